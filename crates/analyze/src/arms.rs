@@ -108,26 +108,15 @@ pub struct Row<'a> {
     pub b: f64,
     /// The ratio B/A; `None` if no pair is valid.
     pub ratio: Option<PairedRatio>,
+    /// If the pairs are too few for an interval of comparisons judged together, how many that takes; `ratio` then has the
+    /// interval of this figure alone, and nothing is shown.
+    pub together_takes: Option<usize>,
     /// What it shows; `None` if no pair is valid.
     pub verdict: Option<Verdict>,
     /// Smallest difference that would have been shown with a probability of 80 %, as a share.
     pub detectable: Option<f64>,
     /// Pairs that it would take beside those measured.
     pub more_pairs: Option<usize>,
-}
-
-impl Row<'_> {
-    /// What it shows in a word.
-    #[must_use]
-    pub fn word(&self) -> &'static str {
-        match self.verdict {
-            None => "refused",
-            Some(Verdict::Faster) => "faster",
-            Some(Verdict::Slower) => "slower",
-            Some(Verdict::Equivalent) => "equivalent",
-            Some(Verdict::NotShown) => "not_shown",
-        }
-    }
 }
 
 /// All figures of a run of two arms.
@@ -154,17 +143,27 @@ pub fn compare<'a>(records: &'a [TestRecord], arms: &Arms, error: f64) -> Compar
     let mut rows = Vec::new();
     for cell in &cells {
         for (index, metric) in cell.metrics().into_iter().enumerate() {
-            rows.push(row(cell, metric, index == 0, arms.margin, 1.0 - family.confidence));
+            rows.push(row(
+                cell,
+                metric,
+                index == 0,
+                arms.margin,
+                (1.0 - family.confidence, error / arms.looks.len().max(1) as f64),
+            ));
         }
     }
     Compared { rows, family }
 }
 
-fn row<'a>(cell: &Cell<'a>, metric: Metric, main: bool, margin: f64, error: f64) -> Row<'a> {
+/// `together` and `alone`: the error of an interval of comparisons judged together, and of a single one.
+fn row<'a>(cell: &Cell<'a>, metric: Metric, main: bool, margin: f64, (together, alone): (f64, f64)) -> Row<'a> {
     let pairs = cell.pairs_of(metric.column);
     let both: Vec<(f64, f64)> = pairs.iter().filter_map(|p| p.a.zip(p.b)).collect();
     let mean = |of: fn(&(f64, f64)) -> f64| both.iter().map(of).sum::<f64>() / both.len().max(1) as f64;
-    let ratio = paired_ratio(&pairs, error);
+    let judged = paired_ratio(&pairs, together);
+    let by_itself = paired_ratio(&pairs, alone).filter(|r| r.interval.is_some());
+    let lacks = judged.filter(|r| r.interval.is_none() && by_itself.is_some());
+    let ratio = if lacks.is_some() { by_itself } else { judged };
     Row {
         workload: cell.workload,
         jobs: cell.jobs,
@@ -173,7 +172,8 @@ fn row<'a>(cell: &Cell<'a>, metric: Metric, main: bool, margin: f64, error: f64)
         a: mean(|p| p.0),
         b: mean(|p| p.1),
         ratio,
-        verdict: ratio.map(|r| verdict(&r, metric.higher_is_better, margin)),
+        together_takes: lacks.map(|r| r.least_pairs),
+        verdict: judged.map(|r| verdict(&r, metric.higher_is_better, margin)),
         detectable: ratio.and_then(|r| detectable(&r)),
         more_pairs: ratio.and_then(|r| more_pairs(&r, margin)),
     }

@@ -226,8 +226,30 @@ pub(crate) struct CompareArgs {
     /// Folder of the runs that are named by id
     #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,
-    #[command(flatten)]
-    pub(crate) list: ListArgs,
+    /// Exit with 1 if a main figure of B is shown to be slower by more than this, e.g. 3%
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    pub(crate) fail_if_slower: Option<f64>,
+    /// Difference up to which two runs are called equivalent; that of arms is set when they are measured
+    #[arg(long, value_name = "PERCENT", value_parser = share, default_value = "2%")]
+    pub(crate) equivalence: f64,
+    /// Compare figures that were measured with different drivers as well
+    #[arg(long)]
+    pub(crate) across_drivers: bool,
+    /// Format
+    #[arg(long, value_enum, default_value_t = VerdictFormat::Text)]
+    pub(crate) format: VerdictFormat,
+    /// File to write, - for standard output
+    #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+}
+
+/// Formats of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VerdictFormat {
+    /// Plain text
+    Text,
+    /// CSV: a row per workload, jobs and figure
+    Csv,
 }
 
 /// `loadline report`.
@@ -418,6 +440,10 @@ pub(crate) enum ListFormat {
     Csv,
     /// JSON
     Json,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    loadline_model::format::parse_share(text)
 }
 
 fn parameter(text: &str) -> Result<(String, String, i64), String> {

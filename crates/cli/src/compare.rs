@@ -1,28 +1,42 @@
 //! `loadline compare`: what a run of two arms shows, or which of two stored runs is faster.
 
-use loadline_report::{arms_csv, arms_text};
+use loadline_report::Compared;
 
-use crate::args::{CompareArgs, ListFormat};
-use crate::exit::Failure;
+use crate::args::{CompareArgs, VerdictFormat};
+use crate::exit::{self, Failure};
 use crate::target::run_folder;
 use crate::{output, report, run};
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
-    let [run] = args.runs.as_slice() else {
-        return Err(Failure::usage("comparing two runs is not made yet: `loadline report A B` sets them side by side"));
+    let load = |run| report::load(&run_folder(run, &args.results));
+    let compared = match args.runs.as_slice() {
+        [run] => {
+            let (folder, data) = load(run)?;
+            Compared::of_arms(&data, run::width()).ok_or_else(|| {
+                Failure::usage(format!(
+                    "{} is not a run of two arms (`loadline ab`): name a second run to compare it with",
+                    folder.display()
+                ))
+            })?
+        }
+        [a, b] => {
+            let ((folder_a, a), (folder_b, b)) = (load(a)?, load(b)?);
+            if folder_a == folder_b {
+                return Err(Failure::usage(format!("{} is named twice", folder_a.display())));
+            }
+            if let Some(run) = [&a, &b].into_iter().find(|data| data.manifest.plan.arms.is_some()) {
+                return Err(Failure::usage(format!("{} is a run of two arms: compare it by itself", run.manifest.run)));
+            }
+            Compared::of_runs(&[a, b], args.equivalence, args.across_drivers, run::width())
+        }
+        _ => return Err(Failure::usage("name one run of `loadline ab`, or two runs")),
     };
-    let (folder, data) = report::load(&run_folder(run, &args.results))?;
-    if data.manifest.plan.arms.is_none() {
-        return Err(Failure::usage(format!(
-            "{} is not a run of two arms (`loadline ab`): `loadline report A B` sets two runs side by side",
-            folder.display()
-        )));
-    }
-    let text = match args.list.format {
-        ListFormat::Csv => arms_csv(&data),
-        ListFormat::Text => arms_text(&data, run::width()),
-        other => return Err(Failure::usage(format!("format {other:?} is not one of text, csv").to_lowercase())),
+    let text = match args.format {
+        VerdictFormat::Csv => compared.csv(),
+        VerdictFormat::Text => compared.text().to_owned(),
     };
-    output::write(&args.list.output, text.as_bytes())?;
-    Ok(0)
+    output::write(&args.output, text.as_bytes())?;
+    let slower = args.fail_if_slower.map_or_else(Vec::new, |share| compared.slower_by(share));
+    slower.iter().for_each(|text| output::say(&format!("slower: {text}")));
+    Ok(if slower.is_empty() { 0 } else { exit::FAILED })
 }

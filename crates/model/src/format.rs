@@ -116,6 +116,19 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     if (0.0..9e15).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
 }
 
+/// A small share as `2%` or `0.02`.
+///
+/// # Errors
+/// The text and what is allowed: 0.01 % to 50 %.
+pub fn parse_share(text: &str) -> Result<f64, String> {
+    let number = match text.trim().strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|n| n / 100.0),
+        None => text.trim().parse(),
+    };
+    let share = number.ok().filter(|share| (0.000_1..=0.5).contains(share));
+    share.ok_or_else(|| format!("'{text}' must be between 0.01% and 50%: write it as 2%"))
+}
+
 /// Parses `500ms`, `30s`, `5m`, `1h`, `250us` or a bare number of seconds, as seconds.
 ///
 /// # Errors

@@ -3,20 +3,13 @@
 use loadline_model::arms::ArmName;
 
 use crate::RunData;
-use crate::content::arms;
-use crate::csv::line;
+use crate::content::{arms, ratios};
 use crate::text::{table, wrapped};
 
-/// Columns of [`arms_csv`].
-const COLUMNS: [&str; 11] =
-    ["workload", "jobs", "figure", "a", "b", "ratio", "low", "high", "verdict", "smallest_detectable_pct", "pairs"];
-
-/// A row per workload, number of jobs and figure, with the ratio B/A; empty for a run without arms.
+/// A row per workload, number of jobs and figure, with the ratio B/A; only the header for a run without arms.
 #[must_use]
 pub fn arms_csv(run: &RunData) -> String {
-    let rows = arms::of(run).map_or_else(Vec::new, |of| of.csv());
-    let head = line(COLUMNS.iter().map(|c| (*c).to_owned()));
-    head + &rows.into_iter().map(|row| line(row.into_iter())).collect::<String>()
+    ratios::csv(&arms::of(run).map_or_else(Vec::new, |of| of.rows()))
 }
 
 /// What the pairs of a run of two arms show, for people, for a terminal `width` characters wide; empty for a run without arms.
@@ -27,7 +20,7 @@ pub fn arms_text(run: &RunData, width: usize) -> String {
     for arm in run.manifest.plan.arms.iter().flat_map(|arms| ArmName::ALL.map(|name| &arms.get(name).label)) {
         out.push_str(&wrapped(arm, "", width));
     }
-    table(&mut out, &of.table(), width);
+    table(&mut out, &ratios::table(&of.rows(), "Pairs"), width);
     out.push('\n');
     for sentence in of.sentences() {
         out.push_str(&wrapped(&sentence, "", width));

@@ -6,6 +6,7 @@
 mod arms;
 mod cause;
 mod columns;
+mod compared;
 mod content;
 mod csv;
 mod doc;
@@ -16,6 +17,7 @@ mod over_time;
 mod platform_run;
 mod svg;
 mod svg_bars;
+mod svg_ratios;
 mod terminal;
 mod text;
 mod words;
@@ -27,6 +29,7 @@ use loadline_analyze::waits::Counts;
 use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
 pub use arms::{arms_csv, arms_refused, arms_text};
+pub use compared::Compared;
 pub use over_time::OverTime;
 pub use terminal::{end_page, terminal_table, test_line};
 

@@ -94,7 +94,9 @@ pub(crate) fn figures(
     all.notes.extend(measured.collected.problems.iter().cloned());
     if let Ok(counters) = counters {
         all.notes.extend(read_late(counters.off_s, measured.schedule.window_s()));
-        all.notes.extend(checkpoints(request, counters.grown(counter::CHECKPOINTS)));
+        let made = counters.grown(counter::CHECKPOINTS);
+        all.set_or_fallback(column::CHECKPOINTS, made, "the target does not count its checkpoints");
+        all.notes.extend(checkpoints(request, made));
     }
     all
 }

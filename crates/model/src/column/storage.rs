@@ -136,6 +136,13 @@ define! {
             ("sqlite", "bytes written to the database's file, counted by loadline's VFS"),
             ("oracle", "V$SYSSTAT 'physical write bytes'")
         ];
+    CHECKPOINTS: "checkpoints", "Checkpoints", "", Format::Integer,
+        "Checkpoints in the window, started or completed, whichever the database counts.",
+        &[
+            ("postgres", "pg_stat_bgwriter.checkpoints_timed + checkpoints_req (up to 16), pg_stat_checkpointer.num_timed + num_requested (17), num_done (18)"),
+            ("sqlite", "checkpoints of the log into the database's file, counted by loadline's VFS"),
+            ("oracle", "V$SYSSTAT 'DBWR checkpoints'")
+        ];
     CHECKPOINT_SHARE_PCT: "checkpoint_share_pct", "In checkpoints", "%", Format::Integer,
         "Share of the window in which a checkpoint was running.", NOT;
     CHECKPOINT_TPS: "checkpoint_tps", "Checkpoint throughput", "tps", Format::Integer,

@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use loadline_analyze::arms::{Compared, Row as Figure, compare};
 use loadline_analyze::paired::Verdict;
 use loadline_model::arms::{ArmName, Arms};
+use loadline_model::{TestRecord, column};
 
 use super::count;
+use super::ratios::{Shown, percent, ratio, table};
 use crate::RunData;
-use crate::columns::value;
-use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
+use crate::doc::{Block, Chart, Section};
+use crate::svg_ratios::ratios;
 
 /// Probability that an interval misses the true ratio.
 const ERROR: f64 = 0.05;
@@ -20,29 +22,34 @@ pub(crate) struct OfRun<'a> {
     compared: Compared<'a>,
     /// What each arm was measured in spite of.
     forced: BTreeSet<(ArmName, &'a str)>,
+    /// Windows of each arm with a checkpoint, if they differ.
+    checkpoints: Option<[usize; 2]>,
 }
 
 /// Of `run`, if it has arms.
 pub(crate) fn of(run: &RunData) -> Option<OfRun<'_>> {
     let arms = run.manifest.plan.arms.as_deref()?;
     let forced = run.records.iter().filter_map(|r| Some((r.arm?, r.forced.as_deref()?))).collect();
-    Some(OfRun { arms, compared: compare(&run.records, arms, ERROR), forced })
-}
-
-/// `1.034`, with as many digits as the interval is worth.
-fn ratio(value: f64) -> String {
-    format!("{value:.3}")
-}
-
-fn percent(share: f64) -> String {
-    if share >= 0.1 { format!("{:.0} %", share * 100.0) } else { format!("{:.1} %", share * 100.0) }
+    let with_checkpoint =
+        |arm: ArmName, r: &&TestRecord| r.arm == Some(arm) && r.figure(column::CHECKPOINTS).is_some_and(|n| n > 0.0);
+    let checkpoints = ArmName::ALL.map(|arm| run.records.iter().filter(|r| with_checkpoint(arm, r)).count());
+    let checkpoints = Some(checkpoints).filter(|[a, b]| a != b);
+    Some(OfRun { arms, compared: compare(&run.records, arms, ERROR), forced, checkpoints })
 }
 
 impl OfRun<'_> {
     /// The answer in a sentence for each main figure, and what an arm has that no platform should have.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let answers = self.compared.rows.iter().filter(|row| row.main).map(|row| self.sentence(row));
-        answers.chain(self.forced.iter().map(|(arm, why)| format!("Arm {arm} was measured although {why}."))).collect()
+        let forced = self.forced.iter().map(|(arm, why)| format!("Arm {arm} was measured although {why}."));
+        let checkpoints = self.checkpoints.map(|[a, b]| {
+            format!(
+                "A checkpoint fell into {} of A and {b} of B: its writes are in the figures of one arm more than in those of the \
+                 other. Windows as long as the time between checkpoints (--duration) share them out.",
+                count(a, "window", "windows")
+            )
+        });
+        answers.chain(forced).chain(checkpoints).collect()
     }
 
     fn sentence(&self, row: &Figure<'_>) -> String {
@@ -60,6 +67,10 @@ impl OfRun<'_> {
             _ => "no difference is shown".to_owned(),
         };
         let mut text = format!("{place}: {said}; {title} of B is {} of A's{interval}", ratio(found.value));
+        if let Some(pairs) = row.together_takes {
+            text +=
+                &format!("; that is the interval of this figure alone, all figures judged together take {pairs} pairs");
+        }
         if found.by_pairs && found.interval.is_some() {
             text += "; with so few pairs the interval assumes that neighbouring windows vary independently";
         }
@@ -74,59 +85,31 @@ impl OfRun<'_> {
         text + "."
     }
 
-    /// The table of all figures.
-    pub(crate) fn table(&self) -> Table {
-        let mut notes = Notes::default();
-        let mut rows = Vec::new();
-        for row in &self.compared.rows {
-            let found = row.ratio;
-            let interval = found.and_then(|r| r.interval);
-            let why = found.map_or_else(|| Some("no pair of windows is valid".to_owned()), |r| r.why_no_interval());
-            let mark =
-                why.filter(|_| interval.is_none()).map_or_else(String::new, |why| notes.mark(&why, row.workload));
-            let place = if row.main { (row.workload.to_owned(), row.jobs.to_string()) } else { Default::default() };
-            let cells = [
-                Cell::from(place.0),
-                Cell::from(place.1),
-                Cell::from(row.metric.column.title.to_owned()),
-                Cell::from(value(row.metric.column, row.a)),
-                Cell::from(value(row.metric.column, row.b)),
-                Cell::from(found.map_or("–".to_owned(), |r| ratio(r.value))),
-                Cell {
-                    text: interval.map_or("–".to_owned(), |i| format!("{} – {}", ratio(i.low), ratio(i.high))),
-                    mark,
-                },
-                Cell::from(row.word().replace('_', " ")),
-                Cell::from(row.detectable.map_or("–".to_owned(), percent)),
-                Cell::from(match found {
-                    Some(r) if r.dropped > 0 => format!("{} of {}", r.pairs, r.pairs + r.dropped),
-                    Some(r) => r.pairs.to_string(),
-                    None => "0".to_owned(),
-                }),
-            ];
-            rows.push(Row { cells: cells.into(), first: row.main, ..Row::default() });
-        }
-        let head = vec![
-            Head::text("Workload"),
-            Head::number("Jobs", ""),
-            Head::text("Figure"),
-            Head::number("A", ""),
-            Head::number("B", ""),
-            Head::number("B/A", "").tip("Hodges-Lehmann estimate of the ratio in pairs of windows"),
-            Head::number("Interval", ""),
-            Head::text("B is"),
-            Head::number("Would be seen", "")
-                .tip("The smallest difference that would be shown in four of five such runs"),
-            Head::number("Pairs", ""),
-        ];
-        Table {
-            caption: "B against A".to_owned(),
-            class: "figures",
-            head,
-            rows,
-            notes: notes.finish(),
-            ..Table::default()
-        }
+    /// All figures.
+    pub(crate) fn rows(&self) -> Vec<Shown> {
+        let shown = |row: &Figure<'_>| Shown {
+            workload: row.workload.to_owned(),
+            jobs: Some(row.jobs),
+            column: row.metric.column,
+            main: row.main,
+            sides: row.ratio.map(|_| (row.a, row.b)),
+            ratio: row.ratio.map(|r| r.value),
+            interval: row.ratio.and_then(|r| r.interval),
+            verdict: row.verdict,
+            detectable: row.detectable,
+            pairs: row.ratio.map_or(0, |r| r.pairs),
+            dropped: row.ratio.map_or(0, |r| r.dropped),
+            why: match (row.ratio, row.together_takes) {
+                (None, _) => Some("no pair of windows is valid".to_owned()),
+                (Some(r), Some(pairs)) => Some(format!(
+                    "interval of each figure alone ({:.0} %); a verdict among {} takes {pairs} pairs",
+                    r.confidence * 100.0,
+                    count(self.compared.family.answers.len(), "comparison", "comparisons")
+                )),
+                (Some(r), None) => r.why_no_interval(),
+            },
+        };
+        self.compared.rows.iter().map(shown).collect()
     }
 
     /// How to read it.
@@ -149,29 +132,6 @@ impl OfRun<'_> {
         )
     }
 
-    /// `workload,jobs,figure,a,b,ratio,low,high,verdict,smallest_detectable_pct,pairs`.
-    pub(crate) fn csv(&self) -> Vec<Vec<String>> {
-        let of = |value: Option<f64>| value.filter(|v| v.is_finite()).map_or_else(String::new, |v| v.to_string());
-        let row = |row: &Figure<'_>| {
-            let interval = row.ratio.and_then(|r| r.interval);
-            let both = row.ratio.is_some();
-            vec![
-                row.workload.to_owned(),
-                row.jobs.to_string(),
-                row.metric.column.id.to_owned(),
-                of(Some(row.a).filter(|_| both)),
-                of(Some(row.b).filter(|_| both)),
-                of(row.ratio.map(|r| r.value)),
-                of(interval.map(|i| i.low)),
-                of(interval.map(|i| i.high)),
-                row.word().to_owned(),
-                of(row.detectable.map(|share| share * 100.0)),
-                row.ratio.map_or(0, |r| r.pairs).to_string(),
-            ]
-        };
-        self.compared.rows.iter().map(row).collect()
-    }
-
     /// Workloads and job counts without a valid pair.
     pub(crate) fn refused(&self) -> usize {
         self.compared.rows.iter().filter(|row| row.main && row.ratio.is_none()).count()
@@ -180,12 +140,16 @@ impl OfRun<'_> {
 
 /// The section of a report on one run of two arms.
 pub(crate) fn section(of_run: Option<&OfRun<'_>>) -> Section {
-    let blocks = of_run.map_or_else(Vec::new, |of_run| {
-        vec![
-            Block::List { items: of_run.sentences() },
-            Block::Table(of_run.table()),
-            Block::Para { text: of_run.method() },
-        ]
-    });
+    let mut blocks = Vec::new();
+    if let Some(of_run) = of_run {
+        let rows = of_run.rows();
+        blocks.push(Block::List { items: of_run.sentences() });
+        let title = "B/A of the main figures; the band is what is called equivalent";
+        if let Some(svg) = ratios(title, &rows, of_run.arms.margin) {
+            blocks.push(Block::Charts { charts: vec![Chart { svg }], per_row: 1 });
+        }
+        blocks.push(Block::Table(table(&rows, "Pairs")));
+        blocks.push(Block::Para { text: of_run.method() });
+    }
     Section { id: "arms", title: "Which is faster".to_owned(), in_text: true, group: false, blocks }
 }

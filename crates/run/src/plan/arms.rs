@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use loadline_analyze::paired::looks::Looks;
 use loadline_database::kind_of;
 use loadline_model::arms::{Arm, ArmName, ArmSpec, Arms};
+use loadline_model::format::parse_share;
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlanSpec};
 
 use super::sweep::SweepPoints;
@@ -162,16 +163,8 @@ fn labels(arms: &[(&PlanSpec, &ArmSpec); 2]) -> Result<[String; 2], PlanError> {
     Ok([names.next().unwrap_or_default(), names.next().unwrap_or_default()])
 }
 
-/// A share as `2%`, or `0.02`.
 fn share(what: &str, text: &str) -> Result<f64, PlanError> {
-    let number = match text.trim().strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().map(|n| n / 100.0),
-        None => text.trim().parse(),
-    };
-    match number {
-        Ok(n) if (0.000_1..=0.5).contains(&n) => Ok(n),
-        _ => value(format!("{what} '{text}' must be between 0.01% and 50%: write it as 2%")),
-    }
+    parse_share(text).map_err(|e| PlanError::Value(format!("{what}: {e}")))
 }
 
 /// Whether arms on this target that differ in settings share one server.

@@ -1,0 +1,253 @@
+//! Two stored runs: which is faster, by how much, how sure is that, and what else changed between them.
+
+use loadline_analyze::compare::ComparedAt;
+use loadline_analyze::paired::Verdict;
+use loadline_analyze::stats::Interval;
+use loadline_analyze::{Comparison, Factor};
+use loadline_model::Manifest;
+
+use crate::RunData;
+use crate::content::ratios::{self, Shown, percent, ratio};
+use crate::content::{arms, settings};
+use crate::platform_run::{PlatformRun, comparisons, sides};
+use crate::text::{table, wrapped};
+
+/// Differences of the device below this share are not worth a word: its figures vary by that much.
+const DEVICE_VARIES: f64 = 0.1;
+
+/// What comparisons show.
+#[derive(Debug, Clone)]
+pub struct Compared {
+    rows: Vec<Shown>,
+    text: String,
+}
+
+impl Compared {
+    /// Of a run of two arms; `None` if it is not one.
+    #[must_use]
+    pub fn of_arms(run: &RunData, width: usize) -> Option<Compared> {
+        let of = arms::of(run)?;
+        Some(Compared { rows: of.rows(), text: crate::arms_text(run, width) })
+    }
+
+    /// Of two runs, B against A, with a margin of equivalence (0.02: ±2 %). Unequal work is refused.
+    #[must_use]
+    pub fn of_runs(runs: &[RunData; 2], margin: f64, across_drivers: bool, width: usize) -> Compared {
+        let sides = sides(runs);
+        let rows: Vec<Shown> =
+            comparisons(&sides, across_drivers).iter().flat_map(|comparison| shown(comparison, margin)).collect();
+        let text = text(&sides, &rows, width);
+        Compared { rows, text }
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// A row per workload, number of jobs and figure, with the ratio B/A.
+    #[must_use]
+    pub fn csv(&self) -> String {
+        ratios::csv(&self.rows)
+    }
+
+    /// Main figures of which it is shown that B is slower by more than `share` (0.03: 3 %), in words.
+    #[must_use]
+    pub fn slower_by(&self, share: f64) -> Vec<String> {
+        let slower = |row: &&Shown| {
+            let end = row.interval.filter(|_| row.main)?;
+            match row.verdict? {
+                Verdict::Slower if end.high < 1.0 => Some(end.high <= 1.0 / (1.0 + share)),
+                Verdict::Slower => Some(end.low >= 1.0 + share),
+                _ => None,
+            }
+        };
+        let found = self.rows.iter().filter(|row| slower(row) == Some(true));
+        found
+            .map(|row| {
+                let jobs = row.jobs.map_or_else(String::new, |jobs| format!(" with {jobs} jobs"));
+                format!(
+                    "{}{jobs}: {} is {} of A's",
+                    row.workload,
+                    row.column.title,
+                    row.ratio.map_or_else(String::new, ratio)
+                )
+            })
+            .collect()
+    }
+}
+
+/// The rows of a workload at equal job counts.
+fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
+    let refused = |jobs, why: &str| {
+        let column = comparison.metrics.first()?.column;
+        Some(Shown {
+            workload: comparison.workload.clone(),
+            jobs,
+            column,
+            main: true,
+            sides: None,
+            ratio: None,
+            interval: None,
+            verdict: None,
+            detectable: None,
+            pairs: 0,
+            dropped: 0,
+            why: Some(why.to_owned()),
+        })
+    };
+    if let Some(why) = &comparison.refused {
+        return refused(None, why).into_iter().collect();
+    }
+    let mut rows = Vec::new();
+    for row in &comparison.rows {
+        let ComparedAt::Jobs(jobs) = row.at else { continue };
+        if let Some(why) = &row.refused {
+            rows.extend(refused(Some(jobs), why));
+        }
+        rows.extend(
+            row.factors.iter().enumerate().map(|(n, factor)| of_factor(comparison, jobs, factor, n == 0, margin)),
+        );
+    }
+    rows
+}
+
+fn of_factor(comparison: &Comparison, jobs: u32, factor: &Factor, main: bool, margin: f64) -> Shown {
+    let more = factor.metric.higher_is_better;
+    // A factor says how many times better B is; a ratio is B/A.
+    let turned = |i: Interval| if more { i } else { Interval { low: 1.0 / i.high, high: 1.0 / i.low } };
+    let interval = factor.factor.interval.map(turned);
+    let end = 1.0 + margin;
+    let verdict = match interval {
+        Some(i) if i.low >= 1.0 / end && i.high <= end => Verdict::Equivalent,
+        Some(i) if (i.low > 1.0) == more && (i.low > 1.0 || i.high < 1.0) => Verdict::Faster,
+        Some(i) if i.low > 1.0 || i.high < 1.0 => Verdict::Slower,
+        _ => Verdict::NotShown,
+    };
+    let pairs = factor.n_base.min(factor.n_other);
+    Shown {
+        workload: comparison.workload.clone(),
+        jobs: Some(jobs),
+        column: factor.metric.column,
+        main,
+        sides: Some((factor.base, factor.other)),
+        ratio: Some(factor.other / factor.base),
+        interval,
+        verdict: Some(verdict),
+        detectable: interval.map(|i| ((i.high / i.low).sqrt().ln() * 1.43).exp_m1()),
+        pairs,
+        dropped: 0,
+        why: interval.is_none().then(|| {
+            "an interval needs at least two tests on each side (--repeat), or `loadline ab`, which also excludes what \
+             changed between the runs"
+                .to_owned()
+        }),
+    }
+}
+
+fn text(sides: &[PlatformRun<'_>], rows: &[Shown], width: usize) -> String {
+    let mut out = String::new();
+    for (name, side) in ["A", "B"].iter().zip(sides) {
+        let m = &side.run.manifest;
+        out.push_str(&wrapped(&format!("{name}: {} ({}, {})", side.label, m.run, m.started_at), "", width));
+    }
+    out.push('\n');
+    let [first, second] = sides else { return out };
+    let (a, b) = (&first.run.manifest, &second.run.manifest);
+    let warning = "These runs were measured at different times. What the device and its neighbours did then is part of every \
+                   ratio, and the intervals do not hold it: they are of the repetitions within a run. `loadline ab` measures \
+                   both in turns.";
+    let disturbed = ["A", "B"].into_iter().zip(sides).filter_map(|(name, side)| disturbed(name, side));
+    let machine = device(first, second).unwrap_or_else(|| {
+        "How fast the machine itself was then is unknown: a run measures that unless it has --no-probe.".to_owned()
+    });
+    for sentence in [warning.to_owned(), machine].into_iter().chain(disturbed) {
+        out.push_str(&wrapped(&format!("! {sentence}"), "", width));
+    }
+    table(&mut out, &ratios::table(rows, "Tests"), width);
+    out.push('\n');
+    let changed = changes(a, b);
+    if changed.is_empty() {
+        out.push_str("The manifests name the same product, version, machine and plan.\n");
+    }
+    for (what, from, to) in changed {
+        out.push_str(&wrapped(&format!("changed: {what}: {from} → {to}"), "", width));
+    }
+    for block in settings::section(sides).blocks {
+        if let crate::doc::Block::Table(differing) = block {
+            out.push_str("\nSettings that differ\n");
+            table(&mut out, &differing, width);
+        }
+    }
+    out
+}
+
+/// How fast the machine itself was in B against A, by the limits that both runs measured for the same tests.
+fn device(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> Option<String> {
+    let mut logs: Vec<f64> = Vec::new();
+    for (x, y) in a.run.records.iter().flat_map(|x| b.run.records.iter().map(move |y| (x, y))) {
+        let same = x.workload == y.workload && x.jobs == y.jobs && x.driver == y.driver && x.parameters == y.parameters;
+        if let (true, Some(of_x), Some(of_y)) = (same, &x.limit, &y.limit)
+            && of_x.name == of_y.name
+            && of_x.tps > 0.0
+            && of_y.tps > 0.0
+        {
+            logs.push((of_y.tps / of_x.tps).ln());
+        }
+    }
+    let n = logs.len();
+    let mean = loadline_analyze::stats::mean(&logs)?.exp();
+    let how =
+        if mean < 1.0 { format!("{} slower", percent(1.0 - mean)) } else { format!("{} faster", percent(mean - 1.0)) };
+    Some(if (mean - 1.0).abs() < DEVICE_VARIES {
+        format!(
+            "The machine itself was about as fast in both runs, by the limits measured beside {n} tests ({}).",
+            ratio(mean)
+        )
+    } else {
+        format!(
+            "The machine itself was {how} in B, by the limits measured beside {n} tests: that is part of the ratios."
+        )
+    })
+}
+
+/// That tests of a run were disturbed.
+fn disturbed(name: &str, side: &PlatformRun<'_>) -> Option<String> {
+    let all = side.run.records.len();
+    let n = side.run.records.iter().filter(|r| r.disturbed_by.is_some()).count();
+    (n > 0).then(|| format!("{n} of {all} tests of {name} were disturbed by others."))
+}
+
+/// What differs between the manifests, besides settings.
+fn changes(a: &Manifest, b: &Manifest) -> Vec<(&'static str, String, String)> {
+    let device = |m: &Manifest, role: &str| {
+        m.target.storage.get(role).map_or_else(
+            || "unknown".to_owned(),
+            |s| {
+                let facts = ["scheduler", "write_cache", "fua", "rotational"]
+                    .map(|k| s.device_facts.get(k).cloned().unwrap_or_default());
+                format!("{} on {} ({}; {})", s.filesystem, s.source, s.mount_options, facts.join(", "))
+            },
+        )
+    };
+    let shown = |m: &Manifest| {
+        let machine = &m.machine;
+        let memory = loadline_model::format::bytes(machine.memory_bytes as f64);
+        [
+            ("product", format!("{} {}", m.target.product, m.target.version)),
+            ("loadline", m.loadline_version.clone()),
+            ("machine", machine.host.clone()),
+            ("CPUs", format!("{} × {}", machine.cpus, machine.cpu_model)),
+            ("memory", memory),
+            ("kernel", machine.kernel.clone()),
+            ("operating system", machine.os.clone()),
+            ("storage of the log", device(m, "log")),
+            ("storage of the data", device(m, "data")),
+            ("window", format!("{} s after {} s", m.plan.duration_s, m.plan.warmup_s)),
+            ("size of the data set", loadline_model::format::bytes(m.plan.size_bytes as f64)),
+        ]
+    };
+    let pairs = shown(a).into_iter().zip(shown(b));
+    pairs.filter(|(x, y)| x.1 != y.1).map(|(x, y)| (x.0, x.1, y.1)).collect()
+}

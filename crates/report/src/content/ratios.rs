@@ -1,0 +1,133 @@
+//! Ratios B/A of figures with their verdicts: a table for people, a row of each for scripts, and a chart of the intervals.
+
+use loadline_analyze::paired::Verdict;
+use loadline_analyze::stats::Interval;
+use loadline_model::Column;
+
+use crate::columns::value;
+use crate::csv::line;
+use crate::doc::{Cell, Head, Notes, Row, Table};
+
+/// Columns of [`csv`].
+const COLUMNS: [&str; 11] =
+    ["workload", "jobs", "figure", "a", "b", "ratio", "low", "high", "verdict", "smallest_detectable_pct", "pairs"];
+
+/// A figure of A and B.
+#[derive(Debug, Clone)]
+pub(crate) struct Shown {
+    pub(crate) workload: String,
+    /// Number of jobs; `None` if all of the workload is refused.
+    pub(crate) jobs: Option<u32>,
+    pub(crate) column: &'static Column,
+    /// Whether it is the main figure of its workload and job count.
+    pub(crate) main: bool,
+    /// Both sides, in the column's unit.
+    pub(crate) sides: Option<(f64, f64)>,
+    pub(crate) ratio: Option<f64>,
+    pub(crate) interval: Option<Interval>,
+    /// `None`: refused.
+    pub(crate) verdict: Option<Verdict>,
+    /// Smallest difference that would be seen, as a share.
+    pub(crate) detectable: Option<f64>,
+    /// Pairs, or tests of the side with fewer.
+    pub(crate) pairs: usize,
+    /// Pairs left out.
+    pub(crate) dropped: usize,
+    /// Why there is no interval, or no comparison.
+    pub(crate) why: Option<String>,
+}
+
+impl Shown {
+    /// The verdict in a word.
+    pub(crate) fn word(&self) -> &'static str {
+        match self.verdict {
+            None => "refused",
+            Some(Verdict::Faster) => "faster",
+            Some(Verdict::Slower) => "slower",
+            Some(Verdict::Equivalent) => "equivalent",
+            Some(Verdict::NotShown) => "not_shown",
+        }
+    }
+}
+
+/// `1.034`.
+pub(crate) fn ratio(value: f64) -> String {
+    if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.3}") }
+}
+
+/// A share in percent.
+pub(crate) fn percent(share: f64) -> String {
+    if share >= 0.1 { format!("{:.0} %", share * 100.0) } else { format!("{:.1} %", share * 100.0) }
+}
+
+/// The table; `counted`: what the last column counts.
+pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
+    let mut notes = Notes::default();
+    let absent = || "–".to_owned();
+    let row = |shown: &Shown| {
+        let mark = shown.why.as_ref().map_or_else(String::new, |why| notes.mark(why, &shown.workload));
+        let jobs = shown.jobs.map_or_else(String::new, |jobs| jobs.to_string());
+        let (workload, jobs) = if shown.main { (shown.workload.clone(), jobs) } else { Default::default() };
+        let side = |of: fn((f64, f64)) -> f64| shown.sides.map_or_else(absent, |s| value(shown.column, of(s)));
+        let pairs = if shown.dropped > 0 {
+            format!("{} of {}", shown.pairs, shown.pairs + shown.dropped)
+        } else {
+            shown.pairs.to_string()
+        };
+        let interval = shown.interval.map_or_else(absent, |i| format!("{} – {}", ratio(i.low), ratio(i.high)));
+        let cells = vec![
+            Cell::from(workload),
+            Cell::from(jobs),
+            Cell::from(shown.column.title),
+            Cell::from(side(|s| s.0)),
+            Cell::from(side(|s| s.1)),
+            Cell::from(shown.column.unit),
+            Cell::from(shown.ratio.map_or_else(absent, ratio)),
+            Cell { text: interval, mark },
+            Cell::from(shown.word().replace('_', " ")),
+            Cell::from(shown.detectable.map_or_else(absent, percent)),
+            Cell::from(pairs),
+        ];
+        Row { cells, first: shown.main, ..Row::default() }
+    };
+    let rows = rows.iter().map(row).collect();
+    let head = vec![
+        Head::text("Workload"),
+        Head::number("Jobs", ""),
+        Head::text("Figure"),
+        Head::number("A", ""),
+        Head::number("B", ""),
+        Head::text("Unit"),
+        Head::number("B/A", ""),
+        Head::number("Interval", ""),
+        Head::text("B is"),
+        Head::number("Detectable", "")
+            .tip("The smallest difference that would be shown in four of five such comparisons"),
+        Head::number(counted, ""),
+    ];
+    Table { caption: "B against A".to_owned(), class: "figures", head, rows, notes: notes.finish(), ..Table::default() }
+}
+
+/// A header and a row of each figure.
+pub(crate) fn csv(rows: &[Shown]) -> String {
+    let of = |value: Option<f64>| value.filter(|v| v.is_finite()).map_or_else(String::new, |v| v.to_string());
+    let row = |shown: &Shown| {
+        line(
+            [
+                shown.workload.clone(),
+                shown.jobs.map_or_else(String::new, |jobs| jobs.to_string()),
+                shown.column.id.to_owned(),
+                of(shown.sides.map(|s| s.0)),
+                of(shown.sides.map(|s| s.1)),
+                of(shown.ratio),
+                of(shown.interval.map(|i| i.low)),
+                of(shown.interval.map(|i| i.high)),
+                shown.word().to_owned(),
+                of(shown.detectable.map(|share| share * 100.0)),
+                shown.pairs.to_string(),
+            ]
+            .into_iter(),
+        )
+    };
+    line(COLUMNS.iter().map(|c| (*c).to_owned())) + &rows.iter().map(row).collect::<String>()
+}
