@@ -244,6 +244,7 @@ pub(crate) fn loadline(
         run: String::new(),
         test: 1,
         repetition: 1,
+        arm: None,
         target: String::new(),
         work: Arc::clone(work),
         driver,

@@ -1,6 +1,6 @@
 //! Runs of two arms: their windows in pairs, and what the pairs show.
 
-use loadline_model::arms::Arms;
+use loadline_model::plan::Arms;
 use loadline_model::{ArmName, Column, TestRecord};
 
 use crate::kpi::{Metric, RESPONSE, metrics};
@@ -176,5 +176,101 @@ fn row<'a>(cell: &Cell<'a>, metric: Metric, main: bool, margin: f64, (together, 
         verdict: judged.map(|r| verdict(&r, metric.higher_is_better, margin)),
         detectable: ratio.and_then(|r| detectable(&r)),
         more_pairs: ratio.and_then(|r| more_pairs(&r, margin)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::column;
+
+    use super::*;
+
+    /// A window of `arm` in pair `pair` with a throughput.
+    fn window(test: u32, arm: ArmName, pair: u32, tps: f64) -> TestRecord {
+        let mut r = TestRecord { test, arm: Some(arm), repetition: pair, ..TestRecord::blank("LGWR-LAT1") };
+        r.figures.insert(column::COMMIT_THROUGHPUT_TPS.id.to_owned(), tps);
+        r
+    }
+
+    fn arms(pairs: u32) -> Arms {
+        let arm = || loadline_model::plan::Arm {
+            label: String::new(),
+            target: String::new(),
+            settings: Default::default(),
+            workloads: Vec::new(),
+            switch: None,
+        };
+        Arms { a: arm(), b: arm(), pairs, precision: None, looks: vec![pairs as usize], margin: 0.02, seed: 1 }
+    }
+
+    /// Windows of `pairs` pairs in blocks ABBA, B being `ratio` times as fast.
+    fn windows(pairs: u32, ratio: f64) -> Vec<TestRecord> {
+        let mut out = Vec::new();
+        for pair in 1..=pairs {
+            let order = if pair % 2 == 1 { ArmName::ALL } else { [ArmName::B, ArmName::A] };
+            for arm in order {
+                let tps = if arm == ArmName::A { 1000.0 } else { 1000.0 * ratio } + f64::from(pair);
+                out.push(window(out.len() as u32 + 1, arm, pair, tps));
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn windows_are_compared_in_their_pairs() {
+        let records = windows(12, 1.3);
+        let compared = compare(&records, &arms(12), 0.05);
+        let row = &compared.rows[0];
+        assert!(row.main && row.verdict == Some(Verdict::Faster), "{row:?}");
+        assert!((row.ratio.unwrap().value - 1.3).abs() < 0.01 && row.b > row.a);
+        assert_eq!(compare(&windows(12, 1.0), &arms(12), 0.05).rows[0].verdict, Some(Verdict::Equivalent));
+        assert!(
+            compared.rows.iter().all(|r| r.metric.column != column::LOG_FILE_SYNC_MS),
+            "no figure that no window has"
+        );
+    }
+
+    #[test]
+    fn a_pair_that_was_broken_or_is_invalid_is_left_out() {
+        let mut records = windows(6, 1.1);
+        records[0].valid = false;
+        let row = &compare(&records, &arms(6), 0.05).rows[0];
+        assert_eq!(row.ratio.map(|r| (r.pairs, r.dropped)), Some((5, 1)));
+        // Pair 6 again, because its second window was missing when the run was resumed.
+        let mut records = windows(6, 1.1);
+        let broken = records.pop().unwrap();
+        assert_eq!(cells(&records, 6)[0].pairs[5], None);
+        records.push(window(12, broken.arm.unwrap(), 6, 1.0));
+        records.push(window(13, ArmName::A, 6, 500.0));
+        let again = cells(&records, 6)[0].pairs[5].map(|[a, b]| (a.test, b.test));
+        assert_eq!(again, None, "two windows of one arm are no pair");
+        records.push(window(14, ArmName::B, 6, 500.0));
+        assert_eq!(cells(&records, 6)[0].pairs[5].map(|[a, b]| (a.test, b.test)), Some((13, 14)));
+    }
+
+    #[test]
+    fn few_pairs_of_many_comparisons_show_intervals_but_no_verdict() {
+        let mut records = Vec::new();
+        for workload in ["A", "B", "C", "D"] {
+            records.extend(windows(6, 1.5).into_iter().map(|r| TestRecord { workload: workload.to_owned(), ..r }));
+        }
+        let compared = compare(&records, &arms(6), 0.05);
+        for row in compared.rows.iter().filter(|r| r.main) {
+            assert!(row.ratio.unwrap().interval.is_some() && row.together_takes.is_none(), "all four differ: {row:?}");
+            assert_eq!(row.verdict, Some(Verdict::Faster));
+        }
+        let same = windows(6, 1.0).into_iter().map(|r| TestRecord { workload: "E".to_owned(), ..r });
+        let noise = same.map(|mut r| {
+            let tps = 1000.0 + f64::from(r.test * 7919 % 100);
+            r.figures.insert(column::COMMIT_THROUGHPUT_TPS.id.to_owned(), tps);
+            r
+        });
+        let records: Vec<TestRecord> = noise.chain(windows(6, 1.0)).collect();
+        let mut exact = arms(6);
+        exact.margin = 0.0001;
+        let compared = compare(&records, &exact, 0.05);
+        let noisy = &compared.rows[0];
+        assert_eq!((noisy.verdict, noisy.together_takes), (Some(Verdict::NotShown), Some(7)), "{noisy:?}");
+        assert!(noisy.ratio.unwrap().interval.is_some(), "that of the figure alone");
     }
 }

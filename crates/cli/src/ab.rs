@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use loadline_database::OpenRequest;
 use loadline_model::Driver;
 use loadline_model::arms::ArmSpec;
 use loadline_model::plan::PlanSpec;
@@ -61,15 +60,4 @@ fn parameters(given: &[(String, String, i64)]) -> Parameters {
         all.entry(code.clone()).or_default().insert(name.clone(), *value);
     }
     all
-}
-
-/// How the target of arm B is opened; `a` is the request of arm A.
-pub(crate) fn request_b(
-    spec_target: Option<&str>,
-    plan: &loadline_model::Plan,
-    a: &OpenRequest,
-) -> Option<OpenRequest> {
-    let arms = plan.arms.as_ref()?;
-    let url = spec_target.map_or_else(|| a.url.clone(), str::to_owned);
-    Some(OpenRequest { url, settings: arms.b.settings.clone(), ..a.clone() })
 }

@@ -16,7 +16,6 @@ use loadline_run::{Study, StudyOutcome, make_plan, planfile, plans};
 use loadline_store::StoredRun;
 use loadline_workload::{RowCount, Scope, Table};
 
-use crate::ab::request_b;
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::progress::Progress;
@@ -150,7 +149,12 @@ fn planned(spec: &PlanSpec) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
     let lists = [&spec.node, &spec.workload, &spec.group, &spec.workload_file, &spec.known_workload_file];
     let keys = spec.parameters.iter().flatten().flat_map(|(code, of)| std::iter::once(code).chain(of.keys()));
     let settings = spec.setting.iter().flatten().flat_map(|(name, value)| [name, value]);
-    let all = words.chain(lists.into_iter().flatten().flatten()).chain(keys).chain(settings);
+    let arms = [&spec.arm_a, &spec.arm_b].into_iter().flatten();
+    let of_arms = arms.flat_map(|arm| {
+        let keys = arm.parameters.iter().flat_map(|(code, of)| std::iter::once(code).chain(of.keys()));
+        keys.chain(arm.setting.iter().flat_map(|(name, value)| [name, value])).chain(&arm.target).chain(&arm.switch)
+    });
+    let all = words.chain(lists.into_iter().flatten().flatten()).chain(keys).chain(settings).chain(of_arms);
     secrets::keep(all.map(String::as_str));
     let plan = make_plan(spec).map_err(|e| Failure::usage(e.to_string()))?;
     let results = PathBuf::from(spec.results.as_deref().unwrap_or(DEFAULT_RESULTS));
@@ -175,6 +179,13 @@ fn study(plan: Plan, request: OpenRequest, results: PathBuf, resume: Option<Path
         limits: None,
         other: None,
     }
+}
+
+/// How the target of arm B is opened; `a` is the request of arm A.
+fn request_b(spec_target: Option<&str>, plan: &Plan, a: &OpenRequest) -> Option<OpenRequest> {
+    let arms = plan.arms.as_ref()?;
+    let url = spec_target.map_or_else(|| a.url.clone(), str::to_owned);
+    Some(OpenRequest { url, settings: arms.b.settings.clone(), ..a.clone() })
 }
 
 /// Continues a run with the plan of its manifest; a target URL is only needed for its password.

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use loadline_model::format::parse_duration_s;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, Snapshot, column};
 use loadline_workload::Arg;
 
+use crate::clock::now_ns;
 use crate::data_set::LoadProgress;
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
@@ -30,7 +32,10 @@ pub(crate) static KIND: TargetKind = TargetKind {
     product: "null engine",
     source_key: "null",
     summary: "does nothing: measures loadline itself",
-    url_forms: &[("null:", "the engine that does nothing")],
+    url_forms: &[
+        ("null:", "the engine that does nothing"),
+        ("null:?pause=100us", "each commit takes this long: a difference of known size, to try `loadline ab` with"),
+    ],
     capabilities: || Capabilities {
         missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
         missing: [
@@ -41,10 +46,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         .map(|(capability, why)| (Driver::Client, capability, why.to_owned()))
         .to_vec(),
     },
-    check_url: |url| match url {
-        "null:" => Ok(()),
-        _ => Err(TargetError::Usage(format!("'{url}': nothing may follow 'null:'"))),
-    },
+    check_url: |url| pause_ns(url).map(drop),
     open: |request| Null::open(request),
     render: |_| vec![Rendered::new("statements", "-- none: the engine answers at once").in_words()],
     clean_leftovers: |_| Ok(Vec::new()),
@@ -63,13 +65,32 @@ struct JobCounts {
 }
 
 struct Null {
+    url: String,
+    pause_ns: u64,
     jobs: Arc<std::sync::Mutex<Vec<Arc<JobCounts>>>>,
+}
+
+/// Time that a commit takes, ns.
+fn pause_ns(url: &str) -> Result<u64, TargetError> {
+    let wrong =
+        || TargetError::Usage(format!("'{url}': only a pause of at most 1s may follow 'null:', as null:?pause=100us"));
+    match url.strip_prefix("null:").ok_or_else(wrong)?.strip_prefix("?pause=") {
+        None if url == "null:" => Ok(0),
+        None => Err(wrong()),
+        Some(text) => {
+            let seconds = parse_duration_s(text).ok().filter(|s| (0.0..=1.0).contains(s)).ok_or_else(wrong)?;
+            Ok((seconds * 1e9) as u64)
+        }
+    }
 }
 
 impl Null {
     fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
-        (KIND.check_url)(&request.url)?;
-        Ok(Box::new(Null { jobs: Arc::default() }))
+        let pause_ns = pause_ns(&request.url)?;
+        if let Some(name) = request.settings.keys().next() {
+            return Err(TargetError::Usage(format!("--setting {name}: null: has no settings")));
+        }
+        Ok(Box::new(Null { url: request.url.clone(), pause_ns, jobs: Arc::default() }))
     }
 
     fn sum(&self, of: impl Fn(&JobCounts) -> &AtomicU64) -> u64 {
@@ -89,7 +110,7 @@ impl Target for Null {
             kind: "null".into(),
             product: KIND.product.into(),
             version: env!("CARGO_PKG_VERSION").into(),
-            url: "null:".into(),
+            url: self.url.clone(),
             nodes: 1,
             local: true,
             notes: vec!["nothing is stored: these figures measure loadline's own loop".into()],
@@ -160,13 +181,13 @@ impl ClientDriver for Null {
         let counts = Arc::new(JobCounts::default());
         self.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(Arc::clone(&counts));
         let rows = work.program.statements.iter().map(|s| (s.effect.rows().unwrap_or(0), s.effect.reads())).collect();
-        Ok(Box::new(NullSession { rows, counts, done: (0, 0) }))
+        Ok(Box::new(NullSession { rows, counts, done: (0, 0), pause_ns: self.pause_ns }))
     }
 }
 
 impl Observation for Null {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(NullObserver(Null { jobs: Arc::clone(&self.jobs) })))
+        Ok(Box::new(NullObserver(Null { jobs: Arc::clone(&self.jobs), url: self.url.clone(), ..*self })))
     }
 
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
@@ -201,6 +222,7 @@ struct NullSession {
     counts: Arc<JobCounts>,
     /// Commits and changed rows so far: published with plain stores, as no other job writes them.
     done: (u64, u64),
+    pause_ns: u64,
 }
 
 impl ClientSession for NullSession {
@@ -226,6 +248,13 @@ impl ClientSession for NullSession {
     }
 
     fn commit(&mut self) -> Result<(), TargetError> {
+        if self.pause_ns > 0 {
+            // Not a sleep, which is longer than asked for.
+            let end = now_ns() + self.pause_ns;
+            while now_ns() < end {
+                std::hint::spin_loop();
+            }
+        }
         self.done.0 += 1;
         self.counts.commits.store(self.done.0, Ordering::Relaxed);
         Ok(())
@@ -245,10 +274,6 @@ struct NullObserver(Null);
 impl Observer for NullObserver {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
         let commits = self.0.sum(|j| &j.commits) as f64;
-        Ok(Snapshot {
-            at_ns: crate::clock::now_ns(),
-            counters: [(counter::COMMITS.to_owned(), commits)].into(),
-            proc_stat: None,
-        })
+        Ok(Snapshot { at_ns: now_ns(), counters: [(counter::COMMITS.to_owned(), commits)].into(), proc_stat: None })
     }
 }

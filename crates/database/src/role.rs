@@ -12,7 +12,7 @@
 //! | [`DatabaseDriver`] | each job of the in-database driver |
 //! | [`Queries`] | checks of the jobs' work, and sizes of tables |
 //! | [`DataSet`] | the study, for the data set shared by many workloads |
-//! | [`Settings`] | the study of two arms, before each of its tests |
+//! | [`Settings`](crate::Settings) | the study of two arms, before each of its tests |
 //! | [`DiskSpace`] | the study, before anything is loaded |
 //! | [`BlockCache`], [`Checkpoints`], [`ParallelQueries`], [`NativeReports`] | the instruments of these names |
 
@@ -28,7 +28,6 @@ mod native_reports;
 mod observation;
 mod parallel_queries;
 mod queries;
-mod settings;
 
 pub use administration::{Administration, LogSpace, RunLock};
 pub use block_cache::BlockCache;
@@ -42,4 +41,3 @@ pub use native_reports::NativeReports;
 pub use observation::{Observation, Observer, SessionTasks};
 pub use parallel_queries::{ParallelQueries, ParallelWorkers, WorkerLimit};
 pub use queries::Queries;
-pub use settings::Settings;

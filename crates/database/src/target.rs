@@ -4,9 +4,10 @@ use loadline_model::manifest::TargetInfo;
 
 use crate::error::TargetError;
 use crate::facts::Facts;
+use crate::request::OpenRequest;
 use crate::role::{
     Administration, BlockCache, Checkpoints, ClientDriver, DataSet, DatabaseDriver, DiskSpace, Doctor, NativeReports,
-    Observation, ParallelQueries, Queries, Settings,
+    Observation, ParallelQueries, Queries,
 };
 
 /// A database under test. Calls may block; each opens the sessions it needs.
@@ -22,6 +23,23 @@ pub trait Target: Administration + Doctor + ClientDriver + Observation + Send + 
 
     /// Its optional roles.
     fn abilities(&self) -> Abilities<'_>;
+}
+
+/// Changes the settings of a private server; its data stay.
+pub trait Settings {
+    /// Gives the server the settings of `request` in place of those given before, and restarts it if one of them needs that
+    /// or with `restart`. Returns the target opened anew, because what it knew of the server may have changed, and whether
+    /// the server was restarted. A server that does not start with them is started with its former settings.
+    ///
+    /// # Errors
+    /// The server's own words if it knows no such setting or does not take its value.
+    fn switch(&self, request: &OpenRequest, restart: bool) -> Result<(Box<dyn Target>, bool), TargetError>;
+
+    /// Value of a setting as the server states it now; `None` if it has no such setting.
+    ///
+    /// # Errors
+    /// If the server does not answer.
+    fn setting(&self, name: &str) -> Result<Option<String>, TargetError>;
 }
 
 /// The optional roles of a database; none by default.

@@ -1,4 +1,4 @@
-//! The two arms of a run that compares them (`loadline ab`).
+//! The two arms of a run that compares them (`loadline ab`): their names, and what a user says of them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::capability::Driver;
-use crate::plan::PlannedWorkload;
 
 /// Name of an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -46,52 +45,5 @@ pub struct ArmSpec {
     #[serde(default)]
     pub parameters: BTreeMap<String, BTreeMap<String, i64>>,
     /// Command that brings the arm about, run by `sh -c` before each of its windows.
-    pub switch: Option<String>,
-}
-
-/// The arms of a plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Arms {
-    /// Arm A.
-    pub a: Arm,
-    /// Arm B.
-    pub b: Arm,
-    /// Pairs of windows per workload and job count; with a precision, the most.
-    pub pairs: u32,
-    /// Half width of the interval of the ratio at which a comparison is complete, as a share (0.02: ±2 %).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub precision: Option<f64>,
-    /// Numbers of pairs after which the precision is looked at; one without a precision.
-    pub looks: Vec<usize>,
-    /// Difference up to which the arms are called equivalent, as a share.
-    pub margin: f64,
-    /// Seed of the order of the windows.
-    pub seed: u64,
-}
-
-impl Arms {
-    /// The arm of this name.
-    #[must_use]
-    pub fn get(&self, name: ArmName) -> &Arm {
-        match name {
-            ArmName::A => &self.a,
-            ArmName::B => &self.b,
-        }
-    }
-}
-
-/// An arm of a plan; it holds no secret.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Arm {
-    /// Its name in tables and charts: `A: wal_compression = off`.
-    pub label: String,
-    /// URL of its target without any password.
-    pub target: String,
-    /// Settings of its private server.
-    pub settings: BTreeMap<String, String>,
-    /// Its workloads: the same in both arms, with the arm's driver and parameters.
-    pub workloads: Vec<PlannedWorkload>,
-    /// Command that brings it about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<String>,
 }

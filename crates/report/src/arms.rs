@@ -33,17 +33,3 @@ pub fn arms_text(run: &RunData, width: usize) -> String {
 pub fn arms_refused(run: &RunData) -> usize {
     arms::of(run).map_or(0, |of| of.refused())
 }
-
-/// The arms of `run` as platforms; `None` if it has none.
-pub(crate) fn split(run: &RunData) -> Option<[RunData; 2]> {
-    let arms = run.manifest.plan.arms.as_deref()?;
-    Some(ArmName::ALL.map(|name| {
-        let mut of_arm = run.clone();
-        of_arm.records.retain(|r| r.arm == Some(name));
-        let arm = arms.get(name);
-        of_arm.manifest.plan.platform.clone_from(&arm.label);
-        of_arm.manifest.target.url.clone_from(&arm.target);
-        of_arm.manifest.target.settings.extend(arm.settings.clone());
-        of_arm
-    }))
-}

@@ -1,8 +1,8 @@
 //! The platforms of a report: one per run, each with a unique name.
 
 use loadline_analyze::{Comparison, Platform, Shape, Sweep, compare, shape, sweeps};
-use loadline_model::TestRecord;
 use loadline_model::column::TABLES;
+use loadline_model::{ArmName, TestRecord};
 
 use crate::RunData;
 use crate::cause;
@@ -63,6 +63,20 @@ pub(crate) fn sides(runs: &[RunData]) -> Vec<PlatformRun<'_>> {
         out.push(PlatformRun { label, run, sweeps: sweeps(&run.records), scans: scans(run) });
     }
     out
+}
+
+/// The arms of `run` as platforms; `None` if it has none.
+pub(crate) fn split(run: &RunData) -> Option<[RunData; 2]> {
+    let arms = run.manifest.plan.arms.as_deref()?;
+    Some(ArmName::ALL.map(|name| {
+        let mut of_arm = run.clone();
+        of_arm.records.retain(|r| r.arm == Some(name));
+        let arm = arms.get(name);
+        of_arm.manifest.plan.platform.clone_from(&arm.label);
+        of_arm.manifest.target.url.clone_from(&arm.target);
+        of_arm.manifest.target.settings.extend(arm.settings.clone());
+        of_arm
+    }))
 }
 
 /// Every platform against the first.

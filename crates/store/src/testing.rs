@@ -62,6 +62,7 @@ pub(crate) fn manifest() -> Manifest {
         native_report: false,
         keep_data: false,
         reload: false,
+        arms: None,
         probe: false,
     };
     Manifest {

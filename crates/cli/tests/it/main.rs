@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod ab;
 mod analytics;
 mod bad_input;
 mod bound;

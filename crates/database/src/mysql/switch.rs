@@ -5,8 +5,7 @@ use std::sync::Arc;
 use super::server::Mysql;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
-use crate::role::Settings;
-use crate::target::Target;
+use crate::target::{Settings, Target};
 
 impl Settings for Mysql {
     /// Always restarts it: what SET GLOBAL changes and what it leaves alone differs from setting to setting and version.

@@ -9,8 +9,7 @@ use super::sql::literal;
 use super::temp::TempServer;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
-use crate::role::Settings;
-use crate::target::Target;
+use crate::target::{Settings, Target};
 
 /// Time for the server to read its configuration file.
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(10);

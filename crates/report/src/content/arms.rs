@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use loadline_analyze::arms::{Compared, Row as Figure, compare};
 use loadline_analyze::paired::Verdict;
-use loadline_model::arms::{ArmName, Arms};
+use loadline_model::arms::ArmName;
+use loadline_model::plan::Arms;
 use loadline_model::{TestRecord, column};
 
 use super::count;

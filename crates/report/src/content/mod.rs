@@ -32,9 +32,8 @@ use loadline_model::Column;
 use loadline_model::manifest::RunState;
 
 use crate::RunData;
-use crate::arms::split;
 use crate::doc::{Document, Section};
-use crate::platform_run::{PlatformRun, comparisons, sides};
+use crate::platform_run::{PlatformRun, comparisons, sides, split};
 
 /// The report of `runs`; test tables have the columns `chosen`, or the default ones.
 pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, across_drivers: bool) -> Document {

@@ -5,9 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use loadline_analyze::paired::looks::Looks;
 use loadline_database::kind_of;
-use loadline_model::arms::{Arm, ArmName, ArmSpec, Arms};
+use loadline_model::arms::{ArmName, ArmSpec};
 use loadline_model::format::parse_share;
-use loadline_model::plan::{Jobs, JobsSpec, Plan, PlanSpec};
+use loadline_model::plan::{Arm, Arms, Jobs, JobsSpec, Plan, PlanSpec};
 
 use super::sweep::SweepPoints;
 use super::{DEFAULT_TARGET, PlanError, one_plan, value};
@@ -186,5 +186,79 @@ pub fn job_counts(plan: &Plan) -> &[u32] {
     match &plan.jobs {
         Jobs::List(list) => list,
         Jobs::Auto { .. } => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::Driver;
+
+    use super::*;
+    use crate::make_plan;
+
+    fn spec(a: ArmSpec, b: ArmSpec) -> PlanSpec {
+        let (target, workload) = (Some("postgres-temp:".to_owned()), Some(vec!["LGWR-LAT25".to_owned()]));
+        PlanSpec { target, workload, arm_a: Some(a), arm_b: Some(b), ..PlanSpec::default() }
+    }
+
+    fn set(name: &str, value: &str) -> ArmSpec {
+        ArmSpec { setting: [(name.to_owned(), value.to_owned())].into(), ..ArmSpec::default() }
+    }
+
+    #[test]
+    fn arms_are_named_by_what_they_differ_in() {
+        let labels = |a, b| {
+            let arms = make_plan(&spec(a, b)).unwrap().arms.unwrap();
+            [arms.a.label.clone(), arms.b.label.clone()]
+        };
+        assert_eq!(
+            labels(set("wal_compression", "off"), set("wal_compression", "on")),
+            ["A: wal_compression=off", "B: wal_compression=on"]
+        );
+        assert_eq!(labels(ArmSpec::default(), set("fsync", "off")), ["A: fsync as it is", "B: fsync=off"]);
+        let url = "postgres://ann:tops3cret@host/db".to_owned();
+        let other = ArmSpec { target: Some(url), ..ArmSpec::default() };
+        assert_eq!(labels(ArmSpec::default(), other), ["A: postgres-temp:", "B: postgres://ann@host/db"]);
+        let client = ArmSpec { driver: Some(Driver::Client), ..ArmSpec::default() };
+        assert_eq!(labels(client, ArmSpec::default()), ["A: client driver", "B: preferred driver"]);
+        let rows = BTreeMap::from([("lgwr-lat25".to_owned(), BTreeMap::from([("rows".to_owned(), 50)]))]);
+        let more = ArmSpec { parameters: rows, ..ArmSpec::default() };
+        let arms = make_plan(&spec(ArmSpec::default(), more)).unwrap().arms.unwrap();
+        assert_eq!(arms.b.label, "B: lgwr-lat25.rows=50");
+        assert_eq!(arms.b.workloads[0].parameters["rows"], 50);
+        assert!(arms.a.workloads[0].parameters.is_empty());
+    }
+
+    #[test]
+    fn what_is_common_holds_for_both_arms_and_is_no_difference() {
+        let common = Some(BTreeMap::from([("work_mem".to_owned(), "8MB".to_owned())]));
+        let plan = make_plan(&PlanSpec { setting: common, ..spec(set("a.x", "1"), set("a.x", "2")) }).unwrap();
+        let arms = plan.arms.as_ref().unwrap();
+        assert!([&arms.a, &arms.b].iter().all(|arm| arm.settings["work_mem"] == "8MB"));
+        assert_eq!((plan.settings.clone(), job_counts(&plan)), (arms.a.settings.clone(), &[1][..]));
+        assert_eq!((arms.pairs, arms.looks.as_slice()), (DEFAULT_PAIRS, &[DEFAULT_PAIRS as usize][..]));
+        assert!(arms.a.label == "A: a.x=1" && same_target(arms) && same_kind(arms));
+        let precise =
+            make_plan(&PlanSpec { precision: Some("2%".into()), ..spec(set("x", "1"), set("x", "2")) }).unwrap();
+        let arms = precise.arms.unwrap();
+        assert!(arms.looks.len() > 1 && arms.looks.last() == Some(&(DEFAULT_MOST_PAIRS as usize)), "{:?}", arms.looks);
+    }
+
+    #[test]
+    fn arms_that_cannot_be_compared_are_refused() {
+        let refused = |spec: PlanSpec, says: &str| {
+            let e = make_plan(&spec).unwrap_err().to_string();
+            assert!(e.contains(says), "'{e}' does not contain '{says}'");
+        };
+        let two = || spec(set("x", "1"), set("x", "2"));
+        refused(spec(set("x", "1"), set("x", "1")), "are the same");
+        refused(PlanSpec { arm_a: None, arm_b: None, pairs: Some(4), ..two() }, "are the same");
+        refused(PlanSpec { repeat: Some(3), ..two() }, "--pairs");
+        refused(PlanSpec { jobs: Some(JobsSpec::Word("auto".into())), ..two() }, "--jobs 1,4");
+        refused(PlanSpec { pairs: Some(0), ..two() }, "0 pairs");
+        refused(PlanSpec { equivalence: Some("0".into()), ..two() }, "equivalence: '0'");
+        refused(PlanSpec { workload: Some(vec!["LGWR-SIZE".into()]), ..two() }, "LGWR-SIZE has no windows");
+        let switched = ArmSpec { switch: Some("true".into()), ..ArmSpec::default() };
+        refused(spec(switched, ArmSpec::default()), "--switch-a without --switch-b");
     }
 }

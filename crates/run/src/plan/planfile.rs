@@ -220,6 +220,11 @@ mod tests {
             oracle_awr: Some(true),
             keep_data: Some(true),
             reload: Some(true),
+            arm_a: Some(Default::default()),
+            arm_b: Some(Default::default()),
+            pairs: Some(6),
+            precision: Some("2%".into()),
+            equivalence: Some("2%".into()),
         };
         let table = toml::Table::try_from(&spec).unwrap();
         let mut keys: Vec<&str> = table.keys().map(String::as_str).collect();

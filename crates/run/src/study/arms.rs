@@ -6,8 +6,8 @@ use std::sync::Arc;
 use loadline_analyze::arms::{Cell, cells};
 use loadline_analyze::paired::{looks, order, paired_ratio};
 use loadline_database::{OpenRequest, Work};
-use loadline_model::arms::{ArmName, Arms};
-use loadline_model::plan::{Plan, PlannedWorkload};
+use loadline_model::arms::ArmName;
+use loadline_model::plan::{Arms, Plan, PlannedWorkload};
 use loadline_model::{Check, Outcome, TestRecord};
 
 use super::execute::PlannedTest;

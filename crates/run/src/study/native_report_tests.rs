@@ -2,14 +2,16 @@
 
 use std::sync::atomic::AtomicI64;
 
+use loadline_collect::CpuSource;
 use loadline_database::{
     Abilities, Administration, ClientDriver, ClientSession, Doctor, Facts, JobLimit, LoadProgress, LogSpace,
-    NativeReports, Observation, Observer, Work,
+    NativeReports, Observation, Observer, RunLock, Target, Work,
 };
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, PlanSpec};
-use loadline_model::{Capabilities, Column, Driver, column};
+use loadline_model::{Capabilities, Column, Driver, Finding, column};
 
+use super::same::Changes;
 use super::*;
 use crate::event::Silent;
 use crate::plan::make_plan;
@@ -141,12 +143,12 @@ fn two_tests(
         data_set: Vec::new(),
         state: RunState::Started,
     };
-    let mut context = Context {
+    let side = Side {
         target: Arc::clone(&target) as Arc<dyn Target>,
         lock: None,
-        manifest,
-        folder,
-        records: Vec::new(),
+        info: target.info().unwrap(),
+        findings: Vec::new(),
+        changes: Changes::default(),
         cpu: CpuSource::Local,
         disk: None,
         data_disk: None,
@@ -155,8 +157,10 @@ fn two_tests(
         max_jobs: 2,
         forced: None,
         references: Err("not probed".to_owned()),
-        interrupted: Arc::new(AtomicBool::new(false)),
+        drop_data_set: false,
     };
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let mut context = Context { side, other: None, arms: None, manifest, folder, records: Vec::new(), interrupted };
     context.measure(&mut Silent).unwrap();
     (context.folder.path().to_owned(), context.records, target)
 }

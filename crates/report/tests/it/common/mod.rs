@@ -60,6 +60,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             native_report: false,
             keep_data: false,
             reload: false,
+            arms: None,
             allow_cached: false,
             allow_disturbed: false,
             probe: false,

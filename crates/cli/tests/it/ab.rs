@@ -1,0 +1,177 @@
+//! Two arms in one run, and what `loadline compare` says of them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::common::{folder_with_tests, loadline, ok, results, run, signal, start, tests_of};
+
+/// Short windows of one job.
+const SHORT: [&str; 8] = ["--workload", "LGWR-LAT1", "--jobs", "1", "--duration", "200ms", "--warmup", "200ms"];
+
+fn ab(more: &[&str], results: &Path) -> Vec<String> {
+    let results = results.display().to_string();
+    let args = ["ab"].iter().chain(more).chain(&SHORT).map(|s| (*s).to_owned());
+    args.chain(["--results".to_owned(), results]).collect()
+}
+
+fn args(of: &[String]) -> Vec<&str> {
+    of.iter().map(String::as_str).collect()
+}
+
+/// The rows of `loadline compare`, by figure.
+fn compared(folders: &[&Path]) -> BTreeMap<String, BTreeMap<String, String>> {
+    let folders: Vec<String> = folders.iter().map(|f| f.display().to_string()).collect();
+    let all: Vec<&str> = ["compare"]
+        .into_iter()
+        .chain(folders.iter().map(String::as_str))
+        .chain(["--format", "csv", "--output", "-"])
+        .collect();
+    let out = ok(&all).out;
+    let mut lines = out.lines();
+    let head = lines.next().unwrap();
+    assert_eq!(head, "workload,jobs,figure,a,b,ratio,low,high,verdict,smallest_detectable_pct,pairs");
+    let row = |line: &str| head.split(',').zip(line.split(',')).map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+    lines.map(row).map(|row: BTreeMap<String, String>| (row["figure"].clone(), row)).collect()
+}
+
+fn number(row: &BTreeMap<String, String>, column: &str) -> f64 {
+    row[column].parse().unwrap_or_else(|_| panic!("{column} of {row:?}"))
+}
+
+/// The arms in the order in which they were measured, with the number of their pair.
+fn order(tests: &[Value]) -> Vec<(String, u64)> {
+    tests.iter().map(|t| (t["arm"].as_str().unwrap().to_owned(), t["repetition"].as_u64().unwrap())).collect()
+}
+
+#[test]
+fn a_planted_difference_is_found_and_equal_arms_are_not_told_apart() {
+    let results = results();
+    // 20 % fewer transactions, and the same by another name.
+    for (b, expected) in [("null:?pause=1250us", "slower"), ("null:?pause=1000us", "equivalent")] {
+        let given = ab(
+            &["--target-a", "null:?pause=1ms", "--target-b", b, "--pairs", "6", "--equivalence", "8%"],
+            results.path(),
+        );
+        let ran = ok(&args(&given));
+        let rows = compared(&[&ran.folder()]);
+        let row = &rows["commit_throughput_tps"];
+        let (low, high) = (number(row, "low"), number(row, "high"));
+        assert!(low <= number(row, "ratio") && number(row, "ratio") <= high, "{row:?}");
+        assert_eq!((row["workload"].as_str(), row["jobs"].as_str(), row["pairs"].as_str()), ("LGWR-LAT1", "1", "6"));
+        // Other tests may stall the machine: a verdict may be missing, but never the other one.
+        assert!([expected, "not_shown"].contains(&row["verdict"].as_str()), "{row:?}\n{}", ran.said());
+        if expected == "slower" && row["verdict"] == expected {
+            assert!(high < 1.0 && rows["commit_latency_ms"]["verdict"] != "faster", "{rows:?}");
+        }
+        let order = order(&tests_of(&ran.folder()));
+        for block in order.chunks(4) {
+            let arms: String = block.iter().map(|(arm, _)| arm.as_str()).collect();
+            assert!(["ABBA", "BAAB"].contains(&arms.as_str()), "{order:?}");
+        }
+    }
+}
+
+#[test]
+fn settings_of_a_private_server_change_from_window_to_window() {
+    let results = results();
+    let settings =
+        ["--target", "postgres-temp:", "--setting-a", "synchronous_commit=on", "--setting-b", "synchronous_commit=off"];
+    let ran = ok(&args(&ab(&[&settings[..], &["--pairs", "6"]].concat(), results.path())));
+    let row = &compared(&[&ran.folder()])["commit_throughput_tps"];
+    // Commits that do not wait for the device are several times as many.
+    assert_eq!(row["verdict"], "faster", "{row:?}\n{}", ran.said());
+    assert!(number(row, "low") > 1.0 && number(row, "b") > number(row, "a"), "{row:?}");
+    for test in tests_of(&ran.folder()) {
+        let off = test["forced"].as_str().is_some_and(|why| why.contains("synchronous_commit = off"));
+        assert_eq!(off, test["arm"] == "B", "{test}");
+    }
+    assert!(ran.out.contains("Arm B was measured although"), "{}", ran.said());
+    let html = std::fs::read_to_string(ran.folder().join("report/index.html")).unwrap();
+    assert!(html.contains("Which is faster") && html.contains("A: synchronous_commit=on"));
+}
+
+#[test]
+fn arms_that_are_no_arms_are_refused() {
+    let results = results();
+    let refused: [(&[&str], i32, &[&str]); 9] = [
+        (&["--target", "null:"], 2, &["arms A and B are the same"]),
+        (&["--target", "null:", "--setting-a", "x=1"], 2, &["--setting x", "null: has no settings"]),
+        (&["--target", "sqlite:", "--setting-b", "no_such=1"], 2, &["no_such"]),
+        (&["--target", "postgres-temp:", "--setting-b", "wrk_mem=1MB"], 2, &["wrk_mem", "work_mem"]),
+        (
+            &["--target", "postgres-temp:", "--setting-b", "work_mem=4096kB"],
+            2,
+            &["work_mem", "same in both arms", "4MB"],
+        ),
+        (&["--target-b", "null:?pause=2h"], 2, &["null:?pause=2h", "at most 1s"]),
+        (
+            &["--target", "null:", "--switch-a", "true", "--switch-b", "echo broken; false"],
+            1,
+            &["--switch-b", "broken"],
+        ),
+        (&["--target-b", "null:", "--pairs", "0"], 2, &["0 pairs"]),
+        (&["--target-b", "null:", "--precision", "90%"], 2, &["precision", "90%", "50%"]),
+    ];
+    for (given, code, says) in refused {
+        let ran = run(&args(&ab(given, results.path())));
+        assert_eq!(ran.code, code, "{given:?}: {}", ran.said());
+        assert!(says.iter().all(|part| ran.err.contains(part)), "{given:?}: {}", ran.said());
+    }
+    let ran = run(&["ab", "--target-b", "null:"]);
+    assert!(ran.code == 2 && ran.err.contains("--workload"), "{}", ran.said());
+    assert_eq!(std::fs::read_dir(results.path()).unwrap().count(), 0, "nothing is left");
+}
+
+#[test]
+fn a_command_brings_an_arm_about_and_a_resumed_run_keeps_its_pairs() {
+    let results = results();
+    let log = results.path().join("switched");
+    let (a, b) = (format!("echo A >> {}", log.display()), format!("echo $LOADLINE_ARM >> {}", log.display()));
+    let given = ab(&["--target", "null:", "--switch-a", &a, "--switch-b", &b, "--pairs", "4"], results.path());
+    let mut child = start(&args(&given));
+    let folder = folder_with_tests(results.path(), 3);
+    signal(&child, Signal::SIGKILL);
+    child.wait().unwrap();
+    let before = tests_of(&folder).len();
+    let ran = ok(&["ab", "--resume", &folder.display().to_string()]);
+    let tests = tests_of(&folder);
+    let order = order(&tests);
+    // A pair that was broken is measured anew, both windows, one after the other.
+    let mut last: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    order.iter().enumerate().for_each(|(at, (_, pair))| last.entry(*pair).or_default().push(at));
+    assert_eq!(last.keys().copied().collect::<Vec<u64>>(), [1, 2, 3, 4], "{}", ran.said());
+    for places in last.values() {
+        let [.., x, y] = places.as_slice() else { panic!("{order:?}") };
+        assert!(x + 1 == *y && order[*x].0 != order[*y].0, "{order:?}");
+        assert!((*x < before) == (*y < before), "{order:?}: windows of a pair are of one session");
+    }
+    assert_eq!(compared(&[&folder])["commit_throughput_tps"]["pairs"], "4");
+    let switched = std::fs::read_to_string(&log).unwrap();
+    assert!(switched.ends_with("A\n") && switched.contains("B\n"), "arm A is left in force: {switched}");
+}
+
+#[test]
+fn two_runs_are_compared_and_a_slower_one_fails_a_script() {
+    let results = results();
+    let measured = |url: &str| {
+        let dir = results.path().display().to_string();
+        let more = ["run", "--target", url, "--repeat", "3", "--no-probe", "--results", &dir];
+        ok(&[&more[..], &SHORT].concat()).folder()
+    };
+    let (a, b) = (measured("null:?pause=1ms"), measured("null:?pause=3ms"));
+    let row = &compared(&[&a, &b])["commit_throughput_tps"];
+    assert!(number(row, "ratio") < 1.0 && row["pairs"] == "3", "{row:?}");
+    let failing = |a: &Path, b: &Path| {
+        let output = loadline().arg("compare").args([a, b]).args(["--fail-if-slower", "3%"]).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, said) = failing(&a, &b);
+    assert_eq!(code, Some(if row["verdict"] == "slower" && number(row, "high") < 0.97 { 1 } else { 0 }), "{row:?}");
+    assert!(said.contains("measured at different times") && said.contains("--no-probe"), "{said}");
+    assert_eq!(failing(&b, &a).0, Some(0), "the faster one does not fail");
+    let ran = run(&["compare", &a.display().to_string()]);
+    assert!(ran.code == 2 && ran.err.contains("second run"), "{}", ran.said());
+}
