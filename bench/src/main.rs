@@ -6,12 +6,14 @@
 //! `-- named` shows what bounds each workload at its peak, against the component that it is named for; it is no comparison.
 //! `-- servers` runs plans on servers of many versions and says which tests are valid; it is no comparison either.
 //! `-- spoil` spoils figures in every known way and shows that each is caught, and holds percentiles against known stalls.
+//! `-- arms` holds `loadline ab` against equal arms on a real server and planted differences;
 //! `-- statistics` holds the statistics of two arms against simulated truth.
 //! `-- report` shows time and memory of a report on a run of 1,000 tests.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod arena;
+mod arms;
 mod fio;
 mod forms;
 mod load;
@@ -59,6 +61,8 @@ enum Command {
     Servers(servers::Args),
     /// Every known way to spoil a figure, with the check that must catch it and a clean twin; percentiles against known stalls
     Spoil(spoil::Args),
+    /// `loadline ab` against equal arms on a real server, and against differences that are known
+    Arms(arms::Args),
     /// `loadline report` over a run of 1,000 tests: time and memory
     Report(report::Args),
     /// The statistics of two arms against simulated truth: coverage, power, price (docs/statistics.md)
@@ -78,6 +82,7 @@ fn main() -> ExitCode {
         Command::Named(args) => named::run(&args),
         Command::Servers(args) => servers::run(&args),
         Command::Spoil(args) => spoil::run(&args),
+        Command::Arms(args) => done(arms::run(&args)),
         Command::Report(args) => done(report::run(&args)),
         Command::Statistics(args) => {
             statistics::run(&args);

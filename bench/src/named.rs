@@ -107,7 +107,7 @@ fn measured(args: &Args, target: &str, results: &Path) -> Outcome<PathBuf> {
     };
     std::fs::create_dir_all(results)?;
     eprintln!("{target}");
-    let outcome = study(make_plan(&spec)?, OpenRequest::new(target, results.canonicalize()?))?;
+    let outcome = study(make_plan(&spec)?, OpenRequest::new(target, results.canonicalize()?), None)?;
     match outcome.ended {
         Ended::Complete => Ok(outcome.folder),
         Ended::Interrupted => Err("interrupted".into()),

@@ -36,12 +36,11 @@ impl Windows {
     }
 }
 
-/// Runs `plan`, and prints each test as it ends.
-pub(crate) fn study(plan: Plan, request: OpenRequest) -> Result<StudyOutcome, StudyError> {
+/// Runs `plan`, with the target of arm B in `other`, and prints each test as it ends.
+pub(crate) fn study(plan: Plan, request: OpenRequest, other: Option<OpenRequest>) -> Result<StudyOutcome, StudyError> {
     let results = request.scratch.clone();
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    Study { plan, request, results, resume: None, command: Vec::new(), version, limits: None, other: None }
-        .run(&mut Told)
+    Study { plan, request, results, resume: None, command: Vec::new(), version, limits: None, other }.run(&mut Told)
 }
 
 struct Told;

@@ -14,7 +14,13 @@ use crate::run;
 type Parameters = BTreeMap<String, BTreeMap<String, i64>>;
 
 pub(crate) fn ab(args: &AbArgs, command: Vec<String>) -> Result<u8, Failure> {
-    run::measure(&args.run, command, PlanSpec::default(), |spec| with_arms(args, spec))
+    run::measure(
+        &args.run,
+        command,
+        PlanSpec::default(),
+        [args.target_a.as_deref(), args.target_b.as_deref()],
+        |spec| with_arms(args, spec),
+    )
 }
 
 /// `spec` with the arms of the flags, each key of which overrides the plan file's.

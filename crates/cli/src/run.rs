@@ -28,18 +28,20 @@ const WIDTH: usize = 160;
 const MOST_TABLES: usize = 8;
 
 pub(crate) fn run(args: &RunArgs, command: Vec<String>) -> Result<u8, Failure> {
-    measure(args, command, plans::find(plans::DEFAULT_PLAN)?.spec()?, Ok)
+    measure(args, command, plans::find(plans::DEFAULT_PLAN)?.spec()?, [None, None], Ok)
 }
 
-/// Measures what the flags say, on top of the plan file or of `default`, after `more` has added to it.
+/// Measures what the flags say, on top of the plan file or of `default`, after `more` has added to it. `arms`: the URLs of
+/// two arms, whose passwords a resumed run needs.
 pub(crate) fn measure(
     args: &RunArgs,
     command: Vec<String>,
     default: PlanSpec,
+    arms: [Option<&str>; 2],
     more: impl FnOnce(PlanSpec) -> Result<PlanSpec, Failure>,
 ) -> Result<u8, Failure> {
     let study = match &args.resume {
-        Some(run) => resumed(args, run, command)?,
+        Some(run) => resumed(args, arms, run, command)?,
         None => {
             let spec = more(spec(args, default)?)?;
             let (plan, request, results) = planned(&spec)?;
@@ -189,7 +191,7 @@ fn request_b(spec_target: Option<&str>, plan: &Plan, a: &OpenRequest) -> Option<
 }
 
 /// Continues a run with the plan of its manifest; a target URL is only needed for its password.
-fn resumed(args: &RunArgs, run: &Path, command: Vec<String>) -> Result<Study, Failure> {
+fn resumed(args: &RunArgs, arms: [Option<&str>; 2], run: &Path, command: Vec<String>) -> Result<Study, Failure> {
     let results = args.results.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_RESULTS));
     let folder = run_folder(run, &results);
     if !folder.exists() {
@@ -203,17 +205,8 @@ fn resumed(args: &RunArgs, run: &Path, command: Vec<String>) -> Result<Study, Fa
     let plan = stored.manifest.plan.clone();
     // The manifest holds the texts of the workload files.
     register_files(&plan.workload_files).map_err(|e| Failure::usage(e.to_string()))?;
-    let url = match &args.target.target {
-        Some(url) if loadline_database::redact(url) == plan.target => url.clone(),
-        Some(url) => {
-            return Err(Failure::usage(format!(
-                "the run was made on {}, not on {}: resume it on its own target",
-                plan.target,
-                loadline_database::redact(url)
-            )));
-        }
-        None => plan.target.clone(),
-    };
+    let given = args.target.target.as_deref();
+    let url = own_url(arms[0].or(given), &plan.target)?;
     let folder = absolute(stored.path());
     let results = folder.parent().map_or(results, Path::to_owned);
     let mut request = OpenRequest::new(&url, results.clone());
@@ -223,9 +216,22 @@ fn resumed(args: &RunArgs, run: &Path, command: Vec<String>) -> Result<Study, Fa
     request.ask_password = arguments::ask();
     let allow_disturbed = plan.allow_disturbed || args.allow_disturbed;
     let plan = Plan { force: plan.force || args.force, allow_disturbed, ..plan };
-    let url_b = plan.arms.as_ref().map(|arms| arms.b.target.clone()).filter(|url| *url != plan.target);
-    let other = request_b(url_b.as_deref(), &plan, &request);
+    let url_b =
+        plan.arms.as_ref().map(|of| own_url(arms[1].or(given.filter(|_| of.a.target == of.b.target)), &of.b.target));
+    let other = request_b(url_b.transpose()?.as_deref(), &plan, &request);
     Ok(Study { other, ..study(plan, request, results, Some(folder), command) })
+}
+
+/// `given`, which may have the password, if it is the target of the run; the run's without one.
+fn own_url(given: Option<&str>, target: &str) -> Result<String, Failure> {
+    match given {
+        Some(url) if loadline_database::redact(url) == target => Ok(url.to_owned()),
+        Some(url) => Err(Failure::usage(format!(
+            "the run was made on {target}, not on {}: resume it on its own target",
+            loadline_database::redact(url)
+        ))),
+        None => Ok(target.to_owned()),
+    }
 }
 
 /// Prints what the database's own reports require, if they were requested.

@@ -111,7 +111,9 @@ impl TempServer {
             PRODUCT.check_names(given)?;
             settings::check_values(given, &self.binaries, &self.user, &self.instance.data())?;
         }
-        self.settings = settings::settings(memory::memory_bytes(), given);
+        let mut next = settings::settings(memory::memory_bytes(), given);
+        settings::keep_shared_buffers(&mut next, &self.settings);
+        self.settings = next;
         self.instance.configure(&self.user, &self.settings)
     }
 

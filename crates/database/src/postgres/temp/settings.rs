@@ -66,6 +66,15 @@ pub(super) fn set_shared_buffers(settings: &mut Settings, mib: u64) -> bool {
     own.is_some_and(|(_, now)| std::mem::replace(now, value.clone()) != value)
 }
 
+/// The present size of shared_buffers that loadline chose, in place of its default in `settings`.
+pub(super) fn keep_shared_buffers(settings: &mut Settings, present: &Settings) {
+    let of = |s: &Settings| s.defaults.iter().find(|(name, _)| *name == "shared_buffers").map(|(_, v)| v.clone());
+    let own = settings.defaults.iter_mut().find(|(name, _)| *name == "shared_buffers");
+    if let (Some((_, value)), Some(present)) = (own, of(present)) {
+        *value = present;
+    }
+}
+
 /// The configuration file. It includes initdb's file first, so later settings override it.
 pub(super) fn file(settings: &Settings, name: &str, sockets: &str) -> String {
     let fixed = [
