@@ -119,7 +119,7 @@ pub(crate) struct RunArgs {
     /// load with the highest throughput / latency]
     #[arg(long, value_name = "TIME")]
     pub(crate) latency_objective: Option<String>,
-    /// Do not probe the storage, and do not measure the limit of each test (saves about 4 s a run, and 0.4 to 4 s a
+    /// Do not probe the storage, and do not measure the limit of each test (saves up to 4 s a run, and 0.4 to 4 s a
     /// test)
     #[arg(long)]
     pub(crate) no_probe: bool,

@@ -220,7 +220,8 @@ impl Study {
         let no_limit = kind_of(&self.request.url)?.no_limit;
         let probes = if self.plan.probe && resumed.is_none() && no_limit.is_none() {
             listener.on(Event::Step("probing the storage".to_owned()));
-            let probed = storage_probe::by_role(&info, &self.request.scratch, &self.request.interrupted);
+            let (scratch, interrupted) = (&self.request.scratch, &self.request.interrupted);
+            let probed = storage_probe::by_role(&info, scratch, plan.warmup_s + plan.duration_s, interrupted);
             let (probes, notes) = probed.map_err(|_| StudyError::Interrupted)?;
             notes.into_iter().for_each(|n| listener.on(Event::Warning(n)));
             probes

@@ -12,8 +12,8 @@ use loadline_probe::{Point, ProbeError, ProbeOptions, probe};
 
 use crate::reference::{Role, writable_dir};
 
-/// Time per directory, s, including the creation of the test file.
-const SECONDS: f64 = 4.0;
+/// Shortest and longest time per directory, s, including the creation of the test file.
+const SECONDS: [f64; 2] = [1.0, 4.0];
 /// Size of the test file, bytes.
 const FILE_BYTES: u64 = 128 << 20;
 
@@ -28,13 +28,15 @@ fn points() -> Vec<Point> {
     all
 }
 
-/// Results by role, and notes about directories that were not probed.
+/// Results by role, and notes about directories that were not probed. A directory is probed no longer than a test takes.
 pub(crate) fn by_role(
     info: &TargetInfo,
     scratch: &Path,
+    test_s: f64,
     stop: &AtomicBool,
 ) -> Result<(BTreeMap<String, ProbedDir>, Vec<String>), ProbeError> {
     let (mut found, mut notes): (BTreeMap<String, ProbedDir>, _) = (BTreeMap::new(), Vec::new());
+    let seconds = test_s.clamp(SECONDS[0], SECONDS[1]);
     for (role, name) in [(Role::Log, "log"), (Role::Data, "data")] {
         let dir = match writable_dir(info, role, scratch) {
             Ok(dir) => dir,
@@ -48,8 +50,7 @@ pub(crate) fn by_role(
         if found.values().any(|p| Some(p.st_dev) == device) {
             continue;
         }
-        let options =
-            ProbeOptions { size: Some(FILE_BYTES), seconds: SECONDS, only: Some(points()), ..ProbeOptions::default() };
+        let options = ProbeOptions { size: Some(FILE_BYTES), seconds, only: Some(points()), ..ProbeOptions::default() };
         let probed = loadline_collect::inventory::storage(&dir)
             .map_err(|e| e.to_string())
             .map(|storage| probe(&dir, storage, &options, stop, &mut |_| ()));
