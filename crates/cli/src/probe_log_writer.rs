@@ -56,13 +56,13 @@ pub(crate) fn operation(point: &LogWriterPoint) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use loadline_model::machine::{Machine, Storage};
     use loadline_model::probe::{Engine, VERSION};
 
     use super::*;
 
-    fn point(workload: &str, jobs: u32, tps: f64, wait: bool) -> LogWriterPoint {
+    pub(crate) fn point(workload: &str, jobs: u32, tps: f64, wait: bool) -> LogWriterPoint {
         LogWriterPoint {
             of: "O_DIRECT".to_owned(),
             workload: workload.to_owned(),
@@ -97,10 +97,15 @@ mod tests {
         }
     }
 
-    fn table(dirs: Vec<Vec<LogWriterPoint>>) -> Vec<Vec<String>> {
+    /// A report of directories with these points.
+    pub(crate) fn report(dirs: Vec<Vec<LogWriterPoint>>) -> ProbeReport {
         let dirs = dirs.into_iter().map(directory).collect();
         let (loadline, at, machine) = (String::new(), String::new(), Machine::default());
-        rows(&ProbeReport { version: VERSION, loadline, at, machine, dirs }, |i| ["A", "B"][i].to_owned())
+        ProbeReport { version: VERSION, loadline, at, machine, dirs }
+    }
+
+    fn table(dirs: Vec<Vec<LogWriterPoint>>) -> Vec<Vec<String>> {
+        rows(&report(dirs), |i| ["A", "B"][i].to_owned())
     }
 
     #[test]

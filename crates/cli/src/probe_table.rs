@@ -271,3 +271,31 @@ fn cell(r: &ProbeRow, column: &str) -> String {
         _ => NONE.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe_log_writer::tests::{point, report};
+
+    #[test]
+    fn commits_of_the_log_writer_are_rows_of_the_csv() {
+        let csv = csv(&report(vec![vec![point("LGWR-LAT1", 1, 1000.0, true), point("LGWR-THR", 8, 20_000.0, false)]]));
+        let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+        let [head, lat1, thr] = &lines[..] else { panic!("{csv}") };
+        for (name, figures) in [
+            ("dir", ["/log", "/log"]),
+            ("engine", ["log-writer"; 2]),
+            ("operation", ["log-writer-lgwr-lat1", "log-writer-lgwr-thr"]),
+            ("size_bytes", ["1536"; 2]),
+            ("depth", ["1", "8"]),
+            ("per_s", ["1000.000", "20000.000"]),
+            ("mib_per_s", ["1.465", "29.297"]),
+            ("mean_ns", ["1000000", "400000"]),
+            ("max_ns", [""; 2]),
+        ] {
+            let at = head.iter().position(|column| *column == name).unwrap();
+            assert_eq!([lat1[at], thr[at]], figures, "{name}");
+        }
+        assert!(lines.iter().all(|line| line.len() == head.len()), "{csv}");
+    }
+}

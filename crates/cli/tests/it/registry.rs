@@ -16,7 +16,7 @@ fn every_workload_on(target: &str, driver: &str) {
     // The scan takes its time: it has a test of its own, below.
     let of_log = workloads.iter().filter(|w| w["group"] == "log-writer" && w["code"] != SCAN);
     let of_log: Vec<&str> = of_log.map(|w| w["code"].as_str().unwrap()).collect();
-    std::fs::write(&log, format!("workload = {of_log:?}\nduration = \"1s\"\nwarmup = \"500ms\"\n")).unwrap();
+    std::fs::write(&log, format!("workload = {of_log:?}\nduration = \"1s\"\nwarmup = \"300ms\"\n")).unwrap();
     let few = |table: &str, rows: u32, codes: &[&str]| -> String {
         codes.iter().map(|code| format!("[parameters.TP-{code}]\n{table} = {rows}\n")).collect()
     };

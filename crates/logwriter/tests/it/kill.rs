@@ -103,40 +103,46 @@ fn live_and_die(dir: &Path, life: u64, after_commits: bool, delay: Duration) -> 
     told
 }
 
+/// Kills all lives of a log and checks it after each. Returns the number of lives with a commit, and of commits.
+fn all_lives(log: u64) -> (u64, u64) {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mut told: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut lives_with_commits = 0;
+    for life in 1..=LIVES {
+        // Every other life is cut off anywhere from before its log is open, the rest in mid-run.
+        let delay = Duration::from_micros((log * LIVES + life) * 7919 % 50_000);
+        let new = live_and_die(dir.path(), life, life % 2 == 0, delay);
+        lives_with_commits += u64::from(!new.is_empty());
+        told.extend(new);
+        let device = device(dir.path());
+        let found = committed(recover(&device).unwrap().map(|record| record.unwrap()));
+        for (job, numbers) in &found {
+            assert!((1..=life).contains(&(job / 1000)) && job % 1000 < JOBS, "nobody wrote as job {job}");
+            assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "job {job}: a hole in {numbers:?}");
+        }
+        for (job, last) in &told {
+            let there = found.get(job).map_or(0, |numbers| numbers.len() as u64);
+            assert!(there > *last, "life {life}, job {job}: {there} commits there, {last} was acknowledged");
+            // At most one commit that waits, and one that does not, were under way.
+            assert!(there <= last + 3, "life {life}, job {job}: {there} commits there, {last} was acknowledged last");
+        }
+    }
+    (lives_with_commits, told.values().sum())
+}
+
 #[test]
 fn every_acknowledged_commit_outlives_200_kills() {
     if let (Some(dir), Ok(life)) = (std::env::var_os(DIR), std::env::var(LIFE)) {
         child(Path::new(&dir), life.parse().unwrap());
     }
-    let mut commits = 0;
-    let mut lives_with_commits = 0;
-    for log in 0..LOGS {
-        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let mut told: BTreeMap<u64, u64> = BTreeMap::new();
-        for life in 1..=LIVES {
-            // Every other life is cut off anywhere from before its log is open, the rest in mid-run.
-            let delay = Duration::from_micros((log * LIVES + life) * 7919 % 50_000);
-            let new = live_and_die(dir.path(), life, life % 2 == 0, delay);
-            lives_with_commits += u64::from(!new.is_empty());
-            told.extend(new);
-            let device = device(dir.path());
-            let found = committed(recover(&device).unwrap().map(|record| record.unwrap()));
-            for (job, numbers) in &found {
-                assert!((1..=life).contains(&(job / 1000)) && job % 1000 < JOBS, "nobody wrote as job {job}");
-                assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "job {job}: a hole in {numbers:?}");
-            }
-            for (job, last) in &told {
-                let there = found.get(job).map_or(0, |numbers| numbers.len() as u64);
-                assert!(there > *last, "life {life}, job {job}: {there} commits there, {last} was acknowledged");
-                // At most one commit that waits, and one that does not, were under way.
-                assert!(
-                    there <= last + 3,
-                    "life {life}, job {job}: {there} commits there, {last} was acknowledged last"
-                );
-            }
-        }
-        commits += told.values().sum::<u64>();
-    }
+    // Mostly waits: two logs at a time.
+    let half = |first| (first..LOGS).step_by(2).map(all_lives).fold((0, 0), |all, log| (all.0 + log.0, all.1 + log.1));
+    let (even, odd) = std::thread::scope(|scope| {
+        let even = scope.spawn(|| half(0));
+        let odd = half(1);
+        (even.join().unwrap(), odd)
+    });
+    let (lives_with_commits, commits) = (even.0 + odd.0, even.1 + odd.1);
     assert!(lives_with_commits >= LOGS * LIVES / 2, "{lives_with_commits} lives got as far as a commit");
     assert!(commits > 1000, "{commits} commits in all");
     println!("{} kills, {lives_with_commits} after a commit, {commits} commits", LOGS * LIVES);
