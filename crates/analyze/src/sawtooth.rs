@@ -128,7 +128,9 @@ pub fn shape(points: &[SizePoint]) -> Shape {
     let mut searches: Vec<(QuantileSearch<'_>, f64)> = Vec::new();
     let (mut found, mut broken): (Option<(usize, SignificantFit)>, Option<String>) = (None, None);
     for quantile in QUANTILES {
-        let Some(search) = QuantileSearch::new(&data, quantile) else { break };
+        let Some(search) = QuantileSearch::new(&data, quantile, searches.last().map(|(search, _)| search)) else {
+            break;
+        };
         let mut by_noise = 0.0;
         match search.verdict(&mut rng) {
             Verdict::Chance(share) => by_noise = share,

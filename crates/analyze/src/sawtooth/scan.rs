@@ -146,8 +146,13 @@ pub(super) struct PeriodEstimate {
 }
 
 impl FrequencyTables {
-    /// Periods from 3 steps to half the range.
-    pub(super) fn whole_range(space: &WeightedTrend, x: &[f64]) -> FrequencyTables {
+    /// Periods from 3 steps to half the range. `other`: those of the same sizes with other weights.
+    pub(super) fn whole_range(space: &WeightedTrend, x: &[f64], other: Option<&FrequencyTables>) -> FrequencyTables {
+        if let Some(FrequencyTables(same)) = other {
+            let reweighted =
+                |t: &FrequencyTable| FrequencyTable::weighted(space, t.frequency, t.u.clone(), t.sizes.clone());
+            return FrequencyTables(same.iter().map(reweighted).collect());
+        }
         let range = x.last().copied().unwrap_or(1.0);
         let (low, high) = (2.0 / range, 1.0 / 3.0);
         let n = (((high - low) * range * OVERSAMPLING).floor().max(0.0) as usize).min(MAX_FREQUENCIES);
@@ -231,28 +236,33 @@ impl FrequencyTables {
 impl FrequencyTable {
     fn new(space: &WeightedTrend, x: &[f64], frequency: f64) -> FrequencyTable {
         let u: Vec<f64> = x.iter().map(|x| (x * frequency).rem_euclid(1.0)).collect();
-        let mut order: Vec<(f64, usize)> = u.iter().copied().zip(0..).collect();
+        // A scan has a few thousand sizes at most.
+        let mut order: Vec<(f64, u32)> = u.iter().copied().zip(0..).collect();
         order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        let weight = |i: usize| space.weight.get(i).copied().unwrap_or(0.0);
+        let sizes = order.into_iter().map(|(_, size)| size).collect();
+        FrequencyTable::weighted(space, frequency, u, sizes)
+    }
+
+    /// With these `u` and `sizes`.
+    fn weighted(space: &WeightedTrend, frequency: f64, u: Vec<f64>, sizes: Vec<u32>) -> FrequencyTable {
+        let of = |values: &[f64], size: u32| values.get(size as usize).copied().unwrap_or(0.0);
         let mut norm: f64 = u.iter().zip(&space.weight).map(|(u, w)| (u * w).powi(2)).sum();
         let teeth: Vec<f64> = u.iter().zip(&space.weight).map(|(u, w)| u * w).collect();
         let mut on: Vec<f64> = space.trend.iter().map(|q| dot(q, &teeth)).collect();
-        let mut before = order.last().map_or(0.0, |o| o.0 - 1.0);
-        let mut table = FrequencyTable { frequency, u, sizes: Vec::new(), inverses: Vec::new(), gaps: Vec::new() };
-        for (u, size) in order {
+        let mut before = sizes.last().map_or(0.0, |size| of(&u, *size) - 1.0);
+        let (mut inverses, mut gaps) = (Vec::with_capacity(sizes.len()), Vec::with_capacity(sizes.len()));
+        for size in &sizes {
+            let (u, w) = (of(&u, *size), of(&space.weight, *size));
             let left = norm - on.iter().map(|b| b * b).sum::<f64>();
             let gap = u - before;
             let fits = gap > NO_GAP && left > 1e-9 * norm;
-            // A scan has a few thousand sizes at most.
-            table.sizes.push(u32::try_from(size).unwrap_or(u32::MAX));
-            table.inverses.push(if fits { 1.0 / left } else { 0.0 });
-            table.gaps.push(gap);
+            inverses.push(if fits { 1.0 / left } else { 0.0 });
+            gaps.push(gap);
             before = u;
-            let w = weight(size);
             norm += (2.0 * u + 1.0) * w * w;
-            on.iter_mut().zip(&space.trend).for_each(|(b, q)| *b += w * q.get(size).copied().unwrap_or(0.0));
+            on.iter_mut().zip(&space.trend).for_each(|(b, q)| *b += w * of(q, *size));
         }
-        table
+        FrequencyTable { frequency, u, sizes, inverses, gaps }
     }
 
     /// By phase: share of the squared residual that a rising sawtooth explains.

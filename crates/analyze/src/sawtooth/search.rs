@@ -49,12 +49,16 @@ pub(super) struct SignificantFit {
 }
 
 impl<'a> QuantileSearch<'a> {
-    /// `None` if the figures cannot be computed with.
-    pub(super) fn new(data: &'a ScanData, quantile: f64) -> Option<QuantileSearch<'a>> {
+    /// `None` if the figures cannot be computed with. `other`: a search of other quantiles.
+    pub(super) fn new(
+        data: &'a ScanData,
+        quantile: f64,
+        other: Option<&QuantileSearch<'a>>,
+    ) -> Option<QuantileSearch<'a>> {
         let prepared = data.prepared(quantile)?;
         let space = WeightedTrend::new(data.steps(), &prepared.sigma)?;
         let residual = space.residual(&prepared.medians);
-        let tables = FrequencyTables::whole_range(&space, data.steps());
+        let tables = FrequencyTables::whole_range(&space, data.steps(), other.map(|o| &o.tables));
         Some(QuantileSearch { data, quantile, prepared, space, residual, tables })
     }
 
