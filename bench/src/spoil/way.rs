@@ -316,10 +316,14 @@ impl Server {
         Ok(Server { target, url, client, version: format!("{} {}", info.product, info.version) })
     }
 
+    /// The client's option before a statement.
+    fn flag(&self) -> &'static str {
+        if self.client[0] == "mariadb" { "-e" } else { "-c" }
+    }
+
     /// Runs statements in another session and returns what they print.
     pub(super) fn sql(&self, sql: &str) -> Outcome<String> {
-        let flag = if self.client[0] == "mariadb" { "-e" } else { "-c" };
-        let out = Command::new(&self.client[0]).args(&self.client[1..]).args([flag, sql]).output()?;
+        let out = Command::new(&self.client[0]).args(&self.client[1..]).args([self.flag(), sql]).output()?;
         if !out.status.success() {
             return Err(format!("{sql}: {}", String::from_utf8_lossy(&out.stderr)).into());
         }
@@ -328,7 +332,7 @@ impl Server {
 
     /// A shell script that runs a statement in another session.
     pub(super) fn script(&self, sql: &str) -> String {
-        format!("exec {} -c \"{sql}\"", self.client.join(" "))
+        format!("exec {} {} \"{sql}\"", self.client.join(" "), self.flag())
     }
 
     /// The server's processes, the first one first.

@@ -67,4 +67,10 @@ impl Surroundings {
             server: root.copied().map(Confined::of),
         }
     }
+
+    /// The CPUs that are online.
+    #[must_use]
+    pub fn online(&self) -> Cpus {
+        self.cpus.keys().copied().collect()
+    }
 }

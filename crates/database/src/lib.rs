@@ -19,6 +19,7 @@ mod names;
 mod null;
 mod number;
 mod oracle;
+mod other_sessions;
 mod parallel;
 mod patience;
 mod postgres;

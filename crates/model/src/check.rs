@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The identifiers of all checks.
-pub const CHECKS: [&str; 32] = [
+pub const CHECKS: [&str; 33] = [
     "batches-seen",
     "cache-hit",
     "checkpoint",
@@ -25,6 +25,7 @@ pub const CHECKS: [&str; 32] = [
     "other-cpu",
     "other-io",
     "other-sessions",
+    "other-sessions-cpu",
     "parallel-workers",
     "rate",
     "redo-size",

@@ -24,7 +24,7 @@ pub struct Disturbance {
 }
 
 /// All kinds.
-pub const DISTURBANCES: [Disturbance; 10] = [
+pub const DISTURBANCES: [Disturbance; 11] = [
     // An idle server's daemons use 1 to 3 %. A fifth of the CPUs costs a saturated test a fifth of its throughput, more
     // than any figure may be off.
     Disturbance {
@@ -98,6 +98,14 @@ pub const DISTURBANCES: [Disturbance; 10] = [
         words: "other sessions at work on the server",
         noted_from: 5.0,
         invalid_from: None,
+    },
+    // Takes CPUs as another process does: the same thresholds as `other-cpu`.
+    Disturbance {
+        check: "other-sessions-cpu",
+        column: OTHER_SESSIONS_CPU_PCT,
+        words: "other sessions on the server's CPU",
+        noted_from: 5.0,
+        invalid_from: Some(20.0),
     },
     // Blocks of a table that is larger than the memory cause a little of it by themselves.
     Disturbance {

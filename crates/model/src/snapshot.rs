@@ -84,6 +84,8 @@ pub mod counter {
     pub const JOBS_BEFORE: &str = "loadline.jobs_before";
     /// Transactions that loadline's jobs had completed after the snapshot was read.
     pub const JOBS_AFTER: &str = "loadline.jobs_after";
+    /// CPU time of the sessions of others, ns, as far as they were seen.
+    pub const OTHER_SESSIONS_CPU_NS: &str = "loadline.other_sessions_cpu_ns";
     /// Bytes of redo generated.
     pub const REDO_BYTES: &str = "loadline.redo_bytes";
     /// Write calls to the log.

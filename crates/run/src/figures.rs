@@ -80,13 +80,9 @@ pub(crate) fn figures(
     }
     if let Some(around) = &measured.around {
         let util = [column::DEVICE_UTIL_PCT, column::DATA_DEVICE_UTIL_PCT].into_iter().filter_map(|c| all.figure(c));
-        all.add(disturbance::figures(
-            request,
-            around,
-            &measured.waits(),
-            machine::steal_pct(measured),
-            util.reduce(f64::max),
-        ));
+        all.add(disturbance::figures(request, around, machine::steal_pct(measured), util.reduce(f64::max)));
+        let cpu = counters.as_ref().ok().and_then(|c| c.rate_on_time(counter::OTHER_SESSIONS_CPU_NS));
+        all.add(disturbance::sessions(around, &measured.waits(), cpu));
     }
     if let Ok(Some(grown)) = proof.grown() {
         all.set(column::ROWS_CHANGED_DATABASE, grown as f64);

@@ -10,7 +10,7 @@ use rustls::ClientConfig;
 
 use super::config::{Address, Config};
 use super::doing::doing;
-use super::job_sessions::JobSessions;
+use super::own_sessions::OwnSessions;
 use super::protocol::{
     self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_LOCAL_FILES, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting,
     ServerError,
@@ -57,8 +57,10 @@ pub(super) struct Endpoint {
     ask: AskPassword,
     /// Set when the user wants to stop.
     interrupted: Arc<AtomicBool>,
-    /// Records the sessions, if they are jobs'.
-    jobs: Option<JobSessions>,
+    /// Records the sessions.
+    pub(super) sessions: OwnSessions,
+    /// Whether they are jobs'.
+    of_jobs: bool,
     pub(super) recognised: Recognised,
 }
 
@@ -76,14 +78,15 @@ impl Endpoint {
             asked: Arc::default(),
             ask,
             interrupted,
-            jobs: None,
+            sessions: OwnSessions::default(),
+            of_jobs: false,
             recognised: Recognised::default(),
         })
     }
 
     /// The same endpoint for jobs, whose sessions are recorded in `sessions`.
-    pub(super) fn for_jobs(&self, sessions: &JobSessions) -> Endpoint {
-        Endpoint { jobs: Some(sessions.clone()), ..self.clone() }
+    pub(super) fn for_jobs(&self, sessions: &OwnSessions) -> Endpoint {
+        Endpoint { sessions: sessions.clone(), of_jobs: true, ..self.clone() }
     }
 
     /// Opens a session. Asks for a missing password if the server wants one.
@@ -129,9 +132,6 @@ impl Endpoint {
             _ => Err(e),
         };
         let mut c = self.attempt(loads).or_else(retry)?;
-        if let Some(sessions) = &self.jobs {
-            sessions.add(c.session);
-        }
         c.wait_with(Some(self.patience(c.session)))?;
         self.recognised.or_ask(|| flavours::recognise(&mut c, &self.config.place()))?;
         c.query(SETTINGS)?;
@@ -156,7 +156,10 @@ impl Endpoint {
         let connecting = || Patience::new(&self.interrupted, self.config.connect_timeout, None);
         let started = c.wait_with(Some(connecting())).and_then(|()| self.start_session(&mut c, loads, connecting));
         match started {
-            Ok(()) => Ok(c),
+            Ok(()) => {
+                self.sessions.add(c.session, self.of_jobs);
+                Ok(c)
+            }
             // There was no session yet to lose.
             Err(TargetError::Lost(text)) => Err((TargetError::Unreachable(text), 0)),
             Err(e) => Err((e, c.last_code)),

@@ -7,7 +7,6 @@ use super::config::Address;
 use super::connect::Endpoint;
 use super::doctor::MysqlSettings;
 use super::flush::Flush;
-use super::job_sessions::JobSessions;
 use super::ledger::Ledger;
 use super::observer::ObserverSession;
 use super::performance::CommitTimes;
@@ -31,7 +30,6 @@ pub(super) struct MysqlInstance {
     pub(super) local: bool,
     /// Whether MariaDB's thread pool serves the sessions.
     pub(super) pool: bool,
-    pub(super) jobs: JobSessions,
     pub(super) times: CommitTimes,
     /// The managed service that runs it.
     pub(super) cloud: Option<&'static Cloud>,
@@ -89,7 +87,7 @@ pub(super) fn identify(endpoints: Vec<Endpoint>) -> Result<MysqlNodes, TargetErr
             }
         }
         if let Some(instance) = nodes.instances.get(at) {
-            nodes.job_endpoints.push(Arc::new(endpoint.for_jobs(&instance.jobs)));
+            nodes.job_endpoints.push(Arc::new(endpoint.for_jobs(&instance.endpoint.sessions)));
         }
         nodes.instance_of.push(at);
     }
@@ -115,7 +113,6 @@ impl MysqlInstance {
             flush: Flush(Arc::new(AtomicU8::new(given_flush))),
             given_flush,
             pool: c.value("SELECT @@GLOBAL.thread_handling")?.as_deref() == Some("pool-of-threads"),
-            jobs: JobSessions::default(),
             times: CommitTimes::ask(c, log_bin)?,
             cloud: MysqlSettings::read(c)?.cloud(),
             doublewrite: doublewrites(
@@ -138,8 +135,8 @@ impl MysqlInstance {
 
     /// A session that reads its counters.
     pub(super) fn observer_session(&self) -> Result<ObserverSession, TargetError> {
-        let (ledger, flush, jobs) = (self.ledger.clone(), self.flush.clone(), self.jobs.clone());
-        ObserverSession::open(self.endpoint.connect()?, ledger, flush, self.times.clone(), jobs)
+        let (ledger, flush, sessions) = (self.ledger.clone(), self.flush.clone(), self.endpoint.sessions.clone());
+        ObserverSession::open(self.endpoint.connect()?, ledger, flush, self.times.clone(), sessions, self.local)
     }
 }
 

@@ -5,13 +5,14 @@ use loadline_model::snapshot::{WaitSample, counter};
 
 use super::data_counters;
 use super::flush::Flush;
-use super::job_sessions::JobSessions;
 use super::ledger::Ledger;
+use super::own_sessions::OwnSessions;
 use super::performance::CommitTimes;
 use super::version::Version;
 use super::wire::Connection;
 use crate::clock;
 use crate::error::TargetError;
+use crate::other_sessions::OtherSessions;
 use crate::role::{Observer, SessionTasks};
 
 /// Beginning of the query for a snapshot's counters; [`data_counters::STATUS`] follows. It needs no privilege.
@@ -26,6 +27,8 @@ const LOG_STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit
      'Innodb_row_lock_waits', 'Innodb_row_lock_time', 'Performance_schema_thread_instances_lost', ";
 /// Number of sessions that performance_schema had no memory for: its sums lack their waits.
 const LOST_SESSIONS: &str = "Performance_schema_thread_instances_lost";
+/// The server's processes.
+const COMMANDS: &[&str] = &["mariadbd", "mysqld"];
 /// Prefix of the metrics' names in a snapshot.
 const METRIC: &str = "INNODB_METRICS.";
 
@@ -50,7 +53,9 @@ pub(super) struct ObserverSession {
     ledger: Ledger,
     flush: Flush,
     times: CommitTimes,
-    jobs: JobSessions,
+    sessions: OwnSessions,
+    /// CPU time of others' sessions, if the server runs on this machine.
+    others: Option<OtherSessions>,
     /// The query of InnoDB's metrics, if the user may run it.
     metrics: Option<String>,
 }
@@ -62,10 +67,17 @@ impl ObserverSession {
         ledger: Ledger,
         flush: Flush,
         times: CommitTimes,
-        jobs: JobSessions,
+        sessions: OwnSessions,
+        local: bool,
     ) -> Result<ObserverSession, TargetError> {
         let metrics = metrics(&mut connection)?;
-        Ok(ObserverSession { connection, ledger, flush, times, jobs, metrics })
+        let others = local.then(|| OtherSessions::new(COMMANDS));
+        Ok(ObserverSession { connection, ledger, flush, times, sessions, others, metrics })
+    }
+
+    /// Whether this user sees the sessions of all users: both need PROCESS.
+    fn sees_all(&self) -> bool {
+        self.metrics.is_some()
     }
 
     fn read(&mut self) -> Result<Snapshot, TargetError> {
@@ -105,6 +117,13 @@ impl ObserverSession {
             if let Some(value) = snapshot.counters.get(source).copied() {
                 snapshot.counters.insert(name.to_owned(), (value - less) / times);
             }
+        }
+        if self.sees_all()
+            && let Some(others) = &mut self.others
+        {
+            let (tasks, own) = self.sessions.other_threads(&mut self.connection)?;
+            let used = own.and_then(|own| others.used_ns(own, &tasks));
+            snapshot.counters.extend(used.map(|ns| (counter::OTHER_SESSIONS_CPU_NS.to_owned(), ns as f64)));
         }
         Ok(snapshot)
     }
@@ -147,9 +166,10 @@ impl Observer for MysqlObserver {
     }
 
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
-        let mut sample = WaitSample::default();
+        let mut sample = WaitSample { others: Some(0), ..WaitSample::default() };
         for session in &mut self.0 {
-            session.jobs.sample(&mut session.connection, &mut sample)?;
+            let sees_all = session.sees_all();
+            session.sessions.sample(&mut session.connection, sees_all, &mut sample)?;
         }
         Ok(Some(sample))
     }
@@ -158,9 +178,9 @@ impl Observer for MysqlObserver {
         let mut ids = Vec::new();
         for session in &mut self.0 {
             // Without an answer fewer than all are known: then none is used.
-            ids.extend(session.jobs.threads(&mut session.connection).unwrap_or_default());
+            ids.extend(session.sessions.job_threads(&mut session.connection).unwrap_or_default());
         }
-        SessionTasks { ids, commands: &["mariadbd", "mysqld"] }
+        SessionTasks { ids, commands: COMMANDS }
     }
 }
 

@@ -9,7 +9,7 @@
 //! MariaDB without a binary log differs. A session that finds another one writing the log leaves the stage
 //! and waits before it sends its answer (gdb shows it in `net_real_write`, on a condition without an
 //! instrument; the process list shows `Updating status`). With 8 jobs 185 of 304 samples were there and 72
-//! in the stage. So the figure then comes from samples ([`super::job_sessions`]). With a binary log no
+//! in the stage. So the figure then comes from samples ([`super::own_sessions`]). With a binary log no
 //! session leaves the stage early (0.59 ms timed, 0.57 ms sampled), and its times are used.
 
 use std::collections::BTreeMap;

@@ -8,7 +8,7 @@ use loadline_workload::Commit;
 
 use super::connect::Endpoint;
 use super::instance::{self, MysqlInstance, MysqlNodes};
-use super::job_sessions;
+use super::own_sessions;
 use super::temp::TempServer;
 use super::wire::Connection;
 use crate::env::of_target;
@@ -52,7 +52,7 @@ impl Mysql {
                 "MariaDB and MySQL answer a transaction of one statement once, after its commit: the time of the commit alone \
                  is unknown",
             ),
-            log_sync_events: job_sessions::log_sync_events(nodes.instances.iter().any(|i| i.pool)),
+            log_sync_events: own_sessions::log_sync_events(nodes.instances.iter().any(|i| i.pool)),
             idle_events: &["Client:idle"],
             synced_writes: nodes
                 .instances

@@ -12,6 +12,7 @@ use super::settings::PgSettings;
 use super::wire::Connection;
 use crate::clock;
 use crate::error::TargetError;
+use crate::other_sessions::{OtherSessions, SessionTask};
 use crate::role::{Observer, SessionTasks};
 
 /// Wait events of a session that waits for the log writer. Version 17 changed the spelling of the I/O events.
@@ -63,6 +64,13 @@ const WAITS: &str = "SELECT NOT starts_with(a.application_name, $1), CASE WHEN a
 const PROCESSES: &str = "SELECT a.pid FROM pg_stat_get_activity(NULL) a WHERE starts_with(a.application_name, $1) \
      AND a.datid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND a.backend_type = 'client backend'";
 
+/// The processes of the sessions of others, and whether they may be seen.
+const OTHERS: &str = "SELECT a.pid, a.query <> '<insufficient privilege>' FROM pg_stat_get_activity(NULL) a \
+     WHERE a.datid IS NOT NULL AND (a.query = '<insufficient privilege>' \
+     OR NOT starts_with(a.application_name, $1) AND a.backend_type IN ('client backend', 'parallel worker'))";
+/// The server's processes.
+const COMMANDS: &[&str] = &["postgres"];
+
 /// Counters that cannot be read, and why.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CounterGaps {
@@ -95,6 +103,8 @@ struct ObserverSession {
     names: Vec<String>,
     neutral: Vec<(&'static str, &'static str, f64)>,
     reads_proc_stat: bool,
+    /// CPU time of others' sessions.
+    others: OtherSessions,
 }
 
 /// Reads all instances of a target and adds them up.
@@ -104,6 +114,8 @@ pub(super) struct PgObserver {
     job_prefix: String,
     /// Prefix of the names of all of loadline's sessions.
     own_prefix: String,
+    /// Whether the servers run on this machine.
+    local: bool,
 }
 
 impl ObserverSession {
@@ -116,13 +128,26 @@ impl ObserverSession {
         let settings = PgSettings::read(&mut connection)?;
         let query = version.snapshot_query(|name| settings.is_on(name), gaps.reads_proc_stat);
         let flush = version.flush_stats().unwrap_or("SELECT 1");
-        connection.prepare(&[("f", flush, &[]), ("q", &query.sql, &[]), ("w", WAITS, &[])])?;
+        connection.prepare(&[("f", flush, &[]), ("q", &query.sql, &[]), ("w", WAITS, &[]), ("o", OTHERS, &[])])?;
         let mut neutral = version.redo_counters(settings.number("wal_block_size").unwrap_or(8192.0));
         if gaps.redo_syncs.is_some() {
             neutral.retain(|(name, _, _)| ![counter::REDO_SYNCS, counter::REDO_SYNC_NS].contains(name));
         }
         neutral.extend(version.data_counters(settings.number("block_size").unwrap_or(8192.0)));
-        Ok(ObserverSession { connection, names: query.names, neutral, reads_proc_stat: gaps.reads_proc_stat })
+        let (names, others) = (query.names, OtherSessions::new(COMMANDS));
+        Ok(ObserverSession { connection, names, neutral, reads_proc_stat: gaps.reads_proc_stat, others })
+    }
+
+    /// CPU time of the sessions of others, ns; `None` if some may not be seen.
+    fn others_cpu_ns(&mut self, own_prefix: &str) -> Result<Option<u64>, TargetError> {
+        let rows = self.connection.send_bound("o", &[own_prefix])?;
+        let task = |row: &Vec<Option<String>>| {
+            let [Some(pid), Some(seen)] = &row[..] else { return None };
+            let task = pid.parse().ok().filter(|_| seen == "t")?;
+            Some(SessionTask { session: task, task })
+        };
+        let tasks: Option<Vec<SessionTask>> = rows.iter().map(task).collect();
+        Ok(tasks.and_then(|tasks| self.others.used_ns(self.connection.key.pid, &tasks)))
     }
 
     /// Adds this instance's counters to `snapshot` in one round trip: publishes this session's own counts, then reads
@@ -162,12 +187,13 @@ impl PgObserver {
         endpoints: &[&Arc<Endpoint>],
         ledger: &Ledger,
         gaps: &CounterGaps,
+        local: bool,
     ) -> Result<PgObserver, TargetError> {
         let sessions =
             endpoints.iter().map(|endpoint| ObserverSession::open(endpoint, gaps)).collect::<Result<Vec<_>, _>>()?;
         let job_prefix = endpoints.first().map_or_else(String::new, |d| d.job_prefix());
         let own_prefix = endpoints.first().map_or_else(String::new, |d| d.name.clone());
-        Ok(PgObserver { sessions, ledger: ledger.clone(), job_prefix, own_prefix })
+        Ok(PgObserver { sessions, ledger: ledger.clone(), job_prefix, own_prefix, local })
     }
 }
 
@@ -182,6 +208,11 @@ impl Observer for PgObserver {
         snapshot.at_ns = before + clock::now_ns().saturating_sub(before) / 2;
         if let Some(commits) = snapshot.counters.get("pg_stat_database.xact_commit").copied() {
             snapshot.counters.insert(counter::COMMITS.to_owned(), commits - self.ledger.total() as f64);
+        }
+        if self.local {
+            let used = self.sessions.iter_mut().map(|s| s.others_cpu_ns(&self.own_prefix));
+            let sum = used.sum::<Result<Option<u64>, _>>();
+            snapshot.counters.extend(sum?.map(|ns| (counter::OTHER_SESSIONS_CPU_NS.to_owned(), ns as f64)));
         }
         Ok(snapshot)
     }
@@ -213,6 +244,6 @@ impl Observer for PgObserver {
             let rows = session.connection.query_with(PROCESSES, &[&self.job_prefix]).unwrap_or_default();
             ids.extend(rows.into_iter().filter_map(|row| row.into_iter().next()??.parse::<u32>().ok()));
         }
-        SessionTasks { ids, commands: &["postgres"] }
+        SessionTasks { ids, commands: COMMANDS }
     }
 }

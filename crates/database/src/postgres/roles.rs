@@ -234,7 +234,8 @@ impl ClientDriver for Postgres {
 impl Observation for Postgres {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
         let endpoints: Vec<_> = self.instances.iter().map(|i| &i.endpoint).collect();
-        Ok(Box::new(PgObserver::open(&endpoints, &self.ledger, &self.gaps)?))
+        let local = self.instances.iter().all(|i| i.local);
+        Ok(Box::new(PgObserver::open(&endpoints, &self.ledger, &self.gaps, local)?))
     }
 
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {

@@ -238,6 +238,39 @@ fn without_a_binary_log_the_wait_for_the_log_is_seen_in_samples() {
 }
 
 #[test]
+fn other_sessions_at_work_are_sampled_and_timed() {
+    let server = server();
+    let _alone = alone();
+    server.sql("CREATE USER IF NOT EXISTS blind@localhost; GRANT ALL ON loadline.* TO blind@localhost");
+    let (own, blind) = (server.as_users("root").unwrap(), server.as_users("blind").unwrap());
+    let (_lock, mut own) = (own.lock().unwrap(), own.observer().unwrap());
+    let mut blind = blind.observer().unwrap();
+    let cpu_ns = |observer: &mut Box<dyn Observer>| {
+        observer.snapshot().unwrap().counters.get(counter::OTHER_SESSIONS_CPU_NS).copied()
+    };
+    assert_eq!(own.sample_waits().unwrap().unwrap().others, Some(0), "loadline's own do not count");
+    std::thread::scope(|scope| {
+        let begin = std::time::Instant::now();
+        let query = scope.spawn(|| server.sql("SELECT BENCHMARK(4000000, MD5(RAND()))"));
+        let (mut seen, mut used) = (0, Vec::new());
+        while !query.is_finished() {
+            seen = seen.max(own.sample_waits().unwrap().unwrap().others.unwrap());
+            used.extend(cpu_ns(&mut own));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert_eq!(seen, 1);
+        let (first, last) = (used[0], *used.last().unwrap());
+        assert!(first < last && last <= begin.elapsed().as_nanos() as f64, "{first} to {last} ns");
+        assert!(used.is_sorted(), "{used:?}");
+    });
+    assert_eq!(
+        (blind.sample_waits().unwrap().unwrap().others, cpu_ns(&mut blind)),
+        (None, None),
+        "it may not see them"
+    );
+}
+
+#[test]
 fn blocks_and_rows_are_counted() {
     let server = server();
     let _alone = alone();

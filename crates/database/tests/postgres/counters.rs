@@ -158,19 +158,22 @@ fn other_sessions_at_work_are_sampled() {
     let (mut own, mut blind) = (own.observer().unwrap(), blind.observer().unwrap());
     std::thread::scope(|scope| {
         let query = scope.spawn(|| db.psql("SELECT count(*) FROM generate_series(1, 4000000)"));
-        let mut seen = 0;
+        let (mut seen, mut used) = (0, Vec::new());
         while !query.is_finished() {
             seen = seen.max(own.sample_waits().unwrap().unwrap().others.unwrap());
+            used.push(own.snapshot().unwrap().counters[counter::OTHER_SESSIONS_CPU_NS]);
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         // Other tests of this binary have sessions too.
         assert!(seen >= 1);
+        assert!(used.is_sorted() && used[0] < *used.last().unwrap(), "{used:?}");
     });
     std::thread::scope(|scope| {
         let query = scope.spawn(|| db.psql("SELECT pg_sleep(0.5)"));
         let mut unknown = false;
         while !query.is_finished() {
-            unknown |= blind.sample_waits().unwrap().unwrap().others.is_none();
+            let timed = blind.snapshot().unwrap().counters.contains_key(counter::OTHER_SESSIONS_CPU_NS);
+            unknown |= blind.sample_waits().unwrap().unwrap().others.is_none() && !timed;
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         assert!(unknown, "what the role may not see is unknown");

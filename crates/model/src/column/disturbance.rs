@@ -40,7 +40,16 @@ define! {
         &[("*", "/proc/diskstats, io_ticks; read_bytes and write_bytes of /proc/PID/io of all processes")];
     OTHER_SESSIONS_PCT: "other_sessions_pct", "Other sessions", "%", Format::Integer,
         "Mean number of sessions of others that worked on the server, or waited there for storage or locks: 100 % is one session all the time.",
-        &[("postgres", "pg_stat_activity, sampled about ten times a second")];
+        &[
+            ("postgres", "pg_stat_activity, sampled about ten times a second"),
+            ("mysql", "information_schema.PROCESSLIST (MySQL: SHOW PROCESSLIST), sampled about ten times a second")
+        ];
+    OTHER_SESSIONS_CPU_PCT: "other_sessions_cpu_pct", "Other sessions on CPU", "%", Format::Fixed(1),
+        "CPU time of sessions of others on the server, as a share of the CPUs that the database may use. At least so much: of a session that began or ended in the window, up to a second is not seen.",
+        &[
+            ("postgres", "/proc/PID/schedstat of the processes in pg_stat_activity, once a second"),
+            ("mysql", "/proc/TID/schedstat of the threads in information_schema.PROCESSLIST (MySQL: performance_schema.threads), once a second")
+        ];
     MEMORY_PRESSURE_PCT: "memory_pressure_pct", "Memory pressure", "%", Format::Fixed(1),
         "Share of the window in which some task waited for memory.", PRESSURE;
     MEMORY_PRESSURE_FULL_PCT: "memory_pressure_full_pct", "Memory pressure, all", "%", Format::Fixed(1),

@@ -28,7 +28,6 @@ const IO_UNREAD: f64 = 0.01;
 pub(crate) fn figures(
     request: &Request,
     around: &Around,
-    waits: &WaitProfile,
     steal_pct: Option<f64>,
     device_util_pct: Option<f64>,
 ) -> Figures {
@@ -58,11 +57,31 @@ pub(crate) fn figures(
     let frequency = a.frequency_pct.zip(b.frequency_pct).map(|(a, b)| f64::midpoint(a, b));
     out.set_or_absent(column::CPU_FREQUENCY_PCT, frequency, "the kernel does not show the CPUs' frequency here");
     pressure(&mut out, [a, b], seconds);
+    out
+}
+
+/// Figures of the sessions of others on the server. `cpu_ns_per_s`: the CPU time of those that were seen.
+pub(crate) fn sessions(around: &Around, waits: &WaitProfile, cpu_ns_per_s: Option<f64>) -> Figures {
+    let mut out = Figures::default();
     let others = waits.others.filter(|_| waits.samples >= MIN_SAMPLES);
     let others_pct = others.map(|n| 100.0 * n as f64 / f64::from(waits.samples));
     let why = "sessions of others on this database are not sampled, or loadline may not see them";
     out.set_or_absent(column::OTHER_SESSIONS_PCT, others_pct, why);
+    let b = &around.readings[1];
+    let cpus = allowed(b.server.as_ref().unwrap_or(&b.loadline), &b.online()).len().max(1);
+    let cpu_pct = cpu_ns_per_s.map(|ns| ns / 1e7 / cpus as f64);
+    let why =
+        "the processes or threads of others' sessions are unknown, on another machine, or loadline may not see them";
+    out.set_or_absent(column::OTHER_SESSIONS_CPU_PCT, cpu_pct, why);
     out
+}
+
+/// The CPUs of `online` that `side` may use; all if that is unknown.
+fn allowed(side: &Confined, online: &Cpus) -> Cpus {
+    match &side.allowed {
+        Some(allowed) if !allowed.is_disjoint(online) => allowed.intersection(online).copied().collect(),
+        _ => online.clone(),
+    }
 }
 
 /// Two readings, and the seconds between them.
@@ -85,13 +104,9 @@ impl Machine<'_> {
     /// may not use all, nothing tells on which CPUs the others were: as many as fit beside the sides count.
     fn share_pct(&self, used: &Used, others_s: f64) -> f64 {
         let [_, b] = self.readings;
-        let online: Cpus = b.cpus.keys().copied().collect();
-        let allowed = |side: &Confined| match &side.allowed {
-            Some(allowed) if !allowed.is_disjoint(&online) => allowed.intersection(&online).copied().collect(),
-            _ => online.clone(),
-        };
-        let sides: Vec<(Cpus, f64)> = std::iter::once((allowed(&b.loadline), used.loadline_s))
-            .chain(b.server.as_ref().map(|server| (allowed(server), used.server_s)))
+        let online = b.online();
+        let sides: Vec<(Cpus, f64)> = std::iter::once((allowed(&b.loadline, &online), used.loadline_s))
+            .chain(b.server.as_ref().map(|server| (allowed(server, &online), used.server_s)))
             .collect();
         let share = |(cpus, _): &(Cpus, f64)| {
             let own_s: f64 = sides.iter().filter(|(other, _)| other.is_subset(cpus)).map(|(_, s)| s).sum();
@@ -116,8 +131,7 @@ fn others(out: &mut Figures, machine: &Machine<'_>, used: &Used) {
     let seen_s = if used.all_seen { used.others_s + used.kernel_s } else { 0.0 };
     let [a, b] = machine.readings.map(|r| sum(&r.cpus));
     let irq_s = b.irq.saturating_sub(a.irq) as f64 / TICKS_PER_S;
-    let online = machine.readings[1].cpus.keys().copied().collect();
-    let unknown_s = machine.busy_s(&online) - irq_s - used.loadline_s - used.server_s - seen_s;
+    let unknown_s = machine.busy_s(&machine.readings[1].online()) - irq_s - used.loadline_s - used.server_s - seen_s;
     out.set(column::UNKNOWN_CPU_PCT, machine.share_pct(used, unknown_s.max(0.0)));
 }
 

@@ -24,7 +24,8 @@ pub(crate) fn finished(request: &Request, scanned: Scanned, proof: &Proof) -> Fi
     let mut figures = figures(work, &scanned);
     // The devices' counters are not read.
     figures.set_absent(column::OTHER_IO_PCT, NO_LOAD);
-    figures.add(disturbance::figures(request, &scanned.around, &Default::default(), None, None));
+    figures.add(disturbance::figures(request, &scanned.around, None, None));
+    figures.add(disturbance::sessions(&scanned.around, &Default::default(), None));
     figures.checks = checks(work, &scanned, proof);
     let so_far = figures.clone().columns().values;
     let probe = TestRecord { figures: so_far, ..TestRecord::blank(work.workload.code) };
