@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use loadline_model::manifest::TableLoad;
-use loadline_workload::{Params, Scope, Table, data};
+use loadline_workload::{ColumnDef, Params, Scope, Table, data};
 
 use crate::error::TargetError;
 use crate::loading::{Batch, batches};
@@ -293,6 +293,12 @@ pub(crate) trait Loader: Send {
     /// Full name of the record table.
     fn record(&self) -> String;
 
+    /// Full name of `table`.
+    fn table_name(&self, work: &Work, table: &Table) -> String;
+
+    /// Expression of a column's value as [`Loader::rows`] reads it: numbers, and bytes in hexadecimal.
+    fn as_text(&self, column: &ColumnDef) -> String;
+
     /// Rows of a query as text; NULL becomes an empty text.
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError>;
 
@@ -461,6 +467,12 @@ mod tests {
 
     impl Loader for NullLoader {
         fn record(&self) -> String {
+            String::new()
+        }
+        fn table_name(&self, _: &Work, _: &Table) -> String {
+            String::new()
+        }
+        fn as_text(&self, _: &ColumnDef) -> String {
             String::new()
         }
         fn rows(&mut self, _: &str) -> Result<Vec<Vec<String>>, TargetError> {

@@ -3,6 +3,7 @@
 //! To add a database, write a module that defines a [`TargetKind`] and add one line to [`TARGETS`]. Read `kind.rs`,
 //! `target.rs` and `role.rs` first.
 
+mod changed_rows;
 pub mod clock;
 mod cloud;
 mod data_set;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use loadline_workload::{Datum, Table};
+use loadline_workload::{ColumnDef, Datum, LogicalType, Table};
 
 use super::connect::Endpoint;
 use super::ledger::Ledger;
@@ -104,6 +104,15 @@ impl MysqlLoader {
 impl Loader for MysqlLoader {
     fn record(&self) -> String {
         full_name(RECORD)
+    }
+
+    fn table_name(&self, work: &Work, table: &Table) -> String {
+        table_name(work, table.name)
+    }
+
+    fn as_text(&self, column: &ColumnDef) -> String {
+        let name = quoted(column.name);
+        if column.logical == LogicalType::Bytes { format!("HEX({name})") } else { name }
     }
 
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Column, Driver, Finding, column};
+use loadline_workload::Table;
 
 use super::client::MysqlClientSession;
 use super::doctor::{self, MysqlSettings, MysqlState};
@@ -13,6 +14,7 @@ use super::observer::{MysqlObserver, UNCOUNTED_SYNCS, sync_counter};
 use super::server::{Mysql, NOWAIT};
 use super::slice::MysqlDatabaseSession;
 use super::{cache, grants, procedure, schema, sql};
+use crate::changed_rows;
 use crate::cloud::{Part, absent_devices, why_absent};
 use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
@@ -323,6 +325,12 @@ impl DataSet for Mysql {
             all.extend(data_set::found(&mut MysqlLoader::open(&instance.endpoint, &instance.ledger)?)?);
         }
         Ok(all)
+    }
+
+    fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {
+        self.instances()
+            .iter()
+            .try_for_each(|i| changed_rows::check(&mut MysqlLoader::open(&i.endpoint, &i.ledger)?, work, table))
     }
 
     fn drop_data_set(&self) -> Result<(), TargetError> {

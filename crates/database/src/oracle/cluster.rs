@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Column, Driver, Finding};
+use loadline_workload::Table;
 
 use super::counters::{self, OraObserver, View, ViewAccess};
 use super::doctor;
@@ -12,6 +13,7 @@ use super::loading::{self, OraLoader};
 use super::nodes::{OraNodes, identity};
 use super::session::{Bind, Connector, MISSING_PRIVILEGE, NO_PRIVILEGE, OraSession};
 use super::{awr, block, disk_space, job_limit, parallel, schema, sql};
+use crate::changed_rows;
 use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
@@ -325,6 +327,10 @@ impl Queries for Oracle {
 impl DataSet for Oracle {
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
         data_set::found(&mut self.loader()?)
+    }
+
+    fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {
+        changed_rows::check(&mut self.loader()?, work, table)
     }
 
     fn drop_data_set(&self) -> Result<(), TargetError> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use loadline_workload::Table;
+use loadline_workload::{ColumnDef, LogicalType, Table};
 
 use super::schema::{self, drop_statement};
 use super::session::{Bind, OraSession};
@@ -24,6 +24,15 @@ pub(super) fn name_of(stem: &str) -> String {
 impl Loader for OraLoader {
     fn record(&self) -> String {
         quoted(&name_of(RECORD))
+    }
+
+    fn table_name(&self, work: &Work, table: &Table) -> String {
+        quoted(&table_name(work, table.name))
+    }
+
+    fn as_text(&self, column: &ColumnDef) -> String {
+        let name = quoted(&column.name.to_uppercase());
+        if column.logical == LogicalType::Bytes { format!("RAWTOHEX({name})") } else { name }
     }
 
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {

@@ -95,6 +95,11 @@ fn go_through(server: &FakeServer, native_report: bool) {
         let lock = target.lock().unwrap();
         target.create(&work).unwrap();
         target.load(&work, 2).unwrap();
+        for table in workload.tables.iter().filter(|t| t.scope == loadline_workload::Scope::DataSet) {
+            let mut loader = loading::OraLoader(Box::new(server.clone()));
+            let sql = crate::changed_rows::query(&loader, &work, table);
+            assert!(crate::data_set::Loader::rows(&mut loader, &sql).unwrap().is_empty());
+        }
         target.settle().unwrap();
         target.abilities().block_cache.unwrap().set_cache(Some(1 << 30)).unwrap();
         target.abilities().checkpoints.unwrap().checkpoint().unwrap();

@@ -37,6 +37,15 @@ impl Loader for PgLoader<'_> {
         name_of(RECORD)
     }
 
+    fn table_name(&self, work: &Work, table: &Table) -> String {
+        table_name(work, table.name)
+    }
+
+    fn as_text(&self, column: &ColumnDef) -> String {
+        let name = quoted(column.name);
+        if column.logical == LogicalType::Bytes { format!("encode({name}, 'hex')") } else { name }
+    }
+
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {
         let rows = self.connection.query(sql)?;
         Ok(rows.into_iter().map(|row| row.into_iter().map(Option::unwrap_or_default).collect()).collect())

@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, column};
+use loadline_workload::Table;
 
 use super::client::PgClientSession;
 use super::cluster::Postgres;
@@ -15,6 +16,7 @@ use super::observer::PgObserver;
 use super::settings::PgSettings;
 use super::slice::PgDatabaseSession;
 use super::{cluster, doctor, grants, log_space, parallel, procedure, schema, sql};
+use crate::changed_rows;
 use crate::cloud::absent_devices;
 use crate::data_set::{self, FoundTable, LoadProgress};
 use crate::error::TargetError;
@@ -315,6 +317,10 @@ impl DataSet for Postgres {
             all.extend(self.loader(instance, |l| data_set::found(l))?);
         }
         Ok(all)
+    }
+
+    fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {
+        self.instances.iter().try_for_each(|i| self.loader(i, |l| changed_rows::check(l, work, table)))
     }
 
     fn drop_data_set(&self) -> Result<(), TargetError> {

@@ -1,7 +1,10 @@
 //! The data set that many workloads share.
 
+use loadline_workload::Table;
+
 use crate::data_set::FoundTable;
 use crate::error::TargetError;
+use crate::work::Work;
 
 /// Manages the data set.
 pub trait DataSet {
@@ -10,6 +13,12 @@ pub trait DataSet {
     /// # Errors
     /// When the target does not answer.
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError>;
+
+    /// Compares a sample of the rows of `table`, which `work` reads and which is complete, with what they must be.
+    ///
+    /// # Errors
+    /// [`TargetError::Refused`] if a row differs, or when a statement fails.
+    fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError>;
 
     /// Drops all tables of the data set.
     ///

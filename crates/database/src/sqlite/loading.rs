@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use loadline_workload::{Datum, IndexAtom, LogicalType, Table};
+use loadline_workload::{ColumnDef, Datum, IndexAtom, LogicalType, Table};
 use rusqlite::{Connection, params_from_iter};
 
 use super::failed;
@@ -68,6 +68,15 @@ pub(super) struct SqliteLoader(pub(super) Connection);
 impl Loader for SqliteLoader {
     fn record(&self) -> String {
         format!("\"{PREFIX}{RECORD}\"")
+    }
+
+    fn table_name(&self, work: &Work, table: &Table) -> String {
+        table_name(work, table.name)
+    }
+
+    fn as_text(&self, column: &ColumnDef) -> String {
+        let name = format!("\"{}\"", column.name);
+        if column.logical == LogicalType::Bytes { format!("hex({name})") } else { name }
     }
 
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Column, Driver, Finding, Severity, column};
-use loadline_workload::{Commit, RowCount};
+use loadline_workload::{Commit, RowCount, Table};
 
 use super::connect::{pragma, set_pragma};
 use super::loading::{self, create_table, table_name};
 use super::session::{self, SqliteSession};
 use super::{KIND, LogObserver, PAGE_SIZE, Sqlite, TRANSACTION_BYTES, checkpoint, failed, files, small_cache_kib};
+use crate::changed_rows;
 use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
 use crate::error::TargetError;
 use crate::facts::Facts;
@@ -222,6 +223,10 @@ impl Queries for Sqlite {
 impl DataSet for Sqlite {
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
         data_set::found(&mut self.loader()?)
+    }
+
+    fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {
+        changed_rows::check(&mut self.loader()?, work, table)
     }
 
     fn drop_data_set(&self) -> Result<(), TargetError> {

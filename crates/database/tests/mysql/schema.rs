@@ -186,6 +186,15 @@ fn rows_come_in_the_same_by_either_path() {
     let rest = LoadProgress::default();
     target.load_watched(&work, 1, &rest).unwrap();
     assert_eq!((rest.done()[0].rows_loaded, server.sql(sum)), (4096, whole.clone()));
+    // Complete, and changed since.
+    let shared = work.workload.tables.iter().find(|t| t.name == "lookup").unwrap();
+    let check = || target.abilities().data_set.unwrap().check_rows(&work, shared);
+    check().unwrap();
+    server.sql("UPDATE loadline.data_lookup SET payload = '' WHERE id % 10 = 3");
+    match check() {
+        Err(TargetError::Refused(e)) => assert!(e.contains("0 bytes instead of 100 in column 'payload'"), "{e}"),
+        other => panic!("{other:?}"),
+    }
     target.clean_after_run(true).unwrap();
     assert!(target.abilities().data_set.unwrap().data_set().unwrap()[0].kept);
     target.abilities().data_set.unwrap().drop_data_set().unwrap();

@@ -206,6 +206,15 @@ fn the_data_set_is_loaded_once_and_resumed() {
     target.load_watched(&work, 1, &rest).unwrap();
     assert_eq!(rest.done()[0].rows_loaded, 4096, "only what was missing");
     assert_eq!((db.psql(sum), db.psql(keys)), (whole, "1".to_owned()));
+    // Complete, and changed since.
+    let shared = work.workload.tables.iter().find(|t| t.name == "lookup").unwrap();
+    let check = || target.abilities().data_set.unwrap().check_rows(&work, shared);
+    check().unwrap();
+    db.psql("UPDATE loadline.data_lookup SET payload = '' WHERE id % 10 = 3");
+    match check() {
+        Err(TargetError::Refused(e)) => assert!(e.contains("0 bytes instead of 100 in column 'payload'"), "{e}"),
+        other => panic!("{other:?}"),
+    }
     // Other data are not touched.
     let other = Work { seed: work.seed + 1, ..work.clone() };
     match target.load(&other, 1) {

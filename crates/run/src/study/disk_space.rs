@@ -27,7 +27,7 @@ pub(super) struct SpaceCheck {
     pub(super) drop_data_set: bool,
 }
 
-/// Refuses an existing data set that differs from the plan's, and tables that do not fit. Unknown sizes become a
+/// Refuses an existing data set that differs from the plan's or was changed since, and tables that do not fit. Unknown sizes become a
 /// note. With `--force`, a shortage becomes a note too.
 ///
 /// `begins`: whether this is a new run. A resumed run does not drop the data set again.
@@ -39,11 +39,9 @@ pub(super) fn check(
 ) -> Result<SpaceCheck, StudyError> {
     let works = plan.workloads.iter().map(|w| work(plan, w)).collect::<Result<Vec<_>, _>>()?;
     let shared = data_set(&works);
-    let existing = if shared.is_empty() {
-        Vec::new()
-    } else {
-        target.abilities().data_set.map_or(Ok(Vec::new()), |d| d.data_set())?
-    };
+    let data_set_role = target.abilities().data_set;
+    let existing =
+        if shared.is_empty() { Vec::new() } else { data_set_role.map_or(Ok(Vec::new()), |d| d.data_set())? };
     let drop_data_set = plan.reload && begins && !existing.is_empty();
     let mut need = Need { what: "the data set needs".to_owned(), ..Need::default() };
     if drop_data_set {
@@ -58,6 +56,9 @@ pub(super) fn check(
             let wanted = DataTable::wanted(table, &work.params, plan.seed, plan.payload_compressibility);
             if let Some(other) = existing.iter().find(|t| t.holds.table == wanted.table && t.holds != wanted) {
                 return Err(other_data(&other.holds, &wanted).into());
+            }
+            if let Some(target) = data_set_role.filter(|_| existing.iter().any(|t| t.holds == wanted && t.complete)) {
+                target.check_rows(work, table)?;
             }
         }
         need.data = missing(target, &shared, &existing);

@@ -98,6 +98,37 @@ fn only_missing_data_need_free_space() {
 }
 
 #[test]
+fn data_that_were_changed_are_refused() {
+    let (dir, target) = database();
+    let again = |reload| {
+        let plan = plan(&["SRV-QUERY1"], "1MiB", |s| s.reload = Some(reload));
+        check(target.as_ref(), &plan, &info(GIB, None), true)
+    };
+    let plan = plan(&["SRV-QUERY1"], "1MiB", |_| ());
+    let work = work(&plan, &plan.workloads[0]).unwrap();
+    target.create(&work).unwrap();
+    target.load(&work, 1).unwrap();
+    assert!(again(false).is_ok());
+    let change = |sql: &str| rusqlite::Connection::open(dir.path().join("x.db")).unwrap().execute_batch(sql).unwrap();
+    for (sql, said) in [
+        ("DELETE FROM loadline_data_lookup WHERE id > 90000", "is missing"),
+        ("UPDATE loadline_data_lookup SET n = -n - 1 WHERE id > 50000", "instead of"),
+        (
+            "UPDATE loadline_data_lookup SET payload = substr(payload, 1, 99) WHERE id % 10 = 3",
+            "99 bytes instead of 100",
+        ),
+    ] {
+        change(sql);
+        let refused = refusal(again(false));
+        assert!(refused.contains(said) && refused.contains("'lookup'") && refused.contains("--reload"), "{refused}");
+    }
+    assert!(again(true).unwrap().drop_data_set, "loads anew");
+    change("DROP TABLE loadline_data_lookup");
+    assert!(again(false).is_ok(), "what is not there is loaded");
+    target.clean().unwrap();
+}
+
+#[test]
 fn a_reload_uses_the_space_of_the_dropped_data() {
     let (_dir, target) = database();
     let plan = plan(&["SRV-QUERY1"], "1MiB", |s| s.reload = Some(true));
