@@ -207,10 +207,10 @@ impl Scene<'_> {
         Seen::of(&self.loadline(&[], &args).output()?)
     }
 
-    /// `loadline report` with what it prints, and the tests of `first` if it could read its runs.
+    /// `loadline report` with what it prints, and the tests of `first` as they are now, if it could read its runs.
     pub(super) fn report(&self, first: Seen, args: &[&str]) -> Outcome<Seen> {
         let seen = Seen::of(&self.loadline(&[], &[&["report"], args].concat()).output()?)?;
-        Ok(if seen.code == 0 { Seen { records: first.records, ..seen } } else { seen })
+        Ok(if seen.code == 0 { Seen { records: StoredRun::open(&first.folder)?.records, ..seen } } else { seen })
     }
 
     /// The run, and `spoil` a third of the window after its start. Gets the process of loadline.

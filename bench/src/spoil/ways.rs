@@ -520,12 +520,20 @@ pub(super) const WAYS: &[Way] = &[
     way("torn-line", "half of a line is missing in tests.jsonl", SQLITE, Refuse(2, "line 1"), |s| {
         edited(s, |text| format!("{}\n{text}", &text[..text.len() / 2]))
     }),
+    way("edited-figure", "a figure is changed in tests.jsonl", SQLITE, Fail("record"), |s| {
+        edited(s, |text| text.replace("\"commit_throughput_tps\":", "\"commit_throughput_tps\":9"))
+    }),
     way(
-        "edited-figure",
-        "a figure is changed in tests.jsonl",
+        "edited-checksum",
+        "the same, and the line's checksum is removed",
         SQLITE,
-        Escape("run folders are plain text without a signature"),
-        |s| edited(s, |text| text.replace("\"commit_throughput_tps\":", "\"commit_throughput_tps\":9")),
+        Escape("the checksum is no signature: who edits a line can remove it or make it anew"),
+        |s| {
+            edited(s, |text| {
+                let (line, _) = text.rsplit_once(",\"checksum\":").unwrap_or((text, ""));
+                line.replace("\"commit_throughput_tps\":", "\"commit_throughput_tps\":9") + "}\n"
+            })
+        },
     ),
     way(
         "other-platform",

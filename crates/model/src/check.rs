@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The identifiers of all checks.
-pub const CHECKS: [&str; 33] = [
+pub const CHECKS: [&str; 34] = [
     "batches-seen",
     "cache-hit",
     "checkpoint",
@@ -28,6 +28,7 @@ pub const CHECKS: [&str; 33] = [
     "other-sessions-cpu",
     "parallel-workers",
     "rate",
+    "record",
     "redo-size",
     "rows-changed",
     "rows-read",

@@ -1,14 +1,20 @@
 //! `tests.jsonl`: one record per line. The file is only appended to, so only its end may be torn.
+//!
+//! The last field of a line is a checksum of the others. It shows a line that was edited by hand. It is no signature: who can
+//! edit a line can make its checksum anew, or remove it, as lines of older versions have none.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use loadline_model::TestRecord;
 use loadline_model::column::NOT_FINITE;
 use loadline_model::record::RECORD_SCHEMA;
+use loadline_model::{Check, Outcome, TestRecord};
 use serde::de::IgnoredAny;
+use sha2::{Digest as _, Sha256};
 
 use crate::error::{RESTORE_OR_CUT, StoreError, json_text};
+use crate::layout;
 use crate::snapshots::newer;
 
 /// Contents of the file.
@@ -60,11 +66,40 @@ fn record(path: &Path, line: usize, json: &[u8]) -> Result<TestRecord, StoreErro
     if let Some(found) = newer(json, RECORD_SCHEMA) {
         return Err(StoreError::Newer { path: path.to_owned(), line: Some(line), found, known: RECORD_SCHEMA });
     }
-    let record: TestRecord = serde_json::from_slice(json).map_err(|e| damaged(path, line, json_text(&e)))?;
+    let (json, sum) = without_checksum(json);
+    let mut record: TestRecord = serde_json::from_slice(&json).map_err(|e| damaged(path, line, json_text(&e)))?;
     if record.schema == 0 {
         return Err(damaged(path, line, "its 'schema' is 0, which is invalid".to_owned()));
     }
+    // A program that sorts the fields changes the line, too.
+    if record.figures.remove(CHECKSUM).is_some() || sum.is_some_and(|sum| sum != checksum(&json)) {
+        let why = format!("changed after it was measured: line {line} of {}", layout::TESTS);
+        record.add_check(Check::new("record", Outcome::Failed, why));
+    }
     Ok(record)
+}
+
+/// The field. A number, because versions that do not know it read it as a figure.
+const CHECKSUM: &str = "checksum";
+
+/// The first 52 bits of the SHA-256 of a line without its checksum: every program reads as many exactly in a JSON number.
+fn checksum(json: &[u8]) -> u64 {
+    let first = Sha256::digest(json).iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+    first >> 12
+}
+
+/// A line without its checksum, and the checksum, if it ends with one.
+fn without_checksum(json: &[u8]) -> (Cow<'_, [u8]>, Option<u64>) {
+    let field = format!(",\"{CHECKSUM}\":");
+    let found = json.strip_suffix(b"}").and_then(|json| {
+        let at = json.windows(field.len()).rposition(|part| part == field.as_bytes())?;
+        let sum = std::str::from_utf8(json.get(at + field.len()..)?).ok()?.parse().ok()?;
+        Some((json.get(..at)?, sum))
+    });
+    match found {
+        Some((rest, sum)) => (Cow::Owned([rest, b"}"].concat()), Some(sum)),
+        None => (Cow::Borrowed(json), None),
+    }
 }
 
 fn damaged(path: &Path, line: usize, what: String) -> StoreError {
@@ -90,7 +125,9 @@ pub(crate) fn line(record: &TestRecord) -> Result<Vec<u8>, String> {
         Ok(_) => return Err("its record would not read back as it is".to_owned()),
         Err(e) => return Err(format!("its record would not read back: {}", json_text(&e))),
     }
-    line.push(b'\n');
+    let sum = checksum(&line);
+    line.pop();
+    line.extend_from_slice(format!(",\"{CHECKSUM}\":{sum}}}\n").as_bytes());
     Ok(line)
 }
 
@@ -115,6 +152,38 @@ mod tests {
         assert_eq!(tests.records, [sample(1), sample(2), sample(3)]);
         assert_eq!(tests.torn, None);
         assert!(parse(b"").unwrap().records.is_empty());
+    }
+
+    #[test]
+    fn a_changed_line_is_invalid_and_says_so() {
+        let whole = String::from_utf8(file(&[1, 2])).unwrap();
+        let changed = |text: &str| {
+            let records = parse(text.as_bytes()).unwrap().records;
+            let said =
+                |r: &TestRecord| r.invalid_reason.clone().filter(|why| why.contains("changed after it was measured"));
+            assert!(records.iter().all(|r| !r.figures.contains_key(CHECKSUM) && (r.valid || said(r).is_some())));
+            records.iter().map(said).collect::<Vec<_>>()
+        };
+        assert_eq!(changed(&whole), [None, None]);
+        let (first, second) = whole.split_once('\n').unwrap();
+        let edited = second.replacen("\"jobs\":", "\"jobs\":1", 1);
+        let reason = Some("changed after it was measured: line 2 of tests.jsonl".to_owned());
+        assert_eq!(changed(&format!("{first}\n{edited}")), [None, reason.clone()]);
+        let last_digit = whole.trim_end().strip_suffix('}').unwrap();
+        assert_eq!(changed(&format!("{last_digit}0}}\n")), [None, reason.clone()]);
+        // Other programs may put it elsewhere. Lines of older versions have none.
+        let (rest, sum) = second.trim_end().rsplit_once(",\"checksum\":").unwrap();
+        let moved = format!("{{\"checksum\":{},{}}}\n", sum.trim_end_matches('}'), &rest[1..]);
+        assert_eq!(changed(&format!("{first}\n{moved}")), [None, reason]);
+        assert_eq!(changed(&format!("{first}\n{rest}}}\n")), [None, None]);
+    }
+
+    #[test]
+    fn versions_that_know_no_checksum_read_a_figure() {
+        let line = line(&sample(1)).unwrap();
+        let mut old: TestRecord = serde_json::from_slice(&line).unwrap();
+        let sum = old.figures.remove(CHECKSUM).unwrap();
+        assert_eq!((old, sum.fract(), sum < 2f64.powi(53)), (sample(1), 0.0, true));
     }
 
     /// Wherever the file is cut, exactly the whole records come back and the rest is known as torn.

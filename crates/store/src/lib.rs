@@ -3,7 +3,7 @@
 //! ```text
 //! <results>/<run-id>/
 //!   manifest.json            plan, seed, versions, target settings, inventories
-//!   tests.jsonl              one versioned record per test
+//!   tests.jsonl              one versioned record per test, with a checksum
 //!   series/<test>.csv        one row a second
 //!   histograms/<test>.hlog   latencies in HdrHistogram's log format
 //!   snapshots/<test>.json    the database's counters at window start and end
