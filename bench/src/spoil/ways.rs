@@ -517,6 +517,24 @@ pub(super) const WAYS: &[Way] = &[
         run("umount", &[&small])?;
         seen
     }),
+    way(
+        "server-disk-full",
+        "the disk of the server fills up in the window",
+        (Url("postgres-temp:"), "--workload LGWR-THR --jobs 2"),
+        Refuse(3, "A disk of the database is"),
+        |s| {
+            // The server's user must pass through, unlike to the scene's folder.
+            let small = format!("/var/tmp/loadline-spoil-{}", std::process::id());
+            fs::create_dir(&small)?;
+            run("mount", &["-t", "tmpfs", "-o", "size=400m,mode=777", "tmpfs", &small])?;
+            let target = format!("postgres-temp:{small}");
+            let long = ["--duration", "60s", "--setting", "max_wal_size=8GB"];
+            let seen = s.run(&[&["--target", &target, "--force"][..], &long].concat());
+            run("umount", &[&small])?;
+            fs::remove_dir(&small)?;
+            seen
+        },
+    ),
     way("torn-line", "half of a line is missing in tests.jsonl", SQLITE, Refuse(2, "line 1"), |s| {
         edited(s, |text| format!("{}\n{text}", &text[..text.len() / 2]))
     }),

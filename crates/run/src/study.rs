@@ -4,6 +4,7 @@ mod arms;
 mod data;
 mod disk_space;
 mod execute;
+mod full_disk;
 mod native_report;
 #[cfg(test)]
 mod native_report_tests;
@@ -164,7 +165,8 @@ impl Study {
             Err(StudyError::Test { source: TestError::Interrupted, .. } | StudyError::Interrupted) => {
                 Ended::Interrupted
             }
-            Err(e) => Ended::Failed(e),
+            // Before anything is removed from the disk.
+            Err(e) => Ended::Failed(full_disk::explained(e, context.side.target.as_ref(), &context.side.info)),
         };
         context.manifest.state = match ended {
             Ended::Complete => RunState::Complete,

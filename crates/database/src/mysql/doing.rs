@@ -11,10 +11,22 @@ const WAITS: [&str; 2] = ["Waiting for", "User lock"];
 /// A state that begins like those, but passes.
 const PASSES: &str = "Waiting for prior transaction to commit";
 
+/// The state of a session that writes to a full disk. The server tries again every minute.
+const FULL_DISK: &str = "Waiting for someone to free space";
+
+/// Whether a session in `state` waits for a full disk: itself, or in a commit behind one that does.
+fn waits_for_disk(c: &mut Connection, state: &str) -> Result<bool, TargetError> {
+    let others = format!("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE '{FULL_DISK}%'");
+    Ok(state.starts_with(FULL_DISK) || state.starts_with("Commit") && c.number(&others)?.is_some_and(|n| n > 0.0))
+}
+
 /// Asks in session `c` what `session` does.
 pub(super) fn doing(c: &mut Connection, session: u32) -> Result<Doing, TargetError> {
     let state = format!("SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {session}");
     let state = c.value(&state)?.unwrap_or_default();
+    if waits_for_disk(c, &state)? {
+        return Ok(Doing::Waits("free space: a disk that it writes to is full".to_owned()));
+    }
     if state.starts_with(PASSES) || !WAITS.iter().any(|waits| state.starts_with(waits)) {
         return Ok(Doing::Works);
     }

@@ -11,7 +11,7 @@ use super::owner::{self, Owner, ignore_not_found};
 use super::place::{Location, free_bytes};
 use super::product::Product;
 use super::user::ServerUser;
-use crate::error::TargetError;
+use crate::error::{TargetError, says_disk_full};
 
 /// Maximum length of a socket's path on all systems, bytes.
 const MAX_SOCKET_PATH: usize = 103;
@@ -169,9 +169,7 @@ impl Files {
     /// Whether the disk is full: by the system's message, by the server's own (`wrote only 4096 of 8192 bytes`, with a
     /// hint), or by the free space, as the server may not be able to log it.
     pub(crate) fn disk_is_full(&self, text: &str) -> bool {
-        const WORDS: [&str; 4] =
-            ["No space left on device", "Disk quota exceeded", "Check free disk space", "Disk full"];
-        WORDS.iter().any(|part| text.contains(part)) || free_bytes(&self.dir).is_some_and(|free| free < DISK_FULL_BYTES)
+        says_disk_full(text) || free_bytes(&self.dir).is_some_and(|free| free < DISK_FULL_BYTES)
     }
 }
 

@@ -10,7 +10,7 @@ use loadline_workload::{Instrument, SizeScan};
 
 use super::native_report::Mark;
 use super::proof::BeforeTest;
-use super::{Context, StudyError, window_length};
+use super::{Context, StudyError, full_disk, window_length};
 use crate::checks::disturbance::undisturbed;
 use crate::checks::settings;
 use crate::event::{Event, Listener, TestPosition};
@@ -55,6 +55,7 @@ impl PlannedTest<'_> {
         if let Some(arms) = &context.arms {
             arms.note_what_is_on_purpose(&mut finished.figures.checks);
         }
+        full_disk::explain(&mut finished.figures.checks, context.side.target.as_ref(), &context.side.info);
         let output = finished.output(self.identity(context));
         context.folder.append(&output)?;
         listener.on(Event::TestDone(&output.record));

@@ -1,0 +1,134 @@
+//! What a failure has to do with a full disk of the database: PostgreSQL ends when it cannot write its log, MariaDB waits in
+//! silence or refuses rows, and neither names the disk to its clients.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use loadline_database::{Target, says_disk_full};
+use loadline_model::check::{Check, Outcome};
+use loadline_model::format::bytes;
+use loadline_model::machine::Storage;
+use loadline_model::manifest::TargetInfo;
+use loadline_window::TestError;
+
+use super::StudyError;
+
+/// With less free space a server may have failed for it: PostgreSQL needs a whole file of its log, 16 MiB by default, and gives
+/// it back when that fails.
+const TIGHT_BYTES: u64 = 64 << 20;
+/// Checks that fail if the database refuses or ends the jobs' work.
+const OF_FAILED_WORK: [&str; 2] = ["errors", "window"];
+
+/// `failure` with the full disk, if it was one.
+pub(super) fn explained(failure: StudyError, target: &dyn Target, info: &TargetInfo) -> StudyError {
+    let more = |text: &str| advice(text, target, info).unwrap_or_default();
+    match failure {
+        StudyError::Target(e) => {
+            let more = more(&e.to_string());
+            StudyError::Target(e.with(&more))
+        }
+        StudyError::Test { test, workload, jobs, source } => {
+            let source = match source {
+                TestError::Target(e) => {
+                    let more = more(&e.to_string());
+                    TestError::Target(e.with(&more))
+                }
+                TestError::Counters(text) => TestError::Counters(format!("{text}{}", more(&text))),
+                other => other,
+            };
+            StudyError::Test { test, workload, jobs, source }
+        }
+        other => other,
+    }
+}
+
+/// Adds it to the reasons of an invalid test.
+pub(super) fn explain(checks: &mut [Check], target: &dyn Target, info: &TargetInfo) {
+    let failed = checks.iter_mut().filter(|c| c.outcome == Outcome::Failed && OF_FAILED_WORK.contains(&c.id.as_str()));
+    for check in failed {
+        check.detail += &advice(&check.detail, target, info).unwrap_or_default();
+    }
+}
+
+/// What follows the text of a failure.
+fn advice(text: &str, target: &dyn Target, info: &TargetInfo) -> Option<String> {
+    let says_full = says_disk_full(text);
+    let mut folders: Vec<String> = info.storage.values().map(|s| s.path.clone()).collect();
+    if says_full && info.local {
+        // A log of its own, such as a binary log. A server that has ended does not say where.
+        folders.extend(target.log_space(0, 0).ok().and_then(|log| log.dir));
+    }
+    let now = |dir: &String| loadline_collect::inventory::storage(Path::new(dir)).ok();
+    let places: BTreeMap<String, Storage> =
+        folders.iter().filter_map(now).map(|s| (format!("{} {}", s.source, s.mount_point), s)).collect();
+    words(says_full, places.into_values())
+}
+
+fn words(says_full: bool, places: impl Iterator<Item = Storage>) -> Option<String> {
+    let places: Vec<(u64, Storage)> = places.filter_map(|s| Some((s.free_bytes?, s))).collect();
+    let tight = places.iter().any(|(free, _)| *free < TIGHT_BYTES);
+    let shown = places
+        .iter()
+        .filter(|(free, _)| !tight || *free < TIGHT_BYTES)
+        .map(|(free, s)| format!("{} free in {} ({} on {})", bytes(*free as f64), s.path, s.source, s.mount_point));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    let what = match (says_full, tight, shown.is_empty()) {
+        (true, _, true) => "A disk of the database is full".to_owned(),
+        (true, _, false) => format!("A disk of the database is full: now {shown}"),
+        (false, true, _) => format!("A disk of the database is nearly full, which may be the cause: {shown}"),
+        (false, false, _) => return None,
+    };
+    Some(format!(
+        ". {what}. Free space there, and start the server again if it ended; or have less written (--size, --duration, --jobs)"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_database::{OpenRequest, open};
+
+    use super::*;
+
+    fn place(name: &str, free: Option<u64>) -> Storage {
+        let (path, mount_point) = (format!("/{name}/db"), format!("/{name}"));
+        Storage { path, mount_point, source: format!("/dev/{name}"), free_bytes: free, ..Storage::default() }
+    }
+
+    #[test]
+    fn the_full_disk_is_named_with_its_folder_and_free_space() {
+        let of = |says, places: &[(&str, u64)]| words(says, places.iter().map(|(n, free)| place(n, Some(*free))));
+        let (full, large) = (("sda", 13 << 20), ("sdb", 1 << 40));
+        assert_eq!(of(false, &[large]), None, "it is something else");
+        let may = of(false, &[full, large]).unwrap();
+        assert!(may.contains("may be the cause: 13.0 MiB free in /sda/db (/dev/sda on /sda). Free"), "{may}");
+        let says = of(true, &[full, large]).unwrap();
+        assert!(says.contains("is full: now 13.0 MiB free in /sda/db") && !says.contains("sdb"), "{says}");
+        // What failed may have been given back already.
+        let freed = of(true, &[large]).unwrap();
+        assert!(freed.contains("is full: now 1.0 TiB free in /sdb/db"), "{freed}");
+        // On another machine nothing more is known.
+        assert!(of(true, &[]).unwrap().contains("A disk of the database is full. Free"));
+        assert_eq!(words(false, [place("x", None)].into_iter()), None);
+    }
+
+    #[test]
+    fn only_failures_of_the_target_are_explained() {
+        let (info, target) = (TargetInfo::default(), open(&OpenRequest::new("null:", "/tmp".into())).unwrap());
+        let failure = |text: &str| TestError::Target(loadline_database::TargetError::Statement(text.to_owned()));
+        let said = |source| {
+            let e = StudyError::Test { test: 3, workload: "X".to_owned(), jobs: 1, source };
+            explained(e, target.as_ref(), &info).to_string()
+        };
+        assert!(
+            said(failure("The table 't' is full (error 1114)"))
+                .contains("error 1114). A disk of the database is full.")
+        );
+        assert_eq!(said(failure("no such table")), "test 3 (X, 1 jobs) failed: no such table");
+        assert_eq!(said(TestError::Interrupted), "test 3 (X, 1 jobs) failed: interrupted");
+        let check = |id, outcome| Check::new(id, outcome, "one of them: database or disk is full");
+        let mut checks =
+            [check("errors", Outcome::Failed), check("errors", Outcome::Passed), check("rate", Outcome::Failed)];
+        explain(&mut checks, target.as_ref(), &info);
+        assert_eq!(checks.map(|c| c.detail.contains("Free space there")), [true, false, false]);
+    }
+}
