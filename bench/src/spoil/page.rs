@@ -36,7 +36,7 @@ fn part(all: &Outcomes) -> String {
         all.into_iter().collect::<Vec<_>>().join(", ")
     };
     let mut out = format!(
-        "Run on {} (and SQLite, which is part of loadline), {}. {} ways: {} were caught or changed nothing, with a clean twin that is valid and unmarked; {} are not caught.\n\n\
+        "Run on {} (and SQLite, which is part of loadline), {}. {} ways: {} were caught or changed nothing, with a clean twin that is valid and unmarked; not caught: {}.\n\n\
          | way | what is done | how it must come out | seen | clean twin |\n| --- | --- | --- | --- | --- |\n",
         of_all(|t| &t.server),
         of_all(|t| &t.date),

@@ -86,6 +86,8 @@ pub mod counter {
     pub const JOBS_AFTER: &str = "loadline.jobs_after";
     /// CPU time of the sessions of others, ns, as far as they were seen.
     pub const OTHER_SESSIONS_CPU_NS: &str = "loadline.other_sessions_cpu_ns";
+    /// When that was read, ns: a while before the snapshot.
+    pub const OTHER_SESSIONS_AT_NS: &str = "loadline.other_sessions_at_ns";
     /// Bytes of redo generated.
     pub const REDO_BYTES: &str = "loadline.redo_bytes";
     /// Write calls to the log.

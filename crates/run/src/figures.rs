@@ -81,8 +81,12 @@ pub(crate) fn figures(
     if let Some(around) = &measured.around {
         let util = [column::DEVICE_UTIL_PCT, column::DATA_DEVICE_UTIL_PCT].into_iter().filter_map(|c| all.figure(c));
         all.add(disturbance::figures(request, around, machine::steal_pct(measured), util.reduce(f64::max)));
-        let cpu = counters.as_ref().ok().and_then(|c| c.rate_on_time(counter::OTHER_SESSIONS_CPU_NS));
-        all.add(disturbance::sessions(around, &measured.waits(), cpu));
+        let of_others = |c: &Counters<'_>| {
+            let grown = |name| c.grown_on_time(name);
+            Some(grown(counter::OTHER_SESSIONS_CPU_NS)? / grown(counter::OTHER_SESSIONS_AT_NS).filter(|ns| *ns > 0.0)?)
+        };
+        let cpus = counters.as_ref().ok().and_then(of_others);
+        all.add(disturbance::sessions(around, &measured.waits(), cpus));
     }
     if let Ok(Some(grown)) = proof.grown() {
         all.set(column::ROWS_CHANGED_DATABASE, grown as f64);

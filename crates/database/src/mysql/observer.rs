@@ -118,13 +118,6 @@ impl ObserverSession {
                 snapshot.counters.insert(name.to_owned(), (value - less) / times);
             }
         }
-        if self.sees_all()
-            && let Some(others) = &mut self.others
-        {
-            let (tasks, own) = self.sessions.other_threads(&mut self.connection)?;
-            let used = own.and_then(|own| others.used_ns(own, &tasks));
-            snapshot.counters.extend(used.map(|ns| (counter::OTHER_SESSIONS_CPU_NS.to_owned(), ns as f64)));
-        }
         Ok(snapshot)
     }
 }
@@ -162,6 +155,10 @@ impl Observer for MysqlObserver {
         let mut snapshot = sum(all);
         // The counters are of a moment within the query.
         snapshot.at_ns = before + clock::now_ns().saturating_sub(before) / 2;
+        // The readings of several servers have no common time.
+        if let [ObserverSession { others: Some(others), .. }] = &self.0[..] {
+            others.fill(&mut snapshot.counters);
+        }
         Ok(snapshot)
     }
 
@@ -169,7 +166,11 @@ impl Observer for MysqlObserver {
         let mut sample = WaitSample { others: Some(0), ..WaitSample::default() };
         for session in &mut self.0 {
             let sees_all = session.sees_all();
-            session.sessions.sample(&mut session.connection, sees_all, &mut sample)?;
+            let ObserverSession { connection, sessions, others, .. } = session;
+            sessions.sample(connection, sees_all, &mut sample)?;
+            if let Some(others) = others.as_mut().filter(|_| sees_all) {
+                others.read(|| sessions.other_threads(connection).map(Some))?;
+            }
         }
         Ok(Some(sample))
     }

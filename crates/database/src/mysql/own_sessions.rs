@@ -8,7 +8,7 @@ use loadline_model::snapshot::WaitSample;
 
 use super::wire::{Connection, Row, Rows};
 use crate::error::TargetError;
-use crate::other_sessions::SessionTask;
+use crate::other_sessions::{SessionTask, Sessions};
 
 /// Needs no privilege: users see their own sessions, and all of loadline's have one user.
 const SESSIONS: (&str, [usize; 2]) = ("SELECT ID, COMMAND, STATE FROM information_schema.PROCESSLIST", [1, 2]);
@@ -96,15 +96,14 @@ impl OwnSessions {
         Ok(all.iter().filter(|t| own.get(&t.session) == Some(&true)).map(|t| t.task).collect())
     }
 
-    /// The threads of the sessions of others, and that of `c`, as [`Self::all_threads`]. The last is `None` if it is not
-    /// among them.
+    /// The threads of the sessions of others, and that of `c`, as [`Self::all_threads`].
     ///
     /// # Errors
     /// If the query fails.
-    pub(super) fn other_threads(&self, c: &mut Connection) -> Result<(Vec<SessionTask>, Option<u32>), TargetError> {
-        let (all, own) = (OwnSessions::all_threads(c)?, self.ids());
-        let of_c = all.iter().find(|t| t.session == c.session).map(|t| t.task);
-        Ok((all.into_iter().filter(|t| !own.contains_key(&t.session)).collect(), of_c))
+    pub(super) fn other_threads(&self, c: &mut Connection) -> Result<Sessions, TargetError> {
+        let (all, ids) = (OwnSessions::all_threads(c)?, self.ids());
+        let own = all.iter().find(|t| t.session == c.session).map(|t| t.task);
+        Ok(Sessions { own, others: all.into_iter().filter(|t| !ids.contains_key(&t.session)).collect() })
     }
 
     /// The threads of the operating system that run sessions, but no replication or events; none on a MySQL whose

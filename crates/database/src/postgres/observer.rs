@@ -12,7 +12,7 @@ use super::settings::PgSettings;
 use super::wire::Connection;
 use crate::clock;
 use crate::error::TargetError;
-use crate::other_sessions::{OtherSessions, SessionTask};
+use crate::other_sessions::{OtherSessions, SessionTask, Sessions};
 use crate::role::{Observer, SessionTasks};
 
 /// Wait events of a session that waits for the log writer. Version 17 changed the spelling of the I/O events.
@@ -138,16 +138,18 @@ impl ObserverSession {
         Ok(ObserverSession { connection, names, neutral, reads_proc_stat: gaps.reads_proc_stat, others })
     }
 
-    /// CPU time of the sessions of others, ns; `None` if some may not be seen.
-    fn others_cpu_ns(&mut self, own_prefix: &str) -> Result<Option<u64>, TargetError> {
-        let rows = self.connection.send_bound("o", &[own_prefix])?;
-        let task = |row: &Vec<Option<String>>| {
-            let [Some(pid), Some(seen)] = &row[..] else { return None };
-            let task = pid.parse().ok().filter(|_| seen == "t")?;
-            Some(SessionTask { session: task, task })
-        };
-        let tasks: Option<Vec<SessionTask>> = rows.iter().map(task).collect();
-        Ok(tasks.and_then(|tasks| self.others.used_ns(self.connection.key.pid, &tasks)))
+    /// Reads the CPU time of the sessions of others.
+    fn read_others(&mut self, own_prefix: &str) -> Result<(), TargetError> {
+        let c = &mut self.connection;
+        self.others.read(|| {
+            let task = |row: &Vec<Option<String>>| {
+                let [Some(pid), Some(seen)] = &row[..] else { return None };
+                let task = pid.parse().ok().filter(|_| seen == "t")?;
+                Some(SessionTask { session: task, task })
+            };
+            let others: Option<Vec<SessionTask>> = c.send_bound("o", &[own_prefix])?.iter().map(task).collect();
+            Ok(others.map(|others| Sessions { own: Some(c.key.pid), others }))
+        })
     }
 
     /// Adds this instance's counters to `snapshot` in one round trip: publishes this session's own counts, then reads
@@ -209,10 +211,9 @@ impl Observer for PgObserver {
         if let Some(commits) = snapshot.counters.get("pg_stat_database.xact_commit").copied() {
             snapshot.counters.insert(counter::COMMITS.to_owned(), commits - self.ledger.total() as f64);
         }
-        if self.local {
-            let used = self.sessions.iter_mut().map(|s| s.others_cpu_ns(&self.own_prefix));
-            let sum = used.sum::<Result<Option<u64>, _>>();
-            snapshot.counters.extend(sum?.map(|ns| (counter::OTHER_SESSIONS_CPU_NS.to_owned(), ns as f64)));
+        // The readings of several servers have no common time.
+        if let [session] = &self.sessions[..] {
+            session.others.fill(&mut snapshot.counters);
         }
         Ok(snapshot)
     }
@@ -220,6 +221,9 @@ impl Observer for PgObserver {
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
         let mut sample = WaitSample { others: Some(0), ..WaitSample::default() };
         for session in &mut self.sessions {
+            if self.local {
+                session.read_others(&self.own_prefix)?;
+            }
             for row in session.connection.send_bound("w", &[&self.job_prefix, &self.own_prefix])? {
                 let mut row = row.into_iter();
                 let is_other = row.next().flatten().as_deref() == Some("t");

@@ -248,7 +248,12 @@ fn other_sessions_at_work_are_sampled_and_timed() {
     let cpu_ns = |observer: &mut Box<dyn Observer>| {
         observer.snapshot().unwrap().counters.get(counter::OTHER_SESSIONS_CPU_NS).copied()
     };
-    assert_eq!(own.sample_waits().unwrap().unwrap().others, Some(0), "loadline's own do not count");
+    // Once the sessions that opened the targets have ended.
+    let quiet = (0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        own.sample_waits().unwrap().unwrap().others == Some(0)
+    });
+    assert!(quiet, "loadline's own do not count");
     std::thread::scope(|scope| {
         let begin = std::time::Instant::now();
         let query = scope.spawn(|| server.sql("SELECT BENCHMARK(4000000, MD5(RAND()))"));
@@ -258,7 +263,7 @@ fn other_sessions_at_work_are_sampled_and_timed() {
             used.extend(cpu_ns(&mut own));
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        assert_eq!(seen, 1);
+        assert!(seen >= 1);
         let (first, last) = (used[0], *used.last().unwrap());
         assert!(first < last && last <= begin.elapsed().as_nanos() as f64, "{first} to {last} ns");
         assert!(used.is_sorted(), "{used:?}");

@@ -157,7 +157,7 @@ fn other_sessions_at_work_are_sampled() {
     let (own, blind) = (db.target(), crate::server::open(&server().socket_url("limited", "others")).unwrap());
     let (mut own, mut blind) = (own.observer().unwrap(), blind.observer().unwrap());
     std::thread::scope(|scope| {
-        let query = scope.spawn(|| db.psql("SELECT count(*) FROM generate_series(1, 4000000)"));
+        let query = scope.spawn(|| db.psql("SELECT count(*) FROM generate_series(1, 8000000)"));
         let (mut seen, mut used) = (0, Vec::new());
         while !query.is_finished() {
             seen = seen.max(own.sample_waits().unwrap().unwrap().others.unwrap());

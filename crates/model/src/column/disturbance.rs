@@ -45,10 +45,10 @@ define! {
             ("mysql", "information_schema.PROCESSLIST (MySQL: SHOW PROCESSLIST), sampled about ten times a second")
         ];
     OTHER_SESSIONS_CPU_PCT: "other_sessions_cpu_pct", "Other sessions on CPU", "%", Format::Fixed(1),
-        "CPU time of sessions of others on the server, as a share of the CPUs that the database may use. At least so much: of a session that began or ended in the window, up to a second is not seen.",
+        "CPU time of sessions of others on the server, as a share of the CPUs that the database may use. At least so much: of a session that began or ended in the window, up to a third of a second is not seen.",
         &[
-            ("postgres", "/proc/PID/schedstat of the processes in pg_stat_activity, once a second"),
-            ("mysql", "/proc/TID/schedstat of the threads in information_schema.PROCESSLIST (MySQL: performance_schema.threads), once a second")
+            ("postgres", "/proc/PID/schedstat of the processes in pg_stat_activity, about four times a second"),
+            ("mysql", "/proc/TID/schedstat of the threads in information_schema.PROCESSLIST (MySQL: performance_schema.threads), about four times a second")
         ];
     MEMORY_PRESSURE_PCT: "memory_pressure_pct", "Memory pressure", "%", Format::Fixed(1),
         "Share of the window in which some task waited for memory.", PRESSURE;

@@ -60,8 +60,8 @@ pub(crate) fn figures(
     out
 }
 
-/// Figures of the sessions of others on the server. `cpu_ns_per_s`: the CPU time of those that were seen.
-pub(crate) fn sessions(around: &Around, waits: &WaitProfile, cpu_ns_per_s: Option<f64>) -> Figures {
+/// Figures of the sessions of others on the server. `busy_cpus`: CPUs that those that were seen kept busy.
+pub(crate) fn sessions(around: &Around, waits: &WaitProfile, busy_cpus: Option<f64>) -> Figures {
     let mut out = Figures::default();
     let others = waits.others.filter(|_| waits.samples >= MIN_SAMPLES);
     let others_pct = others.map(|n| 100.0 * n as f64 / f64::from(waits.samples));
@@ -69,7 +69,7 @@ pub(crate) fn sessions(around: &Around, waits: &WaitProfile, cpu_ns_per_s: Optio
     out.set_or_absent(column::OTHER_SESSIONS_PCT, others_pct, why);
     let b = &around.readings[1];
     let cpus = allowed(b.server.as_ref().unwrap_or(&b.loadline), &b.online()).len().max(1);
-    let cpu_pct = cpu_ns_per_s.map(|ns| ns / 1e7 / cpus as f64);
+    let cpu_pct = busy_cpus.map(|busy| 100.0 * busy / cpus as f64);
     let why =
         "the processes or threads of others' sessions are unknown, on another machine, or loadline may not see them";
     out.set_or_absent(column::OTHER_SESSIONS_CPU_PCT, cpu_pct, why);
