@@ -9,14 +9,14 @@ fn every_workload_on(target: &str, driver: &str) {
     // The catalogue comes from the program itself.
     let listed = ok(&["workloads", "--format", "json"]).out;
     let workloads: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap();
-    // Redo per transaction needs a window of a second; storage and analytics need little data here, and their
+    // Redo per transaction needs a window of a second, after PostgreSQL has logged whole pages in the warm-up; storage and analytics need little data here, and their
     // sweeps over a parameter are those of other tests.
     let log = dir.path().join("log.toml");
     let rest = dir.path().join("rest.toml");
     // The scan takes its time: it has a test of its own, below.
     let of_log = workloads.iter().filter(|w| w["group"] == "log-writer" && w["code"] != SCAN);
     let of_log: Vec<&str> = of_log.map(|w| w["code"].as_str().unwrap()).collect();
-    std::fs::write(&log, format!("workload = {of_log:?}\nduration = \"1s\"\nwarmup = \"300ms\"\n")).unwrap();
+    std::fs::write(&log, format!("workload = {of_log:?}\nduration = \"1s\"\nwarmup = \"500ms\"\n")).unwrap();
     let few = |table: &str, rows: u32, codes: &[&str]| -> String {
         codes.iter().map(|code| format!("[parameters.TP-{code}]\n{table} = {rows}\n")).collect()
     };
