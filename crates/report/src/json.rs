@@ -5,7 +5,7 @@ use loadline_model::{Manifest, TestRecord};
 use serde::Serialize;
 
 use crate::content::{Waits, kept_tests, waits_of};
-use crate::platform_run::{PlatformRun, Scan, comparisons, sides};
+use crate::platform_run::{PlatformRun, Scan, apart, comparisons, sides};
 use crate::{ReportError, RunData};
 
 /// Version of the layout below.
@@ -68,6 +68,9 @@ struct ScanSummary<'a> {
 
 /// The object, indented, with a final line break.
 pub(crate) fn render(runs: &[RunData], across_drivers: bool) -> Result<String, ReportError> {
+    let one_of_arms = runs.len() == 1 && runs.iter().all(|run| run.manifest.plan.arms.is_some());
+    let apart = apart(runs);
+    let runs = apart.as_deref().unwrap_or(runs);
     let sides = sides(runs);
     let records = || runs.iter().flat_map(|r| &r.records);
     let valid = records().filter(|r| r.valid).count();
@@ -90,7 +93,8 @@ pub(crate) fn render(runs: &[RunData], across_drivers: bool) -> Result<String, R
             kept_by_option: kept_tests(records()).map_or(0, |(n, _)| n),
             sweeps: sides.iter().flat_map(|s| s.sweeps.iter().map(|sweep| sweep_summary(s, sweep))).collect(),
             scans: sides.iter().flat_map(|s| s.scans.iter().map(|scan| scan_summary(s, scan))).collect(),
-            comparisons: comparisons(&sides, across_drivers),
+            // Windows of arms are compared in their pairs: `loadline compare`.
+            comparisons: if one_of_arms { Vec::new() } else { comparisons(&sides, across_drivers) },
             waits: sides.iter().flat_map(waits_of).collect(),
         },
     };

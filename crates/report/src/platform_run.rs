@@ -65,8 +65,14 @@ pub(crate) fn sides(runs: &[RunData]) -> Vec<PlatformRun<'_>> {
     out
 }
 
+/// `runs` with the arms of each run as two platforms; `None` if no run has arms.
+pub(crate) fn apart(runs: &[RunData]) -> Option<Vec<RunData>> {
+    let any = runs.iter().any(|run| run.manifest.plan.arms.is_some());
+    any.then(|| runs.iter().flat_map(|run| split(run).map_or_else(|| vec![run.clone()], Vec::from)).collect())
+}
+
 /// The arms of `run` as platforms; `None` if it has none.
-pub(crate) fn split(run: &RunData) -> Option<[RunData; 2]> {
+fn split(run: &RunData) -> Option<[RunData; 2]> {
     let arms = run.manifest.plan.arms.as_deref()?;
     Some(ArmName::ALL.map(|name| {
         let mut of_arm = run.clone();

@@ -272,6 +272,7 @@ impl Study {
             // Last step: a run that is refused must not lose the data set.
             .and_then(|()| context.drop_data_sets());
         if let Err(e) = written {
+            context.put_back(listener);
             if self.resume.is_none() {
                 // Nothing was measured: remove the run folder.
                 let _ = std::fs::remove_dir_all(context.folder.path());

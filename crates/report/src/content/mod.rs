@@ -33,15 +33,13 @@ use loadline_model::manifest::RunState;
 
 use crate::RunData;
 use crate::doc::{Document, Section};
-use crate::platform_run::{PlatformRun, comparisons, sides, split};
+use crate::platform_run::{PlatformRun, apart, comparisons, sides};
 
 /// The report of `runs`; test tables have the columns `chosen`, or the default ones.
 pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, across_drivers: bool) -> Document {
     let of_arms = if let [run] = runs { arms::of(run) } else { None };
-    let with_arms = runs.iter().any(|run| run.manifest.plan.arms.is_some());
-    let arms_apart: Option<Vec<RunData>> = with_arms
-        .then(|| runs.iter().flat_map(|run| split(run).map_or_else(|| vec![run.clone()], Vec::from)).collect());
-    let runs = arms_apart.as_deref().unwrap_or(runs);
+    let apart = apart(runs);
+    let runs = apart.as_deref().unwrap_or(runs);
     let sides = sides(runs);
     // Windows of arms are compared in their pairs.
     let comparisons = if of_arms.is_some() { Vec::new() } else { comparisons(&sides, across_drivers) };

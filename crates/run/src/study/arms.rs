@@ -186,8 +186,12 @@ impl Context {
         Ok(())
     }
 
-    /// Leaves arm A in force if commands of the user's bring arms about.
+    /// Makes arm A's side the present one, and leaves arm A in force if commands of the user's bring arms about.
     pub(super) fn put_back(&mut self, listener: &mut dyn Listener) {
+        let now = self.arms.as_mut().map(|state| std::mem::replace(&mut state.now, ArmName::A));
+        if let Some(other) = self.other.as_mut().filter(|_| now == Some(ArmName::B)) {
+            std::mem::swap(&mut self.side, other);
+        }
         let Some(command) = self.arms().and_then(|arms| arms.a.switch) else { return };
         self.side.lock = None;
         // Ctrl-C has ended the run; this must still be done.
