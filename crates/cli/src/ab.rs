@@ -34,13 +34,13 @@ fn with_arms(args: &AbArgs, mut spec: PlanSpec) -> Result<PlanSpec, Failure> {
     }
     let arm = |of: Option<ArmSpec>,
                target: &Option<String>,
-               setting: &[(String, String)],
+               setting: BTreeMap<String, String>,
                driver: Option<Driver>,
                switch: &Option<String>,
                more| {
         let mut arm = of.unwrap_or_default();
         arm.target = target.clone().or(arm.target);
-        arm.setting.extend(setting.iter().cloned());
+        arm.setting.extend(setting);
         arm.driver = driver.or(arm.driver);
         arm.switch = switch.clone().or(arm.switch);
         let more: Parameters = more;
@@ -50,6 +50,7 @@ fn with_arms(args: &AbArgs, mut spec: PlanSpec) -> Result<PlanSpec, Failure> {
         Some(arm)
     };
     let [more_a, more_b] = [&args.parameter_a, &args.parameter_b].map(|given| parameters(given));
+    let (setting_a, setting_b) = (run::unique("--setting-a", setting_a)?, run::unique("--setting-b", setting_b)?);
     spec.arm_a = arm(spec.arm_a, target_a, setting_a, driver_a.map(Into::into), switch_a, more_a);
     spec.arm_b = arm(spec.arm_b, target_b, setting_b, driver_b.map(Into::into), switch_b, more_b);
     spec.pairs = args.pairs.or(spec.pairs);

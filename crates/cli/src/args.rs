@@ -229,10 +229,10 @@ pub(crate) struct CompareArgs {
     /// Exit with 1 if a main figure of B is shown to be slower by more than this, e.g. 3%
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     pub(crate) fail_if_slower: Option<f64>,
-    /// Difference up to which two runs are called equivalent; that of arms is set when they are measured
-    #[arg(long, value_name = "PERCENT", value_parser = share, default_value = "2%")]
-    pub(crate) equivalence: f64,
-    /// Compare figures that were measured with different drivers as well
+    /// Difference up to which two runs are called equivalent [default: 2%]
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    pub(crate) equivalence: Option<f64>,
+    /// Two runs: compare figures that were measured with different drivers as well
     #[arg(long)]
     pub(crate) across_drivers: bool,
     /// Format

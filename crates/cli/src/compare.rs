@@ -1,17 +1,38 @@
 //! `loadline compare`: what a run of two arms shows, or which of two stored runs is faster.
 
-use loadline_report::Compared;
+use loadline_model::manifest::RunState;
+use loadline_report::{Compared, RunData};
 
 use crate::args::{CompareArgs, VerdictFormat};
 use crate::exit::{self, Failure};
 use crate::target::run_folder;
 use crate::{output, report, run};
 
+/// Difference up to which two runs are equivalent, unless the user says.
+const EQUIVALENCE: f64 = 0.02;
+
+/// Says what is wrong with stored runs.
+fn warn(runs: &[&RunData]) {
+    for run in runs {
+        run.warnings.iter().for_each(|w| output::say(&format!("warning: {}: {w}", run.manifest.run)));
+        if run.manifest.state != RunState::Complete {
+            output::say(&format!("warning: {} is not complete: resume it, or it is judged as it is", run.manifest.run));
+        }
+    }
+}
+
 pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     let load = |run| report::load(&run_folder(run, &args.results));
     let compared = match args.runs.as_slice() {
         [run] => {
             let (folder, data) = load(run)?;
+            if args.equivalence.is_some() || args.across_drivers {
+                return Err(Failure::usage(
+                    "--equivalence and --across-drivers are for two runs: what two arms are judged by was set when they were \
+                     measured",
+                ));
+            }
+            warn(&[&data]);
             Compared::of_arms(&data, run::width()).ok_or_else(|| {
                 Failure::usage(format!(
                     "{} is not a run of two arms (`loadline ab`): name a second run to compare it with",
@@ -27,7 +48,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
             if let Some(run) = [&a, &b].into_iter().find(|data| data.manifest.plan.arms.is_some()) {
                 return Err(Failure::usage(format!("{} is a run of two arms: compare it by itself", run.manifest.run)));
             }
-            Compared::of_runs(&[a, b], args.equivalence, args.across_drivers, run::width())
+            warn(&[&a, &b]);
+            Compared::of_runs(&[a, b], args.equivalence.unwrap_or(EQUIVALENCE), args.across_drivers, run::width())
         }
         _ => return Err(Failure::usage("name one run of `loadline ab`, or two runs")),
     };
@@ -36,6 +58,15 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
         VerdictFormat::Text => compared.text().to_owned(),
     };
     output::write(&args.output, text.as_bytes())?;
+    let (figures, with_interval) = compared.compared();
+    if figures == 0 {
+        output::say("nothing was compared: the reasons are in the table");
+        return Ok(exit::FAILED);
+    }
+    if args.fail_if_slower.is_some() && with_interval < figures {
+        let without = figures - with_interval;
+        output::say(&format!("{without} of {figures} main figures have no interval: of those nothing can be shown"));
+    }
     let slower = args.fail_if_slower.map_or_else(Vec::new, |share| compared.slower_by(share));
     slower.iter().for_each(|text| output::say(&format!("slower: {text}")));
     Ok(if slower.is_empty() { 0 } else { exit::FAILED })

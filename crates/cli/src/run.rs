@@ -1,5 +1,6 @@
 //! `loadline run`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use loadline_database::{OpenRequest, kind_of};
@@ -93,7 +94,7 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
         seed: args.seed,
         results: args.results.as_ref().map(|p| p.display().to_string()),
         latency_objective: args.latency_objective.clone().map(TimeSpec::Text),
-        setting: (!args.target.setting.is_empty()).then(|| args.target.setting.iter().cloned().collect()),
+        setting: (!args.target.setting.is_empty()).then(|| unique("--setting", &args.target.setting)).transpose()?,
         size: args.size.clone(),
         server_memory: args.server_memory.clone(),
         allow_cached: args.allow_cached.then_some(true),
@@ -131,6 +132,17 @@ fn not_a_file(path: &Path, error: &PlanFileError) -> String {
         }
         _ => error.to_string(),
     }
+}
+
+/// Settings by name; one that is given twice is refused.
+pub(crate) fn unique(flag: &str, given: &[(String, String)]) -> Result<BTreeMap<String, String>, Failure> {
+    let mut all = BTreeMap::new();
+    for (name, value) in given {
+        if all.insert(name.clone(), value.clone()).is_some() {
+            return Err(Failure::usage(format!("{flag} {name} is given twice: keep one")));
+        }
+    }
+    Ok(all)
 }
 
 fn jobs(text: &str) -> Result<JobsSpec, Failure> {
@@ -343,8 +355,21 @@ fn describe(plan: &Plan, results: &Path) -> String {
     for node in &plan.nodes {
         out += &format!("node        {node}\n");
     }
-    for (name, value) in &plan.settings {
+    let alone = plan.arms.is_none();
+    for (name, value) in plan.settings.iter().filter(|_| alone) {
         out += &format!("setting     {name} = {value}\n");
+    }
+    if let Some(arms) = &plan.arms {
+        for arm in [&arms.a, &arms.b] {
+            let settings: Vec<String> = arm.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let settings = if settings.is_empty() { String::new() } else { format!(" ({})", settings.join(", ")) };
+            out += &format!("arm {}{settings}\n", arm.label);
+        }
+        let looks: Vec<String> = arms.looks.iter().map(usize::to_string).collect();
+        let precision = arms.precision.map_or_else(String::new, |p| {
+            format!(", until the interval is ±{} % wide, looked at after {} pairs", p * 100.0, looks.join(", "))
+        });
+        out += &format!("pairs       {}{precision}\nequivalent  within ±{} %\n", arms.pairs, arms.margin * 100.0);
     }
     out += &format!("results     {}\njobs        {jobs}\n", results.display());
     out += &format!("window      {} s after {} s of warm-up\n", plan.duration_s, plan.warmup_s);
@@ -378,8 +403,9 @@ fn describe(plan: &Plan, results: &Path) -> String {
     if let Some(ns) = plan.latency_objective_ns {
         out += &format!("objective   latency of {} ms at most\n", ns as f64 / 1e6);
     }
+    let times = plan.arms.as_ref().map_or(plan.repeat, |arms| 2 * arms.pairs);
     let tests = |n: f64| {
-        if length.exact { format!("{:.0} tests each", n * f64::from(plan.repeat)) } else { "a sweep each".to_owned() }
+        if length.exact { format!("{:.0} tests each", n * f64::from(times)) } else { "a sweep each".to_owned() }
     };
     let points: Vec<SweepPoints> = plan.workloads.iter().map(SweepPoints::of).collect();
     let apart = if points.iter().all(|p| p.parameter.is_none() && p.over_jobs) { "" } else { ", except where noted" };

@@ -126,7 +126,7 @@ pub fn parse_share(text: &str) -> Result<f64, String> {
         None => text.trim().parse(),
     };
     let share = number.ok().filter(|share| (0.000_1..=0.5).contains(share));
-    share.ok_or_else(|| format!("'{text}' must be between 0.01% and 50%: write it as 2%"))
+    share.ok_or_else(|| format!("'{text}' must be between 0.01% and 50%, such as 2%"))
 }
 
 /// Parses `500ms`, `30s`, `5m`, `1h`, `250us` or a bare number of seconds, as seconds.

@@ -11,7 +11,8 @@ impl TestRecord {
         let options = [
             ("--allow-cached", forced.is_some_and(|f| f.contains(NOT_THE_DEVICES))),
             ("--allow-disturbed", !allowed(self).is_empty()),
-            ("--force", forced.and_then(by_force).is_some()),
+            // An arm's settings are its purpose, without an option.
+            (if self.arm.is_some() { "the arm's settings" } else { "--force" }, forced.and_then(by_force).is_some()),
         ];
         let needed: Vec<&str> = options.into_iter().filter(|(_, needed)| *needed).map(|(option, _)| option).collect();
         (!needed.is_empty()).then(|| needed.join(" and "))

@@ -5,10 +5,12 @@ use loadline_analyze::paired::Verdict;
 use loadline_analyze::stats::Interval;
 use loadline_analyze::{Comparison, Factor};
 use loadline_model::Manifest;
+use loadline_model::manifest::RunState;
+use loadline_model::plan::{Jobs, PlannedWorkload};
 
 use crate::RunData;
 use crate::content::ratios::{self, Shown, percent, ratio};
-use crate::content::{arms, settings};
+use crate::content::{arms, count, settings};
 use crate::platform_run::{PlatformRun, comparisons, sides};
 use crate::text::{table, wrapped};
 
@@ -52,6 +54,14 @@ impl Compared {
         ratios::csv(&self.rows)
     }
 
+    /// Number of main figures that were compared, and of those with an interval, without which nothing can be shown.
+    #[must_use]
+    pub fn compared(&self) -> (usize, usize) {
+        let of = |row: &&Shown| row.main && row.verdict.is_some();
+        let compared = self.rows.iter().filter(of);
+        (compared.clone().count(), compared.filter(|row| row.interval.is_some()).count())
+    }
+
     /// Main figures of which it is shown that B is slower by more than `share` (0.03: 3 %), in words.
     #[must_use]
     pub fn slower_by(&self, share: f64) -> Vec<String> {
@@ -66,7 +76,7 @@ impl Compared {
         let found = self.rows.iter().filter(|row| slower(row) == Some(true));
         found
             .map(|row| {
-                let jobs = row.jobs.map_or_else(String::new, |jobs| format!(" with {jobs} jobs"));
+                let jobs = row.jobs.map_or_else(String::new, |n| format!(" with {}", count(n as usize, "job", "jobs")));
                 format!(
                     "{}{jobs}: {} is {} of A's",
                     row.workload,
@@ -158,11 +168,14 @@ fn text(sides: &[PlatformRun<'_>], rows: &[Shown], width: usize) -> String {
     let warning = "These runs were measured at different times. What the device and its neighbours did then is part of every \
                    ratio, and the intervals do not hold it: they are of the repetitions within a run. `loadline ab` measures \
                    both in turns.";
+    let incomplete =
+        ["A", "B"].into_iter().zip(sides).filter(|(_, side)| side.run.manifest.state != RunState::Complete);
+    let incomplete = incomplete.map(|(name, side)| format!("{name} ({}) is not complete.", side.run.manifest.run));
     let disturbed = ["A", "B"].into_iter().zip(sides).filter_map(|(name, side)| disturbed(name, side));
     let machine = device(first, second).unwrap_or_else(|| {
         "How fast the machine itself was then is unknown: a run measures that unless it has --no-probe.".to_owned()
     });
-    for sentence in [warning.to_owned(), machine].into_iter().chain(disturbed) {
+    for sentence in [warning.to_owned(), machine].into_iter().chain(incomplete).chain(disturbed) {
         out.push_str(&wrapped(&format!("! {sentence}"), "", width));
     }
     table(&mut out, &ratios::table(rows, "Tests"), width);
@@ -231,11 +244,21 @@ fn changes(a: &Manifest, b: &Manifest) -> Vec<(&'static str, String, String)> {
             },
         )
     };
+    let workload = |w: &PlannedWorkload| {
+        let given: Vec<String> = w.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let given = if given.is_empty() { String::new() } else { format!(" ({})", given.join(", ")) };
+        format!("{} {} driver{given}", w.code, w.driver)
+    };
+    let jobs = |m: &Manifest| match &m.plan.jobs {
+        Jobs::Auto { max } => format!("auto up to {max}"),
+        Jobs::List(list) => list.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+    };
     let shown = |m: &Manifest| {
         let machine = &m.machine;
         let memory = loadline_model::format::bytes(machine.memory_bytes as f64);
         [
             ("product", format!("{} {}", m.target.product, m.target.version)),
+            ("target", m.target.url.clone()),
             ("loadline", m.loadline_version.clone()),
             ("machine", machine.host.clone()),
             ("CPUs", format!("{} × {}", machine.cpus, machine.cpu_model)),
@@ -244,6 +267,10 @@ fn changes(a: &Manifest, b: &Manifest) -> Vec<(&'static str, String, String)> {
             ("operating system", machine.os.clone()),
             ("storage of the log", device(m, "log")),
             ("storage of the data", device(m, "data")),
+            ("workloads", m.plan.workloads.iter().map(workload).collect::<Vec<_>>().join(", ")),
+            ("job counts", jobs(m)),
+            ("repetitions", m.plan.repeat.to_string()),
+            ("rate", m.plan.rate_tps.map_or_else(|| "closed loop".to_owned(), |rate| format!("{rate} tps"))),
             ("window", format!("{} s after {} s", m.plan.duration_s, m.plan.warmup_s)),
             ("size of the data set", loadline_model::format::bytes(m.plan.size_bytes as f64)),
         ]

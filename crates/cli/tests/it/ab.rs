@@ -96,7 +96,7 @@ fn settings_of_a_private_server_change_from_window_to_window() {
 #[test]
 fn arms_that_are_no_arms_are_refused() {
     let results = results();
-    let refused: [(&[&str], i32, &[&str]); 9] = [
+    let refused: [(&[&str], i32, &[&str]); 11] = [
         (&["--target", "null:"], 2, &["arms A and B are the same"]),
         (&["--target", "null:", "--setting-a", "x=1"], 2, &["--setting x", "null: has no settings"]),
         (&["--target", "sqlite:", "--setting-b", "no_such=1"], 2, &["no_such"]),
@@ -106,6 +106,12 @@ fn arms_that_are_no_arms_are_refused() {
             2,
             &["work_mem", "same in both arms", "4MB"],
         ),
+        (
+            &["--target", "postgres-temp:", "--setting-b", "shared_buffers=8000GB"],
+            2,
+            &["shared_buffers=8000GB", "did not start"],
+        ),
+        (&["--target-b", "sqlite:", "--setting-a", "x=1", "--setting-a", "x=2"], 2, &["--setting-a x is given twice"]),
         (&["--target-b", "null:?pause=2h"], 2, &["null:?pause=2h", "at most 1s"]),
         (
             &["--target", "null:", "--switch-a", "true", "--switch-b", "echo broken; false"],

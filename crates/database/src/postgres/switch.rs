@@ -22,7 +22,8 @@ impl Settings for Postgres {
         let before = lock(shared).given().clone();
         lock(shared).give(&request.settings)?;
         let restart = restart || !self.reload()?;
-        if restart && let Err(e) = lock(shared).restart() {
+        let started = if restart { lock(shared).restart() } else { Ok(()) };
+        if let Err(e) = started {
             let mut server = lock(shared);
             let _ = server.give(&before).and_then(|()| server.restart());
             return Err(e);

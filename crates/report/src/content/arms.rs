@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use loadline_analyze::arms::{Compared, Row as Figure, compare};
 use loadline_analyze::paired::Verdict;
 use loadline_model::arms::ArmName;
+use loadline_model::format::whole;
 use loadline_model::plan::Arms;
 use loadline_model::{TestRecord, column};
 
@@ -38,6 +39,18 @@ pub(crate) fn of(run: &RunData) -> Option<OfRun<'_>> {
     Some(OfRun { arms, compared: compare(&run.records, arms, ERROR), forced, checkpoints })
 }
 
+/// `95`, `98.75`.
+fn confidence(share: f64) -> String {
+    let text = format!("{:.2}", share * 100.0);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// `1,400`: two digits that count.
+fn rough(n: usize) -> String {
+    let step = 10_usize.pow(n.max(1).ilog10().saturating_sub(1));
+    whole((n.div_ceil(step) * step) as f64)
+}
+
 impl OfRun<'_> {
     /// The answer in a sentence for each main figure, and what an arm has that no platform should have.
     pub(crate) fn sentences(&self) -> Vec<String> {
@@ -59,7 +72,7 @@ impl OfRun<'_> {
         let title = row.metric.column.title.to_lowercase();
         let interval = found.interval.map_or_else(
             || found.why_no_interval().map_or_else(String::new, |why| format!(" ({why})")),
-            |i| format!(" ({:.0} % interval {} to {})", found.confidence * 100.0, ratio(i.low), ratio(i.high)),
+            |i| format!(" ({} % interval {} to {})", confidence(found.confidence), ratio(i.low), ratio(i.high)),
         );
         let said = match row.verdict {
             Some(Verdict::Faster) => "B is faster".to_owned(),
@@ -79,8 +92,8 @@ impl OfRun<'_> {
             if let Some(seen) = row.detectable {
                 text += &format!("; a difference of {} would have been seen in four of five such runs", percent(seen));
             }
-            if let Some(more) = row.more_pairs.filter(|more| *more > 0) {
-                text += &format!("; to tell {} takes about {more} more pairs", percent(self.arms.margin));
+            if let Some(more) = row.more_pairs.filter(|more| *more > 0 && found.interval.is_some()) {
+                text += &format!("; to tell {} takes about {} more pairs", percent(self.arms.margin), rough(more));
             }
         }
         text + "."
@@ -103,8 +116,8 @@ impl OfRun<'_> {
             why: match (row.ratio, row.together_takes) {
                 (None, _) => Some("no pair of windows is valid".to_owned()),
                 (Some(r), Some(pairs)) => Some(format!(
-                    "interval of each figure alone ({:.0} %); a verdict among {} takes {pairs} pairs",
-                    r.confidence * 100.0,
+                    "interval of each figure alone ({} %); a verdict among {} takes {pairs} pairs",
+                    confidence(r.confidence),
                     count(self.compared.family.answers.len(), "comparison", "comparisons")
                 )),
                 (Some(r), None) => r.why_no_interval(),
@@ -126,9 +139,9 @@ impl OfRun<'_> {
         let family = self.compared.family.says().map_or_else(String::new, |says| format!(" The main figures: {says}."));
         format!(
             "Windows of both arms in turns, in blocks ABBA or BAAB by coin, so that a device that drifts is the same for both. \
-             The ratio is that of neighbouring windows, at {:.0} % confidence; equivalent means within ±{}.{looks}{family} \
+             The ratio is that of neighbouring windows, at {} % confidence; equivalent means within ±{}.{looks}{family} \
              docs/statistics.md says how.",
-            self.compared.family.confidence * 100.0,
+            confidence(self.compared.family.confidence),
             percent(self.arms.margin)
         )
     }

@@ -52,7 +52,12 @@ impl Shown {
 
 /// `1.034`.
 pub(crate) fn ratio(value: f64) -> String {
-    if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.3}") }
+    match value {
+        100.0.. => format!("{value:.0}"),
+        0.1..100.0 => format!("{value:.3}"),
+        // Three digits that count.
+        _ => format!("{value:.*}", (2.0 - value.max(1e-12).log10().floor()) as usize),
+    }
 }
 
 /// A share in percent.

@@ -29,7 +29,13 @@ pub(super) fn are_in(spec: &PlanSpec) -> bool {
 
 /// The plan of `spec` with its arms; arm A's target, settings and workloads are also those of the plan.
 pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
-    let [a, b] = [&spec.arm_a, &spec.arm_b].map(|arm| arm.clone().unwrap_or_default());
+    let [a, b] = [&spec.arm_a, &spec.arm_b].map(|arm| {
+        let arm = arm.clone().unwrap_or_default();
+        ArmSpec { setting: normal_names(&arm.setting), ..arm }
+    });
+    if spec.platform.is_some() {
+        return value("--platform does not apply to two arms: they are named by what they differ in".to_owned());
+    }
     if spec.repeat.is_some_and(|n| n != 1) {
         return value("--repeat does not apply to two arms: give --pairs".to_owned());
     }
@@ -42,8 +48,17 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         _ => {}
     }
     let jobs = spec.jobs.clone().or(Some(JobsSpec::One(1)));
-    let base =
-        PlanSpec { jobs, arm_a: None, arm_b: None, pairs: None, precision: None, equivalence: None, ..spec.clone() };
+    let setting = spec.setting.as_ref().map(normal_names);
+    let base = PlanSpec {
+        jobs,
+        setting,
+        arm_a: None,
+        arm_b: None,
+        pairs: None,
+        precision: None,
+        equivalence: None,
+        ..spec.clone()
+    };
     let [spec_a, spec_b] = [of_arm(&base, &a), of_arm(&base, &b)];
     let (mut plan, mut other) = (one_plan(&spec_a)?, one_plan(&spec_b)?);
     // Jobs of a workload that only one arm can run show nothing.
@@ -56,12 +71,29 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     if plan.workloads.is_empty() {
         return Err(PlanError::Nothing { target: plan.target.clone(), reasons: super::reasons(&plan.skipped) });
     }
-    if let Some(w) = plan.workloads.iter().find(|w| !SweepPoints::of(w).over_jobs) {
-        return value(format!(
-            "{} has no windows of a number of jobs, which two arms are compared by: name other workloads, or give its swept \
-             parameter a value",
-            w.code
-        ));
+    for w in &plan.workloads {
+        let points = SweepPoints::of(w);
+        if let Some(swept) = points.parameter {
+            return value(format!(
+                "{0} is swept over '{1}', and two arms are compared at one value: set it in a plan file (under [parameters.{0}]), \
+                 or with --parameter-a {0}.{1}=N and the same for B",
+                w.code, swept.name
+            ));
+        }
+        if !points.over_jobs {
+            return value(format!(
+                "{} is one long test, and two arms are compared by windows: name other workloads",
+                w.code
+            ));
+        }
+    }
+    for (arm, spec) in [(ArmName::A, &a), (ArmName::B, &b)] {
+        let measured = |code: &&String| plan.workloads.iter().any(|w| w.code.eq_ignore_ascii_case(code));
+        if let Some(code) = spec.parameters.keys().find(|code| !measured(code)) {
+            return value(format!(
+                "a parameter of {code} is given for arm {arm}, but {code} is not measured: name it in --workload"
+            ));
+        }
     }
     let [label_a, label_b] = labels(&[(&spec_a, &a), (&spec_b, &b)])?;
     let arm = |label, plan: &Plan, spec: ArmSpec| Arm {
@@ -96,6 +128,11 @@ fn no_way_back(given: ArmName) -> String {
     format!(
         "--switch-{given} without --switch-{other}: nothing would bring the other arm back; give a command for both"
     )
+}
+
+/// Settings under one spelling of their names: case, and `-` or `_`, do not distinguish them.
+fn normal_names(settings: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    settings.iter().map(|(name, value)| (name.to_ascii_lowercase().replace('-', "_"), value.clone())).collect()
 }
 
 /// The specification of an arm.
@@ -257,7 +294,13 @@ mod tests {
         refused(PlanSpec { jobs: Some(JobsSpec::Word("auto".into())), ..two() }, "--jobs 1,4");
         refused(PlanSpec { pairs: Some(0), ..two() }, "0 pairs");
         refused(PlanSpec { equivalence: Some("0".into()), ..two() }, "equivalence: '0'");
-        refused(PlanSpec { workload: Some(vec!["LGWR-SIZE".into()]), ..two() }, "LGWR-SIZE has no windows");
+        refused(PlanSpec { workload: Some(vec!["LGWR-SIZE".into()]), ..two() }, "LGWR-SIZE is one long test");
+        refused(PlanSpec { workload: Some(vec!["DBL-11".into()]), ..two() }, "[parameters.DBL-11]");
+        refused(PlanSpec { platform: Some("x".into()), ..two() }, "--platform");
+        let rows = BTreeMap::from([("LGWR-LAT1".to_owned(), BTreeMap::from([("rows".to_owned(), 5)]))]);
+        let other = ArmSpec { parameters: rows, ..ArmSpec::default() };
+        refused(spec(other, ArmSpec::default()), "LGWR-LAT1 is given for arm A");
+        refused(spec(set("Work-Mem", "1MB"), set("work_mem", "1MB")), "are the same");
         let switched = ArmSpec { switch: Some("true".into()), ..ArmSpec::default() };
         refused(spec(switched, ArmSpec::default()), "--switch-a without --switch-b");
     }

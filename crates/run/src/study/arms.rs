@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use loadline_analyze::arms::{Cell, cells};
+use loadline_analyze::paired::flips::FEW_BLOCKS;
+use loadline_analyze::paired::order::BLOCK;
+use loadline_analyze::paired::ratio::least_pairs;
 use loadline_analyze::paired::{looks, order, paired_ratio};
 use loadline_database::{OpenRequest, Work};
 use loadline_model::arms::ArmName;
@@ -26,8 +29,8 @@ pub(super) struct ArmsState {
     requests: [OpenRequest; 2],
     /// Whether a setting of the arms needs a restart: then each window begins after one, so that all begin alike.
     restart: bool,
-    /// What the doctor refused in each arm and the user has on purpose.
-    forced: [Option<String>; 2],
+    /// What the doctor refused in each arm and the user has on purpose; `None` if each arm has a side, which knows.
+    forced: Option<[Option<String>; 2]>,
 }
 
 /// Whether the arms need a target each: they name two, or their settings differ and the target cannot change its own.
@@ -73,7 +76,7 @@ pub(super) fn fit_b(plan: &mut Plan, side: &Side) -> Result<(), StudyError> {
 
 impl ArmsState {
     pub(super) fn new(a: &OpenRequest, b: &OpenRequest) -> ArmsState {
-        ArmsState { now: ArmName::A, requests: [a.clone(), b.clone()], restart: false, forced: [None, None] }
+        ArmsState { now: ArmName::A, requests: [a.clone(), b.clone()], restart: false, forced: None }
     }
 
     fn request(&self, arm: ArmName) -> &OpenRequest {
@@ -82,10 +85,10 @@ impl ArmsState {
 
     /// What an arm has on purpose does not make its windows invalid: commits that do not wait, if the arm's settings say so, and
     /// other redo for the same rows than arm A was calibrated for.
-    pub(super) fn note_what_is_on_purpose(&self, checks: &mut [Check]) {
+    pub(super) fn note_what_is_on_purpose(&self, side: &Side, checks: &mut [Check]) {
         for check in checks.iter_mut().filter(|c| c.outcome == Outcome::Failed) {
             let purpose = match check.id.as_str() {
-                "commits-per-sync" => self.forced().map(|settings| format!("the arm has {settings}")),
+                "commits-per-sync" => self.forced(side).map(|settings| format!("the arm has {settings}")),
                 "redo-size" => Some("the arms do the same work, and it is calibrated in arm A".to_owned()),
                 _ => None,
             };
@@ -96,9 +99,9 @@ impl ArmsState {
         }
     }
 
-    /// What the doctor refused in the arm in force.
-    pub(super) fn forced(&self) -> Option<&String> {
-        self.forced[self.now as usize].as_ref()
+    /// What the doctor refused in the arm in force, on its `side`.
+    pub(super) fn forced<'a>(&'a self, side: &'a Side) -> Option<&'a String> {
+        self.forced.as_ref().map_or(side.forced.as_ref(), |of| of[self.now as usize].as_ref())
     }
 }
 
@@ -119,8 +122,9 @@ impl Context {
             let findings = self.side.target.doctor()?;
             let own: Vec<&str> = arms.get(arm).settings.keys().map(String::as_str).collect();
             let forced = refused(&findings, self.manifest.plan.force, &own)?;
+            let forced = self.side.changes.upgraded.iter().cloned().chain(forced).reduce(|a, b| format!("{a}; {b}"));
             if let Some(state) = &mut self.arms {
-                state.forced[arm as usize] = forced;
+                state.forced.get_or_insert_default()[arm as usize] = forced;
             }
             for name in differing(&arms) {
                 let settings = self.side.target.abilities().settings.filter(|_| self.other.is_none());
@@ -205,6 +209,15 @@ impl Context {
         let plan = self.manifest.plan.clone();
         let length = DurationEstimate::of(&plan);
         let windows = 2 * arms.pairs as usize * plan.workloads.len() * job_counts(&plan).len();
+        let comparisons = plan.workloads.len() * job_counts(&plan).len();
+        let pairs = arms.pairs as usize;
+        let least = least_pairs(ERROR / comparisons as f64, pairs.div_ceil(BLOCK) < FEW_BLOCKS);
+        if pairs < least {
+            let of = if comparisons == 1 { String::new() } else { format!(" among {comparisons} comparisons") };
+            listener.on(Event::Warning(format!(
+                "{pairs} pairs are too few to show a difference{of}, however large: that takes {least} (--pairs)"
+            )));
+        }
         let mut works: BTreeMap<(ArmName, String), Arc<Work>> = BTreeMap::new();
         let mut before = 0;
         for (a, b) in arms.a.workloads.iter().zip(&arms.b.workloads) {

@@ -53,7 +53,7 @@ impl PlannedTest<'_> {
         let allowed = context.manifest.plan.allow_disturbed;
         finished.figures.checks.extend(undisturbed(&finished.figures, allowed));
         if let Some(arms) = &context.arms {
-            arms.note_what_is_on_purpose(&mut finished.figures.checks);
+            arms.note_what_is_on_purpose(&context.side, &mut finished.figures.checks);
         }
         full_disk::explain(&mut finished.figures.checks, context.side.target.as_ref(), &context.side.info);
         let output = finished.output(self.identity(context));
@@ -209,8 +209,8 @@ impl PlannedTest<'_> {
 
     fn identity(&self, context: &Context) -> Identity {
         let arm = context.arms.as_ref();
-        let forced = context.side.forced.iter().filter(|_| arm.is_none_or(|arm| arm.forced().is_none()));
-        let forced = forced.chain(arm.and_then(|arm| arm.forced())).chain(&self.workload.forced).cloned().collect();
+        let forced = arm.map_or(context.side.forced.as_ref(), |arm| arm.forced(&context.side));
+        let forced = forced.into_iter().chain(&self.workload.forced).cloned().collect();
         let manifest = &context.manifest;
         let label = manifest.plan.arms.as_ref().zip(self.position.arm).map(|(arms, arm)| &arms.get(arm).label);
         Identity {
