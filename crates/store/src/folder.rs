@@ -9,6 +9,7 @@ use std::time::Duration;
 use loadline_model::{Latencies, Manifest, Series, Snapshot, TestRecord, column};
 
 use crate::error::{StoreError, io_error};
+use crate::jsonl::changed_warnings;
 use crate::stored::{read_manifest, read_tests, torn_warning};
 use crate::{atomic, hlog, jsonl, layout, series_csv, snapshots, time};
 
@@ -133,6 +134,7 @@ impl RunFolder {
         folder.whole_bytes = tests.whole_bytes;
         folder.stored = tests.records.iter().map(|r| r.test).collect();
         folder.last = tests.records.last().map(|r| r.test);
+        warnings.extend(changed_warnings(&tests.records));
         let file = folder.path.join(layout::TESTS);
         if tests.torn.is_some() {
             let cut = OpenOptions::new().write(true).open(&file).and_then(|f| {

@@ -6,7 +6,7 @@ use loadline_model::manifest::MANIFEST_SCHEMA;
 use loadline_model::{Latencies, Manifest, Series, Snapshot, TestRecord};
 
 use crate::error::{StoreError, damaged, io_error, json_text};
-use crate::jsonl::{self, Tests};
+use crate::jsonl::{self, Tests, changed_warnings};
 use crate::snapshots::{SNAPSHOTS_SCHEMA, Unreadable, newer};
 use crate::{hlog, layout, series_csv, snapshots};
 
@@ -35,6 +35,7 @@ impl StoredRun {
         let records = match read_tests(&path)? {
             Some(tests) => {
                 warnings.extend(torn_warning(&file, &tests, "was left out"));
+                warnings.extend(changed_warnings(&tests.records));
                 tests.records
             }
             None => Vec::new(),
