@@ -120,7 +120,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
         ("synchronous_commit", "on", "off", "LGWR-LAT1"),
         ("full_page_writes", "off", "on", "TP-LIGHT"),
         ("wal_compression", "off", "on", "LGWR-LAT25"),
-        ("shared_buffers", "8MB", "512MB", "SRV-QUERY25"),
+        ("shared_buffers", "8MB", "512MB", "TP-LOOKUP"),
     ] {
         let arms = [arm(None, Some((name, a))), arm(None, Some((name, b)))];
         try_arms(args, &format!("{name} {a} → {b}"), workload, args.planted.min(4), arms)?;
