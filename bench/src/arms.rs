@@ -98,7 +98,7 @@ fn verdict(plan: &Plan, records: &[TestRecord], from: u32, pairs: u32) -> (Verdi
     let Some(arms) = &plan.arms else { return (Verdict::NotShown, None) };
     let mut arms = arms.as_ref().clone();
     (arms.pairs, arms.looks) = (pairs, vec![pairs as usize]);
-    let compared = compare(&part, &arms, 0.05);
+    let compared = compare(&part, &arms);
     let row = compared.rows.first();
     let verdict = row.and_then(|r| r.verdict).unwrap_or(Verdict::NotShown);
     (verdict, row.and_then(|r| Some(r.ratio?.value)))

@@ -7,6 +7,9 @@ use crate::kpi::{Metric, RESPONSE, metrics};
 use crate::paired::verdict::{detectable, more_pairs, verdict};
 use crate::paired::{Family, Pair, PairedRatio, Question, Verdict, judge, paired_ratio};
 
+/// Probability that the interval of a figure misses the true ratio, and share of false verdicts.
+pub const ERROR: f64 = 0.05;
+
 /// The pairs of a workload at a number of jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell<'a> {
@@ -128,10 +131,10 @@ pub struct Compared<'a> {
     pub family: Family,
 }
 
-/// Compares the arms in all figures of all cells. Only the main figures are judged together, at `error` (0.05): a reader
-/// who looks for any difference looks at those; the other figures have the same confidence.
+/// Compares the arms in all figures of all cells. Only the main figures are judged together, at [`ERROR`]: a reader who looks
+/// for any difference looks at those; the other figures have the same confidence.
 #[must_use]
-pub fn compare<'a>(records: &'a [TestRecord], arms: &Arms, error: f64) -> Compared<'a> {
+pub fn compare<'a>(records: &'a [TestRecord], arms: &Arms) -> Compared<'a> {
     let cells = cells(records, arms.pairs);
     let mains: Vec<(Metric, Vec<Pair>)> =
         cells.iter().filter_map(|cell| Some((*cell.metrics().first()?, cell.main_pairs()))).collect();
@@ -139,17 +142,12 @@ pub fn compare<'a>(records: &'a [TestRecord], arms: &Arms, error: f64) -> Compar
         .iter()
         .map(|(main, pairs)| Question { pairs, higher_is_better: main.higher_is_better, margin: arms.margin })
         .collect();
-    let family = judge(&questions, error, arms.looks.len());
+    let family = judge(&questions, ERROR, arms.looks.len());
+    let errors = (1.0 - family.confidence, ERROR / arms.looks.len().max(1) as f64);
     let mut rows = Vec::new();
     for cell in &cells {
         for (index, metric) in cell.metrics().into_iter().enumerate() {
-            rows.push(row(
-                cell,
-                metric,
-                index == 0,
-                arms.margin,
-                (1.0 - family.confidence, error / arms.looks.len().max(1) as f64),
-            ));
+            rows.push(row(cell, metric, index == 0, arms.margin, errors));
         }
     }
     Compared { rows, family }
@@ -219,11 +217,11 @@ mod tests {
     #[test]
     fn windows_are_compared_in_their_pairs() {
         let records = windows(12, 1.3);
-        let compared = compare(&records, &arms(12), 0.05);
+        let compared = compare(&records, &arms(12));
         let row = &compared.rows[0];
         assert!(row.main && row.verdict == Some(Verdict::Faster), "{row:?}");
         assert!((row.ratio.unwrap().value - 1.3).abs() < 0.01 && row.b > row.a);
-        assert_eq!(compare(&windows(12, 1.0), &arms(12), 0.05).rows[0].verdict, Some(Verdict::Equivalent));
+        assert_eq!(compare(&windows(12, 1.0), &arms(12)).rows[0].verdict, Some(Verdict::Equivalent));
         assert!(
             compared.rows.iter().all(|r| r.metric.column != column::LOG_FILE_SYNC_MS),
             "no figure that no window has"
@@ -234,7 +232,7 @@ mod tests {
     fn a_pair_that_was_broken_or_is_invalid_is_left_out() {
         let mut records = windows(6, 1.1);
         records[0].valid = false;
-        let row = &compare(&records, &arms(6), 0.05).rows[0];
+        let row = &compare(&records, &arms(6)).rows[0];
         assert_eq!(row.ratio.map(|r| (r.pairs, r.dropped)), Some((5, 1)));
         // Pair 6 again, because its second window was missing when the run was resumed.
         let mut records = windows(6, 1.1);
@@ -254,7 +252,7 @@ mod tests {
         for workload in ["A", "B", "C", "D"] {
             records.extend(windows(6, 1.5).into_iter().map(|r| TestRecord { workload: workload.to_owned(), ..r }));
         }
-        let compared = compare(&records, &arms(6), 0.05);
+        let compared = compare(&records, &arms(6));
         for row in compared.rows.iter().filter(|r| r.main) {
             assert!(row.ratio.unwrap().interval.is_some() && row.together_takes.is_none(), "all four differ: {row:?}");
             assert_eq!(row.verdict, Some(Verdict::Faster));
@@ -268,7 +266,7 @@ mod tests {
         let records: Vec<TestRecord> = noise.chain(windows(6, 1.0)).collect();
         let mut exact = arms(6);
         exact.margin = 0.0001;
-        let compared = compare(&records, &exact, 0.05);
+        let compared = compare(&records, &exact);
         let noisy = &compared.rows[0];
         assert_eq!((noisy.verdict, noisy.together_takes), (Some(Verdict::NotShown), Some(7)), "{noisy:?}");
         assert!(noisy.ratio.unwrap().interval.is_some(), "that of the figure alone");

@@ -33,7 +33,8 @@ pub struct Pair {
 }
 
 /// A confidence or a share in percent, with no more digits than it has: `95`, `97.5`.
-pub(crate) fn percent(share: f64) -> String {
+#[must_use]
+pub fn percent(share: f64) -> String {
     let text = format!("{:.3}", 100.0 * share);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

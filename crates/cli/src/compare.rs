@@ -2,14 +2,12 @@
 
 use loadline_model::manifest::RunState;
 use loadline_report::{Compared, RunData};
+use loadline_run::plan::arms::DEFAULT_EQUIVALENCE;
 
 use crate::args::{CompareArgs, VerdictFormat};
 use crate::exit::{self, Failure};
 use crate::target::run_folder;
 use crate::{output, report, run};
-
-/// Difference up to which two runs are equivalent, unless the user says.
-const EQUIVALENCE: f64 = 0.02;
 
 /// Says what is wrong with stored runs.
 fn warn(runs: &[&RunData]) {
@@ -49,7 +47,12 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
                 return Err(Failure::usage(format!("{} is a run of two arms: compare it by itself", run.manifest.run)));
             }
             warn(&[&a, &b]);
-            Compared::of_runs(&[a, b], args.equivalence.unwrap_or(EQUIVALENCE), args.across_drivers, run::width())
+            Compared::of_runs(
+                &[a, b],
+                args.equivalence.unwrap_or(DEFAULT_EQUIVALENCE),
+                args.across_drivers,
+                run::width(),
+            )
         }
         _ => return Err(Failure::usage("name one run of `loadline ab`, or two runs")),
     };
@@ -58,7 +61,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
         VerdictFormat::Text => compared.text().to_owned(),
     };
     output::write(&args.output, text.as_bytes())?;
-    let (figures, with_interval) = compared.compared();
+    let [figures, with_interval, _] = compared.counts();
     if figures == 0 {
         output::say("nothing was compared: the reasons are in the table");
         return Ok(exit::FAILED);

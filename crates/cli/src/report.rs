@@ -71,8 +71,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
 }
 
 /// Writes the report of the run in `folder` and returns its path.
-pub(crate) fn write_index(folder: &Path) -> Result<PathBuf, Failure> {
-    let (_, data) = load(folder)?;
-    let html = render(&[data], Format::Html, &Options::default()).map_err(|e| Failure::failed(e.to_string()))?;
+pub(crate) fn write_index(folder: &Path, run: RunData) -> Result<PathBuf, Failure> {
+    let html = render(&[run], Format::Html, &Options::default()).map_err(|e| Failure::failed(e.to_string()))?;
     Ok(write_report(folder, "report/index.html", &html)?)
 }

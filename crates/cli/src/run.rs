@@ -7,7 +7,7 @@ use loadline_database::{OpenRequest, kind_of};
 use loadline_model::TestRecord;
 use loadline_model::format::duration_s;
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlanSpec, TimeSpec};
-use loadline_report::{arms_refused, arms_text, end_page, terminal_table};
+use loadline_report::{Compared, end_page, terminal_table};
 use loadline_run::plan::duration::DurationEstimate;
 use loadline_run::plan::{DEFAULT_RESULTS, register_files};
 use loadline_run::planfile::PlanFileError;
@@ -271,15 +271,15 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     let folder = outcome.folder.display().to_string();
     let width = width();
     let data = report::load(&outcome.folder);
-    let arms = data.as_ref().ok().map(|(_, data)| data).filter(|data| data.manifest.plan.arms.is_some());
+    let arms = data.as_ref().ok().and_then(|(_, data)| Compared::of_arms(data, width));
     let many = workloads(&outcome.records) > MOST_TABLES;
     if !many && arms.is_none() && !outcome.records.is_empty() {
         output::stdout(format!("{}\n", terminal_table(&outcome.records, Some(width))).as_bytes())?;
     }
-    match &data {
-        Ok((_, data)) if arms.is_some() => output::stdout(arms_text(data, width).as_bytes())?,
-        Ok((_, data)) => output::stdout(end_page(data, Some(width)).as_bytes())?,
-        Err(e) => {
+    match (&arms, &data) {
+        (Some(arms), _) => output::stdout(arms.text().as_bytes())?,
+        (None, Ok((_, data))) => output::stdout(end_page(data, Some(width)).as_bytes())?,
+        (None, Err(e)) => {
             output::say(&format!("loadline: the key figures could not be read from the run folder: {}", e.message))
         }
     }
@@ -290,15 +290,15 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     let invalid: Vec<&TestRecord> = outcome.records.iter().filter(|r| !r.valid).collect();
     if !invalid.is_empty() {
         // A pair with an invalid window is left out and counted; that is an answer as long as there are others.
-        code = if arms.is_some_and(|data| arms_refused(data) == 0) { 0 } else { exit::FAILED };
+        code = if arms.is_some_and(|arms| arms.counts()[2] == 0) { 0 } else { exit::FAILED };
         output::say(&format!(
             "{} of {} tests are invalid: do not use their figures",
             invalid.len(),
             outcome.records.len()
         ));
     }
-    let written = if outcome.records.is_empty() { None } else { Some(report::write_index(&outcome.folder)) };
-    match written {
+    let written = data.and_then(|(folder, data)| report::write_index(&folder, data));
+    match Some(written).filter(|_| !outcome.records.is_empty()) {
         Some(Ok(path)) => output::stdout(format!("\nreport: {}\n", path.display()).as_bytes())?,
         Some(Err(e)) => {
             code = exit::FAILED;

@@ -2,6 +2,7 @@
 
 use loadline_analyze::compare::ComparedAt;
 use loadline_analyze::paired::Verdict;
+use loadline_analyze::paired::verdict::{detectable_of, verdict_of};
 use loadline_analyze::stats::Interval;
 use loadline_analyze::{Comparison, Factor};
 use loadline_model::Manifest;
@@ -11,6 +12,7 @@ use loadline_model::plan::{Jobs, PlannedWorkload};
 use crate::RunData;
 use crate::content::ratios::{self, Shown, percent, ratio};
 use crate::content::{arms, count, settings};
+use crate::doc::Block;
 use crate::platform_run::{PlatformRun, comparisons, sides};
 use crate::text::{table, wrapped};
 
@@ -29,7 +31,15 @@ impl Compared {
     #[must_use]
     pub fn of_arms(run: &RunData, width: usize) -> Option<Compared> {
         let of = arms::of(run)?;
-        Some(Compared { rows: of.rows(), text: crate::arms_text(run, width) })
+        let rows = of.rows();
+        let mut text = String::new();
+        for arm in run.manifest.plan.arms.iter().flat_map(|arms| [&arms.a, &arms.b]) {
+            text.push_str(&wrapped(&arm.label, "", width));
+        }
+        table(&mut text, &ratios::table(&rows, "Pairs"), width);
+        text.push('\n');
+        of.sentences().iter().for_each(|sentence| text.push_str(&wrapped(sentence, "", width)));
+        Some(Compared { rows, text })
     }
 
     /// Of two runs, B against A, with a margin of equivalence (0.02: ±2 %). Unequal work is refused.
@@ -54,12 +64,16 @@ impl Compared {
         ratios::csv(&self.rows)
     }
 
-    /// Number of main figures that were compared, and of those with an interval, without which nothing can be shown.
+    /// Number of main figures that were compared, of those with an interval, without which nothing can be shown, and of those
+    /// that were refused.
     #[must_use]
-    pub fn compared(&self) -> (usize, usize) {
-        let of = |row: &&Shown| row.main && row.verdict.is_some();
-        let compared = self.rows.iter().filter(of);
-        (compared.clone().count(), compared.filter(|row| row.interval.is_some()).count())
+    pub fn counts(&self) -> [usize; 3] {
+        let count = |of: fn(&Shown) -> bool| self.rows.iter().filter(|row| row.main && of(row)).count();
+        [
+            count(|row| row.verdict.is_some()),
+            count(|row| row.verdict.is_some() && row.interval.is_some()),
+            count(|row| row.verdict.is_none()),
+        ]
     }
 
     /// Main figures of which it is shown that B is slower by more than `share` (0.03: 3 %), in words.
@@ -128,13 +142,6 @@ fn of_factor(comparison: &Comparison, jobs: u32, factor: &Factor, main: bool, ma
     // A factor says how many times better B is; a ratio is B/A.
     let turned = |i: Interval| if more { i } else { Interval { low: 1.0 / i.high, high: 1.0 / i.low } };
     let interval = factor.factor.interval.map(turned);
-    let end = 1.0 + margin;
-    let verdict = match interval {
-        Some(i) if i.low >= 1.0 / end && i.high <= end => Verdict::Equivalent,
-        Some(i) if (i.low > 1.0) == more && (i.low > 1.0 || i.high < 1.0) => Verdict::Faster,
-        Some(i) if i.low > 1.0 || i.high < 1.0 => Verdict::Slower,
-        _ => Verdict::NotShown,
-    };
     let pairs = factor.n_base.min(factor.n_other);
     Shown {
         workload: comparison.workload.clone(),
@@ -144,8 +151,8 @@ fn of_factor(comparison: &Comparison, jobs: u32, factor: &Factor, main: bool, ma
         sides: Some((factor.base, factor.other)),
         ratio: Some(factor.other / factor.base),
         interval,
-        verdict: Some(verdict),
-        detectable: interval.map(|i| ((i.high / i.low).sqrt().ln() * 1.43).exp_m1()),
+        verdict: Some(verdict_of(interval, more, margin)),
+        detectable: interval.map(|i| detectable_of(i, 0.95)),
         pairs,
         dropped: 0,
         why: interval.is_none().then(|| {
@@ -188,7 +195,7 @@ fn text(sides: &[PlatformRun<'_>], rows: &[Shown], width: usize) -> String {
         out.push_str(&wrapped(&format!("changed: {what}: {from} → {to}"), "", width));
     }
     for block in settings::section(sides).blocks {
-        if let crate::doc::Block::Table(differing) = block {
+        if let Block::Table(differing) = block {
             out.push_str("\nSettings that differ\n");
             table(&mut out, &differing, width);
         }

@@ -68,7 +68,6 @@ struct ScanSummary<'a> {
 
 /// The object, indented, with a final line break.
 pub(crate) fn render(runs: &[RunData], across_drivers: bool) -> Result<String, ReportError> {
-    let one_of_arms = runs.len() == 1 && runs.iter().all(|run| run.manifest.plan.arms.is_some());
     let apart = apart(runs);
     let runs = apart.as_deref().unwrap_or(runs);
     let sides = sides(runs);
@@ -93,8 +92,7 @@ pub(crate) fn render(runs: &[RunData], across_drivers: bool) -> Result<String, R
             kept_by_option: kept_tests(records()).map_or(0, |(n, _)| n),
             sweeps: sides.iter().flat_map(|s| s.sweeps.iter().map(|sweep| sweep_summary(s, sweep))).collect(),
             scans: sides.iter().flat_map(|s| s.scans.iter().map(|scan| scan_summary(s, scan))).collect(),
-            // Windows of arms are compared in their pairs: `loadline compare`.
-            comparisons: if one_of_arms { Vec::new() } else { comparisons(&sides, across_drivers) },
+            comparisons: comparisons(&sides, across_drivers),
             waits: sides.iter().flat_map(waits_of).collect(),
         },
     };

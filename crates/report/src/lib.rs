@@ -3,7 +3,6 @@
 //! Reports are made from [`RunData`] alone, offline. `content` builds a document of sections, tables and charts (`doc`),
 //! which is then written in the requested format. Column names, units and formats come from [`loadline_model::column`].
 
-mod arms;
 mod cause;
 mod columns;
 mod compared;
@@ -28,7 +27,6 @@ use loadline_analyze::fill_bounded_by;
 use loadline_analyze::waits::Counts;
 use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
-pub use arms::{arms_csv, arms_refused, arms_text};
 pub use compared::Compared;
 pub use over_time::OverTime;
 pub use terminal::{end_page, terminal_table, test_line};

@@ -85,8 +85,11 @@ fn split(run: &RunData) -> Option<[RunData; 2]> {
     }))
 }
 
-/// Every platform against the first.
+/// Every platform against the first. The arms of one run are compared in their pairs of windows instead.
 pub(crate) fn comparisons(sides: &[PlatformRun<'_>], across_drivers: bool) -> Vec<Comparison> {
+    if sides.iter().all(|s| s.run.manifest.plan.arms.is_some() && s.run.manifest.run == sides[0].run.manifest.run) {
+        return Vec::new();
+    }
     let platforms: Vec<Platform<'_>> = sides
         .iter()
         .map(|s| Platform {

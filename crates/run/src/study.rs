@@ -318,7 +318,20 @@ impl Study {
     }
 }
 
-/// Retries of the cleanup while the server still holds the run's lock.
+/// Does `what`, and again while the server still holds the run's former lock: it releases it when it notices that the session
+/// has ended.
+fn until_released<T>(mut what: impl FnMut() -> Result<T, TargetError>) -> Result<T, TargetError> {
+    let mut done = what();
+    for _ in 0..RELEASE_TRIES {
+        if !matches!(done, Err(TargetError::Refused(_))) {
+            break;
+        }
+        std::thread::sleep(RELEASE_PAUSE);
+        done = what();
+    }
+    done
+}
+
 const RELEASE_TRIES: u32 = 20;
 const RELEASE_PAUSE: Duration = Duration::from_millis(100);
 
@@ -357,17 +370,8 @@ impl Context {
         if temporary {
             return;
         }
-        // The server releases the lock when it notices that the session has ended.
         let keep = self.manifest.plan.keep_data;
-        let mut cleaned = self.side.target.clean_after_run(keep);
-        for _ in 0..RELEASE_TRIES {
-            if !matches!(cleaned, Err(TargetError::Refused(_))) {
-                break;
-            }
-            std::thread::sleep(RELEASE_PAUSE);
-            cleaned = self.side.target.clean_after_run(keep);
-        }
-        if let Err(e) = cleaned {
+        if let Err(e) = until_released(|| self.side.target.clean_after_run(keep)) {
             let url = loadline_database::redact(&request.url);
             listener.on(Event::Warning(format!(
                 "loadline's tables could not be removed ({e}): run `loadline clean --target {url}`"

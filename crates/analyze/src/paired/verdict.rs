@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::order::BLOCK;
 use super::ratio::PairedRatio;
-use crate::stats::normal_quantile;
+use crate::stats::{Interval, normal_quantile};
 
 /// Probability with which a difference is seen, in all that is said about what could have been seen.
 pub const POWER: f64 = 0.8;
@@ -44,7 +44,13 @@ pub struct NotShown {
 /// The verdict of `ratio` with a margin of ±`margin` (0.02 for 2 %; 0: nothing is equivalent).
 #[must_use]
 pub fn verdict(ratio: &PairedRatio, higher_is_better: bool, margin: f64) -> Verdict {
-    let Some(interval) = ratio.interval else { return Verdict::NotShown };
+    verdict_of(ratio.interval, higher_is_better, margin)
+}
+
+/// The same of any interval of a ratio B/A.
+#[must_use]
+pub fn verdict_of(interval: Option<Interval>, higher_is_better: bool, margin: f64) -> Verdict {
+    let Some(interval) = interval else { return Verdict::NotShown };
     let end = 1.0 + margin;
     if margin > 0.0 && interval.low >= 1.0 / end && interval.high <= end {
         Verdict::Equivalent
@@ -68,9 +74,15 @@ pub fn not_shown(ratio: &PairedRatio, margin: f64) -> NotShown {
 /// four of five runs (Lehr, Statistics in Medicine 11 (1992) 1099, with the spread from the interval).
 #[must_use]
 pub fn detectable(ratio: &PairedRatio) -> Option<f64> {
-    let log_half = ratio.half_width()?.ln_1p();
-    let z = normal_quantile((1.0 - ratio.confidence) / 2.0);
-    Some((log_half * (1.0 + normal_quantile(1.0 - POWER) / z)).exp_m1())
+    ratio.interval.map(|interval| detectable_of(interval, ratio.confidence))
+}
+
+/// The same of any interval of a ratio with this confidence.
+#[must_use]
+pub fn detectable_of(interval: Interval, confidence: f64) -> f64 {
+    let log_half = (interval.high / interval.low).ln() / 2.0;
+    let z = normal_quantile((1.0 - confidence) / 2.0);
+    (log_half * (1.0 + normal_quantile(1.0 - POWER) / z)).exp_m1()
 }
 
 /// How many more pairs show a difference of `difference` (0.02 for 2 %) with [`POWER`], at the confidence of `ratio`;
@@ -90,7 +102,6 @@ mod tests {
     use super::super::ratio::paired_ratio;
     use super::super::simulated::Machine;
     use super::*;
-    use crate::stats::Interval;
     use loadline_model::Random;
 
     fn with(low: f64, high: f64) -> PairedRatio {

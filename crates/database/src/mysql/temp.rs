@@ -78,11 +78,13 @@ impl TempServer {
         let binaries = binaries::find(product, start.address.bin.as_deref(), &start.user)?;
         settings::check_values(&request.settings, &binaries, &start.user)?;
         let settings = settings::settings(product, &binaries.version, memory::memory_bytes(), &request.settings);
-        let (mut instance, site) = start.create(&binaries.server)?;
-        instance::create(&mut instance, &binaries, &start.user, &settings)?;
+        let (instance, site) = start.create(&binaries.server)?;
         let server = format!("{} ({})", binaries.version.text, binaries.server.display());
         let notes = start.notes(&server, site, &settings);
-        Ok(TempServer { product, notes, binaries, user: start.user, settings, instance })
+        let mut server = TempServer { product, notes, binaries, user: start.user, settings, instance };
+        instance::install(&server)?;
+        instance::start(&mut server)?;
+        Ok(server)
     }
 
     /// Restarts the server with `given` in place of the settings given before. If it does not start with them, it is started
@@ -95,17 +97,16 @@ impl TempServer {
             self.product.check_names(given)?;
             settings::check_values(given, &self.binaries, &self.user)?;
         }
-        let settings = settings::settings(self.product, &self.binaries.version, memory::memory_bytes(), given);
-        let mut start = |settings: &Settings| {
+        let next = settings::settings(self.product, &self.binaries.version, memory::memory_bytes(), given);
+        let former = std::mem::replace(&mut self.settings, next);
+        self.instance.stop(&instance::RESTART);
+        let started = instance::start(self);
+        if started.is_err() {
+            self.settings = former;
             self.instance.stop(&instance::RESTART);
-            instance::start(&mut self.instance, &self.binaries, &self.user, settings)
-        };
-        if let Err(e) = start(&settings) {
-            let _ = start(&self.settings);
-            return Err(e);
+            let _ = instance::start(self);
         }
-        self.settings = settings;
-        Ok(())
+        started
     }
 
     /// Wanted size of the buffer pool: small against `data_bytes`, or the default; `None` if the user chose the

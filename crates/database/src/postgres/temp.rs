@@ -112,7 +112,7 @@ impl TempServer {
             settings::check_values(given, &self.binaries, &self.user, &self.instance.data())?;
         }
         let mut next = settings::settings(memory::memory_bytes(), given);
-        settings::keep_shared_buffers(&mut next, &self.settings);
+        settings::keep_shared_buffers(&mut next, &mut self.settings);
         self.settings = next;
         self.instance.configure(&self.user, &self.settings)
     }

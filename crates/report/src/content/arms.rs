@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use loadline_analyze::arms::{Compared, Row as Figure, compare};
-use loadline_analyze::paired::Verdict;
+use loadline_analyze::paired::{Verdict, percent as confidence};
 use loadline_model::arms::ArmName;
 use loadline_model::format::whole;
 use loadline_model::plan::Arms;
@@ -14,9 +14,6 @@ use super::ratios::{Shown, percent, ratio, table};
 use crate::RunData;
 use crate::doc::{Block, Chart, Section};
 use crate::svg_ratios::ratios;
-
-/// Probability that an interval misses the true ratio.
-const ERROR: f64 = 0.05;
 
 /// The arms of a run and what its pairs show.
 pub(crate) struct OfRun<'a> {
@@ -36,13 +33,7 @@ pub(crate) fn of(run: &RunData) -> Option<OfRun<'_>> {
         |arm: ArmName, r: &&TestRecord| r.arm == Some(arm) && r.figure(column::CHECKPOINTS).is_some_and(|n| n > 0.0);
     let checkpoints = ArmName::ALL.map(|arm| run.records.iter().filter(|r| with_checkpoint(arm, r)).count());
     let checkpoints = Some(checkpoints).filter(|[a, b]| a != b);
-    Some(OfRun { arms, compared: compare(&run.records, arms, ERROR), forced, checkpoints })
-}
-
-/// `95`, `98.75`.
-fn confidence(share: f64) -> String {
-    let text = format!("{:.2}", share * 100.0);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    Some(OfRun { arms, compared: compare(&run.records, arms), forced, checkpoints })
 }
 
 /// `1,400`: two digits that count.
@@ -144,11 +135,6 @@ impl OfRun<'_> {
             confidence(self.compared.family.confidence),
             percent(self.arms.margin)
         )
-    }
-
-    /// Workloads and job counts without a valid pair.
-    pub(crate) fn refused(&self) -> usize {
-        self.compared.rows.iter().filter(|row| row.main && row.ratio.is_none()).count()
     }
 }
 

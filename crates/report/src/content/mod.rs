@@ -41,8 +41,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
     let apart = apart(runs);
     let runs = apart.as_deref().unwrap_or(runs);
     let sides = sides(runs);
-    // Windows of arms are compared in their pairs.
-    let comparisons = if of_arms.is_some() { Vec::new() } else { comparisons(&sides, across_drivers) };
+    let comparisons = comparisons(&sides, across_drivers);
     let tests = runs.iter().map(|r| r.records.len()).sum::<usize>();
     let valid = runs.iter().flat_map(|r| &r.records).filter(|r| r.valid).count();
     let kept = kept::counted(runs.iter().flat_map(|r| &r.records));

@@ -1,8 +1,9 @@
 //! The plan of a run of two arms: each arm is a plan of its own, made from the common specification and what the arm changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use loadline_analyze::arms::ERROR;
 use loadline_analyze::paired::looks::Looks;
 use loadline_database::kind_of;
 use loadline_model::arms::{ArmName, ArmSpec};
@@ -18,8 +19,6 @@ pub const DEFAULT_PAIRS: u32 = 16;
 pub const DEFAULT_MOST_PAIRS: u32 = 200;
 /// Default difference up to which arms are equivalent.
 pub const DEFAULT_EQUIVALENCE: f64 = 0.02;
-/// Probability that the interval of a figure misses the true ratio.
-pub const ERROR: f64 = 0.05;
 
 /// Whether `spec` has keys of arms.
 pub(super) fn are_in(spec: &PlanSpec) -> bool {
@@ -162,10 +161,7 @@ fn labels(arms: &[(&PlanSpec, &ArmSpec); 2]) -> Result<[String; 2], PlanError> {
     }
     let none = BTreeMap::new();
     let settings = [a, b].map(|spec| spec.setting.as_ref().unwrap_or(&none));
-    let mut all: Vec<&String> = settings.iter().flat_map(|s| s.keys()).collect();
-    all.sort_unstable();
-    all.dedup();
-    for name in all.into_iter().filter(|name| settings[0].get(*name) != settings[1].get(*name)) {
+    for name in differing(settings[0], settings[1]) {
         for (n, of) in names.iter_mut().zip(settings) {
             n.push(of.get(name).map_or_else(|| format!("{name} as it is"), |value| format!("{name}={value}")));
         }
@@ -200,11 +196,17 @@ fn labels(arms: &[(&PlanSpec, &ArmSpec); 2]) -> Result<[String; 2], PlanError> {
     Ok([names.next().unwrap_or_default(), names.next().unwrap_or_default()])
 }
 
+/// Names of settings that two arms have with different values, or one of them alone.
+pub(crate) fn differing<'a>(a: &'a BTreeMap<String, String>, b: &'a BTreeMap<String, String>) -> BTreeSet<&'a String> {
+    a.keys().chain(b.keys()).filter(|name| a.get(*name) != b.get(*name)).collect()
+}
+
+/// The share that `text` gives for `what`.
 fn share(what: &str, text: &str) -> Result<f64, PlanError> {
     parse_share(text).map_err(|e| PlanError::Value(format!("{what}: {e}")))
 }
 
-/// Whether arms on this target that differ in settings share one server.
+/// Whether both arms name the same target.
 #[must_use]
 pub fn same_target(arms: &Arms) -> bool {
     arms.a.target == arms.b.target

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use loadline_analyze::arms::{Cell, cells};
+use loadline_analyze::arms::{Cell, ERROR, cells};
 use loadline_analyze::paired::flips::FEW_BLOCKS;
 use loadline_analyze::paired::order::BLOCK;
 use loadline_analyze::paired::ratio::least_pairs;
@@ -15,10 +15,10 @@ use loadline_model::{Check, Outcome, TestRecord};
 
 use super::execute::PlannedTest;
 use super::side::{add_storage, fit_workloads, refused};
-use super::{Context, Side, StudyError, Switch};
+use super::{Context, Side, StudyError, Switch, until_released};
 use crate::event::{Event, Listener, TestPosition};
 use crate::plan::PlanError;
-use crate::plan::arms::{ERROR, job_counts, same_kind, same_target};
+use crate::plan::arms::{differing, job_counts, same_kind, same_target};
 use crate::plan::duration::DurationEstimate;
 
 /// What a run of two arms remembers.
@@ -79,10 +79,6 @@ impl ArmsState {
         ArmsState { now: ArmName::A, requests: [a.clone(), b.clone()], restart: false, forced: None }
     }
 
-    fn request(&self, arm: ArmName) -> &OpenRequest {
-        &self.requests[arm as usize]
-    }
-
     /// What an arm has on purpose does not make its windows invalid: commits that do not wait, if the arm's settings say so, and
     /// other redo for the same rows than arm A was calibrated for.
     pub(super) fn note_what_is_on_purpose(&self, side: &Side, checks: &mut [Check]) {
@@ -126,7 +122,7 @@ impl Context {
             if let Some(state) = &mut self.arms {
                 state.forced.get_or_insert_default()[arm as usize] = forced;
             }
-            for name in differing(&arms) {
+            for name in differing(&arms.a.settings, &arms.b.settings) {
                 let settings = self.side.target.abilities().settings.filter(|_| self.other.is_none());
                 if let Some(settings) = settings {
                     values.entry(name.clone()).or_default().push(settings.setting(name)?);
@@ -167,26 +163,29 @@ impl Context {
             std::mem::swap(&mut self.side, other);
         }
         let changed = std::mem::replace(&mut state.now, arm) != arm;
-        if let Some(command) = &arms.get(arm).switch {
+        let command = arms.get(arm).switch.as_ref();
+        if let Some(command) = command {
             self.side.lock = None;
             Switch { arm, command }.run(&self.interrupted)?;
         }
         let settings = self.side.target.abilities().settings;
-        if let Some(settings) = settings.filter(|_| self.other.is_none() && !differing(arms).is_empty()) {
-            let (target, restarted) = settings.switch(state.request(arm), state.restart)?;
+        let settings = settings.filter(|_| self.other.is_none() && arms.a.settings != arms.b.settings);
+        if settings.is_none() && command.is_none() {
+            return Ok(());
+        }
+        if let Some(settings) = settings {
+            let (target, restarted) = settings.switch(&state.requests[arm as usize], state.restart)?;
             state.restart |= restarted && changed;
             if restarted {
                 self.side.lock = None;
             }
             self.side.target = Arc::from(target);
-            self.side.info = self.side.target.info()?;
-            add_storage(&mut self.side.info);
         }
         if self.side.lock.is_none() {
-            self.side.lock_again()?;
-            self.side.info = self.side.target.info()?;
-            add_storage(&mut self.side.info);
+            self.side.lock = Some(until_released(|| self.side.target.lock())?);
         }
+        self.side.info = self.side.target.info()?;
+        add_storage(&mut self.side.info);
         Ok(())
     }
 
@@ -208,9 +207,9 @@ impl Context {
     pub(super) fn measure_pairs(&mut self, arms: &Arms, listener: &mut dyn Listener) -> Result<(), StudyError> {
         let plan = self.manifest.plan.clone();
         let length = DurationEstimate::of(&plan);
-        let windows = 2 * arms.pairs as usize * plan.workloads.len() * job_counts(&plan).len();
         let comparisons = plan.workloads.len() * job_counts(&plan).len();
         let pairs = arms.pairs as usize;
+        let windows = 2 * pairs * comparisons;
         let least = least_pairs(ERROR / comparisons as f64, pairs.div_ceil(BLOCK) < FEW_BLOCKS);
         if pairs < least {
             let of = if comparisons == 1 { String::new() } else { format!(" among {comparisons} comparisons") };
@@ -222,7 +221,7 @@ impl Context {
         let mut before = 0;
         for (a, b) in arms.a.workloads.iter().zip(&arms.b.workloads) {
             for jobs in job_counts(&plan).iter().copied() {
-                for (index, pair) in order(seed(arms, &a.code, jobs), arms.pairs as usize).into_iter().enumerate() {
+                for (index, pair) in order(seed(arms, &a.code, jobs), pairs).into_iter().enumerate() {
                     let number = index as u32 + 1;
                     if self.precise(arms, &a.code, jobs, index) {
                         break;
@@ -250,7 +249,7 @@ impl Context {
                         PlannedTest { workload, work, position, swept: None }.measure(self, listener)?;
                     }
                 }
-                before += 2 * arms.pairs as usize;
+                before += 2 * pairs;
             }
             for ((arm, code), work) in &works {
                 if *code == a.code {
@@ -315,15 +314,6 @@ impl Context {
             && self.manifest.plan.arms.as_deref().is_some_and(|arms| !same_kind(arms));
         if own { format!("{code} in arm B") } else { code.to_owned() }
     }
-}
-
-/// Names of settings whose values differ between the arms.
-fn differing(arms: &Arms) -> Vec<&String> {
-    let (a, b) = (&arms.a.settings, &arms.b.settings);
-    let mut names: Vec<&String> = a.keys().chain(b.keys()).filter(|name| a.get(*name) != b.get(*name)).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
 }
 
 /// Seed of the order of a comparison's windows: of its own for each, or one unlucky order would hold for all.

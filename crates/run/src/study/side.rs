@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use loadline_collect::page_cache::DataFiles;
 use loadline_collect::{CpuSource, inventory};
-use loadline_database::{OpenRequest, RunLock, Target, TargetError, kind_of};
+use loadline_database::{OpenRequest, RunLock, Target, kind_of};
 use loadline_model::machine::Machine;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
 use loadline_model::{Finding, Severity};
 
 use super::same::Changes;
-use super::{RELEASE_PAUSE, RELEASE_TRIES, Study, StudyError, disk_space};
+use super::{Study, StudyError, disk_space};
 use crate::event::{Event, Listener};
 use crate::instrument::data_files;
 use crate::plan::{PlanError, reasons};
@@ -47,7 +47,7 @@ pub(super) struct Side {
 
 impl Side {
     /// Opens the target of `request`, and asks everything that may refuse it. Skips workloads of `plan` that it cannot run.
-    /// `earlier`: its description in a run that is resumed; `own`: settings that it has on purpose.
+    /// `earlier`: its description in a run that is resumed.
     pub(super) fn open(
         study: &Study,
         request: &OpenRequest,
@@ -106,22 +106,6 @@ impl Side {
             references,
             drop_data_set: space.drop_data_set,
         })
-    }
-
-    /// Takes the run's lock anew, of a server that may have been restarted.
-    pub(super) fn lock_again(&mut self) -> Result<(), TargetError> {
-        self.lock = None;
-        let mut taken = self.target.lock();
-        for _ in 0..RELEASE_TRIES {
-            if !matches!(taken, Err(TargetError::Refused(_))) {
-                break;
-            }
-            // The server releases the former lock when it notices that its session has ended.
-            std::thread::sleep(RELEASE_PAUSE);
-            taken = self.target.lock();
-        }
-        self.lock = Some(taken?);
-        Ok(())
     }
 }
 

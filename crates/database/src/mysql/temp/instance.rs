@@ -8,17 +8,15 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use super::SUPERUSER;
-use super::binaries::{Binaries, of_path};
+use super::binaries::of_path;
 use super::install;
 use super::settings::{arguments, message};
+use super::{SUPERUSER, TempServer};
 use crate::error::TargetError;
-use crate::temp::instance::{Instance, Progress};
+use crate::temp::instance::Progress;
 use crate::temp::owner::Owner;
 use crate::temp::processes;
 use crate::temp::product::cannot_run;
-use crate::temp::settings::Settings;
-use crate::temp::user::ServerUser;
 
 /// SIGTERM is an orderly shutdown.
 pub(super) const STAGES: [(Signal, Duration); 2] =
@@ -28,17 +26,12 @@ pub(super) const STAGES: [(Signal, Duration); 2] =
 pub(super) const RESTART: [(Signal, Duration); 2] =
     [(Signal::SIGTERM, Duration::from_secs(120)), (Signal::SIGKILL, Duration::from_secs(5))];
 
-/// Creates the data directory and starts the server.
-pub(super) fn create(
-    instance: &mut Instance,
-    binaries: &Binaries,
-    user: &ServerUser,
-    settings: &Settings,
-) -> Result<(), TargetError> {
+/// Creates the data directory.
+pub(super) fn install(server: &TempServer) -> Result<(), TargetError> {
+    let TempServer { binaries, user, settings, instance, .. } = server;
     let files = &instance.files;
-    let (data, sockets) = (files.data(), files.sockets());
     let arguments = arguments(settings);
-    let mut install = install::command(binaries, user, (&data, &sockets), &arguments);
+    let mut install = install::command(binaries, user, (&files.data(), &files.sockets()), &arguments);
     install.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Its standard input stays open until it ends: closing it kills the script.
     let output = install
@@ -58,28 +51,21 @@ pub(super) fn create(
             None => instance.start_failure(&what, settings, &text, cause),
         });
     }
-    files.bring_to_disk()?;
-    start(instance, binaries, user, settings)
+    files.bring_to_disk()
 }
 
 /// Starts the server and waits until it accepts sessions.
-pub(super) fn start(
-    instance: &mut Instance,
-    binaries: &Binaries,
-    user: &ServerUser,
-    settings: &Settings,
-) -> Result<(), TargetError> {
-    let files = &instance.files;
-    let (data, sockets) = (files.data(), files.sockets());
-    let arguments = arguments(settings);
+pub(super) fn start(server: &mut TempServer) -> Result<(), TargetError> {
+    let TempServer { binaries, user, settings, instance, .. } = server;
+    let (files, sockets) = (&instance.files, instance.files.sockets());
     // Nothing in it is worth an orderly shutdown, and a starting server may ignore a request for one.
     let mut command = user.command(&binaries.server, Signal::SIGKILL);
-    command.arg("--no-defaults").arg(of_path("datadir", &data)).arg(of_path("socket", &files.socket()));
+    command.arg("--no-defaults").arg(of_path("datadir", &files.data())).arg(of_path("socket", &files.socket()));
     command.arg(of_path("pid-file", &sockets.join("pid")));
     // Not shared with other servers: a starting server deletes all temporary tables in the directory, and a
     // server that loses its tables crashes (10.11.19, in ha_maria::drop_table).
     command.arg(of_path("tmpdir", &sockets));
-    command.args(["--skip-networking", "--skip-name-resolve"]).args(&arguments);
+    command.args(["--skip-networking", "--skip-name-resolve"]).args(arguments(settings));
     if !binaries.version.mariadb {
         // A plugin that opens a socket in /tmp.
         command.arg("--loose-mysqlx=OFF");

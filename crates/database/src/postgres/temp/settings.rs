@@ -62,16 +62,18 @@ pub(super) fn settings(memory_bytes: u64, given: &BTreeMap<String, String>) -> S
 /// Sets loadline's default of shared_buffers, MiB; `false` if the user set it, or if it is unchanged.
 pub(super) fn set_shared_buffers(settings: &mut Settings, mib: u64) -> bool {
     let value = format!("{mib}MB");
-    let own = settings.defaults.iter_mut().find(|(name, _)| *name == "shared_buffers");
-    own.is_some_and(|(_, now)| std::mem::replace(now, value.clone()) != value)
+    own_shared_buffers(settings).is_some_and(|now| std::mem::replace(now, value.clone()) != value)
 }
 
-/// The present size of shared_buffers that loadline chose, in place of its default in `settings`.
-pub(super) fn keep_shared_buffers(settings: &mut Settings, present: &Settings) {
-    let of = |s: &Settings| s.defaults.iter().find(|(name, _)| *name == "shared_buffers").map(|(_, v)| v.clone());
-    let own = settings.defaults.iter_mut().find(|(name, _)| *name == "shared_buffers");
-    if let (Some((_, value)), Some(present)) = (own, of(present)) {
-        *value = present;
+/// The value of shared_buffers that loadline chose; `None` if the user did.
+fn own_shared_buffers(settings: &mut Settings) -> Option<&mut String> {
+    settings.defaults.iter_mut().find(|(name, _)| *name == "shared_buffers").map(|(_, value)| value)
+}
+
+/// Puts the size of shared_buffers that loadline chose for `present` in place of its default in `settings`.
+pub(super) fn keep_shared_buffers(settings: &mut Settings, present: &mut Settings) {
+    if let Some((value, present)) = own_shared_buffers(settings).zip(own_shared_buffers(present)) {
+        value.clone_from(present);
     }
 }
 
