@@ -133,6 +133,8 @@ pub struct Collected {
     pub wait_samples: Vec<(u64, WaitSample)>,
     /// States of the sessions' tasks with their times, in order.
     pub states: Vec<(u64, TaskStates)>,
+    /// When the source was asked for counters or waits, and how long until it had answered, ns.
+    pub answers: Vec<(u64, u64)>,
     /// What could not be read, each with the number of times.
     pub problems: Vec<String>,
     /// The source, for further use; `None` if it hangs or panicked.
@@ -259,6 +261,7 @@ impl Sampler {
             collected.points = std::mem::take(&mut shared.points);
             collected.wait_samples = std::mem::take(&mut shared.wait_samples);
             collected.states = std::mem::take(&mut shared.states);
+            collected.answers = std::mem::take(&mut shared.answers);
             collected.problems = shared.problems();
         }
         match how {

@@ -38,6 +38,7 @@ mod tcp;
 mod temp;
 mod tls;
 mod url;
+mod view;
 mod wal;
 mod work;
 mod workload_tables;

@@ -13,6 +13,7 @@
 //! | [`Queries`] | checks of the jobs' work, and sizes of tables |
 //! | [`DataSet`] | the study, for the data set shared by many workloads |
 //! | [`Settings`](crate::Settings) | the study of two arms, before each of its tests |
+//! | [`StatisticsViews`] | the study before and after each test, and `loadline snapshot` |
 //! | [`DiskSpace`] | the study, before anything is loaded |
 //! | [`BlockCache`], [`Checkpoints`], [`ParallelQueries`], [`NativeReports`] | the instruments of these names |
 
@@ -28,6 +29,7 @@ mod native_reports;
 mod observation;
 mod parallel_queries;
 mod queries;
+mod statistics_views;
 
 pub use administration::{Administration, LogSpace, RunLock};
 pub use block_cache::BlockCache;
@@ -41,3 +43,4 @@ pub use native_reports::NativeReports;
 pub use observation::{Observation, Observer, SessionTasks};
 pub use parallel_queries::{ParallelQueries, ParallelWorkers, WorkerLimit};
 pub use queries::Queries;
+pub use statistics_views::StatisticsViews;

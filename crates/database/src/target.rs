@@ -7,7 +7,7 @@ use crate::facts::Facts;
 use crate::request::OpenRequest;
 use crate::role::{
     Administration, BlockCache, Checkpoints, ClientDriver, DataSet, DatabaseDriver, DiskSpace, Doctor, NativeReports,
-    Observation, ParallelQueries, Queries,
+    Observation, ParallelQueries, Queries, StatisticsViews,
 };
 
 /// A database under test. Calls may block; each opens the sessions it needs.
@@ -53,6 +53,7 @@ pub struct Abilities<'a> {
     pub block_cache: Option<&'a dyn BlockCache>,
     pub checkpoints: Option<&'a dyn Checkpoints>,
     pub parallel_queries: Option<&'a dyn ParallelQueries>,
+    pub statistics_views: Option<&'a dyn StatisticsViews>,
     /// Only of a private server.
     pub settings: Option<&'a dyn Settings>,
     /// Only if the user requested reports ([`OpenRequest::native_report`](crate::OpenRequest::native_report)).

@@ -1,6 +1,7 @@
 //! Plain data shared by all crates of loadline: plans, test records, columns and their units, histograms,
 //! snapshots and inventories. No I/O, no clock.
 
+pub mod activity;
 pub mod arms;
 pub mod capability;
 pub mod check;
@@ -20,6 +21,7 @@ pub mod record;
 pub mod series;
 pub mod snapshot;
 
+pub use activity::Activity;
 pub use arms::ArmName;
 pub use capability::{Capabilities, Capability, Driver};
 pub use check::{Check, Outcome};

@@ -40,6 +40,9 @@ pub struct WaitSample {
     /// Sessions of others at work; `None` if unknown.
     #[serde(default)]
     pub others: Option<u32>,
+    /// Background work that runs (`checkpoint`, `autovacuum`); `None` if unknown.
+    #[serde(default)]
+    pub background: Option<Vec<String>>,
 }
 
 /// Sum of the wait samples of one window.

@@ -26,7 +26,7 @@ fn snapshot() -> Result<Snapshot, String> {
 }
 
 fn waits() -> Result<Option<WaitSample>, String> {
-    Ok(Some(WaitSample { sessions: BTreeMap::from([("IO:WALSync".to_owned(), 2)]), others: Some(1) }))
+    Ok(Some(WaitSample { sessions: BTreeMap::from([("IO:WALSync".to_owned(), 2)]), others: Some(1), background: None }))
 }
 
 fn start(config: SamplerConfig, snapshot: Snap, waits: Waits) -> Sampler {

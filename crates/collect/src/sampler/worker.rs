@@ -30,6 +30,7 @@ pub(super) struct Shared {
     pub(super) points: Vec<Point>,
     pub(super) wait_samples: Vec<(u64, WaitSample)>,
     pub(super) states: Vec<(u64, TaskStates)>,
+    pub(super) answers: Vec<(u64, u64)>,
     /// Text and count, in order of appearance.
     problems: Vec<(String, u64)>,
     /// Problems beyond [`MAX_PROBLEMS`].
@@ -230,7 +231,9 @@ impl Worker {
             (ProcessCpu::own(), disk, data_disk)
         });
         let local = (self.config.cpu == CpuSource::Local).then(CpuTimes::local);
+        let asked_ns = clock::now_ns();
         let snapshot = self.source.snapshot();
+        self.answered(asked_ns);
         if let Err(e) = &snapshot {
             let text = format!("the database's counters could not be read: {e}");
             self.with_shared(|s| s.problem(text));
@@ -248,7 +251,9 @@ impl Worker {
 
     fn read_waits(&mut self) {
         let before = clock::now_ns();
-        match self.source.sample_waits() {
+        let sample = self.source.sample_waits();
+        self.answered(before);
+        match sample {
             Ok(Some(sample)) => {
                 // The database took the sample at some time in between.
                 let at_ns = before + (clock::now_ns() - before) / 2;
@@ -260,6 +265,10 @@ impl Worker {
                 self.with_shared(|s| s.problem(text));
             }
         }
+    }
+
+    fn answered(&mut self, asked_ns: u64) {
+        self.with_shared(|s| s.answers.push((asked_ns, clock::now_ns().saturating_sub(asked_ns))));
     }
 
     /// The value; an error is added to the problems.

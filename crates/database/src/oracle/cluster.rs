@@ -151,6 +151,7 @@ impl Target for Oracle {
 
     fn abilities(&self) -> Abilities<'_> {
         Abilities {
+            statistics_views: None,
             database_driver: Some(self),
             queries: Some(self),
             data_set: Some(self),

@@ -7,7 +7,8 @@ use super::connect::{Endpoint, SessionRole};
 use super::ledger::Ledger;
 use super::loading::PgLoader;
 use super::observer::{
-    BUFFER_WAIT_EVENTS, CounterGaps, LOG_FILE_EVENTS, LOG_SYNC_EVENTS, LOG_WRITE_EVENTS, uncounted_syncs,
+    BUFFER_WAIT_EVENTS, CounterGaps, LOG_FILE_EVENTS, LOG_SYNC_EVENTS, LOG_WRITE_EVENTS, PgObserver, Scope,
+    uncounted_syncs,
 };
 use super::settings::PgSettings;
 use super::sql;
@@ -20,6 +21,7 @@ use crate::env::of_target;
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
 use crate::request::OpenRequest;
+use crate::role::Observer;
 use crate::workload_tables::LoadedTables;
 
 /// A server instance. Several nodes may lead to the same one.
@@ -171,6 +173,13 @@ impl Postgres {
         f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
     ) -> Result<T, TargetError> {
         self.session(instance, SessionRole::Admin, f)
+    }
+
+    /// An observer of all instances.
+    pub(super) fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
+        let endpoints: Vec<_> = self.instances.iter().map(|i| &i.endpoint).collect();
+        let local = self.instances.iter().all(|i| i.local);
+        Ok(Box::new(PgObserver::open(&endpoints, &self.ledger, &self.gaps, local, scope)?))
     }
 
     pub(super) fn session<T>(

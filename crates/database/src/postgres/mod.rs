@@ -2,6 +2,7 @@
 //!
 //! The timing loop uses loadline's own thin blocking session ([`wire`]), so its cost is known.
 
+mod activity;
 mod cancel;
 mod client;
 mod cluster;

@@ -46,19 +46,36 @@ pub(super) const BUFFER_WAIT_EVENTS: &[&str] = &[
     "BufferPin:BufferPin",
 ];
 
-/// Counts the job sessions by wait event, and the sessions of others that use CPU, storage or locks of the server. Uses the
-/// function behind `pg_stat_activity`, without its joins. A parallel worker that has just started has no state yet; a session
-/// without the privilege to see it has none either, but its query says so.
-const WAITS: &str = "SELECT NOT starts_with(a.application_name, $1), CASE WHEN a.state IS NULL AND a.query = '<insufficient privilege>' THEN NULL \
+/// Whose session it is, and what it does. A parallel worker that has just started has no state yet; a session without the
+/// privilege to see it has none either, but its query says so. The server's own processes have a name for their work.
+const DOING: &str = "CASE WHEN a.backend_type = 'autovacuum worker' THEN 'autovacuum' WHEN a.backend_type = 'checkpointer' THEN \
+     CASE WHEN a.wait_event = 'CheckpointerMain' THEN 'idle' ELSE 'checkpoint' END \
+     WHEN a.state IS NULL AND a.query = '<insufficient privilege>' THEN NULL \
      WHEN a.state IS NULL THEN 'Activity:starting' \
      WHEN a.state IN ('active', 'fastpath function call') THEN coalesce(a.wait_event_type || ':' || a.wait_event, 'CPU') \
-     ELSE 'Client:idle' END, count(*) \
-     FROM pg_stat_get_activity(NULL) a \
-     WHERE starts_with(a.application_name, $1) \
-     AND a.datid = (SELECT oid FROM pg_database WHERE datname = current_database()) \
-     OR NOT starts_with(a.application_name, $2) AND a.datid IS NOT NULL AND (a.query = '<insufficient privilege>' \
-     OR a.state = 'active' AND a.backend_type IN ('client backend', 'parallel worker') \
-     AND coalesce(a.wait_event_type, 'CPU') IN ('CPU', 'IO', 'LWLock', 'Lock', 'BufferPin', 'IPC')) GROUP BY 1, 2";
+     ELSE 'Client:idle' END, count(*) FROM pg_stat_get_activity(NULL) a WHERE a.backend_type IN ('checkpointer', 'autovacuum worker')";
+
+/// Counts the job sessions by wait event, and the sessions of others that use CPU, storage or locks of the server. Uses the
+/// function behind `pg_stat_activity`, without its joins.
+fn waits_of_jobs() -> String {
+    format!(
+        "SELECT CASE WHEN a.backend_type IN ('checkpointer', 'autovacuum worker') THEN 'background' \
+         WHEN starts_with(a.application_name, $1) THEN 'sampled' ELSE 'other' END, {DOING} \
+         OR starts_with(a.application_name, $1) AND a.datid = (SELECT oid FROM pg_database WHERE datname = current_database()) \
+         OR NOT starts_with(a.application_name, $2) AND a.datid IS NOT NULL AND (a.query = '<insufficient privilege>' \
+         OR a.state = 'active' AND a.backend_type IN ('client backend', 'parallel worker') \
+         AND coalesce(a.wait_event_type, 'CPU') IN ('CPU', 'IO', 'LWLock', 'Lock', 'BufferPin', 'IPC')) GROUP BY 1, 2"
+    )
+}
+
+/// Counts all sessions of clients but loadline's own by wait event; `$1` is not used.
+fn waits_of_all() -> String {
+    format!(
+        "SELECT CASE WHEN a.backend_type IN ('checkpointer', 'autovacuum worker') THEN 'background' ELSE 'sampled' END, {DOING} \
+         OR a.datid IS NOT NULL AND NOT starts_with(a.application_name, $2) AND $1::text IS NOT NULL \
+         AND (a.query = '<insufficient privilege>' OR a.backend_type IN ('client backend', 'parallel worker')) GROUP BY 1, 2"
+    )
+}
 
 /// The processes of the job sessions, without parallel workers.
 const PROCESSES: &str = "SELECT a.pid FROM pg_stat_get_activity(NULL) a WHERE starts_with(a.application_name, $1) \
@@ -107,6 +124,15 @@ struct ObserverSession {
     others: OtherSessions,
 }
 
+/// Whose waits are sampled.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Scope {
+    /// Those of the jobs' sessions.
+    Jobs,
+    /// Those of all clients but loadline.
+    All,
+}
+
 /// Reads all instances of a target and adds them up.
 pub(super) struct PgObserver {
     sessions: Vec<ObserverSession>,
@@ -119,7 +145,7 @@ pub(super) struct PgObserver {
 }
 
 impl ObserverSession {
-    fn open(endpoint: &Endpoint, gaps: &CounterGaps) -> Result<ObserverSession, TargetError> {
+    fn open(endpoint: &Endpoint, gaps: &CounterGaps, waits: &str) -> Result<ObserverSession, TargetError> {
         let mut connection = endpoint.connect(SessionRole::Observer)?;
         let version = connection.version;
         for sql in version.observer_settings() {
@@ -128,7 +154,7 @@ impl ObserverSession {
         let settings = PgSettings::read(&mut connection)?;
         let query = version.snapshot_query(|name| settings.is_on(name), gaps.reads_proc_stat);
         let flush = version.flush_stats().unwrap_or("SELECT 1");
-        connection.prepare(&[("f", flush, &[]), ("q", &query.sql, &[]), ("w", WAITS, &[]), ("o", OTHERS, &[])])?;
+        connection.prepare(&[("f", flush, &[]), ("q", &query.sql, &[]), ("w", waits, &[]), ("o", OTHERS, &[])])?;
         let mut neutral = version.redo_counters(settings.number("wal_block_size").unwrap_or(8192.0));
         if gaps.redo_syncs.is_some() {
             neutral.retain(|(name, _, _)| ![counter::REDO_SYNCS, counter::REDO_SYNC_NS].contains(name));
@@ -190,9 +216,14 @@ impl PgObserver {
         ledger: &Ledger,
         gaps: &CounterGaps,
         local: bool,
+        scope: Scope,
     ) -> Result<PgObserver, TargetError> {
-        let sessions =
-            endpoints.iter().map(|endpoint| ObserverSession::open(endpoint, gaps)).collect::<Result<Vec<_>, _>>()?;
+        let waits = match scope {
+            Scope::Jobs => waits_of_jobs(),
+            Scope::All => waits_of_all(),
+        };
+        let open = |endpoint: &&Arc<Endpoint>| ObserverSession::open(endpoint, gaps, &waits);
+        let sessions = endpoints.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let job_prefix = endpoints.first().map_or_else(String::new, |d| d.job_prefix());
         let own_prefix = endpoints.first().map_or_else(String::new, |d| d.name.clone());
         Ok(PgObserver { sessions, ledger: ledger.clone(), job_prefix, own_prefix, local })
@@ -226,15 +257,18 @@ impl Observer for PgObserver {
             }
             for row in session.connection.send_bound("w", &[&self.job_prefix, &self.own_prefix])? {
                 let mut row = row.into_iter();
-                let is_other = row.next().flatten().as_deref() == Some("t");
-                let event = row.next().flatten();
+                let (whose, doing) = (row.next().flatten().unwrap_or_default(), row.next().flatten());
                 let count: u32 = row.next().flatten().and_then(|n| n.parse().ok()).unwrap_or(0);
                 // Without the privilege to see other roles' sessions there is no figure.
-                match event {
-                    Some(_) if is_other => sample.others = sample.others.map(|n| n + count),
-                    None if is_other => sample.others = None,
-                    Some(event) => *sample.sessions.entry(event).or_default() += count,
-                    None => return Ok(None),
+                match (whose.as_str(), doing) {
+                    ("background", Some(doing)) => {
+                        sample.background.get_or_insert_default().extend((doing != "idle").then_some(doing));
+                    }
+                    ("background", None) => {}
+                    ("other", Some(_)) => sample.others = sample.others.map(|n| n + count),
+                    ("other", None) => sample.others = None,
+                    (_, Some(doing)) => *sample.sessions.entry(doing).or_default() += count,
+                    (_, None) => return Ok(None),
                 }
             }
         }

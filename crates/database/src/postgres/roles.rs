@@ -12,7 +12,7 @@ use super::client::PgClientSession;
 use super::cluster::Postgres;
 use super::connect::SessionRole;
 use super::loading;
-use super::observer::PgObserver;
+use super::observer::Scope;
 use super::settings::PgSettings;
 use super::slice::PgDatabaseSession;
 use super::{cluster, doctor, grants, log_space, parallel, procedure, schema, sql};
@@ -100,6 +100,7 @@ impl Target for Postgres {
             block_cache: Some(self),
             checkpoints: Some(self),
             parallel_queries: Some(self),
+            statistics_views: Some(self),
             settings: self.server.is_some().then_some(self as _),
             ..Abilities::default()
         }
@@ -235,9 +236,7 @@ impl ClientDriver for Postgres {
 
 impl Observation for Postgres {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        let endpoints: Vec<_> = self.instances.iter().map(|i| &i.endpoint).collect();
-        let local = self.instances.iter().all(|i| i.local);
-        Ok(Box::new(PgObserver::open(&endpoints, &self.ledger, &self.gaps, local)?))
+        self.observer_of(Scope::Jobs)
     }
 
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {

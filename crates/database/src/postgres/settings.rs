@@ -133,15 +133,23 @@ impl PgSettings {
 
     /// The settings stored with a run: the important ones and all changed ones, without secrets.
     pub(super) fn stated(&self) -> BTreeMap<String, String> {
-        self.0
-            .iter()
-            .filter(|(name, s)| STATED.contains(&name.as_str()) || !s.is_default)
-            .map(|(name, s)| {
-                let secret =
-                    SECRET.iter().any(|part| name.contains(part)) && !matches!(s.shown.as_str(), "" | "(disabled)");
-                (name.clone(), if secret { "(set, not shown)".to_owned() } else { s.shown.clone() })
-            })
-            .collect()
+        self.without_secrets(|name, s| STATED.contains(&name) || !s.is_default)
+    }
+
+    /// The settings that differ from their defaults, without secrets.
+    pub(super) fn changed(&self) -> BTreeMap<String, String> {
+        self.without_secrets(|_, s| !s.is_default)
+    }
+
+    fn without_secrets(&self, wanted: impl Fn(&str, &Setting) -> bool) -> BTreeMap<String, String> {
+        let secret = |name: &str, shown: &str| {
+            SECRET.iter().any(|part| name.contains(part)) && !matches!(shown, "" | "(disabled)")
+        };
+        let shown = |(name, s): (&String, &Setting)| {
+            let value = if secret(name, &s.shown) { "(set, not shown)".to_owned() } else { s.shown.clone() };
+            (name.clone(), value)
+        };
+        self.0.iter().filter(|(name, s)| wanted(name, s)).map(shown).collect()
     }
 
     #[cfg(test)]

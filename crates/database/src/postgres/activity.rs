@@ -1,0 +1,242 @@
+//! PostgreSQL's statistics views.
+
+use loadline_model::activity::{Topic, Unit, View};
+
+use super::cluster::Postgres;
+use super::connect::SessionRole;
+use super::observer::Scope;
+use super::settings::PgSettings;
+use super::versions::Version;
+use super::wire::Connection;
+use crate::error::TargetError;
+use crate::role::{Observer, StatisticsViews};
+use crate::view::{Column, ViewQuery, bytes, count, key, ms, state};
+
+const STATEMENTS: &[Column] = &[
+    key("statement"),
+    key("id"),
+    count("calls"),
+    ms("total time", 2),
+    count("rows"),
+    count("blocks hit"),
+    count("blocks read"),
+    count("blocks dirtied"),
+    count("temporary blocks written"),
+    bytes("redo"),
+];
+const IO: &[Column] = &[
+    key("process"),
+    key("object"),
+    key("context"),
+    count("reads"),
+    bytes("read"),
+    ms("read time", 3),
+    count("writes"),
+    bytes("written"),
+    ms("write time", 6),
+    count("extends"),
+    count("syncs"),
+    ms("sync time", 10),
+    count("hits"),
+    count("evictions"),
+];
+const TABLE_IO: &[Column] = &[
+    key("table"),
+    count("blocks read"),
+    count("blocks hit"),
+    count("index blocks read"),
+    count("index blocks hit"),
+    count("toast blocks read"),
+    count("toast blocks hit"),
+];
+const TABLES: &[Column] = &[
+    key("table"),
+    count("sequential scans"),
+    count("rows scanned"),
+    count("index scans"),
+    count("rows fetched"),
+    count("inserts"),
+    count("updates"),
+    count("of them HOT"),
+    count("deletes"),
+    count("vacuums"),
+    count("autovacuums"),
+    count("autoanalyzes"),
+    state("dead rows now", Unit::Count),
+];
+const INDEXES: &[Column] = &[key("index"), key("table"), count("scans"), count("entries read"), count("rows fetched")];
+const SLRU: &[Column] = &[key("cache"), count("hits"), count("reads"), count("writes"), count("flushes")];
+const LOCKS: &[Column] = &[key("type"), key("mode"), state("held", Unit::Count), state("waited for", Unit::Count)];
+const REPLICAS: &[Column] = &[
+    key("standby"),
+    state("state", Unit::Text),
+    state("synchronous", Unit::Text),
+    state("not yet sent", Unit::Bytes),
+    state("not yet flushed", Unit::Bytes),
+    state("not yet replayed", Unit::Bytes),
+    state("flush lag", Unit::Ms),
+    state("replay lag", Unit::Ms),
+];
+const VACUUMS: &[Column] =
+    &[key("table"), state("phase", Unit::Text), state("blocks", Unit::Count), state("scanned", Unit::Count)];
+const SESSIONS: &[Column] =
+    &[key("process"), key("state"), state("number", Unit::Count), state("oldest transaction, s", Unit::Count)];
+const SETTINGS: &[Column] = &[key("name"), state("value", Unit::Text)];
+
+/// The queries of all views but the statements', which are in an extension.
+fn queries(version: Version) -> Vec<ViewQuery> {
+    let of = |topic, title, columns, order, sql: String| ViewQuery { topic, title, columns, order, sql };
+    let io_bytes = |what: &str| {
+        if version.major >= 18 { format!("{what}_bytes") } else { format!("{what}s * op_bytes") }
+    };
+    let io = format!(
+        "SELECT backend_type, object, context, reads, {}, read_time, writes, {}, write_time, extends, fsyncs, fsync_time, \
+         hits, evictions FROM pg_stat_io",
+        io_bytes("read"),
+        io_bytes("write")
+    );
+    vec![
+        of(Topic::Io, "By process, object and context (pg_stat_io)", IO, Some(4), io),
+        of(
+            Topic::Io,
+            "By table, in blocks (pg_statio_user_tables)",
+            TABLE_IO,
+            Some(1),
+            "SELECT schemaname || '.' || relname, heap_blks_read, heap_blks_hit, idx_blks_read, idx_blks_hit, toast_blks_read, \
+             toast_blks_hit FROM pg_statio_user_tables"
+                .to_owned(),
+        ),
+        of(
+            Topic::Objects,
+            "Tables (pg_stat_user_tables)",
+            TABLES,
+            Some(6),
+            "SELECT schemaname || '.' || relname, seq_scan, seq_tup_read, idx_scan, idx_tup_fetch, n_tup_ins, n_tup_upd, \
+             n_tup_hot_upd, n_tup_del, vacuum_count, autovacuum_count, autoanalyze_count, n_dead_tup FROM pg_stat_user_tables"
+                .to_owned(),
+        ),
+        of(
+            Topic::Objects,
+            "Indexes (pg_stat_user_indexes)",
+            INDEXES,
+            Some(2),
+            "SELECT indexrelname, schemaname || '.' || relname, idx_scan, idx_tup_read, idx_tup_fetch FROM \
+             pg_stat_user_indexes"
+                .to_owned(),
+        ),
+        of(
+            Topic::Objects,
+            "Vacuums that run at the end (pg_stat_progress_vacuum)",
+            VACUUMS,
+            None,
+            "SELECT relid::regclass, phase, heap_blks_total, heap_blks_scanned FROM pg_stat_progress_vacuum".to_owned(),
+        ),
+        of(
+            Topic::Cache,
+            "Small caches (pg_stat_slru)",
+            SLRU,
+            Some(2),
+            "SELECT name, blks_hit, blks_read, blks_written, flushes FROM pg_stat_slru".to_owned(),
+        ),
+        of(
+            Topic::Locks,
+            "Held and waited for at the end, of this database (pg_locks)",
+            LOCKS,
+            None,
+            "SELECT locktype, mode, count(*) FILTER (WHERE granted), count(*) FILTER (WHERE NOT granted) FROM pg_locks WHERE \
+             pid <> pg_backend_pid() AND (database IS NULL OR database = (SELECT oid FROM pg_database WHERE datname = \
+             current_database())) GROUP BY 1, 2 ORDER BY 4 DESC, 3 DESC LIMIT 30"
+                .to_owned(),
+        ),
+        of(
+            Topic::Replication,
+            "Standbys at the end (pg_stat_replication)",
+            REPLICAS,
+            None,
+            "SELECT application_name, state, sync_state, pg_current_wal_lsn() - sent_lsn, pg_current_wal_lsn() - flush_lsn, \
+             pg_current_wal_lsn() - replay_lsn, extract(epoch FROM flush_lag) * 1000, extract(epoch FROM replay_lag) * 1000 \
+             FROM pg_stat_replication WHERE NOT pg_is_in_recovery()"
+                .to_owned(),
+        ),
+        of(
+            Topic::Sessions,
+            "By kind of process and state at the end (pg_stat_activity)",
+            SESSIONS,
+            None,
+            "SELECT backend_type, coalesce(state, ''), count(*), round(extract(epoch FROM max(now() - xact_start))) FROM pg_stat_activity WHERE pid <> pg_backend_pid() GROUP BY 1, 2 ORDER BY 3 DESC, 1"
+                .to_owned(),
+        ),
+    ]
+}
+
+/// The statements of this database, if the extension is in it.
+fn statements(c: &mut Connection) -> Result<View, TargetError> {
+    let mut query = ViewQuery {
+        topic: Topic::Statements,
+        title: "Statements of this database (pg_stat_statements)",
+        columns: STATEMENTS,
+        order: Some(3),
+        sql: String::new(),
+    };
+    let found = c.query(
+        "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = \
+         'pg_stat_statements'",
+    )?;
+    let Some(schema) = found.into_iter().next().and_then(|row| row.into_iter().next().flatten()) else {
+        return Ok(query.absent(
+            "the extension pg_stat_statements is not in this database: add it to shared_preload_libraries, restart, and run \
+             CREATE EXTENSION pg_stat_statements",
+        ));
+    };
+    query.sql = format!(
+        "SELECT query, userid || '/' || coalesce(queryid, 0), calls, total_exec_time, rows, shared_blks_hit, \
+         shared_blks_read, shared_blks_dirtied, temp_blks_written, wal_bytes FROM {schema}.pg_stat_statements WHERE dbid = \
+         (SELECT oid FROM pg_database WHERE datname = current_database())"
+    );
+    query.view(c.query(&query.sql))
+}
+
+fn changed_settings(settings: &PgSettings) -> View {
+    let query = ViewQuery {
+        topic: Topic::Settings,
+        title: "pg_settings, as a session of loadline sees them",
+        columns: SETTINGS,
+        order: None,
+        sql: String::new(),
+    };
+    let rows = settings.changed().into_iter().map(|(name, value)| vec![Some(name), Some(value)]);
+    query.view(Ok(rows.collect())).unwrap_or_else(|e| query.absent(e.to_string()))
+}
+
+fn read(c: &mut Connection, version: Version) -> Result<Vec<View>, TargetError> {
+    let settings = PgSettings::read(c)?;
+    let mut views = vec![statements(c)?];
+    for query in queries(version) {
+        let view = if version.major < 16 && query.sql.contains("FROM pg_stat_io") {
+            query.absent("PostgreSQL has pg_stat_io from version 16 on")
+        } else {
+            query.view(c.query(&query.sql))?
+        };
+        views.push(view);
+    }
+    views.push(changed_settings(&settings));
+    Ok(views)
+}
+
+impl StatisticsViews for Postgres {
+    fn views(&self) -> Result<Vec<View>, TargetError> {
+        let mut all = Vec::new();
+        for (i, instance) in self.instances.iter().enumerate() {
+            let mut views = self.session(instance, SessionRole::Inspect, |c| read(c, self.version))?;
+            if self.instances.len() > 1 {
+                views.iter_mut().for_each(|v| v.title.push_str(&format!(", instance {}", i + 1)));
+            }
+            all.append(&mut views);
+        }
+        Ok(all)
+    }
+
+    fn observer_of_all(&self) -> Result<Box<dyn Observer>, TargetError> {
+        self.observer_of(Scope::All)
+    }
+}

@@ -1,0 +1,64 @@
+//! Statistics views: what they say of known work, and that reading them is loadline's own work.
+
+use loadline_database::Target;
+use loadline_model::activity::{Topic, View, growth};
+use loadline_model::snapshot::counter;
+
+use crate::server::server;
+
+fn find<'a>(views: &'a [View], title: &str) -> &'a View {
+    views.iter().find(|v| v.title.contains(title)).unwrap_or_else(|| panic!("no {title} in {views:?}"))
+}
+
+fn cell(view: &View, key: &str, column: &str) -> f64 {
+    let at = view.columns.iter().position(|c| c.title == column).unwrap();
+    let row = view.rows.iter().find(|r| view.key(r).iter().any(|k| k == key));
+    View::number(row.unwrap_or_else(|| panic!("no {key} in {view:?}")), at).unwrap()
+}
+
+#[test]
+fn views_grow_by_the_work_of_others_and_by_none_of_loadlines() {
+    let db = server().database("activity");
+    let target = db.target();
+    let views = |target: &dyn Target| target.abilities().statistics_views.unwrap().views().unwrap();
+    db.psql("CREATE TABLE \"odd name\" (id int PRIMARY KEY, v int)");
+    let mut observer = target.observer().unwrap();
+    let (before, counted) = (views(target.as_ref()), observer.snapshot().unwrap());
+    let after_counted = observer.snapshot().unwrap();
+    assert_eq!(counted.delta(&after_counted, counter::COMMITS), Some(0.0));
+    db.psql("INSERT INTO \"odd name\" SELECT g, g FROM generate_series(1, 1000) g; UPDATE \"odd name\" SET v = 0 WHERE id <= 10");
+    let grown = growth(&before, views(target.as_ref()));
+    let tables = find(&grown, "pg_stat_user_tables");
+    let of = |column| cell(tables, "public.odd name", column);
+    assert_eq!((of("inserts"), of("updates"), of("deletes")), (1000.0, 10.0, 0.0));
+    assert!(cell(find(&grown, "pg_stat_user_indexes"), "odd name_pkey", "scans") >= 1.0);
+    let statements = find(&grown, "pg_stat_statements");
+    assert!(statements.absent.as_ref().unwrap().contains("CREATE EXTENSION"), "{statements:?}");
+    let io = find(&grown, "pg_stat_io");
+    assert!(io.absent.as_ref().is_none_or(|why| why.contains("from version 16 on")), "{io:?}");
+    let settings = grown.iter().find(|v| v.topic == Topic::Settings).unwrap();
+    assert!(settings.rows.iter().any(|r| settings.key(r) == ["listen_addresses"]), "{settings:?}");
+    for view in grown.iter().filter(|v| v.topic != Topic::Statements && !v.title.contains("pg_stat_io")) {
+        assert_eq!(view.absent, None, "{}", view.title);
+    }
+}
+
+#[test]
+fn waits_of_all_clients_and_the_servers_own_work_are_sampled() {
+    let db = server().database("scopes");
+    let target = db.target();
+    let mut jobs = target.observer().unwrap();
+    let mut all = target.abilities().statistics_views.unwrap().observer_of_all().unwrap();
+    std::thread::scope(|scope| {
+        let query = scope.spawn(|| db.psql("SELECT pg_sleep(0.4) /* scopes */"));
+        let (mut seen, mut of_jobs) = (0, 0);
+        while !query.is_finished() {
+            let sample = all.sample_waits().unwrap().unwrap();
+            assert!(sample.background.is_some(), "a superuser sees the checkpointer");
+            seen = seen.max(sample.sessions.get("Timeout:PgSleep").copied().unwrap_or(0));
+            of_jobs += jobs.sample_waits().unwrap().unwrap().sessions.len();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert!(seen >= 1 && of_jobs == 0, "{seen}, {of_jobs}");
+    });
+}

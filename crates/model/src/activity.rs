@@ -1,0 +1,303 @@
+//! What a database did in a period, beyond its plain counters: rows of its own statistics views (statements, files, tables,
+//! waits), background work, and what the sampling cost. The page of a test is made of it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the layout of a stored [`Activity`].
+pub const ACTIVITY_SCHEMA: u32 = 1;
+
+/// Most rows kept of a view whose rows have counters; the smaller ones are left out.
+pub const MOST_ROWS: usize = 25;
+
+/// What a database did in a period.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Activity {
+    /// [`ACTIVITY_SCHEMA`].
+    pub schema: u32,
+    /// Time between the two readings of the views, s. It holds the whole test: warm-up, window and end.
+    pub seconds: f64,
+    /// The views, as they grew from one reading to the other.
+    pub views: Vec<View>,
+    /// Background work of the database in the window.
+    #[serde(default)]
+    pub spans: Vec<Span>,
+    /// What the sampling of the window cost.
+    #[serde(default)]
+    pub sampling: Sampling,
+}
+
+/// Part of a page that a view belongs to, in the order of the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topic {
+    /// Waits by event, timed by the database.
+    Waits,
+    /// Statements.
+    Statements,
+    /// Reads and writes by kind of file and by object.
+    Io,
+    /// Tables and indexes: accesses, changes, vacuum or purge.
+    Objects,
+    /// The database's cache.
+    Cache,
+    /// Locks.
+    Locks,
+    /// Replication.
+    Replication,
+    /// Sessions by state.
+    Sessions,
+    /// Settings that differ from their defaults.
+    Settings,
+}
+
+impl Topic {
+    /// All topics, in the order of the page.
+    pub const ALL: [Topic; 9] = [
+        Topic::Waits,
+        Topic::Statements,
+        Topic::Io,
+        Topic::Objects,
+        Topic::Cache,
+        Topic::Locks,
+        Topic::Replication,
+        Topic::Sessions,
+        Topic::Settings,
+    ];
+
+    /// Heading.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Topic::Waits => "Waits timed by the database",
+            Topic::Statements => "Top statements",
+            Topic::Io => "I/O by file and object",
+            Topic::Objects => "Tables and indexes",
+            Topic::Cache => "Cache",
+            Topic::Locks => "Locks",
+            Topic::Replication => "Replication",
+            Topic::Sessions => "Sessions",
+            Topic::Settings => "Settings that differ from their defaults",
+        }
+    }
+}
+
+/// What a column of a view holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Part of the row's name.
+    Key,
+    /// A number that only grows; shown is its growth.
+    Counter,
+    /// Its value at the second reading.
+    State,
+}
+
+/// Unit of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// A text.
+    Text,
+    /// A number of things.
+    Count,
+    /// Milliseconds.
+    Ms,
+    /// Bytes.
+    Bytes,
+}
+
+/// A column of a view.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ViewColumn {
+    /// Heading.
+    pub title: String,
+    /// What it holds.
+    pub kind: Kind,
+    /// Unit.
+    pub unit: Unit,
+    /// The column by which its mean is shown (`total time` by `calls`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per: Option<usize>,
+}
+
+/// A cell of a view.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A number.
+    Number(f64),
+    /// A text.
+    Text(String),
+}
+
+/// Rows of a statistics view, or why there are none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct View {
+    /// Where it belongs.
+    pub topic: Topic,
+    /// What its rows are, with the view that they come from.
+    pub title: String,
+    /// Columns.
+    pub columns: Vec<ViewColumn>,
+    /// The column by which the rows are sorted, the largest first; `None` for the order of the database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<usize>,
+    /// Rows; a cell that the database does not have is `None`.
+    pub rows: Vec<Vec<Option<Value>>>,
+    /// Rows that did something but were left out.
+    #[serde(default)]
+    pub left_out: usize,
+    /// Rows whose counters were reset between the readings: their growth is unknown.
+    #[serde(default)]
+    pub reset: usize,
+    /// Why the view cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<String>,
+}
+
+impl View {
+    /// The number in column `column` of `row`.
+    #[must_use]
+    pub fn number(row: &[Option<Value>], column: usize) -> Option<f64> {
+        match row.get(column)? {
+            Some(Value::Number(n)) => Some(*n),
+            _ => None,
+        }
+    }
+
+    /// The name of `row`: its keys.
+    #[must_use]
+    pub fn key(&self, row: &[Option<Value>]) -> Vec<String> {
+        let keys = self.columns.iter().zip(row).filter(|(c, _)| c.kind == Kind::Key);
+        let text = |value: &Option<Value>| match value {
+            Some(Value::Text(text)) => text.clone(),
+            Some(Value::Number(n)) => n.to_string(),
+            None => String::new(),
+        };
+        keys.map(|(_, value)| text(value)).collect()
+    }
+
+    /// What grew from `self` to `later`, the same view read later. A row that is new counts from 0; rows whose counters did
+    /// not move are left out, and of the others the largest [`MOST_ROWS`] are kept.
+    #[must_use]
+    pub fn growth(&self, later: View) -> View {
+        if later.absent.is_some() || !later.columns.iter().any(|c| c.kind == Kind::Counter) {
+            return later;
+        }
+        if self.absent.is_some() {
+            return View { rows: Vec::new(), absent: self.absent.clone(), ..later };
+        }
+        let before: BTreeMap<Vec<String>, &Vec<Option<Value>>> = self.rows.iter().map(|r| (self.key(r), r)).collect();
+        let View { columns, order, .. } = &later;
+        let (mut rows, mut reset) = (Vec::new(), 0);
+        for row in &later.rows {
+            let old = before.get(&later.key(row));
+            let grown: Vec<Option<Value>> = columns
+                .iter()
+                .enumerate()
+                .map(|(i, column)| match column.kind {
+                    Kind::Counter => {
+                        let from = old.map_or(Some(0.0), |old| View::number(old, i));
+                        View::number(row, i).zip(from).map(|(to, from)| Value::Number(to - from))
+                    }
+                    Kind::Key | Kind::State => row.get(i).cloned().flatten(),
+                })
+                .collect();
+            let growth = |i: usize| View::number(&grown, i).filter(|_| columns[i].kind == Kind::Counter);
+            if (0..columns.len()).filter_map(growth).any(|n| n < 0.0) {
+                reset += 1;
+            } else if (0..columns.len()).filter_map(growth).any(|n| n > 0.0) {
+                rows.push(grown);
+            }
+        }
+        if let Some(order) = *order {
+            let by = |row: &[Option<Value>]| View::number(row, order).unwrap_or(0.0);
+            rows.sort_by(|a, b| by(b).total_cmp(&by(a)));
+        }
+        let left_out = rows.len().saturating_sub(MOST_ROWS);
+        rows.truncate(MOST_ROWS);
+        View { rows, left_out, reset, ..later }
+    }
+}
+
+/// What grew from the views `before` to the same views `after`.
+#[must_use]
+pub fn growth(before: &[View], after: Vec<View>) -> Vec<View> {
+    let grown = |later: View| match before.iter().find(|v| v.title == later.title) {
+        Some(earlier) => earlier.growth(later),
+        None => View { rows: Vec::new(), absent: Some("it could not be read at first".to_owned()), ..later },
+    };
+    after.into_iter().map(grown).collect()
+}
+
+/// Background work of a database.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Span {
+    /// What: `checkpoint`, `autovacuum`.
+    pub what: String,
+    /// First and last time at which it was seen, s since the window start.
+    pub from_s: f64,
+    /// See `from_s`.
+    pub to_s: f64,
+}
+
+/// What the sampling of a window asked of the database.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// Readings of all counters.
+    pub readings: u32,
+    /// Samples of the sessions' waits.
+    pub samples: u32,
+    /// Time until the database had answered them, ms: an upper bound of the CPU time that they took of its one session.
+    pub answer_ms: f64,
+    /// Share of the window, %.
+    pub answer_pct: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(rows: &[(&str, f64, f64)]) -> View {
+        let column = |title: &str, kind| ViewColumn { title: title.to_owned(), kind, unit: Unit::Count, per: None };
+        View {
+            topic: Topic::Io,
+            title: "files".to_owned(),
+            columns: vec![column("file", Kind::Key), column("reads", Kind::Counter), column("open", Kind::State)],
+            order: Some(1),
+            rows: rows
+                .iter()
+                .map(|(k, n, s)| {
+                    vec![Some(Value::Text((*k).to_owned())), Some(Value::Number(*n)), Some(Value::Number(*s))]
+                })
+                .collect(),
+            left_out: 0,
+            reset: 0,
+            absent: None,
+        }
+    }
+
+    #[test]
+    fn counters_grow_states_stay_and_the_largest_come_first() {
+        let before = view(&[("a", 10.0, 1.0), ("b", 5.0, 1.0), ("idle", 7.0, 1.0), ("restarted", 9.0, 1.0)]);
+        let after =
+            view(&[("a", 11.0, 3.0), ("b", 9.0, 2.0), ("idle", 7.0, 9.0), ("new", 2.0, 1.0), ("restarted", 1.0, 1.0)]);
+        let grown = before.growth(after);
+        assert_eq!(grown.rows, view(&[("b", 4.0, 2.0), ("new", 2.0, 1.0), ("a", 1.0, 3.0)]).rows);
+        assert_eq!((grown.reset, grown.left_out), (1, 0));
+    }
+
+    #[test]
+    fn small_rows_are_counted_and_absent_views_stay_absent() {
+        let many: Vec<String> = (0..MOST_ROWS + 4).map(|i| format!("f{i}")).collect();
+        let rows: Vec<(&str, f64, f64)> = many.iter().map(|n| (n.as_str(), 1.0, 0.0)).collect();
+        let grown = view(&[]).growth(view(&rows));
+        assert_eq!((grown.rows.len(), grown.left_out), (MOST_ROWS, 4));
+        let absent = View { absent: Some("no privilege".to_owned()), ..view(&[]) };
+        assert_eq!(absent.growth(view(&rows)).absent.as_deref(), Some("no privilege"));
+        assert!(growth(&[], vec![view(&rows)])[0].absent.is_some());
+    }
+}
