@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Rebuild the report of stored runs, or set several runs side by side as platforms
     Report(ReportArgs),
+    /// Watch a running database without any load, read only, and make a page of what it does; or set such pages side by side
+    Snapshot(SnapshotArgs),
     /// List the workloads, or show one in full
     Workloads(WorkloadsArgs),
     /// List the plans that come with loadline, or print one to copy and change
@@ -270,10 +272,48 @@ pub(crate) struct ReportArgs {
     /// Compare figures that were measured with different drivers as well; each comparison says so
     #[arg(long)]
     pub(crate) across_drivers: bool,
+    /// The page of this test of one run instead: load profile, waits, statements, I/O, over time. Several, separated by commas,
+    /// are set side by side
+    #[arg(long, value_name = "N,…", value_delimiter = ',', conflicts_with_all = ["columns", "across_drivers"])]
+    pub(crate) test: Vec<u32>,
     /// File to write, - for standard output [default: html of one run: its report/index.html; html of several:
     /// loadline-report.html; else standard output]
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// `loadline snapshot`.
+#[derive(Debug, Args)]
+pub(crate) struct SnapshotArgs {
+    /// Files of earlier snapshots, to set side by side
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["target", "node", "setting", "time"])]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+    /// How long to watch, e.g. 60s or 5m (without a unit: s)
+    #[arg(long = "for", value_name = "TIME", default_value = "60s")]
+    pub(crate) time: String,
+    /// Folder in which the snapshot is stored
+    #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
+    pub(crate) results: PathBuf,
+    /// Format of the page
+    #[arg(long, value_enum, default_value_t = PageFormat::Html)]
+    pub(crate) format: PageFormat,
+    /// File for the page, - for standard output [default: html: beside the snapshot, of several ones loadline-snapshot.html; else
+    /// standard output]
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Formats of a page about a test or a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PageFormat {
+    /// One self-contained page
+    Html,
+    /// Markdown, without charts
+    Md,
+    /// Plain text
+    Text,
 }
 
 /// `loadline workloads`.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use loadline_database::TargetError;
 use loadline_run::plans::NamedPlanError;
 use loadline_run::study::StudyError;
+use loadline_run::watch::WatchError;
 use loadline_store::StoreError;
 use loadline_window::TestError;
 
@@ -73,6 +74,16 @@ impl From<StudyError> for Failure {
             },
         };
         Failure { code, message }
+    }
+}
+
+impl From<WatchError> for Failure {
+    fn from(e: WatchError) -> Failure {
+        match e {
+            WatchError::Target(e) => e.into(),
+            WatchError::Refused { .. } => Failure::usage(e.to_string()),
+            WatchError::Counters(_) => Failure::failed(e.to_string()),
+        }
     }
 }
 

@@ -22,6 +22,7 @@ mod report;
 mod run;
 mod secrets;
 mod signals;
+mod snapshot;
 mod target;
 mod workloads;
 
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Ab(args) => ab::ab(&args, arguments::command(&given)),
         Command::Compare(args) => compare::compare(&args),
         Command::Report(args) => report::report(&args),
+        Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Workloads(args) => workloads::workloads(&args),
         Command::Plans(args) => plans::plans(&args),
         Command::Columns(args) => listing::columns(&args),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use loadline_report::{Format, Options, RunData, render};
+use loadline_report::{Format, Options, Period, RunData, render, render_page};
 use loadline_store::{StoredRun, write_report};
 
 use crate::args::{ReportArgs, ReportFormat};
@@ -33,7 +33,56 @@ pub(crate) fn load(path: &Path) -> Result<(PathBuf, RunData), Failure> {
     Ok((stored.path().to_owned(), data))
 }
 
+/// The page of test number `test` of a stored run, without what other tests share.
+fn period(stored: &StoredRun, data: &RunData, test: u32) -> Result<Period, Failure> {
+    let missing = || Failure::usage(format!("run {} has no test {test}", stored.id()));
+    let (snapshots, series, activity) = (stored.snapshots(test)?, stored.series(test)?, stored.activity(test)?);
+    Period::of_test(data, test, &snapshots, series, activity).ok_or_else(missing)
+}
+
+/// `--test`: the page of tests of one run.
+fn pages(args: &ReportArgs) -> Result<u8, Failure> {
+    let [run] = args.runs.as_slice() else {
+        return Err(Failure::usage("--test is for tests of one run: name one"));
+    };
+    let (folder, data) = load(&run_folder(run, &args.results))?;
+    let stored = StoredRun::open(&folder)?;
+    let periods = args.test.iter().map(|test| period(&stored, &data, *test)).collect::<Result<Vec<_>, _>>()?;
+    let bytes = render_page(&periods, args.format.into()).map_err(|e| Failure::usage(e.to_string()))?;
+    match (&args.output, args.format) {
+        (Some(path), _) => output::write(path, &bytes)?,
+        (None, ReportFormat::Html) => {
+            let numbers = args.test.iter().map(u32::to_string).collect::<Vec<_>>().join("-");
+            let path = write_report(&folder, &format!("report/test-{numbers}.html"), &bytes)?;
+            output::stdout(format!("{}\n", path.display()).as_bytes())?;
+        }
+        (None, _) => output::stdout(&bytes)?,
+    }
+    Ok(0)
+}
+
+/// Writes the page of every test of the run in `folder`, to which its report links. They hold what is only of interest for
+/// one test, so a failure to make them is a warning.
+fn write_pages(folder: &Path, data: &mut RunData) {
+    let write = |data: &RunData| -> Result<(), Failure> {
+        let stored = StoredRun::open(folder)?;
+        for test in data.records.iter().map(|r| r.test) {
+            let page = render_page(&[period(&stored, data, test)?], Format::Html);
+            let page = page.map_err(|e| Failure::failed(e.to_string()))?;
+            write_report(folder, &format!("report/test-{test}.html"), &page)?;
+        }
+        Ok(())
+    };
+    match write(data) {
+        Ok(()) => data.has_pages = true,
+        Err(e) => output::say(&format!("warning: the pages of the tests could not be made: {}", e.message)),
+    }
+}
+
 pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
+    if !args.test.is_empty() {
+        return pages(args);
+    }
     let mut runs = Vec::new();
     let mut folders: Vec<PathBuf> = Vec::new();
     for run in &args.runs {
@@ -46,6 +95,11 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     }
     for warning in runs.iter().flat_map(|r| &r.warnings) {
         output::say(&format!("warning: {warning}"));
+    }
+    if let (None, ReportFormat::Html, [folder], [run]) =
+        (&args.output, args.format, folders.as_slice(), runs.as_mut_slice())
+    {
+        write_pages(folder, run);
     }
     let options = Options { columns: args.columns.clone(), across_drivers: args.across_drivers };
     let bytes = render(&runs, args.format.into(), &options).map_err(|e| Failure::usage(e.to_string()))?;
@@ -71,7 +125,8 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
 }
 
 /// Writes the report of the run in `folder` and returns its path.
-pub(crate) fn write_index(folder: &Path, run: RunData) -> Result<PathBuf, Failure> {
+pub(crate) fn write_index(folder: &Path, mut run: RunData) -> Result<PathBuf, Failure> {
+    write_pages(folder, &mut run);
     let html = render(&[run], Format::Html, &Options::default()).map_err(|e| Failure::failed(e.to_string()))?;
     Ok(write_report(folder, "report/index.html", &html)?)
 }

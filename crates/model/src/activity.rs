@@ -20,12 +20,26 @@ pub struct Activity {
     pub seconds: f64,
     /// The views, as they grew from one reading to the other.
     pub views: Vec<View>,
-    /// Background work of the database in the window.
+    /// Which snapshots the page's rates are computed from; `None` if the counters could not be read.
     #[serde(default)]
-    pub spans: Vec<Span>,
+    pub counted: Option<Counted>,
+    /// Background work of the database in the window; `None` if it is not known.
+    #[serde(default)]
+    pub spans: Option<Vec<Span>>,
     /// What the sampling of the window cost.
     #[serde(default)]
     pub sampling: Sampling,
+}
+
+/// Two snapshots, by name, and the time between them. Figures of the test are of the same two.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Counted {
+    /// The snapshot at the start.
+    pub open: String,
+    /// The snapshot at the end.
+    pub close: String,
+    /// Time between them, s.
+    pub seconds: f64,
 }
 
 /// Part of a page that a view belongs to, in the order of the page.

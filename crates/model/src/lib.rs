@@ -20,6 +20,7 @@ pub mod random;
 pub mod record;
 pub mod series;
 pub mod snapshot;
+pub mod watched;
 
 pub use activity::Activity;
 pub use arms::ArmName;

@@ -11,7 +11,7 @@ use loadline_model::plan::{Jobs, PlannedWorkload};
 
 use crate::RunData;
 use crate::content::ratios::{self, Shown, percent, ratio};
-use crate::content::{arms, count, settings};
+use crate::content::{arms, count, settings, wait_profiles};
 use crate::doc::Block;
 use crate::platform_run::{PlatformRun, comparisons, sides};
 use crate::text::{table, wrapped};
@@ -37,6 +37,9 @@ impl Compared {
             text.push_str(&wrapped(&arm.label, "", width));
         }
         table(&mut text, &ratios::table(&rows, "Pairs"), width);
+        if let Some(waits) = of.waits() {
+            table(&mut text, &waits, width);
+        }
         text.push('\n');
         of.sentences().iter().for_each(|sentence| text.push_str(&wrapped(sentence, "", width)));
         Some(Compared { rows, text })
@@ -186,6 +189,10 @@ fn text(sides: &[PlatformRun<'_>], rows: &[Shown], width: usize) -> String {
         out.push_str(&wrapped(&format!("! {sentence}"), "", width));
     }
     table(&mut out, &ratios::table(rows, "Tests"), width);
+    let tests = [first, second].map(|side| side.run.records.iter().collect::<Vec<_>>());
+    if let Some(waits) = wait_profiles::table(&tests[0], &tests[1]) {
+        table(&mut out, &waits, width);
+    }
     out.push('\n');
     let changed = changes(a, b);
     if changed.is_empty() {

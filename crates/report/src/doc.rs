@@ -49,6 +49,8 @@ pub(crate) enum Block {
     Code { text: String },
     /// Bullet points.
     List { items: Vec<String> },
+    /// Links: text and address.
+    Links { items: Vec<(String, String)> },
     /// Folded contents.
     Details { summary: String, blocks: Vec<Block> },
 }

@@ -114,6 +114,13 @@ impl Page {
                     self.line(format_args!("</div>"));
                 }
                 Block::Code { text } => self.line(format_args!("<pre>{}</pre>", Text(text))),
+                Block::Links { items } => {
+                    self.put(format_args!("<p class=\"links\">"));
+                    for (text, address) in items {
+                        self.line(format_args!("<a href=\"{}\">{}</a>", Text(address), Text(text)));
+                    }
+                    self.line(format_args!("</p>"));
+                }
                 Block::List { items } => self.list("", items),
                 Block::Details { summary, blocks } => {
                     self.line(format_args!("<details><summary>{}</summary>", Text(summary)));

@@ -13,6 +13,7 @@ mod html;
 mod json;
 mod markdown;
 mod over_time;
+mod period;
 mod platform_run;
 mod svg;
 mod svg_bars;
@@ -29,6 +30,7 @@ use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
 pub use compared::Compared;
 pub use over_time::OverTime;
+pub use period::{Period, render_page};
 pub use terminal::{end_page, terminal_table, test_line};
 
 /// One stored run, as read from its folder.
@@ -42,6 +44,8 @@ pub struct RunData {
     pub over_time: BTreeMap<u32, OverTime>,
     /// Latencies by test number, with their kind (`transaction`, `commit`, …).
     pub histograms: BTreeMap<u32, Vec<(String, Counts)>>,
+    /// Whether there is a page `test-N.html` beside the report for each test.
+    pub has_pages: bool,
     /// Defects of the run folder and how they were handled.
     pub warnings: Vec<String>,
 }
@@ -51,7 +55,14 @@ impl RunData {
     #[must_use]
     pub fn new(manifest: Manifest, mut records: Vec<TestRecord>, warnings: Vec<String>) -> RunData {
         fill_bounded_by(&mut records);
-        RunData { manifest, records, over_time: BTreeMap::new(), histograms: BTreeMap::new(), warnings }
+        RunData {
+            manifest,
+            records,
+            over_time: BTreeMap::new(),
+            histograms: BTreeMap::new(),
+            has_pages: false,
+            warnings,
+        }
     }
 
     /// Adds the series and histograms of `test`, reduced to what reports show: a full histogram takes 270 KiB, and a test
@@ -102,6 +113,9 @@ pub enum ReportError {
     /// An empty list of columns.
     #[error("--columns names no column: give ids separated by commas, such as jobs,commit_throughput_tps")]
     NoColumn,
+    /// A format that pages about one test do not have.
+    #[error("a page about a test or a snapshot is HTML, Markdown or text: give --format html, md or text")]
+    NoPage,
     /// No run was given.
     #[error("there is no run to report on: name at least one run folder")]
     NoRun,

@@ -50,6 +50,10 @@ fn blocks(out: &mut String, all: &[Block]) {
                     let _ = writeln!(out, "- {}", line(item));
                 }
             }
+            Block::Links { items } => {
+                let links = items.iter().map(|(text, address)| format!("[{}]({address})", line(text)));
+                let _ = write!(out, "\n{}\n", links.collect::<Vec<_>>().join(" · "));
+            }
             Block::Details { summary, blocks: inside } => {
                 let _ = write!(out, "\n<details><summary>{}</summary>\n", line(summary));
                 blocks(out, inside);

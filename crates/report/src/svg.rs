@@ -53,6 +53,10 @@ pub(crate) struct Chart {
     pub(crate) whole_x: bool,
     /// Whether x is logarithmic; its ticks are then at the points.
     pub(crate) log_x: bool,
+    /// Times at which something else went on: start and end on the x axis, and what.
+    pub(crate) spans: Vec<(f64, f64, String)>,
+    /// Least end of the x axis, so that charts below each other have the same.
+    pub(crate) x_end: f64,
     /// Whether there is one line that needs no name.
     pub(crate) unnamed: bool,
     pub(crate) width: f64,
@@ -161,7 +165,7 @@ impl Chart {
         let usable = |p: &&ChartPoint| p.x.is_finite() && p.y.is_finite();
         let all = || self.lines.iter().flat_map(|l| l.points.iter().chain(&l.hollow)).filter(usable);
         all().next()?;
-        let x_max = all().map(|p| p.x).fold(0.0, f64::max);
+        let x_max = all().map(|p| p.x).fold(self.x_end, f64::max);
         let drawn = self.lines.iter().flat_map(|l| l.band.iter().map(|b| b[2]).chain(l.fit.iter().map(|f| f.1)));
         let y_points = all().map(|p| p.bar.map_or(p.y, |b| b.1.max(p.y)));
         let y_max = self.y_end.unwrap_or_else(|| y_points.chain(drawn.filter(|y| y.is_finite())).fold(0.0, f64::max));
@@ -199,6 +203,17 @@ impl Chart {
             self.height - 6.0,
             escape(&self.x_label)
         );
+        for (from, to, what) in &self.spans {
+            let (x, end) = (frame.x(*from), frame.x(*to));
+            let shape = format!(
+                "<rect class=\"sp\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
+                frame.top,
+                // A short one is seen as well.
+                (end - x).max(2.0),
+                frame.bottom - frame.top
+            );
+            tipped(&mut s, &shape, what);
+        }
         for line in &self.lines {
             self.line(&mut s, &frame, line);
         }

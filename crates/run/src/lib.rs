@@ -5,6 +5,7 @@
 //! (`instrument.rs`). Measurements become [`figures`], figures are checked (`checks.rs`), and both are stored as a
 //! [`record`]. This crate never prints: it sends [`Event`]s.
 
+mod activity;
 pub mod calibrate;
 mod checks;
 pub mod event;
@@ -16,6 +17,7 @@ pub mod record;
 pub mod reference;
 mod server_memory;
 pub mod study;
+pub mod watch;
 
 pub use event::{Event, Listener};
 pub use figures::access::only_adds;

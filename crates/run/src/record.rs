@@ -8,10 +8,11 @@ use loadline_database::Work;
 use loadline_model::disturbance::disturbed_by;
 use loadline_model::record::NOT_THE_DEVICES;
 use loadline_model::snapshot::WaitProfile;
-use loadline_model::{ArmName, Driver, Latencies, Series, SizePoint, Snapshot, TestRecord};
+use loadline_model::{Activity, ArmName, Driver, Latencies, Series, SizePoint, Snapshot, TestRecord};
 use loadline_store::{NativeFile, TestOutput, rfc3339};
 use loadline_window::{Measured, Request};
 
+use crate::activity;
 use crate::checks::{Facts, verify};
 use crate::figures::counters::Counters;
 use crate::figures::series::series;
@@ -65,6 +66,8 @@ pub struct Finished {
     pub histograms: Vec<(String, Latencies)>,
     /// Snapshots of the counters.
     pub snapshots: Vec<(String, Snapshot)>,
+    /// What the database's statistics views say of it.
+    pub activity: Option<Activity>,
     /// The database's own report.
     pub native: Option<NativeFile>,
 }
@@ -97,6 +100,7 @@ impl Finished {
             series: series(measured),
             histograms,
             snapshots: snapshots.into_iter().filter_map(|(n, s)| Some((n.to_owned(), s.clone().ok()?))).collect(),
+            activity: Some(activity::of_window(measured, counters.as_ref().ok())),
             native: None,
         }
     }
@@ -143,6 +147,7 @@ impl Finished {
             series: self.series,
             histograms: self.histograms,
             snapshots: self.snapshots,
+            activity: self.activity,
             native: self.native,
         }
     }

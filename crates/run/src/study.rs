@@ -13,7 +13,7 @@ mod prepare;
 mod proof;
 mod same;
 mod sequence;
-mod side;
+pub(crate) mod side;
 mod storage_probe;
 mod switch;
 mod window_length;

@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use loadline_model::{Latencies, Manifest, Series, Snapshot, TestRecord, column};
+use loadline_model::{Activity, Latencies, Manifest, Series, Snapshot, TestRecord, column};
 
 use crate::error::{StoreError, io_error};
 use crate::jsonl::changed_warnings;
@@ -31,6 +31,8 @@ pub struct TestOutput {
     pub histograms: Vec<(String, Latencies)>,
     /// The database's counters at window start (`open`) and end (`close`).
     pub snapshots: Vec<(String, Snapshot)>,
+    /// What the database's statistics views say of it.
+    pub activity: Option<Activity>,
     /// The database's own report of the test, if requested.
     pub native: Option<NativeFile>,
 }
@@ -220,6 +222,11 @@ impl RunFolder {
             (layout::histograms(&self.path, record.test), histograms),
             (layout::snapshots(&self.path, record.test), snapshots),
         ];
+        if let Some(activity) = &output.activity {
+            let text =
+                serde_json::to_vec_pretty(activity).map_err(|e| format!("its activity cannot be encoded: {e}"))?;
+            files.push((layout::activity(&self.path, record.test), text));
+        }
         if let Some(native) = &output.native {
             let path = layout::native(&self.path, &native.folder, record.test, &native.extension)?;
             files.push((path, native.text.clone().into_bytes()));

@@ -10,8 +10,9 @@ pub(crate) const LOCK: &str = ".lock";
 pub(crate) const SERIES: &str = "series";
 pub(crate) const HISTOGRAMS: &str = "histograms";
 pub(crate) const SNAPSHOTS: &str = "snapshots";
+pub(crate) const ACTIVITY: &str = "activity";
 /// Directories of every run folder.
-pub(crate) const DIRECTORIES: [&str; 3] = [SERIES, HISTOGRAMS, SNAPSHOTS];
+pub(crate) const DIRECTORIES: [&str; 4] = [SERIES, HISTOGRAMS, SNAPSHOTS, ACTIVITY];
 /// Part of the names of temporary files.
 pub(crate) const TEMPORARY: &str = ".tmp-";
 
@@ -25,6 +26,10 @@ pub(crate) fn histograms(run: &Path, test: u32) -> PathBuf {
 
 pub(crate) fn snapshots(run: &Path, test: u32) -> PathBuf {
     run.join(SNAPSHOTS).join(format!("{test}.json"))
+}
+
+pub(crate) fn activity(run: &Path, test: u32) -> PathBuf {
+    run.join(ACTIVITY).join(format!("{test}.json"))
 }
 
 /// Path of a database's own report of a test; `folder` and `extension` come from a target.

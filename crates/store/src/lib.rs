@@ -24,12 +24,14 @@ mod series_csv;
 mod snapshots;
 mod stored;
 mod time;
+mod watched;
 
 pub use atomic::write_report;
 pub use error::StoreError;
 pub use folder::{NativeFile, Resumed, RunFolder, TestOutput};
 pub use stored::StoredRun;
 pub use time::{parse_rfc3339, rfc3339, run_name};
+pub use watched::{read_watched, write_watched};
 
 #[cfg(test)]
 mod testing;

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use loadline_model::activity::ACTIVITY_SCHEMA;
 use loadline_model::manifest::MANIFEST_SCHEMA;
-use loadline_model::{Latencies, Manifest, Series, Snapshot, TestRecord};
+use loadline_model::{Activity, Latencies, Manifest, Series, Snapshot, TestRecord};
+use serde::de::DeserializeOwned;
 
 use crate::error::{StoreError, damaged, io_error, json_text};
 use crate::jsonl::{self, Tests, changed_warnings};
@@ -89,12 +91,38 @@ impl StoredRun {
         })
     }
 
+    /// What the database's statistics views say of test number `test`; `None` if the run has no such file, as those of older
+    /// versions.
+    ///
+    /// # Errors
+    /// The run has no such test, or the file is damaged or of a newer layout.
+    pub fn activity(&self, test: u32) -> Result<Option<Activity>, StoreError> {
+        self.known(test)?;
+        let path = layout::activity(&self.path, test);
+        if !path.exists() {
+            return Ok(None);
+        }
+        read_json(&path, ACTIVITY_SCHEMA).map(Some)
+    }
+
     fn known(&self, test: u32) -> Result<(), StoreError> {
         if self.records.iter().any(|r| r.test == test) {
             return Ok(());
         }
         Err(StoreError::NoSuchTest { run: self.path.clone(), test, tests: self.records.len() })
     }
+}
+
+/// A JSON file whose `schema` is at most `known`.
+///
+/// # Errors
+/// It is missing, damaged or of a newer layout.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path, known: u32) -> Result<T, StoreError> {
+    let text = read(path)?;
+    if let Some(found) = newer(&text, known) {
+        return Err(StoreError::Newer { path: path.to_owned(), line: None, found, known });
+    }
+    serde_json::from_slice(&text).map_err(|e| damaged(path, None, json_text(&e)))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, StoreError> {

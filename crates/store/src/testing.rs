@@ -33,6 +33,7 @@ pub(crate) fn output(test: u32) -> TestOutput {
         series,
         histograms: vec![("transaction".to_owned(), latencies), ("commit".to_owned(), Latencies::new())],
         snapshots: vec![("open".to_owned(), Snapshot::default()), ("close".to_owned(), Snapshot::default())],
+        activity: None,
         native: None,
     }
 }

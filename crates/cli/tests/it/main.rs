@@ -20,6 +20,7 @@ mod postgres;
 mod postgres_versions;
 mod probe;
 mod registry;
+mod snapshot;
 mod storage;
 mod tp;
 mod user_workload;

@@ -4,7 +4,7 @@ use loadline_model::activity::{Topic, Unit, View};
 
 use super::cluster::Postgres;
 use super::connect::SessionRole;
-use super::observer::Scope;
+use super::observer::{OWN, Scope, own};
 use super::settings::PgSettings;
 use super::versions::Version;
 use super::wire::Connection;
@@ -189,9 +189,9 @@ fn statements(c: &mut Connection) -> Result<View, TargetError> {
         ));
     };
     query.sql = format!(
-        "SELECT query, userid || '/' || coalesce(queryid, 0), calls, total_exec_time, rows, shared_blks_hit, \
-         shared_blks_read, shared_blks_dirtied, temp_blks_written, wal_bytes FROM {schema}.pg_stat_statements WHERE dbid = \
-         (SELECT oid FROM pg_database WHERE datname = current_database())"
+        "{OWN} min(query), queryid, sum(calls), sum(total_exec_time), sum(rows), sum(shared_blks_hit), sum(shared_blks_read), \
+         sum(shared_blks_dirtied), sum(temp_blks_written), sum(wal_bytes) FROM {schema}.pg_stat_statements WHERE dbid = \
+         (SELECT oid FROM pg_database WHERE datname = current_database()) AND query NOT LIKE '{OWN}%' GROUP BY queryid"
     );
     query.view(c.query(&query.sql))
 }
@@ -215,7 +215,7 @@ fn read(c: &mut Connection, version: Version) -> Result<Vec<View>, TargetError> 
         let view = if version.major < 16 && query.sql.contains("FROM pg_stat_io") {
             query.absent("PostgreSQL has pg_stat_io from version 16 on")
         } else {
-            query.view(c.query(&query.sql))?
+            query.view(c.query(&own(&query.sql)))?
         };
         views.push(view);
     }

@@ -15,6 +15,15 @@ use crate::error::TargetError;
 use crate::other_sessions::{OtherSessions, SessionTask, Sessions};
 use crate::role::{Observer, SessionTasks};
 
+/// Beginning of loadline's own queries while something is watched: they are left out of the statements. (The server cuts off
+/// comments before a statement.)
+pub(super) const OWN: &str = "SELECT /* loadline */";
+
+/// `sql` with that beginning.
+pub(super) fn own(sql: &str) -> String {
+    sql.replacen("SELECT", OWN, 1)
+}
+
 /// Wait events of a session that waits for the log writer. Version 17 changed the spelling of the I/O events.
 pub(super) const LOG_SYNC_EVENTS: &[&str] =
     &["IO:WALSync", "IO:WalSync", "IO:WALWrite", "IO:WalWrite", "LWLock:WALWrite"];
@@ -154,7 +163,9 @@ impl ObserverSession {
         let settings = PgSettings::read(&mut connection)?;
         let query = version.snapshot_query(|name| settings.is_on(name), gaps.reads_proc_stat);
         let flush = version.flush_stats().unwrap_or("SELECT 1");
-        connection.prepare(&[("f", flush, &[]), ("q", &query.sql, &[]), ("w", waits, &[]), ("o", OTHERS, &[])])?;
+        let statements = [("f", flush), ("q", &query.sql), ("w", waits), ("o", OTHERS)];
+        let own = statements.map(|(name, sql)| (name, own(sql)));
+        connection.prepare(&own.each_ref().map(|(name, sql)| (*name, sql.as_str(), &[][..])))?;
         let mut neutral = version.redo_counters(settings.number("wal_block_size").unwrap_or(8192.0));
         if gaps.redo_syncs.is_some() {
             neutral.retain(|(name, _, _)| ![counter::REDO_SYNCS, counter::REDO_SYNC_NS].contains(name));

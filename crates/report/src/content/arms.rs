@@ -11,14 +11,16 @@ use loadline_model::{TestRecord, column};
 
 use super::count;
 use super::ratios::{Shown, percent, ratio, table};
+use super::wait_profiles;
 use crate::RunData;
-use crate::doc::{Block, Chart, Section};
+use crate::doc::{Block, Chart, Section, Table};
 use crate::svg_ratios::ratios;
 
 /// The arms of a run and what its pairs show.
 pub(crate) struct OfRun<'a> {
     arms: &'a Arms,
     compared: Compared<'a>,
+    records: &'a [TestRecord],
     /// What each arm was measured in spite of.
     forced: BTreeSet<(ArmName, &'a str)>,
     /// Windows of each arm with a checkpoint, if they differ.
@@ -33,7 +35,7 @@ pub(crate) fn of(run: &RunData) -> Option<OfRun<'_>> {
         |arm: ArmName, r: &&TestRecord| r.arm == Some(arm) && r.figure(column::CHECKPOINTS).is_some_and(|n| n > 0.0);
     let checkpoints = ArmName::ALL.map(|arm| run.records.iter().filter(|r| with_checkpoint(arm, r)).count());
     let checkpoints = Some(checkpoints).filter(|[a, b]| a != b);
-    Some(OfRun { arms, compared: compare(&run.records, arms), forced, checkpoints })
+    Some(OfRun { arms, compared: compare(&run.records, arms), records: &run.records, forced, checkpoints })
 }
 
 /// `1,400`: two digits that count.
@@ -88,6 +90,12 @@ impl OfRun<'_> {
             }
         }
         text + "."
+    }
+
+    /// What the sessions of the arms waited for.
+    pub(crate) fn waits(&self) -> Option<Table> {
+        let of = |arm| self.records.iter().filter(|r| r.arm == Some(arm)).collect::<Vec<_>>();
+        wait_profiles::table(&of(ArmName::A), &of(ArmName::B))
     }
 
     /// All figures.
@@ -149,6 +157,7 @@ pub(crate) fn section(of_run: Option<&OfRun<'_>>) -> Section {
             blocks.push(Block::Charts { charts: vec![Chart { svg }], per_row: 1 });
         }
         blocks.push(Block::Table(table(&rows, "Pairs")));
+        blocks.extend(of_run.waits().map(Block::Table));
         blocks.push(Block::Para { text: of_run.method() });
     }
     Section { id: "arms", title: "Which is faster".to_owned(), in_text: true, group: false, blocks }

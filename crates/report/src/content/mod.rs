@@ -20,23 +20,25 @@ pub(crate) mod settings;
 mod side_by_side;
 mod sizes;
 mod tables;
+pub(crate) mod wait_profiles;
 mod waits;
 
 pub(crate) use kept::{counted as kept_tests, verdict as kept_verdict};
 pub(crate) use page::{not_measured, table as page};
 pub(crate) use sizes::sentence;
 pub(crate) use tables::{Hidden, cell as test_cell, default_columns};
-pub(crate) use waits::{Waits, all as waits_of};
+pub(crate) use waits::{Waits, all as waits_of, histogram};
 
-use loadline_model::Column;
 use loadline_model::manifest::RunState;
+use loadline_model::{Column, TestRecord};
 
 use crate::RunData;
-use crate::doc::{Document, Section};
+use crate::doc::{Block, Document, Section};
 use crate::platform_run::{PlatformRun, apart, comparisons, sides};
 
 /// The report of `runs`; test tables have the columns `chosen`, or the default ones.
 pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, across_drivers: bool) -> Document {
+    let pages = pages(runs);
     let of_arms = if let [run] = runs { arms::of(run) } else { None };
     let apart = apart(runs);
     let runs = apart.as_deref().unwrap_or(runs);
@@ -61,6 +63,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
         platform::section(&sides),
         platform::again(&sides),
         glossary::section(&sides),
+        pages,
     ];
     let sections = first.into_iter().chain(groups::sections(&sides, chosen)).chain(last);
     Document {
@@ -71,6 +74,19 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
         remarks: remarks(&sides),
         sections: sections.filter(|s: &Section| !s.blocks.is_empty()).collect(),
     }
+}
+
+/// Links to the pages of the tests of one run.
+fn pages(runs: &[RunData]) -> Section {
+    let one = match runs {
+        [run] if run.has_pages => run.records.as_slice(),
+        _ => &[],
+    };
+    let link =
+        |r: &TestRecord| (format!("{} {}, {} jobs", r.test, r.workload, r.jobs), format!("test-{}.html", r.test));
+    let items: Vec<(String, String)> = one.iter().map(link).collect();
+    let blocks = if items.is_empty() { Vec::new() } else { vec![Block::Links { items }] };
+    Section { id: "pages", title: "A page for every test".to_owned(), in_text: false, group: false, blocks }
 }
 
 fn verdict(tests: usize, valid: usize, kept: Option<(usize, String)>) -> String {

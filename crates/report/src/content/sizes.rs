@@ -192,8 +192,6 @@ fn points(name: &str, scan: &Scan<'_>, quantiles: [f64; 3]) -> Vec<svg::ChartPoi
 
 fn chart(title: String, lines: Vec<svg::ChartLine>, dots: bool, y_end: Option<f64>) -> Option<Chart> {
     let chart = svg::Chart {
-        log_x: false,
-        unnamed: false,
         title,
         x_label: "Redo since the last commit [MiB]".to_owned(),
         y_label: if y_end.is_some() { "Commit time [ms], cut off above" } else { "Commit time [ms]" }.to_owned(),
@@ -201,9 +199,9 @@ fn chart(title: String, lines: Vec<svg::ChartLine>, dots: bool, y_end: Option<f6
         markers: dots,
         dots,
         y_end,
-        whole_x: false,
         width: 600.0,
         height: 290.0,
+        ..svg::Chart::default()
     };
     chart.svg().map(|svg| Chart { svg })
 }

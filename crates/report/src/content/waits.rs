@@ -172,6 +172,17 @@ fn merged(run: &RunData, point: &SweepPoint, kind: &str) -> Option<Counts> {
     (all.count() > 0).then_some(all)
 }
 
+/// A chart and a table of one kind of times, with a name for each histogram.
+pub(crate) fn histogram(title: &str, drawn: Vec<(String, Vec<Bucket>)>) -> Vec<Block> {
+    let bars: Vec<(String, usize, Vec<Bucket>)> =
+        drawn.iter().enumerate().map(|(colour, (name, buckets))| (name.clone(), colour, buckets.clone())).collect();
+    let columns: Vec<PointHistogram> =
+        drawn.into_iter().map(|(title, buckets)| PointHistogram { title, buckets }).collect();
+    let chart = chart(title, &bars).map(|svg| Block::Charts { charts: vec![Chart { svg }], per_row: 2 });
+    let table = table(title, &columns.iter().collect::<Vec<_>>());
+    chart.into_iter().chain([Block::Table(table)]).collect()
+}
+
 fn table(caption: &str, columns: &[&PointHistogram]) -> Table {
     let powers = || columns.iter().flat_map(|c| &c.buckets).map(|b| b.power);
     let (first, last) = (powers().min().unwrap_or(0), powers().max().unwrap_or(0));

@@ -45,7 +45,14 @@ fn platform(name: &str) -> RunData {
             r
         })
         .collect();
-    RunData { manifest: m, records, over_time: BTreeMap::new(), histograms: BTreeMap::new(), warnings: Vec::new() }
+    RunData {
+        manifest: m,
+        records,
+        over_time: BTreeMap::new(),
+        histograms: BTreeMap::new(),
+        has_pages: false,
+        warnings: Vec::new(),
+    }
 }
 
 fn written(name: &str, runs: &[RunData]) -> String {

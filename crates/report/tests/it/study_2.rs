@@ -37,7 +37,14 @@ fn study() -> RunData {
             r
         })
         .collect();
-    RunData { manifest: m, records, over_time: BTreeMap::new(), histograms: BTreeMap::new(), warnings: Vec::new() }
+    RunData {
+        manifest: m,
+        records,
+        over_time: BTreeMap::new(),
+        histograms: BTreeMap::new(),
+        has_pages: false,
+        warnings: Vec::new(),
+    }
 }
 
 fn text(format: Format) -> String {

@@ -8,8 +8,15 @@ use loadline_window::Measured;
 
 use super::MIB;
 
-/// One row per second: the jobs' counts, and rates of counters.
+/// One row per second of a test.
 pub(crate) fn series(measured: &Measured) -> Series {
+    let schedule = &measured.schedule;
+    series_of(&measured.collected.points, schedule.open_ns, schedule.window_ns(), Some(&measured.merged.per_second))
+}
+
+/// One row per second: rates of counters between `points`, and of the jobs' own count per second, or else of the commits that
+/// the database counted.
+pub(crate) fn series_of(points: &[Point], open_ns: u64, window_ns: u64, per_second: Option<&[u64]>) -> Series {
     let columns = [
         column::COMMIT_THROUGHPUT_TPS,
         column::REDO_MIB_PER_S,
@@ -19,14 +26,13 @@ pub(crate) fn series(measured: &Measured) -> Series {
         column::CPU_IOWAIT_PCT,
         column::DEVICE_WRITES_PER_S,
         column::DEVICE_UTIL_PCT,
+        column::BLOCK_READS_PER_S,
     ];
-    let (open_ns, window_ns) = (measured.schedule.open_ns, measured.schedule.window_ns());
-    let points = &measured.collected.points;
     // The reading nearest to a time, if at most 0.2 s away.
     let near =
         |ns: u64| points.iter().min_by_key(|p| p.at_ns.abs_diff(ns)).filter(|p| p.at_ns.abs_diff(ns) < 200_000_000);
-    let rows = measured.merged.per_second.iter().enumerate().map(|(i, n)| {
-        let begin = i as u64 * 1_000_000_000;
+    let rows = (0..window_ns.div_ceil(1_000_000_000)).map(|i| {
+        let begin = i * 1_000_000_000;
         let end = (begin + 1_000_000_000).min(window_ns);
         let seconds = (end - begin) as f64 / 1e9;
         let pair = near(open_ns + begin).zip(near(open_ns + end)).filter(|(a, b)| b.at_ns > a.at_ns);
@@ -39,7 +45,10 @@ pub(crate) fn series(measured: &Measured) -> Series {
         });
         vec![
             Some(end as f64 / 1e9),
-            Some(*n as f64 / seconds),
+            match per_second {
+                Some(counts) => counts.get(i as usize).map(|n| *n as f64 / seconds),
+                None => rate(counter::COMMITS),
+            },
             rate(counter::REDO_BYTES).map(|r| r / MIB),
             rate(counter::REDO_WRITES),
             rate(counter::REDO_SYNCS),
@@ -47,6 +56,7 @@ pub(crate) fn series(measured: &Measured) -> Series {
             cpu.map(|c| c.iowait_pct),
             disk.map(|d| d.writes_per_s),
             disk.map(|d| d.util_pct),
+            rate(counter::BLOCK_READS),
         ]
     });
     Series {

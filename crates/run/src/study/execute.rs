@@ -11,6 +11,7 @@ use loadline_workload::{Instrument, SizeScan};
 use super::native_report::Mark;
 use super::proof::BeforeTest;
 use super::{Context, StudyError, full_disk, window_length};
+use crate::activity::ReadViews;
 use crate::checks::disturbance::undisturbed;
 use crate::checks::settings;
 use crate::event::{Event, Listener, TestPosition};
@@ -164,6 +165,7 @@ impl PlannedTest<'_> {
         instruments.prepare(&mut request, run).map_err(|e| self.target_failed(e))?;
         // Outside the window: taking the mark is work for the database.
         let mark = context.native_mark();
+        let views = ReadViews::of(context.side.target.as_ref());
         let mut progress = ProgressMeter { test: self, request: &request, elapsed_s: 0.0, completed: 0 };
         let measured = run_test(&request, &mut instruments, |elapsed_s, completed| {
             listener.on(progress.event(elapsed_s, completed));
@@ -176,6 +178,9 @@ impl PlannedTest<'_> {
         }
         let proof = before.proof(context.side.target.as_ref(), &self.work, context.manifest.machine.cpus);
         let mut finished = Finished::of_jobs(&request, &measured, &proof);
+        if let Some(activity) = &mut finished.activity {
+            views.add_growth(context.side.target.as_ref(), activity);
+        }
         let (clean, window_s) = (finished.error_texts.is_empty(), request.duration_s);
         let longer_s = window_length::longer_s(&finished.figures, request.jobs, window_s, clean);
         if let Some(seconds) = longer_s.filter(|_| !last) {

@@ -110,7 +110,7 @@ impl Side {
 }
 
 /// Adds filesystem and device under log and data of a local target.
-pub(super) fn add_storage(info: &mut TargetInfo) {
+pub(crate) fn add_storage(info: &mut TargetInfo) {
     if !info.local {
         return;
     }

@@ -48,6 +48,7 @@ pub(crate) fn finished(request: &Request, scanned: Scanned, proof: &Proof) -> Fi
             ("open".to_owned(), scanned.scan.open),
             ("close".to_owned(), scanned.scan.close),
         ],
+        activity: None,
         native: None,
     }
 }

@@ -1,0 +1,43 @@
+//! A running database that was watched for a while, without any load of loadline's own.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::manifest::TargetInfo;
+use crate::snapshot::WaitProfile;
+use crate::{Activity, Series, Snapshot};
+
+/// Version of the layout of a stored [`Watched`].
+pub const WATCHED_SCHEMA: u32 = 1;
+
+/// What `loadline snapshot` stores.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Watched {
+    /// [`WATCHED_SCHEMA`].
+    pub schema: u32,
+    /// Version of loadline.
+    pub loadline_version: String,
+    /// Wall-clock time of its start, RFC 3339, UTC.
+    pub taken_at: String,
+    /// Its length, s.
+    pub seconds: f64,
+    /// The database.
+    pub target: TargetInfo,
+    /// The database's counters at its start.
+    pub open: Snapshot,
+    /// The same at its end.
+    pub close: Snapshot,
+    /// Sampled waits of all clients but loadline.
+    pub waits: WaitProfile,
+    /// One row per second.
+    pub series: Series,
+    /// Figures of the machine by column id.
+    #[serde(default)]
+    pub figures: BTreeMap<String, f64>,
+    /// Statistics views, background work, and what the sampling cost.
+    pub activity: Activity,
+    /// What the reader must know, e.g. what could not be read.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}

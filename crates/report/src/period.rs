@@ -1,0 +1,183 @@
+//! A page about one period of a database, a test or a time for which it was watched: load profile, time model and waits, its
+//! own statistics, what went on over time. Two or more periods are set side by side.
+
+mod counters;
+mod load;
+mod over_time;
+mod page;
+mod time;
+mod views;
+
+use std::collections::BTreeMap;
+
+use loadline_analyze::kpi::THROUGHPUT;
+use loadline_analyze::waits::Counts;
+use loadline_model::activity::Counted;
+use loadline_model::snapshot::{WaitProfile, counter};
+use loadline_model::watched::Watched;
+use loadline_model::{Activity, Column, Series, Snapshot, TestRecord};
+
+use crate::content::when;
+use crate::{Format, ReportError, RunData, html, markdown, text};
+
+/// One period.
+#[derive(Debug, Clone)]
+pub struct Period {
+    /// Its name beside others.
+    label: String,
+    title: String,
+    subtitle: String,
+    /// The test, if it is one.
+    record: Option<TestRecord>,
+    /// What was noticed.
+    remarks: Vec<String>,
+    /// Counters at its start and end, and the time between them, s; `None` if they could not be read.
+    counters: Option<(Snapshot, Snapshot, f64)>,
+    waits: WaitProfile,
+    series: Series,
+    /// Figures by column id.
+    figures: BTreeMap<String, f64>,
+    activity: Option<Activity>,
+    /// Latencies by kind.
+    histograms: Vec<(String, Counts)>,
+}
+
+impl Period {
+    /// Test number `test` of `run`, with what is stored beside its record; `None` if there is no such test.
+    #[must_use]
+    pub fn of_test(
+        run: &RunData,
+        test: u32,
+        snapshots: &[(String, Snapshot)],
+        series: Series,
+        activity: Option<Activity>,
+    ) -> Option<Period> {
+        let record = run.records.iter().find(|r| r.test == test)?.clone();
+        let jobs = if record.jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", record.jobs) };
+        let title = format!("{}, {jobs}", record.workload);
+        let m = &run.manifest;
+        let database = format!("{} {}", m.target.product, m.target.version);
+        let subtitle = format!(
+            "Test {test} of run {}, platform {}: {}, {} driver, window from {}, loadline {}",
+            record.run,
+            record.platform,
+            database.trim(),
+            record.driver,
+            when(&record.started_at),
+            m.loadline_version
+        );
+        let counted = activity.as_ref().and_then(|a| a.counted.as_ref());
+        let remarks = record.notes.iter().chain(&record.disturbed_by).cloned().collect();
+        Some(Period {
+            label: format!("{title}, test {test} of {}", record.run),
+            title,
+            subtitle,
+            remarks,
+            counters: counters(snapshots, counted),
+            waits: record.waits.clone(),
+            series,
+            activity,
+            histograms: run.histograms.get(&test).cloned().unwrap_or_default(),
+            figures: record.figures.clone(),
+            record: Some(record),
+        })
+    }
+
+    /// A database that was watched; `name` distinguishes it from others.
+    #[must_use]
+    pub fn of_watched(watched: Watched, name: &str) -> Period {
+        let Watched { target, taken_at, seconds, open, close, waits, series, figures, activity, notes, .. } = watched;
+        let subtitle = format!(
+            "{}: {} {}, {seconds:.0} s from {}, watched with loadline {}",
+            target.url,
+            target.product,
+            target.version,
+            when(&taken_at),
+            watched.loadline_version
+        );
+        let between = open.seconds_until(&close);
+        Period {
+            label: name.to_owned(),
+            title: format!("Snapshot of {} {}", target.product, target.version),
+            subtitle,
+            record: None,
+            remarks: notes,
+            counters: Some((open, close, between)),
+            waits,
+            series,
+            figures,
+            activity: Some(activity),
+            histograms: Vec::new(),
+        }
+    }
+
+    /// Growth of a counter in the period.
+    fn grown(&self, name: &str) -> Option<f64> {
+        let (open, close, _) = self.counters.as_ref()?;
+        open.delta(close, name)
+    }
+
+    /// The same per second.
+    fn per_second(&self, name: &str) -> Option<f64> {
+        let (.., seconds) = self.counters.as_ref()?;
+        self.grown(name).filter(|_| *seconds > 0.0).map(|n| n / seconds)
+    }
+
+    /// Transactions per second: those of the test, or all that the database counted.
+    fn tps(&self) -> Option<f64> {
+        match &self.record {
+            Some(record) => record.figure(THROUGHPUT),
+            None => self.per_second(counter::COMMITS),
+        }
+    }
+
+    /// A figure of the test or of the machine.
+    fn figure(&self, column: &Column) -> Option<f64> {
+        self.figures.get(column.id).copied()
+    }
+}
+
+/// The two snapshots that the test's figures are of.
+fn counters(snapshots: &[(String, Snapshot)], counted: Option<&Counted>) -> Option<(Snapshot, Snapshot, f64)> {
+    let named = |name: &str| snapshots.iter().find(|(n, _)| n == name).map(|(_, s)| s.clone());
+    match counted {
+        Some(counted) => Some((named(&counted.open)?, named(&counted.close)?, counted.seconds)),
+        // A run of an older version, or a scan of sizes.
+        None => {
+            let (open, close) = named("passed open").zip(named("passed close")).or(named("open").zip(named("close")))?;
+            let seconds = open.seconds_until(&close);
+            Some((open, close, seconds))
+        }
+    }
+}
+
+/// The periods with letters as names, and what each letter stands for.
+fn lettered(periods: &[Period]) -> Vec<Period> {
+    let named = |(period, letter): (&Period, char)| {
+        let mut period = period.clone();
+        period.title = format!("{letter}: {}", period.label);
+        period.subtitle = format!("{letter}: {}", period.subtitle);
+        period.label = letter.to_string();
+        period
+    };
+    periods.iter().zip('A'..).map(named).collect()
+}
+
+/// Writes the page of one period, or of several side by side.
+///
+/// # Errors
+/// [`ReportError`]: no period, or a format that pages do not have.
+pub fn render_page(periods: &[Period], format: Format) -> Result<Vec<u8>, ReportError> {
+    let document = match periods {
+        [] => return Err(ReportError::NoRun),
+        [one] => page::document(std::slice::from_ref(one)),
+        several => page::document(&lettered(several)),
+    };
+    let text = match format {
+        Format::Html => html::render(&document),
+        Format::Markdown => markdown::render(&document),
+        Format::Text => text::render(&document),
+        Format::Csv | Format::Json => return Err(ReportError::NoPage),
+    };
+    Ok(text.into_bytes())
+}

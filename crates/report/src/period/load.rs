@@ -1,0 +1,128 @@
+//! The load profile: what was done per second and per transaction.
+
+use loadline_model::activity::Unit;
+use loadline_model::format::{ABSENT, bytes, duration_ns, number};
+use loadline_model::snapshot::counter;
+use loadline_model::{Column, column};
+
+use super::Period;
+use super::time::name;
+use crate::doc::{Block, Cell, Head, Row, Table};
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// A line: title, counter, unit of the counter (times in ns), and the column of the same figure of a test, with its factor.
+type Line = (&'static str, &'static str, Unit, Option<(&'static Column, f64)>);
+
+/// Counters of the operations that a time is of.
+const TIMED: [(&str, &str); 3] = [
+    (counter::REDO_WRITE_NS, counter::REDO_WRITES),
+    (counter::REDO_SYNC_NS, counter::REDO_SYNCS),
+    (counter::READ_NS, counter::READ_CALLS),
+];
+
+const LINES: [Line; 19] = [
+    ("Redo", counter::REDO_BYTES, Unit::Bytes, Some((column::REDO_MIB_PER_S, MIB))),
+    ("Redo writes", counter::REDO_WRITES, Unit::Count, Some((column::REDO_WRITES_PER_S, 1.0))),
+    ("Redo syncs", counter::REDO_SYNCS, Unit::Count, Some((column::REDO_SYNC_WRITES_PER_S, 1.0))),
+    ("Rows read", counter::ROWS_READ, Unit::Count, None),
+    ("Rows changed", counter::ROWS_CHANGED, Unit::Count, None),
+    ("Blocks looked up in the cache", counter::BLOCK_GETS, Unit::Count, Some((column::BLOCK_GETS_PER_S, 1.0))),
+    ("Blocks read into the cache", counter::BLOCK_READS, Unit::Count, Some((column::BLOCK_READS_PER_S, 1.0))),
+    ("Read from data files", counter::READ_BYTES, Unit::Bytes, Some((column::READ_MIB_PER_S, MIB))),
+    ("Read calls", counter::READ_CALLS, Unit::Count, None),
+    ("Blocks written", counter::BLOCK_WRITES, Unit::Count, Some((column::PHYSICAL_WRITTEN_BLOCKS_PER_S, 1.0))),
+    ("Written to data files", counter::WRITE_BYTES, Unit::Bytes, Some((column::PHYSICAL_WRITTEN_MIB_PER_S, MIB))),
+    ("Write calls", counter::WRITE_CALLS, Unit::Count, Some((column::PHYSICAL_WRITES_PER_S, 1.0))),
+    ("Checkpoints", counter::CHECKPOINTS, Unit::Count, None),
+    ("Time in waits for the log", counter::LOG_WAIT_NS, Unit::Ms, None),
+    ("Time in writes of the log", counter::REDO_WRITE_NS, Unit::Ms, None),
+    ("Time in syncs of the log", counter::REDO_SYNC_NS, Unit::Ms, None),
+    ("Time in reads of data files", counter::READ_NS, Unit::Ms, None),
+    ("Time in waits for buffers", counter::BUFFER_WAIT_NS, Unit::Ms, None),
+    ("Time in waits for locks", counter::LOCK_WAIT_NS, Unit::Ms, None),
+];
+
+/// `n` of `unit`, with about three digits.
+pub(super) fn amount(n: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Bytes => bytes(n),
+        Unit::Ms => duration_ns(n * 1e6),
+        Unit::Count | Unit::Text if n == n.round() && n.abs() < 1e15 => number(n, 0),
+        Unit::Count | Unit::Text => {
+            let decimals = match n.abs() {
+                a if a >= 100.0 => 0,
+                a if a >= 10.0 => 1,
+                a if a >= 1.0 => 2,
+                a if a >= 0.01 => 3,
+                _ => 6,
+            };
+            number(n, decimals)
+        }
+    }
+}
+
+fn per_second(period: &Period, (_, name, unit, column): &Line) -> Option<f64> {
+    // A time of 0 for some operations was not measured.
+    let of = TIMED.iter().find(|(time, _)| time == name).and_then(|(_, times)| period.per_second(times));
+    let timed = |n: &f64| *n > 0.0 || of.is_none_or(|times| times == 0.0);
+    let counted = || period.per_second(name).filter(timed).map(|n| if *unit == Unit::Ms { n / 1e6 } else { n });
+    column.and_then(|(column, factor)| period.figure(column).map(|n| n * factor)).or_else(counted)
+}
+
+/// A heading, with the period's name if there are several.
+pub(super) fn of(period: &Period, periods: &[Period], what: &str) -> String {
+    let heading = format!("{} {what}", name(period, periods));
+    let mut letters = heading.trim().chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
+    let mut rows: Vec<Row> = Vec::new();
+    let tps: Vec<Option<f64>> = periods.iter().map(Period::tps).collect();
+    rows.extend(row("Transactions", Unit::Count, &tps, &tps));
+    let mut without = Vec::new();
+    for line in &LINES {
+        let rates: Vec<Option<f64>> = periods.iter().map(|p| per_second(p, line)).collect();
+        match row(line.0, line.2, &rates, &tps) {
+            Some(row) => rows.push(row),
+            None => without.push(line.0.to_lowercase()),
+        }
+    }
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let mut head = vec![Head::text("")];
+    for period in periods {
+        let name = if periods.len() > 1 { period.label.as_str() } else { "" };
+        head.push(Head::number(&format!("{name} per second").trim(), ""));
+        head.push(Head::number("Per transaction", ""));
+    }
+    head.extend((periods.len() == 2).then(|| Head::number("B / A", "").tip("Ratio of the rates per second.")));
+    let mut blocks = vec![Block::Table(Table { class: "figures narrow", head, rows, ..Table::default() })];
+    if !without.is_empty() {
+        blocks.push(Block::para(format!("Not counted by this database, or not at this time: {}.", without.join(", "))));
+    }
+    blocks
+}
+
+/// A row of rates; `None` if no period has one.
+pub(super) fn row(title: &str, unit: Unit, rates: &[Option<f64>], tps: &[Option<f64>]) -> Option<Row> {
+    rates.iter().flatten().next()?;
+    let mut cells: Vec<Cell> = vec![title.into()];
+    for (rate, tps) in rates.iter().zip(tps) {
+        let shown = |n: Option<f64>| n.map_or(ABSENT.to_owned(), |n| amount(n, unit));
+        cells.push(shown(*rate).into());
+        cells.push(shown(rate.zip(tps.filter(|tps| *tps > 0.0)).map(|(n, tps)| n / tps)).into());
+    }
+    if let [a, b] = rates {
+        cells.push(ratio(*a, *b).into());
+    }
+    Some(Row { cells, ..Row::default() })
+}
+
+/// `b / a`.
+pub(super) fn ratio(a: Option<f64>, b: Option<f64>) -> String {
+    let ratio = a.zip(b).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a);
+    ratio.filter(|r| r.is_finite()).map_or(ABSENT.to_owned(), |r| number(r, if r < 9.995 { 2 } else { 1 }))
+}

@@ -1,0 +1,96 @@
+//! Figures over time on one axis, with the background work that was seen.
+
+use loadline_analyze::kpi::{RESPONSE, THROUGHPUT};
+use loadline_model::column;
+use loadline_model::format::number;
+use loadline_model::{Column, Series};
+
+use super::Period;
+use super::time::name;
+use crate::doc::{Block, Chart};
+use crate::svg::{self, ChartLine, ChartPoint};
+
+/// Columns drawn, one chart each.
+const DRAWN: [&Column; 6] = [
+    THROUGHPUT,
+    column::REDO_MIB_PER_S,
+    column::BLOCK_READS_PER_S,
+    column::CPU_BUSY_PCT,
+    column::DEVICE_WRITES_PER_S,
+    column::DEVICE_UTIL_PCT,
+];
+
+pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
+    let x_end = periods.iter().flat_map(|p| times(&p.series)).fold(0.0, f64::max);
+    let spans: Vec<(f64, f64, String)> = periods
+        .iter()
+        .flat_map(|p| p.activity.iter().flat_map(|a| a.spans.iter().flatten()).map(move |s| (p, s)))
+        .map(|(p, s)| {
+            let of = name(p, periods);
+            let of = if of.is_empty() { String::new() } else { format!("{of}: ") };
+            (s.from_s, s.to_s, format!("{of}{} from {} to {} s", s.what, number(s.from_s, 1), number(s.to_s, 1)))
+        })
+        .collect();
+    let mut charts: Vec<Chart> = Vec::new();
+    for column in DRAWN {
+        charts.extend(chart(periods, &column.heading(), x_end, &spans, |p| p.series.column(column.id)));
+        if column == THROUGHPUT {
+            charts.extend(chart(periods, "Mean transaction time [ms]", x_end, &spans, latency));
+        }
+    }
+    if charts.is_empty() {
+        return Vec::new();
+    }
+    let mut blocks = vec![Block::Charts { charts, per_row: 1 }];
+    let known = periods.iter().all(|p| p.activity.as_ref().is_some_and(|a| a.spans.is_some()));
+    let said: Vec<String> = spans.into_iter().map(|(.., what)| what).collect();
+    blocks.push(Block::para(match (known, said.is_empty()) {
+        (_, false) => format!("Shaded: {}.", said.join("; ")),
+        (true, true) => "No checkpoint and no autovacuum was seen (sampled ten times a second).".to_owned(),
+        (false, true) => {
+            "When checkpoints and vacuum or purge run is not known of this database, or not to this user.".to_owned()
+        }
+    }));
+    blocks
+}
+
+fn times(series: &Series) -> Vec<f64> {
+    series.column("t_s").unwrap_or_default().into_iter().flatten().collect()
+}
+
+/// Jobs / throughput, ms: the mean time of a transaction in a closed loop (Little's law).
+fn latency(period: &Period) -> Option<Vec<Option<f64>>> {
+    let record = period.record.as_ref().filter(|r| r.figure(RESPONSE).is_none())?;
+    let jobs = f64::from(record.jobs);
+    let tps = period.series.column(THROUGHPUT.id)?;
+    Some(tps.into_iter().map(|tps| tps.filter(|tps| *tps > 0.0).map(|tps| jobs / tps * 1e3)).collect())
+}
+
+fn chart(
+    periods: &[Period],
+    title: &str,
+    x_end: f64,
+    spans: &[(f64, f64, String)],
+    values: impl Fn(&Period) -> Option<Vec<Option<f64>>>,
+) -> Option<Chart> {
+    let line = |(colour, period): (usize, &Period)| {
+        let times = period.series.column("t_s")?;
+        let points = times.into_iter().zip(values(period)?).filter_map(|(t, v)| t.zip(v)).filter(|(t, _)| *t >= 0.0);
+        let points: Vec<ChartPoint> = points.map(|(x, y)| ChartPoint { x, y, ..ChartPoint::default() }).collect();
+        let name = name(period, periods).to_owned();
+        (!points.is_empty()).then(|| ChartLine { name, points, colour, ..ChartLine::default() })
+    };
+    let lines: Vec<ChartLine> = periods.iter().enumerate().filter_map(line).collect();
+    let svg = svg::Chart {
+        title: title.to_owned(),
+        x_label: "s".to_owned(),
+        unnamed: periods.len() == 1,
+        lines,
+        spans: spans.to_vec(),
+        x_end,
+        width: 900.0,
+        height: 150.0,
+        ..svg::Chart::default()
+    };
+    svg.svg().map(|svg| Chart { svg })
+}

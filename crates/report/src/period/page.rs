@@ -1,0 +1,80 @@
+//! The sections of the page, in order.
+
+use loadline_model::activity::Topic;
+
+use super::{Period, counters, load, over_time, time, views};
+use crate::content::{kept_tests, kept_verdict, stop};
+use crate::doc::{Block, Document, Section};
+
+pub(super) fn document(periods: &[Period]) -> Document {
+    let mut sections = vec![
+        section("load", "Load profile", load::blocks(periods)),
+        section("time", "Time model", time::model(periods)),
+        section("waits", "Top waits", time::waits(periods)),
+        section("over-time", "Over time", over_time::blocks(periods)),
+        section("latency", "Latencies", time::latencies(periods)),
+    ];
+    sections.extend(counters::sections(periods));
+    sections.extend(Topic::ALL.map(|topic| section(views::id(topic), topic.title(), views::blocks(topic, periods))));
+    sections.push(section("cost", "What the sampling cost", cost(periods)));
+    sections.push(section("not-here", "Not on this page", views::missing(periods)));
+    sections.retain(|s| !s.blocks.is_empty());
+    let several = periods.len() > 1;
+    let (all_well, verdict) = verdict(periods);
+    Document {
+        title: periods.iter().map(|p| p.title.as_str()).collect::<Vec<_>>().join(" · "),
+        subtitle: periods.iter().map(|p| p.subtitle.as_str()).collect::<Vec<_>>().join(" · "),
+        all_well,
+        verdict,
+        remarks: periods.iter().flat_map(|p| p.remarks.iter().map(move |r| named(p, several, r))).collect(),
+        sections,
+    }
+}
+
+fn named(period: &Period, several: bool, text: &str) -> String {
+    let of = if several { format!("{}: ", period.label) } else { String::new() };
+    format!("{of}{}.", stop(text))
+}
+
+fn section(id: &'static str, title: &str, blocks: Vec<Block>) -> Section {
+    Section { id, title: title.to_owned(), in_text: true, group: false, blocks }
+}
+
+/// Whether all tests are valid, and what to say of them.
+fn verdict(periods: &[Period]) -> (bool, String) {
+    let tests: Vec<_> = periods.iter().filter_map(|p| p.record.as_ref()).collect();
+    let invalid: Vec<String> = tests
+        .iter()
+        .filter(|r| !r.valid)
+        .map(|r| {
+            format!(
+                "Test {} is invalid: {}.",
+                r.test,
+                stop(r.invalid_reason.as_deref().unwrap_or("it does not say why"))
+            )
+        })
+        .collect();
+    let kept = kept_verdict(tests.len(), kept_tests(tests.iter().copied()));
+    match (tests.is_empty(), invalid.is_empty()) {
+        (true, _) => (true, "Watched without any load of loadline's own.".to_owned()),
+        (false, true) if tests.len() == 1 => (kept.is_empty(), format!("1 test, and it is valid{kept}.")),
+        (false, true) => (kept.is_empty(), format!("{} tests, all valid{kept}.", tests.len())),
+        (false, false) => (false, invalid.join(" ")),
+    }
+}
+
+fn cost(periods: &[Period]) -> Vec<Block> {
+    let of = |p: &Period| {
+        let s = &p.activity.as_ref()?.sampling;
+        Some(named(
+            p,
+            periods.len() > 1,
+            &format!(
+                "in the window loadline read all counters {} times and sampled the sessions {} times, in one session; the \
+                 database took {:.0} ms for all answers, {:.1} % of the window",
+                s.readings, s.samples, s.answer_ms, s.answer_pct
+            ),
+        ))
+    };
+    periods.iter().filter_map(of).map(Block::para).collect()
+}

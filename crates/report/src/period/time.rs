@@ -1,0 +1,191 @@
+//! What the time was spent on: shares of the jobs' time, sampled waits by class and event, and histograms of latencies.
+
+use loadline_model::format::{ABSENT, duration_ns, number};
+use loadline_model::{Column, TestRecord, column};
+
+use super::{Period, load};
+use crate::columns::value;
+use crate::content::histogram;
+use crate::doc::{Block, Cell, Head, Row, Table};
+
+/// Events shown.
+const MOST_EVENTS: usize = 20;
+/// Class of waits for the client, which are not the database's time.
+const CLIENT: &str = "Client";
+/// Parts of the jobs' time.
+const PARTS: [&Column; 11] = [
+    column::SESSION_CPU_PCT,
+    column::SESSION_CPU_WAIT_PCT,
+    column::SESSION_IO_PCT,
+    column::READ_WAIT_PCT,
+    column::WRITE_WAIT_PCT,
+    column::LOG_WRITE_WAIT_PCT,
+    column::LOCK_WAIT_PCT,
+    column::WRITER_WAIT_PCT,
+    column::SESSION_IDLE_PCT,
+    column::CLIENT_JOB_CPU_PCT,
+    column::CLIENT_JOB_CPU_WAIT_PCT,
+];
+const MACHINE: [&Column; 12] = [
+    column::CPU_BUSY_PCT,
+    column::CPU_USER_PCT,
+    column::CPU_SYS_PCT,
+    column::CPU_IOWAIT_PCT,
+    column::CPU_STEAL_PCT,
+    column::OTHER_CPU_PCT,
+    column::DEVICE_WRITES_PER_S,
+    column::DEVICE_WRITE_MIB_PER_S,
+    column::DEVICE_UTIL_PCT,
+    column::DEVICE_READS_PER_S,
+    column::DEVICE_READ_MIB_PER_S,
+    column::DATA_DEVICE_UTIL_PCT,
+];
+
+/// Tables of the jobs' time, of the machine, and of the sampled sessions by class.
+pub(super) fn model(periods: &[Period]) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    blocks.extend(figures(periods, "Of the jobs' time", &PARTS));
+    blocks.extend(sampled(periods, "Sampled sessions by class", usize::MAX, class));
+    blocks.extend(figures(periods, "The machine", &MACHINE));
+    let reasons: Vec<String> =
+        periods.iter().filter_map(|p| p.record.as_ref()).flat_map(|r| absent(r, &PARTS)).collect();
+    if !reasons.is_empty() && periods.len() == 1 {
+        blocks.push(Block::para(format!("Without a figure: {}.", reasons.join("; "))));
+    }
+    blocks
+}
+
+/// The columns without a figure, by reason.
+fn absent(record: &TestRecord, columns: &[&Column]) -> Vec<String> {
+    let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
+    for column in columns.iter().filter(|c| record.figure(c).is_none()) {
+        let Some(why) = record.absent.get(column.id) else { continue };
+        match by_reason.iter_mut().find(|(reason, _)| reason == why) {
+            Some((_, titles)) => titles.push(column.title.to_lowercase()),
+            None => by_reason.push((why, vec![column.title.to_lowercase()])),
+        }
+    }
+    by_reason.into_iter().map(|(why, titles)| format!("{} ({why})", titles.join(", "))).collect()
+}
+
+fn figures(periods: &[Period], caption: &str, columns: &[&Column]) -> Option<Block> {
+    let row = |column: &&Column| {
+        let values: Vec<Option<f64>> = periods.iter().map(|p| p.figure(column)).collect();
+        values.iter().flatten().next()?;
+        let shown = values.iter().map(|v| v.map_or(ABSENT.to_owned(), |v| value(column, v)));
+        let cells = std::iter::once(column.heading()).chain(shown);
+        Some(Row { cells: cells.map(Cell::from).collect(), ..Row::default() })
+    };
+    let rows: Vec<Row> = columns.iter().filter_map(row).collect();
+    let head = std::iter::once(Head::text("")).chain(periods.iter().map(|p| Head::number(name(p, periods), "")));
+    let table =
+        Table { caption: caption.to_owned(), class: "figures narrow", head: head.collect(), rows, ..Table::default() };
+    (!table.rows.is_empty()).then_some(Block::Table(table))
+}
+
+/// The period's name, if there are several.
+pub(super) fn name<'a>(period: &'a Period, periods: &[Period]) -> &'a str {
+    if periods.len() > 1 { &period.label } else { "" }
+}
+
+/// Class of a wait event: what is before the colon.
+fn class(event: &str) -> String {
+    event.split_once(':').map_or(event, |(class, _)| class).to_owned()
+}
+
+/// The sampled waits by event.
+pub(super) fn waits(periods: &[Period]) -> Vec<Block> {
+    let mut blocks: Vec<Block> = sampled(periods, "", MOST_EVENTS, str::to_owned).into_iter().collect();
+    if !blocks.is_empty() {
+        blocks.push(Block::para(
+            "Sampled about ten times a second. Share of database time: of all sampled sessions that did not wait for their \
+             client. Time per transaction: mean sessions / transactions per second.",
+        ));
+    }
+    blocks
+}
+
+/// Sessions by what `of` makes of their event: mean number, share of database time, time per transaction.
+fn sampled(periods: &[Period], caption: &str, most: usize, of: impl Fn(&str) -> String) -> Option<Block> {
+    let mut means: Vec<(String, Vec<Option<f64>>)> = Vec::new();
+    for (at, period) in periods.iter().enumerate().filter(|(_, p)| p.waits.samples > 0) {
+        for (event, n) in &period.waits.sessions {
+            let (name, mean) = (of(event), *n as f64 / f64::from(period.waits.samples));
+            let line = means.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+                let none = |p: &Period| (p.waits.samples > 0).then_some(0.0);
+                means.push((name, periods.iter().map(none).collect()));
+                means.len() - 1
+            });
+            if let Some(Some(sum)) = means[line].1.get_mut(at) {
+                *sum += mean;
+            }
+        }
+    }
+    let is_client = |name: &str| class(name) == CLIENT;
+    let total = |at: usize| -> f64 {
+        means.iter().filter(|(name, _)| !is_client(name)).filter_map(|(_, m)| m.get(at).copied().flatten()).sum()
+    };
+    let totals: Vec<f64> = (0..periods.len()).map(total).collect();
+    let largest = |m: &[Option<f64>]| m.iter().flatten().copied().fold(0.0, f64::max);
+    means.sort_by(|(a, x), (b, y)| is_client(a).cmp(&is_client(b)).then(largest(y).total_cmp(&largest(x))));
+    let left_out = means.len().saturating_sub(most);
+    means.truncate(most);
+    let rows: Vec<Row> = means
+        .iter()
+        .map(|(name, mean)| {
+            let mut cells: Vec<Cell> = vec![name.as_str().into()];
+            let mut per_tx = Vec::new();
+            for ((mean, total), period) in mean.iter().zip(&totals).zip(periods) {
+                let share = mean.filter(|_| !is_client(name) && *total > 0.0).map(|m| m / total * 100.0);
+                let each = mean.zip(period.tps().filter(|tps| *tps > 0.0)).map(|(m, tps)| m / tps * 1e9);
+                let shown = |n: Option<f64>, decimals| n.map_or(ABSENT.to_owned(), |n| number(n, decimals));
+                cells.push(shown(*mean, 2).into());
+                cells.push(shown(share, 1).into());
+                cells.push(each.map_or(ABSENT.to_owned(), duration_ns).into());
+                per_tx.push(each);
+            }
+            if let [a, b] = per_tx[..] {
+                cells.push(load::ratio(a, b).into());
+            }
+            Row { cells, ..Row::default() }
+        })
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let mut head = vec![Head::text("Wait")];
+    for period in periods {
+        head.push(Head::number(&load::of(period, periods, "sessions"), "mean"));
+        head.push(Head::number(&load::of(period, periods, "database time"), "%"));
+        head.push(Head::number(&load::of(period, periods, "per transaction"), ""));
+    }
+    head.extend((periods.len() == 2).then(|| Head::number("B / A", "").tip("Ratio of the times per transaction.")));
+    let sub = if left_out > 0 { format!("{left_out} smaller ones are left out") } else { String::new() };
+    Some(Block::Table(Table {
+        caption: caption.to_owned(),
+        sub,
+        class: "figures narrow",
+        head,
+        rows,
+        ..Table::default()
+    }))
+}
+
+/// Histograms of the stored latencies.
+pub(super) fn latencies(periods: &[Period]) -> Vec<Block> {
+    let mut kinds: Vec<&str> = Vec::new();
+    for (kind, counts) in periods.iter().flat_map(|p| &p.histograms) {
+        if counts.count() > 0 && !kinds.contains(&kind.as_str()) {
+            kinds.push(kind);
+        }
+    }
+    let of_kind = |kind: &&str| {
+        let of = |p: &Period| {
+            let counts = p.histograms.iter().find(|(k, c)| k == kind && c.count() > 0)?;
+            let name = if periods.len() > 1 { p.label.clone() } else { (*kind).to_owned() };
+            Some((name, counts.1.buckets()))
+        };
+        histogram(&format!("Times by {kind}"), periods.iter().filter_map(of).collect())
+    };
+    kinds.iter().flat_map(of_kind).collect()
+}

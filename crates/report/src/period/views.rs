@@ -1,0 +1,182 @@
+//! The database's own statistics views.
+
+use loadline_model::activity::{Kind, Topic, Unit, Value, View, ViewColumn};
+use loadline_model::format::{ABSENT, duration_ns};
+
+use super::Period;
+use super::load::{amount, of, ratio};
+use super::time::name;
+use crate::content::stop;
+use crate::doc::{Block, Cell, Head, Row, Table};
+use crate::words::cut;
+
+/// Most characters of a text.
+const MOST_TEXT: usize = 110;
+
+/// Anchor of a topic.
+pub(super) fn id(topic: Topic) -> &'static str {
+    match topic {
+        Topic::Waits => "waits-timed",
+        Topic::Statements => "statements",
+        Topic::Io => "io",
+        Topic::Objects => "objects",
+        Topic::Cache => "cache",
+        Topic::Locks => "locks",
+        Topic::Replication => "replication",
+        Topic::Sessions => "sessions",
+        Topic::Settings => "settings",
+    }
+}
+
+/// Views of `topic` that have rows; those of several periods in one table.
+pub(super) fn blocks(topic: Topic, periods: &[Period]) -> Vec<Block> {
+    let views = |p: &Period| p.activity.as_ref().map_or(&[][..], |a| &a.views).to_vec();
+    let all: Vec<Vec<View>> = periods.iter().map(views).collect();
+    let mut titles: Vec<&str> = Vec::new();
+    for view in all.iter().flatten().filter(|v| v.topic == topic && !v.rows.is_empty()) {
+        if !titles.contains(&view.title.as_str()) {
+            titles.push(&view.title);
+        }
+    }
+    let find = |title: &str| all.iter().map(|views| views.iter().find(|v| v.title == title)).collect::<Vec<_>>();
+    let table = |title: &str| match (find(title).as_slice(), periods) {
+        ([Some(view)], [period]) => Some(table(view, period)),
+        (views, _) => side_by_side(views, periods),
+    };
+    titles.into_iter().filter_map(table).map(Block::Table).collect()
+}
+
+/// Rows of all periods by name: the column by which they are sorted per second, and what it is each; or the first state.
+fn side_by_side(views: &[Option<&View>], periods: &[Period]) -> Option<Table> {
+    let first = views.iter().flatten().next()?;
+    let shown = first.order.or_else(|| first.columns.iter().position(|c| c.kind == Kind::State))?;
+    let column = first.columns.get(shown)?;
+    let counted = column.kind == Kind::Counter;
+    let mut keys: Vec<Vec<String>> = Vec::new();
+    for (view, row) in views.iter().flatten().flat_map(|v| v.rows.iter().map(move |row| (v, row))) {
+        let key = view.key(row);
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let mut head: Vec<Head> =
+        first.columns.iter().filter(|c| c.kind == Kind::Key).map(|c| Head::text(&c.title)).collect();
+    for period in periods {
+        let what = if counted { format!("{} per second", column.title) } else { column.title.clone() };
+        let text = column.unit == Unit::Text;
+        let title = of(period, periods, &what);
+        head.push(if text { Head::text(&title) } else { Head::number(&title, "") });
+        head.extend(column.per.map(|_| Head::number(&of(period, periods, "each"), "")));
+    }
+    head.extend((counted && periods.len() == 2).then(|| Head::number("B / A", "")));
+    let mut rows = Vec::new();
+    for key in keys {
+        let mut cells: Vec<Cell> = key.iter().map(|k| cut(k, MOST_TEXT).into()).collect();
+        let (mut rates, mut states) = (Vec::new(), Vec::new());
+        for (view, period) in views.iter().zip(periods) {
+            let row = view.and_then(|v| v.rows.iter().find(|r| v.key(r) == key));
+            let seconds = period.activity.as_ref().map_or(0.0, |a| a.seconds);
+            let number = row.and_then(|r| View::number(r, shown));
+            let rate = if counted { number.filter(|_| seconds > 0.0).map(|n| n / seconds) } else { number };
+            let state = match row.and_then(|r| r.get(shown)) {
+                Some(Some(Value::Text(text))) => cut(text, MOST_TEXT),
+                _ => rate.map_or(ABSENT.to_owned(), |n| amount(n, column.unit)),
+            };
+            cells.push(state.as_str().into());
+            cells.extend(column.per.map(|per| {
+                let times = row.and_then(|r| View::number(r, per)).filter(|n| *n > 0.0);
+                let each = number.zip(times).map(|(n, times)| duration_ns(n / times * 1e6));
+                Cell::from(each.unwrap_or(ABSENT.to_owned()))
+            }));
+            rates.push(rate);
+            states.push(state);
+        }
+        if let (true, [a, b]) = (counted, &rates[..]) {
+            cells.push(ratio(*a, *b).into());
+        }
+        // Equal settings say nothing.
+        if first.topic != Topic::Settings || states.iter().any(|s| Some(s) != states.first()) {
+            rows.push(Row { cells, ..Row::default() });
+        }
+    }
+    let caption = first.title.clone();
+    (!rows.is_empty()).then(|| Table { caption, class: "figures views", head, rows, ..Table::default() })
+}
+
+fn table(view: &View, period: &Period) -> Table {
+    let counted = view.columns.iter().any(|c| c.kind == Kind::Counter);
+    let whole = if period.record.is_some() { "the whole test, with its warm-up" } else { "the time watched" };
+    let seconds = period.activity.as_ref().map_or(0.0, |a| a.seconds);
+    let growth = counted.then(|| format!("growth in {seconds:.1} s, {whole}"));
+    let mut said: Vec<String> = growth.into_iter().collect();
+    if view.left_out > 0 {
+        said.push(format!("{} smaller ones are left out", view.left_out));
+    }
+    if view.reset > 0 {
+        said.push(format!("of {} more the counters were reset meanwhile", view.reset));
+    }
+    // Columns in which nothing happened in any row are left out.
+    let used = |i: &usize| {
+        view.columns[*i].kind != Kind::Counter
+            || view.rows.iter().any(|r| View::number(r, *i).is_some_and(|n| n != 0.0))
+    };
+    let columns: Vec<usize> = (0..view.columns.len()).filter(used).collect();
+    let mut head = Vec::new();
+    for ViewColumn { title, unit, per, .. } in columns.iter().map(|i| &view.columns[*i]) {
+        head.push(if *unit == Unit::Text { Head::text(title) } else { Head::number(title, "") });
+        head.extend(per.map(|_| Head::number("each", "")));
+    }
+    let row = |row: &Vec<Option<Value>>| {
+        let mut cells: Vec<Cell> = Vec::new();
+        for i in &columns {
+            let ViewColumn { unit, per, .. } = &view.columns[*i];
+            let number = View::number(row, *i);
+            let times = per.and_then(|per| View::number(row, per));
+            // A time of 0 for many calls was not measured.
+            let timed = number.filter(|n| *unit != Unit::Ms || *n > 0.0 || times.is_none_or(|t| t == 0.0));
+            cells.push(match row.get(*i) {
+                Some(Some(Value::Text(text))) => cut(text, MOST_TEXT).into(),
+                _ => timed.map_or(ABSENT.to_owned(), |n| amount(n, *unit)).into(),
+            });
+            if per.is_some() {
+                let each = timed.zip(times).filter(|(_, t)| *t > 0.0).map(|(n, t)| duration_ns(n / t * 1e6));
+                cells.push(each.unwrap_or(ABSENT.to_owned()).into());
+            }
+        }
+        Row { cells, ..Row::default() }
+    };
+    Table {
+        caption: view.title.clone(),
+        sub: said.join("; "),
+        class: "figures views",
+        head,
+        rows: view.rows.iter().map(row).collect(),
+        ..Table::default()
+    }
+}
+
+/// What the page lacks, with the reason.
+pub(super) fn missing(periods: &[Period]) -> Vec<Block> {
+    let mut items: Vec<String> = Vec::new();
+    for period in periods {
+        let of = name(period, periods);
+        let of = if of.is_empty() { String::new() } else { format!("{of}: ") };
+        let Some(activity) = &period.activity else {
+            items.push(format!("{of}Statistics views: the run was stored without them."));
+            continue;
+        };
+        let say = |view: &View| Some(format!("{of}{}: {}.", view.title, stop(view.absent.as_ref()?)));
+        items.extend(activity.views.iter().filter_map(say));
+        let none = |topic: &Topic| !activity.views.iter().any(|v| v.topic == *topic);
+        let topics: Vec<String> = Topic::ALL.iter().filter(|t| none(t)).map(|t| t.title().to_lowercase()).collect();
+        if !topics.is_empty() {
+            items.push(format!("{of}The database has no view of: {}.", topics.join("; ")));
+        }
+        let quiet = |v: &&View| v.absent.is_none() && v.rows.is_empty();
+        let quiet: Vec<&str> = activity.views.iter().filter(quiet).map(|v| v.title.as_str()).collect();
+        if !quiet.is_empty() {
+            items.push(format!("{of}Nothing happened in: {}.", quiet.join("; ")));
+        }
+    }
+    if items.is_empty() { Vec::new() } else { vec![Block::List { items }] }
+}

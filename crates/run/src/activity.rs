@@ -1,0 +1,104 @@
+//! What a database did beside a test, for the test's page: its statistics views, its background work, and what the sampling
+//! asked of it.
+
+use loadline_collect::Collected;
+use loadline_database::Target;
+use loadline_model::Activity;
+use loadline_model::Snapshot;
+use loadline_model::activity::{ACTIVITY_SCHEMA, Counted, Sampling, Span, View, growth};
+use loadline_window::Measured;
+
+use crate::figures::counters::Counters;
+
+/// Samples of background work that are further apart are two spans, s.
+const GAP_S: f64 = 0.35;
+
+/// The views of `target`, with the time at which they were read, ns. Empty if it has none.
+#[derive(Debug, Default)]
+pub(crate) struct ReadViews {
+    at_ns: u64,
+    views: Vec<View>,
+}
+
+impl ReadViews {
+    /// Reads them. Without an answer there are none: a page says so, and a test does not fail for it.
+    pub(crate) fn of(target: &dyn Target) -> ReadViews {
+        let views = target.abilities().statistics_views.and_then(|views| views.views().ok()).unwrap_or_default();
+        ReadViews { at_ns: loadline_database::clock::now_ns(), views }
+    }
+
+    /// Adds what grew from `self` until now to `activity`.
+    pub(crate) fn add_growth(&self, target: &dyn Target, activity: &mut Activity) {
+        let after = ReadViews::of(target);
+        activity.seconds = after.at_ns.saturating_sub(self.at_ns) as f64 / 1e9;
+        activity.views = growth(&self.views, after.views);
+    }
+}
+
+/// Activity in the window of a test, without views.
+pub(crate) fn of_window(measured: &Measured, counters: Option<&Counters<'_>>) -> Activity {
+    let named = [
+        ("before", &measured.before),
+        ("open", &measured.edges.at_open.snapshot),
+        ("passed open", &measured.edges.passed_open.snapshot),
+        ("close", &measured.edges.at_close.snapshot),
+        ("passed close", &measured.edges.passed_close.snapshot),
+        ("after", &measured.after),
+    ];
+    let name = |of: &Snapshot| {
+        let same = |s: &&(&str, &Result<Snapshot, String>)| s.1.as_ref().is_ok_and(|s| std::ptr::eq(s, of));
+        named.iter().find(same).map(|(name, _)| (*name).to_owned())
+    };
+    let counted =
+        counters.and_then(|c| Some(Counted { open: name(c.open)?, close: name(c.close)?, seconds: c.seconds }));
+    let schedule = &measured.schedule;
+    Activity { counted, ..of_period(&measured.collected, schedule.open_ns, schedule.close_ns) }
+}
+
+/// Activity between two moments, without views and counters.
+pub(crate) fn of_period(collected: &Collected, open_ns: u64, close_ns: u64) -> Activity {
+    let inside = |ns: &u64| (open_ns..close_ns).contains(ns);
+    let samples = || collected.wait_samples.iter().filter(|(at, _)| inside(at));
+    let answer_ns: u64 = collected.answers.iter().filter(|(at, _)| inside(at)).map(|(_, ns)| ns).sum();
+    let window_ns = close_ns.saturating_sub(open_ns).max(1);
+    let known = samples().any(|(_, s)| s.background.is_some());
+    let at = |ns: u64| (ns - open_ns) as f64 / 1e9;
+    let running = samples().flat_map(|(ns, s)| s.background.iter().flatten().map(move |what| (at(*ns), what.as_str())));
+    Activity {
+        schema: ACTIVITY_SCHEMA,
+        spans: known.then(|| spans(running)),
+        sampling: Sampling {
+            readings: collected.points.iter().filter(|p| inside(&p.at_ns)).count() as u32,
+            samples: samples().count() as u32,
+            answer_ms: answer_ns as f64 / 1e6,
+            answer_pct: answer_ns as f64 / window_ns as f64 * 100.0,
+        },
+        ..Activity::default()
+    }
+}
+
+/// Moments at which work was seen, in order, as spans.
+fn spans<'a>(seen: impl Iterator<Item = (f64, &'a str)>) -> Vec<Span> {
+    let mut out: Vec<Span> = Vec::new();
+    for (at, what) in seen {
+        match out.iter_mut().rev().find(|s| s.what == what).filter(|s| at - s.to_s <= GAP_S) {
+            Some(span) => span.to_s = at,
+            None => out.push(Span { what: what.to_owned(), from_s: at, to_s: at }),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_close_together_are_one_span() {
+        let seen =
+            [(0.1, "checkpoint"), (0.2, "checkpoint"), (0.2, "autovacuum"), (0.3, "checkpoint"), (2.0, "checkpoint")];
+        let span = |what: &str, from_s, to_s| Span { what: what.to_owned(), from_s, to_s };
+        let found = spans(seen.into_iter());
+        assert_eq!(found, [span("checkpoint", 0.1, 0.3), span("autovacuum", 0.2, 0.2), span("checkpoint", 2.0, 2.0)]);
+    }
+}

@@ -1,0 +1,154 @@
+//! Watches a running database for a while, read only and without any load: `loadline snapshot`.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use loadline_collect::os::{CpuShares, DiskRates};
+use loadline_collect::{CollectError, CpuSource, Edge, Sampler, SamplerConfig, Source};
+use loadline_database::clock::now_ns;
+use loadline_database::{Observer, Target, TargetError, kind_of};
+use loadline_model::snapshot::WaitSample;
+use loadline_model::watched::{WATCHED_SCHEMA, Watched};
+use loadline_model::{Column, Snapshot, column};
+use loadline_store::rfc3339;
+
+use crate::activity::{ReadViews, of_period};
+use crate::figures::machine::seconds_between;
+use crate::figures::series::series_of;
+use crate::study::side::add_storage;
+
+/// How often is looked whether the user wants to stop.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Why a database was not watched.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// It makes no sense for this target.
+    #[error("{url} cannot be watched: {why}")]
+    Refused {
+        /// Its URL without secrets.
+        url: String,
+        /// Why not.
+        why: String,
+    },
+    /// The target failed.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The counters could not be read.
+    #[error("the counters could not be read: {0}")]
+    Counters(String),
+}
+
+impl From<CollectError> for WatchError {
+    fn from(e: CollectError) -> WatchError {
+        WatchError::Counters(e.to_string())
+    }
+}
+
+/// The observer of a database as a source of the sampler.
+struct Watching(Box<dyn Observer>);
+
+impl Source for Watching {
+    fn snapshot(&mut self) -> Result<Snapshot, String> {
+        self.0.snapshot().map_err(|e| e.to_string())
+    }
+
+    fn sample_waits(&mut self) -> Result<Option<WaitSample>, String> {
+        self.0.sample_waits().map_err(|e| e.to_string())
+    }
+}
+
+/// Refuses targets of which only loadline's own load could be seen.
+///
+/// # Errors
+/// [`WatchError::Refused`], or an URL of no known kind.
+pub fn check(url: &str) -> Result<(), WatchError> {
+    let kind = kind_of(url)?;
+    if (kind.is_temporary)(url) {
+        let why = "loadline makes this server for its own load; give the URL of a running one".to_owned();
+        return Err(WatchError::Refused { url: url.to_owned(), why });
+    }
+    Ok(())
+}
+
+/// Watches `target` for `seconds`, or until `stop`. Calls `begin` when nothing refuses it any more.
+///
+/// # Errors
+/// [`WatchError`].
+pub fn watch(
+    target: &dyn Target,
+    seconds: f64,
+    stop: &AtomicBool,
+    begin: impl FnOnce(),
+) -> Result<Watched, WatchError> {
+    let mut info = target.info()?;
+    let Some(role) = target.abilities().statistics_views else {
+        let why = format!("loadline can only see its own sessions of {}", info.product);
+        return Err(WatchError::Refused { url: info.url, why });
+    };
+    add_storage(&mut info);
+    let views = ReadViews::of(target);
+    let observer = role.observer_of_all()?;
+    let mut config = SamplerConfig::new(now_ns());
+    let device = |role: &str| info.storage.get(role).and_then(|s| s.device.clone()).filter(|_| info.local);
+    config.cpu = if info.local { CpuSource::Local } else { CpuSource::Snapshot };
+    (config.disk, config.data_disk) = (device("log"), device("data"));
+    let sampler = Sampler::start(config, Box::new(Watching(observer)))?;
+    begin();
+    let taken_at = SystemTime::now();
+    let open = sampler.edge("open")?;
+    sampler.align(open.at_ns);
+    let end_ns = open.at_ns + (seconds * 1e9) as u64;
+    while now_ns() < end_ns && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(TICK.min(Duration::from_nanos(end_ns.saturating_sub(now_ns()))));
+    }
+    let close = sampler.edge("close")?;
+    let collected = sampler.finish();
+    let mut activity = of_period(&collected, open.at_ns, close.at_ns);
+    views.add_growth(target, &mut activity);
+    let seconds_watched = seconds_between(&open, &close);
+    // Whole seconds: a rate over the few milliseconds that the last reading was late says nothing.
+    let series_ns = seconds_watched as u64 * 1_000_000_000;
+    let mut notes = collected.problems.clone();
+    if collected.wait_samples.is_empty() {
+        notes.push("the sessions of others could not be sampled: this user may not see them".to_owned());
+    }
+    if close.at_ns < end_ns {
+        notes.push(format!("ended by the user after {seconds_watched:.0} of {seconds:.0} s"));
+    }
+    Ok(Watched {
+        schema: WATCHED_SCHEMA,
+        loadline_version: env!("CARGO_PKG_VERSION").to_owned(),
+        taken_at: rfc3339(taken_at),
+        seconds: seconds_watched,
+        target: info,
+        waits: collected.waits_between(open.at_ns, close.at_ns),
+        series: series_of(&collected.points, open.at_ns, series_ns, None),
+        figures: figures(&open, &close),
+        open: open.snapshot.map_err(WatchError::Counters)?,
+        close: close.snapshot.map_err(WatchError::Counters)?,
+        activity,
+        notes,
+    })
+}
+
+/// CPU and devices.
+fn figures(open: &Edge, close: &Edge) -> BTreeMap<String, f64> {
+    let mut out = BTreeMap::new();
+    let mut set = |column: &Column, value: f64| {
+        out.insert(column.id.to_owned(), value);
+    };
+    if let Some(s) = open.cpu.as_ref().zip(close.cpu.as_ref()).and_then(|(a, b)| CpuShares::between(a, b)) {
+        let shares = [s.busy_pct, s.user_pct, s.sys_pct, s.idle_pct, s.iowait_pct];
+        column::CPU_SHARES.iter().zip(shares).for_each(|(column, pct)| set(column, pct));
+        set(column::CPU_STEAL_PCT, s.steal_pct);
+    }
+    let disk = open.disk.as_ref().zip(close.disk.as_ref());
+    if let Some(r) = disk.and_then(|(a, b)| DiskRates::between(a, b, seconds_between(open, close))) {
+        set(column::DEVICE_WRITES_PER_S, r.writes_per_s);
+        set(column::DEVICE_WRITE_MIB_PER_S, r.write_mib_per_s);
+        set(column::DEVICE_UTIL_PCT, r.util_pct);
+    }
+    out
+}
