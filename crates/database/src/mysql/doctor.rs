@@ -39,7 +39,7 @@ impl MysqlSettings {
         Cloud::of(self.0.keys().map(String::as_str).chain(self.get("datadir")))
     }
 
-    fn is_on(&self, name: &str) -> bool {
+    pub(super) fn is_on(&self, name: &str) -> bool {
         self.get(name).is_some_and(|v| v.eq_ignore_ascii_case("on") || v == "1")
     }
 
@@ -70,10 +70,15 @@ impl MysqlSettings {
             "version_comment",
         ];
         let wanted = |name: &str| PARTS.iter().any(|p| name.starts_with(p)) || NAMES.contains(&name);
-        let secret = |name: &str| ["password", "secret", "_key", "token"].iter().any(|p| name.contains(p));
-        let kept = self.0.iter().filter(|(name, _)| wanted(name) && !secret(name));
+        let kept = self.0.iter().filter(|(name, _)| wanted(name) && !is_secret(name));
         kept.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
+}
+
+/// Whether the setting may hold a secret. Settings about keys of tables hold none.
+pub(super) fn is_secret(name: &str) -> bool {
+    let about_tables = ["foreign_key", "primary_key"].iter().any(|p| name.contains(p));
+    !about_tables && ["password", "secret", "_key", "token", "sst_auth"].iter().any(|p| name.contains(p))
 }
 
 /// The server's state besides its settings.

@@ -22,15 +22,9 @@ pub(super) fn lines(c: &mut Connection) -> Result<Vec<String>, TargetError> {
 pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetError> {
     let lines = lines(c)?;
     let account = c.value("SELECT CURRENT_USER()")?.unwrap_or_default();
-    // MariaDB without a binary log does not time the whole wait for the log.
-    let times = if c.version.mariadb {
-        "@@GLOBAL.performance_schema AND @@GLOBAL.log_bin"
-    } else {
-        "@@GLOBAL.performance_schema"
-    };
-    let times = c.number(&format!("SELECT {times}"))? == Some(1.0);
+    let on = c.number("SELECT @@GLOBAL.performance_schema")? == Some(1.0);
     let mut all = of(&lines, &quoted_account(&account), c.version.mariadb);
-    all.retain(|p| times || !p.sql.contains("performance_schema"));
+    all.retain(|p| on || !p.sql.contains("performance_schema"));
     Ok(all)
 }
 
@@ -64,6 +58,7 @@ fn of(lines: &[String], account: &str, mariadb: bool) -> Vec<Privilege> {
         };
         lines.iter().filter(here).any(|line| line.contains(what) || line.contains("ALL PRIVILEGES"))
     };
+    let replica = if mariadb { "SLAVE MONITOR" } else { "REPLICATION CLIENT" };
     let mut all = vec![
         Privilege {
             sql: format!("CREATE DATABASE IF NOT EXISTS loadline; GRANT ALL ON loadline.* TO {account}"),
@@ -75,14 +70,20 @@ fn of(lines: &[String], account: &str, mariadb: bool) -> Vec<Privilege> {
         },
         Privilege {
             sql: format!("GRANT PROCESS ON *.* TO {account}"),
-            gives: "InnoDB's metrics in the snapshots, sessions of other users",
+            gives: "InnoDB's metrics in the snapshots, its transactions and locks, sessions of other users",
             granted: has("*.*", "PROCESS"),
             used: Use::Figures,
         },
         Privilege {
             sql: format!("GRANT SELECT ON performance_schema.* TO {account}"),
-            gives: "log file sync by the server's clock",
+            gives: "statements, waits, files and tables by the server's clock, and log file sync where it is timed",
             granted: has("PERFORMANCE_SCHEMA.*", "SELECT"),
+            used: Use::Figures,
+        },
+        Privilege {
+            sql: format!("GRANT {replica} ON *.* TO {account}"),
+            gives: "how far the server is behind if it is a replica",
+            granted: has("*.*", replica),
             used: Use::Figures,
         },
     ];
@@ -110,9 +111,9 @@ mod tests {
         };
         assert_eq!(missing(&["GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost`"]), Vec::<String>::new());
         let plain = missing(&["GRANT USAGE ON *.* TO `ann`@`%`", "GRANT ALL PRIVILEGES ON `loadline`.* TO `ann`@`%`"]);
-        assert_eq!(plain.len(), 3, "{plain:?}");
+        assert_eq!(plain.len(), 4, "{plain:?}");
         let none = missing(&["GRANT USAGE ON *.* TO `ann`@`%`", "GRANT ALL PRIVILEGES ON `other`.* TO `ann`@`%`"]);
-        assert!(none.len() == 4 && none[0].contains("GRANT ALL ON loadline.* TO 'ann'@'%'"), "{none:?}");
+        assert!(none.len() == 5 && none[0].contains("GRANT ALL ON loadline.* TO 'ann'@'%'"), "{none:?}");
         for (pattern, covers) in
             [("load%", true), ("load____", true), ("loa\\_line", false), ("%", true), ("loadlin", false)]
         {
@@ -120,7 +121,7 @@ mod tests {
             assert_eq!(!lines.iter().any(|l| l.contains("loadline.*")), covers, "{pattern}: {lines:?}");
         }
         let most = missing(&[
-            "GRANT PROCESS ON *.* TO `ann`@`%`",
+            "GRANT PROCESS, SLAVE MONITOR ON *.* TO `ann`@`%`",
             "GRANT ALL PRIVILEGES ON `loadline`.* TO `ann`@`%`",
             "GRANT SELECT ON `performance_schema`.* TO `ann`@`%`",
         ]);

@@ -9,6 +9,7 @@ use super::doctor::MysqlSettings;
 use super::flush::Flush;
 use super::ledger::Ledger;
 use super::observer::ObserverSession;
+use super::own_sessions::Scope;
 use super::performance::CommitTimes;
 use super::version::Version;
 use super::wire::Connection;
@@ -134,9 +135,10 @@ impl MysqlInstance {
     }
 
     /// A session that reads its counters.
-    pub(super) fn observer_session(&self) -> Result<ObserverSession, TargetError> {
+    pub(super) fn observer_session(&self, scope: Scope) -> Result<ObserverSession, TargetError> {
         let (ledger, flush, sessions) = (self.ledger.clone(), self.flush.clone(), self.endpoint.sessions.clone());
-        ObserverSession::open(self.endpoint.connect()?, ledger, flush, self.times.clone(), sessions, self.local)
+        let times = self.times.clone();
+        ObserverSession::open(self.endpoint.connect()?, ledger, flush, times, (sessions, scope), self.local)
     }
 }
 

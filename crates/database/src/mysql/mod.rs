@@ -2,6 +2,7 @@
 //!
 //! The session is loadline's own code ([`wire`]), so that the cost of the timing loop is known.
 
+mod activity;
 mod auth;
 mod cache;
 mod client;

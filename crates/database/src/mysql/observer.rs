@@ -6,7 +6,7 @@ use loadline_model::snapshot::{WaitSample, counter};
 use super::data_counters;
 use super::flush::Flush;
 use super::ledger::Ledger;
-use super::own_sessions::OwnSessions;
+use super::own_sessions::{OwnSessions, Scope};
 use super::performance::CommitTimes;
 use super::version::Version;
 use super::wire::Connection;
@@ -54,6 +54,8 @@ pub(super) struct ObserverSession {
     flush: Flush,
     times: CommitTimes,
     sessions: OwnSessions,
+    /// Whose waits are sampled.
+    scope: Scope,
     /// CPU time of others' sessions, if the server runs on this machine.
     others: Option<OtherSessions>,
     /// The query of InnoDB's metrics, if the user may run it.
@@ -67,12 +69,12 @@ impl ObserverSession {
         ledger: Ledger,
         flush: Flush,
         times: CommitTimes,
-        sessions: OwnSessions,
+        (sessions, scope): (OwnSessions, Scope),
         local: bool,
     ) -> Result<ObserverSession, TargetError> {
         let metrics = metrics(&mut connection)?;
         let others = local.then(|| OtherSessions::new(COMMANDS));
-        Ok(ObserverSession { connection, ledger, flush, times, sessions, others, metrics })
+        Ok(ObserverSession { connection, ledger, flush, times, sessions, scope, others, metrics })
     }
 
     /// Whether this user sees the sessions of all users: both need PROCESS.
@@ -123,7 +125,7 @@ impl ObserverSession {
 }
 
 /// The query of InnoDB's enabled metrics that SHOW STATUS lacks; `None` if the user lacks PROCESS.
-fn metrics(c: &mut Connection) -> Result<Option<String>, TargetError> {
+pub(super) fn metrics(c: &mut Connection) -> Result<Option<String>, TargetError> {
     // The column's name differs between MariaDB and MySQL.
     let column = c.value(
         "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME = \
@@ -166,8 +168,10 @@ impl Observer for MysqlObserver {
         let mut sample = WaitSample { others: Some(0), ..WaitSample::default() };
         for session in &mut self.0 {
             let sees_all = session.sees_all();
-            let ObserverSession { connection, sessions, others, .. } = session;
-            sessions.sample(connection, sees_all, &mut sample)?;
+            let ObserverSession { connection, sessions, scope, others, .. } = session;
+            if !sessions.sample(connection, *scope, sees_all, &mut sample)? {
+                return Ok(None);
+            }
             if let Some(others) = others.as_mut().filter(|_| sees_all) {
                 others.read(|| sessions.other_threads(connection).map(Some))?;
             }

@@ -11,10 +11,10 @@ use crate::error::TargetError;
 use crate::other_sessions::{SessionTask, Sessions};
 
 /// Needs no privilege: users see their own sessions, and all of loadline's have one user.
-const SESSIONS: (&str, [usize; 2]) = ("SELECT ID, COMMAND, STATE FROM information_schema.PROCESSLIST", [1, 2]);
-/// The same on MySQL, with the positions of command and state: there a query of that table writes its rows into a temporary
+const SESSIONS: (&str, [usize; 3]) = ("SELECT ID, COMMAND, STATE, USER FROM information_schema.PROCESSLIST", [1, 2, 3]);
+/// The same on MySQL, with the positions of command, state and user: there a query of that table writes its rows into a temporary
 /// table of InnoDB and counts them as changed (8.0.33: 40 a second).
-const MYSQL_SESSIONS: (&str, [usize; 2]) = ("SHOW PROCESSLIST", [4, 6]);
+const MYSQL_SESSIONS: (&str, [usize; 3]) = ("SHOW PROCESSLIST", [4, 6, 1]);
 
 /// Samples in which a session waits for the log: the stages of [`super::performance`], as the process list
 /// shows them, and the state in which MariaDB holds an answer back until the log is on disk (0 of 320 samples
@@ -50,6 +50,21 @@ const MYSQL_THREADS: &str = "SELECT PROCESSLIST_ID, THREAD_OS_ID FROM performanc
 const WORKING: [&str; 5] = ["Query", "Execute", "Prepare", "Fetch", "Killed"];
 const RESTING: [&str; 2] = ["User sleep", "User lock"];
 
+/// Commands of sessions that serve no client: the server's own, replication, and those that log in.
+const NO_CLIENT: [&str; 7] =
+    ["Daemon", "Connect", "Binlog Dump", "Binlog Dump GTID", "Slave_IO", "Slave_SQL", "Slave_worker"];
+/// Users of the server's own sessions.
+const NO_USER: [&str; 2] = ["system user", "event_scheduler"];
+
+/// Whose waits are sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Those of the jobs' sessions.
+    Jobs,
+    /// Those of all clients but loadline.
+    All,
+}
+
 /// The server's ids of loadline's sessions, and whether each is a job's.
 type Ids = BTreeMap<u32, bool>;
 
@@ -67,24 +82,46 @@ impl OwnSessions {
         self.ids().insert(session, of_job);
     }
 
-    /// Adds the current states of the jobs' sessions to `sample`, and the number of others at work, which are unknown
-    /// unless this user `sees_all` sessions.
+    /// Adds the current states of the sessions in `scope` to `sample`, and the number of others at work, which are unknown
+    /// unless this user `sees_all` sessions. Returns whether all in `scope` could be seen.
     ///
     /// # Errors
     /// If the query fails.
     pub(super) fn sample(
         &self,
         c: &mut Connection,
+        scope: Scope,
         sees_all: bool,
         sample: &mut WaitSample,
-    ) -> Result<(), TargetError> {
+    ) -> Result<bool, TargetError> {
         let (sql, columns) = if c.version.mariadb { SESSIONS } else { MYSQL_SESSIONS };
         let (rows, own) = (c.query(sql)?, self.ids());
-        count(&rows, columns, &own, sample);
-        // A proxy gives its clients ids of its own.
-        let known = sees_all && rows.iter().any(|row| id(row) == Some(c.session));
-        sample.others = sample.others.filter(|_| known).map(|n| n + others_at_work(&rows, columns, &own));
-        Ok(())
+        let known = sees_all && is_listed(&rows, c);
+        match scope {
+            Scope::Jobs => {
+                count(&rows, columns, |row| id(row).is_some_and(|id| own.get(&id) == Some(&true)), sample);
+                sample.others = sample.others.filter(|_| known).map(|n| n + others_at_work(&rows, columns, &own));
+            }
+            Scope::All if known => count(&rows, columns, |row| is_others_client(row, columns, &own), sample),
+            Scope::All => {}
+        }
+        Ok(known || scope == Scope::Jobs)
+    }
+
+    /// Command and state of all sessions but loadline's own; `None` if not all can be seen.
+    ///
+    /// # Errors
+    /// If the query fails.
+    pub(super) fn others(
+        &self,
+        c: &mut Connection,
+        sees_all: bool,
+    ) -> Result<Option<Vec<(String, String)>>, TargetError> {
+        let (sql, [command, state, _]) = if c.version.mariadb { SESSIONS } else { MYSQL_SESSIONS };
+        let (rows, own) = (c.query(sql)?, self.ids());
+        let others = rows.iter().filter(|row| id(row).is_some_and(|id| !own.contains_key(&id)));
+        let doing = |row: &Row| (text(row, command).into_owned(), text(row, state).into_owned());
+        Ok((sees_all && is_listed(&rows, c)).then(|| others.map(doing).collect()))
     }
 
     /// The threads of the jobs' sessions, as [`Self::all_threads`].
@@ -126,8 +163,20 @@ fn id(row: &Row) -> Option<u32> {
     text(row, 0).parse().ok()
 }
 
+/// Whether the list has the session of `c`. A proxy gives its clients ids of its own.
+fn is_listed(rows: &Rows, c: &Connection) -> bool {
+    rows.iter().any(|row| id(row) == Some(c.session))
+}
+
+/// Whether it is a client's session and not loadline's.
+fn is_others_client(row: &Row, [command, _, user]: [usize; 3], own: &Ids) -> bool {
+    !NO_CLIENT.contains(&text(row, command).as_ref())
+        && !NO_USER.contains(&text(row, user).as_ref())
+        && id(row).is_some_and(|id| !own.contains_key(&id))
+}
+
 /// Sessions that are not loadline's and work.
-fn others_at_work(rows: &Rows, [command, state]: [usize; 2], own: &Ids) -> u32 {
+fn others_at_work(rows: &Rows, [command, state, _]: [usize; 3], own: &Ids) -> u32 {
     let works = |row: &&Row| {
         WORKING.contains(&text(row, command).as_ref())
             && !RESTING.contains(&text(row, state).as_ref())
@@ -140,8 +189,8 @@ fn text(row: &[Option<Vec<u8>>], column: usize) -> Cow<'_, str> {
     row.get(column).and_then(Option::as_ref).map(|v| String::from_utf8_lossy(v)).unwrap_or_default()
 }
 
-fn count(rows: &Rows, [command, state]: [usize; 2], own: &Ids, sample: &mut WaitSample) {
-    for row in rows.iter().filter(|row| id(row).is_some_and(|id| own.get(&id) == Some(&true))) {
+fn count(rows: &Rows, [command, state, _]: [usize; 3], counts: impl Fn(&Row) -> bool, sample: &mut WaitSample) {
+    for row in rows.iter().filter(|row| counts(row)) {
         let event = match (text(row, command).as_ref(), text(row, state).as_ref()) {
             ("Sleep", _) => "Client:idle".to_owned(),
             (_, "") => "Stage:none".to_owned(),
@@ -158,7 +207,7 @@ mod tests {
     #[test]
     fn states_are_those_of_jobs_and_others_are_nobody_of_loadline() {
         let row = |id: &str, command: &str, state: Option<&str>| {
-            vec![Some(id.into()), Some(command.into()), state.map(Into::into)]
+            vec![Some(id.into()), Some(command.into()), state.map(Into::into), Some("ann".into())]
         };
         let rows = vec![
             row("1", "Execute", Some("Commit")),
@@ -172,11 +221,15 @@ mod tests {
             row("12", "Sleep", Some("")),
             row("13", "Daemon", Some("Waiting on empty queue")),
         ];
-        let own = [(1, true), (2, true), (3, true), (4, true), (8, false)].into();
+        let own: Ids = [(1, true), (2, true), (3, true), (4, true), (8, false)].into();
         let mut sample = WaitSample::default();
-        count(&rows, SESSIONS.1, &own, &mut sample);
+        count(&rows, SESSIONS.1, |row| own.get(&id(row).unwrap()) == Some(&true), &mut sample);
         assert_eq!(others_at_work(&rows, SESSIONS.1, &own), 2);
         let expected = [("Client:idle".to_owned(), 1), ("Stage:Commit".to_owned(), 2), ("Stage:none".to_owned(), 1)];
         assert_eq!(sample.sessions, expected.into());
+        let mut system = row("14", "Query", Some("Waiting for dependent transaction to commit"));
+        system[3] = Some("system user".into());
+        let others = rows.iter().chain([&system]).filter(|row| is_others_client(row, SESSIONS.1, &own));
+        assert_eq!(others.filter_map(id).collect::<Vec<_>>(), [9, 10, 11, 12]);
     }
 }

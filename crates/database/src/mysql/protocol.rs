@@ -244,6 +244,17 @@ pub(super) fn text_row(body: &[u8], columns: usize) -> Option<Vec<Option<Vec<u8>
         .collect()
 }
 
+/// The name in a column's definition, after its catalogue, database, and two names of its table.
+pub(super) fn column_name(body: &[u8]) -> Option<String> {
+    let mut r = Reader(body);
+    let mut text = || {
+        let n = usize::try_from(r.length()?).ok()?;
+        r.take(n)
+    };
+    (0..4).try_for_each(|_| text().map(drop))?;
+    Some(String::from_utf8_lossy(text()?).into_owned())
+}
+
 /// Reads numbers and texts from the front of a body; `None` if it is too short.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 

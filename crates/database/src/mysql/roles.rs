@@ -8,9 +8,9 @@ use loadline_workload::Table;
 
 use super::client::MysqlClientSession;
 use super::doctor::{self, MysqlSettings, MysqlState};
-use super::instance::MysqlInstance;
 use super::loading::{self, MysqlLoader};
-use super::observer::{MysqlObserver, UNCOUNTED_SYNCS, sync_counter};
+use super::observer::{UNCOUNTED_SYNCS, sync_counter};
+use super::own_sessions::Scope;
 use super::server::{Mysql, NOWAIT};
 use super::slice::MysqlDatabaseSession;
 use super::{cache, grants, procedure, schema, sql};
@@ -77,6 +77,7 @@ impl Target for Mysql {
             data_set: Some(self),
             block_cache: Some(self),
             checkpoints: Some(self),
+            statistics_views: Some(self),
             settings: self.server.is_some().then_some(self as _),
             ..Abilities::default()
         }
@@ -242,8 +243,7 @@ impl ClientDriver for Mysql {
 
 impl Observation for Mysql {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        let sessions = self.instances().iter().map(MysqlInstance::observer_session).collect::<Result<Vec<_>, _>>()?;
-        Ok(Box::new(MysqlObserver(sessions)))
+        self.observer_of(Scope::Jobs)
     }
 
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {

@@ -38,6 +38,8 @@ pub(super) struct Connection {
     /// The server's id of this session.
     pub(super) session: u32,
     place: String,
+    /// Names of the columns of the last [`Self::query`].
+    pub(super) names: Vec<String>,
     /// Number of the server's last error.
     pub(super) last_code: u16,
 }
@@ -53,6 +55,7 @@ impl Connection {
             version: Version::default(),
             session: 0,
             place,
+            names: Vec::new(),
             last_code: 0,
         }
     }
@@ -214,7 +217,7 @@ impl Connection {
                     let columns = Reader(&self.input.bytes[body.0..body.1]).length();
                     let columns =
                         columns.filter(|n| (1..=4096).contains(n)).ok_or_else(|| self.protocol_error("no columns"))?;
-                    self.skip_definitions(columns)?;
+                    self.read_names(columns)?;
                     Some(self.read_rows(columns as usize, rows)?)
                 }
             };
@@ -285,6 +288,16 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// Definitions of columns, and the EOF after them.
+    fn read_names(&mut self, n: u64) -> Result<(), TargetError> {
+        self.names.clear();
+        for _ in 0..n {
+            let (start, end) = self.next()?;
+            self.names.push(protocol::column_name(&self.input.bytes[start..end]).unwrap_or_default());
+        }
+        self.next().map(drop)
     }
 
     /// The first value of the first row, as text.

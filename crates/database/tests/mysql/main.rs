@@ -1,6 +1,7 @@
 //! The MariaDB target against a real server: one private server shared by the tests of this binary.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod activity;
 mod counters;
 mod drivers;
 mod handshake;
