@@ -6,7 +6,7 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Column, Driver, Finding};
 use loadline_workload::Table;
 
-use super::counters::{self, OraObserver, View, ViewAccess};
+use super::counters::{self, OraObserver, Scope, View, ViewAccess};
 use super::doctor;
 use super::jobs::{OraClientSession, OraDatabaseSession};
 use super::loading::{self, OraLoader};
@@ -34,11 +34,11 @@ const BLOCK_SIZE: &str = "SELECT BLOCK_SIZE FROM USER_TABLESPACES WHERE TABLESPA
 
 /// An Oracle target. All its nodes are instances of one database and share its tables.
 pub(super) struct Oracle {
-    nodes: OraNodes,
+    pub(super) nodes: OraNodes,
     facts: Facts,
-    run: String,
+    pub(super) run: String,
     version: String,
-    views: Vec<(&'static View, ViewAccess)>,
+    pub(super) views: Vec<(&'static View, ViewAccess)>,
     /// Why the flash cache has no figure.
     no_flash: Option<String>,
     /// Whether the user asked for AWR.
@@ -86,7 +86,7 @@ impl Oracle {
         Ok(OraLoader(self.nodes.session(0, "loader")?))
     }
 
-    fn admin(&self) -> Result<Box<dyn OraSession>, TargetError> {
+    pub(super) fn admin(&self) -> Result<Box<dyn OraSession>, TargetError> {
         self.nodes.session(0, "admin")
     }
 }
@@ -151,7 +151,7 @@ impl Target for Oracle {
 
     fn abilities(&self) -> Abilities<'_> {
         Abilities {
-            statistics_views: None,
+            statistics_views: Some(self),
             database_driver: Some(self),
             queries: Some(self),
             data_set: Some(self),
@@ -277,7 +277,7 @@ impl ClientDriver for Oracle {
 
 impl Observation for Oracle {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(OraObserver::new(self.nodes.session(0, "observer")?, &self.views, &self.run)))
+        Ok(Box::new(OraObserver::new(self.nodes.session(0, "observer")?, &self.views, &self.run, Scope::Jobs)))
     }
 
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {

@@ -76,8 +76,7 @@ pub(super) static SESSIONS: View = View {
     columns: &[],
     also_missing: "what the jobs are waiting for",
     select: "SELECT W, COUNT(*) FROM (SELECT CASE WHEN STATE = 'WAITING' THEN WAIT_CLASS || ':' || EVENT ELSE 'CPU' END AS W \
-         FROM {view} WHERE TYPE = 'USER' AND USERNAME = SYS_CONTEXT('USERENV', 'SESSION_USER') AND MODULE = '{module}' \
-         AND ACTION LIKE '{jobs}%') GROUP BY W",
+         FROM {view} WHERE TYPE = 'USER' AND {whose}) GROUP BY W",
 };
 
 /// All views that are read.
@@ -309,6 +308,28 @@ fn spread(open: &Snapshot, close: &Snapshot, event: &str) -> Option<String> {
     })
 }
 
+/// Whose waits are sampled.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Scope {
+    /// Those of the jobs' sessions.
+    Jobs,
+    /// Those of all clients but loadline.
+    All,
+}
+
+impl Scope {
+    /// The condition of these sessions in V$SESSION, for the loadline of `run`.
+    pub(super) fn condition(self, run: &str) -> String {
+        let own = if run.is_empty() { String::new() } else { format!("{} ", run.replace('\'', "''")) };
+        match self {
+            Scope::Jobs => format!(
+                "USERNAME = SYS_CONTEXT('USERENV', 'SESSION_USER') AND MODULE = '{MODULE}' AND ACTION LIKE '{own}job %'"
+            ),
+            Scope::All => format!("NOT (NVL(MODULE, '-') = '{MODULE}' AND NVL(ACTION, '-') LIKE '{own}%')"),
+        }
+    }
+}
+
 /// Reads all views that can be read.
 pub(super) struct OraObserver {
     session: Box<dyn OraSession>,
@@ -318,8 +339,13 @@ pub(super) struct OraObserver {
 }
 
 impl OraObserver {
-    /// Reads the `views` that can be read, and samples the jobs of `run`.
-    pub(super) fn new(session: Box<dyn OraSession>, views: &[(&'static View, ViewAccess)], run: &str) -> OraObserver {
+    /// Reads the `views` that can be read, and samples the sessions of `run` in `scope`.
+    pub(super) fn new(
+        session: Box<dyn OraSession>,
+        views: &[(&'static View, ViewAccess)],
+        run: &str,
+        scope: Scope,
+    ) -> OraObserver {
         let mut queries = Vec::new();
         let mut waits = None;
         for (view, access) in views {
@@ -329,8 +355,7 @@ impl OraObserver {
                 ViewAccess::None(_) => continue,
             };
             if view.name == SESSIONS.name {
-                let jobs = if run.is_empty() { "job ".to_owned() } else { format!("{run} job ") };
-                waits = Some(query.replace("{module}", MODULE).replace("{jobs}", &jobs.replace('\'', "''")));
+                waits = Some(query.replace("{whose}", &scope.condition(run)));
             } else {
                 queries.push((*view, query));
             }

@@ -4,6 +4,7 @@
 //! (`session.rs` is the interface). The driver, Oracle's own in pure Rust, is the cargo feature `oracle`,
 //! because its second cryptography library takes longer to compile than all other dependencies.
 
+mod activity;
 mod address;
 mod awr;
 mod block;

@@ -131,6 +131,9 @@ fn go_through(server: &FakeServer, native_report: bool) {
         observer.snapshot().unwrap();
         observer.sample_waits().unwrap();
         client.canceller().cancel();
+        let views = target.abilities().statistics_views.unwrap();
+        assert!(views.views().unwrap().iter().all(|view| view.absent.is_none()));
+        views.observer_of_all().unwrap().sample_waits().unwrap();
         if let Some(reports) = target.abilities().native_reports {
             let mark = reports.native_mark().unwrap();
             reports.native_report(mark).unwrap();
@@ -264,6 +267,41 @@ fn what_the_jobs_wait_for_is_sampled() {
     // If sessions cannot be read there is no figure, and nothing fails.
     let target = cluster::Oracle::open(&request(), unwilling().connector()).unwrap();
     assert_eq!(target.observer().unwrap().sample_waits().unwrap(), None);
+}
+
+#[test]
+fn statistics_views_are_of_all_instances_and_hide_secrets() {
+    use loadline_model::activity::{Topic, View, growth};
+    let executed = std::sync::atomic::AtomicU32::new(0);
+    let server = FakeServer::new(move |sql, _| {
+        Ok(if sql.contains("FROM GV$SQLSTATS") {
+            let n = executed.fetch_add(7, std::sync::atomic::Ordering::Relaxed);
+            vec![row(&["UPDATE T SET V = :1", "abc", &n.to_string(), "2.5", "1", "0", "0", "0", "7", "9", "0", "1"])]
+        } else if sql.contains("FROM V$SYSTEM_PARAMETER") {
+            vec![row(&["processes", "600"]), row(&["tde_key_location", "geheim"]), row(&["audit_trail", "∅"])]
+        } else {
+            vec![]
+        })
+    });
+    let target = cluster::Oracle::open(&request(), server.connector()).unwrap();
+    let views = target.abilities().statistics_views.unwrap();
+    let grown = growth(&views.views().unwrap(), views.views().unwrap());
+    for topic in Topic::ALL {
+        assert!(grown.iter().any(|v| v.topic == topic), "{topic:?}");
+    }
+    let of = |topic| grown.iter().find(|v| v.topic == topic).unwrap();
+    let statements = of(Topic::Statements);
+    let executions = statements.columns.iter().position(|c| c.title == "executions").unwrap();
+    assert_eq!(View::number(&statements.rows[0], executions), Some(7.0));
+    let shown = format!("{:?}", of(Topic::Settings).rows);
+    assert!(shown.contains("600") && shown.contains("(set, not shown)") && !shown.contains("geheim"), "{shown}");
+    views.observer_of_all().unwrap().sample_waits().unwrap();
+    let asked = server.texts().into_iter().rfind(|t| t.starts_with("SELECT W, ")).unwrap();
+    assert!(asked.contains("NOT (NVL(MODULE, '-') = 'loadline' AND NVL(ACTION, '-') LIKE '%')"), "{asked}");
+    let target = cluster::Oracle::open(&request(), unwilling().connector()).unwrap();
+    for view in target.abilities().statistics_views.unwrap().views().unwrap() {
+        assert!(view.absent.unwrap().contains("GRANT SELECT_CATALOG_ROLE"), "{}", view.title);
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Names of what needs the Diagnostics Pack (Database Licensing Information), in capitals.
-const LICENSED: [&str; 9] = [
+const LICENSED: [&str; 12] = [
     "DBA_HIST_",
     "ACTIVE_SESSION_HISTORY",
     "ACTIVE_SESS_HIST",
@@ -13,6 +13,9 @@ const LICENSED: [&str; 9] = [
     "DBA_ADVISOR_",
     "AWR_",
     "SQL_MONITOR",
+    "METRIC_HISTORY",
+    "V$METRIC",
+    "MGMT$",
 ];
 
 #[test]
@@ -26,6 +29,10 @@ fn nothing_of_awr_is_touched_unless_asked_for() {
     let target = cluster::Oracle::open(&request(), refusing.connector()).unwrap();
     target.doctor().unwrap();
     target.clean().unwrap();
+    target.abilities().statistics_views.unwrap().views().unwrap();
+    for server in [&plain, &refusing] {
+        assert!(server.texts().iter().any(|text| text.contains("V$SQLSTATS")), "the statistics views are asked for");
+    }
     assert_eq!(licensed(&plain), Vec::<String>::new());
     assert_eq!(licensed(&refusing), Vec::<String>::new());
     // The test can fail: with the option they are sent.
