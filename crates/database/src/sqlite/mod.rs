@@ -4,6 +4,7 @@
 //! default of 4 KiB the smallest transaction would log 4 KiB, too much for LGWR-LAT1 (1–2 KiB). Use
 //! `--setting page_size=4096` to measure the usual configuration.
 
+mod activity;
 mod checkpoint;
 mod connect;
 mod data_counters;

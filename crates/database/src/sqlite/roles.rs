@@ -72,6 +72,7 @@ impl Target for Sqlite {
             data_set: Some(self),
             block_cache: Some(self),
             checkpoints: Some(self),
+            statistics_views: Some(self),
             ..Abilities::default()
         }
     }

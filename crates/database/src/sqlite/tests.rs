@@ -407,3 +407,33 @@ fn loops_over_the_rows_answer_as_the_database() {
     let codes = ["SRV-SCAN", "DBL-INDEX", "DA-SCAN", "DA-AGG", "DA-JOIN", "DA-SORT", "DA-WINDOW", "DA-PARALLEL"];
     assert!(codes.iter().all(|code| compared.contains(code)), "{compared:?}");
 }
+
+#[test]
+fn settings_are_shown_and_what_it_does_not_count_has_a_reason() {
+    use loadline_model::activity::{Topic, Value};
+    let scratch = tempfile::tempdir().unwrap();
+    let mut request = request("sqlite:", scratch.path());
+    request.settings.insert("mmap_size".into(), "65536".into());
+    request.settings.insert("page_size".into(), "4096".into());
+    let target = registry::open(&request).unwrap();
+    let views = target.abilities().statistics_views.unwrap();
+    let all = views.views().unwrap();
+    for topic in Topic::ALL {
+        let view = all.iter().find(|v| v.topic == topic).unwrap();
+        assert_eq!(view.absent.is_none(), topic == Topic::Settings, "{view:?}");
+        if topic == Topic::Settings {
+            let value = |name: &str| {
+                view.rows.iter().find(|r| view.key(r) == [name]).and_then(|r| match &r[1] {
+                    Some(Value::Text(value)) => Some(value.as_str()),
+                    _ => None,
+                })
+            };
+            assert_eq!(
+                (value("mmap_size"), value("journal_mode"), value("page_size")),
+                (Some("65536"), Some("wal"), None)
+            );
+        }
+    }
+    let refused = views.observer_of_all().err().unwrap();
+    assert!(matches!(refused, TargetError::Unsupported(_)), "{refused}");
+}
