@@ -20,6 +20,9 @@ pub struct Activity {
     pub seconds: f64,
     /// The views, as they grew from one reading to the other.
     pub views: Vec<View>,
+    /// Why no view was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<String>,
     /// Which snapshots the page's rates are computed from; `None` if the counters could not be read.
     #[serde(default)]
     pub counted: Option<Counted>,

@@ -7,6 +7,7 @@ mod over_time;
 mod page;
 mod time;
 mod views;
+mod words;
 
 use std::collections::BTreeMap;
 

@@ -27,6 +27,10 @@ pub(crate) fn render(document: &Document) -> String {
                     out.push('\n');
                     out.push_str(&wrapped(text, "", PROSE));
                 }
+                Block::List { items } => {
+                    out.push('\n');
+                    items.iter().for_each(|item| out.push_str(&wrapped(&format!("- {item}"), "", PROSE)));
+                }
                 // Captions name the workload already; the rest is evidence or charts.
                 _ => {}
             }

@@ -3,6 +3,7 @@
 
 use loadline_collect::Collected;
 use loadline_database::Target;
+use loadline_database::clock::now_ns;
 use loadline_model::Activity;
 use loadline_model::Snapshot;
 use loadline_model::activity::{ACTIVITY_SCHEMA, Counted, Sampling, Span, View, growth};
@@ -13,25 +14,42 @@ use crate::figures::counters::Counters;
 /// Samples of background work that are further apart are two spans, s.
 const GAP_S: f64 = 0.35;
 
-/// The views of `target`, with the time at which they were read, ns. Empty if it has none.
-#[derive(Debug, Default)]
+/// The views of a target, with the time at which they were read, ns; or why they were not.
+#[derive(Debug)]
 pub(crate) struct ReadViews {
     at_ns: u64,
-    views: Vec<View>,
+    views: Result<Vec<View>, String>,
 }
 
 impl ReadViews {
-    /// Reads them. Without an answer there are none: a page says so, and a test does not fail for it.
+    /// Reads them. A test does not fail without an answer: its page says why there are none.
     pub(crate) fn of(target: &dyn Target) -> ReadViews {
-        let views = target.abilities().statistics_views.and_then(|views| views.views().ok()).unwrap_or_default();
-        ReadViews { at_ns: loadline_database::clock::now_ns(), views }
+        let views = match target.abilities().statistics_views {
+            Some(role) => role.views().map_err(|e| e.to_string()),
+            None => Err("the target has none".to_owned()),
+        };
+        ReadViews { at_ns: now_ns(), views }
+    }
+
+    /// Reads none in a run of two arms, whose windows are many and short.
+    pub(crate) fn unless_arms(target: &dyn Target, arms: bool) -> ReadViews {
+        if arms {
+            return ReadViews { at_ns: now_ns(), views: Err("a run of two arms does not read them".to_owned()) };
+        }
+        ReadViews::of(target)
     }
 
     /// Adds what grew from `self` until now to `activity`.
     pub(crate) fn add_growth(&self, target: &dyn Target, activity: &mut Activity) {
-        let after = ReadViews::of(target);
-        activity.seconds = after.at_ns.saturating_sub(self.at_ns) as f64 / 1e9;
-        activity.views = growth(&self.views, after.views);
+        let grown = self.views.clone().and_then(|before| {
+            let after = ReadViews::of(target);
+            activity.seconds = after.at_ns.saturating_sub(self.at_ns) as f64 / 1e9;
+            Ok(growth(&before, after.views?))
+        });
+        match grown {
+            Ok(views) => activity.views = views,
+            Err(why) => activity.unread = Some(why),
+        }
     }
 }
 

@@ -33,7 +33,11 @@ fn a_running_server_is_watched_and_left_as_it_was() {
     let work = "DO $$ BEGIN FOR i IN 1..100 LOOP UPDATE \"<b>t\" SET v = v + 1; COMMIT; END LOOP; END $$";
     let over = AtomicBool::new(false);
     let (watched, ended) = std::thread::scope(|scope| {
-        scope.spawn(|| while !over.load(Relaxed) && server.sql(work).is_ok() {});
+        scope.spawn(|| {
+            while !over.load(Relaxed) {
+                server.sql(work).unwrap();
+            }
+        });
         let watched = run(&["snapshot", "--target", &url, "--for", "2s", "--results", folder, "--format", "text"]);
         // A second one, ended by the user, keeps what it saw.
         let second = start(&["snapshot", "--target", &url, "--for", "5m", "--results", folder]);

@@ -4,6 +4,7 @@ use loadline_model::activity::Unit;
 
 use super::Period;
 use super::load;
+use super::words::of;
 use crate::doc::{Block, Head, Row, Section, Table};
 
 /// What a counter is about, by a part of its name: the first that fits.
@@ -42,8 +43,8 @@ pub(super) fn sections(periods: &[Period]) -> Vec<Section> {
     }
     let mut head = vec![Head::text("Counter")];
     for period in periods {
-        head.push(Head::number(&load::of(period, periods, "per second"), ""));
-        head.push(Head::number(&load::of(period, periods, "per transaction"), ""));
+        head.push(Head::number(&of(period, periods, "per second"), ""));
+        head.push(Head::number(&of(period, periods, "per transaction"), ""));
     }
     head.extend((periods.len() == 2).then(|| Head::number("B / A", "")));
     let of = |((id, title, _), rows): (&(&'static str, &str, &[&str]), Vec<Row>)| {

@@ -1,12 +1,12 @@
 //! The load profile: what was done per second and per transaction.
 
 use loadline_model::activity::Unit;
-use loadline_model::format::{ABSENT, bytes, duration_ns, number};
+use loadline_model::format::ABSENT;
 use loadline_model::snapshot::counter;
 use loadline_model::{Column, column};
 
 use super::Period;
-use super::time::name;
+use super::words::{amount, of, ratio};
 use crate::doc::{Block, Cell, Head, Row, Table};
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -43,38 +43,12 @@ const LINES: [Line; 19] = [
     ("Time in waits for locks", counter::LOCK_WAIT_NS, Unit::Ms, None),
 ];
 
-/// `n` of `unit`, with about three digits.
-pub(super) fn amount(n: f64, unit: Unit) -> String {
-    match unit {
-        Unit::Bytes => bytes(n),
-        Unit::Ms => duration_ns(n * 1e6),
-        Unit::Count | Unit::Text if n == n.round() && n.abs() < 1e15 => number(n, 0),
-        Unit::Count | Unit::Text => {
-            let decimals = match n.abs() {
-                a if a >= 100.0 => 0,
-                a if a >= 10.0 => 1,
-                a if a >= 1.0 => 2,
-                a if a >= 0.01 => 3,
-                _ => 6,
-            };
-            number(n, decimals)
-        }
-    }
-}
-
 fn per_second(period: &Period, (_, name, unit, column): &Line) -> Option<f64> {
     // A time of 0 for some operations was not measured.
     let of = TIMED.iter().find(|(time, _)| time == name).and_then(|(_, times)| period.per_second(times));
     let timed = |n: &f64| *n > 0.0 || of.is_none_or(|times| times == 0.0);
     let counted = || period.per_second(name).filter(timed).map(|n| if *unit == Unit::Ms { n / 1e6 } else { n });
     column.and_then(|(column, factor)| period.figure(column).map(|n| n * factor)).or_else(counted)
-}
-
-/// A heading, with the period's name if there are several.
-pub(super) fn of(period: &Period, periods: &[Period], what: &str) -> String {
-    let heading = format!("{} {what}", name(period, periods));
-    let mut letters = heading.trim().chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
@@ -94,9 +68,8 @@ pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
     }
     let mut head = vec![Head::text("")];
     for period in periods {
-        let name = if periods.len() > 1 { period.label.as_str() } else { "" };
-        head.push(Head::number(&format!("{name} per second").trim(), ""));
-        head.push(Head::number("Per transaction", ""));
+        head.push(Head::number(&of(period, periods, "per second"), ""));
+        head.push(Head::number(&of(period, periods, "per transaction"), ""));
     }
     head.extend((periods.len() == 2).then(|| Head::number("B / A", "").tip("Ratio of the rates per second.")));
     let mut blocks = vec![Block::Table(Table { class: "figures narrow", head, rows, ..Table::default() })];
@@ -119,10 +92,4 @@ pub(super) fn row(title: &str, unit: Unit, rates: &[Option<f64>], tps: &[Option<
         cells.push(ratio(*a, *b).into());
     }
     Some(Row { cells, ..Row::default() })
-}
-
-/// `b / a`.
-pub(super) fn ratio(a: Option<f64>, b: Option<f64>) -> String {
-    let ratio = a.zip(b).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a);
-    ratio.filter(|r| r.is_finite()).map_or(ABSENT.to_owned(), |r| number(r, if r < 9.995 { 2 } else { 1 }))
 }

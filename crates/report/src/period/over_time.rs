@@ -6,7 +6,7 @@ use loadline_model::format::number;
 use loadline_model::{Column, Series};
 
 use super::Period;
-use super::time::name;
+use super::words::name;
 use crate::doc::{Block, Chart};
 use crate::svg::{self, ChartLine, ChartPoint};
 

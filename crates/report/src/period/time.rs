@@ -3,7 +3,8 @@
 use loadline_model::format::{ABSENT, duration_ns, number};
 use loadline_model::{Column, TestRecord, column};
 
-use super::{Period, load};
+use super::Period;
+use super::words::{name, of, ratio};
 use crate::columns::value;
 use crate::content::histogram;
 use crate::doc::{Block, Cell, Head, Row, Table};
@@ -83,11 +84,6 @@ fn figures(periods: &[Period], caption: &str, columns: &[&Column]) -> Option<Blo
     (!table.rows.is_empty()).then_some(Block::Table(table))
 }
 
-/// The period's name, if there are several.
-pub(super) fn name<'a>(period: &'a Period, periods: &[Period]) -> &'a str {
-    if periods.len() > 1 { &period.label } else { "" }
-}
-
 /// Class of a wait event: what is before the colon.
 fn class(event: &str) -> String {
     event.split_once(':').map_or(event, |(class, _)| class).to_owned()
@@ -106,11 +102,11 @@ pub(super) fn waits(periods: &[Period]) -> Vec<Block> {
 }
 
 /// Sessions by what `of` makes of their event: mean number, share of database time, time per transaction.
-fn sampled(periods: &[Period], caption: &str, most: usize, of: impl Fn(&str) -> String) -> Option<Block> {
+fn sampled(periods: &[Period], caption: &str, most: usize, named: impl Fn(&str) -> String) -> Option<Block> {
     let mut means: Vec<(String, Vec<Option<f64>>)> = Vec::new();
     for (at, period) in periods.iter().enumerate().filter(|(_, p)| p.waits.samples > 0) {
         for (event, n) in &period.waits.sessions {
-            let (name, mean) = (of(event), *n as f64 / f64::from(period.waits.samples));
+            let (name, mean) = (named(event), *n as f64 / f64::from(period.waits.samples));
             let line = means.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
                 let none = |p: &Period| (p.waits.samples > 0).then_some(0.0);
                 means.push((name, periods.iter().map(none).collect()));
@@ -145,7 +141,7 @@ fn sampled(periods: &[Period], caption: &str, most: usize, of: impl Fn(&str) -> 
                 per_tx.push(each);
             }
             if let [a, b] = per_tx[..] {
-                cells.push(load::ratio(a, b).into());
+                cells.push(ratio(a, b).into());
             }
             Row { cells, ..Row::default() }
         })
@@ -155,9 +151,9 @@ fn sampled(periods: &[Period], caption: &str, most: usize, of: impl Fn(&str) -> 
     }
     let mut head = vec![Head::text("Wait")];
     for period in periods {
-        head.push(Head::number(&load::of(period, periods, "sessions"), "mean"));
-        head.push(Head::number(&load::of(period, periods, "database time"), "%"));
-        head.push(Head::number(&load::of(period, periods, "per transaction"), ""));
+        head.push(Head::number(&of(period, periods, "sessions"), "mean"));
+        head.push(Head::number(&of(period, periods, "database time"), "%"));
+        head.push(Head::number(&of(period, periods, "per transaction"), ""));
     }
     head.extend((periods.len() == 2).then(|| Head::number("B / A", "").tip("Ratio of the times per transaction.")));
     let sub = if left_out > 0 { format!("{left_out} smaller ones are left out") } else { String::new() };

@@ -4,8 +4,7 @@ use loadline_model::activity::{Kind, Topic, Unit, Value, View, ViewColumn};
 use loadline_model::format::{ABSENT, duration_ns};
 
 use super::Period;
-use super::load::{amount, of, ratio};
-use super::time::name;
+use super::words::{amount, name, of, ratio};
 use crate::content::stop;
 use crate::doc::{Block, Cell, Head, Row, Table};
 use crate::words::cut;
@@ -165,6 +164,10 @@ pub(super) fn missing(periods: &[Period]) -> Vec<Block> {
             items.push(format!("{of}Statistics views: the run was stored without them."));
             continue;
         };
+        if let Some(why) = &activity.unread {
+            items.push(format!("{of}Statistics views: {}.", stop(why)));
+            continue;
+        }
         let say = |view: &View| Some(format!("{of}{}: {}.", view.title, stop(view.absent.as_ref()?)));
         items.extend(activity.views.iter().filter_map(say));
         let none = |topic: &Topic| !activity.views.iter().any(|v| v.topic == *topic);

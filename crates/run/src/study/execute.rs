@@ -165,7 +165,7 @@ impl PlannedTest<'_> {
         instruments.prepare(&mut request, run).map_err(|e| self.target_failed(e))?;
         // Outside the window: taking the mark is work for the database.
         let mark = context.native_mark();
-        let views = ReadViews::of(context.side.target.as_ref());
+        let views = ReadViews::unless_arms(context.side.target.as_ref(), context.arms.is_some());
         let mut progress = ProgressMeter { test: self, request: &request, elapsed_s: 0.0, completed: 0 };
         let measured = run_test(&request, &mut instruments, |elapsed_s, completed| {
             listener.on(progress.event(elapsed_s, completed));
