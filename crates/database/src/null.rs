@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use loadline_model::format::parse_duration_s;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, Snapshot, column};
 use loadline_workload::Arg;
 
-use crate::clock::now_ns;
+use crate::clock::{now_ns, pause, pause_ns};
 use crate::data_set::LoadProgress;
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
@@ -46,7 +45,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         .map(|(capability, why)| (Driver::Client, capability, why.to_owned()))
         .to_vec(),
     },
-    check_url: |url| pause_ns(url).map(drop),
+    check_url: |url| pause_of(url).map(drop),
     open: |request| Null::open(request),
     render: |_| vec![Rendered::new("statements", "-- none: the engine answers at once").in_words()],
     clean_leftovers: |_| Ok(Vec::new()),
@@ -71,22 +70,19 @@ struct Null {
 }
 
 /// Time that a commit takes, ns.
-fn pause_ns(url: &str) -> Result<u64, TargetError> {
+fn pause_of(url: &str) -> Result<u64, TargetError> {
     let wrong =
         || TargetError::Usage(format!("'{url}': only a pause of at most 1s may follow 'null:', as null:?pause=100us"));
     match url.strip_prefix("null:").ok_or_else(wrong)?.strip_prefix("?pause=") {
         None if url == "null:" => Ok(0),
         None => Err(wrong()),
-        Some(text) => {
-            let seconds = parse_duration_s(text).ok().filter(|s| (0.0..=1.0).contains(s)).ok_or_else(wrong)?;
-            Ok((seconds * 1e9) as u64)
-        }
+        Some(text) => pause_ns(text).map_err(|_| wrong()),
     }
 }
 
 impl Null {
     fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
-        let pause_ns = pause_ns(&request.url)?;
+        let pause_ns = pause_of(&request.url)?;
         if let Some(name) = request.settings.keys().next() {
             return Err(TargetError::Usage(format!("--setting {name}: null: has no settings")));
         }
@@ -248,13 +244,7 @@ impl ClientSession for NullSession {
     }
 
     fn commit(&mut self) -> Result<(), TargetError> {
-        if self.pause_ns > 0 {
-            // Not a sleep, which is longer than asked for.
-            let end = now_ns() + self.pause_ns;
-            while now_ns() < end {
-                std::hint::spin_loop();
-            }
-        }
+        pause(self.pause_ns);
         self.done.0 += 1;
         self.counts.commits.store(self.done.0, Ordering::Relaxed);
         Ok(())

@@ -308,7 +308,7 @@ impl Doctor for Wal {
 
 impl ClientDriver for Wal {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        Ok(Box::new(WalSession::open(&self.writer, work, job)?))
+        Ok(Box::new(WalSession::open(&self.writer, work, job, self.address.pause_ns)?))
     }
 }
 

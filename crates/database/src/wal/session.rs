@@ -7,6 +7,7 @@ use loadline_model::Snapshot;
 use loadline_model::snapshot::counter;
 use loadline_workload::{Arg, Commit, payload_offset};
 
+use crate::clock::pause;
 use crate::error::TargetError;
 use crate::role::{Canceller, ClientSession, Observer};
 use crate::work::Work;
@@ -22,6 +23,8 @@ const MAX_PARTS: usize = 16;
 pub(super) struct WalSession {
     session: LogSession,
     mode: CommitMode,
+    /// Time by which each commit is made longer, ns.
+    pause_ns: u64,
     /// Rows that each statement would touch in a database, and bytes of new content that the database would make for each
     /// row (0: the content is among the arguments).
     rows: Vec<(u64, u32)>,
@@ -33,7 +36,12 @@ pub(super) struct WalSession {
 }
 
 impl WalSession {
-    pub(super) fn open(writer: &Arc<LogWriter>, work: &Work, job: u32) -> Result<WalSession, TargetError> {
+    pub(super) fn open(
+        writer: &Arc<LogWriter>,
+        work: &Work,
+        job: u32,
+        pause_ns: u64,
+    ) -> Result<WalSession, TargetError> {
         let mode = match work.program.commit {
             Commit::Wait => CommitMode::Wait,
             Commit::Nowait => CommitMode::Nowait,
@@ -41,7 +49,7 @@ impl WalSession {
         let rows = work.program.statements.iter();
         let rows = rows.map(|s| (s.effect.rows().unwrap_or(0), work.renewed_bytes(&s.template))).collect();
         let session = writer.session().map_err(failed)?;
-        Ok(WalSession { session, mode, rows, pool: work.pool(job), made: 0, numbers: [[0; 8]; MAX_PARTS] })
+        Ok(WalSession { session, mode, pause_ns, rows, pool: work.pool(job), made: 0, numbers: [[0; 8]; MAX_PARTS] })
     }
 
     /// Appends a record for each of `rows` rows from key `first` on: its key and `bytes` bytes of content.
@@ -96,7 +104,9 @@ impl ClientSession for WalSession {
 
     #[inline]
     fn commit(&mut self) -> Result<(), TargetError> {
-        self.session.commit(self.mode).map(|_| ()).map_err(failed)
+        self.session.commit(self.mode).map_err(failed)?;
+        pause(self.pause_ns);
+        Ok(())
     }
 
     /// Records without a commit record have no effect, so there is nothing to undo.

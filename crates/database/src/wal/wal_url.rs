@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use loadline_model::format::{parse_bytes, parse_duration_s};
 
+use crate::clock::pause_ns;
 use crate::error::TargetError;
 use crate::url::{choice, path, unknown};
 
@@ -81,6 +82,8 @@ pub(super) struct WalUrl {
     pub(super) flush_every: Option<Duration>,
     /// Size of a log file.
     pub(super) file_bytes: u64,
+    /// Time by which each commit is made longer, ns.
+    pub(super) pause_ns: u64,
 }
 
 /// Names of the parameters with their meaning.
@@ -99,6 +102,10 @@ pub(super) const PARAMETERS: &[(&str, &str)] = &[
     ("flush-at", "write the log when the buffer holds this much (default: 1MiB), or off"),
     ("flush-every", "write the log at this interval (default: 3s), or off"),
     ("file-size", "size of a log file (default: 64MiB)"),
+    (
+        "pause",
+        "each commit takes this much longer: a difference of known size, to try `loadline ab` with (default: 0s)",
+    ),
 ];
 
 impl WalUrl {
@@ -122,6 +129,7 @@ impl WalUrl {
             flush_at: Some(1 << 20),
             flush_every: Some(Duration::from_secs(3)),
             file_bytes: 64 << 20,
+            pause_ns: 0,
         };
         let mut rule = None;
         for pair in query.split('&').filter(|p| !p.is_empty()) {
@@ -162,6 +170,7 @@ impl WalUrl {
                 self.buffer_bytes =
                     usize::try_from(bytes(name, value, 64 << 10, 1 << 30)?).map_err(|e| e.to_string())?;
             }
+            "pause" => self.pause_ns = pause_ns(value).map_err(|e| format!("pause: {e}"))?,
             "file-size" => self.file_bytes = bytes(name, value, 1 << 20, 16 << 30)?,
             "flush-fraction" => {
                 self.flush_fraction = off(value).map_or_else(|| fraction(value).map(Some), |()| Ok(None))?
@@ -257,6 +266,7 @@ mod tests {
             ("wal:/x?buffer=many", ["many", "buffer"]),
             ("wal:/x?flush-fraction=2", ["'2'", "1/3"]),
             ("wal:/x?flush-every=0s", ["0s", "1ms"]),
+            ("wal:/x?pause=2s", ["2s", "1s"]),
             ("wal:/x?quorum=2", ["quorum", "mirror"]),
             ("wal:/x?mirror=/y&quorum=3", ["3", "2"]),
             ("wal:/x?mirror=/y&flash=/z", ["mirror", "flash"]),
