@@ -36,11 +36,9 @@ pub(crate) struct Ran {
 
 impl Ran {
     pub(crate) fn of(output: Output) -> Ran {
-        Ran {
-            code: output.status.code().unwrap_or(-1),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert!(!err.contains("the pages of the tests could not be made"), "{err}");
+        Ran { code: output.status.code().unwrap_or(-1), out: String::from_utf8(output.stdout).unwrap(), err }
     }
 
     /// Everything it said.
