@@ -12,6 +12,7 @@ use crate::stats::Ratio;
 use crate::sweep::{JOBS, Sweep, sweeps};
 
 mod blocks;
+pub mod history;
 mod setup;
 mod work;
 

@@ -11,6 +11,7 @@ pub mod paired;
 pub mod sawtooth;
 pub mod stats;
 pub mod sweep;
+pub mod trend;
 pub mod waits;
 
 pub use bound::{Bound, BoundBy, bound, bound_of_sweep, fill_bounded_by};

@@ -34,25 +34,41 @@ impl Machine {
     /// One run: `pairs` pairs in random order, of which B is `ratio` times A.
     #[must_use]
     pub fn run(&self, random: &mut Random, pairs: usize, ratio: f64) -> Vec<Pair> {
-        let windows = 2.0 * pairs as f64;
-        let (phase, mut inherited) = (std::f64::consts::TAU * unit(random), self.noise * normal(random));
+        let start = self.start(random);
         let order = order(random.next(), pairs);
-        let mut time = 0.0;
-        let mut window = |arm: Arm| {
+        let windows = self.windows(random, 2 * pairs, start);
+        let figure = |arm: Arm, of: f64| of * if arm == Arm::B { ratio } else { 1.0 };
+        let pair = |(arms, both): (&[Arm; 2], &[f64])| {
+            let (first, second) = (figure(arms[0], both[0]), figure(arms[1], both[1]));
+            if arms[0] == Arm::A { Pair::of(first, second) } else { Pair::of(second, first) }
+        };
+        order.iter().zip(windows.chunks_exact(2)).map(pair).collect()
+    }
+
+    /// The figures of `count` windows, or of as many runs.
+    #[must_use]
+    pub fn series(&self, random: &mut Random, count: usize) -> Vec<f64> {
+        let start = self.start(random);
+        self.windows(random, count, start)
+    }
+
+    /// Phase of the wave, and the noise before the first window.
+    fn start(&self, random: &mut Random) -> (f64, f64) {
+        (std::f64::consts::TAU * unit(random), self.noise * normal(random))
+    }
+
+    fn windows(&self, random: &mut Random, count: usize, (phase, mut inherited): (f64, f64)) -> Vec<f64> {
+        let window = |number: usize| {
             inherited =
                 self.correlation * inherited + (1.0 - self.correlation.powi(2)).sqrt() * self.noise * normal(random);
             let tail = if self.heavy { (-unit(random).ln()).sqrt() } else { 1.0 };
+            let time = number as f64;
             let wave = self.wave * (std::f64::consts::FRAC_PI_2 * time + phase).sin();
             let stalled = if unit(random) < self.stalls { -std::f64::consts::LN_10 } else { 0.0 };
-            time += 1.0;
-            let log = inherited / tail + self.drift * time / windows + wave + stalled;
-            1000.0 * log.exp() * if arm == Arm::B { ratio } else { 1.0 }
+            let log = inherited / tail + self.drift * (time + 1.0) / count as f64 + wave + stalled;
+            1000.0 * log.exp()
         };
-        let pair = |arms: &[Arm; 2]| {
-            let [first, second] = arms.map(&mut window);
-            if arms[0] == Arm::A { Pair::of(first, second) } else { Pair::of(second, first) }
-        };
-        order.iter().map(pair).collect()
+        (0..count).map(window).collect()
     }
 }
 
