@@ -32,6 +32,9 @@ pub(crate) enum Command {
     Ab(Box<AbArgs>),
     /// Say what a run of two arms shows, or which of two runs is faster, as a table for people or scripts
     Compare(CompareArgs),
+    /// Follow the figures of many runs, such as nightly ones: where did a level change, between which runs, and what else
+    /// changed there
+    Trend(TrendArgs),
     /// Rebuild the report of stored runs, or set several runs side by side as platforms
     Report(ReportArgs),
     /// Watch a running database without any load, read only, and make a page of what it does; or set such pages side by side
@@ -237,6 +240,31 @@ pub(crate) struct CompareArgs {
     /// Two runs: compare figures that were measured with different drivers as well
     #[arg(long)]
     pub(crate) across_drivers: bool,
+    /// Format
+    #[arg(long, value_enum, default_value_t = VerdictFormat::Text)]
+    pub(crate) format: VerdictFormat,
+    /// File to write, - for standard output
+    #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+}
+
+/// `loadline trend`.
+#[derive(Debug, Args)]
+pub(crate) struct TrendArgs {
+    /// Folders that hold the runs
+    #[arg(value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
+    pub(crate) folders: Vec<PathBuf>,
+    /// Workload to follow, e.g. LGWR-LAT1; repeatable, or separated by commas [default: all]
+    #[arg(long, value_name = "CODE", value_delimiter = ',')]
+    pub(crate) workload: Vec<String>,
+    /// Figure to follow, by the id of its column (see `loadline columns`); repeatable, or separated by commas [default: the
+    /// main figure of each workload, and its mean time]
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub(crate) figure: Option<Vec<String>>,
+    /// Exit with 1 if the newest level of a main figure (the first --figure) is shown to be slower than the level before by more
+    /// than this, e.g. 3%
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    pub(crate) fail_if_slower: Option<f64>,
     /// Format
     #[arg(long, value_enum, default_value_t = VerdictFormat::Text)]
     pub(crate) format: VerdictFormat,

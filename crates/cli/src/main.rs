@@ -24,6 +24,7 @@ mod secrets;
 mod signals;
 mod snapshot;
 mod target;
+mod trend;
 mod workloads;
 
 use std::process::ExitCode;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args, arguments::command(&given)),
         Command::Ab(args) => ab::ab(&args, arguments::command(&given)),
         Command::Compare(args) => compare::compare(&args),
+        Command::Trend(args) => trend::trend(&args),
         Command::Report(args) => report::report(&args),
         Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Workloads(args) => workloads::workloads(&args),

@@ -82,15 +82,8 @@ impl Compared {
     /// Main figures of which it is shown that B is slower by more than `share` (0.03: 3 %), in words.
     #[must_use]
     pub fn slower_by(&self, share: f64) -> Vec<String> {
-        let slower = |row: &&Shown| {
-            let end = row.interval.filter(|_| row.main)?;
-            match row.verdict? {
-                Verdict::Slower if end.high < 1.0 => Some(end.high <= 1.0 / (1.0 + share)),
-                Verdict::Slower => Some(end.low >= 1.0 + share),
-                _ => None,
-            }
-        };
-        let found = self.rows.iter().filter(|row| slower(row) == Some(true));
+        let shown = |row: &&Shown| row.main && row.verdict == Some(Verdict::Slower);
+        let found = self.rows.iter().filter(shown).filter(|row| row.interval.is_some_and(|i| beyond(i, share)));
         found
             .map(|row| {
                 let jobs = row.jobs.map_or_else(String::new, |n| format!(" with {}", count(n as usize, "job", "jobs")));
@@ -103,6 +96,11 @@ impl Compared {
             })
             .collect()
     }
+}
+
+/// Whether an interval of a ratio that leaves out 1 is beyond a difference of `share` in its direction.
+pub(crate) fn beyond(interval: Interval, share: f64) -> bool {
+    if interval.high < 1.0 { interval.high <= 1.0 / (1.0 + share) } else { interval.low >= 1.0 + share }
 }
 
 /// The rows of a workload at equal job counts.
@@ -174,7 +172,6 @@ fn text(sides: &[PlatformRun<'_>], rows: &[Shown], width: usize) -> String {
     }
     out.push('\n');
     let [first, second] = sides else { return out };
-    let (a, b) = (&first.run.manifest, &second.run.manifest);
     let warning = "These runs were measured at different times. What the device and its neighbours did then is part of every \
                    ratio, and the intervals do not hold it: they are of the repetitions within a run. `loadline ab` measures \
                    both in turns.";
@@ -182,9 +179,7 @@ fn text(sides: &[PlatformRun<'_>], rows: &[Shown], width: usize) -> String {
         ["A", "B"].into_iter().zip(sides).filter(|(_, side)| side.run.manifest.state != RunState::Complete);
     let incomplete = incomplete.map(|(name, side)| format!("{name} ({}) is not complete.", side.run.manifest.run));
     let disturbed = ["A", "B"].into_iter().zip(sides).filter_map(|(name, side)| disturbed(name, side));
-    let machine = device(first, second).unwrap_or_else(|| {
-        "How fast the machine itself was then is unknown: a run measures that unless it has --no-probe.".to_owned()
-    });
+    let machine = machine(first, second);
     for sentence in [warning.to_owned(), machine].into_iter().chain(incomplete).chain(disturbed) {
         out.push_str(&wrapped(&format!("! {sentence}"), "", width));
     }
@@ -194,7 +189,15 @@ fn text(sides: &[PlatformRun<'_>], rows: &[Shown], width: usize) -> String {
         table(&mut out, &waits, width);
     }
     out.push('\n');
-    let changed = changes(a, b);
+    out.push_str(&differences(sides, width));
+    out
+}
+
+/// What else changed from the first to the second of `sides`: what the manifests name, and settings.
+pub(crate) fn differences(sides: &[PlatformRun<'_>], width: usize) -> String {
+    let mut out = String::new();
+    let [first, second] = sides else { return out };
+    let changed = changes(&first.run.manifest, &second.run.manifest);
     if changed.is_empty() {
         out.push_str("The manifests name the same product, version, machine and plan.\n");
     }
@@ -208,6 +211,13 @@ fn text(sides: &[PlatformRun<'_>], rows: &[Shown], width: usize) -> String {
         }
     }
     out
+}
+
+/// How fast the machine itself was in B against A, or that it is unknown.
+pub(crate) fn machine(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> String {
+    device(a, b).unwrap_or_else(|| {
+        "How fast the machine itself was then is unknown: a run measures that unless it has --no-probe.".to_owned()
+    })
 }
 
 /// How fast the machine itself was in B against A, by the limits that both runs measured for the same tests.

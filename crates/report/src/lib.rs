@@ -20,6 +20,7 @@ mod svg_bars;
 mod svg_ratios;
 mod terminal;
 mod text;
+mod trended;
 mod words;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ pub use compared::Compared;
 pub use over_time::OverTime;
 pub use period::{Period, render_page};
 pub use terminal::{end_page, terminal_table, test_line};
+pub use trended::Trended;
 
 /// One stored run, as read from its folder.
 #[derive(Debug, Clone)]
@@ -111,7 +113,9 @@ pub enum ReportError {
         near: Vec<&'static str>,
     },
     /// An empty list of columns.
-    #[error("--columns names no column: give ids separated by commas, such as jobs,commit_throughput_tps")]
+    #[error(
+        "no column is named (--columns, --figure): give ids separated by commas, such as jobs,commit_throughput_tps"
+    )]
     NoColumn,
     /// A format that pages about one test do not have.
     #[error("a page about a test or a snapshot is HTML, Markdown or text: give --format html, md or text")]

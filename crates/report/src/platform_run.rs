@@ -90,20 +90,24 @@ pub(crate) fn comparisons(sides: &[PlatformRun<'_>], across_drivers: bool) -> Ve
     if sides.iter().all(|s| s.run.manifest.plan.arms.is_some() && s.run.manifest.run == sides[0].run.manifest.run) {
         return Vec::new();
     }
-    let platforms: Vec<Platform<'_>> = sides
-        .iter()
-        .map(|s| Platform {
-            label: &s.label,
-            payload_compressibility: Some(s.run.manifest.plan.payload_compressibility),
-            data_bytes: Some(s.run.manifest.plan.size_bytes).filter(|bytes| *bytes > 0),
-            calibration: Some(&s.run.manifest.calibration),
-            workload_files: &s.run.manifest.plan.workload_files,
-            in_process: s.run.manifest.target.in_process,
-            across_drivers,
-            records: &s.run.records,
-        })
-        .collect();
+    let platforms: Vec<Platform<'_>> =
+        sides.iter().map(|s| Platform { across_drivers, ..platform(s.run, &s.label) }).collect();
     compare(&platforms)
+}
+
+/// `run` as a platform of comparisons, under the name `label`.
+pub(crate) fn platform<'a>(run: &'a RunData, label: &'a str) -> Platform<'a> {
+    let m = &run.manifest;
+    Platform {
+        label,
+        payload_compressibility: Some(m.plan.payload_compressibility),
+        data_bytes: Some(m.plan.size_bytes).filter(|bytes| *bytes > 0),
+        calibration: Some(&m.calibration),
+        workload_files: &m.plan.workload_files,
+        in_process: m.target.in_process,
+        across_drivers: false,
+        records: &run.records,
+    }
 }
 
 /// Codes of the workloads with sweeps, in order of first appearance.

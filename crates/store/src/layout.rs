@@ -60,21 +60,24 @@ pub(crate) fn locate(path: &Path) -> Result<PathBuf, StoreError> {
     if path.join(MANIFEST).exists() {
         return Ok(path.to_owned());
     }
-    let runs = runs_in(path)?;
+    let runs: Vec<String> = runs_in(path)?.iter().map(|run| id(run)).collect();
     if runs.is_empty() {
         return Err(StoreError::NotARun(path.to_owned()));
     }
     Err(StoreError::HoldsRuns { path: path.to_owned(), runs })
 }
 
-/// Names of the run folders in `path`, in order.
-fn runs_in(path: &Path) -> Result<Vec<String>, StoreError> {
-    let cannot = |e| io_error("list", path, e, "Check its permissions.");
+/// The run folders in `path`, by name: those with a manifest or tests, also damaged ones.
+///
+/// # Errors
+/// `path` is not a folder, or cannot be listed.
+pub fn runs_in(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let cannot = |e| io_error("list", path, e, "Check the path and its permissions.");
     let mut runs = Vec::new();
     for entry in std::fs::read_dir(path).map_err(cannot)? {
-        let entry = entry.map_err(cannot)?;
-        if entry.path().join(MANIFEST).is_file() {
-            runs.push(entry.file_name().to_string_lossy().into_owned());
+        let folder = entry.map_err(cannot)?.path();
+        if [MANIFEST, TESTS].iter().any(|file| folder.join(file).exists()) {
+            runs.push(folder);
         }
     }
     runs.sort();

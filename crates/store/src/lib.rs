@@ -29,6 +29,7 @@ mod watched;
 pub use atomic::write_report;
 pub use error::StoreError;
 pub use folder::{NativeFile, Resumed, RunFolder, TestOutput};
+pub use layout::runs_in;
 pub use stored::StoredRun;
 pub use time::{parse_rfc3339, rfc3339, run_name};
 pub use watched::{read_watched, write_watched};

@@ -92,14 +92,16 @@ pub(super) fn settled(logs: &[f64], level: f64) -> Settled {
     }
 }
 
-/// All changes of level, in order, each with a p value of at most `level`.
-pub(super) fn steps(logs: &[f64], level: f64) -> Vec<Step> {
+/// All changes of level, in order, each with a p value of at most `level`. `first`: the test of the whole.
+pub(super) fn steps(logs: &[f64], first: Option<&Test>, level: f64) -> Vec<Step> {
     let mut bounds = vec![0, logs.len()];
     let mut found: Vec<(usize, f64)> = Vec::new();
-    while let Some(test) = test(logs, &bounds).filter(|t| t.p <= level) {
-        found.push((test.at, test.p));
-        bounds.push(test.at);
+    let mut next = first.map(|t| (t.at, t.p));
+    while let Some((at, p)) = next.filter(|(_, p)| *p <= level) {
+        found.push((at, p));
+        bounds.push(at);
         bounds.sort_unstable();
+        next = test(logs, &bounds).map(|t| (t.at, t.p));
     }
     found.sort_by_key(|(at, _)| *at);
     let mut before = 0;

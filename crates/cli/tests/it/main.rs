@@ -23,5 +23,6 @@ mod registry;
 mod snapshot;
 mod storage;
 mod tp;
+mod trend;
 mod user_workload;
 mod waits;

@@ -1,0 +1,219 @@
+//! Histories of stored runs: `loadline trend`. One run is measured; its copies have known figures.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use loadline_model::column;
+use loadline_model::manifest::RunState;
+use loadline_model::plan::{Arm, Arms};
+use loadline_model::{Manifest, Series, TestRecord};
+use loadline_store::{RunFolder, StoredRun, TestOutput, rfc3339, run_name};
+
+use crate::common::{Ran, results, run};
+
+/// Throughputs that differ by a few percent, without an order.
+const NOISE: [f64; 8] = [1.01, 0.985, 1.02, 0.995, 0.98, 1.005, 1.015, 0.99];
+
+/// A measured run.
+fn measured(results: &Path) -> StoredRun {
+    let dir = results.join("measured").display().to_string();
+    // Other tests may disturb it: its figures do not count.
+    let ran = run(&[
+        "run",
+        "--target",
+        "null:?pause=1ms",
+        "--workload",
+        "LGWR-LAT1",
+        "--jobs",
+        "1",
+        "--duration",
+        "200ms",
+        "--warmup",
+        "200ms",
+        "--no-probe",
+        "--results",
+        &dir,
+    ]);
+    StoredRun::open(&ran.folder()).unwrap()
+}
+
+/// A copy of `run` as that of night `night`, with `change` made to it.
+fn copy(run: &StoredRun, to: &Path, night: u64, tps: f64, change: impl Fn(&mut Manifest, &mut TestRecord)) -> PathBuf {
+    let start = UNIX_EPOCH + Duration::from_secs(1_790_000_000 + night * 86_400);
+    let mut folder = RunFolder::create(to, &run_name(start, "null")).unwrap();
+    let mut manifest = run.manifest.clone();
+    (manifest.run, manifest.started_at) = (folder.id(), rfc3339(start));
+    let mut record = run.records[0].clone();
+    (record.run, record.valid, record.invalid_reason) = (folder.id(), true, None);
+    record.set(column::COMMIT_THROUGHPUT_TPS, tps);
+    record.set(column::COMMIT_LATENCY_MS, 1000.0 / tps);
+    change(&mut manifest, &mut record);
+    folder.write_manifest(&manifest).unwrap();
+    let (series, histograms, snapshots) = (Series::default(), Vec::new(), Vec::new());
+    folder.append(&TestOutput { record, series, histograms, snapshots, native: None }).unwrap();
+    folder.path().to_owned()
+}
+
+/// `nights` copies, the throughput being `ratio` times as high from night `from` on, on another kernel.
+fn history(run: &StoredRun, to: &Path, nights: u64, from: u64, ratio: f64) -> Vec<String> {
+    let night = |night: u64| {
+        let changed = night >= from;
+        let tps = 1000.0 * NOISE[night as usize % 8] * if changed { ratio } else { 1.0 };
+        let path = copy(run, to, night, tps, |manifest, _| {
+            if changed {
+                "6.99-new".clone_into(&mut manifest.machine.kernel);
+            }
+        });
+        path.file_name().unwrap().to_str().unwrap().to_owned()
+    };
+    (0..nights).map(night).collect()
+}
+
+fn trend(dir: &Path, more: &[&str]) -> Ran {
+    let dir = dir.display().to_string();
+    run(&[&["trend", dir.as_str()], more].concat())
+}
+
+/// The rows of the CSV, by figure.
+fn rows(ran: &Ran) -> BTreeMap<String, BTreeMap<String, String>> {
+    let mut lines = ran.out.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let head = lines.next().unwrap();
+    let row = |cells: Vec<String>| head.iter().cloned().zip(cells).collect::<BTreeMap<_, _>>();
+    lines.map(row).map(|row| (row["figure"].clone(), row)).collect()
+}
+
+#[test]
+fn a_change_is_found_between_the_right_runs_with_what_else_changed() {
+    let results = results();
+    let of = measured(results.path());
+    let dir = results.path().join("nightly");
+    let ids = history(&of, &dir, 16, 9, 0.8);
+
+    let ran = trend(&dir, &["--format", "csv", "--fail-if-slower", "3%"]);
+    assert!(ran.code == 1 && ran.err.contains("slower: LGWR-LAT1, 1 job"), "{}", ran.said());
+    let row = &rows(&ran)["commit_throughput_tps"];
+    assert_eq!((&row["last_run_before"], &row["first_run_after"]), (&ids[8], &ids[9]), "{row:?}");
+    assert_eq!([&row["verdict"], &row["runs"], &row["left_out"], &row["gradual"]], ["slower", "16", "0", "false"]);
+    let number = |name: &str| row[name].parse::<f64>().unwrap();
+    assert!((number("ratio") - 0.8).abs() < 0.02 && number("low") < 0.8 && number("high") > 0.8, "{row:?}");
+    assert!(number("p") < 0.01 && (number("before") - 1000.0).abs() < 20.0, "{row:?}");
+    assert_eq!(rows(&ran)["commit_latency_ms"]["verdict"], "slower", "{}", ran.said());
+    assert_eq!(
+        trend(&dir, &["--format", "csv", "--fail-if-slower", "3%"]).out,
+        ran.out,
+        "the same runs, the same answer"
+    );
+
+    let ran = trend(&dir, &[]);
+    let changed = format!("From {} (A) to {} (B)", ids[8], ids[9]);
+    for says in
+        ["16 runs", "Changes of level", "0.8", "1,000", &changed, "changed: kernel", "6.99-new", "2 series judged"]
+    {
+        assert!(ran.code == 0 && ran.out.contains(says), "{says}: {}", ran.said());
+    }
+    assert_eq!(trend(&dir, &["--fail-if-slower", "40%"]).code, 0, "it is not that much slower");
+    let one = trend(&dir, &["--figure", "commit_latency_ms", "--workload", "LGWR-LAT1", "--format", "csv"]);
+    assert_eq!(rows(&one).keys().collect::<Vec<_>>(), ["commit_latency_ms"], "{}", one.said());
+}
+
+#[test]
+fn what_cannot_be_followed_is_left_out_with_a_reason() {
+    let results = results();
+    let of = measured(results.path());
+    let dir = results.path().join("nightly");
+    let ids = history(&of, &dir, 12, 6, 0.7);
+    copy(&of, &dir, 50, 10.0, |_, record| (record.valid, record.invalid_reason) = (false, Some("spoiled".to_owned())));
+    copy(&of, &dir, 51, 10.0, |_, record| record.set(column::ROWS_PER_TX, 7.0));
+    copy(&of, &dir, 52, 700.0, |manifest, _| manifest.state = RunState::Interrupted);
+    copy(&of, &dir, 53, 10.0, |_, record| record.parameters.extend([("payload".to_owned(), 9)]));
+    copy(&of, &dir, 54, 10.0, |manifest, _| manifest.started_at = "tomorrow".to_owned());
+    let newer = copy(&of, &dir, 55, 10.0, |_, _| {}).join("manifest.json");
+    let text = std::fs::read_to_string(&newer).unwrap();
+    std::fs::write(&newer, text.replacen("\"schema\": 1", "\"schema\": 99", 1)).unwrap();
+    std::fs::write(copy(&of, &dir, 56, 10.0, |_, _| {}).join("tests.jsonl"), "{no test}\n{}\n").unwrap();
+    std::fs::remove_file(copy(&of, &dir, 57, 10.0, |_, _| {}).join("manifest.json")).unwrap();
+    copy(&of, &dir, 58, 10.0, |manifest, _| {
+        let arm = || Arm {
+            label: String::new(),
+            target: String::new(),
+            settings: BTreeMap::new(),
+            workloads: Vec::new(),
+            switch: None,
+        };
+        let arms = Arms { a: arm(), b: arm(), pairs: 6, precision: None, looks: Vec::new(), margin: 0.02, seed: 1 };
+        manifest.plan.arms = Some(Box::new(arms));
+    });
+    std::fs::create_dir(dir.join("notes")).unwrap();
+    let twice = results.path().join("nightly/../nightly").display().to_string();
+
+    let ran = trend(&dir, &[&twice, "--format", "csv"]);
+    for says in [
+        "'tomorrow' is no time",
+        "layout 99",
+        "line 1, is damaged",
+        "manifest.json",
+        "once more",
+        "run of two arms",
+        "is not complete",
+    ] {
+        assert!(ran.code == 0 && ran.err.contains(says), "{says}: {}", ran.said());
+    }
+    let all: Vec<&str> = ran.out.lines().filter(|line| line.contains("commit_throughput_tps")).collect();
+    assert_eq!(all.len(), 2, "other parameters are another series: {}", ran.said());
+    let first = all.iter().find(|line| line.contains(&ids[6])).unwrap_or_else(|| panic!("{}", ran.said()));
+    assert!(first.contains(",13,2,slower,"), "13 runs, 2 left out: {}", ran.said());
+    let ran = trend(&dir, &[]);
+    for says in ["has no valid test", "unequal work", "too short: 8 runs are needed, there are 1."] {
+        assert!(ran.out.contains(says), "{says}: {}", ran.said());
+    }
+}
+
+#[test]
+fn the_newest_runs_are_perhaps_a_change_and_one_bad_night_is_none() {
+    let results = results();
+    let of = measured(results.path());
+    let (bad, late) = (results.path().join("bad"), results.path().join("late"));
+    history(&of, &bad, 7, 99, 1.0);
+    copy(&of, &bad, 7, 100.0, |_, _| {});
+    (8..16).for_each(|night| drop(copy(&of, &bad, night, 1000.0 * NOISE[night as usize % 8], |_, _| {})));
+    let ran = trend(&bad, &["--fail-if-slower", "3%"]);
+    assert!(ran.code == 0 && ran.out.contains("2 series without a change of level. "), "{}", ran.said());
+    assert!(!ran.out.contains("perhaps") && ran.out.contains("would have been seen"), "{}", ran.said());
+
+    let ids = history(&of, &late, 14, 12, 0.7);
+    let ran = trend(&late, &["--fail-if-slower", "3%"]);
+    let says = format!("perhaps changed since {}: 2 more runs like those since would show it.", ids[12]);
+    assert!(ran.code == 0 && ran.out.contains(&says), "{}", ran.said());
+}
+
+#[test]
+fn bad_input_is_named() {
+    let results = results();
+    let of = measured(results.path());
+    let dir = results.path().join("nightly");
+    let ids = history(&of, &dir, 3, 99, 1.0);
+    let ran = trend(&dir, &["--fail-if-slower", "3%"]);
+    assert!(ran.code == 0 && ran.out.contains("8 runs are needed, there are 3"), "{}", ran.said());
+    assert!(ran.err.contains("2 of 2 series are too short"), "{}", ran.said());
+
+    let empty = results.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    std::fs::write(empty.join("file"), "x").unwrap();
+    let refused: [(&Path, &[&str], &str); 8] = [
+        (&results.path().join("nowhere"), &[], "does not exist"),
+        (&empty.join("file"), &[], "is a file"),
+        (&empty, &[], "no run to follow"),
+        (&dir.join(&ids[0]), &[], "is a single run"),
+        (&dir, &["--workload", "LGWR-LAT2"], "did you mean 'LGWR-LAT1'?"),
+        (&dir, &["--figure", "commit_latency"], "commit_latency_ms"),
+        (&dir, &["--figure", ""], "--figure"),
+        (&dir, &["--fail-if-slower", "90%"], "90%"),
+    ];
+    for (dir, more, says) in refused {
+        let ran = trend(dir, more);
+        assert!(ran.code == 2 && ran.err.contains(says), "{says}: {}", ran.said());
+    }
+    let ran = trend(&dir, &["--figure", "redo_mib_per_s"]);
+    assert!(ran.code == 1 && ran.err.contains("no valid test has such a figure"), "{}", ran.said());
+}

@@ -1,0 +1,225 @@
+//! Histories of stored runs: where a figure changed its level, between which two runs, and what else changed there.
+
+use loadline_analyze::Platform;
+use loadline_analyze::compare::history::{History, histories};
+use loadline_analyze::paired::Verdict;
+use loadline_analyze::paired::verdict::verdict_of;
+use loadline_analyze::trend::{Change, Judged, Trend, judge};
+use loadline_model::Manifest;
+
+use crate::compared::beyond;
+use crate::content::count;
+use crate::content::ratios::ratio;
+use crate::csv::line;
+use crate::platform_run::platform;
+use crate::{ReportError, RunData, columns};
+
+mod text;
+
+/// Expected share of false ones among the series that are said to have changed.
+const ERROR: f64 = 0.05;
+/// Columns of [`Trended::csv`].
+const COLUMNS: [&str; 26] = [
+    "platform",
+    "workload",
+    "parameters",
+    "driver",
+    "swept",
+    "jobs",
+    "figure",
+    "runs",
+    "left_out",
+    "verdict",
+    "change_points",
+    "last_run_before",
+    "first_run_after",
+    "earliest_run_after",
+    "latest_run_after",
+    "before",
+    "after",
+    "ratio",
+    "low",
+    "high",
+    "p",
+    "gradual",
+    "perhaps_since",
+    "more_runs_needed",
+    "smallest_detectable_pct",
+    "newest",
+];
+
+/// What histories show.
+#[derive(Debug)]
+pub struct Trended<'a> {
+    runs: &'a [RunData],
+    series: Vec<Series>,
+    judged: Judged,
+}
+
+/// A history with the place of its runs in [`Trended::runs`], and what it shows.
+#[derive(Debug)]
+struct Series {
+    platform: String,
+    history: History,
+    /// `None` if it is too short.
+    trend: Option<Trend>,
+}
+
+impl<'a> Trended<'a> {
+    /// Of `runs` in the order of time, none of two arms. `figures`: ids of the columns to follow; `None` for the main figure and
+    /// the mean time of each workload.
+    ///
+    /// # Errors
+    /// An id that is no column.
+    pub fn of(runs: &'a [RunData], figures: Option<&[String]>) -> Result<Trended<'a>, ReportError> {
+        let figures = columns::chosen(figures)?;
+        let names: Vec<String> = runs.iter().map(|run| name(&run.manifest)).collect();
+        let mut distinct: Vec<&String> = names.iter().collect();
+        distinct.sort();
+        distinct.dedup();
+        let mut series: Vec<Series> = Vec::new();
+        for of in distinct {
+            let own: Vec<usize> = (0..runs.len()).filter(|n| names.get(*n) == Some(of)).collect();
+            let platforms: Vec<Platform<'_>> =
+                own.iter().filter_map(|n| runs.get(*n)).map(|run| platform(run, &run.manifest.run)).collect();
+            let place = |n: usize| own.get(n).copied().unwrap_or(n);
+            series.extend(histories(&platforms, figures.as_deref()).into_iter().map(|mut history| {
+                history.points.iter_mut().for_each(|(run, _)| *run = place(*run));
+                history.left_out.iter_mut().for_each(|(run, _)| *run = place(*run));
+                Series { platform: of.clone(), history, trend: None }
+            }));
+        }
+        let values: Vec<Vec<f64>> =
+            series.iter().map(|s| s.history.points.iter().map(|(_, figure)| *figure).collect()).collect();
+        let mut judged = judge(&values, ERROR);
+        for (series, trend) in series.iter_mut().zip(std::mem::take(&mut judged.trends)) {
+            series.trend = trend;
+        }
+        Ok(Trended { runs, series, judged })
+    }
+
+    /// Number of series, and of those that are long enough.
+    #[must_use]
+    pub fn counts(&self) -> [usize; 2] {
+        [self.series.len(), self.judged.judged]
+    }
+
+    /// For people; lines of text are wrapped at `width`.
+    #[must_use]
+    pub fn text(&self, width: usize) -> String {
+        text::render(self, width)
+    }
+
+    /// Main figures whose newest level is shown to be slower by more than `share` (0.03: 3 %) than the one before, in words.
+    #[must_use]
+    pub fn slower_by(&self, share: f64) -> Vec<String> {
+        let newest = |s: &'_ Series| s.trend.as_ref()?.changes.last().cloned().filter(|_| s.history.main);
+        let slower = |s: &Series, change: &Change| {
+            let slower = verdict_of(change.interval, s.history.metric.higher_is_better, 0.0) == Verdict::Slower;
+            slower && change.interval.is_some_and(|i| beyond(i, share))
+        };
+        let said = |s: &Series, change: &Change| {
+            let [before, after] = self.between(s, change).map(|run| run.map_or("", |m| m.run.as_str()));
+            let title = s.history.metric.column.title;
+            format!("{}: {title} is {} of what it was, from {before} to {after}", self.name(s), ratio(change.ratio))
+        };
+        let changed = self.series.iter().filter_map(|s| Some((s, newest(s)?)));
+        changed.filter(|(s, change)| slower(s, change)).map(|(s, change)| said(s, &change)).collect()
+    }
+
+    /// A row per series; the columns from `last_run_before` to `gradual` are of its newest change.
+    #[must_use]
+    pub fn csv(&self) -> String {
+        line(COLUMNS.iter().map(|c| (*c).to_owned())) + &self.series.iter().map(|s| self.row(s)).collect::<String>()
+    }
+
+    fn row(&self, series: &Series) -> String {
+        let history = &series.history;
+        let id = |run: Option<&Manifest>| run.map_or_else(String::new, |m| m.run.clone());
+        let number = |value: Option<f64>| value.filter(|v| v.is_finite()).map_or_else(String::new, |v| v.to_string());
+        let trend = series.trend.as_ref();
+        let changes = trend.map_or(&[][..], |t| &t.changes);
+        let newest = changes.last();
+        let [before, after] = newest.map_or([None, None], |change| self.between(series, change));
+        let [earliest, latest] =
+            newest.map_or([None, None], |change| change.possible.map(|at| self.run(series, Some(at))));
+        let perhaps = trend.and_then(|t| t.perhaps);
+        let verdict = match newest.map(|c| (c.ratio > 1.0) == history.metric.higher_is_better) {
+            None if trend.is_none() => "too_short",
+            None => "no_change",
+            Some(true) => "faster",
+            Some(false) => "slower",
+        };
+        let cells = [
+            series.platform.clone(),
+            history.workload.clone(),
+            parameters(history),
+            history.driver.to_string(),
+            history.swept.as_ref().map_or_else(String::new, |(column, value)| format!("{column}={value}")),
+            history.jobs.to_string(),
+            history.metric.column.id.to_owned(),
+            history.points.len().to_string(),
+            history.left_out.len().to_string(),
+            verdict.to_owned(),
+            changes.iter().map(|c| id(self.run(series, Some(c.at)))).collect::<Vec<_>>().join(";"),
+            id(before),
+            id(after),
+            id(earliest),
+            id(latest),
+            number(newest.map(|c| c.before)),
+            number(newest.map(|c| c.after)),
+            number(newest.map(|c| c.ratio)),
+            number(newest.and_then(|c| c.interval).map(|i| i.low)),
+            number(newest.and_then(|c| c.interval).map(|i| i.high)),
+            number(newest.map(|c| c.p)),
+            newest.and(trend).map_or_else(String::new, |t| t.gradual.to_string()),
+            perhaps.map_or_else(String::new, |p| id(self.run(series, Some(p.since)))),
+            perhaps.and_then(|p| p.more).map_or_else(String::new, |more| more.to_string()),
+            number(trend.and_then(|t| t.detectable).map(|share| share * 100.0)),
+            number(history.points.last().map(|(_, figure)| *figure)),
+        ];
+        line(cells.into_iter())
+    }
+
+    /// The run of the point `at` of `series`.
+    fn run(&self, series: &Series, at: Option<usize>) -> Option<&Manifest> {
+        let (run, _) = series.history.points.get(at?)?;
+        self.runs.get(*run).map(|run| &run.manifest)
+    }
+
+    /// The last run at the level before `change`, and the first at the one after.
+    fn between(&self, series: &Series, change: &Change) -> [Option<&Manifest>; 2] {
+        [change.at.checked_sub(1), Some(change.at)].map(|at| self.run(series, at))
+    }
+
+    /// The work of `series`, with what distinguishes it from others.
+    fn name(&self, series: &Series) -> String {
+        let history = &series.history;
+        let others = || self.series.iter().filter(|s| s.history.workload == history.workload);
+        let mut name = history.workload.clone();
+        if others().any(|s| s.history.parameters != history.parameters) && !history.parameters.is_empty() {
+            name.push_str(&format!(" ({})", parameters(history)));
+        }
+        if others().any(|s| s.history.driver != history.driver) {
+            name.push_str(&format!(", {} driver", history.driver));
+        }
+        if let Some((column, value)) = &history.swept {
+            name.push_str(&format!(", {value} {}", crate::words::swept(column)));
+        }
+        if self.series.iter().any(|s| s.platform != series.platform) {
+            name.push_str(&format!(", {}", series.platform));
+        }
+        name + ", " + &count(history.jobs as usize, "job", "jobs")
+    }
+}
+
+/// `rows=25 threads=2`.
+fn parameters(history: &History) -> String {
+    history.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+/// The platform that a run belongs to. A name that the user did not give holds the version, which may change in a history.
+fn name(m: &Manifest) -> String {
+    let given = m.plan.platform != format!("{} {}", m.target.product, m.target.version);
+    if given { format!("{} ({})", m.plan.platform, m.target.product) } else { m.target.product.clone() }
+}

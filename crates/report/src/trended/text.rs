@@ -1,0 +1,225 @@
+//! Histories for people: the changes first, then what may be one, then the rest in sentences.
+
+use loadline_analyze::paired::percent as confidence;
+use loadline_analyze::trend::{Change, LEAST_RUNS, Trend};
+use loadline_model::Manifest;
+
+use super::{Series, Trended};
+use crate::columns::value;
+use crate::compared::{differences, machine};
+use crate::content::ratios::{percent, ratio};
+use crate::content::{count, kept_tests, when};
+use crate::doc::{Cell, Head, Notes, Row, Table};
+use crate::platform_run::sides;
+use crate::text::{table, wrapped};
+use crate::words::cut;
+
+/// Most points of a course, the newest.
+const COURSE: usize = 24;
+/// Most reasons for which runs were left out, and characters of each.
+const REASONS: usize = 12;
+const REASON: usize = 240;
+
+pub(super) fn render(trended: &Trended<'_>, width: usize) -> String {
+    let mut out = String::new();
+    let mut say = |text: &str| out.push_str(&wrapped(text, "", width));
+    if let (Some(first), Some(last)) = (trended.runs.first(), trended.runs.last()) {
+        let of = |run: &Manifest| when(&run.started_at);
+        let runs = count(trended.runs.len(), "run", "runs");
+        say(&format!("{runs}, from {} to {}", of(&first.manifest), of(&last.manifest)));
+    }
+    if trended.series.iter().any(|s| s.trend.as_ref().is_some_and(|t| !t.changes.is_empty())) {
+        table(&mut out, &changes(trended), width);
+    }
+    out.push('\n');
+    for sentence in sentences(trended) {
+        out.push_str(&wrapped(&sentence, "", width));
+    }
+    out.push_str(&between(trended, width));
+    out
+}
+
+/// Each series with its trend, if it is long enough.
+fn judged<'a>(trended: &'a Trended<'_>) -> impl Iterator<Item = (&'a Series, &'a Trend)> {
+    trended.series.iter().filter_map(|s| Some((s, s.trend.as_ref()?)))
+}
+
+fn changes(trended: &Trended<'_>) -> Table {
+    let mut notes = Notes::default();
+    let date = |run: Option<&Manifest>| run.map_or_else(String::new, |m| short(&m.started_at));
+    let mut row = |series: &Series, trend: &Trend, change: &Change| {
+        let column = series.history.metric.column;
+        let [before, after] = trended.between(series, change).map(date);
+        let mut why = Vec::new();
+        if change.possible != [change.at; 2] {
+            let [first, last] = change.possible;
+            let ends = [first.checked_sub(1), Some(last)].map(|at| date(trended.run(series, at)));
+            why.push(format!("at 95 % the change is somewhere between {} and {}", ends[0], ends[1]));
+        }
+        if trend.gradual {
+            why.push("a straight line fits as well: it may be a drift, which began at no single run".to_owned());
+        }
+        let mark = if why.is_empty() { String::new() } else { notes.mark(&why.join("; "), "") };
+        let interval =
+            change.interval.map_or_else(|| "–".to_owned(), |i| format!("{} – {}", ratio(i.low), ratio(i.high)));
+        let cells = vec![
+            Cell::from(trended.name(series)),
+            Cell::from(column.title),
+            Cell::from(value(column, change.before)),
+            Cell::from(value(column, change.after)),
+            Cell::from(column.unit),
+            Cell::from(ratio(change.ratio)),
+            Cell::from(interval),
+            Cell { text: format!("{before} → {after}"), mark },
+            Cell::from(format!("{:.4}", change.p)),
+            Cell::from(course(series)),
+        ];
+        Row { cells, first: true, ..Row::default() }
+    };
+    let mut rows = Vec::new();
+    for (series, trend) in judged(trended) {
+        rows.extend(trend.changes.iter().map(|change| row(series, trend, change)));
+    }
+    let head = vec![
+        Head::text("Workload"),
+        Head::text("Figure"),
+        Head::number("From", ""),
+        Head::number("To", ""),
+        Head::text("Unit"),
+        Head::number("Ratio", ""),
+        Head::number("Interval", ""),
+        Head::text("Between the runs of (UTC)"),
+        Head::number("p", ""),
+        Head::text("Course"),
+    ];
+    Table {
+        caption: "Changes of level".to_owned(),
+        class: "figures",
+        head,
+        rows,
+        notes: notes.finish(),
+        ..Table::default()
+    }
+}
+
+/// `2025-01-02 03:04` of an RFC 3339 time.
+fn short(started_at: &str) -> String {
+    when(started_at).chars().take(16).collect()
+}
+
+/// The newest points of a series as bars, from its least to its largest figure.
+fn course(series: &Series) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let points = &series.history.points;
+    let shown = points.get(points.len().saturating_sub(COURSE)..).unwrap_or_default();
+    let least = shown.iter().map(|(_, f)| *f).fold(f64::INFINITY, f64::min);
+    let most = shown.iter().map(|(_, f)| *f).fold(0.0, f64::max);
+    // The casts saturate.
+    let bar = |f: f64| BARS.get(((f - least) / (most - least) * 7.0).round() as usize).copied().unwrap_or(BARS[7]);
+    shown.iter().map(|(_, f)| bar(*f)).collect()
+}
+
+fn sentences(trended: &Trended<'_>) -> Vec<String> {
+    let mut out = Vec::new();
+    for (series, perhaps) in judged(trended).filter_map(|(s, t)| Some((s, t.perhaps?))) {
+        let since = trended.run(series, Some(perhaps.since)).map_or("", |m| m.run.as_str());
+        let more = perhaps.more.map_or_else(
+            || "more than a dozen more runs like it would be needed".to_owned(),
+            |n| format!("{} like those since would show it", count(n, "more run", "more runs")),
+        );
+        let title = series.history.metric.column.title;
+        out.push(format!("? {}: {title} perhaps changed since {since}: {more}.", trended.name(series)));
+    }
+    let still: Vec<&Trend> = judged(trended).map(|(_, t)| t).filter(|t| t.changes.is_empty()).collect();
+    if !still.is_empty() {
+        let mut seen: Vec<f64> = still.iter().filter_map(|t| t.detectable).collect();
+        seen.sort_by(f64::total_cmp);
+        let seen = match seen.as_slice() {
+            [] => String::new(),
+            [one] => format!(
+                " A change of about {} in its middle would have been seen in four of five such series.",
+                percent(*one)
+            ),
+            [least, .., most] => format!(
+                " In their middle, changes of about {} to {} would have been seen in four of five such series.",
+                percent(*least),
+                percent(*most)
+            ),
+        };
+        out.push(format!("{} without a change of level.{seen}", count(still.len(), "series", "series")));
+    }
+    let short: Vec<usize> =
+        trended.series.iter().filter(|s| s.trend.is_none()).map(|s| s.history.points.len()).collect();
+    if let (Some(least), Some(most)) = (short.iter().min(), short.iter().max()) {
+        let have = if least == most { least.to_string() } else { format!("{least} to {most}") };
+        let series = count(short.len(), "series is", "series are");
+        out.push(format!("{series} too short: {LEAST_RUNS} runs are needed, there are {have}."));
+    }
+    let judged = &trended.judged;
+    if judged.judged > 1 {
+        out.push(format!(
+            "{} series judged together: at most 5 % of those said to have changed are expected not to have (Benjamini and \
+             Hochberg); intervals of {} % to match.",
+            judged.judged,
+            confidence(1.0 - judged.level)
+        ));
+    }
+    if let Some((tests, by)) = kept_tests(trended.runs.iter().flat_map(|run| &run.records)) {
+        out.push(format!(
+            "{} of these runs {} valid only by {by}.",
+            count(tests, "test", "tests"),
+            if tests == 1 { "is" } else { "are" }
+        ));
+    }
+    out.extend(left_out(trended));
+    out
+}
+
+/// Why points of runs are in no series, each reason once.
+fn left_out(trended: &Trended<'_>) -> Vec<String> {
+    let mut reasons: Vec<(usize, &str, Vec<String>)> = Vec::new();
+    for series in &trended.series {
+        for (run, why) in &series.history.left_out {
+            let name = trended.name(series);
+            match reasons.iter_mut().find(|(n, known, _)| n == run && known == why) {
+                Some((.., names)) if names.contains(&name) => {}
+                Some((.., names)) => names.push(name),
+                None => reasons.push((*run, why, vec![name])),
+            }
+        }
+    }
+    let run = |n: &usize| trended.runs.get(*n).map_or("", |run| run.manifest.run.as_str());
+    let said = |(n, why, names): &(usize, &str, Vec<String>)| {
+        cut(&format!("left out: {} ({}): {why}", run(n), names.join("; ")), REASON)
+    };
+    let more = reasons.len().saturating_sub(REASONS);
+    let rest =
+        (more > 0).then(|| format!("left out: {more} more for such reasons; --format csv counts them by series"));
+    reasons.iter().take(REASONS).map(said).chain(rest).collect()
+}
+
+/// What else changed between the runs of each change.
+fn between(trended: &Trended<'_>, width: usize) -> String {
+    let mut pairs: Vec<[usize; 2]> = Vec::new();
+    for (series, trend) in judged(trended) {
+        let run = |at: usize| series.history.points.get(at).map(|(run, _)| *run);
+        let ends = trend.changes.iter().filter_map(|c| Some([run(c.at.checked_sub(1)?)?, run(c.at)?]));
+        pairs.extend(ends);
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+    let mut out = String::new();
+    for [a, b] in pairs {
+        let (Some(first), Some(second)) = (trended.runs.get(a), trended.runs.get(b)) else { continue };
+        let two = [first.clone(), second.clone()];
+        let sides = sides(&two);
+        out.push('\n');
+        let [from, to] = [first, second].map(|run| &run.manifest.run);
+        out.push_str(&wrapped(&format!("From {from} (A) to {to} (B)"), "", width));
+        if let [a, b] = sides.as_slice() {
+            out.push_str(&wrapped(&machine(a, b), "", width));
+        }
+        out.push_str(&differences(&sides, width));
+    }
+    out
+}
