@@ -1,4 +1,4 @@
-//! The statistics of two arms against simulated truth: the tables of docs/statistics.md.
+//! The statistics of two arms and of histories against simulated truth: the tables of docs/statistics.md.
 
 use clap::Parser;
 use loadline_analyze::paired::looks::precise_enough;
@@ -8,11 +8,16 @@ use loadline_analyze::paired::{Looks, Pair, PairedRatio, Question, judge, paired
 use loadline_analyze::stats::median;
 use loadline_model::Random;
 
+mod histories;
+
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// Simulated runs behind each figure
+    /// Simulated runs behind each figure; a quarter as many histories
     #[arg(long, default_value_t = 2000)]
     runs: usize,
+    /// Only the tables of histories
+    #[arg(long)]
+    histories: bool,
 }
 
 const ERROR: f64 = 0.05;
@@ -31,10 +36,13 @@ const MACHINES: [(&str, Machine); 8] = [
 
 /// Prints all tables.
 pub(crate) fn run(args: &Args) {
-    coverage(args.runs);
-    power(args.runs);
-    price(args.runs);
-    families(args.runs);
+    if !args.histories {
+        coverage(args.runs);
+        power(args.runs);
+        price(args.runs);
+        families(args.runs);
+    }
+    histories::print(args.runs / 4);
 }
 
 /// `runs` values of `one`, each from its own run of `machine`.

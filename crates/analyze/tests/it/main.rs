@@ -6,6 +6,7 @@ mod bound;
 mod bound_time;
 mod common;
 mod equal_work;
+mod history;
 mod sawtooth;
 mod study_1;
 mod sweep_and_compare;

@@ -14,6 +14,9 @@ use crate::platform_run::sides;
 use crate::text::{table, wrapped};
 use crate::words::cut;
 
+/// Length of a time to the minute, and to the second.
+const MINUTES: usize = 16;
+const SECONDS: usize = 19;
 /// Most points of a course, the newest.
 const COURSE: usize = 24;
 /// Most reasons for which runs were left out, and characters of each.
@@ -46,7 +49,10 @@ fn judged<'a>(trended: &'a Trended<'_>) -> impl Iterator<Item = (&'a Series, &'a
 
 fn changes(trended: &Trended<'_>) -> Table {
     let mut notes = Notes::default();
-    let date = |run: Option<&Manifest>| run.map_or_else(String::new, |m| short(&m.started_at));
+    // Seconds, if runs are of the same minute.
+    let minutes = trended.runs.iter().map(|run| start(&run.manifest, MINUTES)).collect::<Vec<String>>();
+    let digits = if minutes.windows(2).any(|two| two.first() == two.last()) { SECONDS } else { MINUTES };
+    let date = |run: Option<&Manifest>| run.map_or_else(String::new, |m| start(m, digits));
     let mut row = |series: &Series, trend: &Trend, change: &Change| {
         let column = series.history.metric.column;
         let [before, after] = trended.between(series, change).map(date);
@@ -102,9 +108,9 @@ fn changes(trended: &Trended<'_>) -> Table {
     }
 }
 
-/// `2025-01-02 03:04` of an RFC 3339 time.
-fn short(started_at: &str) -> String {
-    when(started_at).chars().take(16).collect()
+/// The start of a run: the first `digits` characters of `2025-01-02 03:04:05 UTC`.
+fn start(m: &Manifest, digits: usize) -> String {
+    when(&m.started_at).chars().take(digits).collect()
 }
 
 /// The newest points of a series as bars, from its least to its largest figure.
