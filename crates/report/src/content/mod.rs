@@ -59,11 +59,11 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
         sizes::section(&sides),
         factors::in_full(&comparisons),
         charts::over_time(&sides),
+        pages,
         evidence::section(&sides),
         platform::section(&sides),
         platform::again(&sides),
         glossary::section(&sides),
-        pages,
     ];
     let sections = first.into_iter().chain(groups::sections(&sides, chosen)).chain(last);
     Document {
