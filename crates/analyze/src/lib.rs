@@ -10,6 +10,7 @@ pub mod limit;
 pub mod paired;
 pub mod sawtooth;
 pub mod stats;
+pub mod steady;
 pub mod sweep;
 pub mod trend;
 pub mod waits;

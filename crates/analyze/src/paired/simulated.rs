@@ -78,6 +78,6 @@ fn unit(random: &mut Random) -> f64 {
 }
 
 /// A standard normal number (Box and Muller 1958).
-fn normal(random: &mut Random) -> f64 {
+pub(crate) fn normal(random: &mut Random) -> f64 {
     (-2.0 * unit(random).ln()).sqrt() * (std::f64::consts::TAU * unit(random)).cos()
 }
