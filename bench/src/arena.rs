@@ -15,7 +15,7 @@ use loadline_model::{Column, Driver, column};
 use loadline_run::calibrate;
 use loadline_run::figures::Proof;
 use loadline_run::record::{Finished, Identity};
-use loadline_window::{Request, run_test};
+use loadline_window::{Request, Warmup, run_test};
 use loadline_workload::find;
 use nix::sys::resource::{UsageWho, getrusage};
 
@@ -222,7 +222,7 @@ pub(crate) fn loadline(
         work: Arc::clone(work),
         driver,
         jobs,
-        warmup_s: 1.0,
+        warmup: Warmup::Seconds(1.0),
         duration_s: f64::from(seconds),
         rate_tps: None,
         cpu: CpuSource::Local,

@@ -19,6 +19,8 @@ pub(super) const WITHOUT: &[(&str, &str)] = &[
     ("littles-law", "loadline's own loop would have to be slow; its unit tests make it so"),
     ("sizes", "a scan of sizes takes minutes"),
     ("checkpoint", "the server would have to refuse a CHECKPOINT that it allowed before"),
+    ("steady", "held against planted steps, trends and stalls by `loadline-bench statistics`"),
+    ("warm-up", "made with `--warmup auto` only, and held against planted warm-ups there"),
 ];
 
 const LOOP: &str = "while :; do :; done";

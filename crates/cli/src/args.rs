@@ -104,9 +104,13 @@ pub(crate) struct RunArgs {
     /// Length of the measured window of each test, e.g. 30s or 5m (without a unit: s) [default: that of the plan, else 4s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) duration: Option<String>,
-    /// Time under load before the window starts, e.g. 500ms or 10s (without a unit: s) [default: that of the plan, else 1s]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    /// Time under load before the window starts, e.g. 500ms or 10s (without a unit: s), or auto: until throughput is steady,
+    /// 7 s or more [default: that of the plan, else 1s]
+    #[arg(long, value_name = "TIME|auto", allow_hyphen_values = true)]
     pub(crate) warmup: Option<String>,
+    /// With --warmup auto, the longest warm-up; a test that is not steady by then is marked [default: that of the plan, else 60s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) max_warmup: Option<String>,
     /// Number of times that everything is measured, interleaved; from 2 on, figures have confidence intervals [default: that
     /// of the plan, else 1]
     #[arg(long, value_name = "N")]
@@ -159,7 +163,7 @@ pub(crate) struct RunArgs {
     pub(crate) results: Option<PathBuf>,
     /// Continue an interrupted run, named by its folder or id; its plan stays unchanged
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
-        "plan_file", "plan", "node", "setting", "platform", "workload", "group", "workload_file", "jobs", "duration", "warmup",
+        "plan_file", "plan", "node", "setting", "platform", "workload", "group", "workload_file", "jobs", "duration", "warmup", "max_warmup",
         "repeat", "driver", "rate", "payload_compressibility", "latency_objective", "seed", "size", "server_memory", "keep_data", "reload",
         "allow_cached", "oracle_awr", "dry_run", "no_probe"])]
     pub(crate) resume: Option<PathBuf>,

@@ -87,6 +87,7 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
         jobs: args.jobs.as_deref().map(jobs).transpose()?,
         duration: args.duration.clone().map(TimeSpec::Text),
         warmup: args.warmup.clone().map(TimeSpec::Text),
+        max_warmup: args.max_warmup.clone().map(TimeSpec::Text),
         repeat: args.repeat,
         driver: args.driver.map(Into::into),
         rate: args.rate,
@@ -109,6 +110,8 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
     };
     // Within one source workloads and groups add up; flags replace those of the file.
     let mut file = file;
+    // The longest warm-up belongs to the file's own.
+    file.max_warmup.take_if(|_| flags.warmup.is_some());
     if flags.workload.is_some() || flags.group.is_some() || flags.workload_file.is_some() {
         file.workload = None;
         file.group = None;
@@ -372,7 +375,7 @@ fn describe(plan: &Plan, results: &Path) -> String {
         out += &format!("pairs       {}{precision}\nequivalent  within ±{} %\n", arms.pairs, arms.margin * 100.0);
     }
     out += &format!("results     {}\njobs        {jobs}\n", results.display());
-    out += &format!("window      {} s after {} s of warm-up\n", plan.duration_s, plan.warmup_s);
+    out += &format!("window      {} s after {} of warm-up\n", plan.duration_s, plan.warmup());
     if let Some(rate) = plan.rate_tps {
         out += &format!("rate        {rate} transactions per second (open loop)\n");
     }
@@ -428,6 +431,7 @@ fn describe(plan: &Plan, results: &Path) -> String {
     }
     let assumed =
         if length.exact { String::new() } else { format!(", if every sweep takes {:.0} steps", length.steps) };
-    out += &format!("time        about {}{assumed}\n", duration_s(length.total_s()));
+    let about = if plan.auto_warmup { "at most about" } else { "about" };
+    out += &format!("time        {about} {}{assumed}\n", duration_s(length.total_s()));
     out
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The identifiers of all checks.
-pub const CHECKS: [&str; 34] = [
+pub const CHECKS: [&str; 36] = [
     "batches-seen",
     "cache-hit",
     "checkpoint",
@@ -34,8 +34,10 @@ pub const CHECKS: [&str; 34] = [
     "rows-read",
     "settings",
     "sizes",
+    "steady",
     "thermal-throttling",
     "unknown-cpu",
+    "warm-up",
     "window",
     "work-evidence",
 ];

@@ -49,8 +49,10 @@ plan_spec! {
     jobs: JobsSpec,
     /// Length of the measured window, e.g. `30s`.
     duration: TimeSpec,
-    /// Warm-up: time under load before the window starts, e.g. `2s`.
+    /// Warm-up: time under load before the window starts, e.g. `2s`; `auto`: until throughput is steady.
     warmup: TimeSpec,
+    /// The longest warm-up of `auto`.
+    max_warmup: TimeSpec,
     /// Repetitions of each test.
     repeat: u32,
     /// `database` or `client`.
@@ -154,8 +156,11 @@ pub struct Plan {
     pub jobs: Jobs,
     /// Length of the measured window, s.
     pub duration_s: f64,
-    /// Warm-up: time under load before the window starts, s.
+    /// Warm-up: time under load before the window starts, s; the longest one, if `auto_warmup`.
     pub warmup_s: f64,
+    /// Whether the window starts as soon as throughput is steady.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub auto_warmup: bool,
     /// Repetitions of each test.
     pub repeat: u32,
     /// Transactions per second over all jobs (open loop), if any.
@@ -197,6 +202,15 @@ pub struct Plan {
     /// The two arms of a run that compares them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arms: Option<Box<Arms>>,
+}
+
+impl Plan {
+    /// Length of the warm-up in words: `2 s`, or `at most 60 s`.
+    #[must_use]
+    pub fn warmup(&self) -> String {
+        let most = if self.auto_warmup { "at most " } else { "" };
+        format!("{most}{} s", self.warmup_s)
+    }
 }
 
 /// The arms of a plan.

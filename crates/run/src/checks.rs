@@ -8,6 +8,7 @@ pub(crate) mod data_source;
 pub(crate) mod disturbance;
 mod facts;
 pub(crate) mod settings;
+pub(crate) mod steady;
 
 use loadline_model::{Check, Outcome};
 

@@ -105,7 +105,7 @@ pub(crate) fn figures(
 fn own(request: &Request, measured: &Measured, tps: f64, no_commit: &str) -> Figures {
     let (merged, mut out) = (&measured.merged, Figures::default());
     out.set(column::ELAPSED_S, measured.schedule.window_s());
-    out.set(column::WARMUP_S, request.warmup_s);
+    out.set(column::WARMUP_S, measured.warmup.taken_s);
     out.set(column::COMMITS, merged.transaction.count() as f64);
     out.set(column::ERRORS, merged.errors as f64);
     out.set(column::COMMIT_THROUGHPUT_TPS, tps);

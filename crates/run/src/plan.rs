@@ -31,6 +31,8 @@ pub const DEFAULT_DURATION_S: f64 = 4.0;
 pub const DEFAULT_WARMUP_S: f64 = 1.0;
 /// Shortest warm-up: jobs must be running before the window opens.
 pub const MIN_WARMUP_S: f64 = 0.2;
+/// Default of the longest warm-up of `auto`: throughput that settles within half a minute is found steady.
+pub const DEFAULT_MAX_WARMUP_S: f64 = 60.0;
 /// Default seed.
 pub const DEFAULT_SEED: u64 = 42;
 /// Maximum job count of an automatic sweep.
@@ -135,6 +137,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     if !(1..=1000).contains(&repeat) {
         return value(format!("repeat = {repeat} must be between 1 and 1000"));
     }
+    let (warmup_s, auto_warmup) = warmup(spec)?;
     let objective = spec.latency_objective.as_ref().map(objective_s).transpose()?;
     Ok(Plan {
         target: redact(&url),
@@ -145,7 +148,8 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         workload_files,
         jobs: jobs(spec.jobs.as_ref())?,
         duration_s: spec.duration.as_ref().map_or(Ok(DEFAULT_DURATION_S), |t| time("duration", t, 0.2, 86_400.0))?,
-        warmup_s: spec.warmup.as_ref().map_or(Ok(DEFAULT_WARMUP_S), |t| time("warm-up", t, MIN_WARMUP_S, 3600.0))?,
+        warmup_s,
+        auto_warmup,
         repeat,
         rate_tps,
         payload_compressibility: compressibility,
@@ -163,6 +167,25 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         reload: spec.reload.unwrap_or(false),
         arms: None,
     })
+}
+
+/// Whether the warm-up lasts until throughput is steady.
+fn is_auto(warmup: &TimeSpec) -> bool {
+    matches!(warmup, TimeSpec::Text(text) if text.trim().eq_ignore_ascii_case("auto"))
+}
+
+/// The warm-up, s, and whether it is only the longest.
+fn warmup(spec: &PlanSpec) -> Result<(f64, bool), PlanError> {
+    let longest = spec.max_warmup.as_ref().map(|t| time("max-warmup", t, MIN_WARMUP_S, 3600.0)).transpose()?;
+    match (&spec.warmup, longest) {
+        (Some(warmup), longest) if is_auto(warmup) => Ok((longest.unwrap_or(DEFAULT_MAX_WARMUP_S), true)),
+        (_, Some(s)) => value(format!("max-warmup {s} s is for a warm-up of 'auto': add --warmup auto")),
+        (None, None) => Ok((DEFAULT_WARMUP_S, false)),
+        (Some(given), None) => match time("warm-up", given, MIN_WARMUP_S, 3600.0) {
+            Err(PlanError::Value(why)) => value(format!("{why}, or 'auto'")),
+            seconds => Ok((seconds?, false)),
+        },
+    }
 }
 
 /// Maximum size of a workload file, bytes: the manifest stores it.
@@ -430,6 +453,12 @@ mod tests {
         refused(PlanSpec { duration: text("soon"), ..spec() }, &["soon", "30s"]);
         refused(PlanSpec { duration: text("0s"), ..spec() }, &["0s", "0.2 s"]);
         refused(PlanSpec { warmup: text("0"), ..spec() }, &["warm-up", "0.2 s"]);
+        refused(PlanSpec { warmup: text("automatic"), ..spec() }, &["warm-up", "automatic", "'auto'"]);
+        refused(PlanSpec { max_warmup: text("20s"), ..spec() }, &["max-warmup 20 s", "--warmup auto"]);
+        refused(PlanSpec { max_warmup: text("20s"), warmup: text("3s"), ..spec() }, &["max-warmup 20 s"]);
+        refused(PlanSpec { max_warmup: text("2h"), warmup: text("auto"), ..spec() }, &["max-warmup 2h", "3600 s"]);
+        let auto = |max_warmup| make_plan(&PlanSpec { warmup: text("Auto"), max_warmup, ..spec() }).unwrap();
+        assert_eq!([auto(None).warmup(), auto(text("9s")).warmup()], ["at most 60 s", "at most 9 s"]);
         refused(PlanSpec { repeat: Some(0), ..spec() }, &["repeat = 0"]);
         refused(PlanSpec { size: Some("5KiB".into()), ..spec() }, &["5KiB", "1 MiB", "8 TiB"]);
         refused(PlanSpec { size: Some("huge".into()), ..spec() }, &["size", "huge"]);

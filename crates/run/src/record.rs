@@ -13,7 +13,7 @@ use loadline_store::{NativeFile, TestOutput, rfc3339};
 use loadline_window::{Measured, Request};
 
 use crate::activity;
-use crate::checks::{Facts, verify};
+use crate::checks::{Facts, steady, verify};
 use crate::figures::counters::Counters;
 use crate::figures::series::series;
 use crate::figures::{Figures, Proof, figures};
@@ -79,6 +79,7 @@ impl Finished {
         let counters = Counters::of(request, measured);
         let mut figures = figures(request, measured, &counters, proof);
         figures.checks = verify(&Facts::of(request, measured, &counters, proof, &figures));
+        figures.checks.extend(steady::checks(request, measured));
         let (merged, edges) = (&measured.merged, &measured.edges);
         let mut histograms =
             vec![("transaction".to_owned(), merged.transaction.clone()), ("commit".to_owned(), merged.commit.clone())];

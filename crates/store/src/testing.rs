@@ -53,6 +53,7 @@ pub(crate) fn manifest() -> Manifest {
         jobs: Jobs::List(vec![1, 2]),
         duration_s: 2.0,
         warmup_s: 0.5,
+        auto_warmup: false,
         repeat: 1,
         rate_tps: None,
         payload_compressibility: 0.0,

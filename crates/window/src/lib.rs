@@ -8,9 +8,11 @@ mod observed;
 pub mod pace;
 pub mod phase;
 pub mod schedule;
+mod warmup;
 
 pub use job::JobResult;
 pub use schedule::{Schedule, Shared};
+pub use warmup::{Counts, Load, WarmedUp, Warmup};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +34,7 @@ use loadline_workload::{Program, Stream};
 use client_job::Timing;
 use observed::Observed;
 use pace::Pace;
+use warmup::{LEAD_NS, STEP_NS};
 
 /// What a test does.
 #[derive(Clone)]
@@ -44,8 +47,8 @@ pub struct Request {
     pub driver: Driver,
     /// Number of jobs.
     pub jobs: u32,
-    /// Warm-up, s.
-    pub warmup_s: f64,
+    /// Warm-up.
+    pub warmup: Warmup,
     /// Window, s.
     pub duration_s: f64,
     /// Rate over all jobs (open loop).
@@ -67,6 +70,10 @@ pub struct Measured {
     pub schedule: Schedule,
     /// Wall-clock time of the window start.
     pub opened_at: SystemTime,
+    /// The warm-up before it.
+    pub warmup: WarmedUp,
+    /// Counts of warm-up and window.
+    pub counts: Counts,
     /// Result of each job.
     pub jobs: Vec<JobResult>,
     /// Results of all jobs, merged.
@@ -98,6 +105,12 @@ impl Measured {
     #[must_use]
     pub fn waits(&self) -> WaitProfile {
         self.collected.waits_between(self.schedule.open_ns, self.schedule.close_ns)
+    }
+
+    /// Load of the window in values of 0.1 s. In-database jobs publish once a second only: see [`JobResult::per_second`].
+    #[must_use]
+    pub fn load(&self) -> Load {
+        self.counts.load(self.schedule.open_ns, self.schedule.close_ns, self.jobs.len() as u32, None)
     }
 }
 
@@ -252,7 +265,7 @@ struct ReadyJobs {
 pub fn run_test(
     request: &Request,
     hooks: &mut dyn TestHooks,
-    mut tick: impl FnMut(f64, u64),
+    tick: impl FnMut(f64, u64),
 ) -> Result<Measured, TestError> {
     let mut observer = request.target.observer()?;
     wait_published(request, hooks);
@@ -276,7 +289,8 @@ pub fn run_test(
         let _ = job.go.send(timing);
     }
     wait_started(&shared, &jobs);
-    let open_ns = now_ns() + (request.warmup_s * 1e9) as u64;
+    let mut watch = Watch::new(&shared, &jobs, start_ns, tick);
+    let (open_ns, warmup) = watch.warm_up(request);
     let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + timing.window_ns };
     let _ = shared.window.set(schedule);
     let opened_at = SystemTime::now() + Duration::from_nanos(open_ns.saturating_sub(now_ns()));
@@ -294,7 +308,8 @@ pub fn run_test(
             return Err(TestError::Counters(e.to_string()));
         }
     };
-    let edges = watch_window(&schedule, &shared, &jobs, &sampler, around, &mut tick);
+    let edges = watch_window(&schedule, &mut watch, &sampler, around);
+    let counts = watch.counts;
     let results = end_jobs(jobs, &cancellers, &shared);
     hooks.stop(&results);
     let mut collected = sampler.finish();
@@ -310,7 +325,7 @@ pub fn run_test(
     let around = readings.map(|readings| Around { readings, server });
     let mut merged = JobResult::new(schedule.window_ns(), request.rate_tps.is_some());
     results.iter().for_each(|job| merged.merge(job));
-    Ok(Measured { schedule, opened_at, jobs: results, merged, before, edges, after, collected, around })
+    Ok(Measured { schedule, opened_at, warmup, counts, jobs: results, merged, before, edges, after, collected, around })
 }
 
 /// Waits until a server that counts late has counted all that was done.
@@ -413,38 +428,98 @@ fn job_thread(job: u32, request: &Request, shared: &Shared, ready: &Sender<Ready
     }
 }
 
+/// The test's own thread, which waits, counts what the jobs have done, and reports once a second.
+struct Watch<'a, T> {
+    shared: &'a Shared,
+    jobs: &'a [Job],
+    start_ns: u64,
+    tick: T,
+    next_tick_ns: u64,
+    next_count_ns: u64,
+    counts: Counts,
+}
+
+impl<'a, T: FnMut(f64, u64)> Watch<'a, T> {
+    fn new(shared: &'a Shared, jobs: &'a [Job], start_ns: u64, tick: T) -> Watch<'a, T> {
+        let next_tick_ns = start_ns + 1_000_000_000;
+        let mut watch =
+            Watch { shared, jobs, start_ns, tick, next_tick_ns, next_count_ns: 0, counts: Counts::default() };
+        watch.count_next();
+        watch
+    }
+
+    fn ended(&self) -> bool {
+        self.shared.stopped() || self.jobs.iter().all(|j| j.thread.is_finished())
+    }
+
+    fn count(&mut self) {
+        self.counts.count(self.shared);
+        self.count_next();
+    }
+
+    /// Sets the time of the next count: between the slices of in-database jobs.
+    fn count_next(&mut self) {
+        let first_ns = self.start_ns + STEP_NS / 2;
+        self.next_count_ns = first_ns + (now_ns().saturating_sub(first_ns) / STEP_NS + 1) * STEP_NS;
+    }
+
+    /// Waits until `ns` on the clock, or until the jobs have ended.
+    fn wait_until(&mut self, ns: u64) {
+        while now_ns() < ns && !self.ended() {
+            let now = now_ns();
+            if now >= self.next_count_ns {
+                self.count();
+            }
+            if now >= self.next_tick_ns {
+                (self.tick)((now - self.start_ns) as f64 / 1e9, self.shared.completed());
+                self.next_tick_ns += 1_000_000_000;
+            }
+            let next = ns.min(self.next_tick_ns).min(self.next_count_ns);
+            std::thread::sleep(Duration::from_nanos(next.saturating_sub(now).min(50_000_000)));
+        }
+    }
+
+    /// Waits until the warm-up is nearly over. Returns the window start, and what the warm-up was.
+    fn warm_up(&mut self, request: &Request) -> (u64, WarmedUp) {
+        let began_ns = now_ns();
+        let (most_s, steady) = match request.warmup {
+            Warmup::Seconds(s) => return (began_ns + (s * 1e9) as u64, WarmedUp { taken_s: s, ..WarmedUp::default() }),
+            Warmup::UntilSteady { most_s, steady } => (most_s, steady),
+        };
+        let last_ns = began_ns + ((most_s * 1e9) as u64).saturating_sub(LEAD_NS);
+        let due = request.rate_tps.map(|rate| (rate / 1e9, self.start_ns));
+        let (mut load, mut is_steady) = (Load::default(), false);
+        while !is_steady && now_ns() < last_ns && !self.ended() {
+            self.wait_until(self.next_count_ns.min(last_ns));
+            self.count();
+            load = self.counts.load(began_ns, now_ns(), request.jobs, due);
+            is_steady = steady(&load);
+        }
+        let open_ns = now_ns() + LEAD_NS;
+        (open_ns, WarmedUp { taken_s: (open_ns - began_ns) as f64 / 1e9, steady: Some(is_steady), load })
+    }
+}
+
 /// Waits for window start and window end, and takes the snapshots there; and reads what surrounds the test, if the
 /// database's processes are given.
 fn watch_window(
     schedule: &Schedule,
-    shared: &Shared,
-    jobs: &[Job],
+    watch: &mut Watch<'_, impl FnMut(f64, u64)>,
     sampler: &Sampler,
     server: Option<&Server>,
-    tick: &mut impl FnMut(f64, u64),
 ) -> Result<(Edges, Option<[Surroundings; 2]>), String> {
     let text = |e: CollectError| e.to_string();
-    let all_gone = || jobs.iter().all(|j| j.thread.is_finished());
-    let mut next_tick = schedule.start_ns + 1_000_000_000;
-    let mut wait_until = |ns: u64| {
-        while now_ns() < ns && !shared.stopped() && !all_gone() {
-            let now = now_ns();
-            if now >= next_tick {
-                tick((now - schedule.start_ns) as f64 / 1e9, shared.completed());
-                next_tick += 1_000_000_000;
-            }
-            std::thread::sleep(Duration::from_nanos((ns.min(next_tick)).saturating_sub(now).min(50_000_000)));
-        }
-    };
+    let (shared, jobs) = (watch.shared, watch.jobs);
     // Requested in advance, so that the sampler does nothing else at that moment.
     let at_open = sampler.edge_at("at open", schedule.open_ns).map_err(text);
-    wait_until(schedule.open_ns);
+    watch.wait_until(schedule.open_ns);
     wait_passed(&shared.passed_open, jobs, shared);
     let passed_open = sampler.edge("passed open").map_err(text);
     let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
     let around_open = server.map(Surroundings::read);
-    wait_until(schedule.close_ns);
+    watch.wait_until(schedule.close_ns);
     wait_passed(&shared.passed_close, jobs, shared);
+    watch.count();
     if shared.stopped() {
         // Do not wait for a snapshot that is still to come.
         return Err("interrupted".to_owned());

@@ -26,3 +26,4 @@ mod tp;
 mod trend;
 mod user_workload;
 mod waits;
+mod warmup;

@@ -60,7 +60,7 @@ fn plan(m: &Manifest) -> Vec<(String, String)> {
         fact("Workloads", workloads.collect::<Vec<_>>().join("\n")),
         fact("Jobs", jobs),
         fact("Measured window", seconds(p.duration_s)),
-        fact("Warm-up", seconds(p.warmup_s)),
+        fact("Warm-up", p.warmup()),
         fact("Repetitions", p.repeat.to_string()),
         fact("Load", p.rate_tps.map_or("closed loop".to_owned(), |r| format!("open loop, {} tps", number(r, 1)))),
         fact("Payload that can be compressed away", format!("{:.0} %", p.payload_compressibility * 100.0)),

@@ -2,7 +2,7 @@
 
 use loadline_database::TargetError;
 use loadline_model::check::Check;
-use loadline_window::{Request, TestError};
+use loadline_window::{Request, TestError, Warmup};
 use loadline_workload::Instrument as InstrumentSpec;
 
 use super::{EndedTest, Instrument, Kind, RunContext};
@@ -27,7 +27,11 @@ impl Instrument for CacheHit {
         // That does not read the indexes. The warm-up does, but it may be short for that, and a server that counts late counts
         // it as well.
         if !run.records.iter().any(|r| r.workload == request.work.workload.code) {
-            let warm = Request { duration_s: 1.0, ..request.clone() };
+            let warmup = match request.warmup {
+                Warmup::UntilSteady { .. } => Warmup::Seconds(1.0),
+                fixed => fixed,
+            };
+            let warm = Request { warmup, duration_s: 1.0, ..request.clone() };
             // What else fails, fails in the test as well.
             if let Err(TestError::Target(e)) = throughput(&warm) {
                 return Err(e);

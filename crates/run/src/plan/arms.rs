@@ -41,6 +41,13 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     if matches!(spec.jobs, Some(JobsSpec::Word(_))) {
         return value("two arms are compared at given job counts: write --jobs 1,4 instead of auto".to_owned());
     }
+    if spec.warmup.as_ref().is_some_and(super::is_auto) {
+        return value(
+            "two arms need the same time under load before each window, and an automatic warm-up would give the arm that \
+             settles later more: write --warmup with a time, such as one that `loadline run --warmup auto` took"
+                .to_owned(),
+        );
+    }
     match (&a.switch, &b.switch) {
         (Some(_), None) => return value(no_way_back(ArmName::A)),
         (None, Some(_)) => return value(no_way_back(ArmName::B)),

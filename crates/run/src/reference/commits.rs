@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_database::Work;
 use loadline_model::Driver;
-use loadline_window::Request;
+use loadline_window::{Request, Warmup};
 use loadline_workload::LOG_APPENDS;
 
 use super::{Subject, throughput_in};
@@ -25,7 +25,14 @@ impl SmallestCommits {
         let like = subject.request;
         let work = self.work(like).map_err(|e| e.to_string())?;
         like.target.load(&work, like.jobs).map_err(|e| e.to_string())?;
-        let of = Request { work, warmup_s: WARMUP_S, rate_tps: None, disk: None, data_disk: None, ..like.clone() };
+        let of = Request {
+            work,
+            warmup: Warmup::Seconds(WARMUP_S),
+            rate_tps: None,
+            disk: None,
+            data_disk: None,
+            ..like.clone()
+        };
         throughput_in(WINDOWS_S, &of)
     }
 

@@ -10,7 +10,7 @@ use loadline_collect::CpuSource;
 use loadline_database::{OpenRequest, Target, TargetError, Work, kind_of, open};
 use loadline_model::limits::name;
 use loadline_model::{Driver, LogWriterPoint, TestLimit, column};
-use loadline_window::{Request, TestError};
+use loadline_window::{Request, TestError, Warmup};
 use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS};
 
 use super::place::{check_free_space, not_here};
@@ -113,7 +113,7 @@ impl LogWriter {
             work: Arc::clone(work),
             driver: Driver::Client,
             jobs,
-            warmup_s,
+            warmup: Warmup::Seconds(warmup_s),
             duration_s: 0.0,
             rate_tps: None,
             cpu: CpuSource::Local,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loadline_database::{Target, Work};
 use loadline_model::Driver;
-use loadline_window::Request;
+use loadline_window::{Request, Warmup};
 use loadline_workload::{Arm, Effect, Program, Statement, Step, Workload};
 
 use super::threads::awake;
@@ -35,8 +35,14 @@ impl Part for Statements {
                 let driver = like.target.abilities().driver().map_err(|e| e.to_string())?;
                 driver.install(&work).map_err(|e| e.to_string())?;
             }
-            let request =
-                Request { work, warmup_s: WARMUP_S, rate_tps: None, disk: None, data_disk: None, ..like.clone() };
+            let request = Request {
+                work,
+                warmup: Warmup::Seconds(WARMUP_S),
+                rate_tps: None,
+                disk: None,
+                data_disk: None,
+                ..like.clone()
+            };
             self.request = Some(request);
         }
         let Some(request) = &self.request else { return Ok(None) };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use loadline_collect::CpuSource;
 use loadline_database::{OpenRequest, Target, Work, open};
 use loadline_model::Driver;
-use loadline_window::Request;
+use loadline_window::{Request, Warmup};
 
 use super::{LogSource, References, Subject, TestFile};
 
@@ -20,7 +20,7 @@ pub(crate) fn request(dir: &Path, code: &str, jobs: u32) -> Request {
         work: Arc::new(Work::new(workload, workload.params(&Default::default()).unwrap(), 1, 0.0)),
         driver: Driver::Client,
         jobs,
-        warmup_s: 0.0,
+        warmup: Warmup::Seconds(0.0),
         duration_s: 1.0,
         rate_tps: None,
         cpu: CpuSource::Local,

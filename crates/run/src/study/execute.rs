@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loadline_database::{TargetError, Work, kind_of};
 use loadline_model::Column;
 use loadline_model::plan::PlannedWorkload;
-use loadline_window::{Request, TestError, run_test};
+use loadline_window::{Request, TestError, Warmup, run_test};
 use loadline_workload::{Instrument, SizeScan};
 
 use super::native_report::Mark;
@@ -14,6 +14,7 @@ use super::{Context, StudyError, full_disk, window_length};
 use crate::activity::ReadViews;
 use crate::checks::disturbance::undisturbed;
 use crate::checks::settings;
+use crate::checks::steady::until_warm;
 use crate::event::{Event, Listener, TestPosition};
 use crate::figures::access::only_adds;
 use crate::figures::counters::Counters;
@@ -91,7 +92,7 @@ impl PlannedTest<'_> {
             work: Arc::clone(work),
             driver: self.workload.driver,
             jobs,
-            warmup_s: plan.warmup_s,
+            warmup: if plan.auto_warmup { until_warm(plan.warmup_s) } else { Warmup::Seconds(plan.warmup_s) },
             duration_s: longer_s.unwrap_or(planned_s),
             rate_tps: plan.rate_tps,
             cpu: context.side.cpu,
@@ -257,7 +258,8 @@ impl ProgressMeter<'_> {
         let seconds = elapsed_s - self.elapsed_s;
         let tps = if seconds > 0.0 { completed.saturating_sub(self.completed) as f64 / seconds } else { 0.0 };
         (self.elapsed_s, self.completed) = (elapsed_s, completed);
-        let Request { warmup_s, duration_s, rate_tps, jobs, .. } = self.request;
+        let Request { warmup, duration_s, rate_tps, jobs, .. } = self.request;
+        let (Warmup::Seconds(warmup_s) | Warmup::UntilSteady { most_s: warmup_s, .. }) = warmup;
         let latency_ms = (rate_tps.is_none() && tps > 0.0).then(|| f64::from(*jobs) / tps * 1e3);
         let position = self.test.position.clone();
         Event::Progress { position, elapsed_s, total_s: warmup_s + duration_s, tps, latency_ms }

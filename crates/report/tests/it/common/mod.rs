@@ -48,6 +48,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             jobs: Jobs::List(vec![1, 2, 4]),
             duration_s: 30.0,
             warmup_s: 2.5,
+            auto_warmup: false,
             repeat: 1,
             rate_tps: None,
             payload_compressibility: 0.0,

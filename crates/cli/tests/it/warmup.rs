@@ -1,0 +1,58 @@
+//! End to end: automatic warm-ups, what their record says, and whether the window was steady.
+
+use serde_json::Value;
+
+use crate::common::{ok, results, tests_of};
+
+fn check<'a>(test: &'a Value, id: &str) -> (&'a str, &'a str) {
+    let checks = test["checks"].as_array().unwrap();
+    let check = checks.iter().find(|c| c["id"] == id).unwrap_or_else(|| panic!("no check {id}: {test:#}"));
+    (check["outcome"].as_str().unwrap(), check["detail"].as_str().unwrap())
+}
+
+const AUTO: [&str; 8] = ["--workload", "LGWR-LAT1", "--jobs", "2", "--no-probe", "--warmup", "auto", "--max-warmup"];
+
+#[test]
+fn a_warm_up_that_is_too_short_to_tell_is_noted() {
+    let dir = results();
+    let to = ["--results", dir.path().to_str().unwrap()];
+    let args = [&["run", "--target", "null:?pause=1ms"], &AUTO[..], &["3s", "--duration", "4s"], &to].concat();
+    let dry = ok(&[&args[..], &["--dry-run"]].concat()).out;
+    assert!(dry.contains("4 s after at most 3 s of warm-up") && dry.contains("time        at most about"), "{dry}");
+    let ran = ok(&args);
+    let tests = tests_of(&ran.folder());
+    let taken_s = tests[0]["warmup_s"].as_f64().unwrap();
+    assert!((2.9..4.0).contains(&taken_s), "{taken_s}");
+    let (outcome, detail) = check(&tests[0], "warm-up");
+    assert!(outcome == "noted" && detail.contains("that takes 7 s or more (--max-warmup)"), "{detail}");
+    assert!(
+        ran.out.contains("! Test 1 was not steady at its window start: not shown to be steady after 3"),
+        "{}",
+        ran.said()
+    );
+    // The window has 40 values of 0.1 s.
+    let (outcome, detail) = check(&tests[0], "steady");
+    assert!(
+        outcome == "noted" || outcome == "passed" && detail.contains("in 40 values of 0.1 s"),
+        "{outcome}: {detail}"
+    );
+    let manifest = std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    assert!(manifest["plan"]["auto_warmup"] == true && manifest["plan"]["warmup_s"] == 3.0, "{}", manifest["plan"]);
+}
+
+#[test]
+fn an_in_database_warm_up_lasts_until_it_is_steady() {
+    let dir = results();
+    let to = ["--results", dir.path().to_str().unwrap(), "--driver", "database", "--duration", "1s"];
+    let ran = ok(&[&["run", "--target", "postgres-temp:"], &AUTO[..], &["9s"], &to].concat());
+    let tests = tests_of(&ran.folder());
+    let taken_s = tests[0]["warmup_s"].as_f64().unwrap();
+    let (outcome, detail) = check(&tests[0], "warm-up");
+    assert!((6.9..10.0).contains(&taken_s), "{taken_s}: {detail}");
+    assert!(outcome == "passed" || taken_s >= 8.9, "{taken_s}: {detail}");
+    // Neighbours may make it unsteady, but not for lack of counts.
+    assert!(outcome == "passed" || detail.contains("throughput"), "{detail}");
+    let (outcome, detail) = check(&tests[0], "steady");
+    assert!(outcome == "not-made" && detail.contains("1 values of 1.0 s"), "{outcome}: {detail}");
+}

@@ -1,0 +1,104 @@
+//! The warm-up: a fixed time, or until throughput is steady; and the counts by which that is judged.
+
+use loadline_database::clock::now_ns;
+
+use crate::schedule::{SHORT_SLICE_NS, Shared};
+
+/// Time between two counts, ns. In-database jobs publish as often while the window is pending.
+pub(crate) const STEP_NS: u64 = SHORT_SLICE_NS;
+/// Time from the decision that a warm-up is over until the window starts, ns: in-database slices that began before end
+/// before it.
+pub(crate) const LEAD_NS: u64 = 2 * STEP_NS;
+
+/// How long jobs run before the window starts.
+#[derive(Debug, Clone, Copy)]
+pub enum Warmup {
+    /// So many seconds after the first transaction of every job.
+    Seconds(f64),
+    /// Until `steady` says so, and `most_s` at most.
+    UntilSteady {
+        /// Maximum, s.
+        most_s: f64,
+        /// Asked every 0.1 s.
+        steady: fn(&Load) -> bool,
+    },
+}
+
+/// The load so far, in values of 0.1 s.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Load {
+    /// Number of jobs.
+    pub jobs: u32,
+    /// Transactions per second.
+    pub rates: Vec<f64>,
+    /// Open loop: transactions that were due and had not completed. Divided by the rate it is the mean response time
+    /// (Little's law); throughput itself is the rate.
+    pub waiting: Vec<f64>,
+}
+
+/// The warm-up that a test had.
+#[derive(Debug, Clone, Default)]
+pub struct WarmedUp {
+    /// Time from the first transaction of every job until the window start, s.
+    pub taken_s: f64,
+    /// Whether throughput was steady, if that was asked.
+    pub steady: Option<bool>,
+    /// Load in it.
+    pub load: Load,
+}
+
+/// How many transactions all jobs had completed at times about [`STEP_NS`] apart.
+#[derive(Debug, Clone, Default)]
+pub struct Counts(Vec<(u64, u64)>);
+
+impl Counts {
+    /// Adds the count of now.
+    pub(crate) fn count(&mut self, shared: &Shared) {
+        self.0.push((now_ns(), shared.completed()));
+    }
+
+    /// Transactions completed by `ns`, between two counts in proportion to time; `None` before the first and after the last.
+    fn at(&self, ns: u64) -> Option<f64> {
+        let after = self.0.partition_point(|(at, _)| *at < ns);
+        let (b_ns, b) = *self.0.get(after)?;
+        if b_ns == ns {
+            return Some(b as f64);
+        }
+        let (a_ns, a) = *self.0.get(after.checked_sub(1)?)?;
+        Some(a as f64 + (b.saturating_sub(a)) as f64 * (ns - a_ns) as f64 / (b_ns - a_ns) as f64)
+    }
+
+    /// The load of `jobs` jobs between two times, ns, in whole steps. `due`: rate per ns of an open loop, and when it began.
+    #[must_use]
+    pub fn load(&self, from_ns: u64, to_ns: u64, jobs: u32, due: Option<(f64, u64)>) -> Load {
+        let first = self.0.first().map_or(from_ns, |(at, _)| from_ns.max(*at));
+        let times = (0..).map(|i| first + i * STEP_NS).take_while(|at| *at <= to_ns);
+        let counted: Vec<(u64, f64)> = times.map_while(|at| Some((at, self.at(at)?))).collect();
+        let rates = counted.windows(2).filter_map(|w| Some((w.last()?.1 - w.first()?.1) / (STEP_NS as f64 / 1e9)));
+        let waiting = due.into_iter().flat_map(|(per_ns, began_ns)| {
+            // The first is due when it began.
+            let of = move |(at, n): &(u64, f64)| (per_ns * at.saturating_sub(began_ns) as f64 + 1.0 - n).max(0.0);
+            counted.iter().skip(1).map(of)
+        });
+        Load { jobs, rates: rates.collect(), waiting: waiting.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_that_are_late_give_even_rates() {
+        // 1000 transactions a second, counted at uneven times.
+        let ms = [0u64, 100, 205, 290, 470, 600, 640];
+        let counts = Counts(ms.iter().map(|ms| (5_000_000_000 + ms * 1_000_000, *ms)).collect());
+        let load = counts.load(5_000_000_000, 5_600_000_000, 2, Some((1.1e-6, 5_000_000_000)));
+        assert_eq!(load.rates.len(), 6);
+        assert!(load.rates.iter().all(|r| (r - 1000.0).abs() < 1e-6), "{load:?}");
+        // One transaction in eleven waits, and they add up.
+        assert!((load.waiting[5] - 61.0).abs() < 1e-6, "{load:?}");
+        assert_eq!(counts.load(5_000_000_000, 9_000_000_000, 2, None).rates.len(), 6, "no further than counted");
+        assert!(Counts::default().load(0, 1 << 40, 1, None).rates.is_empty());
+    }
+}
