@@ -7,7 +7,7 @@ use loadline_model::disturbance::{allowed, why_invalid};
 use loadline_model::{Column, Table as Columns, TestRecord};
 
 use super::figure::figure;
-use super::{kept, rate, stop};
+use super::{kept, noted, stop};
 use crate::columns::is_numeric;
 use crate::doc::{Block, Cell, Head, Notes, Row, Table};
 use crate::platform_run::PlatformRun;
@@ -151,7 +151,7 @@ fn test_row(record: &TestRecord, columns: &[&'static Column], notes: &mut Notes)
     if let Some(forced) = &record.forced {
         remarks.push(format!("Test {} was forced: {}.", record.test, stop(forced)));
     }
-    remarks.extend(rate::missed(record));
+    remarks.extend(noted::of_test(record));
     Row {
         cells: columns.iter().map(|c| cell(record, c, notes)).collect(),
         invalid: !record.valid,

@@ -4,7 +4,7 @@ use loadline_analyze::{Sweep, bound_of_sweep};
 
 use super::PROSE;
 use crate::RunData;
-use crate::content::{disturbed, kept_tests, kept_verdict, not_measured, page, rate, stop};
+use crate::content::{disturbed, kept_tests, kept_verdict, not_measured, noted, page, stop};
 use crate::doc::{Row, Table};
 use crate::platform_run::{PlatformRun, sides};
 use crate::text::{clean, superscript, table, table_width, wrapped};
@@ -33,7 +33,7 @@ pub fn end_page(run: &RunData, width: Option<usize>) -> String {
         }
         out.push_str(&bounds(side, prose));
         let records = &side.run.records;
-        let remarkable = rate::sentence(records).into_iter().chain(disturbed::sentences(records));
+        let remarkable = noted::sentences(records).chain(disturbed::sentences(records));
         for (n, text) in remarkable.enumerate() {
             out.push_str(if n == 0 { "\n" } else { "" });
             out.push_str(&wrapped(&format!("! {text}"), "", prose));
