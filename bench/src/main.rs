@@ -7,7 +7,8 @@
 //! `-- servers` runs plans on servers of many versions and says which tests are valid; it is no comparison either.
 //! `-- spoil` spoils figures in every known way and shows that each is caught, and holds percentiles against known stalls.
 //! `-- arms` holds `loadline ab` against equal arms on a real server and planted differences;
-//! `-- statistics` holds the statistics of two arms against simulated truth.
+//! `-- statistics` holds the statistics of two arms and of warm-ups against simulated truth.
+//! `-- warmups` holds methods that find the end of a warm-up against real ones.
 //! `-- report` shows time and memory of a report on a run of 1,000 tests.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -27,6 +28,7 @@ mod short;
 mod spoil;
 mod statistics;
 mod sysbench;
+mod warmups;
 
 use std::process::ExitCode;
 
@@ -65,8 +67,10 @@ enum Command {
     Arms(arms::Args),
     /// `loadline report` over a run of 1,000 tests: time and memory
     Report(report::Args),
-    /// The statistics of two arms against simulated truth: coverage, power, price (docs/statistics.md)
+    /// The statistics of two arms and of warm-ups against simulated truth: coverage, power, price (docs/statistics.md)
     Statistics(statistics::Args),
+    /// When each method would open the window after real restarts of PostgreSQL, and how far from the plateau
+    Warmups(warmups::Args),
 }
 
 fn main() -> ExitCode {
@@ -83,6 +87,7 @@ fn main() -> ExitCode {
         Command::Servers(args) => servers::run(&args),
         Command::Spoil(args) => spoil::run(&args),
         Command::Arms(args) => done(arms::run(&args)),
+        Command::Warmups(args) => done(warmups::run(&args)),
         Command::Report(args) => done(report::run(&args)),
         Command::Statistics(args) => {
             statistics::run(&args);

@@ -1,4 +1,8 @@
-//! The statistics of two arms and of histories against simulated truth: the tables of docs/statistics.md.
+//! The statistics of two arms, of histories, and of warm-ups, against simulated truth: the tables of docs/statistics.md and
+//! docs/steady.md.
+
+mod histories;
+pub(crate) mod steady;
 
 use clap::Parser;
 use loadline_analyze::paired::looks::precise_enough;
@@ -8,16 +12,17 @@ use loadline_analyze::paired::{Looks, Pair, PairedRatio, Question, judge, paired
 use loadline_analyze::stats::median;
 use loadline_model::Random;
 
-mod histories;
-
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
     /// Simulated runs behind each figure; a quarter as many histories
     #[arg(long, default_value_t = 2000)]
     runs: usize,
     /// Only the tables of histories
+    #[arg(long, conflicts_with = "only_steady")]
+    only_histories: bool,
+    /// Only the tables of warm-ups and steady windows
     #[arg(long)]
-    histories: bool,
+    only_steady: bool,
 }
 
 const ERROR: f64 = 0.05;
@@ -36,13 +41,18 @@ const MACHINES: [(&str, Machine); 8] = [
 
 /// Prints all tables.
 pub(crate) fn run(args: &Args) {
-    if !args.histories {
+    if !args.only_histories && !args.only_steady {
         coverage(args.runs);
         power(args.runs);
         price(args.runs);
         families(args.runs);
     }
-    histories::print(args.runs / 4);
+    if !args.only_steady {
+        histories::print(args.runs / 4);
+    }
+    if !args.only_histories {
+        steady::tables(args.runs);
+    }
 }
 
 /// `runs` values of `one`, each from its own run of `machine`.

@@ -1,0 +1,151 @@
+//! When a window may open, and whether throughput stayed as it was in it: methods against planted series and real warm-ups.
+
+use loadline_analyze::stats::{mean, median};
+use loadline_analyze::steady::simulated::{Course, Plant};
+use loadline_analyze::steady::{self, LOOK_EVERY, LOOKS, STEP_S, averaged, departure, is_warm, trend};
+
+/// A method: whether a warm-up with these values so far is over.
+pub(crate) type Method = fn(&[f64]) -> bool;
+
+/// The methods, the chosen one last.
+pub(crate) const METHODS: [(&str, Method); 5] = [
+    ("MSER-5", mser_5),
+    ("MSER-5, 5 looks", |v| looks(v, mser_5)),
+    ("drift within 5 %", |v| half(v).is_some_and(|half| drift(half) < 0.05)),
+    ("no trend, 1 look", |v| half(v).is_some_and(|half| trend(&at_most_60(half)).is_some_and(|t| t.z.abs() < 1.96))),
+    ("no trend, 5 looks", |v| is_warm(v, 1)),
+];
+
+/// The longest warm-up, values.
+const MOST: usize = 600;
+/// Length of the window that follows, s.
+const WINDOW_S: f64 = 10.0;
+/// From this difference to the plateau on, the window opened too early.
+const BIAS: f64 = 0.02;
+
+/// The values of 0.1 s after which `method` opens the window.
+pub(crate) fn opens(method: Method, values: &[f64]) -> Option<usize> {
+    let looks = (1..=values.len() / LOOK_EVERY).map(|look| look * LOOK_EVERY);
+    looks.filter(|n| *n >= steady::FIRST_LOOK).find(|n| values.get(..*n).is_some_and(method))
+}
+
+fn half(values: &[f64]) -> Option<&[f64]> {
+    values.get(values.len() / 2..).filter(|_| values.len() >= steady::FIRST_LOOK)
+}
+
+fn at_most_60(values: &[f64]) -> Vec<f64> {
+    averaged(values, values.len().div_ceil(60))
+}
+
+fn looks(values: &[f64], method: Method) -> bool {
+    (0..LOOKS).all(|back| values.len().checked_sub(back * LOOK_EVERY).and_then(|n| values.get(..n)).is_some_and(method))
+}
+
+/// MSER-5 (White 1997): the number of first batches of 5 without which the mean of the rest is most precise must be in the
+/// first half.
+fn mser_5(values: &[f64]) -> bool {
+    let batches = averaged(values, 5);
+    let (mut sum, mut squares, mut best) = (0.0, 0.0, (f64::INFINITY, batches.len()));
+    for (left_out, v) in batches.iter().enumerate().rev() {
+        (sum, squares) = (sum + v, squares + v * v);
+        let n = (batches.len() - left_out) as f64;
+        let error = (squares - sum * sum / n).max(0.0) / (n * n);
+        if n >= 3.0 && error <= best.0 {
+            best = (error, left_out);
+        }
+    }
+    batches.len() >= 10 && 2 * best.1 < batches.len()
+}
+
+/// The largest change over `values` that a straight line through 10 batches allows, as a share of the mean: 95 %, one-sided.
+fn drift(values: &[f64]) -> f64 {
+    const T_95_OF_8: f64 = 1.86;
+    let batches = averaged(values, values.len() / 10);
+    let batches = batches.get(batches.len().saturating_sub(10)..).unwrap_or_default();
+    let (Some(middle), n) = (mean(batches), batches.len() as f64) else { return f64::INFINITY };
+    let time = |i: usize| i as f64 - (n - 1.0) / 2.0;
+    let spread: f64 = (0..batches.len()).map(|i| time(i).powi(2)).sum();
+    let slope = batches.iter().enumerate().map(|(i, v)| time(i) * (v - middle)).sum::<f64>() / spread;
+    let left: f64 = batches.iter().enumerate().map(|(i, v)| (v - middle - slope * time(i)).powi(2)).sum();
+    (slope.abs() + T_95_OF_8 * (left / (n - 2.0) / spread).sqrt()) * n / middle
+}
+
+/// Prints the tables.
+pub(super) fn tables(runs: usize) {
+    openings(runs / 10);
+    marks(runs);
+}
+
+/// Mean of a window that opens after `n` values, without noise.
+fn truth(plant: &Plant, n: usize) -> f64 {
+    let from_s = n as f64 * STEP_S;
+    let times = (0..500).map(|i| from_s + WINDOW_S * (f64::from(i) + 0.5) / 500.0);
+    mean(&times.map(|t| plant.truth(t)).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+}
+
+fn openings(runs: usize) {
+    const COURSES: [(&str, Course, f64); 11] = [
+        ("flat", Course::Flat, 1.0),
+        ("approach from 30 %, time constant 0.5 s", Course::Approach(0.7, 0.5), 1.0),
+        ("the same, 2 s", Course::Approach(0.7, 2.0), 1.0),
+        ("the same, 5 s", Course::Approach(0.7, 5.0), 1.0),
+        ("60 %, at once 100 % after 4 s", Course::Step(0.6, 4.0), 1.0),
+        ("straight from 50 % to 100 % in 5 s", Course::Ramp(0.5, 5.0), 1.0),
+        ("the same in 15 s", Course::Ramp(0.5, 15.0), 1.0),
+        ("the same in 80 s: never steady", Course::Ramp(0.5, 80.0), 1.0),
+        ("a cache fills in about 10 s, from 25 %", Course::Cache(4.0, 10.0), 1.0),
+        ("the same in about 30 s", Course::Cache(4.0, 30.0), 1.0),
+        ("60 % for 1 s of every 5 s", Course::Sawtooth(0.6, 0.2, 5.0), 0.92),
+    ];
+    const NOISES: [(f64, f64); 4] = [(0.03, 0.0), (0.03, 0.8), (0.1, 0.5), (0.1, 0.8)];
+    println!("### Warm-ups: windows of {WINDOW_S} s that open too early, median opening, never within 60 s\n");
+    println!("| course | noise, φ |{} right from |", METHODS.map(|(name, _)| format!(" {name} |")).concat());
+    println!("| --- | --- |{} --- |", " --- |".repeat(METHODS.len()));
+    for (name, course, plateau) in COURSES {
+        for (noise, correlation) in NOISES {
+            let plant = Plant { course, noise, correlation };
+            let off = |n: usize| (truth(&plant, n) / plateau - 1.0).abs() > BIAS;
+            let series: Vec<Vec<f64>> =
+                (0..runs).map(|seed| plant.series(seed as u64, MOST).iter().map(|v| 1000.0 * v).collect()).collect();
+            let cell = |(_, method): (&str, Method)| {
+                let at: Vec<Option<usize>> = series.iter().map(|values| opens(method, values)).collect();
+                let opened: Vec<f64> = at.iter().flatten().map(|n| *n as f64 * STEP_S).collect();
+                let early = super::percent(at.iter().map(|n| n.is_some_and(off)));
+                let never = super::percent(at.iter().map(Option::is_none));
+                let when = median(&opened).map_or("–".to_owned(), |s| format!("{s:.1} s"));
+                format!(" {early:.0} %, {when}, {never:.0} % |")
+            };
+            let right =
+                (0..MOST).find(|n| !off(*n)).map_or("never".to_owned(), |n| format!("{:.1} s", n as f64 * STEP_S));
+            println!("| {name} | {:.0} %, {correlation} |{} {right} |", 100.0 * noise, METHODS.map(cell).concat());
+        }
+    }
+    println!();
+}
+
+fn marks(runs: usize) {
+    const WINDOWS: [usize; 4] = [20, 40, 100, 300];
+    println!("### Windows that are marked, of 2, 4, 10 and 30 s\n");
+    println!("| course | noise, φ |{}", WINDOWS.map(|n| format!(" {n} values |")).concat());
+    println!("| --- | --- |{}", " --- |".repeat(WINDOWS.len()));
+    /// Name, course of a window of so many seconds, noises.
+    type Case = (&'static str, fn(f64) -> Course, &'static [(f64, f64)]);
+    let courses: [Case; 5] = [
+        ("flat", |_| Course::Flat, &[(0.05, 0.8), (0.3, 0.0), (0.3, 0.5), (0.3, 0.8)]),
+        ("falls by 20 % at 2/3", |s| Course::Fall(0.8, s * 2.0 / 3.0), &[(0.05, 0.5), (0.1, 0.5)]),
+        ("falls by 50 % at 4/5", |s| Course::Fall(0.5, s * 0.8), &[(0.05, 0.5), (0.1, 0.5)]),
+        ("rises straight by 25 %", |s| Course::Ramp(0.8, s), &[(0.05, 0.5), (0.1, 0.5)]),
+        ("nothing for a fifth", |s| Course::Stall(0.0, s * 0.3, s * 0.2), &[(0.05, 0.5), (0.1, 0.5)]),
+    ];
+    for (name, course, noises) in courses {
+        for (noise, correlation) in noises {
+            let cell = |n: usize| {
+                let plant = Plant { course: course(n as f64 * STEP_S), noise: *noise, correlation: *correlation };
+                let of = |seed: usize| departure(&plant.series(seed as u64, n));
+                format!(" {:.1} % |", super::percent((0..runs).map(|seed| of(seed).is_some())))
+            };
+            println!("| {name} | {:.0} %, {correlation} |{}", 100.0 * noise, WINDOWS.map(cell).concat());
+        }
+    }
+    println!();
+}
