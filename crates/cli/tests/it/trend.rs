@@ -51,7 +51,7 @@ fn copy(run: &StoredRun, to: &Path, night: u64, tps: f64, change: impl Fn(&mut M
     change(&mut manifest, &mut record);
     folder.write_manifest(&manifest).unwrap();
     let (series, histograms, snapshots) = (Series::default(), Vec::new(), Vec::new());
-    folder.append(&TestOutput { record, series, histograms, snapshots, native: None }).unwrap();
+    folder.append(&TestOutput { record, series, histograms, snapshots, activity: None, native: None }).unwrap();
     folder.path().to_owned()
 }
 
