@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use loadline_database::open;
+use loadline_database::{kind_of, open};
 use loadline_model::format::parse_duration_s;
 use loadline_report::{Format, Period, render_page};
 use loadline_run::watch::{check, watch};
-use loadline_store::{read_watched, run_name, write_watched};
+use loadline_store::{WatchedFile, read_watched, run_name};
 
 use crate::args::{PageFormat, SnapshotArgs};
 use crate::exit::{self, Failure};
@@ -53,17 +53,25 @@ fn take(args: &SnapshotArgs) -> Result<u8, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     signals::interruptible(&stop, "nothing was changed on the database".to_owned())?;
     let target = open(&args.target.request(&args.results))?;
-    let now = SystemTime::now();
+    // Before watching: what cannot be stored is not watched for nothing.
+    let kind = kind_of(url)?.scheme;
+    let file = WatchedFile::create(&args.results, &run_name(SystemTime::now(), &format!("{kind}-snapshot")))?;
     let watched = watch(target.as_ref(), seconds, &stop, || {
         output::say(&format!("watching for {seconds:.0} s; Ctrl-C ends it, and keeps what was seen"));
     })?;
     watched.notes.iter().for_each(|note| output::say(&format!("note: {note}")));
-    let name = run_name(now, &format!("{}-snapshot", watched.target.kind));
-    let path = write_watched(&args.results, &name, &watched)?;
-    output::say(&format!("snapshot: {}", path.display()));
+    let (path, complete) = (file.path().to_owned(), watched.complete);
+    let stored = file.write(&watched);
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    write(args, &[Period::of_watched(watched, &name)], &path.with_extension("html"))?;
-    Ok(if stop.load(Ordering::Relaxed) { exit::INTERRUPTED } else { 0 })
+    // The page is of use even if the disk is full meanwhile.
+    let written = write(args, &[Period::of_watched(watched, &name)], &path.with_extension("html"));
+    output::say(&format!("snapshot: {}", stored?.display()));
+    written?;
+    Ok(match (complete, stop.load(Ordering::Relaxed)) {
+        (false, _) => exit::FAILED,
+        (true, true) => exit::INTERRUPTED,
+        (true, false) => 0,
+    })
 }
 
 /// Writes the page; HTML without --output to `default`.

@@ -37,6 +37,9 @@ pub struct Watched {
     pub figures: BTreeMap<String, f64>,
     /// Statistics views, background work, and what the sampling cost.
     pub activity: Activity,
+    /// Whether the database answered until the end.
+    #[serde(default)]
+    pub complete: bool,
     /// What the reader must know, e.g. what could not be read.
     #[serde(default)]
     pub notes: Vec<String>,

@@ -68,13 +68,14 @@ impl Period {
             m.loadline_version
         );
         let counted = activity.as_ref().and_then(|a| a.counted.as_ref());
-        let remarks = record.notes.iter().chain(&record.disturbed_by).cloned().collect();
+        let mut remarks: Vec<String> = record.notes.iter().chain(&record.disturbed_by).cloned().collect();
+        let counters = without_reset(counters(snapshots, counted), &mut remarks);
         Some(Period {
             label: format!("{title}, test {test} of {}", record.run),
             title,
             subtitle,
             remarks,
-            counters: counters(snapshots, counted),
+            counters,
             waits: record.waits.clone(),
             series,
             activity,
@@ -87,7 +88,8 @@ impl Period {
     /// A database that was watched; `name` distinguishes it from others.
     #[must_use]
     pub fn of_watched(watched: Watched, name: &str) -> Period {
-        let Watched { target, taken_at, seconds, open, close, waits, series, figures, activity, notes, .. } = watched;
+        let Watched { target, taken_at, seconds, open, close, waits, series, figures, activity, mut notes, .. } =
+            watched;
         let subtitle = format!(
             "{}: {} {}, {seconds:.0} s from {}, watched with loadline {}",
             target.url,
@@ -102,8 +104,8 @@ impl Period {
             title: format!("Snapshot of {} {}", target.product, target.version),
             subtitle,
             record: None,
+            counters: without_reset(Some((open, close, between)), &mut notes),
             remarks: notes,
-            counters: Some((open, close, between)),
             waits,
             series,
             figures,
@@ -150,6 +152,24 @@ fn counters(snapshots: &[(String, Snapshot)], counted: Option<&Counted>) -> Opti
             Some((open, close, seconds))
         }
     }
+}
+
+/// End of the names of counters that say when statistics were reset.
+const RESET: &str = ".stats_reset";
+
+/// `counters`, unless the database's statistics were reset between them: what they grew by is then unknown.
+fn without_reset(
+    counters: Option<(Snapshot, Snapshot, f64)>,
+    remarks: &mut Vec<String>,
+) -> Option<(Snapshot, Snapshot, f64)> {
+    let (open, close, _) = counters.as_ref()?;
+    let differs = |name: &&String| name.ends_with(RESET) && open.counters.get(*name) != close.counters.get(*name);
+    let reset: Vec<&str> = close.counters.keys().filter(differs).filter_map(|name| name.strip_suffix(RESET)).collect();
+    if reset.is_empty() {
+        return counters;
+    }
+    remarks.insert(0, format!("Statistics were reset meanwhile ({}): counters are not shown", reset.join(", ")));
+    None
 }
 
 /// The periods with letters as names, and what each letter stands for.

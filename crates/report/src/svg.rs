@@ -178,7 +178,8 @@ impl Chart {
         let labels = if self.markers { 0.0 } else { self.widest_name() };
         let x_top = if self.whole_x { x_ticks.last().copied().unwrap_or(1.0) } else { x_max.max(f64::MIN_POSITIVE) };
         let frame = Frame {
-            left: 12.0 + widest * CHAR,
+            // Charts below each other have their axes below each other.
+            left: 12.0 + if self.x_end > 0.0 { widest.max(9.0) } else { widest } * CHAR,
             right: self.width - 14.0 - labels,
             top: 40.0 + legend.1,
             bottom: self.height - 38.0,

@@ -39,15 +39,26 @@ impl ReadViews {
         ReadViews::of(target)
     }
 
-    /// Adds what grew from `self` until now to `activity`.
-    pub(crate) fn add_growth(&self, target: &dyn Target, activity: &mut Activity) {
-        let grown = self.views.clone().and_then(|before| {
+    /// What grew from `self` until now.
+    pub(crate) fn grown(self, target: &dyn Target) -> GrownViews {
+        let from_ns = self.at_ns;
+        let grown = self.views.and_then(|before| {
             let after = ReadViews::of(target);
-            activity.seconds = after.at_ns.saturating_sub(self.at_ns) as f64 / 1e9;
-            Ok(growth(&before, after.views?))
+            Ok((after.at_ns.saturating_sub(from_ns) as f64 / 1e9, growth(&before, after.views?)))
         });
-        match grown {
-            Ok(views) => activity.views = views,
+        GrownViews(grown)
+    }
+}
+
+/// What grew in so many seconds, or why that is not known.
+#[derive(Debug)]
+pub(crate) struct GrownViews(Result<(f64, Vec<View>), String>);
+
+impl GrownViews {
+    /// Adds it to `activity`.
+    pub(crate) fn add_to(self, activity: &mut Activity) {
+        match self.0 {
+            Ok((seconds, views)) => (activity.seconds, activity.views) = (seconds, views),
             Err(why) => activity.unread = Some(why),
         }
     }

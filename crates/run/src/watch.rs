@@ -1,11 +1,12 @@
 //! Watches a running database for a while, read only and without any load: `loadline snapshot`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use loadline_collect::os::{CpuShares, DiskRates};
-use loadline_collect::{CollectError, CpuSource, Edge, Sampler, SamplerConfig, Source};
+use loadline_collect::{CollectError, CpuSource, Edge, Point, Sampler, SamplerConfig, Source};
 use loadline_database::clock::now_ns;
 use loadline_database::{Observer, Target, TargetError, kind_of};
 use loadline_model::snapshot::WaitSample;
@@ -46,12 +47,15 @@ impl From<CollectError> for WatchError {
     }
 }
 
-/// The observer of a database as a source of the sampler.
-struct Watching(Box<dyn Observer>);
+/// The observer of a database as a source of the sampler. Says when the database does not answer any more.
+struct Watching(Box<dyn Observer>, Arc<AtomicBool>);
 
 impl Source for Watching {
     fn snapshot(&mut self) -> Result<Snapshot, String> {
-        self.0.snapshot().map_err(|e| e.to_string())
+        self.0.snapshot().map_err(|e| {
+            self.1.store(true, Ordering::Relaxed);
+            e.to_string()
+        })
     }
 
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, String> {
@@ -94,27 +98,43 @@ pub fn watch(
     let device = |role: &str| info.storage.get(role).and_then(|s| s.device.clone()).filter(|_| info.local);
     config.cpu = if info.local { CpuSource::Local } else { CpuSource::Snapshot };
     (config.disk, config.data_disk) = (device("log"), device("data"));
-    let sampler = Sampler::start(config, Box::new(Watching(observer)))?;
+    let lost = Arc::new(AtomicBool::new(false));
+    let sampler = Sampler::start(config, Box::new(Watching(observer, Arc::clone(&lost))))?;
     begin();
     let taken_at = SystemTime::now();
     let open = sampler.edge("open")?;
     sampler.align(open.at_ns);
     let end_ns = open.at_ns + (seconds * 1e9) as u64;
-    while now_ns() < end_ns && !stop.load(Ordering::Relaxed) {
+    while now_ns() < end_ns && !stop.load(Ordering::Relaxed) && !lost.load(Ordering::Relaxed) {
         std::thread::sleep(TICK.min(Duration::from_nanos(end_ns.saturating_sub(now_ns()))));
     }
     let close = sampler.edge("close")?;
     let collected = sampler.finish();
-    let mut activity = of_period(&collected, open.at_ns, close.at_ns);
-    views.add_growth(target, &mut activity);
-    let seconds_watched = seconds_between(&open, &close);
+    // Of a database that went away, the last reading is its end.
+    let last = |p: &&Point| p.snapshot.is_some() && p.at_ns > open.at_ns;
+    let (end, went) = match close.snapshot.clone() {
+        Ok(snapshot) => (snapshot, None),
+        Err(why) => {
+            let point = collected.points.iter().rev().find(last).and_then(|p| p.snapshot.clone());
+            (point.ok_or_else(|| WatchError::Counters(why.clone()))?, Some(why))
+        }
+    };
+    let close_ns = if went.is_some() { end.at_ns } else { close.at_ns };
+    let mut activity = of_period(&collected, open.at_ns, close_ns);
+    views.grown(target).add_to(&mut activity);
+    let seconds_watched = close_ns.saturating_sub(open.at_ns) as f64 / 1e9;
     // Whole seconds: a rate over the few milliseconds that the last reading was late says nothing.
     let series_ns = seconds_watched as u64 * 1_000_000_000;
     let mut notes = collected.problems.clone();
     if collected.wait_samples.is_empty() {
-        notes.push("the sessions of others could not be sampled: this user may not see them".to_owned());
+        notes.push(
+            "the sessions of others could not be sampled: this user may not see them (`loadline doctor --grants`)"
+                .to_owned(),
+        );
     }
-    if close.at_ns < end_ns {
+    if let Some(why) = &went {
+        notes.push(format!("the database went away after {seconds_watched:.0} s: {why}"));
+    } else if close.at_ns < end_ns {
         notes.push(format!("ended by the user after {seconds_watched:.0} of {seconds:.0} s"));
     }
     Ok(Watched {
@@ -123,11 +143,12 @@ pub fn watch(
         taken_at: rfc3339(taken_at),
         seconds: seconds_watched,
         target: info,
-        waits: collected.waits_between(open.at_ns, close.at_ns),
+        waits: collected.waits_between(open.at_ns, close_ns),
         series: series_of(&collected.points, open.at_ns, series_ns, None),
         figures: figures(&open, &close),
         open: open.snapshot.map_err(WatchError::Counters)?,
-        close: close.snapshot.map_err(WatchError::Counters)?,
+        close: end,
+        complete: went.is_none(),
         activity,
         notes,
     })

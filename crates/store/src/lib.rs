@@ -32,7 +32,7 @@ pub use folder::{NativeFile, Resumed, RunFolder, TestOutput};
 pub use layout::runs_in;
 pub use stored::StoredRun;
 pub use time::{parse_rfc3339, rfc3339, run_name};
-pub use watched::{read_watched, write_watched};
+pub use watched::{WatchedFile, read_watched};
 
 #[cfg(test)]
 mod testing;

@@ -14,7 +14,8 @@ fn value(page: &str, name: &str) -> f64 {
 
 #[test]
 fn a_running_server_is_watched_and_left_as_it_was() {
-    let server = Server::start(&["shared_preload_libraries=pg_stat_statements", "primary_conninfo='password=geheim'"]);
+    let mut server =
+        Server::start(&["shared_preload_libraries=pg_stat_statements", "primary_conninfo='password=geheim'"]);
     for sql in [
         "CREATE EXTENSION pg_stat_statements",
         "CREATE TABLE \"<b>t\" (id int, v int)",
@@ -64,6 +65,19 @@ fn a_running_server_is_watched_and_left_as_it_was() {
     assert!(both.contains("B / A") && both.contains("ended by the user after"), "{both}");
     let html = std::fs::read_to_string(of("html")[0]).unwrap();
     assert!(html.contains("&lt;b&gt;t") && !html.contains("<b>t"), "names are escaped");
+
+    // A server that goes away: what was seen until then is kept, and it does not watch on.
+    let third = start(&["snapshot", "--target", &url, "--for", "5m", "--results", folder]);
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    server.kill();
+    let ended = third.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.code() == Some(1) && said.contains("the database went away after"), "{said}");
+    let kept = |extension: &str| {
+        let all = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path());
+        all.filter(|f| f.extension().is_some_and(|e| e == extension)).count()
+    };
+    assert_eq!((kept("json"), kept("html")), (3, 2), "{said}");
 }
 
 #[test]

@@ -47,7 +47,7 @@ define! {
     BLOCK_READS_PER_S: "block_reads_per_s", "Block reads", "1/s", Format::Integer,
         "Physical reads counted by the database: blocks not found in its cache, per second. The page cache may have served them.",
         &[
-            ("postgres", "pg_stat_database.blks_read"),
+            ("postgres", "pg_stat_database.blks_read; up to version 15 with the blocks by which tables grow"),
             ("mysql", "Innodb_pages_read, read-ahead included"),
             ("sqlite", "sqlite3_db_status CACHE_MISS of all sessions"),
             ("oracle", "V$SYSSTAT 'physical reads'")

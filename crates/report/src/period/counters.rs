@@ -1,18 +1,28 @@
 //! All counters of the database that moved, under its own names, by what they are about.
 
 use loadline_model::activity::Unit;
+use loadline_model::format::ABSENT;
 
-use super::Period;
-use super::load;
-use super::words::of;
-use crate::doc::{Block, Head, Row, Section, Table};
+use super::words::{amount, of, ratio};
+use super::{Period, RESET};
+use crate::doc::{Block, Cell, Head, Row, Section, Table};
 
 /// What a counter is about, by a part of its name: the first that fits.
 const ABOUT: [(&str, &str, &[&str]); 7] = [
     (
         "counters-checkpoints",
         "Checkpoints and block writers",
-        &["checkpoint", "bgwriter", "buffers_", "flush", "dblwr", "pages_written", "lsn_last"],
+        &[
+            "checkpoint",
+            "bgwriter",
+            "buffers_",
+            "flush",
+            "dblwr",
+            "pages_written",
+            "pages_dirty",
+            "pages_flushed",
+            "lsn_last",
+        ],
     ),
     ("counters-vacuum", "Vacuum and purge", &["vacuum", "purge", "history", "undo"]),
     ("counters-locks", "Locks and conflicts", &["lock_", "locks", "deadlock", "conflict", "latch", "enqueue"]),
@@ -22,35 +32,91 @@ const ABOUT: [(&str, &str, &[&str]); 7] = [
     ("counters-rows", "Transactions, sessions and rows", &[""]),
 ];
 
-/// A section per subject; tables of periods side by side have a column each.
+/// Parts of the names of values that rise and fall: their growth is no rate.
+const GAUGES: [&str; 9] = [
+    "pages_dirty",
+    "pages_free",
+    "pages_data",
+    "pages_misc",
+    "pages_total",
+    "history_list",
+    "checkpoint_age",
+    "bytes_dirty",
+    "bytes_data",
+];
+
+/// Unit of a counter, by the end of its name: databases count times in milliseconds.
+fn unit(name: &str) -> Unit {
+    match name {
+        n if n.ends_with("_time") => Unit::Ms,
+        n if n.ends_with("_bytes") => Unit::Bytes,
+        _ => Unit::Count,
+    }
+}
+
+/// A section per subject; tables of periods side by side have columns for each.
 pub(super) fn sections(periods: &[Period]) -> Vec<Section> {
-    let mut names: Vec<&String> =
-        periods.iter().filter_map(|p| p.counters.as_ref()).flat_map(|(open, ..)| open.counters.keys()).collect();
+    let counted = || periods.iter().filter_map(|p| p.counters.as_ref());
+    let mut names: Vec<&String> = counted().flat_map(|(open, ..)| open.counters.keys()).collect();
     names.sort();
     names.dedup();
     let mut rows: Vec<Vec<Row>> = vec![Vec::new(); ABOUT.len()];
     let tps: Vec<Option<f64>> = periods.iter().map(Period::tps).collect();
-    for counter in names.into_iter().filter(|n| !n.starts_with("loadline.")) {
+    for counter in names.into_iter().filter(|n| !n.starts_with("loadline.") && !n.ends_with(RESET)) {
         let lower = counter.to_lowercase();
-        let rates: Vec<Option<f64>> = periods.iter().map(|p| p.per_second(counter)).collect();
-        let moved = rates.iter().flatten().any(|n| *n > 0.0);
         let at = ABOUT.iter().position(|(.., parts)| parts.iter().any(|part| lower.contains(part)));
-        if let (true, Some(rows), Some(row)) =
-            (moved, at.and_then(|at| rows.get_mut(at)), load::row(counter, Unit::Count, &rates, &tps))
-        {
+        let row = if GAUGES.iter().any(|part| lower.contains(part)) {
+            gauge(counter, periods)
+        } else {
+            growth(counter, unit(&lower), periods, &tps)
+        };
+        if let (Some(rows), Some(row)) = (at.and_then(|at| rows.get_mut(at)), row) {
             rows.push(row);
         }
     }
     let mut head = vec![Head::text("Counter")];
     for period in periods {
+        head.push(
+            Head::number(&of(period, periods, "total"), "")
+                .tip("Of a value that rises and falls: at the start → at the end."),
+        );
         head.push(Head::number(&of(period, periods, "per second"), ""));
         head.push(Head::number(&of(period, periods, "per transaction"), ""));
     }
-    head.extend((periods.len() == 2).then(|| Head::number("B / A", "")));
-    let of = |((id, title, _), rows): (&(&'static str, &str, &[&str]), Vec<Row>)| {
+    head.extend((periods.len() == 2).then(|| Head::number("B / A", "").tip("Ratio of the rates per second.")));
+    let section = |((id, title, _), rows): (&(&'static str, &str, &[&str]), Vec<Row>)| {
         let table = Table { class: "figures narrow", head: head.clone(), rows, ..Table::default() };
         let blocks = if table.rows.is_empty() { Vec::new() } else { vec![Block::Table(table)] };
-        Section { id, title: (*title).to_owned(), in_text: false, group: false, blocks }
+        Section { id, title: (*title).to_owned(), in_text: true, group: false, blocks }
     };
-    ABOUT.iter().zip(rows).map(of).collect()
+    ABOUT.iter().zip(rows).map(section).collect()
+}
+
+/// A counter's growth; `None` if it did not move.
+fn growth(counter: &str, unit: Unit, periods: &[Period], tps: &[Option<f64>]) -> Option<Row> {
+    let rates: Vec<Option<f64>> = periods.iter().map(|p| p.per_second(counter)).collect();
+    rates.iter().flatten().find(|n| **n > 0.0)?;
+    let mut cells: Vec<Cell> = vec![counter.into()];
+    for ((period, rate), tps) in periods.iter().zip(&rates).zip(tps) {
+        let each = rate.zip(tps.filter(|tps| *tps > 0.0)).map(|(n, tps)| n / tps);
+        let shown = [period.grown(counter), *rate, each].map(|n| n.map_or(ABSENT.to_owned(), |n| amount(n, unit)));
+        cells.extend(shown.map(Cell::from));
+    }
+    if let [a, b] = rates[..] {
+        cells.push(ratio(a, b).into());
+    }
+    Some(Row { cells, ..Row::default() })
+}
+
+/// A value at the start and at the end.
+fn gauge(name: &str, periods: &[Period]) -> Option<Row> {
+    let mut cells: Vec<Cell> = vec![name.into()];
+    for period in periods {
+        let (open, close, _) = period.counters.as_ref()?;
+        let [from, to] =
+            [open, close].map(|s| s.counters.get(name).map_or(ABSENT.to_owned(), |n| amount(*n, Unit::Count)));
+        cells.extend([format!("{from} → {to}"), String::new(), String::new()].map(Cell::from));
+    }
+    cells.extend((periods.len() == 2).then(|| Cell::from("")));
+    Some(Row { cells, ..Row::default() })
 }

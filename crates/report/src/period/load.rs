@@ -14,6 +14,8 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// A line: title, counter, unit of the counter (times in ns), and the column of the same figure of a test, with its factor.
 type Line = (&'static str, &'static str, Unit, Option<(&'static Column, f64)>);
 
+/// Least time of a read or write of a file, ns.
+const LEAST_NS: f64 = 300.0;
 /// Counters of the operations that a time is of.
 const TIMED: [(&str, &str); 3] = [
     (counter::REDO_WRITE_NS, counter::REDO_WRITES),
@@ -44,9 +46,9 @@ const LINES: [Line; 19] = [
 ];
 
 fn per_second(period: &Period, (_, name, unit, column): &Line) -> Option<f64> {
-    // A time of 0 for some operations was not measured.
+    // A time too short for its operations was not measured, or not of all.
     let of = TIMED.iter().find(|(time, _)| time == name).and_then(|(_, times)| period.per_second(times));
-    let timed = |n: &f64| *n > 0.0 || of.is_none_or(|times| times == 0.0);
+    let timed = |n: &f64| of.is_none_or(|times| *n >= times * LEAST_NS);
     let counted = || period.per_second(name).filter(timed).map(|n| if *unit == Unit::Ms { n / 1e6 } else { n });
     column.and_then(|(column, factor)| period.figure(column).map(|n| n * factor)).or_else(counted)
 }

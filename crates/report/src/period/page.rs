@@ -8,6 +8,7 @@ use crate::doc::{Block, Document, Section};
 
 pub(super) fn document(periods: &[Period]) -> Document {
     let mut sections = vec![
+        section("answer", "The test", time::answer(periods)),
         section("load", "Load profile", load::blocks(periods)),
         section("time", "Time model", time::model(periods)),
         section("waits", "Top waits", time::waits(periods)),

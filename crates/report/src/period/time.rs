@@ -1,12 +1,13 @@
 //! What the time was spent on: shares of the jobs' time, sampled waits by class and event, and histograms of latencies.
 
+use loadline_analyze::{bound, kpi};
 use loadline_model::format::{ABSENT, duration_ns, number};
 use loadline_model::{Column, TestRecord, column};
 
 use super::Period;
 use super::words::{name, of, ratio};
 use crate::columns::value;
-use crate::content::histogram;
+use crate::content::{histogram, stop};
 use crate::doc::{Block, Cell, Head, Row, Table};
 
 /// Events shown.
@@ -27,6 +28,19 @@ const PARTS: [&Column; 11] = [
     column::CLIENT_JOB_CPU_PCT,
     column::CLIENT_JOB_CPU_WAIT_PCT,
 ];
+/// What the test is about.
+const ANSWER: [&Column; 10] = [
+    kpi::THROUGHPUT,
+    kpi::LATENCY,
+    column::TRANSACTION_TIME_NS_P50,
+    column::TRANSACTION_TIME_NS_P99,
+    column::RESPONSE_TIME_NS_P99,
+    column::COMMIT_TIME_NS_MEAN,
+    column::COMMIT_TIME_NS_P99,
+    column::LOG_FILE_SYNC_MS,
+    column::READ_TIME_US_MEAN,
+    column::LIMIT_TPS,
+];
 const MACHINE: [&Column; 12] = [
     column::CPU_BUSY_PCT,
     column::CPU_USER_PCT,
@@ -42,10 +56,21 @@ const MACHINE: [&Column; 12] = [
     column::DATA_DEVICE_UTIL_PCT,
 ];
 
+/// What bounds each test, and its main figures.
+pub(super) fn answer(periods: &[Period]) -> Vec<Block> {
+    let said = |p: &Period| {
+        let of = if periods.len() > 1 { format!("{}: bounded", p.label) } else { "Bounded".to_owned() };
+        Some(Block::para(format!("{of} by {}.", stop(&bound(p.record.as_ref()?)?.sentence()))))
+    };
+    let of_tests: Vec<Block> = periods.iter().filter_map(said).collect();
+    let figures = figures(periods, "", &ANSWER).filter(|_| periods.iter().any(|p| p.record.is_some()));
+    of_tests.into_iter().chain(figures).collect()
+}
+
 /// Tables of the jobs' time, of the machine, and of the sampled sessions by class.
 pub(super) fn model(periods: &[Period]) -> Vec<Block> {
     let mut blocks = Vec::new();
-    blocks.extend(figures(periods, "Of the jobs' time", &PARTS));
+    blocks.extend(figures(periods, "Shares of the jobs' time, which overlap", &PARTS));
     blocks.extend(sampled(periods, "Sampled sessions by class", usize::MAX, class));
     blocks.extend(figures(periods, "The machine", &MACHINE));
     let reasons: Vec<String> =

@@ -65,7 +65,10 @@ fn side_by_side(views: &[Option<&View>], periods: &[Period]) -> Option<Table> {
         let text = column.unit == Unit::Text;
         let title = of(period, periods, &what);
         head.push(if text { Head::text(&title) } else { Head::number(&title, "") });
-        head.extend(column.per.map(|_| Head::number(&of(period, periods, "each"), "")));
+        if let Some(times) = column.per.and_then(|per| first.columns.get(per)) {
+            head.push(Head::number(&of(period, periods, &format!("{} per second", times.title)), ""));
+            head.push(Head::number(&of(period, periods, "each"), ""));
+        }
     }
     head.extend((counted && periods.len() == 2).then(|| Head::number("B / A", "")));
     let mut rows = Vec::new();
@@ -82,11 +85,12 @@ fn side_by_side(views: &[Option<&View>], periods: &[Period]) -> Option<Table> {
                 _ => rate.map_or(ABSENT.to_owned(), |n| amount(n, column.unit)),
             };
             cells.push(state.as_str().into());
-            cells.extend(column.per.map(|per| {
+            if let Some(per) = column.per {
                 let times = row.and_then(|r| View::number(r, per)).filter(|n| *n > 0.0);
                 let each = number.zip(times).map(|(n, times)| duration_ns(n / times * 1e6));
-                Cell::from(each.unwrap_or(ABSENT.to_owned()))
-            }));
+                let rate = times.filter(|_| seconds > 0.0).map(|n| amount(n / seconds, Unit::Count));
+                cells.extend([rate, each].map(|cell| Cell::from(cell.unwrap_or(ABSENT.to_owned()))));
+            }
             rates.push(rate);
             states.push(state);
         }
@@ -99,7 +103,19 @@ fn side_by_side(views: &[Option<&View>], periods: &[Period]) -> Option<Table> {
         }
     }
     let caption = first.title.clone();
-    (!rows.is_empty()).then(|| Table { caption, class: "figures views", head, rows, ..Table::default() })
+    let sub = views.iter().zip(periods).filter_map(|(view, period)| {
+        let said = left_out((*view)?).join("; ");
+        (!said.is_empty()).then(|| format!("{}: {said}", period.label))
+    });
+    let sub = sub.collect::<Vec<_>>().join(". ");
+    (!rows.is_empty()).then(|| Table { caption, sub, class: "figures views", head, rows, ..Table::default() })
+}
+
+/// What rows a view lacks.
+fn left_out(view: &View) -> Vec<String> {
+    let smaller = (view.left_out > 0).then(|| format!("{} smaller ones are left out", view.left_out));
+    let reset = (view.reset > 0).then(|| format!("of {} more the counters were reset meanwhile", view.reset));
+    smaller.into_iter().chain(reset).collect()
 }
 
 fn table(view: &View, period: &Period) -> Table {
@@ -108,12 +124,7 @@ fn table(view: &View, period: &Period) -> Table {
     let seconds = period.activity.as_ref().map_or(0.0, |a| a.seconds);
     let growth = counted.then(|| format!("growth in {seconds:.1} s, {whole}"));
     let mut said: Vec<String> = growth.into_iter().collect();
-    if view.left_out > 0 {
-        said.push(format!("{} smaller ones are left out", view.left_out));
-    }
-    if view.reset > 0 {
-        said.push(format!("of {} more the counters were reset meanwhile", view.reset));
-    }
+    said.extend(left_out(view));
     // Columns in which nothing happened in any row are left out.
     let used = |i: &usize| {
         view.columns[*i].kind != Kind::Counter

@@ -39,5 +39,5 @@ pub(super) fn amount(n: f64, unit: Unit) -> String {
 /// `b / a`.
 pub(super) fn ratio(a: Option<f64>, b: Option<f64>) -> String {
     let ratio = a.zip(b).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a);
-    ratio.filter(|r| r.is_finite()).map_or(ABSENT.to_owned(), |r| number(r, if r < 9.995 { 2 } else { 1 }))
+    ratio.filter(|r| r.is_finite()).map_or(ABSENT.to_owned(), |r| amount(r, Unit::Count))
 }

@@ -6,6 +6,7 @@ mod common;
 mod disturbed;
 mod kept;
 mod page;
+mod pages;
 mod properties;
 mod snapshots;
 mod study_1;

@@ -18,6 +18,11 @@ const ONE_READ: std::ops::RangeInclusive<f64> = 0.9..=1.25;
 /// Upper bound of a short read, as in the database's wait histograms.
 const SHORT_READ_NS: u64 = 512_000;
 
+/// A mean below this is not of reads, µs: to copy a block of 8 KiB from the page cache takes about a microsecond.
+const LEAST_READ_US: f64 = 0.3;
+/// Why such a mean is not shown.
+const NOT_READ: &str = "most blocks that the database counts as read took no time: they are new ones, by which tables grow \
+     (PostgreSQL up to 15 counts these as well)";
 /// Default reason for an absent counter.
 const NOT_PROVIDED: &str = "the target does not provide the counter";
 /// All columns computed from block counters.
@@ -114,9 +119,12 @@ fn read_times(out: &mut Figures, request: &Request, measured: &Measured, w: &Cou
     const SPREAD: [&Column; 3] = [column::READ_TIME_US_P50, column::READ_TIME_US_P99, column::READS_WITHIN_512US_PCT];
     let calls = w.grown(counter::READ_CALLS).filter(|n| *n > 0.0);
     let mean = w.grown(counter::READ_NS).zip(calls).map(|(ns, n)| ns / n / 1e3);
+    let too_short = mean.filter(|us| *us < LEAST_READ_US);
+    let mean = mean.filter(|us| *us >= LEAST_READ_US);
     let transactions = &measured.merged.transaction;
     let per_tx = w.rate(counter::BLOCK_READS).filter(|_| tps > 0.0).map(|reads| reads / tps);
-    out.set_or_fallback(column::READ_TIME_US_MEAN, mean, "the database does not time its reads");
+    let why = if too_short.is_some() { NOT_READ } else { "the database does not time its reads" };
+    out.set_or_fallback(column::READ_TIME_US_MEAN, mean, why);
     match per_tx {
         Some(n) if is_one_read(&request.work) && ONE_READ.contains(&n) => {
             let us = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e3);

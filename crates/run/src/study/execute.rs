@@ -172,6 +172,8 @@ impl PlannedTest<'_> {
             listener.on(progress.event(elapsed_s, completed));
         })
         .map_err(|e| self.failed(e))?;
+        // Before the queries that prove the jobs' work, which are loadline's own.
+        let views = views.grown(context.side.target.as_ref());
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
         if let (Some(lost), Err(_)) = (lost, context.side.target.info()) {
             // The server is down, not only a session: the test is not stored, so a resume repeats it.
@@ -180,7 +182,7 @@ impl PlannedTest<'_> {
         let proof = before.proof(context.side.target.as_ref(), &self.work, context.manifest.machine.cpus);
         let mut finished = Finished::of_jobs(&request, &measured, &proof);
         if let Some(activity) = &mut finished.activity {
-            views.add_growth(context.side.target.as_ref(), activity);
+            views.add_to(activity);
         }
         let (clean, window_s) = (finished.error_texts.is_empty(), request.duration_s);
         let longer_s = window_length::longer_s(&finished.figures, request.jobs, window_s, clean);

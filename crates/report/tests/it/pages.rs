@@ -1,0 +1,135 @@
+//! Pages of a watched database: what is shown, withheld and escaped.
+
+use std::collections::BTreeMap;
+
+use loadline_model::activity::{Kind, Topic, Unit, Value, View, ViewColumn};
+use loadline_model::manifest::TargetInfo;
+use loadline_model::watched::{WATCHED_SCHEMA, Watched};
+use loadline_model::{Activity, Snapshot};
+use loadline_report::{Format, Period, render_page};
+
+/// Ten seconds in which `counters` went from their first to their second value.
+fn watched(counters: &[(&str, f64, f64)]) -> Watched {
+    let at = |at_ns, end: fn(&(&str, f64, f64)) -> f64| Snapshot {
+        at_ns,
+        counters: counters.iter().map(|c| (c.0.to_owned(), end(c))).collect(),
+        proc_stat: None,
+    };
+    Watched {
+        schema: WATCHED_SCHEMA,
+        loadline_version: "0".to_owned(),
+        taken_at: "2026-11-23T00:00:00Z".to_owned(),
+        seconds: 10.0,
+        target: TargetInfo { product: "Some <b>base".to_owned(), ..TargetInfo::default() },
+        open: at(0, |c| c.1),
+        close: at(10_000_000_000, |c| c.2),
+        waits: Default::default(),
+        series: Default::default(),
+        figures: BTreeMap::new(),
+        activity: Activity { seconds: 10.0, ..Activity::default() },
+        complete: true,
+        notes: Vec::new(),
+    }
+}
+
+fn page(periods: &[Period], format: Format) -> String {
+    String::from_utf8(render_page(periods, format).unwrap()).unwrap()
+}
+
+fn text(watched: Watched) -> String {
+    page(&[Period::of_watched(watched, "a")], Format::Text)
+}
+
+/// The cells of the line that begins with `name`.
+fn line<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
+    let line = page.lines().find(|l| l.starts_with(name)).unwrap_or_else(|| panic!("no {name} in {page}"));
+    line[name.len()..].split_whitespace().collect()
+}
+
+#[test]
+fn counters_are_totals_rates_and_shares_of_transactions_in_their_units() {
+    let page = text(watched(&[
+        ("loadline.commits", 100.0, 2100.0),
+        ("base.fsync_time", 0.0, 5000.0),
+        ("base.temp_bytes", 0.0, 20480.0),
+        ("base.pages_dirty", 500.0, 100.0),
+        ("base.nothing", 5.0, 5.0),
+        ("loadline.read_ns", 0.0, 1000.0),
+        ("loadline.read_calls", 0.0, 1000.0),
+    ]));
+    assert_eq!(line(&page, "Transactions")[0], "200");
+    assert_eq!(line(&page, "base.fsync_time"), ["5.00", "s", "500.00", "ms", "2.50", "ms"]);
+    assert_eq!(line(&page, "base.temp_bytes"), ["20.0", "KiB", "2.0", "KiB", "10", "B"]);
+    assert_eq!(line(&page, "base.pages_dirty"), ["500", "→", "100"], "no rate of what rises and falls");
+    assert!(!page.contains("base.nothing"));
+    assert!(!page.contains("Time in reads of data files"), "a nanosecond is no read: {page}");
+}
+
+#[test]
+fn counters_that_were_reset_are_withheld() {
+    let reset = watched(&[("loadline.commits", 100.0, 2100.0), ("pg_stat_database.stats_reset", 1.0, 2.0)]);
+    let page = text(reset);
+    assert!(page.contains("Statistics were reset meanwhile (pg_stat_database)"), "{page}");
+    assert!(!page.contains("Load profile"), "{page}");
+    let mut first = watched(&[("loadline.commits", 100.0, 2100.0)]);
+    first.close.counters.insert("pg_stat_wal.stats_reset".to_owned(), 2.0);
+    assert!(text(first).contains("reset meanwhile (pg_stat_wal)"), "the first reset ever");
+    let same = watched(&[("loadline.commits", 100.0, 2100.0), ("pg_stat_database.stats_reset", 1.0, 1.0)]);
+    assert_eq!(line(&text(same), "Transactions")[0], "200");
+}
+
+fn statements(rows: &[(&str, f64, f64)]) -> View {
+    let column = |title: &str, kind, unit, per| ViewColumn { title: title.to_owned(), kind, unit, per };
+    let row = |(text, calls, ms): &(&str, f64, f64)| {
+        vec![Some(Value::Text((*text).to_owned())), Some(Value::Number(*calls)), Some(Value::Number(*ms))]
+    };
+    View {
+        topic: Topic::Statements,
+        title: "Statements".to_owned(),
+        columns: vec![
+            column("statement", Kind::Key, Unit::Text, None),
+            column("calls", Kind::Counter, Unit::Count, None),
+            column("time", Kind::Counter, Unit::Ms, Some(1)),
+        ],
+        order: Some(2),
+        rows: rows.iter().map(row).collect(),
+        left_out: 0,
+        reset: 1,
+        absent: None,
+    }
+}
+
+#[test]
+fn two_periods_are_one_table_by_name() {
+    let of = |rows: &[(&str, f64, f64)], name: &str| {
+        let mut watched = watched(&[("loadline.commits", 0.0, 1000.0)]);
+        watched.activity.views.push(statements(rows));
+        Period::of_watched(watched, name)
+    };
+    let both = [
+        of(&[("UPDATE a", 100.0, 50.0)], "first"),
+        of(&[("UPDATE a", 200.0, 400.0), ("DELETE b", 1.0, 9.0)], "second"),
+    ];
+    let shown = page(&both, Format::Text);
+    assert_eq!(line(&shown, "UPDATE a"), ["5.00", "ms", "10", "500.0", "µs", "40.00", "ms", "20", "2.00", "ms", "8"]);
+    assert!(line(&shown, "DELETE b").starts_with(&["–", "–", "–"]), "{shown}");
+    assert!(shown.contains("of 1 more the counters were reset"), "{shown}");
+}
+
+#[test]
+fn hostile_names_are_escaped_and_nothing_panics() {
+    let mut watched =
+        watched(&[("<script>", 0.0, 7.0), ("x", f64::NAN, f64::INFINITY), ("loadline.commits", 9.0, 1.0)]);
+    watched.activity.views.push(statements(&[("<img onerror=1>|`\n", f64::NAN, -1.0)]));
+    watched.waits.samples = 1;
+    watched.waits.sessions = [("<i>:".to_owned(), u64::MAX), (String::new(), 1)].into();
+    watched.notes.push("</ul><script>".to_owned());
+    for format in [Format::Html, Format::Markdown, Format::Text] {
+        let period = Period::of_watched(watched.clone(), "<a>");
+        let page = page(&[period.clone(), period], format);
+        assert!(
+            format != Format::Html || !["<script>", "<img", "<i>:", "Some <b>"].iter().any(|bad| page.contains(bad))
+        );
+    }
+    assert!(render_page(&[], Format::Html).is_err() && render_page(&[], Format::Csv).is_err());
+}
