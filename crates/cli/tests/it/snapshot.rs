@@ -108,7 +108,7 @@ fn every_test_has_a_page_with_its_figures() {
         assert!(page.contains("SQLite") && page.contains("Latencies"), "{page}");
     }
     let two = ok(&["report", run.to_str().unwrap(), "--test", "1,2", "--format", "text"]).out;
-    assert!(two.contains("B / A"), "{two}");
+    assert!(two.contains("· B: TP-LOOKUP, 1 job"), "{two}");
 }
 
 #[test]
