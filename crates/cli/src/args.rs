@@ -179,8 +179,12 @@ pub(crate) struct RunArgs {
     pub(crate) dry_run: bool,
 }
 
+/// `--jobs` of `loadline ab`, which does not search for the peak.
+const AB_JOBS: &str = "Job counts, e.g. 4 or 1,8 [default: those of the plan]";
+
 /// `loadline ab`. The arms share everything but what `-a` and `-b` change.
 #[derive(Debug, Args)]
+#[command(mut_arg("repeat", |arg| arg.hide(true)), mut_arg("jobs", |arg| arg.value_name("LIST").help(AB_JOBS)))]
 pub(crate) struct AbArgs {
     /// Setting of the private server in arm A; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting, conflicts_with = "resume")]

@@ -9,6 +9,7 @@ use super::Period;
 use super::words::name;
 use crate::doc::{Block, Chart};
 use crate::svg::{self, ChartLine, ChartPoint};
+use crate::words::heading_of;
 
 /// Columns drawn, one chart each.
 const DRAWN: [&Column; 6] = [
@@ -33,7 +34,7 @@ pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
         .collect();
     let mut charts: Vec<Chart> = Vec::new();
     for column in DRAWN {
-        charts.extend(chart(periods, &column.heading(), x_end, &spans, |p| p.series.column(column.id)));
+        charts.extend(chart(periods, &heading_of(column, false), x_end, &spans, |p| p.series.column(column.id)));
         if column == THROUGHPUT {
             charts.extend(chart(periods, "Mean transaction time [ms]", x_end, &spans, latency));
         }

@@ -9,6 +9,7 @@ use super::words::{name, of, ratio};
 use crate::columns::value;
 use crate::content::{histogram, stop};
 use crate::doc::{Block, Cell, Head, Row, Table};
+use crate::words::heading_of;
 
 /// Events shown.
 const MOST_EVENTS: usize = 20;
@@ -95,11 +96,12 @@ fn absent(record: &TestRecord, columns: &[&Column]) -> Vec<String> {
 }
 
 fn figures(periods: &[Period], caption: &str, columns: &[&Column]) -> Option<Block> {
+    let log = periods.iter().all(|p| p.record.as_ref().is_none_or(|r| r.group == "log-writer"));
     let row = |column: &&Column| {
         let values: Vec<Option<f64>> = periods.iter().map(|p| p.figure(column)).collect();
         values.iter().flatten().next()?;
         let shown = values.iter().map(|v| v.map_or(ABSENT.to_owned(), |v| value(column, v)));
-        let cells = std::iter::once(column.heading()).chain(shown);
+        let cells = std::iter::once(heading_of(column, log)).chain(shown);
         Some(Row { cells: cells.map(Cell::from).collect(), ..Row::default() })
     };
     let rows: Vec<Row> = columns.iter().filter_map(row).collect();
