@@ -168,7 +168,7 @@ fn text(sides: &[PlatformRun<'_>], rows: &[Shown], width: usize) -> String {
     let mut out = String::new();
     for (name, side) in ["A", "B"].iter().zip(sides) {
         let m = &side.run.manifest;
-        out.push_str(&wrapped(&format!("{name}: {} ({}, {})", side.label, m.run, m.started_at), "", width));
+        out.push_str(&wrapped(&format!("{name}: {} ({}, {})", m.plan.platform, m.run, m.started_at), "", width));
     }
     out.push('\n');
     let [first, second] = sides else { return out };

@@ -13,6 +13,11 @@ const DIFFERS: &str = "≠ ";
 const FEW: usize = 30;
 const SHORT: usize = 40;
 
+/// Whether a value names the folder of a private server: another one for each.
+fn of_private_server(value: &str) -> bool {
+    ["loadline-pg-", "loadline-mariadb-", "loadline-mysql-"].iter().any(|prefix| value.contains(prefix))
+}
+
 /// All settings of `sides`, those that differ first and marked.
 pub(super) fn all(sides: &[PlatformRun<'_>]) -> Facts {
     let (mut first, same) = split(sides);
@@ -46,6 +51,6 @@ fn split(sides: &[PlatformRun<'_>]) -> (Facts, Facts) {
     all.into_iter().partition(|(_, values)| {
         let mut known = values.iter().filter(|v| one_product || *v != ABSENT);
         let first = known.next();
-        known.any(|v| Some(v) != first)
+        known.any(|v| Some(v) != first) && !values.iter().all(|v| of_private_server(v))
     })
 }
