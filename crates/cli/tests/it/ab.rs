@@ -58,17 +58,17 @@ fn a_planted_difference_is_found_and_equal_arms_are_not_told_apart() {
         let ran = ok(&args(&given));
         let rows = compared(&[&ran.folder()]);
         let row = &rows["commit_throughput_tps"];
-        let (low, high) = (number(row, "low"), number(row, "high"));
-        assert!(low <= number(row, "ratio") && number(row, "ratio") <= high, "{row:?}");
-        assert_eq!((row["workload"].as_str(), row["jobs"].as_str(), row["pairs"].as_str()), ("LGWR-LAT1", "1", "6"));
-        // Other tests may stall the machine: a verdict may be missing, but never the other one.
+        assert_eq!((row["workload"].as_str(), row["jobs"].as_str()), ("LGWR-LAT1", "1"));
+        // Other tests may stall the machine: windows may be invalid and a verdict missing, but it is never the other one.
         assert!([expected, "not_shown"].contains(&row["verdict"].as_str()), "{row:?}\n{}", ran.said());
-        if expected == "slower" {
-            assert!(number(row, "ratio") < 1.0, "{row:?}");
+        if row["pairs"] == "6" {
+            let (low, high) = (number(row, "low"), number(row, "high"));
+            assert!(low <= number(row, "ratio") && number(row, "ratio") <= high, "{row:?}");
+            assert!(row["verdict"] != "slower" || high < 1.0, "{row:?}");
+        } else {
+            assert_eq!((row["low"].as_str(), row["verdict"].as_str()), ("", "not_shown"), "{row:?}");
         }
-        if expected == "slower" && row["verdict"] == expected {
-            assert!(high < 1.0 && rows["commit_latency_ms"]["verdict"] != "faster", "{rows:?}");
-        }
+        assert!(row["verdict"] != "slower" || rows["commit_latency_ms"]["verdict"] != "faster", "{rows:?}");
         let order = order(&tests_of(&ran.folder()));
         for block in order.chunks(4) {
             let arms: String = block.iter().map(|(arm, _)| arm.as_str()).collect();
