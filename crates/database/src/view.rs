@@ -82,6 +82,7 @@ impl ViewQuery {
             rows: Vec::new(),
             left_out: 0,
             reset: 0,
+            epoch: None,
             absent,
         }
     }

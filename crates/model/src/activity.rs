@@ -170,6 +170,9 @@ pub struct View {
     /// Rows whose counters were reset between the readings: their growth is unknown.
     #[serde(default)]
     pub reset: usize,
+    /// When the database last reset the statistics of the view; `None` if never or unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<String>,
     /// Why the view cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
@@ -206,6 +209,14 @@ impl View {
         }
         if self.absent.is_some() {
             return View { rows: Vec::new(), absent: self.absent.clone(), ..later };
+        }
+        if self.epoch != later.epoch {
+            let at = later.epoch.as_ref().map_or(String::new(), |at| format!(" at {at}"));
+            return View {
+                rows: Vec::new(),
+                absent: Some(format!("its statistics were reset{at} in between")),
+                ..later
+            };
         }
         let before: BTreeMap<Vec<String>, &Vec<Option<Value>>> = self.rows.iter().map(|r| (self.key(r), r)).collect();
         let View { columns, order, .. } = &later;
@@ -293,6 +304,7 @@ mod tests {
                 .collect(),
             left_out: 0,
             reset: 0,
+            epoch: None,
             absent: None,
         }
     }
@@ -316,5 +328,17 @@ mod tests {
         let absent = View { absent: Some("no privilege".to_owned()), ..view(&[]) };
         assert_eq!(absent.growth(view(&rows)).absent.as_deref(), Some("no privilege"));
         assert!(growth(&[], vec![view(&rows)])[0].absent.is_some());
+    }
+
+    #[test]
+    fn the_growth_over_a_reset_is_unknown() {
+        let at = |epoch: Option<&str>, reads| View { epoch: epoch.map(str::to_owned), ..view(&[("a", reads, 1.0)]) };
+        for (before, after) in [(None, Some("noon")), (Some("morning"), Some("noon")), (Some("noon"), None)] {
+            let grown = at(before, 1.0).growth(at(after, 9.0));
+            assert!(grown.rows.is_empty(), "{grown:?}");
+            let why = grown.absent.unwrap();
+            assert!(why.contains("were reset") && after.is_none_or(|at| why.contains(at)), "{why}");
+        }
+        assert_eq!(at(Some("noon"), 1.0).growth(at(Some("noon"), 9.0)).rows.len(), 1);
     }
 }

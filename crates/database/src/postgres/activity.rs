@@ -83,6 +83,14 @@ const SESSIONS: &[Column] =
     &[key("process"), key("state"), state("number", Unit::Count), state("oldest transaction, s", Unit::Count)];
 const SETTINGS: &[Column] = &[key("name"), state("value", Unit::Text)];
 
+/// When the statistics of tables and indexes, of `pg_stat_io`, and of `pg_stat_slru` were last reset.
+const RESETS: [(&str, &str); 4] = [
+    ("FROM pg_stat_user_", "SELECT stats_reset FROM pg_stat_database WHERE datname = current_database()"),
+    ("FROM pg_statio_user_", "SELECT stats_reset FROM pg_stat_database WHERE datname = current_database()"),
+    ("FROM pg_stat_io", "SELECT max(stats_reset) FROM pg_stat_io"),
+    ("FROM pg_stat_slru", "SELECT max(stats_reset) FROM pg_stat_slru"),
+];
+
 /// The queries of all views but the statements', which are in an extension.
 fn queries(version: Version) -> Vec<ViewQuery> {
     let of = |topic, title, columns, order, sql: String| ViewQuery { topic, title, columns, order, sql };
@@ -169,6 +177,14 @@ fn queries(version: Version) -> Vec<ViewQuery> {
     ]
 }
 
+/// The time that `sql` returns; `None` if it was never or the server cannot say it.
+fn reset_time(c: &mut Connection, sql: &str) -> Result<Option<String>, TargetError> {
+    match c.value(&own(sql)) {
+        Err(TargetError::Statement(_)) => Ok(None),
+        time => time,
+    }
+}
+
 /// The statements of this database, if the extension is in it.
 fn statements(c: &mut Connection) -> Result<View, TargetError> {
     let mut query = ViewQuery {
@@ -193,7 +209,10 @@ fn statements(c: &mut Connection) -> Result<View, TargetError> {
          sum(shared_blks_dirtied), sum(temp_blks_written), sum(wal_bytes) FROM {schema}.pg_stat_statements WHERE dbid = \
          (SELECT oid FROM pg_database WHERE datname = current_database()) AND query NOT LIKE '{OWN}%' GROUP BY queryid"
     );
-    query.view(c.query(&query.sql))
+    let mut view = query.view(c.query(&query.sql))?;
+    // From version 1.9 of the extension on.
+    view.epoch = reset_time(c, &format!("SELECT stats_reset FROM {schema}.pg_stat_statements_info"))?;
+    Ok(view)
 }
 
 fn changed_settings(settings: &PgSettings) -> View {
@@ -215,7 +234,9 @@ fn read(c: &mut Connection, version: Version) -> Result<Vec<View>, TargetError> 
         let view = if version.major < 16 && query.sql.contains("FROM pg_stat_io") {
             query.absent("PostgreSQL has pg_stat_io from version 16 on")
         } else {
-            query.view(c.query(&own(&query.sql)))?
+            let resets = RESETS.iter().find(|(from, _)| query.sql.contains(from));
+            let epoch = resets.map(|(_, sql)| reset_time(c, sql)).transpose()?.flatten();
+            View { epoch, ..query.view(c.query(&own(&query.sql)))? }
         };
         views.push(view);
     }

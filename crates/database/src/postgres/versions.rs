@@ -24,6 +24,9 @@ struct View {
     columns: &'static [&'static str],
 }
 
+/// When a view's counters were last set to 0: a counter of s since 1970. NULL if never.
+const STATS_RESET: &str = "stats_reset";
+
 const DATABASE: View = View {
     name: "pg_stat_database",
     from: "(SELECT * FROM pg_stat_database WHERE datname = current_database())",
@@ -50,6 +53,7 @@ const DATABASE: View = View {
         "sessions_abandoned",
         "sessions_fatal",
         "sessions_killed",
+        STATS_RESET,
     ],
 };
 
@@ -72,13 +76,14 @@ const WAL_14: View = View {
         "wal_sync",
         "wal_write_time",
         "wal_sync_time",
+        STATS_RESET,
     ],
 };
 
 const WAL_18: View = View {
     name: "pg_stat_wal",
     from: "pg_stat_wal",
-    columns: &["wal_records", "wal_fpi", "wal_bytes", "wal_buffers_full"],
+    columns: &["wal_records", "wal_fpi", "wal_bytes", "wal_buffers_full", STATS_RESET],
 };
 
 const BGWRITER_14: View = View {
@@ -95,42 +100,63 @@ const BGWRITER_14: View = View {
         "buffers_backend",
         "buffers_backend_fsync",
         "buffers_alloc",
+        STATS_RESET,
     ],
 };
 
 const BGWRITER_17: View = View {
     name: "pg_stat_bgwriter",
     from: "pg_stat_bgwriter",
-    columns: &["buffers_clean", "maxwritten_clean", "buffers_alloc"],
+    columns: &["buffers_clean", "maxwritten_clean", "buffers_alloc", STATS_RESET],
 };
 
 const CHECKPOINTER_17: View = View {
     name: "pg_stat_checkpointer",
     from: "pg_stat_checkpointer",
-    columns: &["num_timed", "num_requested", "write_time", "sync_time", "buffers_written"],
+    columns: &["num_timed", "num_requested", "write_time", "sync_time", "buffers_written", STATS_RESET],
 };
 
 const CHECKPOINTER_18: View = View {
     name: "pg_stat_checkpointer",
     from: "pg_stat_checkpointer",
-    columns: &["num_timed", "num_requested", "num_done", "write_time", "sync_time", "buffers_written", "slru_written"],
+    columns: &[
+        "num_timed",
+        "num_requested",
+        "num_done",
+        "write_time",
+        "sync_time",
+        "buffers_written",
+        "slru_written",
+        STATS_RESET,
+    ],
 };
 
 /// Relations only: from 18 on the view also has rows for the log.
 const IO_16: View = View {
     name: "pg_stat_io",
     from: "(SELECT sum(reads) AS reads, sum(writes) AS writes, sum(writebacks) AS writebacks, sum(extends) AS extends, \
-           sum(evictions) AS evictions, sum(fsyncs) AS fsyncs FROM pg_stat_io WHERE object = 'relation')",
-    columns: &["reads", "writes", "writebacks", "extends", "evictions", "fsyncs"],
+           sum(evictions) AS evictions, sum(fsyncs) AS fsyncs, max(stats_reset) AS stats_reset FROM pg_stat_io \
+           WHERE object = 'relation')",
+    columns: &["reads", "writes", "writebacks", "extends", "evictions", "fsyncs", STATS_RESET],
 };
 
 /// The same with bytes instead of blocks of one size: an operation may move several blocks at once.
 const IO_18: View = View {
     name: "pg_stat_io",
     from: "(SELECT sum(reads) AS reads, sum(read_bytes) AS read_bytes, sum(writes) AS writes, sum(write_bytes) AS write_bytes, \
-           sum(writebacks) AS writebacks, sum(extends) AS extends, sum(evictions) AS evictions, sum(fsyncs) AS fsyncs \
-           FROM pg_stat_io WHERE object = 'relation')",
-    columns: &["reads", "read_bytes", "writes", "write_bytes", "writebacks", "extends", "evictions", "fsyncs"],
+           sum(writebacks) AS writebacks, sum(extends) AS extends, sum(evictions) AS evictions, sum(fsyncs) AS fsyncs, \
+           max(stats_reset) AS stats_reset FROM pg_stat_io WHERE object = 'relation')",
+    columns: &[
+        "reads",
+        "read_bytes",
+        "writes",
+        "write_bytes",
+        "writebacks",
+        "extends",
+        "evictions",
+        "fsyncs",
+        STATS_RESET,
+    ],
 };
 
 /// The log. Context `init` is not read: it is the filling of new segments with zeros, not a write of redo.
@@ -280,7 +306,10 @@ impl Version {
             for column in view.columns {
                 let name = format!("{}.{column}", view.name);
                 if TIMED.iter().all(|(timed, setting)| *timed != name || is_on(setting)) {
-                    select.push(format!("v{i}.{column}"));
+                    select.push(match *column {
+                        STATS_RESET => format!("extract(epoch FROM v{i}.{STATS_RESET})"),
+                        column => format!("v{i}.{column}"),
+                    });
                     names.push(name);
                 }
             }

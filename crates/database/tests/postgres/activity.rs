@@ -44,6 +44,26 @@ fn views_grow_by_the_work_of_others_and_by_none_of_loadlines() {
 }
 
 #[test]
+fn a_reset_of_the_statistics_is_seen() {
+    let db = server().database("resets");
+    let target = db.target();
+    let views = |target: &dyn Target| target.abilities().statistics_views.unwrap().views().unwrap();
+    db.psql("CREATE TABLE t AS SELECT generate_series(1, 10) AS id");
+    let mut observer = target.observer().unwrap();
+    let (before, counted) = (views(target.as_ref()), observer.snapshot().unwrap());
+    db.psql("SELECT pg_stat_reset()");
+    db.psql("INSERT INTO t SELECT generate_series(1, 1000)");
+    let (grown, counted_after) = (growth(&before, views(target.as_ref())), observer.snapshot().unwrap());
+    for title in ["pg_stat_user_tables", "pg_statio_user_tables", "pg_stat_user_indexes"] {
+        let why = find(&grown, title).absent.clone().unwrap();
+        assert!(why.starts_with("its statistics were reset at 20"), "{why}");
+    }
+    assert_eq!(find(&grown, "pg_stat_slru").absent, None, "it is not of one database");
+    let at = |of: &loadline_model::Snapshot| of.counters.get("pg_stat_database.stats_reset").copied();
+    assert!(at(&counted_after).unwrap() > 1.7e9 && at(&counted) != at(&counted_after));
+}
+
+#[test]
 fn waits_of_all_clients_and_the_servers_own_work_are_sampled() {
     let db = server().database("scopes");
     let target = db.target();

@@ -96,17 +96,20 @@ impl<'a> Counters<'a> {
         self.completed_on_time().filter(|_| same)
     }
 
-    /// Counters that were lower at the end: somebody reset them. Queries of loadline's own, which are subtracted, may be
-    /// counted late.
+    /// Counters that were lower at the end, and views whose time of their last reset differs or is new: somebody reset them.
+    /// Queries of loadline's own, which are subtracted, may be counted late.
     pub(crate) fn went_back(&self) -> Vec<String> {
         const LATE: f64 = 20.0;
-        let later = |name| self.close.counters.get(name).copied();
-        let of_all = self
-            .open
-            .counters
-            .iter()
-            .filter_map(|(name, was)| Some((name.strip_prefix("loadline.")?, later(name)? + LATE < *was)));
-        of_all.filter(|(_, lower)| *lower).map(|(name, _)| name.to_owned()).collect()
+        let (open, close) = (&self.open.counters, &self.close.counters);
+        let lower = open.iter().filter_map(|(name, was)| {
+            let short = name.strip_prefix("loadline.")?;
+            (close.get(name)? + LATE < *was).then_some(short)
+        });
+        let reset = close.iter().filter_map(|(name, at)| {
+            let view = name.strip_suffix(".stats_reset")?;
+            (open.get(name) != Some(at)).then_some(view)
+        });
+        lower.chain(reset).map(str::to_owned).collect()
     }
 
     /// Growth of a counter.
@@ -184,5 +187,22 @@ mod tests {
         };
         assert_eq!((back(100.0, 900.0), back(900.0, 899.0)), (vec![], vec![]));
         assert_eq!(back(900.0, 100.0), ["jobs_before"]);
+    }
+
+    #[test]
+    fn a_reset_is_seen_when_the_counter_passed_its_old_value_again() {
+        let at = |reset: Option<f64>| {
+            let reset = reset.map(|s| ("pg_stat_wal.stats_reset".to_owned(), s));
+            Snapshot { counters: reset.into_iter().collect(), ..snapshot(1, None) }
+        };
+        let between = |open: Option<f64>, close: Option<f64>| {
+            let (open, close) = (&at(open), &at(close));
+            Counters { open, close, on_time: [open, close], seconds: 1.0, off_s: 0.0, whole: None }.went_back()
+        };
+        assert_eq!((between(None, None), between(Some(5.0), Some(5.0))), (vec![], vec![]));
+        assert_eq!(
+            (between(None, Some(7.5)), between(Some(5.0), Some(7.5))),
+            (vec!["pg_stat_wal".to_owned()], vec!["pg_stat_wal".to_owned()])
+        );
     }
 }
