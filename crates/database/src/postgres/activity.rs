@@ -4,7 +4,8 @@ use loadline_model::activity::{Topic, Unit, View};
 
 use super::cluster::Postgres;
 use super::connect::SessionRole;
-use super::observer::{OWN, Scope, own};
+use super::observer::{OWN, own};
+use super::scope::Scope;
 use super::settings::PgSettings;
 use super::versions::Version;
 use super::wire::Connection;

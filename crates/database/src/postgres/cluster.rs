@@ -7,9 +7,9 @@ use super::connect::{Endpoint, SessionRole};
 use super::ledger::Ledger;
 use super::loading::PgLoader;
 use super::observer::{
-    BUFFER_WAIT_EVENTS, CounterGaps, LOG_FILE_EVENTS, LOG_SYNC_EVENTS, LOG_WRITE_EVENTS, PgObserver, Scope,
-    uncounted_syncs,
+    BUFFER_WAIT_EVENTS, CounterGaps, LOG_FILE_EVENTS, LOG_SYNC_EVENTS, LOG_WRITE_EVENTS, PgObserver, uncounted_syncs,
 };
+use super::scope::Scope;
 use super::settings::PgSettings;
 use super::sql;
 use super::temp::TempServer;

@@ -25,6 +25,7 @@ mod refusal;
 mod render;
 mod roles;
 mod schema;
+mod scope;
 mod settings;
 mod slice;
 mod sql;

@@ -8,6 +8,7 @@ use loadline_model::snapshot::{WaitSample, counter};
 use super::connect::{Endpoint, SessionRole};
 use super::ledger::Ledger;
 use super::protocol;
+use super::scope::Scope;
 use super::settings::PgSettings;
 use super::wire::Connection;
 use crate::clock;
@@ -56,33 +57,49 @@ pub(super) const BUFFER_WAIT_EVENTS: &[&str] = &[
 ];
 
 /// Whose session it is, and what it does. A parallel worker that has just started has no state yet; a session without the
-/// privilege to see it has none either, but its query says so. The server's own processes have a name for their work.
-const DOING: &str = "CASE WHEN a.backend_type = 'autovacuum worker' THEN 'autovacuum' WHEN a.backend_type = 'checkpointer' THEN \
+/// privilege to see it has none either, but its query says so. The server's own processes have a name for their work. `idle`
+/// is what a session does that runs nothing.
+fn doing(idle: &str) -> String {
+    format!(
+        "CASE WHEN a.backend_type = 'autovacuum worker' THEN 'autovacuum' WHEN a.backend_type = 'checkpointer' THEN \
      CASE WHEN a.wait_event = 'CheckpointerMain' THEN 'idle' ELSE 'checkpoint' END \
      WHEN a.state IS NULL AND a.query = '<insufficient privilege>' THEN NULL \
      WHEN a.state IS NULL THEN 'Activity:starting' \
      WHEN a.state IN ('active', 'fastpath function call') THEN coalesce(a.wait_event_type || ':' || a.wait_event, 'CPU') \
-     ELSE 'Client:idle' END, count(*) FROM pg_stat_get_activity(NULL) a WHERE a.backend_type IN ('checkpointer', 'autovacuum worker')";
+     ELSE {idle} END, count(*) FROM pg_stat_get_activity(NULL) a WHERE a.backend_type IN ('checkpointer', 'autovacuum worker')"
+    )
+}
+
+/// The query that samples the waits in `scope`.
+fn waits(scope: Scope) -> String {
+    match scope {
+        Scope::Jobs => waits_of_jobs(),
+        Scope::All => waits_of_all(),
+    }
+}
 
 /// Counts the job sessions by wait event, and the sessions of others that use CPU, storage or locks of the server. Uses the
 /// function behind `pg_stat_activity`, without its joins.
 fn waits_of_jobs() -> String {
     format!(
         "SELECT CASE WHEN a.backend_type IN ('checkpointer', 'autovacuum worker') THEN 'background' \
-         WHEN starts_with(a.application_name, $1) THEN 'sampled' ELSE 'other' END, {DOING} \
+         WHEN starts_with(a.application_name, $1) THEN 'sampled' ELSE 'other' END, {} \
          OR starts_with(a.application_name, $1) AND a.datid = (SELECT oid FROM pg_database WHERE datname = current_database()) \
          OR NOT starts_with(a.application_name, $2) AND a.datid IS NOT NULL AND (a.query = '<insufficient privilege>' \
          OR a.state = 'active' AND a.backend_type IN ('client backend', 'parallel worker') \
-         AND coalesce(a.wait_event_type, 'CPU') IN ('CPU', 'IO', 'LWLock', 'Lock', 'BufferPin', 'IPC')) GROUP BY 1, 2"
+         AND coalesce(a.wait_event_type, 'CPU') IN ('CPU', 'IO', 'LWLock', 'Lock', 'BufferPin', 'IPC')) GROUP BY 1, 2",
+        doing("'Client:idle'")
     )
 }
 
-/// Counts all sessions of clients but loadline's own by wait event; `$1` is not used.
+/// Counts all sessions of clients but loadline's own by wait event; `$1` is not used. One that is idle in a transaction may
+/// block others.
 fn waits_of_all() -> String {
     format!(
-        "SELECT CASE WHEN a.backend_type IN ('checkpointer', 'autovacuum worker') THEN 'background' ELSE 'sampled' END, {DOING} \
+        "SELECT CASE WHEN a.backend_type IN ('checkpointer', 'autovacuum worker') THEN 'background' ELSE 'sampled' END, {} \
          OR a.datid IS NOT NULL AND NOT starts_with(a.application_name, $2) AND $1::text IS NOT NULL \
-         AND (a.query = '<insufficient privilege>' OR a.backend_type IN ('client backend', 'parallel worker')) GROUP BY 1, 2"
+         AND (a.query = '<insufficient privilege>' OR a.backend_type IN ('client backend', 'parallel worker')) GROUP BY 1, 2",
+        doing("CASE WHEN starts_with(a.state, 'idle in ') THEN 'Client:' || a.state ELSE 'Client:idle' END")
     )
 }
 
@@ -133,15 +150,6 @@ struct ObserverSession {
     others: OtherSessions,
 }
 
-/// Whose waits are sampled.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Scope {
-    /// Those of the jobs' sessions.
-    Jobs,
-    /// Those of all clients but loadline.
-    All,
-}
-
 /// Reads all instances of a target and adds them up.
 pub(super) struct PgObserver {
     sessions: Vec<ObserverSession>,
@@ -154,16 +162,17 @@ pub(super) struct PgObserver {
 }
 
 impl ObserverSession {
-    fn open(endpoint: &Endpoint, gaps: &CounterGaps, waits: &str) -> Result<ObserverSession, TargetError> {
+    fn open(endpoint: &Endpoint, gaps: &CounterGaps, scope: Scope) -> Result<ObserverSession, TargetError> {
         let mut connection = endpoint.connect(SessionRole::Observer)?;
         let version = connection.version;
         for sql in version.observer_settings() {
             connection.query(sql)?;
         }
         let settings = PgSettings::read(&mut connection)?;
-        let query = version.snapshot_query(|name| settings.is_on(name), gaps.reads_proc_stat);
+        let query = version.snapshot_query(scope, |name| settings.is_on(name), gaps.reads_proc_stat);
         let flush = version.flush_stats().unwrap_or("SELECT 1");
-        let statements = [("f", flush), ("q", &query.sql), ("w", waits), ("o", OTHERS)];
+        let waits = waits(scope);
+        let statements = [("f", flush), ("q", &query.sql), ("w", &waits), ("o", OTHERS)];
         let own = statements.map(|(name, sql)| (name, own(sql)));
         connection.prepare(&own.each_ref().map(|(name, sql)| (*name, sql.as_str(), &[][..])))?;
         let mut neutral = version.redo_counters(settings.number("wal_block_size").unwrap_or(8192.0));
@@ -229,11 +238,7 @@ impl PgObserver {
         local: bool,
         scope: Scope,
     ) -> Result<PgObserver, TargetError> {
-        let waits = match scope {
-            Scope::Jobs => waits_of_jobs(),
-            Scope::All => waits_of_all(),
-        };
-        let open = |endpoint: &&Arc<Endpoint>| ObserverSession::open(endpoint, gaps, &waits);
+        let open = |endpoint: &&Arc<Endpoint>| ObserverSession::open(endpoint, gaps, scope);
         let sessions = endpoints.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let job_prefix = endpoints.first().map_or_else(String::new, |d| d.job_prefix());
         let own_prefix = endpoints.first().map_or_else(String::new, |d| d.name.clone());

@@ -12,7 +12,7 @@ use super::client::PgClientSession;
 use super::cluster::Postgres;
 use super::connect::SessionRole;
 use super::loading;
-use super::observer::Scope;
+use super::scope::Scope;
 use super::settings::PgSettings;
 use super::slice::PgDatabaseSession;
 use super::{cluster, doctor, grants, log_space, parallel, procedure, schema, sql};

@@ -2,6 +2,7 @@
 
 use loadline_model::snapshot::counter;
 
+use super::scope::Scope;
 use crate::error::TargetError;
 
 /// Oldest supported version: the first with `pg_stat_wal` and OUT parameters of procedures.
@@ -56,6 +57,18 @@ const DATABASE: View = View {
         STATS_RESET,
     ],
 };
+
+impl View {
+    /// The FROM item for all databases if `scope` says so.
+    fn from(&self, scope: Scope) -> String {
+        let of =
+            |column: &&str| format!("{}({column}) AS {column}", if *column == STATS_RESET { "max" } else { "sum" });
+        if scope == Scope::Jobs || self.name != DATABASE.name {
+            return self.from.to_owned();
+        }
+        format!("(SELECT {} FROM {})", self.columns.iter().map(of).collect::<Vec<_>>().join(", "), self.name)
+    }
+}
 
 /// The workers of parallel queries.
 const WORKERS_18: View = View {
@@ -297,9 +310,9 @@ impl Version {
         views
     }
 
-    /// The query of a snapshot. `is_on` says whether a setting is on: times that are not measured are not read, because
+    /// The query of a snapshot of the work in `scope`. `is_on` says whether a setting is on: times that are not measured are not read, because
     /// they would be 0. `proc_stat` adds `/proc/stat` as the last column.
-    pub(super) fn snapshot_query(self, is_on: impl Fn(&str) -> bool, proc_stat: bool) -> SnapshotQuery {
+    pub(super) fn snapshot_query(self, scope: Scope, is_on: impl Fn(&str) -> bool, proc_stat: bool) -> SnapshotQuery {
         let mut names = Vec::new();
         let (mut select, mut from) = (Vec::new(), Vec::new());
         for (i, view) in self.views().iter().enumerate() {
@@ -313,7 +326,7 @@ impl Version {
                     names.push(name);
                 }
             }
-            from.push(format!("{} v{i}", view.from));
+            from.push(format!("{} v{i}", view.from(scope)));
         }
         select.push("CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn() - '0/0'::pg_lsn END".into());
         names.push(LSN.into());
@@ -438,7 +451,7 @@ mod tests {
     fn sql_per_version() {
         for major in 14..=18 {
             let version = Version { major };
-            let q = version.snapshot_query(|_| true, true);
+            let q = version.snapshot_query(Scope::Jobs, |_| true, true);
             let text = format!(
                 "{}\n-- redo: {:?}\n-- data: {:?}\n-- flush: {:?}\n-- settings: {:?} {:?} {:?}",
                 q.sql,
@@ -468,11 +481,11 @@ mod tests {
     fn every_redo_counter_is_read_by_the_query() {
         for major in 14..=19 {
             let version = Version { major };
-            let all = version.snapshot_query(|_| true, false).names;
+            let all = version.snapshot_query(Scope::Jobs, |_| true, false).names;
             for (_, source, _) in version.redo_counters(8192.0).into_iter().chain(version.data_counters(8192.0)) {
                 assert!(all.iter().any(|n| n == source), "{major}: {source}");
             }
-            let names = version.snapshot_query(|_| false, false).names;
+            let names = version.snapshot_query(Scope::Jobs, |_| false, false).names;
             // All sources of a sum must be read.
             for (neutral, source, _) in version.data_counters(8192.0) {
                 let timed = neutral == counter::READ_NS;

@@ -82,3 +82,35 @@ fn waits_of_all_clients_and_the_servers_own_work_are_sampled() {
         assert!(seen >= 1 && of_jobs == 0, "{seen}, {of_jobs}");
     });
 }
+
+#[test]
+fn a_snapshot_of_all_counts_all_databases_and_open_transactions() {
+    let (db, other) = (server().database("counted"), server().database("elsewhere"));
+    let target = db.target();
+    let mut jobs = target.observer().unwrap();
+    let mut all = target.abilities().statistics_views.unwrap().observer_of_all().unwrap();
+    // The first reading publishes what opening the session did.
+    all.snapshot().unwrap();
+    let before = (jobs.snapshot().unwrap(), all.snapshot().unwrap());
+    other.psql("CREATE TABLE t (id int)");
+    for _ in 0..7 {
+        other.psql("INSERT INTO t VALUES (1)");
+    }
+    // An ended session has published its counters.
+    let after = (jobs.snapshot().unwrap(), all.snapshot().unwrap());
+    assert_eq!(before.0.delta(&after.0, counter::COMMITS), Some(0.0));
+    // The other tests of this binary commit too.
+    assert!(before.1.delta(&after.1, counter::COMMITS).unwrap() >= 7.0);
+    assert!(before.1.delta(&after.1, "pg_stat_database.tup_inserted").unwrap() >= 7.0);
+
+    let mut open = crate::server::open_transaction("elsewhere");
+    let mut seen = 0;
+    for _ in 0..100 {
+        let sample = all.sample_waits().unwrap().unwrap();
+        seen = seen.max(sample.sessions.get("Client:idle in transaction").copied().unwrap_or(0));
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    open.kill().unwrap();
+    open.wait().unwrap();
+    assert!(seen >= 1);
+}

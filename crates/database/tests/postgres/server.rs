@@ -1,7 +1,7 @@
 //! One private server for all tests of this binary. It is stopped when the test process ends or is killed.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
@@ -136,6 +136,19 @@ cd /; rm -rf {d}"#
     pub(crate) fn tcp_url(&self, credentials: &str, host: &str, rest: &str) -> String {
         format!("postgres://{credentials}@{host}:{PORT}/{rest}")
     }
+}
+
+/// A session that is idle in a transaction, until it is killed.
+pub(crate) fn open_transaction(database: &str) -> Child {
+    let mut psql = Command::new("psql")
+        .args(["-X", "-q", "-U", "postgres", "-p", &PORT.to_string(), "-d", database, "-h"])
+        .arg(&server().dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    psql.stdin.as_mut().unwrap().write_all(b"BEGIN; SELECT 'SEKRET' /* open */;\n").unwrap();
+    psql
 }
 
 pub(crate) struct Db {
