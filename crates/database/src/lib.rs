@@ -32,6 +32,7 @@ mod role;
 mod secret;
 mod server_clock;
 mod sqlite;
+mod statement;
 mod stream;
 mod target;
 mod tcp;

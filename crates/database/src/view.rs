@@ -3,11 +3,12 @@
 use loadline_model::activity::{Kind, Topic, Unit, Value, View, ViewColumn};
 
 use crate::error::TargetError;
+use crate::statement::{DoubleQuotes, without_secrets};
 
 /// Longest text of a cell, characters: statements can have megabytes.
 const LONGEST_TEXT: usize = 300;
-/// Words after which a statement may hold a secret: some databases keep such statements with their values.
-const SECRET: [&str; 5] = ["password", "identified", "conninfo", "user mapping", "secret"];
+/// Title of columns with statements, which are shown without secrets.
+pub(crate) const STATEMENT: &str = "statement";
 
 /// A column: heading, kind, unit, and the column by which its mean is shown.
 pub(crate) type Column = (&'static str, Kind, Unit, Option<usize>);
@@ -88,22 +89,20 @@ impl ViewQuery {
     }
 }
 
-fn cell(value: Option<String>, (_, _, unit, _): &Column) -> Option<Value> {
+fn cell(value: Option<String>, (title, _, unit, _): &Column) -> Option<Value> {
     let value = value?;
     match unit {
+        Unit::Text if *title == STATEMENT => Some(Value::Text(plain(&without_secrets(&value, DoubleQuotes::Name)))),
         Unit::Text => Some(Value::Text(plain(&value))),
         // What is no number is not shown as one.
         Unit::Count | Unit::Ms | Unit::Bytes => value.parse().ok().filter(|n: &f64| n.is_finite()).map(Value::Number),
     }
 }
 
-/// `text` on one line, shortened, without what follows a word that may introduce a secret.
+/// `text` on one line, shortened.
 fn plain(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let lower = line.to_ascii_lowercase();
-    let secret = SECRET.iter().filter_map(|word| Some(lower.find(word)? + word.len())).min();
-    let kept = secret.and_then(|end| line.get(..end)).unwrap_or(&line);
-    let mut out: String = kept.chars().take(LONGEST_TEXT).collect();
+    let mut out: String = line.chars().take(LONGEST_TEXT).collect();
     if out.len() < line.len() {
         out.push('…');
     }
@@ -114,7 +113,7 @@ fn plain(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const COLUMNS: &[Column] = &[key("statement"), count("calls"), ms("time", 1)];
+    const COLUMNS: &[Column] = &[key(STATEMENT), count("calls"), ms("time", 1)];
 
     fn query() -> ViewQuery {
         ViewQuery { topic: Topic::Statements, title: "t", columns: COLUMNS, order: Some(2), sql: String::new() }
@@ -131,10 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn secrets_in_statements_are_cut_off() {
-        assert_eq!(plain("ALTER ROLE a PASSWORD 'geheim'"), "ALTER ROLE a PASSWORD…");
-        assert_eq!(plain("CREATE USER u IDENTIFIED BY 'geheim'"), "CREATE USER u IDENTIFIED…");
-        assert_eq!(plain("SELECT 'ß' FROM passwords WHERE x = 'y'"), "SELECT 'ß' FROM password…");
-        assert_eq!(plain(&"x".repeat(400)).chars().count(), LONGEST_TEXT + 1);
+    fn only_statements_lose_their_literals_and_all_texts_are_short() {
+        const NAMES: &[Column] = &[key("name")];
+        let text = |columns, text: &str| {
+            let view = ViewQuery { columns, ..query() }.view(Ok(vec![vec![Some(text.to_owned())]])).unwrap();
+            view.key(&view.rows[0]).concat()
+        };
+        assert_eq!(text(COLUMNS, "SELECT 'geheim'"), "SELECT '…'");
+        assert_eq!(text(NAMES, "it's a password file"), "it's a password file");
+        assert_eq!(text(NAMES, &"x".repeat(400)).chars().count(), LONGEST_TEXT + 1);
     }
 }

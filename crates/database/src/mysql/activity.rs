@@ -265,6 +265,7 @@ mod tests {
         let of = |row: [&str; 3]| setting(row.map(|v| Some(v.to_owned())).to_vec()).map(|row| row[1].clone().unwrap());
         assert_eq!(of(["max_connections", "300", "COMMAND-LINE"]).unwrap(), "300");
         assert_eq!(of(["report_password", "geheim", "CONFIG"]).unwrap(), "(set, not shown)");
+        assert_eq!(of(["init_connect", "SET @key = 'geheim'", "CONFIG"]).unwrap(), "(set, not shown)");
         assert_eq!(of(["wsrep_sst_auth", "sst:geheim", "CONFIG"]).unwrap(), "(set, not shown)");
         assert_eq!(of(["foreign_key_checks", "OFF", "CONFIG"]).unwrap(), "OFF");
         assert_eq!(of(["wait_timeout", "28800", "DYNAMIC"]), None);

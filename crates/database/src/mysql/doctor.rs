@@ -75,10 +75,13 @@ impl MysqlSettings {
     }
 }
 
-/// Whether the setting may hold a secret. Settings about keys of tables hold none.
+/// Whether the setting may hold a secret, as the statements of `init_connect`. Settings about keys of tables hold none.
 pub(super) fn is_secret(name: &str) -> bool {
     let about_tables = ["foreign_key", "primary_key"].iter().any(|p| name.contains(p));
-    !about_tables && ["password", "secret", "_key", "token", "sst_auth"].iter().any(|p| name.contains(p))
+    !about_tables
+        && ["password", "secret", "_key", "token", "sst_auth", "init_connect", "init_slave", "init_replica"]
+            .iter()
+            .any(|p| name.contains(p))
 }
 
 /// The server's state besides its settings.

@@ -9,7 +9,7 @@ use super::counters::{OraObserver, Scope, ViewAccess};
 use super::session::{NO_VIEW, OraSession};
 use crate::error::TargetError;
 use crate::role::{Observer, StatisticsViews};
-use crate::view::{Column, ViewQuery, bytes, count, key, ms, state};
+use crate::view::{Column, STATEMENT, ViewQuery, bytes, count, key, ms, state};
 
 /// A sum of times in ms that belongs to no count.
 const fn time(title: &'static str) -> Column {
@@ -17,7 +17,7 @@ const fn time(title: &'static str) -> Column {
 }
 
 const STATEMENTS: &[Column] = &[
-    key("statement"),
+    key(STATEMENT),
     key("id"),
     count("executions"),
     ms("elapsed", 2),

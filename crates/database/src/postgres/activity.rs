@@ -11,10 +11,10 @@ use super::versions::Version;
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::role::{Observer, StatisticsViews};
-use crate::view::{Column, ViewQuery, bytes, count, key, ms, state};
+use crate::view::{Column, STATEMENT, ViewQuery, bytes, count, key, ms, state};
 
 const STATEMENTS: &[Column] = &[
-    key("statement"),
+    key(STATEMENT),
     key("id"),
     count("calls"),
     ms("total time", 2),

@@ -3,10 +3,10 @@
 use loadline_model::activity::{Topic, Unit};
 
 use super::Server;
-use crate::view::{Column, ViewQuery, bytes, count, key, ms, state};
+use crate::view::{Column, STATEMENT, ViewQuery, bytes, count, key, ms, state};
 
 const STATEMENTS: &[Column] = &[
-    key("statement"),
+    key(STATEMENT),
     key("database"),
     key("id"),
     count("calls"),
