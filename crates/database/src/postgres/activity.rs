@@ -4,7 +4,7 @@ use loadline_model::activity::{Topic, Unit, View};
 
 use super::cluster::Postgres;
 use super::connect::SessionRole;
-use super::observer::{OWN, own};
+use super::own::{OWN, own};
 use super::scope::Scope;
 use super::settings::PgSettings;
 use super::versions::Version;
@@ -82,6 +82,15 @@ const VACUUMS: &[Column] =
     &[key("table"), state("phase", Unit::Text), state("blocks", Unit::Count), state("scanned", Unit::Count)];
 const SESSIONS: &[Column] =
     &[key("process"), key("state"), state("number", Unit::Count), state("oldest transaction, s", Unit::Count)];
+const RUNNING: &[Column] = &[
+    key(STATEMENT),
+    key("pid"),
+    state("state", Unit::Text),
+    state("statement since, s", Unit::Count),
+    state("transaction since, s", Unit::Count),
+    state("waits for", Unit::Text),
+    state("blocked by", Unit::Text),
+];
 const SETTINGS: &[Column] = &[key("name"), state("value", Unit::Text)];
 
 /// When the statistics of tables and indexes, of `pg_stat_io`, and of `pg_stat_slru` were last reset.
@@ -169,10 +178,23 @@ fn queries(version: Version) -> Vec<ViewQuery> {
         ),
         of(
             Topic::Sessions,
-            "By kind of process and state at the end (pg_stat_activity)",
+            "Without loadline's own, by kind of process and state at the end (pg_stat_activity)",
             SESSIONS,
             None,
-            "SELECT backend_type, coalesce(state, ''), count(*), round(extract(epoch FROM max(now() - xact_start))) FROM pg_stat_activity WHERE pid <> pg_backend_pid() GROUP BY 1, 2 ORDER BY 3 DESC, 1"
+            "SELECT backend_type, coalesce(state, ''), count(*), round(extract(epoch FROM max(now() - xact_start))) FROM \
+             pg_stat_activity WHERE NOT starts_with(application_name, $1) GROUP BY 1, 2 ORDER BY 3 DESC, 1"
+                .to_owned(),
+        ),
+        of(
+            Topic::Sessions,
+            "Statements and open transactions at the end (pg_stat_activity)",
+            RUNNING,
+            None,
+            "SELECT query, pid, state, CASE WHEN state = 'active' THEN round(extract(epoch FROM clock_timestamp() - \
+             query_start)) END, round(extract(epoch FROM clock_timestamp() - xact_start)), wait_event_type || ':' || \
+             wait_event, CASE WHEN wait_event_type = 'Lock' THEN array_to_string(pg_blocking_pids(pid), ', ') END FROM \
+             pg_stat_activity WHERE NOT starts_with(application_name, $1) AND backend_type = 'client backend' AND state <> \
+             'idle' ORDER BY coalesce(xact_start, query_start), pid LIMIT 20"
                 .to_owned(),
         ),
     ]
@@ -195,11 +217,11 @@ fn statements(c: &mut Connection) -> Result<View, TargetError> {
         order: Some(3),
         sql: String::new(),
     };
-    let found = c.query(
+    let found = c.value(&own(
         "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = \
          'pg_stat_statements'",
-    )?;
-    let Some(schema) = found.into_iter().next().and_then(|row| row.into_iter().next().flatten()) else {
+    ))?;
+    let Some(schema) = found else {
         return Ok(query.absent(
             "the extension pg_stat_statements is not in this database: add it to shared_preload_libraries, restart, and run \
              CREATE EXTENSION pg_stat_statements",
@@ -228,16 +250,21 @@ fn changed_settings(settings: &PgSettings) -> View {
     query.view(Ok(rows.collect())).unwrap_or_else(|e| query.absent(e.to_string()))
 }
 
-fn read(c: &mut Connection, version: Version) -> Result<Vec<View>, TargetError> {
+/// Reads the views; the names of loadline's sessions begin with `own_prefix`.
+fn read(c: &mut Connection, version: Version, own_prefix: &str) -> Result<Vec<View>, TargetError> {
     let settings = PgSettings::read(c)?;
+    let sees_all = c.value(&own("SELECT pg_has_role('pg_read_all_stats', 'USAGE')"))?.as_deref() == Some("t");
     let mut views = vec![statements(c)?];
     for query in queries(version) {
         let view = if version.major < 16 && query.sql.contains("FROM pg_stat_io") {
             query.absent("PostgreSQL has pg_stat_io from version 16 on")
+        } else if query.columns == RUNNING && !sees_all {
+            query.absent("only sessions of this role can be seen: GRANT pg_monitor TO the role")
         } else {
             let resets = RESETS.iter().find(|(from, _)| query.sql.contains(from));
             let epoch = resets.map(|(_, sql)| reset_time(c, sql)).transpose()?.flatten();
-            View { epoch, ..query.view(c.query(&own(&query.sql)))? }
+            let parameters = if query.sql.contains("$1") { &[own_prefix][..] } else { &[] };
+            View { epoch, ..query.view(c.query_with(&own(&query.sql), parameters))? }
         };
         views.push(view);
     }
@@ -249,7 +276,8 @@ impl StatisticsViews for Postgres {
     fn views(&self) -> Result<Vec<View>, TargetError> {
         let mut all = Vec::new();
         for (i, instance) in self.instances.iter().enumerate() {
-            let mut views = self.session(instance, SessionRole::Inspect, |c| read(c, self.version))?;
+            let mut views =
+                self.session(instance, SessionRole::Inspect, |c| read(c, self.version, &instance.endpoint.name))?;
             if self.instances.len() > 1 {
                 views.iter_mut().for_each(|v| v.title.push_str(&format!(", instance {}", i + 1)));
             }

@@ -17,6 +17,7 @@ mod ledger;
 mod loading;
 mod log_space;
 mod observer;
+mod own;
 mod parallel;
 mod pgpass;
 mod procedure;

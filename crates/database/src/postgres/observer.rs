@@ -7,6 +7,7 @@ use loadline_model::snapshot::{WaitSample, counter};
 
 use super::connect::{Endpoint, SessionRole};
 use super::ledger::Ledger;
+use super::own::own;
 use super::protocol;
 use super::scope::Scope;
 use super::settings::PgSettings;
@@ -15,15 +16,6 @@ use crate::clock;
 use crate::error::TargetError;
 use crate::other_sessions::{OtherSessions, SessionTask, Sessions};
 use crate::role::{Observer, SessionTasks};
-
-/// Beginning of loadline's own queries while something is watched: they are left out of the statements. (The server cuts off
-/// comments before a statement.)
-pub(super) const OWN: &str = "SELECT /* loadline */";
-
-/// `sql` with that beginning.
-pub(super) fn own(sql: &str) -> String {
-    sql.replacen("SELECT", OWN, 1)
-}
 
 /// Wait events of a session that waits for the log writer. Version 17 changed the spelling of the I/O events.
 pub(super) const LOG_SYNC_EVENTS: &[&str] =

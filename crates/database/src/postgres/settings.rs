@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::own::own;
 use super::wire::Connection;
 use crate::cloud::Cloud;
 use crate::error::TargetError;
@@ -84,10 +85,8 @@ pub(super) struct PgSettings(BTreeMap<String, Setting>);
 impl PgSettings {
     /// Reads the settings of this session, including those of its role and its database.
     pub(super) fn read(c: &mut Connection) -> Result<PgSettings, TargetError> {
-        let rows = c.query(
-            "SELECT name, current_setting(name, true), setting, coalesce(unit, ''), \
-             source IN ('default', 'override', 'client', 'session') FROM pg_settings",
-        )?;
+        let rows = c.query(&own("SELECT name, current_setting(name, true), setting, coalesce(unit, ''), \
+             source IN ('default', 'override', 'client', 'session') FROM pg_settings"))?;
         let settings = rows.into_iter().filter_map(|row| {
             let mut row = row.into_iter().map(Option::unwrap_or_default);
             let name = row.next()?;

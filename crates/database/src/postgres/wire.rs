@@ -7,6 +7,7 @@ use postgres_protocol::message::frontend;
 
 use super::cancel::CancelKey;
 use super::ledger::Ledger;
+use super::own::own;
 use super::protocol::{self, ServerError};
 use super::versions::Version;
 use crate::error::{TargetError, table_gone};
@@ -270,7 +271,7 @@ impl Connection {
     /// Publishes this session's work in the server's counters, then adds its own commits to `ledger`.
     pub(super) fn publish(&mut self, ledger: &Ledger) -> Result<(), TargetError> {
         if let Some(sql) = self.version.flush_stats() {
-            self.query(sql)?;
+            self.query(&own(sql))?;
         }
         ledger.add(self.take_own_commits());
         Ok(())

@@ -1,7 +1,7 @@
 //! Statistics views: what they say of known work, and that reading them is loadline's own work.
 
 use loadline_database::Target;
-use loadline_model::activity::{Topic, View, growth};
+use loadline_model::activity::{Topic, Value, View, growth};
 use loadline_model::snapshot::counter;
 
 use crate::server::server;
@@ -103,14 +103,34 @@ fn a_snapshot_of_all_counts_all_databases_and_open_transactions() {
     assert!(before.1.delta(&after.1, counter::COMMITS).unwrap() >= 7.0);
     assert!(before.1.delta(&after.1, "pg_stat_database.tup_inserted").unwrap() >= 7.0);
 
-    let mut open = crate::server::open_transaction("elsewhere");
+    other.psql("CREATE TABLE locked (id int)");
+    let mut open = crate::server::open_transaction("elsewhere", "LOCK TABLE locked; SELECT 'SEKRET'");
     let mut seen = 0;
     for _ in 0..100 {
         let sample = all.sample_waits().unwrap().unwrap();
         seen = seen.max(sample.sessions.get("Client:idle in transaction").copied().unwrap_or(0));
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    open.kill().unwrap();
-    open.wait().unwrap();
     assert!(seen >= 1);
+
+    let mut waits = crate::server::open_transaction("elsewhere", "SELECT * FROM locked");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let views = target.abilities().statistics_views.unwrap().views().unwrap();
+    let running = find(&views, "Statements and open transactions");
+    let row = |state: &str, statement: &str| {
+        let text = |row: &[Option<Value>], i: usize| match &row[i] {
+            Some(Value::Text(text)) => text.clone(),
+            _ => String::new(),
+        };
+        let found = running.rows.iter().find(|r| text(r, 2) == state && text(r, 0) == statement);
+        let found = found.unwrap_or_else(|| panic!("no {state} {statement}: {running:?}"));
+        (0..found.len()).map(|i| text(found, i)).collect::<Vec<_>>()
+    };
+    let (holds, blocked) = (row("idle in transaction", "SELECT '…';"), row("active", "SELECT * FROM locked;"));
+    assert_eq!((blocked[5].as_str(), &blocked[6]), ("Lock:relation", &holds[1]));
+    assert!(!format!("{running:?}").contains("loadline"), "{running:?}");
+    for psql in [&mut open, &mut waits] {
+        psql.kill().unwrap();
+        psql.wait().unwrap();
+    }
 }

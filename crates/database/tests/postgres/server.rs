@@ -138,8 +138,8 @@ cd /; rm -rf {d}"#
     }
 }
 
-/// A session that is idle in a transaction, until it is killed.
-pub(crate) fn open_transaction(database: &str) -> Child {
+/// A session that runs `sql` in a transaction and leaves it open, until it is killed.
+pub(crate) fn open_transaction(database: &str, sql: &str) -> Child {
     let mut psql = Command::new("psql")
         .args(["-X", "-q", "-U", "postgres", "-p", &PORT.to_string(), "-d", database, "-h"])
         .arg(&server().dir)
@@ -147,7 +147,7 @@ pub(crate) fn open_transaction(database: &str) -> Child {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    psql.stdin.as_mut().unwrap().write_all(b"BEGIN; SELECT 'SEKRET' /* open */;\n").unwrap();
+    psql.stdin.as_mut().unwrap().write_all(format!("BEGIN; {sql};\n").as_bytes()).unwrap();
     psql
 }
 
