@@ -76,6 +76,8 @@ struct Setting {
     raw: String,
     unit: String,
     is_default: bool,
+    /// Whether the value is that of a server without any setting, whoever set it.
+    is_built_in: bool,
 }
 
 /// All settings that the role can see.
@@ -86,12 +88,14 @@ impl PgSettings {
     /// Reads the settings of this session, including those of its role and its database.
     pub(super) fn read(c: &mut Connection) -> Result<PgSettings, TargetError> {
         let rows = c.query(&own("SELECT name, current_setting(name, true), setting, coalesce(unit, ''), \
-             source IN ('default', 'override', 'client', 'session') FROM pg_settings"))?;
+             source IN ('default', 'override', 'client', 'session'), setting IS NOT DISTINCT \
+             FROM boot_val FROM pg_settings"))?;
         let settings = rows.into_iter().filter_map(|row| {
             let mut row = row.into_iter().map(Option::unwrap_or_default);
             let name = row.next()?;
             let (shown, raw, unit) = (row.next()?, row.next()?, row.next()?);
-            Some((name, Setting { shown, raw, unit, is_default: row.next()? == "t" }))
+            let (is_default, is_built_in) = (row.next()? == "t", row.next()? == "t");
+            Some((name, Setting { shown, raw, unit, is_default, is_built_in }))
         });
         Ok(PgSettings(settings.collect()))
     }
@@ -137,7 +141,7 @@ impl PgSettings {
 
     /// The settings that differ from their defaults, without secrets.
     pub(super) fn changed(&self) -> BTreeMap<String, String> {
-        self.without_secrets(|_, s| !s.is_default)
+        self.without_secrets(|_, s| !s.is_default && !s.is_built_in)
     }
 
     fn without_secrets(&self, wanted: impl Fn(&str, &Setting) -> bool) -> BTreeMap<String, String> {
@@ -158,6 +162,7 @@ impl PgSettings {
             raw: shown.into(),
             unit: unit.into(),
             is_default: true,
+            is_built_in: false,
         };
         PgSettings(pairs.iter().map(|(n, v, u)| ((*n).to_owned(), setting(v, u))).collect())
     }
@@ -175,6 +180,16 @@ mod tests {
         }
         let text = format!("{:?}", s.stated());
         assert!(!text.contains("secret") && text.contains("fsync") && text.contains("primary_conninfo"), "{text}");
+    }
+
+    #[test]
+    fn a_setting_that_was_set_to_its_default_has_not_changed() {
+        let mut s = PgSettings::of(&[("max_connections", "100", ""), ("work_mem", "8MB", "kB")]);
+        for (name, setting) in &mut s.0 {
+            (setting.is_default, setting.is_built_in) = (false, name == "max_connections");
+        }
+        assert_eq!(s.changed().into_keys().collect::<Vec<_>>(), ["work_mem"]);
+        assert_eq!(s.stated().len(), 2);
     }
 
     #[test]
