@@ -4,27 +4,16 @@ use loadline_model::activity::{Topic, Unit, View};
 
 use super::cluster::Postgres;
 use super::connect::SessionRole;
-use super::own::{OWN, own};
+use super::own::own;
 use super::scope::Scope;
 use super::settings::PgSettings;
+use super::statements::{reset_time, statements};
 use super::versions::Version;
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::role::{Observer, StatisticsViews};
 use crate::view::{Column, STATEMENT, ViewQuery, bytes, count, key, ms, state};
 
-const STATEMENTS: &[Column] = &[
-    key(STATEMENT),
-    key("id"),
-    count("calls"),
-    ms("total time", 2),
-    count("rows"),
-    count("blocks hit"),
-    count("blocks read"),
-    count("blocks dirtied"),
-    count("temporary blocks written"),
-    bytes("redo"),
-];
 const IO: &[Column] = &[
     key("process"),
     key("object"),
@@ -77,6 +66,11 @@ const REPLICAS: &[Column] = &[
     state("not yet replayed", Unit::Bytes),
     state("flush lag", Unit::Ms),
     state("replay lag", Unit::Ms),
+];
+const STANDBY: &[Column] = &[
+    key("receiver"),
+    state("not yet replayed", Unit::Bytes),
+    state("last replayed transaction ended, s ago", Unit::Count),
 ];
 const VACUUMS: &[Column] =
     &[key("table"), state("phase", Unit::Text), state("blocks", Unit::Count), state("scanned", Unit::Count)];
@@ -177,6 +171,16 @@ fn queries(version: Version) -> Vec<ViewQuery> {
                 .to_owned(),
         ),
         of(
+            Topic::Replication,
+            "As a standby at the end (pg_stat_wal_receiver)",
+            STANDBY,
+            None,
+            "SELECT CASE WHEN pid IS NULL THEN 'does not run' ELSE coalesce(status, 'runs') END, pg_last_wal_receive_lsn() - \
+             pg_last_wal_replay_lsn(), round(extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()), 1) FROM \
+             (SELECT) one LEFT JOIN pg_stat_wal_receiver ON true WHERE pg_is_in_recovery()"
+                .to_owned(),
+        ),
+        of(
             Topic::Sessions,
             "Without loadline's own, by kind of process and state at the end (pg_stat_activity)",
             SESSIONS,
@@ -200,44 +204,6 @@ fn queries(version: Version) -> Vec<ViewQuery> {
     ]
 }
 
-/// The time that `sql` returns; `None` if it was never or the server cannot say it.
-fn reset_time(c: &mut Connection, sql: &str) -> Result<Option<String>, TargetError> {
-    match c.value(&own(sql)) {
-        Err(TargetError::Statement(_)) => Ok(None),
-        time => time,
-    }
-}
-
-/// The statements of this database, if the extension is in it.
-fn statements(c: &mut Connection) -> Result<View, TargetError> {
-    let mut query = ViewQuery {
-        topic: Topic::Statements,
-        title: "Statements of this database (pg_stat_statements)",
-        columns: STATEMENTS,
-        order: Some(3),
-        sql: String::new(),
-    };
-    let found = c.value(&own(
-        "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = \
-         'pg_stat_statements'",
-    ))?;
-    let Some(schema) = found else {
-        return Ok(query.absent(
-            "the extension pg_stat_statements is not in this database: add it to shared_preload_libraries, restart, and run \
-             CREATE EXTENSION pg_stat_statements",
-        ));
-    };
-    query.sql = format!(
-        "{OWN} min(query), queryid, sum(calls), sum(total_exec_time), sum(rows), sum(shared_blks_hit), sum(shared_blks_read), \
-         sum(shared_blks_dirtied), sum(temp_blks_written), sum(wal_bytes) FROM {schema}.pg_stat_statements WHERE dbid = \
-         (SELECT oid FROM pg_database WHERE datname = current_database()) AND query NOT LIKE '{OWN}%' GROUP BY queryid"
-    );
-    let mut view = query.view(c.query(&query.sql))?;
-    // From version 1.9 of the extension on.
-    view.epoch = reset_time(c, &format!("SELECT stats_reset FROM {schema}.pg_stat_statements_info"))?;
-    Ok(view)
-}
-
 fn changed_settings(settings: &PgSettings) -> View {
     let query = ViewQuery {
         topic: Topic::Settings,
@@ -250,11 +216,12 @@ fn changed_settings(settings: &PgSettings) -> View {
     query.view(Ok(rows.collect())).unwrap_or_else(|e| query.absent(e.to_string()))
 }
 
-/// Reads the views; the names of loadline's sessions begin with `own_prefix`.
-fn read(c: &mut Connection, version: Version, own_prefix: &str) -> Result<Vec<View>, TargetError> {
+/// Reads the views; the names of loadline's sessions begin with `own_prefix`. `private`: the server is
+/// loadline's own.
+fn read(c: &mut Connection, version: Version, own_prefix: &str, private: bool) -> Result<Vec<View>, TargetError> {
     let settings = PgSettings::read(c)?;
     let sees_all = c.value(&own("SELECT pg_has_role('pg_read_all_stats', 'USAGE')"))?.as_deref() == Some("t");
-    let mut views = vec![statements(c)?];
+    let mut views = vec![statements(c, private)?];
     for query in queries(version) {
         let view = if version.major < 16 && query.sql.contains("FROM pg_stat_io") {
             query.absent("PostgreSQL has pg_stat_io from version 16 on")
@@ -275,9 +242,10 @@ fn read(c: &mut Connection, version: Version, own_prefix: &str) -> Result<Vec<Vi
 impl StatisticsViews for Postgres {
     fn views(&self) -> Result<Vec<View>, TargetError> {
         let mut all = Vec::new();
+        let private = self.server.is_some();
         for (i, instance) in self.instances.iter().enumerate() {
-            let mut views =
-                self.session(instance, SessionRole::Inspect, |c| read(c, self.version, &instance.endpoint.name))?;
+            let mut views = self
+                .session(instance, SessionRole::Inspect, |c| read(c, self.version, &instance.endpoint.name, private))?;
             if self.instances.len() > 1 {
                 views.iter_mut().for_each(|v| v.title.push_str(&format!(", instance {}", i + 1)));
             }

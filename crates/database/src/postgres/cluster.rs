@@ -11,10 +11,10 @@ use super::observer::{
 };
 use super::scope::Scope;
 use super::settings::PgSettings;
-use super::sql;
 use super::temp::TempServer;
 use super::versions::Version;
 use super::wire::Connection;
+use super::{sql, statements};
 use crate::cloud::{Cloud, Part, why_absent};
 use crate::data_set::Loader;
 use crate::env::of_target;
@@ -99,6 +99,9 @@ impl Postgres {
                     let local = is_local(endpoint, c.key.pid);
                     if found.is_none() {
                         let settings = PgSettings::read(&mut c)?;
+                        if server.is_some() {
+                            statements::create_on_private(&mut c, &settings)?;
+                        }
                         gaps.log_times = (!settings.is_on("track_wal_io_timing"))
                             .then_some("track_wal_io_timing is off: set it on for the whole server");
                         let timed = c.value(&format!("SELECT {}", c.version.reads_are_timed()))?;

@@ -30,6 +30,7 @@ mod scope;
 mod settings;
 mod slice;
 mod sql;
+mod statements;
 mod switch;
 mod temp;
 mod tls;

@@ -64,6 +64,20 @@ fn segments_of(postmaster: i32) -> usize {
 }
 
 #[test]
+fn a_private_server_counts_statements_if_the_library_is_loaded() {
+    let statements = |settings: &[(&str, &str)]| {
+        let scratch = scratch();
+        let target = crate::open(&request(scratch.path(), settings)).unwrap();
+        target.abilities().statistics_views.unwrap().views().unwrap().remove(0)
+    };
+    let counted = statements(&[("shared_preload_libraries", "pg_stat_statements")]);
+    assert!(counted.title.contains("pg_stat_statements") && counted.absent.is_none(), "{counted:?}");
+    assert!(counted.epoch.is_some() && !counted.rows.is_empty(), "{counted:?}");
+    let why = statements(&[]).absent.unwrap();
+    assert!(why.contains("--setting shared_preload_libraries=pg_stat_statements"), "{why}");
+}
+
+#[test]
 fn a_server_starts_answers_and_is_removed_also_in_a_panic() {
     let scratch = scratch();
     let request = request(scratch.path(), &[("wal_buffers", "8MB"), ("my.note", "it's 'here'")]);
