@@ -15,9 +15,19 @@ use super::server::Mysql;
 use super::wire::{Connection, Rows};
 use crate::error::TargetError;
 use crate::role::{Observer, StatisticsViews};
-use crate::view::{Column, ViewQuery, key, state};
+use crate::statement::{DoubleQuotes, without_secrets};
+use crate::view::{Column, STATEMENT, ViewQuery, key, state};
 
 const SESSIONS: &[Column] = &[key("command"), key("state"), state("number", Unit::Count)];
+const RUNNING: &[Column] = &[
+    key(STATEMENT),
+    key("id"),
+    state("command", Unit::Text),
+    state("state", Unit::Text),
+    state("statement since, s", Unit::Count),
+    state("transaction since, s", Unit::Count),
+    state("blocked by", Unit::Text),
+];
 const SETTINGS: &[Column] = &[key("name"), state("value", Unit::Text), state("set by", Unit::Text)];
 const REPLICA: &[Column] = &[
     key("channel"),
@@ -212,6 +222,51 @@ fn sessions(instance: &MysqlInstance, c: &mut Connection) -> Result<View, Target
     query.view(Ok(counts.into_iter().map(row).collect()))
 }
 
+/// Statements and open transactions, the oldest first. `unseen`: why not all sessions can be seen.
+fn running(
+    instance: &MysqlInstance,
+    c: &mut Connection,
+    server: &Server,
+    unseen: Option<String>,
+) -> Result<View, TargetError> {
+    let (waits, source) = if server.mariadb {
+        (
+            "information_schema.INNODB_LOCK_WAITS w ON b.trx_id = w.blocking_trx_id WHERE w.requesting_trx_id",
+            Source::Elsewhere,
+        )
+    } else {
+        (
+            "performance_schema.data_lock_waits w ON b.trx_id = w.BLOCKING_ENGINE_TRANSACTION_ID WHERE \
+             w.REQUESTING_ENGINE_TRANSACTION_ID",
+            Source::On,
+        )
+    };
+    let query = ViewQuery {
+        topic: Topic::Sessions,
+        title: "Statements and open transactions at the end (process list, INNODB_TRX)",
+        columns: RUNNING,
+        order: None,
+        sql: format!(
+            "SELECT INFO, ID, COMMAND, STATE, IF(COMMAND = 'Sleep', NULL, TIME), TIMESTAMPDIFF(SECOND, \
+             CONVERT_TZ(t.trx_started, 'SYSTEM', '+00:00'), UTC_TIMESTAMP()) AS age, (SELECT GROUP_CONCAT(DISTINCT \
+             b.trx_mysql_thread_id SEPARATOR ', ') FROM information_schema.INNODB_TRX b JOIN {waits} = t.trx_id) FROM \
+             information_schema.PROCESSLIST LEFT JOIN information_schema.INNODB_TRX t ON t.trx_mysql_thread_id = ID WHERE {} \
+             AND (COMMAND <> 'Sleep' OR t.trx_id IS NOT NULL) ORDER BY COALESCE(age, TIME) DESC, ID LIMIT 20",
+            instance.endpoint.sessions.are_others()
+        ),
+    };
+    if let Some(why) = unseen.map_or_else(|| server.missing(c, query.topic, &source), |why| Ok(Some(why)))? {
+        return Ok(query.absent(why));
+    }
+    let hide = |mut row: Vec<Option<String>>| {
+        if let Some(Some(statement)) = row.first_mut() {
+            *statement = without_secrets(statement, DoubleQuotes::Literal);
+        }
+        row
+    };
+    query.view(c.query(&query.sql).map(|rows| texts(rows).into_iter().map(hide).collect()))
+}
+
 fn read(instance: &MysqlInstance, c: &mut Connection) -> Result<Vec<View>, TargetError> {
     let server = Server::ask(c)?;
     let mut views = Vec::new();
@@ -227,7 +282,9 @@ fn read(instance: &MysqlInstance, c: &mut Connection) -> Result<Vec<View>, Targe
         });
     }
     views.push(replica(c)?);
-    views.push(sessions(instance, c)?);
+    let sessions = sessions(instance, c)?;
+    let running = running(instance, c, &server, sessions.absent.clone())?;
+    views.extend([sessions, running]);
     views.push(settings(c, &server)?);
     Ok(views)
 }

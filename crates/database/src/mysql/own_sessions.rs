@@ -124,6 +124,18 @@ impl OwnSessions {
         Ok((sees_all && is_listed(&rows, c)).then(|| others.map(doing).collect()))
     }
 
+    /// Condition under which a row of the process list is a client's session and not loadline's.
+    pub(super) fn are_others(&self) -> String {
+        let ids: Vec<String> = self.ids().keys().chain([&0]).map(u32::to_string).collect();
+        let quoted = |names: &[&str]| format!("'{}'", names.join("', '"));
+        format!(
+            "ID NOT IN ({}) AND COMMAND NOT IN ({}) AND USER NOT IN ({})",
+            ids.join(", "),
+            quoted(&NO_CLIENT),
+            quoted(&NO_USER)
+        )
+    }
+
     /// The threads of the jobs' sessions, as [`Self::all_threads`].
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Statistics views: what they say of known work, and that reading them is loadline's own work.
 
 use loadline_database::Target;
-use loadline_model::activity::{Topic, View, growth};
+use loadline_model::activity::{Topic, Value, View, growth};
 use loadline_model::snapshot::counter;
 
 use crate::server::{Server, alone, server};
@@ -88,7 +88,7 @@ fn locks_that_are_waited_for_are_shown_with_their_table() {
     let root = server.as_users("root").unwrap();
     server.sql("CREATE DATABASE locked; CREATE TABLE locked.t (id INT PRIMARY KEY); INSERT INTO locked.t VALUES (1)");
     let seen = std::thread::scope(|scope| {
-        let held = scope.spawn(|| server.sql("BEGIN; DELETE FROM locked.t; SELECT SLEEP(2)"));
+        let held = scope.spawn(|| server.sql("BEGIN; DELETE FROM locked.t; SELECT SLEEP(2), \"SEKRET\""));
         std::thread::sleep(std::time::Duration::from_millis(300));
         let waiting = scope.spawn(|| server.sql("DELETE FROM locked.t"));
         let mut seen = None;
@@ -108,6 +108,11 @@ fn locks_that_are_waited_for_are_shown_with_their_table() {
     assert_eq!(cell(transactions, "LOCK WAIT", "number"), 1.0);
     assert!((0.0..10.0).contains(&cell(transactions, "RUNNING", "oldest, s")), "{transactions:?}");
     assert!(cell(find(&seen, "process list"), "Query", "number") >= 1.0);
+    let running = find(&seen, "Statements and open transactions");
+    let of = |statement: &str| running.rows.iter().find(|r| running.key(r)[0] == statement).unwrap();
+    let (holds, waits) = (of("SELECT SLEEP(2), \"…\""), of("DELETE FROM locked.t"));
+    assert_eq!(waits.last().unwrap(), &Some(Value::Text(running.key(holds)[1].clone())), "{running:?}");
+    assert_eq!(holds.last().unwrap(), &None);
 }
 
 #[test]
