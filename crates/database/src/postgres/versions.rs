@@ -232,9 +232,9 @@ impl Version {
         (self.major >= 15).then_some("PERFORM pg_stat_force_next_flush() FROM pg_catalog.pg_am LIMIT 1;")
     }
 
-    /// Session settings that not all versions have.
+    /// Session settings that not all versions have, marked as [`super::own::OWN`].
     pub(super) fn session_settings(self) -> &'static [&'static str] {
-        if self.major >= 17 { &["SET transaction_timeout = 0"] } else { &[] }
+        if self.major >= 17 { &["SELECT /* loadline */ set_config('transaction_timeout', '0', false)"] } else { &[] }
     }
 
     /// Whether the privilege to change a setting can be granted.
@@ -260,15 +260,19 @@ impl Version {
     /// is none for the log, because other processes write it too.
     pub(super) fn io_timing(self) -> &'static str {
         if self.has_parameter_privileges() {
-            "SELECT set_config('track_io_timing', 'on', false) WHERE has_parameter_privilege('track_io_timing', 'SET')"
+            "SELECT /* loadline */ set_config('track_io_timing', 'on', false) WHERE has_parameter_privilege('track_io_timing', 'SET')"
         } else {
-            "SELECT set_config('track_io_timing', 'on', false) WHERE current_setting('is_superuser') = 'on'"
+            "SELECT /* loadline */ set_config('track_io_timing', 'on', false) WHERE current_setting('is_superuser') = 'on'"
         }
     }
 
     /// Settings of the observer's session: each read sees the present counters.
     pub(super) fn observer_settings(self) -> &'static [&'static str] {
-        if self.major >= 15 { &["SET stats_fetch_consistency = none"] } else { &[] }
+        if self.major >= 15 {
+            &["SELECT /* loadline */ set_config('stats_fetch_consistency', 'none', false)"]
+        } else {
+            &[]
+        }
     }
 
     /// Settings that reserve connections.
