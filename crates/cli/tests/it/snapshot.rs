@@ -52,7 +52,7 @@ fn a_running_server_is_watched_and_left_as_it_was() {
     assert_eq!(watched.code, 0, "{}", watched.said());
     let page = watched.out;
     assert_eq!(objects(), before, "nothing is made");
-    assert!(value(&page, "Transactions") > 10.0 && value(&page, "Redo syncs") > 10.0, "{page}");
+    assert!(value(&page, "Transactions  ") > 10.0 && value(&page, "Redo syncs") > 10.0, "{page}");
     assert!(page.contains("Top waits") && page.contains("Top statements"), "{page}");
     assert!(page.contains("public.<b>t") && page.contains("What the sampling cost"), "{page}");
     assert!(!page.contains("/* loadline */") && !page.contains("geheim"), "{page}");
@@ -104,7 +104,7 @@ fn every_test_has_a_page_with_its_figures() {
         assert!(index.contains(&link) && run.join(format!("report/test-{number}.html")).exists(), "{link}");
         let page = ok(&["report", run.to_str().unwrap(), "--test", &number.to_string(), "--format", "text"]).out;
         let tps = test["commit_throughput_tps"].as_f64().unwrap();
-        assert!((value(&page, "Transactions") / tps - 1.0).abs() < 0.01, "{tps}: {page}");
+        assert!((value(&page, "Transactions  ") / tps - 1.0).abs() < 0.01, "{tps}: {page}");
         assert!(page.contains("SQLite") && page.contains("Latencies"), "{page}");
     }
     let two = ok(&["report", run.to_str().unwrap(), "--test", "1,2", "--format", "text"]).out;

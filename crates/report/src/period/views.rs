@@ -179,8 +179,14 @@ pub(super) fn missing(periods: &[Period]) -> Vec<Block> {
             items.push(format!("{of}Statistics views: {}.", stop(why)));
             continue;
         }
-        let say = |view: &View| Some(format!("{of}{}: {}.", view.title, stop(view.absent.as_ref()?)));
-        items.extend(activity.views.iter().filter_map(say));
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (view, why) in activity.views.iter().filter_map(|v| Some((v, v.absent.as_deref()?))) {
+            match reasons.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, titles)) => titles.push(&view.title),
+                None => reasons.push((why, vec![&view.title])),
+            }
+        }
+        items.extend(reasons.into_iter().map(|(why, titles)| format!("{of}{}: {}.", titles.join("; "), stop(why))));
         let none = |topic: &Topic| !activity.views.iter().any(|v| v.topic == *topic);
         let topics: Vec<String> = Topic::ALL.iter().filter(|t| none(t)).map(|t| t.title().to_lowercase()).collect();
         if !topics.is_empty() {

@@ -95,6 +95,7 @@ fn statements(rows: &[(&str, f64, f64)]) -> View {
         rows: rows.iter().map(row).collect(),
         left_out: 0,
         reset: 1,
+        epoch: None,
         absent: None,
     }
 }
