@@ -82,8 +82,10 @@ fn pages(runs: &[RunData]) -> Section {
         [run] if run.has_pages => run.records.as_slice(),
         _ => &[],
     };
-    let link =
-        |r: &TestRecord| (format!("{} {}, {} jobs", r.test, r.workload, r.jobs), format!("test-{}.html", r.test));
+    let link = |r: &TestRecord| {
+        let jobs = count(r.jobs as usize, "job", "jobs");
+        (format!("{} {}, {jobs}", r.test, r.workload), format!("test-{}.html", r.test))
+    };
     let items: Vec<(String, String)> = one.iter().map(link).collect();
     let blocks = if items.is_empty() { Vec::new() } else { vec![Block::Links { items }] };
     Section { id: "pages", title: "A page for every test".to_owned(), in_text: false, group: false, blocks }

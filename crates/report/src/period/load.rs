@@ -8,6 +8,7 @@ use loadline_model::{Column, column};
 use super::Period;
 use super::words::{amount, of, ratio};
 use crate::doc::{Block, Cell, Head, Row, Table};
+use crate::words::lower;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -62,7 +63,7 @@ pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
         let rates: Vec<Option<f64>> = periods.iter().map(|p| per_second(p, line)).collect();
         match row(line.0, line.2, &rates, &tps) {
             Some(row) => rows.push(row),
-            None => without.push(line.0.to_lowercase()),
+            None => without.push(lower(line.0)),
         }
     }
     if rows.is_empty() {

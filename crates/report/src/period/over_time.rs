@@ -79,7 +79,8 @@ fn chart(
         let points = times.into_iter().zip(values(period)?).filter_map(|(t, v)| t.zip(v)).filter(|(t, _)| *t >= 0.0);
         let points: Vec<ChartPoint> = points.map(|(x, y)| ChartPoint { x, y, ..ChartPoint::default() }).collect();
         let name = name(period, periods).to_owned();
-        (!points.is_empty()).then(|| ChartLine { name, points, colour, ..ChartLine::default() })
+        // A line needs two points: a window of a second has one.
+        (points.len() > 1).then(|| ChartLine { name, points, colour, ..ChartLine::default() })
     };
     let lines: Vec<ChartLine> = periods.iter().enumerate().filter_map(line).collect();
     let svg = svg::Chart {

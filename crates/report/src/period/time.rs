@@ -9,7 +9,7 @@ use super::words::{name, of, ratio};
 use crate::columns::value;
 use crate::content::{histogram, stop};
 use crate::doc::{Block, Cell, Head, Row, Table};
-use crate::words::heading_of;
+use crate::words::{heading_of, lower};
 
 /// Events shown.
 const MOST_EVENTS: usize = 20;
@@ -88,8 +88,8 @@ fn absent(record: &TestRecord, columns: &[&Column]) -> Vec<String> {
     for column in columns.iter().filter(|c| record.figure(c).is_none()) {
         let Some(why) = record.absent.get(column.id) else { continue };
         match by_reason.iter_mut().find(|(reason, _)| reason == why) {
-            Some((_, titles)) => titles.push(column.title.to_lowercase()),
-            None => by_reason.push((why, vec![column.title.to_lowercase()])),
+            Some((_, titles)) => titles.push(lower(column.title)),
+            None => by_reason.push((why, vec![lower(column.title)])),
         }
     }
     by_reason.into_iter().map(|(why, titles)| format!("{} ({why})", titles.join(", "))).collect()
