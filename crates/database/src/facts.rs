@@ -9,8 +9,10 @@ use loadline_model::Snapshot;
 /// Constants of an opened target. There is no default: each database states every fact.
 #[derive(Debug, Clone)]
 pub struct Facts {
-    /// Nodes over which jobs are spread: job `j` runs on node `j mod nodes`.
+    /// Nodes over which jobs can be spread (see [`Work::node`](crate::Work::node)).
     pub nodes: u32,
+    /// Those of the nodes, the last ones, that take no writes: standbys of the first.
+    pub read_only_nodes: u32,
     /// Block size of the data files, bytes; `None` if unknown.
     pub block_bytes: Option<u64>,
     /// Whether rows are stored in the primary key's tree (index-organized): the key then takes no extra space.
@@ -62,6 +64,7 @@ impl Facts {
     pub(crate) const fn of(runs: Runs) -> Facts {
         Facts {
             nodes: 1,
+            read_only_nodes: 0,
             block_bytes: None,
             rows_in_primary_key: false,
             in_place_pct: 100,

@@ -264,6 +264,10 @@ struct NullObserver(Null);
 impl Observer for NullObserver {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
         let commits = self.0.sum(|j| &j.commits) as f64;
-        Ok(Snapshot { at_ns: now_ns(), counters: [(counter::COMMITS.to_owned(), commits)].into(), proc_stat: None })
+        Ok(Snapshot {
+            at_ns: now_ns(),
+            counters: [(counter::COMMITS.to_owned(), commits)].into(),
+            ..Snapshot::default()
+        })
     }
 }

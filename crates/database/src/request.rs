@@ -27,6 +27,9 @@ pub struct OpenRequest {
     pub run: String,
     /// Whether the user requested the database's own reports (which may need a licence).
     pub native_report: bool,
+    /// Replicas that levels need, each behind a link whose delay can be changed (`loadline replica-cost`); 0: none but those of
+    /// the URL, without links.
+    pub replicas: u32,
     /// Set when the user wants to stop: sessions outside the timed window then no longer wait for the server.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -43,6 +46,7 @@ impl OpenRequest {
             ask_password: Arc::new(|_| None),
             run: String::new(),
             native_report: false,
+            replicas: 0,
             interrupted: Arc::default(),
         }
     }

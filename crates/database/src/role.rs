@@ -14,6 +14,7 @@
 //! | [`DataSet`] | the study, for the data set shared by many workloads |
 //! | [`Settings`](crate::Settings) | the study of two arms, before each of its tests |
 //! | [`StatisticsViews`] | the study before and after each test, and `loadline snapshot` |
+//! | [`Replication`] | the study of levels (`loadline replica-cost`) before and in each of its tests |
 //! | [`DiskSpace`] | the study, before anything is loaded |
 //! | [`BlockCache`], [`Checkpoints`], [`ParallelQueries`], [`NativeReports`] | the instruments of these names |
 
@@ -29,6 +30,7 @@ mod native_reports;
 mod observation;
 mod parallel_queries;
 mod queries;
+mod replication;
 mod statistics_views;
 
 pub use administration::{Administration, LogSpace, RunLock};
@@ -43,4 +45,5 @@ pub use native_reports::NativeReports;
 pub use observation::{Observation, Observer, SessionTasks};
 pub use parallel_queries::{ParallelQueries, ParallelWorkers, WorkerLimit};
 pub use queries::Queries;
+pub use replication::{Level, Link, Replica, ReplicaWatch, Replication};
 pub use statistics_views::StatisticsViews;

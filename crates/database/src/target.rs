@@ -7,7 +7,7 @@ use crate::facts::Facts;
 use crate::request::OpenRequest;
 use crate::role::{
     Administration, BlockCache, Checkpoints, ClientDriver, DataSet, DatabaseDriver, DiskSpace, Doctor, NativeReports,
-    Observation, ParallelQueries, Queries, StatisticsViews,
+    Observation, ParallelQueries, Queries, Replication, StatisticsViews,
 };
 
 /// A database under test. Calls may block; each opens the sessions it needs.
@@ -56,6 +56,8 @@ pub struct Abilities<'a> {
     pub statistics_views: Option<&'a dyn StatisticsViews>,
     /// Only of a private server.
     pub settings: Option<&'a dyn Settings>,
+    /// Only if it was opened with replicas ([`OpenRequest::replicas`]).
+    pub replication: Option<&'a dyn Replication>,
     /// Only if the user requested reports ([`OpenRequest::native_report`](crate::OpenRequest::native_report)).
     pub native_reports: Option<&'a dyn NativeReports>,
 }

@@ -23,6 +23,8 @@ pub struct Work {
     pub seed: u64,
     /// Share of the payload that compresses away, 0…1.
     pub compressibility: f64,
+    /// Nodes of the target over which its jobs are spread, the first ones; `None`: all.
+    pub nodes: Option<u32>,
 }
 
 impl Work {
@@ -30,7 +32,14 @@ impl Work {
     #[must_use]
     pub fn new(workload: &'static Workload, params: Params, seed: u64, compressibility: f64) -> Work {
         let program = workload.make(&params);
-        Work { workload, params, program, seed, compressibility }
+        Work { workload, params, program, seed, compressibility, nodes: None }
+    }
+
+    /// Number of the node of `job`, from 0, of a target with `nodes` of them: jobs are assigned in turn.
+    #[must_use]
+    pub fn node(&self, job: u32, nodes: usize) -> usize {
+        let used = self.nodes.map_or(nodes, |n| nodes.min(n as usize));
+        job as usize % used.max(1)
     }
 
     /// Parallel workers of a query, including the session's own process; `None` if the workload does not ask for

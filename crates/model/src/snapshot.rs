@@ -12,6 +12,9 @@ pub struct Snapshot {
     pub at_ns: u64,
     /// Cumulative counters by name.
     pub counters: BTreeMap<String, f64>,
+    /// Those of each node by itself, in the order of the nodes; empty if there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<BTreeMap<String, f64>>,
     /// `/proc/stat` of the database's machine, if read through the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proc_stat: Option<String>,

@@ -22,7 +22,12 @@ impl Source for Fake {
 
 fn snapshot() -> Result<Snapshot, String> {
     let counters = BTreeMap::from([("commits".to_owned(), 7.0)]);
-    Ok(Snapshot { at_ns: clock::now_ns(), counters, proc_stat: Some("cpu  1 2 3 4\n".to_owned()) })
+    Ok(Snapshot {
+        at_ns: clock::now_ns(),
+        counters,
+        proc_stat: Some("cpu  1 2 3 4\n".to_owned()),
+        ..Snapshot::default()
+    })
 }
 
 fn waits() -> Result<Option<WaitSample>, String> {

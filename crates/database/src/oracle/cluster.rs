@@ -158,9 +158,9 @@ impl Target for Oracle {
             disk_space: Some(self),
             block_cache: Some(self),
             checkpoints: Some(self),
-            settings: None,
             parallel_queries: Some(self),
             native_reports: self.awr.then_some(self as &dyn NativeReports),
+            ..Abilities::default()
         }
     }
 }

@@ -226,7 +226,7 @@ impl Observer for LogObserver {
         let data = self.0.data.neutral();
         let counters = counters.into_iter().chain(data.into_iter().map(|(name, value)| (name, read(value))));
         let counters = counters.map(|(name, value)| (name.to_owned(), value)).collect();
-        Ok(Snapshot { at_ns: crate::clock::now_ns(), counters, proc_stat: None })
+        Ok(Snapshot { at_ns: crate::clock::now_ns(), counters, ..Snapshot::default() })
     }
 }
 

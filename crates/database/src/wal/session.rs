@@ -151,6 +151,6 @@ impl Observer for WalObserver {
             ("wal.device_sync_ns", s.device_sync_ns),
         ];
         let counters = counters.into_iter().map(|(name, value)| (name.to_owned(), value as f64)).collect();
-        Ok(Snapshot { at_ns: crate::clock::now_ns(), counters, proc_stat: None })
+        Ok(Snapshot { at_ns: crate::clock::now_ns(), counters, ..Snapshot::default() })
     }
 }

@@ -13,7 +13,7 @@ fn watched(counters: &[(&str, f64, f64)]) -> Watched {
     let at = |at_ns, end: fn(&(&str, f64, f64)) -> f64| Snapshot {
         at_ns,
         counters: counters.iter().map(|c| (c.0.to_owned(), end(c))).collect(),
-        proc_stat: None,
+        ..Snapshot::default()
     };
     Watched {
         schema: WATCHED_SCHEMA,

@@ -147,7 +147,7 @@ mod tests {
     fn snapshot(at_ns: u64, jobs: Option<(f64, f64)>) -> Snapshot {
         let counters = jobs.map(|(before, after)| [(counter::JOBS_BEFORE, before), (counter::JOBS_AFTER, after)]);
         let counters = counters.into_iter().flatten().map(|(name, n)| (name.to_owned(), n)).collect();
-        Snapshot { at_ns, counters, proc_stat: None }
+        Snapshot { at_ns, counters, ..Snapshot::default() }
     }
 
     #[test]
