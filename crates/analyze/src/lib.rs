@@ -6,6 +6,7 @@ pub mod bound;
 pub mod compare;
 pub mod kept;
 pub mod kpi;
+pub mod levels;
 pub mod limit;
 pub mod paired;
 pub mod sawtooth;

@@ -1,13 +1,14 @@
 //! Two arms measured in turns: how much faster or slower is B than A? Start with [`judge`].
 //!
 //! - [`mod@order`]: which arm is measured when: blocks ABBA or BAAB by coin;
-//! - [`ratio`]: the ratio B/A with its interval; what makes it valid is in [`flips`];
+//! - [`ratio`]: the ratio B/A with its interval, [`difference`]: the difference B − A; what makes them valid is in [`flips`];
 //! - [`verdict`]: what the interval shows, what could have been seen, and how many pairs that takes;
 //! - [`looks`]: at which numbers of pairs a run with a wanted precision may stop;
 //! - [`discovery`]: several comparisons at once.
 //!
 //! docs/statistics.md says it in plain words, with simulated coverage, power and price.
 
+pub mod difference;
 pub mod discovery;
 pub mod flips;
 pub mod looks;
@@ -16,6 +17,7 @@ pub mod ratio;
 pub mod simulated;
 pub mod verdict;
 
+pub use difference::{PairedDifference, paired_difference};
 pub use discovery::{Answer, Family, Question, judge};
 pub use looks::Looks;
 pub use order::order;
@@ -50,5 +52,10 @@ impl Pair {
     fn log_ratio(self) -> Option<f64> {
         let log = |v: Option<f64>| v.filter(|v| v.is_finite() && *v > 0.0).map(f64::ln);
         Some(log(self.b)? - log(self.a)?)
+    }
+
+    /// `b − a`; `None` unless both are finite.
+    fn difference(self) -> Option<f64> {
+        Some(self.b? - self.a?).filter(|d| d.is_finite())
     }
 }

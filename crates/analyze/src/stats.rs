@@ -11,6 +11,14 @@ pub struct Interval {
     pub high: f64,
 }
 
+impl Interval {
+    /// Whether `value` is in it.
+    #[must_use]
+    pub fn contains(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+}
+
 /// The mean of a sample with its size and standard deviation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {

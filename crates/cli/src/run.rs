@@ -181,6 +181,7 @@ fn planned(spec: &PlanSpec) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
     request.nodes = spec.node.clone().unwrap_or_default();
     request.settings.clone_from(&plan.settings);
     request.native_report = plan.native_report;
+    request.replicas = plan.levels.as_ref().map_or(0, |levels| levels.replicas);
     request.ask_password = arguments::ask();
     Ok((plan, request, results))
 }
@@ -228,6 +229,7 @@ fn resumed(args: &RunArgs, arms: [Option<&str>; 2], run: &Path, command: Vec<Str
     request.nodes.clone_from(&plan.nodes);
     request.settings.clone_from(&plan.settings);
     request.native_report = plan.native_report;
+    request.replicas = plan.levels.as_ref().map_or(0, |levels| levels.replicas);
     request.ask_password = arguments::ask();
     let allow_disturbed = plan.allow_disturbed || args.allow_disturbed;
     let plan = Plan { force: plan.force || args.force, allow_disturbed, ..plan };

@@ -5,6 +5,7 @@ use loadline_model::Capabilities;
 use crate::error::TargetError;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
+use crate::role::Level;
 use crate::target::Target;
 use crate::work::Work;
 
@@ -38,6 +39,9 @@ pub struct TargetKind {
     pub no_limit: Option<&'static str>,
     /// The database's own report on a test, if there is one.
     pub native_report: Option<&'static NativeReport>,
+    /// Levels of replication that loadline can bring about ([`Replication`](crate::Replication)), in the order of how far a commit
+    /// waits.
+    pub levels: fn() -> Vec<Level>,
 }
 
 /// A database's own report on a test, created only if the user asks for it.

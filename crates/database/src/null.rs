@@ -52,6 +52,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     is_temporary: |_| true,
     no_limit: Some("the null engine writes no log"),
     native_report: None,
+    levels: Vec::new,
 };
 
 static FACTS: Facts = Facts::of(Runs::Nowhere);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The identifiers of all checks.
-pub const CHECKS: [&str; 36] = [
+pub const CHECKS: [&str; 38] = [
     "batches-seen",
     "cache-hit",
     "checkpoint",
@@ -30,6 +30,8 @@ pub const CHECKS: [&str; 36] = [
     "rate",
     "record",
     "redo-size",
+    "replicas",
+    "round-trip",
     "rows-changed",
     "rows-read",
     "settings",

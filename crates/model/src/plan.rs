@@ -33,6 +33,8 @@ plan_spec! {
     target: String,
     /// Other instances of the same cluster, as URLs.
     node: Vec<String>,
+    /// Numbers of nodes to sweep over.
+    nodes: Vec<u32>,
     /// Name of the platform in tables and charts.
     platform: String,
     /// Workload codes.
@@ -99,6 +101,14 @@ plan_spec! {
     precision: String,
     /// Difference up to which arms are called equivalent, e.g. `3%`.
     equivalence: String,
+    /// Levels of replication (`loadline replica-cost`).
+    levels: Vec<String>,
+    /// One-way delays between a database and its replicas.
+    delay: Vec<TimeSpec>,
+    /// Most that a delay is longer by.
+    jitter: TimeSpec,
+    /// Bandwidth between a database and its replicas, per second, e.g. `100MiB`.
+    bandwidth: String,
 }
 
 /// `auto`, or job counts.
@@ -143,6 +153,9 @@ pub struct Plan {
     pub target: String,
     /// URLs of further nodes without any password.
     pub nodes: Vec<String>,
+    /// Numbers of nodes to sweep over, rising; empty: all nodes of the target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub node_counts: Vec<u32>,
     /// Name of the platform in tables and charts.
     pub platform: String,
     /// Workloads in the order in which they run.
@@ -202,6 +215,9 @@ pub struct Plan {
     /// The two arms of a run that compares them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arms: Option<Box<Arms>>,
+    /// The levels of replication of a run that measures what they cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levels: Option<Box<Levels>>,
 }
 
 impl Plan {
@@ -211,6 +227,26 @@ impl Plan {
         let most = if self.auto_warmup { "at most " } else { "" };
         format!("{most}{} s", self.warmup_s)
     }
+}
+
+/// Levels of replication and distances, each compared with the baseline in pairs of windows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Levels {
+    /// Names of the levels.
+    pub levels: Vec<String>,
+    /// One-way delays between the database and its replicas, ms.
+    pub delays_ms: Vec<f64>,
+    /// Most that a delay is longer by, ms.
+    pub jitter_ms: f64,
+    /// Bandwidth between the database and its replicas, bytes per second; `None`: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_s: Option<u64>,
+    /// Replicas that the levels need.
+    pub replicas: u32,
+    /// Pairs of windows per level, delay and job count.
+    pub pairs: u32,
+    /// Seed of the order of the windows.
+    pub seed: u64,
 }
 
 /// The arms of a plan.

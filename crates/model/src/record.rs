@@ -16,6 +16,15 @@ pub const RECORD_SCHEMA: u32 = 1;
 /// Text in [`TestRecord::forced`] if `--allow-cached` kept storage figures that are not proved to be the device's.
 pub const NOT_THE_DEVICES: &str = "--allow-cached: not the device's figures";
 
+/// A level of replication at a distance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LevelPoint {
+    /// Name of the level: `remote_write`.
+    pub level: String,
+    /// One-way delay between the database and its replicas, ms.
+    pub delay_ms: f64,
+}
+
 /// One line of `tests.jsonl`. Figures are at the top level under their column ids (see [`crate::column`]), so that
 /// `jq .commit_throughput_tps` works.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +54,9 @@ pub struct TestRecord {
     /// Its arm, in a run of two arms; `repetition` is then the number of its pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arm: Option<ArmName>,
+    /// Level and distance that it is a window of, in a run of levels: of arm A, it is the baseline that the others are held against.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<LevelPoint>,
     /// Wall-clock start of the measured window, RFC 3339, UTC.
     pub started_at: String,
     /// Whether every check passed.
@@ -115,6 +127,7 @@ impl TestRecord {
             jobs: 1,
             repetition: 1,
             arm: None,
+            level: None,
             started_at: String::new(),
             valid: true,
             invalid_reason: None,

@@ -7,6 +7,7 @@ mod cache_hit;
 mod checkpoint;
 mod device;
 mod limit;
+mod replicas;
 pub(crate) mod size_scan;
 mod visible;
 mod workers;
@@ -25,6 +26,7 @@ use crate::reference::References;
 use crate::server_memory::ServerMemory;
 
 pub(crate) use device::data_files;
+pub(crate) use replicas::Replicas;
 
 /// All instruments, in the order in which they are prepared and finished.
 const KINDS: [Kind; 6] = [limit::KIND, workers::KIND, cache_hit::KIND, device::KIND, checkpoint::KIND, visible::KIND];
@@ -98,14 +100,18 @@ pub(crate) struct Instruments {
 }
 
 impl Instruments {
-    /// The instruments that `workload` lists.
-    pub(crate) fn of(workload: &Workload) -> Instruments {
+    /// The instruments that `workload` lists, and what looks at the replicas in a run of levels.
+    pub(crate) fn of(workload: &Workload, replicas: Option<Replicas>) -> Instruments {
         let (mut all, mut others) = (Vec::new(), Figures::default());
         for kind in KINDS {
             match workload.instruments.iter().find_map(|listed| (kind.make)(*listed)) {
                 Some(instrument) => all.push(instrument),
                 None => others.set_all_absent(kind.columns, kind.absent),
             }
+        }
+        match replicas {
+            Some(replicas) => all.push(Box::new(replicas)),
+            None => others.set_all_absent(replicas::COLUMNS, replicas::ABSENT),
         }
         Instruments { all, others }
     }

@@ -3,6 +3,7 @@
 pub mod arms;
 mod driver;
 pub mod duration;
+pub mod levels;
 pub mod planfile;
 pub mod plans;
 pub mod sweep;
@@ -79,7 +80,13 @@ fn value<T>(text: String) -> Result<T, PlanError> {
 /// # Errors
 /// [`PlanError`], which names the offending value and the allowed ones.
 pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
-    if arms::are_in(spec) { arms::plan(spec) } else { one_plan(spec) }
+    if levels::are_in(spec) {
+        levels::plan(spec)
+    } else if arms::are_in(spec) {
+        arms::plan(spec)
+    } else {
+        one_plan(spec)
+    }
 }
 
 /// The plan without arms.
@@ -142,6 +149,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     Ok(Plan {
         target: redact(&url),
         nodes: nodes.iter().map(|n| redact(n)).collect(),
+        node_counts: node_counts(spec.nodes.as_deref())?,
         platform: spec.platform.clone().unwrap_or_default(),
         workloads,
         skipped,
@@ -166,7 +174,28 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         keep_data: spec.keep_data.unwrap_or(false),
         reload: spec.reload.unwrap_or(false),
         arms: None,
+        levels: None,
     })
+}
+
+/// Most nodes of a cluster.
+const MOST_NODES: u32 = 64;
+
+/// Numbers of nodes, rising. How many the target has is known once it is open.
+fn node_counts(given: Option<&[u32]>) -> Result<Vec<u32>, PlanError> {
+    let Some(given) = given else { return Ok(Vec::new()) };
+    let mut counts = given.to_vec();
+    counts.sort_unstable();
+    if let Some(twice) = counts.windows(2).find(|pair| pair[0] == pair[1]) {
+        return value(format!("nodes: {} is given twice: keep one", twice[0]));
+    }
+    match counts.iter().find(|n| !(1..=MOST_NODES).contains(*n)) {
+        Some(n) => value(format!("{n} nodes must be between 1 and {MOST_NODES}")),
+        None if counts.is_empty() => {
+            value("nodes = [] names nothing to measure: leave the key out for all nodes".to_owned())
+        }
+        None => Ok(counts),
+    }
 }
 
 /// Whether the warm-up lasts until throughput is steady.

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use loadline_database::Work;
 use loadline_model::disturbance::disturbed_by;
-use loadline_model::record::NOT_THE_DEVICES;
+use loadline_model::record::{LevelPoint, NOT_THE_DEVICES};
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Activity, ArmName, Driver, Latencies, Series, SizePoint, Snapshot, TestRecord};
 use loadline_store::{NativeFile, TestOutput, rfc3339};
@@ -37,6 +37,8 @@ pub struct Identity {
     pub driver: Driver,
     /// Arm, in a run of two.
     pub arm: Option<ArmName>,
+    /// Level of replication, in a run of levels.
+    pub level: Option<LevelPoint>,
     /// Number of nodes.
     pub nodes: u32,
     /// Number of jobs.
@@ -125,6 +127,7 @@ impl Finished {
             driver: id.driver,
             nodes: id.nodes,
             arm: id.arm,
+            level: id.level,
             jobs: id.jobs,
             repetition: id.repetition,
             started_at: rfc3339(self.opened_at),

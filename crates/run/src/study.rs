@@ -5,6 +5,7 @@ mod data;
 mod disk_space;
 mod execute;
 mod full_disk;
+mod levels;
 mod native_report;
 #[cfg(test)]
 mod native_report_tests;

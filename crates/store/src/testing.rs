@@ -46,6 +46,7 @@ pub(crate) fn manifest() -> Manifest {
         server_memory_bytes: None,
         target: "null:".to_owned(),
         nodes: Vec::new(),
+        node_counts: Vec::new(),
         platform: "laptop".to_owned(),
         workloads: Vec::new(),
         skipped: Vec::new(),
@@ -65,6 +66,7 @@ pub(crate) fn manifest() -> Manifest {
         keep_data: false,
         reload: false,
         arms: None,
+        levels: None,
         probe: false,
     };
     Manifest {

@@ -38,7 +38,17 @@ impl Sample {
     /// Reads pairs in planned order; those without two positive, finite figures are left out.
     #[must_use]
     pub fn of(pairs: &[Pair]) -> Sample {
-        let valid = |block: &[Pair]| block.iter().filter_map(|p| p.log_ratio()).collect::<Vec<f64>>();
+        Sample::by(pairs, Pair::log_ratio)
+    }
+
+    /// The same of the differences B − A of pairs with two finite figures.
+    #[must_use]
+    pub fn of_differences(pairs: &[Pair]) -> Sample {
+        Sample::by(pairs, Pair::difference)
+    }
+
+    fn by(pairs: &[Pair], contrast: fn(Pair) -> Option<f64>) -> Sample {
+        let valid = |block: &[Pair]| block.iter().filter_map(|p| contrast(*p)).collect::<Vec<f64>>();
         let of = |size| pairs.chunks(size).map(valid).filter(|b| !b.is_empty()).collect::<Vec<_>>();
         let blocks = of(BLOCK);
         let by_pairs = blocks.len() < FEW_BLOCKS;

@@ -52,8 +52,8 @@ pub fn paired_ratio(pairs: &[Pair], error: f64) -> Option<PairedRatio> {
         return None;
     }
     // From the 68 % interval, because that is as long as two standard errors and needs few blocks (Lehmann 1963).
-    let log_error = log_interval(&sample, &walsh, 2.0 * normal_tail(1.0)).map(|i| (i.high - i.low) / 2.0);
-    let interval = log_interval(&sample, &walsh, error).map(|i| Interval { low: i.low.exp(), high: i.high.exp() });
+    let log_error = interval_of(&sample, &walsh, 2.0 * normal_tail(1.0)).map(|i| (i.high - i.low) / 2.0);
+    let interval = interval_of(&sample, &walsh, error).map(|i| Interval { low: i.low.exp(), high: i.high.exp() });
     Some(PairedRatio {
         value: stats::median(&walsh)?.exp(),
         interval,
@@ -93,9 +93,9 @@ impl PairedRatio {
     }
 }
 
-/// The interval of ln(ratio): all values that neither side's test rejects at `error` / 2, and those between. It ends
+/// The interval of the contrasts of `sample` (ln(ratio), or the difference): all values that neither side's test rejects at `error` / 2, and those between. It ends
 /// where ranks change, so the test is done between the values of `walsh`.
-fn log_interval(sample: &Sample, walsh: &[f64], error: f64) -> Option<Interval> {
+pub(super) fn interval_of(sample: &Sample, walsh: &[f64], error: f64) -> Option<Interval> {
     let mut ends = walsh.to_vec();
     ends.dedup();
     let (first, last) = (*ends.first()?, *ends.last()?);
@@ -247,7 +247,7 @@ mod tests {
             let walsh = sample.walsh();
             let kept = |w: &&[f64]| sample.above(f64::midpoint(w[0], w[1])) > 0.025;
             let low = walsh.windows(2).find(kept).map(|w| w[0]);
-            assert_eq!(log_interval(&sample, &walsh, 0.05).map(|i| i.low), low);
+            assert_eq!(interval_of(&sample, &walsh, 0.05).map(|i| i.low), low);
         }
     }
 

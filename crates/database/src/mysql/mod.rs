@@ -69,6 +69,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     is_temporary: |_| false,
     no_limit: None,
     native_report: None,
+    levels: Vec::new,
 };
 
 /// A private MariaDB, created for the run.
@@ -91,6 +92,7 @@ pub(crate) static MARIADB_TEMP_KIND: TargetKind = TargetKind {
     is_temporary: |_| true,
     no_limit: None,
     native_report: None,
+    levels: Vec::new,
 };
 
 /// A private MySQL, created for the run.

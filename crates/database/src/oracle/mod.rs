@@ -62,6 +62,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     is_temporary: |_| false,
     no_limit: None,
     native_report: Some(&awr::REPORT),
+    levels: Vec::new,
 };
 
 fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {

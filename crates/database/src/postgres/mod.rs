@@ -14,6 +14,7 @@ mod flavours;
 mod grants;
 mod kernels;
 mod ledger;
+mod levels;
 mod loading;
 mod log_space;
 mod observer;
@@ -67,6 +68,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     is_temporary: |_| false,
     no_limit: None,
     native_report: None,
+    levels: Vec::new,
 };
 
 /// A private server, created for the run.
@@ -94,4 +96,5 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
     is_temporary: |_| true,
     no_limit: None,
     native_report: None,
+    levels: levels::all,
 };

@@ -78,6 +78,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     is_temporary: |url| files::path_of(url).is_ok_and(|p| p.is_none()),
     no_limit: None,
     native_report: None,
+    levels: Vec::new,
 };
 
 struct Sqlite {

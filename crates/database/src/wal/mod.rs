@@ -78,6 +78,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     is_temporary: |url| WalUrl::parse(url).is_ok_and(|a| a.dir.is_none()),
     no_limit: Some("it is itself the limit with which databases are compared"),
     native_report: None,
+    levels: Vec::new,
 };
 
 static FACTS: Facts = Facts::of(Runs::InProcess);

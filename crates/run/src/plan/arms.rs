@@ -77,22 +77,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     if plan.workloads.is_empty() {
         return Err(PlanError::Nothing { target: plan.target.clone(), reasons: super::reasons(&plan.skipped) });
     }
-    for w in &plan.workloads {
-        let points = SweepPoints::of(w);
-        if let Some(swept) = points.parameter {
-            return value(format!(
-                "{0} is swept over '{1}', and two arms are compared at one value: set it in a plan file (under [parameters.{0}]), \
-                 or with --parameter-a {0}.{1}=N and the same for B",
-                w.code, swept.name
-            ));
-        }
-        if !points.over_jobs {
-            return value(format!(
-                "{} is one long test, and two arms are compared by windows: name other workloads",
-                w.code
-            ));
-        }
-    }
+    windows_at_jobs(&plan)?;
     for (arm, spec) in [(ArmName::A, &a), (ArmName::B, &b)] {
         let measured = |code: &&String| plan.workloads.iter().any(|w| w.code.eq_ignore_ascii_case(code));
         if let Some(code) = spec.parameters.keys().find(|code| !measured(code)) {
@@ -122,9 +107,30 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
+/// Refuses workloads of which no window is like another at the same number of jobs.
+pub(super) fn windows_at_jobs(plan: &Plan) -> Result<(), PlanError> {
+    for w in &plan.workloads {
+        let points = SweepPoints::of(w);
+        if let Some(swept) = points.parameter {
+            return value(format!(
+                "{0} is swept over '{1}', and windows are compared at one value: set it in a plan file (under [parameters.{0}]), \
+                 or, of two arms, with --parameter-a {0}.{1}=N and the same for B",
+                w.code, swept.name
+            ));
+        }
+        if !points.over_jobs {
+            return value(format!(
+                "{} is one long test, and what is compared are windows: name other workloads",
+                w.code
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// A seed of this run alone. With the same order in every run, what happens at the same time in every run would look like a
 /// difference.
-fn drawn_seed() -> u64 {
+pub(super) fn drawn_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(32)
 }

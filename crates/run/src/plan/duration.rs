@@ -51,7 +51,11 @@ impl DurationEstimate {
             Tests { number: SweepPoints::of(w).count(steps), each_s }
         };
         let tests = plan.workloads.iter().map(tests).collect();
-        let repeat = plan.arms.as_ref().map_or(plan.repeat, |arms| 2 * arms.pairs);
+        let repeat = match (&plan.arms, &plan.levels) {
+            (Some(arms), _) => 2 * arms.pairs,
+            (None, Some(levels)) => 2 * levels.pairs * (levels.levels.len() * levels.delays_ms.len()) as u32,
+            (None, None) => plan.repeat,
+        };
         DurationEstimate { steps, exact, tests, repeat }
     }
 

@@ -65,6 +65,11 @@ pub const KEYS: &[&str] = &[
     "pairs",
     "precision",
     "equivalence",
+    "levels",
+    "delay",
+    "jitter",
+    "bandwidth",
+    "nodes",
 ];
 
 /// Reads the plan file `path`.
@@ -227,6 +232,11 @@ mod tests {
             pairs: Some(6),
             precision: Some("2%".into()),
             equivalence: Some("2%".into()),
+            levels: Some(vec![]),
+            delay: Some(vec![]),
+            jitter: Some(loadline_model::plan::TimeSpec::Seconds(1.0)),
+            bandwidth: Some("1GiB".into()),
+            nodes: Some(vec![]),
         };
         let table = toml::Table::try_from(&spec).unwrap();
         let mut keys: Vec<&str> = table.keys().map(String::as_str).collect();

@@ -221,7 +221,7 @@ impl Context {
         let mut before = 0;
         for (a, b) in arms.a.workloads.iter().zip(&arms.b.workloads) {
             for jobs in job_counts(&plan).iter().copied() {
-                for (index, pair) in order(seed(arms, &a.code, jobs), pairs).into_iter().enumerate() {
+                for (index, pair) in order(seed_of(arms.seed, &a.code, jobs), pairs).into_iter().enumerate() {
                     let number = index as u32 + 1;
                     if self.precise(arms, &a.code, jobs, index) {
                         break;
@@ -246,7 +246,7 @@ impl Context {
                             left_s: left as f64 * length.window_s(),
                             left_exact: arms.precision.is_none(),
                         };
-                        PlannedTest { workload, work, position, swept: None }.measure(self, listener)?;
+                        PlannedTest { workload, work, position, swept: None, level: None }.measure(self, listener)?;
                     }
                 }
                 before += 2 * pairs;
@@ -316,9 +316,9 @@ impl Context {
     }
 }
 
-/// Seed of the order of a comparison's windows: of its own for each, or one unlucky order would hold for all.
-fn seed(arms: &Arms, code: &str, jobs: u32) -> u64 {
-    code.bytes().fold(arms.seed ^ u64::from(jobs), |seed, byte| {
+/// Seed of the order of the windows of one comparison: of its own for each, or one unlucky order would hold for all.
+pub(super) fn seed_of(seed: u64, cell: &str, jobs: u32) -> u64 {
+    cell.bytes().fold(seed ^ u64::from(jobs), |seed, byte| {
         seed.wrapping_mul(0x0000_0100_0000_01b3).wrapping_add(u64::from(byte))
     })
 }

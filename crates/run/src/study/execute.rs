@@ -8,6 +8,7 @@ use loadline_model::plan::PlannedWorkload;
 use loadline_window::{Request, TestError, Warmup, run_test};
 use loadline_workload::{Instrument, SizeScan};
 
+use super::levels::OfTest;
 use super::native_report::Mark;
 use super::proof::BeforeTest;
 use super::{Context, StudyError, full_disk, window_length};
@@ -28,6 +29,8 @@ pub(super) struct PlannedTest<'a> {
     pub(super) position: TestPosition,
     /// Column of the swept parameter; `None` for a sweep over jobs.
     pub(super) swept: Option<&'static Column>,
+    /// Its level, in a run of levels.
+    pub(super) level: Option<OfTest<'a>>,
 }
 
 /// Result of one attempt.
@@ -56,6 +59,9 @@ impl PlannedTest<'_> {
         finished.figures.checks.extend(undisturbed(&finished.figures, allowed));
         if let Some(arms) = &context.arms {
             arms.note_what_is_on_purpose(&context.side, &mut finished.figures.checks);
+        }
+        if let Some(level) = &self.level {
+            level.note_what_is_on_purpose(&mut finished.figures.checks);
         }
         full_disk::explain(&mut finished.figures.checks, context.side.target.as_ref(), &context.side.info);
         let output = finished.output(self.identity(context));
@@ -162,11 +168,11 @@ impl PlannedTest<'_> {
         last: bool,
         listener: &mut dyn Listener,
     ) -> Result<Attempt, StudyError> {
-        let mut instruments = Instruments::of(self.work.workload);
+        let mut instruments = Instruments::of(self.work.workload, self.level.map(|level| level.instrument()));
         instruments.prepare(&mut request, run).map_err(|e| self.target_failed(e))?;
         // Outside the window: taking the mark is work for the database.
         let mark = context.native_mark();
-        let views = ReadViews::unless_arms(context.side.target.as_ref(), context.arms.is_some());
+        let views = ReadViews::unless_arms(context.side.target.as_ref(), self.position.arm.is_some());
         let mut progress = ProgressMeter { test: self, request: &request, elapsed_s: 0.0, completed: 0 };
         let measured = run_test(&request, &mut instruments, |elapsed_s, completed| {
             listener.on(progress.event(elapsed_s, completed));
@@ -228,6 +234,7 @@ impl PlannedTest<'_> {
             repetition: self.position.repetition,
             target: context.side.info.url.clone(),
             arm: self.position.arm,
+            level: self.level.map(|level| level.point.clone()),
             work: Arc::clone(&self.work),
             driver: self.workload.driver,
             nodes: context.side.target.facts().nodes,

@@ -39,6 +39,9 @@ impl Context {
         if let Some(arms) = &plan.arms {
             return self.measure_pairs(arms, listener);
         }
+        if let Some(levels) = &plan.levels {
+            return self.measure_levels(levels, listener);
+        }
         let length = DurationEstimate::of(&plan);
         let mut prepared: BTreeMap<String, Arc<Work>> = BTreeMap::new();
         for repetition in 1..=plan.repeat {
@@ -65,7 +68,7 @@ impl Context {
                     };
                     let work = self.at_point(workload, &Arc::clone(work), value)?;
                     let swept = value.map(|v| v.column);
-                    PlannedTest { workload, work, position, swept }.measure(self, listener)?;
+                    PlannedTest { workload, work, position, swept, level: None }.measure(self, listener)?;
                 }
                 if let Some(work) = prepared.get(&workload.code).filter(|_| repetition == plan.repeat) {
                     self.drop_unneeded_tables(work, listener);

@@ -41,6 +41,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
         plan: Plan {
             target: "postgres://bench@db1/bench".to_owned(),
             nodes: Vec::new(),
+            node_counts: Vec::new(),
             platform: platform.to_owned(),
             workloads: workloads.into(),
             skipped: Vec::new(),
@@ -62,6 +63,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             keep_data: false,
             reload: false,
             arms: None,
+            levels: None,
             allow_cached: false,
             allow_disturbed: false,
             probe: false,

@@ -1,0 +1,211 @@
+//! Runs of levels of replication: what a commit pays for its copy, and how that grows with the distance.
+//!
+//! A level is compared with the baseline in pairs of windows ([`crate::paired`]): the time added to a commit is the difference of
+//! neighbouring windows, the share of throughput that is left their ratio. Over distances the added time is a line of the round
+//! trip ([`mod@line`]).
+
+pub mod line;
+
+use loadline_model::plan::Levels;
+use loadline_model::{Column, TestRecord, column};
+
+use crate::arms::{Cell, ERROR};
+use crate::paired::{Pair, PairedDifference, PairedRatio, paired_difference, paired_ratio};
+use crate::stats;
+pub use line::{Line, line};
+
+/// What a level costs at a distance and a number of jobs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cost<'a> {
+    /// Workload code.
+    pub workload: &'a str,
+    /// Name of the level.
+    pub level: &'a str,
+    /// One-way delay, ms.
+    pub delay_ms: f64,
+    /// Number of jobs.
+    pub jobs: u32,
+    /// The windows of each planned pair, the baseline's first; `None` if it was not measured as a pair.
+    pub pairs: Vec<Option<[&'a TestRecord; 2]>>,
+    /// Round trip, ms: median over the windows of the level.
+    pub rtt_ms: Option<f64>,
+    /// Mean commit latency of the baseline's and the level's windows in valid pairs, ms.
+    pub latency_ms: Option<[f64; 2]>,
+    /// The same of their throughput, tps.
+    pub tps: Option<[f64; 2]>,
+    /// Time added to a commit, ms.
+    pub added: Option<PairedDifference>,
+    /// Throughput as a share of the baseline's.
+    pub share: Option<PairedRatio>,
+}
+
+impl Cost<'_> {
+    fn pairs_of(&self, column: &Column) -> Vec<Pair> {
+        Cell { workload: self.workload, jobs: self.jobs, pairs: self.pairs.clone() }.pairs_of(column)
+    }
+
+    /// Pairs that were planned and are not valid, or not measured.
+    #[must_use]
+    pub fn dropped(&self) -> usize {
+        self.pairs.len() - self.added.map_or(0, |added| added.pairs)
+    }
+
+    /// Throughput as a share of what one job would have if a round trip and nothing else were added to each commit:
+    /// 1 / (baseline + round trip). `None` for several jobs, which share waits.
+    #[must_use]
+    pub fn share_of_law(&self) -> Option<f64> {
+        let ([baseline_ms, latency_ms], rtt_ms) = (self.latency_ms?, self.rtt_ms?);
+        (self.jobs == 1 && latency_ms > 0.0).then(|| (baseline_ms + rtt_ms) / latency_ms)
+    }
+
+    /// Valid pairs as points of a line: round trip and added time, ms.
+    fn points(&self) -> Vec<(f64, f64)> {
+        let valid = self.pairs.iter().flatten().filter(|[a, b]| a.valid && b.valid);
+        let point = |[a, b]: &[&TestRecord; 2]| {
+            let latency = column::COMMIT_LATENCY_MS;
+            Some((b.figure(column::RTT_MS)?, b.figure(latency)? - a.figure(latency)?))
+        };
+        valid.filter_map(point).collect()
+    }
+}
+
+/// The costs of a run's records, in their order.
+#[must_use]
+pub fn costs<'a>(records: &'a [TestRecord], levels: &Levels) -> Vec<Cost<'a>> {
+    let mut out: Vec<Cost<'a>> = Vec::new();
+    for r in records {
+        let Some(point) = &r.level else { continue };
+        let same = |c: &Cost<'_>| {
+            (c.workload, c.level, c.delay_ms, c.jobs)
+                == (r.workload.as_str(), point.level.as_str(), point.delay_ms, r.jobs)
+        };
+        if !out.iter().any(same) {
+            out.push(Cost {
+                workload: &r.workload,
+                level: &point.level,
+                delay_ms: point.delay_ms,
+                jobs: r.jobs,
+                pairs: pairs(records, r, levels.pairs),
+                rtt_ms: None,
+                latency_ms: None,
+                tps: None,
+                added: None,
+                share: None,
+            });
+        }
+    }
+    for cost in &mut out {
+        let latencies = cost.pairs_of(column::COMMIT_LATENCY_MS);
+        let tps = cost.pairs_of(column::COMMIT_THROUGHPUT_TPS);
+        let round_trips: Vec<f64> = cost.points().iter().map(|point| point.0).collect();
+        cost.rtt_ms = stats::median(&round_trips);
+        (cost.latency_ms, cost.tps) = (means(&latencies), means(&tps));
+        (cost.added, cost.share) = (paired_difference(&latencies, ERROR), paired_ratio(&tps, ERROR));
+    }
+    out
+}
+
+/// The pairs of the cell of `like`.
+fn pairs<'a>(records: &'a [TestRecord], like: &TestRecord, planned: u32) -> Vec<Option<[&'a TestRecord; 2]>> {
+    let of_cell = |r: &&TestRecord| r.workload == like.workload && r.jobs == like.jobs && r.level == like.level;
+    let windows: Vec<&TestRecord> = records.iter().filter(of_cell).collect();
+    let last = windows.iter().map(|r| r.repetition).max().unwrap_or(0).min(planned);
+    let pair = |number| {
+        let of: Vec<&TestRecord> = windows.iter().copied().filter(|r| r.repetition == number).collect();
+        Cell::last_pair(&of)
+    };
+    (1..=last).map(pair).collect()
+}
+
+/// Means of both sides over the valid pairs.
+fn means(pairs: &[Pair]) -> Option<[f64; 2]> {
+    let both: Vec<(f64, f64)> = pairs.iter().filter_map(|p| p.a.zip(p.b)).collect();
+    let mean = |of: fn(&(f64, f64)) -> f64| stats::mean(&both.iter().map(of).collect::<Vec<f64>>());
+    Some([mean(|p| p.0)?, mean(|p| p.1)?])
+}
+
+/// The line of the added time over the round trip, of the costs of one level at its smallest number of jobs; `None` with one
+/// distance only.
+#[must_use]
+pub fn line_of(costs: &[&Cost<'_>]) -> Option<(u32, Line)> {
+    let jobs = costs.iter().map(|c| c.jobs).min()?;
+    let points: Vec<(f64, f64)> = costs.iter().filter(|c| c.jobs == jobs).flat_map(|c| c.points()).collect();
+    let groups: Vec<usize> = costs.iter().filter(|c| c.jobs == jobs).map(|c| c.points().len()).collect();
+    Some((jobs, line(&points, &groups, ERROR)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::ArmName;
+    use loadline_model::record::LevelPoint;
+
+    use super::*;
+
+    /// Windows of a level that adds `0.5 ms + 1.1 × round trip` to 1 ms, with a wave over time.
+    fn records(pairs: u32, delays_ms: &[f64]) -> Vec<TestRecord> {
+        let mut out = Vec::new();
+        for delay_ms in delays_ms {
+            for pair in 1..=pairs {
+                for arm in ArmName::ALL {
+                    let rtt_ms = 2.0 * delay_ms + 0.05;
+                    let local_ms = 1.0 + 0.1 * f64::from(pair % 3);
+                    let latency_ms = if arm == ArmName::A { local_ms } else { local_ms + 0.5 + 1.1 * rtt_ms };
+                    let mut r = TestRecord {
+                        test: out.len() as u32 + 1,
+                        arm: Some(arm),
+                        repetition: pair,
+                        jobs: 1,
+                        level: Some(LevelPoint { level: "on".to_owned(), delay_ms: *delay_ms }),
+                        ..TestRecord::blank("LGWR-LAT1")
+                    };
+                    for (column, value) in [
+                        (column::RTT_MS, rtt_ms),
+                        (column::COMMIT_LATENCY_MS, latency_ms),
+                        (column::COMMIT_THROUGHPUT_TPS, 1000.0 / latency_ms),
+                    ] {
+                        r.figures.insert(column.id.to_owned(), value);
+                    }
+                    out.push(r);
+                }
+            }
+        }
+        out
+    }
+
+    fn levels(pairs: u32) -> Levels {
+        Levels {
+            levels: vec!["on".to_owned()],
+            delays_ms: vec![0.0, 1.0, 5.0],
+            jitter_ms: 0.0,
+            bytes_per_s: None,
+            replicas: 1,
+            pairs,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn what_is_added_is_the_difference_of_neighbouring_windows() {
+        let records = records(8, &[0.0, 1.0, 5.0]);
+        let costs = costs(&records, &levels(8));
+        assert_eq!(costs.iter().map(|c| c.delay_ms).collect::<Vec<_>>(), [0.0, 1.0, 5.0]);
+        let far = &costs[2];
+        assert!((far.added.unwrap().value - (0.5 + 1.1 * 10.05)).abs() < 1e-9, "{far:?}");
+        assert!((far.rtt_ms.unwrap() - 10.05).abs() < 1e-9 && far.dropped() == 0);
+        let share = far.share.unwrap();
+        assert!(share.value < 0.1 && share.interval.unwrap().high < 0.12, "{share:?}");
+        assert!(far.share_of_law().is_some_and(|share| (0.8..1.0).contains(&share)), "{far:?}");
+        let (jobs, line) = line_of(&costs.iter().collect::<Vec<_>>()).unwrap();
+        assert!(jobs == 1 && (line.slope.0 - 1.1).abs() < 1e-9 && (line.intercept.0 - 0.5).abs() < 1e-9, "{line:?}");
+    }
+
+    #[test]
+    fn invalid_windows_and_broken_pairs_are_left_out() {
+        let mut records = records(8, &[1.0]);
+        records[3].valid = false;
+        records.pop();
+        let costs = costs(&records, &levels(8));
+        assert_eq!((costs[0].added.unwrap().pairs, costs[0].dropped()), (6, 2));
+        assert_eq!(line_of(&costs.iter().collect::<Vec<_>>()), None, "one distance makes no line");
+    }
+}

@@ -1,0 +1,69 @@
+//! The difference B − A of a figure with its interval, from pairs: as [`super::ratio`], but of differences. For times that are
+//! added to others, such as a round trip to a commit.
+
+use serde::Serialize;
+
+use super::Pair;
+use super::flips::Sample;
+use super::ratio::{interval_of, least_pairs};
+use crate::stats::{self, Interval};
+
+/// The difference B − A of one figure.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PairedDifference {
+    /// The difference, in the figure's unit.
+    pub value: f64,
+    /// Where the true difference is with the confidence asked for; `None` with fewer pairs than `least_pairs`.
+    pub interval: Option<Interval>,
+    /// Pairs from which on such an interval exists.
+    pub least_pairs: usize,
+    /// Valid pairs.
+    pub pairs: usize,
+}
+
+/// The difference B − A from `pairs` in planned order, with an interval that may miss the true difference in a share `error` of
+/// all runs. `None` without a valid pair, or unless 0 < `error` < 1.
+#[must_use]
+pub fn paired_difference(pairs: &[Pair], error: f64) -> Option<PairedDifference> {
+    let sample = Sample::of_differences(pairs);
+    let walsh = sample.walsh();
+    if !(error > 0.0 && error < 1.0) {
+        return None;
+    }
+    Some(PairedDifference {
+        value: stats::median(&walsh)?,
+        interval: interval_of(&sample, &walsh, error),
+        least_pairs: least_pairs(error, sample.by_pairs),
+        pairs: sample.pairs(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::approx_constant, reason = "3.14 is a patient's score")]
+    fn a_textbook_example() {
+        // Hollander and Wolfe, example 3.1: as in `ratio`, here of the scores themselves.
+        let before = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30];
+        let after = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29];
+        let none = Pair { a: None, b: None };
+        let pairs: Vec<Pair> = before.iter().zip(&after).flat_map(|(x, y)| [Pair::of(*y, *x), none]).collect();
+        let found = paired_difference(&pairs, 0.05).unwrap();
+        assert!((found.value - 0.46).abs() < 1e-9 && found.pairs == 9, "{found:?}");
+        let interval = found.interval.unwrap();
+        assert!((interval.low - 0.010).abs() < 1e-9 && (interval.high - 0.786).abs() < 1e-9, "{interval:?}");
+    }
+
+    #[test]
+    fn a_constant_is_found_whatever_the_level_drifts() {
+        let pairs: Vec<Pair> = (0..12).map(|n| Pair::of(f64::from(n), f64::from(n) + 2.5)).collect();
+        let found = paired_difference(&pairs, 0.05).unwrap();
+        assert!((found.value - 2.5).abs() < 1e-12 && found.interval.unwrap().contains(2.5), "{found:?}");
+        assert_eq!(paired_difference(&pairs[..5], 0.05).unwrap().interval, None);
+        assert_eq!(paired_difference(&[], 0.05), None);
+        let odd = Pair { a: Some(f64::INFINITY), b: Some(1.0) };
+        assert_eq!(paired_difference(&[odd], 0.05), None);
+    }
+}

@@ -1,0 +1,226 @@
+//! Looks at the replicas of a database while a test runs: whether commits could wait for them in the whole window, how far
+//! away they were, and how far behind.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use loadline_database::clock::now_ns;
+use loadline_database::{Replica, ReplicaWatch, TargetError};
+use loadline_model::check::Check;
+use loadline_model::{Column, column};
+use loadline_window::{JobResult, Request, Shared};
+
+use super::{EndedTest, Instrument};
+use crate::figures::Figures;
+
+/// Time between two looks.
+const EVERY: Duration = Duration::from_millis(100);
+/// Its columns.
+pub(super) const COLUMNS: &[&Column] = &[
+    column::RTT_MS,
+    column::REPLICAS_SYNCHRONOUS,
+    column::REPLICA_BEHIND_MIB,
+    column::REPLICA_BEHIND_MS,
+    column::REPLICA_LINK_MIB_PER_S,
+];
+/// Why they are empty in other tests.
+pub(super) const ABSENT: &str = "no replica is part of the test";
+
+/// The instrument.
+pub(crate) struct Replicas {
+    /// Name of the level in force, and replicas that a commit waits for in it.
+    level: Option<(String, u32)>,
+    thread: Option<JoinHandle<Result<Seen, String>>>,
+    outcome: Option<Result<Seen, String>>,
+}
+
+/// What was seen in the window.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    looks: u32,
+    /// Fewest synchronous replicas, and what the database said of all then.
+    fewest: Option<(u32, String)>,
+    behind_bytes: Option<u64>,
+    behind_s: Option<f64>,
+    /// Rising.
+    round_trips_ns: Vec<u64>,
+    link_bytes: Option<u64>,
+}
+
+impl Seen {
+    fn add(&mut self, replicas: &[Replica]) {
+        let synchronous = replicas.iter().filter(|r| r.synchronous).count() as u32;
+        self.looks += 1;
+        if self.fewest.as_ref().is_none_or(|(fewest, _)| synchronous < *fewest) {
+            let said: Vec<String> = replicas.iter().map(|r| format!("{}: {}", r.name, r.state)).collect();
+            let said = if said.is_empty() { "no replica is connected".to_owned() } else { said.join("; ") };
+            self.fewest = Some((synchronous, said));
+        }
+        self.behind_bytes = self.behind_bytes.max(replicas.iter().filter_map(|r| r.behind_bytes).max());
+        let behind_s = replicas
+            .iter()
+            .filter_map(|r| r.behind_s)
+            .fold(None, |most: Option<f64>, s| Some(most.map_or(s, |most| most.max(s))));
+        self.behind_s = match (self.behind_s, behind_s) {
+            (Some(a), Some(b)) => Some(a.max(b)),
+            (a, b) => a.or(b),
+        };
+    }
+
+    /// The round trip that a share `q` of the probes did not exceed, ns.
+    fn round_trip_ns(&self, q: f64) -> Option<u64> {
+        let last = self.round_trips_ns.len().checked_sub(1)?;
+        self.round_trips_ns.get((last as f64 * q).round() as usize).copied()
+    }
+}
+
+impl Replicas {
+    /// `level`: the one in force, with the number of replicas that its commits wait for; `None` in the baseline.
+    pub(crate) fn new(level: Option<(String, u32)>) -> Replicas {
+        Replicas { level, thread: None, outcome: None }
+    }
+
+    /// Whether commits could wait for enough replicas in the whole window, and whether they did.
+    fn checks(&self, seen: &Seen, latency_ms: Option<f64>) -> Vec<Check> {
+        let Some((level, needed)) = self.level.as_ref().filter(|(_, needed)| *needed > 0) else { return Vec::new() };
+        let mut checks = Vec::new();
+        if let Some((fewest, said)) = &seen.fewest {
+            checks.push(Check::require(
+                "replicas",
+                fewest >= needed,
+                format!(
+                    "a commit at level {level} waits for {needed}; fewest synchronous replicas in {} looks: {fewest} ({said})",
+                    seen.looks
+                ),
+            ));
+        }
+        // The fastest probes: those in the middle may have waited for a CPU.
+        if let (Some(round_trip_ns), Some(latency_ms)) = (seen.round_trip_ns(0.05), latency_ms) {
+            let round_trip_ms = round_trip_ns as f64 / 1e6;
+            checks.push(Check::require(
+                "round-trip",
+                latency_ms >= round_trip_ms,
+                format!(
+                    "a commit at level {level} took {latency_ms:.3} ms, one round trip to a replica at least {round_trip_ms:.3} ms"
+                ),
+            ));
+        }
+        checks
+    }
+}
+
+impl Instrument for Replicas {
+    fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
+        let replication = request.target.abilities().replication;
+        let watch =
+            replication.ok_or_else(|| TargetError::Unsupported("the target has no replicas".into()))?.watch()?;
+        let shared = Arc::clone(shared);
+        let thread = std::thread::Builder::new().name("replicas".to_owned()).spawn(move || look(watch, &shared));
+        self.thread =
+            Some(thread.map_err(|e| TargetError::Local(format!("no thread could be started for the replicas: {e}")))?);
+        Ok(())
+    }
+
+    fn stop(&mut self, _: &[JobResult]) {
+        let ended = |thread: JoinHandle<_>| thread.join().unwrap_or_else(|_| Err("its thread crashed".to_owned()));
+        self.outcome = self.thread.take().map(ended);
+    }
+
+    fn finish(&mut self, ended: &EndedTest<'_>) -> Figures {
+        let mut out = Figures::default();
+        let seen = match self.outcome.take().unwrap_or_else(|| Err("nobody looked".to_owned())) {
+            Ok(seen) => seen,
+            Err(why) => {
+                let text = format!("the replicas could not be looked at in the window: {why}");
+                out.set_all_absent(COLUMNS, &text);
+                out.checks.push(Check::require("replicas", false, text));
+                return out;
+            }
+        };
+        let window_s = ended.measured.schedule.window_s();
+        let set = |out: &mut Figures, column, value: Option<f64>, why| out.set_or_absent(column, value, why);
+        set(&mut out, column::RTT_MS, seen.round_trip_ns(0.5).map(|ns| ns as f64 / 1e6), "no probe came back");
+        let fewest = seen.fewest.as_ref().map(|(n, _)| f64::from(*n));
+        set(&mut out, column::REPLICAS_SYNCHRONOUS, fewest, "nobody looked in the window");
+        let behind = seen.behind_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20));
+        set(&mut out, column::REPLICA_BEHIND_MIB, behind, "the database does not say");
+        set(&mut out, column::REPLICA_BEHIND_MS, seen.behind_s.map(|s| s * 1e3), "the database does not say");
+        let traffic = seen.link_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20) / window_s.max(1e-9));
+        set(&mut out, column::REPLICA_LINK_MIB_PER_S, traffic, "no relay is between the database and its replicas");
+        let latency_ms = ended.figures.figure(column::COMMIT_LATENCY_MS);
+        out.checks.extend(self.checks(&seen, latency_ms));
+        out
+    }
+}
+
+/// Looks until the window ends; only what is seen in it counts.
+fn look(mut watch: Box<dyn ReplicaWatch>, shared: &Shared) -> Result<Seen, String> {
+    let mut seen = Seen::default();
+    let mut bytes_at_open = None;
+    while !shared.stopped() {
+        let window = shared.window.get().filter(|window| !window.is_pending());
+        let now = now_ns();
+        match window {
+            Some(window) if now >= window.close_ns => break,
+            Some(window) if now >= window.open_ns => {
+                let replicas = watch.look().map_err(|e| e.to_string())?;
+                let round_trips = watch.round_trips_ns();
+                // Those until the first look began before the window.
+                if bytes_at_open.is_none() {
+                    bytes_at_open = Some(watch.link_bytes());
+                } else {
+                    seen.round_trips_ns.extend(round_trips);
+                }
+                seen.add(&replicas);
+            }
+            _ => {}
+        }
+        let until = window.map_or(u64::MAX, |w| if now < w.open_ns { w.open_ns } else { w.close_ns });
+        std::thread::sleep(EVERY.min(Duration::from_nanos(until.saturating_sub(now_ns()).max(1))));
+    }
+    seen.link_bytes = watch.link_bytes().zip(bytes_at_open.flatten()).map(|(close, open)| close.saturating_sub(open));
+    seen.round_trips_ns.sort_unstable();
+    Ok(seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::Outcome;
+
+    use super::*;
+
+    fn replica(synchronous: bool, behind: u64) -> Replica {
+        let state = if synchronous { "streaming, sync" } else { "streaming, async" };
+        let (name, state) = ("a".to_owned(), state.to_owned());
+        Replica { name, state, synchronous, behind_bytes: Some(behind), behind_s: None }
+    }
+
+    #[test]
+    fn the_worst_moment_of_the_window_counts() {
+        let mut seen = Seen::default();
+        seen.add(&[replica(true, 5), replica(true, 50)]);
+        seen.add(&[replica(false, 7), replica(true, 9)]);
+        seen.add(&[replica(true, 0), replica(true, 0)]);
+        assert_eq!((seen.fewest.as_ref().unwrap().0, seen.behind_bytes, seen.looks), (1, Some(50), 3));
+        let of = |level: &str, needed| Replicas::new(Some((level.to_owned(), needed))).checks(&seen, Some(1.0));
+        let outcomes = |checks: &[Check]| checks.iter().map(|c| c.outcome).collect::<Vec<_>>();
+        assert_eq!(outcomes(&of("on", 1)), [Outcome::Passed]);
+        let two = of("on:first-2", 2);
+        assert_eq!(outcomes(&two), [Outcome::Failed]);
+        assert!(two[0].detail.contains("async"), "{two:?}");
+        assert!(of("local", 0).is_empty() && Replicas::new(None).checks(&seen, Some(1.0)).is_empty());
+        seen.add(&[]);
+        let none = Replicas::new(Some(("on".to_owned(), 1))).checks(&seen, None);
+        assert!(none[0].detail.contains("no replica is connected") && none[0].outcome == Outcome::Failed, "{none:?}");
+    }
+
+    #[test]
+    fn a_commit_that_is_faster_than_a_round_trip_did_not_wait() {
+        let mut seen = Seen { round_trips_ns: (0..100).map(|n| 2_000_000 + n * 1000).collect(), ..Seen::default() };
+        seen.add(&[replica(true, 0)]);
+        let outcome = |ms| Replicas::new(Some(("on".to_owned(), 1))).checks(&seen, Some(ms))[1].outcome;
+        assert_eq!((outcome(2.5), outcome(1.9)), (Outcome::Passed, Outcome::Failed));
+        assert_eq!(seen.round_trip_ns(0.5), Some(2_050_000));
+    }
+}

@@ -1,0 +1,177 @@
+//! The plan of a run that measures what levels of replication cost.
+
+use loadline_database::{Level, TARGETS, TargetKind, kind_of, redact};
+use loadline_model::format::parse_bytes;
+use loadline_model::plan::{JobsSpec, Levels, Plan, PlanSpec, TimeSpec};
+
+use super::arms::{drawn_seed, windows_at_jobs};
+use super::{DEFAULT_TARGET, PlanError, is_auto, one_plan, time, value};
+
+/// Default number of pairs: two more than the least with an interval.
+const DEFAULT_PAIRS: u32 = 8;
+/// Default one-way delays: the same rack, a metropolitan area, a region.
+const DEFAULT_DELAYS_MS: [f64; 3] = [0.0, 1.0, 5.0];
+/// Longest one-way delay, s: more than the way around the earth.
+const MOST_DELAY_S: f64 = 2.0;
+/// Least bandwidth, bytes per second: below it a replica cannot follow anything.
+const LEAST_BYTES_PER_S: u64 = 64 << 10;
+
+/// Whether `spec` has keys of levels.
+pub(super) fn are_in(spec: &PlanSpec) -> bool {
+    spec.levels.is_some() || spec.delay.is_some() || spec.jitter.is_some() || spec.bandwidth.is_some()
+}
+
+/// The plan of `spec` with its levels.
+pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
+    if spec.arm_a.is_some() || spec.arm_b.is_some() || spec.precision.is_some() || spec.equivalence.is_some() {
+        return value("levels of replication and two arms are two runs: leave out the keys of one".to_owned());
+    }
+    if spec.repeat.is_some_and(|n| n != 1) {
+        return value("--repeat does not apply to levels: give --pairs".to_owned());
+    }
+    if matches!(spec.jobs, Some(JobsSpec::Word(_))) {
+        return value("levels are compared at given job counts: write --jobs 1,4 instead of auto".to_owned());
+    }
+    if spec.warmup.as_ref().is_some_and(is_auto) {
+        return value("levels need the same time under load before each window: write --warmup with a time".to_owned());
+    }
+    let url = spec.target.as_deref().unwrap_or(DEFAULT_TARGET);
+    let known = levels_of(kind_of(url)?, url)?;
+    let levels = chosen(spec.levels.as_deref(), &known)?;
+    let delays_ms = delays(spec.delay.as_deref())?;
+    let jitter_ms = spec.jitter.as_ref().map_or(Ok(0.0), |t| time("jitter", t, 0.0, MOST_DELAY_S))? * 1e3;
+    let bytes_per_s = spec.bandwidth.as_deref().map(bandwidth).transpose()?;
+    let pairs = spec.pairs.unwrap_or(DEFAULT_PAIRS);
+    if !(1..=10_000).contains(&pairs) {
+        return value(format!("{pairs} pairs must be between 1 and 10,000"));
+    }
+    let jobs = spec.jobs.clone().or(Some(JobsSpec::One(1)));
+    let mut plan =
+        one_plan(&PlanSpec { jobs, levels: None, delay: None, jitter: None, bandwidth: None, ..spec.clone() })?;
+    windows_at_jobs(&plan)?;
+    for w in &plan.workloads {
+        let found = loadline_workload::find(&w.code)?;
+        if !found.make(&found.params(&w.parameters)?).writes() {
+            return value(format!(
+                "{} writes nothing, so no commit of it waits for a replica: name one that writes",
+                w.code
+            ));
+        }
+    }
+    let replicas = levels.iter().map(|level| level.replicas).max().unwrap_or(1);
+    let levels = levels.into_iter().map(|level| level.name).collect();
+    let seed = spec.seed.unwrap_or_else(drawn_seed);
+    plan.levels = Some(Box::new(Levels { levels, delays_ms, jitter_ms, bytes_per_s, replicas, pairs, seed }));
+    Ok(plan)
+}
+
+/// The levels of a kind of target, at least one.
+fn levels_of(kind: &TargetKind, url: &str) -> Result<Vec<Level>, PlanError> {
+    let known = (kind.levels)();
+    if !known.is_empty() {
+        return Ok(known);
+    }
+    let with: Vec<String> =
+        TARGETS.iter().filter(|k| !(k.levels)().is_empty()).map(|k| format!("{}:", k.scheme)).collect();
+    value(format!(
+        "{} has no replicas whose level and distance loadline can change: give --target {}",
+        redact(url),
+        with.join(" or ")
+    ))
+}
+
+/// The levels of these names, in the order of `known`; by default those that need one replica.
+fn chosen(names: Option<&[String]>, known: &[Level]) -> Result<Vec<Level>, PlanError> {
+    let Some(names) = names else {
+        let fewest = known.iter().map(|level| level.replicas).min();
+        return Ok(known.iter().filter(|level| Some(level.replicas) == fewest).cloned().collect());
+    };
+    let is = |level: &Level, name: &str| level.name.eq_ignore_ascii_case(name.trim());
+    for (n, name) in names.iter().enumerate() {
+        if !known.iter().any(|level| is(level, name)) {
+            let all: Vec<&str> = known.iter().map(|level| level.name.as_str()).collect();
+            return value(format!("there is no level '{name}': the target has {}", all.join(", ")));
+        }
+        if names[..n].iter().any(|other| other.trim().eq_ignore_ascii_case(name.trim())) {
+            return value(format!("the level '{name}' is given twice: keep one"));
+        }
+    }
+    if names.is_empty() {
+        return value("levels = [] names nothing to measure".to_owned());
+    }
+    Ok(known.iter().filter(|level| names.iter().any(|name| is(level, name))).cloned().collect())
+}
+
+/// One-way delays, ms, rising.
+fn delays(given: Option<&[TimeSpec]>) -> Result<Vec<f64>, PlanError> {
+    let Some(given) = given else { return Ok(DEFAULT_DELAYS_MS.to_vec()) };
+    let ms = |t: &TimeSpec| Ok(time("delay", t, 0.0, MOST_DELAY_S)? * 1e3);
+    let mut delays = given.iter().map(ms).collect::<Result<Vec<f64>, PlanError>>()?;
+    delays.sort_by(f64::total_cmp);
+    if let Some(twice) = delays.windows(2).find(|pair| pair[0] == pair[1]) {
+        return value(format!("the delay of {} ms is given twice: keep one", twice[0]));
+    }
+    if delays.is_empty() {
+        return value("delay = [] names nothing to measure: 0 is a link without delay".to_owned());
+    }
+    Ok(delays)
+}
+
+fn bandwidth(text: &str) -> Result<u64, PlanError> {
+    match parse_bytes(text) {
+        Ok(bytes) if bytes >= LEAST_BYTES_PER_S => Ok(bytes),
+        Ok(_) => value(format!("bandwidth '{text}' must be at least 64KiB (per second)")),
+        Err(e) => value(format!("bandwidth: {e}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::make_plan;
+
+    fn spec() -> PlanSpec {
+        PlanSpec {
+            target: Some("postgres-temp:".to_owned()),
+            workload: Some(vec!["LGWR-LAT1".to_owned()]),
+            levels: Some(vec!["on".to_owned(), "LOCAL".to_owned()]),
+            delay: Some(vec![TimeSpec::Text("1ms".into()), TimeSpec::Text("0".into())]),
+            ..PlanSpec::default()
+        }
+    }
+
+    #[test]
+    fn levels_are_in_the_targets_order_and_delays_rise() {
+        let plan = make_plan(&spec()).unwrap();
+        let levels = plan.levels.unwrap();
+        assert_eq!(levels.levels, ["local", "on"]);
+        assert_eq!((levels.delays_ms.as_slice(), levels.replicas, levels.pairs), (&[0.0, 1.0][..], 1, DEFAULT_PAIRS));
+        let default = make_plan(&PlanSpec { levels: None, ..spec() }).unwrap().levels.unwrap();
+        assert!(default.levels.len() > 2 && default.replicas == 1, "{default:?}");
+        let two = make_plan(&PlanSpec { levels: Some(vec!["on:any-1".to_owned()]), ..spec() }).unwrap();
+        assert_eq!(two.levels.unwrap().replicas, 2);
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused() {
+        let refused = |spec: PlanSpec, says: &str| {
+            let e = make_plan(&spec).unwrap_err().to_string();
+            assert!(e.contains(says), "'{e}' does not contain '{says}'");
+        };
+        let time = |text: &str| Some(vec![TimeSpec::Text(text.to_owned())]);
+        refused(PlanSpec { levels: Some(vec!["sync".into()]), ..spec() }, "no level 'sync'");
+        refused(PlanSpec { levels: Some(vec!["on".into(), "ON".into()]), ..spec() }, "given twice");
+        refused(PlanSpec { delay: time("-1ms"), ..spec() }, "delay");
+        refused(PlanSpec { delay: time("1h"), ..spec() }, "delay");
+        refused(
+            PlanSpec { delay: Some(vec![TimeSpec::Seconds(0.0), TimeSpec::Text("0ms".into())]), ..spec() },
+            "given twice",
+        );
+        refused(PlanSpec { bandwidth: Some("1KiB".into()), ..spec() }, "64KiB");
+        refused(PlanSpec { target: Some("sqlite:".into()), ..spec() }, "postgres-temp:");
+        refused(PlanSpec { workload: Some(vec!["TP-LOOKUP".into()]), ..spec() }, "writes nothing");
+        refused(PlanSpec { repeat: Some(2), ..spec() }, "--pairs");
+        refused(PlanSpec { jobs: Some(JobsSpec::Word("auto".into())), ..spec() }, "--jobs 1,4");
+        refused(PlanSpec { precision: Some("2%".into()), ..spec() }, "two runs");
+    }
+}

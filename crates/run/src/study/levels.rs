@@ -1,0 +1,165 @@
+//! A run of levels of replication: each level and distance is measured in pairs of windows with the baseline, in which a commit
+//! waits for its own disk alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use loadline_analyze::arms::{Cell, ERROR};
+use loadline_analyze::paired::order;
+use loadline_analyze::paired::ratio::least_pairs;
+use loadline_database::{Level, Link, TargetError, Work, kind_of};
+use loadline_model::arms::ArmName;
+use loadline_model::plan::{Levels, Plan, PlannedWorkload};
+use loadline_model::record::LevelPoint;
+use loadline_model::{Check, Outcome, TestRecord};
+
+use super::arms::seed_of;
+use super::execute::PlannedTest;
+use super::{Context, StudyError};
+use crate::event::{Event, Listener, TestPosition};
+use crate::instrument::Replicas;
+use crate::plan::arms::job_counts;
+use crate::plan::duration::DurationEstimate;
+
+/// The level of one test.
+#[derive(Clone, Copy)]
+pub(super) struct OfTest<'a> {
+    pub(super) point: &'a LevelPoint,
+    /// The level that is in force; `None` in the baseline.
+    pub(super) level: Option<&'a Level>,
+}
+
+impl OfTest<'_> {
+    /// What looks at the replicas.
+    pub(super) fn instrument(&self) -> Replicas {
+        Replicas::new(self.level.map(|level| (level.name.clone(), level.waits_for)))
+    }
+
+    /// Commits that do not wait for their disk are what such a level is, and do not make its windows invalid.
+    pub(super) fn note_what_is_on_purpose(&self, checks: &mut [Check]) {
+        let Some(level) = self.level.filter(|level| !level.durable) else { return };
+        let failed = |c: &&mut Check| c.outcome == Outcome::Failed && c.id == "commits-per-sync";
+        for check in checks.iter_mut().filter(failed) {
+            check.outcome = Outcome::Noted;
+            check.detail = format!("{}; a commit at level {} does not wait for its disk", check.detail, level.name);
+        }
+    }
+}
+
+/// The link of a delay.
+fn link(levels: &Levels, delay_ms: f64) -> Link {
+    let time = |ms: f64| Duration::from_nanos((ms * 1e6) as u64);
+    Link { delay: time(delay_ms), jitter: time(levels.jitter_ms), bytes_per_s: levels.bytes_per_s }
+}
+
+impl Context {
+    /// Measures all pairs that are missing. A level that cannot be brought about is left out, and the run ends with its error;
+    /// the others go on.
+    pub(super) fn measure_levels(&mut self, levels: &Levels, listener: &mut dyn Listener) -> Result<(), StudyError> {
+        let plan = self.manifest.plan.clone();
+        let known = (kind_of(&plan.target)?.levels)();
+        let pairs = levels.pairs as usize;
+        let least = least_pairs(ERROR, true);
+        if pairs < least {
+            listener
+                .on(Event::Warning(format!("{pairs} pairs have no interval of 95 %: that takes {least} (--pairs)")));
+        }
+        let points = points(&plan, levels);
+        let mut works = BTreeMap::new();
+        let mut failed = None;
+        for (at, (workload, jobs, point)) in points.iter().enumerate() {
+            let Some(level) = known.iter().find(|level| level.name == point.level) else { continue };
+            let planned = &plan.workloads[*workload];
+            let places = order(seed_of(levels.seed, &format!("{} {point:?}", planned.code), *jobs), pairs);
+            'cell: for (index, pair) in places.into_iter().enumerate() {
+                let number = index as u32 + 1;
+                if self.has_pair_of(&planned.code, *jobs, point, number) {
+                    continue;
+                }
+                let work = self.prepared(planned, &mut works, listener)?;
+                for (place, arm) in pair.into_iter().enumerate() {
+                    if self.stopped() {
+                        return Err(StudyError::Interrupted);
+                    }
+                    let level = (arm == ArmName::B).then_some(level);
+                    if let Err(e) = self.bring_level_about(level, link(levels, point.delay_ms), listener) {
+                        listener.on(Event::Warning(format!("level {} is left out: {e}", point.level)));
+                        failed.get_or_insert(e);
+                        break 'cell;
+                    }
+                    let left = 2 * (points.len() - at) * pairs - 2 * index - place;
+                    let position = TestPosition {
+                        test: self.records.iter().map(|r| r.test).max().unwrap_or(0) + 1,
+                        workload: planned.code.clone(),
+                        jobs: *jobs,
+                        repetition: number,
+                        repeat: levels.pairs,
+                        arm: Some(arm),
+                        left_s: left as f64 * DurationEstimate::of(&plan).window_s(),
+                        left_exact: true,
+                    };
+                    let level = Some(OfTest { point, level });
+                    let work = Arc::clone(&work);
+                    PlannedTest { workload: planned, work, position, swept: None, level }.measure(self, listener)?;
+                }
+            }
+        }
+        failed.map_or(Ok(()), |e| Err(e.into()))
+    }
+
+    /// The work of `planned`, prepared in the baseline and without a distance.
+    fn prepared(
+        &mut self,
+        planned: &PlannedWorkload,
+        works: &mut BTreeMap<String, Arc<Work>>,
+        listener: &mut dyn Listener,
+    ) -> Result<Arc<Work>, StudyError> {
+        if let Some(work) = works.get(&planned.code) {
+            return Ok(Arc::clone(work));
+        }
+        self.bring_level_about(None, Link::default(), listener)?;
+        let work = self.prepare(planned, listener)?;
+        works.insert(planned.code.clone(), Arc::clone(&work));
+        Ok(work)
+    }
+
+    fn bring_level_about(
+        &self,
+        level: Option<&Level>,
+        link: Link,
+        listener: &mut dyn Listener,
+    ) -> Result<(), TargetError> {
+        let name = level.map(|level| level.name.as_str());
+        let delay_ms = link.delay.as_secs_f64() * 1e3;
+        listener.on(Event::Step(format!("level {}, {delay_ms} ms one way", name.unwrap_or("of the baseline"))));
+        let replication = self.side.target.abilities().replication;
+        replication
+            .ok_or_else(|| TargetError::Unsupported("the target has no replicas".into()))?
+            .bring_about(name, link)
+    }
+
+    /// Whether both windows of a pair are there, measured one after the other.
+    fn has_pair_of(&self, code: &str, jobs: u32, point: &LevelPoint, number: u32) -> bool {
+        let of = |r: &&TestRecord| {
+            r.workload == code && r.jobs == jobs && r.repetition == number && r.level.as_ref() == Some(point)
+        };
+        let found: Vec<&TestRecord> = self.records.iter().filter(of).collect();
+        Cell::last_pair(&found).is_some()
+    }
+}
+
+/// The index of the workload, the jobs, and the level and distance of each cell, in the order in which they are measured.
+fn points(plan: &Plan, levels: &Levels) -> Vec<(usize, u32, LevelPoint)> {
+    let mut out = Vec::new();
+    for workload in 0..plan.workloads.len() {
+        for jobs in job_counts(plan) {
+            for level in &levels.levels {
+                for delay_ms in &levels.delays_ms {
+                    out.push((workload, *jobs, LevelPoint { level: level.clone(), delay_ms: *delay_ms }));
+                }
+            }
+        }
+    }
+    out
+}
