@@ -240,6 +240,7 @@ pub(crate) fn loadline(
         cpus: std::thread::available_parallelism()?.get() as u32,
     };
     let identity = Identity {
+        level: None,
         platform: String::new(),
         run: String::new(),
         test: 1,

@@ -30,6 +30,9 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Measure two settings, targets, drivers or states in turns, and say which is faster, by how much and how sure that is
     Ab(Box<AbArgs>),
+    /// Measure what a commit pays for its copy: levels of replication over distances and jobs, each in turns with a baseline that
+    /// waits for no replica
+    ReplicaCost(Box<ReplicaCostArgs>),
     /// Say what a run of two arms shows, or which of two runs is faster, as a table for people or scripts
     Compare(CompareArgs),
     /// Follow the figures of many runs, such as nightly ones: where did a level change, between which runs, and what else
@@ -229,6 +232,32 @@ pub(crate) struct AbArgs {
     #[command(flatten)]
     pub(crate) run: RunArgs,
 }
+
+/// `loadline replica-cost`.
+#[derive(Debug, Args)]
+#[command(mut_arg("repeat", |arg| arg.hide(true)), mut_arg("jobs", |arg| arg.value_name("LIST").help(LEVEL_JOBS)))]
+pub(crate) struct ReplicaCostArgs {
+    /// Levels, separated by commas, e.g. local,remote_write,on (see docs/replica-cost.md) [default: all that one replica has]
+    #[arg(long, value_name = "LEVEL,…", value_delimiter = ',', conflicts_with = "resume")]
+    pub(crate) levels: Option<Vec<String>>,
+    /// One-way delays between the database and its replicas, separated by commas, e.g. 0,0.2ms,1ms,5ms,20ms [default: 0,1ms,5ms]
+    #[arg(long, value_name = "TIME,…", value_delimiter = ',', allow_hyphen_values = true, conflicts_with = "resume")]
+    pub(crate) delay: Option<Vec<String>>,
+    /// Most that a delay is longer by, drawn anew for each piece of data; the order is kept [default: 0]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "resume")]
+    pub(crate) jitter: Option<String>,
+    /// Bandwidth between the database and its replicas in each direction, per second, e.g. 100MiB [default: no limit]
+    #[arg(long, value_name = "SIZE", conflicts_with = "resume")]
+    pub(crate) bandwidth: Option<String>,
+    /// Pairs of windows per level, delay and job count [default: 8]
+    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    pub(crate) pairs: Option<u32>,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// `--jobs` of `loadline replica-cost`.
+const LEVEL_JOBS: &str = "Job counts, e.g. 1,4,32 [default: 1]";
 
 /// `loadline compare`.
 #[derive(Debug, Args)]

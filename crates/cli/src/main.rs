@@ -18,6 +18,7 @@ mod probe;
 mod probe_log_writer;
 mod probe_table;
 mod progress;
+mod replica_cost;
 mod report;
 mod run;
 mod secrets;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => run::run(&args, arguments::command(&given)),
         Command::Ab(args) => ab::ab(&args, arguments::command(&given)),
+        Command::ReplicaCost(args) => replica_cost::replica_cost(&args, arguments::command(&given)),
         Command::Compare(args) => compare::compare(&args),
         Command::Trend(args) => trend::trend(&args),
         Command::Report(args) => report::report(&args),

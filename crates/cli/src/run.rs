@@ -7,7 +7,7 @@ use loadline_database::{OpenRequest, kind_of};
 use loadline_model::TestRecord;
 use loadline_model::format::duration_s;
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlanSpec, TimeSpec};
-use loadline_report::{Compared, end_page, terminal_table};
+use loadline_report::{Compared, Costs, end_page, terminal_table};
 use loadline_run::plan::duration::DurationEstimate;
 use loadline_run::plan::{DEFAULT_RESULTS, register_files};
 use loadline_run::planfile::PlanFileError;
@@ -163,7 +163,7 @@ fn planned(spec: &PlanSpec) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
         _ => None,
     };
     let words = [&spec.target, &spec.platform, &spec.results, &spec.size].into_iter().flatten().chain(jobs);
-    let lists = [&spec.node, &spec.workload, &spec.group, &spec.workload_file, &spec.known_workload_file];
+    let lists = [&spec.node, &spec.levels, &spec.workload, &spec.group, &spec.workload_file, &spec.known_workload_file];
     let keys = spec.parameters.iter().flatten().flat_map(|(code, of)| std::iter::once(code).chain(of.keys()));
     let settings = spec.setting.iter().flatten().flat_map(|(name, value)| [name, value]);
     let arms = [&spec.arm_a, &spec.arm_b].into_iter().flatten();
@@ -277,12 +277,16 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     let width = width();
     let data = report::load(&outcome.folder);
     let arms = data.as_ref().ok().and_then(|(_, data)| Compared::of_arms(data, width));
+    let costs = data.as_ref().ok().and_then(|(_, data)| Costs::of(data, width));
     let many = workloads(&outcome.records) > MOST_TABLES;
-    if !many && arms.is_none() && !outcome.records.is_empty() {
+    if !many && arms.is_none() && costs.is_none() && !outcome.records.is_empty() {
         output::stdout(format!("{}\n", terminal_table(&outcome.records, Some(width))).as_bytes())?;
     }
     match (&arms, &data) {
         (Some(arms), _) => output::stdout(arms.text().as_bytes())?,
+        (None, Ok(_)) if costs.is_some() => {
+            output::stdout(costs.iter().map(|c| c.text.as_str()).collect::<String>().as_bytes())?
+        }
         (None, Ok((_, data))) => output::stdout(end_page(data, Some(width)).as_bytes())?,
         (None, Err(e)) => {
             output::say(&format!("loadline: the key figures could not be read from the run folder: {}", e.message))
@@ -295,12 +299,17 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     let invalid: Vec<&TestRecord> = outcome.records.iter().filter(|r| !r.valid).collect();
     if !invalid.is_empty() {
         // A pair with an invalid window is left out and counted; that is an answer as long as there are others.
-        code = if arms.is_some_and(|arms| arms.counts()[2] == 0) { 0 } else { exit::FAILED };
+        let answered =
+            arms.is_some_and(|arms| arms.counts()[2] == 0) || costs.as_ref().is_some_and(|costs| costs.holds);
+        code = if answered { 0 } else { exit::FAILED };
         output::say(&format!(
             "{} of {} tests are invalid: do not use their figures",
             invalid.len(),
             outcome.records.len()
         ));
+    }
+    if costs.is_some_and(|costs| !costs.holds) {
+        code = exit::FAILED;
     }
     let written = data.and_then(|(folder, data)| report::write_index(&folder, data));
     match Some(written).filter(|_| !outcome.records.is_empty()) {
@@ -376,6 +385,11 @@ fn describe(plan: &Plan, results: &Path) -> String {
         });
         out += &format!("pairs       {}{precision}\nequivalent  within ±{} %\n", arms.pairs, arms.margin * 100.0);
     }
+    if let Some(levels) = &plan.levels {
+        let delays: Vec<String> = levels.delays_ms.iter().map(|ms| format!("{ms} ms")).collect();
+        out += &format!("levels      {}\ndelays      {} one way\n", levels.levels.join(", "), delays.join(", "));
+        out += &format!("replicas    {}\npairs       {}\n", levels.replicas, levels.pairs);
+    }
     out += &format!("results     {}\njobs        {jobs}\n", results.display());
     out += &format!("window      {} s after {} of warm-up\n", plan.duration_s, plan.warmup());
     if let Some(rate) = plan.rate_tps {
@@ -408,7 +422,7 @@ fn describe(plan: &Plan, results: &Path) -> String {
     if let Some(ns) = plan.latency_objective_ns {
         out += &format!("objective   latency of {} ms at most\n", ns as f64 / 1e6);
     }
-    let times = plan.arms.as_ref().map_or(plan.repeat, |arms| 2 * arms.pairs);
+    let times = length.repeat;
     let tests = |n: f64| {
         if length.exact { format!("{:.0} tests each", n * f64::from(times)) } else { "a sweep each".to_owned() }
     };

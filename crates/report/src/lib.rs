@@ -7,6 +7,7 @@ mod cause;
 mod columns;
 mod compared;
 mod content;
+mod costs;
 mod csv;
 mod doc;
 mod html;
@@ -30,6 +31,7 @@ use loadline_analyze::waits::Counts;
 use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
 pub use compared::Compared;
+pub use costs::Costs;
 pub use over_time::OverTime;
 pub use period::{Period, render_page};
 pub use terminal::{end_page, terminal_table, test_line};
@@ -83,7 +85,8 @@ pub enum Format {
     Html,
     /// The same in GitHub's Markdown, without charts.
     Markdown,
-    /// One table with all tests of all runs, as in RFC 4180 but with LF line ends.
+    /// One table with all tests of all runs, as in RFC 4180 but with LF line ends; of one run of levels without chosen columns,
+    /// their costs.
     Csv,
     /// Manifests, records and a summary.
     Json,
@@ -140,7 +143,10 @@ pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec
     let columns = columns::chosen(options.columns.as_deref())?;
     let columns = columns.as_deref();
     let text = match format {
-        Format::Csv => csv::render(runs, columns),
+        Format::Csv => match (runs, columns) {
+            ([run], None) => Costs::of(run, 0).map_or_else(|| csv::render(runs, columns), |costs| costs.csv),
+            _ => csv::render(runs, columns),
+        },
         Format::Json => json::render(runs, across)?,
         Format::Html => html::render(&content::document(runs, columns, across)),
         Format::Markdown => markdown::render(&content::document(runs, columns, across)),

@@ -2,6 +2,7 @@
 
 use loadline_analyze::{Comparison, Platform, Shape, Sweep, compare, shape, sweeps};
 use loadline_model::column::TABLES;
+use loadline_model::record::LevelPoint;
 use loadline_model::{ArmName, TestRecord};
 
 use crate::RunData;
@@ -65,29 +66,53 @@ pub(crate) fn sides(runs: &[RunData]) -> Vec<PlatformRun<'_>> {
     out
 }
 
-/// `runs` with the arms of each run as two platforms; `None` if no run has arms.
+/// `runs` with the arms of each run as two platforms, and each level and distance as one; `None` if no run has them.
 pub(crate) fn apart(runs: &[RunData]) -> Option<Vec<RunData>> {
-    let any = runs.iter().any(|run| run.manifest.plan.arms.is_some());
-    any.then(|| runs.iter().flat_map(|run| split(run).map_or_else(|| vec![run.clone()], Vec::from)).collect())
+    let any = runs.iter().any(|run| run.manifest.plan.arms.is_some() || run.manifest.plan.levels.is_some());
+    let parts = |run: &RunData| arms(run).or_else(|| levels(run)).unwrap_or_else(|| vec![run.clone()]);
+    any.then(|| runs.iter().flat_map(parts).collect())
 }
 
 /// The arms of `run` as platforms; `None` if it has none.
-fn split(run: &RunData) -> Option<[RunData; 2]> {
+fn arms(run: &RunData) -> Option<Vec<RunData>> {
     let arms = run.manifest.plan.arms.as_deref()?;
-    Some(ArmName::ALL.map(|name| {
-        let mut of_arm = run.clone();
-        of_arm.records.retain(|r| r.arm == Some(name));
+    let part = |name: ArmName| {
+        let mut of_arm = part_of(run, &arms.get(name).label, |r| r.arm == Some(name));
         let arm = arms.get(name);
-        of_arm.manifest.plan.platform.clone_from(&arm.label);
         of_arm.manifest.target.url.clone_from(&arm.target);
         of_arm.manifest.target.settings.extend(arm.settings.clone());
         of_arm
-    }))
+    };
+    Some(ArmName::ALL.map(part).into())
 }
 
-/// Every platform against the first. The arms of one run are compared in their pairs of windows instead.
+/// The baseline, and each level at each distance, as platforms; `None` if `run` has none.
+fn levels(run: &RunData) -> Option<Vec<RunData>> {
+    let levels = run.manifest.plan.levels.as_deref()?;
+    let mut parts = vec![part_of(run, "baseline", |r| r.arm == Some(ArmName::A))];
+    for level in &levels.levels {
+        for delay_ms in &levels.delays_ms {
+            let point = LevelPoint { level: level.clone(), delay_ms: *delay_ms };
+            let of = |r: &TestRecord| r.arm == Some(ArmName::B) && r.level.as_ref() == Some(&point);
+            parts.push(part_of(run, &format!("{level}, {delay_ms} ms"), of));
+        }
+    }
+    parts.retain(|part| !part.records.is_empty());
+    (!parts.is_empty()).then_some(parts)
+}
+
+/// The tests of `run` that are `of` the platform called `label`.
+fn part_of(run: &RunData, label: &str, of: impl Fn(&TestRecord) -> bool) -> RunData {
+    let mut part = run.clone();
+    part.records.retain(of);
+    label.clone_into(&mut part.manifest.plan.platform);
+    part
+}
+
+/// Every platform against the first. The arms or levels of one run are compared in their pairs of windows instead.
 pub(crate) fn comparisons(sides: &[PlatformRun<'_>], across_drivers: bool) -> Vec<Comparison> {
-    if sides.iter().all(|s| s.run.manifest.plan.arms.is_some() && s.run.manifest.run == sides[0].run.manifest.run) {
+    let in_pairs = |s: &PlatformRun<'_>| s.run.manifest.plan.arms.is_some() || s.run.manifest.plan.levels.is_some();
+    if sides.iter().all(|s| in_pairs(s) && s.run.manifest.run == sides[0].run.manifest.run) {
         return Vec::new();
     }
     let platforms: Vec<Platform<'_>> =

@@ -11,6 +11,7 @@ mod glossary;
 mod groups;
 mod kept;
 mod key;
+pub(crate) mod levels;
 mod limit;
 pub(crate) mod noted;
 mod page;
@@ -40,6 +41,7 @@ use crate::platform_run::{PlatformRun, apart, comparisons, sides};
 pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, across_drivers: bool) -> Document {
     let pages = pages(runs);
     let of_arms = if let [run] = runs { arms::of(run) } else { None };
+    let of_levels = if let [run] = runs { levels::of(run) } else { None };
     let apart = apart(runs);
     let runs = apart.as_deref().unwrap_or(runs);
     let sides = sides(runs);
@@ -50,6 +52,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
     let complete = runs.iter().all(|r| r.manifest.state == RunState::Complete);
     let first = [
         arms::section(of_arms.as_ref()),
+        levels::section(of_levels.as_ref()),
         page::section(&sides),
         key::section(&sides),
         factors::summary(&comparisons),

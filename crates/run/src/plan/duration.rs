@@ -20,7 +20,8 @@ pub struct DurationEstimate {
     pub exact: bool,
     /// Of each workload, in the plan's order.
     tests: Vec<Tests>,
-    repeat: u32,
+    /// How often each is made.
+    pub repeat: u32,
 }
 
 /// Tests of a workload in one repetition.

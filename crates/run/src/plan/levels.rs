@@ -16,6 +16,12 @@ const MOST_DELAY_S: f64 = 2.0;
 /// Least bandwidth, bytes per second: below it a replica cannot follow anything.
 const LEAST_BYTES_PER_S: u64 = 64 << 10;
 
+/// Default of the delays, which makes a plan one of levels.
+#[must_use]
+pub fn default_delays() -> Vec<TimeSpec> {
+    DEFAULT_DELAYS_MS.iter().map(|ms| TimeSpec::Seconds(ms / 1e3)).collect()
+}
+
 /// Whether `spec` has keys of levels.
 pub(super) fn are_in(spec: &PlanSpec) -> bool {
     spec.levels.is_some() || spec.delay.is_some() || spec.jitter.is_some() || spec.bandwidth.is_some()
@@ -104,7 +110,8 @@ fn chosen(names: Option<&[String]>, known: &[Level]) -> Result<Vec<Level>, PlanE
 
 /// One-way delays, ms, rising.
 fn delays(given: Option<&[TimeSpec]>) -> Result<Vec<f64>, PlanError> {
-    let Some(given) = given else { return Ok(DEFAULT_DELAYS_MS.to_vec()) };
+    let default = default_delays();
+    let given = given.unwrap_or(&default);
     let ms = |t: &TimeSpec| Ok(time("delay", t, 0.0, MOST_DELAY_S)? * 1e3);
     let mut delays = given.iter().map(ms).collect::<Result<Vec<f64>, PlanError>>()?;
     delays.sort_by(f64::total_cmp);

@@ -1,0 +1,38 @@
+//! `loadline replica-cost`: a run of levels of replication.
+
+use loadline_model::Driver;
+use loadline_model::plan::{JobsSpec, PlanSpec, TimeSpec};
+
+use crate::args::ReplicaCostArgs;
+use crate::exit::Failure;
+use crate::run;
+
+/// What is measured unless flags or a plan file say otherwise: a small transaction, as an application commits it.
+fn default() -> PlanSpec {
+    PlanSpec {
+        workload: Some(vec!["LGWR-LAT1".to_owned()]),
+        jobs: Some(JobsSpec::One(1)),
+        driver: Some(Driver::Client),
+        duration: Some(TimeSpec::Seconds(2.0)),
+        warmup: Some(TimeSpec::Seconds(0.5)),
+        ..PlanSpec::default()
+    }
+}
+
+pub(crate) fn replica_cost(args: &ReplicaCostArgs, command: Vec<String>) -> Result<u8, Failure> {
+    run::measure(&args.run, command, default(), [None, None], |spec| Ok(with_levels(args, spec)))
+}
+
+/// `spec` with the levels of the flags, each of which overrides the plan file's key.
+fn with_levels(args: &ReplicaCostArgs, mut spec: PlanSpec) -> PlanSpec {
+    let times = |list: &Vec<String>| list.iter().map(|t| TimeSpec::Text(t.trim().to_owned())).collect();
+    spec.levels = args.levels.clone().or(spec.levels);
+    spec.delay = args.delay.as_ref().map(times).or(spec.delay).or(Some(loadline_run::plan::levels::default_delays()));
+    spec.jitter = args.jitter.clone().map(TimeSpec::Text).or(spec.jitter);
+    spec.bandwidth = args.bandwidth.clone().or(spec.bandwidth);
+    spec.pairs = args.pairs.or(spec.pairs);
+    spec.target = spec.target.or_else(|| Some("postgres-temp:".to_owned()));
+    // Levels are compared with the baseline, and a limit takes as long as a window.
+    spec.probe = Some(false);
+    spec
+}

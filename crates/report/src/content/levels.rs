@@ -1,0 +1,361 @@
+//! What levels of replication cost: a sentence for each, a table, charts, and a row of each for scripts.
+
+use loadline_analyze::levels::{Cost, Line, costs, line_of};
+use loadline_analyze::stats::Interval;
+use loadline_model::plan::Levels;
+
+use super::count;
+use super::ratios::percent;
+use crate::RunData;
+use crate::csv::line as csv_line;
+use crate::doc::{Block, Cell, Chart, Head, Notes, Row, Section, Table};
+use crate::svg::{self, ChartLine, ChartPoint};
+
+/// Columns of [`OfRun::csv`].
+const COLUMNS: [&str; 17] = [
+    "level",
+    "delay_ms",
+    "rtt_ms",
+    "jobs",
+    "commit_latency_ms",
+    "added_ms",
+    "added_low_ms",
+    "added_high_ms",
+    "tps_share",
+    "tps_share_low",
+    "tps_share_high",
+    "baseline_latency_ms",
+    "commit_throughput_tps",
+    "baseline_throughput_tps",
+    "workload",
+    "pairs",
+    "pairs_dropped",
+];
+
+/// The levels of a run and what they cost.
+pub(crate) struct OfRun<'a> {
+    levels: &'a Levels,
+    costs: Vec<Cost<'a>>,
+}
+
+/// Of `run`, if it has levels.
+pub(crate) fn of(run: &RunData) -> Option<OfRun<'_>> {
+    let levels = run.manifest.plan.levels.as_deref()?;
+    Some(OfRun { levels, costs: costs(&run.records, levels) })
+}
+
+/// `0.412`: three digits after the point, or four that count.
+fn ms(value: f64) -> String {
+    if value.abs() < 100.0 { format!("{value:.3}") } else { format!("{value:.1}") }
+}
+
+/// `+0.412`.
+fn signed(value: f64) -> String {
+    if value < 0.0 { format!("−{}", ms(-value)) } else { format!("+{}", ms(value)) }
+}
+
+fn between(interval: Option<Interval>, shown: fn(f64) -> String) -> String {
+    interval.map_or_else(String::new, |i| format!(" ({} to {})", shown(i.low), shown(i.high)))
+}
+
+impl<'a> OfRun<'a> {
+    /// The costs of each workload and level.
+    fn groups(&self) -> Vec<(&'a str, &'a str, Vec<&Cost<'a>>)> {
+        let mut out: Vec<(&str, &str, Vec<&Cost<'_>>)> = Vec::new();
+        for cost in &self.costs {
+            match out.iter_mut().find(|(workload, level, _)| (*workload, *level) == (cost.workload, cost.level)) {
+                Some((_, _, of)) => of.push(cost),
+                None => out.push((cost.workload, cost.level, vec![cost])),
+            }
+        }
+        out
+    }
+
+    /// The answer in a sentence for each level, and what breaks the law that a commit cannot be faster than its round trip.
+    pub(crate) fn sentences(&self) -> Vec<String> {
+        let several = self.costs.iter().any(|c| c.workload != self.costs[0].workload);
+        let groups = self.groups();
+        let said = groups.iter().map(|(workload, level, costs)| {
+            let of = if several { format!("{workload}, {level}") } else { (*level).to_owned() };
+            sentence(&of, costs)
+        });
+        said.chain(self.too_fast()).collect()
+    }
+
+    /// Costs whose added time is shown to be below the round trip, although commits should wait for one. Levels that wait for none
+    /// show it too: of those nothing is added at any distance.
+    fn too_fast(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        for (_, _, costs) in self.groups() {
+            let waits = |c: &&&Cost<'_>| {
+                c.pairs.iter().flatten().any(|[_, b]| b.checks.iter().any(|check| check.id == "round-trip"))
+            };
+            for cost in costs.iter().filter(waits) {
+                let Some((rtt, i)) = cost.rtt_ms.zip(cost.added.and_then(|a| a.interval)) else { continue };
+                if i.high < rtt * 0.98 {
+                    out.push(format!(
+                        "{} at {} ms one way with {}: {} ms are added to a commit at most, less than the round trip of {} ms: \
+                         part of the commits did not wait.",
+                        cost.level,
+                        cost.delay_ms,
+                        count(cost.jobs as usize, "job", "jobs"),
+                        ms(i.high),
+                        ms(rtt)
+                    ));
+                }
+            }
+        }
+        out
+    }
+
+    /// Whether every cost has a valid pair, and none is too fast.
+    pub(crate) fn holds(&self) -> bool {
+        self.costs.iter().all(|c| c.added.is_some()) && self.too_fast().is_empty()
+    }
+
+    pub(crate) fn table(&self) -> Table {
+        let mut notes = Notes::default();
+        let absent = || "–".to_owned();
+        let several = self.costs.iter().any(|c| c.workload != self.costs[0].workload);
+        let mut last = None;
+        let row = |cost: &Cost<'_>| {
+            let first = last.replace((cost.workload.to_owned(), cost.level.to_owned(), cost.jobs))
+                != Some((cost.workload.to_owned(), cost.level.to_owned(), cost.jobs));
+            let level = if several { format!("{} {}", cost.workload, cost.level) } else { cost.level.to_owned() };
+            let why = match cost.added {
+                None => Some("no pair of windows is valid".to_owned()),
+                Some(a) if a.interval.is_none() => {
+                    Some(format!("an interval of 95 % needs {} pairs; there are {}", a.least_pairs, a.pairs))
+                }
+                Some(_) => None,
+            };
+            let mark = why.map_or_else(String::new, |why| notes.mark(&why, &level));
+            let pairs = cost.pairs.len();
+            let counted = match cost.dropped() {
+                0 => pairs.to_string(),
+                dropped => format!("{} of {pairs}", pairs - dropped),
+            };
+            let added = cost.added;
+            let cells = vec![
+                Cell::from(if first { level } else { String::new() }),
+                Cell::from(if first { cost.jobs.to_string() } else { String::new() }),
+                Cell::from(format!("{}", cost.delay_ms)),
+                Cell::from(cost.rtt_ms.map_or_else(absent, ms)),
+                Cell::from(cost.latency_ms.map_or_else(absent, |[base, _]| ms(base))),
+                Cell::from(cost.latency_ms.map_or_else(absent, |[_, level]| ms(level))),
+                Cell { text: added.map_or_else(absent, |a| signed(a.value)), mark },
+                Cell::from(
+                    added
+                        .and_then(|a| a.interval)
+                        .map_or_else(absent, |i| format!("{} – {}", signed(i.low), signed(i.high))),
+                ),
+                Cell::from(cost.tps.map_or_else(absent, |[_, tps]| format!("{tps:.0}"))),
+                Cell::from(cost.share.map_or_else(absent, |s| percent(s.value))),
+                Cell::from(
+                    cost.share
+                        .and_then(|s| s.interval)
+                        .map_or_else(absent, |i| format!("{} – {}", percent(i.low), percent(i.high))),
+                ),
+                Cell::from(cost.share_of_law().map_or_else(absent, |share| format!("{share:.2}"))),
+                Cell::from(counted),
+            ];
+            Row { cells, first, ..Row::default() }
+        };
+        let rows = self.costs.iter().map(row).collect();
+        let head = vec![
+            Head::text("Level"),
+            Head::number("Jobs", ""),
+            Head::number("Delay", "ms").tip("One way, added by loadline's relay between the database and its replicas"),
+            Head::number("Round trip", "ms").tip("Measured through the relay in the windows of the level"),
+            Head::number("Baseline", "ms").tip("Mean commit latency in the windows of the baseline, which waits for its own disk alone"),
+            Head::number("Commit", "ms").tip("Mean commit latency in the windows of the level"),
+            Head::number("Added", "ms").tip("Difference of neighbouring windows"),
+            Head::number("Interval", "ms").tip("95 %"),
+            Head::number("Throughput", "tps"),
+            Head::number("Share", "").tip("Throughput as a share of the baseline's, from neighbouring windows"),
+            Head::number("Interval", "").tip("95 %"),
+            Head::number("Of law", "")
+                .tip("One job: its throughput as a share of 1 / (baseline + round trip), if a commit waits for one round trip and nothing else"),
+            Head::number("Pairs", ""),
+        ];
+        let caption = "What a level adds to a commit".to_owned();
+        Table { caption, class: "figures", head, rows, notes: notes.finish(), ..Table::default() }
+    }
+
+    /// Added time over the round trip at each number of jobs, and share of throughput over jobs at each distance.
+    fn charts(&self) -> Vec<Chart> {
+        let mut drawn = Vec::new();
+        let mut jobs: Vec<u32> = self.costs.iter().map(|c| c.jobs).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        let groups = self.groups();
+        for jobs in &jobs {
+            let point = |c: &&&Cost<'_>| {
+                let (added, x) = (c.added?, c.rtt_ms?);
+                let tip = format!("{}: {} ms at a round trip of {} ms", c.level, signed(added.value), ms(x));
+                Some(ChartPoint {
+                    x,
+                    y: added.value.max(0.0),
+                    bar: added.interval.map(|i| (i.low.max(0.0), i.high)),
+                    tip,
+                })
+            };
+            let title = format!("Added to a commit, {}", count(*jobs as usize, "job", "jobs"));
+            drawn.push(chart(&title, "Round trip, ms", "Added, ms", &groups, |c| c.jobs == *jobs, point));
+        }
+        for delay_ms in self.levels.delays_ms.iter().filter(|_| jobs.len() > 1) {
+            let point = |c: &&&Cost<'_>| {
+                let share = c.share?;
+                let (y, scaled) = (share.value * 100.0, share.interval.map(|i| (i.low * 100.0, i.high * 100.0)));
+                let tip = format!(
+                    "{}, {}: {} of the baseline",
+                    c.level,
+                    count(c.jobs as usize, "job", "jobs"),
+                    percent(share.value)
+                );
+                Some(ChartPoint { x: f64::from(c.jobs), y, bar: scaled, tip })
+            };
+            let title = format!("Throughput left, {delay_ms} ms one way");
+            drawn.push(chart(&title, "Jobs", "% of the baseline", &groups, |c| c.delay_ms == *delay_ms, point));
+        }
+        drawn.into_iter().flatten().collect()
+    }
+
+    /// How to read it.
+    fn method(&self) -> String {
+        let jitter = if self.levels.jitter_ms > 0.0 {
+            format!(" (up to {} ms more)", self.levels.jitter_ms)
+        } else {
+            String::new()
+        };
+        let limit = self.levels.bytes_per_s.map_or_else(String::new, |bytes| {
+            format!(", and at most {} per second each way", loadline_model::format::bytes(bytes as f64))
+        });
+        format!(
+            "In the baseline a commit waits until the database's own log is on disk. The replicas are connected and receive in the \
+             baseline as well, on the same machine if loadline made them: what is added is the waiting, not their share of CPUs and \
+             device. Each level is measured in turns with the baseline, in blocks ABBA or BAAB by coin. The delay{jitter} is added by \
+             loadline's own relay, counted from the moment of receipt{limit}; the round trip is that of probes through the same relay. \
+             Intervals are of 95 %. docs/replica-cost.md says how."
+        )
+    }
+
+    /// A header and a row of each cost.
+    pub(crate) fn csv(&self) -> String {
+        let of = |value: Option<f64>| value.filter(|v| v.is_finite()).map_or_else(String::new, |v| v.to_string());
+        let row = |c: &Cost<'_>| {
+            let (added, share) = (c.added, c.share);
+            let cells = [
+                c.level.to_owned(),
+                c.delay_ms.to_string(),
+                of(c.rtt_ms),
+                c.jobs.to_string(),
+                of(c.latency_ms.map(|l| l[1])),
+                of(added.map(|a| a.value)),
+                of(added.and_then(|a| a.interval).map(|i| i.low)),
+                of(added.and_then(|a| a.interval).map(|i| i.high)),
+                of(share.map(|s| s.value)),
+                of(share.and_then(|s| s.interval).map(|i| i.low)),
+                of(share.and_then(|s| s.interval).map(|i| i.high)),
+                of(c.latency_ms.map(|l| l[0])),
+                of(c.tps.map(|t| t[1])),
+                of(c.tps.map(|t| t[0])),
+                c.workload.to_owned(),
+                (c.pairs.len() - c.dropped()).to_string(),
+                c.dropped().to_string(),
+            ];
+            csv_line(cells.into_iter())
+        };
+        csv_line(COLUMNS.iter().map(|c| (*c).to_owned())) + &self.costs.iter().map(row).collect::<String>()
+    }
+}
+
+/// `on: +0.41 ms (0.38 to 0.45) + 1.02 × round trip (0.99 to 1.05); …`.
+fn sentence(of: &str, costs: &[&Cost<'_>]) -> String {
+    let jobs = |n: u32| count(n as usize, "job", "jobs");
+    let line = line_of(costs).map_or_else(
+        || {
+            let nearest = costs.first().and_then(|c| Some((c, c.added?)));
+            nearest.map_or_else(
+                || "no pair of windows is valid".to_owned(),
+                |(c, added)| {
+                    let rtt = c.rtt_ms.map_or_else(String::new, |rtt| format!(" at a round trip of {} ms", ms(rtt)));
+                    format!("{} ms{}{rtt} with {}", signed(added.value), between(added.interval, ms), jobs(c.jobs))
+                },
+            )
+        },
+        |(n, Line { slope, intercept })| {
+            let two = |v: f64| format!("{v:.2}");
+            format!(
+                "{} ms{} + {:.2} × round trip{} with {}",
+                signed(intercept.0),
+                between(intercept.1, ms),
+                slope.0,
+                between(slope.1, two),
+                jobs(n)
+            )
+        },
+    );
+    let most = costs.iter().map(|c| c.jobs).max();
+    let share = costs.iter().rfind(|c| Some(c.jobs) == most).and_then(|c| Some((c, c.share?)));
+    let share = share.map_or_else(String::new, |(c, share)| {
+        let range =
+            share.interval.map_or_else(String::new, |i| format!(" ({} to {})", percent(i.low), percent(i.high)));
+        format!(
+            "; with {} and {} ms one way {} of the throughput is left{range}",
+            jobs(c.jobs),
+            c.delay_ms,
+            percent(share.value)
+        )
+    });
+    format!("{of}: {line}{share}.")
+}
+
+fn chart(
+    title: &str,
+    x_label: &str,
+    y_label: &str,
+    groups: &[(&str, &str, Vec<&Cost<'_>>)],
+    of: impl Fn(&Cost<'_>) -> bool,
+    point: impl Fn(&&&Cost<'_>) -> Option<ChartPoint>,
+) -> Option<Chart> {
+    let lines: Vec<ChartLine> = groups
+        .iter()
+        .enumerate()
+        .map(|(colour, (_, level, costs))| {
+            let points = costs.iter().filter(|c| of(c)).filter_map(|c| point(&c)).collect();
+            ChartLine { name: (*level).to_owned(), points, colour, opacity: 1.0, ..ChartLine::default() }
+        })
+        .filter(|line: &ChartLine| line.points.len() > 1)
+        .collect();
+    if lines.is_empty() {
+        return None;
+    }
+    let (title, x_label, y_label) = (title.to_owned(), x_label.to_owned(), y_label.to_owned());
+    let chart = svg::Chart {
+        title,
+        x_label,
+        y_label,
+        lines,
+        markers: true,
+        width: 400.0,
+        height: 270.0,
+        ..svg::Chart::default()
+    };
+    Some(Chart { svg: chart.svg()? })
+}
+
+/// The section of a report on one run of levels.
+pub(crate) fn section(of_run: Option<&OfRun<'_>>) -> Section {
+    let mut blocks = Vec::new();
+    if let Some(of_run) = of_run.filter(|of_run| !of_run.costs.is_empty()) {
+        blocks.push(Block::List { items: of_run.sentences() });
+        let charts = of_run.charts();
+        if !charts.is_empty() {
+            blocks.push(Block::Charts { charts, per_row: 2 });
+        }
+        blocks.push(Block::Table(of_run.table()));
+        blocks.push(Block::Para { text: of_run.method() });
+    }
+    Section { id: "levels", title: "What a commit pays for its copy".to_owned(), in_text: true, group: false, blocks }
+}
