@@ -310,6 +310,7 @@ fn same_work(a: &TestRecord, b: &TestRecord) -> bool {
         && a.run == b.run
         && a.workload == b.workload
         && a.driver == b.driver
+        && a.nodes == b.nodes
         && a.swept == b.swept
         && a.figure(column::RATE_TPS) == b.figure(column::RATE_TPS)
         && match a.swept {

@@ -89,6 +89,10 @@ pub(crate) struct RunArgs {
     pub(crate) plan: Option<&'static NamedPlan>,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
+    /// Numbers of nodes over which each workload is measured, e.g. 1,2,3; jobs are spread over the first of them in turn
+    /// [default: all nodes]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) nodes: Option<Vec<u32>>,
     /// Name of the platform in tables and charts [default: product and version]
     #[arg(long, value_name = "NAME")]
     pub(crate) platform: Option<String>,
@@ -166,7 +170,7 @@ pub(crate) struct RunArgs {
     pub(crate) results: Option<PathBuf>,
     /// Continue an interrupted run, named by its folder or id; its plan stays unchanged
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
-        "plan_file", "plan", "node", "setting", "platform", "workload", "group", "workload_file", "jobs", "duration", "warmup", "max_warmup",
+        "plan_file", "plan", "node", "nodes", "setting", "platform", "workload", "group", "workload_file", "jobs", "duration", "warmup", "max_warmup",
         "repeat", "driver", "rate", "payload_compressibility", "latency_objective", "seed", "size", "server_memory", "keep_data", "reload",
         "allow_cached", "oracle_awr", "dry_run", "no_probe"])]
     pub(crate) resume: Option<PathBuf>,

@@ -79,6 +79,7 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
     let flags = PlanSpec {
         target: args.target.target.clone(),
         node: list(&args.target.node),
+        nodes: args.nodes.clone(),
         platform: args.platform.clone(),
         workload: list(&args.workload),
         group: list(&args.group),
@@ -369,6 +370,9 @@ fn describe(plan: &Plan, results: &Path) -> String {
     for node in &plan.nodes {
         out += &format!("node        {node}\n");
     }
+    if !plan.node_counts.is_empty() {
+        out += &format!("nodes       {}\n", plan.node_counts.iter().map(u32::to_string).collect::<Vec<_>>().join(", "));
+    }
     let alone = plan.arms.is_none();
     for (name, value) in plan.settings.iter().filter(|_| alone) {
         out += &format!("setting     {name} = {value}\n");
@@ -424,6 +428,7 @@ fn describe(plan: &Plan, results: &Path) -> String {
     }
     let times = length.repeat;
     let tests = |n: f64| {
+        let n = n * plan.node_counts.len().max(1) as f64;
         if length.exact { format!("{:.0} tests each", n * f64::from(times)) } else { "a sweep each".to_owned() }
     };
     let points: Vec<SweepPoints> = plan.workloads.iter().map(SweepPoints::of).collect();

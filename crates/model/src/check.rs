@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 /// The identifiers of all checks.
-pub const CHECKS: [&str; 38] = [
+pub const CHECKS: [&str; 39] = [
     "batches-seen",
     "cache-hit",
     "checkpoint",
     "client-cpu",
     "client-throttled",
     "commits-database",
+    "commits-node",
     "commits-per-sync",
     "commits-window",
     "consistency",

@@ -25,6 +25,17 @@ pub struct LevelPoint {
     pub delay_ms: f64,
 }
 
+/// What one node did in the window of a test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeFigures {
+    /// Jobs on it.
+    pub jobs: u32,
+    /// Transactions per second of these jobs, by their own count.
+    pub tps: f64,
+    /// Growth per second of its neutral counters (`loadline.commits`, see [`crate::snapshot::counter`]).
+    pub per_s: BTreeMap<String, f64>,
+}
+
 /// One line of `tests.jsonl`. Figures are at the top level under their column ids (see [`crate::column`]), so that
 /// `jq .commit_throughput_tps` works.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -102,6 +113,9 @@ pub struct TestRecord {
     /// Limit: what the machine allows for the same work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<TestLimit>,
+    /// What each node did, in the order of the nodes; empty if there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_node: Vec<NodeFigures>,
     /// Commit times by redo since the last commit, rising (LGWR-SIZE only).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<SizePoint>,
@@ -142,6 +156,7 @@ impl TestRecord {
             swept: None,
             bounded_by: None,
             limit: None,
+            by_node: Vec::new(),
             sizes: Vec::new(),
             waits: WaitProfile::default(),
             parameters: BTreeMap::new(),

@@ -1,5 +1,7 @@
 //! The platforms of a report: one per run, each with a unique name.
 
+use std::collections::BTreeSet;
+
 use loadline_analyze::{Comparison, Platform, Shape, Sweep, compare, shape, sweeps};
 use loadline_model::column::TABLES;
 use loadline_model::record::LevelPoint;
@@ -7,6 +9,7 @@ use loadline_model::{ArmName, TestRecord};
 
 use crate::RunData;
 use crate::cause;
+use crate::content::count;
 
 /// One run as a platform.
 #[derive(Debug)]
@@ -66,11 +69,21 @@ pub(crate) fn sides(runs: &[RunData]) -> Vec<PlatformRun<'_>> {
     out
 }
 
-/// `runs` with the arms of each run as two platforms, and each level and distance as one; `None` if no run has them.
+/// `runs` with the arms of each run as two platforms, each level and distance as one, and each number of nodes; `None` if no run
+/// has several of them.
 pub(crate) fn apart(runs: &[RunData]) -> Option<Vec<RunData>> {
-    let any = runs.iter().any(|run| run.manifest.plan.arms.is_some() || run.manifest.plan.levels.is_some());
-    let parts = |run: &RunData| arms(run).or_else(|| levels(run)).unwrap_or_else(|| vec![run.clone()]);
-    any.then(|| runs.iter().flat_map(parts).collect())
+    let parts: Vec<Option<Vec<RunData>>> =
+        runs.iter().map(|run| arms(run).or_else(|| levels(run)).or_else(|| node_counts(run))).collect();
+    let any = parts.iter().any(Option::is_some);
+    let all = runs.iter().zip(parts).flat_map(|(run, parts)| parts.unwrap_or_else(|| vec![run.clone()]));
+    any.then(|| all.collect())
+}
+
+/// The tests over each number of nodes as platforms; `None` if there is one number.
+fn node_counts(run: &RunData) -> Option<Vec<RunData>> {
+    let counts: BTreeSet<u32> = run.records.iter().map(|r| r.nodes).collect();
+    let label = |n: u32| format!("{}, {}", run.manifest.plan.platform, count(n as usize, "node", "nodes"));
+    (counts.len() > 1).then(|| counts.iter().map(|n| part_of(run, &label(*n), |r| r.nodes == *n)).collect())
 }
 
 /// The arms of `run` as platforms; `None` if it has none.

@@ -10,6 +10,7 @@ pub(crate) mod database;
 pub(crate) mod disturbance;
 mod load;
 pub(crate) mod machine;
+pub(crate) mod nodes;
 pub(crate) mod series;
 mod shares;
 mod volume;

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use loadline_database::Work;
 use loadline_model::disturbance::disturbed_by;
-use loadline_model::record::{LevelPoint, NOT_THE_DEVICES};
+use loadline_model::record::{LevelPoint, NOT_THE_DEVICES, NodeFigures};
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Activity, ArmName, Driver, Latencies, Series, SizePoint, Snapshot, TestRecord};
 use loadline_store::{NativeFile, TestOutput, rfc3339};
@@ -15,6 +15,7 @@ use loadline_window::{Measured, Request};
 use crate::activity;
 use crate::checks::{Facts, steady, verify};
 use crate::figures::counters::Counters;
+use crate::figures::nodes;
 use crate::figures::series::series;
 use crate::figures::{Figures, Proof, figures};
 
@@ -60,6 +61,8 @@ pub struct Finished {
     pub waits: WaitProfile,
     /// Texts of the errors.
     pub error_texts: BTreeMap<String, u64>,
+    /// What each node did.
+    pub by_node: Vec<NodeFigures>,
     /// Commit times by size, of a scan of sizes.
     pub sizes: Vec<SizePoint>,
     /// One row per second.
@@ -82,6 +85,7 @@ impl Finished {
         let mut figures = figures(request, measured, &counters, proof);
         figures.checks = verify(&Facts::of(request, measured, &counters, proof, &figures));
         figures.checks.extend(steady::checks(request, measured));
+        figures.checks.extend(nodes::check(request, measured));
         let (merged, edges) = (&measured.merged, &measured.edges);
         let mut histograms =
             vec![("transaction".to_owned(), merged.transaction.clone()), ("commit".to_owned(), merged.commit.clone())];
@@ -99,6 +103,7 @@ impl Finished {
             opened_at: measured.opened_at,
             waits: measured.waits(),
             error_texts: merged.error_texts.clone(),
+            by_node: nodes::figures(request, measured, counters.as_ref().ok()),
             sizes: Vec::new(),
             series: series(measured),
             histograms,
@@ -139,6 +144,7 @@ impl Finished {
             kpis: kpis.iter().map(|k| k.column.id.to_owned()).collect(),
             swept: id.swept,
             limit,
+            by_node: self.by_node,
             sizes: self.sizes,
             waits: self.waits,
             parameters: id.work.params.to_map(),

@@ -9,6 +9,7 @@ mod levels;
 mod native_report;
 #[cfg(test)]
 mod native_report_tests;
+mod nodes;
 mod overhead;
 mod prepare;
 mod proof;
@@ -211,6 +212,7 @@ impl Study {
         let machine = loadline_collect::inventory::machine();
         let earlier = resumed.as_ref().map(|r| &r.manifest.target);
         let side = Side::open(self, &self.request, &mut plan, &machine, earlier, listener)?;
+        nodes::fit(&plan, side.target.facts(), listener)?;
         let mut other = None;
         if let Some(request) = self.other.as_ref().filter(|_| two_sides(&plan, &side)) {
             let mut of_b = arms::plan_of_b(&plan);

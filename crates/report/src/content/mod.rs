@@ -13,6 +13,7 @@ mod kept;
 mod key;
 pub(crate) mod levels;
 mod limit;
+mod nodes;
 pub(crate) mod noted;
 mod page;
 mod platform;
@@ -42,6 +43,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
     let pages = pages(runs);
     let of_arms = if let [run] = runs { arms::of(run) } else { None };
     let of_levels = if let [run] = runs { levels::of(run) } else { None };
+    let over_nodes = nodes::section(runs);
     let apart = apart(runs);
     let runs = apart.as_deref().unwrap_or(runs);
     let sides = sides(runs);
@@ -53,6 +55,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
     let first = [
         arms::section(of_arms.as_ref()),
         levels::section(of_levels.as_ref()),
+        over_nodes,
         page::section(&sides),
         key::section(&sides),
         factors::summary(&comparisons),

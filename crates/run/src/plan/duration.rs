@@ -49,7 +49,7 @@ impl DurationEstimate {
             let found = loadline_workload::find(&w.code).ok().filter(|_| limited);
             let limits_s = found.map_or(0.0, limits_s);
             let each_s = plan.warmup_s + plan.duration_s + OVERHEAD_S + limits_s;
-            Tests { number: SweepPoints::of(w).count(steps), each_s }
+            Tests { number: SweepPoints::of(w).count(steps) * plan.node_counts.len().max(1) as f64, each_s }
         };
         let tests = plan.workloads.iter().map(tests).collect();
         let repeat = match (&plan.arms, &plan.levels) {

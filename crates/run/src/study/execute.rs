@@ -237,7 +237,7 @@ impl PlannedTest<'_> {
             level: self.level.map(|level| level.point.clone()),
             work: Arc::clone(&self.work),
             driver: self.workload.driver,
-            nodes: context.side.target.facts().nodes,
+            nodes: self.work.nodes.unwrap_or(context.side.target.facts().nodes),
             jobs: self.position.jobs,
             forced,
             swept: self.swept.map(|column| column.id.to_owned()),

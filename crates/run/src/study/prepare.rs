@@ -9,7 +9,7 @@ use loadline_model::plan::PlannedWorkload;
 use loadline_model::{Driver, manifest::Calibration};
 use loadline_workload::Instrument;
 
-use super::{Context, StudyError, overhead};
+use super::{Context, StudyError, nodes, overhead};
 use crate::calibrate::{MeasureError, calibrate, measure, with};
 use crate::event::{Event, Listener};
 use crate::figures::access::is_one_read;
@@ -20,7 +20,8 @@ impl Context {
     fn work(&self, workload: &PlannedWorkload, calibrated: &BTreeMap<String, i64>) -> Result<Work, StudyError> {
         let plan = &self.manifest.plan;
         let (found, params) = planned(workload, calibrated, plan.size_bytes)?;
-        Ok(Work::new(found, params, plan.seed, plan.payload_compressibility))
+        let nodes = Some(nodes::most(workload, self.side.target.facts()));
+        Ok(Work { nodes, ..Work::new(found, params, plan.seed, plan.payload_compressibility) })
     }
 
     /// Sets the block cache of a private server to the size that the workload needs. Returns it, bytes.

@@ -9,7 +9,7 @@ use loadline_model::{Column, Driver, TestRecord, column};
 use loadline_workload::Sweep;
 
 use super::execute::PlannedTest;
-use super::{Context, StudyError};
+use super::{Context, StudyError, nodes};
 use crate::calibrate::with;
 use crate::event::{Listener, TestPosition};
 use crate::plan::duration::DurationEstimate;
@@ -17,6 +17,8 @@ use crate::plan::sweep::{SweepPoints, SweptParameter, next_jobs};
 
 /// A test of a sweep.
 struct SweepPoint {
+    /// Nodes over which the jobs are spread.
+    nodes: u32,
     jobs: u32,
     /// ParameterValue of the swept parameter, if any.
     value: Option<ParameterValue>,
@@ -46,7 +48,7 @@ impl Context {
         let mut prepared: BTreeMap<String, Arc<Work>> = BTreeMap::new();
         for repetition in 1..=plan.repeat {
             for (index, workload) in plan.workloads.iter().enumerate() {
-                while let Some(SweepPoint { jobs, value }) = self.next(workload, repetition) {
+                while let Some(SweepPoint { nodes, jobs, value }) = self.next_point(workload, repetition) {
                     if self.stopped() {
                         return Err(StudyError::Interrupted);
                     }
@@ -55,7 +57,8 @@ impl Context {
                         prepared.insert(workload.code.clone(), work);
                     }
                     let Some(work) = prepared.get(&workload.code) else { continue };
-                    let made = self.done(&workload.code, repetition).count();
+                    let of = |r: &&TestRecord| r.workload == workload.code && r.repetition == repetition;
+                    let made = self.records.iter().filter(of).count();
                     let position = TestPosition {
                         test: self.records.iter().map(|r| r.test).max().unwrap_or(0) + 1,
                         workload: workload.code.clone(),
@@ -67,6 +70,7 @@ impl Context {
                         left_exact: length.exact,
                     };
                     let work = self.at_point(workload, &Arc::clone(work), value)?;
+                    let work = Arc::new(Work { nodes: Some(nodes), ..(*work).clone() });
                     let swept = value.map(|v| v.column);
                     PlannedTest { workload, work, position, swept, level: None }.measure(self, listener)?;
                 }
@@ -78,9 +82,15 @@ impl Context {
         Ok(())
     }
 
-    /// Recorded tests of a workload in a repetition.
-    fn done<'a>(&'a self, code: &'a str, repetition: u32) -> impl Iterator<Item = &'a TestRecord> {
-        self.records.iter().filter(move |r| r.workload == code && r.repetition == repetition)
+    /// Recorded tests of a workload over so many nodes in a repetition.
+    fn done<'a>(&'a self, code: &'a str, repetition: u32, nodes: u32) -> impl Iterator<Item = &'a TestRecord> {
+        self.records.iter().filter(move |r| r.workload == code && r.repetition == repetition && r.nodes == nodes)
+    }
+
+    /// Next test of a workload in this repetition, over the fewest nodes first.
+    fn next_point(&self, workload: &PlannedWorkload, repetition: u32) -> Option<SweepPoint> {
+        let counts = nodes::counts(&self.manifest.plan, workload, self.side.target.facts());
+        counts.into_iter().find_map(|nodes| self.next(workload, repetition, nodes))
     }
 
     /// The work with a value of the swept parameter.
@@ -104,40 +114,41 @@ impl Context {
         Ok(work)
     }
 
-    /// Next test of a workload in this repetition. Later repetitions use the job counts of the first.
-    fn next(&self, workload: &PlannedWorkload, repetition: u32) -> Option<SweepPoint> {
+    /// Next test of a workload over so many nodes in this repetition. Later repetitions use the job counts of the first.
+    fn next(&self, workload: &PlannedWorkload, repetition: u32, nodes: u32) -> Option<SweepPoint> {
         let found = loadline_workload::find(&workload.code).ok()?;
-        let jobs = |jobs: u32| SweepPoint { jobs, value: None };
+        let jobs = |jobs: u32| SweepPoint { nodes, jobs, value: None };
         let points = SweepPoints::of(workload);
-        let next_of_jobs = || points.over_jobs.then(|| self.next_jobs(workload, repetition).map(jobs)).flatten();
+        let next_of_jobs = || points.over_jobs.then(|| self.next_jobs(workload, repetition, nodes).map(jobs)).flatten();
         let Some(SweptParameter { name, values, column }) = &points.parameter else {
-            let once = || self.done(&workload.code, repetition).next().is_none().then(|| jobs(1));
+            let once = || self.done(&workload.code, repetition, nodes).next().is_none().then(|| jobs(1));
             return if points.over_jobs { next_of_jobs() } else { once() };
         };
         let done = |v: &&i64| {
             let of_value = |r: &TestRecord| r.swept.is_some() && r.parameters.get(*name) == Some(*v);
-            !self.done(&workload.code, repetition).any(of_value)
+            !self.done(&workload.code, repetition, nodes).any(of_value)
         };
         let given = workload.parameters.contains_key(*name);
         let most = if found.workers() == Some(*name) { self.max_parallel_workers(given) } else { i64::MAX };
         let value = values.iter().filter(|v| **v <= most).find(done);
         value
-            .map(|v| SweepPoint { jobs: 1, value: Some(ParameterValue { name, value: *v, column }) })
+            .map(|v| SweepPoint { nodes, jobs: 1, value: Some(ParameterValue { name, value: *v, column }) })
             .or_else(next_of_jobs)
     }
 
-    /// Next job count of a sweep over jobs.
-    fn next_jobs(&self, workload: &PlannedWorkload, repetition: u32) -> Option<u32> {
-        let of_jobs = |repetition| self.done(&workload.code, repetition).filter(|r| r.swept.is_none());
+    /// Next job count of a sweep over jobs. Fewer jobs than nodes would leave nodes without any.
+    fn next_jobs(&self, workload: &PlannedWorkload, repetition: u32, nodes: u32) -> Option<u32> {
+        let of_jobs = |repetition| self.done(&workload.code, repetition, nodes).filter(|r| r.swept.is_none());
         let first_missing =
-            |wanted: &[u32]| wanted.iter().copied().find(|j| !of_jobs(repetition).any(|r| r.jobs == *j));
+            |wanted: &[u32]| wanted.iter().copied().find(|j| *j >= nodes && !of_jobs(repetition).any(|r| r.jobs == *j));
         match &self.manifest.plan.jobs {
             Jobs::List(list) => first_missing(list),
             Jobs::Auto { .. } if repetition > 1 => first_missing(&of_jobs(1).map(|r| r.jobs).collect::<Vec<u32>>()),
             Jobs::Auto { .. } => {
-                let points: Vec<(u32, f64)> =
-                    of_jobs(1).map(|r| (r.jobs, r.figure(column::COMMIT_THROUGHPUT_TPS).unwrap_or(0.0))).collect();
-                next_jobs(&points, self.side.max_jobs)
+                // Jobs per node: 1, 2, 4 …
+                let tps = |r: &TestRecord| r.figure(column::COMMIT_THROUGHPUT_TPS).unwrap_or(0.0);
+                let points: Vec<(u32, f64)> = of_jobs(1).map(|r| (r.jobs / nodes, tps(r))).collect();
+                next_jobs(&points, (self.side.max_jobs / nodes).max(1)).map(|jobs| jobs * nodes)
             }
         }
     }

@@ -40,6 +40,7 @@ pub(crate) fn finished(request: &Request, scanned: Scanned, proof: &Proof) -> Fi
         opened_at: scanned.opened_at,
         waits: Default::default(),
         error_texts: Default::default(),
+        by_node: Vec::new(),
         sizes: scanned.sizes,
         series: Series::default(),
         histograms: vec![("transaction".to_owned(), scanned.transaction), ("commit".to_owned(), scanned.commit)],

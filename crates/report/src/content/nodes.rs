@@ -1,0 +1,150 @@
+//! Tests over several nodes: total and per-node figures, speed-up, and what each node did.
+
+use std::collections::BTreeSet;
+
+use loadline_analyze::stats;
+use loadline_model::snapshot::counter;
+use loadline_model::{TestRecord, column};
+
+use super::count;
+use crate::RunData;
+use crate::doc::{Block, Cell, Head, Row, Section, Table};
+
+/// Counters of a node in the table of nodes, with headings, units and what they are divided by.
+const OF_NODE: [(&str, &str, &str, f64); 4] = [
+    (counter::COMMITS, "Counted", "commits/s", 1.0),
+    (counter::REDO_BYTES, "Redo", "MiB/s", 1_048_576.0),
+    (counter::REDO_SYNCS, "Log syncs", "1/s", 1.0),
+    (counter::ROWS_READ, "Rows read", "1/s", 1.0),
+];
+
+/// The section of one run over several nodes.
+pub(crate) fn section(runs: &[RunData]) -> Section {
+    let mut blocks = Vec::new();
+    if let [run] = runs {
+        let records: Vec<&TestRecord> = run.records.iter().filter(|r| r.valid && r.arm.is_none()).collect();
+        let nodes: BTreeSet<u32> = records.iter().map(|r| r.nodes).collect();
+        if nodes.iter().any(|n| *n > 1) {
+            blocks.push(Block::Table(scaling(&records)));
+            blocks.extend(each(&records).map(|table| Block::Details {
+                summary: "What each node did".to_owned(),
+                blocks: vec![Block::Table(table)],
+            }));
+        }
+    }
+    Section { id: "nodes", title: "Over nodes".to_owned(), in_text: true, group: false, blocks }
+}
+
+/// Mean of a figure over repetitions.
+fn mean(tests: &[&TestRecord], column: &column::Column) -> Option<f64> {
+    let values: Vec<f64> = tests.iter().filter_map(|r| r.figure(column)).collect();
+    stats::mean(&values)
+}
+
+/// A row for each workload, number of nodes and jobs.
+fn scaling(records: &[&TestRecord]) -> Table {
+    let mut groups: Vec<Vec<&TestRecord>> = Vec::new();
+    for r in records {
+        let same = |g: &&mut Vec<&TestRecord>| {
+            let first = g[0];
+            (&first.workload, first.driver, first.nodes, first.jobs, &first.swept, &first.parameters)
+                == (&r.workload, r.driver, r.nodes, r.jobs, &r.swept, &r.parameters)
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(r),
+            None => groups.push(vec![r]),
+        }
+    }
+    groups.sort_by(|a, b| {
+        let key = |g: &[&TestRecord]| (g[0].workload.clone(), g[0].nodes, g[0].jobs, g[0].test);
+        key(a).cmp(&key(b))
+    });
+    let tps = |g: &[&TestRecord]| mean(g, column::COMMIT_THROUGHPUT_TPS);
+    // Of one node with as many jobs as each node has here.
+    let base = |g: &[&TestRecord]| {
+        let like = |o: &&Vec<&TestRecord>| {
+            let (a, b) = (o[0], g[0]);
+            a.workload == b.workload
+                && a.driver == b.driver
+                && a.nodes == 1
+                && a.jobs * b.nodes == b.jobs
+                && a.swept == b.swept
+                && a.parameters == b.parameters
+        };
+        groups.iter().find(like).and_then(|one| tps(one))
+    };
+    let absent = || "–".to_owned();
+    let mut last = String::new();
+    let mut rows = Vec::new();
+    for g in &groups {
+        let r = g[0];
+        let first = last != r.workload;
+        last.clone_from(&r.workload);
+        let (total, latency) = (tps(g), mean(g, column::COMMIT_LATENCY_MS));
+        let up = total.zip(base(g)).filter(|(_, one)| *one > 0.0 && r.nodes > 1).map(|(total, one)| total / one);
+        let lowest = g.iter().flat_map(|r| &r.by_node).filter(|n| n.jobs > 0).map(|n| n.tps).reduce(f64::min);
+        let cells = vec![
+            Cell::from(if first { r.workload.clone() } else { String::new() }),
+            Cell::from(r.nodes.to_string()),
+            Cell::from(r.jobs.to_string()),
+            Cell::from(total.map_or_else(absent, |v| format!("{v:.0}"))),
+            Cell::from(total.map_or_else(absent, |v| format!("{:.0}", v / f64::from(r.nodes.max(1))))),
+            Cell::from(lowest.map_or_else(absent, |v| format!("{v:.0}"))),
+            Cell::from(up.map_or_else(absent, |v| format!("{v:.2}"))),
+            Cell::from(latency.map_or_else(absent, |v| format!("{v:.3}"))),
+            Cell::from(mean(g, column::ERRORS).map_or_else(absent, |v| format!("{v:.0}"))),
+        ];
+        rows.push(Row { cells, first, ..Row::default() });
+    }
+    let head = vec![
+        Head::text("Workload"),
+        Head::number("Nodes", ""),
+        Head::number("Jobs", "").tip("All nodes together; they are spread over the nodes in turn"),
+        Head::number("Throughput", "tps").tip("All nodes together"),
+        Head::number("Per node", "tps"),
+        Head::number("Slowest node", "tps"),
+        Head::number("Speed-up", "").tip("Against one node with as many jobs as each node has here"),
+        Head::number("Latency", "ms"),
+        Head::number("Errors", ""),
+    ];
+    Table { caption: "Nodes and jobs".to_owned(), class: "figures", head, rows, ..Table::default() }
+}
+
+/// A row for each node of each test.
+fn each(records: &[&TestRecord]) -> Option<Table> {
+    let shown: Vec<_> = OF_NODE
+        .iter()
+        .filter(|(name, ..)| {
+            records.iter().flat_map(|r| &r.by_node).any(|n| n.per_s.get(*name).is_some_and(|v| *v > 0.0))
+        })
+        .collect();
+    let mut rows = Vec::new();
+    for r in records {
+        for (number, node) in r.by_node.iter().enumerate() {
+            let first = number == 0;
+            let jobs = count(r.jobs as usize, "job", "jobs");
+            let mut cells = vec![
+                Cell::from(if first { format!("{} {}, {jobs}", r.test, r.workload) } else { String::new() }),
+                Cell::from((number + 1).to_string()),
+                Cell::from(node.jobs.to_string()),
+                Cell::from(format!("{:.0}", node.tps)),
+            ];
+            for (name, _, _, per) in &shown {
+                let value = node.per_s.get(*name).map_or_else(
+                    || "–".to_owned(),
+                    |v| {
+                        let value = v / per;
+                        if *per > 1.0 { format!("{value:.2}") } else { format!("{value:.0}") }
+                    },
+                );
+                cells.push(Cell::from(value));
+            }
+            rows.push(Row { cells, first, ..Row::default() });
+        }
+    }
+    let mut head =
+        vec![Head::text("Test"), Head::number("Node", ""), Head::number("Jobs", ""), Head::number("Throughput", "tps")];
+    head.extend(shown.iter().map(|(_, title, unit, _)| Head::number(title, unit)));
+    let caption = "What each node did, by the jobs' count and its own counters".to_owned();
+    (!rows.is_empty()).then(|| Table { caption, class: "figures", head, rows, ..Table::default() })
+}

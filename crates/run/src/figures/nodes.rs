@@ -1,0 +1,62 @@
+//! What each node of a cluster did, and whether each job was where it should be.
+
+use loadline_model::check::{Check, Outcome};
+use loadline_model::record::NodeFigures;
+use loadline_model::snapshot::counter;
+use loadline_window::{JobResult, Measured, Request};
+
+use super::counters::Counters;
+
+/// The figures of the nodes, if the snapshots have counters of several.
+pub(crate) fn figures(request: &Request, measured: &Measured, counters: Option<&Counters<'_>>) -> Vec<NodeFigures> {
+    let Some(counters) = counters.filter(|c| c.open.nodes.len() > 1) else { return Vec::new() };
+    let window_s = measured.schedule.window_s().max(1e-9);
+    let nodes = counters.open.nodes.iter().zip(&counters.close.nodes).enumerate();
+    nodes
+        .map(|(node, (open, close))| {
+            let jobs = jobs_of(request, &measured.jobs, node, counters.open.nodes.len());
+            let done: u64 = jobs.iter().map(|job| job.transaction.count()).sum();
+            let neutral = open.iter().filter(|(name, _)| name.starts_with("loadline."));
+            let per_s = neutral.filter_map(|(name, was)| {
+                let grown = close.get(name)? - was;
+                (grown >= 0.0).then(|| (name.clone(), grown / counters.seconds.max(1e-9)))
+            });
+            NodeFigures { jobs: jobs.len() as u32, tps: done as f64 / window_s, per_s: per_s.collect() }
+        })
+        .collect()
+}
+
+/// The jobs of node number `node` of `nodes`.
+fn jobs_of<'a>(request: &Request, jobs: &'a [JobResult], node: usize, nodes: usize) -> Vec<&'a JobResult> {
+    let here = |(job, _): &(usize, &JobResult)| request.work.node(*job as u32, nodes) == node;
+    jobs.iter().enumerate().filter(here).map(|(_, result)| result).collect()
+}
+
+/// Each node must have counted the commits of the jobs that were meant to be on it, from before the first until after the last.
+pub(crate) fn check(request: &Request, measured: &Measured) -> Option<Check> {
+    const ID: &str = "commits-node";
+    let (before, after) = (measured.before.as_ref().ok()?, measured.after.as_ref().ok()?);
+    let nodes = before.nodes.len();
+    if nodes < 2 || after.nodes.len() != nodes {
+        return None;
+    }
+    let mut said = Vec::new();
+    let mut agree = true;
+    for (node, (open, close)) in before.nodes.iter().zip(&after.nodes).enumerate() {
+        let Some((was, is)) = open.get(counter::COMMITS).zip(close.get(counter::COMMITS)) else {
+            return Some(Check::new(ID, Outcome::NotMade, "the nodes do not count their own commits"));
+        };
+        let jobs = jobs_of(request, &measured.jobs, node, nodes);
+        let ours: u64 = jobs.iter().map(|job| job.total).sum();
+        let errors: u64 = jobs.iter().map(|job| job.errors_total).sum();
+        let (ours, counted) = (ours as f64, is - was);
+        let allowed = jobs.len() as f64 + errors as f64 + (ours * 0.005).max(20.0);
+        agree &= (ours - counted).abs() <= allowed;
+        said.push(format!("node {}: {ours} and {counted}", node + 1));
+    }
+    Some(Check::require(
+        ID,
+        agree,
+        format!("commits of the jobs on each node, and those that it counted: {}", said.join("; ")),
+    ))
+}
