@@ -105,8 +105,15 @@ macro_rules! define {
 }
 use define;
 
-const PARTS: [&[&Column]; 6] =
-    [base::COLUMNS, log::COLUMNS, work::COLUMNS, storage::COLUMNS, shares::COLUMNS, disturbance::COLUMNS];
+const PARTS: [&[&Column]; 7] = [
+    base::COLUMNS,
+    log::COLUMNS,
+    work::COLUMNS,
+    storage::COLUMNS,
+    shares::COLUMNS,
+    replication::COLUMNS,
+    disturbance::COLUMNS,
+];
 const COUNT: usize = {
     let (mut count, mut part) = (0, 0);
     while part < PARTS.len() {

@@ -1,6 +1,6 @@
 //! Columns of replication: what went on between a database and its replicas.
 
-use super::{Cell, Column, NOT, OWN, define, text_or_absent};
+use super::{Cell, Column, NOT, define, text_or_absent};
 use crate::format::Format;
 
 define! {
@@ -11,7 +11,8 @@ define! {
         "One-way delay that loadline's relay adds between the database and its replicas.",
         NOT, |r| r.level.as_ref().map_or(Cell::Absent, |point| Cell::Number(point.delay_ms));
     RTT_MS: "rtt_ms", "Round trip", "ms", Format::Fixed(3),
-        "Round trip between the database and its replicas: median of the probes that the relay sent in the window.", OWN;
+        "Round trip between the database and its replicas: median of the probes in the window.",
+        &[("*", "probes of loadline's own, which take the way of the replication's bytes through its relay")];
     REPLICAS_SYNCHRONOUS: "replicas_synchronous", "Synchronous replicas", "", Format::Integer,
         "Least number of synchronous replicas that the database stated in the window.",
         &[("postgres", "pg_stat_replication.sync_state sync or quorum, ten times a second")];
@@ -22,5 +23,6 @@ define! {
         "Longest time from a commit until a replica applied it.",
         &[("postgres", "pg_stat_replication.replay_lag, ten times a second")];
     REPLICA_LINK_MIB_PER_S: "replica_link_mib_per_s", "Replica traffic", "MiB/s", Format::Fixed(2),
-        "Bytes per second between the database and its replicas, both directions together, counted by the relay.", OWN;
+        "Bytes per second between the database and its replicas, both directions together.",
+        &[("*", "bytes counted by loadline's relay")];
 }

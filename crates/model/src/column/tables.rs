@@ -131,7 +131,7 @@ const OF_OTHERS: &[&Column] = &[
 
 /// Further columns in the files of every group except the log writer.
 const FILES: &[&[&Column]] =
-    &[OF_ALL, OF_ALL_TOO, OF_OTHERS, shares::COLUMNS, replication::COLUMNS, disturbance::COLUMNS];
+    &[OF_ALL, OF_ALL_TOO, OF_OTHERS, shares::COLUMNS, disturbance::COLUMNS, replication::COLUMNS];
 
 /// The table of the log-writer group.
 pub static LOG_WRITER: Table = Table {
@@ -164,7 +164,7 @@ pub static LOG_WRITER: Table = Table {
         ERRORS,
         LIMIT_SHARE_PCT,
     ],
-    also_in_files: &[OF_ALL, OF_LOG_WRITER, OF_ALL_TOO, shares::COLUMNS, replication::COLUMNS, disturbance::COLUMNS],
+    also_in_files: &[OF_ALL, OF_LOG_WRITER, OF_ALL_TOO, shares::COLUMNS, disturbance::COLUMNS, replication::COLUMNS],
 };
 
 /// The table of the server group.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod clusters;
 mod common;
 mod disturbed;
 mod kept;

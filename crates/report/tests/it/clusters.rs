@@ -1,0 +1,114 @@
+//! Reports of runs over levels of replication, and over nodes.
+
+use loadline_model::column;
+use loadline_model::plan::Levels;
+use loadline_model::record::{LevelPoint, NodeFigures};
+use loadline_model::{ArmName, TestRecord};
+use loadline_report::{Costs, Format, Options, RunData, render};
+
+use crate::common::{manifest, record};
+
+fn text(run: &RunData, format: Format) -> String {
+    String::from_utf8(render(std::slice::from_ref(run), format, &Options::default()).unwrap()).unwrap()
+}
+
+/// A run in which `on` adds 0.3 ms and a round trip to a commit of 0.5 ms, and `local` nothing.
+fn levels() -> RunData {
+    let mut m = manifest("P", "r1");
+    m.plan.levels = Some(Box::new(Levels {
+        levels: vec!["local".into(), "on".into()],
+        delays_ms: vec![0.0, 1.0],
+        jitter_ms: 0.0,
+        bytes_per_s: None,
+        replicas: 1,
+        pairs: 6,
+        seed: 1,
+    }));
+    let mut records: Vec<TestRecord> = Vec::new();
+    for jobs in [1, 4] {
+        for level in ["local", "on"] {
+            for delay_ms in [0.0, 1.0] {
+                for pair in 1..=6 {
+                    for arm in ArmName::ALL {
+                        let rtt_ms = 0.04 + 2.0 * delay_ms;
+                        let waits = arm == ArmName::B && level == "on";
+                        let latency_ms = 0.5 + 0.01 * f64::from(pair) + if waits { 0.3 + rtt_ms } else { 0.0 };
+                        let test = records.len() as u32 + 1;
+                        let tps = f64::from(jobs) / latency_ms * 1e3;
+                        let mut r = record(&m, test, "LGWR-LAT1", jobs, tps, 1.9);
+                        r.figures.insert(column::COMMIT_LATENCY_MS.id.into(), latency_ms);
+                        r.figures.insert(column::RTT_MS.id.into(), rtt_ms);
+                        r.arm = Some(arm);
+                        r.repetition = pair;
+                        r.level = Some(LevelPoint { level: level.into(), delay_ms });
+                        records.push(r);
+                    }
+                }
+            }
+        }
+    }
+    RunData::new(m, records, Vec::new())
+}
+
+#[test]
+fn costs_have_a_row_per_level_distance_and_jobs() {
+    let csv = text(&levels(), Format::Csv);
+    let mut lines = csv.lines();
+    let head = "level,delay_ms,rtt_ms,jobs,commit_latency_ms,added_ms,added_low_ms,added_high_ms,tps_share";
+    assert!(lines.next().unwrap().starts_with(head));
+    let rows: Vec<Vec<&str>> = lines.map(|l| l.split(',').collect()).collect();
+    assert_eq!(rows.len(), 8);
+    let far = rows.iter().find(|r| r[0] == "on" && r[1] == "1" && r[3] == "1").unwrap();
+    let [added, low, high, share] = [5, 6, 7, 8].map(|n| far[n].parse::<f64>().unwrap());
+    assert!((added - 2.34).abs() < 1e-9 && low <= added && added <= high && share < 0.25, "{far:?}");
+    let chosen = Options { columns: Some(vec!["test".into(), "level".into()]), ..Options::default() };
+    let tests = String::from_utf8(render(&[levels()], Format::Csv, &chosen).unwrap()).unwrap();
+    assert_eq!(tests.lines().count(), 97);
+}
+
+#[test]
+fn the_cost_of_a_level_is_a_sentence() {
+    let costs = Costs::of(&levels(), 160).unwrap();
+    assert!(costs.holds && costs.text.contains("on: +0.300 ms"), "{}", costs.text);
+    assert!(costs.text.contains("1.00 × round trip"), "{}", costs.text);
+    let html = text(&levels(), Format::Html);
+    assert!(html.contains("What a commit pays for its copy") && html.contains("<svg"), "no chart");
+    assert!(text(&levels(), Format::Markdown).contains("| on |"));
+}
+
+#[test]
+fn a_level_that_did_not_wait_is_named() {
+    let mut run = levels();
+    for r in run.records.iter_mut().filter(|r| r.level.as_ref().is_some_and(|l| l.level == "on" && l.delay_ms == 1.0)) {
+        r.checks.push(loadline_model::Check::require("round-trip", true, "seen".into()));
+        r.figures.insert(column::COMMIT_LATENCY_MS.id.into(), if r.arm == Some(ArmName::A) { 3.0 } else { 3.5 });
+    }
+    let costs = Costs::of(&run, 160).unwrap();
+    assert!(!costs.holds && costs.text.contains("part of the commits did not wait"), "{}", costs.text);
+}
+
+#[test]
+fn numbers_of_nodes_are_set_side_by_side() {
+    let m = manifest("P", "r1");
+    let mut records = Vec::new();
+    for (nodes, jobs, tps) in [(1, 1, 1000.0), (1, 2, 1500.0), (3, 3, 2400.0), (3, 6, 3000.0)] {
+        let mut r = record(&m, records.len() as u32 + 1, "LGWR-LAT1", jobs, tps, 1.9);
+        r.nodes = nodes;
+        if nodes > 1 {
+            let of = |n: u32| NodeFigures {
+                jobs: jobs / 3,
+                tps: tps / 3.0 + f64::from(n),
+                per_s: [("loadline.commits".to_owned(), tps / 3.0)].into(),
+            };
+            r.by_node = (0..nodes).map(of).collect();
+        }
+        records.push(r);
+    }
+    let run = RunData::new(m, records, Vec::new());
+    let markdown = text(&run, Format::Markdown);
+    let row = markdown.lines().find(|l| l.contains("| 3 | 3 | 2400 |")).unwrap();
+    assert!(row.contains("| 800 | 800 | 2.40 |"), "{row}");
+    assert!(markdown.contains("P, 1 node") && markdown.contains("P, 3 nodes"));
+    assert!(text(&run, Format::Html).contains("What each node did"));
+    assert!(text(&run, Format::Csv).lines().next().unwrap().contains(",nodes,"));
+}
