@@ -1,7 +1,7 @@
 //! Whether throughput is steady: when the window may open after a warm-up, and whether it stayed so in the window. Pure
 //! functions of evenly spaced values of [`STEP_S`].
 //!
-//! The methods were chosen by simulation and on real warm-ups: docs/statistics.md.
+//! The methods were chosen by simulation and on real warm-ups: docs/steady.md.
 
 mod change;
 pub mod simulated;

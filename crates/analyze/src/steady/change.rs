@@ -2,7 +2,7 @@
 //!
 //! A stall is a time far below the median. Of the rest, the change of level (at any time) or the straight line that leaves
 //! the smaller squares is compared with its standard error, which holds for autocorrelated values: an autoregressive model
-//! of order 1 of what it leaves, with Kendall's (1954) correction of bias. The limits are simulated: docs/statistics.md.
+//! of order 1 of what it leaves, with Kendall's (1954) correction of bias. The limits are simulated: docs/steady.md.
 
 use super::averaged;
 use crate::stats::{mean, median};
