@@ -45,14 +45,7 @@ fn platform(name: &str) -> RunData {
             r
         })
         .collect();
-    RunData {
-        manifest: m,
-        records,
-        over_time: BTreeMap::new(),
-        histograms: BTreeMap::new(),
-        has_pages: false,
-        warnings: Vec::new(),
-    }
+    RunData::new(m, records, Vec::new())
 }
 
 fn written(name: &str, runs: &[RunData]) -> String {

@@ -37,14 +37,7 @@ fn study() -> RunData {
             r
         })
         .collect();
-    RunData {
-        manifest: m,
-        records,
-        over_time: BTreeMap::new(),
-        histograms: BTreeMap::new(),
-        has_pages: false,
-        warnings: Vec::new(),
-    }
+    RunData::new(m, records, Vec::new())
 }
 
 fn text(format: Format) -> String {

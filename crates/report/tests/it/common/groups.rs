@@ -125,7 +125,7 @@ pub(crate) fn all_groups(platform: &str, id: &str, speed: f64) -> RunData {
     for r in records.iter_mut().filter(|r| r.workload == "DBL-22") {
         r.set(column::RATE_TPS, 20.0);
     }
-    RunData { manifest: m, records, over_time: BTreeMap::new(), histograms, has_pages: false, warnings: Vec::new() }
+    RunData { histograms, ..RunData::new(m, records, Vec::new()) }
 }
 
 fn made(

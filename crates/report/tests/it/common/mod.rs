@@ -214,7 +214,7 @@ pub(crate) fn run(platform: &str, id: &str, speed: f64) -> RunData {
             (r.test, OverTime::of(&Series { columns, rows }).unwrap())
         })
         .collect();
-    RunData { manifest: m, records, over_time, histograms: BTreeMap::new(), has_pages: false, warnings: Vec::new() }
+    RunData { records, over_time, ..RunData::new(m, Vec::new(), Vec::new()) }
 }
 
 /// Two platforms; the second has an invalid test with errors and skipped a workload.
