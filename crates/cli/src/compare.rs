@@ -23,7 +23,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     let load = |run| report::load(&run_folder(run, &args.results));
     let compared = match args.runs.as_slice() {
         [run] => {
-            let (folder, data) = load(run)?;
+            let (stored, data) = load(run)?;
             if args.equivalence.is_some() || args.across_drivers {
                 return Err(Failure::usage(
                     "--equivalence and --across-drivers are for two runs: what two arms are judged by was set when they were \
@@ -34,14 +34,14 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
             Compared::of_arms(&data, run::width()).ok_or_else(|| {
                 Failure::usage(format!(
                     "{} is not a run of two arms (`loadline ab`): name a second run to compare it with",
-                    folder.display()
+                    stored.path().display()
                 ))
             })?
         }
         [a, b] => {
-            let ((folder_a, a), (folder_b, b)) = (load(a)?, load(b)?);
-            if folder_a == folder_b {
-                return Err(Failure::usage(format!("{} is named twice", folder_a.display())));
+            let ((stored_a, a), (stored_b, b)) = (load(a)?, load(b)?);
+            if stored_a.path() == stored_b.path() {
+                return Err(Failure::usage(format!("{} is named twice", stored_a.path().display())));
             }
             if let Some(run) = [&a, &b].into_iter().find(|data| data.manifest.plan.arms.is_some()) {
                 return Err(Failure::usage(format!("{} is a run of two arms: compare it by itself", run.manifest.run)));

@@ -22,15 +22,15 @@ impl From<ReportFormat> for Format {
     }
 }
 
-/// Everything about a stored run.
-pub(crate) fn load(path: &Path) -> Result<(PathBuf, RunData), Failure> {
+/// Everything about a stored run; its warnings are those of the data.
+pub(crate) fn load(path: &Path) -> Result<(StoredRun, RunData), Failure> {
     let mut stored = StoredRun::open(path)?;
     let warnings = std::mem::take(&mut stored.warnings);
     let mut data = RunData::new(stored.manifest.clone(), stored.records.clone(), warnings);
     for test in stored.records.iter().map(|r| r.test) {
         data.add(test, &stored.series(test)?, &stored.histograms(test)?);
     }
-    Ok((stored.path().to_owned(), data))
+    Ok((stored, data))
 }
 
 /// The page of test number `test` of a stored run, without what other tests share.
@@ -45,15 +45,14 @@ fn pages(args: &ReportArgs) -> Result<u8, Failure> {
     let [run] = args.runs.as_slice() else {
         return Err(Failure::usage("--test is for tests of one run: name one"));
     };
-    let (folder, data) = load(&run_folder(run, &args.results))?;
-    let stored = StoredRun::open(&folder)?;
+    let (stored, data) = load(&run_folder(run, &args.results))?;
     let periods = args.test.iter().map(|test| period(&stored, &data, *test)).collect::<Result<Vec<_>, _>>()?;
     let bytes = render_page(&periods, args.format.into()).map_err(|e| Failure::usage(e.to_string()))?;
     match (&args.output, args.format) {
         (Some(path), _) => output::write(path, &bytes)?,
         (None, ReportFormat::Html) => {
             let numbers = args.test.iter().map(u32::to_string).collect::<Vec<_>>().join("-");
-            let path = write_report(&folder, &format!("report/test-{numbers}.html"), &bytes)?;
+            let path = write_report(stored.path(), &format!("report/test-{numbers}.html"), &bytes)?;
             output::stdout(format!("{}\n", path.display()).as_bytes())?;
         }
         (None, _) => output::stdout(&bytes)?,
@@ -61,19 +60,18 @@ fn pages(args: &ReportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Writes the page of every test of the run in `folder`, to which its report links. They hold what is only of interest for
-/// one test, so a failure to make them is a warning.
-fn write_pages(folder: &Path, data: &mut RunData) {
+/// Writes the page of every test of a run, to which its report links. They hold what is only of interest for one test, so a
+/// failure to make them is a warning.
+fn write_pages(stored: &StoredRun, data: &mut RunData) {
     // Its windows are many, and each says little by itself.
     if data.manifest.plan.arms.is_some() {
         return;
     }
     let write = |data: &RunData| -> Result<(), Failure> {
-        let stored = StoredRun::open(folder)?;
         for test in data.records.iter().map(|r| r.test) {
-            let page = render_page(&[period(&stored, data, test)?], Format::Html);
+            let page = render_page(&[period(stored, data, test)?], Format::Html);
             let page = page.map_err(|e| Failure::failed(e.to_string()))?;
-            write_report(folder, &format!("report/test-{test}.html"), &page)?;
+            write_report(stored.path(), &format!("report/test-{test}.html"), &page)?;
         }
         Ok(())
     };
@@ -88,34 +86,34 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         return pages(args);
     }
     let mut runs = Vec::new();
-    let mut folders: Vec<PathBuf> = Vec::new();
+    let mut all_stored: Vec<StoredRun> = Vec::new();
     for run in &args.runs {
-        let (folder, data) = load(&run_folder(run, &args.results))?;
-        if folders.contains(&folder) {
-            return Err(Failure::usage(format!("{} is named twice", folder.display())));
+        let (stored, data) = load(&run_folder(run, &args.results))?;
+        if all_stored.iter().any(|other| other.path() == stored.path()) {
+            return Err(Failure::usage(format!("{} is named twice", stored.path().display())));
         }
-        folders.push(folder);
+        all_stored.push(stored);
         runs.push(data);
     }
     for warning in runs.iter().flat_map(|r| &r.warnings) {
         output::say(&format!("warning: {warning}"));
     }
-    if let (None, ReportFormat::Html, [folder], [run]) =
-        (&args.output, args.format, folders.as_slice(), runs.as_mut_slice())
+    if let (None, ReportFormat::Html, [stored], [run]) =
+        (&args.output, args.format, all_stored.as_slice(), runs.as_mut_slice())
     {
-        write_pages(folder, run);
+        write_pages(stored, run);
     }
     let options = Options { columns: args.columns.clone(), across_drivers: args.across_drivers };
     let bytes = render(&runs, args.format.into(), &options).map_err(|e| Failure::usage(e.to_string()))?;
-    match (&args.output, args.format, folders.as_slice()) {
+    match (&args.output, args.format, all_stored.as_slice()) {
         (Some(path), _, _) => {
             output::write(path, &bytes)?;
             if path != Path::new("-") {
                 output::say(&format!("report: {}", path.display()));
             }
         }
-        (None, ReportFormat::Html, [folder]) => {
-            let path = write_report(folder, "report/index.html", &bytes)?;
+        (None, ReportFormat::Html, [stored]) => {
+            let path = write_report(stored.path(), "report/index.html", &bytes)?;
             output::stdout(format!("{}\n", path.display()).as_bytes())?;
         }
         (None, ReportFormat::Html, _) => {
@@ -128,9 +126,9 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Writes the report of the run in `folder` and returns its path.
-pub(crate) fn write_index(folder: &Path, mut run: RunData) -> Result<PathBuf, Failure> {
-    write_pages(folder, &mut run);
+/// Writes the report of a run and returns its path.
+pub(crate) fn write_index(stored: &StoredRun, mut run: RunData) -> Result<PathBuf, Failure> {
+    write_pages(stored, &mut run);
     let html = render(&[run], Format::Html, &Options::default()).map_err(|e| Failure::failed(e.to_string()))?;
-    Ok(write_report(folder, "report/index.html", &html)?)
+    Ok(write_report(stored.path(), "report/index.html", &html)?)
 }

@@ -312,7 +312,7 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     if costs.is_some_and(|costs| !costs.holds) {
         code = exit::FAILED;
     }
-    let written = data.and_then(|(folder, data)| report::write_index(&folder, data));
+    let written = data.and_then(|(stored, data)| report::write_index(&stored, data));
     match Some(written).filter(|_| !outcome.records.is_empty()) {
         Some(Ok(path)) => output::stdout(format!("\nreport: {}\n", path.display()).as_bytes())?,
         Some(Err(e)) => {
