@@ -13,18 +13,23 @@ const PERMISSIONS: &str = "Check the folder's permissions and that its filesyste
 /// Replaces `path` by `contents` atomically: temporary file, fsync, rename, fsync of the directory. After a crash at any
 /// moment, the file is the old or the new one.
 pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<(), StoreError> {
+    put_in_place(path, |temporary| write_synced(temporary, contents))?;
+    sync_directory(path.parent().unwrap_or(path))
+}
+
+/// Writes a temporary file and renames it to `path`.
+fn put_in_place(path: &Path, write: impl FnOnce(&Path) -> Result<(), StoreError>) -> Result<(), StoreError> {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let unique = format!("{}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
     let temporary = path.with_file_name(format!(".{name}{TEMPORARY}{unique}"));
-    let outcome = write_synced(&temporary, contents)
+    let outcome = write(&temporary)
         .and_then(|()| std::fs::rename(&temporary, path).map_err(|e| io_error("replace", path, e, PERMISSIONS)));
     if outcome.is_err() {
         // Best effort: the first error is the one to report.
         let _ = std::fs::remove_file(&temporary);
-        return outcome;
     }
-    sync_directory(path.parent().unwrap_or(path))
+    outcome
 }
 
 /// Writes a file and syncs it. Removes it if that fails, to free its space.
@@ -51,7 +56,7 @@ pub(crate) fn sync_directory(directory: &Path) -> Result<(), StoreError> {
 }
 
 /// Writes `contents` atomically to the file `relative` (e.g. `report/index.html`) of run folder `run`, and creates
-/// directories as needed. Returns its path.
+/// directories as needed. Returns its path. Syncs nothing: a run has a page for each test, all of which can be made again.
 ///
 /// # Errors
 /// `relative` is absolute or leads out of the folder, or the file cannot be written.
@@ -66,7 +71,9 @@ pub fn write_report(run: &Path, relative: &str, contents: &[u8]) -> Result<PathB
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(|e| io_error("create", parent, e, PERMISSIONS))?;
     }
-    replace(&path, contents)?;
+    put_in_place(&path, |temporary| {
+        std::fs::write(temporary, contents).map_err(|e| io_error("write", &path, e, PERMISSIONS))
+    })?;
     Ok(path)
 }
 
