@@ -28,6 +28,12 @@ impl Snapshot {
         (grown >= 0.0).then_some(grown)
     }
 
+    /// Views of which somebody reset the statistics between `self` and `later`: the time of their last reset differs or is new.
+    pub fn reset_until<'a>(&self, later: &'a Snapshot) -> impl Iterator<Item = &'a str> {
+        let differs = |(name, at): &(&String, &f64)| self.counters.get(*name) != Some(*at);
+        later.counters.iter().filter(differs).filter_map(|(name, _)| name.strip_suffix(counter::STATS_RESET))
+    }
+
     /// Seconds from `self` to `later`.
     #[must_use]
     pub fn seconds_until(&self, later: &Snapshot) -> f64 {
@@ -84,6 +90,8 @@ impl WaitProfile {
 /// Neutral counter names that targets fill beside the database's own, so that figures and checks are computed in
 /// one place.
 pub mod counter {
+    /// End of the database's own counters that are the time of the last reset of a view.
+    pub const STATS_RESET: &str = ".stats_reset";
     /// Transactions committed, without loadline's own queries.
     pub const COMMITS: &str = "loadline.commits";
     /// Transactions that loadline's jobs had completed before the snapshot was read.

@@ -154,17 +154,13 @@ fn counters(snapshots: &[(String, Snapshot)], counted: Option<&Counted>) -> Opti
     }
 }
 
-/// End of the names of counters that say when statistics were reset.
-const RESET: &str = ".stats_reset";
-
 /// `counters`, unless the database's statistics were reset between them: what they grew by is then unknown.
 fn without_reset(
     counters: Option<(Snapshot, Snapshot, f64)>,
     remarks: &mut Vec<String>,
 ) -> Option<(Snapshot, Snapshot, f64)> {
     let (open, close, _) = counters.as_ref()?;
-    let differs = |name: &&String| name.ends_with(RESET) && open.counters.get(*name) != close.counters.get(*name);
-    let reset: Vec<&str> = close.counters.keys().filter(differs).filter_map(|name| name.strip_suffix(RESET)).collect();
+    let reset: Vec<&str> = open.reset_until(close).collect();
     if reset.is_empty() {
         return counters;
     }

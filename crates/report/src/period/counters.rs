@@ -2,9 +2,10 @@
 
 use loadline_model::activity::Unit;
 use loadline_model::format::ABSENT;
+use loadline_model::snapshot::counter;
 
+use super::Period;
 use super::words::{amount, of, ratio};
-use super::{Period, RESET};
 use crate::doc::{Block, Cell, Head, Row, Section, Table};
 
 /// What a counter is about, by a part of its name: the first that fits.
@@ -62,7 +63,8 @@ pub(super) fn sections(periods: &[Period]) -> Vec<Section> {
     names.dedup();
     let mut rows: Vec<Vec<Row>> = vec![Vec::new(); ABOUT.len()];
     let tps: Vec<Option<f64>> = periods.iter().map(Period::tps).collect();
-    for counter in names.into_iter().filter(|n| !n.starts_with("loadline.") && !n.ends_with(RESET)) {
+    let own = |name: &&String| !name.starts_with("loadline.") && !name.ends_with(counter::STATS_RESET);
+    for counter in names.into_iter().filter(own) {
         let lower = counter.to_lowercase();
         let at = ABOUT.iter().position(|(.., parts)| parts.iter().any(|part| lower.contains(part)));
         let row = if GAUGES.iter().any(|part| lower.contains(part)) {

@@ -105,11 +105,7 @@ impl<'a> Counters<'a> {
             let short = name.strip_prefix("loadline.")?;
             (close.get(name)? + LATE < *was).then_some(short)
         });
-        let reset = close.iter().filter_map(|(name, at)| {
-            let view = name.strip_suffix(".stats_reset")?;
-            (open.get(name) != Some(at)).then_some(view)
-        });
-        lower.chain(reset).map(str::to_owned).collect()
+        lower.chain(self.open.reset_until(self.close)).map(str::to_owned).collect()
     }
 
     /// Growth of a counter.
