@@ -29,6 +29,7 @@ mod registry;
 mod render;
 mod request;
 mod role;
+mod scope;
 mod secret;
 mod server_clock;
 mod sqlite;

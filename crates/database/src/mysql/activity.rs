@@ -10,11 +10,11 @@ use self::queries::Source;
 use super::doctor::{MysqlSettings, is_secret};
 use super::instance::MysqlInstance;
 use super::observer::{self, MysqlObserver};
-use super::own_sessions::Scope;
 use super::server::Mysql;
 use super::wire::{Connection, Rows};
 use crate::error::TargetError;
 use crate::role::{Observer, StatisticsViews};
+use crate::scope::Scope;
 use crate::statement::{DoubleQuotes, without_secrets};
 use crate::view::{Column, STATEMENT, ViewQuery, key, state};
 

@@ -9,13 +9,13 @@ use super::doctor::MysqlSettings;
 use super::flush::Flush;
 use super::ledger::Ledger;
 use super::observer::ObserverSession;
-use super::own_sessions::Scope;
 use super::performance::CommitTimes;
 use super::version::Version;
 use super::wire::Connection;
 use crate::clock;
 use crate::cloud::Cloud;
 use crate::error::TargetError;
+use crate::scope::Scope;
 
 /// A server. Several nodes may lead to the same one.
 pub(super) struct MysqlInstance {

@@ -6,7 +6,7 @@ use loadline_model::snapshot::{WaitSample, counter};
 use super::data_counters;
 use super::flush::Flush;
 use super::ledger::Ledger;
-use super::own_sessions::{OwnSessions, Scope};
+use super::own_sessions::OwnSessions;
 use super::performance::CommitTimes;
 use super::version::Version;
 use super::wire::Connection;
@@ -14,6 +14,7 @@ use crate::clock;
 use crate::error::TargetError;
 use crate::other_sessions::OtherSessions;
 use crate::role::{Observer, SessionTasks};
+use crate::scope::Scope;
 
 /// Beginning of the query for a snapshot's counters; [`data_counters::STATUS`] follows. It needs no privilege.
 const LOG_STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit', 'Com_update', 'Handler_commit', \

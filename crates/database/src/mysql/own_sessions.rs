@@ -9,6 +9,7 @@ use loadline_model::snapshot::WaitSample;
 use super::wire::{Connection, Row, Rows};
 use crate::error::TargetError;
 use crate::other_sessions::{SessionTask, Sessions};
+use crate::scope::Scope;
 
 /// Needs no privilege: users see their own sessions, and all of loadline's have one user.
 const SESSIONS: (&str, [usize; 3]) = ("SELECT ID, COMMAND, STATE, USER FROM information_schema.PROCESSLIST", [1, 2, 3]);
@@ -55,15 +56,6 @@ const NO_CLIENT: [&str; 7] =
     ["Daemon", "Connect", "Binlog Dump", "Binlog Dump GTID", "Slave_IO", "Slave_SQL", "Slave_worker"];
 /// Users of the server's own sessions.
 const NO_USER: [&str; 2] = ["system user", "event_scheduler"];
-
-/// Whose waits are sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
-    /// Those of the jobs' sessions.
-    Jobs,
-    /// Those of all clients but loadline.
-    All,
-}
 
 /// The server's ids of loadline's sessions, and whether each is a job's.
 type Ids = BTreeMap<u32, bool>;

@@ -10,7 +10,6 @@ use super::client::MysqlClientSession;
 use super::doctor::{self, MysqlSettings, MysqlState};
 use super::loading::{self, MysqlLoader};
 use super::observer::{UNCOUNTED_SYNCS, sync_counter};
-use super::own_sessions::Scope;
 use super::server::{Mysql, NOWAIT};
 use super::slice::MysqlDatabaseSession;
 use super::{cache, grants, procedure, schema, sql};
@@ -24,6 +23,7 @@ use crate::role::{
     Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
     Doctor, JobLimit, LogSpace, Observation, Observer, Privilege, Queries, RunLock,
 };
+use crate::scope::Scope;
 use crate::target::{Abilities, Target};
 use crate::work::Work;
 use crate::workload_tables::WantedRows;

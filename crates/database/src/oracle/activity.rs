@@ -5,10 +5,11 @@
 use loadline_model::activity::{Kind, Topic, Unit, View};
 
 use super::cluster::Oracle;
-use super::counters::{OraObserver, Scope, ViewAccess};
+use super::counters::{OraObserver, ViewAccess, whose};
 use super::session::{NO_VIEW, OraSession};
 use crate::error::TargetError;
 use crate::role::{Observer, StatisticsViews};
+use crate::scope::Scope;
 use crate::view::{Column, STATEMENT, ViewQuery, bytes, count, key, ms, state};
 
 /// A sum of times in ms that belongs to no count.
@@ -108,7 +109,7 @@ fn queries(v: &str, run: &str) -> Vec<ViewQuery> {
     let doing = "CASE WHEN STATE = 'WAITING' THEN WAIT_CLASS ELSE 'CPU' END";
     let sessions = format!(
         "SELECT STATUS, {doing}, COUNT(*) FROM {v}SESSION WHERE TYPE = 'USER' AND {} GROUP BY STATUS, {doing} ORDER BY 3 DESC",
-        Scope::All.condition(run)
+        whose(Scope::All, run)
     );
     vec![
         of(

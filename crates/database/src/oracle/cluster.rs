@@ -6,7 +6,7 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Column, Driver, Finding};
 use loadline_workload::Table;
 
-use super::counters::{self, OraObserver, Scope, View, ViewAccess};
+use super::counters::{self, OraObserver, View, ViewAccess};
 use super::doctor;
 use super::jobs::{OraClientSession, OraDatabaseSession};
 use super::loading::{self, OraLoader};
@@ -24,6 +24,7 @@ use crate::role::{
     DiskSpace, Doctor, FreeSpace, JobLimit, LogSpace, NativeReports, Observation, Observer, ParallelQueries,
     ParallelWorkers, Privilege, Queries, RunLock, Use, WorkerLimit,
 };
+use crate::scope::Scope;
 use crate::target::{Abilities, Target};
 use crate::work::Work;
 use crate::workload_tables::{self, LoadedTables, WantedRows};

@@ -12,6 +12,7 @@ use super::session::{MODULE, OraSession, Row};
 use crate::clock;
 use crate::error::TargetError;
 use crate::role::{Observer, SessionTasks};
+use crate::scope::Scope;
 
 /// A view, and what is missing without it.
 pub(super) struct View {
@@ -308,25 +309,16 @@ fn spread(open: &Snapshot, close: &Snapshot, event: &str) -> Option<String> {
     })
 }
 
-/// Whose waits are sampled.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Scope {
-    /// Those of the jobs' sessions.
-    Jobs,
-    /// Those of all clients but loadline.
-    All,
-}
-
-impl Scope {
-    /// The condition of these sessions in V$SESSION, for the loadline of `run`.
-    pub(super) fn condition(self, run: &str) -> String {
-        let own = if run.is_empty() { String::new() } else { format!("{} ", run.replace('\'', "''")) };
-        match self {
-            Scope::Jobs => format!(
+/// The condition of the sessions of `scope` in V$SESSION, for the loadline of `run`.
+pub(super) fn whose(scope: Scope, run: &str) -> String {
+    let own = if run.is_empty() { String::new() } else { format!("{} ", run.replace('\'', "''")) };
+    match scope {
+        Scope::Jobs => {
+            format!(
                 "USERNAME = SYS_CONTEXT('USERENV', 'SESSION_USER') AND MODULE = '{MODULE}' AND ACTION LIKE '{own}job %'"
-            ),
-            Scope::All => format!("NOT (NVL(MODULE, '-') = '{MODULE}' AND NVL(ACTION, '-') LIKE '{own}%')"),
+            )
         }
+        Scope::All => format!("NOT (NVL(MODULE, '-') = '{MODULE}' AND NVL(ACTION, '-') LIKE '{own}%')"),
     }
 }
 
@@ -355,7 +347,7 @@ impl OraObserver {
                 ViewAccess::None(_) => continue,
             };
             if view.name == SESSIONS.name {
-                waits = Some(query.replace("{whose}", &scope.condition(run)));
+                waits = Some(query.replace("{whose}", &whose(scope, run)));
             } else {
                 queries.push((*view, query));
             }

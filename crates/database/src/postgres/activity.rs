@@ -5,13 +5,13 @@ use loadline_model::activity::{Topic, Unit, View};
 use super::cluster::Postgres;
 use super::connect::SessionRole;
 use super::own::own;
-use super::scope::Scope;
 use super::settings::PgSettings;
 use super::statements::{reset_time, statements};
 use super::versions::Version;
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::role::{Observer, StatisticsViews};
+use crate::scope::Scope;
 use crate::view::{Column, STATEMENT, ViewQuery, bytes, count, key, ms, state};
 
 const IO: &[Column] = &[

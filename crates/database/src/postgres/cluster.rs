@@ -9,7 +9,6 @@ use super::loading::PgLoader;
 use super::observer::{
     BUFFER_WAIT_EVENTS, CounterGaps, LOG_FILE_EVENTS, LOG_SYNC_EVENTS, LOG_WRITE_EVENTS, PgObserver, uncounted_syncs,
 };
-use super::scope::Scope;
 use super::settings::PgSettings;
 use super::temp::TempServer;
 use super::versions::Version;
@@ -22,6 +21,7 @@ use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
 use crate::request::OpenRequest;
 use crate::role::Observer;
+use crate::scope::Scope;
 use crate::workload_tables::LoadedTables;
 
 /// A server instance. Several nodes may lead to the same one.

@@ -27,7 +27,6 @@ mod refusal;
 mod render;
 mod roles;
 mod schema;
-mod scope;
 mod settings;
 mod slice;
 mod sql;

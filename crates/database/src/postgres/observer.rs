@@ -9,13 +9,13 @@ use super::connect::{Endpoint, SessionRole};
 use super::ledger::Ledger;
 use super::own::own;
 use super::protocol;
-use super::scope::Scope;
 use super::settings::PgSettings;
 use super::wire::Connection;
 use crate::clock;
 use crate::error::TargetError;
 use crate::other_sessions::{OtherSessions, SessionTask, Sessions};
 use crate::role::{Observer, SessionTasks};
+use crate::scope::Scope;
 
 /// Wait events of a session that waits for the log writer. Version 17 changed the spelling of the I/O events.
 pub(super) const LOG_SYNC_EVENTS: &[&str] =

@@ -12,7 +12,6 @@ use super::client::PgClientSession;
 use super::cluster::Postgres;
 use super::connect::SessionRole;
 use super::loading;
-use super::scope::Scope;
 use super::settings::PgSettings;
 use super::slice::PgDatabaseSession;
 use super::{cluster, doctor, grants, log_space, parallel, procedure, schema, sql};
@@ -27,6 +26,7 @@ use crate::role::{
     Doctor, JobLimit, LogSpace, Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, Queries, RunLock,
     WorkerLimit,
 };
+use crate::scope::Scope;
 use crate::target::{Abilities, Target};
 use crate::work::Work;
 use crate::workload_tables::WantedRows;

@@ -2,8 +2,8 @@
 
 use loadline_model::snapshot::counter;
 
-use super::scope::Scope;
 use crate::error::TargetError;
+use crate::scope::Scope;
 
 /// Oldest supported version: the first with `pg_stat_wal` and OUT parameters of procedures.
 pub(super) const OLDEST: u32 = 14;
