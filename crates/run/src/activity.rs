@@ -66,17 +66,8 @@ impl GrownViews {
 
 /// Activity in the window of a test, without views.
 pub(crate) fn of_window(measured: &Measured, counters: Option<&Counters<'_>>) -> Activity {
-    let named = [
-        ("before", &measured.before),
-        ("open", &measured.edges.at_open.snapshot),
-        ("passed open", &measured.edges.passed_open.snapshot),
-        ("close", &measured.edges.at_close.snapshot),
-        ("passed close", &measured.edges.passed_close.snapshot),
-        ("after", &measured.after),
-    ];
     let name = |of: &Snapshot| {
-        let same = |s: &&(&str, &Result<Snapshot, String>)| s.1.as_ref().is_ok_and(|s| std::ptr::eq(s, of));
-        named.iter().find(same).map(|(name, _)| (*name).to_owned())
+        measured.snapshots().find(|(_, snapshot)| std::ptr::eq(*snapshot, of)).map(|(name, _)| name.to_owned())
     };
     let counted =
         counters.and_then(|c| Some(Counted { open: name(c.open)?, close: name(c.close)?, seconds: c.seconds }));

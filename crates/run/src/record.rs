@@ -86,18 +86,10 @@ impl Finished {
         figures.checks = verify(&Facts::of(request, measured, &counters, proof, &figures));
         figures.checks.extend(steady::checks(request, measured));
         figures.checks.extend(nodes::check(request, measured));
-        let (merged, edges) = (&measured.merged, &measured.edges);
+        let merged = &measured.merged;
         let mut histograms =
             vec![("transaction".to_owned(), merged.transaction.clone()), ("commit".to_owned(), merged.commit.clone())];
         histograms.extend(merged.response.clone().map(|r| ("response".to_owned(), r)));
-        let snapshots = [
-            ("before", &measured.before),
-            ("open", &edges.at_open.snapshot),
-            ("passed open", &edges.passed_open.snapshot),
-            ("close", &edges.at_close.snapshot),
-            ("passed close", &edges.passed_close.snapshot),
-            ("after", &measured.after),
-        ];
         Finished {
             figures,
             opened_at: measured.opened_at,
@@ -107,7 +99,7 @@ impl Finished {
             sizes: Vec::new(),
             series: series(measured),
             histograms,
-            snapshots: snapshots.into_iter().filter_map(|(n, s)| Some((n.to_owned(), s.clone().ok()?))).collect(),
+            snapshots: measured.snapshots().map(|(name, snapshot)| (name.to_owned(), snapshot.clone())).collect(),
             activity: Some(activity::of_window(measured, counters.as_ref().ok())),
             native: None,
         }

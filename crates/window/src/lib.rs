@@ -107,6 +107,20 @@ impl Measured {
         self.collected.waits_between(self.schedule.open_ns, self.schedule.close_ns)
     }
 
+    /// Snapshots of the counters that could be read, with their names in a run folder.
+    pub fn snapshots(&self) -> impl Iterator<Item = (&'static str, &Snapshot)> {
+        let edges = &self.edges;
+        let named = [
+            ("before", &self.before),
+            ("open", &edges.at_open.snapshot),
+            ("passed open", &edges.passed_open.snapshot),
+            ("close", &edges.at_close.snapshot),
+            ("passed close", &edges.passed_close.snapshot),
+            ("after", &self.after),
+        ];
+        named.into_iter().filter_map(|(name, snapshot)| Some((name, snapshot.as_ref().ok()?)))
+    }
+
     /// Load of the window in values of 0.1 s. In-database jobs publish once a second only: see [`JobResult::per_second`].
     #[must_use]
     pub fn load(&self) -> Load {
