@@ -1,11 +1,10 @@
 //! All counters of the database that moved, under its own names, by what they are about.
 
 use loadline_model::activity::Unit;
-use loadline_model::format::ABSENT;
 use loadline_model::snapshot::counter;
 
 use super::Period;
-use super::words::{amount, of, ratio};
+use super::words::{each, heads, row, shown};
 use crate::doc::{Block, Cell, Head, Row, Section, Table};
 
 /// What a counter is about, by a part of its name: the first that fits.
@@ -76,16 +75,12 @@ pub(super) fn sections(periods: &[Period]) -> Vec<Section> {
             rows.push(row);
         }
     }
-    let mut head = vec![Head::text("Counter")];
-    for period in periods {
-        head.push(
-            Head::number(&of(period, periods, "total"), "")
-                .tip("Of a value that rises and falls: at the start → at the end."),
-        );
-        head.push(Head::number(&of(period, periods, "per second"), ""));
-        head.push(Head::number(&of(period, periods, "per transaction"), ""));
-    }
-    head.extend((periods.len() == 2).then(|| Head::number("B / A", "").tip("Ratio of the rates per second.")));
+    let columns = [
+        Head::number("total", "").tip("Of a value that rises and falls: at the start → at the end."),
+        Head::number("per second", ""),
+        Head::number("per transaction", ""),
+    ];
+    let head = heads("Counter", periods, &columns, "rates per second");
     let section = |((id, title, _), rows): (&(&'static str, &str, &[&str]), Vec<Row>)| {
         let table = Table { class: "figures narrow", head: head.clone(), rows, ..Table::default() };
         let blocks = if table.rows.is_empty() { Vec::new() } else { vec![Block::Table(table)] };
@@ -98,16 +93,11 @@ pub(super) fn sections(periods: &[Period]) -> Vec<Section> {
 fn growth(counter: &str, unit: Unit, periods: &[Period], tps: &[Option<f64>]) -> Option<Row> {
     let rates: Vec<Option<f64>> = periods.iter().map(|p| p.per_second(counter)).collect();
     rates.iter().flatten().find(|n| **n > 0.0)?;
-    let mut cells: Vec<Cell> = vec![counter.into()];
-    for ((period, rate), tps) in periods.iter().zip(&rates).zip(tps) {
-        let each = rate.zip(tps.filter(|tps| *tps > 0.0)).map(|(n, tps)| n / tps);
-        let shown = [period.grown(counter), *rate, each].map(|n| n.map_or(ABSENT.to_owned(), |n| amount(n, unit)));
-        cells.extend(shown.map(Cell::from));
-    }
-    if let [a, b] = rates[..] {
-        cells.push(ratio(a, b).into());
-    }
-    Some(Row { cells, ..Row::default() })
+    let cells =
+        periods.iter().zip(&rates).zip(tps).flat_map(|((period, rate), tps)| {
+            [period.grown(counter), *rate, each(*rate, *tps)].map(|n| shown(n, unit))
+        });
+    Some(row(counter, cells, &rates))
 }
 
 /// A value at the start and at the end.
@@ -115,10 +105,9 @@ fn gauge(name: &str, periods: &[Period]) -> Option<Row> {
     let mut cells: Vec<Cell> = vec![name.into()];
     for period in periods {
         let (open, close, _) = period.counters.as_ref()?;
-        let [from, to] =
-            [open, close].map(|s| s.counters.get(name).map_or(ABSENT.to_owned(), |n| amount(*n, Unit::Count)));
+        let [from, to] = [open, close].map(|s| shown(s.counters.get(name).copied(), Unit::Count));
         cells.extend([format!("{from} → {to}"), String::new(), String::new()].map(Cell::from));
     }
     cells.extend((periods.len() == 2).then(|| Cell::from("")));
-    Some(Row { cells, ..Row::default() })
+    Some(Row::of(cells))
 }

@@ -1,13 +1,12 @@
 //! The load profile: what was done per second and per transaction.
 
 use loadline_model::activity::Unit;
-use loadline_model::format::ABSENT;
 use loadline_model::snapshot::counter;
 use loadline_model::{Column, column};
 
 use super::Period;
-use super::words::{amount, of, ratio};
-use crate::doc::{Block, Cell, Head, Row, Table};
+use super::words::{each, heads, row, shown};
+use crate::doc::{Block, Head, Row, Table};
 use crate::words::lower;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -57,24 +56,20 @@ fn per_second(period: &Period, (_, name, unit, column): &Line) -> Option<f64> {
 pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
     let mut rows: Vec<Row> = Vec::new();
     let tps: Vec<Option<f64>> = periods.iter().map(Period::tps).collect();
-    rows.extend(row("Transactions", Unit::Count, &tps, &tps));
+    rows.extend(line("Transactions", Unit::Count, &tps, &tps));
     let mut without = Vec::new();
-    for line in &LINES {
-        let rates: Vec<Option<f64>> = periods.iter().map(|p| per_second(p, line)).collect();
-        match row(line.0, line.2, &rates, &tps) {
+    for of @ (title, _, unit, _) in &LINES {
+        let rates: Vec<Option<f64>> = periods.iter().map(|p| per_second(p, of)).collect();
+        match line(title, *unit, &rates, &tps) {
             Some(row) => rows.push(row),
-            None => without.push(lower(line.0)),
+            None => without.push(lower(title)),
         }
     }
     if rows.is_empty() {
         return Vec::new();
     }
-    let mut head = vec![Head::text("")];
-    for period in periods {
-        head.push(Head::number(&of(period, periods, "per second"), ""));
-        head.push(Head::number(&of(period, periods, "per transaction"), ""));
-    }
-    head.extend((periods.len() == 2).then(|| Head::number("B / A", "").tip("Ratio of the rates per second.")));
+    let columns = ["per second", "per transaction"].map(|title| Head::number(title, ""));
+    let head = heads("", periods, &columns, "rates per second");
     let mut blocks = vec![Block::Table(Table { class: "figures narrow", head, rows, ..Table::default() })];
     if !without.is_empty() {
         blocks.push(Block::para(format!("Not counted by this database, or not at this time: {}.", without.join(", "))));
@@ -83,16 +78,8 @@ pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
 }
 
 /// A row of rates; `None` if no period has one.
-pub(super) fn row(title: &str, unit: Unit, rates: &[Option<f64>], tps: &[Option<f64>]) -> Option<Row> {
+fn line(title: &str, unit: Unit, rates: &[Option<f64>], tps: &[Option<f64>]) -> Option<Row> {
     rates.iter().flatten().next()?;
-    let mut cells: Vec<Cell> = vec![title.into()];
-    for (rate, tps) in rates.iter().zip(tps) {
-        let shown = |n: Option<f64>| n.map_or(ABSENT.to_owned(), |n| amount(n, unit));
-        cells.push(shown(*rate).into());
-        cells.push(shown(rate.zip(tps.filter(|tps| *tps > 0.0)).map(|(n, tps)| n / tps)).into());
-    }
-    if let [a, b] = rates {
-        cells.push(ratio(*a, *b).into());
-    }
-    Some(Row { cells, ..Row::default() })
+    let cells = rates.iter().zip(tps).flat_map(|(rate, tps)| [*rate, each(*rate, *tps)].map(|n| shown(n, unit)));
+    Some(row(title, cells, rates))
 }

@@ -5,7 +5,7 @@ use loadline_model::format::{ABSENT, duration_ns, number};
 use loadline_model::{Column, TestRecord, column};
 
 use super::Period;
-use super::words::{name, of, ratio};
+use super::words::{each, heads, name, row};
 use crate::columns::value;
 use crate::content::{histogram, stop};
 use crate::doc::{Block, Cell, Head, Row, Table};
@@ -156,33 +156,21 @@ fn sampled(periods: &[Period], caption: &str, most: usize, named: impl Fn(&str) 
     let rows: Vec<Row> = means
         .iter()
         .map(|(name, mean)| {
-            let mut cells: Vec<Cell> = vec![name.as_str().into()];
-            let mut per_tx = Vec::new();
-            for ((mean, total), period) in mean.iter().zip(&totals).zip(periods) {
+            let per_tx: Vec<Option<f64>> = mean.iter().zip(periods).map(|(m, p)| each(*m, p.tps())).collect();
+            let cells = mean.iter().zip(&totals).zip(&per_tx).flat_map(|((mean, total), each)| {
                 let share = mean.filter(|_| !is_client(name) && *total > 0.0).map(|m| m / total * 100.0);
-                let each = mean.zip(period.tps().filter(|tps| *tps > 0.0)).map(|(m, tps)| m / tps * 1e9);
                 let shown = |n: Option<f64>, decimals| n.map_or(ABSENT.to_owned(), |n| number(n, decimals));
-                cells.push(shown(*mean, 2).into());
-                cells.push(shown(share, 1).into());
-                cells.push(each.map_or(ABSENT.to_owned(), duration_ns).into());
-                per_tx.push(each);
-            }
-            if let [a, b] = per_tx[..] {
-                cells.push(ratio(a, b).into());
-            }
-            Row { cells, ..Row::default() }
+                let each = each.map_or(ABSENT.to_owned(), |s| duration_ns(s * 1e9));
+                [shown(*mean, 2), shown(share, 1), each]
+            });
+            row(name, cells, &per_tx)
         })
         .collect();
     if rows.is_empty() {
         return None;
     }
-    let mut head = vec![Head::text("Wait")];
-    for period in periods {
-        head.push(Head::number(&of(period, periods, "sessions"), "mean"));
-        head.push(Head::number(&of(period, periods, "database time"), "%"));
-        head.push(Head::number(&of(period, periods, "per transaction"), ""));
-    }
-    head.extend((periods.len() == 2).then(|| Head::number("B / A", "").tip("Ratio of the times per transaction.")));
+    let columns = [("sessions", "mean"), ("database time", "%"), ("per transaction", "")];
+    let head = heads("Wait", periods, &columns.map(|(title, unit)| Head::number(title, unit)), "times per transaction");
     let sub = if left_out > 0 { format!("{left_out} smaller ones are left out") } else { String::new() };
     Some(Block::Table(Table {
         caption: caption.to_owned(),

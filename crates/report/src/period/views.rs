@@ -4,7 +4,7 @@ use loadline_model::activity::{Kind, Topic, Unit, Value, View, ViewColumn};
 use loadline_model::format::{ABSENT, duration_ns};
 
 use super::Period;
-use super::words::{amount, name, of, ratio};
+use super::words::{amount, name, of, ratio, shown};
 use crate::content::stop;
 use crate::doc::{Block, Cell, Head, Row, Table};
 use crate::words::cut;
@@ -48,8 +48,8 @@ pub(super) fn blocks(topic: Topic, periods: &[Period]) -> Vec<Block> {
 /// Rows of all periods by name: the column by which they are sorted per second, and what it is each; or the first state.
 fn side_by_side(views: &[Option<&View>], periods: &[Period]) -> Option<Table> {
     let first = views.iter().flatten().next()?;
-    let shown = first.order.or_else(|| first.columns.iter().position(|c| c.kind == Kind::State))?;
-    let column = first.columns.get(shown)?;
+    let by = first.order.or_else(|| first.columns.iter().position(|c| c.kind == Kind::State))?;
+    let column = first.columns.get(by)?;
     let counted = column.kind == Kind::Counter;
     let mut keys: Vec<Vec<String>> = Vec::new();
     for (view, row) in views.iter().flatten().flat_map(|v| v.rows.iter().map(move |row| (v, row))) {
@@ -78,11 +78,11 @@ fn side_by_side(views: &[Option<&View>], periods: &[Period]) -> Option<Table> {
         for (view, period) in views.iter().zip(periods) {
             let row = view.and_then(|v| v.rows.iter().find(|r| v.key(r) == key));
             let seconds = period.activity.as_ref().map_or(0.0, |a| a.seconds);
-            let number = row.and_then(|r| View::number(r, shown));
+            let number = row.and_then(|r| View::number(r, by));
             let rate = if counted { number.filter(|_| seconds > 0.0).map(|n| n / seconds) } else { number };
-            let state = match row.and_then(|r| r.get(shown)) {
+            let state = match row.and_then(|r| r.get(by)) {
                 Some(Some(Value::Text(text))) => cut(text, MOST_TEXT),
-                _ => rate.map_or(ABSENT.to_owned(), |n| amount(n, column.unit)),
+                _ => shown(rate, column.unit),
             };
             cells.push(state.as_str().into());
             if let Some(per) = column.per {
@@ -99,7 +99,7 @@ fn side_by_side(views: &[Option<&View>], periods: &[Period]) -> Option<Table> {
         }
         // Equal settings say nothing.
         if first.topic != Topic::Settings || states.iter().any(|s| Some(s) != states.first()) {
-            rows.push(Row { cells, ..Row::default() });
+            rows.push(Row::of(cells));
         }
     }
     let caption = first.title.clone();
@@ -146,14 +146,14 @@ fn table(view: &View, period: &Period) -> Table {
             let timed = number.filter(|n| *unit != Unit::Ms || *n > 0.0 || times.is_none_or(|t| t == 0.0));
             cells.push(match row.get(*i) {
                 Some(Some(Value::Text(text))) => cut(text, MOST_TEXT).into(),
-                _ => timed.map_or(ABSENT.to_owned(), |n| amount(n, *unit)).into(),
+                _ => shown(timed, *unit).into(),
             });
             if per.is_some() {
                 let each = timed.zip(times).filter(|(_, t)| *t > 0.0).map(|(n, t)| duration_ns(n / t * 1e6));
                 cells.push(each.unwrap_or(ABSENT.to_owned()).into());
             }
         }
-        Row { cells, ..Row::default() }
+        Row::of(cells)
     };
     Table {
         caption: view.title.clone(),

@@ -1,9 +1,10 @@
-//! Names of periods, and numbers, on the page.
+//! Names of periods, numbers, and tables that have the same columns for each period.
 
 use loadline_model::activity::Unit;
 use loadline_model::format::{ABSENT, bytes, duration_ns, number};
 
 use super::Period;
+use crate::doc::{Head, Row};
 
 /// The period's name, if there are several.
 pub(super) fn name<'a>(period: &'a Period, periods: &[Period]) -> &'a str {
@@ -34,6 +35,30 @@ pub(super) fn amount(n: f64, unit: Unit) -> String {
             number(n, decimals)
         }
     }
+}
+
+/// The same, if there is one.
+pub(super) fn shown(n: Option<f64>, unit: Unit) -> String {
+    n.map_or(ABSENT.to_owned(), |n| amount(n, unit))
+}
+
+/// `rate` per transaction.
+pub(super) fn each(rate: Option<f64>, tps: Option<f64>) -> Option<f64> {
+    rate.zip(tps.filter(|tps| *tps > 0.0)).map(|(n, tps)| n / tps)
+}
+
+/// Headings: `first`, those of `columns` for each period, and for two the ratio of `compared`.
+pub(super) fn heads(first: &str, periods: &[Period], columns: &[Head], compared: &str) -> Vec<Head> {
+    let of_period = |p| columns.iter().map(move |head| Head { title: of(p, periods, &head.title), ..head.clone() });
+    let ratio = Head::number("B / A", "").tip(&format!("Ratio of the {compared}."));
+    let heads = std::iter::once(Head::text(first)).chain(periods.iter().flat_map(of_period));
+    heads.chain((periods.len() == 2).then_some(ratio)).collect()
+}
+
+/// A row of `cells` of all periods, and for two the ratio of what is `compared`.
+pub(super) fn row(first: &str, cells: impl IntoIterator<Item = String>, compared: &[Option<f64>]) -> Row {
+    let ratio = if let [a, b] = compared { Some(ratio(*a, *b)) } else { None };
+    Row::of(std::iter::once(first.to_owned()).chain(cells).chain(ratio))
 }
 
 /// `b / a`.
