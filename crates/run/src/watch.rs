@@ -5,17 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use loadline_collect::os::{CpuShares, DiskRates};
 use loadline_collect::{CollectError, CpuSource, Edge, Point, Sampler, SamplerConfig, Source};
 use loadline_database::clock::now_ns;
 use loadline_database::{Observer, Target, TargetError, kind_of};
 use loadline_model::snapshot::WaitSample;
 use loadline_model::watched::{WATCHED_SCHEMA, Watched};
-use loadline_model::{Column, Snapshot, column};
+use loadline_model::{Snapshot, column};
 use loadline_store::rfc3339;
 
 use crate::activity::{ReadViews, of_period};
-use crate::figures::machine::seconds_between;
+use crate::figures::machine;
 use crate::figures::series::series_of;
 use crate::study::side::add_storage;
 
@@ -154,22 +153,11 @@ pub fn watch(
     })
 }
 
-/// CPU and devices.
+/// CPU and log device by column id.
 fn figures(open: &Edge, close: &Edge) -> BTreeMap<String, f64> {
-    let mut out = BTreeMap::new();
-    let mut set = |column: &Column, value: f64| {
-        out.insert(column.id.to_owned(), value);
-    };
-    if let Some(s) = open.cpu.as_ref().zip(close.cpu.as_ref()).and_then(|(a, b)| CpuShares::between(a, b)) {
-        let shares = [s.busy_pct, s.user_pct, s.sys_pct, s.idle_pct, s.iowait_pct];
-        column::CPU_SHARES.iter().zip(shares).for_each(|(column, pct)| set(column, pct));
-        set(column::CPU_STEAL_PCT, s.steal_pct);
+    let mut out = machine::between(open, close);
+    if let Some(s) = machine::cpu_shares(open, close) {
+        out.set(column::CPU_STEAL_PCT, s.steal_pct);
     }
-    let disk = open.disk.as_ref().zip(close.disk.as_ref());
-    if let Some(r) = disk.and_then(|(a, b)| DiskRates::between(a, b, seconds_between(open, close))) {
-        set(column::DEVICE_WRITES_PER_S, r.writes_per_s);
-        set(column::DEVICE_WRITE_MIB_PER_S, r.write_mib_per_s);
-        set(column::DEVICE_UTIL_PCT, r.util_pct);
-    }
-    out
+    out.columns().values
 }

@@ -13,44 +13,40 @@ use super::outside_share;
 const IN_PROCESS: &str = "the database runs inside the loadline process, and in an open loop its CPU time cannot be separated from loadline's";
 const DEVICE: [&Column; 3] = [column::DEVICE_WRITES_PER_S, column::DEVICE_WRITE_MIB_PER_S, column::DEVICE_UTIL_PCT];
 
-/// Figures of the database's machine.
+/// Figures of the database's machine, or why there are none.
 pub(super) fn machine(request: &Request, measured: &Measured) -> Figures {
+    let mut out = between(&measured.edges.at_open, &measured.edges.at_close);
+    let why = match request.cpu {
+        CpuSource::Local => "/proc/stat could not be read",
+        _ => "the database runs on another machine, where loadline cannot read /proc/stat",
+    };
+    column::CPU_SHARES.iter().for_each(|c| out.set_fallback_reason(c, why));
+    DEVICE.iter().for_each(|c| out.set_fallback_reason(c, "the log device is unknown or on another machine"));
+    out
+}
+
+/// CPU and log device of the database's machine between two readings.
+pub(crate) fn between(open: &Edge, close: &Edge) -> Figures {
     let mut out = Figures::default();
-    let (open, close) = (&measured.edges.at_open, &measured.edges.at_close);
-    match cpu_shares(measured) {
-        Some(s) => {
-            let shares = [s.busy_pct, s.user_pct, s.sys_pct, s.idle_pct, s.iowait_pct];
-            column::CPU_SHARES.iter().zip(shares).for_each(|(id, pct)| out.set(id, pct));
-        }
-        None => {
-            let why = match request.cpu {
-                CpuSource::Local => "/proc/stat could not be read",
-                _ => "the database runs on another machine, where loadline cannot read /proc/stat",
-            };
-            column::CPU_SHARES.iter().for_each(|id| out.set_fallback_reason(id, why));
-        }
+    if let Some(s) = cpu_shares(open, close) {
+        let shares = [s.busy_pct, s.user_pct, s.sys_pct, s.idle_pct, s.iowait_pct];
+        column::CPU_SHARES.iter().zip(shares).for_each(|(c, pct)| out.set(c, pct));
     }
     let disk = open.disk.as_ref().zip(close.disk.as_ref());
-    match disk.and_then(|(a, b)| DiskRates::between(a, b, seconds_between(open, close))) {
-        Some(r) => {
-            DEVICE.iter().zip([r.writes_per_s, r.write_mib_per_s, r.util_pct]).for_each(|(id, v)| out.set(id, v));
-        }
-        None => {
-            DEVICE.iter().for_each(|c| out.set_fallback_reason(c, "the log device is unknown or on another machine"))
-        }
+    if let Some(r) = disk.and_then(|(a, b)| DiskRates::between(a, b, seconds_between(open, close))) {
+        DEVICE.iter().zip([r.writes_per_s, r.write_mib_per_s, r.util_pct]).for_each(|(c, v)| out.set(c, v));
     }
     out
 }
 
 /// CPU of the database's machine.
-fn cpu_shares(measured: &Measured) -> Option<CpuShares> {
-    let (open, close) = (&measured.edges.at_open, &measured.edges.at_close);
+pub(crate) fn cpu_shares(open: &Edge, close: &Edge) -> Option<CpuShares> {
     CpuShares::between(open.cpu.as_ref()?, close.cpu.as_ref()?)
 }
 
 /// CPU time of the database's machine that its hypervisor stole, %.
 pub(super) fn steal_pct(measured: &Measured) -> Option<f64> {
-    cpu_shares(measured).map(|s| s.steal_pct)
+    cpu_shares(&measured.edges.at_open, &measured.edges.at_close).map(|s| s.steal_pct)
 }
 
 /// Seconds between two readings.
