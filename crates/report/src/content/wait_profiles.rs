@@ -1,5 +1,7 @@
 //! What the sessions of two sides waited for, per transaction: why one is slower.
 
+use std::collections::BTreeMap;
+
 use loadline_analyze::kpi::THROUGHPUT;
 use loadline_model::TestRecord;
 use loadline_model::format::{ABSENT, duration_ns};
@@ -21,26 +23,24 @@ fn per_transaction(tests: &[&TestRecord], event: &str) -> Option<f64> {
     loadline_analyze::stats::mean(&times)
 }
 
+/// What tests must have in common.
+fn place(test: &TestRecord) -> (&str, u32, &BTreeMap<String, i64>) {
+    (&test.workload, test.jobs, &test.parameters)
+}
+
 /// A row for each wait whose time per transaction differs, of all places at which both sides have valid tests.
 pub(crate) fn table(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
-    let valid = |side: &[&'_ TestRecord], like: &TestRecord| -> Vec<usize> {
-        let same = |r: &TestRecord| {
-            r.valid && (&r.workload, r.jobs, &r.parameters) == (&like.workload, like.jobs, &like.parameters)
-        };
-        (0..side.len()).filter(|i| same(side[*i])).collect()
-    };
     let mut rows = Vec::new();
-    let mut seen: Vec<&TestRecord> = Vec::new();
+    let mut seen = Vec::new();
     for first in a.iter().filter(|r| r.valid) {
-        if seen.iter().any(|r| (&r.workload, r.jobs, &r.parameters) == (&first.workload, first.jobs, &first.parameters))
-        {
+        if seen.contains(&place(first)) {
             continue;
         }
-        seen.push(first);
-        let of = |side: &[&'_ TestRecord]| valid(side, first);
-        let (x, y): (Vec<&TestRecord>, Vec<&TestRecord>) =
-            (of(a).into_iter().map(|i| a[i]).collect(), of(b).into_iter().map(|i| b[i]).collect());
-        rows.extend(place(first, &x, &y));
+        seen.push(place(first));
+        let [x, y] = [a, b].map(|side| {
+            side.iter().copied().filter(|r| r.valid && place(r) == place(first)).collect::<Vec<&TestRecord>>()
+        });
+        rows.extend(rows_of(first, &x, &y));
     }
     let numbers = ["A", "B", "B − A"].map(|title| Head::number(title, "per transaction"));
     let head = ["Workload", "Jobs", "Wait"].map(Head::text).into_iter().chain(numbers).collect();
@@ -49,7 +49,7 @@ pub(crate) fn table(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
     (!rows.is_empty()).then(|| Table { caption, sub, class: "figures narrow", head, rows, ..Table::default() })
 }
 
-fn place(first: &TestRecord, a: &[&TestRecord], b: &[&TestRecord]) -> Vec<Row> {
+fn rows_of(first: &TestRecord, a: &[&TestRecord], b: &[&TestRecord]) -> Vec<Row> {
     let mut events: Vec<&str> = a.iter().chain(b).flat_map(|r| r.waits.sessions.keys()).map(String::as_str).collect();
     events.sort_unstable();
     events.dedup();
