@@ -87,6 +87,10 @@ impl WaitProfile {
     }
 }
 
+/// A mean time below this is of no reads or writes of a file, ns: to copy a block of 8 KiB from the page cache takes about a
+/// microsecond.
+pub const LEAST_IO_NS: f64 = 300.0;
+
 /// Neutral counter names that targets fill beside the database's own, so that figures and checks are computed in
 /// one place.
 pub mod counter {

@@ -1,7 +1,7 @@
 //! The load profile: what was done per second and per transaction.
 
 use loadline_model::activity::Unit;
-use loadline_model::snapshot::counter;
+use loadline_model::snapshot::{LEAST_IO_NS, counter};
 use loadline_model::{Column, column};
 
 use super::Period;
@@ -14,8 +14,6 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// A line: title, counter, unit of the counter (times in ns), and the column of the same figure of a test, with its factor.
 type Line = (&'static str, &'static str, Unit, Option<(&'static Column, f64)>);
 
-/// Least time of a read or write of a file, ns.
-const LEAST_NS: f64 = 300.0;
 /// Counters of the operations that a time is of.
 const TIMED: [(&str, &str); 3] = [
     (counter::REDO_WRITE_NS, counter::REDO_WRITES),
@@ -48,7 +46,7 @@ const LINES: [Line; 19] = [
 fn per_second(period: &Period, (_, name, unit, column): &Line) -> Option<f64> {
     // A time too short for its operations was not measured, or not of all.
     let of = TIMED.iter().find(|(time, _)| time == name).and_then(|(_, times)| period.per_second(times));
-    let timed = |n: &f64| of.is_none_or(|times| *n >= times * LEAST_NS);
+    let timed = |n: &f64| of.is_none_or(|times| *n >= times * LEAST_IO_NS);
     let counted = || period.per_second(name).filter(timed).map(|n| if *unit == Unit::Ms { n / 1e6 } else { n });
     column.and_then(|(column, factor)| period.figure(column).map(|n| n * factor)).or_else(counted)
 }

@@ -2,7 +2,7 @@
 
 use loadline_collect::Edge;
 use loadline_collect::os::DiskCounters;
-use loadline_model::snapshot::{WaitProfile, counter};
+use loadline_model::snapshot::{LEAST_IO_NS, WaitProfile, counter};
 use loadline_model::{Column, column};
 use loadline_window::{Measured, Request};
 use loadline_workload::{Commit, Instrument};
@@ -18,9 +18,7 @@ const ONE_READ: std::ops::RangeInclusive<f64> = 0.9..=1.25;
 /// Upper bound of a short read, as in the database's wait histograms.
 const SHORT_READ_NS: u64 = 512_000;
 
-/// A mean below this is not of reads, µs: to copy a block of 8 KiB from the page cache takes about a microsecond.
-const LEAST_READ_US: f64 = 0.3;
-/// Why such a mean is not shown.
+/// Why a mean below [`LEAST_IO_NS`] is not shown.
 const NOT_READ: &str = "most blocks that the database counts as read took no time: they are new ones, by which tables grow \
      (PostgreSQL up to 15 counts these as well)";
 /// Default reason for an absent counter.
@@ -118,12 +116,11 @@ pub(crate) fn device_reads(open: &Edge, close: &Edge) -> Option<Reads> {
 fn read_times(out: &mut Figures, request: &Request, measured: &Measured, w: &Counters<'_>, tps: f64) {
     const SPREAD: [&Column; 3] = [column::READ_TIME_US_P50, column::READ_TIME_US_P99, column::READS_WITHIN_512US_PCT];
     let calls = w.grown(counter::READ_CALLS).filter(|n| *n > 0.0);
-    let mean = w.grown(counter::READ_NS).zip(calls).map(|(ns, n)| ns / n / 1e3);
-    let too_short = mean.filter(|us| *us < LEAST_READ_US);
-    let mean = mean.filter(|us| *us >= LEAST_READ_US);
+    let counted = w.grown(counter::READ_NS).zip(calls).map(|(ns, n)| ns / n);
+    let mean = counted.filter(|ns| *ns >= LEAST_IO_NS).map(|ns| ns / 1e3);
     let transactions = &measured.merged.transaction;
     let per_tx = w.rate(counter::BLOCK_READS).filter(|_| tps > 0.0).map(|reads| reads / tps);
-    let why = if too_short.is_some() { NOT_READ } else { "the database does not time its reads" };
+    let why = if counted.is_some() { NOT_READ } else { "the database does not time its reads" };
     out.set_or_fallback(column::READ_TIME_US_MEAN, mean, why);
     match per_tx {
         Some(n) if is_one_read(&request.work) && ONE_READ.contains(&n) => {
