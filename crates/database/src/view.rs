@@ -48,6 +48,17 @@ pub(crate) struct ViewQuery {
     pub(crate) sql: String,
 }
 
+/// A view with its query.
+pub(crate) fn query(
+    topic: Topic,
+    title: &'static str,
+    columns: &'static [Column],
+    order: Option<usize>,
+    sql: impl Into<String>,
+) -> ViewQuery {
+    ViewQuery { topic, title, columns, order, sql: sql.into() }
+}
+
 impl ViewQuery {
     /// The view with `rows`, which the query returned. An error of the statement is why there are none.
     ///
@@ -89,6 +100,16 @@ impl ViewQuery {
     }
 }
 
+/// The views of all servers; those of several are named by `kind` and number.
+pub(crate) fn of_servers(mut all: Vec<Vec<View>>, kind: &str) -> Vec<View> {
+    if all.len() > 1 {
+        for (views, number) in all.iter_mut().zip(1..) {
+            views.iter_mut().for_each(|view| view.title.push_str(&format!(", {kind} {number}")));
+        }
+    }
+    all.concat()
+}
+
 fn cell(value: Option<String>, (title, _, unit, _): &Column) -> Option<Value> {
     let value = value?;
     match unit {
@@ -115,25 +136,25 @@ mod tests {
 
     const COLUMNS: &[Column] = &[key(STATEMENT), count("calls"), ms("time", 1)];
 
-    fn query() -> ViewQuery {
-        ViewQuery { topic: Topic::Statements, title: "t", columns: COLUMNS, order: Some(2), sql: String::new() }
+    fn timed() -> ViewQuery {
+        query(Topic::Statements, "t", COLUMNS, Some(2), "")
     }
 
     #[test]
     fn rows_become_texts_and_numbers() {
         let row = vec![Some("SELECT\n  1".to_owned()), Some("7".to_owned()), Some("none".to_owned())];
-        let view = query().view(Ok(vec![row])).unwrap();
+        let view = timed().view(Ok(vec![row])).unwrap();
         assert_eq!(view.rows, [[Some(Value::Text("SELECT 1".into())), Some(Value::Number(7.0)), None]]);
-        let refused = query().view(Err(TargetError::Statement("permission denied".into()))).unwrap();
+        let refused = timed().view(Err(TargetError::Statement("permission denied".into()))).unwrap();
         assert_eq!(refused.absent.as_deref(), Some("permission denied"));
-        assert!(query().view(Err(TargetError::Lost("gone".into()))).is_err());
+        assert!(timed().view(Err(TargetError::Lost("gone".into()))).is_err());
     }
 
     #[test]
     fn only_statements_lose_their_literals_and_all_texts_are_short() {
         const NAMES: &[Column] = &[key("name")];
         let text = |columns, text: &str| {
-            let view = ViewQuery { columns, ..query() }.view(Ok(vec![vec![Some(text.to_owned())]])).unwrap();
+            let view = ViewQuery { columns, ..timed() }.view(Ok(vec![vec![Some(text.to_owned())]])).unwrap();
             view.key(&view.rows[0]).concat()
         };
         assert_eq!(text(COLUMNS, "SELECT 'geheim'"), "SELECT '…'");

@@ -16,7 +16,7 @@ use crate::error::TargetError;
 use crate::role::{Observer, StatisticsViews};
 use crate::scope::Scope;
 use crate::statement::{DoubleQuotes, without_secrets};
-use crate::view::{Column, STATEMENT, ViewQuery, key, state};
+use crate::view::{Column, STATEMENT, key, of_servers, query, state};
 
 const SESSIONS: &[Column] = &[key("command"), key("state"), state("number", Unit::Count)];
 const RUNNING: &[Column] = &[
@@ -157,7 +157,7 @@ fn settings(c: &mut Connection, server: &Server) -> Result<View, TargetError> {
              ORDER BY 1",
         )
     };
-    let query = ViewQuery { topic: Topic::Settings, title, columns: SETTINGS, order: None, sql: sql.to_owned() };
+    let query = query(Topic::Settings, title, SETTINGS, None, sql);
     let source = if server.mariadb { Source::Elsewhere } else { Source::On };
     if let Some(why) = server.missing(c, query.topic, &source)? {
         return Ok(query.absent(why));
@@ -186,13 +186,8 @@ fn replica(c: &mut Connection) -> Result<View, TargetError> {
     } else {
         "SHOW SLAVE STATUS"
     };
-    let query = ViewQuery {
-        topic: Topic::Replication,
-        title: "As a replica at the end (SHOW REPLICA STATUS)",
-        columns: REPLICA,
-        order: None,
-        sql: sql.to_owned(),
-    };
+    let title = "As a replica at the end (SHOW REPLICA STATUS)";
+    let query = query(Topic::Replication, title, REPLICA, None, sql);
     let rows = c.query(&query.sql).map(|rows| {
         let at = |names: &[&str]| c.names.iter().position(|name| names.contains(&name.as_str()));
         let columns = REPLICA_NAMES.map(at);
@@ -203,13 +198,8 @@ fn replica(c: &mut Connection) -> Result<View, TargetError> {
 }
 
 fn sessions(instance: &MysqlInstance, c: &mut Connection) -> Result<View, TargetError> {
-    let query = ViewQuery {
-        topic: Topic::Sessions,
-        title: "Without loadline's own, by command and state at the end (process list)",
-        columns: SESSIONS,
-        order: None,
-        sql: String::new(),
-    };
+    let title = "Without loadline's own, by command and state at the end (process list)";
+    let query = query(Topic::Sessions, title, SESSIONS, None, "");
     let sees_all = observer::metrics(c)?.is_some();
     let Some(listed) = instance.endpoint.sessions.others(c, sees_all)? else {
         return Ok(query.absent("only sessions of this user can be seen: GRANT PROCESS ON *.* TO the user"));
@@ -241,20 +231,16 @@ fn running(
             Source::On,
         )
     };
-    let query = ViewQuery {
-        topic: Topic::Sessions,
-        title: "Statements and open transactions at the end (process list, INNODB_TRX)",
-        columns: RUNNING,
-        order: None,
-        sql: format!(
-            "SELECT INFO, ID, COMMAND, STATE, IF(COMMAND = 'Sleep', NULL, TIME), TIMESTAMPDIFF(SECOND, \
+    let sql = format!(
+        "SELECT INFO, ID, COMMAND, STATE, IF(COMMAND = 'Sleep', NULL, TIME), TIMESTAMPDIFF(SECOND, \
              CONVERT_TZ(t.trx_started, 'SYSTEM', '+00:00'), UTC_TIMESTAMP()) AS age, (SELECT GROUP_CONCAT(DISTINCT \
              b.trx_mysql_thread_id SEPARATOR ', ') FROM information_schema.INNODB_TRX b JOIN {waits} = t.trx_id) FROM \
              information_schema.PROCESSLIST LEFT JOIN information_schema.INNODB_TRX t ON t.trx_mysql_thread_id = ID WHERE {} \
              AND (COMMAND <> 'Sleep' OR t.trx_id IS NOT NULL) ORDER BY COALESCE(age, TIME) DESC, ID LIMIT 20",
-            instance.endpoint.sessions.are_others()
-        ),
-    };
+        instance.endpoint.sessions.are_others()
+    );
+    let title = "Statements and open transactions at the end (process list, INNODB_TRX)";
+    let query = query(Topic::Sessions, title, RUNNING, None, sql);
     if let Some(why) = unseen.map_or_else(|| server.missing(c, query.topic, &source), |why| Ok(Some(why)))? {
         return Ok(query.absent(why));
     }
@@ -291,13 +277,7 @@ fn read(instance: &MysqlInstance, c: &mut Connection) -> Result<Vec<View>, Targe
 
 impl StatisticsViews for Mysql {
     fn views(&self) -> Result<Vec<View>, TargetError> {
-        let mut all = self.each(read)?;
-        if all.len() > 1 {
-            for (i, views) in all.iter_mut().enumerate() {
-                views.iter_mut().for_each(|v| v.title.push_str(&format!(", server {}", i + 1)));
-            }
-        }
-        Ok(all.concat())
+        Ok(of_servers(self.each(read)?, "server"))
     }
 
     fn observer_of_all(&self) -> Result<Box<dyn Observer>, TargetError> {

@@ -10,7 +10,7 @@ use super::session::{NO_VIEW, OraSession};
 use crate::error::TargetError;
 use crate::role::{Observer, StatisticsViews};
 use crate::scope::Scope;
-use crate::view::{Column, STATEMENT, ViewQuery, bytes, count, key, ms, state};
+use crate::view::{Column, STATEMENT, ViewQuery, bytes, count, key, ms, query, state};
 
 /// A sum of times in ms that belongs to no count.
 const fn time(title: &'static str) -> Column {
@@ -93,12 +93,9 @@ const IO: &str = "SUM(f.SMALL_READ_REQS), SUM(f.SMALL_READ_SERVICETIME), SUM(f.L
 
 /// The queries of all views. `v` begins the names of views over all instances, or this one.
 fn queries(v: &str, run: &str) -> Vec<ViewQuery> {
-    let of = |topic, title, columns, order, sql: &str| ViewQuery {
-        topic,
-        title,
-        columns,
-        order,
-        sql: sql.replace("{v}", v).replace("{io}", IO).replace("{segments}", &segments()),
+    let of = |topic, title, columns, order, sql: &str| {
+        let sql = sql.replace("{v}", v).replace("{io}", IO).replace("{segments}", &segments());
+        query(topic, title, columns, order, sql)
     };
     let events = |which: &str| {
         format!(

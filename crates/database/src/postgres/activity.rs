@@ -2,7 +2,7 @@
 
 use loadline_model::activity::{Topic, Unit, View};
 
-use super::cluster::Postgres;
+use super::cluster::{PgInstance, Postgres};
 use super::connect::SessionRole;
 use super::own::own;
 use super::settings::PgSettings;
@@ -12,7 +12,7 @@ use super::wire::Connection;
 use crate::error::TargetError;
 use crate::role::{Observer, StatisticsViews};
 use crate::scope::Scope;
-use crate::view::{Column, STATEMENT, ViewQuery, bytes, count, key, ms, state};
+use crate::view::{Column, STATEMENT, ViewQuery, bytes, count, key, ms, of_servers, query, state};
 
 const IO: &[Column] = &[
     key("process"),
@@ -97,7 +97,6 @@ const RESETS: [(&str, &str); 4] = [
 
 /// The queries of all views but the statements', which are in an extension.
 fn queries(version: Version) -> Vec<ViewQuery> {
-    let of = |topic, title, columns, order, sql: String| ViewQuery { topic, title, columns, order, sql };
     let io_bytes = |what: &str| {
         if version.major >= 18 { format!("{what}_bytes") } else { format!("{what}s * op_bytes") }
     };
@@ -108,88 +107,81 @@ fn queries(version: Version) -> Vec<ViewQuery> {
         io_bytes("write")
     );
     vec![
-        of(Topic::Io, "By process, object and context (pg_stat_io)", IO, Some(4), io),
-        of(
+        query(Topic::Io, "By process, object and context (pg_stat_io)", IO, Some(4), io),
+        query(
             Topic::Io,
             "By table, in blocks (pg_statio_user_tables)",
             TABLE_IO,
             Some(1),
             "SELECT schemaname || '.' || relname, heap_blks_read, heap_blks_hit, idx_blks_read, idx_blks_hit, toast_blks_read, \
-             toast_blks_hit FROM pg_statio_user_tables"
-                .to_owned(),
+             toast_blks_hit FROM pg_statio_user_tables",
         ),
-        of(
+        query(
             Topic::Objects,
             "Tables (pg_stat_user_tables)",
             TABLES,
             Some(6),
             "SELECT schemaname || '.' || relname, seq_scan, seq_tup_read, idx_scan, idx_tup_fetch, n_tup_ins, n_tup_upd, \
-             n_tup_hot_upd, n_tup_del, vacuum_count, autovacuum_count, autoanalyze_count, n_dead_tup FROM pg_stat_user_tables"
-                .to_owned(),
+             n_tup_hot_upd, n_tup_del, vacuum_count, autovacuum_count, autoanalyze_count, n_dead_tup FROM pg_stat_user_tables",
         ),
-        of(
+        query(
             Topic::Objects,
             "Indexes (pg_stat_user_indexes)",
             INDEXES,
             Some(2),
             "SELECT indexrelname, schemaname || '.' || relname, idx_scan, idx_tup_read, idx_tup_fetch FROM \
-             pg_stat_user_indexes"
-                .to_owned(),
+             pg_stat_user_indexes",
         ),
-        of(
+        query(
             Topic::Objects,
             "Vacuums that run at the end (pg_stat_progress_vacuum)",
             VACUUMS,
             None,
-            "SELECT relid::regclass, phase, heap_blks_total, heap_blks_scanned FROM pg_stat_progress_vacuum".to_owned(),
+            "SELECT relid::regclass, phase, heap_blks_total, heap_blks_scanned FROM pg_stat_progress_vacuum",
         ),
-        of(
+        query(
             Topic::Cache,
             "Small caches (pg_stat_slru)",
             SLRU,
             Some(2),
-            "SELECT name, blks_hit, blks_read, blks_written, flushes FROM pg_stat_slru".to_owned(),
+            "SELECT name, blks_hit, blks_read, blks_written, flushes FROM pg_stat_slru",
         ),
-        of(
+        query(
             Topic::Locks,
             "Held and waited for at the end, of this database (pg_locks)",
             LOCKS,
             None,
             "SELECT locktype, mode, count(*) FILTER (WHERE granted), count(*) FILTER (WHERE NOT granted) FROM pg_locks WHERE \
              pid <> pg_backend_pid() AND (database IS NULL OR database = (SELECT oid FROM pg_database WHERE datname = \
-             current_database())) GROUP BY 1, 2 ORDER BY 4 DESC, 3 DESC LIMIT 30"
-                .to_owned(),
+             current_database())) GROUP BY 1, 2 ORDER BY 4 DESC, 3 DESC LIMIT 30",
         ),
-        of(
+        query(
             Topic::Replication,
             "Standbys at the end (pg_stat_replication)",
             REPLICAS,
             None,
             "SELECT application_name, state, sync_state, pg_current_wal_lsn() - sent_lsn, pg_current_wal_lsn() - flush_lsn, \
              pg_current_wal_lsn() - replay_lsn, extract(epoch FROM flush_lag) * 1000, extract(epoch FROM replay_lag) * 1000 \
-             FROM pg_stat_replication WHERE NOT pg_is_in_recovery()"
-                .to_owned(),
+             FROM pg_stat_replication WHERE NOT pg_is_in_recovery()",
         ),
-        of(
+        query(
             Topic::Replication,
             "As a standby at the end (pg_stat_wal_receiver)",
             STANDBY,
             None,
             "SELECT CASE WHEN pid IS NULL THEN 'does not run' ELSE coalesce(status, 'runs') END, pg_last_wal_receive_lsn() - \
              pg_last_wal_replay_lsn(), round(extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()), 1) FROM \
-             (SELECT) one LEFT JOIN pg_stat_wal_receiver ON true WHERE pg_is_in_recovery()"
-                .to_owned(),
+             (SELECT) one LEFT JOIN pg_stat_wal_receiver ON true WHERE pg_is_in_recovery()",
         ),
-        of(
+        query(
             Topic::Sessions,
             "Without loadline's own, by kind of process and state at the end (pg_stat_activity)",
             SESSIONS,
             None,
             "SELECT backend_type, coalesce(state, ''), count(*), round(extract(epoch FROM max(now() - xact_start))) FROM \
-             pg_stat_activity WHERE NOT starts_with(application_name, $1) GROUP BY 1, 2 ORDER BY 3 DESC, 1"
-                .to_owned(),
+             pg_stat_activity WHERE NOT starts_with(application_name, $1) GROUP BY 1, 2 ORDER BY 3 DESC, 1",
         ),
-        of(
+        query(
             Topic::Sessions,
             "Statements and open transactions at the end (pg_stat_activity)",
             RUNNING,
@@ -198,20 +190,13 @@ fn queries(version: Version) -> Vec<ViewQuery> {
              query_start)) END, round(extract(epoch FROM clock_timestamp() - xact_start)), wait_event_type || ':' || \
              wait_event, CASE WHEN wait_event_type = 'Lock' THEN array_to_string(pg_blocking_pids(pid), ', ') END FROM \
              pg_stat_activity WHERE NOT starts_with(application_name, $1) AND backend_type = 'client backend' AND state <> \
-             'idle' ORDER BY coalesce(xact_start, query_start), pid LIMIT 20"
-                .to_owned(),
+             'idle' ORDER BY coalesce(xact_start, query_start), pid LIMIT 20",
         ),
     ]
 }
 
 fn changed_settings(settings: &PgSettings) -> View {
-    let query = ViewQuery {
-        topic: Topic::Settings,
-        title: "pg_settings, as a session of loadline sees them",
-        columns: SETTINGS,
-        order: None,
-        sql: String::new(),
-    };
+    let query = query(Topic::Settings, "pg_settings, as a session of loadline sees them", SETTINGS, None, "");
     let rows = settings.changed().into_iter().map(|(name, value)| vec![Some(name), Some(value)]);
     query.view(Ok(rows.collect())).unwrap_or_else(|e| query.absent(e.to_string()))
 }
@@ -241,17 +226,11 @@ fn read(c: &mut Connection, version: Version, own_prefix: &str, private: bool) -
 
 impl StatisticsViews for Postgres {
     fn views(&self) -> Result<Vec<View>, TargetError> {
-        let mut all = Vec::new();
         let private = self.server.is_some();
-        for (i, instance) in self.instances.iter().enumerate() {
-            let mut views = self
-                .session(instance, SessionRole::Inspect, |c| read(c, self.version, &instance.endpoint.name, private))?;
-            if self.instances.len() > 1 {
-                views.iter_mut().for_each(|v| v.title.push_str(&format!(", instance {}", i + 1)));
-            }
-            all.append(&mut views);
-        }
-        Ok(all)
+        let of = |instance: &PgInstance| {
+            self.session(instance, SessionRole::Inspect, |c| read(c, self.version, &instance.endpoint.name, private))
+        };
+        Ok(of_servers(self.instances.iter().map(of).collect::<Result<_, _>>()?, "instance"))
     }
 
     fn observer_of_all(&self) -> Result<Box<dyn Observer>, TargetError> {

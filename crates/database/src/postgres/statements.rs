@@ -6,7 +6,7 @@ use super::own::{OWN, own};
 use super::settings::PgSettings;
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::view::{Column, STATEMENT, ViewQuery, bytes, count, key, ms};
+use crate::view::{Column, STATEMENT, bytes, count, key, ms, query};
 
 const STATEMENTS: &[Column] = &[
     key(STATEMENT),
@@ -47,13 +47,8 @@ pub(super) fn create_on_private(c: &mut Connection, settings: &PgSettings) -> Re
 
 /// The statements of this database, if the extension is in it. `private`: the server is loadline's own.
 pub(super) fn statements(c: &mut Connection, private: bool) -> Result<View, TargetError> {
-    let mut query = ViewQuery {
-        topic: Topic::Statements,
-        title: "Statements of this database (pg_stat_statements)",
-        columns: STATEMENTS,
-        order: Some(3),
-        sql: String::new(),
-    };
+    let title = "Statements of this database (pg_stat_statements)";
+    let mut query = query(Topic::Statements, title, STATEMENTS, Some(3), "");
     let found = c.value(&own(
         "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = \
          'pg_stat_statements'",

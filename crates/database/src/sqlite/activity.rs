@@ -7,7 +7,7 @@ use super::Sqlite;
 use super::connect::pragma;
 use crate::error::TargetError;
 use crate::role::{Observer, StatisticsViews};
-use crate::view::{Column, ViewQuery, key, state};
+use crate::view::{Column, key, query, state};
 
 const SETTINGS: &[Column] = &[key("name"), state("value", Unit::Text), state("default", Unit::Text)];
 
@@ -42,7 +42,7 @@ const ABSENT: [(Topic, &str); 8] = [
 
 impl StatisticsViews for Sqlite {
     fn views(&self) -> Result<Vec<View>, TargetError> {
-        let of = |topic, title, columns| ViewQuery { topic, title, columns, order: None, sql: String::new() };
+        let of = |topic, title, columns| query(topic, title, columns, None, "");
         let mut views: Vec<View> =
             ABSENT.iter().map(|(topic, why)| of(*topic, topic.title(), &[]).absent(*why)).collect();
         let db = self.connector.connect(Commit::Wait)?;

@@ -3,7 +3,7 @@
 use loadline_model::activity::{Topic, Unit};
 
 use super::Server;
-use crate::view::{Column, STATEMENT, ViewQuery, bytes, count, key, ms, state};
+use crate::view::{Column, STATEMENT, ViewQuery, bytes, count, key, ms, query, state};
 
 const STATEMENTS: &[Column] = &[
     key(STATEMENT),
@@ -85,10 +85,6 @@ pub(super) enum Source {
 /// A query, and what fills its view.
 pub(super) type Sourced = (ViewQuery, Source);
 
-fn of(topic: Topic, title: &'static str, columns: &'static [Column], order: Option<usize>, sql: String) -> ViewQuery {
-    ViewQuery { topic, title, columns, order, sql }
-}
-
 /// Sums of a kind of call: its number, its bytes if it has any, and its time in ms. performance_schema has picoseconds.
 fn calls(what: &str, bytes: &str) -> String {
     let bytes = if bytes.is_empty() { String::new() } else { format!("SUM(SUM_NUMBER_OF_BYTES_{bytes}), ") };
@@ -102,7 +98,7 @@ fn files(title: &'static str, name: &str, from: &str) -> Sourced {
     let sql = format!(
         "SELECT {name}, {all}, {reads}, {writes}, {other} FROM performance_schema.{from} WHERE COUNT_STAR > 0 GROUP BY 1"
     );
-    (of(Topic::Io, title, FILES, Some(2), sql), Source::Instruments("wait/io/file/%", &["global_instrumentation"]))
+    (query(Topic::Io, title, FILES, Some(2), sql), Source::Instruments("wait/io/file/%", &["global_instrumentation"]))
 }
 
 fn waits(title: &'static str, which: &str) -> Sourced {
@@ -113,7 +109,7 @@ fn waits(title: &'static str, which: &str) -> Sourced {
     );
     let instruments = if which == "=" { "idle" } else { "wait/%" };
     (
-        of(Topic::Waits, title, WAITS, Some(2), sql),
+        query(Topic::Waits, title, WAITS, Some(2), sql),
         Source::Instruments(instruments, &["global_instrumentation", "thread_instrumentation"]),
     )
 }
@@ -125,7 +121,7 @@ fn statements() -> Sourced {
                performance_schema.events_statements_summary_by_digest WHERE COUNT_STAR > 0";
     let consumers = &["global_instrumentation", "thread_instrumentation", "statements_digest"];
     let title = "Statements (events_statements_summary_by_digest)";
-    (of(Topic::Statements, title, STATEMENTS, Some(4), sql.to_owned()), Source::Instruments("statement/%", consumers))
+    (query(Topic::Statements, title, STATEMENTS, Some(4), sql), Source::Instruments("statement/%", consumers))
 }
 
 fn objects() -> [Sourced; 2] {
@@ -142,8 +138,8 @@ fn objects() -> [Sourced; 2] {
          SUM(COUNT_DELETE) FROM performance_schema.table_io_waits_summary_by_index_usage WHERE COUNT_STAR > 0 GROUP BY 1, 2"
     );
     [
-        (of(Topic::Objects, "Tables (table_io_waits_summary_by_table)", TABLES, Some(2), tables), needs()),
-        (of(Topic::Objects, "Indexes (table_io_waits_summary_by_index_usage)", INDEXES, Some(3), indexes), needs()),
+        (query(Topic::Objects, "Tables (table_io_waits_summary_by_table)", TABLES, Some(2), tables), needs()),
+        (query(Topic::Objects, "Indexes (table_io_waits_summary_by_index_usage)", INDEXES, Some(3), indexes), needs()),
     ]
 }
 
@@ -156,11 +152,11 @@ fn row_counts() -> [Sourced; 2] {
     let indexes = format!("SELECT INDEX_NAME, {table}, ROWS_READ FROM information_schema.INDEX_STATISTICS");
     [
         (
-            of(Topic::Objects, "Tables that the user may read (TABLE_STATISTICS)", TABLE_ROWS, Some(1), tables),
+            query(Topic::Objects, "Tables that the user may read (TABLE_STATISTICS)", TABLE_ROWS, Some(1), tables),
             Source::Elsewhere,
         ),
         (
-            of(Topic::Objects, "Indexes that the user may read (INDEX_STATISTICS)", INDEX_ROWS, Some(2), indexes),
+            query(Topic::Objects, "Indexes that the user may read (INDEX_STATISTICS)", INDEX_ROWS, Some(2), indexes),
             Source::Elsewhere,
         ),
     ]
@@ -185,7 +181,7 @@ fn lock_waits(mariadb: bool) -> Sourced {
     let title =
         if mariadb { "Waited for at the end (INNODB_LOCK_WAITS)" } else { "Waited for at the end (data_lock_waits)" };
     let sql = format!("SELECT {columns} FROM {from} GROUP BY 1, 2, 3 ORDER BY 4 DESC LIMIT 30");
-    (of(Topic::Locks, title, LOCK_WAITS, None, sql), needs)
+    (query(Topic::Locks, title, LOCK_WAITS, None, sql), needs)
 }
 
 /// Its times are of the server's time zone, unlike loadline's sessions.
@@ -194,7 +190,7 @@ fn transactions() -> Sourced {
                MAX(TIMESTAMPDIFF(SECOND, CONVERT_TZ(trx_started, 'SYSTEM', '+00:00'), UTC_TIMESTAMP())) FROM \
                information_schema.INNODB_TRX WHERE trx_mysql_thread_id <> CONNECTION_ID() GROUP BY 1 ORDER BY 2 DESC";
     let title = "Transactions of InnoDB at the end (INNODB_TRX)";
-    (of(Topic::Locks, title, TRANSACTIONS, None, sql.to_owned()), Source::Elsewhere)
+    (query(Topic::Locks, title, TRANSACTIONS, None, sql), Source::Elsewhere)
 }
 
 /// MySQL counts the pages of each index as they come and go.
@@ -203,7 +199,7 @@ fn cached() -> Sourced {
                information_schema.INNODB_CACHED_INDEXES c JOIN information_schema.INNODB_INDEXES i ON i.INDEX_ID = c.INDEX_ID \
                JOIN information_schema.INNODB_TABLES t ON t.TABLE_ID = i.TABLE_ID GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 25";
     let title = "Indexes in the buffer pool at the end (INNODB_CACHED_INDEXES)";
-    (of(Topic::Cache, title, CACHED, None, sql.to_owned()), Source::Elsewhere)
+    (query(Topic::Cache, title, CACHED, None, sql), Source::Elsewhere)
 }
 
 /// Status variables of Galera and of semi-synchronous replication: those that describe the moment, and those that grow.
@@ -211,7 +207,7 @@ fn cluster(wsrep: bool) -> [Sourced; 2] {
     let view = |title, columns, order, galera: &str, semi_sync: &str| {
         let galera = if wsrep { format!("Variable_name REGEXP '^wsrep_({galera})$' OR ") } else { String::new() };
         let sql = format!("SHOW GLOBAL STATUS WHERE {galera}Variable_name REGEXP '^Rpl_semi_sync_({semi_sync})$'");
-        (of(Topic::Replication, title, columns, order, sql), Source::Elsewhere)
+        (query(Topic::Replication, title, columns, order, sql), Source::Elsewhere)
     };
     [
         view(
