@@ -1,6 +1,6 @@
 //! What a new user does first, on what needs no server.
 
-use crate::common::{Ran, leftovers, loadline, ok, results, run, tests_of};
+use crate::common::{ONE_JOB, Ran, leftovers, loadline, ok, results, run, tests_of};
 
 const QUICK: [&str; 7] = ["--jobs", "1,2", "--duration", "1s", "--warmup", "200ms", "--no-probe"];
 
@@ -68,22 +68,8 @@ fn the_same_seed_does_the_same_work() {
     let dir = results();
     let path = dir.path().to_str().unwrap();
     let calibration = |seed: &str| {
-        let ran = ok(&[
-            "run",
-            "--no-probe",
-            "--workload",
-            "LGWR-LAT25",
-            "--jobs",
-            "1",
-            "--duration",
-            "1s",
-            "--warmup",
-            "200ms",
-            "--seed",
-            seed,
-            "--results",
-            path,
-        ]);
+        let args = ["run", "--workload", "LGWR-LAT25", "--seed", seed, "--results", path];
+        let ran = ok(&[&args[..], &ONE_JOB].concat());
         let manifest: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap()).unwrap();
         (manifest["calibration"].clone(), manifest["plan"]["seed"].clone())

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::common::{Server, ok, results, run, signal, start, tests_of};
+use crate::common::{ONE_JOB, Server, ok, results, run, signal, start, tests_of};
 
 /// The first number after `name` in its line.
 fn value(page: &str, name: &str) -> f64 {
@@ -84,19 +84,8 @@ fn a_running_server_is_watched_and_left_as_it_was() {
 fn every_test_has_a_page_with_its_figures() {
     let dir = results();
     let folder = dir.path().to_str().unwrap();
-    let args = [
-        "run",
-        "--workload",
-        "LGWR-LAT1,TP-LOOKUP",
-        "--jobs",
-        "1",
-        "--duration",
-        "1s",
-        "--warmup",
-        "200ms",
-        "--no-probe",
-    ];
-    let run = ok(&[&args[..], &["--results", folder, "--size", "1MiB"]].concat()).folder();
+    let args = ["run", "--workload", "LGWR-LAT1,TP-LOOKUP", "--results", folder, "--size", "1MiB"];
+    let run = ok(&[&args[..], &ONE_JOB].concat()).folder();
     let tests = tests_of(&run);
     let index = std::fs::read_to_string(run.join("report/index.html")).unwrap();
     for (test, number) in tests.iter().zip(1..) {

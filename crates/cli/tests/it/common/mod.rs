@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+/// A short test of one job.
+pub(crate) const ONE_JOB: [&str; 7] = ["--jobs", "1", "--duration", "1s", "--warmup", "200ms", "--no-probe"];
+
 /// How to get PostgreSQL's binaries: said by every test that needs them, which then fails.
 const INSTALL: &str = "PostgreSQL's server is missing: apt-get install postgresql (./test does it as root)";
 
