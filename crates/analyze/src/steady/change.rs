@@ -50,7 +50,7 @@ pub enum Kind {
         /// Number of stalls.
         times: usize,
     },
-    /// It changed by this share of what it was before, at once.
+    /// It changed by this share of what it was before, at once; infinite if that was nothing.
     Level(f64),
     /// It changed by this share of its mean in a straight line.
     Line(f64),

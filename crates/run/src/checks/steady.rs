@@ -111,6 +111,9 @@ fn words(departure: &Departure, each_s: f64) -> String {
     let (from_s, pct) = (departure.from as f64 * each_s, |share: f64| 100.0 * share);
     let way = |share: f64| if share < 0.0 { "fell" } else { "rose" };
     match departure.kind {
+        Kind::Level(share) if share.is_infinite() => {
+            format!("throughput rose from nothing at {from_s:.1} s of the window")
+        }
         Kind::Level(share) => {
             format!("throughput {} by {:.0} % at {from_s:.1} s of the window", way(share), pct(share.abs()))
         }
@@ -191,6 +194,10 @@ mod tests {
     fn a_change_is_told_with_its_time() {
         let said = |kind, from| words(&Departure { kind, from }, 0.5);
         assert_eq!(said(Kind::Level(-0.38), 24), "throughput fell by 38 % at 12.0 s of the window");
+        // Too short for a stall that counts, so it is a change of level.
+        let begun: Vec<f64> = (0..25).map(|i| if i < 2 { 0.0 } else { 1000.0 + f64::from(i * 7 % 13) }).collect();
+        let begins = words(&steady::departure(&begun).unwrap(), 0.1);
+        assert_eq!(begins, "throughput rose from nothing at 0.2 s of the window");
         assert_eq!(said(Kind::Line(0.2), 0), "throughput rose by 20 % of its mean from window start to window end");
         let stall = said(Kind::Stall { long: 3, level: 0.02, lost: 0.147, times: 2 }, 10);
         assert_eq!(
