@@ -26,6 +26,7 @@ mod patience;
 mod postgres;
 mod procedure;
 mod registry;
+mod relay;
 mod render;
 mod request;
 mod role;

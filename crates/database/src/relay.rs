@@ -1,0 +1,203 @@
+//! A link of our own between a database and a replica: a relay of byte streams on Unix sockets, whose delay, jitter and
+//! bandwidth can be changed while it is in use.
+//!
+//! Each connection has two [`Queue`]s, one per direction, each with a thread that receives and one that sends. A piece is due
+//! its delay after the moment in which it was received; a direction of the link is shared by its connections ([`Way`]). The
+//! probes that measure the round trip are connections of the same kind ([`Prober`]).
+//!
+//! A relay reaches 1 GiB/s and more. Its memory is bounded: what may be under way at 1 GiB/s, and some.
+
+mod probe;
+mod queue;
+#[cfg(test)]
+mod tests;
+mod way;
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
+
+use crate::clock::now_ns;
+use crate::role::Link;
+
+pub(crate) use probe::Prober;
+use queue::{Piece, Queue};
+use way::{READ, Way};
+
+/// A listening relay. Dropping it closes its connections and removes its socket.
+pub(crate) struct Relay {
+    socket: PathBuf,
+    link: Arc<Shared>,
+    listener: Option<JoinHandle<()>>,
+}
+
+/// What the connections share.
+struct Shared {
+    /// To the server, and back.
+    ways: [Arc<Way>; 2],
+    /// Of all connections but probes.
+    bytes: Arc<AtomicU64>,
+    stopping: AtomicBool,
+    open: Mutex<Vec<Weak<Ends>>>,
+}
+
+/// The two ends of a connection.
+struct Ends([UnixStream; 2]);
+
+impl Ends {
+    fn close(&self) {
+        for end in &self.0 {
+            let _ = end.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Relay {
+    /// Listens at `socket`, and connects each that comes to `server`.
+    ///
+    /// # Errors
+    /// When the socket cannot be made.
+    pub(crate) fn start(socket: &Path, server: &Path) -> io::Result<Relay> {
+        let listening = UnixListener::bind(socket)?;
+        let link = Arc::new(Shared {
+            ways: [0, 1].map(|seed| Arc::new(Way::new(seed))),
+            bytes: Arc::default(),
+            stopping: AtomicBool::new(false),
+            open: Mutex::default(),
+        });
+        let (shared, server) = (Arc::clone(&link), server.to_owned());
+        let accept = move || {
+            for client in listening.incoming() {
+                if shared.stopping.load(Ordering::Acquire) {
+                    return;
+                }
+                // A server that is not there: the client sees a closed connection and tries again.
+                if let (Ok(client), Ok(server)) = (client, UnixStream::connect(&server)) {
+                    let _ = shared.join(client, server, Some(Arc::clone(&shared.bytes)));
+                }
+            }
+        };
+        let listener = std::thread::Builder::new().name("link".into()).spawn(accept)?;
+        Ok(Relay { socket: socket.to_owned(), link, listener: Some(listener) })
+    }
+
+    /// Changes the link, at once and in both directions; what is under way arrives as it would have.
+    pub(crate) fn set(&self, link: Link) {
+        for way in &self.link.ways {
+            way.set(link);
+        }
+    }
+
+    /// Bytes received so far, both directions together, without probes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.link.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Begins to measure round trips.
+    ///
+    /// # Errors
+    /// When no socket or thread can be made.
+    pub(crate) fn prober(&self) -> io::Result<Prober> {
+        Prober::start(|near, far| self.link.join(near, far, None))
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.link.stopping.store(true, Ordering::Release);
+        // Wakes the listener.
+        let woken = UnixStream::connect(&self.socket).is_ok();
+        if let Some(listener) = self.listener.take().filter(|_| woken) {
+            let _ = listener.join();
+        }
+        let open = self.link.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.iter().filter_map(Weak::upgrade).for_each(|ends| ends.close());
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}
+
+impl Shared {
+    /// Relays between two ends until one of them closes.
+    fn join(&self, near: UnixStream, far: UnixStream, bytes: Option<Arc<AtomicU64>>) -> io::Result<()> {
+        let ends = Arc::new(Ends([near, far]));
+        let [out, back] = &self.ways;
+        for (way, from, to) in [(out, 0, 1), (back, 1, 0)] {
+            let pump = || -> io::Result<()> {
+                let (from, to) = (ends.0[from].try_clone()?, ends.0[to].try_clone()?);
+                let direct = to.try_clone()?;
+                let (queue, way) = (Arc::new(Queue::default()), Arc::clone(way));
+                let (sends, keeps, bytes) = (Arc::clone(&queue), Arc::clone(&ends), bytes.clone());
+                let thread = |name: &str| std::thread::Builder::new().name(name.into());
+                thread("link out").spawn(move || {
+                    send(to, &sends);
+                    // Everything that was received has been sent, or cannot be.
+                    sends.close();
+                    keeps.close();
+                })?;
+                thread("link in").spawn(move || {
+                    receive(from, direct, &queue, &way, bytes.as_deref());
+                    queue.end();
+                })?;
+                Ok(())
+            };
+            if let Err(e) = pump() {
+                ends.close();
+                return Err(e);
+            }
+        }
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|ends| ends.strong_count() > 0);
+        open.push(Arc::downgrade(&ends));
+        if self.stopping.load(Ordering::Acquire) {
+            ends.close();
+        }
+        Ok(())
+    }
+}
+
+/// Receives until the end closes, or nothing can be sent any more.
+fn receive(mut from: UnixStream, mut direct: UnixStream, queue: &Queue, way: &Way, bytes: Option<&AtomicU64>) {
+    let mut buffer = queue.spare();
+    loop {
+        let most = way.read_bytes();
+        let n = match from.read(&mut buffer[..most]) {
+            Ok(0) => return,
+            Ok(n) => n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return,
+        };
+        let received_ns = now_ns();
+        if let Some(bytes) = bytes {
+            bytes.fetch_add(n as u64, Ordering::Relaxed);
+        }
+        // Without a delay and with nothing under way, two changes of threads are saved.
+        if way.is_plain() && queue.is_idle() {
+            if direct.write_all(&buffer[..n]).is_err() {
+                return;
+            }
+            continue;
+        }
+        // Small pieces are copied, so that each does not take a whole buffer.
+        let bytes = if n * 4 < READ { buffer[..n].to_vec() } else { std::mem::replace(&mut buffer, queue.spare()) };
+        let due_ns = way.due(received_ns, n);
+        if !queue.push(Piece { due_ns, bytes, len: n }, way.capacity()) {
+            return;
+        }
+    }
+}
+
+/// Sends each piece when it is due.
+fn send(mut to: UnixStream, queue: &Queue) {
+    // The system may otherwise wake this thread 50 µs late. Fails only on systems without it.
+    let _ = nix::sys::prctl::set_timerslack(1);
+    while let Some(piece) = queue.next() {
+        if to.write_all(&piece.bytes[..piece.len]).is_err() {
+            return;
+        }
+        queue.sent(piece);
+    }
+}

@@ -1,0 +1,170 @@
+//! Relations only: the machine may be busy.
+
+use std::sync::mpsc;
+use std::time::Instant;
+
+use super::*;
+use std::time::Duration;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// A relay with a connection through it: the client's end and the server's.
+fn connected(link: Link) -> (tempfile::TempDir, Relay, UnixStream, UnixStream) {
+    let dir = tempfile::tempdir().unwrap();
+    let (relay, server) = (dir.path().join("relay"), dir.path().join("server"));
+    let listener = UnixListener::bind(&server).unwrap();
+    let made = Relay::start(&relay, &server).unwrap();
+    made.set(link);
+    let client = UnixStream::connect(&relay).unwrap();
+    let (server, _) = listener.accept().unwrap();
+    (dir, made, client, server)
+}
+
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut x = 7_u32;
+    (0..bytes)
+        .map(|_| {
+            x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (x >> 24) as u8
+        })
+        .collect()
+}
+
+/// Sends `bytes` in pieces from `from` and returns what arrives at `to`.
+fn through(mut from: UnixStream, to: &mut UnixStream, bytes: &[u8]) -> Vec<u8> {
+    let sent = bytes.to_vec();
+    let sender = std::thread::spawn(move || {
+        for piece in sent.chunks(77_777) {
+            from.write_all(piece).unwrap();
+        }
+        from
+    });
+    let mut arrived = vec![0; bytes.len()];
+    to.read_exact(&mut arrived).unwrap();
+    drop(sender.join().unwrap());
+    arrived
+}
+
+#[test]
+fn bytes_arrive_unchanged_and_in_order() {
+    let bytes = noise(20 << 20);
+    for link in [
+        Link::default(),
+        Link { jitter: 3 * MS, ..Link::default() },
+        Link { delay: 2 * MS, jitter: MS, bytes_per_s: Some(200 << 20) },
+    ] {
+        let (_dir, relay, client, mut server) = connected(link);
+        assert!(through(client.try_clone().unwrap(), &mut server, &bytes) == bytes, "{link:?}");
+        let mut client = client;
+        assert!(through(server.try_clone().unwrap(), &mut client, &bytes) == bytes, "{link:?}");
+        assert_eq!(relay.bytes(), 2 * bytes.len() as u64);
+    }
+}
+
+#[test]
+fn a_link_can_be_changed_while_it_is_used() {
+    let (_dir, relay, client, mut server) = connected(Link::default());
+    let bytes = noise(8 << 20);
+    let (stop, stopped) = mpsc::channel::<()>();
+    let changes = std::thread::spawn(move || {
+        let mut delay = 0;
+        while stopped.recv_timeout(MS).is_err_and(|e| e == mpsc::RecvTimeoutError::Timeout) {
+            delay = (delay + 1) % 4;
+            relay.set(Link { delay: delay * MS, ..Link::default() });
+        }
+        relay
+    });
+    for _ in 0..5 {
+        assert!(through(client.try_clone().unwrap(), &mut server, &bytes) == bytes);
+    }
+    drop(stop);
+    drop(changes.join().unwrap());
+}
+
+/// Round trip of a byte through the connection.
+fn round_trip(client: &mut UnixStream, server: &mut UnixStream) -> Duration {
+    let (begin, mut byte) = (Instant::now(), [1]);
+    client.write_all(&byte).unwrap();
+    server.read_exact(&mut byte).unwrap();
+    server.write_all(&byte).unwrap();
+    client.read_exact(&mut byte).unwrap();
+    begin.elapsed()
+}
+
+#[test]
+fn each_way_takes_its_delay_and_probes_see_it() {
+    let (_dir, relay, mut client, mut server) = connected(Link::default());
+    let fastest = |client: &mut UnixStream, server: &mut UnixStream| (0..20).map(|_| round_trip(client, server)).min().unwrap();
+    let plain = fastest(&mut client, &mut server);
+    let prober = relay.prober().unwrap();
+    relay.set(Link { delay: 15 * MS, ..Link::default() });
+    // The one under way.
+    std::thread::sleep(10 * MS);
+    prober.take();
+    let delayed = fastest(&mut client, &mut server);
+    assert!(delayed >= 30 * MS, "{delayed:?}");
+    assert!(delayed < 40 * MS + 10 * plain, "{delayed:?}, without delay {plain:?}");
+    let mut probes = prober.take();
+    probes.sort_unstable();
+    assert!(probes.len() > 3 && probes[1] >= 30_000_000, "{probes:?}");
+    assert!(probes[0] < 40_000_000 + 10 * plain.as_nanos() as u64, "{probes:?}");
+    assert_eq!(relay.bytes(), 80, "probes are not counted");
+}
+
+#[test]
+fn a_limit_of_bandwidth_holds() {
+    let (_dir, _relay, client, mut server) = connected(Link { bytes_per_s: Some(10_000_000), ..Link::default() });
+    let bytes = noise(2_000_000);
+    let begin = Instant::now();
+    assert!(through(client, &mut server, &bytes) == bytes);
+    assert!(begin.elapsed() >= 195 * MS, "{:?}", begin.elapsed());
+}
+
+#[test]
+fn one_end_closes_the_other() {
+    for by_client in [true, false] {
+        let (dir, _relay, client, server) = connected(Link { delay: 5 * MS, ..Link::default() });
+        let (mut closing, mut other) = if by_client { (client, server) } else { (server, client) };
+        closing.write_all(b"last words").unwrap();
+        drop(closing);
+        let mut heard = String::new();
+        other.read_to_string(&mut heard).unwrap();
+        assert_eq!(heard, "last words");
+        // The server is gone: a new client is closed, and the relay lives on.
+        std::fs::remove_file(dir.path().join("server")).unwrap();
+        let mut late = UnixStream::connect(dir.path().join("relay")).unwrap();
+        assert_eq!(late.read(&mut [0]).unwrap(), 0);
+    }
+}
+
+#[test]
+fn a_dropped_relay_closes_everything() {
+    let (dir, relay, mut client, mut server) = connected(Link { delay: Duration::from_secs(5), ..Link::default() });
+    let prober = relay.prober().unwrap();
+    client.write_all(b"never arrives").unwrap();
+    let begin = Instant::now();
+    drop(relay);
+    assert_eq!(client.read(&mut [0]).unwrap_or(0), 0);
+    assert_eq!(server.read(&mut [0]).unwrap_or(0), 0);
+    assert!(begin.elapsed() < Duration::from_secs(4), "{:?}", begin.elapsed());
+    assert!(!dir.path().join("relay").exists());
+    drop(prober);
+}
+
+/// `cargo test --release -p loadline-database --lib relay -- --ignored --nocapture`
+#[test]
+#[ignore = "measures"]
+fn throughput() {
+    for link in [Link::default(), Link { delay: MS, ..Link::default() }, Link { delay: 20 * MS, ..Link::default() }] {
+        let (_dir, _relay, mut client, mut server) = connected(link);
+        let piece = noise(128 << 10);
+        let begin = Instant::now();
+        std::thread::spawn(move || (0..16_384).all(|_| client.write_all(&piece).is_ok()));
+        let mut buffer = vec![0; 1 << 20];
+        let mut left = 2_usize << 30;
+        while left > 0 {
+            left -= server.read(&mut buffer).unwrap();
+        }
+        println!("{link:?}: {:.2} GiB/s", 2.0 / begin.elapsed().as_secs_f64());
+    }
+}
