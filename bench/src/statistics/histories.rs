@@ -101,7 +101,9 @@ fn stepped(runs: usize) {
                     let right = found(&stepped)
                         .map(|t| t.changes.iter().any(|c| (c.possible[0]..=c.possible[1]).contains(&(n - last))));
                     let holds = found(&stepped).map(|t| {
-                        t.changes.iter().any(|c| c.interval.is_some_and(|i| i.low <= 1.0 + step && 1.0 + step <= i.high))
+                        t.changes
+                            .iter()
+                            .any(|c| c.interval.is_some_and(|i| i.low <= 1.0 + step && 1.0 + step <= i.high))
                     });
                     let of_found = if found(&stepped).count() * 20 < runs {
                         String::new()

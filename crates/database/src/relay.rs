@@ -15,11 +15,14 @@ mod way;
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
+use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::clock::now_ns;
 use crate::role::Link;
@@ -32,6 +35,8 @@ use way::{READ, Way};
 pub(crate) struct Relay {
     socket: PathBuf,
     link: Arc<Shared>,
+    /// Its other end ends the listener.
+    wake: UnixStream,
     listener: Option<JoinHandle<()>>,
 }
 
@@ -41,6 +46,7 @@ struct Shared {
     ways: [Arc<Way>; 2],
     /// Of all connections but probes.
     bytes: Arc<AtomicU64>,
+    /// Set when it is dropped.
     stopping: AtomicBool,
     open: Mutex<Vec<Weak<Ends>>>,
 }
@@ -63,6 +69,7 @@ impl Relay {
     /// When the socket cannot be made.
     pub(crate) fn start(socket: &Path, server: &Path) -> io::Result<Relay> {
         let listening = UnixListener::bind(socket)?;
+        let (wake, woken) = UnixStream::pair()?;
         let link = Arc::new(Shared {
             ways: [0, 1].map(|seed| Arc::new(Way::new(seed))),
             bytes: Arc::default(),
@@ -71,18 +78,20 @@ impl Relay {
         });
         let (shared, server) = (Arc::clone(&link), server.to_owned());
         let accept = move || {
-            for client in listening.incoming() {
+            loop {
+                let mut waits = [&listening.as_fd(), &woken.as_fd()].map(|fd| PollFd::new(*fd, PollFlags::POLLIN));
+                let _ = poll(&mut waits, PollTimeout::NONE);
                 if shared.stopping.load(Ordering::Acquire) {
                     return;
                 }
                 // A server that is not there: the client sees a closed connection and tries again.
-                if let (Ok(client), Ok(server)) = (client, UnixStream::connect(&server)) {
+                if let (Ok((client, _)), Ok(server)) = (listening.accept(), UnixStream::connect(&server)) {
                     let _ = shared.join(client, server, Some(Arc::clone(&shared.bytes)));
                 }
             }
         };
         let listener = std::thread::Builder::new().name("link".into()).spawn(accept)?;
-        Ok(Relay { socket: socket.to_owned(), link, listener: Some(listener) })
+        Ok(Relay { socket: socket.to_owned(), link, wake, listener: Some(listener) })
     }
 
     /// Changes the link, at once and in both directions; what is under way arrives as it would have.
@@ -109,9 +118,8 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         self.link.stopping.store(true, Ordering::Release);
-        // Wakes the listener.
-        let woken = UnixStream::connect(&self.socket).is_ok();
-        if let Some(listener) = self.listener.take().filter(|_| woken) {
+        let _ = self.wake.shutdown(Shutdown::Both);
+        if let Some(listener) = self.listener.take() {
             let _ = listener.join();
         }
         let open = self.link.open.lock().unwrap_or_else(PoisonError::into_inner);

@@ -47,6 +47,7 @@ pub(super) static MYSQL: Product = Product {
     secrets: &["password", "secret", "key"],
     socket: "s",
     unfit: |_| false,
+    further: None,
     besides: &[],
     stages: &instance::STAGES,
     end: instance::end,

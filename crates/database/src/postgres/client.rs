@@ -2,7 +2,6 @@
 
 use loadline_workload::Arg;
 
-use super::connect::{Endpoint, SessionRole};
 use super::ledger::Ledger;
 use super::protocol::{self, Value};
 use super::wire::Connection;
@@ -38,14 +37,12 @@ pub(super) struct PgClientSession {
 }
 
 impl PgClientSession {
-    /// Opens the session of `job` and prepares the program's statements.
+    /// Prepares the program's statements in the session of a job.
     pub(super) fn open(
-        endpoint: &Endpoint,
+        mut connection: Connection,
         ledger: &Ledger,
         work: &Work,
-        job: u32,
     ) -> Result<PgClientSession, TargetError> {
-        let mut connection = endpoint.connect(SessionRole::job(work, job))?;
         let texts: Vec<_> = work
             .program
             .statements

@@ -1,9 +1,10 @@
 //! The target: its nodes and the server instances behind them. Its roles are in `roles.rs`.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::config::Address;
 use super::connect::{Endpoint, SessionRole};
+use super::identity::Identity;
 use super::ledger::Ledger;
 use super::loading::PgLoader;
 use super::observer::{
@@ -13,7 +14,7 @@ use super::settings::PgSettings;
 use super::temp::TempServer;
 use super::versions::Version;
 use super::wire::Connection;
-use super::{sql, statements};
+use super::{replay, sql, statements};
 use crate::cloud::{Cloud, Part, why_absent};
 use crate::data_set::Loader;
 use crate::env::of_target;
@@ -22,13 +23,15 @@ use crate::facts::{Facts, Runs};
 use crate::request::OpenRequest;
 use crate::role::Observer;
 use crate::scope::Scope;
+use crate::work::Work;
 use crate::workload_tables::LoadedTables;
 
 /// A server instance. Several nodes may lead to the same one.
 pub(super) struct PgInstance {
     pub(super) endpoint: Arc<Endpoint>,
-    /// Unique identity, see [`identity`].
-    pub(super) identity: String,
+    pub(super) identity: Identity,
+    /// Whether it is a standby of the first instance: it only reads.
+    pub(super) standby: bool,
     /// Number of nodes that lead to it.
     pub(super) nodes: u32,
     /// Whether it runs on this machine.
@@ -40,6 +43,7 @@ pub(super) struct Postgres {
     pub(super) endpoints: Vec<Arc<Endpoint>>,
     /// Index of the instance behind each node.
     pub(super) instance_of: Vec<usize>,
+    /// Primaries first.
     pub(super) instances: Vec<PgInstance>,
     pub(super) version: Version,
     pub(super) version_text: String,
@@ -50,6 +54,8 @@ pub(super) struct Postgres {
     pub(super) cloud: Option<&'static Cloud>,
     pub(super) kind: &'static str,
     pub(super) url: String,
+    /// Whether it is a private server with replicas that commits can wait for.
+    pub(super) has_levels: bool,
     /// Workload tables known to be complete.
     pub(super) loaded: LoadedTables,
     /// The private server, if this is one. Last field: it must stop after all else is dropped.
@@ -65,9 +71,24 @@ impl Postgres {
         server: Option<Arc<Mutex<TempServer>>>,
     ) -> Result<Postgres, TargetError> {
         let env = of_target(server.is_some());
-        let mut endpoints = Vec::new();
-        for node in std::iter::once(url).chain(request.nodes.iter().map(String::as_str)) {
-            endpoints.push(Arc::new(Endpoint::new(node, request, env)?));
+        let mut urls = vec![url.to_owned()];
+        urls.extend(request.nodes.iter().cloned());
+        let mut has_levels = false;
+        if let Some(server) = &server {
+            let server = server.lock().unwrap_or_else(PoisonError::into_inner);
+            has_levels = server.has_levels();
+            // Replicas for levels are no nodes: they may be far away, and tests of levels write.
+            urls.extend(server.standbys().iter().filter(|_| !has_levels).map(|standby| standby.url.clone()));
+        }
+        let mut endpoints: Vec<Arc<Endpoint>> = Vec::new();
+        for node in &urls {
+            let endpoint = Endpoint::new(node, request, env)?;
+            if endpoints.iter().any(|other| {
+                other.config.place() == endpoint.config.place() && other.config.database == endpoint.config.database
+            }) {
+                return Err(TargetError::Usage(format!("the node '{}' is given twice", endpoint.config.shown)));
+            }
+            endpoints.push(Arc::new(endpoint));
         }
         let ledger = Ledger::default();
         let mut instances: Vec<PgInstance> = Vec::new();
@@ -76,7 +97,7 @@ impl Postgres {
         let mut gaps = CounterGaps::default();
         for endpoint in &endpoints {
             let mut c = endpoint.connect(SessionRole::Inspect)?;
-            let identity = identity(&mut c, endpoint)?;
+            let identity = Identity::read(&mut c, endpoint, server.is_some())?;
             let known = instances.iter().position(|i| i.identity == identity);
             if let Some((_, text, _, _)) = found.as_ref().filter(|(version, _, _, _)| *version != c.version) {
                 return Err(TargetError::Refused(format!(
@@ -111,8 +132,13 @@ impl Postgres {
                         let unreadable = if local { None } else { proc_stat_refusal(&mut c, settings.cloud())? };
                         found = Some((c.version, c.version_text.clone(), settings, unreadable));
                     }
+                    if let Some(first) = instances.first() {
+                        check_standby(first, &identity, endpoint)?;
+                    }
+                    // A target that is one standby is left to the doctor.
+                    let standby = identity.standby && !instances.is_empty();
                     instance_of.push(instances.len());
-                    instances.push(PgInstance { endpoint: Arc::clone(endpoint), identity, nodes: 1, local });
+                    instances.push(PgInstance { endpoint: Arc::clone(endpoint), identity, standby, nodes: 1, local });
                 }
             }
             c.publish(&ledger)?;
@@ -120,6 +146,8 @@ impl Postgres {
         let Some((version, version_text, settings, unreadable)) = found else {
             return Err(TargetError::Usage("the target has no node".into()));
         };
+        let (endpoints, instance_of, instances) = primaries_first(endpoints, &instance_of, instances);
+        let read_only_nodes = instances.iter().filter(|i| i.standby).map(|i| i.nodes).sum();
         gaps.redo_syncs = uncounted_syncs(&settings);
         match (instances.iter().all(|i| i.local), instances.len(), unreadable) {
             (true, _, _) => {}
@@ -132,6 +160,7 @@ impl Postgres {
         let block_bytes = settings.number("block_size").map_or(8192, |b| b as u64);
         let facts = Facts {
             nodes: endpoints.len() as u32,
+            read_only_nodes,
             block_bytes: Some(block_bytes),
             in_place_pct: sql::IN_PLACE_PCT,
             // Measured on 15: 2 to 3 for each worker that starts.
@@ -164,6 +193,7 @@ impl Postgres {
             cloud: settings.cloud(),
             kind,
             url,
+            has_levels,
             loaded: LoadedTables::default(),
             server,
         })
@@ -182,7 +212,8 @@ impl Postgres {
     pub(super) fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
         let endpoints: Vec<_> = self.instances.iter().map(|i| &i.endpoint).collect();
         let local = self.instances.iter().all(|i| i.local);
-        Ok(Box::new(PgObserver::open(&endpoints, &self.ledger, &self.gaps, local, scope)?))
+        let standbys = self.instances.iter().filter(|i| i.standby).count();
+        Ok(Box::new(PgObserver::open(&endpoints, standbys, &self.ledger, &self.gaps, local, scope)?))
     }
 
     pub(super) fn session<T>(
@@ -200,12 +231,17 @@ impl Postgres {
         }
     }
 
-    /// As [`Self::admin`], in each instance in turn.
+    /// The instances that take writes.
+    pub(super) fn primaries(&self) -> impl Iterator<Item = &PgInstance> {
+        self.instances.iter().filter(|i| !i.standby)
+    }
+
+    /// As [`Self::admin`], in each primary in turn.
     pub(super) fn each<T>(
         &self,
         mut f: impl FnMut(&PgInstance, &mut Connection) -> Result<T, TargetError>,
     ) -> Result<Vec<T>, TargetError> {
-        self.instances.iter().map(|i| self.admin(i, |c| f(i, c))).collect()
+        self.primaries().map(|i| self.admin(i, |c| f(i, c))).collect()
     }
 
     /// Runs `f` with a loader on `instance`.
@@ -220,22 +256,82 @@ impl Postgres {
         Ok(done)
     }
 
-    pub(super) fn endpoint_of(&self, job: u32) -> Result<&Endpoint, TargetError> {
-        let node = job as usize % self.endpoints.len().max(1);
-        self.endpoints.get(node).map(Arc::as_ref).ok_or_else(|| TargetError::Usage("the target has no node".into()))
+    /// Waits until all standbys have replayed what their primary has on disk.
+    pub(super) fn wait_replayed(&self) -> Result<(), TargetError> {
+        let standbys: Vec<&Endpoint> =
+            self.instances.iter().filter(|i| i.standby).map(|i| i.endpoint.as_ref()).collect();
+        match self.instances.first() {
+            Some(primary) => replay::wait(&primary.endpoint, &standbys, &self.ledger),
+            None => Ok(()),
+        }
+    }
+
+    /// Index of the instance that has the rows of `job`: that of its node, or the primary of it.
+    pub(super) fn home_of(&self, work: &Work, job: u32) -> usize {
+        let instance = self.instance_of.get(work.node(job, self.endpoints.len())).copied().unwrap_or(0);
+        if self.instances.get(instance).is_some_and(|i| i.standby) { 0 } else { instance }
+    }
+
+    /// Opens the session of `job` at its node. With several servers it proves that it is at the right one: an address may
+    /// lead to another one by now.
+    pub(super) fn job_session(&self, work: &Work, job: u32) -> Result<Connection, TargetError> {
+        let node = work.node(job, self.endpoints.len());
+        let found = self.endpoints.get(node).zip(self.instance_of.get(node).and_then(|i| self.instances.get(*i)));
+        let (endpoint, instance) = found.ok_or_else(|| TargetError::Usage("the target has no node".into()))?;
+        let mut c = endpoint.connect(SessionRole::job(work, job))?;
+        if self.instances.len() > 1 {
+            let here = Identity::read(&mut c, endpoint, self.server.is_some())?;
+            if here != instance.identity {
+                return Err(TargetError::Refused(format!(
+                    "the session of job {job} is not at the server that '{}' led to when the run began: it leads to another \
+                     one, or the server was restarted or promoted",
+                    endpoint.config.shown
+                )));
+            }
+        }
+        Ok(c)
     }
 }
 
-/// Identity of an instance: its system identifier (equal for a copy) and its start time (different for a copy).
-fn identity(c: &mut Connection, endpoint: &Endpoint) -> Result<String, TargetError> {
-    let sql = "SELECT (SELECT system_identifier FROM pg_control_system()) || ' ' || \
-               date_part('epoch', pg_postmaster_start_time())";
-    match c.value(sql) {
-        Ok(Some(identity)) => Ok(identity),
-        // Without the privilege: the address.
-        Ok(None) | Err(TargetError::Statement(_)) => Ok(endpoint.config.place()),
-        Err(e) => Err(e),
+/// Refuses a further node that is a standby, unless it is one of the server of the first.
+fn check_standby(first: &PgInstance, found: &Identity, endpoint: &Endpoint) -> Result<(), TargetError> {
+    let node = &endpoint.config.shown;
+    if first.identity.standby {
+        return Err(TargetError::Refused(format!(
+            "'{}' is a read-only standby: give its primary in the URL and standbys with --node",
+            first.endpoint.config.shown
+        )));
     }
+    match (&first.identity.system, &found.system) {
+        _ if !found.standby => Ok(()),
+        (Some(a), Some(b)) if a == b => Ok(()),
+        (Some(a), Some(b)) => Err(TargetError::Refused(format!(
+            "the node '{node}' is a standby of another primary: its system identifier is {b}, and that of the URL's server is {a}"
+        ))),
+        _ => Err(TargetError::Refused(format!(
+            "the node '{node}' is a standby, and whether it is one of the URL's server is unknown: GRANT EXECUTE ON FUNCTION \
+             pg_catalog.pg_control_system() to the role"
+        ))),
+    }
+}
+
+/// Puts the nodes and instances that take writes before the standbys.
+fn primaries_first(
+    endpoints: Vec<Arc<Endpoint>>,
+    instance_of: &[usize],
+    instances: Vec<PgInstance>,
+) -> (Vec<Arc<Endpoint>>, Vec<usize>, Vec<PgInstance>) {
+    let mut order: Vec<usize> = (0..instances.len()).collect();
+    order.sort_by_key(|i| instances[*i].standby);
+    let place = |instance: usize| order.iter().position(|i| *i == instance).unwrap_or(0);
+    let mut nodes: Vec<(usize, Arc<Endpoint>)> =
+        instance_of.iter().zip(endpoints).map(|(instance, endpoint)| (place(*instance), endpoint)).collect();
+    nodes.sort_by_key(|(instance, _)| instances[order[*instance]].standby);
+    let mut numbered: Vec<(usize, PgInstance)> =
+        instances.into_iter().enumerate().map(|(i, instance)| (place(i), instance)).collect();
+    numbered.sort_by_key(|(i, _)| *i);
+    let (instance_of, endpoints) = nodes.into_iter().unzip();
+    (endpoints, instance_of, numbered.into_iter().map(|(_, instance)| instance).collect())
 }
 
 /// Whether the server runs on this machine: its address is local, and `pid` is a PostgreSQL process here (not so behind

@@ -21,7 +21,7 @@ use super::pgpass::{self, Lookup, PgpassEntry};
 use super::protocol::ServerError;
 use super::wire::Connection;
 use super::{flavours, parallel, refusal, tls};
-use crate::env::Env;
+use crate::env::{Env, of_target};
 use crate::error::TargetError;
 use crate::flavour::Recognised;
 use crate::patience::{Ask, Doing, HASTY, PATIENCE, Patience};
@@ -110,6 +110,12 @@ impl Endpoint {
         let name = format!("{} {}", clip(name, 16), clip(&request.run, 32)).trim().to_owned();
         let (ask, interrupted) = (Arc::clone(&request.ask_password), Arc::clone(&request.interrupted));
         Ok(Endpoint { config, tls, asked: Arc::default(), ask, interrupted, recognised: Recognised::default(), name })
+    }
+
+    /// The same for another private server.
+    pub(super) fn at(&self, url: &str) -> Result<Endpoint, TargetError> {
+        let config = Config::parse(url, of_target(true))?;
+        Ok(Endpoint { config, recognised: Recognised::default(), ..self.clone() })
     }
 
     /// Prefix of the application names of the job sessions.

@@ -45,6 +45,22 @@ pub(super) fn examine(c: &mut Connection, instance: &PgInstance) -> Result<Vec<F
     Ok(findings)
 }
 
+/// Checks a standby of the first instance.
+pub(super) fn examine_standby(c: &mut Connection, instance: &PgInstance) -> Result<Vec<Finding>, TargetError> {
+    let status = match c.value("SELECT status FROM pg_stat_wal_receiver") {
+        Err(TargetError::Statement(_)) => None,
+        status => status?,
+    };
+    let state = status.clone().unwrap_or_else(|| "no receiver seen".to_owned());
+    let (severity, advice) = match status.as_deref() {
+        Some("streaming") => (Severity::Ok, "a standby of the first instance: it serves jobs that only read"),
+        _ => (Severity::Warning, "it does not stream from its primary, or the role may not see it: it may be behind"),
+    };
+    let mut findings = vec![Finding::new("standby", severity, "standby", state, advice)];
+    check_directories(&mut findings, &PgSettings::read(c)?, instance.local);
+    Ok(findings)
+}
+
 /// Whether the settings of a session of loadline's do not hold: `c` is one.
 pub(super) fn lost_settings(c: &mut Connection) -> Result<Option<Finding>, TargetError> {
     let held = c.value(

@@ -5,11 +5,13 @@ use super::wire::Connection;
 use crate::error::TargetError;
 use crate::role::LogSpace;
 
-/// Estimates the disk space of the log from the server's settings.
-pub(super) fn estimate(c: &mut Connection, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
+/// Estimates the disk space of the log from the server's settings. The slots of a `private` server are those of standbys
+/// that follow it at once.
+pub(super) fn estimate(c: &mut Connection, data: u64, indexes: u64, private: bool) -> Result<LogSpace, TargetError> {
     let settings = PgSettings::read(c)?;
     let slots = c.value("SELECT count(*) FROM pg_replication_slots WHERE NOT temporary")?;
-    Ok(of_settings(&settings, slots.as_deref() != Some("0"), data.saturating_add(indexes)))
+    let slots = slots.as_deref() != Some("0") && !private;
+    Ok(of_settings(&settings, slots, data.saturating_add(indexes)))
 }
 
 /// Segments are reused after each checkpoint, and a checkpoint starts near `max_wal_size`. That is a soft limit, so half

@@ -12,6 +12,7 @@ mod doctor;
 mod doing;
 mod flavours;
 mod grants;
+mod identity;
 mod kernels;
 mod ledger;
 mod levels;
@@ -25,6 +26,8 @@ mod procedure;
 mod protocol;
 mod refusal;
 mod render;
+mod replay;
+mod replication;
 mod roles;
 mod schema;
 mod settings;
@@ -40,6 +43,8 @@ mod wire;
 use std::sync::{Arc, Mutex};
 
 use cluster::Postgres;
+#[cfg(test)]
+pub(crate) use temp::PRODUCT as TEMP_PRODUCT;
 use temp::TempServer;
 
 use crate::env::process_env;
@@ -81,6 +86,10 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
         ("postgres-temp:", "next to the results"),
         ("postgres-temp:/folder", "in a new folder under this one"),
         ("postgres-temp:?bin=/usr/lib/postgresql/15/bin", "with these binaries"),
+        (
+            "postgres-temp:?standbys=2",
+            "with two streaming standbys (1 to 8), which are further nodes for jobs that only read",
+        ),
     ],
     capabilities: render::capabilities,
     check_url: |url| crate::temp::check_url(&temp::PRODUCT, url),

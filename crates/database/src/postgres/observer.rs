@@ -1,5 +1,6 @@
 //! Reads the server's own counters.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use loadline_model::Snapshot;
@@ -132,12 +133,19 @@ pub(super) fn uncounted_syncs(settings: &PgSettings) -> Option<String> {
     })
 }
 
+/// Whether a counter is of the log.
+fn is_of_log(source: &str) -> bool {
+    source.starts_with("pg_stat_wal.") || source.starts_with("pg_stat_io.wal_")
+}
+
 /// The observer's session with one instance.
 struct ObserverSession {
     connection: Connection,
     names: Vec<String>,
     neutral: Vec<(&'static str, &'static str, f64)>,
     reads_proc_stat: bool,
+    /// Its log is a copy of its primary's.
+    standby: bool,
     /// CPU time of others' sessions.
     others: OtherSessions,
 }
@@ -154,7 +162,12 @@ pub(super) struct PgObserver {
 }
 
 impl ObserverSession {
-    fn open(endpoint: &Endpoint, gaps: &CounterGaps, scope: Scope) -> Result<ObserverSession, TargetError> {
+    fn open(
+        endpoint: &Endpoint,
+        standby: bool,
+        gaps: &CounterGaps,
+        scope: Scope,
+    ) -> Result<ObserverSession, TargetError> {
         let mut connection = endpoint.connect(SessionRole::Observer)?;
         let version = connection.version;
         for sql in version.observer_settings() {
@@ -173,7 +186,7 @@ impl ObserverSession {
         }
         neutral.extend(version.data_counters(settings.number("block_size").unwrap_or(8192.0)));
         let (names, others) = (query.names, OtherSessions::new(COMMANDS));
-        Ok(ObserverSession { connection, names, neutral, reads_proc_stat: gaps.reads_proc_stat, others })
+        Ok(ObserverSession { connection, names, neutral, reads_proc_stat: gaps.reads_proc_stat, standby, others })
     }
 
     /// Reads the CPU time of the sessions of others.
@@ -191,8 +204,9 @@ impl ObserverSession {
     }
 
     /// Adds this instance's counters to `snapshot` in one round trip: publishes this session's own counts, then reads
-    /// the counters.
-    fn read(&mut self, ledger: &Ledger, snapshot: &mut Snapshot) -> Result<(), TargetError> {
+    /// the counters. Returns them. What a standby writes of the log is not added: the primary wrote it already.
+    fn read(&mut self, ledger: &Ledger, snapshot: &mut Snapshot) -> Result<BTreeMap<String, f64>, TargetError> {
+        let mut here = BTreeMap::new();
         let c = &mut self.connection;
         for name in ["f", "q"] {
             protocol::bind(&mut c.out, name, false, 0, std::iter::empty());
@@ -208,30 +222,38 @@ impl ObserverSession {
         for (name, value) in self.names.iter().zip(values.by_ref()) {
             // NULL: the server has no such count.
             if let Some(number) = value.and_then(|v| v.parse::<f64>().ok()) {
-                *snapshot.counters.entry(name.clone()).or_default() += number;
-                for (neutral, _, worth) in self.neutral.iter().filter(|(_, source, _)| source == name) {
-                    *snapshot.counters.entry((*neutral).to_owned()).or_default() += number * worth;
+                let copied = self.standby && is_of_log(name);
+                let neutral = self.neutral.iter().filter(|(_, source, _)| source == name);
+                let mut counted = vec![(name.as_str(), number)];
+                counted.extend(neutral.map(|(neutral, _, worth)| (*neutral, number * worth)));
+                for (name, number) in counted {
+                    *here.entry(name.to_owned()).or_default() += number;
+                    if !copied {
+                        *snapshot.counters.entry(name.to_owned()).or_default() += number;
+                    }
                 }
             }
         }
         if self.reads_proc_stat {
             snapshot.proc_stat = values.next().flatten();
         }
-        Ok(())
+        Ok(here)
     }
 }
 
 impl PgObserver {
-    /// Opens a session at each of `endpoints`, one per instance.
+    /// Opens a session at each of `endpoints`, one per instance; the last `standbys` of them are standbys.
     pub(super) fn open(
         endpoints: &[&Arc<Endpoint>],
+        standbys: usize,
         ledger: &Ledger,
         gaps: &CounterGaps,
         local: bool,
         scope: Scope,
     ) -> Result<PgObserver, TargetError> {
-        let open = |endpoint: &&Arc<Endpoint>| ObserverSession::open(endpoint, gaps, scope);
-        let sessions = endpoints.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let first = endpoints.len().saturating_sub(standbys);
+        let open = |(i, endpoint): (usize, &&Arc<Endpoint>)| ObserverSession::open(endpoint, i >= first, gaps, scope);
+        let sessions = endpoints.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
         let job_prefix = endpoints.first().map_or_else(String::new, |d| d.job_prefix());
         let own_prefix = endpoints.first().map_or_else(String::new, |d| d.name.clone());
         Ok(PgObserver { sessions, ledger: ledger.clone(), job_prefix, own_prefix, local })
@@ -242,8 +264,12 @@ impl Observer for PgObserver {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
         let mut snapshot = Snapshot::default();
         let before = clock::now_ns();
+        let mut nodes = Vec::new();
         for session in &mut self.sessions {
-            session.read(&self.ledger, &mut snapshot)?;
+            nodes.push(session.read(&self.ledger, &mut snapshot)?);
+        }
+        if nodes.len() > 1 {
+            snapshot.nodes = nodes;
         }
         // The counters were read in between: use the middle.
         snapshot.at_ns = before + clock::now_ns().saturating_sub(before) / 2;

@@ -59,6 +59,13 @@ impl Target for Postgres {
                 self.instances.len()
             ));
         }
+        if self.facts.read_only_nodes > 0 {
+            notes.push(
+                "of the nodes that are standbys the transactions and their reads are counted, and the log is that of the primary: \
+                 what a standby writes of it is a copy"
+                    .into(),
+            );
+        }
         notes.push(
             "autovacuum is off for loadline's tables with rows that are updated in place: it would log pages that no transaction changed".into(),
         );
@@ -102,6 +109,7 @@ impl Target for Postgres {
             parallel_queries: Some(self),
             statistics_views: Some(self),
             settings: self.server.is_some().then_some(self as _),
+            replication: self.has_levels.then_some(self as _),
             ..Abilities::default()
         }
     }
@@ -110,7 +118,7 @@ impl Target for Postgres {
 impl Administration for Postgres {
     fn lock(&self) -> Result<RunLock, TargetError> {
         let mut held = Vec::new();
-        for instance in &self.instances {
+        for instance in self.primaries() {
             let mut c = instance.endpoint.connect(SessionRole::Lock)?;
             schema::lock(&mut c)?;
             c.publish(&self.ledger)?;
@@ -125,19 +133,24 @@ impl Administration for Postgres {
     }
 
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        for (i, instance) in self.instances.iter().enumerate() {
-            let here: Vec<u32> = (0..jobs)
-                .filter(|job| self.instance_of.get(*job as usize % self.endpoints.len().max(1)) == Some(&i))
-                .collect();
+        for (i, instance) in self.primaries().enumerate() {
+            let here: Vec<u32> = (0..jobs).filter(|job| self.home_of(work, *job) == i).collect();
             let wanted = WantedRows { work, jobs: &here, server: i, loaded: &self.loaded };
             loading::load(&instance.endpoint, &self.ledger, &wanted, progress)?;
         }
-        Ok(())
+        self.wait_replayed()
     }
 
     fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
-        let each = self.each(|_, c| log_space::estimate(c, data, indexes))?;
-        Ok(each.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
+        // Private standbys follow at once and are on the same disk, each with rows and log of its own.
+        let standbys = match &self.server {
+            Some(server) => server.lock().unwrap_or_else(PoisonError::into_inner).standbys().len() as u64,
+            None => 0,
+        };
+        let each = self.each(|_, c| log_space::estimate(c, data, indexes, standbys > 0))?;
+        let mut log = each.into_iter().max_by_key(|r| r.bytes).unwrap_or_default();
+        log.bytes = (1 + standbys) * log.bytes + standbys * data.saturating_add(indexes);
+        Ok(log)
     }
 
     fn reset(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
@@ -152,6 +165,14 @@ impl Administration for Postgres {
             }
             done => done.map(|_| None),
         })?;
+        self.wait_replayed()?;
+        // At a standby a restartpoint: it writes what was replayed, which it would otherwise do in a test.
+        for standby in self.instances.iter().filter(|i| i.standby) {
+            self.admin(standby, |c| match c.query("CHECKPOINT") {
+                Err(TargetError::Statement(_)) if c.last_code == "42501" => Ok(()),
+                done => done.map(drop),
+            })?;
+        }
         Ok(said.into_iter().flatten().next())
     }
 
@@ -168,7 +189,7 @@ impl Administration for Postgres {
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
         let _lock = self.lock()?;
         let mut removed = Vec::new();
-        for instance in &self.instances {
+        for instance in self.primaries() {
             let kept = self.loader(instance, |l| data_set::kept(l, keep_data))?;
             removed.extend(self.admin(instance, |c| schema::clean(c, &kept))?);
         }
@@ -181,7 +202,8 @@ impl Doctor for Postgres {
         let several = self.instances.len() > 1;
         let mut findings = Vec::new();
         for (i, instance) in self.instances.iter().enumerate() {
-            let mut found = self.session(instance, SessionRole::Inspect, |c| doctor::examine(c, instance))?;
+            let examine = if instance.standby { doctor::examine_standby } else { doctor::examine };
+            let mut found = self.session(instance, SessionRole::Inspect, |c| examine(c, instance))?;
             found.extend(self.admin(instance, doctor::lost_settings)?);
             if several {
                 for finding in &mut found {
@@ -216,7 +238,8 @@ impl Doctor for Postgres {
             let mut limit = self.admin(instance, |c| doctor::free_sessions(c, &instance.endpoint.name))?;
             // Jobs are spread evenly over the nodes: this instance gets the share of its nodes.
             let nodes = self.facts.nodes;
-            if nodes > instance.nodes {
+            // A run may use fewer nodes than there are, but only those before the standbys do all of its work alone.
+            if nodes > instance.nodes && self.facts.read_only_nodes == 0 {
                 limit.jobs = limit.jobs.map(|jobs| jobs.saturating_mul(nodes) / instance.nodes.max(1));
                 limit.because = format!("{} on {}", limit.because, instance.endpoint.config.place());
             }
@@ -230,7 +253,7 @@ impl Doctor for Postgres {
 
 impl ClientDriver for Postgres {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        Ok(Box::new(PgClientSession::open(self.endpoint_of(job)?, &self.ledger, work, job)?))
+        Ok(Box::new(PgClientSession::open(self.job_session(work, job)?, &self.ledger, work)?))
     }
 }
 
@@ -270,11 +293,12 @@ impl Observation for Postgres {
 
 impl DatabaseDriver for Postgres {
     fn install(&self, work: &Work) -> Result<(), TargetError> {
-        self.each(|_, c| schema::install(c, work)).map(drop)
+        self.each(|_, c| schema::install(c, work))?;
+        self.wait_replayed()
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        Ok(Box::new(PgDatabaseSession::open(self.endpoint_of(job)?, &self.ledger, work, job)?))
+        Ok(Box::new(PgDatabaseSession::open(self.job_session(work, job)?, &self.ledger, work, job)?))
     }
 
     fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {
@@ -312,18 +336,18 @@ impl Queries for Postgres {
 impl DataSet for Postgres {
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
         let mut all = Vec::new();
-        for instance in &self.instances {
+        for instance in self.primaries() {
             all.extend(self.loader(instance, |l| data_set::found(l))?);
         }
         Ok(all)
     }
 
     fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {
-        self.instances.iter().try_for_each(|i| self.loader(i, |l| changed_rows::check(l, work, table)))
+        self.primaries().try_for_each(|i| self.loader(i, |l| changed_rows::check(l, work, table)))
     }
 
     fn drop_data_set(&self) -> Result<(), TargetError> {
-        self.instances.iter().try_for_each(|i| self.loader(i, loading::drop_all))
+        self.primaries().try_for_each(|i| self.loader(i, loading::drop_all))
     }
 }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use loadline_workload::JobStart;
 
-use super::connect::{Endpoint, SessionRole};
 use super::ledger::Ledger;
 use super::procedure::{CALL_TYPES, CLOCK, call};
 use super::protocol::{self, Value};
@@ -25,14 +24,13 @@ pub(super) struct PgDatabaseSession {
 }
 
 impl PgDatabaseSession {
-    /// Opens the session of `job`.
+    /// Prepares the session of `job`.
     pub(super) fn open(
-        endpoint: &Endpoint,
+        mut connection: Connection,
         ledger: &Ledger,
         work: &Work,
         job: u32,
     ) -> Result<PgDatabaseSession, TargetError> {
-        let mut connection = endpoint.connect(SessionRole::job(work, job))?;
         let (call, clock) = (call(work), format!("SELECT {CLOCK}"));
         connection.prepare(&[("call", &call, &CALL_TYPES), ("clock", &clock, &[])])?;
         let clock = ServerClock::measure(&mut || ask(&mut connection), 8)?;

@@ -47,7 +47,7 @@ fn lock(server: &std::sync::Mutex<TempServer>) -> MutexGuard<'_, TempServer> {
 
 impl Postgres {
     /// Makes the server read its configuration file; `false` if a setting in it needs a restart.
-    fn reload(&self) -> Result<bool, TargetError> {
+    pub(super) fn reload(&self) -> Result<bool, TargetError> {
         let Some(instance) = self.instances.first() else { return Ok(true) };
         let ask = |sql: &str| self.session(instance, SessionRole::Inspect, |c| c.value(sql));
         let read = "SELECT pg_conf_load_time()::text";

@@ -6,11 +6,17 @@ mod probe;
 mod processes;
 mod settings;
 mod shared_memory;
+mod standby;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use super::connect::{Endpoint, SessionRole};
+use super::ledger::Ledger;
+use super::{replay, sql};
+use crate::env::of_target;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
 use crate::temp::product::Product;
@@ -20,13 +26,14 @@ use crate::temp::{Start, encoded, memory};
 
 use binaries::Binaries;
 use instance::Instance;
+pub(super) use standby::Standby;
 
 /// Name of the database's superuser. It needs no password: only the server's operating system user and root have access
 /// to the socket's directory.
 const SUPERUSER: &str = "postgres";
 
 /// The PostgreSQL part of a private server.
-pub(super) static PRODUCT: Product = Product {
+pub(crate) static PRODUCT: Product = Product {
     name: "PostgreSQL",
     scheme: "postgres-temp",
     prefix: "loadline-pg-",
@@ -41,13 +48,14 @@ pub(super) static PRODUCT: Product = Product {
     socket: ".s.PGSQL.5432",
     // unix_socket_directories is a list of quoted names.
     unfit: |c| c.is_control() || c.is_whitespace() || matches!(c, ',' | '"' | '\'' | '\\'),
+    further: Some("standbys"),
     besides: &[instance::INITDB, instance::CONFIG, instance::NEW_CONFIG],
     stages: &processes::STAGES,
     end: instance::end,
 };
 
 /// Only part of the socket's file name: the server does not listen on the network.
-const PORT: u16 = 5432;
+pub(super) const PORT: u16 = 5432;
 
 /// A running private server. Dropping it stops the server and removes its files.
 pub(super) struct TempServer {
@@ -56,6 +64,9 @@ pub(super) struct TempServer {
     binaries: Binaries,
     user: ServerUser,
     settings: Settings,
+    endpoint: Endpoint,
+    /// They stop before the primary, which waits for them.
+    standbys: Vec<Standby>,
     /// Stops and removes the server when it is dropped.
     instance: Instance,
 }
@@ -71,18 +82,48 @@ impl TempServer {
     pub(super) fn start(request: &OpenRequest) -> Result<TempServer, TargetError> {
         let start = Start::new(&PRODUCT, request)?;
         let binaries = binaries::find(start.address.bin.as_deref(), &start.user)?;
+        let levels = request.replicas > 0;
+        if start.further > 0 {
+            standby::check_names(&request.settings, levels)?;
+        }
         let (instance, site) = start.create(&binaries.postgres())?;
         let mut instance = Instance::new(instance);
         instance.initdb(&binaries, &start.user)?;
         settings::check_values(&request.settings, &binaries, &start.user, &instance.data())?;
-        let settings = settings::settings(memory::memory_bytes(), &request.settings);
+        let (servers, memory) = (1 + start.further, memory::memory_bytes());
+        let given = standby::given_buffers(&request.settings, &binaries, &start.user, &instance.data())?;
+        let chosen = settings::shared_buffers(memory / u64::from(servers)) << 20;
+        standby::check_memory(servers, given.unwrap_or(chosen), memory)?;
+        let settings = settings::settings(memory / u64::from(servers), &request.settings);
+        let mut standbys = Vec::new();
+        for number in 1..=start.further {
+            let files = Instance::new(start.another(&site)?);
+            standbys.push(Standby::prepare(number, files, &instance, &start.user, levels)?);
+        }
         instance.start(&binaries, &start.user, &settings)?;
+        let url = url_at(&instance.sockets());
+        let endpoint = Endpoint::new(&url, request, of_target(true))?;
+        if !standbys.is_empty() {
+            let mut c = endpoint.connect(SessionRole::Inspect)?;
+            for standby in &mut standbys {
+                // From now on the primary keeps the log that this standby has not received.
+                let slot = sql::literal(&standby.name);
+                c.query(&format!("SELECT pg_create_physical_replication_slot({slot}, true)"))?;
+                standby.start(&binaries, &start.user, &settings)?;
+            }
+        }
 
         let server = format!("{} from {}", binaries.version, binaries.dir.display());
-        let notes = start.notes(&server, site, &settings);
-        let host = encoded(&instance.sockets());
-        let url = format!("postgres://{SUPERUSER}@/postgres?host={host}&port={PORT}");
-        Ok(TempServer { url, notes, binaries, user: start.user, settings, instance })
+        let mut notes = start.notes(&server, site, &settings);
+        if !standbys.is_empty() {
+            let through = if levels { ", each through a link of loadline's" } else { "" };
+            notes.push(format!(
+                "{} private standbys with the same settings stream from it{through}; their files are beside its own, on the \
+                 same device",
+                standbys.len()
+            ));
+        }
+        Ok(TempServer { url, notes, binaries, user: start.user, settings, endpoint, standbys, instance })
     }
 
     /// Sets a block cache that is small compared with `data_bytes`, or the default size (`None`). Restarts the server if
@@ -94,12 +135,9 @@ impl TempServer {
     /// # Errors
     /// [`TargetError::Local`]: the server does not start again.
     pub(super) fn set_cache(&mut self, data_bytes: Option<u64>) -> Result<(), TargetError> {
-        let default = settings::shared_buffers(memory::memory_bytes());
+        let default = settings::shared_buffers(self.memory());
         let mib = data_bytes.map_or(default, |bytes| (bytes / 6 / (1 << 20)).clamp(1, default));
-        if settings::set_shared_buffers(&mut self.settings, mib) {
-            self.instance.restart(&self.binaries, &self.user, &self.settings)?;
-        }
-        Ok(())
+        if settings::set_shared_buffers(&mut self.settings, mib) { self.restart() } else { Ok(()) }
     }
 
     /// Replaces the settings given by the user and writes the configuration file; the server still has to read it.
@@ -109,20 +147,70 @@ impl TempServer {
     pub(super) fn give(&mut self, given: &BTreeMap<String, String>) -> Result<(), TargetError> {
         if self.settings.given != *given {
             PRODUCT.check_names(given)?;
+            if !self.standbys.is_empty() {
+                standby::check_names(given, self.has_levels())?;
+            }
             settings::check_values(given, &self.binaries, &self.user, &self.instance.data())?;
         }
-        let mut next = settings::settings(memory::memory_bytes(), given);
+        let mut next = settings::settings(self.memory(), given);
         settings::keep_shared_buffers(&mut next, &mut self.settings);
         self.settings = next;
+        for standby in &mut self.standbys {
+            standby.configure(&self.user, &self.settings)?;
+        }
         self.instance.configure(&self.user, &self.settings)
     }
 
-    /// Restarts the server with its settings.
+    /// Restarts the server and its standbys with their settings.
     ///
     /// # Errors
     /// As [`TempServer::start`].
     pub(super) fn restart(&mut self) -> Result<(), TargetError> {
-        self.instance.restart(&self.binaries, &self.user, &self.settings)
+        self.instance.restart(&self.binaries, &self.user, &self.settings)?;
+        if self.standbys.is_empty() {
+            return Ok(());
+        }
+        // A standby does not start with lower limits (max_connections …) than those in the log before the primary's new ones.
+        // One that cannot replay higher limits stands still until it is restarted.
+        let endpoints = self.standbys.iter().map(|s| self.endpoint.at(&s.url));
+        let endpoints = endpoints.collect::<Result<Vec<Endpoint>, TargetError>>()?;
+        let _ = replay::wait(&self.endpoint, &endpoints.iter().collect::<Vec<_>>(), &Ledger::default());
+        for standby in &mut self.standbys {
+            standby.restart(&self.binaries, &self.user, &self.settings)?;
+        }
+        Ok(())
+    }
+
+    /// Brings the settings of a level about, and starts standbys again that have ended. The server still has to read its
+    /// configuration file if the result is `true`.
+    ///
+    /// # Errors
+    /// [`TargetError::Local`]: a standby does not start again.
+    pub(super) fn set_level(&mut self, level: [(&'static str, String); 2]) -> Result<bool, TargetError> {
+        for standby in &mut self.standbys {
+            standby.revive(&self.binaries, &self.user, &self.settings)?;
+        }
+        if self.instance.last == level {
+            return Ok(false);
+        }
+        self.instance.last = level.into();
+        self.instance.configure(&self.user, &self.settings)?;
+        Ok(true)
+    }
+
+    /// The standbys.
+    pub(super) fn standbys(&self) -> &[Standby] {
+        &self.standbys
+    }
+
+    /// Whether the way to the standbys can be changed, and how far commits wait for them.
+    pub(super) fn has_levels(&self) -> bool {
+        self.standbys.iter().any(|standby| standby.relay.is_some())
+    }
+
+    /// Memory for this server, bytes.
+    fn memory(&self) -> u64 {
+        memory::memory_bytes() / (1 + self.standbys.len() as u64)
     }
 
     /// Settings given by the user.
@@ -139,4 +227,9 @@ impl TempServer {
     pub(super) fn notes(&self) -> &[String] {
         &self.notes
     }
+}
+
+/// URL of the server whose socket is in this directory.
+fn url_at(sockets: &Path) -> String {
+    format!("postgres://{SUPERUSER}@/postgres?host={}&port={PORT}", encoded(sockets))
 }

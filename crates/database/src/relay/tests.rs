@@ -94,7 +94,8 @@ fn round_trip(client: &mut UnixStream, server: &mut UnixStream) -> Duration {
 #[test]
 fn each_way_takes_its_delay_and_probes_see_it() {
     let (_dir, relay, mut client, mut server) = connected(Link::default());
-    let fastest = |client: &mut UnixStream, server: &mut UnixStream| (0..20).map(|_| round_trip(client, server)).min().unwrap();
+    let fastest =
+        |client: &mut UnixStream, server: &mut UnixStream| (0..20).map(|_| round_trip(client, server)).min().unwrap();
     let plain = fastest(&mut client, &mut server);
     let prober = relay.prober().unwrap();
     relay.set(Link { delay: 15 * MS, ..Link::default() });
@@ -154,6 +155,7 @@ fn a_dropped_relay_closes_everything() {
 /// `cargo test --release -p loadline-database --lib relay -- --ignored --nocapture`
 #[test]
 #[ignore = "measures"]
+#[allow(clippy::print_stdout, reason = "its result")]
 fn throughput() {
     for link in [Link::default(), Link { delay: MS, ..Link::default() }, Link { delay: 20 * MS, ..Link::default() }] {
         let (_dir, _relay, mut client, mut server) = connected(link);

@@ -44,6 +44,8 @@ pub(crate) struct Start<'a> {
     pub(crate) address: TempUrl,
     /// The user of the server process.
     pub(crate) user: ServerUser,
+    /// Servers besides the first: those of the URL, or the replicas that the request needs.
+    pub(crate) further: u32,
 }
 
 impl<'a> Start<'a> {
@@ -61,7 +63,8 @@ impl<'a> Start<'a> {
             )));
         }
         product.check_names(&request.settings)?;
-        Ok(Start { product, request, address, user: ServerUser::choose(product)? })
+        let further = address.further.max(if product.further.is_some() { request.replicas } else { 0 });
+        Ok(Start { product, request, address, user: ServerUser::choose(product)?, further })
     }
 
     /// Removes leftovers of dead owners, then creates the server's directories. Its user must be able to run `program`
@@ -72,9 +75,18 @@ impl<'a> Start<'a> {
     pub(crate) fn create(&self, program: &Path) -> Result<(Instance, Site), TargetError> {
         let Start { product, request, user, .. } = self;
         let (dir, scratch) = (self.address.dir.as_deref(), request.scratch.as_path());
-        let place = place::choose(ServerToPlace { product, dir, scratch, user, program })?;
+        let servers = 1 + self.further;
+        let place = place::choose(ServerToPlace { product, dir, scratch, user, program, servers })?;
         let leftovers = leftovers::remove(product, &[request.scratch.clone(), place.parent.clone()]);
         Ok((Instance::create(product, &place, user)?, Site { place, leftovers }))
+    }
+
+    /// Creates the directories of another server beside the first.
+    ///
+    /// # Errors
+    /// When the directory cannot be used.
+    pub(crate) fn another(&self, site: &Site) -> Result<Instance, TargetError> {
+        Instance::create(self.product, &site.place, &self.user)
     }
 
     /// Notes for the report: `server` (version and binaries), user, directory and why it was chosen, settings, removed
@@ -100,7 +112,7 @@ pub(crate) struct Site {
 }
 
 fn parse(product: &Product, url: &str) -> Result<TempUrl, TargetError> {
-    TempUrl::parse(url, product.scheme, product.bin)
+    TempUrl::parse(url, product)
 }
 
 /// Validates a URL.

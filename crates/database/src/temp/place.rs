@@ -26,7 +26,7 @@ pub(crate) struct Location {
     pub(crate) made: Option<PathBuf>,
 }
 
-/// Minimum free space, bytes. The empty database takes about 60 MiB, and the tests need space too.
+/// Minimum free space of a server, bytes. The empty database takes about 60 MiB, and the tests need space too.
 const MIN_FREE_BYTES: u64 = 256 << 20;
 
 /// The server to place.
@@ -42,23 +42,31 @@ pub(crate) struct ServerToPlace<'a> {
     pub(crate) user: &'a ServerUser,
     /// The server's program.
     pub(crate) program: &'a Path,
+    /// Servers that are created there.
+    pub(crate) servers: u32,
 }
 
 /// Chooses the URL's directory, else the results folder, else [`FALLBACK`].
 pub(crate) fn choose(server: ServerToPlace<'_>) -> Result<Location, TargetError> {
     let Product { scheme, log_setting, .. } = server.product;
+    let least = MIN_FREE_BYTES * u64::from(server.servers);
+    let what = if server.servers > 1 {
+        format!("{} private servers need", server.servers)
+    } else {
+        "a private server needs".to_owned()
+    };
     let place = choose_directory(server)?;
     match free_bytes(&place.parent) {
-        Some(free) if free < MIN_FREE_BYTES => {
+        Some(free) if free < least => {
             if let Some(made) = &place.made {
                 let _ = std::fs::remove_dir(made);
             }
             Err(TargetError::Local(format!(
-                "the filesystem under '{}' is full: {} are free, and a private server needs at least {} and space for \
-                 its log ({log_setting}). Free some GiB there, or name another directory with {scheme}:/dir",
+                "the filesystem under '{}' is full: {} are free, and {what} at least {} and space for \
+                 the log ({log_setting}). Free some GiB there, or name another directory with {scheme}:/dir",
                 place.parent.display(),
                 bytes(free as f64),
-                bytes(MIN_FREE_BYTES as f64)
+                bytes(least as f64)
             )))
         }
         _ => Ok(place),

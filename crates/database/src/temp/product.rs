@@ -31,6 +31,8 @@ pub(crate) struct Product {
     pub(crate) reserved: &'static [&'static str],
     /// The value of a setting is not shown if its name contains one of these.
     pub(crate) secrets: &'static [&'static str],
+    /// The URL's parameter for the number of further servers, of a product that can have them.
+    pub(crate) further: Option<&'static str>,
     /// File name of the socket.
     pub(crate) socket: &'static str,
     /// Characters that the path of the socket's directory must not contain.

@@ -8,3 +8,4 @@ mod counters;
 mod drivers;
 mod schema;
 mod server;
+mod standbys;

@@ -35,22 +35,26 @@ const UNREADY: [(Signal, Duration); 2] =
     [(Signal::SIGQUIT, Duration::from_secs(2)), (Signal::SIGKILL, Duration::from_secs(5))];
 
 /// The server's files and, after its start, its process. Dropping it stops the process and removes the files.
-pub(super) struct Instance(instance::Instance);
+pub(super) struct Instance {
+    of_any: instance::Instance,
+    /// Settings behind all others in its configuration file.
+    pub(super) last: Vec<(&'static str, String)>,
+}
 
 impl Instance {
     /// A server with empty directories.
     pub(super) fn new(instance: instance::Instance) -> Instance {
-        Instance(instance)
+        Instance { of_any: instance, last: Vec::new() }
     }
 
     /// The data directory.
     pub(super) fn data(&self) -> PathBuf {
-        self.0.files.data()
+        self.of_any.files.data()
     }
 
     /// The socket's directory.
     pub(super) fn sockets(&self) -> PathBuf {
-        self.0.files.sockets()
+        self.of_any.files.sockets()
     }
 
     /// Creates the database cluster with data checksums.
@@ -62,7 +66,7 @@ impl Instance {
         let mut initdb = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(failed)?;
         // The helpers of initdb do not die with loadline, and only their process group identifies them. The file need
         // not be synced, because it is valid in this boot only.
-        let group = self.0.files.dir.join(INITDB);
+        let group = self.of_any.files.dir.join(INITDB);
         if let Err(e) = std::fs::write(&group, initdb.id().to_string()) {
             let _ = initdb.kill();
             let _ = initdb.wait();
@@ -72,10 +76,39 @@ impl Instance {
         std::fs::remove_file(&group).map_err(|e| PRODUCT.cannot_use(&group, &e))?;
         if !output.status.success() {
             let stderr = String::from_utf8_lossy(&output.stderr);
-            return Err(self.0.files.failure("initdb failed", &server_message(&stderr)));
+            return Err(self.of_any.files.failure("initdb failed", &server_message(&stderr)));
         }
         // initdb --no-sync: one sync for all files instead of one per file.
-        self.0.files.bring_to_disk()
+        self.of_any.files.bring_to_disk()
+    }
+
+    /// Copies the data directory of a server that does not run, for a standby of it.
+    pub(super) fn copy(&self, of: &Instance, user: &ServerUser) -> Result<(), TargetError> {
+        let mut copy = user.command("cp", Signal::SIGKILL);
+        copy.arg("-a").arg(of.data().join(".")).arg(self.data());
+        let mut mark = user.command("touch", Signal::SIGKILL);
+        mark.arg(self.data().join("standby.signal"));
+        for mut command in [copy, mark] {
+            let output = command.output().map_err(|e| cannot_run(Path::new(command.get_program()), &e))?;
+            if !output.status.success() {
+                let says = String::from_utf8_lossy(&output.stderr);
+                return Err(self.of_any.files.failure("the data folder cannot be copied", says.trim()));
+            }
+        }
+        self.of_any.files.bring_to_disk()
+    }
+
+    /// Whether the server's main process runs.
+    pub(super) fn runs(&self) -> bool {
+        self.of_any.running().is_some()
+    }
+
+    /// Ends what a killed server left, so that it can be started again.
+    pub(super) fn clear(&mut self) -> Result<(), TargetError> {
+        self.of_any.stop(&UNREADY);
+        let files = &self.of_any.files;
+        let ended = end(&files.dir, files.name(), &files.owner);
+        ended.map(drop).map_err(|e| files.failure("its processes cannot be ended", &e.to_string()))
     }
 
     /// Shuts the server down and starts it with `settings`.
@@ -85,15 +118,15 @@ impl Instance {
         user: &ServerUser,
         settings: &Settings,
     ) -> Result<(), TargetError> {
-        self.0.stop(&RESTART);
+        self.of_any.stop(&RESTART);
         self.start(binaries, user, settings)
     }
 
     /// Writes the configuration file anew, under a name of its own first: the server may read it at any time.
     pub(super) fn configure(&self, user: &ServerUser, settings: &Settings) -> Result<(), TargetError> {
-        let files = &self.0.files;
+        let files = &self.of_any.files;
         let (config, new) = (files.dir.join(CONFIG), files.dir.join(NEW_CONFIG));
-        let text = file(settings, files.name(), &files.sockets().to_string_lossy());
+        let text = file(settings, files.name(), &files.sockets().to_string_lossy(), &self.last);
         write_for(&new, &text, user)
             .and_then(|()| std::fs::rename(&new, &config))
             .map_err(|e| files.failure("its configuration cannot be written", &e.to_string()))
@@ -107,25 +140,25 @@ impl Instance {
         settings: &Settings,
     ) -> Result<(), TargetError> {
         self.configure(user, settings)?;
-        let config = self.0.files.dir.join(CONFIG);
+        let config = self.of_any.files.dir.join(CONFIG);
         // SIGINT: fast shutdown if loadline is killed.
         let mut command = user.command(binaries.postgres(), Signal::SIGINT);
         command.arg("-D").arg(self.data()).arg("-c").arg(config_argument(&config));
-        let postmaster = self.0.spawn(command)?;
-        if let Err(why) = self.0.wait_ready(progress) {
-            self.0.stop(&UNREADY);
-            return Err(self.0.start_failure(&why, settings, &self.0.files.log(), server_message));
+        let postmaster = self.of_any.spawn(command)?;
+        if let Err(why) = self.of_any.wait_ready(progress) {
+            self.of_any.stop(&UNREADY);
+            return Err(self.of_any.start_failure(&why, settings, &self.of_any.files.log(), server_message));
         }
-        self.0.files.owner.shared_memory = shared_memory::mapped_files(postmaster, user);
-        self.0.files.mark()
+        self.of_any.files.owner.shared_memory = shared_memory::mapped_files(postmaster, user);
+        self.of_any.files.mark()
     }
 }
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        if let Some(postmaster) = self.0.running() {
+        if let Some(postmaster) = self.of_any.running() {
             // It created new files if one of its processes was killed.
-            let owner = &mut self.0.files.owner;
+            let owner = &mut self.of_any.files.owner;
             let user = ServerUser::of_ids(owner.uid, owner.gid);
             owner.shared_memory.extend(shared_memory::mapped_files(postmaster, &user));
         }

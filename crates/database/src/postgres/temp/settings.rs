@@ -77,8 +77,8 @@ pub(super) fn keep_shared_buffers(settings: &mut Settings, present: &mut Setting
     }
 }
 
-/// The configuration file. It includes initdb's file first, so later settings override it.
-pub(super) fn file(settings: &Settings, name: &str, sockets: &str) -> String {
+/// The configuration file, with `last` at its end. It includes initdb's file first, so later settings override it.
+pub(super) fn file(settings: &Settings, name: &str, sockets: &str, last: &[(&str, String)]) -> String {
     let fixed = [
         ("cluster_name", name),
         ("listen_addresses", ""),
@@ -89,7 +89,7 @@ pub(super) fn file(settings: &Settings, name: &str, sockets: &str) -> String {
         ("log_line_prefix", "%m [%p] "),
     ];
     let mut text = "include 'data/postgresql.conf'\n".to_owned();
-    for (name, value) in settings.all().chain(fixed) {
+    for (name, value) in settings.all().chain(fixed).chain(last.iter().map(|(name, value)| (*name, value.as_str()))) {
         let value = value.replace('\\', "\\\\").replace('\'', "''");
         text.push_str(&format!("{name} = '{value}'\n"));
     }
@@ -178,11 +178,11 @@ mod tests {
     #[test]
     fn a_given_setting_replaces_the_default_and_is_quoted() {
         let settings = settings(4096 * MIB, &map(&[("FSYNC", "off"), ("a.b", r"it's \x")]));
-        let file = file(&settings, "loadline-pg-x", "/s");
+        let file = file(&settings, "loadline-pg-x", "/s", &[]);
         assert!(file.contains("FSYNC = 'off'\n") && !file.contains("fsync = 'on'"), "{file}");
         assert!(file.contains(r"a.b = 'it''s \\x'"), "{file}");
         assert!(file.contains("shared_buffers = '512MB'"), "{file}");
-        assert!(super::file(&super::settings(1 << 50, &map(&[])), "", "").contains("shared_buffers = '1024MB'"));
+        assert!(super::file(&super::settings(1 << 50, &map(&[])), "", "", &[]).contains("shared_buffers = '1024MB'"));
     }
 
     #[test]

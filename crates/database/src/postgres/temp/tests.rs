@@ -261,7 +261,14 @@ fn a_long_path_and_a_closed_one() {
     let user = ServerUser::choose(&PRODUCT).unwrap();
     let binaries = binaries::find(None, &user).unwrap();
     let choose = |dir, scratch| -> Result<Location, TargetError> {
-        place::choose(ServerToPlace { product: &PRODUCT, dir, scratch, user: &user, program: &binaries.postgres() })
+        place::choose(ServerToPlace {
+            product: &PRODUCT,
+            dir,
+            scratch,
+            user: &user,
+            program: &binaries.postgres(),
+            servers: 1,
+        })
     };
     let place = choose(None, &closed).unwrap();
     let explicit = choose(Some(&closed), scratch.path());

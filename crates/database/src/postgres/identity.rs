@@ -1,0 +1,34 @@
+//! Which server a session leads to.
+
+use super::connect::Endpoint;
+use super::wire::Connection;
+use crate::error::TargetError;
+
+/// Identity of a server instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Identity {
+    /// Of the database cluster: equal for a primary, its standbys and copies. `None` without the privilege to see it.
+    pub(super) system: Option<String>,
+    /// Of the instance: its name if it is a private server, which may be restarted, else its start time.
+    instance: String,
+    /// Whether it is a standby.
+    pub(super) standby: bool,
+}
+
+impl Identity {
+    /// The server of `c`.
+    pub(super) fn read(c: &mut Connection, endpoint: &Endpoint, private: bool) -> Result<Identity, TargetError> {
+        let instance =
+            if private { "current_setting('cluster_name')" } else { "date_part('epoch', pg_postmaster_start_time())" };
+        let rows = c.query(&format!("SELECT ({instance})::text, pg_is_in_recovery()"))?;
+        let mut row = rows.into_iter().next().unwrap_or_default().into_iter();
+        let (instance, standby) = (row.next().flatten(), row.next().flatten().as_deref() == Some("t"));
+        let system = match c.value("SELECT system_identifier::text FROM pg_control_system()") {
+            Err(TargetError::Statement(_)) => None,
+            system => system?,
+        };
+        // Two servers may have been started at the same time: without the identifier the address distinguishes them.
+        let place = if system.is_none() { endpoint.config.place() } else { String::new() };
+        Ok(Identity { system, instance: format!("{place} {}", instance.unwrap_or_default()), standby })
+    }
+}

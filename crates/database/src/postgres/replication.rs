@@ -1,0 +1,251 @@
+//! The role [`Replication`] of a private server with standbys: synchronous_commit and synchronous_standby_names.
+//!
+//! A commit waits for standbys if both ask for it: synchronous_commit says how far (written, on disk, applied), and
+//! synchronous_standby_names for how many. <https://www.postgresql.org/docs/current/warm-standby.html>, `Synchronous Replication`.
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::cluster::Postgres;
+use super::connect::SessionRole;
+use super::ledger::Ledger;
+use super::temp::TempServer;
+use super::wire::Connection;
+use crate::error::TargetError;
+use crate::relay::{Prober, Relay};
+use crate::role::{Level, Link, Replica, ReplicaWatch, Replication};
+
+/// Values of synchronous_commit: whether a commit waits for its own disk, whether for standbys, and what holds then.
+const MODES: [(&str, bool, bool, &str); 5] = [
+    ("off", false, false, "nothing need be on disk: a crash loses the last commits"),
+    ("local", true, false, "the primary has it on disk"),
+    ("remote_write", true, true, "the standby has written it to its operating system, the primary to its disk"),
+    ("on", true, true, "the standby and the primary have it on disk"),
+    ("remote_apply", true, true, "the standby has applied it, and readers there see it"),
+];
+/// Time for standbys to be attached as a level needs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What pg_stat_replication says of each standby.
+const LOOK: &str = "SELECT application_name, state, sync_state, pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::text, \
+     extract(epoch FROM replay_lag)::text FROM pg_stat_replication ORDER BY 1";
+
+/// A level with its two settings.
+struct PgLevel {
+    level: Level,
+    settings: [(&'static str, String); 2],
+    /// Value of sync_state of the standbys for which commits wait, and how many have it.
+    state: (&'static str, usize),
+}
+
+/// The levels with these standbys.
+fn levels(standbys: &[String]) -> Vec<PgLevel> {
+    let all = standbys.len();
+    let mut levels = Vec::new();
+    for (mode, durable, waits, holds) in MODES {
+        let mut add = |suffix: String, names: String, replicas: usize, waits_for: usize, state| {
+            let (replicas, waits_for) = (replicas as u32, waits_for as u32);
+            let level = Level { name: format!("{mode}{suffix}"), replicas, waits_for, durable, holds };
+            let settings = [("synchronous_commit", mode.to_owned()), ("synchronous_standby_names", names)];
+            levels.push(PgLevel { level, settings, state });
+        };
+        let names = |how: &str, k: usize, of: usize| format!("{how} {k} ({})", standbys[..of.min(all)].join(", "));
+        if !waits {
+            // The standby is there for those who wait: they are not these.
+            add(String::new(), names("FIRST", 1, 1), 0, 0, ("sync", 0));
+            continue;
+        }
+        for k in 1..=all {
+            if k < all {
+                add(format!(":any-{k}"), names("ANY", k, all), all, k, ("quorum", all));
+            }
+            let suffix = if k == 1 { String::new() } else { format!(":first-{k}") };
+            add(suffix, names("FIRST", k, k), k, k, ("sync", k));
+        }
+    }
+    levels
+}
+
+impl Postgres {
+    /// Runs `f` with the private server.
+    fn with_server<T>(&self, f: impl FnOnce(&mut TempServer) -> Result<T, TargetError>) -> Result<T, TargetError> {
+        let none = || TargetError::Unsupported("this target was not opened with replicas".into());
+        let server = self.server.as_ref().ok_or_else(none)?;
+        let mut server = server.lock().unwrap_or_else(PoisonError::into_inner);
+        if server.has_levels() { f(&mut server) } else { Err(none()) }
+    }
+
+    fn standby_names(&self) -> Vec<String> {
+        self.with_server(|s| Ok(s.standbys().iter().map(|s| s.name.clone()).collect())).unwrap_or_default()
+    }
+
+    fn links(&self) -> Result<Vec<Arc<Relay>>, TargetError> {
+        self.with_server(|s| Ok(s.standbys().iter().filter_map(|s| s.relay.clone()).collect()))
+    }
+}
+
+impl Replication for Postgres {
+    fn levels(&self) -> Vec<Level> {
+        levels(&self.standby_names()).into_iter().map(|level| level.level).collect()
+    }
+
+    fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError> {
+        let standbys = self.standby_names();
+        let known = levels(&standbys);
+        let wanted = match level {
+            None => None,
+            Some(name) => Some(known.iter().find(|l| l.level.name == name).ok_or_else(|| {
+                let known: Vec<&str> = known.iter().map(|l| l.level.name.as_str()).collect();
+                TargetError::Usage(format!("there is no level '{name}': known are {}", known.join(", ")))
+            })?),
+        };
+        let baseline = [("synchronous_commit", "on".to_owned()), ("synchronous_standby_names", String::new())];
+        let settings = wanted.map_or(baseline, |l| l.settings.clone());
+        let changed = self.with_server(|s| {
+            s.standbys().iter().filter_map(|s| s.relay.as_ref()).for_each(|relay| relay.set(link));
+            s.set_level(settings)
+        })?;
+        let Some(primary) = self.instances.first() else { return Ok(()) };
+        if changed {
+            self.reload()?;
+            // The checkpointer tells commits whether there are synchronous standbys, as soon as it has read the file. It
+            // reads it before it does what it is asked for.
+            self.admin(primary, |c| c.query("CHECKPOINT").map(drop))?;
+        }
+        let deadline = Instant::now() + PATIENCE + 20 * (link.delay + link.jitter);
+        self.session(primary, SessionRole::Inspect, |c| {
+            loop {
+                let found = look(c)?;
+                if is_in_force(&found, standbys.len(), wanted) {
+                    return Ok(());
+                }
+                if Instant::now() >= deadline {
+                    let found: Vec<String> = found.iter().map(|r| format!("{}: {}", r.name, r.state)).collect();
+                    let found = if found.is_empty() { "none is attached".to_owned() } else { found.join("; ") };
+                    return Err(TargetError::Local(format!(
+                        "the {} not in force after {} s: of {} standbys, {found}",
+                        level.map_or("baseline is".to_owned(), |name| format!("level '{name}' is")),
+                        PATIENCE.as_secs(),
+                        standbys.len()
+                    )));
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        })
+    }
+
+    fn watch(&self) -> Result<Box<dyn ReplicaWatch>, TargetError> {
+        let links = self.links()?;
+        let failed = |e: std::io::Error| TargetError::Local(format!("the link's round trip cannot be measured: {e}"));
+        let probers = links.iter().map(|link| link.prober().map_err(failed)).collect::<Result<Vec<_>, _>>()?;
+        let primary = self.instances.first().ok_or_else(|| TargetError::Usage("the target has no node".into()))?;
+        let connection = primary.endpoint.connect(SessionRole::Observer)?;
+        Ok(Box::new(PgReplicaWatch { connection, ledger: self.ledger.clone(), links, probers }))
+    }
+}
+
+/// Whether all standbys are attached, and the level or the baseline holds for each.
+fn is_in_force(found: &[Replica], standbys: usize, level: Option<&PgLevel>) -> bool {
+    let number = |state: &str| found.iter().filter(|r| r.state == format!("streaming, {state}")).count();
+    let attached = found.iter().filter(|r| r.state.starts_with("streaming, ")).count();
+    attached == standbys
+        && match level {
+            None => number("async") == standbys,
+            Some(level) => number(level.state.0) >= level.state.1,
+        }
+}
+
+fn look(c: &mut Connection) -> Result<Vec<Replica>, TargetError> {
+    let replica = |row: Vec<Option<String>>| {
+        let mut row = row.into_iter();
+        let mut text = || row.next().flatten();
+        let (name, state, sync) = (text(), text().unwrap_or_default(), text().unwrap_or_default());
+        Replica {
+            name: name.unwrap_or_default(),
+            synchronous: matches!(sync.as_str(), "sync" | "quorum"),
+            state: format!("{state}, {sync}"),
+            behind_bytes: text().and_then(|n| n.parse::<f64>().ok()).map(|n| n.max(0.0) as u64),
+            behind_s: text().and_then(|n| n.parse().ok()),
+        }
+    };
+    Ok(c.query(LOOK)?.into_iter().map(replica).collect())
+}
+
+struct PgReplicaWatch {
+    connection: Connection,
+    ledger: Ledger,
+    links: Vec<Arc<Relay>>,
+    probers: Vec<Prober>,
+}
+
+impl ReplicaWatch for PgReplicaWatch {
+    fn look(&mut self) -> Result<Vec<Replica>, TargetError> {
+        let found = look(&mut self.connection);
+        self.connection.publish(&self.ledger)?;
+        found
+    }
+
+    fn round_trips_ns(&mut self) -> Vec<u64> {
+        self.probers.iter().flat_map(Prober::take).collect()
+    }
+
+    fn link_bytes(&self) -> Option<u64> {
+        (!self.links.is_empty()).then(|| self.links.iter().map(|link| link.bytes()).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(n: usize) -> Vec<PgLevel> {
+        levels(&(1..=n).map(|i| format!("standby{i}")).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn levels_are_ordered_by_how_far_a_commit_waits() {
+        let names = |n| of(n).into_iter().map(|l| l.level.name).collect::<Vec<_>>();
+        assert_eq!(names(1), ["off", "local", "remote_write", "on", "remote_apply"]);
+        assert_eq!(
+            names(2)[..6],
+            ["off", "local", "remote_write:any-1", "remote_write", "remote_write:first-2", "on:any-1"]
+        );
+        assert_eq!(
+            names(3)[2..7],
+            ["any-1", "", "any-2", "first-2", "first-3"]
+                .map(|s| { if s.is_empty() { "remote_write".to_owned() } else { format!("remote_write:{s}") } })
+        );
+    }
+
+    #[test]
+    fn a_level_names_its_standbys() {
+        for (n, name, setting, replicas, waits_for) in [
+            (1, "on", "FIRST 1 (standby1)", 1, 1),
+            (2, "on", "FIRST 1 (standby1)", 1, 1),
+            (2, "on:any-1", "ANY 1 (standby1, standby2)", 2, 1),
+            (2, "remote_apply:first-2", "FIRST 2 (standby1, standby2)", 2, 2),
+        ] {
+            let level = of(n).into_iter().find(|l| l.level.name == name).unwrap();
+            assert_eq!(level.settings[1].1, setting, "{name}");
+            assert_eq!((level.level.replicas, level.level.waits_for), (replicas, waits_for), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_level_is_in_force_when_its_standbys_are_synchronous() {
+        let found = |states: &[&str]| {
+            states
+                .iter()
+                .map(|s| Replica { state: format!("streaming, {s}"), ..Replica::default() })
+                .collect::<Vec<_>>()
+        };
+        let level = |name: &str| of(2).into_iter().find(|l| l.level.name == name).unwrap();
+        assert!(is_in_force(&found(&["async", "async"]), 2, None));
+        assert!(!is_in_force(&found(&["sync", "async"]), 2, None));
+        assert!(!is_in_force(&found(&["async"]), 2, None), "one is away");
+        assert!(is_in_force(&found(&["sync", "async"]), 2, Some(&level("on"))));
+        assert!(!is_in_force(&found(&["sync", "potential"]), 2, Some(&level("on:first-2"))));
+        assert!(!is_in_force(&found(&["sync", "async"]), 2, Some(&level("on:any-1"))));
+        assert!(is_in_force(&found(&["quorum", "quorum"]), 2, Some(&level("on:any-1"))));
+    }
+}

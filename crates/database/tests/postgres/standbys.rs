@@ -1,0 +1,192 @@
+//! Private standbys: levels, links, nodes; a server that is killed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use loadline_database::{Link, OpenRequest, Target, TargetError, clock};
+use loadline_model::snapshot::counter;
+use loadline_model::{Severity, Snapshot};
+use loadline_workload::Arg;
+
+use crate::server::work;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn scratch() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::Builder::new().prefix("loadline-test-").tempdir_in("/var/tmp").unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    dir
+}
+
+fn request(url: &str, scratch: &Path) -> OpenRequest {
+    let mut request = OpenRequest::new(url, scratch.to_owned());
+    request.run = "standbys".into();
+    request
+}
+
+/// Sockets of the servers, the primary's first.
+fn sockets(scratch: &Path) -> Vec<PathBuf> {
+    let dirs = std::fs::read_dir(scratch).unwrap().map(|e| e.unwrap().path().join("socket"));
+    let mut found: Vec<_> = dirs.map(|dir| (ask(&dir, "SELECT pg_is_in_recovery()") == "t", dir)).collect();
+    found.sort();
+    found.into_iter().map(|(_, dir)| dir).collect()
+}
+
+fn ask(socket: &Path, sql: &str) -> String {
+    let output =
+        Command::new("psql").args(["-XAtqc", sql, "-U", "postgres", "-h"]).arg(socket).arg("postgres").output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn usage(result: Result<Box<dyn Target>, TargetError>) -> String {
+    match result.map(drop) {
+        Err(TargetError::Usage(text)) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn levels_come_into_force_and_links_take_their_time() {
+    let scratch = scratch();
+    let mut opening = request("postgres-temp:", scratch.path());
+    opening.replicas = 2;
+    let target = loadline_database::open(&opening).unwrap();
+    let replication = target.abilities().replication.unwrap();
+    assert_eq!(target.facts().nodes, 1, "replicas are no nodes");
+    let servers = sockets(scratch.path());
+    assert_eq!(servers.len(), 3);
+    let work = work("LGWR-LAT1", &[]);
+    target.create(&work).unwrap();
+    target.load(&work, 1).unwrap();
+
+    let mut watch = replication.watch().unwrap();
+    let commit = || {
+        let mut session = target.client_session(&work, 0).unwrap();
+        let times = (0..5_u8).map(|i| {
+            let begin = Instant::now();
+            session.execute_and_commit(0, &[Arg::Bytes(&[i; 100]), Arg::Int(1)]).unwrap();
+            begin.elapsed()
+        });
+        times.min().unwrap()
+    };
+    let link = Link { delay: 5 * MS, ..Link::default() };
+    let mut took = Vec::new();
+    for (level, states) in [
+        (None, ["async", "async"]),
+        (Some("off"), ["sync", "async"]),
+        (Some("on"), ["sync", "async"]),
+        (Some("on:any-1"), ["quorum", "quorum"]),
+        (Some("remote_apply:first-2"), ["sync", "sync"]),
+        (None, ["async", "async"]),
+    ] {
+        replication.bring_about(level, link).unwrap();
+        let found = watch.look().unwrap();
+        let now: Vec<&str> = found.iter().map(|r| r.state.strip_prefix("streaming, ").unwrap()).collect();
+        assert_eq!(now, states, "{level:?}");
+        assert_eq!(found.iter().filter(|r| r.synchronous).count(), states.iter().filter(|s| **s != "async").count());
+        took.push(commit());
+    }
+    for (waits, took) in [false, false, true, true, true, false].iter().zip(&took) {
+        assert_eq!(*waits, *took >= 10 * MS, "{took:?}");
+    }
+    let trips = watch.round_trips_ns();
+    assert!(!trips.is_empty() && watch.link_bytes().unwrap() > 0);
+
+    // What has been committed at remote_apply is seen there, and one that is away is seen and started again.
+    replication.bring_about(Some("remote_apply:first-2"), Link::default()).unwrap();
+    ask(&servers[0], "CREATE TABLE seen AS SELECT 1 AS n");
+    for standby in &servers[1..] {
+        assert_eq!(ask(standby, "SELECT n FROM seen"), "1");
+    }
+    match replication.bring_about(Some("nearly"), Link::default()) {
+        Err(TargetError::Usage(text)) => assert!(text.contains("known are off, local, remote_write:any-1"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+    let postmaster = std::fs::read_to_string(servers[2].with_file_name("data").join("postmaster.pid")).unwrap();
+    let pid = postmaster.lines().next().unwrap().to_owned();
+    assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    let deadline = Instant::now() + 20_000 * MS;
+    while watch.look().unwrap().len() == 2 {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(10 * MS);
+    }
+    replication.bring_about(Some("on:first-2"), Link::default()).unwrap();
+    assert_eq!(watch.look().unwrap().len(), 2);
+    drop(watch);
+    drop(target);
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn standbys_are_nodes_that_read() {
+    let scratch = scratch();
+    let target = loadline_database::open(&request("postgres-temp:?standbys=1", scratch.path())).unwrap();
+    assert_eq!((target.facts().nodes, target.facts().read_only_nodes), (2, 1));
+    assert!(target.abilities().replication.is_none());
+    let work = work("TP-LOOKUP", &[("accounts", 1000)]);
+    let _lock = target.lock().unwrap();
+    let mut observer = target.observer().unwrap();
+    let start = observer.snapshot().unwrap();
+    target.create(&work).unwrap();
+    target.load(&work, 2).unwrap();
+    let driver = target.abilities().driver().unwrap();
+    driver.install(&work).unwrap();
+    let findings = target.doctor().unwrap();
+    assert!(findings.iter().any(|f| f.id == "standby" && f.value == "streaming"), "{findings:?}");
+    assert!(findings.iter().all(|f| f.severity < Severity::Refused), "{findings:?}");
+    target.settle().unwrap();
+    target.evidence(&work).unwrap();
+    let prepared = observer.snapshot().unwrap();
+    assert_eq!(start.delta(&prepared, counter::COMMITS), Some(0.0), "preparing is loadline's own work");
+    assert_eq!(prepared.nodes.len(), 2);
+
+    // Both see what was loaded; the second job's session is at the standby.
+    for job in 0..2 {
+        let mut client = target.client_session(&work, job).unwrap();
+        for i in 1..=10 {
+            assert_eq!(client.execute_and_commit(0, &[Arg::Int(i)]).unwrap().0, 1);
+        }
+        client.publish_counters().unwrap();
+        let mut inside = driver.database_session(&work, job).unwrap();
+        let slice = inside.run_slice(clock::now_ns() + 20_000_000).unwrap();
+        drop((client, inside));
+        let after = observer.snapshot().unwrap();
+        let read = |node: usize| {
+            let counted = |s: &Snapshot| s.nodes[node]["pg_stat_database.tup_fetched"];
+            counted(&after) - counted(&prepared)
+        };
+        let work = (slice.transaction.count() + 11) as f64;
+        assert!(read(job as usize) >= work, "job {job}: {} of {work}", read(job as usize));
+    }
+    let done = observer.snapshot().unwrap();
+    let bytes = |node: usize| done.nodes[node].get(counter::REDO_BYTES).copied();
+    assert_eq!(done.counters.get(counter::REDO_BYTES).copied(), bytes(0), "a standby's log is a copy");
+    let mut one = work;
+    one.nodes = Some(1);
+    drop(target.client_session(&one, 1).unwrap());
+    assert_eq!(target.abilities().block_cache.unwrap().set_cache(Some(60 << 20)).unwrap(), Some(10 << 20));
+    let servers = sockets(scratch.path());
+    assert_eq!(ask(&servers[1], "SHOW shared_buffers"), "10MB");
+    drop(target.client_session(&one, 1).unwrap());
+}
+
+#[test]
+fn wrong_numbers_and_settings_are_named() {
+    let scratch = scratch();
+    for (url, words) in [
+        ("postgres-temp:?standbys=0", "from 1 to 8"),
+        ("postgres-temp:?standbys=99", "from 1 to 8"),
+        ("postgres-temp:?standbys=x", "from 1 to 8"),
+        ("mariadb-temp:?standbys=1", "unknown parameter"),
+    ] {
+        let text = usage(loadline_database::open(&request(url, scratch.path())));
+        assert!(text.contains(words), "{text}");
+    }
+    let mut given = request("postgres-temp:?standbys=1", scratch.path());
+    given.settings.insert("primary_conninfo".into(), "host=x".into());
+    assert!(usage(loadline_database::open(&given)).contains("leave it out"));
+}
