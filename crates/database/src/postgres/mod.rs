@@ -15,7 +15,6 @@ mod grants;
 mod identity;
 mod kernels;
 mod ledger;
-mod levels;
 mod loading;
 mod log_space;
 mod observer;
@@ -104,5 +103,5 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
     is_temporary: |_| true,
     no_limit: None,
     native_report: None,
-    levels: levels::all,
+    levels: replication::known,
 };

@@ -66,6 +66,11 @@ fn levels(standbys: &[String]) -> Vec<PgLevel> {
     levels
 }
 
+/// Levels of up to two standbys.
+pub(super) fn known() -> Vec<Level> {
+    levels(&["1", "2"].map(str::to_owned)).into_iter().map(|level| level.level).collect()
+}
+
 impl Postgres {
     /// Runs `f` with the private server.
     fn with_server<T>(&self, f: impl FnOnce(&mut TempServer) -> Result<T, TargetError>) -> Result<T, TargetError> {
@@ -85,10 +90,6 @@ impl Postgres {
 }
 
 impl Replication for Postgres {
-    fn levels(&self) -> Vec<Level> {
-        levels(&self.standby_names()).into_iter().map(|level| level.level).collect()
-    }
-
     fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError> {
         let standbys = self.standby_names();
         let known = levels(&standbys);

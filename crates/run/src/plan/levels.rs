@@ -64,7 +64,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
             ));
         }
     }
-    let replicas = levels.iter().map(|level| level.replicas).max().unwrap_or(1);
+    let replicas = levels.iter().map(|level| level.replicas).max().unwrap_or(1).max(1);
     let levels = levels.into_iter().map(|level| level.name).collect();
     let seed = spec.seed.unwrap_or_else(drawn_seed);
     plan.levels = Some(Box::new(Levels { levels, delays_ms, jitter_ms, bytes_per_s, replicas, pairs, seed }));
@@ -89,8 +89,7 @@ fn levels_of(kind: &TargetKind, url: &str) -> Result<Vec<Level>, PlanError> {
 /// The levels of these names, in the order of `known`; by default those that need one replica.
 fn chosen(names: Option<&[String]>, known: &[Level]) -> Result<Vec<Level>, PlanError> {
     let Some(names) = names else {
-        let fewest = known.iter().map(|level| level.replicas).min();
-        return Ok(known.iter().filter(|level| Some(level.replicas) == fewest).cloned().collect());
+        return Ok(known.iter().filter(|level| level.replicas <= 1).cloned().collect());
     };
     let is = |level: &Level, name: &str| level.name.eq_ignore_ascii_case(name.trim());
     for (n, name) in names.iter().enumerate() {
