@@ -50,12 +50,18 @@ impl Cost<'_> {
         self.pairs.len() - self.added.map_or(0, |added| added.pairs)
     }
 
+    /// Whether commits of the level wait for a replica: then each window was checked against the round trip.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.pairs.iter().flatten().any(|[_, b]| b.checks.iter().any(|check| check.id == "round-trip"))
+    }
+
     /// Throughput as a share of what one job would have if a round trip and nothing else were added to each commit:
-    /// 1 / (baseline + round trip). `None` for several jobs, which share waits.
+    /// 1 / (baseline + round trip). `None` for several jobs, which share waits, and for a level that does not wait.
     #[must_use]
     pub fn share_of_law(&self) -> Option<f64> {
         let ([baseline_ms, latency_ms], rtt_ms) = (self.latency_ms?, self.rtt_ms?);
-        (self.jobs == 1 && latency_ms > 0.0).then(|| (baseline_ms + rtt_ms) / latency_ms)
+        (self.jobs == 1 && self.waits() && latency_ms > 0.0).then(|| (baseline_ms + rtt_ms) / latency_ms)
     }
 
     /// Valid pairs as points of a line: round trip and added time, ms.
@@ -158,6 +164,7 @@ mod tests {
                         level: Some(LevelPoint { level: "on".to_owned(), delay_ms: *delay_ms }),
                         ..TestRecord::blank("LGWR-LAT1")
                     };
+                    r.add_check(loadline_model::Check::require("round-trip", true, String::new()));
                     for (column, value) in [
                         (column::RTT_MS, rtt_ms),
                         (column::COMMIT_LATENCY_MS, latency_ms),

@@ -54,7 +54,9 @@ fn signed(value: f64) -> String {
     if value < 0.0 { format!("−{}", ms(-value)) } else { format!("+{}", ms(value)) }
 }
 
+/// ` (−0.5 to 0.8)`; nothing without an interval.
 fn between(interval: Option<Interval>, shown: fn(f64) -> String) -> String {
+    let shown = |v: f64| if v < 0.0 { format!("−{}", shown(-v)) } else { shown(v) };
     interval.map_or_else(String::new, |i| format!(" ({} to {})", shown(i.low), shown(i.high)))
 }
 
@@ -87,10 +89,7 @@ impl<'a> OfRun<'a> {
     fn too_fast(&self) -> Vec<String> {
         let mut out = Vec::new();
         for (_, _, costs) in self.groups() {
-            let waits = |c: &&&Cost<'_>| {
-                c.pairs.iter().flatten().any(|[_, b]| b.checks.iter().any(|check| check.id == "round-trip"))
-            };
-            for cost in costs.iter().filter(waits) {
+            for cost in costs.iter().filter(|c| c.waits()) {
                 let Some((rtt, i)) = cost.rtt_ms.zip(cost.added.and_then(|a| a.interval)) else { continue };
                 if i.high < rtt * 0.98 {
                     out.push(format!(
@@ -287,10 +286,11 @@ fn sentence(of: &str, costs: &[&Cost<'_>]) -> String {
         |(n, Line { slope, intercept })| {
             let two = |v: f64| format!("{v:.2}");
             format!(
-                "{} ms{} + {:.2} × round trip{} with {}",
+                "{} ms{} {} {:.2} × round trip{} with {}",
                 signed(intercept.0),
                 between(intercept.1, ms),
-                slope.0,
+                if slope.0 < 0.0 { "−" } else { "+" },
+                slope.0.abs(),
                 between(slope.1, two),
                 jobs(n)
             )

@@ -44,9 +44,14 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
     let of_arms = if let [run] = runs { arms::of(run) } else { None };
     let of_levels = if let [run] = runs { levels::of(run) } else { None };
     let over_nodes = nodes::section(runs);
+    // Parts of one run share its database, its time and its name, unless they are arms, which are named by what they differ in.
+    let parts_of_one = matches!(runs, [run] if run.manifest.plan.arms.is_none());
+    let whole = sides(runs);
+    let (title, subtitle) = (title_of(&whole), subtitle_of(&whole));
     let apart = apart(runs);
     let runs = apart.as_deref().unwrap_or(runs);
     let sides = sides(runs);
+    let (title, subtitle) = if parts_of_one { (title, subtitle) } else { (title_of(&sides), subtitle_of(&sides)) };
     let comparisons = comparisons(&sides, across_drivers);
     let tests = runs.iter().map(|r| r.records.len()).sum::<usize>();
     let valid = runs.iter().flat_map(|r| &r.records).filter(|r| r.valid).count();
@@ -73,8 +78,8 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
     ];
     let sections = first.into_iter().chain(groups::sections(&sides, chosen)).chain(last);
     Document {
-        title: sides.iter().map(|s| s.label.as_str()).collect::<Vec<_>>().join(" · "),
-        subtitle: subtitle(&sides),
+        title,
+        subtitle,
         all_well: tests > 0 && valid == tests && complete && kept.is_none(),
         verdict: verdict(tests, valid, kept),
         remarks: remarks(&sides),
@@ -108,7 +113,11 @@ fn verdict(tests: usize, valid: usize, kept: Option<(usize, String)>) -> String 
     }
 }
 
-fn subtitle(sides: &[PlatformRun<'_>]) -> String {
+fn title_of(sides: &[PlatformRun<'_>]) -> String {
+    sides.iter().map(|s| s.label.as_str()).collect::<Vec<_>>().join(" · ")
+}
+
+fn subtitle_of(sides: &[PlatformRun<'_>]) -> String {
     let one = |s: &PlatformRun<'_>| {
         let m = &s.run.manifest;
         let database = format!("{} {}", m.target.product, m.target.version);
