@@ -27,6 +27,8 @@ pub struct Sweep {
     pub group: String,
     /// Driver.
     pub driver: Driver,
+    /// Number of nodes.
+    pub nodes: u32,
     /// Requested rate (open loop), tps.
     pub rate_tps: Option<f64>,
     /// Workload parameters with the same value in all tests.
@@ -348,6 +350,7 @@ fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
         workload: first.workload.clone(),
         group: first.group.clone(),
         driver: first.driver,
+        nodes: first.nodes,
         rate_tps: first.figure(column::RATE_TPS),
         parameters: common.map(|(k, v)| (k.clone(), *v)).collect(),
         over: first.swept.clone().unwrap_or_else(|| JOBS.to_owned()),

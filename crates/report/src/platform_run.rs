@@ -72,18 +72,27 @@ pub(crate) fn sides(runs: &[RunData]) -> Vec<PlatformRun<'_>> {
 /// `runs` with the arms of each run as two platforms, each level and distance as one, and each number of nodes; `None` if no run
 /// has several of them.
 pub(crate) fn apart(runs: &[RunData]) -> Option<Vec<RunData>> {
-    let parts: Vec<Option<Vec<RunData>>> =
-        runs.iter().map(|run| arms(run).or_else(|| levels(run)).or_else(|| node_counts(run))).collect();
+    let parts: Vec<Option<Vec<RunData>>> = runs
+        .iter()
+        .map(|run| arms(run).or_else(|| levels(run)).or_else(|| node_counts(run, runs.len() == 1)))
+        .collect();
     let any = parts.iter().any(Option::is_some);
     let all = runs.iter().zip(parts).flat_map(|(run, parts)| parts.unwrap_or_else(|| vec![run.clone()]));
     any.then(|| all.collect())
 }
 
 /// The tests over each number of nodes as platforms; `None` if there is one number.
-fn node_counts(run: &RunData) -> Option<Vec<RunData>> {
+fn node_counts(run: &RunData, alone: bool) -> Option<Vec<RunData>> {
     let counts: BTreeSet<u32> = run.records.iter().map(|r| r.nodes).collect();
-    let label = |n: u32| format!("{}, {}", run.manifest.plan.platform, count(n as usize, "node", "nodes"));
-    (counts.len() > 1).then(|| counts.iter().map(|n| part_of(run, &label(*n), |r| r.nodes == *n)).collect())
+    let part = |n: &u32| {
+        let label = count(*n as usize, "node", "nodes");
+        let label = if alone { label } else { format!("{}, {label}", run.manifest.plan.platform) };
+        let mut part = part_of(run, &label, |r| r.nodes == *n);
+        // Workloads that write are not measured over nodes that take no writes.
+        part.manifest.plan.workloads.retain(|w| part.records.iter().any(|r| r.workload == w.code));
+        part
+    };
+    (counts.len() > 1).then(|| counts.iter().map(part).collect())
 }
 
 /// The arms of `run` as platforms; `None` if it has none.

@@ -1,5 +1,6 @@
 //! Words for columns and points of a sweep: the same in tables, charts and sentences.
 
+use crate::content::count;
 use loadline_analyze::Sweep;
 use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
 use loadline_model::Column;
@@ -115,7 +116,11 @@ pub(crate) fn name(sweep: &Sweep, all: &[Sweep]) -> String {
     if !sweep.over_jobs() {
         out = format!("{out} over {}", swept(&sweep.over));
     }
-    if all.iter().filter(alike).filter(|s| s.over == sweep.over).count() > 1 {
+    let others = || all.iter().filter(alike).filter(|s| s.over == sweep.over);
+    if others().any(|s| s.nodes != sweep.nodes) {
+        out = format!("{out} on {}", count(sweep.nodes as usize, "node", "nodes"));
+    }
+    if others().filter(|s| s.nodes == sweep.nodes).count() > 1 {
         let parameters = sweep.parameters.iter().map(|(k, v)| format!("{k} {v}"));
         let parts: Vec<String> = std::iter::once(format!("{} driver", sweep.driver)).chain(parameters).collect();
         out = format!("{out} ({})", parts.join(", "));

@@ -2,7 +2,6 @@
 
 use loadline_workload::Arg;
 
-use super::ledger::Ledger;
 use super::protocol::{self, Value};
 use super::wire::Connection;
 use super::{schema, sql};
@@ -20,7 +19,6 @@ const SAMPLE: u32 = 7;
 /// A job's session.
 pub(super) struct PgClientSession {
     connection: Connection,
-    ledger: Ledger,
     /// Names of the program's prepared statements.
     names: Vec<String>,
     /// Encoded messages of BEGIN, COMMIT and ROLLBACK.
@@ -38,11 +36,7 @@ pub(super) struct PgClientSession {
 
 impl PgClientSession {
     /// Prepares the program's statements in the session of a job.
-    pub(super) fn open(
-        mut connection: Connection,
-        ledger: &Ledger,
-        work: &Work,
-    ) -> Result<PgClientSession, TargetError> {
+    pub(super) fn open(mut connection: Connection, work: &Work) -> Result<PgClientSession, TargetError> {
         let texts: Vec<_> = work
             .program
             .statements
@@ -57,7 +51,7 @@ impl PgClientSession {
             texts.iter().map(|(name, sql, types)| (name.as_str(), sql.as_str(), types.as_slice())).collect();
         statements.extend([("b", "BEGIN", &[][..]), ("c", "COMMIT", &[]), ("r", "ROLLBACK", &[])]);
         connection.prepare(&statements)?;
-        connection.publish(ledger)?;
+        connection.publish()?;
         connection.wait_with(None)?;
         let encode = |name: &str| {
             let mut out = Vec::new();
@@ -67,19 +61,8 @@ impl PgClientSession {
         };
         let (begin, commit, rollback) = (encode("b"), encode("c"), encode("r"));
         let names = texts.into_iter().map(|(name, _, _)| name).collect();
-        let (ledger, work, writes) = (ledger.clone(), work.clone(), work.program.writes());
-        Ok(PgClientSession {
-            connection,
-            ledger,
-            names,
-            begin,
-            commit,
-            rollback,
-            pending: false,
-            unsampled: 0,
-            writes,
-            work,
-        })
+        let (work, writes) = (work.clone(), work.program.writes());
+        Ok(PgClientSession { connection, names, begin, commit, rollback, pending: false, unsampled: 0, writes, work })
     }
 
     /// Appends a statement with its arguments to the output buffer.
@@ -218,7 +201,7 @@ impl ClientSession for PgClientSession {
     }
 
     fn publish_counters(&mut self) -> Result<(), TargetError> {
-        self.connection.publish(&self.ledger)
+        self.connection.publish()
     }
 
     fn canceller(&self) -> Canceller {

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::config::Address;
 use super::connect::{Endpoint, SessionRole};
 use super::identity::Identity;
-use super::ledger::Ledger;
 use super::loading::PgLoader;
 use super::observer::{
     BUFFER_WAIT_EVENTS, CounterGaps, LOG_FILE_EVENTS, LOG_SYNC_EVENTS, LOG_WRITE_EVENTS, PgObserver, uncounted_syncs,
@@ -47,7 +46,6 @@ pub(super) struct Postgres {
     pub(super) instances: Vec<PgInstance>,
     pub(super) version: Version,
     pub(super) version_text: String,
-    pub(super) ledger: Ledger,
     pub(super) gaps: CounterGaps,
     pub(super) facts: Facts,
     /// The managed service that runs it.
@@ -90,12 +88,12 @@ impl Postgres {
             }
             endpoints.push(Arc::new(endpoint));
         }
-        let ledger = Ledger::default();
         let mut instances: Vec<PgInstance> = Vec::new();
         let mut instance_of = Vec::new();
         let mut found: Option<(Version, String, PgSettings, Option<String>)> = None;
         let mut gaps = CounterGaps::default();
-        for endpoint in &endpoints {
+        for slot in &mut endpoints {
+            let endpoint = &Arc::clone(slot);
             let mut c = endpoint.connect(SessionRole::Inspect)?;
             let identity = Identity::read(&mut c, endpoint, server.is_some())?;
             let known = instances.iter().position(|i| i.identity == identity);
@@ -115,6 +113,9 @@ impl Postgres {
                     }
                     instances[i].nodes += 1;
                     instance_of.push(i);
+                    let ledger = instances[i].endpoint.ledger.clone();
+                    c.keep_books_in(&ledger);
+                    *slot = Arc::new(endpoint.with_books_in(ledger));
                 }
                 None => {
                     let local = is_local(endpoint, c.key.pid);
@@ -141,7 +142,7 @@ impl Postgres {
                     instances.push(PgInstance { endpoint: Arc::clone(endpoint), identity, standby, nodes: 1, local });
                 }
             }
-            c.publish(&ledger)?;
+            c.publish()?;
         }
         let Some((version, version_text, settings, unreadable)) = found else {
             return Err(TargetError::Usage("the target has no node".into()));
@@ -187,7 +188,6 @@ impl Postgres {
             instances,
             version,
             version_text,
-            ledger,
             gaps,
             facts,
             cloud: settings.cloud(),
@@ -213,7 +213,8 @@ impl Postgres {
         let endpoints: Vec<_> = self.instances.iter().map(|i| &i.endpoint).collect();
         let local = self.instances.iter().all(|i| i.local);
         let standbys = self.instances.iter().filter(|i| i.standby).count();
-        Ok(Box::new(PgObserver::open(&endpoints, standbys, &self.ledger, &self.gaps, local, scope)?))
+        let by_node = endpoints.len() > 1 && endpoints.len() == self.endpoints.len();
+        Ok(Box::new(PgObserver::open(&endpoints, standbys, &self.gaps, (local, by_node), scope)?))
     }
 
     pub(super) fn session<T>(
@@ -225,7 +226,7 @@ impl Postgres {
         let mut c = instance.endpoint.connect(role)?;
         let done = f(&mut c);
         // A failed step may have committed before: publish in both cases.
-        match (&done, c.publish(&self.ledger)) {
+        match (&done, c.publish()) {
             (Ok(_), Err(e)) => Err(e),
             _ => done,
         }
@@ -248,9 +249,9 @@ impl Postgres {
     pub(super) fn loader<T>(
         &self,
         instance: &PgInstance,
-        f: impl FnOnce(&mut PgLoader<'_>) -> Result<T, TargetError>,
+        f: impl FnOnce(&mut PgLoader) -> Result<T, TargetError>,
     ) -> Result<T, TargetError> {
-        let mut loader = PgLoader::open(&instance.endpoint, &self.ledger)?;
+        let mut loader = PgLoader::open(&instance.endpoint)?;
         let done = f(&mut loader)?;
         loader.close()?;
         Ok(done)
@@ -261,7 +262,7 @@ impl Postgres {
         let standbys: Vec<&Endpoint> =
             self.instances.iter().filter(|i| i.standby).map(|i| i.endpoint.as_ref()).collect();
         match self.instances.first() {
-            Some(primary) => replay::wait(&primary.endpoint, &standbys, &self.ledger),
+            Some(primary) => replay::wait(&primary.endpoint, &standbys),
             None => Ok(()),
         }
     }

@@ -17,6 +17,7 @@ use rustls::ClientConfig;
 use super::cancel::CancelKey;
 use super::config::{Address, Config, default_host};
 use super::doing::doing;
+use super::ledger::Ledger;
 use super::pgpass::{self, Lookup, PgpassEntry};
 use super::protocol::ServerError;
 use super::wire::Connection;
@@ -97,6 +98,8 @@ pub(super) struct Endpoint {
     pub(super) recognised: Recognised,
     /// Prefix of the application names of this run's sessions.
     pub(super) name: String,
+    /// loadline's own commits on its server.
+    pub(super) ledger: Ledger,
 }
 
 impl Endpoint {
@@ -109,13 +112,27 @@ impl Endpoint {
         let name = config.application_name.as_deref().unwrap_or("loadline");
         let name = format!("{} {}", clip(name, 16), clip(&request.run, 32)).trim().to_owned();
         let (ask, interrupted) = (Arc::clone(&request.ask_password), Arc::clone(&request.interrupted));
-        Ok(Endpoint { config, tls, asked: Arc::default(), ask, interrupted, recognised: Recognised::default(), name })
+        Ok(Endpoint {
+            config,
+            tls,
+            asked: Arc::default(),
+            ask,
+            interrupted,
+            recognised: Recognised::default(),
+            name,
+            ledger: Ledger::default(),
+        })
     }
 
     /// The same for another private server.
     pub(super) fn at(&self, url: &str) -> Result<Endpoint, TargetError> {
         let config = Config::parse(url, of_target(true))?;
-        Ok(Endpoint { config, recognised: Recognised::default(), ..self.clone() })
+        Ok(Endpoint { config, recognised: Recognised::default(), ledger: Ledger::default(), ..self.clone() })
+    }
+
+    /// The same, if it leads to a server whose own commits are counted in `ledger`.
+    pub(super) fn with_books_in(&self, ledger: Ledger) -> Endpoint {
+        Endpoint { ledger, ..self.clone() }
     }
 
     /// Prefix of the application names of the job sessions.
@@ -145,7 +162,7 @@ impl Endpoint {
     /// Tries once; the flag of the error says whether the TLS handshake failed.
     fn attempt(&self, role: SessionRole, mode: SslMode) -> Result<Connection, (TargetError, bool)> {
         let stream = self.stream(mode)?;
-        let mut connection = Connection::new(stream, self.config.place());
+        let mut connection = Connection::new(stream, self.config.place(), self.ledger.clone());
         let connecting = Patience::new(&self.interrupted, self.config.connect_timeout, None);
         connection.wait_with(Some(connecting)).map_err(|e| (e, false))?;
         self.start_session(&mut connection, role).map_err(|e| (e, false))?;

@@ -6,7 +6,6 @@ use std::ops::Range;
 use loadline_workload::{ColumnDef, LogicalType, Table};
 
 use super::connect::{Endpoint, SessionRole};
-use super::ledger::Ledger;
 use super::schema;
 use super::sql::{SCHEMA, after_loading, create_table, literal, quoted, table_name};
 use super::wire::Connection;
@@ -17,14 +16,13 @@ use crate::work::Work;
 use crate::workload_tables::{self, WantedRows};
 
 /// A session that loads.
-pub(super) struct PgLoader<'a> {
+pub(super) struct PgLoader {
     connection: Connection,
-    ledger: &'a Ledger,
 }
 
-impl<'a> PgLoader<'a> {
-    pub(super) fn open(endpoint: &Endpoint, ledger: &'a Ledger) -> Result<PgLoader<'a>, TargetError> {
-        Ok(PgLoader { connection: endpoint.connect(SessionRole::Admin)?, ledger })
+impl PgLoader {
+    pub(super) fn open(endpoint: &Endpoint) -> Result<PgLoader, TargetError> {
+        Ok(PgLoader { connection: endpoint.connect(SessionRole::Admin)? })
     }
 }
 
@@ -32,7 +30,7 @@ fn name_of(stem: &str) -> String {
     format!("{}.{}", quoted(SCHEMA), quoted(stem))
 }
 
-impl Loader for PgLoader<'_> {
+impl Loader for PgLoader {
     fn record(&self) -> String {
         name_of(RECORD)
     }
@@ -124,23 +122,18 @@ impl Loader for PgLoader<'_> {
     }
 
     fn close(&mut self) -> Result<(), TargetError> {
-        self.connection.publish(self.ledger)
+        self.connection.publish()
     }
 }
 
 /// Loads the missing rows of the workload tables and of the data set.
-pub(super) fn load(
-    endpoint: &Endpoint,
-    ledger: &Ledger,
-    wanted: &WantedRows<'_>,
-    progress: &LoadProgress,
-) -> Result<(), TargetError> {
-    let open = || Ok(Box::new(PgLoader::open(endpoint, ledger)?) as Box<dyn Loader + '_>);
+pub(super) fn load(endpoint: &Endpoint, wanted: &WantedRows<'_>, progress: &LoadProgress) -> Result<(), TargetError> {
+    let open = || Ok(Box::new(PgLoader::open(endpoint)?) as Box<dyn Loader>);
     workload_tables::load_all(wanted, Ways { open: &open, one_writer: false, progress })
 }
 
 /// Drops the data set's tables.
-pub(super) fn drop_all(loader: &mut PgLoader<'_>) -> Result<(), TargetError> {
+pub(super) fn drop_all(loader: &mut PgLoader) -> Result<(), TargetError> {
     let tables = loader.rows(&format!(
         "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('{SCHEMA}') AND relkind = 'r' AND relname ~ \
          '^data_'"

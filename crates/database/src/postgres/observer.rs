@@ -7,7 +7,6 @@ use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
 
 use super::connect::{Endpoint, SessionRole};
-use super::ledger::Ledger;
 use super::own::own;
 use super::protocol;
 use super::settings::PgSettings;
@@ -153,12 +152,13 @@ struct ObserverSession {
 /// Reads all instances of a target and adds them up.
 pub(super) struct PgObserver {
     sessions: Vec<ObserverSession>,
-    ledger: Ledger,
     job_prefix: String,
     /// Prefix of the names of all of loadline's sessions.
     own_prefix: String,
     /// Whether the servers run on this machine.
     local: bool,
+    /// Whether there are several nodes, each an instance of its own.
+    by_node: bool,
 }
 
 impl ObserverSession {
@@ -205,7 +205,7 @@ impl ObserverSession {
 
     /// Adds this instance's counters to `snapshot` in one round trip: publishes this session's own counts, then reads
     /// the counters. Returns them. What a standby writes of the log is not added: the primary wrote it already.
-    fn read(&mut self, ledger: &Ledger, snapshot: &mut Snapshot) -> Result<BTreeMap<String, f64>, TargetError> {
+    fn read(&mut self, snapshot: &mut Snapshot) -> Result<BTreeMap<String, f64>, TargetError> {
         let mut here = BTreeMap::new();
         let c = &mut self.connection;
         for name in ["f", "q"] {
@@ -216,7 +216,7 @@ impl ObserverSession {
         c.send()?;
         c.until_own_ready(|_, _| ())?;
         // The query reads all commits up to here, but not its own.
-        ledger.add(c.take_own_commits());
+        c.book();
         let row = c.text_rows()?.into_iter().next().unwrap_or_default();
         let mut values = row.into_iter();
         for (name, value) in self.names.iter().zip(values.by_ref()) {
@@ -237,6 +237,11 @@ impl ObserverSession {
         if self.reads_proc_stat {
             snapshot.proc_stat = values.next().flatten();
         }
+        if let Some(all) = here.get("pg_stat_database.xact_commit") {
+            let commits = all - c.own_commits_booked() as f64;
+            here.insert(counter::COMMITS.to_owned(), commits);
+            *snapshot.counters.entry(counter::COMMITS.to_owned()).or_default() += commits;
+        }
         Ok(here)
     }
 }
@@ -246,9 +251,8 @@ impl PgObserver {
     pub(super) fn open(
         endpoints: &[&Arc<Endpoint>],
         standbys: usize,
-        ledger: &Ledger,
         gaps: &CounterGaps,
-        local: bool,
+        (local, by_node): (bool, bool),
         scope: Scope,
     ) -> Result<PgObserver, TargetError> {
         let first = endpoints.len().saturating_sub(standbys);
@@ -256,7 +260,7 @@ impl PgObserver {
         let sessions = endpoints.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
         let job_prefix = endpoints.first().map_or_else(String::new, |d| d.job_prefix());
         let own_prefix = endpoints.first().map_or_else(String::new, |d| d.name.clone());
-        Ok(PgObserver { sessions, ledger: ledger.clone(), job_prefix, own_prefix, local })
+        Ok(PgObserver { sessions, job_prefix, own_prefix, local, by_node })
     }
 }
 
@@ -266,16 +270,13 @@ impl Observer for PgObserver {
         let before = clock::now_ns();
         let mut nodes = Vec::new();
         for session in &mut self.sessions {
-            nodes.push(session.read(&self.ledger, &mut snapshot)?);
+            nodes.push(session.read(&mut snapshot)?);
         }
-        if nodes.len() > 1 {
+        if self.by_node {
             snapshot.nodes = nodes;
         }
         // The counters were read in between: use the middle.
         snapshot.at_ns = before + clock::now_ns().saturating_sub(before) / 2;
-        if let Some(commits) = snapshot.counters.get("pg_stat_database.xact_commit").copied() {
-            snapshot.counters.insert(counter::COMMITS.to_owned(), commits - self.ledger.total() as f64);
-        }
         // The readings of several servers have no common time.
         if let [session] = &self.sessions[..] {
             session.others.fill(&mut snapshot.counters);

@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use super::connect::{Endpoint, SessionRole};
-use super::ledger::Ledger;
 use super::sql::literal;
 use super::wire::Connection;
 use crate::error::TargetError;
@@ -15,17 +14,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 /// [`TargetError::Local`] if one of them does not get on.
-pub(super) fn wait(primary: &Endpoint, standbys: &[&Endpoint], ledger: &Ledger) -> Result<(), TargetError> {
+pub(super) fn wait(primary: &Endpoint, standbys: &[&Endpoint]) -> Result<(), TargetError> {
     if standbys.is_empty() {
         return Ok(());
     }
     let mut c = primary.connect(SessionRole::Inspect)?;
     let end = c.value("SELECT pg_current_wal_flush_lsn()")?.unwrap_or_default();
-    c.publish(ledger)?;
+    c.publish()?;
     standbys.iter().try_for_each(|standby| {
         let mut c = standby.connect(SessionRole::Inspect)?;
         reach(&mut c, &end, standby)?;
-        c.publish(ledger)
+        c.publish()
     })
 }
 

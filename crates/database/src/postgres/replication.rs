@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use super::cluster::Postgres;
 use super::connect::SessionRole;
-use super::ledger::Ledger;
 use super::temp::TempServer;
 use super::wire::Connection;
 use crate::error::TargetError;
@@ -141,7 +140,7 @@ impl Replication for Postgres {
         let probers = links.iter().map(|link| link.prober().map_err(failed)).collect::<Result<Vec<_>, _>>()?;
         let primary = self.instances.first().ok_or_else(|| TargetError::Usage("the target has no node".into()))?;
         let connection = primary.endpoint.connect(SessionRole::Observer)?;
-        Ok(Box::new(PgReplicaWatch { connection, ledger: self.ledger.clone(), links, probers }))
+        Ok(Box::new(PgReplicaWatch { connection, links, probers }))
     }
 }
 
@@ -174,7 +173,6 @@ fn look(c: &mut Connection) -> Result<Vec<Replica>, TargetError> {
 
 struct PgReplicaWatch {
     connection: Connection,
-    ledger: Ledger,
     links: Vec<Arc<Relay>>,
     probers: Vec<Prober>,
 }
@@ -182,7 +180,7 @@ struct PgReplicaWatch {
 impl ReplicaWatch for PgReplicaWatch {
     fn look(&mut self) -> Result<Vec<Replica>, TargetError> {
         let found = look(&mut self.connection);
-        self.connection.publish(&self.ledger)?;
+        self.connection.publish()?;
         found
     }
 

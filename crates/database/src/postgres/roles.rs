@@ -121,7 +121,7 @@ impl Administration for Postgres {
         for instance in self.primaries() {
             let mut c = instance.endpoint.connect(SessionRole::Lock)?;
             schema::lock(&mut c)?;
-            c.publish(&self.ledger)?;
+            c.publish()?;
             held.push(c);
         }
         Ok(RunLock::new(held))
@@ -136,7 +136,7 @@ impl Administration for Postgres {
         for (i, instance) in self.primaries().enumerate() {
             let here: Vec<u32> = (0..jobs).filter(|job| self.home_of(work, *job) == i).collect();
             let wanted = WantedRows { work, jobs: &here, server: i, loaded: &self.loaded };
-            loading::load(&instance.endpoint, &self.ledger, &wanted, progress)?;
+            loading::load(&instance.endpoint, &wanted, progress)?;
         }
         self.wait_replayed()
     }
@@ -253,7 +253,7 @@ impl Doctor for Postgres {
 
 impl ClientDriver for Postgres {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        Ok(Box::new(PgClientSession::open(self.job_session(work, job)?, &self.ledger, work)?))
+        Ok(Box::new(PgClientSession::open(self.job_session(work, job)?, work)?))
     }
 }
 
@@ -298,7 +298,7 @@ impl DatabaseDriver for Postgres {
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        Ok(Box::new(PgDatabaseSession::open(self.job_session(work, job)?, &self.ledger, work, job)?))
+        Ok(Box::new(PgDatabaseSession::open(self.job_session(work, job)?, work, job)?))
     }
 
     fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use loadline_workload::JobStart;
 
-use super::ledger::Ledger;
 use super::procedure::{CALL_TYPES, CLOCK, call};
 use super::protocol::{self, Value};
 use super::wire::Connection;
@@ -16,7 +15,6 @@ use crate::work::Work;
 /// A job's session.
 pub(super) struct PgDatabaseSession {
     connection: Connection,
-    ledger: Ledger,
     pool: Arc<[u8]>,
     start: JobStart,
     next: i64,
@@ -25,19 +23,14 @@ pub(super) struct PgDatabaseSession {
 
 impl PgDatabaseSession {
     /// Prepares the session of `job`.
-    pub(super) fn open(
-        mut connection: Connection,
-        ledger: &Ledger,
-        work: &Work,
-        job: u32,
-    ) -> Result<PgDatabaseSession, TargetError> {
+    pub(super) fn open(mut connection: Connection, work: &Work, job: u32) -> Result<PgDatabaseSession, TargetError> {
         let (call, clock) = (call(work), format!("SELECT {CLOCK}"));
         connection.prepare(&[("call", &call, &CALL_TYPES), ("clock", &clock, &[])])?;
         let clock = ServerClock::measure(&mut || ask(&mut connection), 8)?;
-        connection.publish(ledger)?;
+        connection.publish()?;
         connection.wait_with(None)?;
         let (pool, start) = (work.pool(job), work.start(job));
-        Ok(PgDatabaseSession { connection, ledger: ledger.clone(), pool, start, next: 0, clock })
+        Ok(PgDatabaseSession { connection, pool, start, next: 0, clock })
     }
 }
 
@@ -65,7 +58,7 @@ impl DatabaseSession for PgDatabaseSession {
                 row = SliceRow::parse(body);
             }
         })?;
-        self.ledger.add(self.connection.take_own_commits());
+        self.connection.book();
         let row = row.ok_or_else(|| {
             TargetError::Statement("the procedure returned a row that cannot be parsed: run `loadline clean`".into())
         })?;

@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::connect::{Endpoint, SessionRole};
-use super::ledger::Ledger;
 use super::{replay, sql};
 use crate::env::of_target;
 use crate::error::TargetError;
@@ -174,7 +173,7 @@ impl TempServer {
         // One that cannot replay higher limits stands still until it is restarted.
         let endpoints = self.standbys.iter().map(|s| self.endpoint.at(&s.url));
         let endpoints = endpoints.collect::<Result<Vec<Endpoint>, TargetError>>()?;
-        let _ = replay::wait(&self.endpoint, &endpoints.iter().collect::<Vec<_>>(), &Ledger::default());
+        let _ = replay::wait(&self.endpoint, &endpoints.iter().collect::<Vec<_>>());
         for standby in &mut self.standbys {
             standby.restart(&self.binaries, &self.user, &self.settings)?;
         }

@@ -36,6 +36,8 @@ pub(super) struct Connection {
     pub(super) last_code: String,
     /// Commits of this session that are loadline's own work and not yet in the ledger.
     own_commits: u64,
+    /// That of its server.
+    ledger: Ledger,
 }
 
 /// A message from the server; its body stays in the connection's buffer until the next read.
@@ -47,8 +49,8 @@ pub(super) struct Incoming {
 }
 
 impl Connection {
-    /// A session on `stream`; `place` names the server in messages.
-    pub(super) fn new(stream: Stream, place: String) -> Connection {
+    /// A session on `stream`; `place` names the server in messages, `ledger` counts loadline's own commits there.
+    pub(super) fn new(stream: Stream, place: String, ledger: Ledger) -> Connection {
         Connection {
             stream: Waiting::new(stream),
             out: Vec::with_capacity(4096),
@@ -61,6 +63,7 @@ impl Connection {
             last_code: String::new(),
             // The server counts the login as a transaction.
             own_commits: 1,
+            ledger,
         }
     }
 
@@ -263,17 +266,27 @@ impl Connection {
         self.own_commits += n;
     }
 
-    /// Takes loadline's own commits that are not yet in the ledger.
-    pub(super) fn take_own_commits(&mut self) -> u64 {
-        std::mem::take(&mut self.own_commits)
+    /// Counts loadline's own commits in `ledger` from now on.
+    pub(super) fn keep_books_in(&mut self, ledger: &Ledger) {
+        self.ledger = ledger.clone();
     }
 
-    /// Publishes this session's work in the server's counters, then adds its own commits to `ledger`.
-    pub(super) fn publish(&mut self, ledger: &Ledger) -> Result<(), TargetError> {
+    /// Adds loadline's own commits to the ledger.
+    pub(super) fn book(&mut self) {
+        self.ledger.add(std::mem::take(&mut self.own_commits));
+    }
+
+    /// Commits of loadline's own on its server that are in the ledger.
+    pub(super) fn own_commits_booked(&self) -> u64 {
+        self.ledger.total()
+    }
+
+    /// Publishes this session's work in the server's counters, then adds its own commits to the ledger.
+    pub(super) fn publish(&mut self) -> Result<(), TargetError> {
         if let Some(sql) = self.version.flush_stats() {
             self.query(&own(sql))?;
         }
-        ledger.add(self.take_own_commits());
+        self.book();
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use loadline_analyze::levels::{Cost, Line, costs, line_of};
 use loadline_analyze::stats::Interval;
+use loadline_model::format::whole;
 use loadline_model::plan::Levels;
 
 use super::count;
@@ -148,7 +149,7 @@ impl<'a> OfRun<'a> {
                         .and_then(|a| a.interval)
                         .map_or_else(absent, |i| format!("{} – {}", signed(i.low), signed(i.high))),
                 ),
-                Cell::from(cost.tps.map_or_else(absent, |[_, tps]| format!("{tps:.0}"))),
+                Cell::from(cost.tps.map_or_else(absent, |[_, tps]| whole(tps))),
                 Cell::from(cost.share.map_or_else(absent, |s| percent(s.value))),
                 Cell::from(
                     cost.share

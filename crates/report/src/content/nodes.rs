@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use loadline_analyze::stats;
+use loadline_model::format::whole;
 use loadline_model::snapshot::counter;
 use loadline_model::{TestRecord, column};
 
@@ -87,12 +88,12 @@ fn scaling(records: &[&TestRecord]) -> Table {
             Cell::from(if first { r.workload.clone() } else { String::new() }),
             Cell::from(r.nodes.to_string()),
             Cell::from(r.jobs.to_string()),
-            Cell::from(total.map_or_else(absent, |v| format!("{v:.0}"))),
-            Cell::from(total.map_or_else(absent, |v| format!("{:.0}", v / f64::from(r.nodes.max(1))))),
-            Cell::from(lowest.map_or_else(absent, |v| format!("{v:.0}"))),
+            Cell::from(total.map_or_else(absent, |v| whole(v))),
+            Cell::from(total.map_or_else(absent, |v| whole(v / f64::from(r.nodes.max(1))))),
+            Cell::from(lowest.map_or_else(absent, |v| whole(v))),
             Cell::from(up.map_or_else(absent, |v| format!("{v:.2}"))),
             Cell::from(latency.map_or_else(absent, |v| format!("{v:.3}"))),
-            Cell::from(mean(g, column::ERRORS).map_or_else(absent, |v| format!("{v:.0}"))),
+            Cell::from(mean(g, column::ERRORS).map_or_else(absent, |v| whole(v))),
         ];
         rows.push(Row { cells, first, ..Row::default() });
     }
@@ -127,14 +128,14 @@ fn each(records: &[&TestRecord]) -> Option<Table> {
                 Cell::from(if first { format!("{} {}, {jobs}", r.test, r.workload) } else { String::new() }),
                 Cell::from((number + 1).to_string()),
                 Cell::from(node.jobs.to_string()),
-                Cell::from(format!("{:.0}", node.tps)),
+                Cell::from(whole(node.tps)),
             ];
             for (name, _, _, per) in &shown {
                 let value = node.per_s.get(*name).map_or_else(
                     || "–".to_owned(),
                     |v| {
                         let value = v / per;
-                        if *per > 1.0 { format!("{value:.2}") } else { format!("{value:.0}") }
+                        if *per > 1.0 { format!("{value:.2}") } else { whole(value) }
                     },
                 );
                 cells.push(Cell::from(value));
