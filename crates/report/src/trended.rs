@@ -2,10 +2,12 @@
 
 use loadline_analyze::Platform;
 use loadline_analyze::compare::history::{History, histories};
+use loadline_analyze::kpi::uses_data;
 use loadline_analyze::paired::Verdict;
 use loadline_analyze::paired::verdict::verdict_of;
 use loadline_analyze::trend::{Change, Judged, Trend, judge};
 use loadline_model::Manifest;
+use loadline_model::format::bytes;
 
 use crate::compared::beyond;
 use crate::content::count;
@@ -19,7 +21,7 @@ mod text;
 /// Expected share of false ones among the series that are said to have changed.
 const ERROR: f64 = 0.05;
 /// Columns of [`Trended::csv`].
-const COLUMNS: [&str; 26] = [
+const COLUMNS: [&str; 27] = [
     "platform",
     "workload",
     "parameters",
@@ -46,6 +48,7 @@ const COLUMNS: [&str; 26] = [
     "more_runs_needed",
     "smallest_detectable_pct",
     "newest",
+    "setup",
 ];
 
 /// What histories show.
@@ -177,6 +180,7 @@ impl<'a> Trended<'a> {
             perhaps.and_then(|p| p.more).map_or_else(String::new, |more| more.to_string()),
             number(trend.and_then(|t| t.detectable).map(|share| share * 100.0)),
             number(history.points.last().map(|(_, figure)| *figure)),
+            self.setup(series).join("; "),
         ];
         line(cells.into_iter())
     }
@@ -192,6 +196,15 @@ impl<'a> Trended<'a> {
         [change.at.checked_sub(1), Some(change.at)].map(|at| self.run(series, at))
     }
 
+    /// What besides workload, parameters and driver makes the work of `series`, as planned.
+    fn setup(&self, series: &Series) -> Vec<String> {
+        let Some(plan) = self.run(series, Some(0)).map(|m| &m.plan) else { return Vec::new() };
+        let rate = plan.rate_tps.map_or_else(|| "closed loop".to_owned(), |rate| format!("open loop at {rate} tps"));
+        let data = uses_data(&series.history.workload).then(|| format!("{} of data", bytes(plan.size_bytes as f64)));
+        let payload = format!("{:.0} % compressible", plan.payload_compressibility * 100.0);
+        [rate].into_iter().chain(data).chain([payload]).collect()
+    }
+
     /// The work of `series`, with what distinguishes it from others.
     fn name(&self, series: &Series) -> String {
         let history = &series.history;
@@ -203,6 +216,9 @@ impl<'a> Trended<'a> {
         if others().any(|s| s.history.driver != history.driver) {
             name.push_str(&format!(", {} driver", history.driver));
         }
+        let setups: Vec<Vec<String>> = others().map(|s| self.setup(s)).collect();
+        let differs = |part: &String| setups.iter().any(|setup| !setup.contains(part));
+        self.setup(series).into_iter().filter(differs).for_each(|part| name.push_str(&format!(", {part}")));
         if let Some((column, value)) = &history.swept {
             name.push_str(&format!(", {value} {}", crate::words::swept(column)));
         }

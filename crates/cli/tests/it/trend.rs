@@ -188,6 +188,21 @@ fn the_newest_runs_are_perhaps_a_change_and_one_bad_night_is_none() {
 }
 
 #[test]
+fn series_of_equal_names_say_what_distinguishes_their_setups() {
+    let results = results();
+    let of = measured(results.path());
+    let dir = results.path().join("nightly");
+    history(&of, &dir, 16, 8, 0.7);
+    copy(&of, &dir, 20, 1000.0, |manifest, _| manifest.plan.payload_compressibility = 0.5);
+    let ran = trend(&dir, &["--figure", "commit_throughput_tps"]);
+    assert!(ran.out.contains("LGWR-LAT1, 0 % compressible, 1 job"), "{}", ran.said());
+    let ran = trend(&dir, &["--figure", "commit_throughput_tps", "--format", "csv"]);
+    let mut setups: Vec<&str> = ran.out.lines().skip(1).filter_map(|line| line.rsplit(',').next()).collect();
+    setups.sort_unstable();
+    assert_eq!(setups, ["closed loop; 0 % compressible", "closed loop; 50 % compressible"], "{}", ran.said());
+}
+
+#[test]
 fn bad_input_is_named() {
     let results = results();
     let of = measured(results.path());
