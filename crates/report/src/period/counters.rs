@@ -1,11 +1,13 @@
 //! All counters of the database that moved, under its own names, by what they are about.
 
+use loadline_model::Snapshot;
 use loadline_model::activity::Unit;
+use loadline_model::format::ABSENT;
 use loadline_model::snapshot::counter;
 
 use super::Period;
 use super::words::{each, heads, row, shown};
-use crate::doc::{Block, Cell, Head, Row, Section, Table};
+use crate::doc::{Block, Head, Row, Section, Table};
 
 /// What a counter is about, by a part of its name: the first that fits.
 const ABOUT: [(&str, &str, &[&str]); 7] = [
@@ -33,21 +35,27 @@ const ABOUT: [(&str, &str, &[&str]); 7] = [
 ];
 
 /// Parts of the names of values that rise and fall: their growth is no rate.
-const GAUGES: [&str; 9] = [
+const GAUGES: [&str; 14] = [
     "pages_dirty",
     "pages_free",
     "pages_data",
     "pages_misc",
     "pages_total",
-    "history_list",
+    "history_l",
+    "undo_slots",
+    "rseg_current",
+    "active_transactions",
+    "modified_age",
+    "pending",
     "checkpoint_age",
     "bytes_dirty",
     "bytes_data",
 ];
 
-/// Unit of a counter, by the end of its name: databases count times in milliseconds.
+/// Unit of a counter, by the end of its name: databases count times in milliseconds, V$OSSTAT in hundredths of a second.
 fn unit(name: &str) -> Unit {
     match name {
+        n if n.starts_with("v$osstat.") => Unit::Count,
         n if n.ends_with("_time") => Unit::Ms,
         n if n.ends_with("_bytes") => Unit::Bytes,
         _ => Unit::Count,
@@ -100,14 +108,15 @@ fn growth(counter: &str, unit: Unit, periods: &[Period], tps: &[Option<f64>]) ->
     Some(row(counter, cells, &rates))
 }
 
-/// A value at the start and at the end.
+/// A value at the start and at the end; `None` if it is always 0.
 fn gauge(name: &str, periods: &[Period]) -> Option<Row> {
-    let mut cells: Vec<Cell> = vec![name.into()];
-    for period in periods {
-        let (open, close, _) = period.counters.as_ref()?;
-        let [from, to] = [open, close].map(|s| shown(s.counters.get(name).copied(), Unit::Count));
-        cells.extend([format!("{from} → {to}"), String::new(), String::new()].map(Cell::from));
-    }
-    cells.extend((periods.len() == 2).then(|| Cell::from("")));
-    Some(Row::of(cells))
+    let snapshots = periods.iter().filter_map(|p| p.counters.as_ref()).flat_map(|(open, close, _)| [open, close]);
+    snapshots.filter_map(|s| s.counters.get(name)).find(|n| **n != 0.0)?;
+    let at = |snapshot: &Snapshot| shown(snapshot.counters.get(name).copied(), Unit::Count);
+    let cells = periods.iter().flat_map(|p| {
+        let both = p.counters.as_ref().map(|(open, close, _)| format!("{} → {}", at(open), at(close)));
+        [both.unwrap_or(ABSENT.to_owned()), String::new(), String::new()]
+    });
+    let ratio = (periods.len() == 2).then(String::new);
+    Some(Row::of(std::iter::once(name.to_owned()).chain(cells).chain(ratio)))
 }

@@ -66,6 +66,23 @@ fn counters_are_totals_rates_and_shares_of_transactions_in_their_units() {
 }
 
 #[test]
+fn what_is_no_counter_and_no_time_in_ms_is_not_shown_as_one() {
+    let both = [
+        ("INNODB_METRICS.trx_rseg_history_len", 5.0, 12.0),
+        ("v$osstat.BUSY_TIME", 0.0, 200.0),
+        ("INNODB_METRICS.os_pending_reads", 0.0, 0.0),
+    ];
+    let page = text(watched(&both));
+    assert!(!page.contains("os_pending_reads"), "{page}");
+    assert_eq!(line(&page, both[0].0), ["5", "→", "12"], "purge makes it rise and fall");
+    assert_eq!(line(&page, both[1].0)[..2], ["200", "20"], "Oracle counts hundredths of a second");
+    let mut reset = watched(&both);
+    reset.close.counters.insert("pg_stat_wal.stats_reset".to_owned(), 2.0);
+    let two = [Period::of_watched(watched(&both), "a"), Period::of_watched(reset, "b")];
+    assert_eq!(line(&self::page(&two, Format::Text), both[0].0), ["5", "→", "12", "–"]);
+}
+
+#[test]
 fn counters_that_were_reset_are_withheld() {
     let reset = watched(&[("loadline.commits", 100.0, 2100.0), ("pg_stat_database.stats_reset", 1.0, 2.0)]);
     let page = text(reset);
