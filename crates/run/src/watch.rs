@@ -131,11 +131,9 @@ pub fn watch(
                 .to_owned(),
         );
     }
-    if let Some(why) = &went {
-        notes.push(format!("the database went away after {seconds_watched:.0} s: {why}"));
-    } else if close.at_ns < end_ns {
-        notes.push(format!("ended by the user after {seconds_watched:.0} of {seconds:.0} s"));
-    }
+    let early = close.at_ns < end_ns;
+    let unread = early && lost.load(Ordering::Relaxed);
+    notes.extend(cut_short(went.as_deref(), early, unread, [seconds_watched, seconds]));
     Ok(Watched {
         schema: WATCHED_SCHEMA,
         loadline_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -147,10 +145,21 @@ pub fn watch(
         figures: figures(&open, &close),
         open: open.snapshot.map_err(WatchError::Counters)?,
         close: end,
-        complete: went.is_none(),
+        complete: went.is_none() && !unread,
         activity,
         notes,
     })
+}
+
+/// Why not all of the seconds were watched: of so many, so many were wanted. `unread`: the counters could not be read once.
+fn cut_short(went: Option<&str>, early: bool, unread: bool, [watched_s, wanted_s]: [f64; 2]) -> Option<String> {
+    match went {
+        Some(why) => Some(format!("the database went away after {watched_s:.0} s: {why}")),
+        None if unread => {
+            Some(format!("ended after {watched_s:.0} of {wanted_s:.0} s, because the counters could not be read once"))
+        }
+        None => early.then(|| format!("ended by the user after {watched_s:.0} of {wanted_s:.0} s")),
+    }
 }
 
 /// CPU and log device by column id.
@@ -160,4 +169,18 @@ fn figures(open: &Edge, close: &Edge) -> BTreeMap<String, f64> {
         out.set(column::CPU_STEAL_PCT, s.steal_pct);
     }
     out.columns().values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_user_is_said_to_have_ended_what_the_user_ended() {
+        let said = |went, early, unread| cut_short(went, early, unread, [12.3, 60.0]);
+        assert_eq!(said(None, false, false), None);
+        assert!(said(None, true, false).unwrap().contains("by the user after 12 of 60 s"));
+        assert!(said(None, true, true).unwrap().contains("could not be read"));
+        assert!(said(Some("gone"), true, true).unwrap().contains("went away after 12 s: gone"));
+    }
 }
