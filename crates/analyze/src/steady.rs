@@ -41,7 +41,7 @@ pub enum Look {
     Trend(f64, bool),
 }
 
-/// Number of values of [`STEP_S`] to average if `jobs` jobs complete `rate` transactions per second: at least as long as a
+/// Number of values of [`STEP_S`] to average if `jobs` busy jobs complete `rate` transactions per second: at least as long as a
 /// transaction takes, and as four take together. Shorter ones would only show when transactions end.
 #[must_use]
 pub fn steps(rate: f64, jobs: u32) -> usize {

@@ -23,11 +23,18 @@ pub(crate) fn until_warm(most_s: f64) -> Warmup {
 /// In a closed loop latency is jobs / throughput, and steady with it. In an open loop the transactions that wait must be
 /// steady as well.
 fn is_warm(load: &Load) -> bool {
-    let least = steady::steps_of(&load.rates, load.jobs);
+    let least = steady::steps_of(&load.rates, busy(load));
     let waiting = Some(&load.waiting).filter(|waiting| !waiting.is_empty());
     load.rates.len().is_multiple_of(LOOK_EVERY)
         && steady::is_warm(&load.rates, least)
         && waiting.is_none_or(|waiting| steady::is_warm(waiting, least))
+}
+
+/// Most jobs that are in a transaction at a time: in an open loop the others rest.
+fn busy(load: &Load) -> u32 {
+    let waiting = load.waiting.get(load.waiting.len() / 2..).and_then(mean);
+    // The cast saturates.
+    waiting.map_or(load.jobs, |n| load.jobs.min(n.ceil() as u32))
 }
 
 /// Makes the checks of a test.
@@ -55,7 +62,7 @@ fn warm_up(is_steady: bool, taken_s: f64, load: &Load) -> Check {
             format!("{what} still {way} by {:.1} % per second", 100.0 * per_s.abs())
         }
     };
-    let least = steady::steps_of(&load.rates, load.jobs);
+    let least = steady::steps_of(&load.rates, busy(load));
     let [rates, waiting] = [&load.rates, &load.waiting].map(|values| steady::look(values, least));
     let of_rates =
         load.waiting.is_empty() || !matches!((rates, waiting), (Look::Trend(_, false), Look::Trend(_, true)));
@@ -102,7 +109,10 @@ fn values(request: &Request, measured: &Measured) -> (Vec<f64>, f64) {
         }
     };
     let Some(rate) = mean(&rates).filter(|rate| *rate > 0.0) else { return (rates, step_s) };
-    let each = (steady::steps(rate, request.jobs) as f64 * STEP_S / step_s - 1e-9).ceil().max(1.0) as usize;
+    // By Little's law.
+    let open_loop = request.rate_tps.and(measured.merged.transaction.mean_ns());
+    let busy = open_loop.map_or(request.jobs, |ns| request.jobs.min((rate * ns / 1e9).ceil() as u32));
+    let each = (steady::steps(rate, busy) as f64 * STEP_S / step_s - 1e-9).ceil().max(1.0) as usize;
     let values = rates.chunks_exact(each).filter_map(mean).collect();
     (values, each as f64 * step_s)
 }
@@ -176,6 +186,9 @@ mod tests {
         let slow = said(&load(|_| 1.0, 300));
         assert!(slow.contains("takes 162 s or more"), "{slow}");
         assert!(said(&load(|_| 0.0, 300)).contains("no transaction completed"));
+        // Of many jobs few are busy in an open loop: a value need not be as long as all of them would take.
+        let idle = Load { jobs: 64, waiting: vec![0.5; 100], ..load(|_| 20.0, 100) };
+        assert!(is_warm(&idle) && !is_warm(&Load { waiting: vec![64.0; 100], ..idle.clone() }));
         // A rate that is kept, while more and more transactions wait.
         let waiting = (0..300).map(|i| 5.0 + 0.1 * f64::from(i)).collect();
         let queue = said(&Load { waiting, ..load(|_| 1000.0, 300) });
