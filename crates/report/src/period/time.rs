@@ -13,8 +13,8 @@ use crate::words::{heading_of, lower};
 
 /// Events shown.
 const MOST_EVENTS: usize = 20;
-/// Class of waits for the client, which are not the database's time.
-const CLIENT: &str = "Client";
+/// Classes of waits for the client, which are not the database's time: of PostgreSQL and MySQL, and of Oracle.
+const CLIENT: [&str; 2] = ["Client", "Idle"];
 /// Parts of the jobs' time.
 const PARTS: [&Column; 11] = [
     column::SESSION_CPU_PCT,
@@ -144,7 +144,7 @@ fn sampled(periods: &[Period], caption: &str, most: usize, named: impl Fn(&str) 
             }
         }
     }
-    let is_client = |name: &str| class(name) == CLIENT;
+    let is_client = |name: &str| CLIENT.contains(&class(name).as_str());
     let total = |at: usize| -> f64 {
         means.iter().filter(|(name, _)| !is_client(name)).filter_map(|(_, m)| m.get(at).copied().flatten()).sum()
     };

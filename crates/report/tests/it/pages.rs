@@ -83,6 +83,18 @@ fn what_is_no_counter_and_no_time_in_ms_is_not_shown_as_one() {
 }
 
 #[test]
+fn sessions_that_wait_for_their_client_are_no_database_time() {
+    for client in ["Client:ClientRead", "Idle:SQL*Net message from client"] {
+        let mut watched = watched(&[("loadline.commits", 0.0, 1000.0)]);
+        watched.waits.samples = 10;
+        watched.waits.sessions = [(client.to_owned(), 90), ("User I/O:db file sequential read".to_owned(), 10)].into();
+        let page = text(watched);
+        assert_eq!(line(&page, client), ["9.00", "–", "90.00", "ms"]);
+        assert_eq!(line(&page, "User I/O:db file sequential read"), ["1.00", "100.0", "10.00", "ms"]);
+    }
+}
+
+#[test]
 fn counters_that_were_reset_are_withheld() {
     let reset = watched(&[("loadline.commits", 100.0, 2100.0), ("pg_stat_database.stats_reset", 1.0, 2.0)]);
     let page = text(reset);
