@@ -98,7 +98,7 @@ fn openings(runs: usize) {
         ("60 % for 1 s of every 5 s", Course::Sawtooth(0.6, 0.2, 5.0), 0.92),
     ];
     const NOISES: [(f64, f64); 4] = [(0.03, 0.0), (0.03, 0.8), (0.1, 0.5), (0.1, 0.8)];
-    println!("### Warm-ups: windows of {WINDOW_S} s that open too early, median opening, never within 60 s\n");
+    println!("### Planted warm-ups: windows that open too early, median opening, never within 60 s\n");
     println!("| course | noise, φ |{} right from |", METHODS.map(|(name, _)| format!(" {name} |")).concat());
     println!("| --- | --- |{} --- |", " --- |".repeat(METHODS.len()));
     for (name, course, plateau) in COURSES {
@@ -125,7 +125,7 @@ fn openings(runs: usize) {
 
 fn marks(runs: usize) {
     const WINDOWS: [usize; 4] = [20, 40, 100, 300];
-    println!("### Windows that are marked, of 2, 4, 10 and 30 s\n");
+    println!("### Planted windows of 2, 4, 10 and 30 s that are marked\n");
     println!("| course | noise, φ |{}", WINDOWS.map(|n| format!(" {n} values |")).concat());
     println!("| --- | --- |{}", " --- |".repeat(WINDOWS.len()));
     /// Name, course of a window of so many seconds, noises.
