@@ -257,12 +257,17 @@ impl Postgres {
         Ok(done)
     }
 
+    /// Its standbys: those that are nodes, or replicas that run.
+    pub(super) fn standbys(&self) -> Result<Vec<Endpoint>, TargetError> {
+        let of_nodes = self.instances.iter().filter(|i| i.standby).map(|i| Endpoint::clone(&i.endpoint)).collect();
+        let Some(server) = self.server.as_ref().filter(|_| self.has_levels) else { return Ok(of_nodes) };
+        server.lock().unwrap_or_else(PoisonError::into_inner).running_standbys()
+    }
+
     /// Waits until all standbys have replayed what their primary has on disk.
     pub(super) fn wait_replayed(&self) -> Result<(), TargetError> {
-        let standbys: Vec<&Endpoint> =
-            self.instances.iter().filter(|i| i.standby).map(|i| i.endpoint.as_ref()).collect();
         match self.instances.first() {
-            Some(primary) => replay::wait(&primary.endpoint, &standbys),
+            Some(primary) => replay::wait(&primary.endpoint, &self.standbys()?),
             None => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 /// [`TargetError::Local`] if one of them does not get on.
-pub(super) fn wait(primary: &Endpoint, standbys: &[&Endpoint]) -> Result<(), TargetError> {
+pub(super) fn wait(primary: &Endpoint, standbys: &[Endpoint]) -> Result<(), TargetError> {
     if standbys.is_empty() {
         return Ok(());
     }

@@ -167,11 +167,13 @@ impl Administration for Postgres {
         })?;
         self.wait_replayed()?;
         // At a standby a restartpoint: it writes what was replayed, which it would otherwise do in a test.
-        for standby in self.instances.iter().filter(|i| i.standby) {
-            self.admin(standby, |c| match c.query("CHECKPOINT") {
-                Err(TargetError::Statement(_)) if c.last_code == "42501" => Ok(()),
-                done => done.map(drop),
-            })?;
+        for standby in self.standbys()? {
+            let mut c = standby.connect(SessionRole::Admin)?;
+            match c.query("CHECKPOINT") {
+                Err(TargetError::Statement(_)) if c.last_code == "42501" => {}
+                done => drop(done?),
+            }
+            c.publish(&self.ledger)?;
         }
         Ok(said.into_iter().flatten().next())
     }

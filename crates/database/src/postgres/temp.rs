@@ -171,9 +171,7 @@ impl TempServer {
         }
         // A standby does not start with lower limits (max_connections …) than those in the log before the primary's new ones.
         // One that cannot replay higher limits stands still until it is restarted.
-        let endpoints = self.standbys.iter().map(|s| self.endpoint.at(&s.url));
-        let endpoints = endpoints.collect::<Result<Vec<Endpoint>, TargetError>>()?;
-        let _ = replay::wait(&self.endpoint, &endpoints.iter().collect::<Vec<_>>());
+        let _ = replay::wait(&self.endpoint, &self.running_standbys()?);
         for standby in &mut self.standbys {
             standby.restart(&self.binaries, &self.user, &self.settings)?;
         }
@@ -200,6 +198,14 @@ impl TempServer {
     /// The standbys.
     pub(super) fn standbys(&self) -> &[Standby] {
         &self.standbys
+    }
+
+    /// How to reach the standbys that run.
+    ///
+    /// # Errors
+    /// None: their URLs are loadline's own.
+    pub(super) fn running_standbys(&self) -> Result<Vec<Endpoint>, TargetError> {
+        self.standbys.iter().filter(|s| s.runs()).map(|s| self.endpoint.at(&s.url)).collect()
     }
 
     /// Whether the way to the standbys can be changed, and how far commits wait for them.

@@ -175,6 +175,48 @@ fn standbys_are_nodes_that_read() {
 }
 
 #[test]
+fn a_users_standby_is_a_node_of_its_primary_only() {
+    let scratch = scratch();
+    let _ours = loadline_database::open(&request("postgres-temp:?standbys=1", scratch.path())).unwrap();
+    let servers = sockets(scratch.path());
+    let other = self::scratch();
+    let _theirs = loadline_database::open(&request("postgres-temp:?standbys=1", other.path())).unwrap();
+    let others = sockets(other.path());
+    let url = |socket: &PathBuf| format!("postgres://postgres@/postgres?host={}", socket.display());
+    let open = |nodes: &[&PathBuf]| {
+        let mut request = request(&url(nodes[0]), scratch.path());
+        request.nodes = nodes[1..].iter().map(|node| url(node)).collect();
+        loadline_database::open(&request)
+    };
+    let refused = |nodes: &[&PathBuf]| match open(nodes).map(drop) {
+        Err(TargetError::Refused(text) | TargetError::Usage(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    let target = open(&[&servers[0], &servers[1]]).unwrap();
+    assert_eq!((target.facts().nodes, target.facts().read_only_nodes), (2, 1));
+    // Primaries are before standbys, in whatever order they were given.
+    let target = open(&[&servers[0], &servers[1], &others[0]]).unwrap();
+    assert_eq!((target.facts().nodes, target.facts().read_only_nodes), (3, 1));
+    let work = work("TP-LOOKUP", &[("accounts", 1000)]);
+    target.create(&work).unwrap();
+    target.load(&work, 3).unwrap();
+    for job in 0..3 {
+        target.client_session(&work, job).unwrap();
+    }
+    assert!(refused(&[&servers[0], &others[1]]).contains("a standby of another primary"));
+    assert!(refused(&[&servers[1], &servers[0]]).contains("give its primary in the URL"));
+    assert!(refused(&[&servers[0], &servers[1], &servers[1]]).contains("given twice"));
+    // A promoted standby is no longer the node that it was.
+    let target = open(&[&servers[0], &servers[1]]).unwrap();
+    ask(&servers[1], "SELECT pg_promote()");
+    match target.client_session(&work, 1).map(drop) {
+        Err(TargetError::Refused(text)) => assert!(text.contains("promoted"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+    target.client_session(&work, 0).unwrap();
+}
+
+#[test]
 fn wrong_numbers_and_settings_are_named() {
     let scratch = scratch();
     for (url, words) in [

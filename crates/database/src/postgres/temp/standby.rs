@@ -108,11 +108,16 @@ impl Standby {
         user: &ServerUser,
         settings: &Settings,
     ) -> Result<(), TargetError> {
-        if self.instance.runs() {
+        if self.runs() {
             return Ok(());
         }
         self.instance.clear()?;
         self.start(binaries, user, settings)
+    }
+
+    /// Whether its main process runs.
+    pub(super) fn runs(&self) -> bool {
+        self.instance.runs()
     }
 
     /// Writes its configuration file anew.
@@ -191,7 +196,7 @@ mod tests {
         assert!(check_memory(3, GIB, 4 * GIB).is_ok());
         assert!(check_memory(1, GIB, GIB / 2).is_ok(), "a single server is left to PostgreSQL");
         let text = check_memory(3, GIB, 3 * GIB).unwrap_err().to_string();
-        for part in ["a primary and 2 standbys need 3.38 GiB", "1.12 GiB each", "there are 3.00 GiB"] {
+        for part in ["a primary and 2 standbys need 3.4 GiB", "1.1 GiB each", "there are 3.0 GiB"] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

@@ -184,7 +184,9 @@ fn a_full_disk_is_named_and_nothing_is_left() {
 #[ignore = "run by a_killed_owner_leaves_nothing"]
 fn owner_process() {
     let Some(scratch) = std::env::var_os(OWNER_SCRATCH).map(PathBuf::from) else { return };
-    let server = TempServer::start(&request(&scratch, &[])).unwrap();
+    let mut request = request(&scratch, &[]);
+    (request.url, request.replicas) = ("postgres-temp:?standbys=1".to_owned(), 1);
+    let server = TempServer::start(&request).unwrap();
     std::fs::write(scratch.join("ready"), server.url()).unwrap();
     std::thread::sleep(Duration::from_secs(60));
 }
@@ -201,24 +203,28 @@ fn a_killed_owner_leaves_nothing() {
         .unwrap();
     wait_until("the owner has a server", || scratch.path().join("ready").exists());
     std::fs::remove_file(scratch.path().join("ready")).unwrap();
-    let dir = entries(scratch.path()).remove(0);
-    let owner = Owner::read(&dir).unwrap().unwrap();
-    assert_eq!(owner.pid, killed.id().cast_signed());
+    // A primary and its standby, each with a folder of its own.
+    let dirs = entries(scratch.path());
+    let owners: Vec<Owner> = dirs.iter().map(|dir| Owner::read(dir).unwrap().unwrap()).collect();
+    assert!(owners.len() == 2 && owners.iter().all(|owner| owner.pid == killed.id().cast_signed()));
+    let run = || owners.iter().filter(|owner| lives(owner.postmaster.unwrap())).count();
     let request = request(scratch.path(), &[]);
     assert_eq!(clean_leftovers(&request).unwrap(), Vec::<String>::new());
-    assert!(lives(owner.postmaster.unwrap()));
+    assert_eq!(run(), 2);
 
     killed.kill().unwrap();
     assert_eq!(killed.wait().unwrap().signal(), Some(9));
-    wait_until("the server dies with its owner", || !lives(owner.postmaster.unwrap()));
-    assert!(dir.join("data").exists());
+    wait_until("the servers die with their owner", || run() == 0);
+    assert!(dirs.iter().all(|dir| dir.join("data").exists()));
     // Looks like one of loadline's, but contains a foreign file.
     let foreign = scratch.path().join("loadline-pg-mine");
     std::fs::create_dir(&foreign).unwrap();
     std::fs::write(foreign.join("letter"), "dear").unwrap();
     let removed = clean_leftovers(&request).unwrap();
-    assert_eq!(removed.len(), 1, "{removed:?}");
-    assert!(removed[0].starts_with(&format!("removed '{}'", dir.display())), "{removed:?}");
+    assert_eq!(removed.len(), 2, "{removed:?}");
+    for dir in dirs {
+        assert!(removed.iter().any(|line| line.starts_with(&format!("removed '{}'", dir.display()))), "{removed:?}");
+    }
     assert!(foreign.join("letter").exists());
     assert_eq!(entries(scratch.path()), [foreign]);
 }
