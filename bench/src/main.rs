@@ -9,6 +9,7 @@
 //! `-- arms` holds `loadline ab` against equal arms on a real server and planted differences;
 //! `-- statistics` holds the statistics of two arms and of warm-ups against simulated truth.
 //! `-- warmups` holds methods that find the end of a warm-up against real ones.
+//! `-- replica-kills` kills a primary while jobs commit and counts what its standby lacks, at each level.
 //! `-- report` shows time and memory of a report on a run of 1,000 tests.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -22,6 +23,7 @@ mod named;
 mod outcomes;
 mod pgbench;
 mod procedures;
+mod replica_kills;
 mod report;
 mod servers;
 mod short;
@@ -69,6 +71,8 @@ enum Command {
     Report(report::Args),
     /// The statistics of two arms and of warm-ups against simulated truth: coverage, power, price (docs/statistics.md)
     Statistics(statistics::Args),
+    /// Kills a primary while jobs commit, and asks its standby for what was acknowledged, at each level
+    ReplicaKills(replica_kills::Args),
     /// When each method would open the window after real restarts of PostgreSQL, and how far from the plateau
     Warmups(warmups::Args),
 }
@@ -88,6 +92,7 @@ fn main() -> ExitCode {
         Command::Spoil(args) => spoil::run(&args),
         Command::Arms(args) => done(arms::run(&args)),
         Command::Warmups(args) => done(warmups::run(&args)),
+        Command::ReplicaKills(args) => done(replica_kills::run(&args)),
         Command::Report(args) => done(report::run(&args)),
         Command::Statistics(args) => {
             statistics::run(&args);

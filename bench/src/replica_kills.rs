@@ -1,0 +1,214 @@
+//! Kills a private primary while jobs commit, and asks a standby, as after a failover, for what was acknowledged.
+//!
+//! Each job changes a row of its own and counts the commits that returned; the row counts its changes. A commit that was
+//! acknowledged and is missing at the standby is lost. At levels that wait for the standby there must be none.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use loadline_database::{Link, OpenRequest, Target, Work, open};
+use loadline_workload::{Arg, find};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::arena::Outcome;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Kills at each level
+    #[arg(long, default_value_t = 20)]
+    kills: u32,
+    /// Levels
+    #[arg(long, value_delimiter = ',', default_value = "off,local,remote_write,on,remote_apply")]
+    level: Vec<String>,
+    /// Standbys: the first is asked, or of a quorum all
+    #[arg(long, default_value_t = 1)]
+    replicas: u32,
+    /// Jobs
+    #[arg(long, default_value_t = 4)]
+    jobs: u32,
+    /// One-way delay of the link, ms
+    #[arg(long, default_value_t = 0.0)]
+    delay: f64,
+    /// Longest time under load before a kill, ms
+    #[arg(long, default_value_t = 300)]
+    under_load: u64,
+    /// Directory of the server's binaries
+    #[arg(long)]
+    bin: Option<PathBuf>,
+    /// Folder for the private servers
+    #[arg(long, default_value = "loadline-results")]
+    results: PathBuf,
+}
+
+/// Time for the standby to replay what it has received.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) fn run(args: &Args) -> Outcome<()> {
+    std::fs::create_dir_all(&args.results)?;
+    let bin = args.bin.as_ref().map_or(String::new(), |bin| format!("?bin={}", bin.display()));
+    let mut request = OpenRequest::new(&format!("postgres-temp:{bin}"), std::path::absolute(&args.results)?);
+    request.replicas = args.replicas;
+    let target = open(&request)?;
+    let workload = find("LGWR-LAT1")?;
+    let work = Work::new(workload, workload.params(&BTreeMap::new())?, 42, 0.0);
+    target.create(&work)?;
+    target.load(&work, args.jobs)?;
+    let primary = PathBuf::from(target.info()?.data_dir.ok_or("no data directory")?);
+    let standbys = standbys_beside(&primary)?;
+    let link = Link { delay: Duration::from_secs_f64(args.delay / 1000.0), ..Link::default() };
+    let mut draw = 42_u64;
+    let (mut sum_lost, mut kills) = (0, 0);
+    println!("| level | kills | acknowledged commits | lost | kills with a loss |\n| --- | --- | --- | --- | --- |");
+    for level in &args.level {
+        let (mut acknowledged, mut lost, mut with_loss) = (0, 0, 0);
+        for _ in 0..args.kills {
+            target.abilities().replication.ok_or("no replicas")?.bring_about(Some(level), link)?;
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let time = Duration::from_millis(50 + (draw >> 33) % args.under_load.max(1));
+            let before = counts(&standbys, &work, args.jobs)?;
+            let done = commit_until_killed(target.as_ref(), &work, args.jobs, time, &primary)?;
+            let after = counts(&standbys, &work, args.jobs)?;
+            // A job's last commit may have arrived without having been acknowledged.
+            let missing = |job: usize| done[job].saturating_sub(after[job].saturating_sub(before[job]));
+            let missing: u64 = (0..done.len()).map(missing).sum();
+            acknowledged += done.iter().sum::<u64>();
+            lost += missing;
+            with_loss += u32::from(missing > 0);
+            // Another size each time: then the servers are restarted.
+            let cache = target.abilities().block_cache.ok_or("no cache to set")?;
+            kills += 1;
+            cache.set_cache(Some((6 * (64 + kills % 2)) << 20))?;
+        }
+        println!("| {level} | {} | {acknowledged} | {lost} | {with_loss} |", args.kills);
+        if !["off", "local"].contains(&level.as_str()) {
+            sum_lost += lost;
+        }
+    }
+    if sum_lost > 0 {
+        return Err(format!("{sum_lost} commits are lost that a standby had confirmed").into());
+    }
+    Ok(())
+}
+
+/// Sockets of the standbys, whose folders are beside that of the primary.
+fn standbys_beside(primary: &Path) -> Outcome<Vec<PathBuf>> {
+    let folder = primary.ancestors().nth(2).ok_or("no folder")?;
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let dir = entry?.path();
+        if dir.join("data/standby.signal").exists() {
+            // standby1 is the first that levels name.
+            let name = std::fs::read_to_string(dir.join("postgresql.conf"))?;
+            let name = name.split_once("primary_slot_name = '").and_then(|(_, rest)| rest.split_once('\''));
+            found.push((name.map(|(name, _)| name.to_owned()), dir.join("socket")));
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(|(_, socket)| socket).collect())
+}
+
+fn psql(socket: &Path, sql: &str) -> Outcome<String> {
+    let output =
+        Command::new("psql").args(["-XAtqc", sql, "-U", "postgres", "-h"]).arg(socket).arg("postgres").output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+/// Changes of each job's row, as the standbys have them that a failover would choose: the one that has most.
+fn counts(standbys: &[PathBuf], work: &Work, jobs: u32) -> Outcome<Vec<u64>> {
+    let mut best = vec![0; jobs as usize];
+    for standby in standbys {
+        // The position must stand still, and what was received must be replayed.
+        let state =
+            "SELECT pg_last_wal_replay_lsn(), (SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming')";
+        let (begin, mut last, mut same) = (Instant::now(), String::new(), 0);
+        while same < 3 {
+            if begin.elapsed() > PATIENCE {
+                return Err(format!("the standby's replay does not stand still: {last}").into());
+            }
+            let now = psql(standby, state)?;
+            same = if now == last { same + 1 } else { 0 };
+            last = now;
+        }
+        let ids: Vec<String> = (0..jobs).map(|job| work.start(job).first_key.to_string()).collect();
+        let sql = format!("SELECT n FROM loadline.lgwr_lat1_redo WHERE id IN ({}) ORDER BY id", ids.join(", "));
+        let found: Vec<u64> = psql(standby, &sql)?.lines().map(str::parse).collect::<Result<_, _>>()?;
+        best.iter_mut().zip(found).for_each(|(best, n)| *best = n.max(*best));
+    }
+    Ok(best)
+}
+
+/// Lets the jobs commit for `time`, kills all processes of the primary, and returns how many commits each had acknowledged.
+fn commit_until_killed(
+    target: &dyn Target,
+    work: &Work,
+    jobs: u32,
+    time: Duration,
+    primary: &Path,
+) -> Outcome<Vec<u64>> {
+    let sessions = (0..jobs).map(|job| target.client_session(work, job)).collect::<Result<Vec<_>, _>>()?;
+    let start = Arc::new(Barrier::new(jobs as usize + 1));
+    let threads: Vec<_> = sessions
+        .into_iter()
+        .zip(0..)
+        .map(|(mut session, job)| {
+            let (start, id) = (Arc::clone(&start), work.start(job).first_key);
+            std::thread::spawn(move || {
+                start.wait();
+                let mut done = 0_u64;
+                while session.execute_and_commit(0, &[Arg::Bytes(&done.to_ne_bytes()), Arg::Int(id)]).is_ok() {
+                    done += 1;
+                }
+                done
+            })
+        })
+        .collect();
+    start.wait();
+    std::thread::sleep(time);
+    kill_all(primary)?;
+    threads.into_iter().map(|thread| thread.join().map_err(|_| "a job panicked".into())).collect()
+}
+
+/// Kills a server at once, as a crash of its machine would, and waits until no process is left.
+fn kill_all(data: &Path) -> Outcome<()> {
+    let file = std::fs::read_to_string(data.join("postmaster.pid"))?;
+    let postmaster: i32 = file.lines().next().unwrap_or_default().trim().parse()?;
+    // Its processes are in process groups of their own.
+    let mut all = vec![postmaster];
+    all.extend(children(postmaster));
+    for pid in &all {
+        let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
+    }
+    // One that began meanwhile ends when it notices.
+    let begin = Instant::now();
+    while all.iter().any(|pid| lives(*pid)) {
+        if begin.elapsed() > PATIENCE {
+            return Err("processes of the primary do not end".into());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+fn children(of: i32) -> Vec<i32> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let parent = |pid: i32| stat(pid)?.split_whitespace().nth(1)?.parse().ok();
+    pids.filter(|pid| parent(*pid) == Some(of)).collect()
+}
+
+fn lives(pid: i32) -> bool {
+    stat(pid).is_some_and(|stat| !stat.starts_with('Z'))
+}
+
+/// The fields of `/proc/PID/stat` from the state on.
+fn stat(pid: i32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(stat.rsplit_once(") ")?.1.to_owned())
+}
