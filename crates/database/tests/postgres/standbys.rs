@@ -217,6 +217,30 @@ fn a_users_standby_is_a_node_of_its_primary_only() {
 }
 
 #[test]
+fn settings_can_be_switched_also_to_lower_limits() {
+    let scratch = scratch();
+    let mut opening = request("postgres-temp:?standbys=1", scratch.path());
+    opening.settings.insert("max_connections".into(), "40".into());
+    let mut target = loadline_database::open(&opening).unwrap();
+    for limit in ["120", "105"] {
+        opening.settings.insert("max_connections".into(), limit.into());
+        let (next, restarted) = target.abilities().settings.unwrap().switch(&opening, false).unwrap();
+        assert!(restarted);
+        assert_eq!(next.facts().read_only_nodes, 1);
+        target = next;
+        target.settle().unwrap();
+        let servers = sockets(scratch.path());
+        assert_eq!(ask(&servers[0], "SHOW max_connections"), limit);
+        assert_eq!(ask(&servers[1], "SHOW max_connections"), limit);
+    }
+    opening.settings.insert("hot_standby".into(), "off".into());
+    match target.abilities().settings.unwrap().switch(&opening, false).map(drop) {
+        Err(TargetError::Usage(text)) => assert!(text.contains("leave it out"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn wrong_numbers_and_settings_are_named() {
     let scratch = scratch();
     for (url, words) in [

@@ -30,8 +30,9 @@ pub(super) const NEW_CONFIG: &str = "postgresql.conf.new";
 const RESTART: [(Signal, Duration); 2] =
     [(Signal::SIGINT, Duration::from_secs(120)), (Signal::SIGQUIT, Duration::from_secs(10))];
 
-/// Signals that stop a server that does not get ready: it may not listen to others yet, and has written nothing.
-const UNREADY: [(Signal, Duration); 2] =
+/// Signals that stop a server at once: one that does not get ready, which may not listen to others yet and has written nothing,
+/// and one whose data are not needed.
+const AT_ONCE: [(Signal, Duration); 2] =
     [(Signal::SIGQUIT, Duration::from_secs(2)), (Signal::SIGKILL, Duration::from_secs(5))];
 
 /// The server's files and, after its start, its process. Dropping it stops the process and removes the files.
@@ -98,6 +99,21 @@ impl Instance {
         self.of_any.files.bring_to_disk()
     }
 
+    /// Stops a server whose data are not needed.
+    pub(super) fn stop_at_once(&mut self) {
+        self.note_shared_memory();
+        self.of_any.stop(&AT_ONCE);
+    }
+
+    /// The server created new files if one of its processes was killed.
+    fn note_shared_memory(&mut self) {
+        if let Some(postmaster) = self.of_any.running() {
+            let owner = &mut self.of_any.files.owner;
+            let user = ServerUser::of_ids(owner.uid, owner.gid);
+            owner.shared_memory.extend(shared_memory::mapped_files(postmaster, &user));
+        }
+    }
+
     /// Whether the server's main process runs.
     pub(super) fn runs(&self) -> bool {
         self.of_any.running().is_some()
@@ -105,7 +121,7 @@ impl Instance {
 
     /// Ends what a killed server left, so that it can be started again.
     pub(super) fn clear(&mut self) -> Result<(), TargetError> {
-        self.of_any.stop(&UNREADY);
+        self.of_any.stop(&AT_ONCE);
         let files = &self.of_any.files;
         let ended = end(&files.dir, files.name(), &files.owner);
         ended.map(drop).map_err(|e| files.failure("its processes cannot be ended", &e.to_string()))
@@ -146,7 +162,7 @@ impl Instance {
         command.arg("-D").arg(self.data()).arg("-c").arg(config_argument(&config));
         let postmaster = self.of_any.spawn(command)?;
         if let Err(why) = self.of_any.wait_ready(progress) {
-            self.of_any.stop(&UNREADY);
+            self.of_any.stop(&AT_ONCE);
             return Err(self.of_any.start_failure(&why, settings, &self.of_any.files.log(), server_message));
         }
         self.of_any.files.owner.shared_memory = shared_memory::mapped_files(postmaster, user);
@@ -156,12 +172,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        if let Some(postmaster) = self.of_any.running() {
-            // It created new files if one of its processes was killed.
-            let owner = &mut self.of_any.files.owner;
-            let user = ServerUser::of_ids(owner.uid, owner.gid);
-            owner.shared_memory.extend(shared_memory::mapped_files(postmaster, &user));
-        }
+        self.note_shared_memory();
     }
 }
 

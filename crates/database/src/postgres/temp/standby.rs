@@ -138,6 +138,12 @@ impl Standby {
     }
 }
 
+impl Drop for Standby {
+    fn drop(&mut self) {
+        self.instance.stop_at_once();
+    }
+}
+
 /// Refuses settings that loadline sets itself on a primary with standbys; `levels`: also those of the levels.
 pub(super) fn check_names(given: &BTreeMap<String, String>, levels: bool) -> Result<(), TargetError> {
     let own = |name: &&String| {
