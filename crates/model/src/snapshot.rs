@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// Counters of a database at one moment, under its own names (`pg_stat_wal.wal_sync`). Counters of several nodes
-/// are added up.
+/// are added up; but what each node of a cluster does for all of it (redo, changed rows) is that of the mean node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// When it was taken, in ns on loadline's monotonic clock (origin: start of the process).
@@ -169,6 +169,16 @@ pub mod counter {
     pub const ROWS_READ: &str = "loadline.rows_read";
     /// Rows inserted, updated and deleted.
     pub const ROWS_CHANGED: &str = "loadline.rows_changed";
+    /// Nodes of a cluster as one of them counts them; of several nodes the mean.
+    pub const CLUSTER_SIZE: &str = "loadline.cluster_size";
+    /// Transactions that failed certification: another node had changed one of their rows before.
+    pub const CERT_FAILURES: &str = "loadline.cert_failures";
+    /// Transactions that were aborted because a change of another node, applied here, needed their rows.
+    pub const APPLY_ABORTS: &str = "loadline.apply_aborts";
+    /// Bytes that nodes sent to the others, each once, whatever the number of receivers.
+    pub const REPLICATED_BYTES: &str = "loadline.replicated_bytes";
+    /// Time in which flow control stopped replication because a node could not keep up, ns; of several nodes the mean.
+    pub const FLOW_PAUSED_NS: &str = "loadline.flow_paused_ns";
     /// Checkpoints started or completed, whichever the database counts.
     pub const CHECKPOINTS: &str = "loadline.checkpoints";
     /// Parallel workers planned for queries.

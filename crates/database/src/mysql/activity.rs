@@ -289,7 +289,8 @@ impl Mysql {
     /// An observer of all servers.
     pub(super) fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
         let open = |i: &MysqlInstance| i.observer_session(scope);
-        Ok(Box::new(MysqlObserver(self.instances().iter().map(open).collect::<Result<Vec<_>, _>>()?)))
+        let sessions = self.instances().iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        Ok(Box::new(MysqlObserver { sessions, cluster: self.nodes.is_cluster() }))
     }
 }
 

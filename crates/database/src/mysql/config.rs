@@ -46,6 +46,8 @@ pub(super) struct Config {
     pub(super) ssl_mode: SslMode,
     pub(super) ssl_ca: Option<PathBuf>,
     pub(super) connect_timeout: Duration,
+    /// Which node of a cluster it is, for messages.
+    node: Option<String>,
 }
 
 impl Config {
@@ -84,15 +86,22 @@ impl Config {
             ssl_mode: given.ssl_mode.unwrap_or(SslMode::Prefer),
             ssl_ca: given.ssl_ca.map(PathBuf::from),
             connect_timeout: Duration::from_secs(given.connect_timeout.unwrap_or(10)),
+            node: None,
         })
     }
 
     /// The server, for messages.
     pub(super) fn place(&self) -> String {
-        match &self.address {
+        let address = match &self.address {
             Address::Unix(path) => format!("the socket {}", path.display()),
             Address::Tcp(host, port) => format!("{host}:{port}"),
-        }
+        };
+        self.node.as_ref().map_or_else(|| address.clone(), |node| format!("{node} at {address}"))
+    }
+
+    /// Has messages name it as the target's node number `index` (from 0), called `name` in its cluster.
+    pub(super) fn name_node(&mut self, index: usize, name: &str) {
+        self.node = Some(format!("node {} ('{name}')", index + 1));
     }
 }
 

@@ -10,6 +10,7 @@ use rustls::ClientConfig;
 
 use super::config::{Address, Config};
 use super::doing::doing;
+use super::instance::MysqlInstance;
 use super::own_sessions::OwnSessions;
 use super::protocol::{
     self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_LOCAL_FILES, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting,
@@ -17,7 +18,7 @@ use super::protocol::{
 };
 use super::version::Version;
 use super::wire::Connection;
-use super::{auth, flavours};
+use super::{auth, flavours, galera};
 use crate::env::Env;
 use crate::error::TargetError;
 use crate::flavour::Recognised;
@@ -61,6 +62,8 @@ pub(super) struct Endpoint {
     pub(super) sessions: OwnSessions,
     /// Whether they are jobs'.
     of_jobs: bool,
+    /// The node of a cluster to which each must lead (`wsrep_gcomm_uuid`).
+    node: Option<String>,
     pub(super) recognised: Recognised,
 }
 
@@ -80,13 +83,15 @@ impl Endpoint {
             interrupted,
             sessions: OwnSessions::default(),
             of_jobs: false,
+            node: None,
             recognised: Recognised::default(),
         })
     }
 
-    /// The same endpoint for jobs, whose sessions are recorded in `sessions`.
-    pub(super) fn for_jobs(&self, sessions: &OwnSessions) -> Endpoint {
-        Endpoint { sessions: sessions.clone(), of_jobs: true, ..self.clone() }
+    /// The same endpoint for jobs, whose sessions are recorded with those of `instance`.
+    pub(super) fn for_jobs(&self, instance: &MysqlInstance) -> Endpoint {
+        let node = instance.galera.as_ref().map(|node| node.id.clone());
+        Endpoint { sessions: instance.endpoint.sessions.clone(), of_jobs: true, node, ..self.clone() }
     }
 
     /// Opens a session. Asks for a missing password if the server wants one.
@@ -146,6 +151,9 @@ impl Endpoint {
             }
         } else {
             c.query("SET SESSION max_execution_time = 0")?;
+        }
+        if let Some(node) = &self.node {
+            galera::check_place(&mut c, node, &self.config.place())?;
         }
         Ok(c)
     }

@@ -46,7 +46,7 @@ impl MysqlSettings {
     /// Settings that a run records; none that may hold a secret.
     pub(super) fn recorded(&self) -> BTreeMap<String, String> {
         const PARTS: [&str; 6] = ["innodb_", "binlog", "sync_", "thread_", "query_cache", "max_"];
-        const NAMES: [&str; 21] = [
+        const NAMES: [&str; 30] = [
             "character_set_server",
             "collation_server",
             "datadir",
@@ -68,6 +68,15 @@ impl MysqlSettings {
             "tmpdir",
             "version",
             "version_comment",
+            "wsrep_certify_nonpk",
+            "wsrep_load_data_splitting",
+            "wsrep_max_ws_size",
+            "wsrep_on",
+            "wsrep_osu_method",
+            "wsrep_provider",
+            "wsrep_retry_autocommit",
+            "wsrep_slave_threads",
+            "wsrep_sync_wait",
         ];
         let wanted = |name: &str| PARTS.iter().any(|p| name.starts_with(p)) || NAMES.contains(&name);
         let kept = self.0.iter().filter(|(name, _)| wanted(name) && !is_secret(name));

@@ -7,6 +7,7 @@ use super::config::Address;
 use super::connect::Endpoint;
 use super::doctor::MysqlSettings;
 use super::flush::Flush;
+use super::galera::{self, GaleraNode};
 use super::ledger::Ledger;
 use super::observer::ObserverSession;
 use super::performance::CommitTimes;
@@ -38,6 +39,8 @@ pub(super) struct MysqlInstance {
     pub(super) doublewrite: bool,
     /// Size of a page, bytes.
     pub(super) page_bytes: u64,
+    /// What it is in a Galera cluster, if it is in one.
+    pub(super) galera: Option<GaleraNode>,
 }
 
 /// The servers behind the nodes, and which node leads to which.
@@ -49,15 +52,39 @@ pub(super) struct MysqlNodes {
     pub(super) job_endpoints: Vec<Arc<Endpoint>>,
 }
 
+impl MysqlNodes {
+    /// Whether the servers are one Galera cluster, and hold the same data.
+    pub(super) fn is_cluster(&self) -> bool {
+        self.instances.len() > 1 && self.instances.iter().all(|i| i.galera.is_some())
+    }
+
+    /// The servers that hold data of their own: of a cluster the first, all otherwise.
+    pub(super) fn databases(&self) -> &[MysqlInstance] {
+        let own = if self.is_cluster() { 1 } else { self.instances.len() };
+        self.instances.get(..own).unwrap_or_default()
+    }
+
+    /// The number in [`MysqlNodes::databases`] of the one that has the rows of a job at `node`.
+    pub(super) fn database_of(&self, node: usize) -> Option<usize> {
+        if self.is_cluster() { Some(0) } else { self.instance_of.get(node).copied() }
+    }
+}
+
 /// Connects to all endpoints and finds out which lead to the same server: a user lock is visible to the
 /// sessions of its server only. Names and addresses do not decide: a server may have several, and two
 /// servers may have the same.
-pub(super) fn identify(endpoints: Vec<Endpoint>) -> Result<MysqlNodes, TargetError> {
+/// `private`: loadline started the servers.
+pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlNodes, TargetError> {
+    let several = endpoints.len() > 1;
     let mut nodes = MysqlNodes { instances: Vec::new(), instance_of: Vec::new(), job_endpoints: Vec::new() };
     let mut held: Vec<(Connection, String)> = Vec::new();
-    for (node, endpoint) in endpoints.into_iter().enumerate() {
-        let endpoint = Arc::new(endpoint);
+    for (node, mut endpoint) in endpoints.into_iter().enumerate() {
         let mut c = endpoint.connect()?;
+        let galera = GaleraNode::ask(&mut c, private, &endpoint.config.place())?;
+        if let Some(galera) = galera.as_ref().filter(|_| several) {
+            endpoint.config.name_node(node, &galera.name);
+        }
+        let endpoint = Arc::new(endpoint);
         let mut known = None;
         for (i, (first, name)) in held.iter().enumerate() {
             let holder = c.number(&format!("SELECT IS_USED_LOCK('{name}')"))?;
@@ -67,6 +94,9 @@ pub(super) fn identify(endpoints: Vec<Endpoint>) -> Result<MysqlNodes, TargetErr
         }
         let at = known.unwrap_or(held.len());
         match nodes.instances.get_mut(at) {
+            Some(MysqlInstance { endpoint: first, galera: Some(galera), .. }) => {
+                return Err(galera::twice(galera, [&first.config.place(), &endpoint.config.place()]));
+            }
             Some(instance) => {
                 instance.nodes += 1;
                 instance.ledger.book(&mut c)?;
@@ -83,12 +113,14 @@ pub(super) fn identify(endpoints: Vec<Endpoint>) -> Result<MysqlNodes, TargetErr
                 }
                 let name = format!("loadline {} {} {node}", std::process::id(), clock::now_ns());
                 c.query(&format!("SELECT GET_LOCK('{name}', 0)"))?;
-                nodes.instances.push(MysqlInstance::inspect(Arc::clone(&endpoint), &mut c)?);
+                let instance = MysqlInstance::inspect(Arc::clone(&endpoint), &mut c, galera)?;
+                galera::check(&nodes.instances, &instance)?;
+                nodes.instances.push(instance);
                 held.push((c, name));
             }
         }
         if let Some(instance) = nodes.instances.get(at) {
-            nodes.job_endpoints.push(Arc::new(endpoint.for_jobs(&instance.endpoint.sessions)));
+            nodes.job_endpoints.push(Arc::new(endpoint.for_jobs(instance)));
         }
         nodes.instance_of.push(at);
     }
@@ -99,12 +131,17 @@ pub(super) fn identify(endpoints: Vec<Endpoint>) -> Result<MysqlNodes, TargetErr
 }
 
 impl MysqlInstance {
-    fn inspect(endpoint: Arc<Endpoint>, c: &mut Connection) -> Result<MysqlInstance, TargetError> {
+    fn inspect(
+        endpoint: Arc<Endpoint>,
+        c: &mut Connection,
+        galera: Option<GaleraNode>,
+    ) -> Result<MysqlInstance, TargetError> {
         let given_flush = c.number("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")?.unwrap_or(1.0) as u8;
         let pid_file = c.value("SELECT @@GLOBAL.pid_file")?;
         let ledger = Ledger::default();
         let log_bin = c.number("SELECT @@GLOBAL.log_bin")? == Some(1.0);
         ledger.binlog(log_bin);
+        ledger.replicates(galera.is_some());
         Ok(MysqlInstance {
             local: is_local(&endpoint, pid_file.as_deref()),
             endpoint,
@@ -120,6 +157,7 @@ impl MysqlInstance {
                 &c.pairs("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_doublewrite', 'innodb_flush_method')")?,
             ),
             page_bytes: c.number("SELECT @@GLOBAL.innodb_page_size")?.map_or(16_384, |b| b as u64),
+            galera,
         })
     }
 
@@ -138,7 +176,7 @@ impl MysqlInstance {
     pub(super) fn observer_session(&self, scope: Scope) -> Result<ObserverSession, TargetError> {
         let (ledger, flush, sessions) = (self.ledger.clone(), self.flush.clone(), self.endpoint.sessions.clone());
         let times = self.times.clone();
-        ObserverSession::open(self.endpoint.connect()?, ledger, flush, times, (sessions, scope), self.local)
+        ObserverSession::open(self.endpoint.connect()?, ledger, flush, times, (sessions, scope), [self.local, self.galera.is_some()])
     }
 }
 

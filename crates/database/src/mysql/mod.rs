@@ -13,6 +13,7 @@ mod doctor;
 mod doing;
 mod flavours;
 mod flush;
+mod galera;
 mod grants;
 mod instance;
 mod kernels;

@@ -26,6 +26,29 @@ const LOG_STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit
      'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_reads', 'Innodb_buffer_pool_read_requests', \
      'Innodb_buffer_pool_wait_free', 'Innodb_pages_written', 'Innodb_dblwr_writes', 'Innodb_dblwr_pages_written', \
      'Innodb_row_lock_waits', 'Innodb_row_lock_time', 'Performance_schema_thread_instances_lost', ";
+/// Those of a node of a Galera cluster.
+const GALERA_STATUS: &str = "'wsrep_local_commits', 'wsrep_replicated', 'wsrep_replicated_bytes', 'wsrep_received', \
+     'wsrep_received_bytes', 'wsrep_local_cert_failures', 'wsrep_local_bf_aborts', 'wsrep_local_replays', \
+     'wsrep_flow_control_paused_ns', 'wsrep_flow_control_sent', 'wsrep_flow_control_recv', 'wsrep_local_recv_queue', \
+     'wsrep_local_recv_queue_max', 'wsrep_local_recv_queue_avg', 'wsrep_local_send_queue', 'wsrep_apply_window', \
+     'wsrep_cert_deps_distance', 'wsrep_last_committed', 'wsrep_cluster_size', 'wsrep_local_state', ";
+/// Neutral counters of a node of a Galera cluster and their sources.
+const OF_GALERA: [(&str, &str); 5] = [
+    (counter::CERT_FAILURES, "wsrep_local_cert_failures"),
+    (counter::APPLY_ABORTS, "wsrep_local_bf_aborts"),
+    (counter::FLOW_PAUSED_NS, "wsrep_flow_control_paused_ns"),
+    (counter::REPLICATED_BYTES, "wsrep_replicated_bytes"),
+    (counter::CLUSTER_SIZE, "wsrep_cluster_size"),
+];
+/// What each node of a cluster does for all: the sum over the nodes is divided by their number.
+const OF_MEAN_NODE: [&str; 6] = [
+    counter::REDO_BYTES,
+    counter::REDO_WRITES,
+    counter::REDO_SYNCS,
+    counter::ROWS_CHANGED,
+    counter::FLOW_PAUSED_NS,
+    counter::CLUSTER_SIZE,
+];
 /// Number of sessions that performance_schema had no memory for: its sums lack their waits.
 const LOST_SESSIONS: &str = "Performance_schema_thread_instances_lost";
 /// The server's processes.
@@ -61,6 +84,8 @@ pub(super) struct ObserverSession {
     others: Option<OtherSessions>,
     /// The query of InnoDB's metrics, if the user may run it.
     metrics: Option<String>,
+    /// Whether the server is a node of a Galera cluster.
+    galera: bool,
 }
 
 impl ObserverSession {
@@ -71,11 +96,11 @@ impl ObserverSession {
         flush: Flush,
         times: CommitTimes,
         (sessions, scope): (OwnSessions, Scope),
-        local: bool,
+        [local, galera]: [bool; 2],
     ) -> Result<ObserverSession, TargetError> {
         let metrics = metrics(&mut connection)?;
         let others = local.then(|| OtherSessions::new(COMMANDS));
-        Ok(ObserverSession { connection, ledger, flush, times, sessions, scope, others, metrics })
+        Ok(ObserverSession { connection, ledger, flush, times, sessions, scope, others, metrics, galera })
     }
 
     /// Whether this user sees the sessions of all users: both need PROCESS.
@@ -86,7 +111,8 @@ impl ObserverSession {
     fn read(&mut self) -> Result<Snapshot, TargetError> {
         let c = &mut self.connection;
         let mut snapshot = Snapshot::default();
-        for (name, value) in c.pairs(&format!("{LOG_STATUS}{})", data_counters::STATUS))? {
+        let of_galera = if self.galera { GALERA_STATUS } else { "" };
+        for (name, value) in c.pairs(&format!("{LOG_STATUS}{of_galera}{})", data_counters::STATUS))? {
             if let Ok(number) = value.parse::<f64>() {
                 snapshot.counters.insert(name, number);
             }
@@ -116,6 +142,7 @@ impl ObserverSession {
         neutral.push((counter::REDO_WRITES, "Innodb_log_writes", 0.0, 1.0));
         let syncs = sync_counter(&self.connection.version, self.flush.now());
         neutral.extend(syncs.map(|name| (counter::REDO_SYNCS, name, 0.0, 1.0)));
+        neutral.extend(OF_GALERA.iter().filter(|_| self.galera).map(|(name, source)| (*name, *source, 0.0, 1.0)));
         for (name, source, less, times) in neutral {
             if let Some(value) = snapshot.counters.get(source).copied() {
                 snapshot.counters.insert(name.to_owned(), (value - less) / times);
@@ -149,17 +176,32 @@ pub(super) fn metrics(c: &mut Connection) -> Result<Option<String>, TargetError>
 }
 
 /// Reads all servers of a target and adds them up.
-pub(super) struct MysqlObserver(pub(super) Vec<ObserverSession>);
+///
+/// Each node of a cluster writes what all nodes change: rows and redo of the sum are those of the mean node, so that redo per
+/// transaction is that of one copy, and redo syncs can be compared with commits.
+pub(super) struct MysqlObserver {
+    pub(super) sessions: Vec<ObserverSession>,
+    /// Whether the servers are one cluster.
+    pub(super) cluster: bool,
+}
 
 impl Observer for MysqlObserver {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
         let before = clock::now_ns();
-        let all = self.0.iter_mut().map(ObserverSession::read).collect::<Result<Vec<_>, _>>()?;
+        let all = self.sessions.iter_mut().map(ObserverSession::read).collect::<Result<Vec<_>, _>>()?;
+        let nodes = if all.len() > 1 { all.iter().map(|s| s.counters.clone()).collect() } else { Vec::new() };
+        let servers = all.len() as f64;
         let mut snapshot = sum(all);
+        for name in OF_MEAN_NODE.iter().filter(|_| self.cluster) {
+            if let Some(value) = snapshot.counters.get_mut(*name) {
+                *value /= servers;
+            }
+        }
+        snapshot.nodes = nodes;
         // The counters are of a moment within the query.
         snapshot.at_ns = before + clock::now_ns().saturating_sub(before) / 2;
         // The readings of several servers have no common time.
-        if let [ObserverSession { others: Some(others), .. }] = &self.0[..] {
+        if let [ObserverSession { others: Some(others), .. }] = &self.sessions[..] {
             others.fill(&mut snapshot.counters);
         }
         Ok(snapshot)
@@ -167,7 +209,7 @@ impl Observer for MysqlObserver {
 
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
         let mut sample = WaitSample { others: Some(0), ..WaitSample::default() };
-        for session in &mut self.0 {
+        for session in &mut self.sessions {
             let sees_all = session.sees_all();
             let ObserverSession { connection, sessions, scope, others, .. } = session;
             if !sessions.sample(connection, *scope, sees_all, &mut sample)? {
@@ -182,7 +224,7 @@ impl Observer for MysqlObserver {
 
     fn session_tasks(&mut self) -> SessionTasks {
         let mut ids = Vec::new();
-        for session in &mut self.0 {
+        for session in &mut self.sessions {
             // Without an answer fewer than all are known: then none is used.
             ids.extend(session.sessions.job_threads(&mut session.connection).unwrap_or_default());
         }

@@ -45,7 +45,9 @@ impl Target for Mysql {
             ));
         }
         notes.extend(first.endpoint.recognised.note());
-        if self.facts.nodes > 1 {
+        if self.nodes.is_cluster() {
+            notes.extend(self.cluster_notes(&settings));
+        } else if self.facts.nodes > 1 {
             notes.push(format!(
                 "{} nodes lead to {} servers; each server's counters are counted once, and the settings are those of the \
                  first",
@@ -100,18 +102,20 @@ impl Administration for Mysql {
         self.loaded.forget(work);
         self.set_flush(work.program.commit)?;
         self.jobs_run(work, Driver::Client);
-        self.each(|_, c| schema::create(c, work)).map(drop)
+        self.each_database(|_, c| schema::create(c, work)).map(drop)
     }
 
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        for (i, instance) in self.instances().iter().enumerate() {
-            let nodes = self.nodes.instance_of.len().max(1);
-            let here: Vec<u32> =
-                (0..jobs).filter(|job| self.nodes.instance_of.get(*job as usize % nodes) == Some(&i)).collect();
-            let wanted = WantedRows { work, jobs: &here, server: i, loaded: &self.loaded };
-            loading::load(&instance.endpoint, &instance.ledger, &wanted, progress)?;
-        }
-        Ok(())
+        let nodes = self.nodes.instance_of.len();
+        self.caught_up(|| {
+            for (i, instance) in self.nodes.databases().iter().enumerate() {
+                let is_here = |job: &u32| self.nodes.database_of(work.node(*job, nodes)) == Some(i);
+                let here: Vec<u32> = (0..jobs).filter(is_here).collect();
+                let wanted = WantedRows { work, jobs: &here, server: i, loaded: &self.loaded };
+                loading::load(&instance.endpoint, &instance.ledger, &wanted, progress)?;
+            }
+            Ok(())
+        })
     }
 
     /// The redo log has its full size from the start; only a binary log grows.
@@ -123,7 +127,7 @@ impl Administration for Mysql {
     fn reset(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
         self.set_flush(work.program.commit)?;
         self.jobs_run(work, driver);
-        self.each(|_, c| schema::reset(c, work)).map(drop)
+        self.each_database(|_, c| schema::reset(c, work)).map(drop)
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
@@ -136,22 +140,24 @@ impl Administration for Mysql {
 
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
         self.loaded.forget(work);
-        self.each(|_, c| schema::drop_tables(c, work)).map(drop)
+        self.each_database(|_, c| schema::drop_tables(c, work)).map(drop)
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {
         let _lock = self.lock()?;
-        Ok(self.each(|_, c| schema::clean(c, &BTreeSet::new()))?.concat())
+        Ok(self.each_database(|_, c| schema::clean(c, &BTreeSet::new()))?.concat())
     }
 
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
         let _lock = self.lock()?;
-        let mut removed = Vec::new();
-        for instance in self.instances() {
-            let kept = loading::kept(&instance.endpoint, &instance.ledger, keep_data)?;
-            removed.extend(instance.admin(|c| schema::clean(c, &kept))?);
-        }
-        Ok(removed)
+        self.caught_up(|| {
+            let mut removed = Vec::new();
+            for instance in self.nodes.databases() {
+                let kept = loading::kept(&instance.endpoint, &instance.ledger, keep_data)?;
+                removed.extend(instance.admin(|c| schema::clean(c, &kept))?);
+            }
+            Ok(removed)
+        })
     }
 }
 
@@ -237,7 +243,7 @@ impl Doctor for Mysql {
 
 impl ClientDriver for Mysql {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        Ok(Box::new(MysqlClientSession::open(self.endpoint_of(job)?, work)?))
+        Ok(Box::new(MysqlClientSession::open(self.endpoint_of(work, job)?, work)?))
     }
 }
 
@@ -273,11 +279,11 @@ impl Observation for Mysql {
 
 impl DatabaseDriver for Mysql {
     fn install(&self, work: &Work) -> Result<(), TargetError> {
-        self.each(|_, c| schema::install(c, work)).map(drop)
+        self.each_database(|_, c| schema::install(c, work)).map(drop)
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        Ok(Box::new(MysqlDatabaseSession::open(self.endpoint_of(job)?, work, job)?))
+        Ok(Box::new(MysqlDatabaseSession::open(self.endpoint_of(work, job)?, work, job)?))
     }
 
     fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {
@@ -304,12 +310,12 @@ impl DatabaseDriver for Mysql {
 impl Queries for Mysql {
     fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError> {
         let sql = sql::query(work, query)?;
-        Number::of_all(self.each(|_, c| c.value(&sql))?)
+        Number::of_all(self.each_database(|_, c| c.value(&sql))?)
     }
 
     /// The size of the primary key's tree, which holds the rows.
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-        let sizes = self.each(|_, c| {
+        let sizes = self.each_database(|_, c| {
             // The server shows the size as of the last ANALYZE.
             c.query(&sql::analyze(work, table))?;
             c.value(&sql::table_size(work, table))
@@ -321,20 +327,22 @@ impl Queries for Mysql {
 impl DataSet for Mysql {
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
         let mut all = Vec::new();
-        for instance in self.instances() {
+        for instance in self.nodes.databases() {
             all.extend(data_set::found(&mut MysqlLoader::open(&instance.endpoint, &instance.ledger)?)?);
         }
         Ok(all)
     }
 
     fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {
-        self.instances()
+        self.nodes
+            .databases()
             .iter()
             .try_for_each(|i| changed_rows::check(&mut MysqlLoader::open(&i.endpoint, &i.ledger)?, work, table))
     }
 
     fn drop_data_set(&self) -> Result<(), TargetError> {
-        self.instances().iter().try_for_each(|i| loading::drop_all(&i.endpoint, &i.ledger))
+        let databases = self.nodes.databases();
+        self.caught_up(|| databases.iter().try_for_each(|i| loading::drop_all(&i.endpoint, &i.ledger)))
     }
 }
 

@@ -7,8 +7,9 @@ use loadline_model::Driver;
 use loadline_workload::Commit;
 
 use super::connect::Endpoint;
+use super::doctor::MysqlSettings;
 use super::instance::{self, MysqlInstance, MysqlNodes};
-use super::own_sessions;
+use super::{galera, own_sessions};
 use super::temp::TempServer;
 use super::wire::Connection;
 use crate::env::of_target;
@@ -43,7 +44,7 @@ impl Mysql {
         let env = of_target(server.is_some());
         let nodes = std::iter::once(url).chain(request.nodes.iter().map(String::as_str));
         let endpoints = nodes.map(|node| Endpoint::new(node, request, env)).collect::<Result<Vec<_>, _>>()?;
-        let nodes = instance::identify(endpoints)?;
+        let nodes = instance::identify(endpoints, server.is_some())?;
         let facts = Facts {
             nodes: nodes.job_endpoints.len() as u32,
             block_bytes: nodes.instances.first().map(|i| i.page_bytes),
@@ -87,15 +88,59 @@ impl Mysql {
         self.instances().iter().map(|i| i.admin(|c| f(i, c))).collect()
     }
 
-    /// Where `job` connects: jobs go to the nodes in turn.
-    pub(super) fn endpoint_of(&self, job: u32) -> Result<&Arc<Endpoint>, TargetError> {
-        let node = job as usize % self.nodes.job_endpoints.len().max(1);
+    /// Runs `f` in an administrative session of each server with data of its own ([`MysqlNodes::databases`]). In a cluster,
+    /// what `f` reads includes what other nodes had committed before, and all nodes have applied what it wrote.
+    pub(super) fn each_database<T>(
+        &self,
+        mut f: impl FnMut(&MysqlInstance, &mut Connection) -> Result<T, TargetError>,
+    ) -> Result<Vec<T>, TargetError> {
+        self.caught_up(|| self.nodes.databases().iter().map(|i| i.admin(|c| f(i, c))).collect())
+    }
+
+    /// Calls `f` after the nodes of a cluster have applied each other's changes, and has them apply those of `f`.
+    pub(super) fn caught_up<T>(&self, f: impl FnOnce() -> Result<T, TargetError>) -> Result<T, TargetError> {
+        let catch_up = || if self.nodes.is_cluster() { galera::catch_up(self.instances()) } else { Ok(()) };
+        catch_up()?;
+        let done = f()?;
+        catch_up()?;
+        Ok(done)
+    }
+
+    /// Where `job` connects ([`Work::node`]).
+    pub(super) fn endpoint_of(&self, work: &Work, job: u32) -> Result<&Arc<Endpoint>, TargetError> {
+        let node = work.node(job, self.nodes.job_endpoints.len());
         self.nodes.job_endpoints.get(node).ok_or_else(|| TargetError::Usage("the target has no node".into()))
     }
 
     /// See [`super::ledger::Ledger::jobs_run`].
     pub(super) fn jobs_run(&self, work: &Work, driver: Driver) {
         self.instances().iter().for_each(|i| i.ledger.jobs_run(work, driver));
+    }
+
+    /// What holds for the nodes of a cluster, for the report; `settings` are those of the first.
+    pub(super) fn cluster_notes(&self, settings: &MysqlSettings) -> Vec<String> {
+        let of = |name: &str| settings.get(name).unwrap_or("unknown").to_owned();
+        let nodes: Vec<String> = self.instances().iter().filter_map(|i| Some(i.galera.as_ref()?.name.clone())).collect();
+        let size = self.instances().iter().filter_map(|i| Some(i.galera.as_ref()?.size)).max().unwrap_or(0);
+        let flush: Vec<String> = self.instances().iter().map(|i| i.given_flush.to_string()).collect();
+        vec![
+            format!(
+                "{} of the {size} nodes of a Galera cluster ({}): one set of data, loaded at the first of them; job j begins its \
+                 transactions at one of the nodes in turn. Settings are those of the first",
+                self.facts.nodes,
+                nodes.join(", ")
+            ),
+            format!(
+                "a commit returns when its rows have been received by all nodes and it is committed at its own: \
+                 innodb_flush_log_at_trx_commit is {} at the nodes, wsrep_sync_wait {}, wsrep_slave_threads {}",
+                flush.join(", "),
+                of("wsrep_sync_wait"),
+                of("wsrep_slave_threads")
+            ),
+            "redo and changed rows are those of the mean node, because each node writes those of all; other counters are \
+             added up"
+                .to_owned(),
+        ]
     }
 
     /// Puts the server's address before `text` if there are several servers.

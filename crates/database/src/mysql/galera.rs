@@ -1,0 +1,165 @@
+//! Galera clusters: servers that hold one and the same data, on each of which transactions can begin.
+//!
+//! A transaction commits at the node where it began once all nodes have received its rows in the same order (certification).
+//! The others apply it a moment later, so what was written at one is read at another after [`catch_up`]. CREATE and DROP take
+//! effect at all nodes.
+
+use std::time::{Duration, Instant};
+
+use super::instance::MysqlInstance;
+use super::wire::Connection;
+use crate::error::TargetError;
+
+/// A joining node is waited for this long if loadline started it; a user's must be ready.
+const JOINING: Duration = Duration::from_secs(60);
+/// Longest that nodes may take to apply what another has committed.
+const CATCHING_UP: Duration = Duration::from_secs(60);
+/// `wsrep_local_state` of a node that has all data.
+const SYNCED: &str = "4";
+
+/// A server as a node of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct GaleraNode {
+    /// `wsrep_node_name`; by default that of the machine, so two may have the same.
+    pub(super) name: String,
+    /// Identity of the node's process within the cluster (`wsrep_gcomm_uuid`).
+    pub(super) id: String,
+    /// Identity of the cluster and its data (`wsrep_cluster_state_uuid`).
+    pub(super) cluster: String,
+    /// Nodes of the cluster, also those that are not of the target.
+    pub(super) size: u32,
+}
+
+/// What a node says of its state.
+struct State(Vec<(String, String)>);
+
+impl State {
+    fn of(&self, name: &str) -> &str {
+        self.0.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value.as_str())
+    }
+
+    /// Whether it has all data and takes part in the cluster's majority.
+    fn is_ready(&self) -> bool {
+        self.of("wsrep_local_state") == SYNCED && self.of("wsrep_cluster_status") == "Primary" && self.of("wsrep_ready") == "ON"
+    }
+}
+
+impl GaleraNode {
+    /// The node that `c` leads to; `None` if the server is in no cluster.
+    ///
+    /// # Errors
+    /// [`TargetError::Refused`] if it is not synced, or has lost the majority of its cluster.
+    pub(super) fn ask(c: &mut Connection, private: bool, place: &str) -> Result<Option<GaleraNode>, TargetError> {
+        let settings = c.pairs("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_provider', 'wsrep_node_name')")?;
+        let of = |name: &str| settings.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value.as_str());
+        if !of("wsrep_on").eq_ignore_ascii_case("on") || matches!(of("wsrep_provider"), "" | "none") {
+            return Ok(None);
+        }
+        let deadline = Instant::now() + if private { JOINING } else { Duration::ZERO };
+        let state = loop {
+            let state = State(c.pairs(
+                "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_local_state', 'wsrep_local_state_comment', \
+                 'wsrep_cluster_status', 'wsrep_ready', 'wsrep_gcomm_uuid', 'wsrep_cluster_state_uuid', 'wsrep_cluster_size')",
+            )?);
+            if state.is_ready() {
+                break state;
+            }
+            if Instant::now() >= deadline {
+                return Err(TargetError::Refused(format!(
+                    "{place} is a node of a Galera cluster (wsrep_node_name {}) and cannot be used: it is {} in a {} part of \
+                     the cluster, and must be Synced and Primary",
+                    of("wsrep_node_name"),
+                    state.of("wsrep_local_state_comment"),
+                    state.of("wsrep_cluster_status"),
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        };
+        Ok(Some(GaleraNode {
+            name: of("wsrep_node_name").to_owned(),
+            id: state.of("wsrep_gcomm_uuid").to_owned(),
+            cluster: state.of("wsrep_cluster_state_uuid").to_owned(),
+            size: state.of("wsrep_cluster_size").parse().unwrap_or(0),
+        }))
+    }
+}
+
+/// Checks that `new`, if it is of a cluster, is of that of the `known` servers.
+///
+/// # Errors
+/// [`TargetError::Refused`] with both servers.
+pub(super) fn check(known: &[MysqlInstance], new: &MysqlInstance) -> Result<(), TargetError> {
+    let Some(first) = known.first() else { return Ok(()) };
+    let of = |i: &MysqlInstance| i.galera.as_ref().map(|g| g.cluster.clone());
+    if of(first) == of(new) {
+        return Ok(());
+    }
+    let say = |i: &MysqlInstance| {
+        let place = i.endpoint.config.place();
+        of(i).map_or_else(|| format!("{place} is in no Galera cluster"), |uuid| format!("{place} is in the Galera cluster {uuid}"))
+    };
+    Err(TargetError::Refused(format!(
+        "{}, and {}: all nodes must be servers by themselves, or all of one cluster",
+        say(first),
+        say(new)
+    )))
+}
+
+/// The error for a node that is named twice.
+pub(super) fn twice(known: &GaleraNode, [first, second]: [&str; 2]) -> TargetError {
+    TargetError::Refused(format!(
+        "{first} and {second} are the same node of the Galera cluster (wsrep_node_name {}): name each node once",
+        known.name
+    ))
+}
+
+/// Checks that `c`, of a job, leads to the node `id`: an address may be that of a proxy.
+///
+/// # Errors
+/// [`TargetError::Refused`] if it does not.
+pub(super) fn check_place(c: &mut Connection, id: &str, place: &str) -> Result<(), TargetError> {
+    let found = c.pairs("SHOW GLOBAL STATUS LIKE 'wsrep_gcomm_uuid'")?;
+    if found.iter().any(|(_, value)| value == id) {
+        return Ok(());
+    }
+    Err(TargetError::Refused(format!(
+        "{place} led to another node of the cluster than before, or the node was started again: name the address of the node \
+         itself"
+    )))
+}
+
+/// Waits until all nodes have applied what any of them has committed.
+///
+/// # Errors
+/// If a node does not answer, or does not catch up within a minute.
+pub(super) fn catch_up(instances: &[MysqlInstance]) -> Result<(), TargetError> {
+    let mut sessions =
+        instances.iter().map(|i| Ok((i, i.endpoint.connect()?))).collect::<Result<Vec<_>, TargetError>>()?;
+    let mut last = 0.0_f64;
+    for (_, c) in &mut sessions {
+        last = last.max(applied(c)?);
+    }
+    let deadline = Instant::now() + CATCHING_UP;
+    for (instance, c) in &mut sessions {
+        while applied(c)? < last {
+            if Instant::now() >= deadline {
+                return Err(TargetError::Statement(format!(
+                    "{} has not applied within {} s what another node of the cluster has committed",
+                    instance.endpoint.config.place(),
+                    CATCHING_UP.as_secs()
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        instance.ledger.book(c)?;
+    }
+    Ok(())
+}
+
+/// Number of the last transaction of the cluster that the node of `c` has applied.
+fn applied(c: &mut Connection) -> Result<f64, TargetError> {
+    let found = c.pairs("SHOW GLOBAL STATUS LIKE 'wsrep_last_committed'")?;
+    found.first().and_then(|(_, value)| value.parse().ok()).ok_or_else(|| {
+        TargetError::Statement("the node does not show wsrep_last_committed: it has left the cluster".into())
+    })
+}
