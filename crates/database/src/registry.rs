@@ -16,6 +16,7 @@ pub static TARGETS: &[&TargetKind] = &[
     &mysql::KIND,
     &mysql::MARIADB_TEMP_KIND,
     &mysql::MYSQL_TEMP_KIND,
+    &mysql::GALERA_TEMP_KIND,
     &oracle::KIND,
     &wal::KIND,
     &null::KIND,

@@ -114,8 +114,25 @@ pub(crate) static MYSQL_TEMP_KIND: TargetKind = TargetKind {
     ..MARIADB_TEMP_KIND
 };
 
+/// A private Galera cluster of MariaDB servers, created for the run.
+pub(crate) static GALERA_TEMP_KIND: TargetKind = TargetKind {
+    scheme: temp::GALERA.scheme,
+    product: "MariaDB Galera",
+    summary: "a private throwaway Galera cluster of MariaDB servers, created for the run from the installed binaries",
+    url_forms: &[
+        ("galera-temp:?nodes=3", "of so many nodes, 1 to 8, next to the results"),
+        ("galera-temp:/folder", "each node in a folder of its own under this one"),
+        ("galera-temp:?bin=/opt/mariadb/bin", "from the binaries in this folder"),
+        ("galera-temp:?provider=/opt/lib/libgalera_smm.so", "with this library of Galera"),
+    ],
+    check_url: temp::check_cluster_url,
+    open: |request| open_temp(&temp::GALERA, request),
+    clean_leftovers: temp::clean_clusters,
+    ..MARIADB_TEMP_KIND
+};
+
 fn open_temp(product: &'static Product, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
     let server = TempServer::start(product, request)?;
-    let url = server.url();
-    Ok(Box::new(Mysql::open(&url, request, Some(Arc::new(Mutex::new(server))))?))
+    let (url, request) = server.address(request);
+    Ok(Box::new(Mysql::open(&url, &request, Some(Arc::new(Mutex::new(server))))?))
 }

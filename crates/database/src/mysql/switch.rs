@@ -14,9 +14,9 @@ impl Settings for Mysql {
             return Err(TargetError::Unsupported("loadline does not change a user's server".into()));
         };
         server.restart(&request.settings)?;
-        let url = server.url();
+        let (url, request) = server.address(request);
         drop(server);
-        Ok((Box::new(Mysql::open(&url, request, Some(Arc::clone(shared)))?), true))
+        Ok((Box::new(Mysql::open(&url, &request, Some(Arc::clone(shared)))?), true))
     }
 
     fn setting(&self, name: &str) -> Result<Option<String>, TargetError> {

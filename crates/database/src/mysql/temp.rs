@@ -1,7 +1,8 @@
-//! The private throwaway servers behind `mariadb-temp:` and `mysql-temp:`.
+//! The private throwaway servers behind `mariadb-temp:`, `mysql-temp:` and, several of them, `galera-temp:`.
 //! See [`crate::temp`].
 
 mod binaries;
+mod galera;
 mod install;
 mod instance;
 mod settings;
@@ -16,6 +17,7 @@ use crate::temp::product::Product;
 use crate::temp::settings::Settings;
 use crate::temp::user::ServerUser;
 use binaries::Binaries;
+use galera::{Cluster, ClusterUrl};
 
 use crate::temp::{Start, encoded, memory};
 
@@ -30,6 +32,17 @@ pub(super) static MARIADB: Product = Product {
     bin: "/opt/mariadb/bin",
     log_setting: "innodb_log_file_size",
     ..MYSQL
+};
+
+/// What distinguishes the nodes of private Galera clusters.
+pub(super) static GALERA: Product = Product {
+    scheme: "galera-temp",
+    prefix: "loadline-galera-",
+    reserved: settings::GALERA_RESERVED,
+    log_setting: "innodb_log_file_size",
+    // The others would wait for a node that takes its time.
+    stages: &instance::AT_ONCE,
+    ..MARIADB
 };
 
 /// What distinguishes MySQL's private servers.
@@ -52,6 +65,36 @@ pub(super) static MYSQL: Product = Product {
     stages: &instance::STAGES,
     end: instance::end,
 };
+fn is_cluster(product: &Product) -> bool {
+    product.scheme == GALERA.scheme
+}
+
+/// The URL without what only a cluster's can say.
+///
+/// # Errors
+/// [`TargetError::Usage`] with the invalid part and what is allowed.
+fn single(product: &Product, url: &str) -> Result<String, TargetError> {
+    if is_cluster(product) { ClusterUrl::parse(url).map(|url| url.rest) } else { Ok(url.to_owned()) }
+}
+
+/// Validates the URL of a cluster.
+///
+/// # Errors
+/// [`TargetError::Usage`] with the invalid part and what is allowed.
+pub(super) fn check_cluster_url(url: &str) -> Result<(), TargetError> {
+    crate::temp::check_url(&GALERA, &single(&GALERA, url)?)
+}
+
+/// As [`crate::temp::clean_leftovers`], for clusters.
+///
+/// # Errors
+/// As there.
+pub(super) fn clean_clusters(request: &OpenRequest) -> Result<Vec<String>, TargetError> {
+    let of_cluster = request.url.split_once(':').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case(GALERA.scheme));
+    let url = if of_cluster { single(&GALERA, &request.url)? } else { request.url.clone() };
+    crate::temp::clean_leftovers(&GALERA, &OpenRequest { url, ..request.clone() })
+}
+
 /// The administrator. It needs no password: only the server's operating system user and root can open the
 /// socket's directory.
 const SUPERUSER: &str = "root";
@@ -63,11 +106,20 @@ pub(super) struct TempServer {
     binaries: Binaries,
     user: ServerUser,
     settings: Settings,
+    /// Further nodes of a cluster.
+    joined: Vec<Instance>,
     instance: Instance,
+    /// What the nodes have in common, if they are a cluster.
+    cluster: Option<Cluster>,
+}
+
+/// Memory of the machine for each of the servers, bytes.
+fn memory_each(cluster: Option<&Cluster>) -> u64 {
+    memory::memory_bytes() / cluster.map_or(1, |cluster| cluster.nodes.into())
 }
 
 impl TempServer {
-    /// Creates a server and starts it. First removes leftovers of dead owners in the same place.
+    /// Creates a server, or those of a cluster, and starts it. First removes leftovers of dead owners in the same place.
     ///
     /// # Errors
     /// - [`TargetError::Usage`]: the URL, or a setting that the server does not know or take.
@@ -75,14 +127,22 @@ impl TempServer {
     ///
     /// Nothing is left behind in either case.
     pub(super) fn start(product: &'static Product, request: &OpenRequest) -> Result<TempServer, TargetError> {
-        let start = Start::new(product, request)?;
+        let of_cluster = is_cluster(product).then(|| ClusterUrl::parse(&request.url)).transpose()?;
+        let request = OpenRequest { url: single(product, &request.url)?, ..request.clone() };
+        let start = Start::new(product, &request)?;
         let binaries = binaries::find(product, start.address.bin.as_deref(), &start.user)?;
         settings::check_values(&request.settings, &binaries, &start.user)?;
-        let settings = settings::settings(product, &binaries.version, memory::memory_bytes(), &request.settings);
+        let cluster = of_cluster.map(|url| Cluster::new(&url, &binaries, memory::memory_bytes())).transpose()?;
+        let settings = settings::settings(product, &binaries.version, memory_each(cluster.as_ref()), &request.settings);
         let (instance, site) = start.create(&binaries.server)?;
+        if let Some(cluster) = &cluster {
+            cluster.check_space(&instance.files.data())?;
+        }
+        let further = 1..cluster.as_ref().map_or(1, |cluster| cluster.nodes);
+        let joined = further.map(|_| Ok(start.create(&binaries.server)?.0)).collect::<Result<Vec<_>, TargetError>>()?;
         let server = format!("{} ({})", binaries.version.text, binaries.server.display());
         let notes = start.notes(&server, site, &settings);
-        let mut server = TempServer { product, notes, binaries, user: start.user, settings, instance };
+        let mut server = TempServer { product, notes, binaries, user: start.user, settings, joined, instance, cluster };
         instance::install(&server)?;
         instance::start(&mut server)?;
         Ok(server)
@@ -98,28 +158,37 @@ impl TempServer {
             self.product.check_names(given)?;
             settings::check_values(given, &self.binaries, &self.user)?;
         }
-        let next = settings::settings(self.product, &self.binaries.version, memory::memory_bytes(), given);
+        let memory = memory_each(self.cluster.as_ref());
+        let next = settings::settings(self.product, &self.binaries.version, memory, given);
         let former = std::mem::replace(&mut self.settings, next);
-        self.instance.stop(&instance::RESTART);
+        self.stop();
         let started = instance::start(self);
         if started.is_err() {
             self.settings = former;
-            self.instance.stop(&instance::RESTART);
+            self.stop();
             let _ = instance::start(self);
         }
         started
     }
 
+    /// Stops all servers, the first last: it knows all that was committed, and begins the cluster again.
+    fn stop(&mut self) {
+        let nodes = self.joined.iter_mut().rev().chain(std::iter::once(&mut self.instance));
+        nodes.for_each(|instance| instance.stop(&instance::RESTART));
+    }
+
     /// Wanted size of the buffer pool: small against `data_bytes`, or the default; `None` if the user chose the
     /// size.
     pub(super) fn pool_bytes(&self, data_bytes: Option<u64>) -> Option<u64> {
-        let default = settings::own_pool(&self.settings, memory::memory_bytes())?;
+        let default = settings::own_pool(&self.settings, memory_each(self.cluster.as_ref()))?;
         Some(data_bytes.map_or(default, |bytes| cache::small(bytes).min(default)))
     }
 
-    /// URL of the running server, without a password.
-    pub(super) fn url(&self) -> String {
-        format!("mysql://{SUPERUSER}@/?socket={}", encoded(&self.instance.files.socket()))
+    /// URL of the running server, without a password; in `request` those of the further nodes of a cluster.
+    pub(super) fn address(&self, request: &OpenRequest) -> (String, OpenRequest) {
+        let of = |instance: &Instance| format!("mysql://{SUPERUSER}@/?socket={}", encoded(&instance.files.socket()));
+        let nodes = self.joined.iter().map(of).collect();
+        (of(&self.instance), OpenRequest { nodes, ..request.clone() })
     }
 
     /// Scheme of its target's URL.

@@ -68,7 +68,8 @@ fn installer(server: &Path, given: Option<&Path>) -> Result<PathBuf, TargetError
     })
 }
 
-fn folders() -> impl Iterator<Item = PathBuf> {
+/// The system's folders and those of PATH.
+pub(super) fn folders() -> impl Iterator<Item = PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let of_path: Vec<PathBuf> = std::env::split_paths(&path).collect();
     FOLDERS.iter().map(PathBuf::from).chain(of_path)

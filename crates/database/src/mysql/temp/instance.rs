@@ -10,21 +10,30 @@ use nix::sys::signal::Signal;
 
 use super::binaries::of_path;
 use super::install;
+use super::binaries::Binaries;
 use super::settings::{arguments, message};
-use super::{SUPERUSER, TempServer};
+use super::{SUPERUSER, TempServer, galera};
 use crate::error::TargetError;
-use crate::temp::instance::Progress;
+use crate::temp::instance::{Instance, Progress};
 use crate::temp::owner::Owner;
 use crate::temp::processes;
 use crate::temp::product::cannot_run;
+use crate::temp::settings::Settings;
+use crate::temp::user::ServerUser;
 
 /// SIGTERM is an orderly shutdown.
 pub(super) const STAGES: [(Signal, Duration); 2] =
     [(Signal::SIGTERM, Duration::from_secs(15)), (Signal::SIGKILL, Duration::from_secs(5))];
 
+/// Nothing in it is worth an orderly shutdown.
+pub(super) const AT_ONCE: [(Signal, Duration); 1] = [(Signal::SIGKILL, Duration::from_secs(5))];
+
 /// For a restart: it writes all changed pages first.
 pub(super) const RESTART: [(Signal, Duration); 2] =
     [(Signal::SIGTERM, Duration::from_secs(120)), (Signal::SIGKILL, Duration::from_secs(5))];
+
+/// A node is started this often if a port that was free is taken meanwhile.
+const PORT_TRIES: u32 = 3;
 
 /// Creates the data directory.
 pub(super) fn install(server: &TempServer) -> Result<(), TargetError> {
@@ -54,13 +63,36 @@ pub(super) fn install(server: &TempServer) -> Result<(), TargetError> {
     files.bring_to_disk()
 }
 
-/// Starts the server and waits until it accepts sessions.
+/// Starts the server, or the nodes of a cluster one after the other, and waits until it accepts sessions.
 pub(super) fn start(server: &mut TempServer) -> Result<(), TargetError> {
-    let TempServer { binaries, user, settings, instance, .. } = server;
+    let TempServer { binaries, user, settings, joined, instance, cluster, .. } = server;
+    let Some(cluster) = cluster else { return start_one(binaries, settings, user, instance, None) };
+    for (number, node) in std::iter::once(instance).chain(joined).enumerate() {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let options = cluster.prepare(number, &node.files, user)?;
+            match start_one(binaries, settings, user, node, Some(&options)) {
+                Err(_) if tries < PORT_TRIES && galera::says_port_taken(&node.files.log()) => node.stop(&AT_ONCE),
+                done => break done?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn start_one(
+    binaries: &Binaries,
+    settings: &Settings,
+    user: &ServerUser,
+    instance: &mut Instance,
+    options: Option<&Path>,
+) -> Result<(), TargetError> {
     let (files, sockets) = (&instance.files, instance.files.sockets());
     // Nothing in it is worth an orderly shutdown, and a starting server may ignore a request for one.
     let mut command = user.command(&binaries.server, Signal::SIGKILL);
-    command.arg("--no-defaults").arg(of_path("datadir", &files.data())).arg(of_path("socket", &files.socket()));
+    command.arg(options.map_or_else(|| "--no-defaults".into(), |path| of_path("defaults-file", path)));
+    command.arg(of_path("datadir", &files.data())).arg(of_path("socket", &files.socket()));
     command.arg(of_path("pid-file", &sockets.join("pid")));
     // Not shared with other servers: a starting server deletes all temporary tables in the directory, and a
     // server that loses its tables crashes (10.11.19, in ha_maria::drop_table).
@@ -96,13 +128,14 @@ pub(super) fn end(_dir: &Path, name: &str, owner: &Owner) -> io::Result<bool> {
     processes::end_all(&STAGES, running, |_, ()| true)
 }
 
-/// Whether the process is the server in the directory called `name`, or creates its data directory
-/// (`mariadb-install-db` feeds a `mariadbd --bootstrap`).
+/// Whether the process is the server in the directory called `name`, creates its data directory (`mariadb-install-db` feeds a
+/// `mariadbd --bootstrap`), or brings the data of another node there (`wsrep_sst_rsync` runs rsync).
 fn is_of(cmdline: &[u8], name: &str) -> bool {
     let text = String::from_utf8_lossy(cmdline);
     let data = format!("/{name}/data");
     let of_server = ["mariadbd", "mysqld", "install-db", "install_db"].iter().any(|part| text.contains(part));
-    of_server && text.split('\0').any(|arg| arg.starts_with("--datadir=") && arg.ends_with(&data))
+    let of_snapshot = ["wsrep_sst_", "rsync"].iter().any(|part| text.contains(part)) && text.contains(&format!("{data}/"));
+    of_snapshot || of_server && text.split('\0').any(|arg| arg.starts_with("--datadir=") && arg.ends_with(&data))
 }
 
 /// A server that is ready creates the socket and sends a greeting to each connection.
@@ -139,11 +172,15 @@ mod tests {
         for server in ["/usr/sbin/mariadbd --no-defaults", "/lib/ld.so /opt/mysqld --initialize-insecure"] {
             assert!(is_of(&line(&format!("{server} --datadir=/var/tmp/loadline-mariadb-abc/data")), name));
         }
+        for script in ["/bin/bash /usr/bin/wsrep_sst_rsync --role joiner --datadir", "rsync --daemon --config"] {
+            assert!(is_of(&line(&format!("{script} /var/tmp/loadline-mariadb-abc/data/x")), name));
+        }
         for other in [
             "/usr/sbin/mariadbd --datadir=/var/lib/mysql",
             "/usr/sbin/mariadbd --datadir=/var/tmp/loadline-mariadb-abcd/data",
             "less --datadir=/var/tmp/loadline-mariadb-abc/data",
             "mariadbd /var/tmp/loadline-mariadb-abc/data",
+            "rsync --daemon --config /var/tmp/loadline-mariadb-abcd/data/x",
         ] {
             assert!(!is_of(&line(other), name), "{other}");
         }

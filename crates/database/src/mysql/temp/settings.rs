@@ -6,7 +6,9 @@ use std::iter;
 use loadline_model::format::nearest;
 use nix::sys::signal::Signal;
 
+use super::GALERA;
 use super::binaries::Binaries;
+use super::galera::LOG_SIZE;
 use crate::error::TargetError;
 use crate::mysql::cache::CHUNK;
 use crate::mysql::performance::{MARIADB_STAGES, MYSQL_STAGES};
@@ -31,6 +33,41 @@ pub(super) const RESERVED: &[&str] = &[
     "no_defaults",
     "help",
     "bootstrap",
+];
+
+/// Those of the nodes of a private cluster.
+pub(super) const GALERA_RESERVED: &[&str] = &[
+    "datadir",
+    "socket",
+    "port",
+    "bind_address",
+    "skip_networking",
+    "pid_file",
+    "user",
+    "log_error",
+    "basedir",
+    "defaults_file",
+    "defaults_extra_file",
+    "no_defaults",
+    "help",
+    "bootstrap",
+    "binlog_format",
+    "default_storage_engine",
+    "innodb_autoinc_lock_mode",
+    "wsrep_on",
+    "wsrep_provider",
+    "wsrep_provider_options",
+    "wsrep_cluster_name",
+    "wsrep_cluster_address",
+    "wsrep_new_cluster",
+    "wsrep_node_name",
+    "wsrep_node_address",
+    "wsrep_node_incoming_address",
+    "wsrep_start_position",
+    "wsrep_sst_method",
+    "wsrep_sst_auth",
+    "wsrep_sst_donor",
+    "wsrep_sst_receive_address",
 ];
 
 const MIB: u64 = 1 << 20;
@@ -76,6 +113,12 @@ pub(super) fn settings(
         ("query_cache_size", "0".to_owned()),
         ("performance_schema", "0".to_owned()),
     ]);
+    if product.scheme == GALERA.scheme {
+        // Galera replicates rows, and InnoDB must not lock the next key of a table, which the others do not see.
+        defaults.extend([("binlog_format", "ROW".to_owned()), ("innodb_autoinc_lock_mode", "2".to_owned())]);
+        defaults.retain(|(name, _)| *name != "innodb_log_file_size");
+        defaults.push(("innodb_log_file_size", LOG_SIZE.to_owned()));
+    }
     // With a binary log performance_schema times the whole commit. The cost of this stage alone is within
     // the noise (12 interleaved starts with and without, 8 jobs: 2.3 % more server CPU per commit, quartiles
     // -3 and +10 %).
