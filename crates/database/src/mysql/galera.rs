@@ -40,7 +40,9 @@ impl State {
 
     /// Whether it has all data and takes part in the cluster's majority.
     fn is_ready(&self) -> bool {
-        self.of("wsrep_local_state") == SYNCED && self.of("wsrep_cluster_status") == "Primary" && self.of("wsrep_ready") == "ON"
+        self.of("wsrep_local_state") == SYNCED
+            && self.of("wsrep_cluster_status") == "Primary"
+            && self.of("wsrep_ready") == "ON"
     }
 }
 
@@ -50,7 +52,8 @@ impl GaleraNode {
     /// # Errors
     /// [`TargetError::Refused`] if it is not synced, or has lost the majority of its cluster.
     pub(super) fn ask(c: &mut Connection, private: bool, place: &str) -> Result<Option<GaleraNode>, TargetError> {
-        let settings = c.pairs("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_provider', 'wsrep_node_name')")?;
+        let settings =
+            c.pairs("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_provider', 'wsrep_node_name')")?;
         let of = |name: &str| settings.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value.as_str());
         if !of("wsrep_on").eq_ignore_ascii_case("on") || matches!(of("wsrep_provider"), "" | "none") {
             return Ok(None);
@@ -96,7 +99,10 @@ pub(super) fn check(known: &[MysqlInstance], new: &MysqlInstance) -> Result<(), 
     }
     let say = |i: &MysqlInstance| {
         let place = i.endpoint.config.place();
-        of(i).map_or_else(|| format!("{place} is in no Galera cluster"), |uuid| format!("{place} is in the Galera cluster {uuid}"))
+        of(i).map_or_else(
+            || format!("{place} is in no Galera cluster"),
+            |uuid| format!("{place} is in the Galera cluster {uuid}"),
+        )
     };
     Err(TargetError::Refused(format!(
         "{}, and {}: all nodes must be servers by themselves, or all of one cluster",

@@ -176,7 +176,14 @@ impl MysqlInstance {
     pub(super) fn observer_session(&self, scope: Scope) -> Result<ObserverSession, TargetError> {
         let (ledger, flush, sessions) = (self.ledger.clone(), self.flush.clone(), self.endpoint.sessions.clone());
         let times = self.times.clone();
-        ObserverSession::open(self.endpoint.connect()?, ledger, flush, times, (sessions, scope), [self.local, self.galera.is_some()])
+        ObserverSession::open(
+            self.endpoint.connect()?,
+            ledger,
+            flush,
+            times,
+            (sessions, scope),
+            [self.local, self.galera.is_some()],
+        )
     }
 }
 

@@ -9,9 +9,9 @@ use loadline_workload::Commit;
 use super::connect::Endpoint;
 use super::doctor::MysqlSettings;
 use super::instance::{self, MysqlInstance, MysqlNodes};
-use super::{galera, own_sessions};
 use super::temp::TempServer;
 use super::wire::Connection;
+use super::{galera, own_sessions};
 use crate::env::of_target;
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
@@ -120,7 +120,8 @@ impl Mysql {
     /// What holds for the nodes of a cluster, for the report; `settings` are those of the first.
     pub(super) fn cluster_notes(&self, settings: &MysqlSettings) -> Vec<String> {
         let of = |name: &str| settings.get(name).unwrap_or("unknown").to_owned();
-        let nodes: Vec<String> = self.instances().iter().filter_map(|i| Some(i.galera.as_ref()?.name.clone())).collect();
+        let nodes: Vec<String> =
+            self.instances().iter().filter_map(|i| Some(i.galera.as_ref()?.name.clone())).collect();
         let size = self.instances().iter().filter_map(|i| Some(i.galera.as_ref()?.size)).max().unwrap_or(0);
         let flush: Vec<String> = self.instances().iter().map(|i| i.given_flush.to_string()).collect();
         vec![

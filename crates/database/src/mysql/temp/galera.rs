@@ -38,8 +38,12 @@ const PROVIDERS: [&str; 7] = [
     "/usr/local/lib/galera/libgalera_smm.so",
 ];
 /// The same relative to the directory of the binaries.
-const BESIDE: [&str; 4] =
-    ["../lib/galera-4/libgalera_smm.so", "../lib/galera/libgalera_smm.so", "../lib/libgalera_smm.so", "libgalera_smm.so"];
+const BESIDE: [&str; 4] = [
+    "../lib/galera-4/libgalera_smm.so",
+    "../lib/galera/libgalera_smm.so",
+    "../lib/libgalera_smm.so",
+    "libgalera_smm.so",
+];
 /// What brings the data to a node that joins (`wsrep_sst_rsync`).
 const PROGRAMS: [&str; 2] = ["rsync", "wsrep_sst_rsync"];
 
@@ -66,12 +70,14 @@ impl ClusterUrl {
             let before = match name {
                 "nodes" => {
                     let given = value.parse().ok().filter(|n| (1..=MAX_NODES).contains(n));
-                    let given = given.ok_or_else(|| usage(format!("nodes='{value}' must be a number from 1 to {MAX_NODES}")))?;
+                    let given = given
+                        .ok_or_else(|| usage(format!("nodes='{value}' must be a number from 1 to {MAX_NODES}")))?;
                     nodes.replace(given).is_some()
                 }
                 "provider" => {
                     let path = crate::url::path(value).filter(|path| path.is_absolute());
-                    let path = path.ok_or_else(|| usage(format!("provider='{value}' must be a file such as {}", PROVIDERS[0])))?;
+                    let path = path
+                        .ok_or_else(|| usage(format!("provider='{value}' must be a file such as {}", PROVIDERS[0])))?;
                     provider.replace(path).is_some()
                 }
                 "bin" => {
@@ -175,8 +181,13 @@ impl Cluster {
             data.display()
         );
         let path = files.sockets().join("wsrep.cnf");
-        let mut file =
-            std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path).map_err(failed)?;
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(failed)?;
         if user.switch {
             chown(&path, Some(user.uid), Some(user.gid)).map_err(failed)?;
         }
@@ -202,9 +213,11 @@ fn free_ports() -> std::io::Result<[u16; 3]> {
     Ok(ports)
 }
 
+/// A random part of the cluster's name, which may have 32 characters.
 fn random() -> Result<String, TargetError> {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/uuid");
-    id.map(|id| id.trim().to_owned()).map_err(|e| TargetError::Local(format!("the system gives no random number: {e}")))
+    id.map(|id| id.chars().filter(char::is_ascii_hexdigit).take(22).collect())
+        .map_err(|e| TargetError::Local(format!("the system gives no random number: {e}")))
 }
 
 /// The library that replicates: the one of the URL, else beside binaries that the user named, else the installed one.
@@ -231,7 +244,11 @@ mod tests {
 
     #[test]
     fn urls() {
-        let of = |nodes, provider: Option<&str>, rest: &str| ClusterUrl { nodes, provider: provider.map(Into::into), rest: rest.into() };
+        let of = |nodes, provider: Option<&str>, rest: &str| ClusterUrl {
+            nodes,
+            provider: provider.map(Into::into),
+            rest: rest.into(),
+        };
         for (url, expected) in [
             ("galera-temp:", of(3, None, "galera-temp:")),
             ("galera-temp:/a%20b?nodes=5", of(5, None, "galera-temp:/a%20b")),

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
+use super::binaries::Binaries;
 use super::binaries::of_path;
 use super::install;
-use super::binaries::Binaries;
 use super::settings::{arguments, message};
 use super::{SUPERUSER, TempServer, galera};
 use crate::error::TargetError;
@@ -134,7 +134,8 @@ fn is_of(cmdline: &[u8], name: &str) -> bool {
     let text = String::from_utf8_lossy(cmdline);
     let data = format!("/{name}/data");
     let of_server = ["mariadbd", "mysqld", "install-db", "install_db"].iter().any(|part| text.contains(part));
-    let of_snapshot = ["wsrep_sst_", "rsync"].iter().any(|part| text.contains(part)) && text.contains(&format!("{data}/"));
+    let of_snapshot =
+        ["wsrep_sst_", "rsync"].iter().any(|part| text.contains(part)) && text.contains(&format!("{data}/"));
     of_snapshot || of_server && text.split('\0').any(|arg| arg.starts_with("--datadir=") && arg.ends_with(&data))
 }
 
