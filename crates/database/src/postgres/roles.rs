@@ -173,7 +173,7 @@ impl Administration for Postgres {
                 Err(TargetError::Statement(_)) if c.last_code == "42501" => {}
                 done => drop(done?),
             }
-            c.publish(&self.ledger)?;
+            c.publish()?;
         }
         Ok(said.into_iter().flatten().next())
     }
