@@ -9,7 +9,7 @@ use loadline_model::{ArmName, TestRecord};
 
 use crate::RunData;
 use crate::cause;
-use crate::content::count;
+use crate::words::count;
 
 /// One run as a platform.
 #[derive(Debug)]

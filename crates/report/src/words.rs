@@ -1,6 +1,5 @@
 //! Words for columns and points of a sweep: the same in tables, charts and sentences.
 
-use crate::content::count;
 use loadline_analyze::Sweep;
 use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
 use loadline_model::Column;
@@ -144,6 +143,11 @@ pub(crate) fn spans(tests: &[u32]) -> String {
     }
     let span = |(a, b): (u32, u32)| if a == b { a.to_string() } else { format!("{a}–{b}") };
     out.into_iter().map(span).collect::<Vec<_>>().join(", ")
+}
+
+/// `n` with the singular or plural.
+pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
 }
 
 #[cfg(test)]

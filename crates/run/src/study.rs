@@ -5,6 +5,7 @@ mod data;
 mod disk_space;
 mod execute;
 mod full_disk;
+mod level;
 mod levels;
 mod native_report;
 #[cfg(test)]

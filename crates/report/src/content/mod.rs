@@ -25,6 +25,7 @@ mod tables;
 pub(crate) mod wait_profiles;
 mod waits;
 
+pub(crate) use crate::words::count;
 pub(crate) use kept::{counted as kept_tests, verdict as kept_verdict};
 pub(crate) use page::{not_measured, table as page};
 pub(crate) use sizes::sentence;
@@ -161,9 +162,4 @@ pub(crate) fn when(rfc3339: &str) -> String {
         (Some(day), Some("T"), Some(time), Some(_)) => format!("{day} {time} UTC"),
         _ => rfc3339.to_owned(),
     }
-}
-
-/// `n` with the singular or plural.
-pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
 }

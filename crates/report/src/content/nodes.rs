@@ -88,12 +88,12 @@ fn scaling(records: &[&TestRecord]) -> Table {
             Cell::from(if first { r.workload.clone() } else { String::new() }),
             Cell::from(r.nodes.to_string()),
             Cell::from(r.jobs.to_string()),
-            Cell::from(total.map_or_else(absent, |v| whole(v))),
+            Cell::from(total.map_or_else(absent, whole)),
             Cell::from(total.map_or_else(absent, |v| whole(v / f64::from(r.nodes.max(1))))),
-            Cell::from(lowest.map_or_else(absent, |v| whole(v))),
+            Cell::from(lowest.map_or_else(absent, whole)),
             Cell::from(up.map_or_else(absent, |v| format!("{v:.2}"))),
             Cell::from(latency.map_or_else(absent, |v| format!("{v:.3}"))),
-            Cell::from(mean(g, column::ERRORS).map_or_else(absent, |v| whole(v))),
+            Cell::from(mean(g, column::ERRORS).map_or_else(absent, whole)),
         ];
         rows.push(Row { cells, first, ..Row::default() });
     }

@@ -8,7 +8,7 @@ use loadline_model::plan::PlannedWorkload;
 use loadline_window::{Request, TestError, Warmup, run_test};
 use loadline_workload::{Instrument, SizeScan};
 
-use super::levels::OfTest;
+use super::level::OfTest;
 use super::native_report::Mark;
 use super::proof::BeforeTest;
 use super::{Context, StudyError, full_disk, window_length};

@@ -9,43 +9,18 @@ use loadline_analyze::arms::{Cell, ERROR};
 use loadline_analyze::paired::order;
 use loadline_analyze::paired::ratio::least_pairs;
 use loadline_database::{Level, Link, TargetError, Work, kind_of};
+use loadline_model::TestRecord;
 use loadline_model::arms::ArmName;
 use loadline_model::plan::{Levels, Plan, PlannedWorkload};
 use loadline_model::record::LevelPoint;
-use loadline_model::{Check, Outcome, TestRecord};
 
 use super::arms::seed_of;
 use super::execute::PlannedTest;
+use super::level::OfTest;
 use super::{Context, StudyError};
 use crate::event::{Event, Listener, TestPosition};
-use crate::instrument::Replicas;
 use crate::plan::arms::job_counts;
 use crate::plan::duration::DurationEstimate;
-
-/// The level of one test.
-#[derive(Clone, Copy)]
-pub(super) struct OfTest<'a> {
-    pub(super) point: &'a LevelPoint,
-    /// The level that is in force; `None` in the baseline.
-    pub(super) level: Option<&'a Level>,
-}
-
-impl OfTest<'_> {
-    /// What looks at the replicas.
-    pub(super) fn instrument(&self) -> Replicas {
-        Replicas::new(self.level.map(|level| (level.name.clone(), level.waits_for)))
-    }
-
-    /// Commits that do not wait for their disk are what such a level is, and do not make its windows invalid.
-    pub(super) fn note_what_is_on_purpose(&self, checks: &mut [Check]) {
-        let Some(level) = self.level.filter(|level| !level.durable) else { return };
-        let failed = |c: &&mut Check| c.outcome == Outcome::Failed && c.id == "commits-per-sync";
-        for check in checks.iter_mut().filter(failed) {
-            check.outcome = Outcome::Noted;
-            check.detail = format!("{}; a commit at level {} does not wait for its disk", check.detail, level.name);
-        }
-    }
-}
 
 /// The link of a delay.
 fn link(levels: &Levels, delay_ms: f64) -> Link {

@@ -1,0 +1,32 @@
+//! The level of replication of one test.
+
+use loadline_database::Level;
+use loadline_model::record::LevelPoint;
+use loadline_model::{Check, Outcome};
+
+use crate::instrument::Replicas;
+
+/// The level of one test.
+#[derive(Clone, Copy)]
+pub(super) struct OfTest<'a> {
+    pub(super) point: &'a LevelPoint,
+    /// The level that is in force; `None` in the baseline.
+    pub(super) level: Option<&'a Level>,
+}
+
+impl OfTest<'_> {
+    /// What looks at the replicas.
+    pub(super) fn instrument(&self) -> Replicas {
+        Replicas::new(self.level.map(|level| (level.name.clone(), level.waits_for)))
+    }
+
+    /// Commits that do not wait for their disk are what such a level is, and do not make its windows invalid.
+    pub(super) fn note_what_is_on_purpose(&self, checks: &mut [Check]) {
+        let Some(level) = self.level.filter(|level| !level.durable) else { return };
+        let failed = |c: &&mut Check| c.outcome == Outcome::Failed && c.id == "commits-per-sync";
+        for check in checks.iter_mut().filter(failed) {
+            check.outcome = Outcome::Noted;
+            check.detail = format!("{}; a commit at level {} does not wait for its disk", check.detail, level.name);
+        }
+    }
+}
