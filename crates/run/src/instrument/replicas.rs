@@ -31,6 +31,8 @@ pub(super) const ABSENT: &str = "no replica is part of the test";
 pub(crate) struct Replicas {
     /// Name of the level in force, and replicas that a commit waits for in it.
     level: Option<(String, u32)>,
+    /// Replicas that receive, in the baseline as well.
+    all: u32,
     thread: Option<JoinHandle<Result<Seen, String>>>,
     outcome: Option<Result<Seen, String>>,
 }
@@ -41,6 +43,8 @@ struct Seen {
     looks: u32,
     /// Fewest synchronous replicas, and what the database said of all then.
     fewest: Option<(u32, String)>,
+    /// The same of connected replicas.
+    fewest_at_all: Option<(u32, String)>,
     behind_bytes: Option<u64>,
     behind_s: Option<f64>,
     /// Rising.
@@ -52,10 +56,13 @@ impl Seen {
     fn add(&mut self, replicas: &[Replica]) {
         let synchronous = replicas.iter().filter(|r| r.synchronous).count() as u32;
         self.looks += 1;
-        if self.fewest.as_ref().is_none_or(|(fewest, _)| synchronous < *fewest) {
-            let said: Vec<String> = replicas.iter().map(|r| format!("{}: {}", r.name, r.state)).collect();
-            let said = if said.is_empty() { "no replica is connected".to_owned() } else { said.join("; ") };
-            self.fewest = Some((synchronous, said));
+        let counts = [(&mut self.fewest, synchronous), (&mut self.fewest_at_all, replicas.len() as u32)];
+        for (fewest, count) in counts {
+            if fewest.as_ref().is_none_or(|(fewest, _)| count < *fewest) {
+                let said: Vec<String> = replicas.iter().map(|r| format!("{}: {}", r.name, r.state)).collect();
+                let said = if said.is_empty() { "no replica is connected".to_owned() } else { said.join("; ") };
+                *fewest = Some((count, said));
+            }
         }
         self.behind_bytes = self.behind_bytes.max(replicas.iter().filter_map(|r| r.behind_bytes).max());
         let behind_s = replicas
@@ -76,15 +83,21 @@ impl Seen {
 }
 
 impl Replicas {
-    /// `level`: the one in force, with the number of replicas that its commits wait for; `None` in the baseline.
-    pub(crate) fn new(level: Option<(String, u32)>) -> Replicas {
-        Replicas { level, thread: None, outcome: None }
+    /// `level`: the one in force, with the number of replicas that its commits wait for; `None` in the baseline. `all`: replicas of
+    /// the run.
+    pub(crate) fn new(level: Option<(String, u32)>, all: u32) -> Replicas {
+        Replicas { level, all, thread: None, outcome: None }
     }
 
     /// Whether commits could wait for enough replicas in the whole window, and whether they did.
     fn checks(&self, seen: &Seen, latency_ms: Option<f64>) -> Vec<Check> {
-        let Some((level, needed)) = self.level.as_ref().filter(|(_, needed)| *needed > 0) else { return Vec::new() };
         let mut checks = Vec::new();
+        if let Some((fewest, said)) = seen.fewest_at_all.as_ref().filter(|(fewest, _)| *fewest < self.all) {
+            let (all, looks) = (self.all, seen.looks);
+            let detail = format!("fewest connected replicas in {looks} looks: {fewest} of {all} ({said})");
+            checks.push(Check::require("replicas", false, detail));
+        }
+        let Some((level, needed)) = self.level.as_ref().filter(|(_, needed)| *needed > 0) else { return checks };
         if let Some((fewest, said)) = &seen.fewest {
             checks.push(Check::require(
                 "replicas",
@@ -203,23 +216,25 @@ mod tests {
         seen.add(&[replica(false, 7), replica(true, 9)]);
         seen.add(&[replica(true, 0), replica(true, 0)]);
         assert_eq!((seen.fewest.as_ref().unwrap().0, seen.behind_bytes, seen.looks), (1, Some(50), 3));
-        let of = |level: &str, needed| Replicas::new(Some((level.to_owned(), needed))).checks(&seen, Some(1.0));
+        let of = |level: &str, needed| Replicas::new(Some((level.to_owned(), needed)), 2).checks(&seen, Some(1.0));
         let outcomes = |checks: &[Check]| checks.iter().map(|c| c.outcome).collect::<Vec<_>>();
         assert_eq!(outcomes(&of("on", 1)), [Outcome::Passed]);
         let two = of("on:first-2", 2);
         assert_eq!(outcomes(&two), [Outcome::Failed]);
         assert!(two[0].detail.contains("async"), "{two:?}");
-        assert!(of("local", 0).is_empty() && Replicas::new(None).checks(&seen, Some(1.0)).is_empty());
+        assert!(of("local", 0).is_empty() && Replicas::new(None, 2).checks(&seen, Some(1.0)).is_empty());
         seen.add(&[]);
-        let none = Replicas::new(Some(("on".to_owned(), 1))).checks(&seen, None);
+        let none = Replicas::new(Some(("on".to_owned(), 1)), 2).checks(&seen, None);
         assert!(none[0].detail.contains("no replica is connected") && none[0].outcome == Outcome::Failed, "{none:?}");
+        let baseline = Replicas::new(None, 2).checks(&seen, None);
+        assert!(baseline[0].detail.contains("0 of 2") && baseline[0].outcome == Outcome::Failed, "{baseline:?}");
     }
 
     #[test]
     fn a_commit_that_is_faster_than_a_round_trip_did_not_wait() {
         let mut seen = Seen { round_trips_ns: (0..100).map(|n| 2_000_000 + n * 1000).collect(), ..Seen::default() };
         seen.add(&[replica(true, 0)]);
-        let outcome = |ms| Replicas::new(Some(("on".to_owned(), 1))).checks(&seen, Some(ms))[1].outcome;
+        let outcome = |ms| Replicas::new(Some(("on".to_owned(), 1)), 1).checks(&seen, Some(ms))[1].outcome;
         assert_eq!((outcome(2.5), outcome(1.9)), (Outcome::Passed, Outcome::Failed));
         assert_eq!(seen.round_trip_ns(0.5), Some(2_050_000));
     }

@@ -74,7 +74,7 @@ impl Context {
                         left_s: left as f64 * DurationEstimate::of(&plan).window_s(),
                         left_exact: true,
                     };
-                    let level = Some(OfTest { point, level });
+                    let level = Some(OfTest { point, level, replicas: levels.replicas });
                     let work = Arc::clone(&work);
                     PlannedTest { workload: planned, work, position, swept: None, level }.measure(self, listener)?;
                 }
