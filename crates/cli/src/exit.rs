@@ -52,7 +52,10 @@ impl From<TargetError> for Failure {
         let code = match e {
             TargetError::Usage(_) => USAGE,
             TargetError::Unreachable(_) | TargetError::Refused(_) | TargetError::Lost(_) => TARGET,
-            TargetError::Statement(_) | TargetError::Unsupported(_) | TargetError::Local(_) => FAILED,
+            TargetError::Statement(_)
+            | TargetError::Conflict(_)
+            | TargetError::Unsupported(_)
+            | TargetError::Local(_) => FAILED,
         };
         Failure { code, message: e.to_string() }
     }

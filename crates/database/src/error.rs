@@ -20,6 +20,9 @@ pub enum TargetError {
     /// A statement failed; the session can be used after a rollback.
     #[error("{0}")]
     Statement(String),
+    /// The transaction lost against another one (deadlock, certification) and was rolled back: tried again, it may succeed.
+    #[error("{0}")]
+    Conflict(String),
     /// The target cannot do what is asked.
     #[error("{0}")]
     Unsupported(String),
@@ -37,6 +40,7 @@ impl TargetError {
         | TargetError::Refused(text)
         | TargetError::Lost(text)
         | TargetError::Statement(text)
+        | TargetError::Conflict(text)
         | TargetError::Unsupported(text)
         | TargetError::Local(text)) = &mut self;
         text.push_str(more);

@@ -109,6 +109,10 @@ fn own(request: &Request, measured: &Measured, tps: f64, no_commit: &str) -> Fig
     out.set(column::WARMUP_S, measured.warmup.taken_s);
     out.set(column::COMMITS, merged.transaction.count() as f64);
     out.set(column::ERRORS, merged.errors as f64);
+    // Most databases never see one.
+    if merged.conflicts_total > 0 {
+        out.set(column::CONFLICTS, merged.conflicts as f64);
+    }
     out.set(column::COMMIT_THROUGHPUT_TPS, tps);
     out.set(column::TX_PER_S, tps);
     out.set_or_absent(column::COMMIT_LATENCY_MS, merged.transaction.mean_ns().map(|ns| ns / 1e6), NONE_COMPLETED);

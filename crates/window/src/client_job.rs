@@ -13,6 +13,8 @@ use crate::schedule::{Schedule, Shared};
 
 /// A job ends after this many failed transactions in a row.
 const MAX_FAILURES_IN_A_ROW: u32 = 100;
+/// A transaction that lost against others this often ends with an error.
+const MAX_ATTEMPTS: u64 = 100;
 /// After the window end, an open-loop job that is late still begins the transactions that were due in the window for
 /// this long, ns: another session may wait for their rows.
 const CATCH_UP_NS: u64 = 1_000_000_000;
@@ -55,6 +57,29 @@ fn transaction(session: &mut dyn ClientSession, stream: &mut Stream, single: boo
     let commit_ns = now_ns();
     session.commit()?;
     Ok(Some(commit_ns))
+}
+
+/// Runs a transaction, and again with the same values each time that it loses against another one. Its time is that of all
+/// attempts, as an application has it. Returns as [`transaction`], and the number of attempts that were lost.
+#[inline]
+fn with_retries(
+    session: &mut dyn ClientSession,
+    stream: &mut Stream,
+    single: bool,
+    shared: &Shared,
+) -> (Result<Option<u64>, TargetError>, u64) {
+    let sequence = stream.sequence();
+    let mut lost = 0;
+    loop {
+        match transaction(session, stream, single) {
+            Err(TargetError::Conflict(_)) if lost + 1 < MAX_ATTEMPTS && !shared.stopped() => lost += 1,
+            outcome => return (outcome, lost),
+        }
+        if let Err(e) = session.rollback() {
+            return (Err(e), lost);
+        }
+        stream.go_on_at(sequence);
+    }
 }
 
 /// Sleeps until `ns` on the clock.
@@ -110,9 +135,10 @@ pub fn run(
         }
         let start_ns = now_ns();
         result.intended_ns.extend(intended_ns.filter(|_| job == 0));
-        let outcome = transaction(session, stream, single);
+        let (outcome, conflicts) = with_retries(session, stream, single, shared);
         let end_ns = now_ns();
         shared.update(&mut schedule);
+        result.conflicted(&schedule, end_ns, conflicts);
         if result.first_start_ns.is_none() {
             shared.started.fetch_add(1, Ordering::Relaxed);
         }

@@ -29,6 +29,10 @@ pub struct JobResult {
     pub errors: u64,
     /// All transactions that ended with an error.
     pub errors_total: u64,
+    /// Attempts that lost against another transaction and were tried again, of the transactions that ended in the window.
+    pub conflicts: u64,
+    /// All such attempts.
+    pub conflicts_total: u64,
     /// Texts of the errors.
     pub error_texts: BTreeMap<String, u64>,
     /// Start of the first transaction, ns.
@@ -93,6 +97,13 @@ impl JobResult {
         }
     }
 
+    /// Counts `attempts` of a transaction that ended at `end_ns`, each of which lost against another transaction.
+    #[inline]
+    pub fn conflicted(&mut self, schedule: &Schedule, end_ns: u64, attempts: u64) {
+        self.conflicts_total += attempts;
+        self.conflicts += if schedule.counts(end_ns) { attempts } else { 0 };
+    }
+
     /// Records when the job was inside transactions.
     #[inline]
     pub fn note_times(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64) {
@@ -131,6 +142,8 @@ impl JobResult {
         self.rows_changed += other.rows_changed;
         self.errors += other.errors;
         self.errors_total += other.errors_total;
+        self.conflicts += other.conflicts;
+        self.conflicts_total += other.conflicts_total;
         for (text, n) in &other.error_texts {
             *self.error_texts.entry(text.clone()).or_default() += n;
         }

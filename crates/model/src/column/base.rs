@@ -85,6 +85,9 @@ define! {
     COMMIT_TIME_NS_MAX: "commit_time_ns_max", "Commit time max", "ms", Format::NsAsMs,
         "Longest time from the issue of COMMIT to its return.", OWN;
     ERRORS: "errors", "Errors", "", Format::Integer, "Transactions that ended with an error in the window.", OWN;
+    CONFLICTS: "conflicts", "Tried again", "", Format::Integer,
+        "Attempts of transactions that lost against another one (deadlock, certification), were rolled back and tried again, in \
+         the window. A transaction's time is that of all its attempts.", OWN;
     TARGET: "target", "Target", "", Format::Text, "URL of the target without secrets.", NOT, |r| text(&r.target);
     DRIVER: "driver", "Driver", "", Format::Text,
         "database: a procedure in the database runs and times the loop; client: loadline does.", NOT, |r| text(r.driver.name());

@@ -13,14 +13,21 @@ struct Scripted {
     done: u64,
     lost_after: u64,
     rolled_back: u64,
+    conflict_every: u64,
+    /// The keys that were committed.
+    keys: Vec<i64>,
 }
 
 impl ClientSession for Scripted {
     fn begin(&mut self) -> Result<(), TargetError> {
         Ok(())
     }
-    fn execute(&mut self, _: usize, _: &[Arg<'_>]) -> Result<u64, TargetError> {
+    fn execute(&mut self, _: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         self.done += 1;
+        if self.conflict_every > 0 && self.done.is_multiple_of(self.conflict_every) {
+            return Err(TargetError::Conflict("deadlock".into()));
+        }
+        self.keys.extend(args.iter().filter_map(|a| if let Arg::Int(key) = a { Some(*key) } else { None }));
         if self.done > self.lost_after {
             return Err(TargetError::Lost("the server went away".into()));
         }
@@ -46,7 +53,15 @@ impl ClientSession for Scripted {
 }
 
 fn engine() -> Scripted {
-    Scripted { sleep_ms: 2, fail_every: 0, done: 0, lost_after: u64::MAX, rolled_back: 0 }
+    Scripted {
+        sleep_ms: 2,
+        fail_every: 0,
+        done: 0,
+        lost_after: u64::MAX,
+        rolled_back: 0,
+        conflict_every: 0,
+        keys: Vec::new(),
+    }
 }
 
 fn run_for(session: &mut Scripted, warmup_ms: u64, window_ms: u64, rate: Option<f64>) -> (JobResult, Schedule) {
@@ -95,6 +110,22 @@ fn errors_are_counted_separately_and_rolled_back() {
     assert_eq!(result.total + result.errors_total, session.done);
     assert_eq!(session.rolled_back, result.errors_total);
     assert_eq!(result.error_texts.values().sum::<u64>(), result.errors_total);
+}
+
+#[test]
+fn a_transaction_that_lost_against_another_is_tried_again_with_its_values() {
+    let mut session = Scripted { conflict_every: 3, ..engine() };
+    let (result, schedule) = run_for(&mut session, 50, 300, None);
+    assert!(result.conflicts > 0 && result.conflicts_total >= result.conflicts && result.ran_through(&schedule));
+    assert_eq!(result.total + result.errors_total + result.conflicts_total, session.done);
+    assert!(result.errors_total <= 1, "only the one that the end of the test cut off");
+    let mut undisturbed = engine();
+    run_for(&mut undisturbed, 50, 300, None);
+    let both = session.keys.len().min(undisturbed.keys.len());
+    assert_eq!(session.keys[..both], undisturbed.keys[..both]);
+    // One that always loses is an error at last.
+    let (result, _) = run_for(&mut Scripted { sleep_ms: 0, conflict_every: 1, ..engine() }, 50, 300, None);
+    assert!(result.errors_total > 0 && result.conflicts_total >= result.errors_total);
 }
 
 #[test]
