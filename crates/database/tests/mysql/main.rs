@@ -4,6 +4,7 @@
 mod activity;
 mod counters;
 mod drivers;
+mod galera;
 mod handshake;
 mod nodes;
 mod schema;

@@ -16,7 +16,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 pub(crate) struct Server {
     pub(crate) target: Box<dyn Target>,
-    _scratch: tempfile::TempDir,
+    scratch: tempfile::TempDir,
 }
 
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
@@ -36,15 +36,31 @@ pub(crate) fn server() -> Arc<Server> {
 impl Server {
     /// A private server; `query` is what its URL goes on with.
     pub(crate) fn start(query: &str, settings: &[(&str, &str)]) -> Server {
+        Server::open(&format!("mariadb-temp:{query}"), settings)
+    }
+
+    /// The private server of this URL.
+    pub(crate) fn open(url: &str, settings: &[(&str, &str)]) -> Server {
         let scratch = tempfile::Builder::new().prefix("loadline-mysql-").tempdir_in("/var/tmp").unwrap();
         std::fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let mut request = OpenRequest::new(&format!("mariadb-temp:{query}"), scratch.path().to_owned());
+        let mut request = OpenRequest::new(url, scratch.path().to_owned());
         request.settings = settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
         let target = match loadline_database::open(&request) {
             Err(TargetError::Unreachable(e)) if e.contains("no MariaDB server") => panic!("{INSTALL}"),
             other => other.unwrap(),
         };
-        Server { target, _scratch: scratch }
+        Server { target, scratch }
+    }
+
+    /// Where its files are.
+    pub(crate) fn scratch(&self) -> &std::path::Path {
+        self.scratch.path()
+    }
+
+    /// Stops it; what is left of it is there.
+    pub(crate) fn into_scratch(self) -> tempfile::TempDir {
+        drop(self.target);
+        self.scratch
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
