@@ -134,20 +134,28 @@ pub(super) fn check_place(c: &mut Connection, id: &str, place: &str) -> Result<(
     )))
 }
 
-/// Waits until all nodes have applied what any of them has committed.
+/// Waits until all nodes have applied what any of them has committed. A node that is lost, or has lost its cluster, is not
+/// waited for: what it had committed, the others have received.
 ///
 /// # Errors
-/// If a node does not answer, or does not catch up within a minute.
+/// If the first node is lost, or one does not catch up within a minute.
 pub(super) fn catch_up(instances: &[MysqlInstance]) -> Result<(), TargetError> {
-    let mut sessions =
-        instances.iter().map(|i| Ok((i, i.endpoint.connect()?))).collect::<Result<Vec<_>, TargetError>>()?;
+    let mut sessions = Vec::new();
     let mut last = 0.0_f64;
-    for (_, c) in &mut sessions {
-        last = last.max(applied(c)?);
+    for (number, instance) in instances.iter().enumerate() {
+        let looked = instance.endpoint.connect().and_then(|mut c| Ok((applied(&mut c)?, c)));
+        match looked {
+            Ok((Some(applied), c)) => {
+                last = last.max(applied);
+                sessions.push((instance, c));
+            }
+            Err(e) if number == 0 => return Err(e),
+            Ok((None, _)) | Err(_) => {}
+        }
     }
     let deadline = Instant::now() + CATCHING_UP;
     for (instance, c) in &mut sessions {
-        while applied(c)? < last {
+        while applied(c)?.is_some_and(|applied| applied < last) {
             if Instant::now() >= deadline {
                 return Err(TargetError::Statement(format!(
                     "{} has not applied within {} s what another node of the cluster has committed",
@@ -162,10 +170,9 @@ pub(super) fn catch_up(instances: &[MysqlInstance]) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// Number of the last transaction of the cluster that the node of `c` has applied.
-fn applied(c: &mut Connection) -> Result<f64, TargetError> {
-    let found = c.pairs("SHOW GLOBAL STATUS LIKE 'wsrep_last_committed'")?;
-    found.first().and_then(|(_, value)| value.parse().ok()).ok_or_else(|| {
-        TargetError::Statement("the node does not show wsrep_last_committed: it has left the cluster".into())
-    })
+/// Number of the last transaction of the cluster that the node of `c` has applied; `None` if it has lost its cluster.
+fn applied(c: &mut Connection) -> Result<Option<f64>, TargetError> {
+    let state =
+        State(c.pairs("SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_last_committed', 'wsrep_cluster_status')")?);
+    Ok(state.of("wsrep_last_committed").parse().ok().filter(|_| state.of("wsrep_cluster_status") == "Primary"))
 }
