@@ -5,7 +5,8 @@
 //! its delay after the moment in which it was received; a direction of the link is shared by its connections ([`Way`]). The
 //! probes that measure the round trip are connections of the same kind ([`Prober`]).
 //!
-//! A relay reaches 1 GiB/s and more. Its memory is bounded: what may be under way at 1 GiB/s, and some.
+//! A relay passes 1 GiB/s and more. Its memory is bounded: what is under way at that rate, at most 1 GiB and usually little,
+//! because a log is written more slowly.
 
 mod probe;
 mod queue;

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::BytesMut;
@@ -133,6 +133,17 @@ impl Endpoint {
     /// The same, if it leads to a server whose own commits are counted in `ledger`.
     pub(super) fn with_books_in(&self, ledger: Ledger) -> Endpoint {
         Endpoint { ledger, ..self.clone() }
+    }
+
+    /// Fails if the user wants to stop: for loops of short statements, each of which ends.
+    ///
+    /// # Errors
+    /// [`TargetError::Lost`] with what is given up.
+    pub(super) fn go_on(&self, what: &str) -> Result<(), TargetError> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(TargetError::Lost(format!("{what} was interrupted")));
+        }
+        Ok(())
     }
 
     /// Prefix of the application names of the job sessions.

@@ -54,6 +54,7 @@ fn reach(c: &mut Connection, end: &str, standby: &Endpoint) -> Result<(), Target
                 standby.config.place()
             )));
         }
+        standby.go_on("waiting for a standby")?;
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -24,6 +24,8 @@ const MODES: [(&str, bool, bool, &str); 5] = [
 ];
 /// Time for standbys to be attached as a level needs.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The longest, whatever the link's delay.
+const MOST: Duration = Duration::from_secs(600);
 
 /// What pg_stat_replication says of each standby.
 const LOOK: &str = "SELECT application_name, state, sync_state, pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::text, \
@@ -112,23 +114,25 @@ impl Replication for Postgres {
             // reads it before it does what it is asked for.
             self.admin(primary, |c| c.query("CHECKPOINT").map(drop))?;
         }
-        let deadline = Instant::now() + PATIENCE + 20 * (link.delay + link.jitter);
+        let patience = PATIENCE.saturating_add(link.delay.saturating_add(link.jitter).saturating_mul(20)).min(MOST);
+        let begin = Instant::now();
         self.session(primary, SessionRole::Inspect, |c| {
             loop {
                 let found = look(c)?;
                 if is_in_force(&found, standbys.len(), wanted) {
                     return Ok(());
                 }
-                if Instant::now() >= deadline {
+                if begin.elapsed() >= patience {
                     let found: Vec<String> = found.iter().map(|r| format!("{}: {}", r.name, r.state)).collect();
                     let found = if found.is_empty() { "none is attached".to_owned() } else { found.join("; ") };
                     return Err(TargetError::Local(format!(
                         "the {} not in force after {} s: of {} standbys, {found}",
                         level.map_or("baseline is".to_owned(), |name| format!("level '{name}' is")),
-                        PATIENCE.as_secs(),
+                        patience.as_secs(),
                         standbys.len()
                     )));
                 }
+                primary.endpoint.go_on("waiting for standbys")?;
                 std::thread::sleep(Duration::from_millis(5));
             }
         })

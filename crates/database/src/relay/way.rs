@@ -11,6 +11,8 @@ pub(super) const READ: usize = 256 << 10;
 const FAST: u64 = 1 << 30;
 /// Bytes that may wait besides those under way: on a link without a limit, and at least on one with a limit.
 const BESIDES: (usize, usize) = (8 << 20, 256 << 10);
+/// Most bytes that are under way, however long the link is.
+const MOST: usize = 1 << 30;
 /// A limited link holds what it sends in this time, as a router does.
 const BUFFERED: Duration = Duration::from_millis(50);
 
@@ -72,7 +74,7 @@ impl Way {
         let in_time = |time: Duration| (time.as_secs_f64() * rate) as usize;
         let besides = if bytes_per_s.is_some() { in_time(BUFFERED).clamp(BESIDES.1, BESIDES.0) } else { BESIDES.0 };
         // A read need not fill its buffer.
-        2 * in_time(delay.saturating_add(jitter)) + besides
+        in_time(delay.saturating_add(jitter)).saturating_mul(2).saturating_add(besides).min(MOST)
     }
 
     fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
