@@ -6,6 +6,7 @@ mod ab;
 mod analytics;
 mod bad_input;
 mod bound;
+mod clusters;
 mod common;
 mod first_use;
 mod kill;

@@ -35,6 +35,7 @@ pub static PLANS: &[NamedPlan] = &[
     plan!("data-analytics"),
     plan!("transaction-processing"),
     plan!("procedural-code"),
+    plan!("cluster"),
 ];
 
 /// Why there is no such plan.

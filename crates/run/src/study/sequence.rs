@@ -87,10 +87,25 @@ impl Context {
         self.records.iter().filter(move |r| r.workload == code && r.repetition == repetition && r.nodes == nodes)
     }
 
-    /// Next test of a workload in this repetition, over the fewest nodes first.
+    /// Next test of a workload in this repetition: those of a single job first, on one node, then the sweep over jobs on the fewest
+    /// nodes.
     fn next_point(&self, workload: &PlannedWorkload, repetition: u32) -> Option<SweepPoint> {
-        let counts = nodes::counts(&self.manifest.plan, workload, self.side.target.facts());
-        counts.into_iter().find_map(|nodes| self.next(workload, repetition, nodes))
+        let points = SweepPoints::of(workload);
+        let single = match &points.parameter {
+            Some(parameter) => self.next_value(workload, parameter, repetition),
+            None if points.over_jobs => None,
+            None => {
+                let missing = self.done(&workload.code, repetition, 1).next().is_none();
+                missing.then_some(SweepPoint { nodes: 1, jobs: 1, value: None })
+            }
+        };
+        let over_jobs = || {
+            let counts = nodes::counts(&self.manifest.plan, workload, self.side.target.facts());
+            let next =
+                |nodes| Some(SweepPoint { nodes, jobs: self.next_jobs(workload, repetition, nodes)?, value: None });
+            counts.into_iter().filter(|_| points.over_jobs).find_map(next)
+        };
+        single.or_else(over_jobs)
     }
 
     /// The work with a value of the swept parameter.
@@ -114,29 +129,26 @@ impl Context {
         Ok(work)
     }
 
-    /// Next test of a workload over so many nodes in this repetition. Later repetitions use the job counts of the first.
-    fn next(&self, workload: &PlannedWorkload, repetition: u32, nodes: u32) -> Option<SweepPoint> {
+    /// Next value of the swept parameter, with one job.
+    fn next_value(
+        &self,
+        workload: &PlannedWorkload,
+        SweptParameter { name, values, column }: &SweptParameter,
+        repetition: u32,
+    ) -> Option<SweepPoint> {
         let found = loadline_workload::find(&workload.code).ok()?;
-        let jobs = |jobs: u32| SweepPoint { nodes, jobs, value: None };
-        let points = SweepPoints::of(workload);
-        let next_of_jobs = || points.over_jobs.then(|| self.next_jobs(workload, repetition, nodes).map(jobs)).flatten();
-        let Some(SweptParameter { name, values, column }) = &points.parameter else {
-            let once = || self.done(&workload.code, repetition, nodes).next().is_none().then(|| jobs(1));
-            return if points.over_jobs { next_of_jobs() } else { once() };
-        };
         let done = |v: &&i64| {
             let of_value = |r: &TestRecord| r.swept.is_some() && r.parameters.get(*name) == Some(*v);
-            !self.done(&workload.code, repetition, nodes).any(of_value)
+            !self.done(&workload.code, repetition, 1).any(of_value)
         };
         let given = workload.parameters.contains_key(*name);
         let most = if found.workers() == Some(*name) { self.max_parallel_workers(given) } else { i64::MAX };
-        let value = values.iter().filter(|v| **v <= most).find(done);
-        value
-            .map(|v| SweepPoint { nodes, jobs: 1, value: Some(ParameterValue { name, value: *v, column }) })
-            .or_else(next_of_jobs)
+        let value = values.iter().filter(|v| **v <= most).find(done)?;
+        Some(SweepPoint { nodes: 1, jobs: 1, value: Some(ParameterValue { name, value: *value, column }) })
     }
 
-    /// Next job count of a sweep over jobs. Fewer jobs than nodes would leave nodes without any.
+    /// Next job count of a sweep over jobs on so many nodes. Later repetitions use the job counts of the first. Fewer jobs than
+    /// nodes would leave nodes without any.
     fn next_jobs(&self, workload: &PlannedWorkload, repetition: u32, nodes: u32) -> Option<u32> {
         let of_jobs = |repetition| self.done(&workload.code, repetition, nodes).filter(|r| r.swept.is_none());
         let first_missing =
