@@ -154,12 +154,18 @@ impl Administration for Postgres {
     }
 
     fn reset(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
-        self.each(|_, c| schema::reset(c, work)).map(drop)
+        self.each(|_, c| {
+            schema::reset(c, work)?;
+            if self.has_levels { schema::renew(c, work) } else { Ok(()) }
+        })
+        .map(drop)
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
         let privilege = self.version.checkpoint_privilege();
-        let said = self.each(|_, c| match c.query("CHECKPOINT") {
+        // With levels, `reset` has made the checkpoint.
+        let sql = if self.has_levels { "SELECT" } else { "CHECKPOINT" };
+        let said = self.each(|_, c| match c.query(sql) {
             Err(TargetError::Statement(_)) if c.last_code == "42501" => {
                 Ok(Some(format!("no checkpoint before each test: the role is not {privilege}")))
             }

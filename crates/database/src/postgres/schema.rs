@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loadline_workload::{Datum, RowCount, Table};
+use loadline_workload::{Datum, LogicalType, RowCount, Table};
 use postgres_protocol::message::frontend;
 
 use super::parallel;
@@ -96,14 +96,37 @@ pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> 
     }
     // While a job stands still in a transaction, new versions of other jobs' rows find no room in their pages and leave them
     // (1 to 2 % at 8 jobs that do not wait for their commits). Autovacuum is off, so this takes their place in the index away.
-    let in_place = |t: &&Table| t.updated_in_place && matches!(t.rows, RowCount::PerJob(_));
-    for table in work.workload.tables.iter().filter(in_place) {
+    for table in work.workload.tables.iter().filter(|t| is_changed_in_place(t)) {
         c.query(&format!("VACUUM {}", table_name(work, table.name)))?;
     }
     for sql in parallel::table_settings(work) {
         c.query(&sql)?;
     }
     Ok(())
+}
+
+/// Makes a checkpoint and changes the jobs' own rows once after it, so that few transactions write as much log each as many.
+/// The server logs a page as a whole at its first change after a checkpoint, and of a new version of a row only what differs
+/// from the one before: the last test's payloads, which this one may write again.
+pub(super) fn renew(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
+    c.query("CHECKPOINT")?;
+    for table in work.workload.tables.iter().filter(|t| is_changed_in_place(t)) {
+        let name = table_name(work, table.name);
+        let bytes = table.columns.iter().filter(|c| c.logical == LogicalType::Bytes).map(|c| quoted(c.name));
+        // The last byte of the payload, and neither its size nor the count of changes.
+        let last = |b: &str| format!("octet_length({b}) - 1");
+        let renewed = bytes.map(|b| format!("{b} = set_byte({b}, {0}, 255 - get_byte({b}, {0}))", last(&b)));
+        let renewed: Vec<String> = renewed.collect();
+        if !renewed.is_empty() {
+            c.query(&format!("UPDATE {name} SET {}", renewed.join(", ")))?;
+            c.query(&format!("VACUUM {name}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn is_changed_in_place(table: &Table) -> bool {
+    table.updated_in_place && matches!(table.rows, RowCount::PerJob(_))
 }
 
 /// Counts the rows of a table by batch number.
