@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use loadline_database::{Link, OpenRequest, Target, TargetError, clock};
 use loadline_model::snapshot::counter;
-use loadline_model::{Severity, Snapshot};
+use loadline_model::{Driver, Severity, Snapshot};
 use loadline_workload::Arg;
 
 use crate::server::work;
@@ -95,6 +95,19 @@ fn levels_come_into_force_and_links_take_their_time() {
     }
     let trips = watch.round_trips_ns();
     assert!(!trips.is_empty() && watch.link_bytes().unwrap() > 0);
+
+    // A test that repeats the payloads of the one before writes as much log.
+    let mut observer = target.observer().unwrap();
+    for _ in 0..2 {
+        target.reset(&work, Driver::Client).unwrap();
+        let mut session = target.client_session(&work, 0).unwrap();
+        let before = observer.snapshot().unwrap();
+        for row in 1..=20 {
+            session.execute_and_commit(0, &[Arg::Bytes(&[7; 900]), Arg::Int(row)]).unwrap();
+        }
+        let each = before.delta(&observer.snapshot().unwrap(), counter::REDO_BYTES).unwrap() / 20.0;
+        assert!(each > 900.0 && each < 1800.0, "{each} bytes");
+    }
 
     // What has been committed at remote_apply is seen there, and one that is away is seen and started again.
     replication.bring_about(Some("remote_apply:first-2"), Link::default()).unwrap();
