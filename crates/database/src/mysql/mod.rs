@@ -117,7 +117,6 @@ pub(crate) static MYSQL_TEMP_KIND: TargetKind = TargetKind {
 /// A private Galera cluster of MariaDB servers, created for the run.
 pub(crate) static GALERA_TEMP_KIND: TargetKind = TargetKind {
     scheme: temp::GALERA.scheme,
-    product: "MariaDB Galera",
     summary: "a private throwaway Galera cluster of MariaDB servers, created for the run from the installed binaries",
     url_forms: &[
         ("galera-temp:?nodes=3", "of so many nodes, 1 to 8, next to the results"),

@@ -88,8 +88,6 @@ impl PlannedTest<'_> {
         target.reset(work, self.workload.driver).map_err(failed)?;
         // A checkpoint here would make some databases log each block once more in the test.
         let steady = work.workload.has(Instrument::Device) && !work.program.reads() && !only_adds(work);
-        // A slow level would log a larger share of its blocks as a whole than its baseline.
-        let steady = steady || self.level.is_some();
         let unsettled = if steady { None } else { target.settle().map_err(failed)? };
         let before = BeforeTest::query(target, work).map_err(failed)?;
         let info = target.info().map_err(failed)?;
