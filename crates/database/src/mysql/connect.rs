@@ -10,7 +10,7 @@ use rustls::ClientConfig;
 
 use super::config::{Address, Config};
 use super::doing::doing;
-use super::instance::MysqlInstance;
+use super::galera::GaleraNode;
 use super::own_sessions::OwnSessions;
 use super::protocol::{
     self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_LOCAL_FILES, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting,
@@ -88,10 +88,10 @@ impl Endpoint {
         })
     }
 
-    /// The same endpoint for jobs, whose sessions are recorded with those of `instance`.
-    pub(super) fn for_jobs(&self, instance: &MysqlInstance) -> Endpoint {
-        let node = instance.galera.as_ref().map(|node| node.id.clone());
-        Endpoint { sessions: instance.endpoint.sessions.clone(), of_jobs: true, node, ..self.clone() }
+    /// The same endpoint for jobs, whose sessions are recorded in `sessions`, and lead to `node` if it is one of a cluster.
+    pub(super) fn for_jobs(&self, sessions: &OwnSessions, node: Option<&GaleraNode>) -> Endpoint {
+        let node = node.map(|node| node.id.clone());
+        Endpoint { sessions: sessions.clone(), of_jobs: true, node, ..self.clone() }
     }
 
     /// Opens a session. Asks for a missing password if the server wants one.

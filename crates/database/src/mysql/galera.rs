@@ -1,19 +1,16 @@
 //! Galera clusters: servers that hold one and the same data, on each of which transactions can begin.
 //!
 //! A transaction commits at the node where it began once all nodes have received its rows in the same order (certification).
-//! The others apply it a moment later, so what was written at one is read at another after [`catch_up`]. CREATE and DROP take
+//! The others apply it a moment later, so what was written at one is read at another once that has caught up (`apply.rs`). CREATE and DROP take
 //! effect at all nodes.
 
 use std::time::{Duration, Instant};
 
-use super::instance::MysqlInstance;
 use super::wire::Connection;
 use crate::error::TargetError;
 
 /// A joining node is waited for this long if loadline started it; a user's must be ready.
 const JOINING: Duration = Duration::from_secs(60);
-/// Longest that nodes may take to apply what another has committed.
-const CATCHING_UP: Duration = Duration::from_secs(60);
 /// `wsrep_local_state` of a node that has all data.
 const SYNCED: &str = "4";
 
@@ -87,30 +84,6 @@ impl GaleraNode {
     }
 }
 
-/// Checks that `new`, if it is of a cluster, is of that of the `known` servers.
-///
-/// # Errors
-/// [`TargetError::Refused`] with both servers.
-pub(super) fn check(known: &[MysqlInstance], new: &MysqlInstance) -> Result<(), TargetError> {
-    let Some(first) = known.first() else { return Ok(()) };
-    let of = |i: &MysqlInstance| i.galera.as_ref().map(|g| g.cluster.clone());
-    if of(first) == of(new) {
-        return Ok(());
-    }
-    let say = |i: &MysqlInstance| {
-        let place = i.endpoint.config.place();
-        of(i).map_or_else(
-            || format!("{place} is in no Galera cluster"),
-            |uuid| format!("{place} is in the Galera cluster {uuid}"),
-        )
-    };
-    Err(TargetError::Refused(format!(
-        "{}, and {}: all nodes must be servers by themselves, or all of one cluster",
-        say(first),
-        say(new)
-    )))
-}
-
 /// The error for a node that is named twice.
 pub(super) fn twice(known: &GaleraNode, [first, second]: [&str; 2]) -> TargetError {
     TargetError::Refused(format!(
@@ -134,44 +107,8 @@ pub(super) fn check_place(c: &mut Connection, id: &str, place: &str) -> Result<(
     )))
 }
 
-/// Waits until all nodes have applied what any of them has committed. A node that is lost, or has lost its cluster, is not
-/// waited for: what it had committed, the others have received.
-///
-/// # Errors
-/// If the first node is lost, or one does not catch up within a minute.
-pub(super) fn catch_up(instances: &[MysqlInstance]) -> Result<(), TargetError> {
-    let mut sessions = Vec::new();
-    let mut last = 0.0_f64;
-    for (number, instance) in instances.iter().enumerate() {
-        let looked = instance.endpoint.connect().and_then(|mut c| Ok((applied(&mut c)?, c)));
-        match looked {
-            Ok((Some(applied), c)) => {
-                last = last.max(applied);
-                sessions.push((instance, c));
-            }
-            Err(e) if number == 0 => return Err(e),
-            Ok((None, _)) | Err(_) => {}
-        }
-    }
-    let deadline = Instant::now() + CATCHING_UP;
-    for (instance, c) in &mut sessions {
-        while applied(c)?.is_some_and(|applied| applied < last) {
-            if Instant::now() >= deadline {
-                return Err(TargetError::Statement(format!(
-                    "{} has not applied within {} s what another node of the cluster has committed",
-                    instance.endpoint.config.place(),
-                    CATCHING_UP.as_secs()
-                )));
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        instance.ledger.book(c)?;
-    }
-    Ok(())
-}
-
 /// Number of the last transaction of the cluster that the node of `c` has applied; `None` if it has lost its cluster.
-fn applied(c: &mut Connection) -> Result<Option<f64>, TargetError> {
+pub(super) fn applied(c: &mut Connection) -> Result<Option<f64>, TargetError> {
     let state =
         State(c.pairs("SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_last_committed', 'wsrep_cluster_status')")?);
     Ok(state.of("wsrep_last_committed").parse().ok().filter(|_| state.of("wsrep_cluster_status") == "Primary"))

@@ -114,13 +114,15 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
                 let name = format!("loadline {} {} {node}", std::process::id(), clock::now_ns());
                 c.query(&format!("SELECT GET_LOCK('{name}', 0)"))?;
                 let instance = MysqlInstance::inspect(Arc::clone(&endpoint), &mut c, galera)?;
-                galera::check(&nodes.instances, &instance)?;
+                check_cluster(&nodes.instances, &instance)?;
                 nodes.instances.push(instance);
                 held.push((c, name));
             }
         }
         if let Some(instance) = nodes.instances.get(at) {
-            nodes.job_endpoints.push(Arc::new(endpoint.for_jobs(instance)));
+            nodes
+                .job_endpoints
+                .push(Arc::new(endpoint.for_jobs(&instance.endpoint.sessions, instance.galera.as_ref())));
         }
         nodes.instance_of.push(at);
     }
@@ -128,6 +130,30 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
         instance.ledger.book(c)?;
     }
     Ok(nodes)
+}
+
+/// Checks that `new`, if it is of a cluster, is of that of the `known` servers.
+///
+/// # Errors
+/// [`TargetError::Refused`] with both servers.
+fn check_cluster(known: &[MysqlInstance], new: &MysqlInstance) -> Result<(), TargetError> {
+    let Some(first) = known.first() else { return Ok(()) };
+    let of = |i: &MysqlInstance| i.galera.as_ref().map(|g| g.cluster.clone());
+    if of(first) == of(new) {
+        return Ok(());
+    }
+    let say = |i: &MysqlInstance| {
+        let place = i.endpoint.config.place();
+        of(i).map_or_else(
+            || format!("{place} is in no Galera cluster"),
+            |uuid| format!("{place} is in the Galera cluster {uuid}"),
+        )
+    };
+    Err(TargetError::Refused(format!(
+        "{}, and {}: all nodes must be servers by themselves, or all of one cluster",
+        say(first),
+        say(new)
+    )))
 }
 
 impl MysqlInstance {

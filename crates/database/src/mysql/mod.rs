@@ -3,6 +3,7 @@
 //! The session is loadline's own code ([`wire`]), so that the cost of the timing loop is known.
 
 mod activity;
+mod apply;
 mod auth;
 mod cache;
 mod client;

@@ -11,7 +11,7 @@ use super::doctor::MysqlSettings;
 use super::instance::{self, MysqlInstance, MysqlNodes};
 use super::temp::TempServer;
 use super::wire::Connection;
-use super::{galera, own_sessions};
+use super::{apply, own_sessions};
 use crate::env::of_target;
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
@@ -99,7 +99,7 @@ impl Mysql {
 
     /// Calls `f` after the nodes of a cluster have applied each other's changes, and has them apply those of `f`.
     pub(super) fn caught_up<T>(&self, f: impl FnOnce() -> Result<T, TargetError>) -> Result<T, TargetError> {
-        let catch_up = || if self.nodes.is_cluster() { galera::catch_up(self.instances()) } else { Ok(()) };
+        let catch_up = || if self.nodes.is_cluster() { apply::catch_up(self.instances()) } else { Ok(()) };
         catch_up()?;
         let done = f()?;
         catch_up()?;

@@ -1,0 +1,45 @@
+//! Waits until the nodes of a Galera cluster have applied each other's changes.
+
+use std::time::{Duration, Instant};
+
+use super::galera::applied;
+use super::instance::MysqlInstance;
+use crate::error::TargetError;
+
+/// Longest that nodes may take to apply what another has committed.
+const CATCHING_UP: Duration = Duration::from_secs(60);
+/// Waits until all nodes have applied what any of them has committed. A node that is lost, or has lost its cluster, is not
+/// waited for: what it had committed, the others have received.
+///
+/// # Errors
+/// If the first node is lost, or one does not catch up within a minute.
+pub(super) fn catch_up(instances: &[MysqlInstance]) -> Result<(), TargetError> {
+    let mut sessions = Vec::new();
+    let mut last = 0.0_f64;
+    for (number, instance) in instances.iter().enumerate() {
+        let looked = instance.endpoint.connect().and_then(|mut c| Ok((applied(&mut c)?, c)));
+        match looked {
+            Ok((Some(applied), c)) => {
+                last = last.max(applied);
+                sessions.push((instance, c));
+            }
+            Err(e) if number == 0 => return Err(e),
+            Ok((None, _)) | Err(_) => {}
+        }
+    }
+    let deadline = Instant::now() + CATCHING_UP;
+    for (instance, c) in &mut sessions {
+        while applied(c)?.is_some_and(|applied| applied < last) {
+            if Instant::now() >= deadline {
+                return Err(TargetError::Statement(format!(
+                    "{} has not applied within {} s what another node of the cluster has committed",
+                    instance.endpoint.config.place(),
+                    CATCHING_UP.as_secs()
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        instance.ledger.book(c)?;
+    }
+    Ok(())
+}
