@@ -12,11 +12,15 @@ use crate::RunData;
 use crate::doc::{Block, Cell, Head, Row, Section, Table};
 
 /// Counters of a node in the table of nodes, with headings, units and what they are divided by.
-const OF_NODE: [(&str, &str, &str, f64); 4] = [
+const OF_NODE: [(&str, &str, &str, f64); 8] = [
     (counter::COMMITS, "Counted", "commits/s", 1.0),
     (counter::REDO_BYTES, "Redo", "MiB/s", 1_048_576.0),
     (counter::REDO_SYNCS, "Log syncs", "1/s", 1.0),
     (counter::ROWS_READ, "Rows read", "1/s", 1.0),
+    (counter::REPLICATED_BYTES, "Replicated", "MiB/s", 1_048_576.0),
+    (counter::CERT_FAILURES, "Certification failures", "1/s", 1.0),
+    (counter::APPLY_ABORTS, "Aborted by others' changes", "1/s", 1.0),
+    (counter::FLOW_PAUSED_NS, "Paused by flow control", "%", 1e7),
 ];
 
 /// The section of one run over several nodes.
@@ -93,6 +97,7 @@ fn scaling(records: &[&TestRecord]) -> Table {
             Cell::from(lowest.map_or_else(absent, whole)),
             Cell::from(up.map_or_else(absent, |v| format!("{v:.2}"))),
             Cell::from(latency.map_or_else(absent, |v| format!("{v:.3}"))),
+            Cell::from(mean(g, column::CONFLICTS).map_or_else(absent, whole)),
             Cell::from(mean(g, column::ERRORS).map_or_else(absent, whole)),
         ];
         rows.push(Row { cells, first, ..Row::default() });
@@ -106,6 +111,8 @@ fn scaling(records: &[&TestRecord]) -> Table {
         Head::number("Slowest node", "tps"),
         Head::number("Speed-up", "").tip("Against one node with as many jobs as each node has here"),
         Head::number("Latency", "ms"),
+        Head::number("Tried again", "")
+            .tip("Transactions that lost against another one, were rolled back and tried again: no throughput"),
         Head::number("Errors", ""),
     ];
     Table { caption: "Nodes and jobs".to_owned(), class: "figures", head, rows, ..Table::default() }
