@@ -41,7 +41,9 @@ pub use flash::{FlashOptions, open_flash_log};
 pub use mirror::{Durable, MirrorOptions, open_mirror};
 pub use pmem::{PmemDevice, PmemOptions};
 pub use replicas::{Member, MemberState, Opened, Position, Replicas, Scan, Watch};
-pub use standby::{LinkFigures, LinkWatch, Receiver, ReceiverOptions, StandbyOptions, StandbyRule, open_standby};
+pub use standby::{
+    LinkFigures, LinkWatch, Receiver, ReceiverOptions, StandbyControl, StandbyOptions, StandbyRule, open_standby,
+};
 
 /// Durations of the two halves of one durable write, ns of `CLOCK_MONOTONIC`.
 ///

@@ -220,7 +220,8 @@ impl Replicas {
     /// Queues `op` for all lanes, after waiting until no member is too far behind for `bytes` more.
     fn enqueue(&mut self, op: &Op, bytes: usize) -> Result<(), DeviceError> {
         let board = Arc::clone(&self.board);
-        let mut state = self.drop_failed(board.lock(), &board)?;
+        let state = self.adopt_rule(board.lock(), &board)?;
+        let mut state = self.drop_failed(state, &board)?;
         let full = |state: &State| {
             let behind = |lane: &lane::LaneState| lane.failed.is_none() && lane.behind > 0;
             state.lanes.iter().any(|lane| behind(lane) && lane.behind + bytes > self.options.backlog_bytes)
@@ -263,6 +264,46 @@ impl Replicas {
         }
     }
 
+    /// Refuses to go on with too few members for the rule.
+    fn require_enough(&self, state: &State, live: &[usize]) -> Result<(), DeviceError> {
+        let needed = self.options.needed(state.lanes.len(), live);
+        if live.len() >= needed {
+            return Ok(());
+        }
+        let last = state.lanes.iter().rfind(|lane| lane.failed.is_some());
+        let cause = |lane: &lane::LaneState| format!("{}: {}", lane.name, lane.failed.as_deref().unwrap_or_default());
+        Err(DeviceError::TooFew {
+            what: self.what.to_owned(),
+            left: live.len(),
+            members: state.lanes.len(),
+            needed,
+            cause: last.map_or_else(String::new, cause),
+            advice: "Repair the one that failed, then open the log again".to_owned(),
+        })
+    }
+
+    /// Makes the rule that was asked for that of the set, in all labels, once the members have all earlier commits.
+    fn adopt_rule<'a>(
+        &mut self,
+        mut state: MutexGuard<'a, State>,
+        board: &'a Board,
+    ) -> Result<MutexGuard<'a, State>, DeviceError> {
+        let Some((rule, text)) = state.wanted.take() else { return Ok(state) };
+        loop {
+            state = self.drop_failed(state, board)?;
+            if state.lanes.iter().filter(|lane| lane.failed.is_none()).all(|lane| lane.done >= self.acked) {
+                break;
+            }
+            state = board.wait(state);
+        }
+        let live = state.live();
+        (self.options.rule, self.label.rule, self.rule_text) = (rule, rule, text.to_owned());
+        self.require_enough(&state, &live)?;
+        drop(state);
+        self.relabel(&live, board);
+        Ok(board.lock())
+    }
+
     /// Drops failed members. Before it continues without them, the others catch up with every acknowledged commit
     /// and record the loss. An error if too few are left.
     fn drop_failed<'a>(
@@ -274,24 +315,11 @@ impl Replicas {
             let failed: Vec<usize> = (0..state.lanes.len())
                 .filter(|i| state.lanes.get(*i).is_some_and(|lane| lane.failed.is_some() && !lane.dropped))
                 .collect();
-            let Some(last) = failed.last() else { return Ok(state) };
-            let live: Vec<usize> = (0..state.lanes.len())
-                .filter(|i| state.lanes.get(*i).is_some_and(|lane| lane.failed.is_none()))
-                .collect();
-            let needed = self.options.needed(state.lanes.len(), &live);
-            if live.len() < needed {
-                let lane = state.lanes.get(*last);
-                return Err(DeviceError::TooFew {
-                    what: self.what.to_owned(),
-                    left: live.len(),
-                    members: state.lanes.len(),
-                    needed,
-                    cause: lane.map_or_else(String::new, |lane| {
-                        format!("{}: {}", lane.name, lane.failed.as_deref().unwrap_or_default())
-                    }),
-                    advice: "Repair the one that failed, then open the log again".to_owned(),
-                });
+            if failed.is_empty() {
+                return Ok(state);
             }
+            let live = state.live();
+            self.require_enough(&state, &live)?;
             if !self.covered(&state, self.acked) {
                 state = board.wait(state);
                 continue;

@@ -1,5 +1,6 @@
-//! A log with a standby: it is written locally and sent over TCP to a second host. A commit is durable when the
-//! standby has received it, or has written it, or when both have written it.
+//! A log with a standby: it is written locally and sent over TCP to a second host, or through a Unix socket. A commit
+//! is durable when this side has written it, when the standby has received or written it, or when both have written
+//! it. The rule can be changed while the log is written ([`StandbyControl`]).
 //!
 //! The standby writes what it receives in order, behind by at most its backlog. A lost standby stays lost until
 //! the log is opened again, which brings it up to date.
@@ -7,27 +8,66 @@
 mod frame;
 mod link;
 mod receiver;
+mod stream;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use link::{LinkFigures, LinkWatch};
 pub use receiver::{Receiver, ReceiverOptions};
 
-use super::replicas::{LabelStore, Member, ReplicaOptions, Replicas, Rule, Scan};
+use super::replicas::{LabelStore, Member, ReplicaOptions, Replicas, Rule, Scan, Watch};
 use crate::device::{DeviceError, LogDevice};
 use link::Link;
 
 /// When a commit of a log with a standby is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StandbyRule {
+    /// This side has written it; the standby receives it later (asynchronously). A lost standby does not stop the log.
+    Local,
     /// The standby has it in memory. It survives the loss of either host, not of both at once.
     Received,
     /// The standby has written it.
     Written,
     /// Both have written it.
     Both,
+}
+
+impl StandbyRule {
+    /// The rule of the set, whose second member is the standby, and its text for people.
+    fn of_set(self) -> (Rule, &'static str) {
+        match self {
+            StandbyRule::Local => (Rule::Member(0), "durable when it is written here"),
+            StandbyRule::Received => (Rule::Member(1), "durable when the standby has received it"),
+            StandbyRule::Written => (Rule::Member(1), "durable when the standby has written it"),
+            StandbyRule::Both => (Rule::All, "durable when it is written here and at the standby"),
+        }
+    }
+}
+
+/// Changes the rule of an open log with a standby, and watches both sides, from any thread.
+#[derive(Clone, Debug)]
+pub struct StandbyControl {
+    set: Watch,
+    on_receipt: Arc<AtomicBool>,
+}
+
+impl StandbyControl {
+    /// Makes `rule` the one of commits from now on. Those under way may follow the old or the new one. The labels name
+    /// it before the next commit returns, and both sides then have all earlier commits.
+    pub fn set_rule(&self, rule: StandbyRule) {
+        self.on_receipt.store(rule == StandbyRule::Received, Ordering::SeqCst);
+        self.set.set_rule(rule.of_set());
+    }
+
+    /// The progress of this side and of the standby, in this order.
+    #[must_use]
+    pub fn watch(&self) -> &Watch {
+        &self.set
+    }
 }
 
 /// Settings of a log with a standby.
@@ -58,8 +98,8 @@ impl Default for StandbyOptions {
     }
 }
 
-/// Opens the log at `local` with its standby at `address` (`host:port`), where a [`Receiver`] runs. Also returns a
-/// handle to the figures of the connection.
+/// Opens the log at `local` with its standby at `address` (`host:port` or the path of a socket), where a [`Receiver`]
+/// runs. Also returns handles to the figures of the connection and to the rule.
 ///
 /// # Errors
 /// The two do not belong to one set, or a missing side is needed by the rule or may hold acknowledged commits.
@@ -68,26 +108,23 @@ pub fn open_standby(
     address: &str,
     options: StandbyOptions,
     scan: Scan<'_>,
-) -> Result<(Replicas, LinkWatch), DeviceError> {
+) -> Result<(Replicas, LinkWatch, StandbyControl), DeviceError> {
     let watch = LinkWatch::default();
-    let on_receipt = options.rule == StandbyRule::Received;
+    let on_receipt = Arc::new(AtomicBool::new(options.rule == StandbyRule::Received));
     let name = format!("standby at {address}");
-    let remote = match Link::connect(address, options.timeout, on_receipt, &watch) {
+    let remote = match Link::connect(address, options.timeout, &on_receipt, &watch) {
         Ok(link) => {
             let label = link.label();
             Member { name, device: Ok(Box::new(link) as Box<dyn LogDevice>), label, storage: None }
         }
         Err(e) => Member { name, device: Err(e.to_string()), label: Box::new(NoLabel), storage: None },
     };
-    let (rule, rule_text) = match options.rule {
-        StandbyRule::Received => (Rule::Member(1), "durable when the standby has received it"),
-        StandbyRule::Written => (Rule::Member(1), "durable when the standby has written it"),
-        StandbyRule::Both => (Rule::All, "durable when it is written here and at the standby"),
-    };
+    let (rule, rule_text) = options.rule.of_set();
     let StandbyOptions { degrade, backlog_bytes, accept_missing, .. } = options;
     let options = ReplicaOptions { rule, degrade, backlog_bytes, accept_missing };
     let set = Replicas::open("log with a standby", rule_text.to_owned(), vec![local, remote], options, scan)?;
-    Ok((set, watch))
+    let control = StandbyControl { set: set.watch(), on_receipt };
+    Ok((set, watch, control))
 }
 
 /// The label of a missing standby. Never used.

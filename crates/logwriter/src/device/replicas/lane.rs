@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use loadline_device::AlignedBuf;
 
+use super::Rule;
 use crate::device::{DeviceError, LogDevice};
 
 /// An operation in a lane's queue. Tickets number the syncs; all lanes share the blocks.
@@ -102,8 +103,17 @@ pub(crate) struct LaneState {
 pub(crate) struct State {
     pub(crate) lanes: Vec<LaneState>,
     closing: bool,
+    /// Another rule that the set must adopt, and its text for people.
+    pub(crate) wanted: Option<(Rule, &'static str)>,
     /// How often a write waited because a lane was too far behind.
     pub(crate) stalls: u64,
+}
+
+impl State {
+    /// The lanes that work.
+    pub(crate) fn live(&self) -> Vec<usize> {
+        self.lanes.iter().enumerate().filter(|(_, lane)| lane.failed.is_none()).map(|(index, _)| index).collect()
+    }
 }
 
 /// The state of all lanes, with condition variables.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::Rule;
 use super::lane::{Board, LaneState};
 
 /// State of one member.
@@ -42,6 +43,11 @@ impl Watch {
             first: lane.first,
         };
         state.lanes.iter().map(member).collect()
+    }
+
+    /// Asks the set to adopt another rule, with its text for people, before its next write.
+    pub(crate) fn set_rule(&self, rule: (Rule, &'static str)) {
+        self.0.lock().wanted = Some(rule);
     }
 
     /// Number of members that dropped out or were missing from the start.

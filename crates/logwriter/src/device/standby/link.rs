@@ -1,12 +1,12 @@
 //! The log's side of a standby: a log device that works over a connection.
 
 use std::io;
-use std::net::{TcpStream, ToSocketAddrs as _};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::frame::{Head, Kind, ON_RECEIPT};
+use super::stream::Stream;
 use crate::device::replicas::LabelStore;
 use crate::device::{DeviceError, DeviceTimes, FileMaker, LogDevice};
 
@@ -52,7 +52,7 @@ impl LinkWatch {
 
 /// One connection.
 struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     address: String,
     memory: Vec<u8>,
     counters: Arc<Counters>,
@@ -67,25 +67,7 @@ impl Connection {
         role: u64,
         counters: Arc<Counters>,
     ) -> Result<(Self, Vec<u8>), DeviceError> {
-        let failed = |source: io::Error| unreachable(address, source);
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        let mut stream = None;
-        for place in address.to_socket_addrs().map_err(failed)? {
-            match TcpStream::connect_timeout(&place, timeout) {
-                Ok(found) => {
-                    stream = Some(found);
-                    break;
-                }
-                Err(e) => last = e,
-            }
-        }
-        let Some(stream) = stream else { return Err(failed(last)) };
-        let set = || {
-            stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(timeout))?;
-            stream.set_write_timeout(Some(timeout))
-        };
-        set().map_err(failed)?;
+        let stream = Stream::connect(address, timeout).map_err(|source| unreachable(address, source))?;
         let mut connection =
             Connection { stream, address: address.to_owned(), memory: Vec::new(), counters, broken: None };
         let greeting = connection.ask(Head::new(Kind::Hello).number(role), &[])?;
@@ -174,19 +156,20 @@ fn lock(shared: &SharedConnection) -> MutexGuard<'_, Connection> {
 pub(super) struct Link {
     connection: SharedConnection,
     timeout: Duration,
-    flags: u8,
+    /// Whether a sync is answered when the standby has the blocks in memory.
+    on_receipt: Arc<AtomicBool>,
     block_bytes: usize,
     file_bytes: u64,
     described: String,
 }
 
 impl Link {
-    /// Connects to the standby at `address`. With `on_receipt`, a sync is answered when the standby has the blocks
-    /// in memory.
+    /// Connects to the standby at `address`. While `on_receipt` is set, a sync is answered when the standby has the
+    /// blocks in memory.
     pub(super) fn connect(
         address: &str,
         timeout: Duration,
-        on_receipt: bool,
+        on_receipt: &Arc<AtomicBool>,
         watch: &LinkWatch,
     ) -> Result<Link, DeviceError> {
         let (connection, greeting) = Connection::open(address, timeout, 0, Arc::clone(&watch.0))?;
@@ -196,11 +179,15 @@ impl Link {
         Ok(Link {
             connection: Arc::new(Mutex::new(connection)),
             timeout,
-            flags: if on_receipt { ON_RECEIPT } else { 0 },
+            on_receipt: Arc::clone(on_receipt),
             block_bytes: u32::from_le_bytes(*block) as usize,
             file_bytes: u64::from_le_bytes(*file),
             described: format!("standby at {address}: {}", String::from_utf8_lossy(text)),
         })
+    }
+
+    fn flags(&self) -> u8 {
+        if self.on_receipt.load(Ordering::SeqCst) { ON_RECEIPT } else { 0 }
     }
 
     /// The label, which the standby stores.
@@ -232,7 +219,7 @@ impl LogDevice for Link {
     }
 
     fn sync(&mut self) -> Result<(), DeviceError> {
-        lock(&self.connection).ask_sync(Head::new(Kind::Sync).flags(self.flags), &[])
+        lock(&self.connection).ask_sync(Head::new(Kind::Sync).flags(self.flags()), &[])
     }
 
     fn write_and_sync(
@@ -242,7 +229,7 @@ impl LogDevice for Link {
         now: &dyn Fn() -> u64,
     ) -> Result<DeviceTimes, DeviceError> {
         let begun = now();
-        lock(&self.connection).ask_sync(Head::new(Kind::WriteSync).offset(offset).flags(self.flags), blocks)?;
+        lock(&self.connection).ask_sync(Head::new(Kind::WriteSync).offset(offset).flags(self.flags()), blocks)?;
         Ok(DeviceTimes { write_ns: 0, sync_ns: now().saturating_sub(begun) })
     }
 

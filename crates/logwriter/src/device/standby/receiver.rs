@@ -1,20 +1,21 @@
 //! The standby's side: receives blocks from the network and writes them to its own log device.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use super::frame::{Head, Kind, MAX_BODY, ON_RECEIPT};
+use super::stream::{Listener, Stream};
 use crate::device::replicas::{Blocks, Board, FileLabel, LabelStore as _, Lane, Op, Pool, close};
 use crate::device::{DeviceError, FileMaker, LogDevice};
 
 /// Settings of a [`Receiver`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiverOptions {
-    /// Listen address, `host:port`; port 0 picks a free one.
+    /// Listen address: `host:port` (port 0 picks a free one), or the absolute path of a new Unix socket.
     pub listen: String,
     /// Whether it may listen on an address that other hosts can reach. There is no encryption and no password:
     /// anyone who reaches the port can write to the log.
@@ -31,7 +32,7 @@ impl Default for ReceiverOptions {
 
 /// A standby that receives a log. Dropping it ends it after everything received is written.
 pub struct Receiver {
-    address: SocketAddr,
+    address: String,
     standby: Arc<Standby>,
     thread: Option<JoinHandle<()>>,
 }
@@ -45,8 +46,8 @@ struct Standby {
     backlog_bytes: usize,
     stopping: AtomicBool,
     ticket: AtomicU64,
-    /// Open connections, to be closed at the end, and the number of the log's newest one.
-    connections: Mutex<(Vec<TcpStream>, u64)>,
+    /// Open connections by number, to be closed at the end, and the number of the log's newest greeting.
+    connections: Mutex<(Vec<(u64, Stream)>, u64)>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -61,23 +62,14 @@ impl Receiver {
     /// The address is not of this host, the port is in use, or other hosts can reach it and
     /// [`ReceiverOptions::allow_remote`] is not set.
     pub fn start(device: Box<dyn LogDevice>, dir: &Path, options: &ReceiverOptions) -> Result<Receiver, DeviceError> {
-        let failed = |action, source| DeviceError::Io {
-            action,
+        let failed = |source| DeviceError::Io {
+            action: "start",
             what: format!("standby at {}", options.listen),
             source,
             advice: "Name an address of this host and a free port".to_owned(),
         };
-        let places: Vec<_> = options.listen.to_socket_addrs().map_err(|e| failed("find", e))?.collect();
-        if let Some(place) = places.iter().find(|place| !options.allow_remote && !is_loopback(place.ip())) {
-            return Err(DeviceError::Unsupported {
-                what: format!("standby at {}", options.listen),
-                wish: format!("listen on {}", place.ip()),
-                why: "other hosts can reach it there, and there is no password".to_owned(),
-                advice: "Listen on 127.0.0.1, or allow remote connections on a trusted network".to_owned(),
-            });
-        }
-        let listener = TcpListener::bind(places.as_slice()).map_err(|e| failed("start", e))?;
-        let address = listener.local_addr().map_err(|e| failed("start", e))?;
+        let listener = Listener::bind(&options.listen, options.allow_remote)?;
+        let address = listener.address().map_err(failed)?;
         let mut greeting = u32::try_from(device.block_bytes()).unwrap_or_default().to_le_bytes().to_vec();
         greeting.extend_from_slice(&device.file_bytes().to_le_bytes());
         greeting.extend_from_slice(device.describe().as_bytes());
@@ -97,20 +89,26 @@ impl Receiver {
         let thread = thread::Builder::new()
             .name("log-standby".to_owned())
             .spawn(move || accept(&listener, &shared))
-            .map_err(|e| failed("start", e))?;
+            .map_err(failed)?;
         Ok(Receiver { address, standby, thread: Some(thread) })
     }
 
     /// Its listen address.
     #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     /// Why its device failed, if it did.
     #[must_use]
     pub fn failed(&self) -> Option<String> {
         self.standby.board.lock().lanes.first().and_then(|lane| lane.failed.clone())
+    }
+
+    /// Bytes written since it started.
+    #[must_use]
+    pub fn written_bytes(&self) -> u64 {
+        self.standby.board.lock().lanes.first().map_or(0, |lane| lane.bytes)
     }
 
     /// Bytes received and not yet written.
@@ -124,7 +122,7 @@ impl Drop for Receiver {
     fn drop(&mut self) {
         self.standby.stopping.store(true, Ordering::SeqCst);
         // Wakes the listener.
-        let _ = TcpStream::connect(self.address);
+        let _ = Stream::connect(&self.address, Duration::from_secs(10));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -132,38 +130,33 @@ impl Drop for Receiver {
     }
 }
 
-fn is_loopback(ip: IpAddr) -> bool {
-    ip.to_canonical().is_loopback()
-}
-
-fn accept(listener: &TcpListener, standby: &Arc<Standby>) {
+fn accept(listener: &Listener, standby: &Arc<Standby>) {
     let mut threads: Vec<JoinHandle<()>> = Vec::new();
-    loop {
+    for number in 0.. {
         let stream = listener.accept();
         if standby.stopping.load(Ordering::SeqCst) {
             break;
         }
-        let Ok((stream, _)) = stream else {
+        let Ok(stream) = stream else {
             // Usually too many open files, which is temporary.
-            thread::sleep(std::time::Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
             continue;
         };
         threads.retain(|thread| !thread.is_finished());
         if let Ok(ours) = stream.try_clone() {
-            lock(&standby.connections).0.push(ours);
+            lock(&standby.connections).0.push((number, ours));
             let shared = Arc::clone(standby);
             let serve = move || {
-                let peer = stream.peer_addr();
                 serve(&shared, stream);
-                lock(&shared.connections).0.retain(|other| other.peer_addr().ok() != peer.as_ref().ok().copied());
+                lock(&shared.connections).0.retain(|(other, _)| *other != number);
             };
             if let Ok(thread) = thread::Builder::new().name("log-standby-link".to_owned()).spawn(serve) {
                 threads.push(thread);
             }
         }
     }
-    for stream in &lock(&standby.connections).0 {
-        let _ = stream.shutdown(std::net::Shutdown::Both);
+    for (_, stream) in &lock(&standby.connections).0 {
+        stream.close();
     }
     for thread in threads {
         let _ = thread.join();
@@ -171,19 +164,19 @@ fn accept(listener: &TcpListener, standby: &Arc<Standby>) {
 }
 
 /// Serves one connection until it ends or something is wrong with it.
-fn serve(standby: &Standby, mut stream: TcpStream) {
+fn serve(standby: &Standby, mut stream: Stream) {
     let mut memory = Vec::new();
-    let _ = stream.set_nodelay(true);
+    let _ = stream.send_at_once();
     if let Err(e) = talk(standby, &mut stream, &mut memory)
         && e.kind() != io::ErrorKind::UnexpectedEof
     {
         // Best effort: the other side may be gone.
         let _ = Head::new(Kind::Failed).send(e.to_string().as_bytes(), &mut memory, &mut stream);
     }
-    let _ = stream.shutdown(std::net::Shutdown::Both);
+    stream.close();
 }
 
-fn talk(standby: &Standby, stream: &mut TcpStream, memory: &mut Vec<u8>) -> io::Result<()> {
+fn talk(standby: &Standby, stream: &mut Stream, memory: &mut Vec<u8>) -> io::Result<()> {
     let hello = Head::receive(stream)?;
     hello.body(stream)?;
     if hello.kind != Kind::Hello || hello.number > 1 {

@@ -41,7 +41,7 @@ impl Site {
 
     fn open(&self, to: &str, options: StandbyOptions) -> Result<(TinyLog<Replicas>, LinkWatch), DeviceError> {
         let local = Member::new(&self.dir("here"), Ok(self.here.device()));
-        let (set, watch) = open_standby(local, to, options, &scan)?;
+        let (set, watch, _) = open_standby(local, to, options, &scan)?;
         Ok((TinyLog::open(set)?, watch))
     }
 }
@@ -97,6 +97,7 @@ fn each_rule_waits_for_what_it_says_and_for_nothing_else() {
         log.commit().unwrap();
         let (here, there) = (found(&site.here.snapshot()), found(&site.there.snapshot()));
         match rule {
+            StandbyRule::Local => unreachable!("it is not among RULES"),
             StandbyRule::Received => assert_eq!((here, there), (1, 1), "it is in memory only, in both places"),
             StandbyRule::Written => assert_eq!((here, there), (1, 2)),
             StandbyRule::Both => assert_eq!((here, there), (2, 2)),
@@ -129,6 +130,75 @@ fn a_commit_does_not_return_before_its_rule_is_met() {
         });
         assert_eq!(found(&disk.snapshot()), 2);
     }
+}
+
+#[test]
+fn the_rule_can_be_changed_while_the_log_is_written() {
+    let site = Site::new();
+    let socket = site.dir("standby.socket").display().to_string();
+    let listen = ReceiverOptions { listen: socket.clone(), ..ReceiverOptions::default() };
+    let receiver = Receiver::start(site.there.device(), &site.dir("there"), &listen).unwrap();
+    assert_eq!(receiver.address(), socket);
+    let local = Member::new(&site.dir("here"), Ok(site.here.device()));
+    let (set, watch, control) = open_standby(local, &socket, options(StandbyRule::Local, false), &scan).unwrap();
+    let mut log = TinyLog::open(set).unwrap();
+    log.commit().unwrap();
+    site.there.hold();
+    log.commit().unwrap();
+    assert_eq!(found(&site.here.snapshot()), 2, "it waits for this side alone");
+    let sent = watch.figures().bytes;
+    for (rule, waits_for) in
+        [(StandbyRule::Both, &site.there), (StandbyRule::Written, &site.there), (StandbyRule::Local, &site.here)]
+    {
+        control.set_rule(rule);
+        waits_for.hold();
+        std::thread::scope(|scope| {
+            let commit = scope.spawn(|| log.commit().unwrap());
+            std::thread::sleep(Duration::from_millis(50));
+            let early = commit.is_finished();
+            waits_for.let_go();
+            assert!(!early, "{rule:?}");
+        });
+    }
+    assert!(log.device.describe().contains("durable when it is written here:"), "{}", log.device.describe());
+    control.set_rule(StandbyRule::Received);
+    log.commit().unwrap();
+    site.here.hold();
+    site.there.hold();
+    log.commit().unwrap();
+    assert!(watch.figures().bytes > sent);
+    site.here.let_go();
+    site.there.let_go();
+    // The labels name the last rule: what only the standby may have is not given up.
+    drop((log, receiver));
+    assert!(!std::path::Path::new(&socket).exists());
+    site.power_cut();
+    assert_eq!((found(&site.here), found(&site.there)), (7, 7));
+    let error = site.open(&socket, options(StandbyRule::Local, true)).err().unwrap().to_string();
+    assert!(error.contains("1 of 2 members left"), "{error}");
+}
+
+#[test]
+fn a_log_that_waits_for_itself_alone_outlives_its_standby() {
+    let site = Site::new();
+    let receiver = site.receiver();
+    let local = Member::new(&site.dir("here"), Ok(site.here.device()));
+    let opened = open_standby(local, receiver.address(), options(StandbyRule::Local, false), &scan);
+    let (set, _, control) = opened.unwrap();
+    let mut log = TinyLog::open(set).unwrap();
+    log.commit().unwrap();
+    drop(receiver);
+    for _ in 0..1000 {
+        log.commit().unwrap();
+        if control.watch().dropped() == 1 {
+            break;
+        }
+    }
+    assert!(control.watch().members()[1].dropped.is_some());
+    log.commit().unwrap();
+    // A rule that needs the standby does not hold without it.
+    control.set_rule(StandbyRule::Both);
+    assert!(log.commit().is_err());
 }
 
 #[test]
