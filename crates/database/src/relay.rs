@@ -107,6 +107,12 @@ impl Relay {
         self.link.bytes.load(Ordering::Relaxed)
     }
 
+    /// Closes all connections; new ones may come.
+    pub(crate) fn close_all(&self) {
+        let open = self.link.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.iter().filter_map(Weak::upgrade).for_each(|ends| ends.close());
+    }
+
     /// Begins to measure round trips.
     ///
     /// # Errors
@@ -123,8 +129,7 @@ impl Drop for Relay {
         if let Some(listener) = self.listener.take() {
             let _ = listener.join();
         }
-        let open = self.link.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.iter().filter_map(Weak::upgrade).for_each(|ends| ends.close());
+        self.close_all();
         let _ = std::fs::remove_file(&self.socket);
     }
 }

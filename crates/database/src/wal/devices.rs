@@ -5,13 +5,13 @@ use std::path::Path;
 use loadline_device::StorageFacts;
 use loadline_logwriter::device::{
     DirectDevice, DirectOptions, Durable, FlashOptions, Member, MirrorOptions, PmemDevice, PmemOptions, Receiver,
-    ReceiverOptions, Replicas, StandbyOptions, StandbyRule, Via, file, open_flash_log, open_mirror, open_standby,
+    ReceiverOptions, Replicas, StandbyOptions, Via, file, open_flash_log, open_mirror, open_standby,
 };
 use loadline_logwriter::{DeviceError, LogDevice, log_end};
 use loadline_model::{Finding, Severity};
 
 use super::log_folder::LogFolder;
-use super::wal_url::{Device, Standby, WalUrl};
+use super::wal_url::{Device, WalUrl};
 use crate::error::TargetError;
 
 /// An open log device, with warnings for the user.
@@ -22,7 +22,7 @@ pub(super) struct Opened {
     pub(super) standby: Option<Receiver>,
 }
 
-fn failed(e: DeviceError) -> TargetError {
+pub(super) fn failed(e: DeviceError) -> TargetError {
     TargetError::Local(e.to_string())
 }
 
@@ -31,7 +31,7 @@ fn failed(e: DeviceError) -> TargetError {
 const BLOCK_BYTES: usize = 4096;
 
 /// Opens one copy.
-fn open_copy(address: &WalUrl, folder: &Path) -> Result<Box<dyn LogDevice>, DeviceError> {
+pub(super) fn open_copy(address: &WalUrl, folder: &Path) -> Result<Box<dyn LogDevice>, DeviceError> {
     let file_bytes = address.file_bytes;
     let in_files = |sync| {
         let config = file::FileConfig { file_bytes, sync, ..file::FileConfig::default() };
@@ -76,14 +76,9 @@ pub(super) fn open(address: &WalUrl, folders: &[LogFolder]) -> Result<Opened, Ta
             let device = open_copy(address, second.path()).map_err(failed)?;
             // On a free port of 127.0.0.1.
             let receiver = Receiver::start(device, second.path(), &ReceiverOptions::default()).map_err(failed)?;
-            let rule = match rule {
-                Standby::Received => StandbyRule::Received,
-                Standby::Written => StandbyRule::Written,
-                Standby::Both => StandbyRule::Both,
-            };
-            let options = StandbyOptions { rule, ..StandbyOptions::default() };
-            let at = receiver.address().to_string();
-            let (replicas, _) = open_standby(member(first), &at, options, &log_end).map_err(failed)?;
+            let options = StandbyOptions { rule: *rule, ..StandbyOptions::default() };
+            let (replicas, _, _) =
+                open_standby(member(first), receiver.address(), options, &log_end).map_err(failed)?;
             set(replicas, Some(receiver))
         }
         (copies, _, _) => {

@@ -5,6 +5,7 @@
 
 mod devices;
 mod log_folder;
+mod replication;
 mod session;
 mod wal_url;
 
@@ -29,6 +30,7 @@ use crate::role::{
 use crate::target::{Abilities, Target};
 use crate::work::Work;
 use log_folder::LogFolder;
+use replication::Attached;
 use session::{WalObserver, WalSession};
 use wal_url::{SCHEME, WalUrl};
 
@@ -52,7 +54,10 @@ pub(crate) static KIND: TargetKind = TargetKind {
             "up to three copies; durable when all (or quorum) copies have it",
         ),
         ("wal:/dir?flash=/dir2", "two copies, written at once; durable when the first has it"),
-        ("wal:/dir?standby=/dir2&standby-rule=received", "with a standby on this machine: received, written or both"),
+        (
+            "wal:/dir?standby=/dir2&standby-rule=received",
+            "with a standby on this machine: local, received, written or both",
+        ),
         (
             "wal:/dir?buffer=1536KiB&flush-fraction=1/3&flush-at=off&flush-every=3s&file-size=64MiB",
             "when the log is written in addition to commits, and its sizes",
@@ -72,25 +77,29 @@ pub(crate) static KIND: TargetKind = TargetKind {
         let mut removed = folder::clean_leftovers(&request.scratch, log_folder::TEMP_PREFIX)?;
         for folder in WalUrl::parse(&request.url).map(|a| a.folders()).unwrap_or_default() {
             removed.extend(log_folder::clean(&folder)?);
+            removed.extend(folder::clean_leftovers(&folder, log_folder::TEMP_PREFIX)?);
         }
         Ok(removed)
     },
     is_temporary: |url| WalUrl::parse(url).is_ok_and(|a| a.dir.is_none()),
     no_limit: Some("it is itself the limit with which databases are compared"),
     native_report: None,
-    levels: Vec::new,
+    levels: replication::levels,
 };
 
 static FACTS: Facts = Facts::of(Runs::InProcess);
 
 struct Wal {
     address: WalUrl,
-    folders: Vec<LogFolder>,
     writer: Arc<LogWriter>,
     device: String,
     warnings: Vec<String>,
     _standby: Option<Receiver>,
+    /// The standby of levels.
+    attached: Option<Arc<Attached>>,
     locked: Arc<Mutex<bool>>,
+    /// Removed after everything that writes there has ended.
+    folders: Vec<LogFolder>,
 }
 
 impl Wal {
@@ -103,6 +112,11 @@ impl Wal {
             return refuse("takes no --setting: its settings are parameters of its URL (see `loadline targets`)");
         }
         let address = WalUrl::parse(&request.url)?;
+        if request.replicas > 0 && address.copies().next().is_some() {
+            return refuse(
+                "makes its standby itself and sets its rule: leave 'standby', 'mirror' and 'flash' out of the URL",
+            );
+        }
         let mut folders = vec![match &address.dir {
             Some(dir) => LogFolder::under(dir)?,
             None => LogFolder::temporary(&request.scratch)?,
@@ -110,19 +124,35 @@ impl Wal {
         for copy in address.copies() {
             folders.push(LogFolder::under(copy)?);
         }
-        let devices::Opened { device, warnings, standby } = devices::open(&address, &folders)?;
+        if request.replicas > 0 {
+            folders.push(LogFolder::temporary(address.dir.as_deref().unwrap_or(&request.scratch))?);
+        }
+        let (opened, attached) = match folders.as_slice() {
+            [first, second] if request.replicas > 0 => {
+                let (opened, attached) = Attached::open(&address, [first, second])?;
+                (opened, Some(Arc::new(attached)))
+            }
+            folders => (devices::open(&address, folders)?, None),
+        };
+        let devices::Opened { device, warnings, standby } = opened;
         let description = device.describe();
         let (writer, _) = LogWriter::open(&config(&address), device)
             .map_err(|e| TargetError::Local(format!("the log in {} cannot be opened: {e}", log_folder(&folders))))?;
         Ok(Wal {
             address,
-            folders,
             writer: Arc::new(writer),
             device: description,
             warnings,
             _standby: standby,
+            attached,
             locked: Arc::new(Mutex::new(false)),
+            folders,
         })
+    }
+
+    fn attached(&self) -> Result<&Arc<Attached>, TargetError> {
+        let none = || TargetError::Unsupported("this target was not opened with replicas".into());
+        self.attached.as_ref().ok_or_else(none)
     }
 }
 
@@ -234,7 +264,7 @@ impl Target for Wal {
     }
 
     fn abilities(&self) -> Abilities<'_> {
-        Abilities { ..Abilities::default() }
+        Abilities { replication: self.attached.is_some().then_some(self as _), ..Abilities::default() }
     }
 }
 

@@ -1,11 +1,13 @@
 //! The log as a target, without a run.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use loadline_model::snapshot::counter;
 use loadline_workload::CATALOGUE;
 
 use super::*;
+use crate::role::Link;
 
 #[test]
 fn counters_say_what_was_done() {
@@ -109,4 +111,87 @@ fn every_kind_of_device_takes_commits_and_says_what_it_is() {
     for dir in &dirs {
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left");
     }
+}
+
+#[test]
+fn levels_come_into_force_and_a_link_takes_its_time() {
+    const MS: Duration = Duration::from_millis(1);
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("wal:{}?file-size=1MiB", dir.path().display());
+    let mut request = OpenRequest::new(&url, dir.path().to_owned());
+    request.replicas = 1;
+    let wal = Wal::open(&request).unwrap();
+    let replication = wal.abilities().replication.unwrap();
+    let mut watch = replication.watch().unwrap();
+    let lat1 = loadline_workload::find("LGWR-LAT1").unwrap();
+    let work = Work::new(lat1, lat1.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+    let commit = || {
+        let mut session = wal.client_session(&work, 0).unwrap();
+        let mut stream = work.stream(0).unwrap();
+        let times = (0..5).map(|_| {
+            stream.transaction(session.as_mut()).unwrap();
+            let begin = Instant::now();
+            session.commit().unwrap();
+            begin.elapsed()
+        });
+        times.min().unwrap()
+    };
+    let link = Link { delay: 5 * MS, ..Link::default() };
+    let levels = (KIND.levels)();
+    let mut took = Vec::new();
+    for level in [None].into_iter().chain(levels.iter().map(Some)).chain([None]) {
+        replication.bring_about(level.map(|l| l.name.as_str()), link).unwrap();
+        let waits = level.is_some_and(|l| l.waits_for > 0);
+        assert_eq!(watch.look().unwrap().iter().map(|r| r.synchronous).collect::<Vec<_>>(), [waits], "{level:?}");
+        took.push((waits, commit()));
+    }
+    assert!(took.iter().all(|(waits, took)| *waits == (*took >= 10 * MS)), "{took:?}");
+    assert_eq!(took.iter().filter(|(waits, _)| *waits).count(), 3);
+    assert!(!watch.round_trips_ns().is_empty() && watch.link_bytes().unwrap() > 0);
+    replication.bring_about(None, Link::default()).unwrap();
+    commit();
+    replication.bring_about(Some("both"), Link::default()).unwrap();
+    assert_eq!(watch.look().unwrap()[0].behind_bytes, Some(0));
+    match replication.bring_about(Some("nearly"), Link::default()) {
+        Err(TargetError::Usage(text)) => assert!(text.contains("known are local, received, written, both"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+    wal.clean().unwrap();
+    drop((watch, wal));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left");
+}
+
+#[test]
+fn a_standby_that_fails_is_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut request = OpenRequest::new("wal:?file-size=1MiB", dir.path().to_owned());
+    request.replicas = 1;
+    let wal = Wal::open(&request).unwrap();
+    let replication = wal.abilities().replication.unwrap();
+    let mut watch = replication.watch().unwrap();
+    replication.bring_about(None, Link::default()).unwrap();
+    wal.attached().unwrap().cut_off();
+    let mut session = wal.writer.session().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !watch.look().unwrap().is_empty() {
+        assert!(Instant::now() < deadline);
+        // The log itself goes on.
+        session.commit(loadline_logwriter::CommitMode::Wait).unwrap();
+    }
+    for level in [None, Some("both")] {
+        match replication.bring_about(level, Link::default()) {
+            Err(TargetError::Local(text)) => assert!(text.contains("not in force: cannot reach the standby"), "{text}"),
+            other => panic!("{level:?}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn levels_make_their_own_standby() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path().display();
+    let mut request = OpenRequest::new(&format!("wal:{at}?standby={at}"), dir.path().to_owned());
+    request.replicas = 1;
+    let e = Wal::open(&request).err().unwrap();
+    assert!(matches!(&e, TargetError::Usage(t) if t.contains("leave 'standby'")), "{e:?}");
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use loadline_logwriter::device::StandbyRule;
 use loadline_model::format::{parse_bytes, parse_duration_s};
 
 use crate::clock::pause_ns;
@@ -39,21 +40,13 @@ impl Device {
     ];
 }
 
-/// When a standby's answer makes a commit durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standby {
-    /// The standby has received it.
-    Received,
-    /// The standby has written it.
-    Written,
-    /// It is written here and on the standby.
-    Both,
-}
-
-impl Standby {
-    const NAMES: [(&'static str, Standby); 3] =
-        [("received", Standby::Received), ("written", Standby::Written), ("both", Standby::Both)];
-}
+/// The rules of a standby, in the order of how far a commit waits.
+pub(super) const RULES: [(&str, StandbyRule); 4] = [
+    ("local", StandbyRule::Local),
+    ("received", StandbyRule::Received),
+    ("written", StandbyRule::Written),
+    ("both", StandbyRule::Both),
+];
 
 /// A parsed `wal:[DIR][?parameters]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,7 +64,7 @@ pub(super) struct WalUrl {
     /// Folder of the second copy of a flash log: a commit is durable when the first of both copies has it.
     pub(super) flash: Option<PathBuf>,
     /// Folder and rule of a standby on this machine.
-    pub(super) standby: Option<(PathBuf, Standby)>,
+    pub(super) standby: Option<(PathBuf, StandbyRule)>,
     /// Size of the log buffer.
     pub(super) buffer_bytes: usize,
     /// The log is written when this share of the buffer is full.
@@ -96,7 +89,10 @@ pub(super) const PARAMETERS: &[(&str, &str)] = &[
     ("quorum", "number of copies that make a commit durable (default: all)"),
     ("flash", "folder of a second copy: a commit is durable when the first of both copies has it"),
     ("standby", "folder of the copy of a standby on this machine, over TCP on 127.0.0.1"),
-    ("standby-rule", "received, written or both (default: both): when the standby makes a commit durable"),
+    (
+        "standby-rule",
+        "when a commit is durable: local (written here), received (by the standby), written (by the standby) or both (written here and there; default)",
+    ),
     ("buffer", "size of the log buffer (default: 16MiB)"),
     ("flush-fraction", "write the log when this share of the buffer is full, such as 1/3 (default) or 0.5, or off"),
     ("flush-at", "write the log when the buffer holds this much (default: 1MiB), or off"),
@@ -156,7 +152,7 @@ impl WalUrl {
         self.dir.iter().map(PathBuf::as_path).chain(self.copies()).map(Path::to_owned).collect()
     }
 
-    fn set(&mut self, name: &str, value: &str, rule: &mut Option<Standby>) -> Result<(), String> {
+    fn set(&mut self, name: &str, value: &str, rule: &mut Option<StandbyRule>) -> Result<(), String> {
         match name {
             "device" => self.device = choice(name, value, &Device::NAMES)?,
             "mirror" => self.mirrors.push(folder(value)?),
@@ -164,8 +160,8 @@ impl WalUrl {
                 self.quorum = Some(value.parse().map_err(|_| format!("quorum '{value}' must be a whole number"))?);
             }
             "flash" => self.flash = Some(folder(value)?),
-            "standby" => self.standby = Some((folder(value)?, Standby::Both)),
-            "standby-rule" => *rule = Some(choice(name, value, &Standby::NAMES)?),
+            "standby" => self.standby = Some((folder(value)?, StandbyRule::Both)),
+            "standby-rule" => *rule = Some(choice(name, value, &RULES)?),
             "buffer" => {
                 self.buffer_bytes =
                     usize::try_from(bytes(name, value, 64 << 10, 1 << 30)?).map_err(|e| e.to_string())?;
@@ -254,7 +250,7 @@ mod tests {
         let a = WalUrl::parse("wal:/x?buffer=1536KiB&flush-fraction=1/3&mirror=/y&mirror=/z&quorum=2").unwrap();
         assert_eq!((a.buffer_bytes, a.mirrors.len(), a.quorum), (1536 << 10, 2, Some(2)));
         let a = WalUrl::parse("wal:/x?standby=/s&standby-rule=received").unwrap();
-        assert_eq!(a.standby, Some(("/s".into(), Standby::Received)));
+        assert_eq!(a.standby, Some(("/s".into(), StandbyRule::Received)));
     }
 
     #[test]

@@ -12,8 +12,8 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 pub use link::{LinkFigures, LinkWatch};
@@ -53,14 +53,23 @@ impl StandbyRule {
 pub struct StandbyControl {
     set: Watch,
     on_receipt: Arc<AtomicBool>,
+    rule: Arc<Mutex<StandbyRule>>,
 }
 
 impl StandbyControl {
     /// Makes `rule` the one of commits from now on. Those under way may follow the old or the new one. The labels name
     /// it before the next commit returns, and both sides then have all earlier commits.
     pub fn set_rule(&self, rule: StandbyRule) {
+        let mut current = self.rule.lock().unwrap_or_else(PoisonError::into_inner);
         self.on_receipt.store(rule == StandbyRule::Received, Ordering::SeqCst);
         self.set.set_rule(rule.of_set());
+        *current = rule;
+    }
+
+    /// The rule of commits from now on.
+    #[must_use]
+    pub fn rule(&self) -> StandbyRule {
+        *self.rule.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The progress of this side and of the standby, in this order.
@@ -110,6 +119,7 @@ pub fn open_standby(
     scan: Scan<'_>,
 ) -> Result<(Replicas, LinkWatch, StandbyControl), DeviceError> {
     let watch = LinkWatch::default();
+    let rule = Arc::new(Mutex::new(options.rule));
     let on_receipt = Arc::new(AtomicBool::new(options.rule == StandbyRule::Received));
     let name = format!("standby at {address}");
     let remote = match Link::connect(address, options.timeout, &on_receipt, &watch) {
@@ -119,11 +129,11 @@ pub fn open_standby(
         }
         Err(e) => Member { name, device: Err(e.to_string()), label: Box::new(NoLabel), storage: None },
     };
-    let (rule, rule_text) = options.rule.of_set();
+    let (set_rule, rule_text) = options.rule.of_set();
     let StandbyOptions { degrade, backlog_bytes, accept_missing, .. } = options;
-    let options = ReplicaOptions { rule, degrade, backlog_bytes, accept_missing };
+    let options = ReplicaOptions { rule: set_rule, degrade, backlog_bytes, accept_missing };
     let set = Replicas::open("log with a standby", rule_text.to_owned(), vec![local, remote], options, scan)?;
-    let control = StandbyControl { set: set.watch(), on_receipt };
+    let control = StandbyControl { set: set.watch(), on_receipt, rule };
     Ok((set, watch, control))
 }
 

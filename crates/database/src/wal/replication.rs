@@ -1,0 +1,169 @@
+//! The role [`Replication`] of the log: a standby behind a relay, and the rule by which commits wait for it.
+//!
+//! The log sends a group to the standby while it writes it itself, so a commit at a level that waits takes the longer of the
+//! two and not their sum. In the baseline the standby receives and writes as well, behind.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use loadline_logwriter::device::{
+    Member, Receiver, ReceiverOptions, StandbyControl, StandbyOptions, StandbyRule, open_standby,
+};
+use loadline_logwriter::{CommitMode, log_end};
+
+use super::Wal;
+use super::devices::{Opened, failed, open_copy};
+use super::log_folder::LogFolder;
+use super::wal_url::{RULES, WalUrl};
+use crate::error::TargetError;
+use crate::relay::{Prober, Relay};
+use crate::role::{Level, Link, Replica, ReplicaWatch, Replication};
+
+/// Name of the standby in tables.
+const NAME: &str = "standby";
+/// Time for the standby to receive what it lacks, beside the way there and back.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the standby may take to answer: a link may be slow on purpose.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The levels: the rules of a standby.
+pub(super) fn levels() -> Vec<Level> {
+    let level = |(name, rule): &(&str, StandbyRule)| {
+        let (durable, holds) = match rule {
+            StandbyRule::Local => (true, "the log has written it to its disk"),
+            StandbyRule::Received => (false, "the standby has it in memory"),
+            StandbyRule::Written => (false, "the standby has written it to its disk"),
+            StandbyRule::Both => (true, "the log and the standby have written it to their disks"),
+        };
+        let waits = u32::from(*rule != StandbyRule::Local);
+        Level { name: (*name).to_owned(), replicas: waits, waits_for: waits, durable, holds }
+    };
+    RULES.iter().map(level).collect()
+}
+
+/// A standby whose rule and distance can be changed.
+pub(super) struct Attached {
+    control: StandbyControl,
+    /// Bytes that the standby had written when the log was opened.
+    written_before: u64,
+    relay: Relay,
+    receiver: Receiver,
+    _sockets: LogFolder,
+}
+
+impl Attached {
+    /// Opens the log in `folders`, and its standby in the second of them, behind a relay.
+    pub(super) fn open(address: &WalUrl, folders: [&LogFolder; 2]) -> Result<(Opened, Attached), TargetError> {
+        // Paths of sockets are short.
+        let sockets = LogFolder::temporary(&std::env::temp_dir())?;
+        let at = |name: &str| sockets.path().join(name);
+        let listen = at("standby").display().to_string();
+        let [first, second] = folders.map(LogFolder::path);
+        let options = ReceiverOptions { listen: listen.clone(), ..ReceiverOptions::default() };
+        let receiver =
+            Receiver::start(open_copy(address, second).map_err(failed)?, second, &options).map_err(failed)?;
+        let no_relay = |e| TargetError::Local(format!("no relay to the standby can be started: {e}"));
+        let relay = Relay::start(&at("relay"), Path::new(&listen)).map_err(no_relay)?;
+        let options = StandbyOptions { rule: StandbyRule::Local, timeout: TIMEOUT, ..StandbyOptions::default() };
+        let member = Member::new(first, open_copy(address, first));
+        let (set, _, control) =
+            open_standby(member, &at("relay").display().to_string(), options, &log_end).map_err(failed)?;
+        let written_before = receiver.written_bytes();
+        // No warning of copies on one device: they are what is measured.
+        let opened = Opened { device: Box::new(set), warnings: Vec::new(), standby: None };
+        Ok((opened, Attached { control, written_before, relay, receiver, _sockets: sockets }))
+    }
+
+    /// Closes the standby's connections, as a host that is gone would.
+    #[cfg(test)]
+    pub(super) fn cut_off(&self) {
+        self.relay.close_all();
+    }
+
+    /// Why the standby does not receive or write any more.
+    fn lost(&self) -> Option<String> {
+        let dropped = self.control.watch().members().into_iter().nth(1).and_then(|standby| standby.dropped);
+        dropped.or_else(|| self.receiver.failed())
+    }
+
+    /// Log that the standby has not written, bytes.
+    fn behind_bytes(&self) -> u64 {
+        let sent = self.control.watch().members().first().map_or(0, |own| own.bytes + own.behind_bytes);
+        sent.saturating_sub(self.receiver.written_bytes().saturating_sub(self.written_before))
+    }
+
+    /// The standby, unless it is lost.
+    fn replicas(&self) -> Vec<Replica> {
+        if self.lost().is_some() {
+            return Vec::new();
+        }
+        let synchronous = self.control.rule() != StandbyRule::Local;
+        let state = if synchronous { "receiving, sync" } else { "receiving, async" };
+        let behind_bytes = Some(self.behind_bytes());
+        vec![Replica { name: NAME.to_owned(), state: state.to_owned(), synchronous, behind_bytes, behind_s: None }]
+    }
+}
+
+impl Replication for Wal {
+    fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError> {
+        let standby = self.attached()?;
+        let rule = match level {
+            None => StandbyRule::Local,
+            Some(name) => RULES.iter().find(|(known, _)| *known == name).map(|(_, rule)| *rule).ok_or_else(|| {
+                let known = RULES.map(|(name, _)| name).join(", ");
+                TargetError::Usage(format!("there is no level '{name}': known are {known}"))
+            })?,
+        };
+        standby.relay.set(link);
+        let not_in_force = |why: String| {
+            let level = level.map_or("baseline is".to_owned(), |name| format!("level '{name}' is"));
+            TargetError::Local(format!("the {level} not in force: {why}"))
+        };
+        let patience = PATIENCE + 20 * (link.delay + link.jitter);
+        let begin = Instant::now();
+        loop {
+            match (standby.lost(), standby.behind_bytes()) {
+                (Some(why), _) => return Err(not_in_force(why)),
+                (None, 0) => break,
+                (None, behind) if begin.elapsed() >= patience => {
+                    let behind = super::shown(behind);
+                    let waited = patience.as_secs();
+                    return Err(not_in_force(format!("after {waited} s the standby is {behind} behind")));
+                }
+                _ => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        standby.control.set_rule(rule);
+        // The log adopts the rule with its next commit.
+        let commit = self.writer.session().and_then(|mut session| session.commit(CommitMode::Wait));
+        commit.map_err(|e| not_in_force(e.to_string()))?;
+        standby.lost().map_or(Ok(()), |why| Err(not_in_force(why)))
+    }
+
+    fn watch(&self) -> Result<Box<dyn ReplicaWatch>, TargetError> {
+        let standby = Arc::clone(self.attached()?);
+        let failed = |e| TargetError::Local(format!("the link's round trip cannot be measured: {e}"));
+        let prober = standby.relay.prober().map_err(failed)?;
+        Ok(Box::new(WalReplicaWatch { standby, prober }))
+    }
+}
+
+struct WalReplicaWatch {
+    standby: Arc<Attached>,
+    prober: Prober,
+}
+
+impl ReplicaWatch for WalReplicaWatch {
+    fn look(&mut self) -> Result<Vec<Replica>, TargetError> {
+        Ok(self.standby.replicas())
+    }
+
+    fn round_trips_ns(&mut self) -> Vec<u64> {
+        self.prober.take()
+    }
+
+    fn link_bytes(&self) -> Option<u64> {
+        Some(self.standby.relay.bytes())
+    }
+}
