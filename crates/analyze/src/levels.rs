@@ -185,6 +185,7 @@ mod tests {
             delays_ms: vec![0.0, 1.0, 5.0],
             jitter_ms: 0.0,
             bytes_per_s: None,
+            at_once: false,
             replicas: 1,
             pairs,
             seed: 1,

@@ -241,6 +241,10 @@ pub struct Levels {
     /// Bandwidth between the database and its replicas, bytes per second; `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_s: Option<u64>,
+    /// Whether the copy is sent while the own log is written: then a commit takes the longer of the two, and less than a round
+    /// trip may be added to it.
+    #[serde(default)]
+    pub at_once: bool,
     /// Replicas that the levels need.
     pub replicas: u32,
     /// Pairs of windows per level, delay and job count.

@@ -33,6 +33,8 @@ pub struct Level {
     pub waits_for: u32,
     /// Whether a commit waits for its own disk.
     pub durable: bool,
+    /// Whether the copy is sent while its own log is written, and not once that is on disk.
+    pub at_once: bool,
     /// What holds once a commit has returned, half a sentence: `the standby has applied it`.
     pub holds: &'static str,
 }

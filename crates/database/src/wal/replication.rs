@@ -37,7 +37,7 @@ pub(super) fn levels() -> Vec<Level> {
             StandbyRule::Both => (true, "the log and the standby have written it to their disks"),
         };
         let waits = u32::from(*rule != StandbyRule::Local);
-        Level { name: (*name).to_owned(), replicas: waits, waits_for: waits, durable, holds }
+        Level { name: (*name).to_owned(), replicas: waits, waits_for: waits, durable, at_once: true, holds }
     };
     RULES.iter().map(level).collect()
 }

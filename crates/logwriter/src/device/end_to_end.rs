@@ -213,9 +213,8 @@ fn a_log_with_a_standby_reads_back_what_was_acknowledged_after_each_fault() {
             let site = Site::new(2);
             let receive =
                 || Receiver::start(site.disks[1].device(), &site.dirs[1], &ReceiverOptions::default()).unwrap();
-            let open = |receiver: &Receiver| {
-                open_standby(site.member(0), &receiver.address().to_string(), options, &log_end).unwrap().0
-            };
+            let open =
+                |receiver: &Receiver| open_standby(site.member(0), receiver.address(), options, &log_end).unwrap().0;
             let acked = Acked::default();
             for round in 0..2 {
                 let receiver = receive();

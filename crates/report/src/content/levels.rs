@@ -86,9 +86,13 @@ impl<'a> OfRun<'a> {
     }
 
     /// Costs whose added time is shown to be below the round trip, although commits should wait for one. Levels that wait for none
-    /// show it too: of those nothing is added at any distance.
+    /// show it too: of those nothing is added at any distance. Nor does a copy show it that is sent at once: its way is in part that
+    /// of the own log.
     fn too_fast(&self) -> Vec<String> {
         let mut out = Vec::new();
+        if self.levels.at_once {
+            return out;
+        }
         for (_, _, costs) in self.groups() {
             for cost in costs.iter().filter(|c| c.waits()) {
                 let Some((rtt, i)) = cost.rtt_ms.zip(cost.added.and_then(|a| a.interval)) else { continue };
@@ -136,7 +140,7 @@ impl<'a> OfRun<'a> {
                 dropped => format!("{} of {pairs}", pairs - dropped),
             };
             let added = cost.added;
-            let cells = vec![
+            let mut cells = vec![
                 Cell::from(if first { level } else { String::new() }),
                 Cell::from(if first { cost.jobs.to_string() } else { String::new() }),
                 Cell::from(format!("{}", cost.delay_ms)),
@@ -156,28 +160,35 @@ impl<'a> OfRun<'a> {
                         .and_then(|s| s.interval)
                         .map_or_else(absent, |i| format!("{} – {}", percent(i.low), percent(i.high))),
                 ),
-                Cell::from(cost.share_of_law().map_or_else(absent, |share| format!("{share:.2}"))),
-                Cell::from(counted),
             ];
+            if !self.levels.at_once {
+                cells.push(Cell::from(cost.share_of_law().map_or_else(absent, |share| format!("{share:.2}"))));
+            }
+            cells.push(Cell::from(counted));
             Row { cells, first, ..Row::default() }
         };
         let rows = self.costs.iter().map(row).collect();
-        let head = vec![
+        let mut head = vec![
             Head::text("Level"),
             Head::number("Jobs", ""),
-            Head::number("Delay", "ms").tip("One way, added by loadline's relay between the database and its replicas"),
+            Head::number("Delay", "ms")
+                .tip("One way, added by loadline's relay on the way to the replicas and on the way back"),
             Head::number("Round trip", "ms").tip("Measured through the relay in the windows of the level"),
-            Head::number("Baseline", "ms").tip("Mean commit latency in the windows of the baseline, which waits for its own disk alone"),
+            Head::number("Baseline", "ms")
+                .tip("Mean commit latency in the windows of the baseline, which waits for its own disk alone"),
             Head::number("Commit", "ms").tip("Mean commit latency in the windows of the level"),
             Head::number("Added", "ms").tip("Difference of neighbouring windows"),
             Head::number("Interval", "ms").tip("95 %"),
             Head::number("Throughput", "tps"),
             Head::number("Share", "").tip("Throughput as a share of the baseline's, from neighbouring windows"),
             Head::number("Interval", "").tip("95 %"),
-            Head::number("Of law", "")
-                .tip("One job: its throughput as a share of 1 / (baseline + round trip), if a commit waits for one round trip and nothing else"),
-            Head::number("Pairs", ""),
         ];
+        if !self.levels.at_once {
+            head.push(Head::number("Of law", "").tip(
+                "One job: its throughput as a share of 1 / (baseline + round trip), if a commit waits for one round trip and nothing else",
+            ));
+        }
+        head.push(Head::number("Pairs", ""));
         let caption = "What a level adds to a commit".to_owned();
         Table { caption, class: "figures", head, rows, notes: notes.finish(), ..Table::default() }
     }
@@ -231,8 +242,14 @@ impl<'a> OfRun<'a> {
         let limit = self.levels.bytes_per_s.map_or_else(String::new, |bytes| {
             format!(", and at most {} per second each way", loadline_model::format::bytes(bytes as f64))
         });
+        let at_once = if self.levels.at_once {
+            "A level sends the copy while the own log is written: a commit takes the longer of the two, so less than a round trip may \
+             be added, and a level that does not wait for the own disk may be faster than the baseline. "
+        } else {
+            ""
+        };
         format!(
-            "In the baseline a commit waits until the database's own log is on disk. The replicas are connected and receive in the \
+            "In the baseline a commit waits until its own log is on disk. {at_once}The replicas are connected and receive in the \
              baseline as well, on the same machine if loadline made them: what is added is the waiting, not their share of CPUs and \
              device. Each level is measured in turns with the baseline, in blocks ABBA or BAAB by coin. The delay{jitter} is added by \
              loadline's own relay, counted from the moment of receipt{limit}; the round trip is that of probes through the same relay. \

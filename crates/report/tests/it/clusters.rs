@@ -20,6 +20,7 @@ fn levels() -> RunData {
         delays_ms: vec![0.0, 1.0],
         jitter_ms: 0.0,
         bytes_per_s: None,
+        at_once: false,
         replicas: 1,
         pairs: 6,
         seed: 1,

@@ -65,9 +65,10 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         }
     }
     let replicas = levels.iter().map(|level| level.replicas).max().unwrap_or(1).max(1);
+    let at_once = levels.iter().any(|level| level.at_once);
     let levels = levels.into_iter().map(|level| level.name).collect();
     let seed = spec.seed.unwrap_or_else(drawn_seed);
-    plan.levels = Some(Box::new(Levels { levels, delays_ms, jitter_ms, bytes_per_s, replicas, pairs, seed }));
+    plan.levels = Some(Box::new(Levels { levels, delays_ms, jitter_ms, bytes_per_s, at_once, replicas, pairs, seed }));
     Ok(plan)
 }
 

@@ -61,7 +61,7 @@ fn a_log_and_its_standby_end_up_the_same_by_each_rule() {
     for rule in RULES {
         let site = Site::new();
         let receiver = site.receiver();
-        let (mut log, watch) = site.open(&receiver.address().to_string(), options(rule, false)).unwrap();
+        let (mut log, watch) = site.open(receiver.address(), options(rule, false)).unwrap();
         let before = watch.figures();
         for _ in 0..100 {
             log.commit().unwrap();
@@ -83,7 +83,7 @@ fn each_rule_waits_for_what_it_says_and_for_nothing_else() {
     for rule in RULES {
         let site = Site::new();
         let receiver = site.receiver();
-        let (mut log, _) = site.open(&receiver.address().to_string(), options(rule, false)).unwrap();
+        let (mut log, _) = site.open(receiver.address(), options(rule, false)).unwrap();
         log.commit().unwrap();
         while log.device.watch().members().iter().any(|m| m.behind_bytes > 0) || receiver.behind_bytes() > 0 {
             std::thread::yield_now();
@@ -117,7 +117,7 @@ fn a_commit_does_not_return_before_its_rule_is_met() {
     for (rule, held) in [(StandbyRule::Written, "there"), (StandbyRule::Both, "there"), (StandbyRule::Both, "here")] {
         let site = Site::new();
         let receiver = site.receiver();
-        let (mut log, _) = site.open(&receiver.address().to_string(), options(rule, false)).unwrap();
+        let (mut log, _) = site.open(receiver.address(), options(rule, false)).unwrap();
         log.commit().unwrap();
         let disk = if held == "here" { &site.here } else { &site.there };
         disk.hold();
@@ -206,7 +206,7 @@ fn a_standby_killed_in_mid_run_stops_a_strict_log_and_nothing_acknowledged_is_mi
     for rule in RULES {
         let site = Site::new();
         let receiver = site.receiver();
-        let (mut log, _) = site.open(&receiver.address().to_string(), options(rule, false)).unwrap();
+        let (mut log, _) = site.open(receiver.address(), options(rule, false)).unwrap();
         for _ in 0..20 {
             log.commit().unwrap();
         }
@@ -217,7 +217,7 @@ fn a_standby_killed_in_mid_run_stops_a_strict_log_and_nothing_acknowledged_is_mi
         drop(log);
         site.power_cut();
         let receiver = site.receiver();
-        let (log, _) = site.open(&receiver.address().to_string(), options(rule, false)).unwrap();
+        let (log, _) = site.open(receiver.address(), options(rule, false)).unwrap();
         assert!(log.next >= 20, "{rule:?}: {}", log.next);
     }
 }
@@ -229,7 +229,7 @@ fn a_log_that_may_degrade_goes_on_and_brings_the_standby_up_to_date_later() {
         site.here.slow_down(Duration::from_millis(2));
         let receiver = site.receiver();
         let degrade = options(rule, true);
-        let (mut log, _) = site.open(&receiver.address().to_string(), degrade).unwrap();
+        let (mut log, _) = site.open(receiver.address(), degrade).unwrap();
         for _ in 0..20 {
             log.commit().unwrap();
         }
@@ -251,7 +251,7 @@ fn a_log_that_may_degrade_goes_on_and_brings_the_standby_up_to_date_later() {
         drop(log);
         // ... and with it again.
         let receiver = site.receiver();
-        let (log, _) = site.open(&receiver.address().to_string(), degrade).unwrap();
+        let (log, _) = site.open(receiver.address(), degrade).unwrap();
         assert_eq!((log.next, log.device.opened().rebuilt.len()), (42, 1));
         drop((log, receiver));
         assert_eq!(found(&site.there), 42);
@@ -263,7 +263,7 @@ fn the_local_disk_lost_in_mid_run_loses_nothing_that_the_standby_has() {
     for rule in [StandbyRule::Received, StandbyRule::Written] {
         let site = Site::new();
         let receiver = site.receiver();
-        let (mut log, _) = site.open(&receiver.address().to_string(), options(rule, false)).unwrap();
+        let (mut log, _) = site.open(receiver.address(), options(rule, false)).unwrap();
         for number in 0..20 {
             if number == 5 {
                 // The next sync fails. How many commits share one is up to the local writer.
@@ -276,7 +276,7 @@ fn the_local_disk_lost_in_mid_run_loses_nothing_that_the_standby_has() {
         assert!(found(&site.here) <= 5);
         assert_eq!(found(&site.there), 20);
         let receiver = site.receiver();
-        let (log, _) = site.open(&receiver.address().to_string(), options(rule, false)).unwrap();
+        let (log, _) = site.open(receiver.address(), options(rule, false)).unwrap();
         assert_eq!(log.next, 20);
         drop((log, receiver));
         assert_eq!(found(&site.here), 20, "it was brought up to date");
@@ -289,7 +289,7 @@ fn a_standby_that_must_have_it_must_be_there_to_open() {
         let site = Site::new();
         site.here.hold();
         let receiver = site.receiver();
-        let (mut log, _) = site.open(&receiver.address().to_string(), options(rule, true)).unwrap();
+        let (mut log, _) = site.open(receiver.address(), options(rule, true)).unwrap();
         for _ in 0..20 {
             log.commit().unwrap();
         }
@@ -303,7 +303,7 @@ fn a_standby_that_must_have_it_must_be_there_to_open() {
         let error = site.open("127.0.0.1:1", options(rule, true)).err().unwrap().to_string();
         assert!(error.contains("1 of 2 members left") && error.contains("cannot reach"), "{error}");
         let receiver = site.receiver();
-        assert_eq!(site.open(&receiver.address().to_string(), options(rule, true)).unwrap().0.next, 20);
+        assert_eq!(site.open(receiver.address(), options(rule, true)).unwrap().0.next, 20);
     }
 }
 
@@ -312,7 +312,7 @@ fn a_standby_whose_disk_fails_says_so() {
     for rule in RULES {
         let site = Site::new();
         let receiver = site.receiver();
-        let (mut log, _) = site.open(&receiver.address().to_string(), options(rule, false)).unwrap();
+        let (mut log, _) = site.open(receiver.address(), options(rule, false)).unwrap();
         for _ in 0..5 {
             log.commit().unwrap();
         }
@@ -335,7 +335,7 @@ fn a_standby_that_says_nothing_is_given_up_in_time() {
     // A standby whose disk hangs during the run.
     let wait = StandbyOptions { timeout: Duration::from_secs(2), ..wait };
     let receiver = site.receiver();
-    let (mut log, _) = site.open(&receiver.address().to_string(), wait).unwrap();
+    let (mut log, _) = site.open(receiver.address(), wait).unwrap();
     log.commit().unwrap();
     site.there.hold();
     let error = log.commit().unwrap_err().to_string();
@@ -357,14 +357,14 @@ fn it_listens_where_others_reach_it_only_when_told() {
     assert!(start("0.0.0.0:0", true).is_ok());
     assert!(start("no such host:1", false).is_err());
     let taken = start("127.0.0.1:0", false).unwrap();
-    assert!(start(&taken.address().to_string(), false).is_err());
+    assert!(start(taken.address(), false).is_err());
 }
 
 #[test]
 fn what_is_no_log_is_turned_away_and_disturbs_nobody() {
     let site = Site::new();
     let receiver = site.receiver();
-    let (mut log, _) = site.open(&receiver.address().to_string(), options(StandbyRule::Both, false)).unwrap();
+    let (mut log, _) = site.open(receiver.address(), options(StandbyRule::Both, false)).unwrap();
     log.commit().unwrap();
     for bytes in [&b"GET /index.html?q=123 HTTP/1.1\r\n"[..], b"", b"LLSB"] {
         let mut stranger = TcpStream::connect(receiver.address()).unwrap();
@@ -395,12 +395,12 @@ fn what_is_no_log_is_turned_away_and_disturbs_nobody() {
 fn a_second_log_takes_over_and_the_first_is_told() {
     let site = Site::new();
     let receiver = site.receiver();
-    let to = receiver.address().to_string();
-    let (mut first, _) = site.open(&to, options(StandbyRule::Written, false)).unwrap();
+    let to = receiver.address();
+    let (mut first, _) = site.open(to, options(StandbyRule::Written, false)).unwrap();
     for _ in 0..10 {
         first.commit().unwrap();
     }
-    let (mut second, _) = site.open(&to, options(StandbyRule::Written, false)).unwrap();
+    let (mut second, _) = site.open(to, options(StandbyRule::Written, false)).unwrap();
     assert!(second.next >= 10);
     let error = first.commit().unwrap_err().to_string();
     assert!(error.contains("another log has connected"), "{error}");
