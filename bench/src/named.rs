@@ -200,7 +200,7 @@ fn component(by: BoundBy) -> Option<Component> {
         BoundBy::Client => Some(Component::Client),
         BoundBy::Cpu => Some(Component::Cpu),
         BoundBy::SingleWriter => Some(Component::SingleWriter),
-        BoundBy::DeviceBandwidth | BoundBy::LogSync | BoundBy::LogWrite => Some(Component::Log),
+        BoundBy::DeviceBandwidth | BoundBy::LogSync | BoundBy::LogWrite | BoundBy::Replica => Some(Component::Log),
         BoundBy::StorageReads => Some(Component::DeviceReads),
         BoundBy::StorageWrites => Some(Component::DeviceWrites),
         BoundBy::Locks => Some(Component::Locks),

@@ -9,8 +9,8 @@
 //! 3. **Data device**: a test that gets nearly as much from it as the best program would not get more with more CPU.
 //! 4. **CPU**: a log writer that waits for a CPU looks like a slow log.
 //! 5. **Device bandwidth**: a device at its bandwidth limit looks like slow syncs.
-//! 6. **The largest part of the jobs' time** ([`time`]): CPU of the sessions, log, storage reads or writes, locks, a single
-//!    writer, the client or the round trip to it.
+//! 6. **The largest part of the jobs' time** ([`time`]): CPU of the sessions, log, storage reads or writes, locks, replicas, a
+//!    single writer, the client or the round trip to it.
 //! 7. **The data device**, if it was busy while sessions slept in statements for reasons that nobody timed.
 //! 8. **Single writer**, if what the sessions do is unknown: commits run one at a time.
 //!
@@ -79,6 +79,8 @@ pub enum BoundBy {
     RoundTrip,
     /// Waits for log writes and syncs.
     LogSync,
+    /// Waits of commits for a replica.
+    Replica,
     /// Waits for a place in the log's buffers, and writes of the log before a commit.
     LogWrite,
     /// The figures do not show it.
@@ -101,6 +103,7 @@ impl BoundBy {
             BoundBy::Locks => "locks",
             BoundBy::RoundTrip => "round trip",
             BoundBy::LogSync => "log sync",
+            BoundBy::Replica => "replica",
             BoundBy::LogWrite => "log write",
             BoundBy::Unknown => "limit unknown",
         }

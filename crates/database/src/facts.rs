@@ -43,6 +43,8 @@ pub struct Facts {
     /// Beginnings of the wait events of a session that waits for a lock or latch, if the database does not count that
     /// time. Events of the log and of buffers are none of them.
     pub lock_wait_events: &'static [&'static str],
+    /// Wait events of a session whose commit waits for a replica.
+    pub replica_wait_events: &'static [&'static str],
     /// Wait events of a session that waits for its client.
     pub idle_events: &'static [&'static str],
     /// The database's files, if the data directory also holds other files, or files that must not be opened by name.
@@ -78,6 +80,7 @@ impl Facts {
             log_write_events: &[],
             log_file_events: &[],
             lock_wait_events: &[],
+            replica_wait_events: &[],
             idle_events: &[],
             own_files: None,
             growth_is_written: None,

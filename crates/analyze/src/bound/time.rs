@@ -108,6 +108,7 @@ fn parts(record: &TestRecord) -> Vec<Part<'_>> {
         reads,
         wait(record, column::WRITE_WAIT_PCT, BoundBy::StorageWrites, "wrote blocks or waited for one in the cache"),
         wait(record, column::LOCK_WAIT_PCT, BoundBy::Locks, "waited for locks or latches of other sessions"),
+        wait(record, column::REPLICA_WAIT_PCT, BoundBy::Replica, "waited for a replica to have a commit"),
         wait(record, column::WRITER_WAIT_PCT, BoundBy::SingleWriter, "waited for their turn to write (one at a time)"),
         client.own,
         client.round_trip,

@@ -255,7 +255,7 @@ fn jobs_that_wait_for_reads_are_bounded_by_them() {
     assert_eq!(verdict(&with(test(8, &figures), &circular)).0, BoundBy::Unknown);
 }
 
-const READ: [&Column; 32] = [
+const READ: [&Column; 33] = [
     column::RATE_TPS,
     column::COMMIT_THROUGHPUT_TPS,
     column::COMMIT_LATENCY_MS,
@@ -285,6 +285,7 @@ const READ: [&Column; 32] = [
     column::LOG_WRITE_WAIT_PCT,
     column::WRITE_WAIT_PCT,
     column::WRITER_WAIT_PCT,
+    column::REPLICA_WAIT_PCT,
     column::DATA_DEVICE_UTIL_PCT,
     column::DEVICE_READ_MIB_PER_S,
     column::PHYSICAL_WRITTEN_MIB_PER_S,
@@ -344,6 +345,7 @@ proptest! {
             }
             BoundBy::LogWrite => has(column::LOG_WRITE_WAIT_PCT),
             BoundBy::Locks => has(column::LOCK_WAIT_PCT),
+            BoundBy::Replica => has(column::REPLICA_WAIT_PCT),
             BoundBy::RoundTrip => has(column::SESSION_IDLE_PCT),
             BoundBy::LogSync => has(column::LOG_FILE_SYNC_MS) || has(column::COMMIT_TIME_NS_MEAN),
             BoundBy::Unknown => {

@@ -46,6 +46,7 @@ fn each_wait_names_its_component() {
             "wrote blocks or waited for one in the cache for 60 %",
         ),
         (&[(column::LOG_WRITE_WAIT_PCT, 60.0)], BoundBy::LogWrite, "waited for a place in it for 60 %"),
+        (&[(column::REPLICA_WAIT_PCT, 60.0)], BoundBy::Replica, "waited for a replica to have a commit for 60 %"),
         (&[(column::LOCK_WAIT_PCT, 60.0)], BoundBy::Locks, "locks or latches of other sessions for 60 %"),
         (
             &[(column::WRITER_WAIT_PCT, 60.0)],

@@ -176,6 +176,7 @@ impl Postgres {
             log_write_events: LOG_WRITE_EVENTS,
             log_file_events: LOG_FILE_EVENTS,
             lock_wait_events: &["Lock:", "LWLock:", "IPC:XactGroupUpdate", "IPC:ProcarrayGroupUpdate"],
+            replica_wait_events: &["IPC:SyncRep"],
             idle_events: &["Client:idle", "Client:ClientRead"],
             growth_is_written: version.growth_is_written(),
             empty_query: "SELECT 1",

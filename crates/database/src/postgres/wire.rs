@@ -157,6 +157,8 @@ impl Connection {
             (true, _) => Err(self.ended_by_server(&error)),
             // Undefined table or schema.
             (false, "42P01" | "3F000") => Ok(TargetError::Statement(table_gone(&error.to_string()))),
+            // Could not serialize, deadlock: the transaction is rolled back.
+            (false, "40001" | "40P01") => Ok(TargetError::Conflict(error.to_string())),
             (false, _) => Ok(TargetError::Statement(error.to_string())),
         }
     }

@@ -62,4 +62,7 @@ define! {
     WRITER_WAIT_PCT: "writer_wait_pct", "Writer waits", "%", Format::Integer,
         "Share of the jobs' time in which they waited for their turn to write, in a database with one writer at a time.",
         &[("sqlite", "time in the busy handler of the jobs' sessions")];
+    REPLICA_WAIT_PCT: "replica_wait_pct", "Replica waits", "%", Format::Integer,
+        "Share of the jobs' time in which their commits waited for a replica.",
+        &[("postgres", "pg_stat_activity sampled: wait event IPC:SyncRep")];
 }

@@ -16,7 +16,7 @@ const MOST_EVENTS: usize = 20;
 /// Classes of waits for the client, which are not the database's time: of PostgreSQL and MySQL, and of Oracle.
 const CLIENT: [&str; 2] = ["Client", "Idle"];
 /// Parts of the jobs' time.
-const PARTS: [&Column; 11] = [
+const PARTS: [&Column; 12] = [
     column::SESSION_CPU_PCT,
     column::SESSION_CPU_WAIT_PCT,
     column::SESSION_IO_PCT,
@@ -25,6 +25,7 @@ const PARTS: [&Column; 11] = [
     column::LOG_WRITE_WAIT_PCT,
     column::LOCK_WAIT_PCT,
     column::WRITER_WAIT_PCT,
+    column::REPLICA_WAIT_PCT,
     column::SESSION_IDLE_PCT,
     column::CLIENT_JOB_CPU_PCT,
     column::CLIENT_JOB_CPU_WAIT_PCT,

@@ -58,12 +58,14 @@ pub(super) fn figures(request: &Request, measured: &Measured, counters: &Result<
     let log_pct = counted(counter::LOG_FULL_NS).or_else(|| sampled(!log_write.is_empty(), &|e| log_write.contains(&e)));
     out.notes.extend(new_log_files(&waits, facts.log_file_events, jobs));
     let idle = |e: &str| facts.idle_events.contains(&e);
+    let replica = |e: &str| facts.replica_wait_events.contains(&e);
     let none = "the target does not time these waits, or too few samples of wait events were taken";
     for (id, pct) in [
         (column::LOCK_WAIT_PCT, lock_pct),
         (column::LOG_WRITE_WAIT_PCT, log_pct),
         (column::WRITE_WAIT_PCT, write_pct),
         (column::WRITER_WAIT_PCT, counted(counter::WRITER_WAIT_NS)),
+        (column::REPLICA_WAIT_PCT, sampled(!facts.replica_wait_events.is_empty(), &replica)),
         (column::SESSION_IDLE_PCT, sampled(!facts.idle_events.is_empty(), &idle)),
     ] {
         out.set_or_absent(id, pct, none);
