@@ -38,6 +38,9 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     if spec.repeat.is_some_and(|n| n != 1) {
         return value("--repeat does not apply to two arms: give --pairs".to_owned());
     }
+    if spec.nodes.is_some() {
+        return value("--nodes does not apply to two arms: they use all nodes of their targets".to_owned());
+    }
     if matches!(spec.jobs, Some(JobsSpec::Word(_))) {
         return value("two arms are compared at given job counts: write --jobs 1,4 instead of auto".to_owned());
     }
@@ -312,6 +315,7 @@ mod tests {
         refused(PlanSpec { workload: Some(vec!["LGWR-SIZE".into()]), ..two() }, "LGWR-SIZE is one long test");
         refused(PlanSpec { workload: Some(vec!["DBL-11".into()]), ..two() }, "[parameters.DBL-11]");
         refused(PlanSpec { platform: Some("x".into()), ..two() }, "--platform");
+        refused(PlanSpec { nodes: Some(vec![1, 2]), ..two() }, "--nodes");
         let rows = BTreeMap::from([("LGWR-LAT1".to_owned(), BTreeMap::from([("rows".to_owned(), 5)]))]);
         let other = ArmSpec { parameters: rows, ..ArmSpec::default() };
         refused(spec(other, ArmSpec::default()), "LGWR-LAT1 is given for arm A");
