@@ -258,6 +258,7 @@ impl Target for Wal {
             notes: [format!("a log and nothing else: {}", self.device)]
                 .into_iter()
                 .chain(self.warnings.clone())
+                .chain(self.attached.iter().map(|_| "the standby's rule is the level of each test".to_owned()))
                 .collect(),
             ..TargetInfo::default()
         })

@@ -86,6 +86,13 @@ fn a_level_that_did_not_wait_is_named() {
     }
     let costs = Costs::of(&run, 160).unwrap();
     assert!(!costs.holds && costs.text.contains("part of the commits did not wait"), "{}", costs.text);
+    assert!(text(&run, Format::Markdown).contains("Of law"));
+    // A copy that is sent while the own log is written takes part of the same time.
+    run.manifest.plan.levels.as_mut().unwrap().at_once = true;
+    let costs = Costs::of(&run, 160).unwrap();
+    assert!(costs.holds && !costs.text.contains("did not wait"), "{}", costs.text);
+    let markdown = text(&run, Format::Markdown);
+    assert!(markdown.contains("the longer of the two") && !markdown.contains("Of law"));
 }
 
 #[test]
