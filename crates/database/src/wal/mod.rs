@@ -135,7 +135,7 @@ impl Wal {
             folders => (devices::open(&address, folders)?, None),
         };
         let devices::Opened { device, warnings, standby } = opened;
-        let description = device.describe();
+        let description = attached.as_ref().map_or_else(|| device.describe(), |a| a.description.clone());
         let (writer, _) = LogWriter::open(&config(&address), device)
             .map_err(|e| TargetError::Local(format!("the log in {} cannot be opened: {e}", log_folder(&folders))))?;
         Ok(Wal {
@@ -258,7 +258,6 @@ impl Target for Wal {
             notes: [format!("a log and nothing else: {}", self.device)]
                 .into_iter()
                 .chain(self.warnings.clone())
-                .chain(self.attached.iter().map(|_| "the standby's rule is the level of each test".to_owned()))
                 .collect(),
             ..TargetInfo::default()
         })

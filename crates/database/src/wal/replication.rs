@@ -44,6 +44,8 @@ pub(super) fn levels() -> Vec<Level> {
 
 /// A standby whose rule and distance can be changed.
 pub(super) struct Attached {
+    /// The log and the standby, for people.
+    pub(super) description: String,
     control: StandbyControl,
     /// Bytes that the standby had written when the log was opened.
     written_before: u64,
@@ -66,13 +68,19 @@ impl Attached {
         let no_relay = |e| TargetError::Local(format!("no relay to the standby can be started: {e}"));
         let relay = Relay::start(&at("relay"), Path::new(&listen)).map_err(no_relay)?;
         let options = StandbyOptions { rule: StandbyRule::Local, timeout: TIMEOUT, ..StandbyOptions::default() };
-        let member = Member::new(first, open_copy(address, first));
+        let own = open_copy(address, first).map_err(failed)?;
+        let description = format!(
+            "{}, and its standby in {}; their rule is the level of each test",
+            own.describe(),
+            second.display()
+        );
+        let member = Member::new(first, Ok(own));
         let (set, _, control) =
             open_standby(member, &at("relay").display().to_string(), options, &log_end).map_err(failed)?;
         let written_before = receiver.written_bytes();
         // No warning of copies on one device: they are what is measured.
         let opened = Opened { device: Box::new(set), warnings: Vec::new(), standby: None };
-        Ok((opened, Attached { control, written_before, relay, receiver, _sockets: sockets }))
+        Ok((opened, Attached { description, control, written_before, relay, receiver, _sockets: sockets }))
     }
 
     /// Closes the standby's connections, as a host that is gone would.
