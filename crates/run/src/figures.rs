@@ -17,7 +17,7 @@ mod volume;
 
 use loadline_database::Runs;
 use loadline_model::snapshot::counter;
-use loadline_model::{Latencies, column};
+use loadline_model::{Driver, Latencies, column};
 use loadline_window::{JobResult, Measured, Request, Schedule};
 use loadline_workload::Instrument;
 
@@ -109,10 +109,8 @@ fn own(request: &Request, measured: &Measured, tps: f64, no_commit: &str) -> Fig
     out.set(column::WARMUP_S, measured.warmup.taken_s);
     out.set(column::COMMITS, merged.transaction.count() as f64);
     out.set(column::ERRORS, merged.errors as f64);
-    // Most databases never see one.
-    if merged.conflicts_total > 0 {
-        out.set(column::CONFLICTS, merged.conflicts as f64);
-    }
+    let conflicts = (request.driver == Driver::Client).then_some(merged.conflicts as f64);
+    out.set_or_absent(column::CONFLICTS, conflicts, "inside the database a transaction that loses is an error");
     out.set(column::COMMIT_THROUGHPUT_TPS, tps);
     out.set(column::TX_PER_S, tps);
     out.set_or_absent(column::COMMIT_LATENCY_MS, merged.transaction.mean_ns().map(|ns| ns / 1e6), NONE_COMPLETED);

@@ -1,6 +1,6 @@
 //! Tests over several nodes: total and per-node figures, speed-up, and what each node did.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_analyze::stats;
 use loadline_model::format::whole;
@@ -27,9 +27,12 @@ const OF_NODE: [(&str, &str, &str, f64); 8] = [
 pub(crate) fn section(runs: &[RunData]) -> Section {
     let mut blocks = Vec::new();
     if let [run] = runs {
-        let records: Vec<&TestRecord> = run.records.iter().filter(|r| r.valid && r.arm.is_none()).collect();
+        // Tests of a single job are no sweep over nodes.
+        let of_jobs = |r: &&TestRecord| r.valid && r.arm.is_none() && r.swept.is_none();
+        let records: Vec<&TestRecord> = run.records.iter().filter(of_jobs).collect();
         let nodes: BTreeSet<u32> = records.iter().map(|r| r.nodes).collect();
         if nodes.iter().any(|n| *n > 1) {
+            blocks.push(Block::List { items: peaks(&records) });
             blocks.push(Block::Table(scaling(&records)));
             blocks.extend(each(&records).map(|table| Block::Details {
                 summary: "What each node did".to_owned(),
@@ -46,20 +49,61 @@ fn mean(tests: &[&TestRecord], column: &column::Column) -> Option<f64> {
     stats::mean(&values)
 }
 
-/// A row for each workload, number of nodes and jobs.
-fn scaling(records: &[&TestRecord]) -> Table {
+/// The highest throughput of each workload on each number of nodes, against that of the fewest.
+fn peaks(records: &[&TestRecord]) -> Vec<String> {
+    let mut workloads: Vec<&str> = Vec::new();
+    for r in records {
+        if !workloads.contains(&r.workload.as_str()) {
+            workloads.push(&r.workload);
+        }
+    }
+    let mut out = Vec::new();
+    for workload in workloads {
+        let mut best: BTreeMap<u32, (f64, u32)> = BTreeMap::new();
+        for group in groups(records).iter().filter(|g| g[0].workload == workload) {
+            if let Some(tps) = mean(group, column::COMMIT_THROUGHPUT_TPS) {
+                let best = best.entry(group[0].nodes).or_insert((tps, group[0].jobs));
+                if tps > best.0 {
+                    *best = (tps, group[0].jobs);
+                }
+            }
+        }
+        let Some((fewest, (base, at))) = best.pop_first().filter(|(_, (base, _))| *base > 0.0) else { continue };
+        let first = format!(
+            "{workload}: {} tps at most on {} ({})",
+            whole(base),
+            count(fewest as usize, "node", "nodes"),
+            count(at as usize, "job", "jobs")
+        );
+        let others = best.iter().map(|(nodes, (tps, jobs))| {
+            let (on, jobs) = (count(*nodes as usize, "node", "nodes"), count(*jobs as usize, "job", "jobs"));
+            format!("{} on {on} ({jobs}), {:.2} times as many", whole(*tps), tps / base)
+        });
+        out.push(std::iter::once(first).chain(others).collect::<Vec<_>>().join("; ") + ".");
+    }
+    out
+}
+
+/// The valid tests of each workload, number of nodes and jobs.
+fn groups<'a>(records: &[&'a TestRecord]) -> Vec<Vec<&'a TestRecord>> {
     let mut groups: Vec<Vec<&TestRecord>> = Vec::new();
     for r in records {
         let same = |g: &&mut Vec<&TestRecord>| {
             let first = g[0];
-            (&first.workload, first.driver, first.nodes, first.jobs, &first.swept, &first.parameters)
-                == (&r.workload, r.driver, r.nodes, r.jobs, &r.swept, &r.parameters)
+            (&first.workload, first.driver, first.nodes, first.jobs, &first.parameters)
+                == (&r.workload, r.driver, r.nodes, r.jobs, &r.parameters)
         };
         match groups.iter_mut().find(same) {
             Some(group) => group.push(r),
             None => groups.push(vec![r]),
         }
     }
+    groups
+}
+
+/// A row for each workload, number of nodes and jobs.
+fn scaling(records: &[&TestRecord]) -> Table {
+    let mut groups = groups(records);
     groups.sort_by(|a, b| {
         let key = |g: &[&TestRecord]| (g[0].workload.clone(), g[0].nodes, g[0].jobs, g[0].test);
         key(a).cmp(&key(b))
@@ -73,7 +117,6 @@ fn scaling(records: &[&TestRecord]) -> Table {
                 && a.driver == b.driver
                 && a.nodes == 1
                 && a.jobs * b.nodes == b.jobs
-                && a.swept == b.swept
                 && a.parameters == b.parameters
         };
         groups.iter().find(like).and_then(|one| tps(one))

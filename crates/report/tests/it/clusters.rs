@@ -117,6 +117,11 @@ fn numbers_of_nodes_are_set_side_by_side() {
     let row = markdown.lines().find(|l| l.contains("| 3 | 3 | 2,400 |")).unwrap();
     assert!(row.contains("| 800 | 800 | 2.40 |"), "{row}");
     assert!(markdown.contains("3 nodes against 1 node"));
+    assert!(
+        markdown.contains(
+            "LGWR-LAT1: 1,500 tps at most on 1 node (2 jobs); 3,000 on 3 nodes (6 jobs), 2.00 times as many."
+        )
+    );
     assert!(text(&run, Format::Html).contains("What each node did"));
     assert!(text(&run, Format::Csv).lines().next().unwrap().contains(",nodes,"));
 }
