@@ -42,6 +42,9 @@ pub struct TargetKind {
     /// Levels of replication that loadline can bring about ([`Replication`](crate::Replication)), in the order of how far a commit
     /// waits.
     pub levels: fn() -> Vec<Level>,
+    /// Settings that levels change on a server of the user's with standbys of its own ([`OpenRequest::standbys`]), until the run
+    /// ends. Empty: levels are only those of replicas that loadline makes.
+    pub level_settings: &'static [&'static str],
 }
 
 /// A database's own report on a test, created only if the user asks for it.

@@ -53,6 +53,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     no_limit: Some("the null engine writes no log"),
     native_report: None,
     levels: Vec::new,
+    level_settings: &[],
 };
 
 static FACTS: Facts = Facts::of(Runs::Nowhere);

@@ -56,6 +56,15 @@ pub fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
             )));
         }
     }
+    for standby in &request.standbys {
+        if kind.level_settings.is_empty() || kind_of(standby)?.scheme != kind.scheme {
+            return Err(TargetError::Usage(format!(
+                "the standby '{}' does not fit the target: --standby is for a target of yours whose level loadline can change, and \
+                 of the same kind",
+                crate::redact(standby)
+            )));
+        }
+    }
     (kind.open)(request).map_err(|e| match e {
         TargetError::Local(text) => TargetError::Unreachable(text),
         e => e,

@@ -30,6 +30,8 @@ pub struct OpenRequest {
     /// Replicas that levels need, each behind a link whose delay can be changed (`loadline replica-cost`); 0: none but those of
     /// the URL, without links.
     pub replicas: u32,
+    /// URLs of the user's own standbys of the target, for levels.
+    pub standbys: Vec<String>,
     /// Set when the user wants to stop: sessions outside the timed window then no longer wait for the server.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -47,6 +49,7 @@ impl OpenRequest {
             run: String::new(),
             native_report: false,
             replicas: 0,
+            standbys: Vec::new(),
             interrupted: Arc::default(),
         }
     }

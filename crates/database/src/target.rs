@@ -56,7 +56,7 @@ pub struct Abilities<'a> {
     pub statistics_views: Option<&'a dyn StatisticsViews>,
     /// Only of a private server.
     pub settings: Option<&'a dyn Settings>,
-    /// Only if it was opened with replicas ([`OpenRequest::replicas`]).
+    /// Only if it was opened with replicas ([`OpenRequest::replicas`], [`OpenRequest::standbys`]).
     pub replication: Option<&'a dyn Replication>,
     /// Only if the user requested reports ([`OpenRequest::native_report`](crate::OpenRequest::native_report)).
     pub native_reports: Option<&'a dyn NativeReports>,

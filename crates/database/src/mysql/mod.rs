@@ -72,6 +72,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     no_limit: None,
     native_report: None,
     levels: Vec::new,
+    level_settings: &[],
 };
 
 /// A private MariaDB, created for the run.
@@ -95,6 +96,7 @@ pub(crate) static MARIADB_TEMP_KIND: TargetKind = TargetKind {
     no_limit: None,
     native_report: None,
     levels: Vec::new,
+    level_settings: &[],
 };
 
 /// A private MySQL, created for the run.

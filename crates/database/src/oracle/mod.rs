@@ -63,6 +63,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     no_limit: None,
     native_report: Some(&awr::REPORT),
     levels: Vec::new,
+    level_settings: &[],
 };
 
 fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {

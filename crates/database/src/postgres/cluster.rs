@@ -9,6 +9,7 @@ use super::loading::PgLoader;
 use super::observer::{
     BUFFER_WAIT_EVENTS, CounterGaps, LOG_FILE_EVENTS, LOG_SYNC_EVENTS, LOG_WRITE_EVENTS, PgObserver, uncounted_syncs,
 };
+use super::pair::Pair;
 use super::settings::PgSettings;
 use super::temp::TempServer;
 use super::versions::Version;
@@ -52,8 +53,10 @@ pub(super) struct Postgres {
     pub(super) cloud: Option<&'static Cloud>,
     pub(super) kind: &'static str,
     pub(super) url: String,
-    /// Whether it is a private server with replicas that commits can wait for.
+    /// Whether it has replicas that commits can wait for: those of a private server, or the user's.
     pub(super) has_levels: bool,
+    /// The user's own standbys, for levels.
+    pub(super) pair: Option<Pair>,
     /// Workload tables known to be complete.
     pub(super) loaded: LoadedTables,
     /// The private server, if this is one. Last field: it must stop after all else is dropped.
@@ -134,7 +137,7 @@ impl Postgres {
                         found = Some((c.version, c.version_text.clone(), settings, unreadable));
                     }
                     if let Some(first) = instances.first() {
-                        check_standby(first, &identity, endpoint)?;
+                        identity.check_standby(endpoint, &first.identity, &first.endpoint)?;
                     }
                     // A target that is one standby is left to the doctor.
                     let standby = identity.standby && !instances.is_empty();
@@ -158,6 +161,11 @@ impl Postgres {
                 gaps.proc_stat = Some("the instances run on several machines: their CPUs are not added up".into());
             }
         }
+        let pair = match instances.as_slice() {
+            _ if request.standbys.is_empty() => None,
+            [primary] => Some(Pair::open(request, &primary.endpoint, &primary.identity)?),
+            _ => return Err(TargetError::Usage("levels of replication are of one primary: leave out --node".into())),
+        };
         let block_bytes = settings.number("block_size").map_or(8192, |b| b as u64);
         let facts = Facts {
             nodes: endpoints.len() as u32,
@@ -194,7 +202,8 @@ impl Postgres {
             cloud: settings.cloud(),
             kind,
             url,
-            has_levels,
+            has_levels: has_levels || pair.is_some(),
+            pair,
             loaded: LoadedTables::default(),
             server,
         })
@@ -260,6 +269,9 @@ impl Postgres {
 
     /// Its standbys: those that are nodes, or replicas that run.
     pub(super) fn standbys(&self) -> Result<Vec<Endpoint>, TargetError> {
+        if let Some(pair) = &self.pair {
+            return Ok(pair.endpoints());
+        }
         let of_nodes = self.instances.iter().filter(|i| i.standby).map(|i| Endpoint::clone(&i.endpoint)).collect();
         let Some(server) = self.server.as_ref().filter(|_| self.has_levels) else { return Ok(of_nodes) };
         server.lock().unwrap_or_else(PoisonError::into_inner).running_standbys()
@@ -297,28 +309,6 @@ impl Postgres {
             }
         }
         Ok(c)
-    }
-}
-
-/// Refuses a further node that is a standby, unless it is one of the server of the first.
-fn check_standby(first: &PgInstance, found: &Identity, endpoint: &Endpoint) -> Result<(), TargetError> {
-    let node = &endpoint.config.shown;
-    if first.identity.standby {
-        return Err(TargetError::Refused(format!(
-            "'{}' is a read-only standby: give its primary in the URL and standbys with --node",
-            first.endpoint.config.shown
-        )));
-    }
-    match (&first.identity.system, &found.system) {
-        _ if !found.standby => Ok(()),
-        (Some(a), Some(b)) if a == b => Ok(()),
-        (Some(a), Some(b)) => Err(TargetError::Refused(format!(
-            "the node '{node}' is a standby of another primary: its system identifier is {b}, and that of the URL's server is {a}"
-        ))),
-        _ => Err(TargetError::Refused(format!(
-            "the node '{node}' is a standby, and whether it is one of the URL's server is unknown: GRANT EXECUTE ON FUNCTION \
-             pg_catalog.pg_control_system() to the role"
-        ))),
     }
 }
 

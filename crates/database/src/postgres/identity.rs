@@ -31,4 +31,30 @@ impl Identity {
         let place = if system.is_none() { endpoint.config.place() } else { String::new() };
         Ok(Identity { system, instance: format!("{place} {}", instance.unwrap_or_default()), standby })
     }
+
+    /// Refuses a further server, at `endpoint`, that is a standby, unless it is one of the first.
+    pub(super) fn check_standby(
+        &self,
+        endpoint: &Endpoint,
+        first: &Identity,
+        at: &Endpoint,
+    ) -> Result<(), TargetError> {
+        let (shown, at) = (&endpoint.config.shown, &at.config.shown);
+        if first.standby {
+            return Err(TargetError::Refused(format!(
+                "'{at}' is a read-only standby: give its primary with --target, and standbys with --node, or for levels with --standby"
+            )));
+        }
+        match (&first.system, &self.system) {
+            _ if !self.standby => Ok(()),
+            (Some(a), Some(b)) if a == b => Ok(()),
+            (Some(a), Some(b)) => Err(TargetError::Refused(format!(
+                "'{shown}' is a standby of another primary: its system identifier is {b}, and that of the URL's server is {a}"
+            ))),
+            _ => Err(TargetError::Refused(format!(
+                "'{shown}' is a standby, and whether it is one of the URL's server is unknown: GRANT EXECUTE ON FUNCTION \
+                 pg_catalog.pg_control_system() to the role"
+            ))),
+        }
+    }
 }

@@ -4,6 +4,7 @@
 
 mod activity;
 mod cancel;
+mod changed_settings;
 mod client;
 mod cluster;
 mod config;
@@ -19,6 +20,7 @@ mod loading;
 mod log_space;
 mod observer;
 mod own;
+mod pair;
 mod parallel;
 mod pgpass;
 mod procedure;
@@ -71,7 +73,8 @@ pub(crate) static KIND: TargetKind = TargetKind {
     is_temporary: |_| false,
     no_limit: None,
     native_report: None,
-    levels: Vec::new,
+    levels: replication::known,
+    level_settings: &changed_settings::CHANGED,
 };
 
 /// A private server, created for the run.
@@ -104,4 +107,5 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
     no_limit: None,
     native_report: None,
     levels: replication::known,
+    level_settings: &[],
 };

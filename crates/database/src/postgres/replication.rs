@@ -1,4 +1,4 @@
-//! The role [`Replication`] of a private server with standbys: synchronous_commit and synchronous_standby_names.
+//! The role [`Replication`] of a private server with standbys, or of a user's own: synchronous_commit and synchronous_standby_names.
 //!
 //! A commit waits for standbys if both ask for it: synchronous_commit says how far (written, on disk, applied), and
 //! synchronous_standby_names for how many. <https://www.postgresql.org/docs/current/warm-standby.html>, `Synchronous Replication`.
@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::cluster::Postgres;
 use super::connect::SessionRole;
+use super::schema::checkpoint_if_allowed;
+use super::sql::quoted;
 use super::temp::TempServer;
 use super::wire::Connection;
 use crate::error::TargetError;
@@ -24,6 +26,8 @@ const MODES: [(&str, bool, bool, &str); 5] = [
 ];
 /// Time for standbys to be attached as a level needs.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Time in which the checkpointer reads changed settings if it cannot be asked for anything: it is woken up for that.
+const CHECKPOINTER_READS: Duration = Duration::from_millis(300);
 /// The longest, whatever the link's delay.
 const MOST: Duration = Duration::from_secs(600);
 
@@ -50,7 +54,8 @@ fn levels(standbys: &[String]) -> Vec<PgLevel> {
             let settings = [("synchronous_commit", mode.to_owned()), ("synchronous_standby_names", names)];
             levels.push(PgLevel { level, settings, state });
         };
-        let names = |how: &str, k: usize, of: usize| format!("{how} {k} ({})", standbys[..of.min(all)].join(", "));
+        let listed: Vec<String> = standbys.iter().map(|name| quoted(name)).collect();
+        let names = |how: &str, k: usize, of: usize| format!("{how} {k} ({})", listed[..of.min(all)].join(", "));
         if !waits {
             // The standby is there for those who wait: they are not these.
             add(String::new(), names("FIRST", 1, 1), 0, 0, ("sync", 0));
@@ -82,10 +87,17 @@ impl Postgres {
     }
 
     fn standby_names(&self) -> Vec<String> {
+        if let Some(pair) = &self.pair {
+            return pair.names();
+        }
         self.with_server(|s| Ok(s.standbys().iter().map(|s| s.name.clone()).collect())).unwrap_or_default()
     }
 
+    /// Those to a user's own standbys are not loadline's.
     fn links(&self) -> Result<Vec<Arc<Relay>>, TargetError> {
+        if self.pair.is_some() {
+            return Ok(Vec::new());
+        }
         self.with_server(|s| Ok(s.standbys().iter().filter_map(|s| s.relay.clone()).collect()))
     }
 }
@@ -103,23 +115,34 @@ impl Replication for Postgres {
         };
         let baseline = [("synchronous_commit", "on".to_owned()), ("synchronous_standby_names", String::new())];
         let settings = wanted.map_or(baseline, |l| l.settings.clone());
-        let changed = self.with_server(|s| {
-            s.standbys().iter().filter_map(|s| s.relay.as_ref()).for_each(|relay| relay.set(link));
-            s.set_level(settings)
-        })?;
         let Some(primary) = self.instances.first() else { return Ok(()) };
+        let changed = match &self.pair {
+            Some(_) if link != Link::default() => {
+                let why =
+                    "the way to standbys of your own cannot be made longer: that is for servers that loadline makes";
+                return Err(TargetError::Usage(why.into()));
+            }
+            Some(pair) => pair.set_level(&primary.endpoint, settings)?,
+            None => self.with_server(|s| {
+                s.standbys().iter().filter_map(|s| s.relay.as_ref()).for_each(|relay| relay.set(link));
+                s.set_level(settings)
+            })?,
+        };
         if changed {
             self.reload()?;
             // The checkpointer tells commits whether there are synchronous standbys, as soon as it has read the file. It
             // reads it before it does what it is asked for.
-            self.admin(primary, |c| c.query("CHECKPOINT").map(drop))?;
+            if !self.admin(primary, checkpoint_if_allowed)? {
+                std::thread::sleep(CHECKPOINTER_READS);
+            }
         }
         let patience = PATIENCE.saturating_add(link.delay.saturating_add(link.jitter).saturating_mul(20)).min(MOST);
         let begin = Instant::now();
         self.session(primary, SessionRole::Inspect, |c| {
             loop {
-                let found = look(c)?;
-                if is_in_force(&found, standbys.len(), wanted) {
+                let found = look(c, &standbys)?;
+                let set = self.pair.as_ref().map_or(Ok(true), |pair| pair.is_set(c))?;
+                if set && is_in_force(&found, standbys.len(), wanted) {
                     return Ok(());
                 }
                 if begin.elapsed() >= patience {
@@ -144,7 +167,7 @@ impl Replication for Postgres {
         let probers = links.iter().map(|link| link.prober().map_err(failed)).collect::<Result<Vec<_>, _>>()?;
         let primary = self.instances.first().ok_or_else(|| TargetError::Usage("the target has no node".into()))?;
         let connection = primary.endpoint.connect(SessionRole::Observer)?;
-        Ok(Box::new(PgReplicaWatch { connection, links, probers }))
+        Ok(Box::new(PgReplicaWatch { connection, names: self.standby_names(), links, probers }))
     }
 }
 
@@ -159,7 +182,8 @@ fn is_in_force(found: &[Replica], standbys: usize, level: Option<&PgLevel>) -> b
         }
 }
 
-fn look(c: &mut Connection) -> Result<Vec<Replica>, TargetError> {
+/// The standbys of these names: a user's primary may have others.
+fn look(c: &mut Connection, names: &[String]) -> Result<Vec<Replica>, TargetError> {
     let replica = |row: Vec<Option<String>>| {
         let mut row = row.into_iter();
         let mut text = || row.next().flatten();
@@ -172,18 +196,19 @@ fn look(c: &mut Connection) -> Result<Vec<Replica>, TargetError> {
             behind_s: text().and_then(|n| n.parse().ok()),
         }
     };
-    Ok(c.query(LOOK)?.into_iter().map(replica).collect())
+    Ok(c.query(LOOK)?.into_iter().map(replica).filter(|r| names.contains(&r.name)).collect())
 }
 
 struct PgReplicaWatch {
     connection: Connection,
+    names: Vec<String>,
     links: Vec<Arc<Relay>>,
     probers: Vec<Prober>,
 }
 
 impl ReplicaWatch for PgReplicaWatch {
     fn look(&mut self) -> Result<Vec<Replica>, TargetError> {
-        let found = look(&mut self.connection);
+        let found = look(&mut self.connection, &self.names);
         self.connection.publish()?;
         found
     }
@@ -223,10 +248,10 @@ mod tests {
     #[test]
     fn a_level_names_its_standbys() {
         for (n, name, setting, replicas, waits_for) in [
-            (1, "on", "FIRST 1 (standby1)", 1, 1),
-            (2, "on", "FIRST 1 (standby1)", 1, 1),
-            (2, "on:any-1", "ANY 1 (standby1, standby2)", 2, 1),
-            (2, "remote_apply:first-2", "FIRST 2 (standby1, standby2)", 2, 2),
+            (1, "on", "FIRST 1 (\"standby1\")", 1, 1),
+            (2, "on", "FIRST 1 (\"standby1\")", 1, 1),
+            (2, "on:any-1", "ANY 1 (\"standby1\", \"standby2\")", 2, 1),
+            (2, "remote_apply:first-2", "FIRST 2 (\"standby1\", \"standby2\")", 2, 2),
         ] {
             let level = of(n).into_iter().find(|l| l.level.name == name).unwrap();
             assert_eq!(level.settings[1].1, setting, "{name}");

@@ -14,7 +14,7 @@ use super::connect::SessionRole;
 use super::loading;
 use super::settings::PgSettings;
 use super::slice::PgDatabaseSession;
-use super::{cluster, doctor, grants, log_space, parallel, procedure, schema, sql};
+use super::{changed_settings, cluster, doctor, grants, log_space, pair, parallel, procedure, schema, sql};
 use crate::changed_rows;
 use crate::cloud::absent_devices;
 use crate::data_set::{self, FoundTable, LoadProgress};
@@ -117,14 +117,7 @@ impl Target for Postgres {
 
 impl Administration for Postgres {
     fn lock(&self) -> Result<RunLock, TargetError> {
-        let mut held = Vec::new();
-        for instance in self.primaries() {
-            let mut c = instance.endpoint.connect(SessionRole::Lock)?;
-            schema::lock(&mut c)?;
-            c.publish()?;
-            held.push(c);
-        }
-        Ok(RunLock::new(held))
+        Ok(self.locked()?.0)
     }
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {
@@ -163,22 +156,20 @@ impl Administration for Postgres {
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
         let privilege = self.version.checkpoint_privilege();
-        // With levels, `reset` has made the checkpoint.
-        let sql = if self.has_levels { "SELECT" } else { "CHECKPOINT" };
-        let said = self.each(|_, c| match c.query(sql) {
-            Err(TargetError::Statement(_)) if c.last_code == "42501" => {
-                Ok(Some(format!("no checkpoint before each test: the role is not {privilege}")))
-            }
-            done => done.map(|_| None),
+        let said = self.each(|_, c| {
+            // With levels, `reset` has made the checkpoint.
+            let made = if self.has_levels {
+                c.value(self.version.may_checkpoint())?.as_deref() == Some("t")
+            } else {
+                schema::checkpoint_if_allowed(c)?
+            };
+            Ok((!made).then(|| format!("no checkpoint before each test: the role is not {privilege}")))
         })?;
         self.wait_replayed()?;
         // At a standby a restartpoint: it writes what was replayed, which it would otherwise do in a test.
         for standby in self.standbys()? {
             let mut c = standby.connect(SessionRole::Admin)?;
-            match c.query("CHECKPOINT") {
-                Err(TargetError::Statement(_)) if c.last_code == "42501" => {}
-                done => drop(done?),
-            }
+            schema::checkpoint_if_allowed(&mut c)?;
             c.publish()?;
         }
         Ok(said.into_iter().flatten().next())
@@ -190,18 +181,33 @@ impl Administration for Postgres {
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {
-        let _lock = self.lock()?;
-        Ok(self.each(|_, c| schema::clean(c, &BTreeSet::new()))?.concat())
+        let (_lock, mut removed) = self.locked()?;
+        removed.extend(self.each(|_, c| schema::clean(c, &BTreeSet::new()))?.concat());
+        Ok(removed)
     }
 
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
-        let _lock = self.lock()?;
-        let mut removed = Vec::new();
+        let (_lock, mut removed) = self.locked()?;
         for instance in self.primaries() {
             let kept = self.loader(instance, |l| data_set::kept(l, keep_data))?;
             removed.extend(self.admin(instance, |c| schema::clean(c, &kept))?);
         }
         Ok(removed)
+    }
+}
+
+impl Postgres {
+    /// Takes the lock, and puts back the settings that a run changed which no longer holds it; with a line for each.
+    fn locked(&self) -> Result<(RunLock, Vec<String>), TargetError> {
+        let (mut held, mut done) = (Vec::new(), Vec::new());
+        for instance in self.primaries() {
+            let mut c = instance.endpoint.connect(SessionRole::Lock)?;
+            schema::lock(&mut c)?;
+            done.extend(changed_settings::put_back(&mut c)?);
+            c.publish()?;
+            held.push(c);
+        }
+        Ok((RunLock::new(held), done))
     }
 }
 
@@ -213,6 +219,9 @@ impl Doctor for Postgres {
             let examine = if instance.standby { doctor::examine_standby } else { doctor::examine };
             let mut found = self.session(instance, SessionRole::Inspect, |c| examine(c, instance))?;
             found.extend(self.admin(instance, doctor::lost_settings)?);
+            if self.pair.is_some() {
+                found.extend(self.session(instance, SessionRole::Inspect, pair::findings)?);
+            }
             if several {
                 for finding in &mut found {
                     finding.subject = format!("{} (instance {})", finding.subject, i + 1);

@@ -79,6 +79,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     no_limit: None,
     native_report: None,
     levels: Vec::new,
+    level_settings: &[],
 };
 
 struct Sqlite {

@@ -85,6 +85,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     no_limit: Some("it is itself the limit with which databases are compared"),
     native_report: None,
     levels: replication::levels,
+    level_settings: &[],
 };
 
 static FACTS: Facts = Facts::of(Runs::InProcess);

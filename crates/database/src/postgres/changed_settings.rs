@@ -1,0 +1,118 @@
+//! Settings of a user's server that a run changes by ALTER SYSTEM: what they were is kept in loadline's schema until they are put
+//! back, so that a killed run can be made good.
+
+use super::schema;
+use super::sql::{SCHEMA, literal};
+use super::wire::Connection;
+use crate::error::TargetError;
+
+/// All that may be changed.
+pub(super) const CHANGED: [&str; 2] = ["synchronous_commit", "synchronous_standby_names"];
+/// The table of what they were; `value` is NULL if ALTER SYSTEM had not set it.
+const TABLE: &str = "changed_settings";
+
+/// A setting as the sessions of the jobs have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Present {
+    pub(super) name: &'static str,
+    pub(super) value: String,
+    /// Where the value comes from: `default`, `configuration file` …
+    pub(super) source: String,
+    /// Whether it was set by ALTER SYSTEM; `None` if the role may not see that.
+    pub(super) by_alter_system: Option<bool>,
+}
+
+impl Present {
+    /// `on (default)`.
+    pub(super) fn shown(&self) -> String {
+        let source = if self.by_alter_system == Some(true) { "ALTER SYSTEM" } else { &self.source };
+        let value = if self.value.is_empty() { "''" } else { &self.value };
+        format!("{value} ({source})")
+    }
+}
+
+/// The settings now. `c` must not set them for itself.
+pub(super) fn present(c: &mut Connection) -> Result<Vec<Present>, TargetError> {
+    let names = CHANGED.map(literal).join(", ");
+    let rows = c.query(&format!(
+        "SELECT name, setting, source, sourcefile ~ '(^|/)postgresql\\.auto\\.conf$' FROM pg_settings WHERE name IN ({names})"
+    ))?;
+    let present = rows.into_iter().filter_map(|row| {
+        let mut row = row.into_iter();
+        let found = row.next()??;
+        let name = CHANGED.into_iter().find(|name| *name == found)?;
+        let (value, source) = (row.next()?.unwrap_or_default(), row.next()?.unwrap_or_default());
+        let in_file = row.next()?.map(|is| is == "t");
+        let by_alter_system = if source == "configuration file" { in_file } else { Some(false) };
+        Some(Present { name, value, source, by_alter_system })
+    });
+    Ok(present.collect())
+}
+
+/// Keeps what the settings were, unless an earlier value is kept already. Nothing is changed yet.
+pub(super) fn keep(c: &mut Connection, before: &[Present]) -> Result<(), TargetError> {
+    schema::ensure(c)?;
+    let value = |p: &Present| if p.by_alter_system == Some(true) { literal(&p.value) } else { "NULL".to_owned() };
+    let rows: Vec<String> = before.iter().map(|p| format!("({}, {})", literal(p.name), value(p))).collect();
+    c.query(&format!(
+        "CREATE TABLE IF NOT EXISTS {SCHEMA}.{TABLE} (name text PRIMARY KEY, value text); \
+         INSERT INTO {SCHEMA}.{TABLE} VALUES {} ON CONFLICT DO NOTHING",
+        rows.join(", ")
+    ))
+    .map(drop)
+}
+
+/// Sets one of [`CHANGED`], or resets it (`None`). The server still has to read its configuration.
+pub(super) fn alter(c: &mut Connection, name: &str, value: Option<&str>) -> Result<(), TargetError> {
+    let sql = match value {
+        Some(value) => format!("ALTER SYSTEM SET {name} = {}", literal(value)),
+        None => format!("ALTER SYSTEM RESET {name}"),
+    };
+    c.query(&sql).map(drop)
+}
+
+/// Puts back what a run changed, and forgets it; returns a line for each setting.
+///
+/// # Errors
+/// [`TargetError::Refused`] with the statements for an administrator, if the server refuses one; they stay kept then.
+pub(super) fn put_back(c: &mut Connection) -> Result<Vec<String>, TargetError> {
+    if !schema::is_ours(c)? || c.value(&format!("SELECT to_regclass('{SCHEMA}.{TABLE}')::text"))?.is_none() {
+        return Ok(Vec::new());
+    }
+    let kept = c.query(&format!("SELECT name, value FROM {SCHEMA}.{TABLE} ORDER BY 1"))?;
+    let mut lines = Vec::new();
+    for row in kept {
+        let mut row = row.into_iter();
+        let (found, value) = (row.next().flatten(), row.next().flatten());
+        let Some(name) = CHANGED.into_iter().find(|name| found.as_deref() == Some(name)) else { continue };
+        let done = alter(c, name, value.as_deref());
+        done.map_err(|e| match e {
+            TargetError::Statement(e) => TargetError::Refused(format!(
+                "the setting {name}, which levels of replication changed, cannot be put back to {}: {e}. Run loadline clean with a role \
+                 that may ALTER SYSTEM",
+                value.as_deref().map_or("what it was without ALTER SYSTEM".to_owned(), literal)
+            )),
+            e => e,
+        })?;
+        let to = value.map_or("reset".to_owned(), |value| format!("put back to {}", literal(&value)));
+        lines.push(format!("setting {name}: {to}"));
+    }
+    c.query("SELECT pg_reload_conf()")?;
+    c.query(&format!("DROP TABLE {SCHEMA}.{TABLE}"))?;
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_shown_with_its_source() {
+        let of = |value: &str, source: &str, by_alter_system| {
+            Present { name: CHANGED[0], value: value.into(), source: source.into(), by_alter_system }.shown()
+        };
+        assert_eq!(of("on", "default", Some(false)), "on (default)");
+        assert_eq!(of("", "configuration file", Some(true)), "'' (ALTER SYSTEM)");
+        assert_eq!(of("local", "configuration file", Some(false)), "local (configuration file)");
+    }
+}
