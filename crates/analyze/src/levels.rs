@@ -186,6 +186,7 @@ mod tests {
             jitter_ms: 0.0,
             bytes_per_s: None,
             at_once: false,
+            standbys: Vec::new(),
             replicas: 1,
             pairs,
             seed: 1,

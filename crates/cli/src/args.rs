@@ -244,6 +244,10 @@ pub(crate) struct ReplicaCostArgs {
     /// Levels, separated by commas, e.g. local,remote_write,on (see docs/replica-cost.md) [default: all that one replica has]
     #[arg(long, value_name = "LEVEL,…", value_delimiter = ',', conflicts_with = "resume")]
     pub(crate) levels: Option<Vec<String>>,
+    /// Standby of the --target, a server of your own, and one that receives from it; repeatable: two for levels such as on:any-1.
+    /// Levels are then changed by ALTER SYSTEM while the run lasts, and put back
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url, conflicts_with = "resume")]
+    pub(crate) standby: Vec<String>,
     /// One-way delays between the database and its replicas, separated by commas, e.g. 0,0.2ms,1ms,5ms,20ms [default: 0,1ms,5ms]
     #[arg(long, value_name = "TIME,…", value_delimiter = ',', allow_hyphen_values = true, conflicts_with = "resume")]
     pub(crate) delay: Option<Vec<String>>,

@@ -27,7 +27,11 @@ pub(crate) fn replica_cost(args: &ReplicaCostArgs, command: Vec<String>) -> Resu
 fn with_levels(args: &ReplicaCostArgs, mut spec: PlanSpec) -> PlanSpec {
     let times = |list: &Vec<String>| list.iter().map(|t| TimeSpec::Text(t.trim().to_owned())).collect();
     spec.levels = args.levels.clone().or(spec.levels);
-    spec.delay = args.delay.as_ref().map(times).or(spec.delay).or(Some(loadline_run::plan::levels::default_delays()));
+    spec.standby = (!args.standby.is_empty()).then(|| args.standby.clone()).or(spec.standby);
+    spec.delay = args.delay.as_ref().map(times).or(spec.delay);
+    if spec.standby.is_none() {
+        spec.delay = spec.delay.or(Some(loadline_run::plan::levels::default_delays()));
+    }
     spec.jitter = args.jitter.clone().map(TimeSpec::Text).or(spec.jitter);
     spec.bandwidth = args.bandwidth.clone().or(spec.bandwidth);
     spec.pairs = args.pairs.or(spec.pairs);

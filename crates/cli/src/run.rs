@@ -164,7 +164,15 @@ fn planned(spec: &PlanSpec) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
         _ => None,
     };
     let words = [&spec.target, &spec.platform, &spec.results, &spec.size].into_iter().flatten().chain(jobs);
-    let lists = [&spec.node, &spec.levels, &spec.workload, &spec.group, &spec.workload_file, &spec.known_workload_file];
+    let lists = [
+        &spec.node,
+        &spec.standby,
+        &spec.levels,
+        &spec.workload,
+        &spec.group,
+        &spec.workload_file,
+        &spec.known_workload_file,
+    ];
     let keys = spec.parameters.iter().flatten().flat_map(|(code, of)| std::iter::once(code).chain(of.keys()));
     let settings = spec.setting.iter().flatten().flat_map(|(name, value)| [name, value]);
     let arms = [&spec.arm_a, &spec.arm_b].into_iter().flatten();
@@ -180,6 +188,7 @@ fn planned(spec: &PlanSpec) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
     let url = url.unwrap_or_else(|| loadline_run::plan::DEFAULT_TARGET.to_owned());
     let mut request = OpenRequest::new(&url, absolute(&results));
     request.nodes = spec.node.clone().unwrap_or_default();
+    request.standbys = spec.standby.clone().unwrap_or_default();
     request.settings.clone_from(&plan.settings);
     request.native_report = plan.native_report;
     request.replicas = plan.levels.as_ref().map_or(0, |levels| levels.replicas);
@@ -228,6 +237,7 @@ fn resumed(args: &RunArgs, arms: [Option<&str>; 2], run: &Path, command: Vec<Str
     let results = folder.parent().map_or(results, Path::to_owned);
     let mut request = OpenRequest::new(&url, results.clone());
     request.nodes.clone_from(&plan.nodes);
+    request.standbys = plan.levels.as_ref().map_or_else(Vec::new, |levels| levels.standbys.clone());
     request.settings.clone_from(&plan.settings);
     request.native_report = plan.native_report;
     request.replicas = plan.levels.as_ref().map_or(0, |levels| levels.replicas);
@@ -391,7 +401,15 @@ fn describe(plan: &Plan, results: &Path) -> String {
     }
     if let Some(levels) = &plan.levels {
         let delays: Vec<String> = levels.delays_ms.iter().map(|ms| format!("{ms} ms")).collect();
-        out += &format!("levels      {}\ndelays      {} one way\n", levels.levels.join(", "), delays.join(", "));
+        out += &format!("levels      {}\n", levels.levels.join(", "));
+        if levels.standbys.is_empty() {
+            out += &format!("delays      {} one way\n", delays.join(", "));
+        }
+        levels.standbys.iter().for_each(|standby| out += &format!("standby     {standby}\n"));
+        let changed = kind_of(&plan.target).map_or(&[][..], |kind| kind.level_settings);
+        if !changed.is_empty() {
+            out += &format!("changes     {} of the server, until the run ends\n", changed.join(" and "));
+        }
         out += &format!("replicas    {}\npairs       {}\n", levels.replicas, levels.pairs);
     }
     out += &format!("results     {}\njobs        {jobs}\n", results.display());

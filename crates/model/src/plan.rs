@@ -33,6 +33,8 @@ plan_spec! {
     target: String,
     /// Other instances of the same cluster, as URLs.
     node: Vec<String>,
+    /// Standbys of the target, for levels of replication, as URLs.
+    standby: Vec<String>,
     /// Numbers of nodes to sweep over.
     nodes: Vec<u32>,
     /// Name of the platform in tables and charts.
@@ -245,6 +247,9 @@ pub struct Levels {
     /// trip may be added to it.
     #[serde(default)]
     pub at_once: bool,
+    /// URLs of the user's own standbys without any password; empty: loadline makes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub standbys: Vec<String>,
     /// Replicas that the levels need.
     pub replicas: u32,
     /// Pairs of windows per level, delay and job count.

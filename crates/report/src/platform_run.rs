@@ -116,7 +116,9 @@ fn levels(run: &RunData) -> Option<Vec<RunData>> {
         for delay_ms in &levels.delays_ms {
             let point = LevelPoint { level: level.clone(), delay_ms: *delay_ms };
             let of = |r: &TestRecord| r.arm == Some(ArmName::B) && r.level.as_ref() == Some(&point);
-            parts.push(part_of(run, &format!("{level}, {delay_ms} ms"), of));
+            // The way to a user's own standbys is not known.
+            let way = if levels.standbys.is_empty() { format!(", {delay_ms} ms") } else { String::new() };
+            parts.push(part_of(run, &format!("{level}{way}"), of));
         }
     }
     parts.retain(|part| !part.records.is_empty());

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::common::{ok, results, run, tests_of, valid};
+use crate::common::{Ran, Server, ok, results, run, signal, start, tests_of, valid, wait_for};
 
 /// The rows of a run's CSV.
 fn csv(folder: &Path) -> Vec<BTreeMap<String, String>> {
@@ -66,6 +67,73 @@ fn a_level_that_waits_pays_its_round_trip() {
     // Complete: nothing is measured again.
     let again = run(&["run", "--resume", folder.to_str().unwrap()]);
     assert_eq!(tests_of(&again.folder()).len(), 8, "{}", again.said());
+}
+
+#[test]
+fn levels_of_a_users_own_pair_are_put_back() {
+    let results = results();
+    let primary = Server::start(&[]);
+    let standby = primary.standby();
+    let sql = |sql: &str| primary.sql(sql).unwrap();
+    wait_for("the standby", 30, || sql("SELECT state FROM pg_stat_replication") == "streaming");
+    sql("ALTER SYSTEM SET synchronous_commit = remote_write");
+    sql("CREATE ROLE plain LOGIN; GRANT pg_monitor TO plain; GRANT CREATE ON DATABASE postgres TO plain");
+    sql("SELECT pg_reload_conf()");
+    let settings =
+        || sql("SELECT name, setting, source, sourcefile FROM pg_settings WHERE name LIKE 'synchronous\\_%'");
+    wait_for("the setting", 30, || settings().contains("remote_write"));
+    let before = settings();
+    let (url, second) = (primary.url(), standby.url());
+    let args = |target: &str, standbys: &[&str], pairs: &str| {
+        let mut args = vec!["replica-cost", "--target", target, "--levels", "local,on", "--pairs", pairs];
+        args.extend(["--duration", "300ms", "--warmup", "200ms", "--results", results.path().to_str().unwrap()]);
+        standbys.iter().for_each(|standby| args.extend(["--standby", standby]));
+        args.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let words = |args: &[String]| run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+
+    let plain = url.replace("boss@", "plain@");
+    let (tcp, same) = (primary.tcp("boss", Some("tops3cret")), standby.tcp("boss", Some("tops3cret")));
+    for (target, standbys, says) in [
+        (&url, vec![tcp.as_str()], "is no standby"),
+        (&url, vec![&second, &same], "given twice"),
+        (&second, vec![&url], "is a read-only standby"),
+        (&plain, vec![&second], "GRANT ALTER SYSTEM ON PARAMETER synchronous_commit"),
+    ] {
+        let ran = words(&args(target, &standbys, "1"));
+        assert!(ran.code > 1 && ran.err.contains(says) && !ran.err.contains("tops3cret"), "{says}: {}", ran.said());
+    }
+    assert_eq!(settings(), before);
+
+    let ran = words(&args(&url, &[&same], "1"));
+    assert!(ran.err.contains("synchronous_commit = remote_write (ALTER SYSTEM): levels change it"), "{}", ran.said());
+    let tests = tests_of(&ran.folder());
+    assert_eq!(tests.len(), 4, "{}", ran.said());
+    for test in tests.iter().filter(|t| t["level"]["level"] == "on" && t["arm"] == "B") {
+        assert_eq!(check(test, "replicas")["outcome"], "passed", "{test}");
+    }
+    let rows = csv(&ran.folder());
+    assert_eq!(rows.iter().map(|r| r["level"].as_str()).collect::<Vec<_>>(), ["local", "on"], "{rows:?}");
+    assert!(rows.iter().all(|r| r["rtt_ms"].is_empty() && number(r, "added_ms").is_finite()), "{rows:?}");
+    assert!(!ran.out.contains("one way"), "{}", ran.said());
+    let manifest = std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap();
+    assert!(manifest.contains("postgres://boss@127.0.0.1") && !manifest.contains("tops3cret"), "{manifest}");
+    assert_eq!(settings(), before, "{}", ran.said());
+    assert_eq!(sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'"), "0");
+
+    for by in [Signal::SIGINT, Signal::SIGKILL] {
+        let args = args(&url, &[&second], "50");
+        let child = start(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        wait_for("a level", 30, || settings().contains("walreceiver"));
+        signal(&child, by);
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        if by == Signal::SIGKILL {
+            assert_ne!(settings(), before, "{}", ran.said());
+            let cleaned = ok(&["clean", "--target", &url, "--results", results.path().to_str().unwrap()]);
+            assert!(cleaned.out.contains("synchronous_commit: put back to 'remote_write'"), "{}", cleaned.said());
+        }
+        wait_for("what it was", 5, || settings() == before);
+    }
 }
 
 #[test]
@@ -144,6 +212,9 @@ fn what_cannot_be_measured_is_refused_before_anything_starts() {
         (&["replica-cost", "--target", "sqlite:"], "postgres-temp:"),
         (&["replica-cost", "--workload", "TP-LOOKUP"], "writes nothing"),
         (&["replica-cost", "--bandwidth", "1KiB"], "64KiB"),
+        (&["replica-cost", "--standby", "postgres://h/d"], "servers of yours"),
+        (&["replica-cost", "--target", "postgres://h/d"], "--standby URL"),
+        (&["replica-cost", "--target", "postgres://h/d", "--standby", "postgres://i/d", "--delay", "1ms"], "only 0"),
         (&["run", "--target", "postgres-temp:?standbys=0"], "standbys"),
         (&["run", "--target", "galera-temp:?nodes=99"], "nodes"),
         (&["run", "--nodes", "2,2"], "given twice"),

@@ -33,6 +33,9 @@ const COLUMNS: [&str; 17] = [
     "pairs_dropped",
 ];
 
+/// Columns of the table with the way between the servers: delay and round trip.
+const WAY: std::ops::Range<usize> = 2..4;
+
 /// The levels of a run and what they cost.
 pub(crate) struct OfRun<'a> {
     levels: &'a Levels,
@@ -62,6 +65,16 @@ fn between(interval: Option<Interval>, shown: fn(f64) -> String) -> String {
 }
 
 impl<'a> OfRun<'a> {
+    /// Whether the standbys are the user's own: then nothing of loadline's is in between, and the round trip is not known.
+    fn has_own_standbys(&self) -> bool {
+        !self.levels.standbys.is_empty()
+    }
+
+    /// Whether a commit is compared with its round trip.
+    fn has_law(&self) -> bool {
+        !self.levels.at_once && !self.has_own_standbys()
+    }
+
     /// The costs of each workload and level.
     fn groups(&self) -> Vec<(&'a str, &'a str, Vec<&Cost<'a>>)> {
         let mut out: Vec<(&str, &str, Vec<&Cost<'_>>)> = Vec::new();
@@ -80,7 +93,7 @@ impl<'a> OfRun<'a> {
         let groups = self.groups();
         let said = groups.iter().map(|(workload, level, costs)| {
             let of = if several { format!("{workload}, {level}") } else { (*level).to_owned() };
-            sentence(&of, costs)
+            sentence(&of, costs, self.has_own_standbys())
         });
         said.chain(self.too_fast()).collect()
     }
@@ -161,8 +174,11 @@ impl<'a> OfRun<'a> {
                         .map_or_else(absent, |i| format!("{} – {}", percent(i.low), percent(i.high))),
                 ),
             ];
-            if !self.levels.at_once {
+            if self.has_law() {
                 cells.push(Cell::from(cost.share_of_law().map_or_else(absent, |share| format!("{share:.2}"))));
+            }
+            if self.has_own_standbys() {
+                cells.drain(WAY);
             }
             cells.push(Cell::from(counted));
             Row { cells, first, ..Row::default() }
@@ -183,7 +199,10 @@ impl<'a> OfRun<'a> {
             Head::number("Share", "").tip("Throughput as a share of the baseline's, from neighbouring windows"),
             Head::number("Interval", "").tip("95 %"),
         ];
-        if !self.levels.at_once {
+        if self.has_own_standbys() {
+            head.drain(WAY);
+        }
+        if self.has_law() {
             head.push(Head::number("Of law", "").tip(
                 "One job: its throughput as a share of 1 / (baseline + round trip), if a commit waits for one round trip and nothing else",
             ));
@@ -226,7 +245,8 @@ impl<'a> OfRun<'a> {
                 );
                 Some(ChartPoint { x: f64::from(c.jobs), y, bar: scaled, tip })
             };
-            let title = format!("Throughput left, {delay_ms} ms one way");
+            let way = if self.has_own_standbys() { String::new() } else { format!(", {delay_ms} ms one way") };
+            let title = format!("Throughput left{way}");
             drawn.push(chart(&title, "Jobs", "% of the baseline", &groups, |c| c.delay_ms == *delay_ms, point));
         }
         drawn.into_iter().flatten().collect()
@@ -248,6 +268,13 @@ impl<'a> OfRun<'a> {
         } else {
             ""
         };
+        if self.has_own_standbys() {
+            return "In the baseline a commit waits until the primary's own log is on disk. The standbys are connected and receive in \
+                    the baseline as well: what is added is the waiting. Each level is measured in turns with the baseline, in blocks ABBA \
+                    or BAAB by coin. The way between the servers is their own, and its round trip is not measured. Intervals are of \
+                    95 %. docs/replica-cost.md says how."
+                .to_owned();
+        }
         format!(
             "In the baseline a commit waits until its own log is on disk. {at_once}The replicas are connected and receive in the \
              baseline as well, on the same machine if loadline made them: what is added is the waiting, not their share of CPUs and \
@@ -288,7 +315,7 @@ impl<'a> OfRun<'a> {
 }
 
 /// `on: +0.41 ms (0.38 to 0.45) + 1.02 × round trip (0.99 to 1.05); …`.
-fn sentence(of: &str, costs: &[&Cost<'_>]) -> String {
+fn sentence(of: &str, costs: &[&Cost<'_>], own_standbys: bool) -> String {
     let jobs = |n: u32| count(n as usize, "job", "jobs");
     let line = line_of(costs).map_or_else(
         || {
@@ -317,14 +344,10 @@ fn sentence(of: &str, costs: &[&Cost<'_>]) -> String {
     let most = costs.iter().map(|c| c.jobs).max();
     let share = costs.iter().rfind(|c| Some(c.jobs) == most).and_then(|c| Some((c, c.share?)));
     let share = share.map_or_else(String::new, |(c, share)| {
+        let way = if own_standbys { String::new() } else { format!(" and {} ms one way", c.delay_ms) };
         let range =
             share.interval.map_or_else(String::new, |i| format!(" ({} to {})", percent(i.low), percent(i.high)));
-        format!(
-            "; with {} and {} ms one way {} of the throughput is left{range}",
-            jobs(c.jobs),
-            c.delay_ms,
-            percent(share.value)
-        )
+        format!("; with {}{way} {} of the throughput is left{range}", jobs(c.jobs), percent(share.value))
     });
     format!("{of}: {line}{share}.")
 }

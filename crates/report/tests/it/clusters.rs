@@ -21,6 +21,7 @@ fn levels() -> RunData {
         jitter_ms: 0.0,
         bytes_per_s: None,
         at_once: false,
+        standbys: Vec::new(),
         replicas: 1,
         pairs: 6,
         seed: 1,

@@ -153,14 +153,16 @@ impl Instrument for Replicas {
         };
         let window_s = ended.measured.schedule.window_s();
         let set = |out: &mut Figures, column, value: Option<f64>, why| out.set_or_absent(column, value, why);
-        set(&mut out, column::RTT_MS, seen.round_trip_ns(0.5).map(|ns| ns as f64 / 1e6), "no probe came back");
+        const NO_RELAY: &str = "no relay of loadline's is between the database and its replicas";
+        let no_rtt = if seen.link_bytes.is_some() { "no probe came back" } else { NO_RELAY };
+        set(&mut out, column::RTT_MS, seen.round_trip_ns(0.5).map(|ns| ns as f64 / 1e6), no_rtt);
         let fewest = seen.fewest.as_ref().map(|(n, _)| f64::from(*n));
         set(&mut out, column::REPLICAS_SYNCHRONOUS, fewest, "nobody looked in the window");
         let behind = seen.behind_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20));
         set(&mut out, column::REPLICA_BEHIND_MIB, behind, "the database does not say");
         set(&mut out, column::REPLICA_BEHIND_MS, seen.behind_s.map(|s| s * 1e3), "the database does not say");
         let traffic = seen.link_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20) / window_s.max(1e-9));
-        set(&mut out, column::REPLICA_LINK_MIB_PER_S, traffic, "no relay is between the database and its replicas");
+        set(&mut out, column::REPLICA_LINK_MIB_PER_S, traffic, NO_RELAY);
         let latency_ms = ended.figures.figure(column::COMMIT_LATENCY_MS);
         out.checks.extend(self.checks(&seen, latency_ms));
         out

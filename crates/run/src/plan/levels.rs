@@ -24,7 +24,8 @@ pub fn default_delays() -> Vec<TimeSpec> {
 
 /// Whether `spec` has keys of levels.
 pub(super) fn are_in(spec: &PlanSpec) -> bool {
-    spec.levels.is_some() || spec.delay.is_some() || spec.jitter.is_some() || spec.bandwidth.is_some()
+    let way = spec.delay.is_some() || spec.jitter.is_some() || spec.bandwidth.is_some();
+    spec.levels.is_some() || spec.standby.is_some() || way
 }
 
 /// The plan of `spec` with its levels.
@@ -48,9 +49,12 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         return value("levels need the same time under load before each window: write --warmup with a time".to_owned());
     }
     let url = spec.target.as_deref().unwrap_or(DEFAULT_TARGET);
-    let known = levels_of(kind_of(url)?, url)?;
+    let kind = kind_of(url)?;
+    let known = levels_of(kind, url)?;
     let levels = chosen(spec.levels.as_deref(), &known)?;
-    let delays_ms = delays(spec.delay.as_deref())?;
+    let given = spec.standby.as_deref().unwrap_or_default();
+    let standbys = standbys(kind, url, given, &levels, spec)?;
+    let delays_ms = if standbys.is_empty() { delays(spec.delay.as_deref())? } else { vec![0.0] };
     let jitter_ms = spec.jitter.as_ref().map_or(Ok(0.0), |t| time("jitter", t, 0.0, MOST_DELAY_S))? * 1e3;
     let bytes_per_s = spec.bandwidth.as_deref().map(bandwidth).transpose()?;
     let pairs = spec.pairs.unwrap_or(DEFAULT_PAIRS);
@@ -58,8 +62,15 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         return value(format!("{pairs} pairs must be between 1 and 10,000"));
     }
     let jobs = spec.jobs.clone().or(Some(JobsSpec::One(1)));
-    let mut plan =
-        one_plan(&PlanSpec { jobs, levels: None, delay: None, jitter: None, bandwidth: None, ..spec.clone() })?;
+    let mut plan = one_plan(&PlanSpec {
+        jobs,
+        levels: None,
+        delay: None,
+        jitter: None,
+        bandwidth: None,
+        standby: None,
+        ..spec.clone()
+    })?;
     windows_at_jobs(&plan)?;
     for w in &plan.workloads {
         let found = loadline_workload::find(&w.code)?;
@@ -70,11 +81,13 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
             ));
         }
     }
-    let replicas = levels.iter().map(|level| level.replicas).max().unwrap_or(1).max(1);
+    let needed = levels.iter().map(|level| level.replicas).max().unwrap_or(1);
+    let replicas = needed.max(standbys.len() as u32).max(1);
     let at_once = levels.iter().any(|level| level.at_once);
     let levels = levels.into_iter().map(|level| level.name).collect();
     let seed = spec.seed.unwrap_or_else(drawn_seed);
-    plan.levels = Some(Box::new(Levels { levels, delays_ms, jitter_ms, bytes_per_s, at_once, replicas, pairs, seed }));
+    plan.levels =
+        Some(Box::new(Levels { levels, delays_ms, jitter_ms, bytes_per_s, at_once, standbys, replicas, pairs, seed }));
     Ok(plan)
 }
 
@@ -84,13 +97,78 @@ fn levels_of(kind: &TargetKind, url: &str) -> Result<Vec<Level>, PlanError> {
     if !known.is_empty() {
         return Ok(known);
     }
-    let with: Vec<String> =
-        TARGETS.iter().filter(|k| !(k.levels)().is_empty()).map(|k| format!("{}:", k.scheme)).collect();
+    let with: Vec<String> = TARGETS
+        .iter()
+        .filter(|k| !(k.levels)().is_empty() && k.level_settings.is_empty())
+        .map(|k| format!("{}:", k.scheme))
+        .collect();
     value(format!(
         "{} has no replicas whose level and distance loadline can change: give --target {}",
         redact(url),
         with.join(" or ")
     ))
+}
+
+/// The user's own standbys `given`, without passwords, if they fit the target and the levels; empty if loadline makes them.
+fn standbys(
+    kind: &TargetKind,
+    url: &str,
+    given: &[String],
+    levels: &[Level],
+    spec: &PlanSpec,
+) -> Result<Vec<String>, PlanError> {
+    let shown = redact(url);
+    let Some(first) = given.first().map(|first| redact(first)) else {
+        return if kind.level_settings.is_empty() {
+            Ok(Vec::new())
+        } else {
+            value(format!("levels of {shown} need its standbys: give each with --standby URL"))
+        };
+    };
+    if kind.level_settings.is_empty() {
+        let with: Vec<String> =
+            TARGETS.iter().filter(|k| !k.level_settings.is_empty()).map(|k| format!("{}:", k.scheme)).collect();
+        return value(format!(
+            "--standby {first} does not apply to {shown}, whose replicas loadline makes: it is for servers of yours ({})",
+            with.join(", ")
+        ));
+    }
+    for (n, standby) in given.iter().enumerate() {
+        let of = kind_of(standby)?;
+        if of.scheme != kind.scheme {
+            return value(format!("the standby '{}' is not {}: as the target is", redact(standby), kind.scheme));
+        }
+        (of.check_url)(standby)?;
+        if standby == url || given[..n].contains(standby) {
+            return value(format!("the server '{}' is given twice: keep one", redact(standby)));
+        }
+    }
+    let most = (kind.levels)().iter().map(|level| level.replicas).max().unwrap_or(0) as usize;
+    if given.len() > most {
+        return value(format!("{} standbys are given: levels are of at most {most}", given.len()));
+    }
+    if let Some(level) = levels.iter().find(|level| level.replicas as usize > given.len()) {
+        return value(format!(
+            "the level '{}' needs {} standbys, and {} is given: give more with --standby",
+            level.name,
+            level.replicas,
+            given.len()
+        ));
+    }
+    if spec.node.as_ref().is_some_and(|nodes| !nodes.is_empty()) {
+        return value("levels of replication are of one primary: leave out --node".to_owned());
+    }
+    let relay = "loadline's relay is only between servers that it makes itself, such as postgres-temp:";
+    let far = delays(spec.delay.as_deref().or(Some(&[TimeSpec::Seconds(0.0)])))?.into_iter().find(|ms| *ms != 0.0);
+    if let Some(ms) = far {
+        return value(format!("the delay of {ms} ms does not apply to standbys of your own, only 0: {relay}"));
+    }
+    for (flag, is_given) in [("jitter", spec.jitter.is_some()), ("bandwidth", spec.bandwidth.is_some())] {
+        if is_given {
+            return value(format!("--{flag} does not apply to standbys of your own: {relay}"));
+        }
+    }
+    Ok(given.iter().map(|standby| redact(standby)).collect())
 }
 
 /// The levels of these names, in the order of `known`; by default those that need one replica.
@@ -163,6 +241,30 @@ mod tests {
         assert!(default.levels.len() > 2 && default.replicas == 1, "{default:?}");
         let two = make_plan(&PlanSpec { levels: Some(vec!["on:any-1".to_owned()]), ..spec() }).unwrap();
         assert_eq!(two.levels.unwrap().replicas, 2);
+    }
+
+    #[test]
+    fn standbys_of_the_users_have_no_distance_of_loadlines() {
+        let own = || PlanSpec {
+            target: Some("postgres://a:secret@h/d".into()),
+            standby: Some(vec!["postgres://a:secret@i/d".into()]),
+            delay: None,
+            ..spec()
+        };
+        let plan = make_plan(&own()).unwrap().levels.unwrap();
+        assert_eq!((plan.standbys, plan.delays_ms, plan.replicas), (vec!["postgres://a@i/d".to_owned()], vec![0.0], 1));
+        let refused = |spec: PlanSpec, says: &str| {
+            let e = make_plan(&spec).unwrap_err().to_string();
+            assert!(e.contains(says) && !e.contains("secret"), "'{e}' does not contain '{says}'");
+        };
+        refused(PlanSpec { standby: None, ..own() }, "--standby URL");
+        refused(PlanSpec { target: Some("postgres-temp:".into()), ..own() }, "servers of yours (postgres:)");
+        refused(PlanSpec { standby: Some(vec!["wal:".into()]), ..own() }, "is not postgres:");
+        refused(PlanSpec { standby: own().target.map(|url| vec![url]), ..own() }, "given twice");
+        refused(PlanSpec { levels: Some(vec!["on:any-1".into()]), ..own() }, "needs 2 standbys");
+        refused(PlanSpec { delay: spec().delay, ..own() }, "1 ms does not apply");
+        refused(PlanSpec { bandwidth: Some("1MiB".into()), ..own() }, "--bandwidth does not apply");
+        refused(PlanSpec { node: own().standby, ..own() }, "leave out --node");
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub enum PlanFileError {
 pub const KEYS: &[&str] = &[
     "target",
     "node",
+    "standby",
     "platform",
     "workload",
     "group",
@@ -200,6 +201,7 @@ mod tests {
         let spec = PlanSpec {
             target: Some(String::new()),
             node: Some(vec![]),
+            standby: Some(vec![]),
             platform: Some(String::new()),
             workload: Some(vec![]),
             group: Some(vec![]),

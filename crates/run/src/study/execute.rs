@@ -123,11 +123,19 @@ impl PlannedTest<'_> {
         };
         if let Attempt::Done(finished) = &mut attempt {
             finished.figures.notes.extend(unsettled);
-            // loadline itself changes settings of a private server from test to test; nobody else does.
+            // loadline itself changes settings of a private server from test to test; nobody else does. Levels of a user's server
+            // are changed as well.
             let private = kind_of(&plan.target).is_ok_and(|kind| (kind.is_temporary)(&plan.target));
             let start = if context.arms.is_some() { &context.side.info } else { &context.manifest.target };
             let start = Some(start).filter(|_| !private);
-            finished.figures.notes.extend(start.and_then(|start| settings::changed_since(start, &info)));
+            let levels = kind_of(&plan.target).ok().filter(|_| plan.levels.is_some());
+            let mut now = info.clone();
+            for name in levels.map_or(&[][..], |kind| kind.level_settings) {
+                now.settings.extend(
+                    start.and_then(|start| start.settings.get_key_value(*name)).map(|(n, v)| (n.clone(), v.clone())),
+                );
+            }
+            finished.figures.notes.extend(start.and_then(|start| settings::changed_since(start, &now)));
             finished.figures.checks.push(settings::unchanged(&info, &target.info()));
         }
         Ok(attempt)

@@ -106,8 +106,9 @@ impl Context {
         listener: &mut dyn Listener,
     ) -> Result<(), TargetError> {
         let name = level.map(|level| level.name.as_str());
-        let delay_ms = link.delay.as_secs_f64() * 1e3;
-        listener.on(Event::Step(format!("level {}, {delay_ms} ms one way", name.unwrap_or("of the baseline"))));
+        let own = self.manifest.plan.levels.as_ref().is_some_and(|levels| !levels.standbys.is_empty());
+        let way = if own { String::new() } else { format!(", {} ms one way", link.delay.as_secs_f64() * 1e3) };
+        listener.on(Event::Step(format!("level {}{way}", name.unwrap_or("of the baseline"))));
         let replication = self.side.target.abilities().replication;
         replication
             .ok_or_else(|| TargetError::Unsupported("the target has no replicas".into()))?
