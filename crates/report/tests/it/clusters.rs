@@ -53,6 +53,29 @@ fn levels() -> RunData {
 }
 
 #[test]
+fn the_way_to_a_users_own_standbys_is_left_out() {
+    let mut run = levels();
+    if let Some(levels) = &mut run.manifest.plan.levels {
+        levels.standbys = vec!["postgres://i/d".into()];
+        levels.delays_ms = vec![0.0];
+    }
+    run.records.retain(|r| r.level.as_ref().is_some_and(|level| level.delay_ms == 0.0));
+    for r in &mut run.records {
+        r.figures.remove(column::RTT_MS.id);
+    }
+    let csv = text(&run, Format::Csv);
+    let rows: Vec<Vec<&str>> = csv.lines().skip(1).map(|l| l.split(',').collect()).collect();
+    assert!(rows.len() == 4 && rows.iter().all(|r| r[2].is_empty() && r[5].parse::<f64>().is_ok()), "{csv}");
+    let html = text(&run, Format::Html);
+    assert!(html.contains("Throughput left") && html.contains("The way between the servers is their own"));
+    let costs = Costs::of(&run, 160).unwrap();
+    for text in [&html, &costs.text] {
+        assert!(!text.contains("one way") && !text.contains("Of law") && !text.contains("on, 0 ms"), "{text}");
+    }
+    assert!(costs.holds && costs.text.contains("on: +0.34"), "{}", costs.text);
+}
+
+#[test]
 fn costs_have_a_row_per_level_distance_and_jobs() {
     let csv = text(&levels(), Format::Csv);
     let mut lines = csv.lines();
