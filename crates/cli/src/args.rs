@@ -7,6 +7,7 @@ use clap::builder::{FalseyValueParser, PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use loadline_model::Driver;
+use loadline_model::plan::OnNodeLoss;
 use loadline_run::plans::{self, NamedPlan};
 
 /// Finds the load line of a database platform: how fast it commits, loads, reads, writes and computes, how that grows
@@ -93,6 +94,10 @@ pub(crate) struct RunArgs {
     /// [default: all nodes]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) nodes: Option<Vec<u32>>,
+    /// When a node is lost in a test, which makes that test invalid: end the run, or continue over the nodes that are left
+    /// [default: that of the plan, else end]
+    #[arg(long, value_enum)]
+    pub(crate) on_node_loss: Option<OnNodeLossArg>,
     /// Name of the platform in tables and charts [default: product and version]
     #[arg(long, value_name = "NAME")]
     pub(crate) platform: Option<String>,
@@ -170,7 +175,7 @@ pub(crate) struct RunArgs {
     pub(crate) results: Option<PathBuf>,
     /// Continue an interrupted run, named by its folder or id; its plan stays unchanged
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
-        "plan_file", "plan", "node", "nodes", "setting", "platform", "workload", "group", "workload_file", "jobs", "duration", "warmup", "max_warmup",
+        "plan_file", "plan", "node", "nodes", "on_node_loss", "setting", "platform", "workload", "group", "workload_file", "jobs", "duration", "warmup", "max_warmup",
         "repeat", "driver", "rate", "payload_compressibility", "latency_objective", "seed", "size", "server_memory", "keep_data", "reload",
         "allow_cached", "oracle_awr", "dry_run", "no_probe"])]
     pub(crate) resume: Option<PathBuf>,
@@ -523,6 +528,24 @@ impl From<DriverArg> for Driver {
         match d {
             DriverArg::Database => Driver::Database,
             DriverArg::Client => Driver::Client,
+        }
+    }
+}
+
+/// What a run does when a node is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnNodeLossArg {
+    /// The run ends after that test
+    End,
+    /// The later tests are measured over the nodes that are left
+    Continue,
+}
+
+impl From<OnNodeLossArg> for OnNodeLoss {
+    fn from(arg: OnNodeLossArg) -> OnNodeLoss {
+        match arg {
+            OnNodeLossArg::End => OnNodeLoss::End,
+            OnNodeLossArg::Continue => OnNodeLoss::Continue,
         }
     }
 }

@@ -68,7 +68,7 @@ impl From<StudyError> for Failure {
             StudyError::Plan(_) | StudyError::TooManyJobs { .. } => USAGE,
             StudyError::Target(e) => return e.into(),
             StudyError::Store(e) => return e.into(),
-            StudyError::Doctor(_) | StudyError::Impossible(_) => TARGET,
+            StudyError::Doctor(_) | StudyError::Impossible(_) | StudyError::NodesLost(_) => TARGET,
             StudyError::Interrupted => INTERRUPTED,
             StudyError::Test { source, .. } => match source {
                 TestError::Target(e) => Failure::from(e).code,

@@ -80,6 +80,7 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
         target: args.target.target.clone(),
         node: list(&args.target.node),
         nodes: args.nodes.clone(),
+        on_node_loss: args.on_node_loss.map(Into::into),
         platform: args.platform.clone(),
         workload: list(&args.workload),
         group: list(&args.group),

@@ -57,6 +57,6 @@ pub use render::Rendered;
 pub use request::{AskPassword, OpenRequest};
 pub use role::*;
 pub use secret::Secret;
-pub use target::{Abilities, Settings, Target};
+pub use target::{Abilities, Nodes, RemainingNodes, Settings, Target};
 pub use url::{hide, redact};
 pub use work::Work;

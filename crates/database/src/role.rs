@@ -13,6 +13,7 @@
 //! | [`Queries`] | checks of the jobs' work, and sizes of tables |
 //! | [`DataSet`] | the study, for the data set shared by many workloads |
 //! | [`Settings`](crate::Settings) | the study of two arms, before each of its tests |
+//! | [`Nodes`](crate::Nodes) | the study before and after each test over nodes |
 //! | [`StatisticsViews`] | the study before and after each test, and `loadline snapshot` |
 //! | [`Replication`] | the study of levels (`loadline replica-cost`) before and in each of its tests |
 //! | [`DiskSpace`] | the study, before anything is loaded |

@@ -42,6 +42,23 @@ pub trait Settings {
     fn setting(&self, name: &str) -> Result<Option<String>, TargetError>;
 }
 
+/// The nodes of a target of several. Some may be lost while the others go on.
+pub trait Nodes {
+    /// Asks each node whether it answers and is of use; waits until a cluster has noticed a loss. `None` if no node is lost.
+    ///
+    /// # Errors
+    /// [`TargetError::Lost`] if none is left that takes writes.
+    fn without_lost(&self) -> Result<Option<RemainingNodes>, TargetError>;
+}
+
+/// What is left of a target that lost nodes.
+pub struct RemainingNodes {
+    /// The target over the nodes that are left, in their order.
+    pub target: Box<dyn Target>,
+    /// Names of the lost nodes: `node 2 ('db2') at db2:3306`.
+    pub lost: Vec<String>,
+}
+
 /// The optional roles of a database; none by default.
 #[derive(Clone, Copy, Default)]
 #[allow(missing_docs, reason = "each field is documented by its trait")]
@@ -56,6 +73,8 @@ pub struct Abilities<'a> {
     pub statistics_views: Option<&'a dyn StatisticsViews>,
     /// Only of a private server.
     pub settings: Option<&'a dyn Settings>,
+    /// Only of several nodes that can be lost one by one.
+    pub nodes: Option<&'a dyn Nodes>,
     /// Only if it was opened with replicas ([`OpenRequest::replicas`], [`OpenRequest::standbys`]).
     pub replication: Option<&'a dyn Replication>,
     /// Only if the user requested reports ([`OpenRequest::native_report`](crate::OpenRequest::native_report)).

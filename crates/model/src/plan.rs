@@ -103,6 +103,8 @@ plan_spec! {
     precision: String,
     /// Difference up to which arms are called equivalent, e.g. `3%`.
     equivalence: String,
+    /// What a run does when a node is lost.
+    on_node_loss: OnNodeLoss,
     /// Levels of replication (`loadline replica-cost`).
     levels: Vec<String>,
     /// One-way delays between a database and its replicas.
@@ -148,6 +150,23 @@ pub enum Jobs {
     List(Vec<u32>),
 }
 
+/// What a run does when a node of its target is lost in a test.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnNodeLoss {
+    /// It ends after that test.
+    #[default]
+    End,
+    /// It measures the later tests over the nodes that are left.
+    Continue,
+}
+
+impl OnNodeLoss {
+    fn is_end(&self) -> bool {
+        *self == OnNodeLoss::End
+    }
+}
+
 /// A resolved plan: every value valid and explicit. It holds no secret.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -158,6 +177,9 @@ pub struct Plan {
     /// Numbers of nodes to sweep over, rising; empty: all nodes of the target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_counts: Vec<u32>,
+    /// What the run does when a node is lost.
+    #[serde(default, skip_serializing_if = "OnNodeLoss::is_end")]
+    pub on_node_loss: OnNodeLoss,
     /// Name of the platform in tables and charts.
     pub platform: String,
     /// Workloads in the order in which they run.

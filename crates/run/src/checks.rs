@@ -281,6 +281,9 @@ fn commits_per_sync(f: &Facts<'_>) -> Check {
             missing(&f.unread, "the database does not count the syncs of its log"),
         );
     };
+    if !f.node_commits.is_empty() {
+        return commits_per_sync_of_nodes(f);
+    }
     // The database also counts commits of background workers, which need no sync.
     let all = match (f.completed, f.window_commits) {
         (Some(Completed { count, uncertain }), Some(counted)) => counted.min(count + uncertain),
@@ -289,13 +292,8 @@ fn commits_per_sync(f: &Facts<'_>) -> Check {
         (None, None) => f.merged.transaction.count() as f64,
     };
     let jobs = f.jobs.len() as f64;
-    // Read-only transactions need no sync. If transactions are drawn at random, the number of writing ones is
-    // estimated low by four standard deviations.
     let share = f.writing_share;
-    let commits = (all * share - 4.0 * (all * share * (1.0 - share)).sqrt()).max(0.0).round();
-    // One sync makes at most one commit of each job durable. Commits and syncs near window start and window end may
-    // be on either side of a snapshot.
-    let allowed_commits = (syncs + 2.0) * jobs * 1.01 + f.late_share() * commits;
+    let (commits, allowed_commits) = (writing(f, all), allowed_commits(f, writing(f, all), syncs, jobs));
     let ratio = if syncs > 0.0 { commits / syncs } else { f64::INFINITY };
     let of = if share < 1.0 { format!(" (lower bound of the writing ones among {all})") } else { String::new() };
     let detail = format!(
@@ -307,6 +305,42 @@ fn commits_per_sync(f: &Facts<'_>) -> Check {
         detail
     };
     Check::require(id, commits <= allowed_commits, detail)
+}
+
+/// Lower bound of the writing transactions among `all`: read-only ones need no sync. If transactions are drawn at random, their
+/// number is estimated low by four standard deviations.
+fn writing(f: &Facts<'_>, all: f64) -> f64 {
+    let share = f.writing_share;
+    (all * share - 4.0 * (all * share * (1.0 - share)).sqrt()).max(0.0).round()
+}
+
+/// One sync makes at most one commit of each job durable. Commits and syncs near window start and window end may be on either
+/// side of a snapshot.
+fn allowed_commits(f: &Facts<'_>, commits: f64, syncs: f64, jobs: f64) -> f64 {
+    (syncs + 2.0) * jobs * 1.01 + f.late_share() * commits
+}
+
+/// The same of each node: its syncs make commits of its own jobs durable. A node of a cluster also syncs what it applies of others,
+/// so that its bound is a loose one.
+fn commits_per_sync_of_nodes(f: &Facts<'_>) -> Check {
+    let mut said = Vec::new();
+    let mut broken = Vec::new();
+    for node in &f.node_commits {
+        let (commits, jobs) = (writing(f, node.commits), node.jobs as f64);
+        let ratio = if node.syncs > 0.0 { commits / node.syncs } else { f64::INFINITY };
+        said.push(format!(
+            "node {}: {commits} commits and {} syncs of its log, {ratio:.2} per sync (allowed with {jobs} jobs: {jobs})",
+            node.node, node.syncs
+        ));
+        if commits > allowed_commits(f, commits, node.syncs, jobs) {
+            broken.push(format!("node {}", node.node));
+        }
+    }
+    let mut detail = said.join("; ");
+    if !broken.is_empty() {
+        detail = format!("{detail}: commits at {} did not wait until they were durable", broken.join(" and "));
+    }
+    Check::require("commits-per-sync", broken.is_empty(), detail)
 }
 
 fn redo_size(f: &Facts<'_>) -> Check {

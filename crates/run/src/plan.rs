@@ -150,6 +150,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         target: redact(&url),
         nodes: nodes.iter().map(|n| redact(n)).collect(),
         node_counts: node_counts(spec.nodes.as_deref())?,
+        on_node_loss: spec.on_node_loss.unwrap_or_default(),
         platform: spec.platform.clone().unwrap_or_default(),
         workloads,
         skipped,

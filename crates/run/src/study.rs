@@ -131,9 +131,21 @@ pub enum StudyError {
         /// Why.
         source: TestError,
     },
+    /// Nodes were lost, and the plan says that the run ends then.
+    #[error(
+        "{} lost: the run ends here, and a test in which that happened is stored as invalid. To measure on over the nodes that \
+         are left, begin a run with --on-node-loss continue; a resumed run needs all nodes",
+        are(.0)
+    )]
+    NodesLost(Vec<String>),
     /// The user stopped the run before its first test.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// `a was`, `a and b were`.
+fn are(names: &[String]) -> String {
+    format!("{} {}", names.join(" and "), if names.len() == 1 { "was" } else { "were" })
 }
 
 /// State of a run.

@@ -47,6 +47,7 @@ pub(crate) fn manifest() -> Manifest {
         target: "null:".to_owned(),
         nodes: Vec::new(),
         node_counts: Vec::new(),
+        on_node_loss: Default::default(),
         platform: "laptop".to_owned(),
         workloads: Vec::new(),
         skipped: Vec::new(),

@@ -92,6 +92,15 @@ pub(super) fn twice(known: &GaleraNode, [first, second]: [&str; 2]) -> TargetErr
     ))
 }
 
+/// Number of nodes in the cluster of `c`'s node; `None` if that is not ready: it has lost the cluster, or joins it.
+pub(super) fn size(c: &mut Connection) -> Result<Option<u32>, TargetError> {
+    let state = State(c.pairs(
+        "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_local_state', 'wsrep_cluster_status', 'wsrep_ready', \
+         'wsrep_cluster_size')",
+    )?);
+    Ok(state.of("wsrep_cluster_size").parse().ok().filter(|_| state.is_ready()))
+}
+
 /// Checks that `c`, of a job, leads to the node `id`: an address may be that of a proxy.
 ///
 /// # Errors

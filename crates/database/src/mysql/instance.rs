@@ -19,6 +19,7 @@ use crate::error::TargetError;
 use crate::scope::Scope;
 
 /// A server. Several nodes may lead to the same one.
+#[derive(Clone)]
 pub(super) struct MysqlInstance {
     pub(super) endpoint: Arc<Endpoint>,
     /// Number of nodes that lead to it.

@@ -20,6 +20,7 @@ mod instance;
 mod kernels;
 mod ledger;
 mod loading;
+mod lost;
 mod observer;
 mod option_file;
 mod own_sessions;

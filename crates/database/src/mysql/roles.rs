@@ -81,6 +81,7 @@ impl Target for Mysql {
             checkpoints: Some(self),
             statistics_views: Some(self),
             settings: self.server.is_some().then_some(self as _),
+            nodes: (self.instances().len() > 1).then_some(self as _),
             ..Abilities::default()
         }
     }
@@ -163,21 +164,29 @@ impl Administration for Mysql {
 
 impl Doctor for Mysql {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        let several = self.instances().len() > 1;
         let all = self.each(|instance, c| {
             let settings = MysqlSettings::read(c)?;
             let mut state = MysqlState::ask(c, &settings, instance.local)?;
             state.times = Some(instance.times.clone());
             state.flavour = instance.endpoint.recognised.flavour();
-            let mut findings = doctor::examine(&settings, &state);
-            if several {
-                for finding in &mut findings {
-                    finding.subject = format!("{} ({})", finding.subject, instance.endpoint.config.place());
+            Ok(doctor::examine(&settings, &state))
+        })?;
+        // What holds for all servers is said once.
+        let everywhere = |finding: &Finding| all.iter().all(|of_one| of_one.contains(finding));
+        let mut findings = Vec::new();
+        for (number, (instance, of_one)) in self.instances().iter().zip(&all).enumerate() {
+            for finding in of_one {
+                match (everywhere(finding), number) {
+                    (true, 0) => findings.push(finding.clone()),
+                    (true, _) => {}
+                    (false, _) => {
+                        let subject = format!("{} ({})", finding.subject, instance.endpoint.config.place());
+                        findings.push(Finding { subject, ..finding.clone() });
+                    }
                 }
             }
-            Ok(findings)
-        })?;
-        Ok(all.concat())
+        }
+        Ok(findings)
     }
 
     fn privileges(&self) -> Result<Vec<Privilege>, TargetError> {

@@ -10,6 +10,7 @@ use crate::figures::Proof;
 use crate::figures::collected::Figures;
 use crate::figures::counters::{Completed, Counters};
 use crate::figures::database::commits_not_comparable;
+use crate::figures::nodes::{self, NodeCommits};
 
 /// Input of the checks.
 #[derive(Debug)]
@@ -42,6 +43,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) all_commits: Option<f64>,
     /// Syncs of the log between the snapshots of window start and window end.
     pub(crate) window_syncs: Option<f64>,
+    /// Commits and syncs of each node with jobs, if there are several nodes that count both.
+    pub(crate) node_commits: Vec<NodeCommits>,
     /// Distance of the snapshots from window start and window end, sum, s.
     pub(crate) snapshots_off_s: f64,
     /// Growth of the evidence query's result, and the growth required per commit; or why the query failed.
@@ -112,6 +115,7 @@ impl<'a> Facts<'a> {
             whole: counters.as_ref().is_ok_and(|c| c.whole.is_some()),
             all_commits: whole.and_then(|(a, b)| a.delta(b, counter::COMMITS)).filter(|_| not_comparable.is_none()),
             window_syncs: grown(counter::REDO_SYNCS),
+            node_commits: counters.as_ref().map_or_else(|_| Vec::new(), |c| nodes::commits(request, measured, c)),
             snapshots_off_s: counters.as_ref().map_or(0.0, |c| c.off_s),
             evidence: proof.grown().map(|grown| grown.map(|n| (n, program.rows_changed_per_tx()))),
             rows_read: through.map(|rows| (grown(counter::ROWS_READ), rows)),

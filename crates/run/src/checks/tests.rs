@@ -2,6 +2,7 @@ use loadline_window::{JobResult, Schedule};
 use loadline_workload::RedoSize;
 
 use crate::figures::counters::Completed;
+use crate::figures::nodes::NodeCommits;
 
 use super::*;
 
@@ -54,6 +55,7 @@ impl Case {
             whole: false,
             all_commits: Some(self.merged.total as f64),
             window_syncs: Some(n / 2.0),
+            node_commits: Vec::new(),
             snapshots_off_s: 0.0,
             evidence: Ok(Some((3 * self.merged.total as i64, 3))),
             consistency: &[],
@@ -154,6 +156,14 @@ fn more_commits_per_sync_than_jobs_are_not_durable() {
     assert_eq!(failed(&Facts { window_syncs: Some(0.0), ..case.facts() }), ["commits-per-sync"]);
     assert!(failed(&Facts { window_syncs: Some(n / 4.0), ..case.facts() }).is_empty(), "a full group is allowed");
     assert!(failed(&Facts { window_syncs: Some(0.0), durable: false, ..case.facts() }).is_empty());
+    // Of two nodes with two jobs each, one does not sync: the mean hides it.
+    let node = |node, share: f64| NodeCommits { node, jobs: 2, commits: n / 2.0, syncs: n / 2.0 / share };
+    let nodes = |shares: [f64; 2]| vec![node(1, shares[0]), node(2, shares[1])];
+    assert!(failed(&Facts { node_commits: nodes([2.0, 1.0]), ..case.facts() }).is_empty());
+    let one = Facts { node_commits: nodes([1.0, 8.0]), window_syncs: Some(n / 3.9), ..case.facts() };
+    assert_eq!(failed(&one), ["commits-per-sync"]);
+    let detail = verify(&one).into_iter().find(|c| c.id == "commits-per-sync").unwrap().detail;
+    assert!(detail.contains("commits at node 2 did not wait"), "{detail}");
 }
 
 #[test]

@@ -32,6 +32,38 @@ fn jobs_of<'a>(request: &Request, jobs: &'a [JobResult], node: usize, nodes: usi
     jobs.iter().enumerate().filter(here).map(|(_, result)| result).collect()
 }
 
+/// What a node committed and synced between the snapshots of window start and window end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NodeCommits {
+    /// Number of the node, from 1.
+    pub(crate) node: usize,
+    /// Jobs there.
+    pub(crate) jobs: usize,
+    /// Transactions that began there and that both the jobs and the node counted.
+    pub(crate) commits: f64,
+    /// Syncs of its log.
+    pub(crate) syncs: f64,
+}
+
+/// What each node that has jobs committed and synced; empty if there are not several nodes, or one of them does not count it.
+pub(crate) fn commits(request: &Request, measured: &Measured, counters: &Counters<'_>) -> Vec<NodeCommits> {
+    let nodes = counters.open.nodes.len();
+    if nodes < 2 || counters.close.nodes.len() != nodes {
+        return Vec::new();
+    }
+    let of_node = |node: usize| {
+        let jobs = jobs_of(request, &measured.jobs, node, nodes);
+        let grown = |name| Some(counters.close.nodes.get(node)?.get(name)? - counters.open.nodes.get(node)?.get(name)?);
+        let done: u64 = jobs.iter().map(|job| job.transaction.count()).sum();
+        let jobs = jobs.len();
+        (jobs > 0).then(|| {
+            let commits = grown(counter::COMMITS)?.min(done as f64);
+            Some(NodeCommits { node: node + 1, jobs, commits, syncs: grown(counter::REDO_SYNCS)? })
+        })
+    };
+    (0..nodes).filter_map(of_node).collect::<Option<Vec<_>>>().unwrap_or_default()
+}
+
 /// Each node must have counted the commits of the jobs that were meant to be on it, from before the first until after the last.
 pub(crate) fn check(request: &Request, measured: &Measured) -> Option<Check> {
     const ID: &str = "commits-node";

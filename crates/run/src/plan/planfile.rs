@@ -71,6 +71,7 @@ pub const KEYS: &[&str] = &[
     "jitter",
     "bandwidth",
     "nodes",
+    "on-node-loss",
 ];
 
 /// Reads the plan file `path`.
@@ -239,6 +240,7 @@ mod tests {
             jitter: Some(loadline_model::plan::TimeSpec::Seconds(1.0)),
             bandwidth: Some("1GiB".into()),
             nodes: Some(vec![]),
+            on_node_loss: Some(Default::default()),
         };
         let table = toml::Table::try_from(&spec).unwrap();
         let mut keys: Vec<&str> = table.keys().map(String::as_str).collect();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loadline_database::{TargetError, Work, kind_of};
+use loadline_database::{RemainingNodes, TargetError, Work, kind_of};
 use loadline_model::Column;
 use loadline_model::plan::PlannedWorkload;
 use loadline_window::{Request, TestError, Warmup, run_test};
@@ -11,7 +11,7 @@ use loadline_workload::{Instrument, SizeScan};
 use super::level::OfTest;
 use super::native_report::Mark;
 use super::proof::BeforeTest;
-use super::{Context, StudyError, full_disk, window_length};
+use super::{Context, StudyError, full_disk, nodes, window_length};
 use crate::activity::ReadViews;
 use crate::checks::disturbance::undisturbed;
 use crate::checks::settings;
@@ -35,7 +35,8 @@ pub(super) struct PlannedTest<'a> {
 
 /// Result of one attempt.
 enum Attempt {
-    Done(Box<Finished>),
+    /// Holds what is left of the target, if it lost nodes.
+    Done(Box<Finished>, Option<RemainingNodes>),
     /// The window is too short for the transactions. Holds the window needed, s.
     WindowTooShort(f64),
 }
@@ -44,9 +45,9 @@ impl PlannedTest<'_> {
     /// Runs the test; repeats it once with a longer window if the first was too short.
     pub(super) fn measure(&self, context: &mut Context, listener: &mut dyn Listener) -> Result<(), StudyError> {
         let mut longer_s = None;
-        let mut finished = loop {
+        let (mut finished, remaining) = loop {
             match self.attempt(context, longer_s, listener)? {
-                Attempt::Done(finished) => break finished,
+                Attempt::Done(finished, remaining) => break (finished, remaining),
                 Attempt::WindowTooShort(seconds) => longer_s = Some(seconds),
             }
             listener.on(Event::Step(format!(
@@ -68,7 +69,7 @@ impl PlannedTest<'_> {
         context.folder.append(&output)?;
         listener.on(Event::TestDone(&output.record));
         context.records.push(output.record);
-        Ok(())
+        remaining.map_or(Ok(()), |remaining| context.leave_nodes(remaining, listener))
     }
 
     fn attempt(
@@ -121,8 +122,9 @@ impl PlannedTest<'_> {
                 self.jobs(context, &run, request, &before, longer_s.is_some(), listener)?
             }
         };
-        if let Attempt::Done(finished) = &mut attempt {
-            finished.figures.notes.extend(unsettled);
+        if let Attempt::Done(finished, remaining) = &mut attempt {
+            finished.figures.notes.extend(unsettled.into_iter().chain(context.side.without.clone()));
+            finished.figures.checks.extend(remaining.as_ref().map(|remaining| nodes::lost_in_test(&remaining.lost)));
             // loadline itself changes settings of a private server from test to test; nobody else does. Levels of a user's server
             // are changed as well.
             let private = kind_of(&plan.target).is_ok_and(|kind| (kind.is_temporary)(&plan.target));
@@ -163,7 +165,7 @@ impl PlannedTest<'_> {
         let proof = before.proof(context.side.target.as_ref(), &self.work, context.manifest.machine.cpus);
         let mut finished = size_scan::finished(request, scanned, &proof);
         self.report(context, mark, &mut finished, listener);
-        Ok(Attempt::Done(Box::new(finished)))
+        Ok(Attempt::Done(Box::new(finished), None))
     }
 
     /// Runs jobs in a common window, with instruments. With `last`, the window is not extended again.
@@ -189,18 +191,24 @@ impl PlannedTest<'_> {
         // Before the queries that prove the jobs' work, which are loadline's own.
         let views = views.grown(context.side.target.as_ref());
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
-        if let (Some(lost), Err(_)) = (lost, context.side.target.info()) {
+        let remaining = if lost.is_some() || measured.after.is_err() {
+            nodes::without_lost(context.side.target.as_ref()).map_err(|e| self.target_failed(e))?
+        } else {
+            None
+        };
+        let target = remaining.as_ref().map_or(context.side.target.as_ref(), |remaining| remaining.target.as_ref());
+        if let (Some(lost), Err(_)) = (lost, target.info()) {
             // The server is down, not only a session: the test is not stored, so a resume repeats it.
             return Err(self.target_failed(TargetError::Lost(lost)));
         }
-        let proof = before.proof(context.side.target.as_ref(), &self.work, context.manifest.machine.cpus);
+        let proof = before.proof(target, &self.work, context.manifest.machine.cpus);
         let mut finished = Finished::of_jobs(&request, &measured, &proof);
         if let Some(activity) = &mut finished.activity {
             views.add_to(activity);
         }
         let (clean, window_s) = (finished.error_texts.is_empty(), request.duration_s);
         let longer_s = window_length::longer_s(&finished.figures, request.jobs, window_s, clean);
-        if let Some(seconds) = longer_s.filter(|_| !last) {
+        if let Some(seconds) = longer_s.filter(|_| !last && remaining.is_none()) {
             return Ok(Attempt::WindowTooShort(seconds));
         }
         let notes = [
@@ -214,7 +222,7 @@ impl PlannedTest<'_> {
         let more = instruments.finish(&ended);
         finished.figures.add(more);
         self.report(context, mark, &mut finished, listener);
-        Ok(Attempt::Done(Box::new(finished)))
+        Ok(Attempt::Done(Box::new(finished), remaining))
     }
 
     /// Adds the database's own report. A missing report is noted; the test stays valid.

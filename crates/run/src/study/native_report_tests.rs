@@ -158,6 +158,7 @@ fn two_tests(
         forced: None,
         references: Err("not probed".to_owned()),
         drop_data_set: false,
+        without: None,
     };
     let interrupted = Arc::new(AtomicBool::new(false));
     let mut context = Context { side, other: None, arms: None, manifest, folder, records: Vec::new(), interrupted };

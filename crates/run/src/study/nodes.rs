@@ -1,10 +1,15 @@
 //! The nodes of a target over which the jobs of a test are spread.
 
-use loadline_database::{Facts, Work};
-use loadline_model::plan::{Jobs, Plan, PlannedWorkload};
+use std::sync::Arc;
 
-use super::StudyError;
+use loadline_database::{Facts, Nodes, RemainingNodes, Target, TargetError, Work};
+use loadline_model::Check;
+use loadline_model::plan::{Jobs, OnNodeLoss, Plan, PlannedWorkload};
+
+use super::side::add_storage;
+use super::{Context, StudyError, are};
 use crate::event::{Event, Listener};
+use crate::instrument::data_files;
 use crate::plan::{PlanError, planned};
 
 /// Nodes on which a workload can run: all, but those that take writes only if it writes.
@@ -61,6 +66,69 @@ pub(super) fn fit(plan: &Plan, facts: &Facts, listener: &mut dyn Listener) -> Re
         }
     }
     Ok(())
+}
+
+/// The check of a test in which nodes were lost.
+pub(super) fn lost_in_test(lost: &[String]) -> Check {
+    let detail = format!("{} lost in the test: its throughput is that of fewer nodes for a part of it", are(lost));
+    Check::require("commits-node", false, detail)
+}
+
+/// What is left of a target that has lost nodes; `None` if it has lost none, or cannot say.
+///
+/// # Errors
+/// If no node is left.
+pub(super) fn without_lost(target: &dyn Target) -> Result<Option<RemainingNodes>, TargetError> {
+    target.abilities().nodes.map_or(Ok(None), Nodes::without_lost)
+}
+
+impl Context {
+    /// Looks for lost nodes between tests, and leaves them if the plan says so. Returns whether there were any.
+    ///
+    /// # Errors
+    /// As [`Context::leave_nodes`], and if no node is left.
+    pub(super) fn left_lost_nodes(&mut self, listener: &mut dyn Listener) -> Result<bool, StudyError> {
+        let Some(remaining) = without_lost(self.side.target.as_ref())? else { return Ok(false) };
+        self.leave_nodes(remaining, listener)?;
+        Ok(true)
+    }
+
+    /// Goes on with what is left of the target. Clusters that are compared must be the same throughout, so a run of arms or levels
+    /// ends.
+    ///
+    /// # Errors
+    /// [`StudyError::NodesLost`] if the plan says that the run ends.
+    pub(super) fn leave_nodes(
+        &mut self,
+        remaining: RemainingNodes,
+        listener: &mut dyn Listener,
+    ) -> Result<(), StudyError> {
+        // Also if the run ends: its tables are removed at a node that answers.
+        self.side.target = Arc::from(remaining.target);
+        let plan = &self.manifest.plan;
+        if plan.on_node_loss == OnNodeLoss::End || plan.arms.is_some() || plan.levels.is_some() {
+            return Err(StudyError::NodesLost(remaining.lost));
+        }
+        let left = self.side.target.facts().nodes;
+        let left_out: Vec<String> = plan.node_counts.iter().filter(|n| **n > left).map(u32::to_string).collect();
+        let mut info = self.side.target.info()?;
+        add_storage(&mut info);
+        self.side.data_files = data_files(self.side.target.as_ref(), &info);
+        self.side.info = info;
+        let records = self.records.len();
+        let note = format!("{} lost after test {records}: {left} nodes are left", are(&remaining.lost));
+        let skipped = match &left_out[..] {
+            [] => String::new(),
+            numbers => format!("; tests over {} nodes are skipped from here on", numbers.join(", ")),
+        };
+        listener.on(Event::Warning(format!("{note}, and the later tests are measured over them{skipped}")));
+        self.manifest.target.notes.push(format!("{note}{skipped}"));
+        self.side.without = Some(match self.side.without.take() {
+            Some(before) => format!("{before}; {note}"),
+            None => note,
+        });
+        Ok(self.folder.write_manifest(&self.manifest)?)
+    }
 }
 
 #[cfg(test)]

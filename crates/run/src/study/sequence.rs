@@ -52,6 +52,9 @@ impl Context {
                     if self.stopped() {
                         return Err(StudyError::Interrupted);
                     }
+                    if self.left_lost_nodes(listener)? {
+                        continue;
+                    }
                     if !prepared.contains_key(&workload.code) {
                         let work = self.prepare(workload, listener)?;
                         prepared.insert(workload.code.clone(), work);
@@ -72,7 +75,14 @@ impl Context {
                     let work = self.at_point(workload, &Arc::clone(work), value)?;
                     let work = Arc::new(Work { nodes: Some(nodes), ..(*work).clone() });
                     let swept = value.map(|v| v.column);
-                    PlannedTest { workload, work, position, swept, level: None }.measure(self, listener)?;
+                    let test = PlannedTest { workload, work, position, swept, level: None };
+                    if let Err(e) = test.measure(self, listener) {
+                        // A test whose jobs could not even connect has no record: it is made over the nodes that are left.
+                        let of_test = matches!(e, StudyError::Test { .. }) && !self.stopped();
+                        if !of_test || !self.left_lost_nodes(listener)? {
+                            return Err(e);
+                        }
+                    }
                 }
                 if let Some(work) = prepared.get(&workload.code).filter(|_| repetition == plan.repeat) {
                     self.drop_unneeded_tables(work, listener);
@@ -84,7 +94,10 @@ impl Context {
 
     /// Recorded tests of a workload over so many nodes in a repetition.
     fn done<'a>(&'a self, code: &'a str, repetition: u32, nodes: u32) -> impl Iterator<Item = &'a TestRecord> {
-        self.records.iter().filter(move |r| r.workload == code && r.repetition == repetition && r.nodes == nodes)
+        // Without numbers of nodes, each test is made once, over all nodes that there are then.
+        let all = self.manifest.plan.node_counts.is_empty();
+        let over = move |r: &TestRecord| if all { r.nodes >= nodes } else { r.nodes == nodes };
+        self.records.iter().filter(move |r| r.workload == code && r.repetition == repetition && over(r))
     }
 
     /// Next test of a workload in this repetition: those of a single job first, on one node, then the sweep over jobs on the fewest

@@ -43,6 +43,8 @@ pub(super) struct Side {
     pub(super) references: Result<References, String>,
     /// Whether an existing data set is dropped first.
     pub(super) drop_data_set: bool,
+    /// The note on later tests after a node was lost.
+    pub(super) without: Option<String>,
 }
 
 impl Side {
@@ -105,6 +107,7 @@ impl Side {
             forced,
             references,
             drop_data_set: space.drop_data_set,
+            without: None,
         })
     }
 }

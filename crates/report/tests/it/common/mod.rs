@@ -42,6 +42,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             target: "postgres://bench@db1/bench".to_owned(),
             nodes: Vec::new(),
             node_counts: Vec::new(),
+            on_node_loss: Default::default(),
             platform: platform.to_owned(),
             workloads: workloads.into(),
             skipped: Vec::new(),

@@ -1,0 +1,132 @@
+//! Goes on without the nodes that are lost.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::galera;
+use super::instance::{MysqlInstance, MysqlNodes};
+use super::server::Mysql;
+use crate::error::TargetError;
+use crate::facts::Facts;
+use crate::target::{Nodes, RemainingNodes};
+use crate::workload_tables::LoadedTables;
+
+/// Longest that the other nodes of a cluster may take to exclude a lost one: Galera waits for it for 5 s (`evs.suspect_timeout`), up to
+/// 15 s if they disagree (`evs.inactive_timeout`).
+const EXCLUDING: Duration = Duration::from_secs(30);
+
+/// What a server says when it is asked whether it is of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// It does not answer.
+    None,
+    /// It answers, but has lost its cluster, or the cluster is changing.
+    NotReady,
+    /// It is of use. In a cluster of so many nodes, if it is in one.
+    Ready(Option<u32>),
+}
+
+fn ask(instance: &MysqlInstance) -> Answer {
+    let size = |c: &mut _| if instance.galera.is_some() { galera::size(c).map(Some) } else { Ok(None) };
+    match instance.admin(size) {
+        Err(_) => Answer::None,
+        Ok(Some(None)) => Answer::NotReady,
+        Ok(Some(size)) => Answer::Ready(size),
+        Ok(None) => Answer::Ready(None),
+    }
+}
+
+/// Whether no more is to be expected: the nodes that answer are ready, and their cluster of `before` nodes is without the
+/// lost ones.
+fn is_settled(answers: &[Answer], before: u32) -> bool {
+    let lost = answers.iter().filter(|a| **a == Answer::None).count() as u32;
+    answers.iter().all(|answer| match answer {
+        Answer::None | Answer::Ready(None) => true,
+        Answer::NotReady => false,
+        Answer::Ready(Some(size)) => lost == 0 || size + lost <= before,
+    })
+}
+
+impl MysqlNodes {
+    /// The nodes of the instances that answered.
+    fn of(&self, answers: &[Answer]) -> MysqlNodes {
+        let mut left = MysqlNodes { instances: Vec::new(), instance_of: Vec::new(), job_endpoints: Vec::new() };
+        let mut numbers = Vec::new();
+        for (instance, answer) in self.instances.iter().zip(answers) {
+            let size = match answer {
+                Answer::Ready(size) => *size,
+                Answer::None | Answer::NotReady => {
+                    numbers.push(None);
+                    continue;
+                }
+            };
+            numbers.push(Some(left.instances.len()));
+            let mut instance = instance.clone();
+            if let Some((galera, size)) = instance.galera.as_mut().zip(size) {
+                galera.size = size;
+            }
+            left.instances.push(instance);
+        }
+        for (instance, endpoint) in self.instance_of.iter().zip(&self.job_endpoints) {
+            if let Some(number) = numbers.get(*instance).copied().flatten() {
+                left.instance_of.push(number);
+                left.job_endpoints.push(Arc::clone(endpoint));
+            }
+        }
+        left
+    }
+}
+
+impl Nodes for Mysql {
+    fn without_lost(&self) -> Result<Option<RemainingNodes>, TargetError> {
+        let before = self.instances().iter().filter_map(|i| Some(i.galera.as_ref()?.size)).max().unwrap_or(0);
+        let deadline = Instant::now() + EXCLUDING;
+        let answers = loop {
+            let answers: Vec<Answer> = self.instances().iter().map(ask).collect();
+            let none = answers.iter().all(|a| *a == Answer::None);
+            if none || is_settled(&answers, before) || Instant::now() >= deadline {
+                break answers;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        };
+        let nodes = self.nodes.of(&answers);
+        if nodes.instances.len() == self.instances().len() {
+            return Ok(None);
+        }
+        let is_lost = |answer: &Answer| !matches!(answer, Answer::Ready(_));
+        let lost = self.instances().iter().zip(&answers).filter(|(_, answer)| is_lost(answer));
+        let lost: Vec<String> = lost.map(|(instance, _)| instance.endpoint.config.place()).collect();
+        if nodes.instances.is_empty() {
+            let why =
+                if answers.contains(&Answer::NotReady) { " (a cluster needs a majority of its nodes)" } else { "" };
+            return Err(TargetError::Lost(format!("no node is left{why}: {} are lost", lost.join(", "))));
+        }
+        let target = Mysql {
+            facts: Facts { nodes: nodes.job_endpoints.len() as u32, ..self.facts.clone() },
+            nodes,
+            url: self.url.clone(),
+            loaded: LoadedTables::default(),
+            server: self.server.clone(),
+        };
+        Ok(Some(RemainingNodes { target: Box::new(target), lost }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_is_settled_once_the_cluster_is_smaller() {
+        let (lost, three, two) = (Answer::None, Answer::Ready(Some(3)), Answer::Ready(Some(2)));
+        assert!(is_settled(&[three, three, three], 3));
+        assert!(!is_settled(&[three, lost, three], 3), "it has not noticed yet");
+        assert!(is_settled(&[two, lost, two], 3));
+        assert!(!is_settled(&[two, lost, three], 3), "one of them has not");
+        assert!(!is_settled(&[Answer::NotReady, lost, two], 3));
+        // Servers with data of their own know nothing of each other.
+        assert!(is_settled(&[Answer::Ready(None), lost], 0));
+        // Some of the cluster's nodes are not of the target.
+        assert!(is_settled(&[Answer::Ready(Some(4)), lost], 5) && !is_settled(&[Answer::Ready(Some(5)), lost], 5));
+    }
+}
