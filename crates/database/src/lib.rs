@@ -27,6 +27,7 @@ mod postgres;
 mod procedure;
 mod registry;
 mod relay;
+mod remaining;
 mod render;
 mod request;
 mod role;

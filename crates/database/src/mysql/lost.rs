@@ -1,6 +1,5 @@
 //! Goes on without the nodes that are lost.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::galera;
@@ -8,6 +7,7 @@ use super::instance::{MysqlInstance, MysqlNodes};
 use super::server::Mysql;
 use crate::error::TargetError;
 use crate::facts::Facts;
+use crate::remaining::Remaining;
 use crate::target::{Nodes, RemainingNodes};
 use crate::workload_tables::LoadedTables;
 
@@ -48,32 +48,21 @@ fn is_settled(answers: &[Answer], before: u32) -> bool {
 }
 
 impl MysqlNodes {
-    /// The nodes of the instances that answered.
-    fn of(&self, answers: &[Answer]) -> MysqlNodes {
-        let mut left = MysqlNodes { instances: Vec::new(), instance_of: Vec::new(), job_endpoints: Vec::new() };
-        let mut numbers = Vec::new();
-        for (instance, answer) in self.instances.iter().zip(answers) {
-            let size = match answer {
-                Answer::Ready(size) => *size,
-                Answer::None | Answer::NotReady => {
-                    numbers.push(None);
-                    continue;
-                }
-            };
-            numbers.push(Some(left.instances.len()));
-            let mut instance = instance.clone();
+    /// The nodes of the instances that are ready.
+    fn ready(&self, answers: &[Answer]) -> MysqlNodes {
+        let is_ready: Vec<bool> = answers.iter().map(|answer| matches!(answer, Answer::Ready(_))).collect();
+        let left = Remaining::of(&self.instances, &self.instance_of, &self.job_endpoints, &is_ready);
+        let Remaining { mut instances, instance_of, endpoints: job_endpoints } = left;
+        let sizes = answers.iter().filter_map(|answer| match answer {
+            Answer::Ready(size) => Some(*size),
+            Answer::None | Answer::NotReady => None,
+        });
+        for (instance, size) in instances.iter_mut().zip(sizes) {
             if let Some((galera, size)) = instance.galera.as_mut().zip(size) {
                 galera.size = size;
             }
-            left.instances.push(instance);
         }
-        for (instance, endpoint) in self.instance_of.iter().zip(&self.job_endpoints) {
-            if let Some(number) = numbers.get(*instance).copied().flatten() {
-                left.instance_of.push(number);
-                left.job_endpoints.push(Arc::clone(endpoint));
-            }
-        }
-        left
+        MysqlNodes { instances, instance_of, job_endpoints }
     }
 }
 
@@ -89,7 +78,7 @@ impl Nodes for Mysql {
             }
             std::thread::sleep(Duration::from_millis(100));
         };
-        let nodes = self.nodes.of(&answers);
+        let nodes = self.nodes.ready(&answers);
         if nodes.instances.len() == self.instances().len() {
             return Ok(None);
         }

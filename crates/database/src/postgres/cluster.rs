@@ -27,6 +27,7 @@ use crate::work::Work;
 use crate::workload_tables::LoadedTables;
 
 /// A server instance. Several nodes may lead to the same one.
+#[derive(Clone)]
 pub(super) struct PgInstance {
     pub(super) endpoint: Arc<Endpoint>,
     pub(super) identity: Identity,

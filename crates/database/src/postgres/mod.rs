@@ -18,6 +18,7 @@ mod kernels;
 mod ledger;
 mod loading;
 mod log_space;
+mod lost;
 mod observer;
 mod own;
 mod pair;

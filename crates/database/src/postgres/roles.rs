@@ -109,6 +109,7 @@ impl Target for Postgres {
             parallel_queries: Some(self),
             statistics_views: Some(self),
             settings: self.server.is_some().then_some(self as _),
+            nodes: (self.instances.len() > 1).then_some(self as _),
             replication: self.has_levels.then_some(self as _),
             ..Abilities::default()
         }

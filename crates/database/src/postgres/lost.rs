@@ -1,0 +1,48 @@
+//! Goes on without the standbys, or the servers with tables of their own, that are lost.
+
+use super::cluster::Postgres;
+use super::connect::SessionRole;
+use crate::error::TargetError;
+use crate::facts::Facts;
+use crate::remaining::Remaining;
+use crate::target::{Nodes, RemainingNodes};
+use crate::workload_tables::LoadedTables;
+
+impl Nodes for Postgres {
+    fn without_lost(&self) -> Result<Option<RemainingNodes>, TargetError> {
+        let answers = |i: &_| self.session(i, SessionRole::Inspect, |_| Ok(())).is_ok();
+        let is_left: Vec<bool> = self.instances.iter().map(answers).collect();
+        if is_left.iter().all(|left| *left) {
+            return Ok(None);
+        }
+        let lost = self.instances.iter().zip(&is_left).filter(|(_, left)| !**left).map(|(instance, _)| instance);
+        let lost: Vec<String> = lost
+            .map(|i| format!("{} '{}'", if i.standby { "the standby" } else { "the server" }, i.endpoint.config.shown))
+            .collect();
+        let left = Remaining::of(&self.instances, &self.instance_of, &self.endpoints, &is_left);
+        // A standby does not take the primary's place by itself, and what is measured at it is counted at both.
+        let headless = left.instances.iter().any(|i| i.standby) && !is_left.first().is_some_and(|left| *left);
+        if left.instances.is_empty() || headless {
+            return Err(TargetError::Lost(format!("no node that takes writes is left: lost {}", lost.join(", "))));
+        }
+        let read_only_nodes = left.instances.iter().filter(|i| i.standby).map(|i| i.nodes).sum();
+        let target = Postgres {
+            facts: Facts { nodes: left.endpoints.len() as u32, read_only_nodes, ..self.facts.clone() },
+            endpoints: left.endpoints,
+            instance_of: left.instance_of,
+            instances: left.instances,
+            version: self.version,
+            version_text: self.version_text.clone(),
+            gaps: self.gaps.clone(),
+            cloud: self.cloud,
+            kind: self.kind,
+            url: self.url.clone(),
+            has_levels: self.has_levels,
+            // A pair is of one node.
+            pair: None,
+            loaded: LoadedTables::default(),
+            server: self.server.clone(),
+        };
+        Ok(Some(RemainingNodes { target: Box::new(target), lost }))
+    }
+}
