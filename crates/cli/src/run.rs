@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use loadline_database::{OpenRequest, kind_of};
 use loadline_model::TestRecord;
 use loadline_model::format::duration_s;
-use loadline_model::plan::{Jobs, JobsSpec, Plan, PlanSpec, TimeSpec};
+use loadline_model::plan::{Jobs, JobsSpec, OnNodeLoss, Plan, PlanSpec, TimeSpec};
 use loadline_report::{Compared, Costs, end_page, terminal_table};
 use loadline_run::plan::duration::DurationEstimate;
 use loadline_run::plan::{DEFAULT_RESULTS, register_files};
@@ -383,6 +383,9 @@ fn describe(plan: &Plan, results: &Path) -> String {
     }
     if !plan.node_counts.is_empty() {
         out += &format!("nodes       {}\n", plan.node_counts.iter().map(u32::to_string).collect::<Vec<_>>().join(", "));
+    }
+    if plan.on_node_loss == OnNodeLoss::Continue {
+        out += "            if one is lost, continue over those that are left\n";
     }
     let alone = plan.arms.is_none();
     for (name, value) in plan.settings.iter().filter(|_| alone) {

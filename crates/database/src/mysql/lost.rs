@@ -13,7 +13,7 @@ use crate::workload_tables::LoadedTables;
 
 /// Longest that the other nodes of a cluster may take to exclude a lost one: Galera waits for it for 5 s (`evs.suspect_timeout`), up to
 /// 15 s if they disagree (`evs.inactive_timeout`).
-const EXCLUDING: Duration = Duration::from_secs(30);
+const EXCLUDING: Duration = Duration::from_secs(20);
 
 /// What a server says when it is asked whether it is of use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

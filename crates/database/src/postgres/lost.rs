@@ -1,6 +1,6 @@
 //! Goes on without the standbys, or the servers with tables of their own, that are lost.
 
-use super::cluster::Postgres;
+use super::cluster::{PgInstance, Postgres};
 use super::connect::SessionRole;
 use crate::error::TargetError;
 use crate::facts::Facts;
@@ -15,10 +15,13 @@ impl Nodes for Postgres {
         if is_left.iter().all(|left| *left) {
             return Ok(None);
         }
-        let lost = self.instances.iter().zip(&is_left).filter(|(_, left)| !**left).map(|(instance, _)| instance);
-        let lost: Vec<String> = lost
-            .map(|i| format!("{} '{}'", if i.standby { "the standby" } else { "the server" }, i.endpoint.config.shown))
-            .collect();
+        let name = |(number, instance): (usize, &PgInstance)| {
+            let node = self.instance_of.iter().position(|of| *of == number).unwrap_or(number) + 1;
+            let what = if instance.standby { ", a standby" } else { "" };
+            format!("node {node} ('{}'{what})", instance.endpoint.config.shown)
+        };
+        let numbered = self.instances.iter().enumerate();
+        let lost: Vec<String> = numbered.filter(|(number, _)| !is_left[*number]).map(name).collect();
         let left = Remaining::of(&self.instances, &self.instance_of, &self.endpoints, &is_left);
         // A standby does not take the primary's place by itself, and what is measured at it is counted at both.
         let headless = left.instances.iter().any(|i| i.standby) && !is_left.first().is_some_and(|left| *left);

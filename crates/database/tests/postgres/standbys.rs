@@ -185,6 +185,24 @@ fn standbys_are_nodes_that_read() {
     let servers = sockets(scratch.path());
     assert_eq!(ask(&servers[1], "SHOW shared_buffers"), "10MB");
     drop(target.client_session(&one, 1).unwrap());
+
+    // A lost standby is left, a lost primary is not.
+    let nodes = target.abilities().nodes.unwrap();
+    assert!(nodes.without_lost().unwrap().is_none());
+    let stop = |server: &PathBuf| {
+        let postmaster = std::fs::read_to_string(server.with_file_name("data").join("postmaster.pid")).unwrap();
+        let pid = postmaster.lines().next().unwrap().to_owned();
+        assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    };
+    stop(&servers[1]);
+    let left = nodes.without_lost().unwrap().unwrap();
+    assert!(matches!(&left.lost[..], [name] if name.starts_with("node 2 ('")), "{:?}", left.lost);
+    assert_eq!((left.target.facts().nodes, left.target.facts().read_only_nodes), (1, 0));
+    for job in 0..2 {
+        drop(left.target.client_session(&one, job).unwrap());
+    }
+    stop(&servers[0]);
+    assert!(matches!(nodes.without_lost().map(drop), Err(TargetError::Lost(_))));
 }
 
 #[test]
