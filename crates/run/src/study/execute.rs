@@ -69,7 +69,9 @@ impl PlannedTest<'_> {
         context.folder.append(&output)?;
         listener.on(Event::TestDone(&output.record));
         context.records.push(output.record);
-        remaining.map_or(Ok(()), |remaining| context.leave_nodes(remaining, listener))
+        remaining.map_or(Ok(()), |remaining| {
+            context.leave_nodes(remaining, &format!("in test {}", self.position.test), listener)
+        })
     }
 
     fn attempt(

@@ -89,7 +89,8 @@ impl Context {
     /// As [`Context::leave_nodes`], and if no node is left.
     pub(super) fn left_lost_nodes(&mut self, listener: &mut dyn Listener) -> Result<bool, StudyError> {
         let Some(remaining) = without_lost(self.side.target.as_ref())? else { return Ok(false) };
-        self.leave_nodes(remaining, listener)?;
+        let when = format!("before test {}", self.records.len() + 1);
+        self.leave_nodes(remaining, &when, listener)?;
         Ok(true)
     }
 
@@ -101,6 +102,7 @@ impl Context {
     pub(super) fn leave_nodes(
         &mut self,
         remaining: RemainingNodes,
+        when: &str,
         listener: &mut dyn Listener,
     ) -> Result<(), StudyError> {
         // Also if the run ends: its tables are removed at a node that answers.
@@ -115,13 +117,16 @@ impl Context {
         add_storage(&mut info);
         self.side.data_files = data_files(self.side.target.as_ref(), &info);
         self.side.info = info;
-        let records = self.records.len();
-        let note = format!("{} lost after test {records}: {left} nodes are left", are(&remaining.lost));
+        let note = format!(
+            "{} lost {when}: {} left",
+            are(&remaining.lost),
+            if left == 1 { "1 node is".to_owned() } else { format!("{left} nodes are") }
+        );
         let skipped = match &left_out[..] {
             [] => String::new(),
             numbers => format!("; tests over {} nodes are skipped from here on", numbers.join(", ")),
         };
-        listener.on(Event::Warning(format!("{note}, and the later tests are measured over them{skipped}")));
+        listener.on(Event::Warning(format!("{note} for later tests{skipped}")));
         self.manifest.target.notes.push(format!("{note}{skipped}"));
         self.side.without = Some(match self.side.without.take() {
             Some(before) => format!("{before}; {note}"),
