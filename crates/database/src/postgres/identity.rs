@@ -42,7 +42,7 @@ impl Identity {
         let (shown, at) = (&endpoint.config.shown, &at.config.shown);
         if first.standby {
             return Err(TargetError::Refused(format!(
-                "'{at}' is a read-only standby: give its primary with --target, and standbys with --node, or for levels with --standby"
+                "'{at}' is a read-only standby: give its primary in the URL, and standbys with --node, or for levels with --standby"
             )));
         }
         match (&first.system, &self.system) {
