@@ -114,7 +114,7 @@ impl Replication for Postgres {
             })?),
         };
         let baseline = [("synchronous_commit", "on".to_owned()), ("synchronous_standby_names", String::new())];
-        let settings = wanted.map_or(baseline, |l| l.settings.clone());
+        let settings = wanted.map_or(baseline.clone(), |l| l.settings.clone());
         let Some(primary) = self.instances.first() else { return Ok(()) };
         let changed = match &self.pair {
             Some(_) if link != Link::default() => {
@@ -138,7 +138,7 @@ impl Replication for Postgres {
         }
         let patience = PATIENCE.saturating_add(link.delay.saturating_add(link.jitter).saturating_mul(20)).min(MOST);
         let begin = Instant::now();
-        self.session(primary, SessionRole::Inspect, |c| {
+        let waited = self.session(primary, SessionRole::Inspect, |c| {
             loop {
                 let found = look(c, &standbys)?;
                 let set = self.pair.as_ref().map_or(Ok(true), |pair| pair.is_set(c))?;
@@ -158,7 +158,12 @@ impl Replication for Postgres {
                 primary.endpoint.go_on("waiting for standbys")?;
                 std::thread::sleep(Duration::from_millis(5));
             }
-        })
+        });
+        if let (Err(_), Some(pair)) = (&waited, &self.pair) {
+            // Commits of others on the user's server must no longer wait for a standby that is away.
+            let _ = pair.set_level(&primary.endpoint, baseline).and_then(|_| self.reload());
+        }
+        waited
     }
 
     fn watch(&self) -> Result<Box<dyn ReplicaWatch>, TargetError> {

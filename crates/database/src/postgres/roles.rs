@@ -208,6 +208,10 @@ impl Postgres {
             c.publish()?;
             held.push(c);
         }
+        if !done.is_empty() {
+            // Until the server has read them, sessions would still see the settings of a level.
+            self.reload()?;
+        }
         Ok((RunLock::new(held), done))
     }
 }
