@@ -7,14 +7,15 @@
 //! 2. **Client**: a load generator without spare CPU lowers every rate and lengthens every wait; that is no limit of
 //!    the database.
 //! 3. **Data device**: a test that gets nearly as much from it as the best program would not get more with more CPU.
-//! 4. **CPU**: a log writer that waits for a CPU looks like a slow log.
-//! 5. **Device bandwidth**: a device at its bandwidth limit looks like slow syncs.
-//! 6. **The largest part of the jobs' time** ([`time`]): CPU of the sessions, log, storage reads or writes, locks, replicas, a
+//! 4. **Replica**: jobs that wait for one most of the time get no more from CPUs that others keep busy.
+//! 5. **CPU**: a log writer that waits for a CPU looks like a slow log.
+//! 6. **Device bandwidth**: a device at its bandwidth limit looks like slow syncs.
+//! 7. **The largest part of the jobs' time** ([`time`]): CPU of the sessions, log, storage reads or writes, locks, replicas, a
 //!    single writer, the client or the round trip to it.
-//! 7. **The data device**, if it was busy while sessions slept in statements for reasons that nobody timed.
-//! 8. **Single writer**, if what the sessions do is unknown: commits run one at a time.
+//! 8. **The data device**, if it was busy while sessions slept in statements for reasons that nobody timed.
+//! 9. **Single writer**, if what the sessions do is unknown: commits run one at a time.
 //!
-//! Rules 1 to 5 need a full resource. With one job on several CPUs none may be full: what its time is spent on is then the
+//! Rules 1 to 3, 5 and 6 need a full resource. With one job on several CPUs none may be full: what its time is spent on is then the
 //! limit, and a CPU that one session keeps busy is one.
 //!
 //! A busy device is not necessarily at its bandwidth limit (a flash device with one small write in flight is busy all
@@ -204,8 +205,17 @@ pub fn bound(record: &TestRecord) -> Option<Bound> {
     if !record.valid || !record.sizes.is_empty() || record.jobs == 0 {
         return None;
     }
-    let rules =
-        [rate, client, data_device, cpu, device_bandwidth, time::largest_part, time::busy_device, single_writer];
+    let rules = [
+        rate,
+        client,
+        data_device,
+        replica,
+        cpu,
+        device_bandwidth,
+        time::largest_part,
+        time::busy_device,
+        single_writer,
+    ];
     Some(rules.iter().find_map(|rule| rule(record, tps)).unwrap_or_else(|| unknown(record)))
 }
 
@@ -247,6 +257,14 @@ fn client(record: &TestRecord, tps: f64) -> Option<Bound> {
     let outside = e.figure(column::OUTSIDE_TX_PCT).filter(|o| *o >= CLIENT_SHARE * 100.0)?;
     let text = format!("jobs spent {} of their time outside transactions", pct(outside));
     Some(e.add(&[column::OUTSIDE_TX_PCT], text).bound(BoundBy::Client))
+}
+
+/// Most of the jobs' time is a wait for a replica: whatever keeps the CPUs busy then, it is not the jobs.
+fn replica(record: &TestRecord, _: f64) -> Option<Bound> {
+    let e = Evidence::new(record);
+    let waits = e.figure(column::REPLICA_WAIT_PCT).filter(|waits| *waits >= 50.0)?;
+    let text = format!("sessions waited for a replica to have a commit for {} of the jobs' time", pct(waits));
+    Some(e.add(&[column::REPLICA_WAIT_PCT], text).bound(BoundBy::Replica))
 }
 
 fn cpu(record: &TestRecord, _: f64) -> Option<Bound> {

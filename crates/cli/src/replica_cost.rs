@@ -35,6 +35,14 @@ fn with_levels(args: &ReplicaCostArgs, mut spec: PlanSpec) -> PlanSpec {
     spec.jitter = args.jitter.clone().map(TimeSpec::Text).or(spec.jitter);
     spec.bandwidth = args.bandwidth.clone().or(spec.bandwidth);
     spec.pairs = args.pairs.or(spec.pairs);
+    // A plan file that says nothing of these means what the flags mean.
+    let usual = default();
+    if spec.workload.is_none() && spec.group.is_none() && spec.workload_file.is_none() {
+        spec.workload = usual.workload;
+    }
+    spec.driver = spec.driver.or(usual.driver);
+    spec.duration = spec.duration.or(usual.duration);
+    spec.warmup = spec.warmup.or(usual.warmup);
     spec.target = spec.target.or_else(|| Some("postgres-temp:".to_owned()));
     // Levels are compared with the baseline, and a limit takes as long as a window.
     spec.probe = Some(false);

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use loadline_database::{OpenRequest, kind_of};
-use loadline_model::TestRecord;
 use loadline_model::format::duration_s;
 use loadline_model::plan::{Jobs, JobsSpec, OnNodeLoss, Plan, PlanSpec, TimeSpec};
+use loadline_model::{Outcome, TestRecord};
 use loadline_report::{Compared, Costs, end_page, terminal_table};
 use loadline_run::plan::duration::DurationEstimate;
 use loadline_run::plan::{DEFAULT_RESULTS, register_files};
@@ -320,7 +320,8 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
             outcome.records.len()
         ));
     }
-    if costs.is_some_and(|costs| !costs.holds) {
+    let lost = |r: &TestRecord| r.checks.iter().any(|c| c.id == "replicas" && c.outcome == Outcome::Failed);
+    if costs.is_some_and(|costs| !costs.holds || outcome.records.iter().any(lost)) {
         code = exit::FAILED;
     }
     let written = data.and_then(|(stored, data)| report::write_index(&stored, data));
@@ -408,6 +409,12 @@ fn describe(plan: &Plan, results: &Path) -> String {
         out += &format!("levels      {}\n", levels.levels.join(", "));
         if levels.standbys.is_empty() {
             out += &format!("delays      {} one way\n", delays.join(", "));
+            if levels.jitter_ms > 0.0 {
+                out += &format!("jitter      up to {} ms\n", levels.jitter_ms);
+            }
+            if let Some(bytes) = levels.bytes_per_s {
+                out += &format!("bandwidth   {} per second\n", loadline_model::format::bytes(bytes as f64));
+            }
         }
         levels.standbys.iter().for_each(|standby| out += &format!("standby     {standby}\n"));
         let changed = kind_of(&plan.target).map_or(&[][..], |kind| kind.level_settings);

@@ -193,7 +193,8 @@ impl<'a> OfRun<'a> {
             Head::number("Baseline", "ms")
                 .tip("Mean commit latency in the windows of the baseline, which waits for its own disk alone"),
             Head::number("Commit", "ms").tip("Mean commit latency in the windows of the level"),
-            Head::number("Added", "ms").tip("Difference of neighbouring windows"),
+            Head::number("Added", "ms")
+                .tip("Typical difference of neighbouring windows (Hodges and Lehmann), not of the means"),
             Head::number("Interval", "ms").tip("95 %"),
             Head::number("Throughput", "tps"),
             Head::number("Share", "").tip("Throughput as a share of the baseline's, from neighbouring windows"),
@@ -280,7 +281,8 @@ impl<'a> OfRun<'a> {
              baseline as well, on the same machine if loadline made them: what is added is the waiting, not their share of CPUs and \
              device. Each level is measured in turns with the baseline, in blocks ABBA or BAAB by coin. The delay{jitter} is added by \
              loadline's own relay, counted from the moment of receipt{limit}; the round trip is that of probes through the same relay. \
-             Intervals are of 95 %. docs/replica-cost.md says how."
+             Commit and throughput are means over the windows; added and share are typical differences and ratios of neighbouring \
+             windows, which single stalls do not move. Intervals are of 95 %. docs/replica-cost.md says how."
         )
     }
 
@@ -317,7 +319,8 @@ impl<'a> OfRun<'a> {
 /// `on: +0.41 ms (0.38 to 0.45) + 1.02 × round trip (0.99 to 1.05); …`.
 fn sentence(of: &str, costs: &[&Cost<'_>], own_standbys: bool) -> String {
     let jobs = |n: u32| count(n as usize, "job", "jobs");
-    let line = line_of(costs).map_or_else(
+    // Without intervals a line says more than is known.
+    let line = line_of(costs).filter(|(_, line)| line.slope.1.is_some() && line.intercept.1.is_some()).map_or_else(
         || {
             let nearest = costs.first().and_then(|c| Some((c, c.added?)));
             nearest.map_or_else(

@@ -58,12 +58,15 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
     let valid = runs.iter().flat_map(|r| &r.records).filter(|r| r.valid).count();
     let kept = kept::counted(runs.iter().flat_map(|r| &r.records));
     let complete = runs.iter().all(|r| r.manifest.state == RunState::Complete);
+    // Windows of a baseline are compared in their pairs: a peak over all of them would not be.
+    let of_pairs = of_levels.is_some();
+    let pooled = |section: Section| if of_pairs { Section { blocks: Vec::new(), ..section } } else { section };
     let first = [
         arms::section(of_arms.as_ref()),
         levels::section(of_levels.as_ref()),
         over_nodes,
-        page::section(&sides),
-        key::section(&sides),
+        pooled(page::section(&sides)),
+        pooled(key::section(&sides)),
         factors::summary(&comparisons),
         settings::section(&sides),
     ];

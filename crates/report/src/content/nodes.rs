@@ -34,6 +34,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         if nodes.iter().any(|n| *n > 1) {
             blocks.push(Block::List { items: peaks(&records) });
             blocks.push(Block::Table(scaling(&records)));
+            blocks.push(Block::para(note(run)));
             blocks.extend(each(&records).map(|table| Block::Details {
                 summary: "What each node did".to_owned(),
                 blocks: vec![Block::Table(table)],
@@ -47,6 +48,21 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
 fn mean(tests: &[&TestRecord], column: &column::Column) -> Option<f64> {
     let values: Vec<f64> = tests.iter().filter_map(|r| r.figure(column)).collect();
     stats::mean(&values)
+}
+
+/// What the numbers of nodes are of.
+fn note(run: &RunData) -> String {
+    let target = &run.manifest.target;
+    let here = if target.local {
+        " They share this machine's CPUs and devices, so the speed-up is about the software."
+    } else {
+        ""
+    };
+    format!(
+        "All {} nodes run in every test; the number of nodes is of those that have jobs, and the others receive what these write.{here} \
+         A speed-up needs a test on one node with as many jobs as each node has.",
+        target.nodes
+    )
 }
 
 /// The highest throughput of each workload on each number of nodes, against that of the fewest.

@@ -3,7 +3,8 @@
 use loadline_analyze::kpi::{LATENCY, rate_of};
 use loadline_analyze::sweep::{JOBS, swept_value};
 use loadline_model::format::{ABSENT, number};
-use loadline_model::{Column, TestRecord, column};
+use loadline_model::record::LevelPoint;
+use loadline_model::{ArmName, Column, TestRecord, column};
 
 use crate::columns::value;
 use crate::words::{place, unit};
@@ -13,7 +14,14 @@ use crate::words::{place, unit};
 pub fn test_line(record: &TestRecord) -> String {
     let figure = |column: &Column, decimals| record.figure(column).map_or(ABSENT.to_owned(), |v| number(v, decimals));
     let jobs = place(JOBS, record.jobs);
-    let lead = format!("test {:>2}  {:<14}  {jobs:>8}", record.test, record.workload);
+    let mut lead = format!("test {:>2}  {:<14}  {jobs:>8}", record.test, record.workload);
+    if let Some(LevelPoint { level, delay_ms }) = &record.level {
+        let level = if record.arm == Some(ArmName::A) { "baseline" } else { level };
+        lead += &format!("  {level:<12} {delay_ms:>4} ms");
+    }
+    if record.nodes > 1 {
+        lead += &format!("  {} nodes", record.nodes);
+    }
     // The swept value follows the jobs.
     let swept =
         record.swept.as_deref().map_or(String::new(), |over| format!("  {:>12}", place(over, swept_value(record))));

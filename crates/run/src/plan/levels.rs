@@ -36,6 +36,9 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     if spec.repeat.is_some_and(|n| n != 1) {
         return value("--repeat does not apply to levels: give --pairs".to_owned());
     }
+    if spec.rate.is_some() {
+        return value("--rate does not apply to levels: what a commit waits is measured with jobs that commit one after the other".to_owned());
+    }
     if spec.nodes.is_some() || spec.node.is_some() {
         return value(
             "--node and --nodes do not apply to levels: commits are made on one server, the others are its replicas"
@@ -286,6 +289,7 @@ mod tests {
         refused(PlanSpec { target: Some("sqlite:".into()), ..spec() }, "postgres-temp:");
         refused(PlanSpec { workload: Some(vec!["TP-LOOKUP".into()]), ..spec() }, "writes nothing");
         refused(PlanSpec { repeat: Some(2), ..spec() }, "--pairs");
+        refused(PlanSpec { rate: Some(10.0), ..spec() }, "--rate");
         refused(PlanSpec { nodes: Some(vec![1]), ..spec() }, "--nodes");
         refused(PlanSpec { jobs: Some(JobsSpec::Word("auto".into())), ..spec() }, "--jobs 1,4");
         refused(PlanSpec { precision: Some("2%".into()), ..spec() }, "two runs");

@@ -223,6 +223,8 @@ impl PlannedTest<'_> {
             EndedTest { request: &request, measured: &measured, counters: &counters, figures: &finished.figures, run };
         let more = instruments.finish(&ended);
         finished.figures.add(more);
+        // What a lost replica spoils are other checks as well: the reason comes first.
+        finished.figures.checks.sort_by_key(|check| check.id != "replicas");
         self.report(context, mark, &mut finished, listener);
         Ok(Attempt::Done(Box::new(finished), remaining))
     }
