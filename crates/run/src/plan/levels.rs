@@ -41,7 +41,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     }
     if spec.nodes.is_some() || spec.node.is_some() {
         return value(
-            "--node and --nodes do not apply to levels: commits are made on one server, the others are its replicas"
+            "leave out --node and --nodes: commits of levels are made on one server, and the others are its replicas"
                 .to_owned(),
         );
     }
@@ -157,9 +157,6 @@ fn standbys(
             level.replicas,
             given.len()
         ));
-    }
-    if spec.node.as_ref().is_some_and(|nodes| !nodes.is_empty()) {
-        return value("levels of replication are of one primary: leave out --node".to_owned());
     }
     let relay = "loadline's relay is only between servers that it makes itself, such as postgres-temp:";
     let far = delays(spec.delay.as_deref().or(Some(&[TimeSpec::Seconds(0.0)])))?.into_iter().find(|ms| *ms != 0.0);
