@@ -6,6 +6,8 @@
 #[path = "it/common/mod.rs"]
 mod common;
 
+#[path = "alone/cluster.rs"]
+mod cluster;
 #[path = "alone/disturbance.rs"]
 mod disturbance;
 #[path = "alone/scan.rs"]

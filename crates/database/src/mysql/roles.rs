@@ -171,8 +171,9 @@ impl Doctor for Mysql {
             state.flavour = instance.endpoint.recognised.flavour();
             Ok(doctor::examine(&settings, &state))
         })?;
-        // What holds for all servers is said once.
-        let everywhere = |finding: &Finding| all.iter().all(|of_one| of_one.contains(finding));
+        // What holds for all servers of a private cluster is said once; a user's servers are named.
+        let private = self.server.is_some() || self.instances().len() == 1;
+        let everywhere = |finding: &Finding| private && all.iter().all(|of_one| of_one.contains(finding));
         let mut findings = Vec::new();
         for (number, (instance, of_one)) in self.instances().iter().zip(&all).enumerate() {
             for finding in of_one {

@@ -1,0 +1,84 @@
+//! A Galera cluster: three servers take all CPUs of a small machine.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::alone;
+use crate::common::{Ran, folder_with_tests, results, start, tests_of, valid, wait_for};
+
+fn check<'a>(test: &'a Value, id: &str) -> &'a Value {
+    let found = test["checks"].as_array().unwrap().iter().find(|c| c["id"] == id);
+    found.unwrap_or_else(|| panic!("no check {id}: {test}"))
+}
+
+/// Kills the server of a private cluster in `folder` that is called `name` there.
+fn kill_node(folder: &str, name: &str) {
+    let is_node = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let of = |option: &str| line.split('\0').find_map(|arg| arg.strip_prefix(option).map(str::to_owned));
+        let here = of("--datadir=").is_some_and(|data| Path::new(&data).starts_with(folder));
+        let options = of("--defaults-file=").filter(|_| here && line.contains("mariadbd"));
+        let options = options.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+        options.lines().any(|l| l == format!("wsrep_node_name={name}"))
+    };
+    let mut all = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
+    let pid = all.find(is_node).unwrap_or_else(|| panic!("no server of {name}"));
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).unwrap();
+}
+
+#[test]
+fn a_galera_cluster_is_measured_over_its_nodes_and_goes_on_without_a_lost_one() {
+    let _alone = alone();
+    let results = results();
+    let child = start(&[
+        "run",
+        "--target",
+        "galera-temp:?nodes=3",
+        "--nodes",
+        "2,3",
+        "--on-node-loss",
+        "continue",
+        "--workload",
+        "LGWR-LAT1,LGWR-LAT25,TP-LOOKUP",
+        "--jobs",
+        "3",
+        "--duration",
+        "1s",
+        "--warmup",
+        "1s",
+        "--size",
+        "1MiB",
+        "--no-probe",
+        "--results",
+        results.path().to_str().unwrap(),
+    ]);
+    folder_with_tests(results.path(), 2);
+    let tasks = format!("/proc/{}/task", child.id());
+    let is_job = |task: std::fs::DirEntry| {
+        std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "job 2")
+    };
+    wait_for("the jobs of test 3", 60, || std::fs::read_dir(&tasks).unwrap().flatten().any(is_job));
+    // In its window.
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    kill_node(results.path().to_str().unwrap(), "node1");
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    let tests = tests_of(&ran.folder());
+    let of: Vec<(&str, u64)> =
+        tests.iter().map(|t| (t["workload"].as_str().unwrap(), t["nodes"].as_u64().unwrap())).collect();
+    let expected = [("LGWR-LAT1", 2), ("LGWR-LAT1", 3), ("LGWR-LAT25", 2), ("TP-LOOKUP", 2)];
+    assert_eq!(of, expected, "{}", ran.said());
+    for test in [&tests[0], &tests[1], &tests[3]] {
+        assert!(valid(test) && check(test, "commits-node")["outcome"] == "passed", "{test}");
+    }
+    assert!(ran.out.contains("LGWR-LAT1 on 3 nodes"), "{}", ran.said());
+    let loss = check(&tests[2], "commits-node");
+    assert!(tests[2]["valid"] == false && loss["outcome"] == "failed", "{}", tests[2]);
+    let said = loss["detail"].as_str().unwrap();
+    assert!(said.contains("node 1 ('node1')") && said.contains("was lost in the test"), "{said}");
+    assert!(tests[3]["notes"].to_string().contains("2 nodes are left"), "{}", tests[3]);
+    assert!(ran.err.contains("tests over 3 nodes are skipped from here on"), "{}", ran.said());
+    // The other two took the lost node out of their cluster and went on: that test is measured to its end.
+    assert!(check(&tests[2], "work-evidence")["outcome"] == "passed", "{}", tests[2]);
+}
