@@ -1,6 +1,7 @@
 //! Runs of two arms: their windows in pairs, and what the pairs show.
 
 use loadline_model::plan::Arms;
+use loadline_model::record::LevelPoint;
 use loadline_model::{ArmName, Column, TestRecord};
 
 use crate::kpi::{Metric, RESPONSE, metrics};
@@ -17,6 +18,8 @@ pub struct Cell<'a> {
     pub workload: &'a str,
     /// Number of jobs.
     pub jobs: u32,
+    /// Level and distance, in a run of levels.
+    pub level: Option<&'a LevelPoint>,
     /// The windows of each planned pair, A's first; `None` if it was not measured as a pair.
     pub pairs: Vec<Option<[&'a TestRecord; 2]>>,
 }
@@ -25,14 +28,14 @@ pub struct Cell<'a> {
 #[must_use]
 pub fn cells(records: &[TestRecord], planned: u32) -> Vec<Cell<'_>> {
     let mut cells: Vec<Cell<'_>> = Vec::new();
-    for r in records.iter().filter(|r| r.arm.is_some()) {
-        if !cells.iter().any(|c| c.workload == r.workload && c.jobs == r.jobs) {
-            cells.push(Cell { workload: &r.workload, jobs: r.jobs, pairs: Vec::new() });
+    let of_arms = || records.iter().filter(|r| r.arm.is_some());
+    for r in of_arms() {
+        if !cells.iter().any(|cell| cell.has(r)) {
+            cells.push(Cell { workload: &r.workload, jobs: r.jobs, level: r.level.as_ref(), pairs: Vec::new() });
         }
     }
     for cell in &mut cells {
-        let windows: Vec<&TestRecord> =
-            records.iter().filter(|r| r.workload == cell.workload && r.jobs == cell.jobs && r.arm.is_some()).collect();
+        let windows: Vec<&TestRecord> = of_arms().filter(|r| cell.has(r)).collect();
         let last = windows.iter().map(|r| r.repetition).max().unwrap_or(0).min(planned);
         let pair = |number| {
             let of: Vec<&TestRecord> = windows.iter().copied().filter(|r| r.repetition == number).collect();
@@ -44,6 +47,11 @@ pub fn cells(records: &[TestRecord], planned: u32) -> Vec<Cell<'_>> {
 }
 
 impl<'a> Cell<'a> {
+    /// Whether `record` is a window of it.
+    fn has(&self, record: &TestRecord) -> bool {
+        (self.workload, self.jobs, self.level) == (record.workload.as_str(), record.jobs, record.level.as_ref())
+    }
+
     /// The last two of `windows` of one pair, A's first, if they are of both arms and followed each other. An interruption
     /// may leave a window without its neighbour; the pair is then measured anew.
     #[must_use]

@@ -7,9 +7,9 @@
 pub mod line;
 
 use loadline_model::plan::Levels;
-use loadline_model::{Column, TestRecord, column};
+use loadline_model::{TestRecord, column};
 
-use crate::arms::{Cell, ERROR};
+use crate::arms::{Cell, ERROR, cells};
 use crate::paired::{Pair, PairedDifference, PairedRatio, paired_difference, paired_ratio};
 use crate::stats;
 pub use line::{Line, line};
@@ -17,16 +17,12 @@ pub use line::{Line, line};
 /// What a level costs at a distance and a number of jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost<'a> {
-    /// Workload code.
-    pub workload: &'a str,
+    /// Its windows, the baseline's being those of arm A.
+    pub cell: Cell<'a>,
     /// Name of the level.
     pub level: &'a str,
     /// One-way delay, ms.
     pub delay_ms: f64,
-    /// Number of jobs.
-    pub jobs: u32,
-    /// The windows of each planned pair, the baseline's first; `None` if it was not measured as a pair.
-    pub pairs: Vec<Option<[&'a TestRecord; 2]>>,
     /// Round trip, ms: median over the windows of the level.
     pub rtt_ms: Option<f64>,
     /// Mean commit latency of the baseline's and the level's windows in valid pairs, ms.
@@ -40,20 +36,16 @@ pub struct Cost<'a> {
 }
 
 impl Cost<'_> {
-    fn pairs_of(&self, column: &Column) -> Vec<Pair> {
-        Cell { workload: self.workload, jobs: self.jobs, pairs: self.pairs.clone() }.pairs_of(column)
-    }
-
     /// Pairs that were planned and are not valid, or not measured.
     #[must_use]
     pub fn dropped(&self) -> usize {
-        self.pairs.len() - self.added.map_or(0, |added| added.pairs)
+        self.cell.pairs.len() - self.added.map_or(0, |added| added.pairs)
     }
 
     /// Whether commits of the level wait for a replica: then each window was checked against the round trip.
     #[must_use]
     pub fn waits(&self) -> bool {
-        self.pairs.iter().flatten().any(|[_, b]| b.checks.iter().any(|check| check.id == "round-trip"))
+        self.cell.pairs.iter().flatten().any(|[_, b]| b.checks.iter().any(|check| check.id == "round-trip"))
     }
 
     /// Throughput as a share of what one job would have if a round trip and nothing else were added to each commit:
@@ -61,12 +53,12 @@ impl Cost<'_> {
     #[must_use]
     pub fn share_of_law(&self) -> Option<f64> {
         let ([baseline_ms, latency_ms], rtt_ms) = (self.latency_ms?, self.rtt_ms?);
-        (self.jobs == 1 && self.waits() && latency_ms > 0.0).then(|| (baseline_ms + rtt_ms) / latency_ms)
+        (self.cell.jobs == 1 && self.waits() && latency_ms > 0.0).then(|| (baseline_ms + rtt_ms) / latency_ms)
     }
 
     /// Valid pairs as points of a line: round trip and added time, ms.
     fn points(&self) -> Vec<(f64, f64)> {
-        let valid = self.pairs.iter().flatten().filter(|[a, b]| a.valid && b.valid);
+        let valid = self.cell.pairs.iter().flatten().filter(|[a, b]| a.valid && b.valid);
         let point = |[a, b]: &[&TestRecord; 2]| {
             let latency = column::COMMIT_LATENCY_MS;
             Some((b.figure(column::RTT_MS)?, b.figure(latency)? - a.figure(latency)?))
@@ -79,48 +71,28 @@ impl Cost<'_> {
 #[must_use]
 pub fn costs<'a>(records: &'a [TestRecord], levels: &Levels) -> Vec<Cost<'a>> {
     let mut out: Vec<Cost<'a>> = Vec::new();
-    for r in records {
-        let Some(point) = &r.level else { continue };
-        let same = |c: &Cost<'_>| {
-            (c.workload, c.level, c.delay_ms, c.jobs)
-                == (r.workload.as_str(), point.level.as_str(), point.delay_ms, r.jobs)
-        };
-        if !out.iter().any(same) {
-            out.push(Cost {
-                workload: &r.workload,
-                level: &point.level,
-                delay_ms: point.delay_ms,
-                jobs: r.jobs,
-                pairs: pairs(records, r, levels.pairs),
-                rtt_ms: None,
-                latency_ms: None,
-                tps: None,
-                added: None,
-                share: None,
-            });
-        }
+    for cell in cells(records, levels.pairs) {
+        let Some(point) = cell.level else { continue };
+        out.push(Cost {
+            level: &point.level,
+            delay_ms: point.delay_ms,
+            cell,
+            rtt_ms: None,
+            latency_ms: None,
+            tps: None,
+            added: None,
+            share: None,
+        });
     }
     for cost in &mut out {
-        let latencies = cost.pairs_of(column::COMMIT_LATENCY_MS);
-        let tps = cost.pairs_of(column::COMMIT_THROUGHPUT_TPS);
+        let latencies = cost.cell.pairs_of(column::COMMIT_LATENCY_MS);
+        let tps = cost.cell.pairs_of(column::COMMIT_THROUGHPUT_TPS);
         let round_trips: Vec<f64> = cost.points().iter().map(|point| point.0).collect();
         cost.rtt_ms = stats::median(&round_trips);
         (cost.latency_ms, cost.tps) = (means(&latencies), means(&tps));
         (cost.added, cost.share) = (paired_difference(&latencies, ERROR), paired_ratio(&tps, ERROR));
     }
     out
-}
-
-/// The pairs of the cell of `like`.
-fn pairs<'a>(records: &'a [TestRecord], like: &TestRecord, planned: u32) -> Vec<Option<[&'a TestRecord; 2]>> {
-    let of_cell = |r: &&TestRecord| r.workload == like.workload && r.jobs == like.jobs && r.level == like.level;
-    let windows: Vec<&TestRecord> = records.iter().filter(of_cell).collect();
-    let last = windows.iter().map(|r| r.repetition).max().unwrap_or(0).min(planned);
-    let pair = |number| {
-        let of: Vec<&TestRecord> = windows.iter().copied().filter(|r| r.repetition == number).collect();
-        Cell::last_pair(&of)
-    };
-    (1..=last).map(pair).collect()
 }
 
 /// Means of both sides over the valid pairs.
@@ -134,9 +106,9 @@ fn means(pairs: &[Pair]) -> Option<[f64; 2]> {
 /// distance only.
 #[must_use]
 pub fn line_of(costs: &[&Cost<'_>]) -> Option<(u32, Line)> {
-    let jobs = costs.iter().map(|c| c.jobs).min()?;
-    let points: Vec<(f64, f64)> = costs.iter().filter(|c| c.jobs == jobs).flat_map(|c| c.points()).collect();
-    let groups: Vec<usize> = costs.iter().filter(|c| c.jobs == jobs).map(|c| c.points().len()).collect();
+    let jobs = costs.iter().map(|c| c.cell.jobs).min()?;
+    let points: Vec<(f64, f64)> = costs.iter().filter(|c| c.cell.jobs == jobs).flat_map(|c| c.points()).collect();
+    let groups: Vec<usize> = costs.iter().filter(|c| c.cell.jobs == jobs).map(|c| c.points().len()).collect();
     Some((jobs, line(&points, &groups, ERROR)?))
 }
 

@@ -144,7 +144,7 @@ pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec
     let columns = columns.as_deref();
     let text = match format {
         Format::Csv => match (runs, columns) {
-            ([run], None) => Costs::of(run, 0).map_or_else(|| csv::render(runs, columns), |costs| costs.csv),
+            ([run], None) => content::levels::of(run).map_or_else(|| csv::render(runs, columns), |of| of.csv()),
             _ => csv::render(runs, columns),
         },
         Format::Json => json::render(runs, across)?,

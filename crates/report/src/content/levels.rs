@@ -79,9 +79,9 @@ impl<'a> OfRun<'a> {
     fn groups(&self) -> Vec<(&'a str, &'a str, Vec<&Cost<'a>>)> {
         let mut out: Vec<(&str, &str, Vec<&Cost<'_>>)> = Vec::new();
         for cost in &self.costs {
-            match out.iter_mut().find(|(workload, level, _)| (*workload, *level) == (cost.workload, cost.level)) {
+            match out.iter_mut().find(|(workload, level, _)| (*workload, *level) == (cost.cell.workload, cost.level)) {
                 Some((_, _, of)) => of.push(cost),
-                None => out.push((cost.workload, cost.level, vec![cost])),
+                None => out.push((cost.cell.workload, cost.level, vec![cost])),
             }
         }
         out
@@ -89,7 +89,7 @@ impl<'a> OfRun<'a> {
 
     /// The answer in a sentence for each level, and what breaks the law that a commit cannot be faster than its round trip.
     pub(crate) fn sentences(&self) -> Vec<String> {
-        let several = self.costs.iter().any(|c| c.workload != self.costs[0].workload);
+        let several = self.costs.iter().any(|c| c.cell.workload != self.costs[0].cell.workload);
         let groups = self.groups();
         let said = groups.iter().map(|(workload, level, costs)| {
             let of = if several { format!("{workload}, {level}") } else { (*level).to_owned() };
@@ -115,7 +115,7 @@ impl<'a> OfRun<'a> {
                          part of the commits did not wait.",
                         cost.level,
                         cost.delay_ms,
-                        count(cost.jobs as usize, "job", "jobs"),
+                        count(cost.cell.jobs as usize, "job", "jobs"),
                         ms(i.high),
                         ms(rtt)
                     ));
@@ -133,12 +133,12 @@ impl<'a> OfRun<'a> {
     pub(crate) fn table(&self) -> Table {
         let mut notes = Notes::default();
         let absent = || "–".to_owned();
-        let several = self.costs.iter().any(|c| c.workload != self.costs[0].workload);
+        let several = self.costs.iter().any(|c| c.cell.workload != self.costs[0].cell.workload);
         let mut last = None;
         let row = |cost: &Cost<'_>| {
-            let first = last.replace((cost.workload.to_owned(), cost.level.to_owned(), cost.jobs))
-                != Some((cost.workload.to_owned(), cost.level.to_owned(), cost.jobs));
-            let level = if several { format!("{} {}", cost.workload, cost.level) } else { cost.level.to_owned() };
+            let first = last.replace((cost.cell.workload.to_owned(), cost.level.to_owned(), cost.cell.jobs))
+                != Some((cost.cell.workload.to_owned(), cost.level.to_owned(), cost.cell.jobs));
+            let level = if several { format!("{} {}", cost.cell.workload, cost.level) } else { cost.level.to_owned() };
             let why = match cost.added {
                 None => Some("no pair of windows is valid".to_owned()),
                 Some(a) if a.interval.is_none() => {
@@ -147,7 +147,7 @@ impl<'a> OfRun<'a> {
                 Some(_) => None,
             };
             let mark = why.map_or_else(String::new, |why| notes.mark(&why, &level));
-            let pairs = cost.pairs.len();
+            let pairs = cost.cell.pairs.len();
             let counted = match cost.dropped() {
                 0 => pairs.to_string(),
                 dropped => format!("{} of {pairs}", pairs - dropped),
@@ -155,7 +155,7 @@ impl<'a> OfRun<'a> {
             let added = cost.added;
             let mut cells = vec![
                 Cell::from(if first { level } else { String::new() }),
-                Cell::from(if first { cost.jobs.to_string() } else { String::new() }),
+                Cell::from(if first { cost.cell.jobs.to_string() } else { String::new() }),
                 Cell::from(format!("{}", cost.delay_ms)),
                 Cell::from(cost.rtt_ms.map_or_else(absent, ms)),
                 Cell::from(cost.latency_ms.map_or_else(absent, |[base, _]| ms(base))),
@@ -216,7 +216,7 @@ impl<'a> OfRun<'a> {
     /// Added time over the round trip at each number of jobs, and share of throughput over jobs at each distance.
     fn charts(&self) -> Vec<Chart> {
         let mut drawn = Vec::new();
-        let mut jobs: Vec<u32> = self.costs.iter().map(|c| c.jobs).collect();
+        let mut jobs: Vec<u32> = self.costs.iter().map(|c| c.cell.jobs).collect();
         jobs.sort_unstable();
         jobs.dedup();
         let groups = self.groups();
@@ -232,7 +232,7 @@ impl<'a> OfRun<'a> {
                 })
             };
             let title = format!("Added to a commit, {}", count(*jobs as usize, "job", "jobs"));
-            drawn.push(chart(&title, "Round trip, ms", "Added, ms", &groups, |c| c.jobs == *jobs, point));
+            drawn.push(chart(&title, "Round trip, ms", "Added, ms", &groups, |c| c.cell.jobs == *jobs, point));
         }
         for delay_ms in self.levels.delays_ms.iter().filter(|_| jobs.len() > 1) {
             let point = |c: &&&Cost<'_>| {
@@ -241,10 +241,10 @@ impl<'a> OfRun<'a> {
                 let tip = format!(
                     "{}, {}: {} of the baseline",
                     c.level,
-                    count(c.jobs as usize, "job", "jobs"),
+                    count(c.cell.jobs as usize, "job", "jobs"),
                     percent(share.value)
                 );
-                Some(ChartPoint { x: f64::from(c.jobs), y, bar: scaled, tip })
+                Some(ChartPoint { x: f64::from(c.cell.jobs), y, bar: scaled, tip })
             };
             let way = if self.has_own_standbys() { String::new() } else { format!(", {delay_ms} ms one way") };
             let title = format!("Throughput left{way}");
@@ -295,7 +295,7 @@ impl<'a> OfRun<'a> {
                 c.level.to_owned(),
                 c.delay_ms.to_string(),
                 of(c.rtt_ms),
-                c.jobs.to_string(),
+                c.cell.jobs.to_string(),
                 of(c.latency_ms.map(|l| l[1])),
                 of(added.map(|a| a.value)),
                 of(added.and_then(|a| a.interval).map(|i| i.low)),
@@ -306,8 +306,8 @@ impl<'a> OfRun<'a> {
                 of(c.latency_ms.map(|l| l[0])),
                 of(c.tps.map(|t| t[1])),
                 of(c.tps.map(|t| t[0])),
-                c.workload.to_owned(),
-                (c.pairs.len() - c.dropped()).to_string(),
+                c.cell.workload.to_owned(),
+                (c.cell.pairs.len() - c.dropped()).to_string(),
                 c.dropped().to_string(),
             ];
             csv_line(cells.into_iter())
@@ -327,7 +327,7 @@ fn sentence(of: &str, costs: &[&Cost<'_>], own_standbys: bool) -> String {
                 || "no pair of windows is valid".to_owned(),
                 |(c, added)| {
                     let rtt = c.rtt_ms.map_or_else(String::new, |rtt| format!(" at a round trip of {} ms", ms(rtt)));
-                    format!("{} ms{}{rtt} with {}", signed(added.value), between(added.interval, ms), jobs(c.jobs))
+                    format!("{} ms{}{rtt} with {}", signed(added.value), between(added.interval, ms), jobs(c.cell.jobs))
                 },
             )
         },
@@ -344,13 +344,13 @@ fn sentence(of: &str, costs: &[&Cost<'_>], own_standbys: bool) -> String {
             )
         },
     );
-    let most = costs.iter().map(|c| c.jobs).max();
-    let share = costs.iter().rfind(|c| Some(c.jobs) == most).and_then(|c| Some((c, c.share?)));
+    let most = costs.iter().map(|c| c.cell.jobs).max();
+    let share = costs.iter().rfind(|c| Some(c.cell.jobs) == most).and_then(|c| Some((c, c.share?)));
     let share = share.map_or_else(String::new, |(c, share)| {
         let way = if own_standbys { String::new() } else { format!(" and {} ms one way", c.delay_ms) };
         let range =
             share.interval.map_or_else(String::new, |i| format!(" ({} to {})", percent(i.low), percent(i.high)));
-        format!("; with {}{way} {} of the throughput is left{range}", jobs(c.jobs), percent(share.value))
+        format!("; with {}{way} {} of the throughput is left{range}", jobs(c.cell.jobs), percent(share.value))
     });
     format!("{of}: {line}{share}.")
 }

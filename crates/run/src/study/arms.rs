@@ -11,6 +11,7 @@ use loadline_analyze::paired::{looks, order, paired_ratio};
 use loadline_database::{OpenRequest, Work};
 use loadline_model::arms::ArmName;
 use loadline_model::plan::{Arms, Plan, PlannedWorkload};
+use loadline_model::record::LevelPoint;
 use loadline_model::{Check, Outcome, TestRecord};
 
 use super::execute::PlannedTest;
@@ -226,7 +227,7 @@ impl Context {
                     if self.precise(arms, &a.code, jobs, index) {
                         break;
                     }
-                    if self.has_pair(&a.code, jobs, number) {
+                    if self.has_pair(&a.code, jobs, None, number) {
                         continue;
                     }
                     for (place, arm) in pair.into_iter().enumerate() {
@@ -273,8 +274,10 @@ impl Context {
     }
 
     /// Whether both windows of a pair are there, measured one after the other.
-    fn has_pair(&self, code: &str, jobs: u32, number: u32) -> bool {
-        let of = |r: &&TestRecord| r.workload == code && r.jobs == jobs && r.repetition == number;
+    pub(super) fn has_pair(&self, code: &str, jobs: u32, level: Option<&LevelPoint>, number: u32) -> bool {
+        let of = |r: &&TestRecord| {
+            (r.workload.as_str(), r.jobs, r.level.as_ref(), r.repetition) == (code, jobs, level, number)
+        };
         let found: Vec<&TestRecord> = self.records.iter().filter(of).collect();
         Cell::last_pair(&found).is_some()
     }

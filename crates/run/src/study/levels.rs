@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use loadline_analyze::arms::{Cell, ERROR};
+use loadline_analyze::arms::ERROR;
 use loadline_analyze::paired::order;
 use loadline_analyze::paired::ratio::least_pairs;
 use loadline_database::{Level, Link, TargetError, Work, kind_of};
-use loadline_model::TestRecord;
 use loadline_model::arms::ArmName;
 use loadline_model::plan::{Levels, Plan, PlannedWorkload};
 use loadline_model::record::LevelPoint;
@@ -41,6 +40,7 @@ impl Context {
                 .on(Event::Warning(format!("{pairs} pairs have no interval of 95 %: that takes {least} (--pairs)")));
         }
         let points = points(&plan, levels);
+        let window_s = DurationEstimate::of(&plan).window_s();
         let mut works = BTreeMap::new();
         let mut failed = None;
         for (at, (workload, jobs, point)) in points.iter().enumerate() {
@@ -49,7 +49,7 @@ impl Context {
             let places = order(seed_of(levels.seed, &format!("{} {point:?}", planned.code), *jobs), pairs);
             'cell: for (index, pair) in places.into_iter().enumerate() {
                 let number = index as u32 + 1;
-                if self.has_pair_of(&planned.code, *jobs, point, number) {
+                if self.has_pair(&planned.code, *jobs, Some(point), number) {
                     continue;
                 }
                 let work = self.prepared(planned, &mut works, listener)?;
@@ -71,7 +71,7 @@ impl Context {
                         repetition: number,
                         repeat: levels.pairs,
                         arm: Some(arm),
-                        left_s: left as f64 * DurationEstimate::of(&plan).window_s(),
+                        left_s: left as f64 * window_s,
                         left_exact: true,
                     };
                     let level = Some(OfTest { point, level, replicas: levels.replicas });
@@ -113,15 +113,6 @@ impl Context {
         replication
             .ok_or_else(|| TargetError::Unsupported("the target has no replicas".into()))?
             .bring_about(name, link)
-    }
-
-    /// Whether both windows of a pair are there, measured one after the other.
-    fn has_pair_of(&self, code: &str, jobs: u32, point: &LevelPoint, number: u32) -> bool {
-        let of = |r: &&TestRecord| {
-            r.workload == code && r.jobs == jobs && r.repetition == number && r.level.as_ref() == Some(point)
-        };
-        let found: Vec<&TestRecord> = self.records.iter().filter(of).collect();
-        Cell::last_pair(&found).is_some()
     }
 }
 
