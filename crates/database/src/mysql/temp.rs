@@ -38,7 +38,7 @@ pub(super) static MARIADB: Product = Product {
 pub(super) static GALERA: Product = Product {
     scheme: "galera-temp",
     prefix: "loadline-galera-",
-    reserved: settings::GALERA_RESERVED,
+    reserved: &[settings::RESERVED, settings::GALERA_RESERVED],
     log_setting: "innodb_log_file_size",
     // The others would wait for a node that takes its time.
     stages: &instance::AT_ONCE,
@@ -56,7 +56,7 @@ pub(super) static MYSQL: Product = Product {
     package: "mysql-server",
     bin: "/opt/mysql/bin",
     log_setting: "innodb_redo_log_capacity",
-    reserved: settings::RESERVED,
+    reserved: &[settings::RESERVED],
     secrets: &["password", "secret", "key"],
     socket: "s",
     unfit: |_| false,

@@ -16,13 +16,13 @@ use crate::error::TargetError;
 use crate::relay::{Prober, Relay};
 use crate::role::{Level, Link, Replica, ReplicaWatch, Replication};
 
-/// Values of synchronous_commit: whether a commit waits for its own disk, whether for standbys, and what holds then.
-const MODES: [(&str, bool, bool, &str); 5] = [
-    ("off", false, false, "nothing need be on disk: a crash loses the last commits"),
-    ("local", true, false, "the primary has it on disk"),
-    ("remote_write", true, true, "the standby has written it to its operating system, the primary to its disk"),
-    ("on", true, true, "the standby and the primary have it on disk"),
-    ("remote_apply", true, true, "the standby has applied it, and readers there see it"),
+/// Values of synchronous_commit: whether a commit waits for its own disk, and whether for standbys.
+const MODES: [(&str, bool, bool); 5] = [
+    ("off", false, false),
+    ("local", true, false),
+    ("remote_write", true, true),
+    ("on", true, true),
+    ("remote_apply", true, true),
 ];
 /// Time for standbys to be attached as a level needs.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -47,10 +47,10 @@ struct PgLevel {
 fn levels(standbys: &[String]) -> Vec<PgLevel> {
     let all = standbys.len();
     let mut levels = Vec::new();
-    for (mode, durable, waits, holds) in MODES {
+    for (mode, durable, waits) in MODES {
         let mut add = |suffix: String, names: String, replicas: usize, waits_for: usize, state| {
             let (replicas, waits_for) = (replicas as u32, waits_for as u32);
-            let level = Level { name: format!("{mode}{suffix}"), replicas, waits_for, durable, at_once: false, holds };
+            let level = Level { name: format!("{mode}{suffix}"), replicas, waits_for, durable, at_once: false };
             let settings = [("synchronous_commit", mode.to_owned()), ("synchronous_standby_names", names)];
             levels.push(PgLevel { level, settings, state });
         };

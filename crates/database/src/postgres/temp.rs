@@ -42,7 +42,7 @@ pub(crate) static PRODUCT: Product = Product {
     package: "postgresql",
     bin: "/usr/lib/postgresql/16/bin",
     log_setting: "max_wal_size",
-    reserved: settings::RESERVED,
+    reserved: &[settings::RESERVED],
     secrets: &["password", "passphrase", "conninfo", "secret"],
     socket: ".s.PGSQL.5432",
     // unix_socket_directories is a list of quoted names.

@@ -35,8 +35,6 @@ pub struct Level {
     pub durable: bool,
     /// Whether the copy is sent while its own log is written, and not once that is on disk.
     pub at_once: bool,
-    /// What holds once a commit has returned, half a sentence: `the standby has applied it`.
-    pub holds: &'static str,
 }
 
 /// The network between a database and a replica.

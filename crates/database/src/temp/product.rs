@@ -28,7 +28,7 @@ pub(crate) struct Product {
     /// The setting for the size of the log, for messages.
     pub(crate) log_setting: &'static str,
     /// Settings that loadline needs to reach the server and to find its processes; users cannot set them.
-    pub(crate) reserved: &'static [&'static str],
+    pub(crate) reserved: &'static [&'static [&'static str]],
     /// The value of a setting is not shown if its name contains one of these.
     pub(crate) secrets: &'static [&'static str],
     /// The URL's parameter for the number of further servers, of a product that can have them.

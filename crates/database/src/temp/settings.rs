@@ -65,7 +65,7 @@ impl Product {
     /// [`TargetError::Usage`].
     pub(crate) fn check_names(&self, given: &BTreeMap<String, String>) -> Result<(), TargetError> {
         for (name, value) in given {
-            if self.reserved.contains(&normal(name).as_str()) {
+            if self.reserved.iter().any(|names| names.contains(&normal(name).as_str())) {
                 return Err(TargetError::Usage(format!(
                     "--setting {name}: loadline itself sets '{name}' of its private server: leave it out"
                 )));

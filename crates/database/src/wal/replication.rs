@@ -30,14 +30,9 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// The levels: the rules of a standby.
 pub(super) fn levels() -> Vec<Level> {
     let level = |(name, rule): &(&str, StandbyRule)| {
-        let (durable, holds) = match rule {
-            StandbyRule::Local => (true, "the log has written it to its disk"),
-            StandbyRule::Received => (false, "the standby has it in memory"),
-            StandbyRule::Written => (false, "the standby has written it to its disk"),
-            StandbyRule::Both => (true, "the log and the standby have written it to their disks"),
-        };
+        let durable = matches!(rule, StandbyRule::Local | StandbyRule::Both);
         let waits = u32::from(*rule != StandbyRule::Local);
-        Level { name: (*name).to_owned(), replicas: waits, waits_for: waits, durable, at_once: true, holds }
+        Level { name: (*name).to_owned(), replicas: waits, waits_for: waits, durable, at_once: true }
     };
     RULES.iter().map(level).collect()
 }

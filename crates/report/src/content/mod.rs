@@ -47,12 +47,11 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
     let over_nodes = nodes::section(runs);
     // Parts of one run share its database, its time and its name, unless they are arms, which are named by what they differ in.
     let parts_of_one = matches!(runs, [run] if run.manifest.plan.arms.is_none());
-    let whole = sides(runs);
-    let (title, subtitle) = (title_of(&whole), subtitle_of(&whole));
+    let whole = parts_of_one.then(|| sides(runs));
     let apart = apart(runs);
     let runs = apart.as_deref().unwrap_or(runs);
     let sides = sides(runs);
-    let (title, subtitle) = if parts_of_one { (title, subtitle) } else { (title_of(&sides), subtitle_of(&sides)) };
+    let named = whole.as_ref().unwrap_or(&sides);
     let comparisons = comparisons(&sides, across_drivers);
     let tests = runs.iter().map(|r| r.records.len()).sum::<usize>();
     let valid = runs.iter().flat_map(|r| &r.records).filter(|r| r.valid).count();
@@ -82,8 +81,8 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
     ];
     let sections = first.into_iter().chain(groups::sections(&sides, chosen)).chain(last);
     Document {
-        title,
-        subtitle,
+        title: title_of(named),
+        subtitle: subtitle_of(named),
         all_well: tests > 0 && valid == tests && complete && kept.is_none(),
         verdict: verdict(tests, valid, kept),
         remarks: remarks(&sides),

@@ -35,22 +35,8 @@ pub(super) const RESERVED: &[&str] = &[
     "bootstrap",
 ];
 
-/// Those of the nodes of a private cluster.
+/// Further ones, of the nodes of a private cluster.
 pub(super) const GALERA_RESERVED: &[&str] = &[
-    "datadir",
-    "socket",
-    "port",
-    "bind_address",
-    "skip_networking",
-    "pid_file",
-    "user",
-    "log_error",
-    "basedir",
-    "defaults_file",
-    "defaults_extra_file",
-    "no_defaults",
-    "help",
-    "bootstrap",
     "binlog_format",
     "default_storage_engine",
     "innodb_autoinc_lock_mode",
