@@ -209,6 +209,17 @@ impl Write for Waiting {
     }
 }
 
+/// Fails if the user wants to stop: for loops of short statements, each of which ends.
+///
+/// # Errors
+/// [`TargetError::Lost`] with what is given up.
+pub(crate) fn go_on(interrupted: &AtomicBool, what: &str) -> Result<(), TargetError> {
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(TargetError::Lost(format!("{what} was interrupted")));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixStream;

@@ -1,5 +1,6 @@
-//! A link of our own between a database and a replica: a relay of byte streams on Unix sockets, whose delay, jitter and
-//! bandwidth can be changed while it is in use.
+//! A link of our own between a database and a replica: a relay of byte streams, whose delay, jitter and bandwidth can be
+//! changed while it is in use. It connects to the database by a Unix socket, and the replica to it by another or, if it knows
+//! no such way, at the loopback address ([`door`]).
 //!
 //! Each connection has two [`Queue`]s, one per direction, each with a thread that receives and one that sends. A piece is due
 //! its delay after the moment in which it was received; a direction of the link is shared by its connections ([`Way`]). The
@@ -8,6 +9,7 @@
 //! A relay passes 1 GiB/s and more. Its memory is bounded: what is under way at that rate, at most 1 GiB and usually little,
 //! because a log is written more slowly.
 
+mod door;
 mod probe;
 mod queue;
 #[cfg(test)]
@@ -17,7 +19,7 @@ mod way;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -28,13 +30,15 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::clock::now_ns;
 use crate::role::Link;
 
+use door::Listener;
 pub(crate) use probe::Prober;
 use queue::{Piece, Queue};
 use way::{READ, Way};
 
 /// A listening relay. Dropping it closes its connections and removes its socket.
 pub(crate) struct Relay {
-    socket: PathBuf,
+    /// Removed with it.
+    socket: Option<PathBuf>,
     link: Arc<Shared>,
     /// Its other end ends the listener.
     wake: UnixStream,
@@ -69,7 +73,22 @@ impl Relay {
     /// # Errors
     /// When the socket cannot be made.
     pub(crate) fn start(socket: &Path, server: &Path) -> io::Result<Relay> {
-        let listening = UnixListener::bind(socket)?;
+        let mut relay = Relay::of(Listener::at(socket)?, server)?;
+        relay.socket = Some(socket.to_owned());
+        Ok(relay)
+    }
+
+    /// Listens at a port of the loopback address, which is returned, and connects each that comes to `server` if it is a
+    /// process of the user `uid`.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub(crate) fn on_loopback(uid: u32, server: &Path) -> io::Result<(Relay, u16)> {
+        let (listener, port) = Listener::on_loopback(uid)?;
+        Ok((Relay::of(listener, server)?, port))
+    }
+
+    fn of(listening: Listener, server: &Path) -> io::Result<Relay> {
         let (wake, woken) = UnixStream::pair()?;
         let link = Arc::new(Shared {
             ways: [0, 1].map(|seed| Arc::new(Way::new(seed))),
@@ -86,13 +105,13 @@ impl Relay {
                     return;
                 }
                 // A server that is not there: the client sees a closed connection and tries again.
-                if let (Ok((client, _)), Ok(server)) = (listening.accept(), UnixStream::connect(&server)) {
+                if let (Ok(client), Ok(server)) = (listening.accept(), UnixStream::connect(&server)) {
                     let _ = shared.join(client, server, Some(Arc::clone(&shared.bytes)));
                 }
             }
         };
         let listener = std::thread::Builder::new().name("link".into()).spawn(accept)?;
-        Ok(Relay { socket: socket.to_owned(), link, wake, listener: Some(listener) })
+        Ok(Relay { socket: None, link, wake, listener: Some(listener) })
     }
 
     /// Changes the link, at once and in both directions; what is under way arrives as it would have.
@@ -130,7 +149,9 @@ impl Drop for Relay {
             let _ = listener.join();
         }
         self.close_all();
-        let _ = std::fs::remove_file(&self.socket);
+        if let Some(socket) = &self.socket {
+            let _ = std::fs::remove_file(socket);
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use super::{auth, flavours, galera};
 use crate::env::Env;
 use crate::error::TargetError;
 use crate::flavour::Recognised;
-use crate::patience::{Doing, ENDING, HASTY, PATIENCE, Patience};
+use crate::patience::{self, Doing, ENDING, HASTY, PATIENCE, Patience};
 use crate::request::{AskPassword, OpenRequest};
 use crate::role::Canceller;
 use crate::secret::Secret;
@@ -100,6 +100,11 @@ impl Endpoint {
     /// [`TargetError::Unreachable`] or [`TargetError::Refused`], with advice.
     pub(super) fn connect(&self) -> Result<Connection, TargetError> {
         self.connect_as(false)
+    }
+
+    /// See [`patience::go_on`].
+    pub(super) fn go_on(&self, what: &str) -> Result<(), TargetError> {
+        patience::go_on(&self.interrupted, what)
     }
 
     /// Opens a session with the server's settings in at most this time; no password is asked for.

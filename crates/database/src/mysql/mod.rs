@@ -28,6 +28,7 @@ mod performance;
 mod procedure;
 mod protocol;
 mod render;
+mod replication;
 mod roles;
 mod schema;
 mod server;
@@ -90,13 +91,16 @@ pub(crate) static MARIADB_TEMP_KIND: TargetKind = TargetKind {
     ],
     capabilities: render::of_mariadb,
     check_url: |url| crate::temp::check_url(&temp::MARIADB, url),
-    open: |request| open_temp(&temp::MARIADB, request),
+    open: |request| {
+        let product = if request.replicas > 0 { &temp::REPLICATED } else { &temp::MARIADB };
+        open_temp(product, request)
+    },
     render: |work| render::all(work, &render::of_mariadb()),
     clean_leftovers: |request| crate::temp::clean_leftovers(&temp::MARIADB, request),
     is_temporary: |_| true,
     no_limit: None,
     native_report: None,
-    levels: Vec::new,
+    levels: replication::levels,
     level_settings: &[],
 };
 
@@ -114,6 +118,7 @@ pub(crate) static MYSQL_TEMP_KIND: TargetKind = TargetKind {
     render: |work| render::all(work, &render::of_mysql()),
     check_url: |url| crate::temp::check_url(&temp::MYSQL, url),
     open: |request| open_temp(&temp::MYSQL, request),
+    levels: Vec::new,
     clean_leftovers: |request| crate::temp::clean_leftovers(&temp::MYSQL, request),
     ..MARIADB_TEMP_KIND
 };
@@ -130,12 +135,14 @@ pub(crate) static GALERA_TEMP_KIND: TargetKind = TargetKind {
     ],
     check_url: temp::check_cluster_url,
     open: |request| open_temp(&temp::GALERA, request),
+    levels: Vec::new,
     clean_leftovers: temp::clean_clusters,
     ..MARIADB_TEMP_KIND
 };
 
 fn open_temp(product: &'static Product, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
     let server = TempServer::start(product, request)?;
+    replication::follow(&server)?;
     let (url, request) = server.address(request);
     Ok(Box::new(Mysql::open(&url, &request, Some(Arc::new(Mutex::new(server))))?))
 }

@@ -82,6 +82,7 @@ impl Target for Mysql {
             statistics_views: Some(self),
             settings: self.server.is_some().then_some(self as _),
             nodes: (self.instances().len() > 1).then_some(self as _),
+            replication: self.private().is_some_and(|s| !s.replicas().is_empty()).then_some(self as _),
             ..Abilities::default()
         }
     }

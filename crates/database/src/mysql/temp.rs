@@ -1,10 +1,11 @@
-//! The private throwaway servers behind `mariadb-temp:`, `mysql-temp:` and, several of them, `galera-temp:`.
+//! The private throwaway servers behind `mariadb-temp:`, also with a replica, `mysql-temp:` and, several of them, `galera-temp:`.
 //! See [`crate::temp`].
 
 mod binaries;
 mod galera;
 mod install;
 mod instance;
+mod replica;
 mod settings;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use crate::temp::settings::Settings;
 use crate::temp::user::ServerUser;
 use binaries::Binaries;
 use galera::{Cluster, ClusterUrl};
+pub(super) use replica::ReplicaServer;
 
 use crate::temp::{Start, encoded, memory};
 
@@ -32,6 +34,14 @@ pub(super) static MARIADB: Product = Product {
     bin: "/opt/mariadb/bin",
     log_setting: "innodb_log_file_size",
     ..MYSQL
+};
+
+/// What distinguishes a MariaDB with replicas.
+pub(super) static REPLICATED: Product = Product {
+    reserved: &[settings::RESERVED, settings::REPLICATED_RESERVED],
+    // As many as the request asks for: the URL of `mariadb-temp:` cannot say.
+    further: Some("replicas"),
+    ..MARIADB
 };
 
 /// What distinguishes the nodes of private Galera clusters.
@@ -108,14 +118,16 @@ pub(super) struct TempServer {
     settings: Settings,
     /// Further nodes of a cluster.
     joined: Vec<Instance>,
+    /// They stop before the server that they follow.
+    replicas: Vec<ReplicaServer>,
     instance: Instance,
     /// What the nodes have in common, if they are a cluster.
     cluster: Option<Cluster>,
 }
 
 /// Memory of the machine for each of the servers, bytes.
-fn memory_each(cluster: Option<&Cluster>) -> u64 {
-    memory::memory_bytes() / cluster.map_or(1, |cluster| cluster.nodes.into())
+fn memory_each(cluster: Option<&Cluster>, replicas: usize) -> u64 {
+    memory::memory_bytes() / cluster.map_or(1 + replicas as u64, |cluster| cluster.nodes.into())
 }
 
 impl TempServer {
@@ -133,18 +145,28 @@ impl TempServer {
         let binaries = binaries::find(product, start.address.bin.as_deref(), &start.user)?;
         settings::check_values(&request.settings, &binaries, &start.user)?;
         let cluster = of_cluster.map(|url| Cluster::new(&url, &binaries, memory::memory_bytes())).transpose()?;
-        let settings = settings::settings(product, &binaries.version, memory_each(cluster.as_ref()), &request.settings);
+        let memory = memory_each(cluster.as_ref(), start.further as usize);
+        let settings = settings::settings(product, &binaries.version, memory, &request.settings);
         let (instance, site) = start.create(&binaries.server)?;
         if let Some(cluster) = &cluster {
             cluster.check_space(&instance.files.data())?;
         }
         let further = 1..cluster.as_ref().map_or(1, |cluster| cluster.nodes);
         let joined = further.map(|_| Ok(start.create(&binaries.server)?.0)).collect::<Result<Vec<_>, TargetError>>()?;
-        let server = format!("{} ({})", binaries.version.text, binaries.server.display());
-        let notes = start.notes(&server, site, &settings);
-        let mut server = TempServer { product, notes, binaries, user: start.user, settings, joined, instance, cluster };
+        let copies = (0..start.further).map(|_| start.another(&site)).collect::<Result<Vec<_>, TargetError>>()?;
+        let version = format!("{} ({})", binaries.version.text, binaries.server.display());
+        let mut notes = start.notes(&version, site, &settings);
+        notes.extend(replica::note(start.further));
+        let (user, replicas) = (start.user, Vec::new());
+        let mut server = TempServer { product, notes, binaries, user, settings, joined, replicas, instance, cluster };
         instance::install(&server)?;
+        for (number, copy) in (1..).zip(copies) {
+            server.replicas.push(ReplicaServer::prepare(number, copy, &server.instance, &server.user)?);
+        }
         instance::start(&mut server)?;
+        for replica in &mut server.replicas {
+            replica.start(&server.binaries, &server.user, &server.settings)?;
+        }
         Ok(server)
     }
 
@@ -158,7 +180,7 @@ impl TempServer {
             self.product.check_names(given)?;
             settings::check_values(given, &self.binaries, &self.user)?;
         }
-        let memory = memory_each(self.cluster.as_ref());
+        let memory = memory_each(self.cluster.as_ref(), self.replicas.len());
         let next = settings::settings(self.product, &self.binaries.version, memory, given);
         let former = std::mem::replace(&mut self.settings, next);
         self.stop();
@@ -180,15 +202,28 @@ impl TempServer {
     /// Wanted size of the buffer pool: small against `data_bytes`, or the default; `None` if the user chose the
     /// size.
     pub(super) fn pool_bytes(&self, data_bytes: Option<u64>) -> Option<u64> {
-        let default = settings::own_pool(&self.settings, memory_each(self.cluster.as_ref()))?;
+        let default = settings::own_pool(&self.settings, memory_each(self.cluster.as_ref(), self.replicas.len()))?;
         Some(data_bytes.map_or(default, |bytes| cache::small(bytes).min(default)))
+    }
+
+    /// The replicas.
+    pub(super) fn replicas(&self) -> &[ReplicaServer] {
+        &self.replicas
+    }
+
+    /// Starts replicas again that have ended.
+    ///
+    /// # Errors
+    /// [`TargetError::Local`]: one does not start.
+    pub(super) fn revive_replicas(&mut self) -> Result<(), TargetError> {
+        let TempServer { binaries, user, settings, replicas, .. } = self;
+        replicas.iter_mut().try_for_each(|replica| replica.revive(binaries, user, settings))
     }
 
     /// URL of the running server, without a password; in `request` those of the further nodes of a cluster.
     pub(super) fn address(&self, request: &OpenRequest) -> (String, OpenRequest) {
-        let of = |instance: &Instance| format!("mysql://{SUPERUSER}@/?socket={}", encoded(&instance.files.socket()));
-        let nodes = self.joined.iter().map(of).collect();
-        (of(&self.instance), OpenRequest { nodes, ..request.clone() })
+        let nodes = self.joined.iter().map(url_of).collect();
+        (url_of(&self.instance), OpenRequest { nodes, ..request.clone() })
     }
 
     /// Scheme of its target's URL.
@@ -200,4 +235,9 @@ impl TempServer {
     pub(super) fn notes(&self) -> &[String] {
         &self.notes
     }
+}
+
+/// URL of a running server, without a password.
+fn url_of(instance: &Instance) -> String {
+    format!("mysql://{SUPERUSER}@/?socket={}", encoded(&instance.files.socket()))
 }

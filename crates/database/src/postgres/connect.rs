@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::BytesMut;
@@ -25,7 +25,7 @@ use super::{flavours, parallel, refusal, tls};
 use crate::env::{Env, of_target};
 use crate::error::TargetError;
 use crate::flavour::Recognised;
-use crate::patience::{Ask, Doing, HASTY, PATIENCE, Patience};
+use crate::patience::{self, Ask, Doing, HASTY, PATIENCE, Patience};
 use crate::request::{AskPassword, OpenRequest};
 use crate::secret::Secret;
 use crate::stream::{Local, Stream};
@@ -140,10 +140,7 @@ impl Endpoint {
     /// # Errors
     /// [`TargetError::Lost`] with what is given up.
     pub(super) fn go_on(&self, what: &str) -> Result<(), TargetError> {
-        if self.interrupted.load(Ordering::Relaxed) {
-            return Err(TargetError::Lost(format!("{what} was interrupted")));
-        }
-        Ok(())
+        patience::go_on(&self.interrupted, what)
     }
 
     /// Prefix of the application names of the job sessions.

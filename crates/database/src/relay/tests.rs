@@ -1,10 +1,10 @@
 //! Relations only: the machine may be busy.
 
+use std::os::unix::net::UnixListener;
 use std::sync::mpsc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::*;
-use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 

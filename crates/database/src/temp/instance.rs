@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use super::child::{Child, Stages};
@@ -35,6 +36,21 @@ impl Instance {
         user: &ServerUser,
     ) -> Result<Instance, TargetError> {
         Ok(Instance { child: None, product, files: Files::create(product, place, user)? })
+    }
+
+    /// Copies the data directory of a server that does not run.
+    ///
+    /// # Errors
+    /// [`TargetError::Local`].
+    pub(crate) fn copy(&self, of: &Instance, user: &ServerUser) -> Result<(), TargetError> {
+        let mut copy = user.command("cp", Signal::SIGKILL);
+        copy.arg("-a").arg(of.files.data().join(".")).arg(self.files.data());
+        let output = copy.output().map_err(|e| cannot_run(Path::new("cp"), &e))?;
+        if !output.status.success() {
+            let says = String::from_utf8_lossy(&output.stderr);
+            return Err(self.files.failure("the data folder cannot be copied", says.trim()));
+        }
+        self.files.bring_to_disk()
     }
 
     /// Starts the server with its output in its log.

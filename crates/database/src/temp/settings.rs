@@ -11,6 +11,7 @@ pub(crate) fn normal(name: &str) -> String {
 }
 
 /// All settings of a server.
+#[derive(Clone)]
 pub(crate) struct Settings {
     product: &'static Product,
     /// loadline's defaults that the user did not replace.

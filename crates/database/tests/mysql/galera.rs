@@ -19,7 +19,7 @@ fn folders(scratch: &Path) -> Vec<PathBuf> {
     nodes.into_iter().map(|(_, dir)| dir).collect()
 }
 
-fn sql(socket: &Path, sql: &str) -> String {
+pub(crate) fn sql(socket: &Path, sql: &str) -> String {
     let mut mariadb = Command::new("mariadb");
     let out =
         mariadb.args(["--no-defaults", "-N", "-B", "-uroot", "-S"]).arg(socket).args(["-e", sql]).output().unwrap();

@@ -7,5 +7,6 @@ mod drivers;
 mod galera;
 mod handshake;
 mod nodes;
+mod replication;
 mod schema;
 mod server;

@@ -81,7 +81,8 @@ pub(super) fn start(server: &mut TempServer) -> Result<(), TargetError> {
     Ok(())
 }
 
-fn start_one(
+/// Starts one server with `options`, its option file, and waits until it accepts sessions.
+pub(super) fn start_one(
     binaries: &Binaries,
     settings: &Settings,
     user: &ServerUser,

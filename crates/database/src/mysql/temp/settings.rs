@@ -56,6 +56,33 @@ pub(super) const GALERA_RESERVED: &[&str] = &[
     "wsrep_sst_receive_address",
 ];
 
+/// What loadline sets at servers that replicate.
+pub(super) const REPLICATED_RESERVED: &[&str] = &[
+    "gtid_domain_id",
+    "log_bin",
+    "relay_log_recovery",
+    "rpl_semi_sync_master_enabled",
+    "rpl_semi_sync_master_timeout",
+    "rpl_semi_sync_master_wait_no_slave",
+    "rpl_semi_sync_master_wait_point",
+    "rpl_semi_sync_slave_enabled",
+    "server_id",
+    "skip_log_bin",
+    "skip_slave_start",
+];
+
+/// Settings of both: commits are in a binary log that is synced before they return, and one that waits for a replica waits as
+/// long as loadline does: by default MariaDB gives up after 10 s, for all that follow.
+const OF_REPLICATED: [(&str, &str); 5] = [
+    ("log_bin", "binlog"),
+    ("sync_binlog", "1"),
+    ("server_id", "1"),
+    ("rpl_semi_sync_master_timeout", "1000000000"),
+    ("rpl_semi_sync_master_wait_no_slave", "ON"),
+];
+/// Settings of a replica: once killed, it fetches what it had not applied again.
+pub(super) const OF_REPLICAS: [(&str, &str); 2] = [("rpl_semi_sync_slave_enabled", "ON"), ("relay_log_recovery", "ON")];
+
 const MIB: u64 = 1 << 20;
 
 /// Default buffer pool on a machine with `memory_bytes`, bytes.
@@ -99,6 +126,10 @@ pub(super) fn settings(
         ("query_cache_size", "0".to_owned()),
         ("performance_schema", "0".to_owned()),
     ]);
+    let replicated = product.reserved.contains(&REPLICATED_RESERVED);
+    if replicated {
+        defaults.extend(OF_REPLICATED.map(|(name, value)| (name, value.to_owned())));
+    }
     if product.scheme == GALERA.scheme {
         // Galera replicates rows, and InnoDB must not lock the next key of a table, which the others do not see.
         defaults.extend([("binlog_format", "ROW".to_owned()), ("innodb_autoinc_lock_mode", "2".to_owned())]);
@@ -108,7 +139,7 @@ pub(super) fn settings(
     // With a binary log performance_schema times the whole commit. The cost of this stage alone is within
     // the noise (12 interleaved starts with and without, 8 jobs: 2.3 % more server CPU per commit, quartiles
     // -3 and +10 %).
-    if given.iter().any(|(name, value)| normal(name) == "log_bin" && !is_off(value)) {
+    if replicated || given.iter().any(|(name, value)| normal(name) == "log_bin" && !is_off(value)) {
         let of_commits = MARIADB_STAGES.iter().map(|stage| format!("{stage}=ON"));
         let instruments = iter::once("%=OFF".to_owned()).chain(of_commits);
         defaults.retain(|(name, _)| *name != "performance_schema");

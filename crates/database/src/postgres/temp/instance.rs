@@ -85,18 +85,16 @@ impl Instance {
 
     /// Copies the data directory of a server that does not run, for a standby of it.
     pub(super) fn copy(&self, of: &Instance, user: &ServerUser) -> Result<(), TargetError> {
-        let mut copy = user.command("cp", Signal::SIGKILL);
-        copy.arg("-a").arg(of.data().join(".")).arg(self.data());
+        self.of_any.copy(&of.of_any, user)?;
+        // It is its user's: the server opens it for writing.
         let mut mark = user.command("touch", Signal::SIGKILL);
         mark.arg(self.data().join("standby.signal"));
-        for mut command in [copy, mark] {
-            let output = command.output().map_err(|e| cannot_run(Path::new(command.get_program()), &e))?;
-            if !output.status.success() {
-                let says = String::from_utf8_lossy(&output.stderr);
-                return Err(self.of_any.files.failure("the data folder cannot be copied", says.trim()));
-            }
+        let made = mark.status().map_err(|e| cannot_run(Path::new("touch"), &e))?;
+        if made.success() {
+            Ok(())
+        } else {
+            Err(self.of_any.files.failure("'touch standby.signal' failed", &made.to_string()))
         }
-        self.of_any.files.bring_to_disk()
     }
 
     /// Stops a server whose data are not needed.

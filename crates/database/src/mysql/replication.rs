@@ -1,0 +1,257 @@
+//! The role [`Replication`] of a private MariaDB with a replica: semi-synchronous replication.
+//!
+//! A commit waits until a replica has written its events to the relay log: before it is committed in InnoDB, and so before others
+//! see it (AFTER_SYNC), or after that (AFTER_COMMIT). <https://mariadb.com/kb/en/semisynchronous-replication/>
+//!
+//! A server whose replica is away, or is late, stops waiting (`Rpl_semi_sync_master_status` is OFF), and commits that did not
+//! wait are counted (`Rpl_semi_sync_master_no_tx`).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::connect::Endpoint;
+use super::server::Mysql;
+use super::temp::{ReplicaServer, TempServer};
+use super::wire::Connection;
+use crate::env::of_target;
+use crate::error::TargetError;
+use crate::relay::{Prober, Relay};
+use crate::request::OpenRequest;
+use crate::role::{Level, Link, Replica, ReplicaWatch, Replication};
+
+/// The levels, and their values of `rpl_semi_sync_master_wait_point`.
+const LEVELS: [(&str, &str); 2] = [("after-sync", "AFTER_SYNC"), ("after-commit", "AFTER_COMMIT")];
+/// Time for the replica to be attached as a level needs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The levels.
+pub(super) fn levels() -> Vec<Level> {
+    let level = |(name, _): &(&str, &str)| Level {
+        name: (*name).to_owned(),
+        replicas: 1,
+        waits_for: 1,
+        durable: true,
+        at_once: false,
+    };
+    LEVELS.iter().map(level).collect()
+}
+
+/// Has the replicas of `server` follow it.
+pub(super) fn follow(server: &TempServer) -> Result<(), TargetError> {
+    for replica in server.replicas() {
+        let mut c = endpoint(replica)?.connect()?;
+        replica.follow().iter().try_for_each(|sql| c.query(sql).map(drop))?;
+    }
+    Ok(())
+}
+
+fn endpoint(replica: &ReplicaServer) -> Result<Endpoint, TargetError> {
+    let url = replica.url();
+    Endpoint::new(&url, &OpenRequest::new(&url, std::path::PathBuf::new()), of_target(true))
+}
+
+/// What the server says of semi-synchronous replication.
+#[derive(Debug, Default, PartialEq)]
+struct Said {
+    /// Whether commits wait.
+    on: bool,
+    /// Replicas that acknowledge.
+    clients: u32,
+    /// Commits that did not wait, so far.
+    unacknowledged: u64,
+    /// File and position at which the binary log ends.
+    end: (String, u64),
+}
+
+impl Said {
+    fn ask(c: &mut Connection) -> Result<Said, TargetError> {
+        let mut said = Said::default();
+        for (name, value) in c.pairs("SHOW GLOBAL STATUS LIKE 'Rpl\\_semi\\_sync\\_master\\_%'")? {
+            match name.as_str() {
+                "Rpl_semi_sync_master_status" => said.on = value == "ON",
+                "Rpl_semi_sync_master_clients" => said.clients = value.parse().unwrap_or(0),
+                "Rpl_semi_sync_master_no_tx" => said.unacknowledged = value.parse().unwrap_or(0),
+                _ => {}
+            }
+        }
+        let end = c.pairs("SHOW MASTER STATUS")?.into_iter().next().unwrap_or_default();
+        said.end = (end.0, end.1.parse().unwrap_or(0));
+        Ok(said)
+    }
+}
+
+/// What a replica says of itself.
+#[derive(Debug, Default, PartialEq)]
+struct Followed {
+    receives: bool,
+    applies: bool,
+    error: String,
+    /// File and position up to which it has applied the server's binary log.
+    applied: (String, u64),
+}
+
+impl Followed {
+    fn ask(c: &mut Connection) -> Result<Followed, TargetError> {
+        let row = c.query("SHOW SLAVE STATUS")?.into_iter().next().unwrap_or_default();
+        let of = |name: &str| {
+            let value = c.names.iter().position(|n| n == name).and_then(|at| row.get(at)?.as_ref());
+            value.map_or(String::new(), |v| String::from_utf8_lossy(v).into_owned())
+        };
+        let errors = [of("Last_IO_Error"), of("Last_SQL_Error")];
+        Ok(Followed {
+            receives: of("Slave_IO_Running") == "Yes",
+            applies: of("Slave_SQL_Running") == "Yes",
+            error: errors.into_iter().filter(|e| !e.is_empty()).collect::<Vec<_>>().join("; "),
+            applied: (of("Relay_Master_Log_File"), of("Exec_Master_Log_Pos").parse().unwrap_or(0)),
+        })
+    }
+
+    /// In words.
+    fn state(&self, server: &Said) -> String {
+        let receives = if self.receives { "receiving" } else { "not receiving" };
+        let applies = if self.applies { "" } else { ", not applying" };
+        let waited = if server.on { ", semi-sync" } else { ", async" };
+        let error = if self.error.is_empty() { String::new() } else { format!(" ({})", self.error) };
+        format!("{receives}{applies}{waited}{error}")
+    }
+
+    /// Bytes of the binary log that it has not applied; unknown across two files.
+    fn behind_bytes(&self, server: &Said) -> Option<u64> {
+        (self.applied.0 == server.end.0).then(|| server.end.1.saturating_sub(self.applied.1))
+    }
+}
+
+impl Mysql {
+    fn replicated<T>(&self, f: impl FnOnce(&mut TempServer) -> Result<T, TargetError>) -> Result<T, TargetError> {
+        let none = || TargetError::Unsupported("this target was not opened with replicas".into());
+        let mut server = self.private().filter(|server| !server.replicas().is_empty()).ok_or_else(none)?;
+        f(&mut server)
+    }
+
+    /// Sessions at the replicas, each with its name.
+    fn at_replicas(&self) -> Result<Vec<(String, Endpoint)>, TargetError> {
+        self.replicated(|s| s.replicas().iter().map(|r| Ok((r.name.clone(), endpoint(r)?))).collect())
+    }
+}
+
+impl Replication for Mysql {
+    fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError> {
+        let point = match level {
+            None => None,
+            Some(name) => {
+                Some(LEVELS.iter().find(|(known, _)| *known == name).map(|(_, point)| *point).ok_or_else(|| {
+                    let known = LEVELS.map(|(name, _)| name).join(", ");
+                    TargetError::Usage(format!("there is no level '{name}': known are {known}"))
+                })?)
+            }
+        };
+        self.replicated(|server| {
+            server.replicas().iter().for_each(|replica| replica.relay.set(link));
+            Ok(())
+        })?;
+        let first = self.first()?;
+        first.admin(|c| {
+            // The server reads it for each commit, also for those under way: none is.
+            let wait_point = point.map(|point| format!("SET GLOBAL rpl_semi_sync_master_wait_point = {point}"));
+            let enabled = format!("SET GLOBAL rpl_semi_sync_master_enabled = {}", u8::from(point.is_some()));
+            wait_point.iter().chain([&enabled]).try_for_each(|sql| c.query(sql).map(drop))
+        })?;
+        let patience = PATIENCE + 20 * (link.delay + link.jitter);
+        let (begin, replicas) = (Instant::now(), self.at_replicas()?);
+        loop {
+            // Each time: one that was killed just now may still seem to run.
+            self.replicated(TempServer::revive_replicas)?;
+            let server = first.admin(Said::ask)?;
+            let attached = point.is_none() || server.clients as usize >= replicas.len();
+            let mut in_force = server.on == point.is_some() && attached;
+            let mut found = Vec::new();
+            for (name, endpoint) in &replicas {
+                let followed = endpoint.connect().and_then(|mut c| Followed::ask(&mut c));
+                let followed = followed.unwrap_or_else(|e| Followed { error: e.to_string(), ..Followed::default() });
+                in_force &= followed.receives && followed.applies;
+                found.push(format!("{name}: {}", followed.state(&server)));
+            }
+            if in_force {
+                return Ok(());
+            }
+            if begin.elapsed() >= patience {
+                return Err(TargetError::Local(format!(
+                    "the {} not in force after {} s: {}",
+                    level.map_or("baseline is".to_owned(), |name| format!("level '{name}' is")),
+                    patience.as_secs(),
+                    found.join("; ")
+                )));
+            }
+            first.endpoint.go_on("waiting for the replica")?;
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn watch(&self) -> Result<Box<dyn ReplicaWatch>, TargetError> {
+        let links = self.replicated(|s| Ok(s.replicas().iter().map(|r| Arc::clone(&r.relay)).collect::<Vec<_>>()))?;
+        let failed = |e: std::io::Error| TargetError::Local(format!("the link's round trip cannot be measured: {e}"));
+        let probers = links.iter().map(|link| link.prober().map_err(failed)).collect::<Result<Vec<_>, _>>()?;
+        let mut server = self.first()?.endpoint.connect()?;
+        let unacknowledged = Said::ask(&mut server)?.unacknowledged;
+        let mut replicas = Vec::new();
+        for (name, endpoint) in self.at_replicas()? {
+            replicas.push((name, endpoint.connect()?));
+        }
+        Ok(Box::new(MariadbReplicaWatch { server, unacknowledged, replicas, links, probers }))
+    }
+}
+
+struct MariadbReplicaWatch {
+    server: Connection,
+    /// Commits that had not waited when the last look ended.
+    unacknowledged: u64,
+    replicas: Vec<(String, Connection)>,
+    links: Vec<Arc<Relay>>,
+    probers: Vec<Prober>,
+}
+
+impl ReplicaWatch for MariadbReplicaWatch {
+    fn look(&mut self) -> Result<Vec<Replica>, TargetError> {
+        let server = Said::ask(&mut self.server)?;
+        let all_waited = server.unacknowledged == std::mem::replace(&mut self.unacknowledged, server.unacknowledged);
+        let mut found = Vec::new();
+        for (name, c) in &mut self.replicas {
+            // One that has ended is not connected.
+            let Ok(followed) = Followed::ask(c) else { continue };
+            if followed.receives {
+                let unwaited = if server.on && !all_waited { ", commits did not wait" } else { "" };
+                found.push(Replica {
+                    name: name.clone(),
+                    state: format!("{}{unwaited}", followed.state(&server)),
+                    synchronous: server.on && server.clients > 0 && all_waited,
+                    behind_bytes: followed.behind_bytes(&server),
+                    // Seconds_Behind_Master counts whole seconds.
+                    behind_s: None,
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    fn round_trips_ns(&mut self) -> Vec<u64> {
+        self.probers.iter().flat_map(Prober::take).collect()
+    }
+
+    fn link_bytes(&self) -> Option<u64> {
+        (!self.links.is_empty()).then(|| self.links.iter().map(|link| link.bytes()).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_behind_is_known_within_a_file() {
+        let server = Said { end: ("binlog.000002".to_owned(), 900), ..Said::default() };
+        let of = |file: &str, position| Followed { applied: (file.to_owned(), position), ..Followed::default() };
+        assert_eq!(of("binlog.000002", 300).behind_bytes(&server), Some(600));
+        assert_eq!(of("binlog.000001", 300).behind_bytes(&server), None);
+        assert_eq!(of("binlog.000002", 950).behind_bytes(&server), Some(0), "asked a moment later");
+    }
+}

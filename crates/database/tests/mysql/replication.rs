@@ -1,0 +1,101 @@
+//! A private server with a replica: levels, the link, and servers that are killed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use loadline_database::{Link, OpenRequest, Target, TargetError};
+use loadline_workload::Arg;
+
+use crate::galera::sql;
+use crate::server::{alone, work};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Sockets of the server and of its replica.
+fn sockets(scratch: &Path) -> [PathBuf; 2] {
+    let dirs = std::fs::read_dir(scratch).unwrap().map(|e| e.unwrap().path().join("socket/s"));
+    let mut found: Vec<_> = dirs.map(|socket| (sql(&socket, "SELECT @@server_id"), socket)).collect();
+    found.sort();
+    found.into_iter().map(|(_, socket)| socket).collect::<Vec<_>>().try_into().unwrap()
+}
+
+fn kill(socket: &Path) {
+    let pid = sql(socket, "SELECT @@pid_file");
+    let pid = std::fs::read_to_string(pid).unwrap();
+    assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
+}
+
+fn open(scratch: &Path) -> Box<dyn Target> {
+    let mut request = OpenRequest::new("mariadb-temp:", scratch.to_owned());
+    request.replicas = 1;
+    loadline_database::open(&request).unwrap()
+}
+
+#[test]
+fn commits_wait_for_a_replica_at_its_distance() {
+    let _alone = alone();
+    let scratch = tempfile::Builder::new().prefix("loadline-test-").tempdir_in("/var/tmp").unwrap();
+    std::fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let target = open(scratch.path());
+    let replication = target.abilities().replication.unwrap();
+    let [server, replica] = sockets(scratch.path());
+    for socket in [&server, &replica] {
+        assert_eq!(sql(socket, "SELECT @@skip_networking"), "1", "the relay alone is at a port");
+    }
+    let work = work("LGWR-LAT1", &[]);
+    target.create(&work).unwrap();
+    target.load(&work, 1).unwrap();
+    let mut session = target.client_session(&work, 0).unwrap();
+    let (row, mut commits) = (work.start(0).first_key, 0);
+    let mut commit = || {
+        let begin = Instant::now();
+        commits += 1;
+        session.execute_and_commit(0, &[Arg::Bytes(&[7; 100]), Arg::Int(row)]).unwrap();
+        begin.elapsed()
+    };
+
+    let link = Link { delay: 5 * MS, ..Link::default() };
+    for level in [None, Some("after-sync"), Some("after-commit"), None] {
+        replication.bring_about(level, link).unwrap();
+        let mut watch = replication.watch().unwrap();
+        let took = (0..5).map(|_| commit()).min().unwrap();
+        assert_eq!(level.is_some(), took >= 10 * MS, "{level:?}: {took:?}");
+        let found = watch.look().unwrap();
+        assert!(found.len() == 1 && found[0].synchronous == level.is_some(), "{level:?}: {found:?}");
+        assert!(watch.link_bytes().unwrap() > 0);
+    }
+    match replication.bring_about(Some("nearly"), Link::default()) {
+        Err(TargetError::Usage(text)) => assert!(text.contains("known are after-sync, after-commit"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+
+    // A replica that is gone is seen, and started again for the next level.
+    let mut watch = replication.watch().unwrap();
+    kill(&replica);
+    let deadline = Instant::now() + 10_000 * MS;
+    while !watch.look().unwrap().is_empty() {
+        assert!(Instant::now() < deadline, "the replica is dead");
+        std::thread::sleep(10 * MS);
+    }
+    replication.bring_about(Some("after-sync"), Link::default()).unwrap();
+    for _ in 0..20 {
+        commit();
+    }
+    assert!(replication.watch().unwrap().look().unwrap()[0].synchronous);
+
+    // What was acknowledged is at the replica when the server dies.
+    kill(&server);
+    let count = format!("SELECT n FROM loadline.lgwr_lat1_redo WHERE id = {row}");
+    let deadline = Instant::now() + 10_000 * MS;
+    loop {
+        let changed: u64 = sql(&replica, &count).parse().unwrap();
+        if changed == commits {
+            break;
+        }
+        assert!(changed < commits && Instant::now() < deadline, "{changed} of {commits} commits are there");
+        std::thread::sleep(10 * MS);
+    }
+    drop(target);
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
