@@ -27,7 +27,9 @@ pub struct Cost<'a> {
     pub rtt_ms: Option<f64>,
     /// Mean commit latency of the baseline's and the level's windows in valid pairs, ms.
     pub latency_ms: Option<[f64; 2]>,
-    /// The same of their throughput, tps.
+    /// 99th percentile of the time of a transaction in them, ms: median over the windows.
+    pub p99_ms: Option<[f64; 2]>,
+    /// Mean of their throughput, tps.
     pub tps: Option<[f64; 2]>,
     /// Time added to a commit, ms.
     pub added: Option<PairedDifference>,
@@ -79,6 +81,7 @@ pub fn costs<'a>(records: &'a [TestRecord], levels: &Levels) -> Vec<Cost<'a>> {
             cell,
             rtt_ms: None,
             latency_ms: None,
+            p99_ms: None,
             tps: None,
             added: None,
             share: None,
@@ -89,17 +92,19 @@ pub fn costs<'a>(records: &'a [TestRecord], levels: &Levels) -> Vec<Cost<'a>> {
         let tps = cost.cell.pairs_of(column::COMMIT_THROUGHPUT_TPS);
         let round_trips: Vec<f64> = cost.points().iter().map(|point| point.0).collect();
         cost.rtt_ms = stats::median(&round_trips);
-        (cost.latency_ms, cost.tps) = (means(&latencies), means(&tps));
+        let mean = |values: &[f64]| stats::mean(values);
+        (cost.latency_ms, cost.tps) = (of_both(&latencies, mean), of_both(&tps, mean));
+        let p99 = cost.cell.pairs_of(column::TRANSACTION_TIME_NS_P99);
+        cost.p99_ms = of_both(&p99, stats::median).map(|both| both.map(|ns| ns / 1e6));
         (cost.added, cost.share) = (paired_difference(&latencies, ERROR), paired_ratio(&tps, ERROR));
     }
     out
 }
 
-/// Means of both sides over the valid pairs.
-fn means(pairs: &[Pair]) -> Option<[f64; 2]> {
-    let both: Vec<(f64, f64)> = pairs.iter().filter_map(|p| p.a.zip(p.b)).collect();
-    let mean = |of: fn(&(f64, f64)) -> f64| stats::mean(&both.iter().map(of).collect::<Vec<f64>>());
-    Some([mean(|p| p.0)?, mean(|p| p.1)?])
+/// A statistic of each side over the valid pairs.
+fn of_both(pairs: &[Pair], statistic: impl Fn(&[f64]) -> Option<f64>) -> Option<[f64; 2]> {
+    let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().filter_map(|p| p.a.zip(p.b)).unzip();
+    Some([statistic(&a)?, statistic(&b)?])
 }
 
 /// The line of the added time over the round trip, of the costs of one level at its smallest number of jobs; `None` with one

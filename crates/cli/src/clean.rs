@@ -33,7 +33,15 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<u8, Failure> {
         }
         removed.extend(target.clean()?);
     }
-    let text = if removed.is_empty() { "nothing of loadline's was found".to_owned() } else { removed.join("\n") };
+    let nothing = || {
+        let place =
+            if (kind.is_temporary)(&url) { "/var/tmp".to_owned() } else { format!("/var/tmp and {}", redact(&url)) };
+        format!(
+            "nothing of loadline's was found in '{}', {place}: other results folders with --results",
+            args.results.display()
+        )
+    };
+    let text = if removed.is_empty() { nothing() } else { removed.join("\n") };
     output::stdout(format!("{text}\n").as_bytes())?;
     Ok(0)
 }

@@ -13,7 +13,7 @@ use crate::doc::{Block, Cell, Chart, Head, Notes, Row, Section, Table};
 use crate::svg::{self, ChartLine, ChartPoint};
 
 /// Columns of [`OfRun::csv`].
-const COLUMNS: [&str; 17] = [
+const COLUMNS: [&str; 19] = [
     "level",
     "delay_ms",
     "rtt_ms",
@@ -28,6 +28,8 @@ const COLUMNS: [&str; 17] = [
     "baseline_latency_ms",
     "commit_throughput_tps",
     "baseline_throughput_tps",
+    "transaction_p99_ms",
+    "baseline_p99_ms",
     "workload",
     "pairs",
     "pairs_dropped",
@@ -160,6 +162,7 @@ impl<'a> OfRun<'a> {
                 Cell::from(cost.rtt_ms.map_or_else(absent, ms)),
                 Cell::from(cost.latency_ms.map_or_else(absent, |[base, _]| ms(base))),
                 Cell::from(cost.latency_ms.map_or_else(absent, |[_, level]| ms(level))),
+                Cell::from(cost.p99_ms.map_or_else(absent, |[_, level]| ms(level))),
                 Cell { text: added.map_or_else(absent, |a| signed(a.value)), mark },
                 Cell::from(
                     added
@@ -193,6 +196,7 @@ impl<'a> OfRun<'a> {
             Head::number("Baseline", "ms")
                 .tip("Mean commit latency in the windows of the baseline, which waits for its own disk alone"),
             Head::number("Commit", "ms").tip("Mean commit latency in the windows of the level"),
+            Head::number("p99", "ms").tip("99th percentile in the windows of the level, median over the windows"),
             Head::number("Added", "ms")
                 .tip("Typical difference of neighbouring windows (Hodges and Lehmann), not of the means"),
             Head::number("Interval", "ms").tip("95 %"),
@@ -306,6 +310,8 @@ impl<'a> OfRun<'a> {
                 of(c.latency_ms.map(|l| l[0])),
                 of(c.tps.map(|t| t[1])),
                 of(c.tps.map(|t| t[0])),
+                of(c.p99_ms.map(|p| p[1])),
+                of(c.p99_ms.map(|p| p[0])),
                 c.cell.workload.to_owned(),
                 (c.cell.pairs.len() - c.dropped()).to_string(),
                 c.dropped().to_string(),

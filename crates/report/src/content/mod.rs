@@ -13,7 +13,7 @@ mod kept;
 mod key;
 pub(crate) mod levels;
 mod limit;
-mod nodes;
+pub(crate) mod nodes;
 pub(crate) mod noted;
 mod page;
 mod platform;

@@ -1,6 +1,6 @@
 //! Tests over several nodes: total and per-node figures, speed-up, and what each node did.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use loadline_analyze::stats;
 use loadline_model::format::whole;
@@ -27,13 +27,10 @@ const OF_NODE: [(&str, &str, &str, f64); 8] = [
 pub(crate) fn section(runs: &[RunData]) -> Section {
     let mut blocks = Vec::new();
     if let [run] = runs {
-        // Tests of a single job are no sweep over nodes.
-        let of_jobs = |r: &&TestRecord| r.valid && r.arm.is_none() && r.swept.is_none();
-        let records: Vec<&TestRecord> = run.records.iter().filter(of_jobs).collect();
-        let nodes: BTreeSet<u32> = records.iter().map(|r| r.nodes).collect();
-        if nodes.iter().any(|n| *n > 1) {
+        let records = over_jobs(run);
+        if let Some(table) = table(run) {
             blocks.push(Block::List { items: peaks(&records) });
-            blocks.push(Block::Table(scaling(&records)));
+            blocks.push(Block::Table(table));
             blocks.push(Block::para(note(run)));
             blocks.extend(each(&records).map(|table| Block::Details {
                 summary: "What each node did".to_owned(),
@@ -42,6 +39,18 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         }
     }
     Section { id: "nodes", title: "Over nodes".to_owned(), in_text: true, group: false, blocks }
+}
+
+/// A row for each workload, number of nodes and jobs; `None` if all tests were of one node.
+pub(crate) fn table(run: &RunData) -> Option<Table> {
+    let records = over_jobs(run);
+    records.iter().any(|r| r.nodes > 1).then(|| scaling(&records))
+}
+
+/// The valid tests of a sweep over nodes: those of a single job are none.
+fn over_jobs(run: &RunData) -> Vec<&TestRecord> {
+    let of_jobs = |r: &&TestRecord| r.valid && r.arm.is_none() && r.swept.is_none();
+    run.records.iter().filter(of_jobs).collect()
 }
 
 /// Mean of a figure over repetitions.
@@ -117,7 +126,6 @@ fn groups<'a>(records: &[&'a TestRecord]) -> Vec<Vec<&'a TestRecord>> {
     groups
 }
 
-/// A row for each workload, number of nodes and jobs.
 fn scaling(records: &[&TestRecord]) -> Table {
     let mut groups = groups(records);
     groups.sort_by(|a, b| {

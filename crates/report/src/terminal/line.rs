@@ -15,9 +15,13 @@ pub fn test_line(record: &TestRecord) -> String {
     let figure = |column: &Column, decimals| record.figure(column).map_or(ABSENT.to_owned(), |v| number(v, decimals));
     let jobs = place(JOBS, record.jobs);
     let mut lead = format!("test {:>2}  {:<14}  {jobs:>8}", record.test, record.workload);
-    if let Some(LevelPoint { level, delay_ms }) = &record.level {
-        let level = if record.arm == Some(ArmName::A) { "baseline" } else { level };
-        lead += &format!("  {level:<12} {delay_ms:>4} ms");
+    match (&record.level, record.arm) {
+        (Some(LevelPoint { level, delay_ms }), arm) => {
+            let level = if arm == Some(ArmName::A) { "baseline" } else { level };
+            lead += &format!("  {level:<12} {delay_ms:>4} ms");
+        }
+        (None, Some(arm)) => lead += &format!("  {arm}"),
+        (None, None) => {}
     }
     if record.nodes > 1 {
         lead += &format!("  {} nodes", record.nodes);

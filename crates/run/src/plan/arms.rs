@@ -38,8 +38,10 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     if spec.repeat.is_some_and(|n| n != 1) {
         return value("--repeat does not apply to two arms: give --pairs".to_owned());
     }
-    if spec.nodes.is_some() {
-        return value("--nodes does not apply to two arms: they use all nodes of their targets".to_owned());
+    if spec.nodes.as_ref().is_some_and(|counts| counts.len() > 1) {
+        return value(
+            "two arms are measured over one number of nodes: give --nodes once, such as --nodes 1".to_owned(),
+        );
     }
     if matches!(spec.jobs, Some(JobsSpec::Word(_))) {
         return value("two arms are compared at given job counts: write --jobs 1,4 instead of auto".to_owned());

@@ -20,7 +20,9 @@ impl Context {
     fn work(&self, workload: &PlannedWorkload, calibrated: &BTreeMap<String, i64>) -> Result<Work, StudyError> {
         let plan = &self.manifest.plan;
         let (found, params) = planned(workload, calibrated, plan.size_bytes)?;
-        let nodes = Some(nodes::most(workload, self.side.target.facts()));
+        let most = nodes::most(workload, self.side.target.facts());
+        // In a sweep over nodes each test then has its own number.
+        let nodes = Some(plan.node_counts.last().map_or(most, |n| most.min(*n)));
         Ok(Work { nodes, ..Work::new(found, params, plan.seed, plan.payload_compressibility) })
     }
 
