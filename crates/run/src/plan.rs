@@ -415,16 +415,21 @@ fn time(what: &str, spec: &TimeSpec, min: f64, max: f64) -> Result<f64, PlanErro
     value(format!("{what} {shown} must be between {min} s and {max} s"))
 }
 
-/// A latency objective, s. Its unit is required: of a latency, ms are as likely meant as the seconds of other times.
+/// A latency objective, s.
 fn objective_s(spec: &TimeSpec) -> Result<f64, PlanError> {
+    time_with_unit("latency objective", spec, 1e-6, 3600.0)
+}
+
+/// A short time, s. Its unit is required unless it is 0: ms are as likely meant as the seconds of other times.
+fn time_with_unit(what: &str, spec: &TimeSpec, min: f64, max: f64) -> Result<f64, PlanError> {
     let number = match spec {
         TimeSpec::Seconds(s) => Some(*s),
         TimeSpec::Text(text) => text.trim().parse().ok(),
     };
-    if let Some(n) = number {
-        return value(format!("latency objective {n} has no unit: write {n}ms or {n}s"));
+    match number.filter(|n| *n > 0.0) {
+        Some(n) => value(format!("{what} {n} has no unit: write {n}ms or {n}s")),
+        None => time(what, spec, min, max),
     }
-    time("latency objective", spec, 1e-6, 3600.0)
 }
 
 /// Workload parameters of a plan entry, for a data set of `size_bytes`.

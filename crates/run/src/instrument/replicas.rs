@@ -1,7 +1,7 @@
 //! Looks at the replicas of a database while a test runs: whether commits could wait for them in the whole window, how far
 //! away they were, and how far behind.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -33,8 +33,24 @@ pub(crate) struct Replicas {
     level: Option<(String, u32)>,
     /// Replicas that receive, in the baseline as well.
     all: u32,
+    alarm: Alarm,
     thread: Option<JoinHandle<Result<Seen, String>>>,
     outcome: Option<Result<Seen, String>>,
+}
+
+/// What is to be said while the test still runs: that a replica is gone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Alarm(Arc<Mutex<Option<String>>>);
+
+impl Alarm {
+    /// What has not been said yet.
+    pub(crate) fn take(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn raise(&self, text: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+    }
 }
 
 /// What was seen in the window.
@@ -86,7 +102,12 @@ impl Replicas {
     /// `level`: the one in force, with the number of replicas that its commits wait for; `None` in the baseline. `all`: replicas of
     /// the run.
     pub(crate) fn new(level: Option<(String, u32)>, all: u32) -> Replicas {
-        Replicas { level, all, thread: None, outcome: None }
+        Replicas { level, all, alarm: Alarm::default(), thread: None, outcome: None }
+    }
+
+    /// What it has to say while the test runs.
+    pub(crate) fn alarm(&self) -> Alarm {
+        self.alarm.clone()
     }
 
     /// Whether commits could wait for enough replicas in the whole window, and whether they did.
@@ -128,8 +149,14 @@ impl Instrument for Replicas {
         let replication = request.target.abilities().replication;
         let watch =
             replication.ok_or_else(|| TargetError::Unsupported("the target has no replicas".into()))?.watch()?;
-        let shared = Arc::clone(shared);
-        let thread = std::thread::Builder::new().name("replicas".to_owned()).spawn(move || look(watch, &shared));
+        let (shared, alarm, all) = (Arc::clone(shared), self.alarm.clone(), self.all);
+        let alarm = move |seen: &Seen| {
+            let gone = seen.fewest_at_all.as_ref().filter(|(fewest, _)| *fewest < all);
+            gone.iter()
+                .for_each(|(left, said)| alarm.raise(format!("{left} of {all} replicas are connected ({said})")));
+            gone.is_some()
+        };
+        let thread = std::thread::Builder::new().name("replicas".to_owned()).spawn(move || look(watch, &shared, alarm));
         self.thread =
             Some(thread.map_err(|e| TargetError::Local(format!("no thread could be started for the replicas: {e}")))?);
         Ok(())
@@ -169,9 +196,11 @@ impl Instrument for Replicas {
     }
 }
 
-/// Looks until the window ends; only what is seen in it counts.
-fn look(mut watch: Box<dyn ReplicaWatch>, shared: &Shared) -> Result<Seen, String> {
+/// Looks until the window ends; only what is seen in it counts. `alarm` says what is to be said at once; it returns whether there
+/// was anything, and is then not called again.
+fn look(mut watch: Box<dyn ReplicaWatch>, shared: &Shared, alarm: impl Fn(&Seen) -> bool) -> Result<Seen, String> {
     let mut seen = Seen::default();
+    let mut alarmed = false;
     let mut bytes_at_open = None;
     while !shared.stopped() {
         let window = shared.window.get().filter(|window| !window.is_pending());
@@ -188,6 +217,7 @@ fn look(mut watch: Box<dyn ReplicaWatch>, shared: &Shared) -> Result<Seen, Strin
                     seen.round_trips_ns.extend(round_trips);
                 }
                 seen.add(&replicas);
+                alarmed = alarmed || alarm(&seen);
             }
             _ => {}
         }
@@ -202,6 +232,7 @@ fn look(mut watch: Box<dyn ReplicaWatch>, shared: &Shared) -> Result<Seen, Strin
 #[cfg(test)]
 mod tests {
     use loadline_model::Outcome;
+    use loadline_window::Schedule;
 
     use super::*;
 
@@ -230,6 +261,40 @@ mod tests {
         assert!(none[0].detail.contains("no replica is connected") && none[0].outcome == Outcome::Failed, "{none:?}");
         let baseline = Replicas::new(None, 2).checks(&seen, None);
         assert!(baseline[0].detail.contains("0 of 2") && baseline[0].outcome == Outcome::Failed, "{baseline:?}");
+    }
+
+    /// A replica that is there at the first look only.
+    struct Leaving(u32);
+
+    impl ReplicaWatch for Leaving {
+        fn look(&mut self) -> Result<Vec<Replica>, TargetError> {
+            self.0 += 1;
+            Ok(if self.0 == 1 { vec![replica(true, 0)] } else { Vec::new() })
+        }
+
+        fn round_trips_ns(&mut self) -> Vec<u64> {
+            Vec::new()
+        }
+
+        fn link_bytes(&self) -> Option<u64> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_replica_that_leaves_is_said_once_while_the_test_runs() {
+        let shared = Shared::new(1, Arc::default());
+        let open_ns = now_ns();
+        let window = Schedule { start_ns: open_ns, open_ns, close_ns: open_ns + 350_000_000 };
+        shared.window.set(window).unwrap();
+        let said = Mutex::new(Vec::new());
+        let alarm = |seen: &Seen| {
+            let gone = seen.fewest_at_all.as_ref().is_some_and(|(fewest, _)| *fewest == 0);
+            gone.then(|| said.lock().unwrap().push(now_ns() < window.close_ns)).is_some()
+        };
+        let seen = look(Box::new(Leaving(0)), &shared, alarm).unwrap();
+        assert!(seen.looks >= 2, "{seen:?}");
+        assert_eq!(*said.lock().unwrap(), [true]);
     }
 
     #[test]

@@ -5,12 +5,12 @@ use loadline_model::format::parse_bytes;
 use loadline_model::plan::{JobsSpec, Levels, Plan, PlanSpec, TimeSpec};
 
 use super::arms::{drawn_seed, windows_at_jobs};
-use super::{DEFAULT_TARGET, PlanError, is_auto, one_plan, time, value};
+use super::{DEFAULT_TARGET, PlanError, is_auto, one_plan, time_with_unit, value};
 
 /// Default number of pairs: two more than the least with an interval.
 const DEFAULT_PAIRS: u32 = 8;
 /// Default one-way delays: the same rack, a metropolitan area, a region.
-const DEFAULT_DELAYS_MS: [f64; 3] = [0.0, 1.0, 5.0];
+const DEFAULT_DELAYS: [&str; 3] = ["0", "1ms", "5ms"];
 /// Longest one-way delay, s: more than the way around the earth.
 const MOST_DELAY_S: f64 = 2.0;
 /// Least bandwidth, bytes per second: below it a replica cannot follow anything.
@@ -19,7 +19,7 @@ const LEAST_BYTES_PER_S: u64 = 64 << 10;
 /// Default of the delays, which makes a plan one of levels.
 #[must_use]
 pub fn default_delays() -> Vec<TimeSpec> {
-    DEFAULT_DELAYS_MS.iter().map(|ms| TimeSpec::Seconds(ms / 1e3)).collect()
+    DEFAULT_DELAYS.iter().map(|text| TimeSpec::Text((*text).to_owned())).collect()
 }
 
 /// Whether `spec` has keys of levels.
@@ -58,7 +58,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let given = spec.standby.as_deref().unwrap_or_default();
     let standbys = standbys(kind, url, given, &levels, spec)?;
     let delays_ms = if standbys.is_empty() { delays(spec.delay.as_deref())? } else { vec![0.0] };
-    let jitter_ms = spec.jitter.as_ref().map_or(Ok(0.0), |t| time("jitter", t, 0.0, MOST_DELAY_S))? * 1e3;
+    let jitter_ms = spec.jitter.as_ref().map_or(Ok(0.0), |t| time_with_unit("jitter", t, 0.0, MOST_DELAY_S))? * 1e3;
     let bytes_per_s = spec.bandwidth.as_deref().map(bandwidth).transpose()?;
     let pairs = spec.pairs.unwrap_or(DEFAULT_PAIRS);
     if !(1..=10_000).contains(&pairs) {
@@ -196,7 +196,7 @@ fn chosen(names: Option<&[String]>, known: &[Level]) -> Result<Vec<Level>, PlanE
 fn delays(given: Option<&[TimeSpec]>) -> Result<Vec<f64>, PlanError> {
     let default = default_delays();
     let given = given.unwrap_or(&default);
-    let ms = |t: &TimeSpec| Ok(time("delay", t, 0.0, MOST_DELAY_S)? * 1e3);
+    let ms = |t: &TimeSpec| Ok(time_with_unit("delay", t, 0.0, MOST_DELAY_S)? * 1e3);
     let mut delays = given.iter().map(ms).collect::<Result<Vec<f64>, PlanError>>()?;
     delays.sort_by(f64::total_cmp);
     if let Some(twice) = delays.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -288,6 +288,10 @@ mod tests {
         refused(PlanSpec { repeat: Some(2), ..spec() }, "--pairs");
         refused(PlanSpec { rate: Some(10.0), ..spec() }, "--rate");
         refused(PlanSpec { nodes: Some(vec![1]), ..spec() }, "--nodes");
+        refused(
+            PlanSpec { delay: Some(vec![TimeSpec::Text("5".into())]), ..spec() },
+            "delay 5 has no unit: write 5ms or 5s",
+        );
         refused(PlanSpec { jobs: Some(JobsSpec::Word("auto".into())), ..spec() }, "--jobs 1,4");
         refused(PlanSpec { precision: Some("2%".into()), ..spec() }, "two runs");
     }

@@ -19,7 +19,7 @@ use crate::checks::steady::until_warm;
 use crate::event::{Event, Listener, TestPosition};
 use crate::figures::access::only_adds;
 use crate::figures::counters::Counters;
-use crate::instrument::{EndedTest, Instruments, RunContext, size_scan};
+use crate::instrument::{EndedTest, Instruments, Replicas, RunContext, size_scan};
 use crate::record::{Finished, Identity};
 
 /// A test to run.
@@ -180,7 +180,9 @@ impl PlannedTest<'_> {
         last: bool,
         listener: &mut dyn Listener,
     ) -> Result<Attempt, StudyError> {
-        let mut instruments = Instruments::of(self.work.workload, self.level.map(|level| level.instrument()));
+        let replicas = self.level.map(|level| level.instrument());
+        let alarm = replicas.as_ref().map(Replicas::alarm).unwrap_or_default();
+        let mut instruments = Instruments::of(self.work.workload, replicas);
         instruments.prepare(&mut request, run).map_err(|e| self.target_failed(e))?;
         // Outside the window: taking the mark is work for the database.
         let mark = context.native_mark();
@@ -188,6 +190,9 @@ impl PlannedTest<'_> {
         let mut progress = ProgressMeter { test: self, request: &request, elapsed_s: 0.0, completed: 0 };
         let measured = run_test(&request, &mut instruments, |elapsed_s, completed| {
             listener.on(progress.event(elapsed_s, completed));
+            if let Some(text) = alarm.take() {
+                listener.on(Event::Warning(format!("test {}: {text}", self.position.test)));
+            }
         })
         .map_err(|e| self.failed(e))?;
         // Before the queries that prove the jobs' work, which are loadline's own.
