@@ -47,6 +47,9 @@ pub(crate) enum Command {
     Workloads(WorkloadsArgs),
     /// List the plans that come with loadline, or print one to copy and change
     Plans(PlansArgs),
+    /// List the published measurements that come with loadline, or print one: `loadline report RUN --with reference:ID` sets a run
+    /// beside it
+    References(ReferencesArgs),
     /// List the columns of the tables: what each means and where it comes from
     Columns(ListArgs),
     /// List the kinds of targets and the forms of their URLs
@@ -354,6 +357,9 @@ pub(crate) struct ReportArgs {
     /// are set side by side
     #[arg(long, value_name = "N,…", value_delimiter = ',', conflicts_with_all = ["columns", "across_drivers"])]
     pub(crate) test: Vec<u32>,
+    /// Published platform to set beside the runs, e.g. reference:exadata-x9m; repeatable (see `loadline references`)
+    #[arg(long = "with", value_name = "reference:ID", conflicts_with = "test")]
+    pub(crate) with: Vec<String>,
     /// File to write, - for standard output [default: html of one run: its report/index.html; html of several:
     /// loadline-report.html; else standard output]
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
@@ -406,6 +412,16 @@ pub(crate) struct WorkloadsArgs {
     /// Write a page for each workload, and an index, into this folder (as in docs/workloads)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["code", "format", "output"])]
     pub(crate) pages: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
+}
+
+/// `loadline references`.
+#[derive(Debug, Args)]
+pub(crate) struct ReferencesArgs {
+    /// Reference whose table is printed, as CSV, as it was published
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) list: ListArgs,
 }

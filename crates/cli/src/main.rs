@@ -18,6 +18,7 @@ mod probe;
 mod probe_log_writer;
 mod probe_table;
 mod progress;
+mod references;
 mod replica_cost;
 mod report;
 mod run;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         Command::Report(args) => report::report(&args),
         Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Workloads(args) => workloads::workloads(&args),
+        Command::References(args) => references::references(&args),
         Command::Plans(args) => plans::plans(&args),
         Command::Columns(args) => listing::columns(&args),
         Command::Targets(args) => listing::targets(&args),

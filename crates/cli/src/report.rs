@@ -8,6 +8,7 @@ use loadline_store::{StoredRun, write_report};
 use crate::args::{ReportArgs, ReportFormat};
 use crate::exit::Failure;
 use crate::output;
+use crate::references;
 use crate::target::run_folder;
 
 impl From<ReportFormat> for Format {
@@ -94,6 +95,9 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         }
         all_stored.push(stored);
         runs.push(data);
+    }
+    for name in &args.with {
+        runs.push(references::named(name)?);
     }
     for warning in runs.iter().flat_map(|r| &r.warnings) {
         output::say(&format!("warning: {warning}"));

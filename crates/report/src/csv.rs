@@ -1,18 +1,20 @@
 //! One CSV table with all tests of all runs.
 
 use loadline_model::Column;
-use loadline_model::column::Cell;
+use loadline_model::column::{self, Cell};
 
 use crate::{RunData, columns};
 
-/// A header of column ids, then one line per test. A missing figure is an empty cell.
+/// A header of column ids, then one line per test. A missing figure is an empty cell, and so is the validity of published tests,
+/// which nobody has checked.
 pub(crate) fn render(runs: &[RunData], chosen: Option<&[&'static Column]>) -> String {
-    let records = || runs.iter().flat_map(|r| &r.records);
-    let columns = chosen.map_or_else(|| columns::of_files(records()), <[_]>::to_vec);
+    let records = || runs.iter().flat_map(|run| run.records.iter().map(move |r| (run, r)));
+    let columns = chosen.map_or_else(|| columns::of_files(records().map(|(_, r)| r)), <[_]>::to_vec);
     let mut out = line(columns.iter().map(|c| c.id.to_owned()));
-    for record in records() {
+    for (run, record) in records() {
         out.push_str(&line(columns.iter().map(|c| match c.cell(record) {
             Cell::Number(n) if !n.is_finite() => String::new(),
+            _ if *c == column::VALID && run.published.is_some() => String::new(),
             _ => c.plain(record),
         })));
     }

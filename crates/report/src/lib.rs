@@ -52,6 +52,17 @@ pub struct RunData {
     pub has_pages: bool,
     /// Defects of the run folder and how they were handled.
     pub warnings: Vec<String>,
+    /// Set if loadline did not measure it.
+    pub published: Option<Published>,
+}
+
+/// What is known of published figures.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Published {
+    /// Where they come from.
+    pub source: String,
+    /// What an audit of their table found, a sentence each.
+    pub findings: Vec<String>,
 }
 
 impl RunData {
@@ -66,6 +77,7 @@ impl RunData {
             histograms: BTreeMap::new(),
             has_pages: false,
             warnings,
+            published: None,
         }
     }
 

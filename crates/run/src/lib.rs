@@ -15,6 +15,7 @@ pub mod plan;
 mod queries;
 pub mod record;
 pub mod reference;
+pub mod references;
 mod server_memory;
 pub mod study;
 pub mod watch;

@@ -87,7 +87,7 @@ fn all_workloads_of_the_study_did_equal_work() {
 #[test]
 fn more_rows_per_transaction_load_more_rows_in_the_data_load_study() {
     // Study 2 is not a sweep over jobs; only the arithmetic of its rows is checked.
-    let mut lines = include_str!("../data/data-load-exadata-x4-2.csv").lines();
+    let mut lines = include_str!("../../../../references/data-load-exadata-x4-2.csv").lines();
     let ids: Vec<&str> = lines.next().unwrap().split(',').collect();
     let column = |id: &str| ids.iter().position(|i| *i == id).unwrap();
     let (rows_per_tx, rows, tps) = (column("rows_per_tx"), column("rows_per_s"), column("tx_per_s"));

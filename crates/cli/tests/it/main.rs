@@ -20,6 +20,7 @@ mod plans;
 mod postgres;
 mod postgres_versions;
 mod probe;
+mod references;
 mod registry;
 mod snapshot;
 mod storage;

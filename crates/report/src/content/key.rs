@@ -135,7 +135,7 @@ fn row(
     cells.push(format!("{}{}", growth(sweep), beyond(sweep)).into());
     cells.push(load_line(sweep, side.run.manifest.plan.latency_objective_ns).into());
     let of = if several { format!("{}: ", side.label) } else { String::new() };
-    let bound = bound_of_sweep(sweep, &side.run.records);
+    let bound = bound_of_sweep(sweep, &side.run.records).filter(|_| side.run.published.is_none());
     let remark = bound.map(|b| match b.by {
         BoundBy::Unknown => format!("{of}{}.", stop(&b.sentence())),
         _ => format!("{of}bounded by {}.", stop(&b.sentence())),

@@ -21,6 +21,7 @@ pub(crate) mod ratios;
 pub(crate) mod settings;
 mod side_by_side;
 mod sizes;
+mod standing;
 mod tables;
 pub(crate) mod wait_profiles;
 mod waits;
@@ -52,11 +53,14 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
     let runs = apart.as_deref().unwrap_or(runs);
     let sides = sides(runs);
     let named = whole.as_ref().unwrap_or(&sides);
-    let comparisons = comparisons(&sides, across_drivers);
-    let tests = runs.iter().map(|r| r.records.len()).sum::<usize>();
-    let valid = runs.iter().flat_map(|r| &r.records).filter(|r| r.valid).count();
-    let kept = kept::counted(runs.iter().flat_map(|r| &r.records));
-    let complete = runs.iter().all(|r| r.manifest.state == RunState::Complete);
+    // Published jobs ran in the database; each comparison with others says so.
+    let comparisons = comparisons(&sides, across_drivers || sides.iter().any(|side| side.run.published.is_some()));
+    // Published figures come last. loadline has neither checks nor facts of them.
+    let measured = sides.split(|side| side.run.published.is_some()).next().unwrap_or_default();
+    let records = || measured.iter().flat_map(|side| &side.run.records);
+    let (tests, valid) = (records().count(), records().filter(|r| r.valid).count());
+    let kept = kept::counted(records());
+    let complete = measured.iter().all(|side| side.run.manifest.state == RunState::Complete);
     // Windows of a baseline are compared in their pairs: a peak over all of them would not be.
     let of_pairs = of_levels.is_some();
     let pooled = |section: Section| if of_pairs { Section { blocks: Vec::new(), ..section } } else { section };
@@ -64,19 +68,20 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
         arms::section(of_arms.as_ref()),
         levels::section(of_levels.as_ref()),
         over_nodes,
-        pooled(page::section(&sides)),
+        pooled(page::section(measured)),
+        standing::section(&sides),
         pooled(key::section(&sides)),
         factors::summary(&comparisons),
-        settings::section(&sides),
+        settings::section(measured),
     ];
     let last = [
         sizes::section(&sides),
         factors::in_full(&comparisons),
         charts::over_time(&sides),
         pages,
-        evidence::section(&sides),
-        platform::section(&sides),
-        platform::again(&sides),
+        evidence::section(measured),
+        platform::section(measured),
+        platform::again(measured),
         glossary::section(&sides),
     ];
     let sections = first.into_iter().chain(groups::sections(&sides, chosen)).chain(last);
@@ -124,6 +129,9 @@ fn subtitle_of(sides: &[PlatformRun<'_>]) -> String {
     let one = |s: &PlatformRun<'_>| {
         let m = &s.run.manifest;
         let database = format!("{} {}", m.target.product, m.target.version);
+        if let Some(published) = &s.run.published {
+            return format!("{}, not measured by loadline: {}", database.trim(), stop(&published.source));
+        }
         format!("{}, measured {} with loadline {}", database.trim(), when(&m.started_at), m.loadline_version)
     };
     match sides {

@@ -8,7 +8,7 @@ use loadline_report::{Format, Options, RunData, render};
 use std::collections::BTreeMap;
 
 fn platform(name: &str) -> RunData {
-    let mut lines = include_str!("../../../analyze/tests/data/log-writer-exadata.csv").lines();
+    let mut lines = include_str!("../../../../references/log-writer-exadata.csv").lines();
     let ids: Vec<&str> = lines.next().unwrap().split(',').collect();
     let mut m = manifest(name, &format!("run-{name}"));
     m.target.product = "Oracle".to_owned();

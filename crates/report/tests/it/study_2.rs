@@ -7,7 +7,7 @@ use crate::common::manifest;
 use loadline_model::column;
 use loadline_report::{Format, Options, RunData, end_page, render};
 
-const PUBLISHED: &str = include_str!("../data/data-load-exadata-x4-2.csv");
+const PUBLISHED: &str = include_str!("../../../../references/data-load-exadata-x4-2.csv");
 
 fn study() -> RunData {
     let mut lines = PUBLISHED.lines();

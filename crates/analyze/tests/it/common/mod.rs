@@ -48,7 +48,7 @@ pub(crate) fn measured(platform: &str, test: u32, jobs: u32, tps: f64, ms: f64) 
 
 /// The records of `platform` in the published log-writer study.
 pub(crate) fn study_1(platform: &str) -> Vec<TestRecord> {
-    let mut lines = include_str!("../../data/log-writer-exadata.csv").lines();
+    let mut lines = include_str!("../../../../../references/log-writer-exadata.csv").lines();
     let ids: Vec<&str> = lines.next().unwrap().split(',').collect();
     let rows = lines.map(|line| ids.iter().copied().zip(line.split(',')).collect::<BTreeMap<&str, &str>>());
     rows.filter(|row| row["platform"] == platform)

@@ -1,0 +1,60 @@
+//! `loadline references`: the published measurements that come with loadline.
+
+use loadline_report::{Published, RunData};
+use loadline_run::references::{REFERENCES, Reference, ReferenceError, find};
+
+use crate::args::ReferencesArgs;
+use crate::exit::Failure;
+use crate::listing::Listing;
+use crate::output;
+
+/// What `--with` values begin with.
+const PREFIX: &str = "reference:";
+
+pub(crate) fn references(args: &ReferencesArgs) -> Result<u8, Failure> {
+    match &args.id {
+        Some(id) => output::write(&args.list.output, found(id)?.csv().as_bytes())?,
+        None => {
+            let columns = vec!["reference", "platform", "published", "workloads", "tests", "summary", "source"];
+            let rows = REFERENCES.iter().map(row).collect::<Result<_, _>>()?;
+            Listing { columns, rows }.write(&args.list)?;
+        }
+    }
+    Ok(0)
+}
+
+/// The run that `--with reference:ID` names.
+pub(crate) fn named(text: &str) -> Result<RunData, Failure> {
+    let id = text.strip_prefix(PREFIX).ok_or_else(|| {
+        Failure::usage(format!("--with '{text}': write {PREFIX}ID, such as {PREFIX}{}", REFERENCES[0].id))
+    })?;
+    let reference = found(id)?;
+    let records = reference.records().map_err(broken)?;
+    let manifest = reference.manifest(&records).map_err(broken)?;
+    let published = Published { source: reference.source.to_owned(), findings: Vec::new() };
+    Ok(RunData { published: Some(published), ..RunData::new(manifest, records, Vec::new()) })
+}
+
+/// `exadata-x9m`, also as `--with` has it.
+fn found(id: &str) -> Result<&'static Reference, Failure> {
+    find(id.strip_prefix(PREFIX).unwrap_or(id)).map_err(broken)
+}
+
+fn broken(e: ReferenceError) -> Failure {
+    Failure::usage(e.to_string())
+}
+
+fn row(reference: &Reference) -> Result<Vec<String>, Failure> {
+    let records = reference.records().map_err(broken)?;
+    let mut workloads: Vec<&str> = records.iter().map(|r| r.workload.as_str()).collect();
+    workloads.dedup();
+    Ok(vec![
+        reference.id.to_owned(),
+        reference.platform.to_owned(),
+        reference.year.to_owned(),
+        workloads.join(" "),
+        records.len().to_string(),
+        reference.summary.to_owned(),
+        reference.source.to_owned(),
+    ])
+}

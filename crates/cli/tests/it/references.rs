@@ -1,0 +1,64 @@
+//! Published measurements: listed, printed as they are, and beside a run.
+
+use crate::common::{ok, results, run};
+
+#[test]
+fn a_run_finds_its_place_among_published_platforms() {
+    let listed = ok(&["references", "--format", "csv"]).out;
+    assert!(listed.lines().next().unwrap().starts_with("reference,platform,published,workloads,tests"), "{listed}");
+    let printed = ok(&["references", "exadata-x9m"]).out;
+    assert!(printed.contains("X9M-2,LGWR-LAT1,4,192,2,2,2,1,0,98,0,17085,0.117"), "{printed}");
+
+    let results = results();
+    let (dir, plan) = (results.path().to_str().unwrap(), ["--jobs", "1,2", "--duration", "200ms", "--warmup", "200ms"]);
+    let own =
+        ["run", "--target", "null:?pause=1ms", "--workload", "LGWR-LAT1,LGWR-SIZE", "--no-probe", "--results", dir];
+    // Other tests may disturb it: its figures do not count.
+    let folder = run(&[&own[..], &plan[..]].concat()).folder();
+    let report = |more: &[&str]| {
+        let run = ["report", folder.to_str().unwrap(), "--with", "reference:exadata-x9m"];
+        ok(&[&run[..], more].concat()).out
+    };
+    let text = report(&["--format", "text"]);
+    let standing = text.split("Where the platform stands").nth(1).unwrap().split("Load lines").next().unwrap();
+    let place = |name: &str| {
+        let line = standing.lines().find(|l| l.contains(name)).unwrap_or_else(|| panic!("no {name}: {standing}"));
+        line.split_whitespace().find_map(|word| word.parse::<u32>().ok()).unwrap()
+    };
+    // A pause of 1 ms allows at most 2,000 tps with two jobs; 367,848 were published.
+    assert_eq!((place("Exadata X9M-2 (published)"), place("null engine")), (1, 2), "{standing}");
+    assert!(standing.contains("loadline did not make them") && standing.contains("33 tests"), "{standing}");
+
+    let csv = report(&["--format", "csv", "--output", "-", "--columns", "platform,target,valid,commit_throughput_tps"]);
+    let published: Vec<&str> = csv.lines().filter(|l| l.contains("(published)")).collect();
+    assert_eq!(published.len(), 33, "{csv}");
+    assert!(published.iter().all(|l| l.contains("reference:exadata-x9m,,")), "nobody has checked them: {published:?}");
+}
+
+#[test]
+fn what_is_no_reference_is_refused_with_those_that_are() {
+    let refused = |args: &[&str]| {
+        let ran = run(args);
+        assert_eq!(ran.code, 2, "{}", ran.said());
+        ran.err
+    };
+    assert!(refused(&["references", "exadata-x9"]).contains("did you mean 'exadata-x9m'?"));
+    let results = results();
+    let dir = results.path().to_str().unwrap();
+    let own = [
+        "run",
+        "--target",
+        "null:",
+        "--workload",
+        "LGWR-LAT1",
+        "--jobs",
+        "1",
+        "--duration",
+        "200ms",
+        "--warmup",
+        "200ms",
+    ];
+    let folder = run(&[&own[..], &["--no-probe", "--results", dir]].concat()).folder();
+    let said = refused(&["report", folder.to_str().unwrap(), "--with", "exadata-x9m"]);
+    assert!(said.contains("write reference:ID"), "{said}");
+}
