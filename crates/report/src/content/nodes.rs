@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use loadline_analyze::stats;
 use loadline_model::format::whole;
+use loadline_model::record::NodeFigures;
 use loadline_model::snapshot::counter;
 use loadline_model::{TestRecord, column};
 
@@ -29,7 +30,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
     if let [run] = runs {
         let records = over_jobs(run);
         if let Some(table) = table(run) {
-            blocks.push(Block::List { items: peaks(&records) });
+            blocks.push(Block::List { items: peaks(&records).into_iter().chain(paused(&records)).collect() });
             blocks.push(Block::Table(table));
             blocks.push(Block::para(note(run)));
             blocks.extend(each(&records).map(|table| Block::Details {
@@ -107,6 +108,26 @@ fn peaks(records: &[&TestRecord]) -> Vec<String> {
         out.push(std::iter::once(first).chain(others).collect::<Vec<_>>().join("; ") + ".");
     }
     out
+}
+
+/// Least share of the time that flow control paused a node to be said, %.
+const PAUSED: f64 = 1.0;
+
+/// The node that flow control paused longest: it then waited for one that was slow to apply, so the slowest node bounds all.
+fn paused(records: &[&TestRecord]) -> Option<String> {
+    let nodes = records.iter().flat_map(|r| (1..).zip(&r.by_node).map(move |(number, node)| (*r, number, node)));
+    let share =
+        |(r, number, node): (_, usize, &NodeFigures)| Some((node.per_s.get(counter::FLOW_PAUSED_NS)? / 1e7, r, number));
+    let (pct, r, number): (f64, &TestRecord, usize) = nodes.filter_map(share).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (pct >= PAUSED).then(|| {
+        format!(
+            "Flow control paused node {number} for {pct:.0} % of the time in test {} ({}, {}): a node could not apply as fast as the \
+             others wrote, and all waited for it.",
+            r.test,
+            r.workload,
+            count(r.jobs as usize, "job", "jobs")
+        )
+    })
 }
 
 /// The valid tests of each workload, number of nodes and jobs.

@@ -3,6 +3,7 @@
 use loadline_model::column;
 use loadline_model::plan::Levels;
 use loadline_model::record::{LevelPoint, NodeFigures};
+use loadline_model::snapshot::counter;
 use loadline_model::{ArmName, TestRecord};
 use loadline_report::{Costs, Format, Options, RunData, render};
 
@@ -130,7 +131,11 @@ fn numbers_of_nodes_are_set_side_by_side() {
             let of = |n: u32| NodeFigures {
                 jobs: jobs / 3,
                 tps: tps / 3.0 + f64::from(n),
-                per_s: [("loadline.commits".to_owned(), tps / 3.0)].into(),
+                per_s: [
+                    (counter::COMMITS.to_owned(), tps / 3.0),
+                    (counter::FLOW_PAUSED_NS.to_owned(), if (n, jobs) == (1, 6) { 1.2e8 } else { 1e6 }),
+                ]
+                .into(),
             };
             r.by_node = (0..nodes).map(of).collect();
         }
@@ -138,6 +143,7 @@ fn numbers_of_nodes_are_set_side_by_side() {
     }
     let run = RunData::new(m, records, Vec::new());
     let markdown = text(&run, Format::Markdown);
+    assert!(markdown.contains("paused node 2 for 12 % of the time in test 4 (LGWR-LAT1, 6 jobs)"), "{markdown}");
     let row = markdown.lines().find(|l| l.contains("| 3 | 3 | 2,400 |")).unwrap();
     assert!(row.contains("| 800 | 800 | 2.40 |"), "{row}");
     assert!(markdown.contains("3 nodes against 1 node"));
