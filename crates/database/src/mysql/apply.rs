@@ -1,9 +1,10 @@
-//! Waits until the nodes of a Galera cluster have applied each other's changes.
+//! Waits until the nodes of a cluster have applied each other's changes.
 
 use std::time::{Duration, Instant};
 
-use super::galera::applied;
 use super::instance::MysqlInstance;
+use super::member::galera::applied;
+use super::member::{ClusterKind, group};
 use crate::error::TargetError;
 
 /// Longest that nodes may take to apply what another has committed.
@@ -14,6 +15,43 @@ const CATCHING_UP: Duration = Duration::from_secs(60);
 /// # Errors
 /// If the first node is lost, or one does not catch up within a minute.
 pub(super) fn catch_up(instances: &[MysqlInstance]) -> Result<(), TargetError> {
+    let kind = instances.first().and_then(|i| Some(i.member.as_ref()?.kind));
+    if kind == Some(ClusterKind::Group) { catch_up_group(instances) } else { catch_up_galera(instances) }
+}
+
+fn catch_up_group(instances: &[MysqlInstance]) -> Result<(), TargetError> {
+    let mut sessions = Vec::new();
+    let mut all = Vec::new();
+    for (number, instance) in instances.iter().enumerate() {
+        match instance.endpoint.connect().and_then(|mut c| Ok((group::executed(&mut c)?, c))) {
+            Ok((executed, c)) => {
+                all.push(executed);
+                sessions.push((instance, c));
+            }
+            Err(e) if number == 0 => return Err(e),
+            Err(_) => {}
+        }
+    }
+    for (instance, c) in &mut sessions {
+        for executed in &all {
+            if !group::wait_for(c, executed, CATCHING_UP)? {
+                return Err(late(instance));
+            }
+        }
+        instance.ledger.book(c)?;
+    }
+    Ok(())
+}
+
+fn late(instance: &MysqlInstance) -> TargetError {
+    TargetError::Statement(format!(
+        "{} has not applied within {} s what another node of the cluster has committed",
+        instance.endpoint.config.place(),
+        CATCHING_UP.as_secs()
+    ))
+}
+
+fn catch_up_galera(instances: &[MysqlInstance]) -> Result<(), TargetError> {
     let mut sessions = Vec::new();
     let mut last = 0.0_f64;
     for (number, instance) in instances.iter().enumerate() {
@@ -31,11 +69,7 @@ pub(super) fn catch_up(instances: &[MysqlInstance]) -> Result<(), TargetError> {
     for (instance, c) in &mut sessions {
         while applied(c)?.is_some_and(|applied| applied < last) {
             if Instant::now() >= deadline {
-                return Err(TargetError::Statement(format!(
-                    "{} has not applied within {} s what another node of the cluster has committed",
-                    instance.endpoint.config.place(),
-                    CATCHING_UP.as_secs()
-                )));
+                return Err(late(instance));
             }
             std::thread::sleep(Duration::from_millis(2));
         }

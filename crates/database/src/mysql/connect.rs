@@ -10,7 +10,7 @@ use rustls::ClientConfig;
 
 use super::config::{Address, Config};
 use super::doing::doing;
-use super::galera::GaleraNode;
+use super::member::Member;
 use super::own_sessions::OwnSessions;
 use super::protocol::{
     self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_LOCAL_FILES, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting,
@@ -18,7 +18,7 @@ use super::protocol::{
 };
 use super::version::Version;
 use super::wire::Connection;
-use super::{auth, flavours, galera};
+use super::{auth, flavours};
 use crate::env::Env;
 use crate::error::TargetError;
 use crate::flavour::Recognised;
@@ -62,8 +62,8 @@ pub(super) struct Endpoint {
     pub(super) sessions: OwnSessions,
     /// Whether they are jobs'.
     of_jobs: bool,
-    /// The node of a cluster to which each must lead (`wsrep_gcomm_uuid`).
-    node: Option<String>,
+    /// The member of a cluster to which each must lead.
+    node: Option<Member>,
     pub(super) recognised: Recognised,
 }
 
@@ -89,9 +89,8 @@ impl Endpoint {
     }
 
     /// The same endpoint for jobs, whose sessions are recorded in `sessions`, and lead to `node` if it is one of a cluster.
-    pub(super) fn for_jobs(&self, sessions: &OwnSessions, node: Option<&GaleraNode>) -> Endpoint {
-        let node = node.map(|node| node.id.clone());
-        Endpoint { sessions: sessions.clone(), of_jobs: true, node, ..self.clone() }
+    pub(super) fn for_jobs(&self, sessions: &OwnSessions, node: Option<&Member>) -> Endpoint {
+        Endpoint { sessions: sessions.clone(), of_jobs: true, node: node.cloned(), ..self.clone() }
     }
 
     /// Opens a session. Asks for a missing password if the server wants one.
@@ -158,7 +157,7 @@ impl Endpoint {
             c.query("SET SESSION max_execution_time = 0")?;
         }
         if let Some(node) = &self.node {
-            galera::check_place(&mut c, node, &self.config.place())?;
+            node.check_place(&mut c, &self.config.place())?;
         }
         Ok(c)
     }

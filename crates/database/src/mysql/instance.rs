@@ -7,8 +7,8 @@ use super::config::Address;
 use super::connect::Endpoint;
 use super::doctor::MysqlSettings;
 use super::flush::Flush;
-use super::galera::{self, GaleraNode};
 use super::ledger::Ledger;
+use super::member::Member;
 use super::observer::ObserverSession;
 use super::performance::CommitTimes;
 use super::version::Version;
@@ -40,8 +40,8 @@ pub(super) struct MysqlInstance {
     pub(super) doublewrite: bool,
     /// Size of a page, bytes.
     pub(super) page_bytes: u64,
-    /// What it is in a Galera cluster, if it is in one.
-    pub(super) galera: Option<GaleraNode>,
+    /// What it is in a cluster, if it is in one.
+    pub(super) member: Option<Member>,
 }
 
 /// The servers behind the nodes, and which node leads to which.
@@ -56,7 +56,7 @@ pub(super) struct MysqlNodes {
 impl MysqlNodes {
     /// Whether the servers are one Galera cluster, and hold the same data.
     pub(super) fn is_cluster(&self) -> bool {
-        self.instances.len() > 1 && self.instances.iter().all(|i| i.galera.is_some())
+        self.instances.len() > 1 && self.instances.iter().all(|i| i.member.is_some())
     }
 
     /// The servers that hold data of their own: of a cluster the first, all otherwise.
@@ -81,9 +81,9 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
     let mut held: Vec<(Connection, String)> = Vec::new();
     for (node, mut endpoint) in endpoints.into_iter().enumerate() {
         let mut c = endpoint.connect()?;
-        let galera = GaleraNode::ask(&mut c, private, &endpoint.config.place())?;
-        if let Some(galera) = galera.as_ref().filter(|_| several) {
-            endpoint.config.name_node(node, &galera.name);
+        let member = Member::ask(&mut c, private, &endpoint.config.place())?;
+        if let Some(member) = member.as_ref().filter(|_| several) {
+            endpoint.config.name_node(node, &member.name);
         }
         let endpoint = Arc::new(endpoint);
         let mut known = None;
@@ -95,8 +95,8 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
         }
         let at = known.unwrap_or(held.len());
         match nodes.instances.get_mut(at) {
-            Some(MysqlInstance { endpoint: first, galera: Some(galera), .. }) => {
-                return Err(galera::twice(galera, [&first.config.place(), &endpoint.config.place()]));
+            Some(MysqlInstance { endpoint: first, member: Some(member), .. }) => {
+                return Err(member.twice([&first.config.place(), &endpoint.config.place()]));
             }
             Some(instance) => {
                 instance.nodes += 1;
@@ -114,7 +114,7 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
                 }
                 let name = format!("loadline {} {} {node}", std::process::id(), clock::now_ns());
                 c.query(&format!("SELECT GET_LOCK('{name}', 0)"))?;
-                let instance = MysqlInstance::inspect(Arc::clone(&endpoint), &mut c, galera)?;
+                let instance = MysqlInstance::inspect(Arc::clone(&endpoint), &mut c, member)?;
                 check_cluster(&nodes.instances, &instance)?;
                 nodes.instances.push(instance);
                 held.push((c, name));
@@ -123,7 +123,7 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
         if let Some(instance) = nodes.instances.get(at) {
             nodes
                 .job_endpoints
-                .push(Arc::new(endpoint.for_jobs(&instance.endpoint.sessions, instance.galera.as_ref())));
+                .push(Arc::new(endpoint.for_jobs(&instance.endpoint.sessions, instance.member.as_ref())));
         }
         nodes.instance_of.push(at);
     }
@@ -139,16 +139,13 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
 /// [`TargetError::Refused`] with both servers.
 fn check_cluster(known: &[MysqlInstance], new: &MysqlInstance) -> Result<(), TargetError> {
     let Some(first) = known.first() else { return Ok(()) };
-    let of = |i: &MysqlInstance| i.galera.as_ref().map(|g| g.cluster.clone());
+    let of = |i: &MysqlInstance| i.member.as_ref().map(|m| m.cluster.clone());
     if of(first) == of(new) {
         return Ok(());
     }
     let say = |i: &MysqlInstance| {
         let place = i.endpoint.config.place();
-        of(i).map_or_else(
-            || format!("{place} is in no Galera cluster"),
-            |uuid| format!("{place} is in the Galera cluster {uuid}"),
-        )
+        of(i).map_or_else(|| format!("{place} is in no cluster"), |name| format!("{place} is in the cluster {name}"))
     };
     Err(TargetError::Refused(format!(
         "{}, and {}: all nodes must be servers by themselves, or all of one cluster",
@@ -161,14 +158,14 @@ impl MysqlInstance {
     fn inspect(
         endpoint: Arc<Endpoint>,
         c: &mut Connection,
-        galera: Option<GaleraNode>,
+        member: Option<Member>,
     ) -> Result<MysqlInstance, TargetError> {
         let given_flush = c.number("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")?.unwrap_or(1.0) as u8;
         let pid_file = c.value("SELECT @@GLOBAL.pid_file")?;
         let ledger = Ledger::default();
         let log_bin = c.number("SELECT @@GLOBAL.log_bin")? == Some(1.0);
         ledger.binlog(log_bin);
-        ledger.replicates(galera.is_some());
+        ledger.replicates(member.as_ref().map(|m| m.kind));
         Ok(MysqlInstance {
             local: is_local(&endpoint, pid_file.as_deref()),
             endpoint,
@@ -184,7 +181,7 @@ impl MysqlInstance {
                 &c.pairs("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_doublewrite', 'innodb_flush_method')")?,
             ),
             page_bytes: c.number("SELECT @@GLOBAL.innodb_page_size")?.map_or(16_384, |b| b as u64),
-            galera,
+            member,
         })
     }
 
@@ -209,7 +206,7 @@ impl MysqlInstance {
             flush,
             times,
             (sessions, scope),
-            [self.local, self.galera.is_some()],
+            (self.local, self.member.as_ref().map(|m| m.kind)),
         )
     }
 }

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::galera;
 use super::instance::{MysqlInstance, MysqlNodes};
 use super::server::Mysql;
 use crate::error::TargetError;
@@ -27,7 +26,7 @@ enum Answer {
 }
 
 fn ask(instance: &MysqlInstance) -> Answer {
-    let size = |c: &mut _| if instance.galera.is_some() { galera::size(c).map(Some) } else { Ok(None) };
+    let size = |c: &mut _| instance.member.as_ref().map(|member| member.size(c)).transpose();
     match instance.admin(size) {
         Err(_) => Answer::None,
         Ok(Some(None)) => Answer::NotReady,
@@ -58,8 +57,8 @@ impl MysqlNodes {
             Answer::None | Answer::NotReady => None,
         });
         for (instance, size) in instances.iter_mut().zip(sizes) {
-            if let Some((galera, size)) = instance.galera.as_mut().zip(size) {
-                galera.size = size;
+            if let Some((member, size)) = instance.member.as_mut().zip(size) {
+                member.size = size;
             }
         }
         MysqlNodes { instances, instance_of, job_endpoints }
@@ -68,7 +67,7 @@ impl MysqlNodes {
 
 impl Nodes for Mysql {
     fn without_lost(&self) -> Result<Option<RemainingNodes>, TargetError> {
-        let before = self.instances().iter().filter_map(|i| Some(i.galera.as_ref()?.size)).max().unwrap_or(0);
+        let before = self.instances().iter().filter_map(|i| Some(i.member.as_ref()?.size)).max().unwrap_or(0);
         let deadline = Instant::now() + EXCLUDING;
         let answers = loop {
             let answers: Vec<Answer> = self.instances().iter().map(ask).collect();

@@ -14,13 +14,14 @@ mod doctor;
 mod doing;
 mod flavours;
 mod flush;
-mod galera;
 mod grants;
 mod instance;
+mod join;
 mod kernels;
 mod ledger;
 mod loading;
 mod lost;
+mod member;
 mod observer;
 mod option_file;
 mod own_sessions;
@@ -90,13 +91,13 @@ pub(crate) static MARIADB_TEMP_KIND: TargetKind = TargetKind {
         ("mariadb-temp:?bin=/opt/mariadb/bin", "from the binaries in this folder"),
     ],
     capabilities: render::of_mariadb,
-    check_url: |url| crate::temp::check_url(&temp::MARIADB, url),
+    check_url: |url| temp::check_url(&temp::MARIADB, url),
     open: |request| {
         let product = if request.replicas > 0 { &temp::REPLICATED } else { &temp::MARIADB };
         open_temp(product, request)
     },
     render: |work| render::all(work, &render::of_mariadb()),
-    clean_leftovers: |request| crate::temp::clean_leftovers(&temp::MARIADB, request),
+    clean_leftovers: |request| temp::clean(&temp::MARIADB, request),
     is_temporary: |_| true,
     no_limit: None,
     native_report: None,
@@ -113,13 +114,17 @@ pub(crate) static MYSQL_TEMP_KIND: TargetKind = TargetKind {
         ("mysql-temp:", "next to the results"),
         ("mysql-temp:/folder", "in a folder of its own under this one"),
         ("mysql-temp:?bin=/opt/mysql/bin", "from the binaries in this folder"),
+        ("mysql-temp:?group=3", "a replication group of so many members, 1 to 8, each a primary"),
     ],
     capabilities: render::of_mysql,
     render: |work| render::all(work, &render::of_mysql()),
-    check_url: |url| crate::temp::check_url(&temp::MYSQL, url),
-    open: |request| open_temp(&temp::MYSQL, request),
+    check_url: |url| temp::check_url(&temp::MYSQL, url),
+    open: |request| {
+        let product = if temp::cluster_of(&request.url).is_some() { &temp::GROUP } else { &temp::MYSQL };
+        open_temp(product, request)
+    },
     levels: Vec::new,
-    clean_leftovers: |request| crate::temp::clean_leftovers(&temp::MYSQL, request),
+    clean_leftovers: |request| temp::clean(&temp::MYSQL, request),
     ..MARIADB_TEMP_KIND
 };
 
@@ -133,10 +138,10 @@ pub(crate) static GALERA_TEMP_KIND: TargetKind = TargetKind {
         ("galera-temp:?bin=/opt/mariadb/bin", "from the binaries in this folder"),
         ("galera-temp:?provider=/opt/lib/libgalera_smm.so", "with this library of Galera"),
     ],
-    check_url: temp::check_cluster_url,
+    check_url: |url| temp::check_url(&temp::GALERA, url),
     open: |request| open_temp(&temp::GALERA, request),
     levels: Vec::new,
-    clean_leftovers: temp::clean_clusters,
+    clean_leftovers: |request| temp::clean(&temp::GALERA, request),
     ..MARIADB_TEMP_KIND
 };
 
@@ -144,5 +149,8 @@ fn open_temp(product: &'static Product, request: &OpenRequest) -> Result<Box<dyn
     let server = TempServer::start(product, request)?;
     replication::follow(&server)?;
     let (url, request) = server.address(request);
+    if server.is_group() {
+        join::join(&url, &request)?;
+    }
     Ok(Box::new(Mysql::open(&url, &request, Some(Arc::new(Mutex::new(server))))?))
 }

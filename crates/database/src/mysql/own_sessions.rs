@@ -75,7 +75,8 @@ impl OwnSessions {
     }
 
     /// Adds the current states of the sessions in `scope` to `sample`, and the number of others at work, which are unknown
-    /// unless this user `sees_all` sessions. Returns whether all in `scope` could be seen.
+    /// unless this user `sees_all` sessions. What the server itself `applies` of its cluster is no other's work. Returns whether all
+    /// in `scope` could be seen.
     ///
     /// # Errors
     /// If the query fails.
@@ -83,7 +84,7 @@ impl OwnSessions {
         &self,
         c: &mut Connection,
         scope: Scope,
-        sees_all: bool,
+        (sees_all, applies): (bool, bool),
         sample: &mut WaitSample,
     ) -> Result<bool, TargetError> {
         let (sql, columns) = if c.version.mariadb { SESSIONS } else { MYSQL_SESSIONS };
@@ -92,7 +93,8 @@ impl OwnSessions {
         match scope {
             Scope::Jobs => {
                 count(&rows, columns, |row| id(row).is_some_and(|id| own.get(&id) == Some(&true)), sample);
-                sample.others = sample.others.filter(|_| known).map(|n| n + others_at_work(&rows, columns, &own));
+                let others = || others_at_work(&rows, columns, &own, applies);
+                sample.others = sample.others.filter(|_| known).map(|n| n + others());
             }
             Scope::All if known => count(&rows, columns, |row| is_others_client(row, columns, &own), sample),
             Scope::All => {}
@@ -179,10 +181,12 @@ fn is_others_client(row: &Row, [command, _, user]: [usize; 3], own: &Ids) -> boo
         && id(row).is_some_and(|id| !own.contains_key(&id))
 }
 
-/// Sessions that are not loadline's and work.
-fn others_at_work(rows: &Rows, [command, state, _]: [usize; 3], own: &Ids) -> u32 {
+/// Sessions that are not loadline's and work; without those that apply what other members of a cluster committed, if the server
+/// `applies` such.
+fn others_at_work(rows: &Rows, [command, state, user]: [usize; 3], own: &Ids, applies: bool) -> u32 {
     let works = |row: &&Row| {
-        WORKING.contains(&text(row, command).as_ref())
+        !(applies && NO_USER.contains(&text(row, user).as_ref()))
+            && WORKING.contains(&text(row, command).as_ref())
             && !RESTING.contains(&text(row, state).as_ref())
             && id(row).is_some_and(|id| !own.contains_key(&id))
     };
@@ -228,11 +232,13 @@ mod tests {
         let own: Ids = [(1, true), (2, true), (3, true), (4, true), (8, false)].into();
         let mut sample = WaitSample::default();
         count(&rows, SESSIONS.1, |row| own.get(&id(row).unwrap()) == Some(&true), &mut sample);
-        assert_eq!(others_at_work(&rows, SESSIONS.1, &own), 2);
+        assert_eq!(others_at_work(&rows, SESSIONS.1, &own, false), 2);
         let expected = [("Client:idle".to_owned(), 1), ("Stage:Commit".to_owned(), 2), ("Stage:none".to_owned(), 1)];
         assert_eq!(sample.sessions, expected.into());
         let mut system = row("14", "Query", Some("Waiting for dependent transaction to commit"));
         system[3] = Some("system user".into());
+        let applier = vec![system.clone()];
+        assert_eq!([false, true].map(|applies| others_at_work(&applier, SESSIONS.1, &own, applies)), [1, 0]);
         let others = rows.iter().chain([&system]).filter(|row| is_others_client(row, SESSIONS.1, &own));
         assert_eq!(others.filter_map(id).collect::<Vec<_>>(), [9, 10, 11, 12]);
     }

@@ -2,7 +2,7 @@
 //! See [`crate::temp`].
 
 mod binaries;
-mod galera;
+mod cluster;
 mod install;
 mod instance;
 mod replica;
@@ -11,6 +11,7 @@ mod settings;
 use std::collections::BTreeMap;
 
 use super::cache;
+use super::member::ClusterKind;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
 use crate::temp::instance::Instance;
@@ -18,7 +19,7 @@ use crate::temp::product::Product;
 use crate::temp::settings::Settings;
 use crate::temp::user::ServerUser;
 use binaries::Binaries;
-use galera::{Cluster, ClusterUrl};
+use cluster::{Cluster, ClusterUrl};
 pub(super) use replica::ReplicaServer;
 
 use crate::temp::{Start, encoded, memory};
@@ -75,34 +76,45 @@ pub(super) static MYSQL: Product = Product {
     stages: &instance::STAGES,
     end: instance::end,
 };
-fn is_cluster(product: &Product) -> bool {
-    product.scheme == GALERA.scheme
+
+/// What distinguishes the members of private replication groups of MySQL.
+pub(super) static GROUP: Product = Product {
+    reserved: &[settings::RESERVED, settings::GROUP_RESERVED],
+    // The others would wait for a member that takes its time.
+    stages: &instance::AT_ONCE,
+    ..MYSQL
+};
+
+/// The cluster that `url` asks for, if it asks for one.
+pub(super) fn cluster_of(url: &str) -> Option<ClusterKind> {
+    let (scheme, rest) = url.split_once(':')?;
+    let query = rest.split_once('?').map_or("", |(_, query)| query);
+    if scheme.eq_ignore_ascii_case(GALERA.scheme) {
+        return Some(ClusterKind::Galera);
+    }
+    let of_group = query.split('&').any(|pair| pair.split('=').next() == Some("group"));
+    (scheme.eq_ignore_ascii_case(MYSQL.scheme) && of_group).then_some(ClusterKind::Group)
 }
 
 /// The URL without what only a cluster's can say.
-///
-/// # Errors
-/// [`TargetError::Usage`] with the invalid part and what is allowed.
-fn single(product: &Product, url: &str) -> Result<String, TargetError> {
-    if is_cluster(product) { ClusterUrl::parse(url).map(|url| url.rest) } else { Ok(url.to_owned()) }
+fn single(url: &str) -> Result<String, TargetError> {
+    cluster_of(url).map_or_else(|| Ok(url.to_owned()), |kind| ClusterUrl::parse(url, kind).map(|url| url.rest))
 }
 
-/// Validates the URL of a cluster.
-///
-/// # Errors
-/// [`TargetError::Usage`] with the invalid part and what is allowed.
-pub(super) fn check_cluster_url(url: &str) -> Result<(), TargetError> {
-    crate::temp::check_url(&GALERA, &single(&GALERA, url)?)
-}
-
-/// As [`crate::temp::clean_leftovers`], for clusters.
+/// As [`crate::temp::check_url`], also for clusters.
 ///
 /// # Errors
 /// As there.
-pub(super) fn clean_clusters(request: &OpenRequest) -> Result<Vec<String>, TargetError> {
-    let of_cluster = request.url.split_once(':').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case(GALERA.scheme));
-    let url = if of_cluster { single(&GALERA, &request.url)? } else { request.url.clone() };
-    crate::temp::clean_leftovers(&GALERA, &OpenRequest { url, ..request.clone() })
+pub(super) fn check_url(product: &Product, url: &str) -> Result<(), TargetError> {
+    crate::temp::check_url(product, &single(url)?)
+}
+
+/// As [`crate::temp::clean_leftovers`], also for clusters.
+///
+/// # Errors
+/// As there.
+pub(super) fn clean(product: &Product, request: &OpenRequest) -> Result<Vec<String>, TargetError> {
+    crate::temp::clean_leftovers(product, &OpenRequest { url: single(&request.url)?, ..request.clone() })
 }
 
 /// The administrator. It needs no password: only the server's operating system user and root can open the
@@ -139,12 +151,16 @@ impl TempServer {
     ///
     /// Nothing is left behind in either case.
     pub(super) fn start(product: &'static Product, request: &OpenRequest) -> Result<TempServer, TargetError> {
-        let of_cluster = is_cluster(product).then(|| ClusterUrl::parse(&request.url)).transpose()?;
-        let request = OpenRequest { url: single(product, &request.url)?, ..request.clone() };
+        let of_cluster = match cluster_of(&request.url) {
+            Some(kind) => Some((kind, ClusterUrl::parse(&request.url, kind)?)),
+            None => None,
+        };
+        let request = OpenRequest { url: single(&request.url)?, ..request.clone() };
         let start = Start::new(product, &request)?;
         let binaries = binaries::find(product, start.address.bin.as_deref(), &start.user)?;
         settings::check_values(&request.settings, &binaries, &start.user)?;
-        let cluster = of_cluster.map(|url| Cluster::new(&url, &binaries, memory::memory_bytes())).transpose()?;
+        let cluster = of_cluster.map(|(kind, url)| Cluster::new(kind, &url, &binaries, memory::memory_bytes()));
+        let cluster = cluster.transpose()?;
         let memory = memory_each(cluster.as_ref(), start.further as usize);
         let settings = settings::settings(product, &binaries.version, memory, &request.settings);
         let (instance, site) = start.create(&binaries.server)?;
@@ -160,6 +176,9 @@ impl TempServer {
         let (user, replicas) = (start.user, Vec::new());
         let mut server = TempServer { product, notes, binaries, user, settings, joined, replicas, instance, cluster };
         instance::install(&server)?;
+        if server.is_group() {
+            server.joined.iter().try_for_each(|node| cluster::copy(node, &server.instance, &server.user))?;
+        }
         for (number, copy) in (1..).zip(copies) {
             server.replicas.push(ReplicaServer::prepare(number, copy, &server.instance, &server.user)?);
         }
@@ -204,6 +223,11 @@ impl TempServer {
     pub(super) fn pool_bytes(&self, data_bytes: Option<u64>) -> Option<u64> {
         let default = settings::own_pool(&self.settings, memory_each(self.cluster.as_ref(), self.replicas.len()))?;
         Some(data_bytes.map_or(default, |bytes| cache::small(bytes).min(default)))
+    }
+
+    /// Whether it is a replication group, whose members have to be joined once they run.
+    pub(super) fn is_group(&self) -> bool {
+        self.cluster.as_ref().is_some_and(|cluster| cluster.kind == ClusterKind::Group)
     }
 
     /// The replicas.

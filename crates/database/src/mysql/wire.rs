@@ -151,7 +151,7 @@ impl Connection {
             1053 | 1927 | 4031 | 1079 => TargetError::Lost(format!("{} ended the session: {error}", self.place)),
             // A deadlock, also with a change of another node of a cluster, and a row that was changed since it was read: the
             // whole transaction is rolled back.
-            1213 | 1020 => TargetError::Conflict(error.to_string()),
+            1213 | 1020 | 3101 => TargetError::Conflict(error.to_string()),
             // The node has left its cluster, or lost its majority.
             1047 => TargetError::Statement(format!("{} is not ready: {error}", self.place)),
             // No such table or database.

@@ -145,10 +145,10 @@ fn commits_are_those_of_each_node(target: &dyn Target) {
 fn addresses_are_checked(folders: &[PathBuf]) {
     let [first, second, ..] = folders else { panic!("{folders:?}") };
     let e = refused(&url(first), &[url(first)]);
-    assert!(e.contains("same node") && e.contains("node1"), "{e}");
+    assert!(e.contains("same member") && e.contains("node1"), "{e}");
     let alone = Server::start("", &[]);
     let e = refused(&url(first), &[alone.request("root").url]);
-    assert!(e.contains("in no Galera cluster"), "{e}");
+    assert!(e.contains("is in no cluster"), "{e}");
     let mut request = OpenRequest::new(&url(first), std::env::temp_dir());
     request.nodes = vec![url(second)];
     let target = loadline_database::open(&request).unwrap();

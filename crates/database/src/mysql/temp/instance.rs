@@ -12,7 +12,7 @@ use super::binaries::Binaries;
 use super::binaries::of_path;
 use super::install;
 use super::settings::{arguments, message};
-use super::{SUPERUSER, TempServer, galera};
+use super::{SUPERUSER, TempServer, cluster};
 use crate::error::TargetError;
 use crate::temp::instance::{Instance, Progress};
 use crate::temp::owner::Owner;
@@ -73,7 +73,7 @@ pub(super) fn start(server: &mut TempServer) -> Result<(), TargetError> {
             tries += 1;
             let options = cluster.prepare(number, &node.files, user)?;
             match start_one(binaries, settings, user, node, Some(&options)) {
-                Err(_) if tries < PORT_TRIES && galera::says_port_taken(&node.files.log()) => node.stop(&AT_ONCE),
+                Err(_) if tries < PORT_TRIES && cluster::says_port_taken(&node.files.log()) => node.stop(&AT_ONCE),
                 done => break done?,
             }
         }
@@ -98,7 +98,11 @@ pub(super) fn start_one(
     // Not shared with other servers: a starting server deletes all temporary tables in the directory, and a
     // server that loses its tables crashes (10.11.19, in ha_maria::drop_table).
     command.arg(of_path("tmpdir", &sockets));
-    command.args(["--skip-networking", "--skip-name-resolve"]).args(arguments(settings));
+    // The option file says how a member of a cluster is reached by the others.
+    if options.is_none() {
+        command.arg("--skip-networking");
+    }
+    command.arg("--skip-name-resolve").args(arguments(settings));
     if !binaries.version.mariadb {
         // A plugin that opens a socket in /tmp.
         command.arg("--loose-mysqlx=OFF");

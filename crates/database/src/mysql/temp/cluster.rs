@@ -1,7 +1,8 @@
-//! A private Galera cluster: what its URL says, and what its nodes need besides what a single server needs.
+//! A private cluster, of Galera or of MySQL's group replication: what its URL says, and what its nodes need besides what a single
+//! server needs.
 //!
 //! Clients reach each node through its Unix socket. The nodes reach each other through ports of the loopback address, which
-//! Galera has no other way for. The name of the cluster is random and, like all of that, in a file that only the servers' user
+//! neither has another way for. The name of the cluster is random and, like all of that, in a file that only the servers' user
 //! can read: nobody joins by chance, and no other user finds the name in the list of processes.
 
 use std::io::Write;
@@ -14,7 +15,9 @@ use loadline_model::format::bytes;
 use super::GALERA;
 use super::binaries::Binaries;
 use crate::error::TargetError;
+use crate::mysql::member::ClusterKind;
 use crate::temp::files::Files;
+use crate::temp::instance::Instance;
 use crate::temp::place::free_bytes;
 use crate::temp::user::ServerUser;
 
@@ -57,24 +60,28 @@ pub(super) struct ClusterUrl {
 }
 
 impl ClusterUrl {
-    /// Parses `galera-temp:[/dir][?nodes=N&provider=FILE&bin=/dir]`.
+    /// Parses `galera-temp:[/dir][?nodes=N&provider=FILE&bin=/dir]`, or `mysql-temp:[/dir]?group=N[&bin=/dir]`.
     ///
     /// # Errors
     /// [`TargetError::Usage`] with the invalid part and what is allowed.
-    pub(super) fn parse(url: &str) -> Result<ClusterUrl, TargetError> {
+    pub(super) fn parse(url: &str, kind: ClusterKind) -> Result<ClusterUrl, TargetError> {
+        let (count, known): (&str, &[&str]) = match kind {
+            ClusterKind::Galera => ("nodes", &["nodes", "provider", "bin"]),
+            ClusterKind::Group => ("group", &["group", "bin"]),
+        };
         let usage = |what: String| TargetError::Usage(format!("'{}': {what}", crate::redact(url)));
         let (head, query) = url.split_once('?').unwrap_or((url, ""));
         let (mut nodes, mut provider, mut rest) = (None, None, Vec::new());
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let before = match name {
-                "nodes" => {
+                name if name == count => {
                     let given = value.parse().ok().filter(|n| (1..=MAX_NODES).contains(n));
                     let given = given
-                        .ok_or_else(|| usage(format!("nodes='{value}' must be a number from 1 to {MAX_NODES}")))?;
+                        .ok_or_else(|| usage(format!("{count}='{value}' must be a number from 1 to {MAX_NODES}")))?;
                     nodes.replace(given).is_some()
                 }
-                "provider" => {
+                "provider" if kind == ClusterKind::Galera => {
                     let path = crate::url::path(value).filter(|path| path.is_absolute());
                     let path = path
                         .ok_or_else(|| usage(format!("provider='{value}' must be a file such as {}", PROVIDERS[0])))?;
@@ -84,7 +91,7 @@ impl ClusterUrl {
                     rest.push(pair);
                     false
                 }
-                _ => return Err(usage(crate::url::unknown(name, &["nodes", "provider", "bin"]))),
+                _ => return Err(usage(crate::url::unknown(name, known))),
             };
             if before {
                 return Err(usage(format!("{name} is given twice")));
@@ -97,7 +104,9 @@ impl ClusterUrl {
 
 /// What the nodes of a cluster have in common.
 pub(super) struct Cluster {
+    pub(super) kind: ClusterKind,
     name: String,
+    /// Of Galera.
     provider: PathBuf,
     pub(super) nodes: u32,
     /// Where the first node listens for the others, once it runs.
@@ -109,16 +118,24 @@ impl Cluster {
     ///
     /// # Errors
     /// [`TargetError::Usage`] or [`TargetError::Local`] with what is missing and how to get it.
-    pub(super) fn new(url: &ClusterUrl, binaries: &Binaries, memory_bytes: u64) -> Result<Cluster, TargetError> {
+    pub(super) fn new(
+        kind: ClusterKind,
+        url: &ClusterUrl,
+        binaries: &Binaries,
+        memory_bytes: u64,
+    ) -> Result<Cluster, TargetError> {
         let needed = u64::from(url.nodes) * MEMORY_BYTES;
         if needed > memory_bytes {
             return Err(TargetError::Local(format!(
-                "{} nodes need at least {} of memory, and this machine has {}: take fewer with {}:?nodes=N",
+                "{} nodes need at least {} of memory, and this machine has {}: take fewer in the target's URL",
                 url.nodes,
                 bytes(needed as f64),
-                bytes(memory_bytes as f64),
-                GALERA.scheme
+                bytes(memory_bytes as f64)
             )));
+        }
+        if kind == ClusterKind::Group {
+            let name = std::fs::read_to_string(UUID).map_err(no_random)?.trim().to_owned();
+            return Ok(Cluster { kind, name, provider: PathBuf::new(), nodes: url.nodes, first: None });
         }
         let folders: Vec<PathBuf> = super::binaries::folders().collect();
         let missing = PROGRAMS.iter().find(|name| !folders.iter().any(|dir| dir.join(name).is_file()));
@@ -130,7 +147,7 @@ impl Cluster {
         }
         let provider = provider(url, binaries)?;
         let name = format!("loadline-{}", random()?);
-        Ok(Cluster { name, provider, nodes: url.nodes, first: None })
+        Ok(Cluster { kind, name, provider, nodes: url.nodes, first: None })
     }
 
     /// Checks the free disk space.
@@ -141,13 +158,12 @@ impl Cluster {
         let needed = u64::from(self.nodes) * DISK_BYTES;
         match free_bytes(dir) {
             Some(free) if free < needed => Err(TargetError::Local(format!(
-                "the filesystem under '{}' has {} of free space, and {} nodes need at least {}: free some, name another \
-                 directory with {}:/dir, or take fewer nodes with ?nodes=N",
+                "the filesystem under '{}' has {} of free space, and {} nodes need at least {}: free some, or name another \
+                 directory or fewer nodes in the target's URL",
                 dir.display(),
                 bytes(free as f64),
                 self.nodes,
-                bytes(needed as f64),
-                GALERA.scheme
+                bytes(needed as f64)
             ))),
             _ => Ok(()),
         }
@@ -164,23 +180,14 @@ impl Cluster {
             (0, _) => None,
             (_, first) => first,
         };
-        let address = first.map_or_else(|| "gcomm://".to_owned(), |port| format!("gcomm://127.0.0.1:{port}"));
         if number == 0 {
             self.first = Some(group);
         }
-        let data = files.data();
-        let options = format!(
-            "[mysqld]\nwsrep_on=ON\nwsrep_provider={}\nwsrep_cluster_name={}\nwsrep_cluster_address={address}\n\
-             wsrep_node_name=node{}\nwsrep_node_address=127.0.0.1:{group}\nwsrep_sst_method=rsync\n\
-             wsrep_sst_receive_address=127.0.0.1:{snapshot}\n\
-             wsrep_provider_options=\"gmcast.listen_addr=tcp://127.0.0.1:{group};ist.recv_addr=127.0.0.1:{state};\
-             pc.announce_timeout=PT0.5S;pc.recovery=no;gcache.dir={};gcache.size=128M\"\n",
-            self.provider.display(),
-            self.name,
-            number + 1,
-            data.display()
-        );
-        let path = files.sockets().join("wsrep.cnf");
+        let options = match self.kind {
+            ClusterKind::Galera => self.galera_options(number, first, [group, state, snapshot], &files.data()),
+            ClusterKind::Group => self.group_options(number, first, [group, state]),
+        };
+        let path = files.sockets().join("cluster.cnf");
         let mut file = std::fs::OpenOptions::new()
             .write(true)
             .create(true)
@@ -193,6 +200,52 @@ impl Cluster {
         }
         file.write_all(options.as_bytes()).map_err(failed)?;
         Ok(path)
+    }
+
+    /// A member listens at one port for the others, and at another for one that joins and lacks transactions.
+    fn group_options(&self, number: usize, first: Option<u16>, [group, clients]: [u16; 2]) -> String {
+        format!(
+            "[mysqld]\nserver_id={}\nport={clients}\nbind_address=127.0.0.1\nreport_host=127.0.0.1\nreport_port={clients}\n\
+             gtid_mode=ON\nenforce_gtid_consistency=ON\nlog_bin=binlog\nsync_binlog=1\n\
+             plugin_load_add=group_replication.so\nloose_group_replication_group_name={}\n\
+             loose_group_replication_start_on_boot=OFF\nloose_group_replication_local_address=127.0.0.1:{group}\n\
+             loose_group_replication_group_seeds=127.0.0.1:{}\nloose_group_replication_single_primary_mode=OFF\n\
+             loose_group_replication_enforce_update_everywhere_checks=ON\nloose_group_replication_ip_allowlist=127.0.0.1\n",
+            number + 1,
+            self.name,
+            first.unwrap_or(group)
+        )
+    }
+
+    fn galera_options(&self, number: usize, first: Option<u16>, ports: [u16; 3], data: &Path) -> String {
+        let [group, state, snapshot] = ports;
+        let address = first.map_or_else(|| "gcomm://".to_owned(), |port| format!("gcomm://127.0.0.1:{port}"));
+        format!(
+            "[mysqld]\nskip_networking=ON\nwsrep_on=ON\nwsrep_provider={}\nwsrep_cluster_name={}\nwsrep_cluster_address={address}\n\
+             wsrep_node_name=node{}\nwsrep_node_address=127.0.0.1:{group}\nwsrep_sst_method=rsync\n\
+             wsrep_sst_receive_address=127.0.0.1:{snapshot}\n\
+             wsrep_provider_options=\"gmcast.listen_addr=tcp://127.0.0.1:{group};ist.recv_addr=127.0.0.1:{state};\
+             pc.announce_timeout=PT0.5S;pc.recovery=no;gcache.dir={};gcache.size=128M\"\n",
+            self.provider.display(),
+            self.name,
+            number + 1,
+            data.display()
+        )
+    }
+}
+
+/// Makes the data directory of a group's member as a copy of the first one's, which has not been started yet.
+///
+/// # Errors
+/// [`TargetError::Local`].
+pub(super) fn copy(node: &Instance, first: &Instance, user: &ServerUser) -> Result<(), TargetError> {
+    node.copy(first, user)?;
+    // The server's identity: it makes another one.
+    match std::fs::remove_file(node.files.data().join("auto.cnf")) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(node.files.failure("the copy of a data directory cannot be changed", &e.to_string()))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -215,9 +268,15 @@ fn free_ports() -> std::io::Result<[u16; 3]> {
 
 /// A random part of the cluster's name, which may have 32 characters.
 fn random() -> Result<String, TargetError> {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/uuid");
-    id.map(|id| id.chars().filter(char::is_ascii_hexdigit).take(22).collect())
-        .map_err(|e| TargetError::Local(format!("the system gives no random number: {e}")))
+    let id = std::fs::read_to_string(UUID);
+    id.map(|id| id.chars().filter(char::is_ascii_hexdigit).take(22).collect()).map_err(no_random)
+}
+
+/// A new random UUID each time that it is read.
+const UUID: &str = "/proc/sys/kernel/random/uuid";
+
+fn no_random(e: std::io::Error) -> TargetError {
+    TargetError::Local(format!("the system gives no random number: {e}"))
 }
 
 /// The library that replicates: the one of the URL, else beside binaries that the user named, else the installed one.
@@ -254,7 +313,16 @@ mod tests {
             ("galera-temp:/a%20b?nodes=5", of(5, None, "galera-temp:/a%20b")),
             ("galera-temp:?bin=/x/bin&nodes=1&provider=/a%20b.so", of(1, Some("/a b.so"), "galera-temp:?bin=/x/bin")),
         ] {
-            assert_eq!(ClusterUrl::parse(url).unwrap(), expected, "{url}");
+            assert_eq!(ClusterUrl::parse(url, ClusterKind::Galera).unwrap(), expected, "{url}");
+        }
+        let group = |url| ClusterUrl::parse(url, ClusterKind::Group);
+        let five = of(5, None, "mysql-temp:/a?bin=/x/bin");
+        assert_eq!(group("mysql-temp:/a?group=5&bin=/x/bin").unwrap(), five);
+        for (url, part) in
+            [("mysql-temp:?group=0", "group='0' must be"), ("mysql-temp:?group=2&provider=/x", "provider")]
+        {
+            let e = group(url).unwrap_err().to_string();
+            assert!(e.contains(part), "{url}: {e}");
         }
         for (url, part) in [
             ("galera-temp:?nodes=0", "nodes='0' must be a number from 1 to 8"),
@@ -264,7 +332,7 @@ mod tests {
             ("galera-temp:?provider=x.so", "provider='x.so' must be a file"),
             ("galera-temp:?node=2", "did you mean 'nodes'?"),
         ] {
-            let e = ClusterUrl::parse(url).unwrap_err().to_string();
+            let e = ClusterUrl::parse(url, ClusterKind::Galera).unwrap_err().to_string();
             assert!(e.contains(part), "{url}: {e}");
         }
     }

@@ -1,0 +1,88 @@
+//! Group replication of MySQL, with several primaries.
+//!
+//! A transaction commits at the member where it began once a majority has received it and it conflicts with none before it. The
+//! others apply it later. <https://dev.mysql.com/doc/refman/8.0/en/group-replication.html>
+
+use std::time::Duration;
+
+use super::State;
+use crate::error::TargetError;
+use crate::mysql::wire::Connection;
+
+/// Counters of a member, by their names in snapshots; columns of `performance_schema.replication_group_member_stats`.
+pub(in crate::mysql) const LOCAL_COMMITS: &str = "group_replication.local_commits";
+pub(in crate::mysql) const LOCAL_ROLLBACKS: &str = "group_replication.local_rollbacks";
+pub(in crate::mysql) const SIZE: &str = "group_replication.members_online";
+const STATS: [(&str, &str); 5] = [
+    (LOCAL_COMMITS, "COUNT_TRANSACTIONS_LOCAL_PROPOSED - COUNT_TRANSACTIONS_LOCAL_ROLLBACK"),
+    (LOCAL_ROLLBACKS, "COUNT_TRANSACTIONS_LOCAL_ROLLBACK"),
+    ("group_replication.conflicts", "COUNT_CONFLICTS_DETECTED"),
+    ("group_replication.queue", "COUNT_TRANSACTIONS_IN_QUEUE"),
+    (SIZE, "(SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'ONLINE')"),
+];
+
+/// The member's address, if the server of `c` is in a group, or may be.
+pub(in crate::mysql) fn name(c: &mut Connection) -> Result<Option<String>, TargetError> {
+    // Needs no privilege, unlike the tables.
+    let settings = c.pairs("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('group_replication_group_name', 'port')")?;
+    let of = |name: &str| settings.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value.as_str());
+    if of("group_replication_group_name").is_empty() {
+        return Ok(None);
+    }
+    let host = c.value("SELECT COALESCE(@@GLOBAL.report_host, @@GLOBAL.hostname)")?.unwrap_or_default();
+    let name = format!("{host}:{}", of("port"));
+    // Group replication is configured and has not been started.
+    Ok(Some(name).filter(|_| state(c).map_or(true, |state| state.size > 0)))
+}
+
+/// Whether it is online as a primary, and in which group.
+pub(in crate::mysql) fn state(c: &mut Connection) -> Result<State, TargetError> {
+    let mut state = State {
+        id: c.value("SELECT @@GLOBAL.server_uuid")?.unwrap_or_default(),
+        cluster: c.value("SELECT @@GLOBAL.group_replication_group_name")?.unwrap_or_default(),
+        ..State::default()
+    };
+    let members =
+        c.query("SELECT MEMBER_ID, MEMBER_STATE, MEMBER_ROLE FROM performance_schema.replication_group_members")?;
+    let (mut own, mut role) = ("OFFLINE".to_owned(), String::new());
+    for member in members {
+        let mut texts =
+            member.into_iter().map(|v| v.map_or(String::new(), |v| String::from_utf8_lossy(&v).into_owned()));
+        let mut text = || texts.next().unwrap_or_default();
+        let (id, now, as_what) = (text(), text(), text());
+        state.size += u32::from(now == "ONLINE");
+        if id == state.id {
+            (own, role) = (now, as_what);
+        }
+    }
+    state.ready = own == "ONLINE" && role == "PRIMARY";
+    state.said = format!(
+        "it is {own}{}, and must be ONLINE and PRIMARY: transactions begin at all members \
+         (group_replication_single_primary_mode = OFF)",
+        if role.is_empty() { String::new() } else { format!(" and {role}") }
+    );
+    Ok(state)
+}
+
+/// Counters of the member of `c`.
+pub(in crate::mysql) fn counters(c: &mut Connection) -> Result<Vec<(&'static str, f64)>, TargetError> {
+    let columns: Vec<&str> = STATS.iter().map(|(_, column)| *column).collect();
+    let row = c.query(&format!(
+        "SELECT {} FROM performance_schema.replication_group_member_stats WHERE MEMBER_ID = @@GLOBAL.server_uuid",
+        columns.join(", ")
+    ))?;
+    let values = row.into_iter().next().unwrap_or_default();
+    let number = |value: Option<Vec<u8>>| String::from_utf8(value?).ok()?.parse().ok();
+    Ok(STATS.iter().zip(values).filter_map(|((name, _), value)| Some((*name, number(value)?))).collect())
+}
+
+/// What the member of `c` has committed, as a set of transactions.
+pub(in crate::mysql) fn executed(c: &mut Connection) -> Result<String, TargetError> {
+    Ok(c.value("SELECT @@GLOBAL.gtid_executed")?.unwrap_or_default().replace(['\n', '\''], ""))
+}
+
+/// Waits until the member of `c` has committed these transactions too. `false`: not in time.
+pub(in crate::mysql) fn wait_for(c: &mut Connection, executed: &str, at_most: Duration) -> Result<bool, TargetError> {
+    let sql = format!("SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', {})", at_most.as_secs());
+    Ok(c.number(&sql)? == Some(0.0))
+}
