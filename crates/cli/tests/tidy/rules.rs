@@ -136,7 +136,8 @@ const USES: &[(&str, &[&str])] = &[
     ("window", &["model", "workload", "database", "collect"]),
     ("run", &["model", "workload", "device", "database", "collect", "store", "probe", "window", "analyze"]),
     ("analyze", &["model"]),
-    ("report", &["model", "store", "analyze"]),
+    ("simulate", &["model"]),
+    ("report", &["model", "store", "analyze", "simulate"]),
 ];
 
 fn breach(path: &str, what: impl Into<String>) -> Breach {

@@ -1,0 +1,153 @@
+//! Platforms that the model made up are recovered; what is no such platform is said.
+
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+/// What tests on `platform` would have measured, without noise; the device drifts by these factors.
+fn measured(platform: &Platform, jobs: &[u32], drift: &[f64]) -> Measured {
+    let length = Length { seed: 99, commits: Some(20_000) };
+    let point = |(jobs, drift): (&u32, &f64)| {
+        let mut p = platform.clone();
+        p.device.sync_us *= drift;
+        let seen = simulate(&p, *jobs, length).unwrap();
+        Point {
+            jobs: *jobs,
+            tps: seen.tps,
+            latency_us: Some(seen.latency_us),
+            tests: vec![1],
+            commits_per_sync: Some(seen.commits_per_sync),
+            sync_us: Some(p.device.sync_us),
+            cpu_us_per_tx: Some(seen.cpu_us_per_tx),
+            disturbed: None,
+        }
+    };
+    Measured {
+        run: "made-up".into(),
+        workload: "LGWR-LAT1".into(),
+        kind: "postgres".into(),
+        product: "PostgreSQL 17".into(),
+        nodes: 1,
+        cpus: platform.cpus,
+        client: platform.client,
+        remote: false,
+        points: jobs.iter().zip(drift).map(point).collect(),
+        redo_bytes: platform.redo_bytes,
+        buffer_bytes: None,
+        delay_us: 0.0,
+        operation: loadline_model::probe::Operation::SyncWriteFdatasyncPrealloc,
+        probe: None,
+        commit_quantiles: None,
+        single_wait_us: None,
+        notes: Vec::new(),
+    }
+}
+
+/// Platforms far from where a fit starts.
+fn platforms() -> Vec<Platform> {
+    let device = |sync_us| Device { sync_us, spread: Spread::LogNormal(0.3), cpu_us: sync_us / 5.0, us_per_byte: 0.0 };
+    let one = Platform {
+        cpus: Some(2),
+        nodes: 1,
+        cpu_us: 30.0,
+        cpu_spread: CPU_SPREAD,
+        away_us: 0.0,
+        client: false,
+        switch_us: SWITCH_US,
+        wake_us: 45.0,
+        hand_us: 2.0,
+        redo_bytes: 1500.0,
+        buffer_bytes: None,
+        gather: false,
+        delay_us: 0.0,
+        siblings: 5,
+        device: device(150.0),
+        standby: None,
+    };
+    vec![
+        one.clone(),
+        Platform { cpus: Some(8), cpu_us: 120.0, wake_us: 10.0, hand_us: 12.0, device: device(60.0), ..one.clone() },
+        Platform { cpus: Some(16), client: true, cpu_us: 60.0, device: device(900.0), ..one.clone() },
+        Platform { cpu_us: 200.0, device: device(5000.0), ..one },
+    ]
+}
+
+const JOBS: [u32; 5] = [1, 2, 4, 8, 16];
+const STEADY: [f64; 5] = [1.0; 5];
+
+#[test]
+fn a_platform_of_the_model_is_recovered_and_foretold() {
+    // The first one is that of the other tests.
+    for (n, truth) in platforms().iter().enumerate().skip(1) {
+        let calibration = calibrate(&measured(truth, &JOBS, &STEADY), 1).unwrap();
+        assert!(calibration.worst_pct() < 5.0 && calibration.good(), "{n}: {:?}", calibration.points);
+        assert!(calibration.worst_left_out_pct().unwrap() < 15.0, "{n}: {:?}", calibration.worst_left_out_pct());
+        // What took no part: more jobs, and a device that takes a third of the time.
+        let faster =
+            |p: &Platform| Platform { device: Device { sync_us: p.device.sync_us / 3.0, ..p.device }, ..p.clone() };
+        for (other, jobs) in [(truth.clone(), 48), (faster(truth), 1), (faster(truth), 6), (faster(truth), 24)] {
+            let same = other.device == truth.device;
+            let says = if same { calibration.platform.clone() } else { faster(&calibration.platform) };
+            let length = Length { seed: 5, commits: None };
+            let error =
+                error_pct(simulate(&says, jobs, length).unwrap().tps, simulate(&other, jobs, length).unwrap().tps);
+            assert!(error.abs() < 15.0, "{n}: {error} % with {jobs} jobs, same device: {same}");
+        }
+    }
+}
+
+#[test]
+fn a_device_that_drifts_is_not_taken_for_a_platform() {
+    let truth = &platforms()[0];
+    let drift = [1.6, 1.0, 0.7, 1.2, 0.9];
+    let calibration = calibrate(&measured(truth, &JOBS, &drift), 1).unwrap();
+    assert!(calibration.worst_pct() < 6.0, "{:?}", calibration.points);
+    // A line is at the points as the device was there, and between them between.
+    let sync = |jobs| {
+        calibration.with_device_at(&calibration.platform, jobs).device.sync_us / calibration.platform.device.sync_us
+    };
+    assert!((sync(1) - 1.6).abs() < 1e-9 && (sync(100) - 0.9).abs() < 1e-9);
+    assert!((0.7..1.2).contains(&sync(6)));
+}
+
+#[test]
+fn points_that_no_such_platform_has_are_not_calibrated_well() {
+    let mut m = measured(&platforms()[0], &JOBS, &STEADY);
+    // Sixteen jobs were slower than one.
+    m.points[4].tps = m.points[0].tps / 2.0;
+    let calibration = calibrate(&m, 1).unwrap();
+    assert!(!calibration.good() && calibration.worst_pct() > GOOD_PCT);
+}
+
+#[test]
+fn two_points_say_that_they_prove_little_and_the_same_seed_says_the_same() {
+    let m = measured(&platforms()[1], &[1, 8], &STEADY);
+    let calibration = calibrate(&m, 3).unwrap();
+    assert_eq!(calibration, calibrate(&m, 3).unwrap());
+    assert!(calibration.points.iter().all(|p| p.left_out_error_pct.is_none()));
+    assert!(calibration.notes.iter().any(|n| n.contains("two points fit almost any model")));
+}
+
+#[test]
+fn of_a_remote_server_the_network_is_fitted_and_cpus_never_limit() {
+    let one = &platforms()[0];
+    let mut truth = Platform { cpus: None, away_us: 600.0, wake_us: 0.0, ..one.clone() };
+    truth.device.us_per_byte = 0.001;
+    let m = Measured { remote: true, cpus: None, ..measured(&truth, &JOBS, &STEADY) };
+    let calibration = calibrate(&m, 1).unwrap();
+    assert!(calibration.worst_pct() < 5.0, "{:?}", calibration.points);
+    let network = calibration.parameters.iter().find(|p| p.name.starts_with("network")).unwrap();
+    assert!((network.us / 600.0 - 1.0).abs() < 0.15, "{network:?}");
+}
+
+#[test]
+fn without_any_timing_the_latency_is_what_there_is() {
+    let mut m = measured(&platforms()[0], &JOBS, &STEADY);
+    for p in &mut m.points {
+        (p.sync_us, p.cpu_us_per_tx, p.commits_per_sync) = (None, None, None);
+    }
+    let calibration = calibrate(&m, 1).unwrap();
+    assert!(calibration.worst_pct() < 10.0, "{:?}", calibration.points);
+    assert!(calibration.parameters.iter().all(|p| p.measured_us.is_none()));
+    assert!(calibration.parameters.iter().any(|p| p.source.contains("neither a sync nor a commit was timed")));
+}
