@@ -39,6 +39,9 @@ pub(crate) enum Command {
     /// Follow the figures of many runs, such as nightly ones: where did a level change, between which runs, and what else
     /// changed there
     Trend(TrendArgs),
+    /// Simulate what a measured platform would do with another device, a standby, more CPUs, nodes or jobs: explains, and promises
+    /// nothing
+    Simulate(Box<SimulateArgs>),
     /// Rebuild the report of stored runs, or set several runs side by side as platforms
     Report(ReportArgs),
     /// Watch a running database without any load, read only, and make a page of what it does; or set such pages side by side
@@ -333,6 +336,94 @@ pub(crate) enum VerdictFormat {
     Text,
     /// CSV: a row per workload, jobs and figure
     Csv,
+}
+
+/// `loadline simulate`.
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    /// Run folder or run id to calibrate on: a sweep over jobs of a workload whose commits wait for the log
+    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
+    pub(crate) run: PathBuf,
+    /// Folder of the runs that are named by id
+    #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
+    pub(crate) results: PathBuf,
+    /// Workload to calibrate on [default: the first that fits]
+    #[arg(long, value_name = "CODE")]
+    pub(crate) workload: Option<String>,
+    /// Job counts, over all nodes, e.g. 1,2,4 or 1,…,10000, which doubles [default: those measured; with --sweep also twice and four
+    /// times as many]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) jobs: Option<String>,
+    /// What if: a write of the log with its sync took so many µs
+    #[arg(long, value_name = "µs", allow_hyphen_values = true, conflicts_with = "device")]
+    pub(crate) sync_us: Option<f64>,
+    /// What if: another log device: pmem or nvme (as assumed), the output of `loadline probe DIR --format json`, or another run
+    #[arg(long, value_name = "NAME|FILE|RUN", value_hint = ValueHint::AnyPath)]
+    pub(crate) device: Option<String>,
+    /// Operation of that probe with which the log would be written, e.g. pmem-persist [default: that of the run's log]
+    #[arg(long, value_name = "NAME", requires = "device")]
+    pub(crate) device_operation: Option<String>,
+    /// What if: commits waited for a standby at this round trip, e.g. 1ms
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) standby_rtt: Option<String>,
+    /// How far they wait for it
+    #[arg(long, value_enum, default_value_t = StandbyLevel::Written, requires = "standby_rtt")]
+    pub(crate) standby_level: StandbyLevel,
+    /// What if: CPUs of each node: a number, or a factor such as 2x
+    #[arg(long, value_name = "N|Nx", allow_hyphen_values = true)]
+    pub(crate) cpus: Option<String>,
+    /// What if: so many nodes, each with CPUs, log and device as measured; jobs are spread over them
+    #[arg(long, value_name = "N")]
+    pub(crate) nodes: Option<u32>,
+    /// What if: the log writer waited so long for more commits before each write, e.g. 100us
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) group_commit_delay: Option<String>,
+    /// Probe of the run's own log device, by `loadline probe LOG_DIR --format json --output FILE` [default: that of the run]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) probe: Option<PathBuf>,
+    /// Run that measured what the last line simulates: its throughput is set beside it, with the error
+    #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath)]
+    pub(crate) against: Option<PathBuf>,
+    /// Draw lines: each what-if by itself and all together; without any, a usual set
+    #[arg(long)]
+    pub(crate) sweep: bool,
+    /// Commits to simulate per node and point after the warm-up, and say how long that took [default: as many as an interval of ±1 %
+    /// takes]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(20..=1_000_000_000))]
+    pub(crate) commits: Option<u64>,
+    /// Seed of all randomness
+    #[arg(long, value_name = "N", default_value_t = 42)]
+    pub(crate) seed: u64,
+    /// Format
+    #[arg(long, value_enum, default_value_t = SimulateFormat::Text)]
+    pub(crate) format: SimulateFormat,
+    /// File to write, - for standard output
+    #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+}
+
+/// How far a commit waits for a simulated standby.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StandbyLevel {
+    /// Until the standby has it on its device
+    Written,
+    /// Until the standby has received it
+    Received,
+}
+
+/// Formats of a simulation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SimulateFormat {
+    /// Plain text
+    Text,
+    /// CSV: a row per line and number of jobs
+    Csv,
+    /// Everything
+    Json,
+    /// Markdown
+    Md,
+    /// One self-contained page, with charts
+    Html,
 }
 
 /// `loadline report`.

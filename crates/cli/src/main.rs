@@ -24,6 +24,7 @@ mod report;
 mod run;
 mod secrets;
 mod signals;
+mod simulate;
 mod snapshot;
 mod target;
 mod trend;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::ReplicaCost(args) => replica_cost::replica_cost(&args, arguments::command(&given)),
         Command::Compare(args) => compare::compare(&args),
         Command::Trend(args) => trend::trend(&args),
+        Command::Simulate(args) => simulate::simulate(&args),
         Command::Report(args) => report::report(&args),
         Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Workloads(args) => workloads::workloads(&args),

@@ -16,6 +16,7 @@ mod markdown;
 mod over_time;
 mod period;
 mod platform_run;
+mod simulated;
 mod svg;
 mod svg_bars;
 mod svg_ratios;
@@ -34,6 +35,7 @@ pub use compared::Compared;
 pub use costs::Costs;
 pub use over_time::OverTime;
 pub use period::{Period, render_page};
+pub use simulated::render_simulation;
 pub use terminal::{end_page, terminal_table, test_line};
 pub use trended::Trended;
 

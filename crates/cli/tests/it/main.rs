@@ -22,6 +22,7 @@ mod postgres_versions;
 mod probe;
 mod references;
 mod registry;
+mod simulate;
 mod snapshot;
 mod storage;
 mod tp;

@@ -1,0 +1,329 @@
+//! What a simulation says: the calibration with its error first, then each what-if beside the platform as it was measured.
+
+use loadline_model::format::{ABSENT, number, whole};
+use loadline_simulate::{Answer, Fitted, GOOD_PCT, Line, Outcome};
+
+use crate::csv::line;
+use crate::doc::{Block, Chart, Document, Head, Row, Section, Table};
+use crate::svg::{self, ChartLine, ChartPoint};
+use crate::{Format, ReportError, html, markdown, text};
+
+/// Columns of the CSV.
+const COLUMNS: [&str; 13] = [
+    "run",
+    "workload",
+    "line",
+    "jobs",
+    "tps",
+    "tps_within_pct",
+    "latency_us",
+    "commits_per_sync",
+    "syncs_per_s",
+    "cpu_us_per_tx",
+    "cpu_busy_pct",
+    "times_as_measured",
+    "measured_tps",
+];
+
+/// Writes `answer` in `format`.
+///
+/// # Errors
+/// A value cannot be written as JSON.
+pub fn render_simulation(answer: &Answer, format: Format) -> Result<Vec<u8>, ReportError> {
+    let text = match format {
+        Format::Csv => csv(answer),
+        Format::Json => serde_json::to_string_pretty(answer)? + "\n",
+        Format::Html => html::render(&document(answer)),
+        Format::Markdown => markdown::render(&document(answer)),
+        Format::Text => text::render(&document(answer)),
+    };
+    Ok(text.into_bytes())
+}
+
+fn measured_tps(answer: &Answer, jobs: u32) -> Option<f64> {
+    answer.measured.points.iter().find(|p| p.jobs == jobs).map(|p| p.tps)
+}
+
+/// Throughput of `outcome` over that of the platform as measured.
+fn times(answer: &Answer, outcome: &Outcome) -> Option<f64> {
+    let base = answer.lines.first()?.outcomes.iter().find(|o| o.jobs == outcome.jobs)?;
+    Some(outcome.tps / base.tps)
+}
+
+fn csv(answer: &Answer) -> String {
+    let cell = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
+    let mut out = line(COLUMNS.iter().map(|c| (*c).to_owned()));
+    for (of, o) in answer.lines.iter().flat_map(|l| l.outcomes.iter().map(move |o| (l, o))) {
+        let cells = [
+            answer.measured.run.clone(),
+            answer.measured.workload.clone(),
+            of.name.clone(),
+            o.jobs.to_string(),
+            o.tps.to_string(),
+            (o.tps_within * 100.0).to_string(),
+            o.latency_us.to_string(),
+            o.commits_per_sync.to_string(),
+            o.syncs_per_s.to_string(),
+            o.cpu_us_per_tx.to_string(),
+            cell(o.cpu_busy_pct),
+            cell(times(answer, o)),
+            cell(measured_tps(answer, o.jobs)),
+        ];
+        out.push_str(&line(cells.into_iter()));
+    }
+    out
+}
+
+/// `+1.2 %`.
+fn signed(pct: f64) -> String {
+    format!("{}{} %", if pct >= 0.0 { "+" } else { "−" }, number(pct.abs(), 1))
+}
+
+fn document(answer: &Answer) -> Document {
+    let m = &answer.measured;
+    let c = &answer.calibration;
+    let left_out = c.worst_left_out_pct();
+    let left_out_text = left_out.map_or_else(
+        || "too few points to leave one out".to_owned(),
+        |pct| format!("{} % at a point left out of its calibration", number(pct, 1)),
+    );
+    let errors = format!("largest error {} % of the measured throughput, {left_out_text}", number(c.worst_pct(), 1));
+    let verdict = if c.good() {
+        format!("Calibrated on {} points: {errors}.", c.points.len())
+    } else {
+        format!(
+            "NOT CALIBRATED WELL: {errors}. More than {GOOD_PCT} % at a calibrated point: the model leaves out something that matters \
+             here, or the tests were disturbed. Do not use what follows."
+        )
+    };
+    let explains = "A simulation explains, it does not promise: it says what follows from the parts below if nothing else changes. \
+                    Measure before you buy.";
+    let remarks = std::iter::once(explains.to_owned()).chain(c.notes.iter().map(|note| sentence(note))).collect();
+    let disturbed = m.points.iter().any(|p| p.disturbed.is_some());
+    let mut sections = vec![
+        section("calibration", "Calibration", calibration(answer)),
+        section("what-if", "What if", what_if(answer)),
+    ];
+    if !answer.checked.is_empty() {
+        sections.push(section("checked", "Against a measurement that took no part", checked(answer)));
+    }
+    Document {
+        title: format!("{} – {}, simulated", m.product, m.workload),
+        subtitle: format!(
+            "Calibrated on run {}, {}. Seed {}.",
+            m.run,
+            m.cpus.map_or_else(
+                || "an unknown number of CPUs".to_owned(),
+                |n| format!("{} on {}", nodes(m.nodes), counted(n, "CPU", "CPUs"))
+            ),
+            answer.seed
+        ),
+        verdict,
+        all_well: c.good() && !disturbed,
+        remarks,
+        sections,
+    }
+}
+
+/// `note` with a capital and a full stop.
+fn sentence(note: &str) -> String {
+    let mut chars = note.chars();
+    chars.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))
+}
+
+fn counted(n: u32, one: &str, more: &str) -> String {
+    format!("{} {}", whole(f64::from(n)), if n == 1 { one } else { more })
+}
+
+fn nodes(n: u32) -> String {
+    counted(n, "node", "nodes")
+}
+
+fn section(id: &'static str, title: &str, blocks: Vec<Block>) -> Section {
+    Section { id, title: title.to_owned(), in_text: true, group: false, blocks }
+}
+
+fn calibration(answer: &Answer) -> Vec<Block> {
+    let c = &answer.calibration;
+    let absent = |value: Option<f64>, decimals| value.map_or_else(|| ABSENT.to_owned(), |v| number(v, decimals));
+    let parameters = Table {
+        caption: "Parameters".to_owned(),
+        class: "facts",
+        head: vec![
+            Head::text("Parameter"),
+            Head::number("Used", "µs"),
+            Head::number("Measured", "µs"),
+            Head::text("Source"),
+        ],
+        rows: c
+            .parameters
+            .iter()
+            .map(|p| Row::of([p.name.to_owned(), number(p.us, 2), absent(p.measured_us, 2), p.source.clone()]))
+            .collect(),
+        ..Table::default()
+    };
+    let of_point = |f: &Fitted| {
+        Row::of([
+            f.point.jobs.to_string(),
+            whole(f.point.tps),
+            whole(f.simulated.tps),
+            signed(f.error_pct),
+            f.left_out_error_pct.map_or_else(|| ABSENT.to_owned(), signed),
+            absent(f.point.commits_per_sync, 2),
+            number(f.simulated.commits_per_sync, 2),
+            absent(f.point.cpu_us_per_tx, 1),
+            number(f.simulated.cpu_us_per_tx, 1),
+            absent(f.point.sync_us, 1),
+        ])
+    };
+    let points = Table {
+        caption: "Points".to_owned(),
+        class: "figures",
+        head: vec![
+            Head::number("Jobs", ""),
+            Head::number("Measured", "tps"),
+            Head::number("Simulated", "tps"),
+            Head::number("Error", ""),
+            Head::number("Left out", "").tip("Error of a model that was calibrated without this point"),
+            Head::number("Commits per sync", ""),
+            Head::number("simulated", ""),
+            Head::number("CPU", "µs/tx"),
+            Head::number("simulated", "µs/tx"),
+            Head::number("Sync", "µs")
+                .tip("Measured in this test: the point is simulated with the device as fast as it was then"),
+        ],
+        rows: c.points.iter().map(of_point).collect(),
+        ..Table::default()
+    };
+    vec![Block::Table(points), Block::Table(parameters)]
+}
+
+fn what_if(answer: &Answer) -> Vec<Block> {
+    let mut rows = Vec::new();
+    for of in &answer.lines {
+        rows.push(Row::title(&of.name));
+        rows.extend(of.outcomes.iter().map(|o| row(answer, o)));
+    }
+    let table = Table {
+        class: "figures",
+        head: vec![
+            Head::number("Jobs", ""),
+            Head::number("Throughput", "tps"),
+            Head::number("±", "%").tip("95 % interval of the simulation itself, by batch means"),
+            Head::number("Latency", "ms"),
+            Head::number("Commits per sync", ""),
+            Head::number("Syncs", "1/s"),
+            Head::number("CPU busy", "%"),
+            Head::number("× as measured", "").tip("Throughput over that of the simulated platform as it was measured"),
+            Head::number("Measured", "tps"),
+        ],
+        rows,
+        ..Table::default()
+    };
+    let several = answer.lines.iter().filter(|l| !l.assumed.is_empty()).count() > 1;
+    let said = |l: &Line, text: &str| if several { format!("{}: {text}.", l.name) } else { sentence(text) };
+    let assumed: Vec<String> =
+        answer.lines.iter().flat_map(|l| l.assumed.iter().map(move |text| said(l, text))).collect();
+    let mut blocks = vec![Block::Charts { charts: charts(answer), per_row: 2 }, Block::Table(table)];
+    if !assumed.is_empty() {
+        blocks.push(Block::para("Assumed:"));
+        blocks.push(Block::List { items: assumed });
+    }
+    blocks
+}
+
+fn row(answer: &Answer, o: &Outcome) -> Row {
+    Row::of([
+        o.jobs.to_string(),
+        whole(o.tps),
+        number(o.tps_within * 100.0, 1),
+        number(o.latency_us / 1e3, 3),
+        number(o.commits_per_sync, 2),
+        whole(o.syncs_per_s),
+        o.cpu_busy_pct.map_or_else(|| ABSENT.to_owned(), |pct| number(pct, 0)),
+        times(answer, o).map_or_else(|| ABSENT.to_owned(), |t| number(t, 2)),
+        measured_tps(answer, o.jobs).map_or_else(|| ABSENT.to_owned(), whole),
+    ])
+}
+
+fn charts(answer: &Answer) -> Vec<Chart> {
+    let measured_latency = |jobs: u32| {
+        answer.measured.points.iter().find(|p| p.jobs == jobs).and_then(|p| p.latency_us).map(|us| us / 1e3)
+    };
+    let throughput = chart(answer, "Throughput", "tps", |jobs| measured_tps(answer, jobs), |o| o.tps);
+    let latency = chart(answer, "Latency", "ms", measured_latency, |o| o.latency_us / 1e3);
+    [throughput, latency].into_iter().flatten().collect()
+}
+
+/// A chart of what was measured, and of every line.
+fn chart(
+    answer: &Answer,
+    title: &str,
+    unit: &str,
+    measured: impl Fn(u32) -> Option<f64>,
+    simulated: impl Fn(&Outcome) -> f64,
+) -> Option<Chart> {
+    let point = |name: &str, jobs: u32, y: f64| {
+        let tip = format!(
+            "{name}, {}: {} {unit}",
+            counted(jobs, "job", "jobs"),
+            if unit == "ms" { number(y, 3) } else { whole(y) }
+        );
+        ChartPoint { x: f64::from(jobs), y, bar: None, tip }
+    };
+    let points = answer.measured.points.iter().filter_map(|p| Some(point("measured", p.jobs, measured(p.jobs)?)));
+    let drawn =
+        ChartLine { name: "measured".to_owned(), points: points.collect(), opacity: 1.0, ..ChartLine::default() };
+    let of_line = |(colour, of): (usize, &Line)| {
+        let name = if colour == 0 { format!("{}, simulated", of.name) } else { of.name.clone() };
+        let points = of.outcomes.iter().map(|o| point(&name, o.jobs, simulated(o))).collect();
+        ChartLine { points, colour, opacity: 1.0, dashed: true, name, ..ChartLine::default() }
+    };
+    let lines: Vec<ChartLine> = std::iter::once(drawn).chain(answer.lines.iter().enumerate().map(of_line)).collect();
+    let jobs = || lines.iter().flat_map(|l| &l.points).map(|p| p.x);
+    // From many jobs on, a linear axis has all measured points at its left end.
+    let log_x = jobs().fold(0.0, f64::max) / jobs().fold(f64::MAX, f64::min) >= 64.0;
+    let chart = svg::Chart {
+        title: title.to_owned(),
+        x_label: if log_x { "Jobs (logarithmic)".to_owned() } else { "Jobs".to_owned() },
+        y_label: format!("{title} [{unit}]"),
+        lines,
+        markers: true,
+        whole_x: true,
+        log_x,
+        width: 480.0,
+        height: 330.0,
+        ..svg::Chart::default()
+    };
+    chart.svg().map(|svg| Chart { svg })
+}
+
+fn checked(answer: &Answer) -> Vec<Block> {
+    let table = Table {
+        class: "figures",
+        head: vec![
+            Head::text("Line"),
+            Head::text("Run"),
+            Head::number("Jobs", ""),
+            Head::number("Measured", "tps"),
+            Head::number("Simulated", "tps"),
+            Head::number("Error", ""),
+        ],
+        rows: answer
+            .checked
+            .iter()
+            .map(|c| {
+                Row::of([
+                    c.line.clone(),
+                    c.run.clone(),
+                    c.jobs.to_string(),
+                    whole(c.tps),
+                    whole(c.simulated_tps),
+                    signed(c.error_pct),
+                ])
+            })
+            .collect(),
+        ..Table::default()
+    };
+    vec![Block::Table(table)]
+}
