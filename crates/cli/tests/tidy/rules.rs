@@ -138,6 +138,8 @@ const USES: &[(&str, &[&str])] = &[
     ("analyze", &["model"]),
     ("simulate", &["model"]),
     ("report", &["model", "store", "analyze", "simulate"]),
+    ("audit", &["model"]),
+    ("report", &["model", "store", "analyze"]),
 ];
 
 fn breach(path: &str, what: impl Into<String>) -> Breach {

@@ -1,0 +1,153 @@
+//! A header as words and a unit: `Commit latency [ms]`, `Redo (MB/s)`, `avgLatencyMs`, `latency_us`, `p99, us`.
+
+use crate::unit::{self, Unit};
+
+/// A header, taken apart.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Header {
+    /// Words in small letters, without units.
+    pub(crate) words: Vec<String>,
+    /// Unit, if one is named.
+    pub(crate) unit: Option<Unit>,
+    /// A second unit of the same header.
+    pub(crate) second: Option<Unit>,
+}
+
+impl Header {
+    /// Takes `text` apart.
+    pub(crate) fn parse(text: &str) -> Header {
+        let (rest, mut units, more) = brackets(text);
+        let rest = match rest.rsplit_once([',', ';']).or_else(|| rest.rsplit_once(" in ")) {
+            Some((name, last)) if Unit::parse(last).is_some() => {
+                units.extend(Unit::parse(last));
+                name.to_owned()
+            }
+            _ => rest,
+        };
+        let tokens = tokens(&format!("{rest} {more}"));
+        let texts: Vec<&str> = tokens.iter().map(String::as_str).collect();
+        let (left, own) = unit::take_unit(&texts);
+        if let Some(own) = own {
+            units.insert(0, own);
+        }
+        let words: Vec<String> = left.iter().map(|w| w.to_lowercase()).collect();
+        // Two units of one name: latency_ms_us.
+        let several = texts.iter().filter_map(|w| unit::named(w)).filter(|u| u.dimension.of == unit::Of::Time);
+        let mut times = several.collect::<Vec<_>>();
+        times.dedup_by(|a, b| a.size == b.size);
+        if times.len() > 1 && units.iter().all(|u| u.dimension.of == unit::Of::Time) {
+            units.extend(times);
+        }
+        let first = units.first().cloned();
+        let differs = |u: &&Unit| first.as_ref().is_some_and(|f| f.size != u.size || f.dimension.of != u.dimension.of);
+        let second = units.iter().find(differs).cloned();
+        Header { words, unit: first, second }
+    }
+}
+
+/// The text without brackets, the units in them, and what else they hold.
+fn brackets(text: &str) -> (String, Vec<Unit>, String) {
+    let (mut rest, mut units, mut more) = (String::new(), Vec::new(), String::new());
+    let mut left = text;
+    while let Some(open) = left.find(['(', '[', '{']) {
+        let (before, inside) = left.split_at(open);
+        let Some(close) = inside.find([')', ']', '}']) else { break };
+        rest.push_str(before);
+        rest.push(' ');
+        let inner = inside.get(1..close).unwrap_or("").trim();
+        match Unit::parse(inner) {
+            Some(unit) => units.push(unit),
+            None => {
+                let parts: Vec<&str> = inner.split(['/', ',', ';', '|']).flat_map(|p| p.split(" or ")).collect();
+                let parsed: Option<Vec<Unit>> = parts.iter().map(|p| Unit::parse(p)).collect();
+                match parsed {
+                    Some(all) if !all.is_empty() => units.extend(all),
+                    _ => more.push_str(&format!(" {inner}")),
+                }
+            }
+        }
+        left = inside.get(close + 1..).unwrap_or("");
+    }
+    rest.push_str(left);
+    (rest, units, more)
+}
+
+/// Words of a name. A slash before a unit of time, or before a transaction, is a "per".
+fn tokens(text: &str) -> Vec<String> {
+    let mut spaced = String::new();
+    let chars: Vec<char> = text.chars().collect();
+    let one_word = !text.trim().contains(|c: char| c.is_whitespace() || c == '_' || c == '-');
+    for (i, c) in chars.iter().enumerate() {
+        let before = i.checked_sub(1).and_then(|i| chars.get(i));
+        match c {
+            '/' => spaced.push_str(" per "),
+            '.' if before.is_some_and(char::is_ascii_digit) && chars.get(i + 1).is_some_and(char::is_ascii_digit) => {
+                spaced.push('.');
+            }
+            '%' if before.is_some_and(char::is_ascii_digit) => spaced.push('%'),
+            '%' => spaced.push_str(" % "),
+            c if c.is_alphanumeric() => {
+                // avgLatencyMs
+                if one_word && c.is_uppercase() && before.is_some_and(|b| b.is_lowercase()) && chars.len() > 4 {
+                    spaced.push(' ');
+                }
+                spaced.push(*c);
+            }
+            _ => spaced.push(' '),
+        }
+    }
+    spaced.split_whitespace().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::by_words;
+
+    #[test]
+    fn headers_are_taken_apart_and_found() {
+        let cases = [
+            ("Commit latency [ms]", "commit_latency_ms", 1e-3),
+            ("Redo (MB/s)", "redo_mib_per_s", 1e6),
+            ("redo_kb_per_tx", "redo_kib_per_tx", 1e3),
+            ("commit_latency_us", "commit_latency_ms", 1e-6),
+            ("avgLatencyMs", "commit_latency_ms", 1e-3),
+            ("latency average (ms)", "commit_latency_ms", 1e-3),
+            ("p99 (us)", "transaction_time_ns_p99", 1e-6),
+            ("95th percentile", "transaction_time_ns_p95", 0.0),
+            ("TPS", "commit_throughput_tps", 1.0),
+            ("tps", "commit_throughput_tps", 1.0),
+            ("Transactions/s", "tx_per_s", 1.0),
+            ("Redo data [KiB/tx]", "redo_kib_per_tx", 1024.0),
+            ("Redo data [MiB/s]", "redo_mib_per_s", 1_048_576.0),
+            ("CPU busy [%]", "cpu_busy_pct", 0.01),
+            ("CPU %", "cpu_busy_pct", 0.01),
+            ("%usr", "cpu_user_pct", 0.01),
+            ("Clients", "jobs", 0.0),
+            ("IOPS", "io_per_s", 1.0),
+            ("rows", "rows_per_tx", 0.0),
+            ("Rows [1/s]", "rows_per_s", 1.0),
+            ("Commit time p50 [ms]", "commit_time_ns_p50", 1e-3),
+            ("Elapsed [s]", "elapsed_s", 1.0),
+            ("log file sync, ms", "log_file_sync_ms", 1e-3),
+            ("tpm", "commit_throughput_tps", 1.0 / 60.0),
+        ];
+        for (text, id, size) in cases {
+            let header = Header::parse(text);
+            assert_eq!(by_words(&header.words, header.unit.as_ref()), Some(id), "{text}: {header:?}");
+            assert_eq!(header.unit.as_ref().map_or(0.0, |u| u.size), size, "{text}");
+            assert_eq!(header.second, None, "{text}");
+        }
+        for text in ["comment", "stddev", "price [$]", ""] {
+            let header = Header::parse(text);
+            assert_eq!(by_words(&header.words, header.unit.as_ref()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn two_units_in_a_header_are_seen() {
+        for text in ["Latency [ms/us]", "latency_ms_us", "latency_ms [us]", "Time (ms or s)"] {
+            assert!(Header::parse(text).second.is_some(), "{text}: {:?}", Header::parse(text));
+        }
+    }
+}

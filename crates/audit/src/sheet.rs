@@ -1,0 +1,330 @@
+//! A table whose columns are known: figures in the units of our ids, with the interval that their digits leave.
+
+mod mapping;
+mod series;
+
+use loadline_model::column::column;
+use loadline_model::format::Format;
+
+pub use mapping::{Mapping, MappingError};
+pub use series::Series;
+
+use crate::header::Header;
+use crate::names;
+use crate::table::number::{self, Printed, Style, Value};
+use crate::table::{Remark, Table};
+use crate::unit::{Of, Unit};
+
+/// Rows by which units and kinds of columns are recognised.
+const SAMPLE: usize = 1000;
+
+/// Columns that count sessions, servers and bytes of a block: whole numbers are exact.
+const EXACT: [&str; 4] = ["jobs", "nodes", "threads", "block_bytes"];
+
+/// A figure as printed: what it can have been before it was rounded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figure {
+    /// As printed, in the unit of the column's id.
+    pub value: f64,
+    /// Half of the unit of its last digit.
+    half: f32,
+    /// The same if zeros at the end of a whole number are no digits, which no other cell of the column contradicts.
+    loose: f32,
+}
+
+const MISSING: Figure = Figure { value: f64::NAN, half: 0.0, loose: 0.0 };
+
+impl Figure {
+    /// Half the width of what it can have been, as its digits say.
+    #[must_use]
+    pub fn half(&self) -> f64 {
+        self.half.into()
+    }
+
+    /// The same if zeros at the end of a whole number may be no digits.
+    #[must_use]
+    pub fn loose(&self) -> f64 {
+        self.loose.into()
+    }
+}
+
+/// How the meaning of a column was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// Its header is an id of ours.
+    Id,
+    /// The user said so.
+    Mapped,
+    /// By the words of its header.
+    Inferred,
+}
+
+/// A column with a known meaning.
+#[derive(Debug, Clone)]
+pub struct Bound {
+    /// Its position in the table.
+    pub index: usize,
+    /// Id of the column that it is.
+    pub id: &'static str,
+    /// How that was found.
+    pub how: How,
+    /// Unit that the header names, if it does and the id's is another one.
+    pub printed: Option<Unit>,
+    /// Times which a printed number is one in the unit of the id.
+    pub factor: f64,
+    /// The factor with the other kilobyte, if the header leaves it open.
+    pub or: Option<f64>,
+    /// Rows whose cell should be a number and is none: `NaN`, `####`.
+    pub broken: Vec<usize>,
+    /// Rows whose cell is text.
+    pub unread: Vec<usize>,
+    figures: Vec<Figure>,
+}
+
+/// A table with its known columns.
+#[derive(Debug, Clone)]
+pub struct Sheet<'a> {
+    /// The table.
+    pub table: &'a Table,
+    /// Its known columns, in their order.
+    pub columns: Vec<Bound>,
+    /// What was assumed, and what was odd.
+    pub remarks: Vec<Remark>,
+    /// How it writes numbers.
+    pub style: Style,
+}
+
+impl<'a> Sheet<'a> {
+    /// Finds out what the columns of `table` are: what `mapping` says, ids of ours, then words and units of the headers.
+    #[must_use]
+    pub fn new(table: &'a Table, mapping: &Mapping) -> Sheet<'a> {
+        let width = table.headers.len();
+        let cells = (0..table.rows().min(SAMPLE)).flat_map(|r| (0..width).map(move |c| table.cell(r, c)));
+        let mut sheet = Sheet { table, columns: Vec::new(), remarks: Vec::new(), style: number::style(cells) };
+        let headers: Vec<Header> = table.headers.iter().map(|h| Header::parse(h)).collect();
+        // What is sure comes first: of two columns of one meaning, that one is used.
+        for how in [How::Mapped, How::Id, How::Inferred] {
+            for (index, header) in headers.iter().enumerate() {
+                sheet.bind(index, header, how, mapping);
+            }
+        }
+        sheet.threads_are_jobs();
+        sheet.columns.sort_by_key(|c| c.index);
+        sheet.infer_times();
+        sheet
+    }
+
+    fn bind(&mut self, index: usize, header: &Header, how: How, mapping: &Mapping) {
+        let text = self.table.headers[index].as_str();
+        if self.columns.iter().any(|c| c.index == index) {
+            return;
+        }
+        let id = match how {
+            How::Mapped => mapping.of(text),
+            How::Id => names::find(text),
+            How::Inferred => names::by_words(&header.words, header.unit.as_ref()),
+        };
+        let Some(id) = id else { return };
+        if let (Some(first), Some(second), How::Inferred) = (&header.unit, &header.second, how) {
+            let (first, second) = (&first.text, &second.text);
+            self.remark(format!(
+                "column '{text}' names two units, {first} and {second}: it was not used; say which with --columns '{text}={id}'"
+            ));
+            return;
+        }
+        if let Some(other) = self.columns.iter().find(|c| c.id == id) {
+            let other = &self.table.headers[other.index];
+            self.remark(format!("column '{text}' would be {id} as well as '{other}': it was not used"));
+            return;
+        }
+        let own = Unit::of_id(id);
+        let printed = header.unit.clone().filter(|u| how != How::Id && u.dimension.of == own.dimension.of);
+        let times = |size: f64| size / own.size;
+        // A time without a unit is in ms more often than in anything else.
+        let unnamed =
+            if own.dimension.of == Of::Time && how == How::Inferred && id != "elapsed_s" { 1e-3 } else { own.size };
+        let factor = times(printed.as_ref().map_or(unnamed, |u| u.size));
+        let or = printed.as_ref().and_then(|u| u.or).map(times);
+        if how == How::Inferred && !is_text(id) {
+            let unit = printed.as_ref().map_or(String::new(), |u| format!(" in {}", u.text));
+            self.remark(format!("column '{text}' was taken for {id}{unit}"));
+        }
+        let mut bound =
+            Bound { index, id, how, printed, factor, or, broken: Vec::new(), unread: Vec::new(), figures: Vec::new() };
+        if !is_text(id) {
+            bound.read(self.table, self.style);
+        }
+        self.columns.push(bound);
+    }
+
+    fn remark(&mut self, message: String) {
+        self.remarks.push(Remark { row: None, message });
+    }
+
+    /// Benchmarks that know no parallel workers call their sessions threads.
+    fn threads_are_jobs(&mut self) {
+        if self.has("jobs") {
+            return;
+        }
+        let Some(at) = self.columns.iter().position(|c| c.id == "threads") else { return };
+        self.columns[at].id = "jobs";
+        self.columns[at].how = How::Inferred;
+        let name = self.table.headers[self.columns[at].index].clone();
+        self.remark(format!("column '{name}' was taken for jobs, as there is no other number of sessions"));
+    }
+
+    /// Finds the unit of times without one by Little's law: no job can do more than one second of work in a second.
+    fn infer_times(&mut self) {
+        let Some(rate) = self.throughput() else { return };
+        let Some(at) = self.columns.iter().position(|c| c.id == "commit_latency_ms") else { return };
+        let unnamed =
+            |c: &Bound| c.how == How::Inferred && c.printed.is_none() && Unit::of_id(c.id).dimension.of == Of::Time;
+        if !unnamed(&self.columns[at]) {
+            return;
+        }
+        let share =
+            |row| Some(self.value(rate, row)? * self.value("commit_latency_ms", row)? / 1e3 / self.value("jobs", row)?);
+        let mut shares: Vec<f64> = (0..self.table.rows().min(SAMPLE)).filter_map(share).filter(|s| *s > 0.0).collect();
+        shares.sort_by(f64::total_cmp);
+        let Some(median) = shares.get(shares.len() / 2).copied() else { return };
+        if (0.02..1.1).contains(&median) {
+            return;
+        }
+        let units = [("ns", 1e-6), ("µs", 1e-3), ("s", 1e3)];
+        let Some((unit, times)) = units.into_iter().find(|(_, times)| (0.2..1.1).contains(&(median * times))) else {
+            return;
+        };
+        for column in self.columns.iter_mut().filter(|c| unnamed(c) && c.id != "elapsed_s") {
+            column.scale(times);
+        }
+        self.remark(format!("times without a unit were taken for {unit}: then throughput × latency gives the jobs"));
+    }
+
+    /// The column of throughput in transactions per second that the table has.
+    #[must_use]
+    pub fn throughput(&self) -> Option<&'static str> {
+        ["commit_throughput_tps", "tx_per_s"].into_iter().find(|id| self.has(id))
+    }
+
+    /// The known column `id`.
+    #[must_use]
+    pub fn column(&self, id: &str) -> Option<&Bound> {
+        self.columns.iter().find(|c| c.id == id)
+    }
+
+    /// Whether there is a column `id`.
+    #[must_use]
+    pub fn has(&self, id: &str) -> bool {
+        self.column(id).is_some()
+    }
+
+    /// The figure of column `id` in `row`, counted from 0, in the unit of the id.
+    #[must_use]
+    pub fn figure(&self, id: &str, row: usize) -> Option<Figure> {
+        self.column(id)?.figure(row)
+    }
+
+    /// The same without its interval.
+    #[must_use]
+    pub fn value(&self, id: &str, row: usize) -> Option<f64> {
+        self.figure(id, row).map(|f| f.value)
+    }
+
+    /// The text of column `id` in `row`; empty if there is none.
+    #[must_use]
+    pub fn text(&self, id: &str, row: usize) -> &'a str {
+        self.column(id).map_or("", |c| self.table.cell(row, c.index))
+    }
+
+    /// Reads the column with its other kilobyte, or with any other factor.
+    pub fn scale(&mut self, id: &str, times: f64) {
+        if let Some(column) = self.columns.iter_mut().find(|c| c.id == id) {
+            column.scale(times);
+        }
+    }
+}
+
+/// Whether the cells of a column are text.
+pub(crate) fn is_text(id: &str) -> bool {
+    column(id).is_some_and(|c| matches!(c.format, Format::Text | Format::YesNo))
+}
+
+impl Bound {
+    /// The figure in `row`, in the unit of the id.
+    #[must_use]
+    pub fn figure(&self, row: usize) -> Option<Figure> {
+        self.figures.get(row).copied().filter(|f| !f.value.is_nan())
+    }
+
+    fn scale(&mut self, times: f64) {
+        self.factor *= times;
+        self.or = self.or.map(|or| or / times);
+        for figure in &mut self.figures {
+            figure.value *= times;
+            figure.half *= times as f32;
+            figure.loose *= times as f32;
+        }
+    }
+
+    /// Reads all cells.
+    fn read(&mut self, table: &Table, style: Style) {
+        let mut zeros: Vec<(u8, u8)> = Vec::new();
+        let mut precision = 2;
+        for row in 0..table.rows() {
+            let value = number::value(table.cell(row, self.index), style);
+            let read = match value {
+                Value::Number(printed) => self.scaled(&printed).map(|f| (f, printed)),
+                _ => None,
+            };
+            match (read, value) {
+                (Some((figure, printed)), _) => {
+                    precision = precision.max(printed.digits);
+                    zeros.push((printed.zeros, printed.digits.saturating_add(printed.zeros)));
+                    self.figures.push(figure);
+                    continue;
+                }
+                (None, Value::Broken) => self.broken.push(row),
+                (None, Value::Text | Value::Number(_)) => self.unread.push(row),
+                (None, Value::Absent) => {}
+            }
+            self.figures.push(MISSING);
+            zeros.push((0, 0));
+        }
+        let exact = EXACT.contains(&self.id);
+        for (figure, (zeros, digits)) in self.figures.iter_mut().zip(zeros) {
+            let open = zeros.min(digits.saturating_sub(precision));
+            figure.loose = figure.half * 10f32.powi(open.into());
+            if exact && figure.value.fract() == 0.0 {
+                (figure.half, figure.loose) = (0.0, 0.0);
+            }
+        }
+    }
+
+    /// A printed number in the unit of the id.
+    fn scaled(&self, printed: &Printed<'_>) -> Option<Figure> {
+        let factor = if printed.suffix.is_empty() { self.factor } else { self.factor_of(printed.suffix)? };
+        let half = 0.5 * 10f64.powi(printed.place) * factor;
+        let value = printed.value * factor;
+        value.is_finite().then_some(Figure { value, half: half as f32, loose: half as f32 })
+    }
+
+    /// The factor of a cell with a unit of its own.
+    fn factor_of(&self, suffix: &str) -> Option<f64> {
+        let suffix = suffix.trim_end_matches(['*', '†', ')']);
+        let own = Unit::of_id(self.id);
+        let letter = match suffix {
+            "" => Some(1.0),
+            "k" | "K" => Some(1e3),
+            "M" => Some(1e6),
+            "G" | "B" => Some(1e9),
+            _ => None,
+        };
+        match letter {
+            Some(times) if own.dimension.of == Of::One || times == 1.0 => Some(self.factor * times),
+            _ => {
+                let unit = Unit::parse(suffix)?;
+                (unit.dimension.of == own.dimension.of).then(|| unit.size / own.size)
+            }
+        }
+    }
+}
