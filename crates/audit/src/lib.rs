@@ -1,11 +1,127 @@
 //! Checks tables of performance results by operational laws. Pure functions: text in, findings out.
+//!
+//! [`table::read`] makes tables of text, [`Sheet`] finds out what their columns are, and [`audit`] checks the [`LAWS`].
 
+pub mod claim;
+mod context;
+mod finding;
 mod header;
+pub mod interval;
+mod judge;
+mod laws;
 mod names;
 pub mod sheet;
 pub mod table;
 pub mod unit;
 
+pub use claim::Claim;
+pub use context::Expected;
+pub use finding::{Finding, Severity};
+pub use laws::{LAWS, Law};
 pub use names::find as find_column;
 pub use sheet::{Figure, Mapping, MappingError, Series, Sheet};
 pub use table::{ReadError, Table};
+
+use context::Context;
+use finding::Findings;
+
+/// What an audit is told besides the tables.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// What the user says that columns are.
+    pub mapping: Mapping,
+    /// What workloads are defined by.
+    pub expected: Vec<Expected>,
+    /// Claims to hold against the tables.
+    pub claims: Vec<Claim>,
+}
+
+/// What was found in a file.
+#[derive(Debug, Clone, Default)]
+pub struct Audit {
+    /// Findings, table by table, the worst first.
+    pub findings: Vec<Finding>,
+    /// Tables that were read.
+    pub tables: usize,
+    /// Rows that were read.
+    pub rows: usize,
+    /// Ids of the laws that could be checked in one table or another.
+    pub checked: Vec<&'static str>,
+}
+
+impl Audit {
+    /// Number of findings of a severity.
+    #[must_use]
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|f| f.severity == severity).count()
+    }
+}
+
+/// Law of findings about how a table is written, and what was assumed of it.
+const TABLE: &str = "table";
+
+/// Checks all laws in all tables.
+#[must_use]
+pub fn audit(tables: &[Table], options: &Options) -> Audit {
+    let mut audit = Audit { tables: tables.len(), ..Audit::default() };
+    let mut claimed = Vec::new();
+    for table in tables {
+        audit.rows += table.rows();
+        let mut context = Context::new(Sheet::new(table, &options.mapping), &options.expected);
+        let mut findings = Findings { table: table.name.clone(), ..Findings::default() };
+        remarks(&context, &mut findings);
+        if let Some(found) = laws::units::settle(&mut context) {
+            findings.push(found);
+        }
+        context.per_node = laws::little_per_node(&context);
+        let applying: Vec<&&Law> = LAWS.iter().filter(|law| law.applies(&context)).collect();
+        if applying.is_empty() {
+            findings.push(context.about_table(TABLE, Severity::Warning, &[], what_would_help(&context)));
+        }
+        for law in applying {
+            law.check(&context, &mut findings);
+            if !audit.checked.contains(&law.id) {
+                audit.checked.push(law.id);
+            }
+        }
+        laws::check_cells(&context, &mut findings);
+        claimed.push(options.claims.iter().map(|claim| claim::check(claim, &context)).collect());
+        audit.findings.extend(findings.finish());
+    }
+    audit.findings.extend(claim::judge(&options.claims, claimed));
+    audit
+}
+
+/// How the table is written, and what was assumed of its columns.
+fn remarks(context: &Context<'_>, findings: &mut Findings) {
+    let sheet = &context.sheet;
+    for (remark, of_table) in
+        sheet.table.remarks.iter().map(|r| (r, true)).chain(sheet.remarks.iter().map(|r| (r, false)))
+    {
+        let unused = remark.message.contains("not used");
+        let severity = if of_table || unused { Severity::Warning } else { Severity::Info };
+        let mut finding = context.about_table(TABLE, severity, &[], remark.message.clone());
+        finding.row = remark.row.map(|row| row + 1);
+        findings.push(finding);
+    }
+}
+
+/// Which columns would make a law applicable.
+fn what_would_help(context: &Context<'_>) -> String {
+    let mut wanted: Vec<(usize, String)> = Vec::new();
+    for law in LAWS {
+        let missing = |set: &&&[&'static str]| set.iter().filter(|id| !context.has(id)).count();
+        if let Some(set) = law.needs.iter().min_by_key(missing) {
+            let columns: Vec<&str> = set.iter().filter(|id| !context.has(id)).copied().collect();
+            wanted.push((columns.len(), format!("{} ({})", columns.join(", "), law.name)));
+        }
+    }
+    wanted.sort_by_key(|(count, _)| *count);
+    let few: Vec<String> = wanted.into_iter().take(4).map(|(_, text)| text).collect();
+    let known = context.sheet.columns.iter().map(|c| c.id).collect::<Vec<_>>().join(", ");
+    let known = if known.is_empty() { "no column is known".to_owned() } else { format!("known are {known}") };
+    format!(
+        "no law covers its columns: {known}. With these, a law could be checked: {}. --columns says what columns are",
+        few.join("; ")
+    )
+}

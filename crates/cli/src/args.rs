@@ -42,6 +42,8 @@ pub(crate) enum Command {
     /// Simulate what a measured platform would do with another device, a standby, more CPUs, nodes or jobs: explains, and promises
     /// nothing
     Simulate(Box<SimulateArgs>),
+    /// Check a table of results, any published one or a run, by operational laws: what cannot be, and what it likely means
+    Audit(AuditArgs),
     /// Rebuild the report of stored runs, or set several runs side by side as platforms
     Report(ReportArgs),
     /// Watch a running database without any load, read only, and make a page of what it does; or set such pages side by side
@@ -424,6 +426,27 @@ pub(crate) enum SimulateFormat {
     Md,
     /// One self-contained page, with charts
     Html,
+/// `loadline audit`.
+#[derive(Debug, Args)]
+pub(crate) struct AuditArgs {
+    /// File with tables (CSV, Markdown, HTML), or a run. Exit code 1 says that there are errors
+    #[arg(value_name = "FILE|RUN", value_hint = ValueHint::AnyPath, required_unless_present = "laws")]
+    pub(crate) file: Option<PathBuf>,
+    /// What columns are, header = id (see `loadline columns`), e.g. 'tps=commit_throughput_tps,lat=commit_latency_ms'
+    /// [default: by their names and units]
+    #[arg(long, value_name = "HEADER=ID,…")]
+    pub(crate) columns: Option<String>,
+    /// Claim to hold against the table, e.g. 'latency factor 6' or 'up to 70 % faster'; repeatable
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) claim: Vec<String>,
+    /// List the laws instead: formula, columns, tolerance and meaning of each
+    #[arg(long, conflicts_with_all = ["file", "columns", "claim"])]
+    pub(crate) laws: bool,
+    /// Folder of the runs that are named by id
+    #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
+    pub(crate) results: PathBuf,
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
 }
 
 /// `loadline report`.
@@ -678,6 +701,7 @@ pub(crate) enum ListFormat {
     /// Plain text
     Text,
     /// Markdown
+    #[value(alias = "markdown")]
     Md,
     /// CSV
     Csv,

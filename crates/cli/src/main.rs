@@ -5,6 +5,7 @@
 mod ab;
 mod args;
 mod arguments;
+mod audit;
 mod clean;
 mod compare;
 mod doctor;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::compare(&args),
         Command::Trend(args) => trend::trend(&args),
         Command::Simulate(args) => simulate::simulate(&args),
+        Command::Audit(args) => audit::check(&args),
         Command::Report(args) => report::report(&args),
         Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Workloads(args) => workloads::workloads(&args),

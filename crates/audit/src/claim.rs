@@ -1,0 +1,332 @@
+//! Claims against tables: "latency factor 6", "up to 70 % faster". A claim is a ratio of two platforms; the table gives it for
+//! each test that both have.
+
+use std::collections::HashMap;
+
+use crate::context::Context;
+use crate::finding::{Finding, Severity, shown};
+use crate::header::Header;
+use crate::interval::{Interval, Reading};
+use crate::names;
+use crate::table::number::{self, Style};
+use crate::unit::{Of, Per, Unit};
+
+/// Law of findings about claims.
+const CLAIM: &str = "claim";
+
+/// A claimed ratio.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    /// As written.
+    pub text: String,
+    /// Columns that it may be about; empty for throughput and latency.
+    columns: Vec<&'static str>,
+    /// The ratio, 1 or more, as its digits say.
+    ratio: (f64, f64),
+    /// Whether it is the largest ratio of all.
+    up_to: bool,
+}
+
+/// Why a claim cannot be checked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is no claim: write what it is about and a ratio, such as 'latency factor 6', 'throughput 2.8x' or 'up to 70 % faster'"
+)]
+pub struct ClaimError(String);
+
+/// Words of a claim that name no figure.
+const FILLERS: [&str; 34] = [
+    "factor",
+    "up",
+    "to",
+    "at",
+    "most",
+    "least",
+    "by",
+    "of",
+    "a",
+    "the",
+    "is",
+    "x",
+    "times",
+    "fold",
+    "percent",
+    "more",
+    "faster",
+    "higher",
+    "better",
+    "lower",
+    "less",
+    "shorter",
+    "reduction",
+    "reduced",
+    "slower",
+    "improvement",
+    "improved",
+    "increase",
+    "increased",
+    "than",
+    "gain",
+    "and",
+    "about",
+    "as",
+];
+
+impl Claim {
+    /// Parses a claim.
+    ///
+    /// # Errors
+    /// There is no ratio in it, or what it is about is not known.
+    pub fn parse(text: &str) -> Result<Claim, ClaimError> {
+        let wrong = || ClaimError(text.to_owned());
+        let lower = text.to_lowercase().replace(['×', '-'], " x ").replace("x  fold", "fold");
+        let lower = lower.replace('_', "\u{1}");
+        let at = lower.find(|c: char| c.is_ascii_digit()).ok_or_else(wrong)?;
+        // A digit of a name, such as p99, is none of the ratio: the last number is it.
+        let last = lower
+            .char_indices()
+            .filter(|(i, c)| c.is_ascii_digit() && starts_number(&lower, *i))
+            .map(|(i, _)| i)
+            .next_back();
+        let at = last.unwrap_or(at);
+        let number: String = lower[at..].chars().take_while(|c| c.is_ascii_digit() || *c == '.' || *c == ',').collect();
+        let number = number.trim_end_matches(['.', ',']);
+        let printed = number::parse(number, Style::Point).ok_or_else(wrong)?;
+        let rest = lower[at + number.len()..].trim_start();
+        let half = 0.5 * 10f64.powi(printed.place);
+        let (low, high) = (printed.value - half, printed.value + half);
+        let percent = rest.starts_with('%') || rest.starts_with("percent");
+        let has = |words: &[&str]| words.iter().any(|w| lower.contains(w));
+        let ratio = if !percent {
+            (low, high)
+        } else if has(&["lower", "less", "shorter", "reduc", "cut"]) {
+            if high >= 100.0 {
+                return Err(wrong());
+            }
+            (1.0 / (1.0 - low / 100.0), 1.0 / (1.0 - high / 100.0))
+        } else {
+            (1.0 + low / 100.0, 1.0 + high / 100.0)
+        };
+        if !(ratio.0.is_finite() && ratio.1 > 0.0) {
+            return Err(wrong());
+        }
+        let name = format!("{} {}", &lower[..at], rest.trim_start_matches('%'));
+        let words: Vec<&str> = name.split_whitespace().filter(|w| !FILLERS.contains(w)).collect();
+        let columns = columns(&words.join(" ").replace('\u{1}', "_")).ok_or_else(wrong)?;
+        let up_to = lower.contains("up to") || lower.contains("at most");
+        Ok(Claim { text: text.to_owned(), columns, ratio, up_to })
+    }
+
+    fn is_about(&self, id: &str) -> bool {
+        let defaults = ["commit_throughput_tps", "tx_per_s", "commit_latency_ms"];
+        if self.columns.is_empty() { defaults.contains(&id) } else { self.columns.contains(&id) }
+    }
+}
+
+/// Whether a number begins here, and no name goes on.
+fn starts_number(text: &str, at: usize) -> bool {
+    let before = text[..at].chars().next_back();
+    before.is_none_or(|c| !(c.is_alphanumeric() || c == '.' || c == ',' || c == '\u{1}'))
+}
+
+/// Columns that words mean; none at all mean the usual ones.
+fn columns(words: &str) -> Option<Vec<&'static str>> {
+    if words.is_empty() {
+        return Some(Vec::new());
+    }
+    if let Some(id) = names::find(words) {
+        return Some(vec![id]);
+    }
+    let times = |all: &[&'static str]| Some(all.to_vec());
+    match words {
+        "latency" | "latencies" | "response time" => times(&[
+            "commit_latency_ms",
+            "transaction_time_ns_mean",
+            "log_file_sync_ms",
+            "redo_write_time_us",
+            "redo_sync_time_us",
+            "read_time_us_mean",
+            "sql_service_time_s",
+        ]),
+        "throughput" => times(&["commit_throughput_tps", "tx_per_s", "rows_per_s", "redo_mib_per_s", "data_mib_per_s"]),
+        _ => {
+            let header = Header::parse(words);
+            names::by_words(&header.words, header.unit.as_ref()).map(|id| vec![id])
+        }
+    }
+}
+
+/// The ratios of one column between two platforms, in all tests that both have.
+#[derive(Debug, Clone)]
+pub(crate) struct Observed {
+    table: String,
+    column: &'static str,
+    platforms: (String, String),
+    /// Test and ratio, at least 1 on the whole.
+    ratios: Vec<(String, Interval)>,
+}
+
+/// What the table gives for `claim`.
+pub(crate) fn check(claim: &Claim, context: &Context<'_>) -> Vec<Observed> {
+    let sheet = &context.sheet;
+    let Some(by) = ["platform", "arm", "level", "driver"].into_iter().find(|id| sheet.has(id)) else {
+        return Vec::new();
+    };
+    let mut platforms: Vec<&str> = Vec::new();
+    // Test -> row of each platform.
+    let mut tests: HashMap<String, Vec<Option<usize>>> = HashMap::new();
+    let mut order: Vec<String> = Vec::new();
+    for row in context.rows().take(10_000) {
+        let name = sheet.text(by, row);
+        let at = platforms.iter().position(|p| *p == name).unwrap_or_else(|| {
+            platforms.push(name);
+            platforms.len() - 1
+        });
+        let parts = ["workload", "jobs", "threads", "rows_per_tx", "block_bytes"].map(|id| match sheet.text(id, row) {
+            "" => String::new(),
+            text if id == "workload" => format!("{text} "),
+            text => format!("{text} {id} "),
+        });
+        let rows = tests.entry(parts.concat().trim().to_owned()).or_insert_with_key(|key| {
+            order.push(key.clone());
+            Vec::new()
+        });
+        rows.resize(rows.len().max(at + 1), None);
+        rows[at].get_or_insert(row);
+    }
+    let mut all = Vec::new();
+    for column in sheet.columns.iter().map(|c| c.id).filter(|id| claim.is_about(id)) {
+        for a in 0..platforms.len() {
+            for b in a + 1..platforms.len() {
+                let of = |test: &String| {
+                    let rows = tests.get(test)?;
+                    let figure = |at: usize| {
+                        let row = rows.get(at).copied().flatten()?;
+                        context.interval(column, row, Reading::Loose).filter(|i| i.low > 0.0)
+                    };
+                    Some((test.clone(), figure(a)?.over(figure(b)?)))
+                };
+                let ratios: Vec<(String, Interval)> = order.iter().filter_map(of).collect();
+                if ratios.is_empty() {
+                    continue;
+                }
+                let logs: f64 = ratios.iter().map(|(_, r)| r.middle().ln()).sum();
+                let turn = |r: Interval| if logs < 0.0 { Interval::exact(1.0).over(r) } else { r };
+                all.push(Observed {
+                    table: sheet.table.name.clone(),
+                    column,
+                    platforms: if logs < 0.0 {
+                        (platforms[b].to_owned(), platforms[a].to_owned())
+                    } else {
+                        (platforms[a].to_owned(), platforms[b].to_owned())
+                    },
+                    ratios: ratios.into_iter().map(|(test, r)| (test, turn(r))).collect(),
+                });
+            }
+        }
+    }
+    all
+}
+
+/// Judges each claim by what all tables gave.
+pub(crate) fn judge(claims: &[Claim], observed: Vec<Vec<Vec<Observed>>>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (i, claim) in claims.iter().enumerate() {
+        let all: Vec<&Observed> = observed.iter().filter_map(|table| table.get(i)).flatten().collect();
+        let reached = |o: &Observed| o.ratios.iter().any(|(_, r)| r.high >= claim.ratio.0);
+        let anywhere = all.iter().any(|o| reached(o));
+        if all.is_empty() {
+            let text = "no table has two platforms with such a figure in the same tests".to_owned();
+            findings.push(finding(claim, Severity::Warning, None, String::new(), None, text));
+        }
+        for one in all {
+            findings.push(one.against(claim, anywhere));
+        }
+    }
+    findings
+}
+
+fn finding(
+    claim: &Claim,
+    severity: Severity,
+    of: Option<&Observed>,
+    recomputed: String,
+    deviation_pct: Option<f64>,
+    text: String,
+) -> Finding {
+    Finding {
+        severity,
+        table: of.map_or_else(String::new, |o| o.table.clone()),
+        row: None,
+        test: String::new(),
+        columns: of.map(|o| o.column).into_iter().collect(),
+        law: CLAIM,
+        printed: claim.text.clone(),
+        recomputed,
+        deviation_pct,
+        message: text,
+    }
+}
+
+impl Observed {
+    /// Holds the claim against the ratios. `anywhere`: whether another column reaches it.
+    fn against(&self, claim: &Claim, anywhere: bool) -> Finding {
+        let by = |a: &&(String, Interval), b: &&(String, Interval)| a.1.middle().total_cmp(&b.1.middle());
+        let (best, least) = (self.ratios.iter().max_by(by), self.ratios.iter().min_by(by));
+        let (Some((at, most)), Some((_, least))) = (best, least) else {
+            return finding(claim, Severity::Warning, Some(self), String::new(), None, String::new());
+        };
+        let mean = (self.ratios.iter().map(|(_, r)| r.middle().ln()).sum::<f64>() / self.ratios.len() as f64).exp();
+        let (low, high) = claim.ratio;
+        let count = self.ratios.iter().filter(|(_, r)| r.high >= low).count();
+        let all = self.ratios.len();
+        let unit = Unit::of_id(self.column).dimension;
+        let better = if unit.of == Of::Time && unit.per == Per::Whole { "times as long" } else { "times as much" };
+        let range = format!(
+            "{}: {} has {} to {} {better} as {} in {all} tests, {} in the geometric mean",
+            self.column,
+            self.platforms.0,
+            shown(least.middle(), 3),
+            shown(most.middle(), 3),
+            self.platforms.1,
+            shown(mean, 3)
+        );
+        let (severity, text) = if most.high < low {
+            let severity = if anywhere { Severity::Warning } else { Severity::Error };
+            let other = if anywhere { "; another figure reaches it" } else { "" };
+            (
+                severity,
+                format!("{range}: {} at best ({at}), so the claim is not reached{other}", shown(most.middle(), 3)),
+            )
+        } else if claim.up_to && most.low > high {
+            (Severity::Info, format!("{range}: the best ({at}) is more than claimed"))
+        } else if claim.up_to || count == all {
+            (Severity::Info, format!("{range}: the claim holds ({} at {at})", shown(most.middle(), 3)))
+        } else {
+            (Severity::Warning, format!("{range}: the claim is reached in {count} of them only"))
+        };
+        let recomputed = if claim.up_to || most.high < low { most.middle() } else { mean };
+        let claimed = (low + high) / 2.0;
+        finding(claim, severity, Some(self), shown(recomputed, 4), Some((claimed / recomputed - 1.0) * 100.0), text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_are_read() {
+        let ratio = |text: &str| Claim::parse(text).map(|c| (c.ratio, c.up_to)).unwrap();
+        let close = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs() < 1e-9 && (a.1 - b.1).abs() < 1e-9;
+        assert!(close(ratio("latency factor 6").0, (5.5, 6.5)) && !ratio("latency factor 6").1);
+        assert!(close(ratio("up to 70 % faster").0, (1.695, 1.705)) && ratio("up to 70 % faster").1);
+        assert!(close(ratio("throughput 2.8x").0, (2.75, 2.85)));
+        let (low, high) = ratio("log_file_sync_ms 50% lower").0;
+        assert!(low < 2.0 && high > 2.0 && high < 2.1, "{low} {high}");
+        assert_eq!(Claim::parse("p99 latency 3x").unwrap().columns, ["transaction_time_ns_p99"]);
+        for text in ["", "fast", "latency", "100 % lower latency", "beauty 3x"] {
+            assert!(Claim::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What laws look at: a sheet, its series, and what is known about its workloads.
+
+use crate::finding::{Finding, Severity, shown};
+use crate::interval::{Interval, Reading};
+use crate::sheet::{Series, Sheet};
+
+/// What a column of a workload must be, by its definition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expected {
+    /// Code of the workload.
+    pub workload: String,
+    /// Id of the column.
+    pub column: &'static str,
+    /// From this, in the unit of the id.
+    pub low: f64,
+    /// Up to this.
+    pub high: f64,
+}
+
+/// A sheet with all that laws ask about it.
+pub(crate) struct Context<'a> {
+    pub(crate) sheet: Sheet<'a>,
+    pub(crate) series: Vec<Series>,
+    pub(crate) expected: &'a [Expected],
+    /// Series of each row.
+    of_row: Vec<u32>,
+    swept: Option<&'static str>,
+    /// Whether the jobs are those of one node.
+    pub(crate) per_node: bool,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(sheet: Sheet<'a>, expected: &'a [Expected]) -> Context<'a> {
+        let series = sheet.series();
+        let mut of_row = vec![0; sheet.table.rows()];
+        for (index, one) in series.iter().enumerate() {
+            for row in &one.rows {
+                of_row[*row] = u32::try_from(index).unwrap_or(u32::MAX);
+            }
+        }
+        let swept = sheet.swept();
+        Context { sheet, series, expected, of_row, swept, per_node: false }
+    }
+
+    pub(crate) fn rows(&self) -> std::ops::Range<usize> {
+        0..self.sheet.table.rows()
+    }
+
+    /// The id that stands for `id`: `tps` is the column of throughput.
+    pub(crate) fn resolve(&self, id: &'static str) -> Option<&'static str> {
+        let id = if id == "tps" { self.sheet.throughput()? } else { id };
+        self.sheet.has(id).then_some(id)
+    }
+
+    pub(crate) fn has(&self, id: &'static str) -> bool {
+        self.resolve(id).is_some()
+    }
+
+    /// What the figure of `id` in `row` can have been.
+    pub(crate) fn interval(&self, id: &'static str, row: usize, reading: Reading) -> Option<Interval> {
+        let figure = self.sheet.figure(self.resolve(id)?, row)?;
+        Some(Interval::of(figure, reading))
+    }
+
+    pub(crate) fn value(&self, id: &'static str, row: usize) -> Option<f64> {
+        self.sheet.value(self.resolve(id)?, row)
+    }
+
+    /// Which test a row is: its series, the setting that is swept, and its number.
+    pub(crate) fn test(&self, row: usize) -> String {
+        let series = self.of_row.get(row).and_then(|s| self.series.get(*s as usize));
+        let mut parts: Vec<String> = series.map(|s| s.label.clone()).filter(|l| !l.is_empty()).into_iter().collect();
+        for id in self.swept.iter().chain(["test"].iter()) {
+            let text = self.sheet.text(id, row);
+            if !text.is_empty() {
+                parts.push(format!("{id} {text}"));
+            }
+        }
+        parts.join(", ")
+    }
+
+    /// Makes a finding about `row`. `printed` and `recomputed` are of column `target`, in the unit of its id.
+    #[expect(clippy::too_many_arguments, reason = "these are the fields of a finding")]
+    pub(crate) fn about_row(
+        &self,
+        law: &'static str,
+        severity: Severity,
+        row: usize,
+        columns: &[&'static str],
+        target: &'static str,
+        recomputed: Option<f64>,
+        message: String,
+    ) -> Finding {
+        let target = self.resolve(target).unwrap_or(target);
+        let printed = self.sheet.value(target, row);
+        let deviation = printed.zip(recomputed).filter(|(_, r)| *r != 0.0).map(|(p, r)| (p / r - 1.0) * 100.0);
+        // In the unit that is printed.
+        let factor = self.sheet.column(target).map_or(1.0, |c| c.factor);
+        Finding {
+            severity,
+            table: self.sheet.table.name.clone(),
+            row: Some(row + 1),
+            test: self.test(row),
+            columns: columns.iter().filter_map(|id| self.resolve(id)).collect(),
+            law,
+            printed: self.sheet.text(target, row).to_owned(),
+            recomputed: recomputed.map_or_else(String::new, |r| shown(r / factor, 5)),
+            deviation_pct: deviation.filter(|d| d.is_finite()),
+            message,
+        }
+    }
+
+    /// Makes a finding about the whole table.
+    pub(crate) fn about_table(
+        &self,
+        law: &'static str,
+        severity: Severity,
+        columns: &[&'static str],
+        message: String,
+    ) -> Finding {
+        Finding {
+            severity,
+            table: self.sheet.table.name.clone(),
+            row: None,
+            test: String::new(),
+            columns: columns.iter().filter_map(|id| self.resolve(id)).collect(),
+            law,
+            printed: String::new(),
+            recomputed: String::new(),
+            deviation_pct: None,
+            message,
+        }
+    }
+}

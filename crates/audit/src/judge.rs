@@ -1,0 +1,232 @@
+//! Judges an equation in all rows of a table together. What one row alone cannot show, the others can: where they all meet, a
+//! row that does not is wrong, however small its deviation; where all are off by the same factor, the columns mean something
+//! else than assumed, and no row is wrong.
+
+use crate::context::Context;
+use crate::finding::{Findings, Severity, shown};
+use crate::interval::{Interval, Reading, common};
+
+/// What it means if an equation is missed on one side.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Side {
+    /// It cannot be.
+    Never(&'static str),
+    /// It can be, under the assumption that the text states.
+    Unless(&'static str),
+    /// It can be, under an assumption that holds for all rows of a table or for none.
+    UnlessInAll(&'static str),
+}
+
+impl Side {
+    fn text(self) -> &'static str {
+        match self {
+            Side::Never(text) | Side::Unless(text) | Side::UnlessInAll(text) => text,
+        }
+    }
+}
+
+/// Both sides of an equation, as quotient or difference, in one row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sides {
+    pub(crate) row: usize,
+    rounded: Interval,
+    loose: Interval,
+    cut: Interval,
+}
+
+impl Sides {
+    /// From a function that computes it as the digits are read.
+    pub(crate) fn of(row: usize, compute: impl Fn(Reading) -> Option<Interval>) -> Option<Sides> {
+        let rounded = compute(Reading::Rounded)?;
+        Some(Sides { row, rounded, loose: compute(Reading::Loose)?, cut: compute(Reading::Cut)? })
+    }
+
+    /// Whether the sides meet if the digits were rounded.
+    pub(crate) fn meets(&self, at: f64) -> bool {
+        self.rounded.holds(at) || self.loose.holds(at)
+    }
+
+    /// Whether they meet if digits were cut off.
+    pub(crate) fn cut_meets(&self, at: f64) -> bool {
+        self.cut.holds(at)
+    }
+
+    /// Whether they are apart, on the upper side.
+    pub(crate) fn is_above(&self, at: f64) -> bool {
+        self.rounded.low > at
+    }
+
+    fn at_edge(&self, at: f64) -> bool {
+        !self.meets(at) && self.cut.holds(at)
+    }
+}
+
+/// An equation.
+pub(crate) struct Equation<'f> {
+    pub(crate) law: &'static str,
+    /// In words: `commit_throughput_tps × redo_kib_per_tx = redo_mib_per_s`.
+    pub(crate) formula: &'static str,
+    pub(crate) columns: &'f [&'static str],
+    /// The column that is compared.
+    pub(crate) target: &'static str,
+    /// What the sides are if they are equal: 1 as a quotient, 0 as a difference.
+    pub(crate) equal: f64,
+    pub(crate) above: Side,
+    pub(crate) below: Side,
+    /// Relative deviation that has known causes and is no more than a warning.
+    pub(crate) slack: f64,
+    /// The target as the other columns give it, in a row where the sides are as given.
+    pub(crate) recompute: &'f dyn Fn(usize, f64) -> Option<f64>,
+}
+
+/// Share of the rows that must agree with each other to speak against another.
+const MOST: f64 = 0.75;
+/// Relative deviation that figures with all their digits have from one reading of a clock to the next.
+const NOISE: f64 = 0.001;
+
+/// Whether most of several rows hold `at`.
+pub(crate) fn most_meet(all: &[Sides], at: f64) -> bool {
+    let count = all.iter().filter(|s| s.meets(at)).count();
+    all.len() >= 3 && count as f64 >= MOST * all.len() as f64
+}
+
+/// Rows in the order of their precision, with how many of them meet.
+struct Witnesses(Vec<(f64, usize)>);
+
+impl Witnesses {
+    fn of(all: &[Sides], at: f64) -> Witnesses {
+        let half = |s: &Sides| (s.rounded.high - s.rounded.low) / 2.0;
+        let mut rows: Vec<(f64, bool)> = all.iter().map(|s| (half(s), s.meets(at))).collect();
+        rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut met = 0;
+        let counted = rows.into_iter().map(|(half, meets)| {
+            met += usize::from(meets);
+            (half, met)
+        });
+        Witnesses(counted.collect())
+    }
+
+    /// Whether most of the rows whose digits would show a deviation as large as `deviation` have none.
+    fn speak_against(&self, deviation: f64) -> bool {
+        let precise = self.0.partition_point(|(half, _)| *half < deviation);
+        let met = precise.checked_sub(1).and_then(|last| self.0.get(last)).map_or(0, |(_, met)| *met);
+        met >= 3 && met as f64 >= MOST * precise as f64
+    }
+}
+
+/// Judges `equation` in `all` rows.
+pub(crate) fn judge(equation: &Equation<'_>, all: &[Sides], context: &Context<'_>, findings: &mut Findings) {
+    let equal = equation.equal;
+    let most = most_meet(all, equal);
+    // Rows that meet if digits were rounded, and not if they were cut off, show that they were rounded.
+    let rounded = all.iter().any(|s| s.meets(equal) && !s.cut_meets(equal));
+    let edges = all.iter().filter(|s| s.at_edge(equal) && !rounded).count();
+    let cut = all.len() >= 4 && edges as f64 > 0.5 * all.len() as f64;
+    if cut {
+        let text =
+            format!("{}: digits were cut off rather than rounded in {edges} of {} rows", equation.formula, all.len());
+        findings.push(context.about_table(equation.law, Severity::Info, equation.columns, text));
+    }
+    let missed = || all.iter().filter(|s| !s.meets(equal));
+    let mut at = equal;
+    if !most && !cut && all.len() >= 4 {
+        let intervals: Vec<Interval> = all.iter().map(|s| s.rounded).collect();
+        if let Some((value, count)) = common(&intervals)
+            && count as f64 >= MOST * all.len() as f64
+            && missed().count() as f64 >= 0.5 * all.len() as f64
+        {
+            at = value;
+            let side = if value > equal { equation.above } else { equation.below };
+            let value = shown(value, 5);
+            let off = if equal == 0.0 {
+                format!("both sides differ by {value}")
+            } else {
+                format!("its left side is {value} × its right")
+            };
+            let text = format!("{}: in {count} of {} rows {off}; {}", equation.formula, all.len(), side.text());
+            findings.push(context.about_table(equation.law, Severity::Warning, equation.columns, text));
+        }
+    }
+    let witnesses = Witnesses::of(all, at);
+    for sides in all.iter().filter(|s| !s.meets(at)) {
+        let most = witnesses.speak_against((sides.rounded.middle() - at).abs());
+        let edge = sides.at_edge(at) && !rounded;
+        if !(edge && cut) {
+            row(equation, sides, at, most, edge, context, findings);
+        }
+    }
+}
+
+fn row(
+    equation: &Equation<'_>,
+    sides: &Sides,
+    at: f64,
+    most: bool,
+    edge: bool,
+    context: &Context<'_>,
+    findings: &mut Findings,
+) {
+    let middle = sides.rounded.middle();
+    let moved = if at == equation.equal { middle } else { middle / at };
+    let recomputed = (equation.recompute)(sides.row, moved);
+    let printed = context.value(equation.target, sides.row);
+    let deviation =
+        printed.zip(recomputed).map_or(f64::INFINITY, |(p, r)| (p - r).abs() / r.abs().max(f64::MIN_POSITIVE));
+    if !most && deviation < NOISE {
+        return;
+    }
+    let side = if middle > at { equation.above } else { equation.below };
+    let alone = match side {
+        Side::Never(_) if !edge && (most || deviation > equation.slack) => Severity::Error,
+        Side::UnlessInAll(_) if !edge && most => Severity::Error,
+        _ => Severity::Warning,
+    };
+    let severity = if at == equation.equal { alone } else { Severity::Warning };
+    if !findings.wants(equation.law, severity) {
+        return;
+    }
+    let others = match (most, at == equation.equal) {
+        (true, _) => "; the other rows agree",
+        (_, false) => "; the other rows agree on another factor",
+        _ => "",
+    };
+    let zero = match recomputed.filter(|_| printed == Some(0.0)) {
+        Some(value) => format!("; it is printed as 0 and must have been {}", shown(value, 4)),
+        None => String::new(),
+    };
+    let edge = if edge { "; it fits if digits were cut off rather than rounded" } else { "" };
+    let text = format!("{}: {}{others}{zero}{edge}", equation.formula, side.text());
+    findings.push(context.about_row(
+        equation.law,
+        severity,
+        sides.row,
+        equation.columns,
+        equation.target,
+        recomputed,
+        text,
+    ));
+}
+
+/// Whether something is larger than something else that it cannot exceed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Above {
+    /// Not, or not surely.
+    No,
+    /// Only if the digits were rounded, and not if they were cut off.
+    Edge,
+    /// However the digits are read.
+    Yes,
+}
+
+/// Compares `left` with `right` as the digits may be read; `None` if one of them is missing.
+pub(crate) fn above(
+    left: impl Fn(Reading) -> Option<Interval>,
+    right: impl Fn(Reading) -> Option<Interval>,
+) -> Option<Above> {
+    let apart = |reading| Some(left(reading)?.low > right(reading)?.high);
+    Some(match (apart(Reading::Loose)?, apart(Reading::Cut)?) {
+        (false, _) => Above::No,
+        (true, false) => Above::Edge,
+        (true, true) => Above::Yes,
+    })
+}

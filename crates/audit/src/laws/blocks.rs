@@ -1,0 +1,223 @@
+//! Blocks and bytes: the size of a block, and what of it is padding.
+
+use super::{Check, Law};
+use crate::context::Context;
+use crate::finding::{Findings, Severity, shown};
+use crate::interval::{Interval, Reading};
+use crate::laws::work::outliers;
+
+pub(crate) static REDO_BLOCKS: Law = Law {
+    id: "redo-blocks",
+    name: "Blocks of redo and their padding",
+    formula: "redo_blocks_per_s × block size ≥ redo bytes; what is more is padding, per write or per transaction",
+    needs: &[&["redo_blocks_per_s", "redo_mib_per_s"], &["redo_blocks_per_s", "tps", "redo_kib_per_tx"]],
+    tolerance: "always a warning, as the size of a block is inferred: a row with more bytes than its blocks hold, or with another share of padding than the others",
+    meaning: "The size is the smallest power of two that holds the bytes. Padding per transaction: commits end a block; per write: groups do",
+    check: Check::Own(redo),
+};
+
+pub(crate) static DATA_BLOCKS: Law = Law {
+    id: "data-blocks",
+    name: "Blocks written and their bytes",
+    formula: "physical_written_blocks_per_s × block size = physical_written_mib_per_s × 1024², or less redo_mib_per_s",
+    needs: &[&["physical_written_blocks_per_s", "physical_written_mib_per_s"]],
+    tolerance: "a warning where no size of a block fits, or a row does not agree with the others",
+    meaning: "Bytes that hold more than data blocks: redo, temporary files, mirrors, a doublewrite buffer",
+    check: Check::Own(data),
+};
+
+const SIZES: [f64; 8] = [512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0];
+const MIB: f64 = 1_048_576.0;
+/// Bytes of the log with the headers of its blocks, at most.
+const HEADERS: f64 = 1.04;
+
+/// Bytes of redo per second: by the size of a transaction if that is more precise.
+fn redo_bytes(context: &Context<'_>, row: usize, reading: Reading) -> Option<Interval> {
+    let rate = context.interval("redo_mib_per_s", row, reading).map(|i| i.scaled(MIB));
+    let size = context
+        .interval("redo_kib_per_tx", row, reading)
+        .and_then(|size| Some(size.times(context.interval("tps", row, reading)?).scaled(1024.0)));
+    let width = |i: &Interval| i.high - i.low;
+    match (rate, size) {
+        (Some(a), Some(b)) => Some(if width(&a) <= width(&b) { a } else { b }),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Bytes per block in each row of a series.
+fn per_block(
+    context: &Context<'_>,
+    rows: &[usize],
+    blocks: &'static str,
+    bytes: &dyn Fn(usize) -> Option<Interval>,
+) -> Vec<(usize, Interval)> {
+    let of = |row: &usize| {
+        let blocks = context.interval(blocks, *row, Reading::Loose)?;
+        (blocks.low > 0.0).then_some(())?;
+        Some((*row, bytes(*row)?.over(blocks)))
+    };
+    rows.iter().filter_map(of).collect()
+}
+
+/// The smallest size that holds the bytes of at least nine rows of ten.
+fn size_of(all: &[(usize, Interval)]) -> Option<f64> {
+    let holds = |size: f64| all.iter().filter(|(_, i)| i.low <= size).count();
+    SIZES.into_iter().find(|size| holds(*size) * 10 >= all.len() * 9)
+}
+
+fn redo(context: &Context<'_>, findings: &mut Findings) {
+    let columns = ["redo_blocks_per_s", "tps", "redo_kib_per_tx", "redo_mib_per_s"];
+    // The size is that of a platform: the rows of all its workloads show it.
+    let every: Vec<usize> = context.rows().collect();
+    let bytes = |row: usize| redo_bytes(context, row, Reading::Loose);
+    let over_all = size_of(&per_block(context, &every, "redo_blocks_per_s", &bytes));
+    for series in &context.series {
+        let all = per_block(context, &series.rows, "redo_blocks_per_s", &bytes);
+        let Some(size) = over_all.or_else(|| size_of(&all)) else { continue };
+        // The size is inferred. Where groups grow, blocks fill up and only the largest show it: a row must stand out as well.
+        let fullest = all.iter().filter(|(_, i)| i.low <= size).map(|(_, i)| i.middle()).fold(0.0, f64::max);
+        for (row, _) in all.iter().filter(|(_, i)| i.low > size && i.low > fullest * 1.6) {
+            let severity = Severity::Warning;
+            let text = format!(
+                "the bytes are more than blocks of {size} B hold, which is the size of a block in the other rows"
+            );
+            let least = bytes(*row).map(|b| b.middle() / size);
+            findings.push(context.about_row(REDO_BLOCKS.id, severity, *row, &columns, columns[0], least, text));
+        }
+        padding(context, &series.label, size, &all, findings);
+        // Over jobs, that share is a curve, which the law of neighbours looks at.
+        if context.sheet.swept() == Some("jobs") {
+            continue;
+        }
+        let shares: Vec<(usize, f64, f64)> =
+            all.iter().map(|(row, i)| (*row, i.middle(), (i.high - i.low) / 2.0)).collect();
+        for (row, expected) in outliers(&shares, 0.1) {
+            let Some(needed) = bytes(row).map(|b| b.middle() / expected) else { continue };
+            let text = format!("other rows of this series have {} B of redo in a block", shown(expected, 4));
+            findings.push(context.about_row(
+                REDO_BLOCKS.id,
+                Severity::Warning,
+                row,
+                &columns,
+                columns[0],
+                Some(needed),
+                text,
+            ));
+        }
+    }
+}
+
+/// Says how large the padding is, and whether it is per write or per transaction.
+fn padding(context: &Context<'_>, label: &str, size: f64, all: &[(usize, Interval)], findings: &mut Findings) {
+    let pad = |row: usize| {
+        let blocks = context.value("redo_blocks_per_s", row)?;
+        Some(blocks * size - redo_bytes(context, row, Reading::Rounded)?.middle())
+    };
+    // How much it is per one of something, and how much that varies.
+    let per = |id: &'static str| {
+        let values: Vec<f64> = all
+            .iter()
+            .filter_map(|(row, _)| Some(pad(*row)? / context.value(id, *row)?))
+            .filter(|v| v.is_finite())
+            .collect();
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / values.len() as f64;
+        (mean > 0.0).then(|| (mean, variance.sqrt() / mean))
+    };
+    let shares: Vec<f64> = all.iter().map(|(_, i)| 1.0 - i.middle() / size).collect();
+    let share = shares.iter().sum::<f64>() / shares.len().max(1) as f64 * 100.0;
+    let (tx, write) = (per("tps"), per("redo_writes_per_s"));
+    let found = match (tx, write) {
+        (Some((tx, by_tx)), Some((_, by_write))) if by_tx <= by_write => Some((tx, "transaction", by_tx)),
+        (_, Some((write, by_write))) => Some((write, "write", by_write)),
+        (Some((tx, by_tx)), None) => Some((tx, "transaction", by_tx)),
+        (None, None) => None,
+    };
+    let Some((bytes, what, varies)) = found.filter(|_| share > 0.0) else { return };
+    let label = if label.is_empty() { String::new() } else { format!("{label}: ") };
+    let sure = match (all.len(), varies) {
+        (..3, _) => String::new(),
+        (_, ..0.3) => format!(", the same in all rows to {} %", shown(varies * 100.0, 2)),
+        _ => ", with much scatter".to_owned(),
+    };
+    let text = format!(
+        "{label}blocks of {size} B: {} % of what is written is padding, {} B per {what}{sure}",
+        shown(share, 3),
+        shown(bytes, 3)
+    );
+    let columns = ["redo_blocks_per_s", "redo_writes_per_s", "tps", "redo_kib_per_tx", "redo_mib_per_s"];
+    findings.push(context.about_table(REDO_BLOCKS.id, Severity::Info, &columns, text));
+}
+
+fn data(context: &Context<'_>, findings: &mut Findings) {
+    let columns = ["physical_written_blocks_per_s", "physical_written_mib_per_s", "redo_mib_per_s"];
+    let rows: Vec<usize> = context.rows().collect();
+    let written = |row: usize| context.interval(columns[1], row, Reading::Loose).map(|i| i.scaled(MIB));
+    let data = |row: usize| {
+        let redo = context.interval("redo_mib_per_s", row, Reading::Loose)?.scaled(MIB);
+        // In the log, blocks have headers, and each write may end with padding.
+        let writes = context.interval("redo_writes_per_s", row, Reading::Loose).map_or(0.0, |writes| writes.high);
+        let log = Interval { low: redo.low, high: redo.high * HEADERS + writes * SIZES[0] };
+        let left = written(row)?.minus(log);
+        Some(Interval { low: left.low.max(0.0), high: left.high.max(0.0) })
+    };
+    let all = per_block(context, &rows, columns[0], &written);
+    let without = per_block(context, &rows, columns[0], &data);
+    if all.is_empty() {
+        return;
+    }
+    let sizes = |given: &[(usize, Interval)]| {
+        let fits = |size: f64| given.iter().filter(|(_, i)| i.holds(size)).count();
+        let own = rows.first().and_then(|row| context.value("block_bytes", *row));
+        SIZES.into_iter().chain(own).map(|size| (size, fits(size))).max_by_key(|(_, fits)| *fits)
+    };
+    let (plain, less) = (sizes(&all), sizes(&without));
+    let most = |found: Option<(f64, usize)>| found.filter(|(_, fits)| *fits * 4 >= all.len() * 3);
+    if let Some((size, fits)) = most(plain) {
+        let text = format!("blocks of {size} B give the bytes written in {fits} of {} rows", all.len());
+        findings.push(context.about_table(DATA_BLOCKS.id, Severity::Info, &columns[..2], text));
+        for (row, interval) in all.iter().filter(|(_, i)| !i.holds(size)) {
+            let expected = context.value(columns[0], *row).map(|blocks| blocks * size / MIB);
+            let text = format!("{} B per block, and {size} B in the other rows", shown(interval.middle(), 4));
+            findings.push(context.about_row(
+                DATA_BLOCKS.id,
+                Severity::Warning,
+                *row,
+                &columns[..2],
+                columns[1],
+                expected,
+                text,
+            ));
+        }
+        return;
+    }
+    let (low, high) =
+        all.iter().fold((f64::INFINITY, 0.0f64), |(low, high), (_, i)| (low.min(i.middle()), high.max(i.middle())));
+    let mut text = format!(
+        "{} to {} B were written per block counted, which is the size of no block",
+        shown(low, 4),
+        shown(high, 4)
+    );
+    if let Some((size, fits)) = less.filter(|(_, fits)| *fits * 2 >= all.len()) {
+        text.push_str(&format!(
+            "; less the redo and its padding, blocks of {size} B fit in {fits} of {} rows: these bytes, and the writes, hold those of the log",
+            all.len()
+        ));
+    }
+    findings.push(context.about_table(DATA_BLOCKS.id, Severity::Warning, &columns, text));
+    let shares: Vec<(usize, f64, f64)> =
+        all.iter().map(|(row, i)| (*row, i.middle(), (i.high - i.low) / 2.0)).collect();
+    for (row, expected) in outliers(&shares, 0.1) {
+        let recomputed = context.value(columns[0], row).map(|blocks| blocks * expected / MIB);
+        let text = format!("other rows have {} B per block", shown(expected, 4));
+        findings.push(context.about_row(
+            DATA_BLOCKS.id,
+            Severity::Warning,
+            row,
+            &columns[..2],
+            columns[1],
+            recomputed,
+            text,
+        ));
+    }
+}

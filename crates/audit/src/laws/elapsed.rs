@@ -1,0 +1,62 @@
+//! Time that a test took against the time that it was meant to take.
+
+use super::{Check, Law, little};
+use crate::context::Context;
+use crate::finding::{Findings, Severity, shown};
+use crate::interval::{Interval, Reading};
+
+pub(crate) static ELAPSED: Law = Law {
+    id: "elapsed",
+    name: "Elapsed against nominal time",
+    formula: "elapsed_s = nominal time, the round number just below the shortest test",
+    needs: &[&["elapsed_s", "tps"], &["elapsed_s", "rows_per_s"]],
+    tolerance: "info up to 1 %, then a warning; nothing where Little's law shows that the average is not diluted",
+    meaning: "Sessions started late or ended late, and the average is taken over all of it; the corrected rate is tps × elapsed / nominal",
+    check: Check::Own(check),
+};
+
+/// Times that tests are set to, s.
+const NOMINAL: [f64; 22] = [
+    1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 150.0, 180.0, 240.0, 300.0, 600.0, 900.0, 1200.0,
+    1800.0, 2700.0, 3600.0, 7200.0,
+];
+
+fn check(context: &Context<'_>, findings: &mut Findings) {
+    let elapsed = |row| context.interval("elapsed_s", row, Reading::Rounded);
+    let rate = if context.has("tps") { "tps" } else { "rows_per_s" };
+    let least = context.rows().filter_map(elapsed).map(|e| e.high).filter(|s| *s > 0.0).fold(f64::INFINITY, f64::min);
+    let Some(nominal) = NOMINAL.into_iter().rev().find(|n| *n <= least && least <= n * 1.1) else { return };
+    let (mut same, mut first) = (true, None);
+    for row in context.rows() {
+        same &= *first.get_or_insert(elapsed(row)) == elapsed(row);
+    }
+    for row in context.rows() {
+        let Some(time) = elapsed(row).filter(|e| e.low > nominal * 1.002) else { continue };
+        let share = time.middle() / nominal - 1.0;
+        if shown_not_diluted(context, row, share) {
+            continue;
+        }
+        let severity = if share > 0.0101 { Severity::Warning } else { Severity::Info };
+        let columns = ["elapsed_s", rate];
+        let corrected = context.value(rate, row).map(|r| r * (1.0 + share));
+        let text = format!(
+            "the test took {} s of nominal {} s: if its average is over all of it, it is diluted by up to {} %, and the rate was up to {}",
+            shown(time.middle(), 5),
+            shown(nominal, 5),
+            shown(share / (1.0 + share) * 100.0, 2),
+            shown(corrected.unwrap_or(0.0), 5)
+        );
+        if same && context.rows().len() > 1 {
+            findings.push(context.about_table(ELAPSED.id, severity, &columns, format!("all rows: {text}")));
+            return;
+        }
+        if findings.wants(ELAPSED.id, severity) {
+            findings.push(context.about_row(ELAPSED.id, severity, row, &columns, "elapsed_s", Some(nominal), text));
+        }
+    }
+}
+
+/// Whether Little's law, with digits that would show it, leaves no room for a dilution of `share`.
+fn shown_not_diluted(context: &Context<'_>, row: usize, share: f64) -> bool {
+    little::busy(context, row).is_some_and(|busy: Interval| busy.low > 1.0 - share / 2.0)
+}

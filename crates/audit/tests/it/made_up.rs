@@ -1,0 +1,178 @@
+//! Tables made up from a model of queues, forwards: what jobs, CPUs and a log writer do is computed first, then printed with
+//! some digits. No formula of the laws is used, so that a law that is wrong finds errors in them.
+
+use std::fmt::Write;
+
+/// SplitMix64.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    /// Between two values, each order of magnitude as likely.
+    fn around(&mut self, low: f64, high: f64) -> f64 {
+        (low.ln() + (high / low).ln() * self.unit()).exp()
+    }
+}
+
+/// A printed table.
+#[derive(Debug, Clone)]
+pub(crate) struct Made {
+    pub(crate) columns: Vec<&'static str>,
+    pub(crate) rows: Vec<Vec<String>>,
+    /// Values before they were printed.
+    pub(crate) values: Vec<Vec<f64>>,
+    /// Decimals of each column.
+    pub(crate) decimals: Vec<usize>,
+}
+
+impl Made {
+    pub(crate) fn csv(&self) -> String {
+        let mut out = self.columns.join(",") + "\n";
+        for row in &self.rows {
+            writeln!(out, "{}", row.join(",")).unwrap();
+        }
+        out
+    }
+}
+
+/// Time of a transaction of `n` jobs by mean value analysis of a closed network: CPUs, a log writer, a delay.
+fn response(n: u32, cpu_s: f64, log_s: f64, delay_s: f64, think_s: f64) -> f64 {
+    let (mut at_cpu, mut at_log, mut time) = (0.0, 0.0, 0.0);
+    for jobs in 1..=n {
+        let (r_cpu, r_log) = (cpu_s * (1.0 + at_cpu), log_s * (1.0 + at_log));
+        time = r_cpu + r_log + delay_s;
+        let rate = f64::from(jobs) / (time + think_s);
+        (at_cpu, at_log) = (rate * r_cpu, rate * r_log);
+    }
+    time
+}
+
+/// One consistent table.
+pub(crate) fn table(random: &mut Random) -> Made {
+    let cpus = [2.0, 8.0, 24.0, 96.0][random.below(4)];
+    let demand = random.around(2e-5, 2e-3);
+    let (log, delay) = (random.around(1e-6, 3e-4), random.around(2e-5, 5e-3));
+    let think = if random.below(4) == 0 { random.around(1e-3, 1e-1) } else { 0.0 };
+    let kib = random.around(0.3, 500.0);
+    let rows_per_tx = [1.0, 2.0, 5.0, 10.0, 50.0, 100.0][random.below(6)];
+    let user = 0.6 + 0.39 * random.unit();
+    let iowait = if random.below(2) == 0 { 0.0 } else { 0.3 * random.unit() };
+    let block = [512.0, 4096.0, 8192.0][random.below(3)];
+    let per_write = random.below(2) == 0;
+    let spread = 0.2 + 0.8 * random.unit();
+    let test = 1 + random.below(300);
+    let seconds = [60.0, 300.0, 600.0][random.below(3)];
+    let count = 4 + random.below(9);
+    let step = 1.3 + random.unit();
+    let mut jobs = 1 + random.below(3) as u32;
+    let mut values = Vec::new();
+    for i in 0..count {
+        let time = response(jobs, demand / cpus, log, delay, think);
+        let rate = f64::from(jobs) / (time + think);
+        let busy = (rate * demand / cpus).min(1.0) * 100.0;
+        let waiting = (100.0 - busy) * iowait;
+        // Commits that meet at the log writer share its writes.
+        let group = 1.0 + (f64::from(jobs) - 1.0) * 0.5 * (1.0 - (-rate * log).exp());
+        let writes = rate / group;
+        let bytes = rate * kib * 1024.0;
+        let padded =
+            if per_write { bytes + writes * block / 2.0 } else { rate * (kib * 1024.0 / block).ceil() * block };
+        // Log-normal times with this mean.
+        let median = time / (spread * spread / 2.0).exp();
+        let at = |z: f64| median * (spread * z).exp();
+        values.push(vec![
+            (test + i) as f64,
+            f64::from(jobs),
+            busy,
+            busy * user,
+            busy * (1.0 - user),
+            100.0 - busy - waiting,
+            waiting,
+            rate,
+            time * 1e3,
+            padded / block,
+            writes,
+            rate,
+            bytes / 1_048_576.0,
+            kib,
+            (log + delay * 0.5) * 1e3,
+            seconds,
+            median * 1e9,
+            at(2.326) * 1e9,
+            at(4.5) * 1e9,
+            rows_per_tx,
+            rate * rows_per_tx,
+            rate * seconds,
+        ]);
+        jobs = (f64::from(jobs) * step).ceil() as u32 + 1;
+    }
+    print(random, values)
+}
+
+const COLUMNS: [&str; 22] = [
+    "test",
+    "jobs",
+    "cpu_busy_pct",
+    "cpu_user_pct",
+    "cpu_sys_pct",
+    "cpu_idle_pct",
+    "cpu_iowait_pct",
+    "commit_throughput_tps",
+    "commit_latency_ms",
+    "redo_blocks_per_s",
+    "redo_writes_per_s",
+    "redo_sync_writes_per_s",
+    "redo_mib_per_s",
+    "redo_kib_per_tx",
+    "log_file_sync_ms",
+    "elapsed_s",
+    "transaction_time_ns_p50",
+    "transaction_time_ns_p99",
+    "transaction_time_ns_max",
+    "rows_per_tx",
+    "rows_per_s",
+    "commits",
+];
+
+/// Prints some of the columns with some digits: as many decimals as leave the smallest value of a column 2 to 5 digits.
+fn print(random: &mut Random, values: Vec<Vec<f64>>) -> Made {
+    let whole = ["test", "jobs", "elapsed_s", "rows_per_tx", "commits"];
+    let mut kept: Vec<usize> = (0..COLUMNS.len()).filter(|_| random.unit() < 0.8).collect();
+    if kept.len() < 2 {
+        kept = (0..COLUMNS.len()).collect();
+    }
+    let decimals = |c: usize, random: &mut Random| {
+        if whole.contains(&COLUMNS[c]) {
+            return 0;
+        }
+        if COLUMNS[c].starts_with("cpu_") {
+            return random.below(2);
+        }
+        let least = values.iter().map(|row| row[c]).filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
+        let digits = 2 + random.below(4) as i32;
+        usize::try_from(digits - 1 - least.log10().floor() as i32).unwrap_or(0).min(9)
+    };
+    let decimals: Vec<usize> = kept.iter().map(|c| decimals(*c, random)).collect();
+    let cell = |row: &[f64], i: usize| format!("{:.*}", decimals[i], row[kept[i]]);
+    Made {
+        columns: kept.iter().map(|c| COLUMNS[*c]).collect(),
+        rows: values.iter().map(|row| (0..kept.len()).map(|i| cell(row, i)).collect()).collect(),
+        values: values.iter().map(|row| kept.iter().map(|c| row[*c]).collect()).collect(),
+        decimals: decimals.clone(),
+    }
+}

@@ -1,0 +1,217 @@
+//! `loadline audit`: checks a table of results by operational laws.
+
+use std::path::Path;
+
+use loadline_audit::{Audit, Claim, Expected, Finding, LAWS, Mapping, Options, Severity, audit, table};
+use loadline_model::column::{REDO_BYTES_PER_TX, REDO_KIB_PER_TX};
+use loadline_report::{Format, render};
+use loadline_workload::CATALOGUE;
+
+use crate::args::{AuditArgs, ListArgs, ListFormat};
+use crate::exit::{self, Failure};
+use crate::listing::Listing;
+use crate::target::run_folder;
+use crate::{output, report};
+
+pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
+    if args.laws {
+        laws(&args.list)?;
+        return Ok(0);
+    }
+    let Some(file) = &args.file else {
+        return Err(Failure::usage("name a file or a run to audit, or list the laws with --laws"));
+    };
+    let (text, name) = read(file, &args.results)?;
+    let shown = file.display();
+    let tables = table::read(&text, &name).map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
+    drop(text);
+    let usage = |e: &dyn std::fmt::Display| Failure::usage(e.to_string());
+    let mapping = args.columns.as_deref().map_or(Ok(Mapping::default()), Mapping::parse).map_err(|e| usage(&e))?;
+    mapping.check(&tables).map_err(|e| Failure::usage(format!("--columns: {e}")))?;
+    let claims = args.claim.iter().map(|c| Claim::parse(c)).collect::<Result<Vec<_>, _>>();
+    let claims = claims.map_err(|e| Failure::usage(format!("--claim {e}")))?;
+    let found = audit(&tables, &Options { mapping, claims, expected: expected() });
+    match args.list.format {
+        ListFormat::Text => output::write(&args.list.output, text_of(&found).as_bytes())?,
+        _ => listing(&found.findings).write(&args.list)?,
+    }
+    Ok(if found.count(Severity::Error) > 0 { exit::FAILED } else { 0 })
+}
+
+/// The text of a file, or the table of a run, with its name.
+fn read(file: &Path, results: &Path) -> Result<(String, String), Failure> {
+    let path = run_folder(file, results);
+    let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    if path.is_dir() {
+        let (_, data) = report::load(&path)?;
+        data.warnings.iter().for_each(|w| output::say(&format!("warning: {w}")));
+        let csv = render(&[data], Format::Csv, &loadline_report::Options::default());
+        let csv = csv.map_err(|e| Failure::usage(e.to_string()))?;
+        return Ok((String::from_utf8_lossy(&csv).into_owned(), name));
+    }
+    let wrong = |e: std::io::Error| Failure::usage(format!("{} cannot be read: {e}", path.display()));
+    let bytes = std::fs::read(&path).map_err(wrong)?;
+    Ok((decoded(bytes), name))
+}
+
+/// Text of a file: UTF-8, UTF-16 with its mark, or else Latin-1.
+fn decoded(bytes: Vec<u8>) -> String {
+    let wide = |of: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = bytes.chunks_exact(2).skip(1).filter_map(|b| Some(of(b.try_into().ok()?))).collect();
+        String::from_utf16_lossy(&units)
+    };
+    match bytes.as_slice() {
+        [0xff, 0xfe, ..] => return wide(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => return wide(u16::from_be_bytes),
+        _ => {}
+    }
+    String::from_utf8(bytes).unwrap_or_else(|e| e.into_bytes().iter().map(|b| char::from(*b)).collect())
+}
+
+/// What the workloads of the catalogue are defined by.
+fn expected() -> Vec<Expected> {
+    let sizes = CATALOGUE.iter().filter_map(|w| Some((w.code, w.redo?)));
+    let of = |(code, redo): (&str, loadline_workload::RedoSize)| {
+        let range = |column: &'static str, size: f64| Expected {
+            workload: code.to_owned(),
+            column,
+            low: redo.min / size,
+            high: redo.max / size,
+        };
+        [range(REDO_KIB_PER_TX.id, 1024.0), range(REDO_BYTES_PER_TX.id, 1.0)]
+    };
+    sizes.flat_map(of).collect()
+}
+
+/// The contract's table.
+fn listing(findings: &[Finding]) -> Listing {
+    let row = |f: &Finding| {
+        let test = if f.test.is_empty() { String::new() } else { format!("{}: ", f.test) };
+        vec![
+            f.severity.name().to_owned(),
+            f.table.clone(),
+            f.row.map_or_else(String::new, |r| r.to_string()),
+            f.columns.join(" "),
+            f.law.to_owned(),
+            f.printed.clone(),
+            f.recomputed.clone(),
+            f.deviation_pct.map_or_else(String::new, |d| format!("{d:.2}")),
+            format!("{test}{}", f.message),
+        ]
+    };
+    Listing {
+        columns: vec![
+            "severity",
+            "table",
+            "row",
+            "columns",
+            "law",
+            "printed",
+            "recomputed",
+            "deviation_pct",
+            "message",
+        ],
+        rows: findings.iter().map(row).collect(),
+    }
+}
+
+/// Rows of one law and severity that are shown one by one.
+const SHOWN: usize = 5;
+
+/// Findings for people: by severity, those of one law together.
+fn text_of(audit: &Audit) -> String {
+    let mut out = String::new();
+    for severity in [Severity::Error, Severity::Warning, Severity::Info] {
+        let all: Vec<&Finding> = audit.findings.iter().filter(|f| f.severity == severity).collect();
+        if all.is_empty() {
+            continue;
+        }
+        out.push_str(&format!("{}\n", heading(severity, all.len())));
+        let mut rest = all.as_slice();
+        while let Some(first) = rest.first() {
+            let same = rest.iter().take_while(|f| f.law == first.law && f.table == first.table).count();
+            let (group, after) = rest.split_at(same);
+            rest = after;
+            let table = if audit.tables > 1 { format!("{}: ", first.table) } else { String::new() };
+            group.iter().take(SHOWN).for_each(|f| out.push_str(&format!("  {table}{}\n", line(f))));
+            if let Some(more) = group.len().checked_sub(SHOWN).filter(|n| *n > 0) {
+                let (low, high) = range(group);
+                out.push_str(&format!("  {table}… {more} more of {}{low}{high} (all with --format csv)\n", first.law));
+            }
+        }
+        out.push('\n');
+    }
+    let count = |severity, name: &str| {
+        let n = audit.count(severity);
+        format!("{n} {name}{}", if n == 1 { "" } else { "s" })
+    };
+    out.push_str(&format!(
+        "{}, {}, {} in {} rows of {} table{}; {} of {} laws could be checked\n",
+        count(Severity::Error, "error"),
+        count(Severity::Warning, "warning"),
+        count(Severity::Info, "info"),
+        audit.rows,
+        audit.tables,
+        if audit.tables == 1 { "" } else { "s" },
+        audit.checked.len(),
+        LAWS.len()
+    ));
+    out
+}
+
+fn heading(severity: Severity, count: usize) -> String {
+    let what = match severity {
+        Severity::Error => "Errors: the printed figures cannot all be right",
+        Severity::Warning => "Warnings: right only under an assumption",
+        Severity::Info => "Infos: what was inferred",
+    };
+    format!("{what} ({count})")
+}
+
+fn line(f: &Finding) -> String {
+    let row = f.row.map_or_else(String::new, |r| {
+        let test = if f.test.is_empty() { String::new() } else { format!(" ({})", f.test) };
+        format!("row {r}{test}: ")
+    });
+    let figures = match (f.printed.is_empty(), f.recomputed.is_empty()) {
+        (false, false) => format!(" [{} printed, {} recomputed{}]", f.printed, f.recomputed, deviation(f)),
+        (false, true) => format!(" [{} printed]", f.printed),
+        _ => String::new(),
+    };
+    format!("{}: {row}{}{figures}", f.law, f.message)
+}
+
+fn deviation(f: &Finding) -> String {
+    f.deviation_pct.map_or_else(String::new, |d| format!(", {d:+.1} %"))
+}
+
+/// The deviations of a group.
+fn range(group: &[&Finding]) -> (String, String) {
+    let all = || group.iter().filter_map(|f| f.deviation_pct);
+    let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
+    if low > high {
+        return (String::new(), String::new());
+    }
+    (format!(", {low:+.1}"), format!(" to {high:+.1} %"))
+}
+
+/// `--laws`.
+fn laws(list: &ListArgs) -> Result<(), Failure> {
+    let needs = |law: &loadline_audit::Law| {
+        let sets: Vec<String> = law.needs.iter().map(|set| set.join(", ")).collect();
+        if sets.is_empty() { "any column".to_owned() } else { sets.join("; or ") }
+    };
+    let row = |law: &&loadline_audit::Law| {
+        [law.id, law.name, law.formula]
+            .map(str::to_owned)
+            .into_iter()
+            .chain([needs(law)])
+            .chain([law.tolerance, law.meaning].map(str::to_owned))
+            .collect()
+    };
+    Listing {
+        columns: vec!["law", "name", "formula", "columns", "tolerance", "meaning"],
+        rows: LAWS.iter().map(row).collect(),
+    }
+    .write(list)
+}
