@@ -93,7 +93,9 @@ impl Claim {
         let number = number.trim_end_matches(['.', ',']);
         let printed = number::parse(number, Style::Point).ok_or_else(wrong)?;
         let rest = lower[at + number.len()..].trim_start();
-        let half = 0.5 * 10f64.powi(printed.place);
+        // 180 % may be rounded to tens; of 70 % nobody knows.
+        let coarse = i32::from(printed.zeros > 0 && printed.digits + printed.zeros > 2);
+        let half = 0.5 * 10f64.powi(printed.place + coarse);
         let (low, high) = (printed.value - half, printed.value + half);
         let percent = rest.starts_with('%') || rest.starts_with("percent");
         let has = |words: &[&str]| words.iter().any(|w| lower.contains(w));
@@ -282,15 +284,17 @@ impl Observed {
         let all = self.ratios.len();
         let unit = Unit::of_id(self.column).dimension;
         let better = if unit.of == Of::Time && unit.per == Per::Whole { "times as long" } else { "times as much" };
-        let range = format!(
-            "{}: {} has {} to {} {better} as {} in {all} tests, {} in the geometric mean",
-            self.column,
-            self.platforms.0,
-            shown(least.middle(), 3),
-            shown(most.middle(), 3),
-            self.platforms.1,
-            shown(mean, 3)
-        );
+        let (few, many) = (shown(least.middle(), 3), shown(most.middle(), 3));
+        let (ours, theirs) = (&self.platforms.0, &self.platforms.1);
+        let range = if all == 1 {
+            format!("{}: {ours} has {many} {better} as {theirs} in one test", self.column)
+        } else {
+            let mean = shown(mean, 3);
+            format!(
+                "{}: {ours} has {few} to {many} {better} as {theirs} in {all} tests, {mean} in the geometric mean",
+                self.column
+            )
+        };
         let (severity, text) = if most.high < low {
             let severity = if anywhere { Severity::Warning } else { Severity::Error };
             let other = if anywhere { "; another figure reaches it" } else { "" };

@@ -33,7 +33,8 @@ impl Interval {
         let (below, above) = match reading {
             Reading::Rounded => (figure.half(), figure.half()),
             Reading::Loose => (figure.loose(), figure.loose()),
-            Reading::Cut => (0.0, 2.0 * figure.loose()),
+            // The next number is not in it.
+            Reading::Cut => (0.0, 2.0 * figure.loose() * (1.0 - 4.0 * DUST)),
         };
         let (below, above) = (below * (1.0 + DUST), above * (1.0 + DUST));
         let dust = v.abs() * 1e-12;

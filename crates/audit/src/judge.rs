@@ -83,6 +83,24 @@ pub(crate) struct Equation<'f> {
 const MOST: f64 = 0.75;
 /// Relative deviation that figures with all their digits have from one reading of a clock to the next.
 const NOISE: f64 = 0.001;
+/// How late counters are often read after the jobs' own count, and how late on a busy machine, s.
+const LATE: f64 = 0.05;
+pub(crate) const VERY_LATE: f64 = 0.5;
+
+/// Both sides in all rows; `None` if they meet everywhere, so that there is nothing to judge.
+pub(crate) fn missed(
+    rows: std::ops::Range<usize>,
+    at: f64,
+    compute: impl Fn(usize, Reading) -> Option<Interval>,
+) -> Option<Vec<Sides>> {
+    if rows.clone().all(|row| compute(row, Reading::Rounded).is_none_or(|sides| sides.holds(at))) {
+        return None;
+    }
+    Some(rows.filter_map(|row| Sides::of(row, |reading| compute(row, reading))).collect())
+}
+
+/// Rows by which is decided what all rows have in common.
+pub(crate) const SAMPLE: usize = 20_000;
 
 /// Whether most of several rows hold `at`.
 pub(crate) fn most_meet(all: &[Sides], at: f64) -> bool {
@@ -127,13 +145,13 @@ pub(crate) fn judge(equation: &Equation<'_>, all: &[Sides], context: &Context<'_
             format!("{}: digits were cut off rather than rounded in {edges} of {} rows", equation.formula, all.len());
         findings.push(context.about_table(equation.law, Severity::Info, equation.columns, text));
     }
-    let missed = || all.iter().filter(|s| !s.meets(equal));
+    let off = || all.iter().filter(|s| !s.meets(equal));
     let mut at = equal;
     if !most && !cut && all.len() >= 4 {
-        let intervals: Vec<Interval> = all.iter().map(|s| s.rounded).collect();
+        let intervals: Vec<Interval> = all.iter().take(SAMPLE).map(|s| s.rounded).collect();
         if let Some((value, count)) = common(&intervals)
-            && count as f64 >= MOST * all.len() as f64
-            && missed().count() as f64 >= 0.5 * all.len() as f64
+            && count as f64 >= MOST * intervals.len() as f64
+            && off().count() as f64 >= 0.5 * all.len() as f64
         {
             at = value;
             let side = if value > equal { equation.above } else { equation.below };
@@ -143,7 +161,7 @@ pub(crate) fn judge(equation: &Equation<'_>, all: &[Sides], context: &Context<'_
             } else {
                 format!("its left side is {value} × its right")
             };
-            let text = format!("{}: in {count} of {} rows {off}; {}", equation.formula, all.len(), side.text());
+            let text = format!("{}: in {count} of {} rows {off}; {}", equation.formula, intervals.len(), side.text());
             findings.push(context.about_table(equation.law, Severity::Warning, equation.columns, text));
         }
     }
@@ -172,12 +190,14 @@ fn row(
     let printed = context.value(equation.target, sides.row);
     let deviation =
         printed.zip(recomputed).map_or(f64::INFINITY, |(p, r)| (p - r).abs() / r.abs().max(f64::MIN_POSITIVE));
-    if !most && deviation < NOISE {
+    if !most && deviation < NOISE.max(context.late(sides.row, LATE)) {
         return;
     }
     let side = if middle > at { equation.above } else { equation.below };
     let alone = match side {
-        Side::Never(_) if !edge && (most || deviation > equation.slack) => Severity::Error,
+        Side::Never(_) if !edge && (most || deviation > equation.slack.max(context.late(sides.row, VERY_LATE))) => {
+            Severity::Error
+        }
         Side::UnlessInAll(_) if !edge && most => Severity::Error,
         _ => Severity::Warning,
     };

@@ -146,7 +146,8 @@ impl<'a> Sheet<'a> {
         let factor = times(printed.as_ref().map_or(unnamed, |u| u.size));
         let or = printed.as_ref().and_then(|u| u.or).map(times);
         if how == How::Inferred && !is_text(id) {
-            let unit = printed.as_ref().map_or(String::new(), |u| format!(" in {}", u.text));
+            let unit = printed.as_ref().filter(|u| u.text != text.trim());
+            let unit = unit.map_or(String::new(), |u| format!(" in {}", u.text));
             self.remark(format!("column '{text}' was taken for {id}{unit}"));
         }
         let mut bound =

@@ -35,6 +35,9 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
         ListFormat::Text => output::write(&args.list.output, text_of(&found).as_bytes())?,
         _ => listing(&found.findings).write(&args.list)?,
     }
+    if found.checked.is_empty() {
+        return Err(Failure::usage(format!("{shown}: nothing was checked: no law covers its columns")));
+    }
     Ok(if found.count(Severity::Error) > 0 { exit::FAILED } else { 0 })
 }
 

@@ -74,6 +74,9 @@ fn redo(context: &Context<'_>, findings: &mut Findings) {
     for series in &context.series {
         let all = per_block(context, &series.rows, "redo_blocks_per_s", &bytes);
         let Some(size) = over_all.or_else(|| size_of(&all)) else { continue };
+        if framed(context, &series.label, &all, findings) {
+            continue;
+        }
         // The size is inferred. Where groups grow, blocks fill up and only the largest show it: a row must stand out as well.
         let fullest = all.iter().filter(|(_, i)| i.low <= size).map(|(_, i)| i.middle()).fold(0.0, f64::max);
         for (row, _) in all.iter().filter(|(_, i)| i.low > size && i.low > fullest * 1.6) {
@@ -105,6 +108,21 @@ fn redo(context: &Context<'_>, findings: &mut Findings) {
             ));
         }
     }
+}
+
+/// Whether all rows have the same number of bytes per block, a little more than a size: that of the block with its header.
+fn framed(context: &Context<'_>, label: &str, all: &[(usize, Interval)], findings: &mut Findings) -> bool {
+    let (low, high) =
+        all.iter().fold((f64::INFINITY, 0.0f64), |(low, high), (_, i)| (low.min(i.low), high.max(i.high)));
+    let size = SIZES.into_iter().rev().find(|size| *size < low);
+    let Some(size) = size.filter(|size| all.len() > 1 && high < size * HEADERS && high - low < size * 0.01) else {
+        return false;
+    };
+    let label = if label.is_empty() { String::new() } else { format!("{label}: ") };
+    let around = shown((low + high) / 2.0 - size, 3);
+    let text = format!("{label}blocks of {size} B, each with {around} B of its own: no padding");
+    findings.push(context.about_table(REDO_BLOCKS.id, Severity::Info, &["redo_blocks_per_s", "redo_mib_per_s"], text));
+    true
 }
 
 /// Says how large the padding is, and whether it is per write or per transaction.

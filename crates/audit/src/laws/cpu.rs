@@ -3,8 +3,8 @@
 use super::{Check, Law};
 use crate::context::Context;
 use crate::finding::{Findings, Severity};
-use crate::interval::Interval;
-use crate::judge::{Equation, Side, Sides, judge, most_meet};
+use crate::interval::{Interval, Reading};
+use crate::judge::{Equation, Side, Sides, judge, missed, most_meet};
 
 pub(crate) static CPU_PARTS: Law = Law {
     id: "cpu-parts",
@@ -27,17 +27,20 @@ pub(crate) static CPU_SUM: Law = Law {
 };
 
 /// The difference of the first of `ids` and the sum of the others, or of 100 and the sum of all.
-fn difference(context: &Context<'_>, whole: Option<&'static str>, parts: &[&'static str], row: usize) -> Option<Sides> {
-    Sides::of(row, |reading| {
-        let sum = parts
-            .iter()
-            .try_fold(Interval::exact(0.0), |all, id| Some(all.plus(context.interval(id, row, reading)?)))?;
-        let whole = match whole {
-            Some(id) => context.interval(id, row, reading)?,
-            None => Interval::exact(100.0),
-        };
-        Some(whole.minus(sum))
-    })
+fn difference(
+    context: &Context<'_>,
+    whole: Option<&'static str>,
+    parts: &[&'static str],
+    row: usize,
+    reading: Reading,
+) -> Option<Interval> {
+    let sum =
+        parts.iter().try_fold(Interval::exact(0.0), |all, id| Some(all.plus(context.interval(id, row, reading)?)))?;
+    let whole = match whole {
+        Some(id) => context.interval(id, row, reading)?,
+        None => Interval::exact(100.0),
+    };
+    Some(whole.minus(sum))
 }
 
 /// The first of several ways to add up, or another one if most rows agree with it and not with the first; and its rows.
@@ -46,18 +49,22 @@ fn best<'p>(
     whole: Option<&'static str>,
     ways: &[&'p [&'static str]],
 ) -> Option<(&'p [&'static str], Vec<Sides>)> {
-    let mut first: Option<(&'p [&'static str], Vec<Sides>, usize)> = None;
-    for way in ways.iter().filter(|way| way.iter().all(|id| context.has(id))) {
-        let all: Vec<Sides> = context.rows().filter_map(|row| difference(context, whole, way, row)).collect();
-        let fits = all.iter().filter(|s| s.meets(0.0)).count();
-        match &first {
-            None => first = Some((way, all, fits)),
-            // An interval more is a wider sum: a few rows more are no sign.
-            Some((_, _, before)) if before * 2 < all.len() && fits * 4 >= all.len() * 3 => return Some((way, all)),
-            Some(_) => {}
+    let mut possible = ways.iter().copied().filter(|way| way.iter().all(|id| context.has(id)));
+    let sides = |way| missed(context.rows(), 0.0, |row, reading| difference(context, whole, way, row, reading));
+    let fits = |all: &[Sides]| all.iter().filter(|s| s.meets(0.0)).count();
+    let way = possible.next()?;
+    let all = sides(way)?;
+    // An interval more is a wider sum: a few rows more are no sign.
+    if fits(&all) * 2 < all.len() {
+        for way in possible {
+            match sides(way) {
+                Some(other) if fits(&other) * 4 >= other.len() * 3 => return Some((way, other)),
+                Some(_) => {}
+                None => return Some((way, Vec::new())),
+            }
         }
     }
-    first.map(|(way, all, _)| (way, all))
+    Some((way, all))
 }
 
 fn parts(context: &Context<'_>, findings: &mut Findings) {

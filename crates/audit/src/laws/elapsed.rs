@@ -24,6 +24,7 @@ const NOMINAL: [f64; 22] = [
 fn check(context: &Context<'_>, findings: &mut Findings) {
     let elapsed = |row| context.interval("elapsed_s", row, Reading::Rounded);
     let rate = if context.has("tps") { "tps" } else { "rows_per_s" };
+    odd_one(context, findings);
     let least = context.rows().filter_map(elapsed).map(|e| e.high).filter(|s| *s > 0.0).fold(f64::INFINITY, f64::min);
     let Some(nominal) = NOMINAL.into_iter().rev().find(|n| *n <= least && least <= n * 1.1) else { return };
     let (mut same, mut first) = (true, None);
@@ -37,6 +38,9 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
             continue;
         }
         let severity = if share > 0.0101 { Severity::Warning } else { Severity::Info };
+        if !findings.wants(ELAPSED.id, severity) {
+            continue;
+        }
         let columns = ["elapsed_s", rate];
         let corrected = context.value(rate, row).map(|r| r * (1.0 + share));
         let text = format!(
@@ -50,13 +54,23 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
             findings.push(context.about_table(ELAPSED.id, severity, &columns, format!("all rows: {text}")));
             return;
         }
-        if findings.wants(ELAPSED.id, severity) {
-            findings.push(context.about_row(ELAPSED.id, severity, row, &columns, "elapsed_s", Some(nominal), text));
-        }
+        findings.push(context.about_row(ELAPSED.id, severity, row, &columns, "elapsed_s", Some(nominal), text));
     }
 }
 
 /// Whether Little's law, with digits that would show it, leaves no room for a dilution of `share`.
 fn shown_not_diluted(context: &Context<'_>, row: usize, share: f64) -> bool {
     little::busy(context, row).is_some_and(|busy: Interval| busy.low > 1.0 - share / 2.0)
+}
+
+/// A test that took another time than all others.
+fn odd_one(context: &Context<'_>, findings: &mut Findings) {
+    let values: Vec<(usize, f64)> = context.rows().filter_map(|r| Some((r, context.value("elapsed_s", r)?))).collect();
+    let usual = |value: f64| values.iter().filter(|(_, v)| *v == value).count();
+    let Some(value) = values.iter().take(4).map(|(_, v)| *v).find(|v| usual(*v) + 1 == values.len()) else { return };
+    let Some((row, odd)) = values.iter().find(|(_, v)| *v != value).filter(|_| values.len() >= 4) else { return };
+    if (odd / value - 1.0).abs() > 0.01 {
+        let (text, columns) = ("all other tests took the same time".to_owned(), ["elapsed_s"]);
+        findings.push(context.about_row(ELAPSED.id, Severity::Warning, *row, &columns, "elapsed_s", Some(value), text));
+    }
 }

@@ -4,7 +4,7 @@ use super::{Check, Law};
 use crate::context::Context;
 use crate::finding::{Findings, Severity, shown};
 use crate::interval::Reading;
-use crate::judge::{Above, above};
+use crate::judge::{Above, VERY_LATE, above};
 
 pub(crate) static GROUP_COMMIT: Law = Law {
     id: "group-commit",
@@ -38,7 +38,9 @@ fn group(context: &Context<'_>, findings: &mut Findings) {
     for (id, what) in
         all.into_iter().filter(|(id, _)| context.has(id) && (*id != "redo_syncs" || context.has("elapsed_s")))
     {
-        for (row, said) in said.iter_mut().enumerate().filter(|(_, said)| !**said) {
+        // Where the database's own commits are counted with its syncs, that is what is compared.
+        let counted = |row: usize| context.value("commits_per_redo_sync", row).is_some();
+        for (row, said) in said.iter_mut().enumerate().filter(|(row, said)| !**said && !counted(*row)) {
             let rate = |reading| {
                 let count = context.interval(id, row, reading)?;
                 if id == "redo_syncs" {
@@ -70,7 +72,8 @@ fn compare(
     findings: &mut Findings,
 ) -> bool {
     let nodes = if context.per_node { context.value("nodes", row).unwrap_or(1.0) } else { 1.0 };
-    let jobs = |reading| Some(context.interval("jobs", row, reading)?.scaled(nodes * 1.005));
+    let jobs =
+        |reading| Some(context.interval("jobs", row, reading)?.scaled(nodes * (1.005 + context.late(row, VERY_LATE))));
     let Some(Above::Yes | Above::Edge) = above(per, jobs) else { return false };
     let (Some(found), Some(jobs)) = (per(Reading::Rounded), context.value("jobs", row)) else { return false };
     let least = context.value("tps", row).map(|tps| tps / jobs / nodes).filter(|_| id.ends_with("_per_s"));

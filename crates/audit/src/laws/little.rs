@@ -1,10 +1,12 @@
 //! Little's law: jobs that are always busy are throughput × time. More is impossible; less is time outside the transactions.
 
+use std::ops::Range;
+
 use super::{Check, Law};
 use crate::context::Context;
 use crate::finding::{Findings, Severity, shown};
 use crate::interval::{Interval, Reading, common};
-use crate::judge::{Sides, most_meet};
+use crate::judge::{SAMPLE, Sides, most_meet};
 
 const NEEDS: &[&[&str]] = &[&["jobs", "tps", "commit_latency_ms"], &["jobs", "tps", "transaction_time_ns_mean"]];
 
@@ -32,6 +34,8 @@ pub(crate) static DILUTION: Law = Law {
 const EDGES: f64 = 0.01;
 /// Share of the rows that must agree on a think time or a factor.
 const MOST: f64 = 0.75;
+/// Relative deviation up to which a factor is a whole number of groups of jobs.
+const GROUPS: f64 = 0.03;
 /// Relative deviation of figures with all their digits.
 const NOISE: f64 = 0.001;
 
@@ -54,7 +58,7 @@ fn latency_of(context: &Context<'_>) -> Option<(&'static str, f64)> {
     [("commit_latency_ms", 1.0), ("transaction_time_ns_mean", 1e-6)].into_iter().find(|(id, _)| context.has(id))
 }
 
-fn rows(context: &Context<'_>) -> Vec<Row> {
+fn rows(context: &Context<'_>, range: Range<usize>) -> Vec<Row> {
     let Some((latency, ms)) = latency_of(context) else { return Vec::new() };
     let of = |row: usize| {
         let jobs = |reading| {
@@ -82,7 +86,7 @@ fn rows(context: &Context<'_>) -> Vec<Row> {
         };
         (value.jobs > 0.0 && value.tps > 0.0).then_some(value)
     };
-    context.rows().filter_map(of).collect()
+    range.filter_map(of).collect()
 }
 
 /// Whether `jobs` are those of each node: then throughput × time is the jobs of all.
@@ -90,7 +94,7 @@ pub(crate) fn jobs_are_per_node(context: &Context<'_>) -> bool {
     if !context.has("nodes") {
         return false;
     }
-    let all = rows(context);
+    let all = rows(context, 0..context.rows().len().min(SAMPLE));
     let several: Vec<(&Row, f64)> =
         all.iter().filter_map(|r| Some((r, context.value("nodes", r.row)?))).filter(|(_, n)| *n > 1.0).collect();
     let count = |test: &dyn Fn(&Row, f64) -> bool| several.iter().filter(|(r, n)| test(r, *n)).count() as f64;
@@ -103,7 +107,12 @@ pub(crate) fn jobs_are_per_node(context: &Context<'_>) -> bool {
 fn check(context: &Context<'_>, findings: &mut Findings) {
     let Some((latency, _)) = latency_of(context) else { return };
     let columns = ["jobs", "tps", latency];
-    let all = rows(context);
+    // Mostly, all rows meet.
+    let fine = |row| busy(context, row).is_none_or(|busy| busy.holds(1.0));
+    if !context.per_node && context.rows().all(fine) {
+        return;
+    }
+    let all = rows(context, context.rows());
     if context.per_node {
         let text = "jobs are those of each node: throughput × time is jobs × nodes".to_owned();
         findings.push(context.about_table(LITTLE.id, Severity::Info, &["jobs", "nodes", "tps", latency], text));
@@ -117,8 +126,13 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
         }
         // What an open loop does not ask for, its jobs need not do; and a job's first transaction began before the window.
         let idle = context.value("rate_tps", row.row).is_some() && row.busy.low <= 1.0;
-        let edges = context.value("elapsed_s", row.row).map_or(0.0, |s| row.latency / 1e3 / s);
+        let longest = context.value("transaction_time_ns_max", row.row).map_or(5.0 * row.latency / 1e3, |ns| ns / 1e9);
+        let edges = context.late(row.row, longest);
         if idle || (row.busy.middle() - 1.0).abs() <= edges {
+            continue;
+        }
+        let lower = row.busy.low <= 1.0 && !model.is_sharp();
+        if lower && !findings.wants(DILUTION.id, Severity::Warning) {
             continue;
         }
         let (severity, law, recomputed, text) = verdict(row, &model, context);
@@ -152,10 +166,11 @@ impl Model {
         if most_meet(sides, 1.0) {
             return Model::Busy;
         }
-        let most = MOST * all.len() as f64;
         if all.len() < 4 {
             return Model::Unknown;
         }
+        let all = &all[..all.len().min(SAMPLE)];
+        let most = MOST * all.len() as f64;
         let agreed = |of: fn(&Row) -> Interval| common(&all.iter().map(of).collect::<Vec<_>>());
         let below = all.iter().filter(|r| r.busy.high < 1.0).count() as f64;
         if let Some((ms, count)) = agreed(|r| r.think)
@@ -167,8 +182,17 @@ impl Model {
         }
         match agreed(|r| r.busy) {
             Some((share, count)) if count as f64 >= most && (below >= most || share > 1.0) => Model::Part(share),
-            _ => Model::Unknown,
+            _ => Model::of_groups(all),
         }
+    }
+
+    /// Whether most rows have nearly the same whole number of times their jobs.
+    fn of_groups(all: &[Row]) -> Model {
+        let mut shares: Vec<f64> = all.iter().map(|r| r.busy.middle()).collect();
+        shares.sort_by(f64::total_cmp);
+        let groups = shares.get(shares.len() / 2).map_or(1.0, |median| median.round());
+        let near = all.iter().filter(|r| (r.busy.middle() / groups - 1.0).abs() < GROUPS).count();
+        if groups >= 2.0 && near as f64 >= MOST * all.len() as f64 { Model::Part(groups) } else { Model::Unknown }
     }
 
     fn is_sharp(&self) -> bool {
@@ -178,6 +202,9 @@ impl Model {
     fn holds(&self, row: &Row) -> bool {
         match self {
             Model::Think(ms) => row.think.holds(*ms),
+            Model::Part(share) if *share > 1.0 => {
+                row.busy.holds(*share) || (row.busy.middle() / share - 1.0).abs() < GROUPS
+            }
             Model::Part(share) => row.busy.holds(*share),
             Model::Busy | Model::Unknown => false,
         }
@@ -203,6 +230,21 @@ impl Model {
                     all.len()
                 ),
             ),
+            // As many nodes as the factor, each with these jobs.
+            Model::Part(share)
+                if !context.has("nodes") && (share - share.round()).abs() < GROUPS * share && *share < 65.0 =>
+            {
+                (
+                    Severity::Warning,
+                    format!(
+                        "throughput × time is {} times the jobs in {count} of {} rows: they can only be those of each of {} nodes or load \
+                     generators, or the rate is that of all",
+                        shown(*share, 4),
+                        all.len(),
+                        share.round()
+                    ),
+                )
+            }
             Model::Part(share) => (
                 Severity::Error,
                 format!(
@@ -214,7 +256,8 @@ impl Model {
             ),
             Model::Busy | Model::Unknown => return,
         };
-        let law = if severity == Severity::Warning { DILUTION.id } else { LITTLE.id };
+        let part = matches!(self, Model::Part(share) if *share < 1.0);
+        let law = if part { DILUTION.id } else { LITTLE.id };
         findings.push(context.about_table(law, severity, columns, text));
     }
 }
@@ -232,8 +275,8 @@ fn unit_slip(share: f64) -> &'static str {
 fn verdict(row: &Row, model: &Model, context: &Context<'_>) -> (Severity, &'static str, Option<f64>, String) {
     let full = row.jobs / row.latency * 1e3;
     let excess = row.busy.middle() - 1.0;
-    let others = if *model == Model::Busy { "; the other rows agree" } else { "" };
-    if row.busy.low > 1.0 {
+    let others = if *model == Model::Busy { ", or a digit is wrong; the other rows agree" } else { "" };
+    if row.busy.low > 1.0 && !matches!(model, Model::Part(share) if *share > 1.0) {
         let cut = row.sides.cut_meets(1.0);
         let small = *model != Model::Busy && excess <= EDGES;
         let severity = if cut || small { Severity::Warning } else { Severity::Error };
@@ -242,6 +285,7 @@ fn verdict(row: &Row, model: &Model, context: &Context<'_>) -> (Severity, &'stat
             (_, true) => "so little that transactions which cross the ends of the window may explain it",
             _ => "no job can be in more than one transaction: a wrong digit or unit",
         };
+        let others = if *model == Model::Busy { "; the other rows agree" } else { "" };
         let text = format!(
             "throughput × time is {} jobs, and there were {}: {why}{others}",
             shown(row.tps * row.latency / 1e3, 5),

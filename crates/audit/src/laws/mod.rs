@@ -76,6 +76,7 @@ pub static LAWS: &[&Law] = &[
     &products::REDO_RATE,
     &products::REDO_BYTES,
     &products::READ_RATE,
+    &products::IO_RATE,
     &products::ROWS,
     &products::COMMITS,
     &products::COMMITS_DATABASE,

@@ -23,7 +23,7 @@ pub(crate) static GAPS: Law = Law {
     name: "No test is missing",
     formula: "test of a row = test of the row above + 1, where most tests follow each other",
     needs: &[&["test"]],
-    tolerance: "always an info",
+    tolerance: "an info; a warning where one number does not fit between its neighbours",
     meaning: "A test was made and left out",
     check: Check::Own(gaps),
 };
@@ -71,6 +71,21 @@ fn gaps(context: &Context<'_>, findings: &mut Findings) {
     let ones = all.iter().filter(|(_, a, b)| b - a == 1.0).count();
     if ones < 2 || ones * 2 < all.len() {
         return;
+    }
+    for series in &context.series {
+        let tests: Vec<(usize, f64)> =
+            series.rows.iter().filter_map(|r| Some((*r, context.value("test", *r)?))).collect();
+        for w in tests.windows(3) {
+            // Between two that have room for one.
+            if let [(_, a), (row, x), (_, c)] = *w
+                && c - a == 2.0
+                && x != a + 1.0
+            {
+                let text = "the tests above and below it follow each other with one between them".to_owned();
+                let severity = Severity::Warning;
+                findings.push(context.about_row(GAPS.id, severity, row, &["test"], "test", Some(a + 1.0), text));
+            }
+        }
     }
     for (row, before, after) in all.into_iter().filter(|(_, a, b)| b - a > 1.0 && a.fract() == 0.0 && b.fract() == 0.0)
     {

@@ -4,7 +4,7 @@ use super::{Check, Law};
 use crate::context::Context;
 use crate::finding::{Findings, Severity, shown};
 use crate::interval::{Interval, Reading};
-use crate::judge::{Equation, Side, Sides, judge, most_meet};
+use crate::judge::{Equation, SAMPLE, Side, Sides, judge, missed, most_meet};
 
 /// `constant` × the product of `top` = the product of `bottom`.
 pub(crate) struct Product {
@@ -23,22 +23,28 @@ pub(crate) struct Product {
 
 impl Product {
     /// The quotient of both sides in a row.
-    pub(crate) fn quotient(&self, context: &Context<'_>, row: usize, exact: Option<&'static str>) -> Option<Sides> {
-        let figure = |id: &'static str, reading| match context.value(id, row) {
+    pub(crate) fn quotient(
+        &self,
+        context: &Context<'_>,
+        row: usize,
+        exact: Option<&'static str>,
+        reading: Reading,
+    ) -> Option<Interval> {
+        let figure = |id: &'static str| match context.value(id, row) {
             Some(value) if Some(id) == exact && value.fract() == 0.0 => Some(Interval::exact(value)),
             _ => context.interval(id, row, reading),
         };
-        let product = |ids: &[&'static str], reading: Reading| {
-            ids.iter().try_fold(Interval::exact(1.0), |all, id| Some(all.times(figure(id, reading)?)))
-        };
+        let product =
+            |ids: &[&'static str]| ids.iter().try_fold(Interval::exact(1.0), |all, id| Some(all.times(figure(id)?)));
+        let (top, bottom) = (product(self.top)?, product(self.bottom)?);
         // Of nothing at all, both sides are 0.
-        let zero = |ids: &[&'static str]| ids.iter().any(|id| context.value(id, row) == Some(0.0));
-        if zero(self.top) && zero(self.bottom) {
-            return None;
+        if top.low <= 0.0 && bottom.low <= 0.0 {
+            let zero = |ids: &[&'static str]| ids.iter().any(|id| context.value(id, row) == Some(0.0));
+            if zero(self.top) && zero(self.bottom) {
+                return None;
+            }
         }
-        Sides::of(row, |reading| {
-            Some(product(self.top, reading)?.scaled(self.constant).over(product(self.bottom, reading)?))
-        })
+        Some(top.scaled(self.constant).over(bottom))
     }
 
     /// The target as the other columns give it.
@@ -53,9 +59,12 @@ impl Product {
     }
 
     pub(crate) fn check(&self, law: &Law, context: &Context<'_>, findings: &mut Findings) {
-        let rows = |exact| context.rows().filter_map(|row| self.quotient(context, row, exact)).collect::<Vec<Sides>>();
-        let sharp = self.exact.map(|id| rows(Some(id))).filter(|all| most_meet(all, 1.0));
-        let all = sharp.unwrap_or_else(|| rows(None));
+        let times = self.kilobyte(law, context, findings);
+        let rows = |exact| {
+            missed(context.rows(), 1.0, |row, reading| Some(self.quotient(context, row, exact, reading)?.scaled(times)))
+        };
+        let sharp = self.exact.map(|id| rows(Some(id)).filter(|all| most_meet(all, 1.0)));
+        let all = sharp.flatten().or_else(|| rows(None)).unwrap_or_default();
         let columns: Vec<&'static str> = self.top.iter().chain(self.bottom).copied().collect();
         let equation = Equation {
             law: law.id,
@@ -72,11 +81,46 @@ impl Product {
         self.fill(law, &columns, context, findings);
     }
 
+    /// What the quotient is multiplied by if a header leaves open which kilobyte it means: that with which most rows meet.
+    fn kilobyte(&self, law: &Law, context: &Context<'_>, findings: &mut Findings) -> f64 {
+        let open = |ids: &[&'static str], up: bool| -> Vec<f64> {
+            let columns = ids.iter().filter_map(|id| context.sheet.column(context.resolve(id)?));
+            let other = columns.filter_map(|c| c.or.map(|or| or / c.factor));
+            other.map(|times| if up { times } else { 1.0 / times }).collect()
+        };
+        let (top, bottom) = (open(self.top, true), open(self.bottom, false));
+        let mut factors = vec![1.0];
+        for times in top.iter().chain(&bottom) {
+            factors.extend(factors.clone().iter().map(|f| f * times));
+        }
+        if factors.len() == 1 {
+            return 1.0;
+        }
+        let sample = 0..context.rows().len().min(SAMPLE);
+        let all: Vec<Sides> =
+            sample.filter_map(|row| Sides::of(row, |reading| self.quotient(context, row, None, reading))).collect();
+        let fits = |times: f64| all.iter().filter(|s| s.meets(1.0 / times)).count();
+        let mut best = (fits(1.0), 1.0);
+        for times in factors {
+            if fits(times) > best.0 {
+                best = (fits(times), times);
+            }
+        }
+        if best.1 != 1.0 {
+            let columns: Vec<&'static str> = self.top.iter().chain(self.bottom).copied().collect();
+            let text = format!("{}: fits in {} of {} rows if KB and MB are binary", law.formula, best.0, all.len());
+            findings.push(context.about_table("kilobyte", Severity::Info, &columns, text));
+        }
+        best.1
+    }
+
     /// Says what a missing target must have been.
     fn fill(&self, law: &Law, columns: &[&'static str], context: &Context<'_>, findings: &mut Findings) {
         let missing = |row: &usize| context.value(self.target, *row).is_none();
         for row in context.rows().filter(missing) {
-            if let Some(value) = self.recomputed(context, row).filter(|_| findings.wants(law.id, Severity::Info)) {
+            if let Some(value) =
+                self.recomputed(context, row).filter(|v| *v > 0.0 && findings.wants(law.id, Severity::Info))
+            {
                 let text = format!("{}: {} is not printed; it was {}", law.formula, self.target, shown(value, 4));
                 findings.push(context.about_row(law.id, Severity::Info, row, columns, self.target, Some(value), text));
             }
@@ -141,6 +185,25 @@ pub(crate) static READ_RATE: Law = Law {
         target: "read_mib_per_s",
         above: Side::Never("fewer bytes were read than the blocks have"),
         below: Side::Unless("more bytes than these blocks have: reads are counted as calls of several blocks"),
+        slack: 0.02,
+        exact: None,
+    }),
+};
+
+pub(crate) static IO_RATE: Law = Law {
+    id: "io-rate",
+    name: "I/O × its size = bandwidth",
+    formula: "io_per_s × block_bytes / 1024² = data_mib_per_s",
+    needs: &[&["io_per_s", "block_bytes", "data_mib_per_s"]],
+    tolerance: "always a warning: requests may have other sizes",
+    meaning: "Requests of another size than stated, or a bandwidth of something else",
+    check: Check::Product(Product {
+        top: &["io_per_s", "block_bytes"],
+        bottom: &["data_mib_per_s"],
+        constant: MIB_PER_BYTE,
+        target: "data_mib_per_s",
+        above: Side::Unless("the requests are smaller than stated, or not all of them are in the bandwidth"),
+        below: Side::Unless("the requests are larger than stated, or the bandwidth holds more than they"),
         slack: 0.02,
         exact: None,
     }),

@@ -4,4 +4,5 @@
 
 mod made_up;
 mod properties;
+mod studies;
 mod tables;

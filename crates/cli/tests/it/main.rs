@@ -4,6 +4,7 @@
 
 mod ab;
 mod analytics;
+mod audit;
 mod bad_input;
 mod bound;
 mod clusters;

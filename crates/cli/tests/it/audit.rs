@@ -1,0 +1,111 @@
+//! `loadline audit`: its contract, own runs, and what is no table.
+
+use std::path::Path;
+
+use crate::common::{Ran, ok, results, run};
+
+/// A file with `text`.
+fn file(dir: &Path, name: &str, text: &str) -> String {
+    let path = dir.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+fn audit(path: &str) -> Ran {
+    run(&["audit", path, "--format", "csv", "--output", "-"])
+}
+
+const GOOD: &str = "jobs,commit_throughput_tps,commit_latency_ms\n2,4000,0.5\n8,10000,0.8\n16,12800,1.25\n";
+
+#[test]
+fn the_exit_code_says_whether_there_are_errors() {
+    let dir = results();
+    let good = audit(&file(dir.path(), "good.csv", GOOD));
+    assert_eq!((good.code, good.out.lines().count()), (0, 1), "{}", good.said());
+    assert_eq!(good.out.trim(), "severity,table,row,columns,law,printed,recomputed,deviation_pct,message");
+    let bad = audit(&file(dir.path(), "bad.csv", &GOOD.replace("12800", "18200")));
+    assert_eq!(bad.code, 1, "{}", bad.said());
+    let line = bad.out.lines().nth(1).unwrap();
+    assert!(
+        line.starts_with("error,bad.csv,3,jobs commit_throughput_tps commit_latency_ms,little,18200,12800,42.19,"),
+        "{line}"
+    );
+}
+
+#[test]
+fn own_runs_have_no_errors() {
+    let dir = results();
+    let path = dir.path().display().to_string();
+    for target in ["null:?pause=1ms", "wal:", "sqlite:"] {
+        let ran = ok(&[
+            "run",
+            "--target",
+            target,
+            "--workload",
+            "LGWR-LAT1,LGWR-LAT25",
+            "--jobs",
+            "1,2",
+            "--duration",
+            "1s",
+            "--warmup",
+            "200ms",
+            "--no-probe",
+            "--results",
+            &path,
+        ]);
+        let found = audit(ran.folder().to_str().unwrap());
+        assert_eq!(found.code, 0, "{target}: {}", found.said());
+        assert!(!found.out.contains("\nerror,"), "{target}: {}", found.said());
+    }
+}
+
+#[test]
+fn formats_columns_and_claims() {
+    let dir = results();
+    let text = "who;n;rate;wait\nold;8;26.566;0,301\nnew;8;73.915;0,108\n";
+    let path = file(dir.path(), "feature.csv", text);
+    let columns = "who=platform,n=jobs,rate=commit_throughput_tps,wait=commit_latency_ms";
+    let told = ok(&["audit", &path, "--columns", columns, "--claim", "throughput factor 2.8", "--format", "json"]);
+    let found: serde_json::Value = serde_json::from_str(&told.out).unwrap();
+    assert!(found.as_array().unwrap().iter().any(|f| f["law"] == "claim" && f["severity"] == "info"), "{found}");
+    let wrong = run(&["audit", &path, "--columns", columns, "--claim", "throughput 7x"]);
+    assert!(wrong.code == 1 && wrong.out.contains("2.78 at best"), "{}", wrong.said());
+    for format in ["text", "csv", "md", "markdown", "json"] {
+        ok(&["audit", &path, "--columns", columns, "--format", format]);
+    }
+}
+
+#[test]
+fn what_is_no_table_is_refused_with_its_name() {
+    let dir = results();
+    let none = file(dir.path(), "none.csv", "colour,shape\nred,round\n");
+    let cases = [
+        (file(dir.path(), "empty.csv", ""), "empty.csv"),
+        (file(dir.path(), "prose.txt", "Nothing here is a table.\n"), "prose.txt"),
+        (file(dir.path(), "numbers.csv", "1,2\n3,4\n"), "'1 2'"),
+        (dir.path().join("missing.csv").display().to_string(), "missing.csv"),
+        (none.clone(), "no law covers"),
+    ];
+    for (path, named) in cases {
+        let refused = audit(&path);
+        assert!(refused.code == 2 && refused.err.contains(named), "{path}: {}", refused.said());
+    }
+    assert!(audit(&none).out.contains("With these, a law could be checked"));
+    let good = file(dir.path(), "good.csv", GOOD);
+    for (flag, value, named) in
+        [("--columns", "jobs=jbos", "'jobs'"), ("--columns", "x=jobs", "'x'"), ("--claim", "it flies", "'it flies'")]
+    {
+        let refused = run(&["audit", &good, flag, value]);
+        assert!(refused.code == 2 && refused.err.contains(named), "{}", refused.said());
+    }
+    assert_eq!(run(&["audit"]).code, 2);
+}
+
+#[test]
+fn the_docs_have_the_laws_of_the_registry() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/audit.md");
+    let text = std::fs::read_to_string(docs).unwrap();
+    let laws = ok(&["audit", "--laws", "--format", "md"]).out;
+    let renew = "renew the table of docs/audit.md with `loadline audit --laws --format md`";
+    assert!(text.contains(&laws), "{renew}");
+}
