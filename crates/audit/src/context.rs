@@ -115,7 +115,7 @@ impl<'a> Context<'a> {
                 parts.push(format!("{id} {text}"));
             }
         }
-        parts.join(", ")
+        parts.join(", ").chars().take(100).collect()
     }
 
     /// Makes a finding about `row`. `printed` and `recomputed` are of column `target`, in the unit of its id.

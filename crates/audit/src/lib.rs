@@ -59,6 +59,8 @@ impl Audit {
 
 /// Law of findings about how a table is written, and what was assumed of it.
 const TABLE: &str = "table";
+/// Beginning of the finding that a table cannot be checked.
+const UNCOVERED: &str = "no law covers its columns";
 
 /// Checks all laws in all tables.
 #[must_use]
@@ -88,6 +90,13 @@ pub fn audit(tables: &[Table], options: &Options) -> Audit {
         claimed.push(options.claims.iter().map(|claim| claim::check(claim, &context)).collect());
         audit.findings.extend(findings.finish());
     }
+    // Of many tables, such as those of a report, some hold no figures.
+    if !audit.checked.is_empty() {
+        for finding in audit.findings.iter_mut().filter(|f| f.law == TABLE && f.message.starts_with(UNCOVERED)) {
+            finding.severity = Severity::Info;
+            UNCOVERED.clone_into(&mut finding.message);
+        }
+    }
     audit.findings.extend(claim::judge(&options.claims, claimed));
     audit
 }
@@ -116,12 +125,15 @@ fn what_would_help(context: &Context<'_>) -> String {
             wanted.push((columns.len(), format!("{} ({})", columns.join(", "), law.name)));
         }
     }
-    wanted.sort_by_key(|(count, _)| *count);
+    // Without any known column, the most telling laws come first, in their order.
+    if !context.sheet.columns.is_empty() {
+        wanted.sort_by_key(|(count, _)| *count);
+    }
     let few: Vec<String> = wanted.into_iter().take(4).map(|(_, text)| text).collect();
     let known = context.sheet.columns.iter().map(|c| c.id).collect::<Vec<_>>().join(", ");
     let known = if known.is_empty() { "no column is known".to_owned() } else { format!("known are {known}") };
     format!(
-        "no law covers its columns: {known}. With these, a law could be checked: {}. --columns says what columns are",
+        "{UNCOVERED}: {known}. With these, a law could be checked: {}. --columns says what columns are",
         few.join("; ")
     )
 }

@@ -25,7 +25,7 @@ const SYNONYMS: &[(&str, &[&str])] = &[
         &["system", "database", "db", "dbms", "engine", "machine", "product", "configuration", "config", "server"],
     ),
     ("workload", &["benchmark", "scenario", "load", "test name", "script"]),
-    ("test", &["test no", "test nr", "test number", "test id", "no", "nr", "id"]),
+    ("test", &["test no", "test nr", "test number", "test id", "no", "nr"]),
     ("run", &["run id", "run no"]),
     ("nodes", &["instances", "hosts", "number of nodes", "node count"]),
     (
@@ -285,6 +285,10 @@ pub(crate) fn by_words(words: &[String], unit: Option<&Unit>) -> Option<&'static
         BY_WORDS.get(&alone.text.to_lowercase())
     })?;
     let same = |id: &&&str| unit.is_some_and(|u| u.size == Unit::of_id(id).size);
+    // Words that need their unit to mean anything.
+    if unit.is_none() && words.len() == 1 && ["rate", "limit", "data", "written"].contains(&words[0].as_str()) {
+        return None;
+    }
     let fitting: Vec<&'static str> = ids.iter().copied().filter(|id| fits(id, unit)).collect();
     // Without a unit, columns of text and plain numbers come first, as their headers need none.
     let plain = |id: &&&str| unit.is_none() && column(id).is_some_and(|c| c.unit.is_empty());

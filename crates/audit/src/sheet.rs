@@ -7,6 +7,7 @@ use loadline_model::column::column;
 use loadline_model::format::Format;
 
 pub use mapping::{Mapping, MappingError};
+pub(crate) use series::SETTINGS;
 pub use series::Series;
 
 use crate::header::Header;
@@ -145,7 +146,8 @@ impl<'a> Sheet<'a> {
             if own.dimension.of == Of::Time && how == How::Inferred && id != "elapsed_s" { 1e-3 } else { own.size };
         let factor = times(printed.as_ref().map_or(unnamed, |u| u.size));
         let or = printed.as_ref().and_then(|u| u.or).map(times);
-        if how == How::Inferred && !is_text(id) {
+        let own_heading = column(id).is_some_and(|c| c.heading().eq_ignore_ascii_case(text.trim()));
+        if how == How::Inferred && !is_text(id) && !own_heading {
             let unit = printed.as_ref().filter(|u| u.text != text.trim());
             let unit = unit.map_or(String::new(), |u| format!(" in {}", u.text));
             self.remark(format!("column '{text}' was taken for {id}{unit}"));

@@ -54,7 +54,11 @@ fn read(file: &Path, results: &Path) -> Result<(String, String), Failure> {
     }
     let wrong = |e: std::io::Error| Failure::usage(format!("{} cannot be read: {e}", path.display()));
     let bytes = std::fs::read(&path).map_err(wrong)?;
-    Ok((decoded(bytes), name))
+    let text = decoded(bytes);
+    if text.chars().take(4096).any(|c| c == '\0') {
+        return Err(Failure::usage(format!("{} is no text", path.display())));
+    }
+    Ok((text, name))
 }
 
 /// Text of a file: UTF-8, UTF-16 with its mark, or else Latin-1.

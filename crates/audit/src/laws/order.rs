@@ -7,6 +7,7 @@ use std::hash::{Hash, Hasher};
 use super::{Check, Law};
 use crate::context::Context;
 use crate::finding::{Findings, Severity};
+use crate::sheet::{Bound, SETTINGS, is_text};
 
 pub(crate) static JOB_ORDER: Law = Law {
     id: "job-order",
@@ -108,23 +109,14 @@ fn duplicates(context: &Context<'_>, findings: &mut Findings) {
         cells.for_each(|cell| cell.hash(&mut hasher));
         hasher.finish()
     };
-    let keys: Vec<usize> = [
-        "run",
-        "test",
-        "jobs",
-        "workload",
-        "platform",
-        "nodes",
-        "threads",
-        "rows_per_tx",
-        "repetition",
-        "arm",
-        "level",
-    ]
-    .into_iter()
-    .filter_map(|id| context.sheet.column(id).map(|c| c.index))
-    .collect();
-    let numbered = context.has("test");
+    // All but the figures says which test it is.
+    let figure = |index: usize| {
+        let of = |c: &&Bound| c.index == index && !is_text(c.id) && !SETTINGS.contains(&c.id) && c.id != "test";
+        context.sheet.columns.iter().find(of).is_some()
+    };
+    let keys: Vec<usize> = (0..table.headers.len()).filter(|index| !figure(*index)).collect();
+    let numbered = context.has("test") && context.has("jobs") && keys.len() < table.headers.len();
+    let numbered = numbered && numbers_are_names(context);
     let (mut whole, mut tests): (HashMap<u64, usize>, HashMap<u64, usize>) = (HashMap::new(), HashMap::new());
     for row in context.rows() {
         let all = hash(&mut (0..table.headers.len()).map(|c| table.cell(row, c)));
@@ -159,4 +151,13 @@ fn duplicates(context: &Context<'_>, findings: &mut Findings) {
             findings.push(context.about_row(DUPLICATES.id, severity, row, &columns, "test", None, text));
         }
     }
+}
+
+/// Whether nearly all tests of a series have numbers of their own.
+fn numbers_are_names(context: &Context<'_>) -> bool {
+    let same = |series: &crate::sheet::Series| {
+        let tests = series.rows.windows(2);
+        tests.filter(|w| matches!(w, [a, b] if context.value("test", *a) == context.value("test", *b))).count()
+    };
+    context.series.iter().map(same).sum::<usize>() * 4 <= context.rows().len()
 }

@@ -8,7 +8,7 @@ use crate::table::number::{self, Value};
 /// Text columns that say what was measured.
 const TEXT_KEYS: [&str; 7] = ["platform", "workload", "target", "driver", "arm", "level", "repetition"];
 /// Settings; the first that varies is what a series is over, the others tell series apart.
-const SETTINGS: [&str; 10] = [
+pub(crate) const SETTINGS: [&str; 10] = [
     "jobs",
     "rows_per_tx",
     "threads",

@@ -47,6 +47,10 @@ impl Open {
         // For each column, how many more rows a cell above reaches, and its text.
         let mut above: Vec<(usize, String)> = Vec::new();
         for (head, cells) in self.rows.into_iter().filter(|(_, cells)| !cells.is_empty()) {
+            // One cell over all columns is a note.
+            if matches!(cells.as_slice(), [note] if note.columns > 1 && !note.header && !grid.is_empty()) {
+                continue;
+            }
             let header = head || cells.iter().all(|c| c.header);
             let mut row: Vec<String> = Vec::new();
             let fill = |row: &mut Vec<String>, above: &mut Vec<(usize, String)>| {

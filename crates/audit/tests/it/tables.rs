@@ -45,7 +45,7 @@ fn the_same_table_is_read_from_every_form() {
         (
             "HTML",
             "<html><body><h2>Run <b>1</b></h2><TABLE class='x'><thead><tr><th rowspan=2>Jobs<th colspan=2>Commit</tr>\
-             <tr><th>throughput [tps]<th>latency [ms]</tr></thead><tr><td>2<td>3&nbsp;949<td>0.506</tr><tr><td>12</td><td>19&#160;610</td><td>0.61</td></tr></table>",
+             <tr><th>throughput [tps]<th>latency [ms]</tr></thead><tr><td>2<td>3&nbsp;949<td>0.506</tr><tr><td colspan=3>Test 1 was disturbed.</tr><tr><td>12</td><td>19&#160;610</td><td>0.61</td></tr></table>",
         ),
     ];
     for (form, text) in forms {
