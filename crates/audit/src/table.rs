@@ -149,7 +149,9 @@ pub fn read(text: &str, name: &str) -> Result<Vec<Table>, ReadError> {
 fn units_only(cells: &[&str]) -> bool {
     let bare = |cell: &str| cell.trim_matches(['[', ']', '(', ')']).trim().to_owned();
     let filled: Vec<String> = cells.iter().map(|c| bare(c)).filter(|c| !c.is_empty()).collect();
-    !filled.is_empty() && filled.iter().all(|c| Unit::parse(c).is_some())
+    // A row of ones is a test, although 1 is the unit of a count.
+    let named = filled.iter().any(|c| c.contains(|c: char| c.is_alphabetic() || c == '%'));
+    named && filled.iter().all(|c| Unit::parse(c).is_some())
 }
 
 /// Writes units behind the column names.

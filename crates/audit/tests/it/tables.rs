@@ -58,6 +58,12 @@ fn the_same_table_is_read_from_every_form() {
 }
 
 #[test]
+fn a_first_row_of_ones_is_a_test() {
+    assert_eq!(values("jobs,nodes\n1,1\n2,1\n", "jobs"), [Some(1.0), Some(2.0)]);
+    assert_eq!(values("jobs\n1\n2\n", "jobs"), [Some(1.0), Some(2.0)]);
+}
+
+#[test]
 fn several_tables_are_named_by_their_headings() {
     let text = "## Before\n| jobs | tps |\n|--|--|\n| 1 | 2 |\n\n## After\n| jobs | tps |\n|--|--|\n| 1 | 3 |\n";
     let names: Vec<String> = read(text, "x.md").unwrap().into_iter().map(|t| t.name).collect();
