@@ -1,5 +1,6 @@
 //! Time that a test took against the time that it was meant to take.
 
+use super::work::outliers;
 use super::{Check, Law, little};
 use crate::context::Context;
 use crate::finding::{Findings, Severity, shown};
@@ -10,7 +11,7 @@ pub(crate) static ELAPSED: Law = Law {
     name: "Elapsed against nominal time",
     formula: "elapsed_s = nominal time, the round number just below the shortest test",
     needs: &[&["elapsed_s", "tps"], &["elapsed_s", "rows_per_s"]],
-    tolerance: "info up to 1 %, then a warning; nothing where Little's law shows that the average is not diluted",
+    tolerance: "info up to 1 %, then a warning; a warning for a test that took 5 % more or less than the others; nothing else where Little's law shows that the average is not diluted",
     meaning: "Sessions started late or ended late, and the average is taken over all of it; the corrected rate is tps × elapsed / nominal",
     check: Check::Own(check),
 };
@@ -24,14 +25,20 @@ const NOMINAL: [f64; 22] = [
 fn check(context: &Context<'_>, findings: &mut Findings) {
     let elapsed = |row| context.interval("elapsed_s", row, Reading::Rounded);
     let rate = if context.has("tps") { "tps" } else { "rows_per_s" };
-    odd_one(context, findings);
-    let least = context.rows().filter_map(elapsed).map(|e| e.high).filter(|s| *s > 0.0).fold(f64::INFINITY, f64::min);
+    let odd = odd_ones(context, findings);
+    let least = context
+        .rows()
+        .filter(|row| !odd[*row])
+        .filter_map(elapsed)
+        .map(|e| e.high)
+        .filter(|s| *s > 0.0)
+        .fold(f64::INFINITY, f64::min);
     let Some(nominal) = NOMINAL.into_iter().rev().find(|n| *n <= least && least <= n * 1.1) else { return };
     let (mut same, mut first) = (true, None);
     for row in context.rows() {
         same &= *first.get_or_insert(elapsed(row)) == elapsed(row);
     }
-    for row in context.rows() {
+    for row in context.rows().filter(|row| !odd[*row]) {
         let Some(time) = elapsed(row).filter(|e| e.low > nominal * 1.002) else { continue };
         let share = time.middle() / nominal - 1.0;
         if shown_not_diluted(context, row, share) {
@@ -63,14 +70,25 @@ fn shown_not_diluted(context: &Context<'_>, row: usize, share: f64) -> bool {
     little::busy(context, row).is_some_and(|busy: Interval| busy.low > 1.0 - share / 2.0)
 }
 
-/// A test that took another time than all others.
-fn odd_one(context: &Context<'_>, findings: &mut Findings) {
-    let values: Vec<(usize, f64)> = context.rows().filter_map(|r| Some((r, context.value("elapsed_s", r)?))).collect();
-    let usual = |value: f64| values.iter().filter(|(_, v)| *v == value).count();
-    let Some(value) = values.iter().take(4).map(|(_, v)| *v).find(|v| usual(*v) + 1 == values.len()) else { return };
-    let Some((row, odd)) = values.iter().find(|(_, v)| *v != value).filter(|_| values.len() >= 4) else { return };
-    if (odd / value - 1.0).abs() > 0.01 {
-        let (text, columns) = ("all other tests took the same time".to_owned(), ["elapsed_s"]);
-        findings.push(context.about_row(ELAPSED.id, Severity::Warning, *row, &columns, "elapsed_s", Some(value), text));
+/// Tests that took quite another time than the others.
+fn odd_ones(context: &Context<'_>, findings: &mut Findings) -> Vec<bool> {
+    let half =
+        |row| Some(context.interval("elapsed_s", row, Reading::Rounded)?.high - context.value("elapsed_s", row)?);
+    let all: Vec<(usize, f64, f64)> =
+        context.rows().filter_map(|row| Some((row, context.value("elapsed_s", row)?, half(row)?))).collect();
+    let odd = outliers(&all, 0.05);
+    let mut is_odd = vec![false; context.rows().len()];
+    // Where many differ, each has its own time.
+    if odd.len() * 10 > all.len() + 9 {
+        return is_odd;
     }
+    for (row, usual) in &odd {
+        is_odd[*row] = true;
+        if findings.wants(ELAPSED.id, Severity::Warning) {
+            let text = format!("the other tests took about {} s", shown(*usual, 4));
+            let (columns, usual) = (["elapsed_s"], Some(*usual));
+            findings.push(context.about_row(ELAPSED.id, Severity::Warning, *row, &columns, "elapsed_s", usual, text));
+        }
+    }
+    is_odd
 }

@@ -20,18 +20,18 @@ pub(crate) static NEIGHBOURS: Law = Law {
     id: "neighbours",
     name: "Curves do not jump",
     formula: "a figure lies near the line through its neighbours in the sweep, where all others do",
-    needs: &[&["jobs"]],
+    needs: &[&["jobs"], &["rows_per_tx"], &["threads"], &["rate_tps"]],
     tolerance: "10 %, at the ends 20 %, and four times the largest deviation of the other rows; if no other figure of the test stands out as well. 4 %, at the ends 8 %, of what follows another figure (percentiles the mean, writes the throughput). Always a warning",
     meaning: "A wrong digit, or a test that something else disturbed",
     check: Check::Own(neighbours),
 };
 
-/// Rows of a series with its jobs, rising.
-fn by_jobs(context: &Context<'_>, series: &Series) -> Vec<(usize, f64)> {
+/// Rows of a series with what they are swept over, rising.
+fn rising(context: &Context<'_>, series: &Series, swept: &'static str) -> Vec<(usize, f64)> {
     let mut rows: Vec<(usize, f64)> = series
         .rows
         .iter()
-        .filter_map(|r| Some((*r, context.value("jobs", *r)?)))
+        .filter_map(|r| Some((*r, context.value(swept, *r)?)))
         .filter(|(_, jobs)| *jobs > 0.0)
         .collect();
     rows.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -44,7 +44,7 @@ fn saturation(context: &Context<'_>, findings: &mut Findings) {
     }
     for series in &context.series {
         let mut peak: Option<(f64, f64)> = None;
-        for (row, jobs) in by_jobs(context, series) {
+        for (row, jobs) in rising(context, series, "jobs") {
             let Some(tps) = context.interval("tps", row, Reading::Loose) else { continue };
             let Some((most, at)) = peak.filter(|(most, _)| *most > tps.low) else {
                 peak = Some((tps.middle(), jobs));
@@ -134,11 +134,9 @@ const FOLLOWING: [(&[&str], &[&str]); 3] = [
 ];
 
 fn neighbours(context: &Context<'_>, findings: &mut Findings) {
-    if context.sheet.swept() != Some("jobs") {
-        return;
-    }
+    let Some(swept) = context.sheet.swept() else { return };
     for series in context.series.iter().filter(|s| s.rows.len() <= LONGEST) {
-        let rows = by_jobs(context, series);
+        let rows = rising(context, series, swept);
         // A column with holes is not a curve, nor are repetitions.
         if rows.len() < SHARE.points || !rows.windows(2).all(|w| matches!(w, [a, b] if b.1 > a.1)) {
             continue;
@@ -153,7 +151,7 @@ fn neighbours(context: &Context<'_>, findings: &mut Findings) {
             } else {
                 format!("it does not follow {} as in the other tests", f.of)
             };
-            let columns = ["jobs", f.id, f.of];
+            let columns = [swept, f.id, f.of];
             let (row, expected) = (f.row, Some(f.expected));
             findings.push(context.about_row(NEIGHBOURS.id, Severity::Warning, row, &columns, f.id, expected, text));
         }
