@@ -84,6 +84,15 @@ fn blocks_of_the_load_hold_the_log_and_commits_do_not_wait() {
 }
 
 #[test]
+fn percentiles_that_fall_are_errors_and_at_an_edge_warnings() {
+    let with = |p95: &str| study(&format!("clients,tps,p95 (ms),p99 (ms)\n4,3000,{p95},2.1\n16,8000,3.0,5.0\n"), &[]);
+    let severity = |p95: &str| of(&with(p95), "percentiles").first().map(|f| f.severity);
+    assert_eq!(severity("2.1"), None);
+    assert_eq!(severity("2.2"), Some(Severity::Warning), "both can be 2.15");
+    assert_eq!(severity("2.4"), Some(Severity::Error));
+}
+
+#[test]
 fn rows_per_transaction_printed_as_0_or_not_at_all_are_recomputed() {
     let text = include_str!("../data/data-load-exadata-x4-2.csv");
     let with = |cell: &str| study(&text.replace("DBL-11,7,7,1,1,1,50,", &format!("DBL-11,7,7,1,1,1,{cell},")), &[]);
