@@ -152,6 +152,7 @@ pub(crate) fn judge(equation: &Equation<'_>, all: &[Sides], context: &Context<'_
         if let Some((value, count)) = common(&intervals)
             && count as f64 >= MOST * intervals.len() as f64
             && off().count() as f64 >= 0.5 * all.len() as f64
+            && (value - equal).abs() > NOISE.max(context.late(0, LATE))
         {
             at = value;
             let side = if value > equal { equation.above } else { equation.below };

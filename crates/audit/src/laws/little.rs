@@ -181,6 +181,8 @@ impl Model {
             return Model::Think(ms);
         }
         match agreed(|r| r.busy) {
+            // A factor near 1 is the end of a window, or ramp-up: each row says it.
+            Some((share, _)) if (share - 1.0).abs() <= EDGES => Model::Unknown,
             Some((share, count)) if count as f64 >= most && (below >= most || share > 1.0) => Model::Part(share),
             _ => Model::of_groups(all),
         }
