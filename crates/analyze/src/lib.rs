@@ -4,6 +4,7 @@
 pub mod arms;
 pub mod bound;
 pub mod compare;
+pub mod forecast;
 pub mod kept;
 pub mod kpi;
 pub mod levels;

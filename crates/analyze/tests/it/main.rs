@@ -6,6 +6,7 @@ mod bound;
 mod bound_time;
 mod common;
 mod equal_work;
+mod forecast;
 mod history;
 mod sawtooth;
 mod study_1;

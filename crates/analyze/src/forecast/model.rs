@@ -1,0 +1,116 @@
+//! The models, fitted to the series of a platform.
+
+use serde::Serialize;
+
+use super::classic::{CpuLine, LastTwo, Scalability};
+use super::closed::{self, Closed};
+use super::series::Point;
+
+/// A kind of model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Monotone interpolation between measured points.
+    Interpolation,
+    /// Jobs that go round between CPUs and log.
+    Closed,
+    /// The Universal Scalability Law.
+    Usl,
+    /// Amdahl's law.
+    Amdahl,
+    /// A straight line through the last two points.
+    LastTwo,
+    /// Jobs that meet only at the CPUs.
+    CpuLine,
+}
+
+impl Kind {
+    /// Its id in CSV and JSON.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Kind::Interpolation => "interpolation",
+            Kind::Closed => "closed",
+            Kind::Usl => "usl",
+            Kind::Amdahl => "amdahl",
+            Kind::LastTwo => "last_two",
+            Kind::CpuLine => "cpu_line",
+        }
+    }
+
+    /// Its name in text.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Kind::Interpolation => "interpolation",
+            Kind::Closed => "closed model",
+            Kind::Usl => "Universal Scalability Law",
+            Kind::Amdahl => "Amdahl's law",
+            Kind::LastTwo => "line through the last two points",
+            Kind::CpuLine => "CPU-bound line",
+        }
+    }
+}
+
+/// A model that can be fitted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Model {
+    pub(crate) kind: Kind,
+    /// Strength of the pooling of a closed model.
+    pub(crate) strength: f64,
+}
+
+/// All models, the preferred ones of equal merit first.
+pub(crate) fn models() -> Vec<Model> {
+    let closed = closed::STRENGTHS.iter().map(|strength| Model { kind: Kind::Closed, strength: *strength });
+    let others = [Kind::Usl, Kind::Amdahl, Kind::LastTwo, Kind::CpuLine].map(|kind| Model { kind, strength: 0.0 });
+    closed.chain(others).collect()
+}
+
+/// A fitted model: throughput by jobs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Curve {
+    Closed(Closed),
+    Scalability(Scalability),
+    LastTwo(LastTwo),
+    CpuLine(CpuLine),
+}
+
+impl Curve {
+    pub(crate) fn tps(&self, jobs: f64) -> f64 {
+        match self {
+            Curve::Closed(c) => c.tps(jobs),
+            Curve::Scalability(c) => c.tps(jobs),
+            Curve::LastTwo(c) => c.tps(jobs),
+            Curve::CpuLine(c) => c.tps(jobs),
+        }
+    }
+}
+
+/// Fewest points that a model is fitted to.
+const FEWEST: usize = 3;
+
+/// The points from the one with the shortest cycle on, [`FEWEST`] at least. Where more jobs make each of them faster (processors
+/// that wake up, a machine that others use as well), no law of contention holds, and such points would bend its curve.
+fn contended(points: &[Point]) -> &[Point] {
+    let shortest = points.iter().enumerate().min_by(|(_, a), (_, b)| a.cycle_s().total_cmp(&b.cycle_s()));
+    let start = shortest.map_or(0, |(at, _)| at).min(points.len().saturating_sub(FEWEST));
+    points.get(start..).unwrap_or(points)
+}
+
+impl Model {
+    /// Fits the series of a platform; `None` where points or figures are too few.
+    pub(crate) fn fit(self, platform: &[&[Point]]) -> Vec<Option<Curve>> {
+        let platform: Vec<&[Point]> = platform.iter().map(|points| contended(points)).collect();
+        let platform = platform.as_slice();
+        let each = |one: fn(&[Point]) -> Option<Curve>| platform.iter().map(|points| one(points)).collect();
+        match self.kind {
+            Kind::Closed => closed::fit(platform, self.strength).into_iter().map(|c| c.map(Curve::Closed)).collect(),
+            Kind::Usl => each(|p| Scalability::usl(p).map(Curve::Scalability)),
+            Kind::Amdahl => each(|p| Scalability::amdahl(p).map(Curve::Scalability)),
+            Kind::LastTwo => each(|p| LastTwo::of(p).map(Curve::LastTwo)),
+            Kind::CpuLine => each(|p| CpuLine::of(p).map(Curve::CpuLine)),
+            Kind::Interpolation => vec![None; platform.len()],
+        }
+    }
+}

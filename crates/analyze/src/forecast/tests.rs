@@ -1,0 +1,147 @@
+use loadline_model::Random;
+
+use super::simulated::table;
+use super::*;
+
+fn points(of: impl Fn(f64) -> f64, jobs: &[u32]) -> Vec<Point> {
+    jobs.iter().map(|n| f64::from(*n)).map(|jobs| Point { jobs, tps: of(jobs), ..Point::default() }).collect()
+}
+
+fn one(points: &[Point]) -> Fitted {
+    fit(&[Series::new("P", "W", points).unwrap()]).remove(0)
+}
+
+/// A queue of CPUs that fill up: 1,000 tps a job, at most 8,000.
+fn filling(jobs: f64) -> f64 {
+    8000.0 / (1.0 + (8.0 / jobs).powi(3)).cbrt()
+}
+
+#[test]
+fn intervals_cover_the_truth_of_platforms_that_no_model_describes() {
+    let mut random = Random::new(11);
+    let (mut rows, mut covered, mut error) = (0.0, 0.0, 0.0);
+    let mut single: std::collections::BTreeMap<Kind, (f64, f64)> = Default::default();
+    for n in 0..60 {
+        let found = evaluate(&table(&mut random, [0.005, 0.01, 0.03][n % 3]));
+        for h in found.series.iter().filter(|s| s.refused.is_none()).flat_map(|s| &s.held_out) {
+            rows += 1.0;
+            covered += f64::from(u8::from(h.covered()));
+        }
+        error += found.series.iter().flat_map(|s| &s.held_out).map(HeldOut::error_pct).sum::<f64>();
+        for (kind, mean, count) in found.models() {
+            let at = single.entry(kind).or_default();
+            *at = (at.0 + mean * count as f64, at.1 + count as f64);
+        }
+    }
+    assert!(rows > 400.0 && covered / rows >= 0.85, "{covered} of {rows}");
+    // Choosing costs little against the model that turns out best, and is far better than the worst.
+    let means: Vec<f64> = single.values().map(|(sum, count)| sum / count).collect();
+    let [best, worst] = [means.iter().copied().fold(f64::MAX, f64::min), means.iter().copied().fold(0.0, f64::max)];
+    assert!(error / rows < best * 1.1 && error / rows < worst * 0.8, "{}: {means:?}", error / rows);
+}
+
+#[test]
+fn between_measured_points_a_forecast_passes_through_them() {
+    let fitted = one(&points(filling, &[1, 2, 4, 8, 16, 32]));
+    for p in &fitted.series.points {
+        let (e, kind) = fitted.tps(p.jobs).unwrap();
+        assert!(kind == Kind::Interpolation && (e.value / p.tps - 1.0).abs() < 1e-9 && e.low < p.tps && p.tps < e.high);
+    }
+    let (e, _) = fitted.tps(12.0).unwrap();
+    assert!((e.value / filling(12.0) - 1.0).abs() < 0.05 && e.low < filling(12.0) && filling(12.0) < e.high, "{e:?}");
+}
+
+#[test]
+fn intervals_grow_with_the_distance_and_few_points_make_wide_ones() {
+    let width = |fitted: &Fitted, jobs| fitted.tps(jobs).map(|(e, _)| e.high / e.low).unwrap();
+    let many = one(&points(filling, &[1, 2, 4, 8, 12, 16, 24, 32]));
+    assert!(width(&many, 40.0) < width(&many, 64.0) && width(&many, 64.0) < width(&many, 128.0));
+    let few = one(&points(filling, &[1, 8, 32]));
+    assert!(few.cross_validated.is_none() && width(&few, 64.0) > width(&many, 64.0) && width(&few, 64.0) > 1.3);
+    let two = one(&points(filling, &[1, 32]));
+    assert!(two.refused.is_none() && width(&two, 64.0) > 1.3);
+    let single = one(&points(filling, &[8]));
+    assert!(single.refused.is_some() && single.tps(16.0).is_none() && single.tps(8.0).is_some());
+}
+
+#[test]
+fn a_change_of_regime_is_refused() {
+    // Throughput falls to a third within the last step: no curve follows.
+    let cliff = |jobs: f64| if jobs < 30.0 { filling(jobs) } else { filling(jobs) / 3.0 };
+    let fitted = one(&points(cliff, &[1, 2, 4, 8, 16, 24, 32]));
+    assert!(
+        fitted.refused.is_some() && fitted.tps(64.0).is_none() && fitted.tps(20.0).is_some(),
+        "{:?}",
+        fitted.refused
+    );
+    assert!(one(&points(filling, &[1, 2, 4, 8, 16, 24, 32])).refused.is_none());
+}
+
+#[test]
+fn figures_obey_the_operational_laws() {
+    let with = |p: &Point| Point {
+        latency_ms: Some(p.jobs / p.tps * 1e3 - 0.05),
+        p99_ms: Some(p.jobs / p.tps * 3e3),
+        redo_kib: Some(4.0),
+        cpu_pct: Some(p.tps / 100.0),
+        ..*p
+    };
+    let fitted = one(&points(filling, &[1, 2, 4, 8, 16, 24, 32]).iter().map(with).collect::<Vec<_>>());
+    for jobs in [3.0, 20.0, 48.0, 100.0] {
+        let of = |figure| fitted.figure(figure, jobs).unwrap().0;
+        let (tps, latency) = (of(Figure::Tps), of(Figure::LatencyMs));
+        assert!((jobs - tps.value * (latency.value + 0.05) / 1e3).abs() < 1e-6 * jobs, "{jobs}");
+        assert!((of(Figure::RedoMibPerS).value / (tps.value * 4.0 / 1024.0) - 1.0).abs() < 1e-9);
+        assert!(
+            (of(Figure::CpuPct).value / (tps.value / 100.0) - 1.0).abs() < 0.02 && of(Figure::CpuPct).high <= 100.0
+        );
+        assert!(of(Figure::P99Ms).value > 2.5 * latency.value);
+        for e in Figure::ALL.map(of) {
+            assert!(e.low <= e.value && e.value <= e.high, "{e:?}");
+        }
+    }
+    let bare = one(&points(filling, &[1, 2, 4, 8]));
+    assert_eq!(bare.figure(Figure::P99Ms, 4.0), None);
+    assert_eq!(bare.figure(Figure::CpuPct, 16.0), None);
+}
+
+#[test]
+fn objectives_and_needs_are_forecasts_read_backwards() {
+    let fitted = one(&points(filling, &[1, 2, 4, 8, 16, 24, 32]));
+    let found = fitted.breaks(Figure::LatencyMs, 6.0).unwrap();
+    let at = found.at.unwrap();
+    let latency = |jobs| fitted.figure(Figure::LatencyMs, jobs).unwrap().0.value;
+    assert!(latency(at) > 6.0 && latency(at - 1.0) <= 6.0);
+    assert!(found.earliest.unwrap() <= at && found.latest.is_none_or(|l| l >= at));
+    let needs = fitted.needs(4000.0).unwrap().at.unwrap();
+    assert!((filling(needs) / 4000.0 - 1.0).abs() < 0.25 && fitted.tps(needs).unwrap().0.value >= 4000.0, "{needs}");
+    assert_eq!(fitted.needs(1e9).unwrap().at, None);
+    assert_eq!(fitted.breaks(Figure::P99Ms, 1.0), None);
+    // Without a queue power is highest where jobs begin to queue.
+    assert!((4.0..=16.0).contains(&fitted.highest_power().unwrap()));
+}
+
+#[test]
+fn what_is_held_out_does_not_matter_to_its_forecast() {
+    let series = |end: f64| {
+        Series::new("P", "W", &points(|n| if n > 20.0 { end } else { filling(n) }, &[1, 4, 8, 16, 24, 32])).unwrap()
+    };
+    let forecast = |end| evaluate(&[series(end)]).series[0].held_out.iter().map(|h| h.forecast).collect::<Vec<_>>();
+    assert_eq!(forecast(7000.0), forecast(70.0));
+    let short = Series::new("P", "short", &points(filling, &[1, 2, 4])).unwrap();
+    assert_eq!(evaluate(&[short]).too_short, ["P short"]);
+}
+
+#[test]
+fn bad_points_are_named() {
+    let bad = |jobs, tps| Series::new("P", "W", &[Point { jobs, tps, ..Point::default() }]).unwrap_err().to_string();
+    assert!(
+        bad(0.0, 5.0).contains("jobs = 0")
+            && bad(1.0, f64::NAN).contains("NaN")
+            && bad(1.0, -3.0).contains("-3")
+            && bad(1.0, 1e300).contains("1e300")
+    );
+    assert!(Series::new("P", "W", &[]).is_err());
+    let twice = points(filling, &[4, 4, 1]);
+    assert_eq!(Series::new("P", "W", &twice).unwrap().points.len(), 2);
+}
