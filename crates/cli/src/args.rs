@@ -44,6 +44,9 @@ pub(crate) enum Command {
     Simulate(Box<SimulateArgs>),
     /// Check a table of results, any published one or a run, by operational laws: what cannot be, and what it likely means
     Audit(AuditArgs),
+    /// Forecast a sweep beyond its measured jobs: throughput, latency, redo, CPU, and where an objective breaks, each with a 90 %
+    /// interval; or show what such forecasts are worth on a table
+    Forecast(ForecastArgs),
     /// Rebuild the report of stored runs, or set several runs side by side as platforms
     Report(ReportArgs),
     /// Watch a running database without any load, read only, and make a page of what it does; or set such pages side by side
@@ -326,6 +329,48 @@ pub(crate) struct TrendArgs {
     /// Format
     #[arg(long, value_enum, default_value_t = VerdictFormat::Text)]
     pub(crate) format: VerdictFormat,
+    /// File to write, - for standard output
+    #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+}
+
+/// `loadline forecast`.
+#[derive(Debug, Args)]
+pub(crate) struct ForecastArgs {
+    /// A run, or a file with a table of results (CSV, Markdown, HTML): jobs and throughput, and as far as known platform, workload,
+    /// latency, log file sync, redo and CPU
+    #[arg(value_name = "RUN|FILE", value_hint = ValueHint::AnyPath)]
+    pub(crate) input: PathBuf,
+    /// Job counts to forecast, e.g. 64,128 [default: 1.5 and 2 times the most that were measured]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) jobs: Option<Vec<u32>>,
+    /// Which load does this throughput need, e.g. 15000
+    #[arg(long, value_name = "TPS", value_parser = positive)]
+    pub(crate) tps: Option<f64>,
+    /// At how many jobs is the 99th percentile above this, with its unit, e.g. 5ms
+    #[arg(long, value_name = "TIME", value_parser = objective_ms)]
+    pub(crate) p99: Option<f64>,
+    /// At how many jobs is the mean transaction time above this, with its unit, e.g. 2ms
+    #[arg(long, value_name = "TIME", value_parser = objective_ms)]
+    pub(crate) latency: Option<f64>,
+    /// At how many jobs are the CPUs busier than this, e.g. 80%
+    #[arg(long, value_name = "PERCENT", value_parser = cpu_pct)]
+    pub(crate) cpu: Option<f64>,
+    /// Instead, hold out the upper half of each series, forecast it from the lower half, and print errors and coverage
+    #[arg(long, conflicts_with_all = ["jobs", "tps", "p99", "latency", "cpu"])]
+    pub(crate) evaluate: bool,
+    /// Workload to forecast, e.g. LGWR-LAT1; repeatable, or separated by commas [default: all]
+    #[arg(long, value_name = "CODE", value_delimiter = ',')]
+    pub(crate) workload: Vec<String>,
+    /// What columns of a table mean, e.g. clients=jobs; repeatable, or separated by commas [default: by their headers]
+    #[arg(long, value_name = "HEADER=ID,…", value_delimiter = ',')]
+    pub(crate) columns: Vec<String>,
+    /// Folder of the runs that are named by id
+    #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
+    pub(crate) results: PathBuf,
+    /// Format
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub(crate) format: ReportFormat,
     /// File to write, - for standard output
     #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
@@ -707,6 +752,31 @@ pub(crate) enum ListFormat {
     Csv,
     /// JSON
     Json,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0);
+    number.ok_or_else(|| format!("'{text}' is no number above 0: write 15000, without separators"))
+}
+
+/// An objective with its unit, in ms.
+fn objective_ms(text: &str) -> Result<f64, String> {
+    if text.trim().parse::<f64>().is_ok() {
+        return Err(format!("'{text}' has no unit: write {0}ms or {0}s", text.trim()));
+    }
+    let seconds = loadline_model::format::parse_duration_s(text)?;
+    if seconds > 0.0 && seconds <= 3600.0 {
+        Ok(seconds * 1e3)
+    } else {
+        Err(format!("{text} must be above 0 and at most 1h"))
+    }
+}
+
+fn cpu_pct(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim().parse().ok().filter(|n: &f64| *n > 0.0 && *n < 100.0);
+    number.ok_or_else(|| {
+        format!("'{text}' is no share of the CPUs: write a percentage above 0 and below 100, such as 80%")
+    })
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -11,6 +11,7 @@ mod compare;
 mod doctor;
 mod drivers;
 mod exit;
+mod forecast;
 mod listing;
 mod output;
 mod pages;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Command::Trend(args) => trend::trend(&args),
         Command::Simulate(args) => simulate::simulate(&args),
         Command::Audit(args) => audit::check(&args),
+        Command::Forecast(args) => forecast::forecast(&args),
         Command::Report(args) => report::report(&args),
         Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Workloads(args) => workloads::workloads(&args),

@@ -10,6 +10,7 @@ mod content;
 mod costs;
 mod csv;
 mod doc;
+mod forecasted;
 mod html;
 mod json;
 mod markdown;
@@ -33,6 +34,7 @@ use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
 pub use compared::Compared;
 pub use costs::Costs;
+pub use forecasted::{Evaluated, Forecasted, Questions};
 pub use over_time::OverTime;
 pub use period::{Period, render_page};
 pub use simulated::render_simulation;

@@ -10,6 +10,7 @@ mod bound;
 mod clusters;
 mod common;
 mod first_use;
+mod forecast;
 mod kill;
 mod limits;
 mod lists;

@@ -1,0 +1,290 @@
+//! `loadline forecast`: what lies beyond the measured jobs of a stored run or of a table of results.
+
+use std::path::Path;
+
+use loadline_analyze::forecast::{Figure, Point, Series};
+use loadline_analyze::{Sweep, sweeps};
+use loadline_audit::{Mapping, Sheet, table};
+use loadline_model::TestRecord;
+use loadline_model::manifest::RunState;
+use loadline_report::{Evaluated, Forecasted, Questions};
+use loadline_store::StoredRun;
+
+use crate::args::ForecastArgs;
+use crate::exit::{self, Failure};
+use crate::output;
+use crate::target::run_folder;
+
+/// Largest table that is read.
+const LARGEST: u64 = 256 << 20;
+
+/// Series and what was left out or assumed, in words.
+struct Input {
+    title: String,
+    series: Vec<Series>,
+    remarks: Vec<String>,
+}
+
+pub(crate) fn forecast(args: &ForecastArgs) -> Result<u8, Failure> {
+    let path = run_folder(&args.input, &args.results);
+    let input = match std::fs::metadata(&path) {
+        Err(e) => {
+            return Err(Failure::usage(format!(
+                "'{}' cannot be read: {e}; name a run or a table of results",
+                path.display()
+            )));
+        }
+        Ok(found) if found.is_dir() => of_run(&path, args)?,
+        Ok(found) if found.len() > LARGEST => {
+            return Err(Failure::usage(format!("'{}' is larger than {} MiB", path.display(), LARGEST >> 20)));
+        }
+        Ok(_) => of_file(&path, args)?,
+    };
+    input.remarks.iter().for_each(|remark| output::say(&format!("note: {remark}")));
+    if input.series.is_empty() {
+        return Err(Failure::usage(format!("{}: there is no series in it with 2 job counts or more", input.title)));
+    }
+    let of_none = |w: &&String| !input.series.iter().any(|s| is_of(s, std::slice::from_ref(w)));
+    if let Some(unknown) = args.workload.iter().find(of_none) {
+        let mut names: Vec<&str> = input.series.iter().map(|s| s.workload.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        return Err(Failure::usage(format!(
+            "--workload {unknown}: there is no series of it; there are {}",
+            names.join("; ")
+        )));
+    }
+    if args.evaluate { evaluate(args, input) } else { answer(args, input) }
+}
+
+fn evaluate(args: &ForecastArgs, input: Input) -> Result<u8, Failure> {
+    let evaluated = Evaluated::of(&input.title, &input.series, input.remarks, |series| is_of(series, &args.workload));
+    if evaluated.series() == 0 {
+        let most = input.series.iter().map(|s| s.points.len()).max().unwrap_or(0);
+        return Err(Failure::usage(format!(
+            "{}: the longest series has {most} job counts; to hold some out, 4 are needed",
+            input.title
+        )));
+    }
+    write(args, &evaluated.render(args.format.into()).map_err(|e| Failure::failed(e.to_string()))?)
+}
+
+fn answer(args: &ForecastArgs, input: Input) -> Result<u8, Failure> {
+    let limits = [(Figure::P99Ms, args.p99), (Figure::LatencyMs, args.latency), (Figure::CpuPct, args.cpu)];
+    let questions = Questions {
+        jobs: args.jobs.iter().flatten().copied().map(f64::from).collect(),
+        tps: args.tps,
+        limits: limits.into_iter().filter_map(|(figure, limit)| Some((figure, limit?))).collect(),
+    };
+    let forecasted =
+        Forecasted::of(&input.title, &input.series, input.remarks, questions, |series| is_of(series, &args.workload));
+    write(args, &forecasted.render(args.format.into()).map_err(|e| Failure::failed(e.to_string()))?)?;
+    forecasted.unanswered().iter().for_each(|text| output::say(&format!("note: {text}")));
+    let [series, refused] = forecasted.counts();
+    if refused > 0 {
+        output::say(&format!("of {refused} of {series} series nothing is forecast beyond the measured jobs"));
+    }
+    Ok(if refused == series { exit::FAILED } else { 0 })
+}
+
+fn write(args: &ForecastArgs, text: &str) -> Result<u8, Failure> {
+    output::write(&args.output, text.as_bytes())?;
+    Ok(0)
+}
+
+/// Sweeps of a stored run: valid tests of closed loops.
+fn of_run(path: &Path, args: &ForecastArgs) -> Result<Input, Failure> {
+    if !args.columns.is_empty() {
+        return Err(Failure::usage("--columns is for tables of results; the columns of a run are known"));
+    }
+    let stored = StoredRun::open(path)?;
+    let mut remarks: Vec<String> = stored.warnings.clone();
+    if stored.manifest.plan.arms.is_some() {
+        return Err(Failure::usage(format!("{} is a run of two arms: a forecast is made from a sweep", stored.id())));
+    }
+    if stored.manifest.state != RunState::Complete {
+        remarks.push("the run is not complete: its tests count as they are".to_owned());
+    }
+    let invalid = stored.records.iter().filter(|r| !r.valid).count();
+    if invalid > 0 {
+        remarks.push(format!("{invalid} of {} tests are invalid and left out", stored.records.len()));
+    }
+    let mut found = Vec::new();
+    for sweep in sweeps(&stored.records) {
+        let points = Point::of_sweep(&sweep);
+        let why = if sweep.over_jobs() {
+            sweep.rate_tps.map(|_| "its rate was given: no closed loop")
+        } else {
+            Some("it is no sweep over jobs")
+        };
+        let why =
+            why.or_else(|| (points.len() < 2).then_some("it has fewer than 2 valid job counts with a throughput"));
+        match why {
+            Some(why) => remarks.push(format!("{} is left out: {why}", sweep.workload)),
+            None => found.push(
+                Series::new(&sweep.platform, &name(&sweep, &stored.records), &points)
+                    .map_err(|e| Failure::usage(e.to_string()))?,
+            ),
+        }
+    }
+    Ok(Input { title: stored.id().to_owned(), series: found, remarks })
+}
+
+/// Workload, with what distinguishes the sweep from others of the run.
+fn name(sweep: &Sweep, records: &[TestRecord]) -> String {
+    let others = || records.iter().filter(|r| r.workload == sweep.workload);
+    let mut name = sweep.workload.clone();
+    if others().any(|r| r.driver != sweep.driver) {
+        name += &format!(", {} driver", sweep.driver);
+    }
+    if others().any(|r| r.nodes != sweep.nodes) {
+        name += &format!(", {} nodes", sweep.nodes);
+    }
+    name
+}
+
+/// Series of a table of results in any of the forms that `loadline audit` reads.
+fn of_file(path: &Path, args: &ForecastArgs) -> Result<Input, Failure> {
+    let title = path.display().to_string();
+    let bad = |what: String| Failure::usage(format!("{title}: {what}"));
+    let bytes = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| bad("it is no text in UTF-8".to_owned()))?;
+    let tables = table::read(&text, &title).map_err(|e| bad(e.to_string()))?;
+    let mapping = match args.columns.as_slice() {
+        [] => Mapping::default(),
+        given => Mapping::parse(&given.join(",")).map_err(|e| bad(e.to_string()))?,
+    };
+    mapping.check(&tables).map_err(|e| bad(e.to_string()))?;
+    let (mut found, mut remarks, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    for table in &tables {
+        let sheet = Sheet::new(table, &mapping);
+        let row = |row: Option<usize>| row.map_or_else(String::new, |row| format!("row {}: ", row + 1));
+        let said = table.remarks.iter().chain(&sheet.remarks).map(|r| format!("{}{}", row(r.row), r.message));
+        remarks.extend(said);
+        match columns_missing(&sheet) {
+            Some(what) => missing.push(format!("{}: {what}", table.name)),
+            None => found.extend(of_sheet(&sheet, &mut remarks)?),
+        }
+    }
+    if found.is_empty() && !missing.is_empty() {
+        remarks.iter().for_each(|remark| output::say(&format!("note: {remark}")));
+        return Err(Failure::usage(missing.join("\n")));
+    }
+    remarks.extend(missing);
+    Ok(Input { title, series: found, remarks })
+}
+
+/// What a table lacks to be forecast.
+fn columns_missing(sheet: &Sheet<'_>) -> Option<String> {
+    let jobs = (!sheet.has("jobs")).then_some("jobs");
+    let tps = sheet.throughput().is_none().then_some("commit_throughput_tps");
+    let missing: Vec<&str> = jobs.into_iter().chain(tps).collect();
+    (!missing.is_empty()).then(|| {
+        format!(
+            "it has no column {}; its columns are {}. Say which is which with --columns 'HEADER=ID,…', such as --columns 'clients=jobs'",
+            missing.join(" and no column "),
+            sheet.table.headers.join(", ")
+        )
+    })
+}
+
+fn of_sheet(sheet: &Sheet<'_>, remarks: &mut Vec<String>) -> Result<Vec<Series>, Failure> {
+    let throughput = sheet.throughput().unwrap_or("commit_throughput_tps");
+    let mut found = Vec::new();
+    for (label, rows) in groups(sheet) {
+        let first = rows.first().copied().unwrap_or(0);
+        let (platform, workload) = (sheet.text("platform", first), sheet.text("workload", first));
+        let label = match (label.is_empty(), workload.is_empty()) {
+            (false, _) => label.as_str(),
+            (true, false) => workload,
+            (true, true) => sheet.table.name.as_str(),
+        };
+        let workload = label.strip_prefix(platform).unwrap_or(label).trim();
+        let mut points: Vec<Point> = Vec::new();
+        let mut repeated: Vec<f64> = Vec::new();
+        for row in &rows {
+            if matches!(sheet.text("valid", *row), "false" | "no" | "0") {
+                remarks.push(format!("row {} of {label} is left out: its test is invalid", row + 1));
+                continue;
+            }
+            let Some(point) = point_of(sheet, throughput, *row, label)? else {
+                remarks.push(format!("row {} of {label} is left out: its jobs or its throughput is missing", row + 1));
+                continue;
+            };
+            if points.contains(&point) {
+                remarks.push(format!("row {} of {label} is there twice: it counts once", row + 1));
+                continue;
+            }
+            if points.iter().any(|p| p.jobs == point.jobs) && !repeated.contains(&point.jobs) {
+                repeated.push(point.jobs);
+            }
+            points.push(point);
+        }
+        if !repeated.is_empty() {
+            let jobs: Vec<String> = repeated.iter().map(f64::to_string).collect();
+            remarks.push(format!("{label} has several rows with {} jobs: their mean counts", jobs.join(", ")));
+        }
+        match points.first() {
+            Some(first) if points.iter().all(|p| p.jobs == first.jobs) => {
+                remarks.push(format!(
+                    "{label} is left out: it has a single job count, {}; a forecast needs 2, better 4",
+                    first.jobs
+                ));
+            }
+            Some(_) => found.push(Series::new(platform, workload, &points).map_err(|e| Failure::usage(e.to_string()))?),
+            None => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Labels and rows of the series; repetitions of a test belong together.
+fn groups(sheet: &Sheet<'_>) -> Vec<(String, Vec<usize>)> {
+    let mut out: Vec<(String, Vec<usize>)> = Vec::new();
+    for series in sheet.series() {
+        let first = series.rows.first().copied().unwrap_or(0);
+        let header =
+            sheet.column("repetition").and_then(|c| sheet.table.headers.get(c.index)).map_or("", String::as_str);
+        let repetition = format!("{header} {}", sheet.text("repetition", first));
+        let label =
+            if header.is_empty() { series.label } else { series.label.replace(&repetition, "").trim().to_owned() };
+        match out.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, rows)) => rows.extend(series.rows),
+            None => out.push((label, series.rows)),
+        }
+    }
+    out
+}
+
+/// The figures of a row; `None` without jobs or throughput.
+fn point_of(sheet: &Sheet<'_>, throughput: &str, row: usize, label: &str) -> Result<Option<Point>, Failure> {
+    for id in ["jobs", throughput] {
+        let bound = sheet.column(id);
+        let cell = bound.map_or("", |c| sheet.table.cell(row, c.index));
+        let broken = bound.is_some_and(|c| c.broken.contains(&row) || c.unread.contains(&row));
+        if broken || sheet.value(id, row).is_some_and(|v| !v.is_finite() || v <= 0.0) {
+            return Err(Failure::usage(format!(
+                "row {} of {label}: {id} is '{cell}'; a number above 0 is needed",
+                row + 1
+            )));
+        }
+    }
+    // Other figures that are no positive number are missing ones.
+    let value = |id: &str| sheet.value(id, row).filter(|v| v.is_finite() && *v > 0.0);
+    let (Some(jobs), Some(tps)) = (value("jobs"), value(throughput)) else { return Ok(None) };
+    Ok(Some(Point {
+        jobs,
+        tps,
+        latency_ms: value("commit_latency_ms"),
+        p99_ms: value("transaction_time_ns_p99").map(|ns| ns / 1e6),
+        sync_ms: value("log_file_sync_ms"),
+        redo_kib: value("redo_kib_per_tx").or_else(|| Some(value("redo_mib_per_s")? * 1024.0 / tps)),
+        cpu_pct: value("cpu_busy_pct"),
+    }))
+}
+
+/// Whether a series is of one of the `workloads`; of any if none is named.
+fn is_of(series: &Series, workloads: &[String]) -> bool {
+    let mut words = series.workload.split([' ', ',']);
+    workloads.is_empty() || words.any(|word| workloads.iter().any(|w| w == word))
+}
