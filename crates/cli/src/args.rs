@@ -471,6 +471,8 @@ pub(crate) enum SimulateFormat {
     Md,
     /// One self-contained page, with charts
     Html,
+}
+
 /// `loadline audit`.
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {

@@ -41,6 +41,25 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     Ok(if found.count(Severity::Error) > 0 { exit::FAILED } else { 0 })
 }
 
+/// What an audit of the table `text` finds, a sentence each; those of one law are counted after the first.
+pub(crate) fn findings(text: &str, name: &str) -> Result<Vec<String>, Failure> {
+    let tables = table::read(text, name).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
+    let found = audit(&tables, &Options { expected: expected(), ..Options::default() }).findings;
+    let mut laws: Vec<(&Finding, usize)> = Vec::new();
+    for finding in &found {
+        match laws.iter_mut().find(|(first, _)| (first.law, first.severity) == (finding.law, finding.severity)) {
+            Some((_, count)) => *count += 1,
+            None => laws.push((finding, 1)),
+        }
+    }
+    let sentence = |(f, count): (&Finding, usize)| {
+        let test = if f.test.is_empty() { String::new() } else { format!("{}: ", f.test) };
+        let more = if count > 1 { format!(" ({count} such findings; this is the first)") } else { String::new() };
+        format!("{} ({}): {test}{}{more}", f.severity.name(), f.law, f.message)
+    };
+    Ok(laws.into_iter().map(sentence).collect())
+}
+
 /// The text of a file, or the table of a run, with its name.
 fn read(file: &Path, results: &Path) -> Result<(String, String), Failure> {
     let path = run_folder(file, results);

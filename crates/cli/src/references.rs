@@ -4,6 +4,7 @@ use loadline_report::{Published, RunData};
 use loadline_run::references::{REFERENCES, Reference, ReferenceError, find};
 
 use crate::args::ReferencesArgs;
+use crate::audit;
 use crate::exit::Failure;
 use crate::listing::Listing;
 use crate::output;
@@ -31,7 +32,7 @@ pub(crate) fn named(text: &str) -> Result<RunData, Failure> {
     let reference = found(id)?;
     let records = reference.records().map_err(broken)?;
     let manifest = reference.manifest(&records).map_err(broken)?;
-    let published = Published { source: reference.source.to_owned(), findings: Vec::new() };
+    let published = Published { source: reference.source.to_owned(), findings: audit::findings(&reference.csv(), id)? };
     Ok(RunData { published: Some(published), ..RunData::new(manifest, records, Vec::new()) })
 }
 
