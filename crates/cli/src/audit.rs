@@ -11,7 +11,7 @@ use crate::args::{AuditArgs, ListArgs, ListFormat};
 use crate::exit::{self, Failure};
 use crate::listing::Listing;
 use crate::target::run_folder;
-use crate::{output, report};
+use crate::{output, stored};
 
 pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     if args.laws {
@@ -65,7 +65,7 @@ fn read(file: &Path, results: &Path) -> Result<(String, String), Failure> {
     let path = run_folder(file, results);
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     if path.is_dir() {
-        let (_, data) = report::load(&path)?;
+        let (_, data) = stored::load(&path)?;
         data.warnings.iter().for_each(|w| output::say(&format!("warning: {w}")));
         let csv = render(&[data], Format::Csv, &loadline_report::Options::default());
         let csv = csv.map_err(|e| Failure::usage(e.to_string()))?;

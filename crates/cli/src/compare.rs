@@ -7,7 +7,7 @@ use loadline_run::plan::arms::DEFAULT_EQUIVALENCE;
 use crate::args::{CompareArgs, VerdictFormat};
 use crate::exit::{self, Failure};
 use crate::target::run_folder;
-use crate::{output, report, run};
+use crate::{output, run, stored};
 
 /// Says what is wrong with stored runs.
 fn warn(runs: &[&RunData]) {
@@ -20,7 +20,7 @@ fn warn(runs: &[&RunData]) {
 }
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
-    let load = |run| report::load(&run_folder(run, &args.results));
+    let load = |run| stored::load(&run_folder(run, &args.results));
     let compared = match args.runs.as_slice() {
         [run] => {
             let (stored, data) = load(run)?;

@@ -28,6 +28,7 @@ mod secrets;
 mod signals;
 mod simulate;
 mod snapshot;
+mod stored;
 mod target;
 mod trend;
 mod workloads;

@@ -9,6 +9,7 @@ use crate::args::{ReportArgs, ReportFormat};
 use crate::exit::Failure;
 use crate::output;
 use crate::references;
+use crate::stored::load;
 use crate::target::run_folder;
 
 impl From<ReportFormat> for Format {
@@ -21,17 +22,6 @@ impl From<ReportFormat> for Format {
             ReportFormat::Text => Format::Text,
         }
     }
-}
-
-/// Everything about a stored run; its warnings are those of the data.
-pub(crate) fn load(path: &Path) -> Result<(StoredRun, RunData), Failure> {
-    let mut stored = StoredRun::open(path)?;
-    let warnings = std::mem::take(&mut stored.warnings);
-    let mut data = RunData::new(stored.manifest.clone(), stored.records.clone(), warnings);
-    for test in stored.records.iter().map(|r| r.test) {
-        data.add(test, &stored.series(test)?, &stored.histograms(test)?);
-    }
-    Ok((stored, data))
 }
 
 /// The page of test number `test` of a stored run, without what other tests share.

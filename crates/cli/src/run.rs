@@ -21,7 +21,7 @@ use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::progress::Progress;
 use crate::target::{absolute, run_folder};
-use crate::{arguments, clean, output, probe, report, secrets, signals};
+use crate::{arguments, clean, output, probe, report, secrets, signals, stored};
 
 /// Width of tables if standard output is not a terminal.
 const WIDTH: usize = 160;
@@ -287,7 +287,7 @@ pub(crate) fn width() -> usize {
 fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     let folder = outcome.folder.display().to_string();
     let width = width();
-    let data = report::load(&outcome.folder);
+    let data = stored::load(&outcome.folder);
     let arms = data.as_ref().ok().and_then(|(_, data)| Compared::of_arms(data, width));
     let costs = data.as_ref().ok().and_then(|(_, data)| Costs::of(data, width));
     let many = workloads(&outcome.records) > MOST_TABLES;

@@ -29,6 +29,9 @@ fn a_run_finds_its_place_among_published_platforms() {
     assert_eq!((place("Exadata X9M-2 (published)"), place("null engine")), (1, 2), "{standing}");
     assert!(standing.contains("loadline did not make them") && standing.contains("33 tests"), "{standing}");
 
+    let html = report(&["--format", "html", "--output", "-"]);
+    assert!(html.contains("The audit of its table") && html.contains("cpu-parts"), "its audit is beside it");
+
     let csv = report(&["--format", "csv", "--output", "-", "--columns", "platform,target,valid,commit_throughput_tps"]);
     let published: Vec<&str> = csv.lines().filter(|l| l.contains("(published)")).collect();
     assert_eq!(published.len(), 33, "{csv}");
