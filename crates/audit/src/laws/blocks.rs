@@ -89,11 +89,11 @@ fn redo(context: &Context<'_>, findings: &mut Findings) {
         }
         padding(context, &series.label, size, &all, findings);
         // Over jobs, that share is a curve: groups grow, and blocks fill up.
-        let floor = if context.sheet.swept() == Some("jobs") { 0.15 } else { 0.1 };
+        let floor = if context.sheet.swept() == Some("jobs") { 0.3 } else { 0.1 };
         let shares: Vec<(usize, f64, f64)> =
             all.iter().map(|(row, i)| (*row, i.middle(), (i.high - i.low) / 2.0)).collect();
-        // Among few rows none is typical; but groups that grow do not fill a block three times as well.
-        let emptiest = shares.iter().filter(|(_, share, _)| all.len() < 4 && *share < fullest * 0.35);
+        // Among few rows none is typical; but groups that grow do not fill a block four times as well.
+        let emptiest = shares.iter().filter(|(_, share, _)| all.len() < 4 && *share < fullest * 0.25);
         let emptiest = emptiest.map(|(row, ..)| (*row, fullest)).collect::<Vec<_>>();
         for (row, expected) in outliers(&shares, floor).into_iter().chain(emptiest) {
             let Some(needed) = bytes(row).map(|b| b.middle() / expected) else { continue };

@@ -30,7 +30,7 @@ fn a_run_finds_its_place_among_published_platforms() {
     assert!(standing.contains("loadline did not make them") && standing.contains("33 tests"), "{standing}");
 
     let html = report(&["--format", "html", "--output", "-"]);
-    assert!(html.contains("The audit of its table") && html.contains("cpu-parts"), "its audit is beside it");
+    assert!(html.contains("The audit of Exadata X9M-2") && html.contains("cpu-parts"), "its audit is beside it");
 
     let csv = report(&["--format", "csv", "--output", "-", "--columns", "platform,target,valid,commit_throughput_tps"]);
     let published: Vec<&str> = csv.lines().filter(|l| l.contains("(published)")).collect();

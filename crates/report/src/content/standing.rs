@@ -27,7 +27,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
              and durations differ. A place says what others have reached with the same work; what a factor between two runs is \
              worth, a comparison of measured runs says.",
         ));
-        blocks.extend(sides.iter().filter_map(published));
+        blocks.extend(sides.iter().flat_map(published));
     }
     Section { id: "standing", title: "Where the platform stands".to_owned(), in_text: true, group: false, blocks }
 }
@@ -111,15 +111,20 @@ fn without_company(sides: &[PlatformRun<'_>]) -> Option<Block> {
 }
 
 /// The source of a published platform, and what its audit found.
-fn published(side: &PlatformRun<'_>) -> Option<Block> {
-    let published = side.run.published.as_ref()?;
+fn published(side: &PlatformRun<'_>) -> Vec<Block> {
+    let Some(published) = &side.run.published else { return Vec::new() };
     let tests = count(side.run.records.len(), "test", "tests");
-    let source = format!("{}: {tests}, {}.", side.label, stop(&published.source));
-    if published.findings.is_empty() {
-        return Some(Block::para(source));
-    }
-    Some(Block::Details {
-        summary: format!("{source} The audit of its table: {}", count(published.findings.len(), "finding", "findings")),
+    let found = match published.findings.len() {
+        0 => String::new(),
+        n => format!(
+            " An audit of its table (`loadline audit`) has {}.",
+            count(n, "kind of finding", "kinds of findings")
+        ),
+    };
+    let source = Block::para(format!("{}: {tests}, {}.{found}", side.label, stop(&published.source)));
+    let list = (!published.findings.is_empty()).then(|| Block::Details {
+        summary: format!("The audit of {}", side.label),
         blocks: vec![Block::List { items: published.findings.clone() }],
-    })
+    });
+    std::iter::once(source).chain(list).collect()
 }
