@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::common::loadline;
 
-const STUDY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../analyze/tests/data/log-writer-exadata.csv");
+const STUDY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../references/log-writer-exadata.csv");
 
 /// Exit code, standard output and standard error.
 fn forecast(args: &[&str]) -> (i32, String, String) {
