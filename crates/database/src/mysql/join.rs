@@ -1,11 +1,12 @@
 //! Joins private servers of MySQL into a replication group.
 
 use super::connect::Endpoint;
+use super::temp::random_uuid;
 use crate::env::of_target;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
 
-/// User by which a member that joins fetches transactions from another.
+/// User by which members talk, and by which one that joins fetches transactions from another.
 const RECOVERY: &str = "loadline_recovery@'127.0.0.1'";
 
 /// Joins the private servers at `url` and at the nodes of `request`, which run, into a group: the first begins it.
@@ -13,10 +14,8 @@ const RECOVERY: &str = "loadline_recovery@'127.0.0.1'";
 /// # Errors
 /// What a server says to a statement.
 pub(super) fn join(url: &str, request: &OpenRequest) -> Result<(), TargetError> {
-    let password = std::fs::read_to_string("/proc/sys/kernel/random/uuid");
-    let password = password.map_err(|e| TargetError::Local(format!("the system gives no random number: {e}")))?;
     // At most 32 characters.
-    let password = password.trim().replace('-', "");
+    let password = random_uuid()?.replace('-', "");
     for (number, url) in std::iter::once(url).chain(request.nodes.iter().map(String::as_str)).enumerate() {
         let mut c = Endpoint::new(url, request, of_target(true))?.connect()?;
         let mut run = |sql: &str| c.query(sql).map(drop);
@@ -25,6 +24,7 @@ pub(super) fn join(url: &str, request: &OpenRequest) -> Result<(), TargetError> 
         run(&format!("CREATE USER IF NOT EXISTS {RECOVERY}"))?;
         run(&format!("ALTER USER {RECOVERY} IDENTIFIED BY '{password}'"))?;
         run(&format!("GRANT REPLICATION SLAVE ON *.* TO {RECOVERY}"))?;
+        run(&format!("GRANT GROUP_REPLICATION_STREAM, CONNECTION_ADMIN ON *.* TO {RECOVERY}"))?;
         run("SET SESSION sql_log_bin = 1")?;
         run(&format!(
             "CHANGE REPLICATION SOURCE TO SOURCE_USER = 'loadline_recovery', SOURCE_PASSWORD = '{password}' \

@@ -19,6 +19,7 @@ use crate::temp::product::Product;
 use crate::temp::settings::Settings;
 use crate::temp::user::ServerUser;
 use binaries::Binaries;
+pub(super) use cluster::random_uuid;
 use cluster::{Cluster, ClusterUrl};
 pub(super) use replica::ReplicaServer;
 

@@ -24,6 +24,8 @@ use crate::temp::user::ServerUser;
 /// Nodes unless the URL says how many.
 const NODES: u32 = 3;
 const MAX_NODES: u32 = 8;
+/// The first MySQL whose groups can talk through the server's own port (`group_replication_communication_stack`).
+const OWN_PORT: (u32, u32, u32) = (8, 0, 27);
 /// Size of a node's redo log.
 pub(super) const LOG_SIZE: &str = "512M";
 /// What a node needs at least: its data, redo log, and cache of what the others may ask for again.
@@ -134,7 +136,14 @@ impl Cluster {
             )));
         }
         if kind == ClusterKind::Group {
-            let name = std::fs::read_to_string(UUID).map_err(no_random)?.trim().to_owned();
+            if !binaries.version.is_mysql_from(OWN_PORT) {
+                return Err(TargetError::Usage(format!(
+                    "a private replication group needs MySQL 8.0.27 or newer, and this is {}: members of older ones listen at all \
+                     addresses of the machine",
+                    binaries.version.text
+                )));
+            }
+            let name = random_uuid()?;
             return Ok(Cluster { kind, name, provider: PathBuf::new(), nodes: url.nodes, first: None });
         }
         let folders: Vec<PathBuf> = super::binaries::folders().collect();
@@ -146,7 +155,8 @@ impl Cluster {
             )));
         }
         let provider = provider(url, binaries)?;
-        let name = format!("loadline-{}", random()?);
+        // At most 32 characters.
+        let name = format!("loadline-{:.22}", random_uuid()?.replace('-', ""));
         Ok(Cluster { kind, name, provider, nodes: url.nodes, first: None })
     }
 
@@ -185,7 +195,7 @@ impl Cluster {
         }
         let options = match self.kind {
             ClusterKind::Galera => self.galera_options(number, first, [group, state, snapshot], &files.data()),
-            ClusterKind::Group => self.group_options(number, first, [group, state]),
+            ClusterKind::Group => self.group_options(number, first, group),
         };
         let path = files.sockets().join("cluster.cnf");
         let mut file = std::fs::OpenOptions::new()
@@ -202,18 +212,20 @@ impl Cluster {
         Ok(path)
     }
 
-    /// A member listens at one port for the others, and at another for one that joins and lacks transactions.
-    fn group_options(&self, number: usize, first: Option<u16>, [group, clients]: [u16; 2]) -> String {
+    /// The members talk through the server's own port, of the loopback address: a port of the group's own protocol (XCom) would
+    /// be open at all addresses.
+    fn group_options(&self, number: usize, first: Option<u16>, port: u16) -> String {
         format!(
-            "[mysqld]\nserver_id={}\nport={clients}\nbind_address=127.0.0.1\nreport_host=127.0.0.1\nreport_port={clients}\n\
+            "[mysqld]\nserver_id={}\nport={port}\nbind_address=127.0.0.1\nreport_host=127.0.0.1\nreport_port={port}\n\
              gtid_mode=ON\nenforce_gtid_consistency=ON\nlog_bin=binlog\nsync_binlog=1\n\
              plugin_load_add=group_replication.so\nloose_group_replication_group_name={}\n\
-             loose_group_replication_start_on_boot=OFF\nloose_group_replication_local_address=127.0.0.1:{group}\n\
+             loose_group_replication_start_on_boot=OFF\nloose_group_replication_local_address=127.0.0.1:{port}\n\
+             loose_group_replication_communication_stack=MYSQL\n\
              loose_group_replication_group_seeds=127.0.0.1:{}\nloose_group_replication_single_primary_mode=OFF\n\
              loose_group_replication_enforce_update_everywhere_checks=ON\nloose_group_replication_ip_allowlist=127.0.0.1\n",
             number + 1,
             self.name,
-            first.unwrap_or(group)
+            first.unwrap_or(port)
         )
     }
 
@@ -266,17 +278,11 @@ fn free_ports() -> std::io::Result<[u16; 3]> {
     Ok(ports)
 }
 
-/// A random part of the cluster's name, which may have 32 characters.
-fn random() -> Result<String, TargetError> {
-    let id = std::fs::read_to_string(UUID);
-    id.map(|id| id.chars().filter(char::is_ascii_hexdigit).take(22).collect()).map_err(no_random)
-}
-
-/// A new random UUID each time that it is read.
-const UUID: &str = "/proc/sys/kernel/random/uuid";
-
-fn no_random(e: std::io::Error) -> TargetError {
-    TargetError::Local(format!("the system gives no random number: {e}"))
+/// A new random UUID, as the kernel makes it.
+pub(in crate::mysql) fn random_uuid() -> Result<String, TargetError> {
+    let uuid = std::fs::read_to_string("/proc/sys/kernel/random/uuid");
+    uuid.map(|uuid| uuid.trim().to_owned())
+        .map_err(|e| TargetError::Local(format!("the system gives no random number: {e}")))
 }
 
 /// The library that replicates: the one of the URL, else beside binaries that the user named, else the installed one.

@@ -5,8 +5,6 @@
 
 use std::sync::Arc;
 
-use nix::sys::signal::Signal;
-
 use super::binaries::Binaries;
 use super::settings::OF_REPLICAS;
 use super::{SUPERUSER, instance, url_of};
@@ -90,7 +88,7 @@ impl ReplicaServer {
 
 impl Drop for ReplicaServer {
     fn drop(&mut self) {
-        self.instance.stop(&[(Signal::SIGKILL, std::time::Duration::from_secs(5))]);
+        self.instance.stop(&instance::AT_ONCE);
     }
 }
 

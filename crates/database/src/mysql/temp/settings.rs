@@ -86,6 +86,7 @@ pub(super) const OF_REPLICAS: [(&str, &str); 2] = [("rpl_semi_sync_slave_enabled
 /// Further ones, of the members of a private replication group.
 pub(super) const GROUP_RESERVED: &[&str] = &[
     "enforce_gtid_consistency",
+    "group_replication_communication_stack",
     "group_replication_enforce_update_everywhere_checks",
     "group_replication_group_name",
     "group_replication_group_seeds",
