@@ -105,3 +105,16 @@ fn rows_per_transaction_printed_as_0_or_not_at_all_are_recomputed() {
         assert_eq!(found.count(Severity::Error), usize::from(severity == Severity::Error), "{:#?}", found.findings);
     }
 }
+
+/// A counter read a moment late in one row of precise figures: others that agree make no error of it.
+#[test]
+fn a_counter_read_a_moment_late_is_no_error() {
+    let with = |rate: &str| {
+        let rows = "1,1000,24.0000,23.4375\n2,2000,24.0000,46.8750\n4,3000,24.0000,70.3125\n";
+        study(&format!("jobs,tps,redo_kib_per_tx,redo_mib_per_s\n{rows}8,4000,24.0000,{rate}\n"), &[])
+    };
+    let severity = |rate: &str| with(rate).findings.iter().find(|f| f.law == "redo-rate").map(|f| f.severity);
+    assert_eq!(severity("93.7500"), None);
+    assert_eq!(severity("93.8156"), Some(Severity::Warning), "0.07 %");
+    assert_eq!(severity("95.0000"), Some(Severity::Error), "1.3 %");
+}
