@@ -110,11 +110,11 @@ fn rows_per_transaction_printed_as_0_or_not_at_all_are_recomputed() {
 #[test]
 fn a_counter_read_a_moment_late_is_no_error() {
     let with = |rate: &str| {
-        let rows = "1,1000,24.0000,23.4375\n2,2000,24.0000,46.8750\n4,3000,24.0000,70.3125\n";
-        study(&format!("jobs,tps,redo_kib_per_tx,redo_mib_per_s\n{rows}8,4000,24.0000,{rate}\n"), &[])
+        let rows = "1,1013.27,24.4137,24.1579\n2,2027.41,24.4137,48.3365\n4,3041.13,24.4137,72.5051\n";
+        study(&format!("jobs,tps,redo_kib_per_tx,redo_mib_per_s\n{rows}8,4057.89,24.4137,{rate}\n"), &[])
     };
     let severity = |rate: &str| with(rate).findings.iter().find(|f| f.law == "redo-rate").map(|f| f.severity);
-    assert_eq!(severity("93.7500"), None);
-    assert_eq!(severity("93.8156"), Some(Severity::Warning), "0.07 %");
-    assert_eq!(severity("95.0000"), Some(Severity::Error), "1.3 %");
+    assert_eq!(severity("96.7462"), None);
+    assert_eq!(severity("96.8139"), Some(Severity::Warning), "0.07 %");
+    assert_eq!(severity("98.0039"), Some(Severity::Error), "1.3 %");
 }
