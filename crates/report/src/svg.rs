@@ -57,6 +57,8 @@ pub(crate) struct Chart {
     pub(crate) spans: Vec<(f64, f64, String)>,
     /// Least end of the x axis, so that charts below each other have the same.
     pub(crate) x_end: f64,
+    /// Whether the y axis goes below 0 if a point or its interval does.
+    pub(crate) signed: bool,
     /// Whether there is one line that needs no name.
     pub(crate) unnamed: bool,
     pub(crate) width: f64,
@@ -96,6 +98,11 @@ fn ticks(max: f64, about: f64, whole: bool) -> (Vec<f64>, f64) {
     }
     let n = (max / step * 0.999_999).ceil().clamp(1.0, 20.0) as u32;
     ((0..=n).map(|i| f64::from(i) * step).collect(), step)
+}
+
+/// Ticks from `first` to `last` times `step`.
+fn steps(first: f64, last: f64, step: f64) -> Vec<f64> {
+    (first as i32..=last as i32).map(|i| f64::from(i) * step).collect()
 }
 
 /// Ticks at the points of a logarithmic axis, without those too close to the previous or the last one.
@@ -143,6 +150,7 @@ struct Frame {
     /// Start of a logarithmic x axis; 0 for a linear one.
     x_min: f64,
     x_max: f64,
+    y_min: f64,
     y_max: f64,
 }
 
@@ -155,7 +163,7 @@ impl Frame {
     }
 
     fn y(&self, y: f64) -> f64 {
-        self.bottom - (y / self.y_max).clamp(0.0, 1.0) * (self.bottom - self.top)
+        self.bottom - ((y - self.y_min) / (self.y_max - self.y_min)).clamp(0.0, 1.0) * (self.bottom - self.top)
     }
 }
 
@@ -169,7 +177,12 @@ impl Chart {
         let drawn = self.lines.iter().flat_map(|l| l.band.iter().map(|b| b[2]).chain(l.fit.iter().map(|f| f.1)));
         let y_points = all().map(|p| p.bar.map_or(p.y, |b| b.1.max(p.y)));
         let y_max = self.y_end.unwrap_or_else(|| y_points.chain(drawn.filter(|y| y.is_finite())).fold(0.0, f64::max));
-        let (y_ticks, y_step) = ticks(y_max, 4.0, false);
+        let lows = all().map(|p| p.bar.map_or(p.y, |b| b.0.min(p.y))).filter(|_| self.signed);
+        let y_min = lows.filter(|y| y.is_finite()).fold(0.0, f64::min);
+        let (mut y_ticks, y_step) = ticks(y_max - y_min, 4.0, false);
+        if y_min < 0.0 {
+            y_ticks = steps((y_min / y_step).floor(), (y_max / y_step).ceil(), y_step);
+        }
         let (x_ticks, x_step) =
             if self.log_x { (log_ticks(all().map(|p| p.x)), 1.0) } else { ticks(x_max, 6.0, self.whole_x) };
         let y_texts: Vec<String> = y_ticks.iter().map(|t| tick_text(*t, y_step)).collect();
@@ -185,6 +198,7 @@ impl Chart {
             bottom: self.height - 38.0,
             x_min: if self.log_x { x_ticks.first().copied().unwrap_or(0.0) } else { 0.0 },
             x_max: x_top,
+            y_min: y_ticks.first().copied().unwrap_or(0.0),
             y_max: y_ticks.last().copied().unwrap_or(1.0),
         };
         let mut s = format!(
@@ -399,5 +413,22 @@ mod tests {
     #[test]
     fn text_is_escaped() {
         assert_eq!(escape("<a & \"b'\n"), "&lt;a &amp; &quot;b&#39; ");
+    }
+
+    #[test]
+    fn an_axis_goes_below_zero_only_if_it_may_and_a_point_does() {
+        let svg = |y: f64, signed: bool| {
+            let point = ChartPoint { x: 1.0, y, bar: Some((y - 0.5, y + 0.5)), ..ChartPoint::default() };
+            let line = ChartLine {
+                points: vec![point.clone(), ChartPoint { x: 2.0, y: 3.0, ..point }],
+                ..ChartLine::default()
+            };
+            let chart =
+                Chart { lines: vec![line], markers: true, signed, width: 400.0, height: 270.0, ..Chart::default() };
+            chart.svg().unwrap()
+        };
+        let below = |svg: &str| svg.contains(">-2<") || svg.contains(">−2<");
+        assert!(below(&svg(-1.0, true)) && !below(&svg(-1.0, false)), "{}", svg(-1.0, true));
+        assert_eq!(svg(1.0, true), svg(1.0, false));
     }
 }

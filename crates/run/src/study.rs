@@ -180,6 +180,11 @@ impl Study {
             Err(StudyError::Test { source: TestError::Interrupted, .. } | StudyError::Interrupted) => {
                 Ended::Interrupted
             }
+            // A session that waits gives up when the user wants to stop.
+            Err(
+                StudyError::Test { source: TestError::Target(TargetError::Lost(_)), .. }
+                | StudyError::Target(TargetError::Lost(_)),
+            ) if context.stopped() => Ended::Interrupted,
             // Before anything is removed from the disk.
             Err(e) => Ended::Failed(full_disk::explained(e, context.side.target.as_ref(), &context.side.info)),
         };

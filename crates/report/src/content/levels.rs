@@ -229,12 +229,7 @@ impl<'a> OfRun<'a> {
             let point = |c: &&&Cost<'_>| {
                 let (added, x) = (c.added?, c.rtt_ms?);
                 let tip = format!("{}: {} ms at a round trip of {} ms", c.level, signed(added.value), ms(x));
-                Some(ChartPoint {
-                    x,
-                    y: added.value.max(0.0),
-                    bar: added.interval.map(|i| (i.low.max(0.0), i.high)),
-                    tip,
-                })
+                Some(ChartPoint { x, y: added.value, bar: added.interval.map(|i| (i.low, i.high)), tip })
             };
             let title = format!("Added to a commit, {}", count(*jobs as usize, "job", "jobs"));
             drawn.push(chart(&title, "Round trip, ms", "Added, ms", &groups, |c| c.cell.jobs == *jobs, point));
@@ -389,6 +384,7 @@ fn chart(
         y_label,
         lines,
         markers: true,
+        signed: true,
         width: 400.0,
         height: 270.0,
         ..svg::Chart::default()

@@ -10,6 +10,8 @@ use loadline_analyze::paired::order;
 use loadline_analyze::paired::ratio::least_pairs;
 use loadline_database::{Level, Link, TargetError, Work, kind_of};
 use loadline_model::arms::ArmName;
+use loadline_model::column;
+use loadline_model::format::bytes;
 use loadline_model::plan::{Levels, Plan, PlannedWorkload};
 use loadline_model::record::LevelPoint;
 
@@ -43,6 +45,8 @@ impl Context {
         let window_s = DurationEstimate::of(&plan).window_s();
         let mut works = BTreeMap::new();
         let mut failed = None;
+        // Said once.
+        let mut narrow = levels.bytes_per_s;
         for (at, (workload, jobs, point)) in points.iter().enumerate() {
             let Some(level) = known.iter().find(|level| level.name == point.level) else { continue };
             let planned = &plan.workloads[*workload];
@@ -59,6 +63,9 @@ impl Context {
                     }
                     let level = (arm == ArmName::B).then_some(level);
                     if let Err(e) = self.bring_level_about(level, link(levels, point.delay_ms), listener) {
+                        if self.stopped() {
+                            return Err(StudyError::Interrupted);
+                        }
                         listener.on(Event::Warning(format!("level {} is left out: {e}", point.level)));
                         failed.get_or_insert(e);
                         break 'cell;
@@ -77,10 +84,32 @@ impl Context {
                     let level = Some(OfTest { point, level, replicas: levels.replicas });
                     let work = Arc::clone(&work);
                     PlannedTest { workload: planned, work, position, swept: None, level }.measure(self, listener)?;
+                    if let Some(text) = narrow.and_then(|most| self.falls_behind(most)) {
+                        narrow = None;
+                        listener.on(Event::Warning(text));
+                    }
                 }
             }
         }
         failed.map_or(Ok(()), |e| Err(e.into()))
+    }
+
+    /// That the last test wrote more redo than the links carry in the same time, `bytes_per_s`: then the replicas are waited for
+    /// before the next one.
+    fn falls_behind(&self, bytes_per_s: u64) -> Option<String> {
+        let last = self.records.last()?;
+        let redo = last.figure(column::REDO_MIB_PER_S)? * 1_048_576.0;
+        let elapsed_s = last.figure(column::ELAPSED_S)?;
+        (redo > bytes_per_s as f64).then(|| {
+            format!(
+                "test {} wrote {} of redo per second and the links carry {}: before each test that follows such a one, the replicas \
+                 have to catch up, for about {:.0} s",
+                last.test,
+                bytes(redo),
+                bytes(bytes_per_s as f64),
+                (redo / bytes_per_s as f64 - 1.0) * elapsed_s
+            )
+        })
     }
 
     /// The work of `planned`, prepared in the baseline and without a distance.
