@@ -6,10 +6,10 @@ use std::path::Path;
 use loadline_model::format::bytes;
 use loadline_model::{Finding, Severity};
 
-use super::grants;
 use super::performance::CommitTimes;
 use super::version::Version;
 use super::wire::Connection;
+use super::{grants, own_sessions};
 use crate::cloud::Cloud;
 use crate::error::TargetError;
 use crate::flavour::Flavour;
@@ -119,6 +119,7 @@ impl MysqlState {
         let has = |what: &str| grants.iter().any(|g| g.contains(what) || g.contains("ALL PRIVILEGES"));
         let running = c.pairs("SHOW GLOBAL STATUS LIKE 'Threads_running'")?;
         let running = running.first().and_then(|(_, n)| n.parse::<f64>().ok()).unwrap_or(1.0);
+        let running = running - own_sessions::at_work_for_the_server(c)? as f64;
         let memory = std::fs::read_to_string("/proc/meminfo").ok().filter(|_| local);
         let memory = memory.and_then(|text| crate::temp::memory::total(&text)).map(|bytes| bytes as f64);
         Ok(MysqlState {

@@ -57,6 +57,22 @@ const NO_CLIENT: [&str; 7] =
 /// Users of the server's own sessions.
 const NO_USER: [&str; 2] = ["system user", "event_scheduler"];
 
+/// Sessions of MySQL itself that it counts as running, such as those that apply what other members of a group commit; 0 for a user
+/// who does not see them.
+///
+/// # Errors
+/// If the query fails.
+pub(super) fn at_work_for_the_server(c: &mut Connection) -> Result<usize, TargetError> {
+    if c.version.mariadb {
+        return Ok(0);
+    }
+    let (sql, [command, _, user]) = MYSQL_SESSIONS;
+    let rows = c.query(sql)?;
+    let at_work =
+        |row: &&Row| NO_USER.contains(&&*text(row, user)) && !["Daemon", "Sleep"].contains(&&*text(row, command));
+    Ok(rows.iter().filter(at_work).count())
+}
+
 /// The server's ids of loadline's sessions, and whether each is a job's.
 type Ids = BTreeMap<u32, bool>;
 
