@@ -73,10 +73,12 @@ impl Ledger {
     /// `wsrep_local_commits` counts the changes that began at the node (10.11: 5 single updates at one node added 5, 0 and 5
     /// there, and 10, 0 and 0 at another). It has no counter per session; loadline itself changes nothing while jobs run. In a group
     /// of MySQL both count what is applied (8.0.33: 889 transactions at one of three added 889 to `Com_commit` at each), and the
-    /// transactions that a member proposed and did not roll back are its own.
+    /// transactions that a member proposed and did not roll back are its own, besides those that only read.
     pub(super) fn commits(&self) -> (&'static str, u64, u64) {
         let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
-        if is(&self.0.group) && is(&self.0.jobs_write) {
+        if is(&self.0.group) && is(&self.0.jobs_send_commit) {
+            (group::SENT_COMMITS, self.0.explicit.load(Ordering::Relaxed), 1)
+        } else if is(&self.0.group) && is(&self.0.jobs_write) {
             (group::LOCAL_COMMITS, 0, 1)
         } else if is(&self.0.jobs_send_commit) {
             ("Com_commit", self.0.explicit.load(Ordering::Relaxed), 1)

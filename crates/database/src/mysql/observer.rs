@@ -123,6 +123,10 @@ impl ObserverSession {
         }
         if self.cluster == Some(ClusterKind::Group) {
             snapshot.counters.extend(group::counters(c)?.into_iter().map(|(name, n)| (name.to_owned(), n)));
+            let of = |name: &str| snapshot.counters.get(name).copied();
+            if let Some((all, not_sent)) = of("Com_commit").zip(of(group::NOT_SENT)) {
+                snapshot.counters.insert(group::SENT_COMMITS.to_owned(), all - not_sent);
+            }
         }
         for (name, ns) in self.times.read(c)? {
             // If sessions were lost, log waits are estimated from samples.

@@ -11,10 +11,15 @@ use crate::mysql::wire::Connection;
 
 /// Counters of a member, by their names in snapshots; columns of `performance_schema.replication_group_member_stats`.
 pub(in crate::mysql) const LOCAL_COMMITS: &str = "group_replication.local_commits";
+/// `Com_commit` without what the member applies of others and what it rolled back: with transactions that only read.
+pub(in crate::mysql) const SENT_COMMITS: &str = "group_replication.sent_commits";
+/// What of `Com_commit` is no commit of a client.
+pub(in crate::mysql) const NOT_SENT: &str = "group_replication.applied_and_rolled_back";
 pub(in crate::mysql) const LOCAL_ROLLBACKS: &str = "group_replication.local_rollbacks";
 pub(in crate::mysql) const SIZE: &str = "group_replication.members_online";
-const STATS: [(&str, &str); 5] = [
+const STATS: [(&str, &str); 6] = [
     (LOCAL_COMMITS, "COUNT_TRANSACTIONS_LOCAL_PROPOSED - COUNT_TRANSACTIONS_LOCAL_ROLLBACK"),
+    (NOT_SENT, "COUNT_TRANSACTIONS_REMOTE_APPLIED + COUNT_TRANSACTIONS_LOCAL_ROLLBACK"),
     (LOCAL_ROLLBACKS, "COUNT_TRANSACTIONS_LOCAL_ROLLBACK"),
     ("group_replication.conflicts", "COUNT_CONFLICTS_DETECTED"),
     ("group_replication.queue", "COUNT_TRANSACTIONS_IN_QUEUE"),
