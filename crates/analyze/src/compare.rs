@@ -16,7 +16,7 @@ pub mod history;
 mod setup;
 mod work;
 
-pub use work::REDO_TOLERANCE;
+pub use work::{REDO_TOLERANCE, unequal_work};
 
 use setup::Setup;
 use work::WorkComparison;

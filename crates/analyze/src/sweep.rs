@@ -116,7 +116,8 @@ impl SweepPoint {
     }
 }
 
-/// Smallest growth of throughput that counts as rising, as a share. The automatic sweep uses the same rule.
+/// Smallest growth of throughput for twice the jobs that counts as rising, as a share; less for fewer jobs. The automatic sweep,
+/// which doubles them, uses the same rule.
 pub const FLAT: f64 = 0.05;
 
 /// Whether throughput stopped growing within the points measured. In a sweep over another parameter the fields named
@@ -227,7 +228,8 @@ impl Sweep {
             return Saturation::Unknown;
         };
         let best_before = valid[..valid.len() - 1].iter().map(|(_, tps)| *tps).fold(0.0, f64::max);
-        if peak.at != *jobs || *last <= best_before * (1.0 + FLAT) {
+        let doublings = (f64::from(*jobs) / f64::from(*previous_jobs).max(1.0)).log2();
+        if peak.at != *jobs || *last <= best_before * (1.0 + FLAT).powf(doublings) {
             return Saturation::Saturated { peak_jobs: peak.at };
         }
         let growth_pct = if *before > 0.0 { (last / before - 1.0) * 100.0 } else { f64::INFINITY };

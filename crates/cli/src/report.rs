@@ -87,7 +87,11 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         runs.push(data);
     }
     for name in &args.with {
-        runs.push(references::named(name)?);
+        let named = references::named(name)?;
+        if runs.iter().any(|run| run.published.is_some() && run.manifest.run == named.manifest.run) {
+            return Err(Failure::usage(format!("{name} is named twice")));
+        }
+        runs.push(named);
     }
     for warning in runs.iter().flat_map(|r| &r.warnings) {
         output::say(&format!("warning: {warning}"));

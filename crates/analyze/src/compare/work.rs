@@ -7,7 +7,7 @@ use super::setup::{Setup, jobs_word};
 use super::{ComparedAt, ComparisonRow, Factor};
 use crate::kpi::{Metric, defined_by_redo, writes_redo};
 use crate::stats::{Estimate, ratio};
-use crate::sweep::SweepPoint;
+use crate::sweep::{Sweep, SweepPoint};
 
 /// Largest difference in redo per transaction, as a share, between equal work of workloads that are defined by their
 /// redo. The calibration has the same tolerance.
@@ -61,7 +61,7 @@ impl<'a> WorkComparison<'a> {
     pub(super) fn row(&self, at: ComparedAt, a: &SweepPoint, b: &SweepPoint) -> ComparisonRow {
         // Peaks of a sweep over a work parameter do different work by design.
         let alike = self.over_jobs || a.at == b.at;
-        let apart = if alike && self.redo != Redo::None { self.redo_apart(a, b) } else { None };
+        let apart = if alike && self.redo != Redo::None { redo_apart(self.names, a, b) } else { None };
         let (refusing, noted) = if self.redo == Redo::Defines { (apart, None) } else { (None, apart) };
         let unequal = || alike.then(|| unequal_counts(self.names, a, b)).flatten();
         let refused = no_valid_test(self.names, a, b)
@@ -83,24 +83,6 @@ impl<'a> WorkComparison<'a> {
         ];
         let caveats: Vec<String> = all.into_iter().flatten().collect();
         ComparisonRow { at, factors, refused, caveat: (!caveats.is_empty()).then(|| caveats.join("; ")) }
-    }
-
-    /// The difference in redo per transaction, if above the tolerance.
-    fn redo_apart(&self, a: &SweepPoint, b: &SweepPoint) -> Option<String> {
-        let (x, y) = (a.figure(column::REDO_KIB_PER_TX)?.mean, b.figure(column::REDO_KIB_PER_TX)?.mean);
-        if x.max(y) <= NO_REDO_KIB {
-            return None;
-        }
-        let apart = x.max(y) / x.min(y) - 1.0;
-        ((!apart.is_finite() && x != y) || apart > REDO_TOLERANCE).then(|| {
-            let differ = if apart.is_finite() { format!("{:.0} % apart", apart * 100.0) } else { "apart".to_owned() };
-            format!(
-                "{x:.2} KiB of redo per transaction on '{}', {y:.2} on '{}': {differ}, more than {:.0} %",
-                self.names.0,
-                self.names.1,
-                REDO_TOLERANCE * 100.0
-            )
-        })
     }
 
     fn unchecked(&self, a: &SweepPoint, b: &SweepPoint) -> Option<String> {
@@ -130,6 +112,33 @@ impl<'a> WorkComparison<'a> {
         (!missing.is_empty())
             .then(|| format!("equal work could not be fully checked; not recorded: {}", missing.join("; ")))
     }
+}
+
+/// Why the work of two sweeps of one workload is not the same at their peaks, if so: rows, statements or redo per transaction.
+#[must_use]
+pub fn unequal_work(names: (&str, &str), a: &Sweep, b: &Sweep) -> Option<String> {
+    let (x, y) = (a.peak()?, b.peak()?);
+    let redo =
+        || redo_apart(names, x, y).filter(|_| defined_by_redo(&a.group)).map(|apart| format!("unequal work: {apart}"));
+    unequal_counts(names, x, y).or_else(redo)
+}
+
+/// The difference in redo per transaction, if above the tolerance.
+fn redo_apart(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<String> {
+    let (x, y) = (a.figure(column::REDO_KIB_PER_TX)?.mean, b.figure(column::REDO_KIB_PER_TX)?.mean);
+    if x.max(y) <= NO_REDO_KIB {
+        return None;
+    }
+    let apart = x.max(y) / x.min(y) - 1.0;
+    ((!apart.is_finite() && x != y) || apart > REDO_TOLERANCE).then(|| {
+        let differ = if apart.is_finite() { format!("{:.0} % apart", apart * 100.0) } else { "apart".to_owned() };
+        format!(
+            "{x:.2} KiB of redo per transaction on '{}', {y:.2} on '{}': {differ}, more than {:.0} %",
+            names.0,
+            names.1,
+            REDO_TOLERANCE * 100.0
+        )
+    })
 }
 
 fn factor(metric: Metric, a: &Estimate, b: &Estimate) -> Option<Factor> {

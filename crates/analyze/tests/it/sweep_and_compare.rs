@@ -69,6 +69,12 @@ fn the_load_line_follows_the_objective_or_the_power() {
     assert_eq!(sweep.saturation(), Saturation::Saturated { peak_jobs: 8 }, "3 % more for twice the jobs is flat");
     let rising = [(1, 100.0), (2, 190.0), (4, 300.0)].map(|(jobs, tps)| measured("a", jobs, jobs, tps, 1.0));
     assert!(matches!(sweeps(&rising)[0].saturation(), Saturation::Rising { jobs: 4, previous_jobs: 2, .. }));
+    let small = [(1, 100.0), (72, 351_000.0), (80, 367_848.0)].map(|(jobs, tps)| measured("a", jobs, jobs, tps, 1.0));
+    let found = sweeps(&small)[0].saturation();
+    assert!(
+        matches!(found, Saturation::Rising { jobs: 80, .. }),
+        "4.8 % more for 11 % more jobs is not flat: {found:?}"
+    );
 }
 
 #[test]

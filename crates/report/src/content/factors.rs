@@ -144,6 +144,9 @@ fn summary_rows(c: &Comparison, notes: &mut Notes) -> Vec<Row> {
         remarks.push(format!("Peaks are not compared: {why}."));
     }
     for (reason, places) in refused_points(c) {
+        // Its number is that of the first of them.
+        let at = reason.rsplit_once(" at ").map_or(reason, |(what, _)| what);
+        let reason = if places.contains(", ") && reason.contains("no valid test at ") { at } else { reason };
         remarks.push(format!("Not compared at {places}: {reason}."));
     }
     if !c.rows.iter().any(|r| matches!(r.at, ComparedAt::Jobs(_))) {

@@ -1,6 +1,7 @@
 //! Where a run stands among published platforms, for each of its workloads.
 
 use loadline_analyze::Sweep;
+use loadline_analyze::compare::unequal_work;
 use loadline_analyze::kpi::LATENCY;
 use loadline_model::format::{ABSENT, number};
 
@@ -76,21 +77,39 @@ fn rows(sides: &[PlatformRun<'_>], notes: &mut Notes) -> Vec<Row> {
         if !ranked.iter().any(|(_, side, _)| side.run.published.is_some()) {
             continue;
         }
-        let best = ranked.first().map_or(0.0, |(peak, ..)| *peak);
+        // Places are of those that do the measured platform's work.
+        let own = ranked.iter().find(|(_, side, _)| side.run.published.is_none());
+        let other = |side: &PlatformRun<'_>, s: &Sweep| {
+            own.and_then(|(_, me, mine)| unequal_work((me.label.as_str(), side.label.as_str()), mine, s))
+        };
+        let best = ranked.iter().find(|(_, side, s)| other(side, s).is_none()).map_or(0.0, |(peak, ..)| *peak);
+        let alone = !ranked.iter().any(|(_, side, s)| side.run.published.is_some() && other(side, s).is_none());
+        let mut equal = 0;
         for (n, (peak, side, s)) in ranked.iter().enumerate() {
+            let (place_text, share) = match other(side, s) {
+                Some(why) => {
+                    let absent = Cell { text: ABSENT.to_owned(), mark: notes.mark(&why, &sweep.workload) };
+                    (absent.clone(), absent)
+                }
+                None if alone => (Cell::from(ABSENT), Cell::from(ABSENT)),
+                None => {
+                    equal += 1;
+                    (Cell::from(equal.to_string()), Cell::from(number(100.0 * peak / best, 1)))
+                }
+            };
             let latency = |point: &loadline_analyze::SweepPoint| point.figure(LATENCY).map(|e| e.mean);
             let shortest = s.points.iter().filter_map(latency).reduce(f64::min);
             let ms = |v: Option<f64>| v.map_or(ABSENT.to_owned(), |v| number(v, 3));
             let cells = vec![
                 Cell::from(if n == 0 { name(s, &side.sweeps) } else { String::new() }),
-                Cell::from((n + 1).to_string()),
+                place_text,
                 Cell::from(side.label.as_str()),
                 Cell { text: value(s.rate, *peak), mark: s.peak().map_or_else(String::new, |p| kept::mark(p, notes)) },
                 Cell::from(unit(s.rate)),
                 Cell::from(s.peak().map_or_else(String::new, |p| place(&s.over, p.at))),
                 Cell::from(ms(s.peak().and_then(latency))),
                 Cell::from(ms(shortest)),
-                Cell::from(number(100.0 * peak / best, 1)),
+                share,
             ];
             rows.push(Row { cells, first: n == 0, ..Row::default() });
         }
@@ -116,10 +135,13 @@ fn published(side: &PlatformRun<'_>) -> Vec<Block> {
     let tests = count(side.run.records.len(), "test", "tests");
     let found = match published.findings.len() {
         0 => String::new(),
-        n => format!(
-            " An audit of its table (`loadline audit`) has {}.",
-            count(n, "kind of finding", "kinds of findings")
-        ),
+        n => {
+            let errors = published.findings.iter().filter(|f| f.starts_with("error")).count();
+            let of_them =
+                if errors == 0 { String::new() } else { format!(" ({} among them)", count(errors, "error", "errors")) };
+            let kinds = count(n, "kind of finding", "kinds of findings");
+            format!(" An audit of its table (`loadline audit`) has {kinds}{of_them}.")
+        }
     };
     let source = Block::para(format!("{}: {tests}, {}.{found}", side.label, stop(&published.source)));
     let list = (!published.findings.is_empty()).then(|| Block::Details {
