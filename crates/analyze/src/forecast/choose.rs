@@ -21,9 +21,16 @@ pub(crate) struct Residual {
     pub(crate) error: f64,
 }
 
-/// How errors grow with the distance `d` = ln(N / N measured): the slope's error as d, the bend's as d².
+impl Residual {
+    /// Absolute error per [`growth`].
+    pub(crate) fn scaled(&self) -> f64 {
+        self.error.abs() / growth(self.distance)
+    }
+}
+
+/// How errors grow with the distance `d` = ln(N / N measured): the slope's error as d, the bend's as d², as in a series of Taylor.
 pub(crate) fn growth(distance: f64) -> f64 {
-    distance * (1.0 + distance)
+    distance * (1.0 + distance / 2.0)
 }
 
 /// A model with what its forecasts of the last points were off by.
@@ -36,7 +43,7 @@ pub(crate) struct Judged {
 impl Judged {
     /// Absolute errors per [`growth`].
     pub(crate) fn scaled(&self) -> Vec<f64> {
-        self.residuals.iter().map(|r| r.error.abs() / growth(r.distance)).collect()
+        self.residuals.iter().map(Residual::scaled).collect()
     }
 
     /// Their mean.

@@ -1,5 +1,6 @@
 //! The models that a forecast is held against: the Universal Scalability Law, Amdahl's law, the last two points, and CPU alone.
 
+use super::figures::full_cpu_tps;
 use super::linear::{Row, descend, non_negative};
 use super::series::Point;
 
@@ -92,16 +93,14 @@ impl LastTwo {
 pub(crate) struct CpuLine {
     /// tps of a job.
     each: f64,
-    /// tps at 100 % CPU.
+    /// tps with full CPUs.
     full: f64,
 }
 
 impl CpuLine {
     pub(crate) fn of(points: &[Point]) -> Option<CpuLine> {
-        let rows: Vec<Row<1>> = points.iter().filter_map(|p| Some(([1.0], p.cpu_pct? / p.tps))).collect();
-        let ([demand], _) = non_negative(&rows)?;
         let each = points.iter().map(|p| p.tps / p.jobs).fold(0.0, f64::max);
-        (demand > 0.0).then(|| CpuLine { each, full: 100.0 / demand })
+        Some(CpuLine { each, full: full_cpu_tps(points)? })
     }
 
     pub(crate) fn tps(&self, jobs: f64) -> f64 {

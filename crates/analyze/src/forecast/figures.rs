@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::fitted::Fitted;
 use super::interval::{Estimate, Z_95};
-use super::linear::{Row, non_negative};
+use super::linear::Line;
 use super::model::Kind;
 use super::series::Point;
 
@@ -97,11 +97,35 @@ impl Fitted {
 
     /// CPU busy: the utilisation law `U = u0 + X·D` with the demand D of a transaction (Lazowska et al., chapter 3), at most 100 %.
     fn cpu(&self, tps: Estimate) -> Option<Estimate> {
-        let points: Vec<(f64, f64)> = self.series.points.iter().filter_map(|p| Some((p.tps, p.cpu_pct?))).collect();
-        let line = Line::of(&points)?;
+        let line = utilisation(&self.series.points)?;
         let cpu = tps.map(|tps| line.at(tps)).widened(Z_95 * line.off);
         Some(cpu.map(|pct| pct.min(100.0)))
     }
+}
+
+/// The utilisation law of `points`: CPU busy in percent over tps. `None` for fewer than two points with it.
+fn utilisation(points: &[Point]) -> Option<Line> {
+    Line::of(&points.iter().filter_map(|p| Some((p.tps, p.cpu_pct?))).collect::<Vec<_>>())
+}
+
+/// The throughput at which the CPUs are full, by the utilisation law (asymptotic bounds: Lazowska et al., chapter 5). `None` where
+/// the law does not hold: CPU is known of fewer than 3 points, they are off it, more than the law allows was measured, or most of
+/// the CPU is used without transactions, such as by others, who may make way.
+pub(crate) fn full_cpu_tps(points: &[Point]) -> Option<f64> {
+    /// Largest mean distance of the points from the law, in percent of all CPUs.
+    const OFF_PCT: f64 = 5.0;
+    /// Least part of the measured throughput that the law must allow: what goes beyond is noise.
+    const ALLOWED: f64 = 0.9;
+    let law = utilisation(points)?;
+    let off: Vec<f64> = points.iter().filter_map(|p| Some((law.at(p.tps) - p.cpu_pct?).abs())).collect();
+    let most = points.iter().map(|p| p.tps).fold(0.0, f64::max);
+    let full = (100.0 - law.a) / law.b;
+    let holds = off.len() >= 3
+        && crate::stats::mean(&off)? <= OFF_PCT
+        && law.b * most >= law.a
+        && full.is_finite()
+        && full >= most * ALLOWED;
+    holds.then(|| full.max(most))
 }
 
 /// Mean of positive `values` and the half-width of their 90 % interval in logarithms.
@@ -109,28 +133,4 @@ fn spread(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let values: Vec<f64> = values.collect();
     let mean = crate::stats::mean(&values)?;
     Some((mean, Z_95 * crate::stats::sample_sd(&values).unwrap_or(0.0) / mean))
-}
-
-/// `y = a + b·x`, a and b ≥ 0, by relative least squares.
-struct Line {
-    a: f64,
-    b: f64,
-    /// Standard deviation of the points around it, relative.
-    off: f64,
-}
-
-impl Line {
-    /// `None` for fewer than two points.
-    fn of(points: &[(f64, f64)]) -> Option<Line> {
-        if points.len() < 2 {
-            return None;
-        }
-        let rows: Vec<Row<2>> = points.iter().map(|(x, y)| ([1.0 / y, x / y], 1.0)).collect();
-        let ([a, b], squares) = non_negative(&rows)?;
-        Some(Line { a, b, off: (squares / (points.len() as f64 - 2.0).max(1.0)).sqrt() })
-    }
-
-    fn at(&self, x: f64) -> f64 {
-        self.a + self.b * x
-    }
 }

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::choose::{Judged, growth, judged};
+use super::choose::{Judged, Residual, growth, judged};
 use super::interpolation;
 use super::interval::{BETWEEN, BEYOND, Estimate, half_width};
 use super::model::{Curve, Kind};
 use super::series::{Point, Series};
 
-/// A model that misses the last points by more on average when it forecasts them is none for that series.
+/// A model that misses the last points by more on average when it forecasts them, scaled to twice the jobs, is none for that series.
 const NO_FORECAST: f64 = 0.25;
 /// A curve that misses the last measured point by more when it is fitted to it does not follow the series: its regime changed.
 const NO_FIT: f64 = 0.15;
@@ -66,7 +66,7 @@ impl Fitted {
         let value = self.curve?.tps(jobs);
         let apart = |(_, rival, merit): &(Kind, Curve, f64)| merit * (rival.tps(jobs) / value).ln();
         let spread = self.rivals.iter().map(apart).filter(|a| a.is_finite()).map(|a| a * a).sum::<f64>().sqrt();
-        // The last points are as noisy as those between.
+        // What is measured there will be as noisy as the points between.
         let half = (self.beyond * growth((jobs / last.jobs).ln())).hypot(self.between).hypot(spread);
         let e = Estimate::around(value, half);
         let [least, most] = [last.jobs / jobs, jobs / last.jobs].map(|share| last.tps * share);
@@ -117,7 +117,7 @@ pub fn fit(table: &[Series]) -> Vec<Fitted> {
 /// The best of `candidates` that follows the series at `place` of its platform; without one the best, refused.
 fn of<'j>(series: &Series, place: usize, candidates: impl Iterator<Item = (&'j Judged, Curve)>) -> Fitted {
     let candidates: Vec<(&Judged, Curve, Option<String>)> =
-        candidates.map(|(j, curve)| (j, curve, why_not(series, place, j, curve))).collect();
+        candidates.map(|(j, curve)| (j, curve, why_not(place, j, curve))).collect();
     let best = candidates.iter().find(|(_, _, why)| why.is_none()).or(candidates.first());
     let cross_validated = best.and_then(|(j, _, _)| {
         let errors: Vec<f64> = j.residuals.iter().map(|r| (r.error.exp() - 1.0).abs() * 100.0).collect();
@@ -159,11 +159,10 @@ fn rivals(chosen: &Judged, candidates: &[(&Judged, Curve, Option<String>)]) -> V
 }
 
 /// Why a model does not follow a series.
-fn why_not(series: &Series, place: usize, judged: &Judged, curve: Curve) -> Option<String> {
-    let last = series.points.last()?;
-    let off = (curve.tps(last.jobs) / last.tps).ln().abs();
-    let own: Vec<f64> = judged.residuals.iter().filter(|r| r.series == place).map(|r| r.error.abs()).collect();
-    let missed = crate::stats::mean(&own).unwrap_or(0.0);
+fn why_not(place: usize, judged: &Judged, curve: Curve) -> Option<String> {
+    let off = curve.misses.abs();
+    let own: Vec<f64> = judged.residuals.iter().filter(|r| r.series == place).map(Residual::scaled).collect();
+    let missed = crate::stats::mean(&own).unwrap_or(0.0) * growth(std::f64::consts::LN_2);
     if off.is_nan() || off > NO_FIT {
         return Some(format!(
             "regime change: no model follows the measured points (the best misses the last one by {:.0} %)",
@@ -172,7 +171,7 @@ fn why_not(series: &Series, place: usize, judged: &Judged, curve: Curve) -> Opti
     }
     (missed > NO_FORECAST).then(|| {
         format!(
-            "regime change, or too much noise: no model forecasts the last points from those before (the best misses them by {:.0} %)",
+            "regime change, or too much noise: no model forecasts the last points from those before (the best would miss twice the jobs by {:.0} %)",
             missed * 100.0
         )
     })

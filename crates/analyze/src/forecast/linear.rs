@@ -65,6 +65,31 @@ fn eliminated(mut m: Vec<Vec<f64>>) -> Option<Vec<f64>> {
     m.iter().enumerate().map(|(i, line)| Some(line.last()? / line.get(i)?)).collect()
 }
 
+/// `y = a + b·x`, a and b ≥ 0, by relative least squares.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Line {
+    pub(crate) a: f64,
+    pub(crate) b: f64,
+    /// Standard deviation of the points around it, relative.
+    pub(crate) off: f64,
+}
+
+impl Line {
+    /// `None` for fewer than two points.
+    pub(crate) fn of(points: &[(f64, f64)]) -> Option<Line> {
+        if points.len() < 2 {
+            return None;
+        }
+        let rows: Vec<Row<2>> = points.iter().map(|(x, y)| ([1.0 / y, x / y], 1.0)).collect();
+        let ([a, b], squares) = non_negative(&rows)?;
+        Some(Line { a, b, off: (squares / (points.len() as f64 - 2.0).max(1.0)).sqrt() })
+    }
+
+    pub(crate) fn at(&self, x: f64) -> f64 {
+        self.a + self.b * x
+    }
+}
+
 /// Where `f` is lowest between `low` and `high`, by golden section: to 1e-6 of the distance, if it has one lowest point there.
 pub(crate) fn lowest(low: f64, high: f64, f: impl Fn(f64) -> f64) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_75;

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::classic::{CpuLine, LastTwo, Scalability};
 use super::closed::{self, Closed};
+use super::figures::full_cpu_tps;
 use super::series::Point;
 
 /// A kind of model.
@@ -67,22 +68,49 @@ pub(crate) fn models() -> Vec<Model> {
     closed.chain(others).collect()
 }
 
-/// A fitted model: throughput by jobs.
+/// A fitted model: throughput by jobs, through the last point that it was fitted to.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Curve {
+pub(crate) struct Curve {
+    law: Law,
+    /// Throughput with full CPUs, which no law knows of; infinite where it is unknown.
+    full: f64,
+    last_jobs: f64,
+    /// ln(law / measured) at the last point.
+    pub(crate) misses: f64,
+}
+
+impl Curve {
+    fn of(law: Law, points: &[Point]) -> Option<Curve> {
+        let last = points.last()?;
+        let full = full_cpu_tps(points).unwrap_or(f64::INFINITY);
+        let misses = (law.tps(last.jobs).min(full) / last.tps).ln();
+        Some(Curve { law, full, last_jobs: last.jobs, misses })
+    }
+
+    /// What the law misses the last point by is carried on, and fades as that point's share of the jobs: near it the series goes on
+    /// from where it was measured, far from it the law knows better.
+    pub(crate) fn tps(&self, jobs: f64) -> f64 {
+        let carried = self.misses * (self.last_jobs / jobs).min(1.0);
+        (self.law.tps(jobs).min(self.full) * (-carried).exp()).min(self.full)
+    }
+}
+
+/// A model with its parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Law {
     Closed(Closed),
     Scalability(Scalability),
     LastTwo(LastTwo),
     CpuLine(CpuLine),
 }
 
-impl Curve {
-    pub(crate) fn tps(&self, jobs: f64) -> f64 {
+impl Law {
+    fn tps(&self, jobs: f64) -> f64 {
         match self {
-            Curve::Closed(c) => c.tps(jobs),
-            Curve::Scalability(c) => c.tps(jobs),
-            Curve::LastTwo(c) => c.tps(jobs),
-            Curve::CpuLine(c) => c.tps(jobs),
+            Law::Closed(c) => c.tps(jobs),
+            Law::Scalability(c) => c.tps(jobs),
+            Law::LastTwo(c) => c.tps(jobs),
+            Law::CpuLine(c) => c.tps(jobs),
         }
     }
 }
@@ -103,14 +131,15 @@ impl Model {
     pub(crate) fn fit(self, platform: &[&[Point]]) -> Vec<Option<Curve>> {
         let platform: Vec<&[Point]> = platform.iter().map(|points| contended(points)).collect();
         let platform = platform.as_slice();
-        let each = |one: fn(&[Point]) -> Option<Curve>| platform.iter().map(|points| one(points)).collect();
-        match self.kind {
-            Kind::Closed => closed::fit(platform, self.strength).into_iter().map(|c| c.map(Curve::Closed)).collect(),
-            Kind::Usl => each(|p| Scalability::usl(p).map(Curve::Scalability)),
-            Kind::Amdahl => each(|p| Scalability::amdahl(p).map(Curve::Scalability)),
-            Kind::LastTwo => each(|p| LastTwo::of(p).map(Curve::LastTwo)),
-            Kind::CpuLine => each(|p| CpuLine::of(p).map(Curve::CpuLine)),
-            Kind::Interpolation => vec![None; platform.len()],
-        }
+        let each = |one: fn(&[Point]) -> Option<Law>| platform.iter().map(|points| one(points)).collect();
+        let laws: Vec<Option<Law>> = match self.kind {
+            Kind::Closed => closed::fit(platform, self.strength).into_iter().map(|c| c.map(Law::Closed)).collect(),
+            Kind::Usl => each(|p| Scalability::usl(p).map(Law::Scalability)),
+            Kind::Amdahl => each(|p| Scalability::amdahl(p).map(Law::Scalability)),
+            Kind::LastTwo => each(|p| LastTwo::of(p).map(Law::LastTwo)),
+            Kind::CpuLine => each(|p| CpuLine::of(p).map(Law::CpuLine)),
+            Kind::Interpolation => Vec::new(),
+        };
+        laws.into_iter().zip(platform).map(|(law, points)| Curve::of(law?, points)).collect()
     }
 }

@@ -110,7 +110,9 @@ pub(crate) fn table(random: &mut Random, noise: f64) -> Vec<Series> {
             let point = |jobs: &usize| {
                 let (tps, log) = true_at[jobs - 1];
                 let sync_ms = sync_measured.then(|| vary(log * 1e3));
-                Point { jobs: *jobs as f64, tps: vary(tps), sync_ms, redo_kib: Some(vary(redo)), ..Point::default() }
+                let cpu_pct = Some(vary(tps * cpu_s / cpus as f64 * 100.0).min(100.0));
+                let (tps, redo_kib) = (vary(tps), Some(vary(redo)));
+                Point { jobs: *jobs as f64, tps, sync_ms, redo_kib, cpu_pct, ..Point::default() }
             };
             let points: Vec<Point> = sweep.iter().map(point).collect();
             out.push(Series::new(&format!("P{platform}"), &format!("W{workload}"), &points).unwrap());

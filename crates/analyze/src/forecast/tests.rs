@@ -106,6 +106,29 @@ fn figures_obey_the_operational_laws() {
 }
 
 #[test]
+fn a_forecast_goes_on_where_the_points_end() {
+    let noisy = |jobs: f64| filling(jobs) * if jobs == 32.0 { 1.05 } else { 1.0 };
+    let fitted = one(&points(noisy, &[1, 2, 4, 8, 16, 24, 32]));
+    let at = |jobs| fitted.tps(jobs).unwrap();
+    assert!((at(32.001).0.value / at(32.0).0.value - 1.0).abs() < 1e-3 && at(32.001).1 != Kind::Interpolation);
+}
+
+#[test]
+fn no_forecast_needs_more_cpu_than_there_is() {
+    // 1,000 tps a job and nothing that bends: only the CPU figures show that 8,000 tps are the most.
+    let with = |cpu: fn(f64) -> f64| -> Fitted {
+        let of = |p: Point| Point { cpu_pct: Some(cpu(p.tps)), ..p };
+        one(&points(|n| 1000.0 * n, &[1, 2, 3, 4, 5]).into_iter().map(of).collect::<Vec<_>>())
+    };
+    let tps = |fitted: &Fitted| fitted.tps(16.0).unwrap().0.value;
+    assert!((tps(&with(|tps| tps / 80.0)) / 8000.0 - 1.0).abs() < 0.01);
+    // Others use the CPUs, or transactions need less of it the more there are: then it bounds nothing.
+    for unbound in [(|_| 95.0) as fn(f64) -> f64, |tps| 60.0 + tps / 1000.0, |tps| (tps / 22.0).min(99.0)] {
+        assert!((tps(&with(unbound)) / 16000.0 - 1.0).abs() < 0.01, "{}", tps(&with(unbound)));
+    }
+}
+
+#[test]
 fn objectives_and_needs_are_forecasts_read_backwards() {
     let fitted = one(&points(filling, &[1, 2, 4, 8, 16, 24, 32]));
     let found = fitted.breaks(Figure::LatencyMs, 6.0).unwrap();
