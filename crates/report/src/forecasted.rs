@@ -231,7 +231,9 @@ impl Forecasted {
             Row::of([Cell::from(shown(jobs))].into_iter().chain(cells).chain([Cell::from(from)]))
         };
         let asked = self.jobs_of(fitted).into_iter().map(|jobs| (jobs, String::new()));
-        let forecast = asked.chain(self.load_lines(fitted)).map(forecast);
+        let mut at: Vec<(f64, String)> = asked.chain(self.load_lines(fitted)).collect();
+        at.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let forecast = at.into_iter().map(forecast);
         Table {
             caption: fitted.series.name(),
             class: "figures",
@@ -292,7 +294,7 @@ impl Forecasted {
         svg::Chart {
             title: format!("Throughput of {}, forecast with 90 % band", fitted.series.name()),
             x_label: "jobs".to_owned(),
-            y_label: "tps".to_owned(),
+            y_label: "tps (dots: measured, rings: forecast, grey: load line or where an objective breaks)".to_owned(),
             lines: vec![ChartLine {
                 name: fitted.series.name(),
                 hollow: forecast.collect(),

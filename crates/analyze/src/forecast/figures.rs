@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::fitted::Fitted;
+use super::interpolation::cubic;
 use super::interval::{Estimate, Z_95};
 use super::linear::Line;
 use super::model::Kind;
@@ -65,11 +66,24 @@ impl Fitted {
             Figure::P99Ms => self.p99(tps, jobs)?,
             Figure::RedoMibPerS => {
                 let (kib, half) = spread(self.series.points.iter().filter_map(|p| p.redo_kib))?;
+                let kib = kib * self.off_law(jobs, |p| Some(p.redo_kib? / kib));
                 tps.map(|tps| tps * kib / 1024.0).widened(half)
             }
-            Figure::CpuPct => self.cpu(tps)?,
+            Figure::CpuPct => self.cpu(tps, jobs)?,
         };
         Some((estimate, kind))
+    }
+
+    /// What a figure is at `jobs` over what its law says, from that of the measured points: at them it is what was measured,
+    /// between them it is interpolated, and beyond them the last one fades as in a forecast of throughput.
+    fn off_law(&self, jobs: f64, of: impl Fn(&Point) -> Option<f64>) -> f64 {
+        let known = |p: &Point| Some((p.jobs, of(p).filter(|ratio| ratio.is_finite() && *ratio > 0.0)?));
+        let known: Vec<(f64, f64)> = self.series.points.iter().filter_map(known).collect();
+        match (known.first(), known.last()) {
+            (Some((first, ratio)), _) if jobs <= *first => *ratio,
+            (_, Some((last, ratio))) if jobs >= *last => ratio.powf(last / jobs),
+            _ => cubic(&known, jobs).unwrap_or(1.0),
+        }
     }
 
     /// Mean transaction time: the interactive response time law `N = X·(R + away)` (Lazowska et al., chapter 3). The time away,
@@ -80,7 +94,9 @@ impl Fitted {
         let away =
             if away.len() * 2 > self.series.points.len() { crate::stats::median(&away).unwrap_or(0.0) } else { 0.0 };
         // What is away cannot be most of a cycle that jobs spend in transactions.
-        tps.map(|tps| (jobs / tps * 1e3 - away).max(jobs / tps * 100.0))
+        let by_law = |cycle_s: f64| (cycle_s * 1e3 - away).max(cycle_s * 100.0);
+        let off = self.off_law(jobs, |p| Some(p.latency_ms? / by_law(p.cycle_s())));
+        tps.map(|tps| by_law(jobs / tps) * off)
     }
 
     /// p99 = latency × ratio. The ratio is a line over the share of the highest measured throughput: tails grow with utilisation.
@@ -89,16 +105,16 @@ impl Fitted {
         let ratio = |p: &Point| Some((p.tps / most, p.p99_ms? / p.latency_ms.unwrap_or(p.cycle_s() * 1e3)));
         let ratios: Vec<(f64, f64)> = self.series.points.iter().filter_map(ratio).collect();
         let line = Line::of(&ratios)?;
-        let ratio = |tps: f64| line.at(tps / most).max(1.0);
-        let latency = self.latency(tps, jobs);
-        let p99 = latency.map(|ms| ms * ratio(tps.value));
-        Some(p99.widened(Z_95 * line.off))
+        let off = self.off_law(jobs, |p| ratio(p).map(|(used, ratio)| ratio / line.at(used)));
+        let ratio = (line.at(tps.value / most) * off).max(1.0);
+        Some(self.latency(tps, jobs).map(|ms| ms * ratio).widened(Z_95 * line.off))
     }
 
     /// CPU busy: the utilisation law `U = u0 + X·D` with the demand D of a transaction (Lazowska et al., chapter 3), at most 100 %.
-    fn cpu(&self, tps: Estimate) -> Option<Estimate> {
+    fn cpu(&self, tps: Estimate, jobs: f64) -> Option<Estimate> {
         let line = utilisation(&self.series.points)?;
-        let cpu = tps.map(|tps| line.at(tps)).widened(Z_95 * line.off);
+        let off = self.off_law(jobs, |p| Some(p.cpu_pct? / line.at(p.tps)));
+        let cpu = tps.map(|tps| line.at(tps) * off).widened(Z_95 * line.off);
         Some(cpu.map(|pct| pct.min(100.0)))
     }
 }

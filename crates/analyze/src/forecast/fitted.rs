@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::choose::{Judged, Residual, growth, judged};
 use super::interpolation;
 use super::interval::{BETWEEN, BEYOND, Estimate, half_width};
-use super::model::{Curve, Kind};
+use super::model::{Curve, Kind, contended};
 use super::series::{Point, Series};
 
 /// A model that misses the last points by more on average when it forecasts them, scaled to twice the jobs, is none for that series.
@@ -28,9 +28,10 @@ pub struct Fitted {
     pub(crate) curve: Option<Curve>,
     /// The best curve of each other kind, with its merit: error of the chosen one over its own in cross-validation.
     rivals: Vec<(Kind, Curve, f64)>,
-    /// Half-widths in logarithms: per unit of growth beyond the points, and between them.
+    /// Half-widths in logarithms: per unit of growth beyond the points, between them, and where more jobs make each of them faster.
     pub(crate) beyond: f64,
     between: f64,
+    waking: f64,
 }
 
 /// What cross-validation showed.
@@ -53,7 +54,9 @@ impl Fitted {
         if jobs <= last.jobs {
             let below = if jobs < first.jobs { self.beyond * growth((first.jobs / jobs).ln()) } else { 0.0 };
             let tps = interpolation::tps(&self.series.points, jobs)?;
-            return Some((Estimate::around(tps, self.between.hypot(below)), Kind::Interpolation));
+            let waking = contended(&self.series.points).first().is_some_and(|p| jobs < p.jobs);
+            let half = if waking { self.waking.max(self.between) } else { self.between };
+            return Some((Estimate::around(tps, half.hypot(below)), Kind::Interpolation));
         }
         Some((self.modelled(jobs)?, self.kind)).filter(|_| self.refused.is_none())
     }
@@ -92,7 +95,11 @@ impl Fitted {
 /// in the whole table.
 #[must_use]
 pub fn fit(table: &[Series]) -> Vec<Fitted> {
-    let between = half_width_between(table);
+    let between = |points: fn(&[Point]) -> &[Point]| {
+        let errors = table.iter().flat_map(|s| interpolation::errors(points(&s.points)));
+        half_width(&errors.map(f64::abs).collect::<Vec<_>>(), BETWEEN)
+    };
+    let (waking, between) = (between(|all| all), between(contended));
     let mut platforms: Vec<&str> = table.iter().map(|s| s.platform.as_str()).collect();
     platforms.sort_unstable();
     platforms.dedup();
@@ -111,7 +118,7 @@ pub fn fit(table: &[Series]) -> Vec<Fitted> {
     }
     let beyond = half_width(&errors, BEYOND);
     fitted.sort_by_key(|(at, _)| *at);
-    fitted.into_iter().map(|(_, fitted)| Fitted { beyond, between, ..fitted }).collect()
+    fitted.into_iter().map(|(_, fitted)| Fitted { beyond, between, waking, ..fitted }).collect()
 }
 
 /// The best of `candidates` that follows the series at `place` of its platform; without one the best, refused.
@@ -139,6 +146,7 @@ fn of<'j>(series: &Series, place: usize, candidates: impl Iterator<Item = (&'j J
         rivals: best.map_or_else(Vec::new, |(chosen, _, _)| rivals(chosen, &candidates)),
         beyond: 0.0,
         between: 0.0,
+        waking: 0.0,
     }
 }
 
@@ -175,10 +183,4 @@ fn why_not(place: usize, judged: &Judged, curve: Curve) -> Option<String> {
             missed * 100.0
         )
     })
-}
-
-/// Half-width between the points of `table`.
-fn half_width_between(table: &[Series]) -> f64 {
-    let errors: Vec<f64> = table.iter().flat_map(|s| interpolation::errors(&s.points)).map(f64::abs).collect();
-    half_width(&errors, BETWEEN)
 }

@@ -120,7 +120,7 @@ const FEWEST: usize = 3;
 
 /// The points from the one with the shortest cycle on, [`FEWEST`] at least. Where more jobs make each of them faster (processors
 /// that wake up, a machine that others use as well), no law of contention holds, and such points would bend its curve.
-fn contended(points: &[Point]) -> &[Point] {
+pub(crate) fn contended(points: &[Point]) -> &[Point] {
     let shortest = points.iter().enumerate().min_by(|(_, a), (_, b)| a.cycle_s().total_cmp(&b.cycle_s()));
     let start = shortest.map_or(0, |(at, _)| at).min(points.len().saturating_sub(FEWEST));
     points.get(start..).unwrap_or(points)

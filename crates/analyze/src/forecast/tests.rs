@@ -100,6 +100,26 @@ fn figures_obey_the_operational_laws() {
             assert!(e.low <= e.value && e.value <= e.high, "{e:?}");
         }
     }
+    // Figures that no law describes are what was measured where they were, and go on from there.
+    let odd = |p: &Point| Point {
+        latency_ms: Some(p.jobs / p.tps * if p.jobs > 8.0 { 700.0 } else { 900.0 }),
+        redo_kib: Some(4.0 + p.jobs / 8.0),
+        cpu_pct: Some(20.0 + p.jobs),
+        ..with(p)
+    };
+    let fitted = one(&points(filling, &[1, 2, 4, 8, 16, 24, 32]).iter().map(odd).collect::<Vec<_>>());
+    for p in &fitted.series.points {
+        let is = |figure, value: f64| {
+            for (jobs, near) in [(p.jobs, 1e-6), (p.jobs * 1.0001, 1e-2)] {
+                let e = fitted.figure(figure, jobs).unwrap().0;
+                assert!((e.value / value - 1.0).abs() < near, "{figure:?} at {jobs}: {e:?} and not {value}");
+            }
+        };
+        is(Figure::LatencyMs, p.latency_ms.unwrap());
+        is(Figure::P99Ms, p.p99_ms.unwrap());
+        is(Figure::RedoMibPerS, p.redo_kib.unwrap() * p.tps / 1024.0);
+        is(Figure::CpuPct, p.cpu_pct.unwrap());
+    }
     let bare = one(&points(filling, &[1, 2, 4, 8]));
     assert_eq!(bare.figure(Figure::P99Ms, 4.0), None);
     assert_eq!(bare.figure(Figure::CpuPct, 16.0), None);
