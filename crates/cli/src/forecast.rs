@@ -194,12 +194,8 @@ fn of_sheet(sheet: &Sheet<'_>, remarks: &mut Vec<String>) -> Result<Vec<Series>,
     for (label, rows) in groups(sheet) {
         let first = rows.first().copied().unwrap_or(0);
         let (platform, workload) = (sheet.text("platform", first), sheet.text("workload", first));
-        let label = match (label.is_empty(), workload.is_empty()) {
-            (false, _) => label.as_str(),
-            (true, false) => workload,
-            (true, true) => sheet.table.name.as_str(),
-        };
-        let workload = label.strip_prefix(platform).unwrap_or(label).trim();
+        let (label, workload) = names(&label, platform, workload, &sheet.table.name);
+        let label = label.as_str();
         let mut points: Vec<Point> = Vec::new();
         let mut repeated: Vec<f64> = Vec::new();
         for row in &rows {
@@ -231,11 +227,29 @@ fn of_sheet(sheet: &Sheet<'_>, remarks: &mut Vec<String>) -> Result<Vec<Series>,
                     first.jobs
                 ));
             }
-            Some(_) => found.push(Series::new(platform, workload, &points).map_err(|e| Failure::usage(e.to_string()))?),
+            Some(_) => {
+                found.push(Series::new(platform, &workload, &points).map_err(|e| Failure::usage(e.to_string()))?)
+            }
             None => {}
         }
     }
     Ok(found)
+}
+
+/// What a series is called in messages, and its workload with what distinguishes it from others of the platform. `label` names what
+/// is not the same in the whole table, which may be neither.
+fn names(label: &str, platform: &str, workload: &str, table: &str) -> (String, String) {
+    let words: Vec<&str> = label.split(' ').collect();
+    let of = |name: &str| words.windows(name.split(' ').count()).any(|w| w.join(" ") == name);
+    let own = if of(platform) { label.replacen(platform, "", 1) } else { label.to_owned() };
+    let own = if of(workload) { own } else { format!("{workload} {own}") };
+    let own = own.trim();
+    let label = if label.is_empty() { own } else { label };
+    match (label.is_empty(), own.is_empty()) {
+        (true, _) => (table.to_owned(), table.to_owned()),
+        (false, true) => (label.to_owned(), String::new()),
+        (false, false) => (label.to_owned(), own.to_owned()),
+    }
 }
 
 /// Labels and rows of the series; repetitions of a test belong together.

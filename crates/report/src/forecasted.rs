@@ -136,12 +136,12 @@ impl Forecasted {
                 }
             }
             out.extend(self.found(fitted).into_iter().map(|(what, found)| {
-                let model = if found.at.is_some_and(|jobs| jobs <= fitted.measured_to()) {
-                    Kind::Interpolation
-                } else {
-                    fitted.kind
+                let model = match (found.at, &fitted.refused) {
+                    (Some(jobs), _) if jobs <= fitted.measured_to() => Kind::Interpolation.id(),
+                    (_, Some(_)) => "refused",
+                    (_, None) => fitted.kind.id(),
                 };
-                answer(None, what, found.at, found.earliest, found.latest, model.id())
+                answer(None, what, found.at, found.earliest, found.latest, model)
             }));
         }
         out
@@ -404,7 +404,7 @@ fn objective(figure: Figure, limit: f64) -> String {
 }
 
 fn end(latest: Option<f64>, to: &str) -> String {
-    latest.map_or_else(|| format!("more than {to}"), shown)
+    latest.map_or_else(|| format!("more than {to}, if ever"), shown)
 }
 
 /// Columns without which a figure cannot be forecast.
