@@ -19,6 +19,7 @@ mod linear;
 mod model;
 mod objective;
 mod series;
+mod utilisation;
 
 pub use evaluate::{Evaluated, Evaluation, HeldOut, Overall, evaluate};
 pub use figures::Figure;

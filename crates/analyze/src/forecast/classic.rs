@@ -1,8 +1,8 @@
 //! The models that a forecast is held against: the Universal Scalability Law, Amdahl's law, the last two points, and CPU alone.
 
-use super::figures::full_cpu_tps;
 use super::linear::{Row, descend, non_negative};
 use super::series::Point;
+use super::utilisation::full_cpu_tps;
 
 /// `tps(N) = λN / (1 + σ(N − 1) + κN(N − 1))`, σ and κ ≥ 0. With κ = 0 it is Amdahl's law (Gunther, Guerrilla Capacity Planning,
 /// Springer 2007, chapters 4 to 6).

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::classic::{CpuLine, LastTwo, Scalability};
 use super::closed::{self, Closed};
-use super::figures::full_cpu_tps;
 use super::series::Point;
+use super::utilisation::full_cpu_tps;
 
 /// A kind of model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
