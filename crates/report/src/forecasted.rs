@@ -410,11 +410,9 @@ fn end(latest: Option<f64>, to: &str) -> String {
 /// Columns without which a figure cannot be forecast.
 fn columns_of(figure: Figure) -> &'static str {
     match figure {
-        Figure::Tps => "commit_throughput_tps",
-        Figure::LatencyMs => "commit_latency_ms",
         Figure::P99Ms => "transaction_time_ns_p99",
         Figure::RedoMibPerS => "redo_kib_per_tx",
-        Figure::CpuPct => "cpu_busy_pct",
+        Figure::Tps | Figure::LatencyMs | Figure::CpuPct => figure.id(),
     }
 }
 

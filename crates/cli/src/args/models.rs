@@ -14,19 +14,19 @@ pub(crate) struct ForecastArgs {
     #[arg(value_name = "RUN|FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) input: PathBuf,
     /// Job counts to forecast, e.g. 64,128 [default: 1.5 and 2 times the most that were measured]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) jobs: Option<Vec<u32>>,
     /// Which load does this throughput need, e.g. 15000
-    #[arg(long, value_name = "TPS", value_parser = positive)]
+    #[arg(long, value_name = "TPS", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) tps: Option<f64>,
     /// At how many jobs is the 99th percentile above this, with its unit, e.g. 5ms
-    #[arg(long, value_name = "TIME", value_parser = objective_ms)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = objective_ms)]
     pub(crate) p99: Option<f64>,
     /// At how many jobs is the mean transaction time above this, with its unit, e.g. 2ms
-    #[arg(long, value_name = "TIME", value_parser = objective_ms)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = objective_ms)]
     pub(crate) latency: Option<f64>,
     /// At how many jobs are the CPUs busier than this, e.g. 80%
-    #[arg(long, value_name = "PERCENT", value_parser = cpu_pct)]
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, value_parser = cpu_pct)]
     pub(crate) cpu: Option<f64>,
     /// Instead, hold out the upper half of each series, forecast it from the lower half, and print errors and coverage
     #[arg(long, conflicts_with_all = ["jobs", "tps", "p99", "latency", "cpu"])]

@@ -48,6 +48,8 @@ fn an_evaluation_ends_with_all_series() {
     assert_eq!(code, 0);
     assert_eq!(out.lines().next(), Some("series,model,held_out,mean_abs_error_pct,coverage_pct,refused"));
     assert!(out.lines().count() == 10 && out.lines().last().unwrap().starts_with("all,,27,"), "{out}");
+    let (_, json, _) = forecast(&["--evaluate", STUDY, "--format", "json"]);
+    assert!(["\"overall\"", "\"held_out\": 27", "\"model\": \"usl\""].iter().all(|part| json.contains(part)), "{json}");
     let (_, text, _) = forecast(&["--evaluate", STUDY]);
     for model in ["closed model", "Universal Scalability Law", "Amdahl's law", "last two points", "CPU-bound line"] {
         assert!(text.contains(model), "{text}");
@@ -85,6 +87,8 @@ fn bad_tables_are_refused_with_what_is_wrong() {
         ("--cpu", "180%"),
         ("--latency", "0ms"),
         ("--jobs", "0"),
+        ("--tps", "-5"),
+        ("--latency", "-1ms"),
         ("--workload", "X"),
     ] {
         let (code, _, said) = forecast(&[STUDY, option, value]);

@@ -9,13 +9,30 @@ use crate::doc::{Block, Document, Head, Row, Section, Table};
 use crate::{Format, ReportError, html, markdown, text};
 
 /// The evaluation of a table or a run.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Evaluated {
-    #[serde(skip)]
     title: String,
     remarks: Vec<String>,
-    #[serde(flatten)]
     evaluation: Evaluation,
+}
+
+/// What JSON holds: the series, and what they show together.
+#[derive(Serialize)]
+struct Json<'e> {
+    remarks: &'e [String],
+    #[serde(flatten)]
+    evaluation: &'e Evaluation,
+    overall: Option<Overall>,
+    overall_with_refused: Option<Overall>,
+    models: Vec<OfModel>,
+}
+
+/// What one model used for all series is off by.
+#[derive(Serialize)]
+struct OfModel {
+    model: &'static str,
+    mean_abs_error_pct: f64,
+    held_out: usize,
 }
 
 impl Evaluated {
@@ -43,11 +60,25 @@ impl Evaluated {
     pub fn render(&self, format: Format) -> Result<String, ReportError> {
         Ok(match format {
             Format::Csv => self.csv(),
-            Format::Json => serde_json::to_string_pretty(self)? + "\n",
+            Format::Json => self.json()?,
             Format::Html => html::render(&self.document()),
             Format::Markdown => markdown::render(&self.document()),
             Format::Text => text::render(&self.document()),
         })
+    }
+
+    fn json(&self) -> Result<String, ReportError> {
+        let models = self.evaluation.models().into_iter();
+        let page = Json {
+            remarks: &self.remarks,
+            evaluation: &self.evaluation,
+            overall: self.evaluation.overall(false),
+            overall_with_refused: self.evaluation.overall(true),
+            models: models
+                .map(|(kind, mean_abs_error_pct, held_out)| OfModel { model: kind.id(), mean_abs_error_pct, held_out })
+                .collect(),
+        };
+        Ok(serde_json::to_string_pretty(&page)? + "\n")
     }
 
     fn csv(&self) -> String {
