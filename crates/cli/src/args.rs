@@ -618,7 +618,8 @@ fn objective_ms(text: &str) -> Result<f64, String> {
     }
     let seconds = loadline_model::format::parse_duration_s(text)?;
     if seconds > 0.0 && seconds <= 3600.0 {
-        Ok(seconds * 1e3)
+        // To the nanosecond: 0.009 s × 1,000 is not 9.
+        Ok((seconds * 1e9).round() / 1e6)
     } else {
         Err(format!("{text} must be above 0 and at most 1h"))
     }

@@ -138,7 +138,7 @@ fn name(sweep: &Sweep, records: &[TestRecord]) -> String {
         name += &format!(", {} driver", sweep.driver);
     }
     if others().any(|r| r.nodes != sweep.nodes) {
-        name += &format!(", {} nodes", sweep.nodes);
+        name += &format!(", {} {}", sweep.nodes, if sweep.nodes == 1 { "node" } else { "nodes" });
     }
     name
 }

@@ -197,7 +197,7 @@ impl Forecasted {
         let limits = self.questions.limits.iter();
         let kept = limits.filter_map(|(figure, limit)| Some((figure, limit, fitted.breaks(*figure, *limit)?.at?)));
         let mut lines: Vec<(f64, String)> = kept
-            .filter(|(.., at)| *at > 1.0)
+            .filter(|(figure, limit, at)| fitted.holds(**figure, **limit, at - 1.0))
             .map(|(figure, limit, at)| (at - 1.0, format!("load line: {} {}", figure.title(), shown(*limit))))
             .collect();
         if self.questions.limits.is_empty() {
@@ -368,7 +368,7 @@ fn broken(fitted: &Fitted, figure: Figure, limit: f64, found: &Jobs) -> String {
     let what = objective(figure, limit);
     let to = shown(found.looked_to);
     match (found.at, found.earliest) {
-        (Some(at), earliest) if at > 1.0 => {
+        (Some(at), earliest) if fitted.holds(figure, limit, at - 1.0) => {
             let line = fitted
                 .tps(at - 1.0)
                 .map_or_else(String::new, |(tps, _)| format!(", {} tps: the load line", interval(tps)));
@@ -380,7 +380,7 @@ fn broken(fitted: &Fitted, figure: Figure, limit: f64, found: &Jobs) -> String {
                 end(found.latest, &to)
             )
         }
-        (Some(_), _) => format!("{what} does not hold with a single job."),
+        (Some(_), _) => format!("{what} does not hold with any number of jobs."),
         (None, Some(earliest)) => {
             format!(
                 "{what} holds up to {to} jobs; by the upper end of the interval it breaks at {}.",
@@ -425,7 +425,7 @@ fn count_of(number: f64) -> String {
 /// `57,159`, `12.3`, `0.837`: three digits or more.
 fn shown(value: f64) -> String {
     let decimals = match value.abs() {
-        v if v.fract() == 0.0 || v >= 1000.0 => 0,
+        v if (v - v.round()).abs() <= 1e-9 * v || v >= 1000.0 => 0,
         v if v >= 100.0 => 1,
         v if v >= 10.0 => 2,
         _ => 3,

@@ -22,18 +22,28 @@ pub struct Jobs {
 }
 
 impl Fitted {
-    /// The first number of jobs at which `figure` is above `limit`: a time or a share that is an objective breaks there.
-    /// `None` if the series lacks the figure.
+    /// The first number of jobs at which `figure` is above `limit`: a time or a share that is an objective breaks there. It is
+    /// looked for from where the figure is lowest in the measured range, because few jobs may be slow while the machine wakes up.
+    /// If it is above there already, the objective does not hold anywhere. `None` if the series lacks the figure.
     #[must_use]
     pub fn breaks(&self, figure: Figure, limit: f64) -> Option<Jobs> {
-        self.first(figure, |value| value > limit)
+        let value = |jobs: f64| Some((jobs, self.figure(figure, jobs)?.0.value));
+        let measured = self.looked_at().take_while(|jobs| *jobs <= self.measured_to()).filter_map(value);
+        let (lowest, _) = measured.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((1.0, 0.0));
+        self.first(figure, lowest, |value| value > limit)
+    }
+
+    /// Whether `figure` keeps `limit` at `jobs`.
+    #[must_use]
+    pub fn holds(&self, figure: Figure, limit: f64, jobs: f64) -> bool {
+        self.figure(figure, jobs).is_some_and(|(e, _)| e.value <= limit)
     }
 
     /// The first number of jobs at which throughput is `tps` or more.
     #[must_use]
     pub fn needs(&self, tps: f64) -> Option<Jobs> {
         // To the precision of the solution.
-        self.first(Figure::Tps, |value| value >= tps * (1.0 - 1e-9))
+        self.first(Figure::Tps, 1.0, |value| value >= tps * (1.0 - 1e-9))
     }
 
     /// Jobs with the highest throughput / latency, the load line without an objective; `None` if that still rises at the end of the
@@ -66,10 +76,10 @@ impl Fitted {
             .take_while(move |jobs| *jobs <= end)
     }
 
-    fn first(&self, figure: Figure, there: impl Fn(f64) -> bool) -> Option<Jobs> {
+    fn first(&self, figure: Figure, from: f64, there: impl Fn(f64) -> bool) -> Option<Jobs> {
         self.figure(figure, self.measured_to())?;
         let mut found = Jobs { at: None, earliest: None, latest: None, looked_to: self.looked_to() };
-        for jobs in self.looked_at() {
+        for jobs in self.looked_at().skip_while(|jobs| *jobs < from) {
             let (e, _) = self.figure(figure, jobs)?;
             // Higher values get there first.
             for (place, value) in [(&mut found.earliest, e.high), (&mut found.at, e.value), (&mut found.latest, e.low)]

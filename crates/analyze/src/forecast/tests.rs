@@ -160,6 +160,12 @@ fn objectives_and_needs_are_forecasts_read_backwards() {
     assert!((filling(needs) / 4000.0 - 1.0).abs() < 0.25 && fitted.tps(needs).unwrap().0.value >= 4000.0, "{needs}");
     assert_eq!(fitted.needs(1e9).unwrap().at, None);
     assert_eq!(fitted.breaks(Figure::P99Ms, 1.0), None);
+    // A machine that wakes up: slow with one job, then as before.
+    let waking = one(&points(|n| if n < 2.0 { 100.0 } else { filling(n) }, &[1, 2, 4, 8, 16, 24, 32]));
+    let again = waking.breaks(Figure::LatencyMs, 3.0).unwrap().at.unwrap();
+    assert!(again > 16.0 && waking.holds(Figure::LatencyMs, 3.0, again - 1.0), "{again}");
+    let never = waking.breaks(Figure::LatencyMs, 0.1).unwrap().at.unwrap();
+    assert!(!waking.holds(Figure::LatencyMs, 0.1, never) && !waking.holds(Figure::LatencyMs, 0.1, never - 1.0));
     // Without a queue power is highest where jobs begin to queue.
     assert!((4.0..=16.0).contains(&fitted.highest_power().unwrap()));
 }

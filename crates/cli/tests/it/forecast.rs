@@ -58,6 +58,8 @@ fn an_evaluation_ends_with_all_series() {
 
 #[test]
 fn every_format_holds_the_answer() {
+    let (_, csv, _) = forecast(&[STUDY, "--latency", "9ms", "--format", "csv"]);
+    assert!(csv.contains(",jobs_above_9_commit_latency_ms,"), "{csv}");
     for (format, holds) in [("text", "need"), ("md", "| "), ("html", "<svg"), ("json", "\"jobs_for_20000_tps\"")] {
         let (code, out, said) = forecast(&[STUDY, "--workload", "LGWR-LAT25", "--tps", "20000", "--format", format]);
         assert!(code == 0 && out.contains(holds) && !out.contains("NaN"), "{format}: {said}{out}");
