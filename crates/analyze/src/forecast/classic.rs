@@ -87,24 +87,22 @@ impl LastTwo {
     }
 }
 
-/// Jobs that meet only at the CPUs: tps rises in proportion to jobs until the CPUs are full (asymptotic bounds: Lazowska et al.,
-/// Quantitative System Performance, 1984, chapter 5).
+/// Jobs that meet only at the CPUs: tps rises in proportion to jobs until the CPUs are full, which bounds every curve (asymptotic
+/// bounds: Lazowska et al., Quantitative System Performance, 1984, chapter 5).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CpuLine {
     /// tps of a job.
     each: f64,
-    /// tps with full CPUs.
-    full: f64,
 }
 
 impl CpuLine {
     pub(crate) fn of(points: &[Point]) -> Option<CpuLine> {
-        let each = points.iter().map(|p| p.tps / p.jobs).fold(0.0, f64::max);
-        Some(CpuLine { each, full: full_cpu_tps(points)? })
+        full_cpu_tps(points)?;
+        Some(CpuLine { each: points.iter().map(|p| p.tps / p.jobs).fold(0.0, f64::max) })
     }
 
     pub(crate) fn tps(&self, jobs: f64) -> f64 {
-        (self.each * jobs).min(self.full)
+        self.each * jobs
     }
 }
 

@@ -177,6 +177,29 @@ fn what_is_held_out_does_not_matter_to_its_forecast() {
     };
     let forecast = |end| evaluate(&[series(end)]).series[0].held_out.iter().map(|h| h.forecast).collect::<Vec<_>>();
     assert_eq!(forecast(7000.0), forecast(70.0));
+    // Nor that of other series and other figures.
+    let table = |spoil: f64| -> Vec<Series> {
+        let mut table = table(&mut Random::new(5), 0.01);
+        for series in &mut table {
+            let fitted = series.points.len().div_ceil(2);
+            for p in series.points.iter_mut().skip(fitted) {
+                let by = |figure: Option<f64>| figure.map(|v| v * spoil);
+                *p = Point {
+                    tps: p.tps * spoil,
+                    sync_ms: by(p.sync_ms),
+                    redo_kib: by(p.redo_kib),
+                    cpu_pct: by(p.cpu_pct),
+                    ..*p
+                };
+            }
+        }
+        table
+    };
+    let all = |spoil| -> Vec<_> {
+        evaluate(&table(spoil)).series.iter().flat_map(|s| &s.held_out).map(|h| h.forecast).collect()
+    };
+    let forecasts: Vec<Estimate> = all(1.0);
+    assert!(forecasts.len() > 3 && forecasts == all(0.1), "{forecasts:?}");
     let short = Series::new("P", "short", &points(filling, &[1, 2, 4])).unwrap();
     assert_eq!(evaluate(&[short]).too_short, ["P short"]);
 }
