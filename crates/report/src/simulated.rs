@@ -1,7 +1,7 @@
 //! What a simulation says: the calibration with its error first, then each what-if beside the platform as it was measured.
 
 use loadline_model::format::{ABSENT, number, whole};
-use loadline_simulate::{Answer, Fitted, GOOD_PCT, Line, Outcome};
+use loadline_simulate::{Answer, Bound, Fitted, GOOD_PCT, Line, Outcome};
 
 use crate::csv::line;
 use crate::doc::{Block, Chart, Document, Head, Row, Section, Table};
@@ -98,14 +98,17 @@ fn document(answer: &Answer) -> Document {
     };
     let explains = "A simulation explains, it does not promise: it says what follows from the parts below if nothing else changes. \
                     Measure before you buy.";
-    let remarks = std::iter::once(explains.to_owned()).chain(c.notes.iter().map(|note| sentence(note))).collect();
+    let notes = answer.beyond.iter().chain(&c.notes).map(|note| sentence(note));
+    let remarks = std::iter::once(explains.to_owned()).chain(notes).collect();
     let disturbed = m.points.iter().any(|p| p.disturbed.is_some());
     let mut sections = vec![
         section("calibration", "Calibration", calibration(answer)),
         section("what-if", "What if", what_if(answer)),
     ];
     if !answer.checked.is_empty() {
-        sections.push(section("checked", "Against a measurement that took no part", checked(answer)));
+        let own = answer.checked.iter().all(|c| c.run == m.run);
+        let title = if own { "Against the run calibrated on" } else { "Against a measurement that took no part" };
+        sections.push(section("checked", title, checked(answer)));
     }
     Document {
         title: format!("{} – {}, simulated", m.product, m.workload),
@@ -274,12 +277,17 @@ fn chart(
     let points = answer.measured.points.iter().filter_map(|p| Some(point("measured", p.jobs, measured(p.jobs)?)));
     let drawn =
         ChartLine { name: "measured".to_owned(), points: points.collect(), opacity: 1.0, ..ChartLine::default() };
-    let of_line = |(colour, of): (usize, &Line)| {
+    // Two bounds have one colour, and the usual questions one each.
+    let colours = answer.lines.iter().scan(0, |next, of| {
+        *next += usize::from(of.bound != Some(Bound::AtMost));
+        Some(*next - 1)
+    });
+    let of_line = |(of, colour): (&Line, usize)| {
         let name = if colour == 0 { format!("{}, simulated", of.name) } else { of.name.clone() };
         let points = of.outcomes.iter().map(|o| point(&name, o.jobs, simulated(o))).collect();
         ChartLine { points, colour, opacity: 1.0, dashed: true, name, ..ChartLine::default() }
     };
-    let lines: Vec<ChartLine> = std::iter::once(drawn).chain(answer.lines.iter().enumerate().map(of_line)).collect();
+    let lines: Vec<ChartLine> = std::iter::once(drawn).chain(answer.lines.iter().zip(colours).map(of_line)).collect();
     let jobs = || lines.iter().flat_map(|l| &l.points).map(|p| p.x);
     // From many jobs on, a linear axis has all measured points at its left end.
     let log_x = jobs().fold(0.0, f64::max) / jobs().fold(f64::MAX, f64::min) >= 64.0;
@@ -318,8 +326,12 @@ fn checked(answer: &Answer) -> Vec<Block> {
                     c.run.clone(),
                     c.jobs.to_string(),
                     whole(c.tps),
-                    whole(c.simulated_tps),
-                    signed(c.error_pct),
+                    c.simulated_tps.iter().map(|tps| whole(*tps)).collect::<Vec<_>>().join(" to "),
+                    if c.simulated_tps.len() > 1 && c.error_pct == 0.0 {
+                        "within".to_owned()
+                    } else {
+                        signed(c.error_pct)
+                    },
                 ])
             })
             .collect(),

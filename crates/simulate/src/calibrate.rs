@@ -11,7 +11,7 @@
 use serde::Serialize;
 
 use crate::draw::Spread;
-use crate::measured::{Measured, Point, median_sync};
+use crate::measured::{Drift, Measured, Point, median_sync};
 use crate::platform::{Device, OutOfRange, Platform};
 use crate::run::{Length, Outcome, simulate};
 use crate::simplex::minimum;
@@ -109,17 +109,17 @@ struct Free {
 pub fn calibrate(measured: &Measured, seed: u64) -> Result<Calibration, OutOfRange> {
     let (start, free) = start(measured);
     start.check()?;
-    let all = drifts(&measured.points);
-    let fitted = fit(&start, &free, &all, seed);
+    let drift = Drift::of_points(&measured.points);
+    let all: Vec<&Point> = measured.points.iter().collect();
+    let fitted = fit(&start, &free, &all, &drift, seed);
     let mut points = Vec::new();
     let length = Length { seed, commits: None };
-    for at in &all {
-        let point = at.point;
-        let simulated = simulate(&at.of(&fitted), point.jobs, length)?;
-        let others: Vec<At<'_>> = all.iter().copied().filter(|other| other.point.jobs != point.jobs).collect();
+    for point in &measured.points {
+        let simulated = simulate(&drift.of(&fitted, point.jobs), point.jobs, length)?;
+        let others: Vec<&Point> = all.iter().copied().filter(|other| other.jobs != point.jobs).collect();
         let left_out_error_pct = if others.len() >= 2 {
-            let without = fit(&start, &free, &others, seed);
-            Some(error_pct(simulate(&at.of(&without), point.jobs, length)?.tps, point.tps))
+            let without = fit(&start, &free, &others, &drift, seed);
+            Some(error_pct(simulate(&drift.of(&without, point.jobs), point.jobs, length)?.tps, point.tps))
         } else {
             None
         };
@@ -141,48 +141,6 @@ pub fn calibrate(measured: &Measured, seed: u64) -> Result<Calibration, OutOfRan
 #[must_use]
 pub fn error_pct(simulated: f64, measured: f64) -> f64 {
     (simulated / measured - 1.0) * 100.0
-}
-
-/// A point with how fast the device was in its tests.
-#[derive(Debug, Clone, Copy)]
-struct At<'a> {
-    point: &'a Point,
-    /// Its sync over the median of all.
-    drift: f64,
-}
-
-impl At<'_> {
-    /// `platform` with the device as it was then.
-    fn of(&self, platform: &Platform) -> Platform {
-        let mut p = platform.clone();
-        p.device = p.device.slower(self.drift);
-        p
-    }
-}
-
-impl Calibration {
-    /// `platform` with the device as fast as it was at `jobs`: between numbers of jobs that were measured it is interpolated over their
-    /// logarithm, beyond them it is that of the nearest. Nothing changes where the database timed no syncs.
-    #[must_use]
-    pub fn with_device_at(&self, platform: &Platform, jobs: u32) -> Platform {
-        let points: Vec<Point> = self.points.iter().map(|f| f.point.clone()).collect();
-        let known: Vec<(f64, f64)> =
-            drifts(&points).iter().map(|at| (f64::from(at.point.jobs).ln(), at.drift.ln())).collect();
-        let x = f64::from(jobs.max(1)).ln();
-        let below = known.iter().rev().find(|k| k.0 <= x).or(known.first());
-        let above = known.iter().find(|k| k.0 >= x).or(known.last());
-        let (Some(below), Some(above)) = (below, above) else { return platform.clone() };
-        let share = if above.0 > below.0 { (x - below.0) / (above.0 - below.0) } else { 0.0 };
-        let mut p = platform.clone();
-        p.device = p.device.slower((below.1 + (above.1 - below.1) * share).exp());
-        p
-    }
-}
-
-fn drifts(points: &[Point]) -> Vec<At<'_>> {
-    let median = median_sync(points).filter(|_| points.iter().all(|p| p.sync_us.is_some()));
-    let drift = |p: &Point| median.zip(p.sync_us).map_or(1.0, |(median, own)| own / median);
-    points.iter().map(|point| At { point, drift: drift(point) }).collect()
 }
 
 /// The platform that the figures say, before the fit.
@@ -310,7 +268,7 @@ struct Start {
 fn sync(m: &Measured, latency: f64) -> Start {
     if let Some(us) = median_sync(&m.points) {
         let source = "timed by the database in these tests (median over the points)".to_owned();
-        return Start { us, trust: 0.15, measured: true, source };
+        return Start { us, trust: 0.05, measured: true, source };
     }
     if let Some(us) = m.single_wait_us {
         let source = "no sync was timed: commit wait of a single job".to_owned();
@@ -349,14 +307,14 @@ fn cpu_parts(m: &Measured) -> [Option<f64>; 2] {
 }
 
 /// What a parameter set costs.
-fn cost(p: &mut Platform, free: &[Free], points: &[At<'_>], seed: u64) -> f64 {
+fn cost(p: &mut Platform, free: &[Free], points: &[&Point], drift: &Drift, seed: u64) -> f64 {
     let off = |simulated: f64, measured: f64, expected: f64| ((simulated / measured).ln() / expected).powi(2);
     let mut sum = 0.0;
-    for at in points {
-        let point = at.point;
+    for point in points {
         // As many groups at every point.
         let commits = (point.commits_per_sync.unwrap_or(1.0) * 500.0).clamp(1000.0, 20_000.0) as u64;
-        let Ok(outcome) = simulate(&at.of(p), point.jobs, Length { seed, commits: Some(commits) }) else {
+        let Ok(outcome) = simulate(&drift.of(p, point.jobs), point.jobs, Length { seed, commits: Some(commits) })
+        else {
             return f64::INFINITY;
         };
         sum += off(outcome.tps, point.tps, TPS_ERROR);
@@ -373,7 +331,7 @@ fn cost(p: &mut Platform, free: &[Free], points: &[At<'_>], seed: u64) -> f64 {
 const STEP: f64 = 0.5;
 
 /// The best platform of two searches, the second one from the first one's end.
-fn fit(start: &Platform, free: &[Free], points: &[At<'_>], seed: u64) -> Platform {
+fn fit(start: &Platform, free: &[Free], points: &[&Point], drift: &Drift, seed: u64) -> Platform {
     let with = |logs: &[f64]| {
         let mut p = start.clone();
         free.iter().zip(logs).for_each(|(f, log)| *(f.at)(&mut p) = f.start * log.exp());
@@ -382,7 +340,7 @@ fn fit(start: &Platform, free: &[Free], points: &[At<'_>], seed: u64) -> Platfor
         }
         p
     };
-    let at = |logs: &[f64]| cost(&mut with(logs), free, points, seed);
+    let at = |logs: &[f64]| cost(&mut with(logs), free, points, drift, seed);
     let first = minimum(&vec![0.0; free.len()], STEP, 0.02, 150, at).0;
     with(&minimum(&first, -STEP, 0.02, 150, at).0)
 }

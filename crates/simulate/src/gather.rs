@@ -1,6 +1,7 @@
 //! The reference log writer's rule of when to delay a write for jobs that are about to commit (`logwriter/src/gather.rs`).
 //!
-//! It is a second implementation: a model that shared the code of what it models could not disagree with it.
+//! It is a second implementation: a model that shared the code of what it models could not disagree with it. A test holds one against
+//! the other, call by call.
 
 /// Weight of the newest value in a running mean: 1/2^this.
 const SHIFT: u32 = 3;
@@ -52,7 +53,7 @@ impl Gather {
 
     /// Whether to delay the next write, after a group of `released` jobs, while `queued` wait.
     pub(crate) fn plan(&mut self, released: usize, queued: usize, now: u64) -> Option<Plan> {
-        if !self.on || released + queued < 2 {
+        if !self.on || released == 0 || released + queued < 2 {
             return None;
         }
         if self.skip > 0 {

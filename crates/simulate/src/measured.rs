@@ -8,6 +8,7 @@ use loadline_model::{ArmName, Column, Driver, Manifest, TestRecord, column};
 use serde::Serialize;
 
 use crate::draw::Spread;
+use crate::platform::Platform;
 
 /// Why a run cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -91,6 +92,8 @@ pub struct MeasuredDevice {
     pub cpu_us: Option<f64>,
     /// Time per byte, µs.
     pub us_per_byte: Option<f64>,
+    /// How fast it was in the tests of a sweep.
+    pub drift: Drift,
     /// Where the figures come from.
     pub source: String,
 }
@@ -400,6 +403,7 @@ impl MeasuredDevice {
             spread: block.p99_ns.map(|p99| Spread::of_quantiles(block.p50_ns as f64, p99 as f64)),
             cpu_us: (block.cpu_ns_per_op > 0.0).then_some(block.cpu_ns_per_op / 1e3),
             us_per_byte: grows,
+            drift: Drift::default(),
             source: format!(
                 "probe of {}, {operation}, {} B, {} µs",
                 dir.dir,
@@ -418,8 +422,35 @@ impl MeasuredDevice {
             spread: sweep.commit_quantiles.map(|[p50, p99]| Spread::of_quantiles(p50, p99)),
             cpu_us: None,
             us_per_byte: sweep.probe.as_ref().and_then(|p| p.us_per_byte),
+            drift: Drift::of_points(&sweep.points),
             source: format!("run {}, syncs timed by the database, median {} µs", sweep.run, number(sync_us, 1)),
         })
+    }
+}
+
+/// How fast a device was with each number of jobs: its sync over the median of all. Empty where the database timed no syncs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Drift(Vec<(u32, f64)>);
+
+impl Drift {
+    pub(crate) fn of_points(points: &[Point]) -> Drift {
+        let median = median_sync(points);
+        let of = |p: &Point| Some((p.jobs, p.sync_us.filter(|us| *us > 0.0)? / median?));
+        Drift(points.iter().map(of).collect::<Option<_>>().unwrap_or_default())
+    }
+
+    /// `platform` with the device as fast as it was with `jobs` jobs: interpolated over their logarithm, beyond the numbers measured as
+    /// with the nearest.
+    pub(crate) fn of(&self, platform: &Platform, jobs: u32) -> Platform {
+        let below = self.0.iter().rev().find(|known| known.0 <= jobs).or(self.0.first());
+        let above = self.0.iter().find(|known| known.0 >= jobs).or(self.0.last());
+        let mut p = platform.clone();
+        if let (Some(below), Some(above)) = (below, above) {
+            let ln = |jobs: u32| f64::from(jobs.max(1)).ln();
+            let share = if above.0 > below.0 { (ln(jobs) - ln(below.0)) / (ln(above.0) - ln(below.0)) } else { 0.0 };
+            p.device = p.device.slower((below.1.ln() + (above.1 / below.1).ln() * share).exp());
+        }
+        p
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use crate::cpus::Cpus;
 use crate::draw::Draw;
-use crate::events::{Event, Events, ticks, us};
+use crate::events::{Event, Events, us};
 use crate::gather::{Gather, Plan};
 use crate::platform::{Platform, Way};
 
@@ -55,6 +55,8 @@ struct Group {
     woken: usize,
     /// Whether the writer itself waits for the standby.
     waits: bool,
+    /// When its write began, ticks.
+    began: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -154,13 +156,13 @@ impl<'a> Node<'a> {
             Event::Written(group) => self.written(group),
             Event::Wake(group) => self.wake_next(group),
             Event::Patience(number) => {
-                if number == self.gathering && matches!(self.log, Log::Gathering(_)) {
+                // The first to wait keeps the time. If nobody waits, the next to commit writes.
+                if number == self.gathering
+                    && matches!(self.log, Log::Gathering(_))
+                    && let Some(first) = self.waiting.pop_front()
+                {
                     self.stop_gathering();
-                    // The first to wait keeps the time.
-                    match self.waiting.pop_front() {
-                        Some(first) => self.begin_write(first, true),
-                        None => self.log = Log::Idle,
-                    }
+                    self.begin_write(first, true);
                 }
             }
             Event::Delayed(job) => self.need_cpu(job, Task::Lead, true),
@@ -190,7 +192,8 @@ impl<'a> Node<'a> {
     fn run(&mut self, job: u32, wake: f64) {
         let now = self.events.now();
         let Job { task, slept, .. } = self.jobs[job as usize];
-        let switch = if slept { self.p.switch_us } else { 0.0 };
+        // What its sleep cost the writer is part of the sync, as it was measured.
+        let switch = if slept && task != Task::Finish { self.p.switch_us } else { 0.0 };
         let mut hand = 0.0;
         let cpu = match task {
             Task::Begin => {
@@ -288,7 +291,7 @@ impl<'a> Node<'a> {
         }
         match self.log {
             Log::Idle => self.lead(job),
-            Log::Gathering(plan) if self.waiting.len() + 1 >= plan.goal => {
+            Log::Gathering(plan) if self.waiting.len() + 1 >= plan.goal || now >= plan.deadline => {
                 self.stop_gathering();
                 self.lead(job);
             }
@@ -299,6 +302,7 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// A delayed write starts, with the commits that wait and that of its writer.
     fn stop_gathering(&mut self) {
         if let Log::Gathering(plan) = self.log {
             self.gather.went(plan, self.waiting.len() + 1);
@@ -337,7 +341,7 @@ impl<'a> Node<'a> {
             self.groups.len() as u32 - 1
         });
         let it = &mut self.groups[group as usize];
-        (it.writer, it.woken, it.waits) = (job, 0, false);
+        (it.writer, it.woken, it.waits, it.began) = (job, 0, false, self.events.now());
         it.members.clear();
         it.members.extend(self.waiting.drain(..));
         self.jobs[job as usize].group = group;
@@ -361,7 +365,6 @@ impl<'a> Node<'a> {
             let there = if standby.written { self.draw.time(device.sync_us, device.spread) + bytes } else { 0.0 };
             busy = busy.max(standby.rtt_us + self.on_the_way() + there);
         }
-        self.gather.wrote(ticks(device.cpu_us.min(sync) + busy));
         if busy > 0.0 {
             self.events.after(busy, Event::Written(group));
             self.free_cpu();
@@ -381,7 +384,8 @@ impl<'a> Node<'a> {
     fn finish(&mut self, group: u32) -> f64 {
         let now = self.events.now();
         self.free_bytes += self.bytes(group);
-        let writer = self.groups[group as usize].writer;
+        let Group { writer, began, .. } = self.groups[group as usize];
+        self.gather.wrote(now - began);
         let after = self.p.standby.filter(|s| s.way == Way::After);
         let served = self.groups[group as usize].members.len();
         self.groups[group as usize].waits = after.is_some();
@@ -406,7 +410,10 @@ impl<'a> Node<'a> {
 
     /// Whether another job was woken to write.
     fn choose_next(&mut self, released: usize, now: u64) -> bool {
-        if let Some(plan) = self.gather.plan(released, self.waiting.len(), now) {
+        // A job that waits for space in the buffer writes it at once.
+        if self.full.is_empty()
+            && let Some(plan) = self.gather.plan(released, self.waiting.len(), now)
+        {
             self.log = Log::Gathering(plan);
             self.gathering = self.gathering.wrapping_add(1);
             let patience = us(plan.deadline.saturating_sub(now));

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use proptest::prelude::*;
+
 use super::*;
 
 /// A log that is written at once, as if there were none.
@@ -131,7 +133,7 @@ fn a_buffer_bounds_the_group() {
 }
 
 /// Platforms that use every part.
-fn any() -> Vec<Platform> {
+fn every_part() -> Vec<Platform> {
     let rich = Platform {
         cpu_spread: Spread::LogNormal(0.5),
         switch_us: 4.0,
@@ -156,7 +158,7 @@ fn any() -> Vec<Platform> {
 
 #[test]
 fn laws_hold_on_every_platform() {
-    for (n, p) in any().iter().enumerate() {
+    for (n, p) in every_part().iter().enumerate() {
         for jobs in [1, 2, 7, 16, 300] {
             let seen = run(p, jobs);
             near(seen.tps * seen.latency_us / 1e6, f64::from(jobs), 0.02, &format!("{n}: jobs = tps × latency"));
@@ -171,7 +173,7 @@ fn laws_hold_on_every_platform() {
 
 #[test]
 fn the_same_seed_gives_the_same_answer_and_another_one_lies_within_the_intervals() {
-    for p in any() {
+    for p in every_part() {
         let of = |seed| simulate(&p, 12, Length { seed, commits: None }).unwrap();
         let (first, again, other) = (of(1), of(1), of(2));
         assert_eq!(first, again);
@@ -180,19 +182,91 @@ fn the_same_seed_gives_the_same_answer_and_another_one_lies_within_the_intervals
     }
 }
 
-#[test]
-fn what_is_faster_is_never_slower() {
-    for p in any() {
-        for jobs in [1, 6, 24] {
-            let base = run(&p, jobs).tps * 0.98;
-            let device =
-                |share: f64| Device { sync_us: p.device.sync_us * share, cpu_us: p.device.cpu_us * share, ..p.device };
-            assert!(run(&Platform { device: device(0.5), ..p.clone() }, jobs).tps >= base);
-            // A job that wakes up on a busy CPU does not wait for an idle one to wake up with it: that much more may cost.
-            assert!(run(&Platform { cpus: Some(4), ..p.clone() }, jobs).tps >= base * 0.93);
-            assert!(run(&Platform { standby: None, ..p.clone() }, jobs).tps >= base);
+/// Any platform, with at most 40 jobs.
+fn platforms() -> impl Strategy<Value = (Platform, u32)> {
+    let times = (1.0..300.0, 0.0..8.0, 0.0..30.0, 0.0..10.0, 0.0..200.0);
+    let device = (10.0..2000.0, 0.0..60.0, 0.0..0.5);
+    let ways = prop_oneof![Just(None), Just(Some(Way::Beside)), Just(Some(Way::After))];
+    let more = (any::<bool>(), any::<bool>(), ways, any::<bool>(), 1u32..=16, 1u32..=40);
+    (times, device, more).prop_map(|((cpu, switch, wake, hand, delay), (sync, share, spread), more)| {
+        let (gather, client, way, written, cpus, jobs) = more;
+        let device = Device {
+            sync_us: sync,
+            spread: Spread::LogNormal(spread),
+            cpu_us: f64::min(share, sync / 2.0),
+            us_per_byte: 0.001,
+        };
+        let p = Platform {
+            cpu_spread: Spread::LogNormal(0.5),
+            switch_us: switch,
+            wake_us: wake,
+            hand_us: hand,
+            gather,
+            client,
+            delay_us: if delay < 100.0 { 0.0 } else { delay },
+            device,
+            standby: way.map(|way| Standby { rtt_us: 500.0, written, way }),
+            ..platform(Some(cpus), cpu, sync)
+        };
+        (p, jobs)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn what_is_faster_is_never_slower((p, jobs) in platforms()) {
+        let tps = |p: &Platform| simulate(p, jobs, Length { seed: 1, commits: Some(20_000) }).unwrap().tps;
+        let share = |least: f64, what: &str, changed: f64, now: f64| {
+            prop_assert!(changed >= now * least, "{}: {} instead of {}", what, changed, now);
+            Ok(())
+        };
+        let at_least = |what: &str, changed: f64, now: f64| share(0.97, what, changed, now);
+        let half = |cpu: f64| Device { cpu_us: p.device.cpu_us * cpu, sync_us: p.device.sync_us / 2.0, ..p.device };
+        at_least("a device twice as fast", tps(&Platform { device: half(0.5), ..p.clone() }), tps(&p))?;
+        // On full CPUs what is slower fills the groups, and so saves CPU time of syncs. With CPUs to spare it does not.
+        let p = Platform { cpus: None, ..p };
+        at_least("a device that takes as much CPU time", tps(&Platform { device: half(1.0), ..p.clone() }), tps(&p))?;
+        if let Some(s) = p.standby {
+            let far = Platform { standby: Some(Standby { rtt_us: s.rtt_us * 2.0, ..s }), ..p.clone() };
+            at_least("a standby half as far", tps(&p), tps(&far))?;
+            at_least("no standby", tps(&Platform { standby: None, ..p.clone() }), tps(&p))?;
         }
-        assert!(run(&p, 48).tps >= run(&p, 12).tps * 0.98);
+        // A job wakes up sooner on a busy CPU than on an idle one, and on few CPUs commits come closer together.
+        let few = Platform { wake_us: 0.0, cpus: Some(2), ..p.clone() };
+        share(0.93, "twice the CPUs", tps(&Platform { cpus: Some(4), ..few.clone() }), tps(&few))?;
+    }
+}
+
+/// The log writer's own rule, as it is compiled there.
+#[path = "../../logwriter/src/gather.rs"]
+mod real;
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn writes_are_delayed_by_the_rule_of_the_log_writer(
+        on in any::<bool>(),
+        calls in proptest::collection::vec((0u8..4, 0u64..5000, 0usize..6, 0usize..6), 1..400),
+    ) {
+        let mut ours = crate::gather::Gather::new(on);
+        let mut real = real::Gather::new(on);
+        for (call, time, released, queued) in calls {
+            match call {
+                0 => (ours.came_back(time), real.came_back(time)),
+                1 => (ours.wrote(time * 3), real.wrote(time * 3)),
+                _ => {
+                    let (a, b) = (ours.plan(released, queued, time), real.plan(released, queued, time));
+                    let plain = (a.map(|p| (p.goal, p.deadline)), b.map(|p| (p.goal, p.deadline_ns)));
+                    prop_assert_eq!(plain.0, plain.1);
+                    if let (Some(a), Some(b)) = (a, b) {
+                        ours.went(a, queued + released / 2);
+                        real.went(b, queued + released / 2);
+                    }
+                    ((), ())
+                }
+            };
+        }
     }
 }
 

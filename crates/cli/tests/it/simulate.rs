@@ -29,7 +29,7 @@ fn what_ifs_stand_beside_the_platform_as_measured() {
     let rows = csv(&ask(&["--sync-us", "100000", "--jobs", "1,…,8", "--format", "csv"]));
     let column = |name: &str| rows[0].iter().position(|c| c == name).unwrap();
     let number = |row: &[String], name: &str| row[column(name)].parse::<f64>().unwrap();
-    assert_eq!(rows.len(), 1 + 2 * 4);
+    assert_eq!(rows.len(), 1 + 3 * 4, "as measured, and two bounds");
     for row in &rows[1..] {
         let latency = number(row, "latency_us") * number(row, "tps") / 1e6;
         assert!((latency / number(row, "jobs") - 1.0).abs() < 0.02, "jobs = tps × latency: {row:?}");
@@ -37,7 +37,7 @@ fn what_ifs_stand_beside_the_platform_as_measured() {
         assert_eq!(row[column("measured_tps")].is_empty(), number(row, "jobs") == 8.0);
     }
     let slow: Vec<_> = rows.iter().filter(|r| r[column("line")].starts_with("sync of 100")).collect();
-    assert_eq!(slow.len(), 4);
+    assert_eq!(slow.len(), 8);
     // A device that takes 0.1 s: not more than jobs / 0.1 s.
     assert!(
         slow.iter()
@@ -45,33 +45,10 @@ fn what_ifs_stand_beside_the_platform_as_measured() {
     );
 
     // The same seed, the same answer; the text says what it is worth.
-    let text = ask(&[
-        "--device",
-        "pmem",
-        "--cpus",
-        "2x",
-        "--nodes",
-        "4",
-        "--standby-rtt",
-        "1ms",
-        "--group-commit-delay",
-        "100us",
-    ]);
-    assert_eq!(
-        text,
-        ask(&[
-            "--device",
-            "pmem",
-            "--cpus",
-            "2x",
-            "--nodes",
-            "4",
-            "--standby-rtt",
-            "1ms",
-            "--group-commit-delay",
-            "100us"
-        ])
-    );
+    let all = "--device pmem --cpus 2x --nodes 4 --standby-rtt 1ms --group-commit-delay 100us";
+    let all: Vec<&str> = all.split(' ').collect();
+    let text = ask(&all);
+    assert_eq!(text, ask(&all));
     for part in [
         "explains, it does not promise",
         "largest error",
@@ -79,6 +56,9 @@ fn what_ifs_stand_beside_the_platform_as_measured() {
         "Parameters",
         "not measured",
         "Assumed",
+        "bounds instead of a figure",
+        "(at least)",
+        "(at most)",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -91,12 +71,14 @@ fn what_ifs_stand_beside_the_platform_as_measured() {
         assert!(html.contains(part), "{part}");
     }
     let json: serde_json::Value = serde_json::from_str(&ask(&["--sweep", "--format", "json"])).unwrap();
-    assert_eq!(json["lines"].as_array().unwrap().len(), 6, "as measured, and five usual questions");
+    let lines: Vec<&str> = json["lines"].as_array().unwrap().iter().filter_map(|l| l["name"].as_str()).collect();
+    assert!(lines.len() >= 7, "as measured, and five usual questions, of them one with two bounds at least: {lines:?}");
+    assert!(lines.contains(&"pmem (at least)") && lines.contains(&"pmem (at most)"));
     assert_eq!(json["calibration"]["points"].as_array().unwrap().len(), 3);
 
     // The run holds itself: what was simulated of it is set beside what it measured.
     let against = ask(&["--against", &run]);
-    assert!(against.contains("Against a measurement that took no part"));
+    assert!(against.contains("Against the run calibrated on"));
     let timed = ok(&["simulate", &run, "--commits", "20000"]);
     assert!(timed.err.contains("million a second"), "{}", timed.err);
 }

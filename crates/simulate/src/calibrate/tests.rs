@@ -100,12 +100,12 @@ fn a_platform_of_the_model_is_recovered_and_foretold() {
 fn a_device_that_drifts_is_not_taken_for_a_platform() {
     let truth = &platforms()[0];
     let drift = [1.6, 1.0, 0.7, 1.2, 0.9];
-    let calibration = calibrate(&measured(truth, &JOBS, &drift), 1).unwrap();
+    let m = measured(truth, &JOBS, &drift);
+    let calibration = calibrate(&m, 1).unwrap();
     assert!(calibration.worst_pct() < 6.0, "{:?}", calibration.points);
     // A line is at the points as the device was there, and between them between.
-    let sync = |jobs| {
-        calibration.with_device_at(&calibration.platform, jobs).device.sync_us / calibration.platform.device.sync_us
-    };
+    let drift = Drift::of_points(&m.points);
+    let sync = |jobs| drift.of(truth, jobs).device.sync_us / truth.device.sync_us;
     assert!((sync(1) - 1.6).abs() < 1e-9 && (sync(100) - 0.9).abs() < 1e-9);
     assert!((0.7..1.2).contains(&sync(6)));
 }
