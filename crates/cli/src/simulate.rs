@@ -120,6 +120,9 @@ fn parse_jobs(text: &str) -> Result<Vec<u32>, Failure> {
         {
             jobs.push(next);
         }
+        if doubling && jobs.last().is_some_and(|last| *last >= count) {
+            return Err(wrong("…"));
+        }
         doubling = false;
         jobs.push(count);
     }
@@ -145,7 +148,12 @@ fn usual_jobs(measured: &Measured, sweep: bool) -> Vec<u32> {
 fn what_if(args: &SimulateArgs, measured: &Measured) -> Result<WhatIf, Failure> {
     let us = |flag: &str, text: &Option<String>| {
         let parse = |text: &String| {
-            let seconds = parse_duration_s(text).map_err(|e| Failure::usage(format!("{flag} {text}: {e}")))?;
+            let wrong = |e: String| Failure::usage(format!("{flag} {text}: {e}"));
+            // Seconds would be the default, which nobody means here.
+            if text.trim().parse::<f64>().is_ok_and(|value| value > 0.0) {
+                return Err(wrong("write the unit, such as 200us or 1ms".to_owned()));
+            }
+            let seconds = parse_duration_s(text).map_err(wrong)?;
             Ok::<f64, Failure>(seconds * 1e6)
         };
         text.as_ref().map(parse).transpose()
@@ -303,7 +311,7 @@ mod tests {
         assert_eq!(parse_jobs("1,2,4").unwrap(), [1, 2, 4]);
         assert_eq!(parse_jobs("1, …,10").unwrap(), [1, 2, 4, 8, 10]);
         assert_eq!(parse_jobs("4,3,...,12").unwrap(), [3, 4, 6, 12]);
-        for bad in ["", "0", "1,x", "…,4", "1,…", "1,…,…,4", "-2", "1000001"] {
+        for bad in ["", "0", "1,x", "…,4", "1,…", "1,…,…,4", "4,…,1", "-2", "1000001"] {
             assert!(parse_jobs(bad).unwrap_err().message.contains("is no number of jobs"), "{bad}");
         }
     }

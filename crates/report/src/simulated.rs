@@ -9,10 +9,12 @@ use crate::svg::{self, ChartLine, ChartPoint};
 use crate::{Format, ReportError, html, markdown, text};
 
 /// Columns of the CSV.
-const COLUMNS: [&str; 13] = [
+const COLUMNS: [&str; 15] = [
     "run",
     "workload",
     "line",
+    "bound",
+    "calibrated_within_pct",
     "jobs",
     "tps",
     "tps_within_pct",
@@ -58,6 +60,12 @@ fn csv(answer: &Answer) -> String {
             answer.measured.run.clone(),
             answer.measured.workload.clone(),
             of.name.clone(),
+            match of.bound {
+                None => String::new(),
+                Some(Bound::AtLeast) => "at-least".to_owned(),
+                Some(Bound::AtMost) => "at-most".to_owned(),
+            },
+            answer.calibration.worst_pct().to_string(),
             o.jobs.to_string(),
             o.tps.to_string(),
             (o.tps_within * 100.0).to_string(),
@@ -106,7 +114,9 @@ fn document(answer: &Answer) -> Document {
         section("what-if", "What if", what_if(answer)),
     ];
     if !answer.checked.is_empty() {
-        let own = answer.checked.iter().all(|c| c.run == m.run);
+        // The windows of a run that waited for a standby took no part in its calibration.
+        let waits = answer.lines.last().is_some_and(|l| l.platform.standby.is_some());
+        let own = !waits && answer.checked.iter().all(|c| c.run == m.run);
         let title = if own { "Against the run calibrated on" } else { "Against a measurement that took no part" };
         sections.push(section("checked", title, checked(answer)));
     }
@@ -212,7 +222,7 @@ fn what_if(answer: &Answer) -> Vec<Block> {
         head: vec![
             Head::number("Jobs", ""),
             Head::number("Throughput", "tps"),
-            Head::number("±", "%").tip("95 % interval of the simulation itself, by batch means"),
+            Head::number("±", "%").tip("95 % interval of the simulation by batch means, and of the calibration by the jackknife over its points"),
             Head::number("Latency", "ms"),
             Head::number("Commits per sync", ""),
             Head::number("Syncs", "1/s"),

@@ -44,12 +44,35 @@ pub struct Line {
     pub assumed: Vec<String>,
     /// What it does, by jobs.
     pub outcomes: Vec<Outcome>,
+    /// The same of calibrations without one point each.
+    #[serde(skip)]
+    left_out: Vec<Platform>,
+    /// Nodes over which the jobs of `drift` were spread.
+    #[serde(skip)]
+    measured_nodes: u32,
 }
 
 impl Line {
-    /// What it does with `jobs` jobs.
+    /// `platform` with its device as fast as it was with so many jobs on each node.
+    fn then(&self, platform: &Platform, jobs: u32) -> Platform {
+        let each = f64::from(jobs) * f64::from(self.measured_nodes) / f64::from(platform.nodes);
+        self.drift.of(platform, each)
+    }
+
+    /// What it does with `jobs` jobs. The interval is that of the simulation and of the calibration: twice the standard error by the
+    /// jackknife over its points (Tukey 1958), which sees what the fit leaves open and not what the model leaves out.
     fn at(&self, jobs: u32, length: Length) -> Result<Outcome, OutOfRange> {
-        simulate(&self.drift.of(&self.platform, jobs), jobs, length)
+        let mut outcome = simulate(&self.then(&self.platform, jobs), jobs, length)?;
+        let short = Length { commits: Some(20_000), ..length };
+        let others = self.left_out.iter().map(|p| Ok(simulate(&self.then(p, jobs), jobs, short)?.tps));
+        let others = others.collect::<Result<Vec<f64>, OutOfRange>>()?;
+        let n = others.len() as f64;
+        let mean = others.iter().sum::<f64>() / n;
+        if n > 1.0 {
+            let variance = others.iter().map(|tps| (tps / mean - 1.0).powi(2)).sum::<f64>() * (n - 1.0) / n;
+            outcome.tps_within = outcome.tps_within.hypot(2.0 * variance.sqrt());
+        }
+        Ok(outcome)
     }
 }
 
@@ -105,20 +128,42 @@ impl Answer {
         let mut lines: Vec<Line> = Vec::new();
         let mut far = Vec::new();
         for what_if in std::iter::once(&WhatIf::default()).chain(what_ifs) {
-            let (platform, assumed) = what_if.of(&measured, calibrated)?;
+            let (platform, mut assumed) = what_if.of(&measured, calibrated)?;
             let drift = match &what_if.device {
                 None => own.clone(),
                 Some(OtherDevice::Measured { other, .. }) => other.drift.clone(),
                 Some(_) => Drift::default(),
             };
+            if let Some((least, most)) = own.range().filter(|_| what_if.device.is_some() && drift == Drift::default()) {
+                assumed.push(format!(
+                    "this device is as fast with any number of jobs; the calibrated one took {} to {} times its median: `× as measured` \
+                     has that in it",
+                    number(least, 2),
+                    number(most, 2)
+                ));
+            }
             let name = if what_if.is_empty() { AS_MEASURED.to_owned() } else { what_if.name() };
-            let line = Line { name, bound: None, platform, drift, assumed, outcomes: Vec::new() };
-            match untried(calibrated, &line.platform) {
-                None => lines.push(line),
-                Some(reason) => {
-                    far.push(format!("{}: {reason}", line.name));
-                    lines.extend(bounds(calibrated, line));
-                }
+            let untried = untried(calibrated, &platform);
+            let bound = untried.is_some();
+            far.extend(untried.map(|how| format!("{name}: {how}")));
+            let of = |from: &Platform| Ok(variants(from, &what_if.of(&measured, from)?.0, bound));
+            let left_out = calibration.left_out.iter().map(of).collect::<Result<Vec<_>, OutOfRange>>()?;
+            for (n, (bound, platform)) in variants(calibrated, &platform, bound).into_iter().enumerate() {
+                let words = match bound {
+                    None => "",
+                    Some(Bound::AtLeast) => " (at least)",
+                    Some(Bound::AtMost) => " (at most)",
+                };
+                lines.push(Line {
+                    name: format!("{name}{words}"),
+                    bound,
+                    platform,
+                    drift: drift.clone(),
+                    assumed: std::mem::take(&mut assumed),
+                    outcomes: Vec::new(),
+                    left_out: left_out.iter().filter_map(|v| Some(v.get(n)?.1.clone())).collect(),
+                    measured_nodes: measured.nodes,
+                });
             }
         }
         for line in &mut lines {
@@ -224,10 +269,13 @@ fn beyond(measured: &Measured, jobs: &[u32], bounds: &[String]) -> Vec<String> {
     said
 }
 
-/// `line` as two bounds: with a faster device between all of the CPU time and what is left without the sleeps' part, with a slower one
-/// between that part more and none more.
-fn bounds(calibrated: &Platform, line: Line) -> [Line; 2] {
-    let p = &line.platform;
+/// `changed` itself, or its two bounds: with a faster device all of the CPU time stays, or only what is left without the sleeps' part;
+/// with a slower one that part comes on top, or nothing.
+fn variants(calibrated: &Platform, changed: &Platform, bound: bool) -> Vec<(Option<Bound>, Platform)> {
+    let p = changed;
+    if !bound {
+        return vec![(None, p.clone())];
+    }
     let all = p.cpu_us + p.switch_us;
     let (least, most) = if p.device.sync_us <= calibrated.device.sync_us {
         let awake = (all - SLEEP_US).max(all * AWAKE);
@@ -236,16 +284,7 @@ fn bounds(calibrated: &Platform, line: Line) -> [Line; 2] {
     } else {
         (Platform { cpu_us: p.cpu_us + SLEEP_US, ..p.clone() }, p.clone())
     };
-    let named = |words: &str, bound, platform, assumed| Line {
-        name: format!("{} ({words})", line.name),
-        bound: Some(bound),
-        platform,
-        drift: line.drift.clone(),
-        assumed,
-        outcomes: Vec::new(),
-    };
-    let said = line.assumed.clone();
-    [named("at least", Bound::AtLeast, least, said), named("at most", Bound::AtMost, most, Vec::new())]
+    vec![(Some(Bound::AtLeast), least), (Some(Bound::AtMost), most)]
 }
 
 /// Throughput by jobs of windows in which commits waited for a standby about `rtt_us` away (within a fifth), in a run of levels; it wrote

@@ -69,6 +69,9 @@ pub struct Calibration {
     pub points: Vec<Fitted>,
     /// What a reader must know.
     pub notes: Vec<String>,
+    /// Platforms that were calibrated without one of the points each; none with fewer than three points.
+    #[serde(skip)]
+    pub(crate) left_out: Vec<Platform>,
 }
 
 impl Calibration {
@@ -112,14 +115,16 @@ pub fn calibrate(measured: &Measured, seed: u64) -> Result<Calibration, OutOfRan
     let drift = Drift::of_points(&measured.points);
     let all: Vec<&Point> = measured.points.iter().collect();
     let fitted = fit(&start, &free, &all, &drift, seed);
-    let mut points = Vec::new();
+    let (mut points, mut left_out) = (Vec::new(), Vec::new());
     let length = Length { seed, commits: None };
     for point in &measured.points {
-        let simulated = simulate(&drift.of(&fitted, point.jobs), point.jobs, length)?;
+        let simulated = simulate(&drift.of(&fitted, f64::from(point.jobs)), point.jobs, length)?;
         let others: Vec<&Point> = all.iter().copied().filter(|other| other.jobs != point.jobs).collect();
         let left_out_error_pct = if others.len() >= 2 {
             let without = fit(&start, &free, &others, &drift, seed);
-            Some(error_pct(simulate(&drift.of(&without, point.jobs), point.jobs, length)?.tps, point.tps))
+            let tps = simulate(&drift.of(&without, f64::from(point.jobs)), point.jobs, length)?.tps;
+            left_out.push(without);
+            Some(error_pct(tps, point.tps))
         } else {
             None
         };
@@ -134,7 +139,7 @@ pub fn calibrate(measured: &Measured, seed: u64) -> Result<Calibration, OutOfRan
         source: f.source.clone(),
     });
     let parameters = parameters.collect::<Vec<_>>().into_iter().chain(fixed(measured, &platform)).collect();
-    Ok(Calibration { parameters, platform, points, notes: notes(measured) })
+    Ok(Calibration { parameters, platform, points, notes: notes(measured), left_out })
 }
 
 /// Simulated against measured, %.
@@ -313,7 +318,8 @@ fn cost(p: &mut Platform, free: &[Free], points: &[&Point], drift: &Drift, seed:
     for point in points {
         // As many groups at every point.
         let commits = (point.commits_per_sync.unwrap_or(1.0) * 500.0).clamp(1000.0, 20_000.0) as u64;
-        let Ok(outcome) = simulate(&drift.of(p, point.jobs), point.jobs, Length { seed, commits: Some(commits) })
+        let Ok(outcome) =
+            simulate(&drift.of(p, f64::from(point.jobs)), point.jobs, Length { seed, commits: Some(commits) })
         else {
             return f64::INFINITY;
         };

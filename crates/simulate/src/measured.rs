@@ -26,7 +26,7 @@ pub enum Unfit {
     /// No sweep of commits that wait for the log.
     #[error(
         "run {run} has no sweep over jobs of a workload whose commits wait for the log ({why}): measure one with  loadline run \
-         --target {target} --workload LGWR-LAT1 --jobs 1,2,4,8"
+         --target '{target}' --workload LGWR-LAT1 --jobs 1,2,4,8"
     )]
     NoSweep {
         /// The run.
@@ -39,7 +39,7 @@ pub enum Unfit {
     /// One number of jobs.
     #[error(
         "{workload} was measured with {jobs} only: a calibration needs two numbers of jobs at least, and five do better. Measure \
-         them with  loadline run --target {target} --workload {workload} --jobs 1,2,4,8,16"
+         them with  loadline run --target '{target}' --workload {workload} --jobs 1,2,4,8,16"
     )]
     OnePoint {
         /// The workload.
@@ -439,16 +439,23 @@ impl Drift {
         Drift(points.iter().map(of).collect::<Option<_>>().unwrap_or_default())
     }
 
+    /// The smallest and the largest, if they are more than a fifth apart.
+    pub(crate) fn range(&self) -> Option<(f64, f64)> {
+        let least = self.0.iter().map(|d| d.1).reduce(f64::min)?;
+        let most = self.0.iter().map(|d| d.1).reduce(f64::max)?;
+        (most > least * 1.2).then_some((least, most))
+    }
+
     /// `platform` with the device as fast as it was with `jobs` jobs: interpolated over their logarithm, beyond the numbers measured as
     /// with the nearest.
-    pub(crate) fn of(&self, platform: &Platform, jobs: u32) -> Platform {
-        let below = self.0.iter().rev().find(|known| known.0 <= jobs).or(self.0.first());
-        let above = self.0.iter().find(|known| known.0 >= jobs).or(self.0.last());
+    pub(crate) fn of(&self, platform: &Platform, jobs: f64) -> Platform {
+        let known = || self.0.iter().map(|(jobs, times)| (f64::from(*jobs), times.ln()));
+        let below = known().rfind(|k| k.0 <= jobs).or(known().next());
+        let above = known().find(|k| k.0 >= jobs).or(known().last());
         let mut p = platform.clone();
         if let (Some(below), Some(above)) = (below, above) {
-            let ln = |jobs: u32| f64::from(jobs.max(1)).ln();
-            let share = if above.0 > below.0 { (ln(jobs) - ln(below.0)) / (ln(above.0) - ln(below.0)) } else { 0.0 };
-            p.device = p.device.slower((below.1.ln() + (above.1 / below.1).ln() * share).exp());
+            let share = if above.0 > below.0 { (jobs / below.0).ln() / (above.0 / below.0).ln() } else { 0.0 };
+            p.device = p.device.slower((below.1 + (above.1 - below.1) * share).exp());
         }
         p
     }

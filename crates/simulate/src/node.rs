@@ -210,8 +210,7 @@ impl<'a> Node<'a> {
                 0.0
             }
         };
-        // To wake a job on another CPU takes the writer time, but hardly any that the kernel counts as CPU time.
-        self.counts.cpu_us += cpu + switch;
+        self.counts.cpu_us += cpu + switch + hand;
         self.events.after(cpu + switch + hand + wake, Event::Ran(job));
     }
 

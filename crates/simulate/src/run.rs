@@ -21,7 +21,7 @@ pub struct Outcome {
     pub jobs: u32,
     /// Transactions per second, over all nodes.
     pub tps: f64,
-    /// Half of the 95 % interval of `tps`, as a share of it: what the simulation itself leaves open.
+    /// Half of the 95 % interval of `tps`, as a share of it: what the simulation itself leaves open, and in lines what the calibration does.
     pub tps_within: f64,
     /// Mean time of a transaction, µs.
     pub latency_us: f64,

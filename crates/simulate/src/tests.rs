@@ -213,7 +213,7 @@ fn platforms() -> impl Strategy<Value = (Platform, u32)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn what_is_faster_is_never_slower((p, jobs) in platforms()) {
         let tps = |p: &Platform| simulate(p, jobs, Length { seed: 1, commits: Some(20_000) }).unwrap().tps;

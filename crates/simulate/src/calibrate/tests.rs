@@ -105,9 +105,9 @@ fn a_device_that_drifts_is_not_taken_for_a_platform() {
     assert!(calibration.worst_pct() < 6.0, "{:?}", calibration.points);
     // A line is at the points as the device was there, and between them between.
     let drift = Drift::of_points(&m.points);
-    let sync = |jobs| drift.of(truth, jobs).device.sync_us / truth.device.sync_us;
-    assert!((sync(1) - 1.6).abs() < 1e-9 && (sync(100) - 0.9).abs() < 1e-9);
-    assert!((0.7..1.2).contains(&sync(6)));
+    let sync = |jobs: f64| drift.of(truth, jobs).device.sync_us / truth.device.sync_us;
+    assert!((sync(1.0) - 1.6).abs() < 1e-9 && (sync(100.0) - 0.9).abs() < 1e-9);
+    assert!((0.7..1.2).contains(&sync(6.0)));
 }
 
 #[test]
