@@ -214,7 +214,7 @@ fn other_device(text: &str, args: &SimulateArgs, measured: &Measured) -> Result<
     if path.join("manifest.json").exists() {
         let run = open(&path, args)?;
         let other = self::measured(&run, Some(&measured.workload), None)?;
-        let timed = MeasuredDevice::of_sweep(&other).zip(MeasuredDevice::of_sweep(measured));
+        let timed = other.timed_device().zip(measured.timed_device());
         if let (Some((other, own)), None) = (timed, operation) {
             return Ok(OtherDevice::Measured { other, own: Some(own) });
         }

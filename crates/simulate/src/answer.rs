@@ -5,7 +5,8 @@ use loadline_model::{ArmName, TestRecord, column};
 use serde::Serialize;
 
 use crate::calibrate::{Calibration, calibrate, error_pct};
-use crate::measured::{Drift, Measured};
+use crate::device::Drift;
+use crate::measured::Measured;
 use crate::platform::{OutOfRange, Platform};
 use crate::run::{Length, Outcome, simulate};
 use crate::what_if::{OtherDevice, WhatIf};
@@ -120,7 +121,7 @@ impl Answer {
     /// A value outside its range.
     pub fn of(measured: Measured, what_ifs: &[WhatIf], jobs: &[u32], length: Length) -> Result<Answer, OutOfRange> {
         // Refuse before the work of a calibration.
-        let rough = crate::calibrate::rough(&measured);
+        let rough = crate::start::start(&measured).0;
         what_ifs.iter().try_for_each(|what_if| what_if.of(&measured, &rough).map(drop))?;
         let calibration = calibrate(&measured, length.seed)?;
         let own = Drift::of_points(&measured.points);

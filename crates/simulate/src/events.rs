@@ -47,7 +47,8 @@ impl Events {
     /// Plans `event` in `us` µs.
     pub(crate) fn after(&mut self, us: f64, event: Event) {
         self.planned += 1;
-        let at = self.now.saturating_add(ticks(us));
+        // The cast saturates.
+        let at = self.now.saturating_add((us * TICKS).round() as u64);
         self.heap.push(Reverse((at, self.planned, event)));
     }
 
@@ -62,9 +63,4 @@ impl Events {
 /// µs of `ticks`.
 pub(crate) fn us(ticks: u64) -> f64 {
     ticks as f64 / TICKS
-}
-
-/// Ticks of `us` µs; the cast saturates.
-pub(crate) fn ticks(us: f64) -> u64 {
-    (us * TICKS).round() as u64
 }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use loadline_model::format::{number, parse_bytes};
-use loadline_model::probe::{Operation, ProbeRow, ProbedDir};
-use loadline_model::{ArmName, Column, Driver, Manifest, TestRecord, column};
+use loadline_model::probe::{Operation, ProbedDir};
+use loadline_model::{ArmName, Driver, Manifest, TestRecord, column};
 use serde::Serialize;
 
+use crate::device::{Drift, MeasuredDevice, median_sync};
 use crate::draw::Spread;
-use crate::platform::Platform;
+use crate::point::{Point, mean, point};
 
 /// Why a run cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -60,44 +61,6 @@ pub enum Unfit {
     },
 }
 
-/// What was measured with one number of jobs: means of the valid tests.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Point {
-    /// Jobs, over all nodes.
-    pub jobs: u32,
-    /// Transactions per second.
-    pub tps: f64,
-    /// Mean time of a transaction, µs.
-    pub latency_us: Option<f64>,
-    /// Tests that count.
-    pub tests: Vec<u32>,
-    /// Commits per sync of the log.
-    pub commits_per_sync: Option<f64>,
-    /// Time of a write of the log with its sync, µs.
-    pub sync_us: Option<f64>,
-    /// CPU time of sessions, and of a client on their CPUs, per transaction, µs.
-    pub cpu_us_per_tx: Option<f64>,
-    /// What disturbed these tests, if something did.
-    pub disturbed: Option<String>,
-}
-
-/// A log device as it was measured.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct MeasuredDevice {
-    /// Time of a write of one block with its sync, µs.
-    pub sync_us: f64,
-    /// Its spread.
-    pub spread: Option<Spread>,
-    /// CPU time of it, µs.
-    pub cpu_us: Option<f64>,
-    /// Time per byte, µs.
-    pub us_per_byte: Option<f64>,
-    /// How fast it was in the tests of a sweep.
-    pub drift: Drift,
-    /// Where the figures come from.
-    pub source: String,
-}
-
 /// A sweep over jobs with what the model needs besides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measured {
@@ -135,35 +98,6 @@ pub struct Measured {
     pub single_wait_us: Option<f64>,
     /// What a reader must know.
     pub notes: Vec<String>,
-}
-
-/// The mean of `column` over tests that have it.
-fn mean(tests: &[&TestRecord], column: &Column) -> Option<f64> {
-    mean_of(tests, |r| r.figure(column))
-}
-
-fn mean_of(tests: &[&TestRecord], of: impl Fn(&TestRecord) -> Option<f64>) -> Option<f64> {
-    let values: Vec<f64> = tests.iter().filter_map(|r| of(r)).filter(|v| v.is_finite()).collect();
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-/// Time of a write with its sync, µs: what the database times of its log.
-fn sync_us(r: &TestRecord) -> Option<f64> {
-    // The log writer's own parts; otherwise calls of the log, of which there may be several writes per sync.
-    if let (Some(write), Some(sync)) = (r.figure(column::LOG_PART_WRITE_US), r.figure(column::LOG_PART_SYNC_US)) {
-        return Some(write + sync);
-    }
-    let sync = r.figure(column::REDO_SYNC_TIME_US)?;
-    let writes = r.figure(column::REDO_WRITES_PER_S).zip(r.figure(column::REDO_SYNC_WRITES_PER_S));
-    let per_sync = writes.map_or(1.0, |(writes, syncs)| if syncs > 0.0 { writes / syncs } else { 1.0 });
-    Some(sync + r.figure(column::REDO_WRITE_TIME_US).unwrap_or(0.0) * per_sync)
-}
-
-/// CPU time of sessions and of a client beside them, per transaction, µs.
-fn cpu_us(r: &TestRecord, client: bool) -> Option<f64> {
-    let share = r.figure(column::SESSION_CPU_PCT)? + if client { r.figure(column::CLIENT_JOB_CPU_PCT)? } else { 0.0 };
-    let tps = r.figure(column::COMMIT_THROUGHPUT_TPS).filter(|tps| *tps > 0.0)?;
-    Some(share / 100.0 * f64::from(r.jobs) / tps * 1e6)
 }
 
 /// Tests that a sweep is made of.
@@ -223,6 +157,20 @@ impl Measured {
             let why = if why.is_empty() { "it has no tests".to_owned() } else { why.join("; ") };
             Unfit::NoSweep { run, why, target }
         }))
+    }
+
+    /// What its tests say of its device: the median over its points of the syncs that the database timed.
+    #[must_use]
+    pub fn timed_device(&self) -> Option<MeasuredDevice> {
+        let sync_us = median_sync(&self.points)?;
+        Some(MeasuredDevice {
+            sync_us,
+            spread: self.commit_quantiles.map(|[p50, p99]| Spread::of_quantiles(p50, p99)),
+            cpu_us: None,
+            us_per_byte: self.probe.as_ref().and_then(|p| p.us_per_byte),
+            drift: Drift::of_points(&self.points),
+            source: format!("run {}, syncs timed by the database, median {} µs", self.run, number(sync_us, 1)),
+        })
     }
 }
 
@@ -335,28 +283,6 @@ fn measured(
     }
 }
 
-/// The tests with `jobs` jobs as one: throughput is the mean, and what is per transaction is weighed with it, so that a test in which the
-/// device stalled counts as little as the transactions that it has.
-fn point(jobs: u32, tests: &[&TestRecord], client: bool) -> Option<Point> {
-    let tps = |r: &TestRecord| r.figure(column::COMMIT_THROUGHPUT_TPS).filter(|tps| *tps > 0.0);
-    let per_tx = |of: &dyn Fn(&TestRecord) -> Option<f64>| {
-        let seen: Vec<(f64, f64)> =
-            tests.iter().filter_map(|r| Some((tps(r)?, of(r).filter(|v| v.is_finite())?))).collect();
-        let all: f64 = seen.iter().map(|s| s.0).sum();
-        (all > 0.0).then(|| seen.iter().map(|(tps, value)| tps * value).sum::<f64>() / all)
-    };
-    Some(Point {
-        jobs,
-        tps: mean_of(tests, tps)?,
-        latency_us: per_tx(&|r| r.figure(column::COMMIT_LATENCY_MS)).map(|ms| ms * 1e3),
-        tests: tests.iter().map(|r| r.test).collect(),
-        commits_per_sync: per_tx(&|r| Some(1.0 / r.figure(column::COMMITS_PER_REDO_SYNC)?)).map(|syncs| 1.0 / syncs),
-        sync_us: per_tx(&sync_us),
-        cpu_us_per_tx: per_tx(&|r| cpu_us(r, client)),
-        disturbed: tests.iter().find_map(|r| r.disturbed_by.clone()),
-    })
-}
-
 /// CPUs of loadline's machine, of which its control group may allow a part only.
 fn cpus(manifest: &Manifest, tests: &[&TestRecord]) -> u32 {
     // The cast saturates.
@@ -383,89 +309,6 @@ fn operation(settings: &BTreeMap<String, String>) -> Operation {
     } else {
         Operation::SyncWriteFdatasyncPrealloc
     }
-}
-
-impl MeasuredDevice {
-    /// The figures of `operation` in a probe: of blocks of 4 KiB, and of the growth of its time up to 256 KiB. `None` without such a
-    /// row.
-    #[must_use]
-    pub fn of(dir: &ProbedDir, operation: Operation) -> Option<MeasuredDevice> {
-        const BLOCK: u64 = 4096;
-        const LARGE: u64 = 256 * 1024;
-        let rows: Vec<&ProbeRow> =
-            dir.rows.iter().filter(|r| r.operation == operation && r.depth == 1 && r.mean_ns > 0.0).collect();
-        let nearest = |size: u64| rows.iter().min_by_key(|r| r.size_bytes.abs_diff(size)).copied();
-        let (block, large) = (nearest(BLOCK)?, nearest(LARGE)?);
-        let grows = (large.size_bytes > block.size_bytes)
-            .then(|| (large.mean_ns - block.mean_ns).max(0.0) / (large.size_bytes - block.size_bytes) as f64 / 1e3);
-        Some(MeasuredDevice {
-            sync_us: block.mean_ns / 1e3,
-            spread: block.p99_ns.map(|p99| Spread::of_quantiles(block.p50_ns as f64, p99 as f64)),
-            cpu_us: (block.cpu_ns_per_op > 0.0).then_some(block.cpu_ns_per_op / 1e3),
-            us_per_byte: grows,
-            drift: Drift::default(),
-            source: format!(
-                "probe of {}, {operation}, {} B, {} µs",
-                dir.dir,
-                block.size_bytes,
-                number(block.mean_ns / 1e3, 1)
-            ),
-        })
-    }
-
-    /// What the tests of a sweep say of its device: the median over its points of the syncs that the database timed.
-    #[must_use]
-    pub fn of_sweep(sweep: &Measured) -> Option<MeasuredDevice> {
-        let sync_us = median_sync(&sweep.points)?;
-        Some(MeasuredDevice {
-            sync_us,
-            spread: sweep.commit_quantiles.map(|[p50, p99]| Spread::of_quantiles(p50, p99)),
-            cpu_us: None,
-            us_per_byte: sweep.probe.as_ref().and_then(|p| p.us_per_byte),
-            drift: Drift::of_points(&sweep.points),
-            source: format!("run {}, syncs timed by the database, median {} µs", sweep.run, number(sync_us, 1)),
-        })
-    }
-}
-
-/// How fast a device was with each number of jobs: its sync over the median of all. Empty where the database timed no syncs.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Drift(Vec<(u32, f64)>);
-
-impl Drift {
-    pub(crate) fn of_points(points: &[Point]) -> Drift {
-        let median = median_sync(points);
-        let of = |p: &Point| Some((p.jobs, p.sync_us.filter(|us| *us > 0.0)? / median?));
-        Drift(points.iter().map(of).collect::<Option<_>>().unwrap_or_default())
-    }
-
-    /// The smallest and the largest, if they are more than a fifth apart.
-    pub(crate) fn range(&self) -> Option<(f64, f64)> {
-        let least = self.0.iter().map(|d| d.1).reduce(f64::min)?;
-        let most = self.0.iter().map(|d| d.1).reduce(f64::max)?;
-        (most > least * 1.2).then_some((least, most))
-    }
-
-    /// `platform` with the device as fast as it was with `jobs` jobs: interpolated over their logarithm, beyond the numbers measured as
-    /// with the nearest.
-    pub(crate) fn of(&self, platform: &Platform, jobs: f64) -> Platform {
-        let known = || self.0.iter().map(|(jobs, times)| (f64::from(*jobs), times.ln()));
-        let below = known().rfind(|k| k.0 <= jobs).or(known().next());
-        let above = known().find(|k| k.0 >= jobs).or(known().last());
-        let mut p = platform.clone();
-        if let (Some(below), Some(above)) = (below, above) {
-            let share = if above.0 > below.0 { (jobs / below.0).ln() / (above.0 / below.0).ln() } else { 0.0 };
-            p.device = p.device.slower((below.1 + (above.1 - below.1) * share).exp());
-        }
-        p
-    }
-}
-
-/// Median over `points` of the time of a sync, µs.
-pub(crate) fn median_sync(points: &[Point]) -> Option<f64> {
-    let mut timed: Vec<f64> = points.iter().filter_map(|p| p.sync_us).filter(|us| *us > 0.0).collect();
-    timed.sort_by(f64::total_cmp);
-    timed.get(timed.len() / 2).copied()
 }
 
 #[cfg(test)]

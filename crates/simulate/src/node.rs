@@ -290,7 +290,7 @@ impl<'a> Node<'a> {
         }
         match self.log {
             Log::Idle => self.lead(job),
-            Log::Gathering(plan) if self.waiting.len() + 1 >= plan.goal || now >= plan.deadline => {
+            Log::Gathering(plan) if self.waiting.len() + 1 >= plan.goal || now >= plan.deadline_ns => {
                 self.stop_gathering();
                 self.lead(job);
             }
@@ -415,7 +415,7 @@ impl<'a> Node<'a> {
         {
             self.log = Log::Gathering(plan);
             self.gathering = self.gathering.wrapping_add(1);
-            let patience = us(plan.deadline.saturating_sub(now));
+            let patience = us(plan.deadline_ns.saturating_sub(now));
             self.events.after(patience, Event::Patience(self.gathering));
             return false;
         }

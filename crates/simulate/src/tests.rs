@@ -238,38 +238,6 @@ proptest! {
     }
 }
 
-/// The log writer's own rule, as it is compiled there.
-#[path = "../../logwriter/src/gather.rs"]
-mod real;
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-    #[test]
-    fn writes_are_delayed_by_the_rule_of_the_log_writer(
-        on in any::<bool>(),
-        calls in proptest::collection::vec((0u8..4, 0u64..5000, 0usize..6, 0usize..6), 1..400),
-    ) {
-        let mut ours = crate::gather::Gather::new(on);
-        let mut real = real::Gather::new(on);
-        for (call, time, released, queued) in calls {
-            match call {
-                0 => (ours.came_back(time), real.came_back(time)),
-                1 => (ours.wrote(time * 3), real.wrote(time * 3)),
-                _ => {
-                    let (a, b) = (ours.plan(released, queued, time), real.plan(released, queued, time));
-                    let plain = (a.map(|p| (p.goal, p.deadline)), b.map(|p| (p.goal, p.deadline_ns)));
-                    prop_assert_eq!(plain.0, plain.1);
-                    if let (Some(a), Some(b)) = (a, b) {
-                        ours.went(a, queued + released / 2);
-                        real.went(b, queued + released / 2);
-                    }
-                    ((), ())
-                }
-            };
-        }
-    }
-}
-
 #[test]
 fn nodes_are_independent() {
     let p = Platform { cpu_spread: Spread::Exponential, ..platform(Some(2), 30.0, 120.0) };

@@ -2,7 +2,8 @@
 
 use loadline_model::format::{duration_ns, number};
 
-use crate::measured::{Measured, MeasuredDevice};
+use crate::device::MeasuredDevice;
+use crate::measured::Measured;
 use crate::platform::{Device, MOST, OutOfRange, Platform, Standby, Way};
 
 /// A change of the CPUs.

@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::draw::Spread;
+use crate::platform::Device;
+use crate::start::{CPU_SPREAD, SWITCH_US};
 
 /// What tests on `platform` would have measured, without noise; the device drifts by these factors.
 fn measured(platform: &Platform, jobs: &[u32], drift: &[f64]) -> Measured {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::point::sync_us;
 
 fn test(jobs: u32, tps: f64, sync: f64) -> TestRecord {
     let mut r = TestRecord { jobs, ..TestRecord::blank("LGWR-LAT1") };
