@@ -62,8 +62,8 @@ fn csv(answer: &Answer) -> String {
             of.name.clone(),
             match of.bound {
                 None => String::new(),
-                Some(Bound::AtLeast) => "at-least".to_owned(),
-                Some(Bound::AtMost) => "at-most".to_owned(),
+                Some(Bound::Slowest) => "slowest".to_owned(),
+                Some(Bound::Fastest) => "fastest".to_owned(),
             },
             answer.calibration.worst_pct().to_string(),
             o.jobs.to_string(),
@@ -289,7 +289,7 @@ fn chart(
         ChartLine { name: "measured".to_owned(), points: points.collect(), opacity: 1.0, ..ChartLine::default() };
     // Two bounds have one colour, and the usual questions one each.
     let colours = answer.lines.iter().scan(0, |next, of| {
-        *next += usize::from(of.bound != Some(Bound::AtMost));
+        *next += usize::from(of.bound != Some(Bound::Fastest));
         Some(*next - 1)
     });
     let of_line = |(of, colour): (&Line, usize)| {

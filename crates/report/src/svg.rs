@@ -105,21 +105,28 @@ fn steps(first: f64, last: f64, step: f64) -> Vec<f64> {
     (first as i32..=last as i32).map(|i| f64::from(i) * step).collect()
 }
 
-/// Ticks at the points of a logarithmic axis, without those too close to the previous or the last one.
-fn log_ticks(points: impl Iterator<Item = f64>) -> Vec<f64> {
-    const APART: f64 = 1.35;
+/// Ticks at the points of a logarithmic axis of `width`, without those whose texts would touch the previous or the last one.
+fn log_ticks(points: impl Iterator<Item = f64>, width: f64) -> Vec<f64> {
+    const GAP: f64 = 5.0;
     let mut at: Vec<f64> = points.filter(|x| *x > 0.0).collect();
     at.sort_by(f64::total_cmp);
     at.dedup();
     let Some(last) = at.pop() else { return Vec::new() };
+    let span = at.first().map_or(1.0, |first| (last / first).ln());
+    let apart = |a: f64, b: f64| (b / a).ln() / span * width >= half_text(a) + half_text(b) + GAP;
     let mut out: Vec<f64> = Vec::new();
     for x in at {
-        if out.last().is_none_or(|before| x >= before * APART) && last >= x * APART {
+        if out.last().is_none_or(|before| apart(*before, x)) && apart(x, last) {
             out.push(x);
         }
     }
     out.push(last);
     out
+}
+
+/// Half of the width of a tick's text on a logarithmic axis.
+fn half_text(x: f64) -> f64 {
+    tick_text(x, 1.0).chars().count() as f64 * CHAR / 2.0
 }
 
 fn tick_text(value: f64, step: f64) -> String {
@@ -183,8 +190,11 @@ impl Chart {
         if y_min < 0.0 {
             y_ticks = steps((y_min / y_step).floor(), (y_max / y_step).ceil(), y_step);
         }
-        let (x_ticks, x_step) =
-            if self.log_x { (log_ticks(all().map(|p| p.x)), 1.0) } else { ticks(x_max, 6.0, self.whole_x) };
+        let (x_ticks, x_step) = if self.log_x {
+            (log_ticks(all().map(|p| p.x), self.width * 0.85), 1.0)
+        } else {
+            ticks(x_max, 6.0, self.whole_x)
+        };
         let y_texts: Vec<String> = y_ticks.iter().map(|t| tick_text(*t, y_step)).collect();
         let widest = y_texts.iter().map(|t| t.chars().count()).max().unwrap_or(1) as f64;
         let legend = if self.markers && !self.unnamed { self.legend() } else { (String::new(), 0.0) };
@@ -193,7 +203,7 @@ impl Chart {
         let frame = Frame {
             // Charts below each other have their axes below each other.
             left: 12.0 + if self.x_end > 0.0 { widest.max(9.0) } else { widest } * CHAR,
-            right: self.width - 14.0 - labels,
+            right: self.width - if self.log_x { (half_text(x_max) + 4.0).max(14.0) } else { 14.0 } - labels,
             top: 40.0 + legend.1,
             bottom: self.height - 38.0,
             x_min: if self.log_x { x_ticks.first().copied().unwrap_or(0.0) } else { 0.0 },

@@ -24,10 +24,10 @@ const AWAKE: f64 = 0.1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// It is not less.
-    AtLeast,
-    /// It is not more.
-    AtMost,
+    /// The platform is not slower.
+    Slowest,
+    /// It is not faster.
+    Fastest,
 }
 
 /// One line of the answer: a platform over jobs.
@@ -152,8 +152,8 @@ impl Answer {
             for (n, (bound, platform)) in variants(calibrated, &platform, bound).into_iter().enumerate() {
                 let words = match bound {
                     None => "",
-                    Some(Bound::AtLeast) => " (at least)",
-                    Some(Bound::AtMost) => " (at most)",
+                    Some(Bound::Slowest) => " (slowest)",
+                    Some(Bound::Fastest) => " (fastest)",
                 };
                 lines.push(Line {
                     name: format!("{name}{words}"),
@@ -215,7 +215,7 @@ fn slower(base: &Line, line: &Line) -> Option<String> {
     let (a, b) = (&base.platform, &line.platform);
     let cpus = |p: &Platform| p.cpus.unwrap_or(u32::MAX);
     let no_worse = b.device.sync_us <= a.device.sync_us && cpus(b) >= cpus(a) && b.nodes == a.nodes;
-    let same = b.standby == a.standby && b.delay_us <= a.delay_us && line.bound != Some(Bound::AtLeast);
+    let same = b.standby == a.standby && b.delay_us <= a.delay_us && line.bound != Some(Bound::Slowest);
     let less = base.outcomes.iter().zip(&line.outcomes).filter(|(a, b)| b.tps < a.tps * 0.97);
     let jobs: Vec<String> = less.map(|(_, o)| o.jobs.to_string()).collect();
     (no_worse && same && !jobs.is_empty()).then(|| {
@@ -278,14 +278,14 @@ fn variants(calibrated: &Platform, changed: &Platform, bound: bool) -> Vec<(Opti
         return vec![(None, p.clone())];
     }
     let all = p.cpu_us + p.switch_us;
-    let (least, most) = if p.device.sync_us <= calibrated.device.sync_us {
+    let (slowest, fastest) = if p.device.sync_us <= calibrated.device.sync_us {
         let awake = (all - SLEEP_US).max(all * AWAKE);
-        let most = Platform { cpu_us: awake, switch_us: 0.0, wake_us: 0.0, ..p.clone() };
-        (Platform { cpu_us: all, ..p.clone() }, most)
+        let fastest = Platform { cpu_us: awake, switch_us: 0.0, wake_us: 0.0, ..p.clone() };
+        (p.clone(), fastest)
     } else {
         (Platform { cpu_us: p.cpu_us + SLEEP_US, ..p.clone() }, p.clone())
     };
-    vec![(Some(Bound::AtLeast), least), (Some(Bound::AtMost), most)]
+    vec![(Some(Bound::Slowest), slowest), (Some(Bound::Fastest), fastest)]
 }
 
 /// Throughput by jobs of windows in which commits waited for a standby about `rtt_us` away (within a fifth), in a run of levels; it wrote

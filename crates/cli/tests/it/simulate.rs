@@ -55,8 +55,8 @@ fn what_ifs_stand_beside_the_platform_as_measured() {
         "not measured",
         "Assumed",
         "Bounds instead of a figure",
-        "(at least)",
-        "(at most)",
+        "(slowest)",
+        "(fastest)",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -71,7 +71,7 @@ fn what_ifs_stand_beside_the_platform_as_measured() {
     let json: serde_json::Value = serde_json::from_str(&ask(&["--sweep", "--format", "json"])).unwrap();
     let lines: Vec<&str> = json["lines"].as_array().unwrap().iter().filter_map(|l| l["name"].as_str()).collect();
     assert!(lines.len() >= 7, "as measured, and five usual questions, of them one with two bounds at least: {lines:?}");
-    assert!(lines.contains(&"pmem (at least)") && lines.contains(&"pmem (at most)"));
+    assert!(lines.contains(&"pmem (slowest)") && lines.contains(&"pmem (fastest)"));
     assert_eq!(json["calibration"]["points"].as_array().unwrap().len(), 3);
 
     // The run holds itself: what was simulated of it is set beside what it measured.
