@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::answer::{Answer, Bound};
 use crate::draw::Spread;
 use crate::platform::Device;
 use crate::start::{CPU_SPREAD, SWITCH_US};
+use crate::what_if::{OtherDevice, WhatIf};
 
 /// What tests on `platform` would have measured, without noise; the device drifts by these factors.
 fn measured(platform: &Platform, jobs: &[u32], drift: &[f64]) -> Measured {
@@ -153,4 +155,59 @@ fn without_any_timing_the_latency_is_what_there_is() {
     assert!(calibration.worst_pct() < 10.0, "{:?}", calibration.points);
     assert!(calibration.parameters.iter().all(|p| p.measured_us.is_none()));
     assert!(calibration.parameters.iter().any(|p| p.source.contains("neither a sync nor a commit was timed")));
+}
+
+fn answer(measured: &Measured, what_if: WhatIf, jobs: &[u32]) -> Answer {
+    Answer::of(measured.clone(), &[what_if], jobs, Length { seed: 7, commits: None }).unwrap()
+}
+
+#[test]
+fn each_node_has_the_device_as_it_was_with_its_jobs() {
+    // With one job the device took twice as long as with eight.
+    let m = measured(&platforms()[0], &[1, 4, 8], &[1.6, 1.0, 0.8]);
+    let four = answer(&m, WhatIf { nodes: Some(4), ..WhatIf::default() }, &[4, 16, 32]);
+    let one = answer(&m, WhatIf::default(), &[1, 4, 8]);
+    for (all, each) in four.lines[1].outcomes.iter().zip(&one.lines[0].outcomes) {
+        assert!((all.tps / each.tps / 4.0 - 1.0).abs() < 1e-9, "{} on four nodes, {} on one", all.tps, each.tps);
+    }
+}
+
+#[test]
+fn another_kind_of_device_has_two_bounds_which_hold_the_truth() {
+    let truth = &platforms()[1];
+    let m = measured(truth, &JOBS, &STEADY);
+    let takes = |us| WhatIf { device: Some(OtherDevice::Takes(us)), ..WhatIf::default() };
+    let bounds = |us| answer(&m, takes(us), &JOBS).lines[1..].iter().map(|l| l.bound).collect::<Vec<_>>();
+    let two = [Some(Bound::Slowest), Some(Bound::Fastest)];
+    assert_eq!((bounds(40.0), bounds(100.0)), (vec![None], vec![None]), "up to three times as fast or slow as 60 µs");
+    assert_eq!(
+        (bounds(15.0).as_slice(), bounds(5.0).as_slice(), bounds(700.0).as_slice()),
+        (&two[..], &two[..], &two[..])
+    );
+    // A job that is never asleep has 12 µs less to do there, which no sweep on the slow device shows.
+    let mut awake = Platform { cpu_us: truth.cpu_us - 12.0, ..truth.clone() };
+    awake.device = Device { sync_us: 1.0, ..awake.device }.or_memory();
+    let points = measured(&awake, &JOBS, &STEADY).points.iter().map(|p| (p.jobs, p.tps)).collect::<Vec<_>>();
+    let mut memory = answer(&m, takes(1.0), &JOBS);
+    memory.check_against("other", &points).unwrap();
+    for c in &memory.checked {
+        assert!(c.simulated_tps[0] < c.simulated_tps[1] && c.error_pct.abs() < 6.0, "{c:?}");
+    }
+    assert!(memory.beyond.iter().any(|text| text.contains("times as fast")));
+}
+
+#[test]
+fn what_the_calibration_leaves_open_is_in_the_interval() {
+    let m = measured(&platforms()[2], &JOBS, &[1.3, 0.9, 1.1, 0.8, 1.2]);
+    let noisy = Measured {
+        points: m
+            .points
+            .iter()
+            .zip([0.93, 1.06, 0.95, 1.04, 0.97])
+            .map(|(p, f)| Point { tps: p.tps * f, ..p.clone() })
+            .collect(),
+        ..m.clone()
+    };
+    let within = |m: &Measured| answer(m, WhatIf::default(), &[16]).lines[0].outcomes[0].tps_within;
+    assert!(within(&noisy) > 0.012 && within(&noisy) > within(&m), "{} and {}", within(&noisy), within(&m));
 }
