@@ -228,7 +228,7 @@ fn slower(base: &Line, line: &Line) -> Option<String> {
 }
 
 /// In which way the device of `changed` is none for which the model was held against measurements, if so.
-fn untried(calibrated: &Platform, changed: &Platform) -> Option<String> {
+pub(crate) fn untried(calibrated: &Platform, changed: &Platform) -> Option<String> {
     let (from, to) = (calibrated.device, changed.device);
     let times = if to.sync_us > 0.0 { from.sync_us / to.sync_us } else { f64::INFINITY };
     let memory = from.in_memory() != to.in_memory();

@@ -143,7 +143,11 @@ impl Measured {
         let mut single = None;
         for code in asked {
             match usable(records, code) {
-                Ok(tests) if jobs_of(&tests).len() > 1 => return Ok(measured(manifest, &product, code, &tests, probe)),
+                Ok(tests) if jobs_of(&tests).len() > 1 => {
+                    let mut found = measured(manifest, &product, code, &tests, probe);
+                    found.notes.extend(left_out(records, code, &tests));
+                    return Ok(found);
+                }
                 Ok(tests) => {
                     let jobs = jobs_of(&tests)
                         .first()
@@ -179,6 +183,18 @@ fn jobs_of(tests: &[&TestRecord]) -> Vec<u32> {
     jobs.sort_unstable();
     jobs.dedup();
     jobs
+}
+
+/// What of the sweeps of `code` took no part because it is invalid.
+fn left_out(records: &[TestRecord], code: &str, tests: &[&TestRecord]) -> Option<String> {
+    let invalid: Vec<&TestRecord> = records.iter().filter(|r| r.workload == code && sweeps(r) && !r.valid).collect();
+    let has = jobs_of(tests);
+    let gone: Vec<String> =
+        jobs_of(&invalid).iter().filter(|jobs| !has.contains(jobs)).map(ToString::to_string).collect();
+    let without =
+        if gone.is_empty() { String::new() } else { format!(": there is no valid one with {} jobs", gone.join(", ")) };
+    let all = invalid.len() + tests.len();
+    (!invalid.is_empty()).then(|| format!("invalid tests took no part, {} of {all}{without}", invalid.len()))
 }
 
 /// The tests of the largest sweep of `code`: of one driver, number of nodes and set of parameters.

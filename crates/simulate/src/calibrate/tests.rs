@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::answer::{Answer, Bound};
+use crate::answer::{Answer, Bound, untried};
 use crate::draw::Spread;
 use crate::platform::Device;
 use crate::start::{CPU_SPREAD, SWITCH_US};
@@ -175,20 +175,24 @@ fn each_node_has_the_device_as_it_was_with_its_jobs() {
 #[test]
 fn another_kind_of_device_has_two_bounds_which_hold_the_truth() {
     let truth = &platforms()[1];
-    let m = measured(truth, &JOBS, &STEADY);
-    let takes = |us| WhatIf { device: Some(OtherDevice::Takes(us)), ..WhatIf::default() };
-    let bounds = |us| answer(&m, takes(us), &JOBS).lines[1..].iter().map(|l| l.bound).collect::<Vec<_>>();
-    let two = [Some(Bound::Slowest), Some(Bound::Fastest)];
-    assert_eq!((bounds(40.0), bounds(100.0)), (vec![None], vec![None]), "up to three times as fast or slow as 60 µs");
+    let m = measured(truth, &[1, 4, 16], &STEADY);
+    let another = |us| {
+        let device = Device { sync_us: us, ..truth.device }.or_memory();
+        untried(truth, &Platform { device, ..truth.clone() }).is_some()
+    };
     assert_eq!(
-        (bounds(15.0).as_slice(), bounds(5.0).as_slice(), bounds(700.0).as_slice()),
-        (&two[..], &two[..], &two[..])
+        [40.0, 100.0, 15.0, 5.0, 700.0].map(another),
+        [false, false, true, true, true],
+        "the calibrated one takes 60 µs"
     );
     // A job that is never asleep has 12 µs less to do there, which no sweep on the slow device shows.
     let mut awake = Platform { cpu_us: truth.cpu_us - 12.0, ..truth.clone() };
     awake.device = Device { sync_us: 1.0, ..awake.device }.or_memory();
-    let points = measured(&awake, &JOBS, &STEADY).points.iter().map(|p| (p.jobs, p.tps)).collect::<Vec<_>>();
-    let mut memory = answer(&m, takes(1.0), &JOBS);
+    let points = measured(&awake, &[1, 4, 16], &STEADY).points.iter().map(|p| (p.jobs, p.tps)).collect::<Vec<_>>();
+    let takes = WhatIf { device: Some(OtherDevice::Takes(1.0)), ..WhatIf::default() };
+    let mut memory = answer(&m, takes, &[1]);
+    let bounds: Vec<_> = memory.lines.iter().map(|l| l.bound).collect();
+    assert_eq!(bounds, [None, Some(Bound::Slowest), Some(Bound::Fastest)]);
     memory.check_against("other", &points).unwrap();
     for c in &memory.checked {
         assert!(c.simulated_tps[0] < c.simulated_tps[1] && c.error_pct.abs() < 6.0, "{c:?}");
@@ -198,16 +202,10 @@ fn another_kind_of_device_has_two_bounds_which_hold_the_truth() {
 
 #[test]
 fn what_the_calibration_leaves_open_is_in_the_interval() {
-    let m = measured(&platforms()[2], &JOBS, &[1.3, 0.9, 1.1, 0.8, 1.2]);
-    let noisy = Measured {
-        points: m
-            .points
-            .iter()
-            .zip([0.93, 1.06, 0.95, 1.04, 0.97])
-            .map(|(p, f)| Point { tps: p.tps * f, ..p.clone() })
-            .collect(),
-        ..m.clone()
-    };
+    let m = measured(&platforms()[2], &[1, 4, 16], &STEADY);
+    let off = |(p, times): (&Point, f64)| Point { tps: p.tps * times, ..p.clone() };
+    let noisy = Measured { points: m.points.iter().zip([0.93, 1.07, 0.95]).map(off).collect(), ..m.clone() };
     let within = |m: &Measured| answer(m, WhatIf::default(), &[16]).lines[0].outcomes[0].tps_within;
-    assert!(within(&noisy) > 0.012 && within(&noisy) > within(&m), "{} and {}", within(&noisy), within(&m));
+    let [quiet, noisy] = [within(&m), within(&noisy)];
+    assert!(noisy > 0.012 && noisy > quiet, "{noisy} and {quiet}");
 }

@@ -57,6 +57,15 @@ fn only_valid_tests_of_one_closed_loop_whose_commits_wait_are_taken() {
 }
 
 #[test]
+fn invalid_tests_are_named() {
+    let invalid = |jobs| TestRecord { valid: false, ..test(jobs, 900.0, 100.0) };
+    let records = [test(1, 900.0, 100.0), invalid(1), test(2, 900.0, 100.0), invalid(4)];
+    let said = |records: &[TestRecord]| left_out(records, "LGWR-LAT1", &usable(records, "LGWR-LAT1").unwrap());
+    assert_eq!(said(&records).unwrap(), "invalid tests took no part, 2 of 4: there is no valid one with 4 jobs");
+    assert_eq!(said(&records[..1]), None);
+}
+
+#[test]
 fn several_writes_of_a_sync_are_all_part_of_it() {
     let mut r = test(1, 1000.0, 100.0);
     r.set(column::REDO_WRITE_TIME_US, 10.0);
