@@ -62,10 +62,18 @@ impl Closed {
     }
 }
 
+/// What it costs that the log is used by `used` at the highest throughput: a weak prior, with which the log odds of that are within
+/// 3 of even at a noise of 0.3 %. Else a last point 0.1 % too low is explained by a log that is full right there.
+fn unusual(used: f64) -> f64 {
+    1e-5 * ((used / (1.0 - used)).ln() / 3.0).powi(2)
+}
+
 /// How well each τ fits a series.
 struct Profile<'p> {
     points: &'p [Point],
-    /// ln τ and the sum of squares.
+    /// Highest throughput, tps.
+    most: f64,
+    /// ln τ and the sum of squares, with [`unusual`].
     costs: Vec<(f64, f64)>,
     /// Redo of a transaction, KiB.
     redo: Option<f64>,
@@ -79,9 +87,10 @@ impl<'p> Profile<'p> {
         let most = points.iter().map(|p| p.tps).fold(0.0, f64::max);
         // Use of the log at the highest throughput: 0.7 % to 99.9 %, in even steps of its odds.
         let used = (0..=80).map(|n| 1.0 / (1.0 + (5.0 - 0.15 * f64::from(n)).exp()));
-        let costs = used.filter_map(|u| Some(((u / most).ln(), Closed::at(points, u / most)?.1))).collect();
+        let costs =
+            used.filter_map(|u| Some(((u / most).ln(), Closed::at(points, u / most)?.1 + unusual(u)))).collect();
         let redo: Vec<f64> = points.iter().filter_map(|p| p.redo_kib).collect();
-        Some(Profile { points, costs, redo: crate::stats::mean(&redo) })
+        Some(Profile { points, most, costs, redo: crate::stats::mean(&redo) })
     }
 
     /// The lowest cost when τ is drawn to `pooled` (ln), as (ln τ, cost); between the profile's τ its costs are a straight line.
@@ -109,7 +118,7 @@ impl<'p> Profile<'p> {
         let above = self.costs.iter().map(|c| c.0).find(|tau| *tau > near).unwrap_or(near);
         let off = |tau: f64| {
             let fitted = Closed::at(self.points, tau.exp()).map_or(f64::INFINITY, |(_, off)| off);
-            fitted + strength * (tau - pooled).powi(2)
+            fitted + unusual(self.most * tau.exp()) + strength * (tau - pooled).powi(2)
         };
         let tau = lowest(below, above, off);
         Closed::at(self.points, tau.exp()).map(|(fit, _)| fit)
@@ -180,8 +189,9 @@ mod tests {
         let without: Vec<Point> = points.iter().map(|p| Point { sync_ms: None, ..*p }).collect();
         for points in [&points, &without] {
             let found = fit(&[points], 0.0)[0].unwrap();
-            assert!((found.tau / truth.tau - 1.0).abs() < 0.01, "{found:?}");
-            assert!((found.tps(64.0) / truth.tps(64.0) - 1.0).abs() < 0.005, "{found:?}");
+            // The prior draws τ a little, and forecasts hardly.
+            assert!((found.tau / truth.tau - 1.0).abs() < 0.05, "{found:?}");
+            assert!((found.tps(64.0) / truth.tps(64.0) - 1.0).abs() < 0.01, "{found:?}");
             assert!(found.tps(1e6) <= 1.0 / found.tau);
         }
         // Each part alone.

@@ -73,6 +73,8 @@ impl Fitted {
         let half = (self.beyond * growth((jobs / last.jobs).ln())).hypot(self.between).hypot(spread);
         let e = Estimate::around(value, half);
         let [least, most] = [last.jobs / jobs, jobs / last.jobs].map(|share| last.tps * share);
+        // Nor, beyond noise, do transactions find more CPU than there is.
+        let most = most.min(self.curve?.full);
         let (least, most) = (least * (-self.between).exp(), most * self.between.exp());
         let e = Estimate { value, low: e.low.max(least).min(value), high: e.high.min(most).max(value) };
         (value.is_finite() && value > 0.0).then_some(e)

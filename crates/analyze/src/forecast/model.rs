@@ -73,7 +73,7 @@ pub(crate) fn models() -> Vec<Model> {
 pub(crate) struct Curve {
     law: Law,
     /// Throughput with full CPUs, which no law knows of; infinite where it is unknown.
-    full: f64,
+    pub(crate) full: f64,
     last_jobs: f64,
     /// ln(law / measured) at the last point.
     pub(crate) misses: f64,

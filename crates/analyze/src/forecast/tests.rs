@@ -141,10 +141,23 @@ fn no_forecast_needs_more_cpu_than_there_is() {
         one(&points(|n| 1000.0 * n, &[1, 2, 3, 4, 5]).into_iter().map(of).collect::<Vec<_>>())
     };
     let tps = |fitted: &Fitted| fitted.tps(16.0).unwrap().0.value;
-    assert!((tps(&with(|tps| tps / 80.0)) / 8000.0 - 1.0).abs() < 0.01);
+    let bound = with(|tps| tps / 80.0);
+    assert!((tps(&bound) / 8000.0 - 1.0).abs() < 0.01 && bound.tps(64.0).unwrap().0.high < 8000.0 * 1.1);
     // Others use the CPUs, or transactions need less of it the more there are: then it bounds nothing.
     for unbound in [(|_| 95.0) as fn(f64) -> f64, |tps| 60.0 + tps / 1000.0, |tps| (tps / 22.0).min(99.0)] {
         assert!((tps(&with(unbound)) / 16000.0 - 1.0).abs() < 0.01, "{}", tps(&with(unbound)));
+    }
+}
+
+#[test]
+fn a_thousandth_of_the_last_point_does_not_change_a_forecast() {
+    // A nearly straight sweep: a log that is full right after the last point would explain its last digit.
+    let forecast = |last: f64| -> f64 {
+        let measured = [(1.0, 1000.0), (2.0, 1990.0), (4.0, 3950.0), (6.0, 5900.0), (8.0, last)];
+        one(&measured.map(|(jobs, tps)| Point { jobs, tps, ..Point::default() })).tps(12.0).unwrap().0.value
+    };
+    for last in [7780.0, 7790.0, 7800.0, 7810.0, 7820.0] {
+        assert!((forecast(last) / 11_500.0 - 1.0).abs() < 0.04, "{last}: {}", forecast(last));
     }
 }
 
