@@ -100,6 +100,15 @@ impl<'a> Context<'a> {
         self.value("elapsed_s", row).filter(|s| *s > 0.0).map_or(0.0, |elapsed| seconds / elapsed)
     }
 
+    /// Relative error of throughput × time from transactions that began before the window, one of each job: the longest, or
+    /// what is usually the longest; 0 if the length of the test is not known.
+    pub(crate) fn edges(&self, row: usize) -> f64 {
+        let mean = self.value("commit_latency_ms", row).map(|ms| ms / 1e3);
+        let mean = mean.or_else(|| self.value("transaction_time_ns_mean", row).map(|ns| ns / 1e9));
+        let longest = self.value("transaction_time_ns_max", row).map(|ns| ns / 1e9);
+        self.late(row, longest.or(mean.map(|s| 5.0 * s)).unwrap_or(0.0))
+    }
+
     /// Whether the table itself calls the test of a row invalid.
     fn is_invalid(&self, row: usize) -> bool {
         matches!(self.sheet.text("valid", row).to_lowercase().as_str(), "false" | "no")

@@ -57,6 +57,21 @@ impl Audit {
     }
 }
 
+/// Ids of all columns that an audit of our own results looks at: what laws need, and what tells tests apart.
+#[must_use]
+pub fn columns_of_laws() -> Vec<&'static str> {
+    const ALSO: [&str; 4] = ["run", "test", "valid", "outside_tx_pct"];
+    let needed = LAWS.iter().flat_map(|law| law.needs).flat_map(|set| set.iter().copied());
+    let all = sheet::TEXT_KEYS.into_iter().chain(sheet::SETTINGS).chain(ALSO).chain(needed);
+    let mut ids: Vec<&'static str> = Vec::new();
+    for id in all.filter(|id| loadline_model::column::column(id).is_some()) {
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    ids
+}
+
 /// Law of findings about how a table is written, and what was assumed of it.
 const TABLE: &str = "table";
 /// Beginning of the finding that a table cannot be checked.

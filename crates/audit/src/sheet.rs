@@ -7,8 +7,8 @@ use loadline_model::column::column;
 use loadline_model::format::Format;
 
 pub use mapping::{Mapping, MappingError};
-pub(crate) use series::SETTINGS;
 pub use series::Series;
+pub(crate) use series::{SETTINGS, TEXT_KEYS};
 
 use crate::header::Header;
 use crate::names;

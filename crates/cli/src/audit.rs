@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use loadline_audit::{Audit, Claim, Expected, Finding, LAWS, Mapping, Options, Severity, audit, table};
+use loadline_audit::{
+    Audit, Claim, Expected, Finding, LAWS, Mapping, Options, Severity, audit, columns_of_laws, table,
+};
 use loadline_model::column::{REDO_BYTES_PER_TX, REDO_KIB_PER_TX};
 use loadline_report::{Format, render};
 use loadline_workload::CATALOGUE;
@@ -67,7 +69,9 @@ fn read(file: &Path, results: &Path) -> Result<(String, String), Failure> {
     if path.is_dir() {
         let (_, data) = stored::load(&path)?;
         data.warnings.iter().for_each(|w| output::say(&format!("warning: {w}")));
-        let csv = render(&[data], Format::Csv, &loadline_report::Options::default());
+        // A run's own tables have what is shown, which is not all that laws ask for.
+        let columns = Some(columns_of_laws().into_iter().map(str::to_owned).collect());
+        let csv = render(&[data], Format::Csv, &loadline_report::Options { columns, ..Default::default() });
         let csv = csv.map_err(|e| Failure::usage(e.to_string()))?;
         return Ok((String::from_utf8_lossy(&csv).into_owned(), name));
     }

@@ -126,9 +126,7 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
         }
         // What an open loop does not ask for, its jobs need not do; and a job's first transaction began before the window.
         let idle = context.value("rate_tps", row.row).is_some() && row.busy.low <= 1.0;
-        let longest = context.value("transaction_time_ns_max", row.row).map_or(5.0 * row.latency / 1e3, |ns| ns / 1e9);
-        let edges = context.late(row.row, longest);
-        if idle || (row.busy.middle() - 1.0).abs() <= edges {
+        if idle || (row.busy.middle() - 1.0).abs() <= context.edges(row.row) {
             continue;
         }
         let lower = row.busy.low <= 1.0 && !model.is_sharp();

@@ -7,7 +7,9 @@ mod elapsed;
 mod group_commit;
 mod hardware;
 mod little;
+mod neighbours;
 mod order;
+mod outlier;
 mod percentiles;
 pub(crate) mod products;
 mod shares;
@@ -102,7 +104,7 @@ pub static LAWS: &[&Law] = &[
     &elapsed::ELAPSED,
     &work::WORK,
     &work::NOMINAL,
-    &sweep::NEIGHBOURS,
+    &neighbours::NEIGHBOURS,
     &sweep::SATURATION,
     &order::JOB_ORDER,
     &order::GAPS,

@@ -4,12 +4,13 @@ use super::{Check, Law};
 use crate::context::Context;
 use crate::finding::{Findings, Severity, shown};
 use crate::interval::Reading;
+use crate::sheet::SETTINGS;
 
 pub(crate) static WORK: Law = Law {
     id: "same-work",
     name: "The same work in each test",
-    formula: "redo_kib_per_tx, redo_bytes_per_tx and statements_per_tx are the same over the jobs of a workload",
-    needs: &[&["redo_kib_per_tx"], &["redo_bytes_per_tx"], &["statements_per_tx"]],
+    formula: "redo_kib_per_tx, redo_bytes_per_tx and statements_per_tx are the same over the jobs of a workload, and so is a setting within a sweep",
+    needs: &[&["redo_kib_per_tx"], &["redo_bytes_per_tx"], &["statements_per_tx"], &["jobs", "rows_per_tx"]],
     tolerance: "3 %, or six times the median deviation of the series; always a warning",
     meaning: "Other redo than that of the transactions (checkpoints, the first change of a block after one), a wrong digit, or other work",
     check: Check::Own(work),
@@ -49,6 +50,7 @@ fn work(context: &Context<'_>, findings: &mut Findings) {
     if context.sheet.swept().is_some_and(|id| id != "jobs") {
         return;
     }
+    settings(context, findings);
     for id in COLUMNS.into_iter().filter(|id| context.has(id)) {
         for series in &context.series {
             let of = |row: &usize| {
@@ -66,6 +68,31 @@ fn work(context: &Context<'_>, findings: &mut Findings) {
         }
     }
 }
+
+/// A test inside of a sweep that alone has another setting.
+fn settings(context: &Context<'_>, findings: &mut Findings) {
+    let series_of = |row: usize| context.series.iter().find(|s| s.rows.contains(&row));
+    let alone = context.series.iter().filter(|s| s.rows.len() == 1).filter_map(|s| s.rows.first().copied());
+    // With many of them, series of one row are what the table is.
+    for row in alone.take(LONE) {
+        let Some(before) = row.checked_sub(1) else { continue };
+        let sweep = series_of(before).filter(|s| s.rows.len() >= 3 && s.rows.contains(&(row + 1)));
+        let jobs = |row| context.value("jobs", row);
+        let rises = jobs(before) < jobs(row) && jobs(row) < jobs(row + 1);
+        if sweep.is_none() || !rises {
+            continue;
+        }
+        let other = |id: &&&'static str| context.value(id, row) != context.value(id, before);
+        let mut others = SETTINGS.iter().filter(|id| **id != "jobs" && context.has(id)).filter(other);
+        let (Some(id), None) = (others.next(), others.next()) else { continue };
+        let expected = context.value(id, before);
+        let text = "the tests above and below it are one sweep with another setting: a wrong digit, or a test of another sweep";
+        findings.push(context.about_row(WORK.id, Severity::Warning, row, &["jobs", id], id, expected, text.to_owned()));
+    }
+}
+
+/// Series of one row that are looked at.
+const LONE: usize = 100;
 
 fn nominal(context: &Context<'_>, findings: &mut Findings) {
     for row in context.rows() {

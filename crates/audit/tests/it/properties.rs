@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use loadline_audit::{Audit, LAWS, Law, Options, Severity, audit, table};
 use proptest::prelude::*;
 
-use crate::made_up::{Made, Random, table as made};
+use crate::made_up::{Made, Random, noisy, table as made};
 
 /// Tables of the generator.
 const TABLES: u64 = 10_000;
@@ -79,6 +79,33 @@ fn found_share(laws: &[&Law]) -> (u32, f64, String) {
     (spoiled, f64::from(found) / f64::from(spoiled), format!("{by_column:?}"))
 }
 
+/// Platforms are not the same from test to test: warnings of that noise, and what is still found.
+#[test]
+fn noise_is_no_outlier() {
+    for noise in [0.0, 0.03, 0.05, 0.1] {
+        let (mut rows, mut cried, mut random) = (0, 0, Random(9));
+        let mut found = [(0u32, 0u32); 4];
+        for seed in 0..TABLES / 5 {
+            let made = noisy(&mut Random(seed), noise);
+            let honest = check(&made.csv());
+            assert_eq!(honest.count(Severity::Error), 0, "seed {seed}: {:#?}\n{}", honest.findings, made.csv());
+            (rows, cried) = (rows + made.rows.len(), cried + named(&honest).len());
+            for (count, factor) in found.iter_mut().zip([1.05, 1.2, 1.5, 2.0]) {
+                let factor = if random.unit() < 0.5 { factor } else { 1.0 / factor };
+                let Some((row, _, csv)) = spoil(&made, &mut random, factor, LAWS) else { continue };
+                let hit = check(&csv).findings.iter().any(|f| f.severity != Severity::Info && f.row == Some(row + 1));
+                *count = (count.0 + u32::from(hit), count.1 + 1);
+            }
+        }
+        println!("noise {noise}: {cried} warnings of neighbours in {rows} rows; found by 5, 20, 50, 100 %: {found:?}");
+        assert!(cried * 100 <= rows, "noise {noise}: {cried} warnings of neighbours in {rows} rows");
+    }
+}
+
+fn named(found: &Audit) -> Vec<&loadline_audit::Finding> {
+    found.findings.iter().filter(|f| f.law == "neighbours").collect()
+}
+
 /// Laws that are equations: a cell in them cannot change alone.
 const EQUATIONS: [&str; 7] = ["little", "redo-rate", "rows", "commits", "cpu-parts", "cpu-sum", "syncs"];
 
@@ -94,7 +121,7 @@ fn spoiled_cells_of_equations_are_found() {
 fn most_spoiled_cells_of_any_law_are_found() {
     let (spoiled, share, by_column) = found_share(LAWS);
     println!("{share:.4} of {spoiled} spoiled cells of any law found: {by_column}");
-    assert!(spoiled > 5_000 && share >= 0.75, "{share} of {spoiled}: {by_column}");
+    assert!(spoiled > 5_000 && share >= 0.87, "{share} of {spoiled}: {by_column}");
 }
 
 proptest! {
