@@ -1,7 +1,7 @@
 //! Claims against tables: "latency factor 6", "up to 70 % faster". A claim is a ratio of two platforms; the table gives it for
 //! each test that both have.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::context::Context;
 use crate::finding::{Finding, Severity, shown};
@@ -168,80 +168,116 @@ pub(crate) struct Observed {
     ratios: Vec<(String, Interval)>,
 }
 
-/// What the table gives for `claim`.
-pub(crate) fn check(claim: &Claim, context: &Context<'_>) -> Vec<Observed> {
+/// A figure that a claim may be about.
+#[derive(Debug, Clone)]
+pub(crate) struct Measured {
+    table: String,
+    /// Whether the table names platforms; otherwise it is one itself.
+    of_several: bool,
+    platform: String,
+    test: String,
+    column: &'static str,
+    figure: Interval,
+}
+
+/// Rows in which claims are looked for.
+const ROWS: usize = 10_000;
+
+/// The figures of a table that `claim` may be about.
+pub(crate) fn figures(claim: &Claim, context: &Context<'_>) -> Vec<Measured> {
     let sheet = &context.sheet;
-    let Some(by) = ["platform", "arm", "level", "driver"].into_iter().find(|id| sheet.has(id)) else {
-        return Vec::new();
-    };
-    let mut platforms: Vec<&str> = Vec::new();
-    // Test -> row of each platform.
-    let mut tests: HashMap<String, Vec<Option<usize>>> = HashMap::new();
-    let mut order: Vec<String> = Vec::new();
-    for row in context.rows().take(10_000) {
-        let name = sheet.text(by, row);
-        let at = platforms.iter().position(|p| *p == name).unwrap_or_else(|| {
-            platforms.push(name);
-            platforms.len() - 1
-        });
+    let by = ["platform", "arm", "level", "driver"].into_iter().find(|id| sheet.has(id));
+    let mut all = Vec::new();
+    for row in context.rows().take(ROWS) {
         let parts = ["workload", "jobs", "threads", "rows_per_tx", "block_bytes"].map(|id| match sheet.text(id, row) {
             "" => String::new(),
             text if id == "workload" => format!("{text} "),
             text => format!("{text} {id} "),
         });
-        let rows = tests.entry(parts.concat().trim().to_owned()).or_insert_with_key(|key| {
-            order.push(key.clone());
-            Vec::new()
-        });
-        rows.resize(rows.len().max(at + 1), None);
-        rows[at].get_or_insert(row);
-    }
-    let mut all = Vec::new();
-    for column in sheet.columns.iter().map(|c| c.id).filter(|id| claim.is_about(id)) {
-        for a in 0..platforms.len() {
-            for b in a + 1..platforms.len() {
-                let of = |test: &String| {
-                    let rows = tests.get(test)?;
-                    let figure = |at: usize| {
-                        let row = rows.get(at).copied().flatten()?;
-                        context.interval(column, row, Reading::Loose).filter(|i| i.low > 0.0)
-                    };
-                    Some((test.clone(), figure(a)?.over(figure(b)?)))
-                };
-                let ratios: Vec<(String, Interval)> = order.iter().filter_map(of).collect();
-                if ratios.is_empty() {
-                    continue;
-                }
-                let logs: f64 = ratios.iter().map(|(_, r)| r.middle().ln()).sum();
-                let turn = |r: Interval| if logs < 0.0 { Interval::exact(1.0).over(r) } else { r };
-                all.push(Observed {
-                    table: sheet.table.name.clone(),
-                    column,
-                    platforms: if logs < 0.0 {
-                        (platforms[b].to_owned(), platforms[a].to_owned())
-                    } else {
-                        (platforms[a].to_owned(), platforms[b].to_owned())
-                    },
-                    ratios: ratios.into_iter().map(|(test, r)| (test, turn(r))).collect(),
-                });
-            }
+        let test = parts.concat().trim().to_owned();
+        for column in sheet.columns.iter().map(|c| c.id).filter(|id| claim.is_about(id)) {
+            let figure = context.interval(column, row, Reading::Loose).filter(|i| i.low > 0.0);
+            all.extend(figure.map(|figure| Measured {
+                table: sheet.table.name.clone(),
+                of_several: by.is_some(),
+                platform: by.map_or_else(|| sheet.table.name.clone(), |by| sheet.text(by, row).to_owned()),
+                test: test.clone(),
+                column,
+                figure,
+            }));
         }
     }
     all
 }
 
+/// The ratios of each column between each two platforms: of one table, or each of a table of its own.
+fn ratios(all: &[&Measured]) -> Vec<Observed> {
+    #[derive(Default)]
+    struct Group<'a> {
+        platforms: Vec<&'a str>,
+        tests: Vec<&'a str>,
+        seen: HashSet<&'a str>,
+        /// The first figure of each platform in each test.
+        figures: HashMap<(&'a str, &'a str), Interval>,
+    }
+    let mut order: Vec<(&str, &'static str)> = Vec::new();
+    let mut groups: HashMap<(&str, &'static str), Group<'_>> = HashMap::new();
+    for m in all {
+        let key = (if m.of_several { m.table.as_str() } else { "" }, m.column);
+        let group = groups.entry(key).or_insert_with(|| {
+            order.push(key);
+            Group::default()
+        });
+        if !group.platforms.contains(&m.platform.as_str()) {
+            group.platforms.push(&m.platform);
+        }
+        if group.seen.insert(&m.test) {
+            group.tests.push(&m.test);
+        }
+        group.figures.entry((&m.platform, &m.test)).or_insert(m.figure);
+    }
+    let mut observed = Vec::new();
+    for key in order {
+        let Some(Group { platforms, tests, figures, .. }) = groups.get(&key) else { continue };
+        for (i, a) in platforms.iter().enumerate() {
+            for b in platforms.iter().skip(i + 1) {
+                let of = |test: &&str| {
+                    let ratio = figures.get(&(*a, *test))?.over(*figures.get(&(*b, *test))?);
+                    Some(((*test).to_owned(), ratio))
+                };
+                let ratios: Vec<(String, Interval)> = tests.iter().filter_map(of).collect();
+                if ratios.is_empty() {
+                    continue;
+                }
+                let turned = ratios.iter().map(|(_, r)| r.middle().ln()).sum::<f64>() < 0.0;
+                let turn = |r: Interval| if turned { Interval::exact(1.0).over(r) } else { r };
+                let (more, less) = if turned { (b, a) } else { (a, b) };
+                observed.push(Observed {
+                    table: key.0.to_owned(),
+                    column: key.1,
+                    platforms: ((*more).to_owned(), (*less).to_owned()),
+                    ratios: ratios.into_iter().map(|(test, r)| (test, turn(r))).collect(),
+                });
+            }
+        }
+    }
+    observed
+}
+
 /// Judges each claim by what all tables gave.
-pub(crate) fn judge(claims: &[Claim], observed: Vec<Vec<Vec<Observed>>>) -> Vec<Finding> {
+pub(crate) fn judge(claims: &[Claim], measured: &[Vec<Vec<Measured>>]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (i, claim) in claims.iter().enumerate() {
-        let all: Vec<&Observed> = observed.iter().filter_map(|table| table.get(i)).flatten().collect();
+        let figures: Vec<&Measured> = measured.iter().filter_map(|table| table.get(i)).flatten().collect();
+        let all = ratios(&figures);
         let reached = |o: &Observed| o.ratios.iter().any(|(_, r)| r.high >= claim.ratio.0);
-        let anywhere = all.iter().any(|o| reached(o));
+        let anywhere = all.iter().any(reached);
         if all.is_empty() {
-            let text = "no table has two platforms with such a figure in the same tests".to_owned();
+            let text =
+                "no two platforms have such a figure in the same tests, in one table or in one of each".to_owned();
             findings.push(finding(claim, Severity::Warning, None, String::new(), None, text));
         }
-        for one in all {
+        for one in &all {
             findings.push(one.against(claim, anywhere));
         }
     }

@@ -16,7 +16,8 @@ pub(crate) struct Header {
 impl Header {
     /// Takes `text` apart.
     pub(crate) fn parse(text: &str) -> Header {
-        let (rest, mut units, more) = brackets(text);
+        let text = without_marks(text);
+        let (rest, mut units, more) = brackets(&text);
         let rest = match rest.rsplit_once([',', ';']).or_else(|| rest.rsplit_once(" in ")) {
             Some((name, last)) if Unit::parse(last).is_some() => {
                 units.extend(Unit::parse(last));
@@ -27,8 +28,24 @@ impl Header {
         let tokens = tokens(&format!("{rest} {more}"));
         let texts: Vec<&str> = tokens.iter().map(String::as_str).collect();
         let (left, own) = unit::take_unit(&texts);
-        if let Some(own) = own {
-            units.insert(0, own);
+        // TPS (k)
+        let thousands = units.iter().position(|u| u.is_multiplier());
+        let own = match (own, thousands) {
+            (Some(own), Some(at)) if own.dimension.of == unit::Of::One && !own.is_multiplier() => {
+                let times = units.remove(at);
+                Some(Unit { size: own.size * times.size, ..own })
+            }
+            (own, _) => own,
+        };
+        match (own, units.first_mut()) {
+            // WAL per transaction [kB]
+            (Some(own), Some(size)) if own.is_only_per() && size.dimension.per == unit::Per::Whole => {
+                size.dimension.per = own.dimension.per;
+                size.size *= own.size;
+                size.or = size.or.map(|or| or * own.size);
+            }
+            (Some(own), _) => units.insert(0, own),
+            (None, _) => {}
         }
         let words: Vec<String> = left.iter().map(|w| w.to_lowercase()).collect();
         // Two units of one name: latency_ms_us.
@@ -45,6 +62,12 @@ impl Header {
     }
 }
 
+/// The text without what points to a footnote.
+fn without_marks(text: &str) -> String {
+    let mark = |c: char| "¹²³⁴⁵⁶⁷⁸⁹⁰†‡§*".contains(c);
+    text.chars().filter(|c| !mark(*c)).collect()
+}
+
 /// The text without brackets, the units in them, and what else they hold.
 fn brackets(text: &str) -> (String, Vec<Unit>, String) {
     let (mut rest, mut units, mut more) = (String::new(), Vec::new(), String::new());
@@ -55,7 +78,10 @@ fn brackets(text: &str) -> (String, Vec<Unit>, String) {
         rest.push_str(before);
         rest.push(' ');
         let inner = inside.get(1..close).unwrap_or("").trim();
+        let footnote = !inner.is_empty() && inner.bytes().all(|b| b.is_ascii_digit());
         match Unit::parse(inner) {
+            // Counts are in ones: [1]. Behind a name of something else it is a footnote as well.
+            _ if footnote => {}
             Some(unit) => units.push(unit),
             None => {
                 let parts: Vec<&str> = inner.split(['/', ',', ';', '|']).flat_map(|p| p.split(" or ")).collect();
@@ -75,7 +101,7 @@ fn brackets(text: &str) -> (String, Vec<Unit>, String) {
 /// Words of a name. A slash before a unit of time, or before a transaction, is a "per".
 fn tokens(text: &str) -> Vec<String> {
     let mut spaced = String::new();
-    let chars: Vec<char> = text.chars().collect();
+    let chars: Vec<char> = text.trim().chars().collect();
     let one_word = !text.trim().contains(|c: char| c.is_whitespace() || c == '_' || c == '-');
     for (i, c) in chars.iter().enumerate() {
         let before = i.checked_sub(1).and_then(|i| chars.get(i));
@@ -131,6 +157,11 @@ mod tests {
             ("Elapsed [s]", "elapsed_s", 1.0),
             ("log file sync, ms", "log_file_sync_ms", 1e-3),
             ("tpm", "commit_throughput_tps", 1.0 / 60.0),
+            ("TPS (k)", "commit_throughput_tps", 1e3),
+            ("tpmC", "commit_throughput_tps", 1.0 / 60.0),
+            ("WAL per txn [kB]", "redo_kib_per_tx", 1e3),
+            ("Throughput² (tps)", "commit_throughput_tps", 1.0),
+            ("Users[1]", "jobs", 0.0),
         ];
         for (text, id, size) in cases {
             let header = Header::parse(text);

@@ -10,6 +10,7 @@ pub mod interval;
 mod judge;
 mod laws;
 mod names;
+mod shape;
 pub mod sheet;
 pub mod table;
 pub mod unit;
@@ -83,6 +84,8 @@ pub fn audit(tables: &[Table], options: &Options) -> Audit {
     let mut audit = Audit { tables: tables.len(), ..Audit::default() };
     let mut claimed = Vec::new();
     for table in tables {
+        let shaped = shape::per_test(table, &options.mapping);
+        let table = shaped.as_ref().unwrap_or(table);
         audit.rows += table.rows();
         let mut context = Context::new(Sheet::new(table, &options.mapping), &options.expected);
         let mut findings = Findings { table: table.name.clone(), ..Findings::default() };
@@ -102,7 +105,7 @@ pub fn audit(tables: &[Table], options: &Options) -> Audit {
             }
         }
         laws::check_cells(&context, &mut findings);
-        claimed.push(options.claims.iter().map(|claim| claim::check(claim, &context)).collect());
+        claimed.push(options.claims.iter().map(|claim| claim::figures(claim, &context)).collect());
         audit.findings.extend(findings.finish());
     }
     // Of many tables, such as those of a report, some hold no figures.
@@ -112,7 +115,7 @@ pub fn audit(tables: &[Table], options: &Options) -> Audit {
             UNCOVERED.clone_into(&mut finding.message);
         }
     }
-    audit.findings.extend(claim::judge(&options.claims, claimed));
+    audit.findings.extend(claim::judge(&options.claims, &claimed));
     audit
 }
 
@@ -123,7 +126,8 @@ fn remarks(context: &Context<'_>, findings: &mut Findings) {
         sheet.table.remarks.iter().map(|r| (r, true)).chain(sheet.remarks.iter().map(|r| (r, false)))
     {
         let unused = remark.message.contains("not used");
-        let severity = if of_table || unused { Severity::Warning } else { Severity::Info };
+        let odd = of_table && remark.row.is_some();
+        let severity = if odd || unused { Severity::Warning } else { Severity::Info };
         let mut finding = context.about_table(TABLE, severity, &[], remark.message.clone());
         finding.row = remark.row.map(|row| row + 1);
         findings.push(finding);

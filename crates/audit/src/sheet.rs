@@ -14,10 +14,13 @@ use crate::header::Header;
 use crate::names;
 use crate::table::number::{self, Printed, Style, Value};
 use crate::table::{Remark, Table};
-use crate::unit::{Of, Unit};
+use crate::unit::{Of, Per, Unit};
 
 /// Rows by which units and kinds of columns are recognised.
 const SAMPLE: usize = 1000;
+
+/// The largest of several shares of a busy platform is no smaller than this part of it.
+const PARTS_OF_ONE: f64 = 0.2;
 
 /// Columns that count sessions, servers and bytes of a block: whole numbers are exact.
 const EXACT: [&str; 4] = ["jobs", "nodes", "threads", "block_bytes"];
@@ -109,9 +112,12 @@ impl<'a> Sheet<'a> {
                 sheet.bind(index, header, how, mapping);
             }
         }
+        sheet.bare_bandwidth(&headers);
         sheet.threads_are_jobs();
+        sheet.unused();
         sheet.columns.sort_by_key(|c| c.index);
         sheet.infer_times();
+        sheet.infer_shares();
         sheet
     }
 
@@ -164,6 +170,44 @@ impl<'a> Sheet<'a> {
         self.remarks.push(Remark { row: None, message });
     }
 
+    /// Beside I/O per second, a column that is only a unit of bytes per second is their bandwidth.
+    fn bare_bandwidth(&mut self, headers: &[Header]) {
+        let is_rate =
+            |h: &Header| h.unit.as_ref().is_some_and(|u| u.dimension.of == Of::Bytes && u.dimension.per == Per::Second);
+        let bare = headers.iter().position(|h| h.words.is_empty() && h.second.is_none() && is_rate(h));
+        let (Some(index), true, false) = (bare, self.has("io_per_s"), self.has("data_mib_per_s")) else { return };
+        let text = self.table.headers[index].clone();
+        if let Ok(mapping) = Mapping::parse(&format!("{text}=data_mib_per_s")) {
+            self.bind(index, &headers[index], How::Mapped, &mapping);
+            self.remark(format!("column '{text}' was taken for data_mib_per_s, as it stands beside I/O per second"));
+        }
+    }
+
+    /// Says which columns of numbers are not used, as nobody should think that they were checked.
+    fn unused(&mut self) {
+        let known: Vec<usize> = self.columns.iter().map(|c| c.index).collect();
+        let rows = self.table.rows().min(SAMPLE);
+        let begins = |cell: &str| cell.starts_with(|c: char| c.is_ascii_digit());
+        let numbers = |index: usize| (0..rows).filter(|row| begins(self.table.cell(*row, index))).count();
+        let named = |text: &str| self.remarks.iter().any(|r| r.message.contains(&format!("'{text}'")));
+        let unused: Vec<String> = (0..self.table.headers.len())
+            .filter(|i| !known.contains(i) && numbers(*i) * 2 > rows && !named(&self.table.headers[*i]))
+            .map(|i| format!("'{}'", self.table.headers[i]))
+            .collect();
+        if !unused.is_empty() && !known.is_empty() {
+            let few: Vec<String> = unused.iter().take(20).cloned().collect();
+            let more = if unused.len() > few.len() {
+                format!(" and {} more", unused.len() - few.len())
+            } else {
+                String::new()
+            };
+            self.remark(format!(
+                "no law knows what these columns are, say it with --columns: {}{more}",
+                few.join(", ")
+            ));
+        }
+    }
+
     /// Benchmarks that know no parallel workers call their sessions threads.
     fn threads_are_jobs(&mut self) {
         if self.has("jobs") {
@@ -201,6 +245,26 @@ impl<'a> Sheet<'a> {
             column.scale(times);
         }
         self.remark(format!("times without a unit were taken for {unit}: then throughput × latency gives the jobs"));
+    }
+
+    /// Shares without a unit that are all parts of one.
+    fn infer_shares(&mut self) {
+        let rows = self.table.rows().min(SAMPLE);
+        let mut found = Vec::new();
+        for column in &mut self.columns {
+            let unnamed = column.how == How::Inferred && column.printed.is_none();
+            if !unnamed || Unit::of_id(column.id).dimension.of != Of::Share {
+                continue;
+            }
+            let most = (0..rows).filter_map(|row| column.figure(row)).map(|f| f.value).fold(0.0, f64::max);
+            if (PARTS_OF_ONE..=1.0).contains(&most) {
+                column.scale(100.0);
+                found.push(column.id);
+            }
+        }
+        if !found.is_empty() {
+            self.remark(format!("parts of 1 were taken for percent, as none is larger: {}", found.join(", ")));
+        }
     }
 
     /// The column of throughput in transactions per second that the table has.
@@ -315,6 +379,18 @@ impl Bound {
     fn factor_of(&self, suffix: &str) -> Option<f64> {
         let suffix = suffix.trim_end_matches(['*', '†', ')']);
         let own = Unit::of_id(self.id);
+        // The k of a block size has 1,024 bytes.
+        if own.dimension.of == Of::Bytes && own.size == 1.0 {
+            let binary = match suffix.to_lowercase().as_str() {
+                "k" | "kb" => 1024.0,
+                "m" | "mb" => 1_048_576.0,
+                "g" | "gb" => 1_073_741_824.0,
+                _ => 0.0,
+            };
+            if binary > 0.0 {
+                return Some(binary);
+            }
+        }
         let letter = match suffix {
             "" => Some(1.0),
             "k" | "K" => Some(1e3),

@@ -57,7 +57,7 @@ pub struct Table {
 }
 
 impl Table {
-    fn new(headers: Vec<String>) -> Table {
+    pub(crate) fn new(headers: Vec<String>) -> Table {
         Table { headers, ..Table::default() }
     }
 
@@ -79,14 +79,14 @@ impl Table {
         self.text.get(start..end(index)).unwrap_or("")
     }
 
-    fn remark(&mut self, row: Option<usize>, message: String) {
+    pub(crate) fn remark(&mut self, row: Option<usize>, message: String) {
         if self.remarks.len() < REMARKS {
             self.remarks.push(Remark { row, message });
         }
     }
 
     /// Adds a row. One with too many cells is kept empty: nobody knows which cell is too many.
-    fn push<'a>(&mut self, cells: impl Iterator<Item = &'a str> + Clone) -> Result<(), ReadError> {
+    pub(crate) fn push<'a>(&mut self, cells: impl Iterator<Item = &'a str> + Clone) -> Result<(), ReadError> {
         let (width, row) = (self.headers.len(), self.rows);
         let count = cells.clone().count();
         // A line may end with a separator.
@@ -148,7 +148,7 @@ pub fn read(text: &str, name: &str) -> Result<Vec<Table>, ReadError> {
 /// Whether cells hold units and nothing else, as a second line of column names does.
 fn units_only(cells: &[&str]) -> bool {
     let bare = |cell: &str| cell.trim_matches(['[', ']', '(', ')']).trim().to_owned();
-    let filled: Vec<String> = cells.iter().map(|c| bare(c)).filter(|c| !c.is_empty()).collect();
+    let filled: Vec<String> = cells.iter().map(|c| bare(c)).filter(|c| !matches!(c.as_str(), "" | "#" | "-")).collect();
     // A row of ones is a test, although 1 is the unit of a count.
     let named = filled.iter().any(|c| c.contains(|c: char| c.is_alphabetic() || c == '%'));
     named && filled.iter().all(|c| Unit::parse(c).is_some())
@@ -158,7 +158,7 @@ fn units_only(cells: &[&str]) -> bool {
 fn add_units(headers: &mut [String], units: &[&str]) {
     for (header, unit) in headers.iter_mut().zip(units) {
         let unit = unit.trim_matches(['[', ']', '(', ')']).trim();
-        if !unit.is_empty() {
+        if !matches!(unit, "" | "#" | "-") {
             *header = format!("{header} [{unit}]");
         }
     }

@@ -144,6 +144,16 @@ impl Unit {
         Some(Unit { dimension, size: above.size * parts, or: above.or.map(|or| or * parts), text: String::new() })
     }
 
+    /// Whether it is thousands or millions of anything.
+    pub(crate) fn is_multiplier(&self) -> bool {
+        matches!(self.text.as_str(), "k" | "K" | "M" | "thousand" | "thousands" | "million" | "millions")
+    }
+
+    /// Whether it says no more than "per something".
+    pub(crate) fn is_only_per(&self) -> bool {
+        self.dimension.of == Of::One && self.dimension.per != Per::Whole && self.text.starts_with("1/")
+    }
+
     /// The unit of the column of ours with this id.
     #[must_use]
     pub fn of_id(id: &str) -> Unit {

@@ -15,7 +15,7 @@ pub(crate) static NEIGHBOURS: Law = Law {
     name: "Curves do not jump",
     formula: "a figure, or its share of one that it follows, lies where the other tests of the sweep put it",
     needs: &[&["jobs"], &["rows_per_tx"], &["threads"], &["rate_tps"], &["tps"], &["commit_latency_ms"]],
-    tolerance: "Student's t (1 in 3,000) times the spread with which the other rows miss each other, with that of the other columns; and 3 %, 8 % at the ends. One wrong cell must explain all that stands out in its row. Always a warning",
+    tolerance: "Student's t (1 in 16,000) times the spread with which the other rows miss each other, with that of the other columns; and 3 %, 8 % at the ends. One wrong cell must explain all that stands out in its row. Always a warning",
     meaning: "A wrong digit, or a test that something else disturbed",
     check: Check::Own(neighbours),
 };
@@ -150,7 +150,7 @@ fn standing_out(curves: &[Curve], tests: &[Vec<Option<Test>>], at: usize) -> Vec
     let by = |a: &&(&Curve, Test), b: &&(&Curve, Test)| a.1.own_limit().total_cmp(&b.1.own_limit());
     let best: Vec<&(&Curve, Test)> =
         of_row.chunk_by(|a, b| a.0.id == b.0.id).filter_map(|same| same.iter().min_by(by)).collect();
-    // What the columns of this table scatter by on the whole.
+    // What the columns of this table scatter by on the whole, also by their bends: shares alone would cry on noisy tests.
     let mut spreads: Vec<f64> = best.iter().map(|(_, t)| t.spread).collect();
     spreads.sort_by(f64::total_cmp);
     let usual = spreads.get(spreads.len() / 2).copied().unwrap_or(0.0);

@@ -63,8 +63,8 @@ const NOISY: f64 = 0.2;
 const ENOUGH: f64 = 4.0;
 /// Degrees of freedom for which the spread of the other columns counts.
 const PRIOR: f64 = 3.0;
-/// Quantile of the normal distribution that 1 in 3,000 exceeds to either side.
-const QUANTILE: f64 = 3.59;
+/// Quantile of the normal distribution that 1 in 16,000 exceeds to either side: a table has hundreds of cells.
+const QUANTILE: f64 = 4.0;
 
 impl Test {
     /// The largest deviation that is nothing special, if the columns of the table have a spread of `usual`.

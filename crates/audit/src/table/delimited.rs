@@ -10,12 +10,20 @@ const SAMPLE: usize = 40;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Separator {
     Byte(u8),
+    /// Two spaces or more, as in aligned text.
+    Wide,
     /// Any white space.
     Space,
 }
 
-const SEPARATORS: [Separator; 5] =
-    [Separator::Byte(b','), Separator::Byte(b';'), Separator::Byte(b'\t'), Separator::Byte(b'|'), Separator::Space];
+const SEPARATORS: [Separator; 6] = [
+    Separator::Byte(b','),
+    Separator::Byte(b';'),
+    Separator::Byte(b'\t'),
+    Separator::Byte(b'|'),
+    Separator::Wide,
+    Separator::Space,
+];
 
 /// The cells of one record.
 #[derive(Default)]
@@ -40,6 +48,11 @@ impl Record {
         self.text.trim().is_empty()
     }
 
+    /// Whether it only rules off a header: `------- ------`.
+    fn is_rule(&self) -> bool {
+        self.text.len() > 4 && self.text.bytes().all(|b| matches!(b, b'-' | b'=' | b'~' | b' '))
+    }
+
     /// Reads one record from the start of `text` and returns what follows it.
     fn read<'a>(&mut self, text: &'a str, separator: Separator) -> &'a str {
         self.text.clear();
@@ -47,7 +60,10 @@ impl Record {
         self.open = false;
         let Separator::Byte(by) = separator else {
             let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
-            for cell in line.split_whitespace() {
+            let wide = line.trim().split("  ").map(str::trim).filter(|cell| !cell.is_empty());
+            let cells: Vec<&str> =
+                if separator == Separator::Wide { wide.collect() } else { line.split_whitespace().collect() };
+            for cell in cells {
                 self.text.push_str(cell);
                 self.end_cell();
             }
@@ -95,22 +111,31 @@ fn recognise(text: &str) -> Option<(Separator, usize)> {
         let (mut rest, mut record, mut counts) = (text, Record::default(), Vec::new());
         while !rest.is_empty() && counts.len() < SAMPLE {
             rest = record.read(rest, separator);
-            if !record.is_blank() {
+            if !record.is_blank() && !record.is_rule() {
                 counts.push(record.ends.len());
             }
         }
         let with = |n: usize| counts.iter().filter(|c| **c == n).count();
         let most = counts.iter().copied().filter(|n| *n > 1).max_by_key(|n| (with(*n), *n))?;
         let share = with(most) as f64 / counts.len() as f64;
-        // Prose has spaces, too.
-        let enough = if separator == Separator::Space { share == 1.0 && counts.len() > 1 } else { share > 0.0 };
+        // Prose has spaces, too, and commas.
+        let enough = match separator {
+            Separator::Byte(_) => share > 0.0,
+            Separator::Wide => share > 0.6 && with(most) > 2,
+            Separator::Space => share == 1.0 && counts.len() > 1,
+        };
         enough.then_some((share, most))
     };
     let scored = SEPARATORS.iter().filter_map(|s| score(*s).map(|(share, cells)| (*s, share, cells)));
     // A space that is as good as another separator is one inside of cells.
     let best = scored.max_by(|(a, share_a, cells_a), (b, share_b, cells_b)| {
-        let last = |s: &Separator| *s != Separator::Space;
-        last(a).cmp(&last(b)).then(share_a.total_cmp(share_b)).then(cells_a.cmp(cells_b))
+        let rank = |s: &Separator, share: &f64| match s {
+            Separator::Byte(_) if *share > 0.5 => 3,
+            Separator::Wide => 2,
+            Separator::Byte(_) => 1,
+            Separator::Space => 0,
+        };
+        rank(a, share_a).cmp(&rank(b, share_b)).then(share_a.total_cmp(share_b)).then(cells_a.cmp(cells_b))
     });
     best.map(|(separator, _, cells)| (separator, cells))
 }
@@ -132,6 +157,9 @@ pub(super) fn read(text: &str) -> Result<Vec<Table>, ReadError> {
     let (mut rest, mut record, mut blank) = (text, Record::default(), false);
     while !rest.is_empty() {
         rest = record.read(rest, separator);
+        if record.is_rule() {
+            continue;
+        }
         if record.is_blank() {
             // Cells without text are a row of an empty table at most.
             blank = true;

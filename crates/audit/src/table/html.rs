@@ -1,5 +1,6 @@
 //! Tables of an HTML page, by a scanner that forgives what browsers forgive: missing ends, capitals, bare attributes.
 
+use super::number::{self, Style};
 use super::{ReadError, Table};
 
 /// Whether `text` holds an HTML table.
@@ -79,7 +80,15 @@ impl Open {
     fn table(self, heading: &str) -> Result<Option<Table>, ReadError> {
         let caption = if self.caption.trim().is_empty() { heading.to_owned() } else { self.caption.trim().to_owned() };
         let grid = self.grid();
-        let headers = grid.iter().take_while(|(header, _)| *header).count().max(1);
+        let number = |text: &String| number::parse(text, Style::Point).is_some();
+        // Names that span others stand above them, also where no cell says that it is a name.
+        let spans = |row: &[String]| row.windows(2).any(|w| w[0] == w[1] && !w[0].trim().is_empty());
+        let names = |at: usize| match (at.checked_sub(1).and_then(|above| grid.get(above)), grid.get(at)) {
+            (_, Some((true, _))) | (None, _) => true,
+            (Some((_, above)), Some((_, row))) => spans(above) && !row.iter().any(number),
+            _ => false,
+        };
+        let headers = (0..grid.len()).take_while(|at| names(*at)).count().max(1);
         let Some(width) = grid.get(headers - 1).map(|(_, row)| row.len()) else { return Ok(None) };
         let name = |column: usize| {
             let mut parts: Vec<&str> = Vec::new();

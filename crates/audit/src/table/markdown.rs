@@ -10,11 +10,16 @@ fn is_rule(line: &str) -> bool {
         && line.bytes().all(|b| matches!(b, b'-' | b'|' | b'+' | b':' | b' ' | b'\t' | b'='))
 }
 
+/// The same with a dash per column: `|-|:-:|`. Below a header only: a row of a table may be nothing but dashes.
+fn is_short_rule(line: &str) -> bool {
+    line.contains('|') && line.contains('-') && line.bytes().all(|b| matches!(b, b'-' | b'|' | b':' | b' '))
+}
+
 /// Whether `text` holds such a table: a line of cells above a rule.
 pub(super) fn is(text: &str) -> bool {
     let mut above = false;
     text.lines().any(|line| {
-        let found = above && is_rule(line);
+        let found = above && (is_rule(line) || is_short_rule(line));
         above = line.contains('|') && !is_rule(line);
         found
     })
@@ -59,7 +64,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Table>, ReadError> {
     let (mut heading, mut open, mut above) = (String::new(), false, None);
     for line in text.lines() {
         let trimmed = line.trim();
-        if is_rule(trimmed) {
+        if is_rule(trimmed) || (!open && above.is_some() && is_short_rule(trimmed)) {
             if let (false, Some(names)) = (open, above.take()) {
                 let mut table = Table::new(cells(names));
                 table.name.clone_from(&heading);

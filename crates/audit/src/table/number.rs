@@ -82,6 +82,12 @@ fn is_space(c: char) -> bool {
 #[must_use]
 pub fn parse(text: &str, style: Style) -> Option<Printed<'_>> {
     let text = text.trim();
+    if let Some(about) = text.strip_prefix(['~', '≈']) {
+        // About 30,900 is no more exact than 30,900 ± 50.
+        let printed = parse(about, style).filter(|p| !p.suffix.starts_with(['~', '≈']))?;
+        let place = if printed.zeros > 0 { printed.place + i32::from(printed.zeros) } else { printed.place + 1 };
+        return Some(Printed { place, zeros: 0, ..printed });
+    }
     let (negative, rest) = match text.strip_prefix(['-', '−', '+']) {
         Some(rest) => (!text.starts_with('+'), rest),
         None => (false, text),
@@ -106,6 +112,8 @@ pub fn parse(text: &str, style: Style) -> Option<Printed<'_>> {
     at += length;
     // An address, a version, a date: 1.2.3, 2021-04-01.
     let suffix = rest[at..].trim_matches(|c: char| c.is_whitespace() || is_space(c));
+    // A remark, such as a standard deviation: 31,050 (peak).
+    let suffix = suffix.split('(').next().unwrap_or("").trim_end();
     if suffix.starts_with(|c: char| c.is_ascii_digit() || ".,:-/".contains(c)) {
         return None;
     }

@@ -1,0 +1,141 @@
+//! Tables as vendors, bloggers and issue threads write them: what is read, what is found, and that nothing else is an error.
+
+use loadline_audit::{Audit, Claim, Options, Severity, audit, table};
+
+fn check(text: &str, claims: &[&str]) -> Audit {
+    let claims = claims.iter().map(|c| Claim::parse(c).unwrap()).collect();
+    audit(&table::read(text, "x").unwrap(), &Options { claims, ..Options::default() })
+}
+
+/// Law, severity and row of what is no info.
+fn found(text: &str) -> Vec<(&'static str, Severity, Option<usize>)> {
+    let found = check(text, &[]);
+    found.findings.iter().filter(|f| f.severity != Severity::Info).map(|f| (f.law, f.severity, f.row)).collect()
+}
+
+fn says(text: &str, part: &str) -> bool {
+    check(text, &[]).findings.iter().any(|f| f.message.contains(part))
+}
+
+#[test]
+fn a_bare_unit_beside_iops_is_their_bandwidth_and_the_k_of_a_block_is_binary() {
+    let with = |rate: u32| {
+        format!(
+            "|Test|Block size|IOPS|MB/s|\n|-|-|-|-|\n|read|4k|85.2k|333|\n|write|4k|42.1k|164|\n|read|8k|61.0k|477|\n|write|8k|30.4k|{rate}|\n"
+        )
+    };
+    assert_eq!(found(&with(238)), []);
+    assert_eq!(found(&with(298)), [("io-rate", Severity::Warning, Some(4))]);
+}
+
+#[test]
+fn aligned_text_with_a_title_and_a_rule_is_a_table() {
+    let with = |last: &str| {
+        format!(
+            "Results (prepared, scale 1000, 300 s a run):\n\nclients   tps       latency average\n-------   -------   ---------------\n\
+             1         1012.11   0.988 ms\n10        8423.52   1.187 ms\n50        21034.76  2.377 ms\n100       {last}  4.182 ms\n"
+        )
+    };
+    assert_eq!(found(&with("23912.08")), []);
+    assert_eq!(found(&with("29312.08")), [("little", Severity::Error, Some(4))]);
+}
+
+#[test]
+fn platforms_side_by_side_are_rows_below_each_other() {
+    let html = |tps: &str| {
+        format!(
+            "<table><tr><td></td><td colspan=2>Old array</td><td colspan=2>New array</td></tr>\
+             <tr><td>Clients</td><td>TPS</td><td>Latency (ms)</td><td>TPS</td><td>Latency (ms)</td></tr>\
+             <tr><td>8</td><td>4,100</td><td>1.95</td><td>12,800</td><td>0.62</td></tr>\
+             <tr><td>32</td><td>9,900</td><td>3.23</td><td>31,000</td><td>1.03</td></tr>\
+             <tr><td>64</td><td>11,200</td><td>5.71</td><td>{tps}</td><td>1.64</td></tr></table>"
+        )
+    };
+    assert_eq!(found(&html("39,000")), []);
+    // The third row of the second platform.
+    assert_eq!(found(&html("93,000")), [("little", Severity::Error, Some(6))]);
+    let claims = check(&html("39,000"), &["throughput 5x"]);
+    assert!(claims.findings.iter().any(|f| f.law == "claim" && f.severity == Severity::Error));
+    let before = "|Clients|Before TPS|After TPS|Speed-up|\n|-|-|-|-|\n|8|4100|12800|3.12x|\n|32|9900|31000|3.13x|\n";
+    assert!(says(before, "Before, After stand side by side"));
+    let cpu = "|Clients|TPS|Client CPU %|Server CPU %|\n|-|-|-|-|\n|8|4100|12|31|\n|32|9900|31|80|\n";
+    assert!(!says(cpu, "side by side"), "client and server are no platforms");
+}
+
+#[test]
+fn a_claim_is_held_against_platforms_in_tables_of_their_own() {
+    let of = |name: &str, factor: f64| {
+        let rows: String =
+            [(8, 2.0), (32, 3.25), (64, 5.75)].map(|(jobs, ms)| format!("|{jobs}|{:.2}|\n", ms / factor)).concat();
+        format!("## {name}\n\n|Jobs|Latency (ms)|\n|-|-|\n{rows}\n")
+    };
+    let text = of("Old", 1.0) + &of("New", 3.0);
+    let severity = |claim: &str| {
+        let all = check(&text, &[claim]).findings;
+        all.iter().find(|f| f.law == "claim").map(|f| f.severity)
+    };
+    assert_eq!(severity("latency factor 3"), Some(Severity::Info));
+    assert_eq!(severity("latency factor 6"), Some(Severity::Error));
+}
+
+#[test]
+fn a_column_per_test_is_turned() {
+    let with = |ms: &str| {
+        format!("Metric,1 client,8 clients,32 clients\nTPS,1012,7800,19000\nLatency (ms),0.987,{ms},1.683\n")
+    };
+    assert!(found(&with("1.025")).iter().all(|(_, severity, _)| *severity == Severity::Warning));
+    assert!(found(&with("1.252")).contains(&("little", Severity::Error, Some(2))));
+}
+
+#[test]
+fn marks_remarks_and_thousands_are_read() {
+    let text = "|Users[1]|Throughput²|Avg. response time (ms)*|\n|-|-|-|\n|10|4,963†|2.015|\n|50|21,276|2.35*|\n|100|31,050 (peak)|3.22|\n|200|~30,900|6.47|\n";
+    assert_eq!(found(text), []);
+    assert_eq!(found(&text.replace("31,050", "36,050")), [("little", Severity::Error, Some(3))]);
+    assert_eq!(
+        found("|Clients|TPS (k)|Latency (ms)|\n|-|-|-|\n|64|12.1|5.29|\n|128|18.9|6.77|\n|256|25.0|10.24|\n"),
+        []
+    );
+    let units = "Clients,Throughput,Response time,WAL,WAL per txn\n#,txn/s,ms,MB/s,kB\n10,8423,1.187,20.2,2.4\n50,21034,2.377,50.5,2.4\n100,23912,4.182,75.4,2.4\n";
+    assert_eq!(found(units), [("redo-rate", Severity::Error, Some(3))]);
+}
+
+#[test]
+fn what_is_not_used_is_said() {
+    assert!(says(
+        "|Clients|TPS|Net|p50 / p99|\n|-|-|-|-|\n|8|4100|120 MB/s|1 / 2|\n|32|9900|310 MB/s|1 / 3|\n",
+        "'Net', 'p50 / p99'"
+    ));
+    assert!(says("|Clients|TPS|CPU util|\n|-|-|-|\n|8|4100|0.42|\n|32|9900|0.96|\n", "parts of 1"));
+}
+
+#[test]
+fn a_percentile_that_leaves_the_others_is_named() {
+    let with = |off: f64| {
+        let row = |at: u32| {
+            let (jobs, ms) = (1u32 << at, 0.6 + 0.02 * f64::from(1u32 << at));
+            let p99 = ms * 2.13 * if at == 2 { off } else { 1.0 };
+            format!("{jobs},{:.1},{ms:.4},{:.4},{p99:.3}\n", f64::from(jobs) / ms * 1e3, ms * 0.87)
+        };
+        format!("jobs,tps,latency_ms,p50_ms,p99_ms\n{}", (0..8).map(row).collect::<String>())
+    };
+    assert_eq!(found(&with(1.0)), []);
+    assert_eq!(found(&with(3.0)), [("neighbours", Severity::Warning, Some(3))]);
+}
+
+/// A million rows take seconds; the bound is that of a busy machine.
+#[test]
+fn a_million_rows_are_audited_in_time() {
+    let mut text = "jobs,commit_throughput_tps,commit_latency_ms,redo_kib_per_tx,redo_mib_per_s,cpu_busy_pct,cpu_user_pct,cpu_sys_pct\n".to_owned();
+    for row in 0..1_000_000u32 {
+        let (jobs, ms) = (1 + row % 64, 1.0 + f64::from(row % 7) / 10.0);
+        let tps = f64::from(jobs) / ms * 1e3;
+        text += &format!("{jobs},{tps:.1},{ms:.3},2.00,{:.2},40,30,10\n", tps * 2.0 / 1024.0);
+    }
+    let start = std::time::Instant::now();
+    let found = check(&text, &[]);
+    let seconds = start.elapsed().as_secs_f64();
+    println!("1,000,000 rows in {seconds:.1} s");
+    assert_eq!((found.rows, found.count(Severity::Error)), (1_000_000, 0), "{:#?}", found.findings.first());
+    assert!(seconds < 30.0, "{seconds} s");
+}
