@@ -3,7 +3,7 @@
 use super::waits::SAMPLED;
 use super::{Check, Law};
 use crate::context::Context;
-use crate::finding::{Findings, Severity};
+use crate::finding::{Findings, Severity, shown};
 use crate::interval::Reading;
 use crate::judge::{Above, above};
 
@@ -71,7 +71,7 @@ pub(crate) static MEAN: Law = Law {
         &["commit_time_ns_mean", "commit_time_ns_max"],
         &["response_time_ns_mean", "response_time_ns_p50"],
     ],
-    tolerance: "2 %, for percentiles of histograms",
+    tolerance: "2 %, for percentiles of histograms; a mean above p99 without a maximum is a warning",
     meaning: "A wrong digit or unit, or mean and percentiles of different times",
     check: Check::Own(mean),
 };
@@ -183,6 +183,20 @@ fn bounds(
             let bound = bound.map(|b| b.middle());
             findings.push(context.about_row(MEAN.id, severity(found), row, columns, id, bound, text(what)));
         }
+    }
+    // Without a maximum, a mean above a high percentile says how long the rest must have been.
+    let Some((share, mark)) = present.last().copied().filter(|(share, _)| (0.99..1.0).contains(share)) else { return };
+    if let Some(Above::Yes) = above(printed, |reading| at(mark, reading))
+        && let (Some(mean), Some(high)) = (printed(Reading::Rounded), at(mark, Reading::Rounded))
+    {
+        let rest = (mean.middle() - share * high.middle()) / (1.0 - share);
+        let text = format!(
+            "the mean is above {mark}: right only if the slowest {} % take {} times the mean on average",
+            shown((1.0 - share) * 100.0, 3),
+            shown(rest / mean.middle(), 3)
+        );
+        let most = Some(high.middle());
+        findings.push(context.about_row(MEAN.id, Severity::Warning, row, columns, id, most, text));
     }
 }
 

@@ -123,6 +123,14 @@ fn a_percentile_that_leaves_the_others_is_named() {
     assert_eq!(found(&with(3.0)), [("neighbours", Severity::Warning, Some(3))]);
 }
 
+/// In a table too short for curves.
+#[test]
+fn a_mean_above_its_p99_is_a_warning() {
+    let with = |p99: &str| format!("|Clients|Latency (ms)|p99 (ms)|\n|-|-|-|\n|16|1.01|2.9|\n|64|2.79|{p99}|\n");
+    assert_eq!(found(&with("2.9")), []);
+    assert_eq!(found(&with("2.2")), [("mean", Severity::Warning, Some(2))]);
+}
+
 /// A million rows take seconds; the bound is that of a busy machine.
 #[test]
 fn a_million_rows_are_audited_in_time() {
