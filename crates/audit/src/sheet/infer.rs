@@ -1,0 +1,107 @@
+//! What columns are that their headers leave open: by the other columns, and by their figures.
+
+use super::{Bound, How, Mapping, SAMPLE, Sheet};
+use crate::header::Header;
+use crate::unit::{Of, Per, Unit};
+
+/// The largest of several shares of a busy platform is no smaller than this part of it.
+const PARTS_OF_ONE: f64 = 0.2;
+
+impl Sheet<'_> {
+    /// Beside I/O per second, a column that is only a unit of bytes per second is their bandwidth.
+    pub(super) fn bare_bandwidth(&mut self, headers: &[Header]) {
+        let is_rate =
+            |h: &Header| h.unit.as_ref().is_some_and(|u| u.dimension.of == Of::Bytes && u.dimension.per == Per::Second);
+        let bare = headers.iter().position(|h| h.words.is_empty() && h.second.is_none() && is_rate(h));
+        let (Some(index), true, false) = (bare, self.has("io_per_s"), self.has("data_mib_per_s")) else { return };
+        let text = self.table.headers[index].clone();
+        if let Ok(mapping) = Mapping::parse(&format!("{text}=data_mib_per_s")) {
+            self.bind(index, &headers[index], How::Mapped, &mapping);
+            self.remark(format!("column '{text}' was taken for data_mib_per_s, as it stands beside I/O per second"));
+        }
+    }
+
+    /// Says which columns of numbers are not used, as nobody should think that they were checked.
+    pub(super) fn unused(&mut self) {
+        let known: Vec<usize> = self.columns.iter().map(|c| c.index).collect();
+        let rows = self.table.rows().min(SAMPLE);
+        let begins = |cell: &str| cell.starts_with(|c: char| c.is_ascii_digit());
+        let numbers = |index: usize| (0..rows).filter(|row| begins(self.table.cell(*row, index))).count();
+        let named = |text: &str| self.remarks.iter().any(|r| r.message.contains(&format!("'{text}'")));
+        let unused: Vec<String> = (0..self.table.headers.len())
+            .filter(|i| !known.contains(i) && numbers(*i) * 2 > rows && !named(&self.table.headers[*i]))
+            .map(|i| format!("'{}'", self.table.headers[i]))
+            .collect();
+        if !unused.is_empty() && !known.is_empty() {
+            let few: Vec<String> = unused.iter().take(20).cloned().collect();
+            let more = if unused.len() > few.len() {
+                format!(" and {} more", unused.len() - few.len())
+            } else {
+                String::new()
+            };
+            self.remark(format!(
+                "no law knows what these columns are, say it with --columns: {}{more}",
+                few.join(", ")
+            ));
+        }
+    }
+
+    /// Benchmarks that know no parallel workers call their sessions threads.
+    pub(super) fn threads_are_jobs(&mut self) {
+        if self.has("jobs") {
+            return;
+        }
+        let Some(at) = self.columns.iter().position(|c| c.id == "threads") else { return };
+        self.columns[at].id = "jobs";
+        self.columns[at].how = How::Inferred;
+        let name = self.table.headers[self.columns[at].index].clone();
+        self.remark(format!("column '{name}' was taken for jobs, as there is no other number of sessions"));
+    }
+
+    /// Finds the unit of times without one by Little's law: no job can do more than one second of work in a second.
+    pub(super) fn infer_times(&mut self) {
+        let Some(rate) = self.throughput() else { return };
+        let Some(at) = self.columns.iter().position(|c| c.id == "commit_latency_ms") else { return };
+        let unnamed =
+            |c: &Bound| c.how == How::Inferred && c.printed.is_none() && Unit::of_id(c.id).dimension.of == Of::Time;
+        if !unnamed(&self.columns[at]) {
+            return;
+        }
+        let share =
+            |row| Some(self.value(rate, row)? * self.value("commit_latency_ms", row)? / 1e3 / self.value("jobs", row)?);
+        let mut shares: Vec<f64> = (0..self.table.rows().min(SAMPLE)).filter_map(share).filter(|s| *s > 0.0).collect();
+        shares.sort_by(f64::total_cmp);
+        let Some(median) = shares.get(shares.len() / 2).copied() else { return };
+        if (0.02..1.1).contains(&median) {
+            return;
+        }
+        let units = [("ns", 1e-6), ("µs", 1e-3), ("s", 1e3)];
+        let Some((unit, times)) = units.into_iter().find(|(_, times)| (0.2..1.1).contains(&(median * times))) else {
+            return;
+        };
+        for column in self.columns.iter_mut().filter(|c| unnamed(c) && c.id != "elapsed_s") {
+            column.scale(times);
+        }
+        self.remark(format!("times without a unit were taken for {unit}: then throughput × latency gives the jobs"));
+    }
+
+    /// Shares without a unit that are all parts of one.
+    pub(super) fn infer_shares(&mut self) {
+        let rows = self.table.rows().min(SAMPLE);
+        let mut found = Vec::new();
+        for column in &mut self.columns {
+            let unnamed = column.how == How::Inferred && column.printed.is_none();
+            if !unnamed || Unit::of_id(column.id).dimension.of != Of::Share {
+                continue;
+            }
+            let most = (0..rows).filter_map(|row| column.figure(row)).map(|f| f.value).fold(0.0, f64::max);
+            if (PARTS_OF_ONE..=1.0).contains(&most) {
+                column.scale(100.0);
+                found.push(column.id);
+            }
+        }
+        if !found.is_empty() {
+            self.remark(format!("parts of 1 were taken for percent, as none is larger: {}", found.join(", ")));
+        }
+    }
+}
