@@ -216,6 +216,7 @@ fn of_sheet(sheet: &Sheet<'_>, remarks: &mut Vec<String>) -> Result<Vec<Series>,
             }
             points.push(point);
         }
+        remarks.extend(impossible(sheet, label, &rows, &points));
         if !repeated.is_empty() {
             let jobs: Vec<String> = repeated.iter().map(f64::to_string).collect();
             remarks.push(format!("{label} has several rows with {} jobs: their mean counts", jobs.join(", ")));
@@ -250,6 +251,22 @@ fn names(label: &str, platform: &str, workload: &str, table: &str) -> (String, S
         (false, true) => (label.to_owned(), String::new()),
         (false, false) => (label.to_owned(), own.to_owned()),
     }
+}
+
+/// What no platform can do, in words: more CPU than there is, or more transactions at a time than jobs (Little's law).
+fn impossible(sheet: &Sheet<'_>, label: &str, rows: &[usize], points: &[Point]) -> Vec<String> {
+    /// Ramp-up and rounding bring averages apart by so much.
+    const APART: f64 = 1.1;
+    let cpu = rows.iter().find_map(|row| sheet.value("cpu_busy_pct", *row).filter(|pct| *pct > 100.0));
+    let cpu = cpu.map(|pct| format!("{label}: cpu_busy_pct is {pct}, and 100 is all CPUs: such figures are left out"));
+    let little = points.iter().find(|p| p.latency_ms.is_some_and(|ms| p.tps * ms / 1e3 > p.jobs * APART));
+    let little = little.map(|p| {
+        format!(
+            "{label}: with {} jobs tps × latency is more than jobs, which cannot be; `loadline audit` says more",
+            p.jobs
+        )
+    });
+    cpu.into_iter().chain(little).collect()
 }
 
 /// Labels and rows of the series; repetitions of a test belong together.
@@ -293,7 +310,7 @@ fn point_of(sheet: &Sheet<'_>, throughput: &str, row: usize, label: &str) -> Res
         p99_ms: value("transaction_time_ns_p99").map(|ns| ns / 1e6),
         sync_ms: value("log_file_sync_ms"),
         redo_kib: value("redo_kib_per_tx").or_else(|| Some(value("redo_mib_per_s")? * 1024.0 / tps)),
-        cpu_pct: value("cpu_busy_pct"),
+        cpu_pct: value("cpu_busy_pct").filter(|pct| *pct <= 100.0),
     }))
 }
 

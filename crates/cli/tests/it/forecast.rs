@@ -122,6 +122,9 @@ fn numbers_may_be_written_in_other_ways_and_rows_twice() {
     let rows = rows.map(|(n, tps)| format!("{n},1,{tps},true\n{n},2,{tps},true\n{n},3,9,false\n"));
     let (repeated, said) = answer(&format!("jobs,repetition,commit_throughput_tps,valid\n{}", rows.concat()));
     assert!((repeated / plain - 1.0).abs() < 1e-9 && said.contains("invalid"), "{repeated} {plain} {said}");
+    let (_, said) =
+        answer("jobs,tps,commit_latency_ms,cpu_busy_pct\n1,1000,10,90\n2,1900,10,180\n4,3400,10,300\n8,5200,10,400\n");
+    assert!(said.contains("cpu_busy_pct is 180") && said.contains("more than jobs"), "{said}");
     // What is the same in the whole table belongs to a series' name as well; the platform's is no part of the workload's.
     let rows = |nodes: u32| format!("L,LAT1,{nodes},1,1000\nL,LAT1,{nodes},2,1900\nL,LAT1,{nodes},4,3400\n");
     std::fs::write(&file, format!("platform,workload,nodes,jobs,tps\n{}{}", rows(1), rows(2))).unwrap();
