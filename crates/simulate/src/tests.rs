@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use super::*;
 
@@ -213,7 +214,7 @@ fn platforms() -> impl Strategy<Value = (Platform, u32)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
     #[test]
     fn what_is_faster_is_never_slower((p, jobs) in platforms()) {
         let tps = |p: &Platform| simulate(p, jobs, Length { seed: 1, commits: Some(20_000) }).unwrap().tps;
@@ -232,9 +233,10 @@ proptest! {
             at_least("a standby half as far", tps(&p), tps(&far))?;
             at_least("no standby", tps(&Platform { standby: None, ..p.clone() }), tps(&p))?;
         }
-        // A job wakes up sooner on a busy CPU than on an idle one, and on few CPUs commits come closer together.
+        // A job wakes up sooner on a busy CPU than on an idle one, and on few CPUs commits come closer together: where the first
+        // commit of a group does not wait for the others, the next group is then larger (0.84 in one of 1,000 platforms).
         let few = Platform { wake_us: 0.0, cpus: Some(2), ..p.clone() };
-        share(0.93, "twice the CPUs", tps(&Platform { cpus: Some(4), ..few.clone() }), tps(&few))?;
+        share(0.8, "twice the CPUs", tps(&Platform { cpus: Some(4), ..few.clone() }), tps(&few))?;
     }
 }
 

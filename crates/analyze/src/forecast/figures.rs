@@ -114,7 +114,9 @@ impl Fitted {
     /// CPU busy: the utilisation law `U = u0 + X·D` with the demand D of a transaction (Lazowska et al., chapter 3), at most 100 %.
     fn cpu(&self, tps: Estimate, jobs: f64) -> Option<Estimate> {
         let line = utilisation(&self.series.points)?;
-        let off = self.off_law(jobs, |p| Some(p.cpu_pct? / line.at(p.tps)));
+        // CPU per transaction beyond the last point is that of the last one: it does not fade, or CPU would fall where tps rises.
+        let end = self.series.points.iter().rev().find(|p| p.cpu_pct.is_some()).map_or(jobs, |p| p.jobs);
+        let off = self.off_law(jobs.min(end), |p| Some(p.cpu_pct? / line.at(p.tps)));
         let cpu = tps.map(|tps| line.at(tps) * off).widened(Z_95 * line.off);
         Some(cpu.map(|pct| pct.min(100.0)))
     }

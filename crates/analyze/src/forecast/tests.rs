@@ -133,6 +133,19 @@ fn a_forecast_goes_on_where_the_points_end() {
     assert!((at(32.001).0.value / at(32.0).0.value - 1.0).abs() < 1e-3 && at(32.001).1 != Kind::Interpolation);
 }
 
+/// CPU per transaction that grows with the load, so that a straight line misses the last point.
+#[test]
+fn cpu_does_not_fall_where_throughput_rises() {
+    let cpu = [10.0, 11.0, 14.0, 30.0, 60.0, 95.0];
+    let mut points = points(filling, &[1, 2, 4, 8, 16, 32]);
+    points.iter_mut().zip(cpu).for_each(|(p, pct)| p.cpu_pct = Some(pct));
+    let fitted = one(&points);
+    let at = |jobs: f64| (fitted.tps(jobs).unwrap().0.value, fitted.figure(Figure::CpuPct, jobs).unwrap().0.value);
+    assert!((at(32.0).1 - 95.0).abs() < 1e-6);
+    let ((tps, last), (more, next)) = (at(32.0), at(40.0));
+    assert!((next >= last.min(100.0) * (more / tps).min(1.0) * 0.99), "{last} at {tps} tps, {next} at {more}");
+}
+
 #[test]
 fn no_forecast_needs_more_cpu_than_there_is() {
     // 1,000 tps a job and nothing that bends: only the CPU figures show that 8,000 tps are the most.
