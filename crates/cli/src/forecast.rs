@@ -109,6 +109,13 @@ fn of_run(path: &Path, args: &ForecastArgs) -> Result<Input, Failure> {
     if invalid > 0 {
         remarks.push(format!("{invalid} of {} tests are invalid and left out", stored.records.len()));
     }
+    let disturbed = stored.records.iter().filter(|r| r.valid && r.disturbed_by.is_some()).count();
+    if disturbed > 0 {
+        remarks.push(format!(
+            "{disturbed} of {} tests were disturbed by others: what is forecast is the disturbed machine",
+            stored.records.len()
+        ));
+    }
     let mut found = Vec::new();
     for sweep in sweeps(&stored.records) {
         let points = Point::of_sweep(&sweep);
@@ -219,7 +226,7 @@ fn of_sheet(sheet: &Sheet<'_>, remarks: &mut Vec<String>) -> Result<Vec<Series>,
         remarks.extend(impossible(sheet, label, &rows, &points));
         if !repeated.is_empty() {
             let jobs: Vec<String> = repeated.iter().map(f64::to_string).collect();
-            remarks.push(format!("{label} has several rows with {} jobs: their mean counts", jobs.join(", ")));
+            remarks.push(format!("{label} has several rows with {} jobs: their median counts", jobs.join(", ")));
         }
         match points.first() {
             Some(first) if points.iter().all(|p| p.jobs == first.jobs) => {

@@ -97,7 +97,7 @@ pub enum SeriesError {
 }
 
 impl Series {
-    /// Sorts `points` by jobs and averages those of the same jobs. Figures other than jobs and throughput that are not positive
+    /// Sorts `points` by jobs and takes the medians of those of the same jobs. Figures other than jobs and throughput that are not positive
     /// numbers count as missing.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl Series {
             }
         }
         series.points.sort_by(|a, b| a.jobs.total_cmp(&b.jobs));
-        series.points = series.points.chunk_by(|a, b| a.jobs == b.jobs).map(mean).collect();
+        series.points = series.points.chunk_by(|a, b| a.jobs == b.jobs).map(middle).collect();
         let points = series.points.len();
         if points > MOST {
             return Err(SeriesError::TooMany { series: series.name(), points });
@@ -129,10 +129,11 @@ impl Series {
     }
 }
 
-fn mean(points: &[Point]) -> Point {
+/// The medians of `points` of the same jobs: one repetition that went wrong does not move them.
+fn middle(points: &[Point]) -> Point {
     let of = |figure: fn(&Point) -> Option<f64>| {
         let values: Vec<f64> = points.iter().filter_map(figure).filter(|v| v.is_finite() && *v > 0.0).collect();
-        crate::stats::mean(&values)
+        crate::stats::median(&values)
     };
     Point {
         jobs: points.first().map_or(0.0, |p| p.jobs),
