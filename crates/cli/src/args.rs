@@ -606,9 +606,15 @@ pub(crate) enum ListFormat {
     Json,
 }
 
+/// `64`: a number of jobs.
+fn job_count(text: &str) -> Result<u32, String> {
+    let found = text.trim().parse().ok().filter(|n| (1..=1_000_000).contains(n));
+    found.ok_or_else(|| format!("'{text}' is no number of jobs: write numbers from 1 to 1000000, as in 64,128"))
+}
+
 fn positive(text: &str) -> Result<f64, String> {
     let number = text.trim().parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0);
-    number.ok_or_else(|| format!("'{text}' is no number above 0: write 15000, without separators"))
+    number.ok_or_else(|| format!("'{text}' is no number above 0: write it without separators, as in 15000"))
 }
 
 /// An objective with its unit, in ms.

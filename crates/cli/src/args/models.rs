@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::{ListArgs, ReportFormat, cpu_pct, objective_ms, positive};
+use super::{ListArgs, ReportFormat, cpu_pct, job_count, objective_ms, positive};
 
 /// `loadline forecast`.
 #[derive(Debug, Args)]
@@ -14,7 +14,7 @@ pub(crate) struct ForecastArgs {
     #[arg(value_name = "RUN|FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) input: PathBuf,
     /// Job counts to forecast, e.g. 64,128 [default: 1.5 and 2 times the most that were measured]
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_delimiter = ',', value_parser = job_count)]
     pub(crate) jobs: Option<Vec<u32>>,
     /// Which load does this throughput need, e.g. 15000
     #[arg(long, value_name = "TPS", allow_hyphen_values = true, value_parser = positive)]
@@ -65,7 +65,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "LIST")]
     pub(crate) jobs: Option<String>,
     /// What if: a write of the log with its sync took so many µs
-    #[arg(long, value_name = "µs", allow_hyphen_values = true, conflicts_with = "device")]
+    #[arg(long, value_name = "µs", allow_hyphen_values = true, value_parser = positive, conflicts_with = "device")]
     pub(crate) sync_us: Option<f64>,
     /// What if: another log device: pmem or nvme (as assumed), the output of `loadline probe DIR --format json`, or another run
     #[arg(long, value_name = "NAME|FILE|RUN", value_hint = ValueHint::AnyPath)]
