@@ -249,7 +249,7 @@ fn ratios(all: &[&Measured]) -> Vec<Observed> {
                 if ratios.is_empty() {
                     continue;
                 }
-                let turned = ratios.iter().map(|(_, r)| r.middle().ln()).sum::<f64>() < 0.0;
+                let turned = ratios.iter().map(|(_, r)| r.at.ln()).sum::<f64>() < 0.0;
                 let turn = |r: Interval| if turned { Interval::exact(1.0).over(r) } else { r };
                 let (more, less) = if turned { (b, a) } else { (a, b) };
                 observed.push(Observed {
@@ -309,18 +309,18 @@ fn finding(
 impl Observed {
     /// Holds the claim against the ratios. `anywhere`: whether another column reaches it.
     fn against(&self, claim: &Claim, anywhere: bool) -> Finding {
-        let by = |a: &&(String, Interval), b: &&(String, Interval)| a.1.middle().total_cmp(&b.1.middle());
+        let by = |a: &&(String, Interval), b: &&(String, Interval)| a.1.at.total_cmp(&b.1.at);
         let (best, least) = (self.ratios.iter().max_by(by), self.ratios.iter().min_by(by));
         let (Some((at, most)), Some((_, least))) = (best, least) else {
             return finding(claim, Severity::Warning, Some(self), String::new(), None, String::new());
         };
-        let mean = (self.ratios.iter().map(|(_, r)| r.middle().ln()).sum::<f64>() / self.ratios.len() as f64).exp();
+        let mean = (self.ratios.iter().map(|(_, r)| r.at.ln()).sum::<f64>() / self.ratios.len() as f64).exp();
         let (low, high) = claim.ratio;
         let count = self.ratios.iter().filter(|(_, r)| r.high >= low).count();
         let all = self.ratios.len();
         let unit = Unit::of_id(self.column).dimension;
         let better = if unit.of == Of::Time && unit.per == Per::Whole { "times as long" } else { "times as much" };
-        let (few, many) = (shown(least.middle(), 3), shown(most.middle(), 3));
+        let (few, many) = (shown(least.at, 3), shown(most.at, 3));
         let (ours, theirs) = (&self.platforms.0, &self.platforms.1);
         let range = if all == 1 {
             format!("{}: {ours} has {many} {better} as {theirs} in one test", self.column)
@@ -334,18 +334,15 @@ impl Observed {
         let (severity, text) = if most.high < low {
             let severity = if anywhere { Severity::Warning } else { Severity::Error };
             let other = if anywhere { "; another figure reaches it" } else { "" };
-            (
-                severity,
-                format!("{range}: {} at best ({at}), so the claim is not reached{other}", shown(most.middle(), 3)),
-            )
+            (severity, format!("{range}: {} at best ({at}), so the claim is not reached{other}", shown(most.at, 3)))
         } else if claim.up_to && most.low > high {
             (Severity::Info, format!("{range}: the best ({at}) is more than claimed"))
         } else if claim.up_to || count == all {
-            (Severity::Info, format!("{range}: the claim holds ({} at {at})", shown(most.middle(), 3)))
+            (Severity::Info, format!("{range}: the claim holds ({} at {at})", shown(most.at, 3)))
         } else {
             (Severity::Warning, format!("{range}: the claim is reached in {count} of them only"))
         };
-        let recomputed = if claim.up_to || most.high < low { most.middle() } else { mean };
+        let recomputed = if claim.up_to || most.high < low { most.at } else { mean };
         let claimed = (low + high) / 2.0;
         finding(claim, severity, Some(self), shown(recomputed, 4), Some((claimed / recomputed - 1.0) * 100.0), text)
     }

@@ -9,6 +9,8 @@ pub struct Interval {
     pub low: f64,
     /// The largest.
     pub high: f64,
+    /// What the cells give as they are printed: this is the figure that findings name.
+    pub at: f64,
 }
 
 /// How the digits of a cell are read.
@@ -40,13 +42,13 @@ impl Interval {
         let dust = v.abs() * 1e-12;
         let low = v - below - dust;
         // What is counted or timed is not negative.
-        Interval { low: if v >= 0.0 { low.max(0.0) } else { low }, high: v + above + dust }
+        Interval { low: if v >= 0.0 { low.max(0.0) } else { low }, high: v + above + dust, at: v }
     }
 
     /// One value.
     #[must_use]
     pub fn exact(value: f64) -> Interval {
-        Interval { low: value, high: value }
+        Interval { low: value, high: value, at: value }
     }
 
     /// Whether `value` is in it.
@@ -55,10 +57,10 @@ impl Interval {
         self.low <= value && value <= self.high
     }
 
-    /// The middle.
+    /// The same, of what cannot be below 0.
     #[must_use]
-    pub fn middle(self) -> f64 {
-        self.low / 2.0 + self.high / 2.0
+    pub fn not_negative(self) -> Interval {
+        Interval { low: self.low.max(0.0), high: self.high.max(0.0), at: self.at.max(0.0) }
     }
 
     /// All products.
@@ -68,38 +70,40 @@ impl Interval {
         Interval {
             low: all.into_iter().fold(f64::INFINITY, f64::min),
             high: all.into_iter().fold(f64::NEG_INFINITY, f64::max),
+            at: self.at * by.at,
         }
     }
 
     /// All quotients; up to infinity if `by` holds 0.
     #[must_use]
     pub fn over(self, by: Interval) -> Interval {
+        let at = if by.at > 0.0 { self.at / by.at } else { f64::INFINITY };
         if by.low <= 0.0 {
-            return Interval { low: if by.high > 0.0 { self.low / by.high } else { 0.0 }, high: f64::INFINITY };
+            return Interval { low: if by.high > 0.0 { self.low / by.high } else { 0.0 }, high: f64::INFINITY, at };
         }
-        self.times(Interval { low: 1.0 / by.high, high: 1.0 / by.low })
+        Interval { at, ..self.times(Interval { low: 1.0 / by.high, high: 1.0 / by.low, at: 1.0 / by.at }) }
     }
 
     /// All sums.
     #[must_use]
     pub fn plus(self, by: Interval) -> Interval {
-        Interval { low: self.low + by.low, high: self.high + by.high }
+        Interval { low: self.low + by.low, high: self.high + by.high, at: self.at + by.at }
     }
 
     /// All differences.
     #[must_use]
     pub fn minus(self, by: Interval) -> Interval {
-        Interval { low: self.low - by.high, high: self.high - by.low }
+        Interval { low: self.low - by.high, high: self.high - by.low, at: self.at - by.at }
     }
 
     /// Times a positive number.
     #[must_use]
     pub fn scaled(self, by: f64) -> Interval {
-        Interval { low: self.low * by, high: self.high * by }
+        Interval { low: self.low * by, high: self.high * by, at: self.at * by }
     }
 }
 
-/// The value that most of `intervals` hold, and how many do; `None` if there is none.
+/// The value that most of `intervals` hold, as near as can be to what is printed, and how many do; `None` if there is none.
 #[must_use]
 pub fn common(intervals: &[Interval]) -> Option<(f64, usize)> {
     let mut ends: Vec<(f64, bool)> = Vec::with_capacity(intervals.len() * 2);
@@ -109,7 +113,7 @@ pub fn common(intervals: &[Interval]) -> Option<(f64, usize)> {
     }
     ends.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let (mut depth, mut best, mut from) = (0usize, 0, 0.0);
-    let mut middle = None;
+    let mut until = 0.0;
     for (i, (value, closes)) in ends.iter().enumerate() {
         if *closes {
             depth = depth.saturating_sub(1);
@@ -118,10 +122,13 @@ pub fn common(intervals: &[Interval]) -> Option<(f64, usize)> {
         depth += 1;
         if depth > best {
             (best, from) = (depth, *value);
-            middle = ends.get(i + 1).map(|(next, _)| from / 2.0 + next / 2.0);
+            until = ends.get(i + 1).map_or(from, |(next, _)| *next);
         }
     }
-    (best > 0).then(|| (middle.unwrap_or(from), best))
+    let mut printed: Vec<f64> = intervals.iter().filter(|i| i.low <= from && until <= i.high).map(|i| i.at).collect();
+    printed.sort_by(f64::total_cmp);
+    let median = printed.get(printed.len() / 2).copied().unwrap_or(from);
+    (best > 0).then(|| (median.max(from).min(until), best))
 }
 
 #[cfg(test)]
@@ -130,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_common_value_is_where_most_intervals_meet() {
-        let of = |low, high| Interval { low, high };
+        let of = |low: f64, high: f64| Interval { low, high, at: (low + high) / 2.0 };
         let (value, count) = common(&[of(0.9, 1.1), of(1.05, 1.2), of(1.0, 1.06), of(3.0, 4.0)]).unwrap();
         assert_eq!(count, 3);
         assert!((1.05..=1.06).contains(&value), "{value}");
@@ -139,7 +146,8 @@ mod tests {
 
     #[test]
     fn a_quotient_by_what_may_be_zero_has_no_upper_end() {
-        let q = Interval { low: 1.0, high: 2.0 }.over(Interval { low: 0.0, high: 0.5 });
-        assert_eq!((q.low, q.high), (2.0, f64::INFINITY));
+        let one = Interval { low: 1.0, high: 2.0, at: 1.5 };
+        let q = one.over(Interval { low: 0.0, high: 0.5, at: 0.25 });
+        assert_eq!((q.low, q.high, q.at), (2.0, f64::INFINITY, 6.0));
     }
 }

@@ -168,7 +168,7 @@ pub(crate) fn judge(equation: &Equation<'_>, all: &[Sides], context: &Context<'_
     }
     let witnesses = Witnesses::of(all, at);
     for sides in all.iter().filter(|s| !s.meets(at)) {
-        let most = witnesses.speak_against((sides.rounded.middle() - at).abs());
+        let most = witnesses.speak_against((sides.rounded.at - at).abs());
         let edge = sides.at_edge(at) && !rounded;
         if !(edge && cut) {
             row(equation, sides, at, most, edge, context, findings);
@@ -185,7 +185,7 @@ fn row(
     context: &Context<'_>,
     findings: &mut Findings,
 ) {
-    let middle = sides.rounded.middle();
+    let middle = sides.rounded.at;
     let moved = if at == equation.equal { middle } else { middle / at };
     let recomputed = (equation.recompute)(sides.row, moved);
     let printed = context.value(equation.target, sides.row);

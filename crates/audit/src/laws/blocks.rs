@@ -78,25 +78,24 @@ fn redo(context: &Context<'_>, findings: &mut Findings) {
             continue;
         }
         // The size is inferred. Where groups grow, blocks fill up and only the largest show it: a row must stand out as well.
-        let fullest = all.iter().filter(|(_, i)| i.low <= size).map(|(_, i)| i.middle()).fold(0.0, f64::max);
+        let fullest = all.iter().filter(|(_, i)| i.low <= size).map(|(_, i)| i.at).fold(0.0, f64::max);
         for (row, _) in all.iter().filter(|(_, i)| i.low > size && i.low > fullest * 1.6) {
             let severity = Severity::Warning;
             let text = format!(
                 "the bytes are more than blocks of {size} B hold, which is the size of a block in the other rows"
             );
-            let least = bytes(*row).map(|b| b.middle() / size);
+            let least = bytes(*row).map(|b| b.at / size);
             findings.push(context.about_row(REDO_BLOCKS.id, severity, *row, &columns, columns[0], least, text));
         }
         padding(context, &series.label, size, &all, findings);
         // Over jobs, that share is a curve: groups grow, and blocks fill up.
         let floor = if context.sheet.swept() == Some("jobs") { 0.3 } else { 0.1 };
-        let shares: Vec<(usize, f64, f64)> =
-            all.iter().map(|(row, i)| (*row, i.middle(), (i.high - i.low) / 2.0)).collect();
+        let shares: Vec<(usize, f64, f64)> = all.iter().map(|(row, i)| (*row, i.at, (i.high - i.low) / 2.0)).collect();
         // Among few rows none is typical; but groups that grow do not fill a block four times as well.
         let emptiest = shares.iter().filter(|(_, share, _)| all.len() < 4 && *share < fullest * 0.25);
         let emptiest = emptiest.map(|(row, ..)| (*row, fullest)).collect::<Vec<_>>();
         for (row, expected) in outliers(&shares, floor).into_iter().chain(emptiest) {
-            let Some(needed) = bytes(row).map(|b| b.middle() / expected) else { continue };
+            let Some(needed) = bytes(row).map(|b| b.at / expected) else { continue };
             let text = format!("other rows of this series have {} B of redo in a block", shown(expected, 4));
             findings.push(context.about_row(
                 REDO_BLOCKS.id,
@@ -130,7 +129,7 @@ fn framed(context: &Context<'_>, label: &str, all: &[(usize, Interval)], finding
 fn padding(context: &Context<'_>, label: &str, size: f64, all: &[(usize, Interval)], findings: &mut Findings) {
     let pad = |row: usize| {
         let blocks = context.value("redo_blocks_per_s", row)?;
-        Some(blocks * size - redo_bytes(context, row, Reading::Rounded)?.middle())
+        Some(blocks * size - redo_bytes(context, row, Reading::Rounded)?.at)
     };
     // How much it is per one of something, and how much that varies.
     let per = |id: &'static str| {
@@ -143,7 +142,7 @@ fn padding(context: &Context<'_>, label: &str, size: f64, all: &[(usize, Interva
         let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / values.len() as f64;
         (mean > 0.0).then(|| (mean, variance.sqrt() / mean))
     };
-    let shares: Vec<f64> = all.iter().map(|(_, i)| 1.0 - i.middle() / size).collect();
+    let shares: Vec<f64> = all.iter().map(|(_, i)| 1.0 - i.at / size).collect();
     let share = shares.iter().sum::<f64>() / shares.len().max(1) as f64 * 100.0;
     let (tx, write) = (per("tps"), per("redo_writes_per_s"));
     let found = match (tx, write) {
@@ -176,9 +175,9 @@ fn data(context: &Context<'_>, findings: &mut Findings) {
         let redo = context.interval("redo_mib_per_s", row, Reading::Loose)?.scaled(MIB);
         // In the log, blocks have headers, and each write may end with padding.
         let writes = context.interval("redo_writes_per_s", row, Reading::Loose).map_or(0.0, |writes| writes.high);
-        let log = Interval { low: redo.low, high: redo.high * HEADERS + writes * SIZES[0] };
+        let log = Interval { low: redo.low, high: redo.high * HEADERS + writes * SIZES[0], at: redo.at };
         let left = written(row)?.minus(log);
-        Some(Interval { low: left.low.max(0.0), high: left.high.max(0.0) })
+        Some(left.not_negative())
     };
     let all = per_block(context, &rows, columns[0], &written);
     let without = per_block(context, &rows, columns[0], &data);
@@ -197,7 +196,7 @@ fn data(context: &Context<'_>, findings: &mut Findings) {
         findings.push(context.about_table(DATA_BLOCKS.id, Severity::Info, &columns[..2], text));
         for (row, interval) in all.iter().filter(|(_, i)| !i.holds(size)) {
             let expected = context.value(columns[0], *row).map(|blocks| blocks * size / MIB);
-            let text = format!("{} B per block, and {size} B in the other rows", shown(interval.middle(), 4));
+            let text = format!("{} B per block, and {size} B in the other rows", shown(interval.at, 4));
             findings.push(context.about_row(
                 DATA_BLOCKS.id,
                 Severity::Warning,
@@ -210,8 +209,7 @@ fn data(context: &Context<'_>, findings: &mut Findings) {
         }
         return;
     }
-    let (low, high) =
-        all.iter().fold((f64::INFINITY, 0.0f64), |(low, high), (_, i)| (low.min(i.middle()), high.max(i.middle())));
+    let (low, high) = all.iter().fold((f64::INFINITY, 0.0f64), |(low, high), (_, i)| (low.min(i.at), high.max(i.at)));
     let mut text = format!(
         "{} to {} B were written per block counted, which is the size of no block",
         shown(low, 4),
@@ -224,8 +222,7 @@ fn data(context: &Context<'_>, findings: &mut Findings) {
         ));
     }
     findings.push(context.about_table(DATA_BLOCKS.id, Severity::Warning, &columns, text));
-    let shares: Vec<(usize, f64, f64)> =
-        all.iter().map(|(row, i)| (*row, i.middle(), (i.high - i.low) / 2.0)).collect();
+    let shares: Vec<(usize, f64, f64)> = all.iter().map(|(row, i)| (*row, i.at, (i.high - i.low) / 2.0)).collect();
     for (row, expected) in outliers(&shares, 0.1) {
         let recomputed = context.value(columns[0], row).map(|blocks| blocks * expected / MIB);
         let text = format!("other rows have {} B per block", shown(expected, 4));

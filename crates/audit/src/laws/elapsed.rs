@@ -40,7 +40,7 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
     }
     for row in context.rows().filter(|row| !odd[*row]) {
         let Some(time) = elapsed(row).filter(|e| e.low > nominal * 1.002) else { continue };
-        let share = time.middle() / nominal - 1.0;
+        let share = time.at / nominal - 1.0;
         if shown_not_diluted(context, row, share) {
             continue;
         }
@@ -52,7 +52,7 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
         let corrected = context.value(rate, row).map(|r| r * (1.0 + share));
         let text = format!(
             "the test took {} s of nominal {} s: if its average is over all of it, it is diluted by up to {} %, and the rate was up to {}",
-            shown(time.middle(), 5),
+            shown(time.at, 5),
             shown(nominal, 5),
             shown(share / (1.0 + share) * 100.0, 2),
             shown(corrected.unwrap_or(0.0), 5)

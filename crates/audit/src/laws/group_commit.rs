@@ -79,7 +79,7 @@ fn compare(
     let least = context.value("tps", row).map(|tps| tps / jobs / nodes).filter(|_| id.ends_with("_per_s"));
     let text = format!(
         "{} commits per {what} of the log, and {} jobs: commits did not wait for the log, so their time is not that of a durable commit",
-        shown(if found.high.is_finite() { found.middle() } else { found.low }, 4),
+        shown(if found.at.is_finite() { found.at } else { found.low }, 4),
         shown(jobs * nodes, 4)
     );
     if findings.wants(GROUP_COMMIT.id, Severity::Warning) {

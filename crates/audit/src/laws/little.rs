@@ -81,7 +81,7 @@ fn rows(context: &Context<'_>, range: Range<usize>) -> Vec<Row> {
             think: cycle(reading)?.minus(time(reading)?),
             cycle: cycle(reading)?,
             latency: context.value(latency, row)? * ms,
-            jobs: jobs(Reading::Rounded)?.middle(),
+            jobs: jobs(Reading::Rounded)?.at,
             tps: context.value("tps", row)?,
         };
         (value.jobs > 0.0 && value.tps > 0.0).then_some(value)
@@ -101,7 +101,7 @@ pub(crate) fn jobs_are_per_node(context: &Context<'_>) -> bool {
     let most = MOST * several.len() as f64;
     several.len() >= 2
         && count(&|r, _| r.busy.low > 1.0) >= most
-        && count(&|r, n| r.busy.middle() > 0.8 * n && r.busy.low <= n) >= most
+        && count(&|r, n| r.busy.at > 0.8 * n && r.busy.low <= n) >= most
 }
 
 fn check(context: &Context<'_>, findings: &mut Findings) {
@@ -126,7 +126,7 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
         }
         // What an open loop does not ask for, its jobs need not do; and a job's first transaction began before the window.
         let idle = context.value("rate_tps", row.row).is_some() && row.busy.low <= 1.0;
-        if idle || (row.busy.middle() - 1.0).abs() <= context.edges(row.row) {
+        if idle || (row.busy.at - 1.0).abs() <= context.edges(row.row) {
             continue;
         }
         let lower = row.busy.low <= 1.0 && !model.is_sharp();
@@ -137,7 +137,7 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
         if row.busy.holds(1.0) && model != Model::Busy && severity != Severity::Error && !model.is_sharp() {
             continue;
         }
-        if (row.busy.middle() - 1.0).abs() < NOISE && model == Model::Unknown {
+        if (row.busy.at - 1.0).abs() < NOISE && model == Model::Unknown {
             continue;
         }
         if findings.wants(law, severity) {
@@ -188,10 +188,10 @@ impl Model {
 
     /// Whether most rows have nearly the same whole number of times their jobs.
     fn of_groups(all: &[Row]) -> Model {
-        let mut shares: Vec<f64> = all.iter().map(|r| r.busy.middle()).collect();
+        let mut shares: Vec<f64> = all.iter().map(|r| r.busy.at).collect();
         shares.sort_by(f64::total_cmp);
         let groups = shares.get(shares.len() / 2).map_or(1.0, |median| median.round());
-        let near = all.iter().filter(|r| (r.busy.middle() / groups - 1.0).abs() < GROUPS).count();
+        let near = all.iter().filter(|r| (r.busy.at / groups - 1.0).abs() < GROUPS).count();
         if groups >= 2.0 && near as f64 >= MOST * all.len() as f64 { Model::Part(groups) } else { Model::Unknown }
     }
 
@@ -202,9 +202,7 @@ impl Model {
     fn holds(&self, row: &Row) -> bool {
         match self {
             Model::Think(ms) => row.think.holds(*ms),
-            Model::Part(share) if *share > 1.0 => {
-                row.busy.holds(*share) || (row.busy.middle() / share - 1.0).abs() < GROUPS
-            }
+            Model::Part(share) if *share > 1.0 => row.busy.holds(*share) || (row.busy.at / share - 1.0).abs() < GROUPS,
             Model::Part(share) => row.busy.holds(*share),
             Model::Busy | Model::Unknown => false,
         }
@@ -274,7 +272,7 @@ fn unit_slip(share: f64) -> &'static str {
 
 fn verdict(row: &Row, model: &Model, context: &Context<'_>) -> (Severity, &'static str, Option<f64>, String) {
     let full = row.jobs / row.latency * 1e3;
-    let excess = row.busy.middle() - 1.0;
+    let excess = row.busy.at - 1.0;
     let others = if *model == Model::Busy { ", or a digit is wrong; the other rows agree" } else { "" };
     if row.busy.low > 1.0 && !matches!(model, Model::Part(share) if *share > 1.0) {
         let cut = row.sides.cut_meets(1.0);
@@ -324,7 +322,7 @@ fn verdict(row: &Row, model: &Model, context: &Context<'_>) -> (Severity, &'stat
                 "throughput is {} % lower than jobs / time, {expected}: the average is diluted by ramp-up or stragglers, or each job is idle \
                  for {} ms per transaction{others}",
                 shown(lost, 2),
-                shown(row.think.middle(), 3)
+                shown(row.think.at, 3)
             );
             (Severity::Warning, DILUTION.id, Some(full), text)
         }

@@ -98,7 +98,7 @@ fn neighbours(context: &Context<'_>, findings: &mut Findings) {
                 format!("it does not follow {} as in the other tests", f.of)
             };
             let expected = context.interval(f.id, *row, Reading::Rounded);
-            let expected = expected.map(|v| load(f.id, load(f.id, v).scaled((-f.off).exp())).middle());
+            let expected = expected.map(|v| load(f.id, load(f.id, v).scaled((-f.off).exp())).at);
             let columns = [swept.unwrap_or(""), f.id, f.of];
             findings.push(context.about_row(NEIGHBOURS.id, Severity::Warning, *row, &columns, f.id, expected, text));
         }
@@ -126,8 +126,8 @@ fn points(context: &Context<'_>, rows: &[(usize, f64)], id: &'static str, of: Op
     // Cells of one digit say nothing of a curve, and without them the rest is another curve.
     let log = |id: &'static str, row: usize| {
         let figure = load(id, context.interval(id, row, Reading::Loose)?);
-        let half = (figure.high - figure.low) / 2.0 / figure.middle();
-        Some((figure.middle().ln(), if figure.low > 0.0 && half < 0.2 { half } else { f64::NAN }))
+        let half = (figure.high - figure.low) / 2.0 / figure.at;
+        Some((figure.at.ln(), if figure.low > 0.0 && half < 0.2 { half } else { f64::NAN }))
     };
     let point = |(at, (row, setting)): (usize, &(usize, f64))| {
         let (y, half) = log(id, *row)?;

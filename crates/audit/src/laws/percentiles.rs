@@ -180,7 +180,7 @@ fn bounds(
     ];
     for (found, what, bound) in cases {
         if let Some(found @ (Above::Edge | Above::Yes)) = found {
-            let bound = bound.map(|b| b.middle());
+            let bound = bound.map(|b| b.at);
             findings.push(context.about_row(MEAN.id, severity(found), row, columns, id, bound, text(what)));
         }
     }
@@ -189,13 +189,13 @@ fn bounds(
     if let Some(Above::Yes) = above(printed, |reading| at(mark, reading))
         && let (Some(mean), Some(high)) = (printed(Reading::Rounded), at(mark, Reading::Rounded))
     {
-        let rest = (mean.middle() - share * high.middle()) / (1.0 - share);
+        let rest = (mean.at - share * high.at) / (1.0 - share);
         let text = format!(
             "the mean is above {mark}: right only if the slowest {} % take {} times the mean on average",
             shown((1.0 - share) * 100.0, 3),
-            shown(rest / mean.middle(), 3)
+            shown(rest / mean.at, 3)
         );
-        let most = Some(high.middle());
+        let most = Some(high.at);
         findings.push(context.about_row(MEAN.id, Severity::Warning, row, columns, id, most, text));
     }
 }

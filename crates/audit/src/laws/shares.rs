@@ -71,7 +71,7 @@ fn hits(context: &Context<'_>, findings: &mut Findings) {
         Sides::of(row, |reading| {
             let hits = context.interval("cache_hit_pct", row, reading)?.scaled(0.01);
             let misses = Interval::exact(1.0).minus(hits);
-            let misses = Interval { low: misses.low.max(0.0), high: misses.high.max(0.0) };
+            let misses = misses.not_negative();
             let expected = context.interval("block_gets_per_s", row, reading)?.times(misses);
             let reads = context.interval("block_reads_per_s", row, reading)?;
             let gets = context.interval("block_gets_per_s", row, Reading::Rounded)?.high.max(1.0);

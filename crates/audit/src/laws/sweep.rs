@@ -37,7 +37,7 @@ fn saturation(context: &Context<'_>, findings: &mut Findings) {
         for (row, jobs) in rising(context, series, "jobs") {
             let Some(tps) = context.interval("tps", row, Reading::Loose) else { continue };
             let Some((most, at)) = peak.filter(|(most, _)| *most > tps.low) else {
-                peak = Some((tps.middle(), jobs));
+                peak = Some((tps.at, jobs));
                 continue;
             };
             if jobs > at && tps.high < most * 0.995 && findings.wants(SATURATION.id, Severity::Info) {

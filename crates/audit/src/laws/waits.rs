@@ -75,7 +75,7 @@ fn waits(context: &Context<'_>, findings: &mut Findings) {
             let (Some(tps), Some(jobs)) = (context.value("tps", row), context.value("jobs", row)) else { continue };
             let text = format!(
                 "throughput × {part} is {} jobs that wait or work at once, and there were {}",
-                shown(all(Reading::Rounded).map_or(0.0, Interval::middle), 4),
+                shown(all(Reading::Rounded).map_or(0.0, |i| i.at), 4),
                 shown(jobs * nodes, 4)
             );
             let columns = ["jobs", "tps", part];
@@ -102,7 +102,7 @@ fn writer(context: &Context<'_>, findings: &mut Findings) {
             let text = format!(
                 "redo writes × their time is {}, and there is one log writer on each of {} nodes: several writers, writes in parallel, or \
                  times that are not per write",
-                shown(busy(Reading::Rounded).map_or(0.0, Interval::middle), 4),
+                shown(busy(Reading::Rounded).map_or(0.0, |i| i.at), 4),
                 shown(nodes, 4)
             );
             findings.push(context.about_row(WAITS.id, Severity::Warning, row, &columns, columns[1], None, text));
