@@ -21,7 +21,9 @@ pub struct Claim {
     pub text: String,
     /// Columns that it may be about; empty for throughput and latency.
     columns: Vec<&'static str>,
-    /// The ratio, 1 or more, as its digits say.
+    /// The ratio, more than 1.
+    value: f64,
+    /// From where to where a ratio is the claimed one, by the claim's digits and [`ROUNDED`].
     ratio: (f64, f64),
     /// Whether it is the largest ratio of all.
     up_to: bool,
@@ -29,13 +31,29 @@ pub struct Claim {
 
 /// Why a claim cannot be checked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "'{0}' is no claim: write what it is about and a ratio, such as 'latency factor 6', 'throughput 2.8x' or 'up to 70 % faster'"
-)]
-pub struct ClaimError(String);
+#[error("'{text}' is no claim: {why}")]
+pub struct ClaimError {
+    text: String,
+    why: &'static str,
+}
+
+const NO_CLAIM: &str =
+    "write what it is about and a ratio, such as 'latency factor 6', 'throughput 2.8x' or 'up to 70 % faster'";
+const NO_RATIO: &str = "its ratio must be more than 1: '2x' rather than '0.5x', and '20 % lower' rather than '-20 %'";
+
+/// How much less than claimed still is what was claimed, where the claim's digits leave that: 2.78 is 2.8, and 2.5 is not 3.
+const ROUNDED: f64 = 0.01;
 
 /// Words of a claim that name no figure.
-const FILLERS: [&str; 34] = [
+const FILLERS: [&str; 42] = [
+    "cut",
+    "down",
+    "on",
+    "average",
+    "fast",
+    "much",
+    "high",
+    "low",
     "factor",
     "up",
     "to",
@@ -78,8 +96,12 @@ impl Claim {
     /// # Errors
     /// There is no ratio in it, or what it is about is not known.
     pub fn parse(text: &str) -> Result<Claim, ClaimError> {
-        let wrong = || ClaimError(text.to_owned());
-        let lower = text.to_lowercase().replace(['×', '-'], " x ").replace("x  fold", "fold");
+        let error = |why| ClaimError { text: text.to_owned(), why };
+        let (wrong, no_ratio) = (|| error(NO_CLAIM), || error(NO_RATIO));
+        if is_negative(text) {
+            return Err(no_ratio());
+        }
+        let lower = in_digits(&text.to_lowercase()).replace(['×', '-'], " x ").replace("x  fold", "fold");
         let lower = lower.replace('_', "\u{1}");
         let at = lower.find(|c: char| c.is_ascii_digit()).ok_or_else(wrong)?;
         // A digit of a name, such as p99, is none of the ratio: the last number is it.
@@ -99,30 +121,73 @@ impl Claim {
         let (low, high) = (printed.value - half, printed.value + half);
         let percent = rest.starts_with('%') || rest.starts_with("percent");
         let has = |words: &[&str]| words.iter().any(|w| lower.contains(w));
-        let ratio = if !percent {
-            (low, high)
-        } else if has(&["lower", "less", "shorter", "reduc", "cut"]) {
-            if high >= 100.0 {
-                return Err(wrong());
-            }
-            (1.0 / (1.0 - low / 100.0), 1.0 / (1.0 - high / 100.0))
-        } else {
-            (1.0 + low / 100.0, 1.0 + high / 100.0)
+        let of = |value: f64| match (percent, has(&["lower", "less", "shorter", "reduc", "cut"])) {
+            (false, _) => value,
+            _ if has(&["down to", "reduced to", "cut to"]) => 100.0 / value,
+            (true, true) => 1.0 / (1.0 - value / 100.0),
+            (true, false) => 1.0 + value / 100.0,
         };
-        if !(ratio.0.is_finite() && ratio.1 > 0.0) {
-            return Err(wrong());
+        let value = of(printed.value);
+        if !(value.is_finite() && value > 1.0) {
+            return Err(no_ratio());
         }
+        let (one, other) = (of(low), of(high));
+        let ratio = (one.min(other).max(value * (1.0 - ROUNDED)), one.max(other).min(value * (1.0 + ROUNDED)));
         let name = format!("{} {}", &lower[..at], rest.trim_start_matches('%'));
         let words: Vec<&str> = name.split_whitespace().filter(|w| !FILLERS.contains(w)).collect();
         let columns = columns(&words.join(" ").replace('\u{1}', "_")).ok_or_else(wrong)?;
         let up_to = lower.contains("up to") || lower.contains("at most");
-        Ok(Claim { text: text.to_owned(), columns, ratio, up_to })
+        Ok(Claim { text: text.to_owned(), columns, value, ratio, up_to })
+    }
+
+    /// What it needs that no table has.
+    fn missing(&self, figures: &[&Measured]) -> String {
+        let mut platforms: Vec<&str> = figures.iter().map(|m| m.platform.as_str()).collect();
+        platforms.sort_unstable();
+        platforms.dedup();
+        let usual = ["commit_throughput_tps", "commit_latency_ms"];
+        let columns = if self.columns.is_empty() { &usual[..] } else { &self.columns };
+        match platforms.as_slice() {
+            [] => format!("no column is known as {}; say with --columns which one is", columns.join(" or ")),
+            [one] => format!(
+                "it is about two platforms, and only '{one}' has such a figure; say with --columns which column names the platform"
+            ),
+            _ => format!("{} have no test in common", platforms.join(", ")),
+        }
+    }
+
+    /// How its number was read.
+    fn reading(&self) -> String {
+        let (low, high) = (shown(self.ratio.0, 4), shown(self.ratio.1, 4));
+        let value = shown(self.value, 4);
+        if self.up_to { format!("{value}, {low} to {high} at best") } else { format!("{value}, {low} or more") }
     }
 
     fn is_about(&self, id: &str) -> bool {
         let defaults = ["commit_throughput_tps", "tx_per_s", "commit_latency_ms"];
         if self.columns.is_empty() { defaults.contains(&id) } else { self.columns.contains(&id) }
     }
+}
+
+/// Whether a number has a sign: `-3`, and not `p99-latency` or `2-fold`.
+fn is_negative(text: &str) -> bool {
+    let mut last = ' ';
+    let chars: Vec<char> = text.chars().collect();
+    chars.windows(2).any(|two| {
+        let signed = matches!(two[0], '-' | '−') && two[1].is_ascii_digit() && !last.is_alphanumeric();
+        last = two[0];
+        signed
+    })
+}
+
+/// `twice` and `half` with their digits.
+fn in_digits(text: &str) -> String {
+    let word = |word: &str| match word {
+        "twice" | "double" | "doubled" | "doubles" | "half" | "halved" | "halves" => "2x".to_owned(),
+        "thrice" | "triple" | "tripled" => "3x".to_owned(),
+        _ => word.to_owned(),
+    };
+    text.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether a number begins here, and no name goes on.
@@ -264,24 +329,23 @@ fn ratios(all: &[&Measured]) -> Vec<Observed> {
     observed
 }
 
-/// Judges each claim by what all tables gave.
-pub(crate) fn judge(claims: &[Claim], measured: &[Vec<Vec<Measured>>]) -> Vec<Finding> {
-    let mut findings = Vec::new();
+/// Judges each claim by what all tables gave; and what is missing for those that cannot be judged.
+pub(crate) fn judge(claims: &[Claim], measured: &[Vec<Vec<Measured>>]) -> (Vec<Finding>, Vec<String>) {
+    let (mut findings, mut unchecked) = (Vec::new(), Vec::new());
     for (i, claim) in claims.iter().enumerate() {
         let figures: Vec<&Measured> = measured.iter().filter_map(|table| table.get(i)).flatten().collect();
         let all = ratios(&figures);
-        let reached = |o: &Observed| o.ratios.iter().any(|(_, r)| r.high >= claim.ratio.0);
-        let anywhere = all.iter().any(reached);
+        let anywhere = all.iter().any(|o| o.ratios.iter().any(|(_, r)| r.at >= claim.ratio.0));
         if all.is_empty() {
-            let text =
-                "no two platforms have such a figure in the same tests, in one table or in one of each".to_owned();
+            let text = claim.missing(&figures);
+            unchecked.push(format!("'{}' cannot be checked: {text}", claim.text));
             findings.push(finding(claim, Severity::Warning, None, String::new(), None, text));
         }
         for one in &all {
             findings.push(one.against(claim, anywhere));
         }
     }
-    findings
+    (findings, unchecked)
 }
 
 fn finding(
@@ -316,7 +380,7 @@ impl Observed {
         };
         let mean = (self.ratios.iter().map(|(_, r)| r.at.ln()).sum::<f64>() / self.ratios.len() as f64).exp();
         let (low, high) = claim.ratio;
-        let count = self.ratios.iter().filter(|(_, r)| r.high >= low).count();
+        let count = self.ratios.iter().filter(|(_, r)| r.at >= low).count();
         let all = self.ratios.len();
         let unit = Unit::of_id(self.column).dimension;
         let better = if unit.of == Of::Time && unit.per == Per::Whole { "times as long" } else { "times as much" };
@@ -331,20 +395,27 @@ impl Observed {
                 self.column
             )
         };
-        let (severity, text) = if most.high < low {
-            let severity = if anywhere { Severity::Warning } else { Severity::Error };
-            let other = if anywhere { "; another figure reaches it" } else { "" };
-            (severity, format!("{range}: {} at best ({at}), so the claim is not reached{other}", shown(most.at, 3)))
-        } else if claim.up_to && most.low > high {
+        let missed = most.at < low;
+        let (severity, text) = if missed {
+            let room = self.ratios.iter().map(|(_, r)| r.high).fold(0.0, f64::max);
+            let severity = if anywhere || room >= low { Severity::Warning } else { Severity::Error };
+            let other = match (anywhere, room >= low) {
+                (true, _) => "; another figure reaches it",
+                (_, true) => "; only what was rounded from the cells could reach it",
+                _ => "",
+            };
+            (severity, format!("{range}: {many} at best ({at}), so the claim is not reached{other}"))
+        } else if claim.up_to && most.at > high {
             (Severity::Info, format!("{range}: the best ({at}) is more than claimed"))
         } else if claim.up_to || count == all {
-            (Severity::Info, format!("{range}: the claim holds ({} at {at})", shown(most.at, 3)))
+            (Severity::Info, format!("{range}: the claim holds ({many} at {at})"))
         } else {
             (Severity::Warning, format!("{range}: the claim is reached in {count} of them only"))
         };
-        let recomputed = if claim.up_to || most.high < low { most.at } else { mean };
-        let claimed = (low + high) / 2.0;
-        finding(claim, severity, Some(self), shown(recomputed, 4), Some((claimed / recomputed - 1.0) * 100.0), text)
+        let text = format!("{text}; the claim is read as {}", claim.reading());
+        let recomputed = if claim.up_to || missed { most.at } else { mean };
+        let deviation = (claim.value / recomputed - 1.0) * 100.0;
+        finding(claim, severity, Some(self), shown(recomputed, 4), Some(deviation), text)
     }
 }
 
@@ -356,13 +427,26 @@ mod tests {
     fn claims_are_read() {
         let ratio = |text: &str| Claim::parse(text).map(|c| (c.ratio, c.up_to)).unwrap();
         let close = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs() < 1e-9 && (a.1 - b.1).abs() < 1e-9;
-        assert!(close(ratio("latency factor 6").0, (5.5, 6.5)) && !ratio("latency factor 6").1);
+        // One digit is no licence to call 5.5 six.
+        assert!(close(ratio("latency factor 6").0, (5.94, 6.06)) && !ratio("latency factor 6").1);
         assert!(close(ratio("up to 70 % faster").0, (1.695, 1.705)) && ratio("up to 70 % faster").1);
-        assert!(close(ratio("throughput 2.8x").0, (2.75, 2.85)));
-        let (low, high) = ratio("log_file_sync_ms 50% lower").0;
-        assert!(low < 2.0 && high > 2.0 && high < 2.1, "{low} {high}");
+        assert!(close(ratio("throughput 2.8x").0, (2.772, 2.828)));
+        let value = |text: &str| Claim::parse(text).map(|c| c.value).unwrap();
+        assert!((value("log_file_sync_ms 50% lower") - 2.0).abs() < 1e-9);
+        for (text, expected) in [
+            ("twice as fast", 2.0),
+            ("half the latency", 2.0),
+            ("latency down to 40 %", 2.5),
+            ("latency cut to 40 %", 2.5),
+            ("on average 2.2 times", 2.2),
+            ("2-fold throughput", 2.0),
+        ] {
+            assert!((value(text) - expected).abs() < 1e-9, "{text}: {}", value(text));
+        }
         assert_eq!(Claim::parse("p99 latency 3x").unwrap().columns, ["transaction_time_ns_p99"]);
-        for text in ["", "fast", "latency", "100 % lower latency", "beauty 3x"] {
+        let nonsense =
+            ["latency factor 0", "latency factor -3", "throughput 0.5x", "1x", "0 % faster", "latency -20 %"];
+        for text in ["", "fast", "latency", "100 % lower latency", "beauty 3x"].into_iter().chain(nonsense) {
             assert!(Claim::parse(text).is_err(), "{text}");
         }
     }

@@ -48,6 +48,8 @@ pub struct Audit {
     pub rows: usize,
     /// Ids of the laws that could be checked in one table or another.
     pub checked: Vec<&'static str>,
+    /// Claims that could not be held against the tables, with what is missing.
+    pub unchecked: Vec<String>,
 }
 
 impl Audit {
@@ -115,7 +117,9 @@ pub fn audit(tables: &[Table], options: &Options) -> Audit {
             UNCOVERED.clone_into(&mut finding.message);
         }
     }
-    audit.findings.extend(claim::judge(&options.claims, &claimed));
+    let (found, unchecked) = claim::judge(&options.claims, &claimed);
+    audit.findings.extend(found);
+    audit.unchecked = unchecked;
     audit
 }
 

@@ -34,11 +34,16 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     let claims = claims.map_err(|e| Failure::usage(format!("--claim {e}")))?;
     let found = audit(&tables, &Options { mapping, claims, expected: expected() });
     match args.list.format {
-        ListFormat::Text => output::write(&args.list.output, text_of(&found).as_bytes())?,
-        _ => listing(&found.findings).write(&args.list)?,
+        ListFormat::Text => output::write(&args.list.output, text_of(&found).as_bytes()),
+        _ => listing(&found.findings).write(&args.list),
     }
+    // Exit code 1 says that errors were found.
+    .map_err(|e| Failure { code: exit::USAGE, ..e })?;
     if found.checked.is_empty() {
         return Err(Failure::usage(format!("{shown}: nothing was checked: no law covers its columns")));
+    }
+    if !found.unchecked.is_empty() {
+        return Err(Failure::usage(format!("--claim {}", found.unchecked.join("; "))));
     }
     Ok(if found.count(Severity::Error) > 0 { exit::FAILED } else { 0 })
 }

@@ -78,6 +78,25 @@ fn a_claim_is_held_against_platforms_in_tables_of_their_own() {
     assert_eq!(severity("latency factor 6"), Some(Severity::Error));
 }
 
+/// Of the printed cells, not of what they can have been before they were rounded.
+#[test]
+fn a_ratio_that_does_not_reach_the_claim_is_never_said_to_hold() {
+    let claim = |text: &str, claim: &str| {
+        let found = check(text, &[claim]);
+        let of = |id: &str| found.findings.iter().find(|f| f.law == "claim" && f.columns == [id]).cloned();
+        (of("commit_latency_ms"), of("commit_throughput_tps"), found.unchecked)
+    };
+    let whole = "platform,jobs,tps,latency_ms\nA,1,1000,1\nA,2,2000,1\nA,4,4000,1\nB,1,500,2\nB,2,1000,2\nB,4,2000,2\n";
+    let three = claim(whole, "latency 3x").0.unwrap();
+    assert!(three.severity == Severity::Warning && three.message.contains("2 at best"), "{three:?}");
+    assert!(claim(whole, "latency 2x").0.unwrap().message.contains("the claim holds"));
+    let near = "platform,jobs,tps\nold,1,1000\nold,8,2000\nnew,1,1000\nnew,8,2100\n";
+    assert!(claim(near, "throughput 1.1x").1.unwrap().message.contains("not reached"));
+    assert!(claim(near, "throughput 5 % higher").1.unwrap().message.contains("in 1 of them only"));
+    assert!(claim(near, "latency 2x").2[0].contains("commit_latency_ms"));
+    assert!(claim("jobs,tps\n1,1000\n8,2000\n", "throughput 2x").2[0].contains("only 'x'"));
+}
+
 #[test]
 fn a_column_per_test_is_turned() {
     let with = |ms: &str| {
