@@ -143,7 +143,9 @@ impl<'a> Context<'a> {
         let printed = self.sheet.value(target, row);
         let deviation = printed.zip(recomputed).filter(|(_, r)| *r != 0.0).map(|(p, r)| (p / r - 1.0) * 100.0);
         // In the unit that is printed.
-        let factor = self.sheet.column(target).map_or(1.0, |c| c.factor);
+        let column = self.sheet.column(target);
+        let elapsed = column.filter(|c| c.counted).and_then(|_| self.sheet.value("elapsed_s", row));
+        let factor = column.map_or(1.0, |c| c.factor) / elapsed.unwrap_or(1.0);
         let invalid = self.is_invalid(row) && severity == Severity::Error;
         Finding {
             severity: if invalid { Severity::Warning } else { severity },

@@ -89,7 +89,7 @@ pub fn audit(tables: &[Table], options: &Options) -> Audit {
         let shaped = shape::per_test(table, &options.mapping);
         let table = shaped.as_ref().unwrap_or(table);
         audit.rows += table.rows();
-        let mut context = Context::new(Sheet::new(table, &options.mapping), &options.expected);
+        let mut context = Context::new(laws::counts::settle(Sheet::new(table, &options.mapping)), &options.expected);
         let mut findings = Findings { table: table.name.clone(), ..Findings::default() };
         remarks(&context, &mut findings);
         if let Some(found) = laws::units::settle(&mut context) {

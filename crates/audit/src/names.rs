@@ -83,7 +83,7 @@ const SYNONYMS: &[(&str, &[&str])] = &[
             "ktps",
         ],
     ),
-    ("tx_per_s", &["transactions", "user transactions"]),
+    ("tx_per_s", &["transactions", "user transactions", "total transactions", "number of transactions"]),
     ("queries_per_s", &["qps", "query rate", "statements", "selects", "kqps"]),
     (
         "commit_latency_ms",
@@ -98,6 +98,9 @@ const SYNONYMS: &[(&str, &[&str])] = &[
             "latency mean",
             "response time",
             "average response time",
+            "avg commit latency",
+            "average commit latency",
+            "mean commit latency",
             "avg response time",
             "mean response time",
             "transaction latency",
@@ -124,6 +127,7 @@ const SYNONYMS: &[(&str, &[&str])] = &[
             "wall time",
             "total time",
             "window",
+            "seconds",
         ],
     ),
     (

@@ -80,6 +80,8 @@ pub struct Bound {
     pub broken: Vec<usize>,
     /// Rows whose cell is text.
     pub unread: Vec<usize>,
+    /// Whether the cells count over the whole test: the figures are those per second.
+    pub counted: bool,
     figures: Vec<Figure>,
 }
 
@@ -105,8 +107,9 @@ impl<'a> Sheet<'a> {
         let mut sheet = Sheet { table, columns: Vec::new(), remarks: Vec::new(), style: number::style(cells) };
         let headers: Vec<Header> = table.headers.iter().map(|h| Header::parse(h)).collect();
         // What is sure comes first: of two columns of one meaning, that one is used.
-        for how in [How::Mapped, How::Id, How::Inferred] {
-            for (index, header) in headers.iter().enumerate() {
+        let is_of = |header: &Header, how| how != How::Inferred || infer::has_own_dimension(header);
+        for (how, own) in [(How::Mapped, true), (How::Id, true), (How::Inferred, true), (How::Inferred, false)] {
+            for (index, header) in headers.iter().enumerate().filter(|(_, h)| !own || is_of(h, how)) {
                 sheet.bind(index, header, how, mapping);
             }
         }
@@ -129,7 +132,10 @@ impl<'a> Sheet<'a> {
             How::Id => names::find(text),
             How::Inferred => names::by_words(&header.words, header.unit.as_ref()),
         };
-        let Some(id) = id else { return };
+        let Some(mut id) = id else { return };
+        if how == How::Inferred && self.is_total(id, header) {
+            id = "redo_mib_per_s";
+        }
         if let (Some(first), Some(second), How::Inferred) = (&header.unit, &header.second, how) {
             let (first, second) = (&first.text, &second.text);
             self.remark(format!(
@@ -156,8 +162,18 @@ impl<'a> Sheet<'a> {
             let unit = unit.map_or(String::new(), |u| format!(" in {}", u.text));
             self.remark(format!("column '{text}' was taken for {id}{unit}"));
         }
-        let mut bound =
-            Bound { index, id, how, printed, factor, or, broken: Vec::new(), unread: Vec::new(), figures: Vec::new() };
+        let mut bound = Bound {
+            index,
+            id,
+            how,
+            printed,
+            factor,
+            or,
+            counted: false,
+            broken: Vec::new(),
+            unread: Vec::new(),
+            figures: Vec::new(),
+        };
         if !is_text(id) {
             bound.read(self.table, self.style);
         }

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod cells;
+pub(crate) mod counts;
 mod cpu;
 mod elapsed;
 mod group_commit;

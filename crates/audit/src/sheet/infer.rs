@@ -2,12 +2,74 @@
 
 use super::{Bound, How, Mapping, SAMPLE, Sheet};
 use crate::header::Header;
+use crate::names;
 use crate::unit::{Of, Per, Unit};
 
 /// The largest of several shares of a busy platform is no smaller than this part of it.
 const PARTS_OF_ONE: f64 = 0.2;
 
+/// Words of headers that say that a figure is a rate.
+const RATES: [&str; 10] =
+    ["rate", "throughput", "bandwidth", "speed", "tps", "qps", "iops", "persecond", "limit", "ops"];
+
+/// Whether a header has the unit of the column that its words mean.
+pub(super) fn has_own_dimension(header: &Header) -> bool {
+    let id = names::by_words(&header.words, header.unit.as_ref());
+    id.is_some_and(|id| header.unit.as_ref().is_none_or(|u| u.dimension == Unit::of_id(id).dimension))
+}
+
 impl Sheet<'_> {
+    /// Whether a size of redo without "per transaction" is none of a transaction: that is known, or it is in megabytes.
+    pub(super) fn is_total(&self, id: &str, header: &Header) -> bool {
+        let Some(unit) = header.unit.as_ref().filter(|u| u.dimension.of == Of::Bytes) else { return false };
+        let whole = id == "redo_kib_per_tx" && unit.dimension.per == Per::Whole;
+        whole && (unit.size >= 1e6 || self.has(id)) && !self.has("redo_mib_per_s")
+    }
+
+    /// Columns of rates whose headers do not say that they are: they may count over the whole test.
+    pub(crate) fn may_be_counts(&self) -> Vec<&'static str> {
+        let is_open = |c: &&Bound| {
+            let own = Unit::of_id(c.id).dimension;
+            let header = Header::parse(&self.table.headers[c.index]);
+            let unit = header.unit.as_ref().map(|u| u.dimension.per);
+            let bare = unit == Some(Per::Whole) || (unit.is_none() && own.of == Of::One);
+            let rate = header.words.iter().any(|w| RATES.contains(&w.as_str()));
+            c.how == How::Inferred && own.per == Per::Second && bare && !rate
+        };
+        self.columns.iter().filter(is_open).map(|c| c.id).collect()
+    }
+
+    /// Makes a rate of a count over the whole test.
+    pub(crate) fn over_elapsed(&mut self, id: &str) {
+        let elapsed: Vec<Option<super::Figure>> =
+            (0..self.table.rows()).map(|row| self.figure("elapsed_s", row)).collect();
+        let Some(column) = self.columns.iter_mut().find(|c| c.id == id) else { return };
+        for (figure, elapsed) in column.figures.iter_mut().zip(elapsed) {
+            let Some(s) = elapsed.filter(|e| e.value > 0.0) else {
+                *figure = super::MISSING;
+                continue;
+            };
+            let spread = figure.value * s.half() / s.value.powi(2);
+            figure.value /= s.value;
+            figure.half = (figure.half() / s.value + spread) as f32;
+            figure.loose = (figure.loose() / s.value + spread) as f32;
+        }
+        column.counted = true;
+        let name = self.table.headers[column.index].clone();
+        self.remark(format!("column '{name}' is a count over the whole test: divided by elapsed_s it is {id}"));
+    }
+
+    /// Uses no column for `id`, as what stands for it may be a count or a rate.
+    pub(crate) fn leave_out(&mut self, id: &str) {
+        let Some(at) = self.columns.iter().position(|c| c.id == id) else { return };
+        let name = self.table.headers[self.columns.remove(at).index].clone();
+        self.remarks.retain(|r| !r.message.starts_with(&format!("column '{name}' was taken for")));
+        self.remark(format!(
+            "column '{name}' was left out: it may be a count or a rate, and no other column says which; --columns '{name}={id}' says that \
+             it is a rate"
+        ));
+    }
+
     /// Beside I/O per second, a column that is only a unit of bytes per second is their bandwidth.
     pub(super) fn bare_bandwidth(&mut self, headers: &[Header]) {
         let is_rate =

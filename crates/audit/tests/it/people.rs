@@ -166,3 +166,20 @@ fn a_million_rows_are_audited_in_time() {
     assert_eq!((found.rows, found.count(Severity::Error)), (1_000_000, 0), "{:#?}", found.findings.first());
     assert!(seconds < 30.0, "{seconds} s");
 }
+
+/// A name says what is counted, and not over which time.
+#[test]
+fn a_count_is_no_rate() {
+    let fixed = "clients,transactions,seconds,tps,latency_ms\n1,1000000,674.8,1482.0,0.675\n8,1000000,91.3,10954,0.730\n16,1000000,52.3,19120,0.837\n32,1000000,33.1,30221,1.059\n";
+    assert!(found(fixed).is_empty() && says(fixed, "'transactions' is a count"), "{:?}", found(fixed));
+    assert_eq!(found(&fixed.replace("8,1000000", "8,1300000")), [("tx-rate", Severity::Error, Some(2))]);
+    let timeless = "clients,transactions,tps,latency_ms\n1,1000000,1482.0,0.675\n8,1000000,10954,0.730\n";
+    assert!(found(timeless).is_empty() && says(timeless, "'transactions' was left out"));
+    let rows = "|Sessions|Rows inserted|Batch size|Commits/s|Elapsed (s)|\n|-|-|-|-|-|\n|1|4,200,000|100|700|60|\n|4|15,600,000|100|2,600|60|\n|8|27,000,000|100|4,500|60|\n|16|39,000,000|100|6,500|60|\n";
+    assert_eq!(found(rows), []);
+    let redo = "|Sessions|Commits/s|Redo size (MB)|Redo per tx (KB)|Elapsed (s)|\n|-|-|-|-|-|\n|1|700|98.4|2.40|60|\n|4|2,600|365.6|2.40|60|\n|8|4,500|632.8|2.40|60|\n|16|6,500|914.1|2.40|60|\n";
+    assert_eq!(found(redo), []);
+    assert_eq!(found(&redo.replace("632.8", "832.8")), [("redo-rate", Severity::Error, Some(3))]);
+    let alone = "|Clients|Transactions|Latency (ms)|\n|-|-|-|\n|8|4100|1.95|\n|32|9900|3.23|\n|64|11200|9.71|\n";
+    assert_eq!(found(alone), [("little", Severity::Error, Some(3))]);
+}
