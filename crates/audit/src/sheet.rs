@@ -115,6 +115,8 @@ impl<'a> Sheet<'a> {
         }
         sheet.bare_bandwidth(&headers);
         sheet.threads_are_jobs();
+        sheet.rate_of_the_times(&headers);
+        sheet.queries_are_transactions();
         sheet.unused();
         sheet.columns.sort_by_key(|c| c.index);
         sheet.infer_times();

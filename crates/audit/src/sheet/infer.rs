@@ -83,6 +83,66 @@ impl Sheet<'_> {
         }
     }
 
+    /// Throughput × time / jobs with the figures of `rate` in each row, of the first ones.
+    fn busy(&self, rate: &Bound) -> Vec<f64> {
+        let of = |row| {
+            let (tps, ms) = (rate.figure(row)?.value, self.value("commit_latency_ms", row)?);
+            Some(tps * ms / 1e3 / self.value("jobs", row)?).filter(|b| b.is_finite() && *b > 0.0)
+        };
+        (0..self.table.rows().min(SAMPLE)).filter_map(of).collect()
+    }
+
+    /// Of several rates, such as NOPM and TPM, takes that which Little's law holds with the printed time.
+    pub(super) fn rate_of_the_times(&mut self, headers: &[Header]) {
+        let id = "commit_throughput_tps";
+        let Some(at) = self.columns.iter().position(|c| c.id == id && c.how == How::Inferred) else { return };
+        let fits = |b: &&f64| (0.97..1.01).contains(*b);
+        let most = |busy: Vec<f64>| !busy.is_empty() && busy.iter().filter(fits).count() * 4 >= busy.len() * 3;
+        if most(self.busy(&self.columns[at])) {
+            return;
+        }
+        let first = self.columns.remove(at);
+        let remarks = self.remarks.clone();
+        let name = |index: usize| self.table.headers[index].clone();
+        for (index, header) in headers.iter().enumerate().filter(|(i, _)| *i != first.index) {
+            if names::by_words(&header.words, header.unit.as_ref()) != Some(id) || header.second.is_some() {
+                continue;
+            }
+            let (old, new) = (name(first.index), name(index));
+            self.bind(index, header, How::Inferred, &Mapping::default());
+            if self.columns.last().is_some_and(|c| c.id == id && c.index == index && most(self.busy(c))) {
+                let of = |text: &str| [&old, &new].iter().any(|n| text.starts_with(&format!("column '{n}' ")));
+                self.remarks.retain(|r| !of(&r.message));
+                self.remark(format!(
+                    "column '{new}' was taken for {id} rather than '{old}', as it is the rate that Little's law gives with the printed time"
+                ));
+                return;
+            }
+            self.columns.retain(|c| c.index != index);
+            self.remarks.clone_from(&remarks);
+        }
+        self.columns.push(first);
+    }
+
+    /// Where queries are the only rate, the time is that of a query, unless there are more of them than jobs can do.
+    pub(super) fn queries_are_transactions(&mut self) {
+        if self.throughput().is_some() {
+            return;
+        }
+        let Some(at) = self.columns.iter().position(|c| c.id == "queries_per_s" && c.how == How::Inferred) else {
+            return;
+        };
+        let busy = self.busy(&self.columns[at]);
+        if busy.is_empty() || busy.iter().filter(|b| (0.02..1.1).contains(*b)).count() * 2 < busy.len() {
+            return;
+        }
+        self.columns[at].id = "tx_per_s";
+        let name = self.table.headers[self.columns[at].index].clone();
+        self.remark(format!(
+            "each of '{name}' was taken for a transaction, as there is no other rate and the times fit"
+        ));
+    }
+
     /// Says which columns of numbers are not used, as nobody should think that they were checked.
     pub(super) fn unused(&mut self) {
         let known: Vec<usize> = self.columns.iter().map(|c| c.index).collect();

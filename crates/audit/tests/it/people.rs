@@ -183,3 +183,14 @@ fn a_count_is_no_rate() {
     let alone = "|Clients|Transactions|Latency (ms)|\n|-|-|-|\n|8|4100|1.95|\n|32|9900|3.23|\n|64|11200|9.71|\n";
     assert_eq!(found(alone), [("little", Severity::Error, Some(3))]);
 }
+
+#[test]
+fn the_rate_that_fits_the_time_is_held_against_littles_law() {
+    let hammer = "|Virtual Users|NOPM|TPM|Avg response time (ms)|\n|-|-|-|-|\n|1|12,411|28,530|2.103|\n|4|46,120|106,021|2.264|\n|8|81,870|188,205|2.550|\n|16|120,411|276,801|3.468|\n";
+    assert_eq!(found(hammer), []);
+    assert_eq!(found(&hammer.replace("188,205", "288,205")), [("little", Severity::Error, Some(3))]);
+    let queries = "|Connections|QPS|Avg latency|\n|-|-|-|\n|1|5.0k|0.20 ms|\n|10|41.7k|0.240 ms|\n|100|125k|8.00 ms|\n|200|129k|1.55 ms|\n";
+    assert_eq!(found(queries), [("little", Severity::Error, Some(3))]);
+    // Times of transactions of 20 queries.
+    assert_eq!(found("|Threads|QPS|Latency (ms)|\n|-|-|-|\n|1|5000|4.0|\n|8|36000|4.4|\n|16|64000|5.0|\n"), []);
+}
