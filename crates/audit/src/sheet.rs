@@ -288,7 +288,10 @@ impl Bound {
 
     /// A printed number in the unit of the id.
     fn scaled(&self, printed: &Printed<'_>) -> Option<Figure> {
-        let factor = if printed.suffix.is_empty() { self.factor } else { self.factor_of(printed.suffix)? };
+        // Behind a number they point to a footnote, and behind 10 they may be its power.
+        let raised = |c| "⁰¹²³⁴⁵⁶⁷⁸⁹".contains(c);
+        let note = !printed.suffix.is_empty() && printed.suffix.chars().all(raised) && printed.value != 10.0;
+        let factor = if printed.suffix.is_empty() || note { self.factor } else { self.factor_of(printed.suffix)? };
         let half = 0.5 * 10f64.powi(printed.place) * factor;
         let value = printed.value * factor;
         value.is_finite().then_some(Figure { value, half: half as f32, loose: half as f32 })

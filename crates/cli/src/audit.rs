@@ -168,8 +168,10 @@ fn text_of(audit: &Audit) -> String {
             let (group, after) = rest.split_at(same);
             rest = after;
             let table = if audit.tables > 1 { format!("{}: ", first.table) } else { String::new() };
-            group.iter().take(SHOWN).for_each(|f| out.push_str(&format!("  {table}{}\n", line(f))));
-            if let Some(more) = group.len().checked_sub(SHOWN).filter(|n| *n > 0) {
+            let shown = if group.len() > SHOWN && are_small(group) { 1 } else { SHOWN };
+            let text = |f: &&Finding| format!("  {table}{}", line(f)).replace(['\n', '\r'], " ") + "\n";
+            out.extend(group.iter().take(shown).map(text));
+            if let Some(more) = group.len().checked_sub(shown).filter(|n| *n > 0) {
                 let (low, high) = range(group);
                 out.push_str(&format!("  {table}… {more} more of {}{low}{high} (all with --format csv)\n", first.law));
             }
@@ -218,6 +220,11 @@ fn line(f: &Finding) -> String {
 
 fn deviation(f: &Finding) -> String {
     f.deviation_pct.map_or_else(String::new, |d| format!(", {d:+.1} %"))
+}
+
+/// Whether all deviations of a group are so small that they are likely to have one cause.
+fn are_small(group: &[&Finding]) -> bool {
+    group.iter().all(|f| f.deviation_pct.is_some_and(|d| d.abs() <= 1.0))
 }
 
 /// The deviations of a group.

@@ -93,9 +93,9 @@ fn neighbours(context: &Context<'_>, findings: &mut Findings) {
         for (at, (row, _)) in rows.iter().enumerate() {
             let Some(f) = culprit(standing_out(&curves, &tests, at)) else { continue };
             let text = if f.of.is_empty() {
-                "it does not lie on the curve through the other tests".to_owned()
+                format!("{} does not lie on the curve through the other tests", f.id)
             } else {
-                format!("it does not follow {} as in the other tests", f.of)
+                format!("{} does not follow {} as in the other tests", f.id, f.of)
             };
             let expected = context.interval(f.id, *row, Reading::Rounded);
             let expected = expected.map(|v| load(f.id, load(f.id, v).scaled((-f.off).exp())).at);

@@ -1,5 +1,7 @@
 //! Tables of an HTML page, by a scanner that forgives what browsers forgive: missing ends, capitals, bare attributes.
 
+use std::borrow::Cow;
+
 use super::number::{self, Style};
 use super::{ReadError, Table};
 
@@ -120,7 +122,8 @@ impl Open {
 pub(super) fn read(text: &str) -> Result<Vec<Table>, ReadError> {
     let (mut tables, mut stack): (Vec<Table>, Vec<Open>) = (Vec::new(), Vec::new());
     let (mut heading, mut in_heading, mut in_caption) = (String::new(), false, false);
-    let mut rest = text;
+    let text = &raised(text);
+    let mut rest = text.as_ref();
     loop {
         let at = rest.find('<').unwrap_or(rest.len());
         let words = &rest[..at];
@@ -243,9 +246,26 @@ fn attribute(tag: &str, name: &str) -> usize {
     digits.and_then(|d| d.parse().ok()).unwrap_or(1)
 }
 
+/// Text whose raised digits are characters of their own: `10,954<sup>1</sup>` is not 109,541.
+fn raised(text: &str) -> Cow<'_, str> {
+    const SUP: &str = "<sup>";
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once(SUP) {
+        let (digits, behind) = after.split_once("</sup>").unwrap_or((after, ""));
+        out.push_str(before);
+        out.extend(digits.chars().map(|c| match c.to_digit(10) {
+            Some(digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(digit as usize).unwrap_or(c),
+            None => c,
+        }));
+        rest = behind;
+    }
+    if out.is_empty() && rest.len() == text.len() { Cow::Borrowed(text) } else { Cow::Owned(out + rest) }
+}
+
 /// Text without tags, its entities as characters.
 pub(super) fn without_tags(text: &str) -> String {
-    let (mut out, mut rest) = (String::new(), text);
+    let text = &raised(text);
+    let (mut out, mut rest) = (String::new(), text.as_ref());
     while let Some(at) = rest.find('<') {
         let tag = &rest[at + 1..];
         // "< 1 ms" is no tag.

@@ -113,7 +113,7 @@ pub fn parse(text: &str, style: Style) -> Option<Printed<'_>> {
     // An address, a version, a date: 1.2.3, 2021-04-01.
     let suffix = rest[at..].trim_matches(|c: char| c.is_whitespace() || is_space(c));
     // A remark, such as a standard deviation: 31,050 (peak).
-    let suffix = suffix.split('(').next().unwrap_or("").trim_end();
+    let suffix = suffix.split(['(', '±']).next().unwrap_or("").trim_end();
     if suffix.starts_with(|c: char| c.is_ascii_digit() || ".,:-/".contains(c)) {
         return None;
     }
