@@ -114,6 +114,7 @@ impl<'a> Sheet<'a> {
             }
         }
         sheet.bare_bandwidth(&headers);
+        sheet.compared(&headers);
         sheet.threads_are_jobs();
         sheet.rate_of_the_times(&headers);
         sheet.queries_are_transactions();

@@ -83,6 +83,31 @@ impl Sheet<'_> {
         }
     }
 
+    /// What tests are compared by, where no column is called a platform: vendors, instances, kinds of storage, versions.
+    pub(super) fn compared(&mut self, headers: &[Header]) {
+        const WORDS: [&str; 10] = [
+            "vendor",
+            "provider",
+            "cloud provider",
+            "cloud",
+            "instance",
+            "instance type",
+            "storage",
+            "storage type",
+            "version",
+            "release",
+        ];
+        let is = |h: &Header| h.unit.is_none() && WORDS.contains(&h.words.join(" ").as_str());
+        let found = headers.iter().position(is).filter(|i| self.columns.iter().all(|c| c.index != *i));
+        let (Some(index), false) = (found, ["platform", "arm", "level", "driver"].iter().any(|id| self.has(id))) else {
+            return;
+        };
+        let text = self.table.headers[index].clone();
+        if let Ok(mapping) = Mapping::parse(&format!("{text}=platform")) {
+            self.bind(index, &headers[index], How::Mapped, &mapping);
+        }
+    }
+
     /// Throughput × time / jobs with the figures of `rate` in each row, of the first ones.
     fn busy(&self, rate: &Bound) -> Vec<f64> {
         let of = |row| {

@@ -94,6 +94,7 @@ fn a_ratio_that_does_not_reach_the_claim_is_never_said_to_hold() {
     assert!(claim(near, "throughput 1.1x").1.unwrap().message.contains("not reached"));
     assert!(claim(near, "throughput 5 % higher").1.unwrap().message.contains("in 1 of them only"));
     assert!(claim(near, "latency 2x").2[0].contains("commit_latency_ms"));
+    assert!(claim(&near.replace("platform", "Storage type"), "throughput 5 % higher").1.is_some());
     assert!(claim("jobs,tps\n1,1000\n8,2000\n", "throughput 2x").2[0].contains("only 'x'"));
 }
 
