@@ -16,7 +16,7 @@ pub(crate) static GROUP_COMMIT: Law = Law {
         &["jobs", "tps", "redo_syncs", "elapsed_s"],
         &["jobs", "commits_per_redo_sync"],
     ],
-    tolerance: "always a warning: commits need not wait",
+    tolerance: "always a warning: commits need not wait; also where one test has a third of the commits per write that the test with fewer jobs and no more throughput has",
     meaning: "Commits did not wait for the log (NOWAIT, asynchronous commit, a loop in the database), so their time is not that of a durable commit; or a wrong digit",
     check: Check::Own(group),
 };
@@ -31,7 +31,41 @@ pub(crate) static SYNCS: Law = Law {
     check: Check::Own(syncs),
 };
 
+/// How much fewer commits a write holds with more jobs than the digits and the noise of tests explain.
+const SHRUNK: f64 = 3.0;
+
+/// Tests whose writes hold far fewer commits than with fewer jobs: while the log writes, more commits gather, not fewer.
+fn shrunk(context: &Context<'_>, findings: &mut Findings) {
+    let columns = ["jobs", "tps", "redo_writes_per_s"];
+    let of = |row: &usize| {
+        let [jobs, tps, writes] = columns.map(|id| context.value(id, *row));
+        Some((*row, jobs?, tps?, tps? / writes.filter(|w| *w > 0.0)?))
+    };
+    for series in &context.series {
+        let mut all: Vec<(usize, f64, f64, f64)> = series.rows.iter().filter_map(of).collect();
+        all.sort_by(|a, b| a.1.total_cmp(&b.1));
+        for (at, two) in all.windows(2).enumerate() {
+            let [(_, fewer, less, before), (row, jobs, tps, group)] = two else { continue };
+            let falls = jobs > fewer && *tps >= 0.95 * less && group * SHRUNK < *before;
+            // One test, and not the one before it or all that come after it.
+            let first = at.checked_sub(1).and_then(|i| all.get(i)).is_some_and(|b| before / SHRUNK > b.3);
+            let stays = all.get(at + 2).is_some_and(|next| next.3 * SHRUNK < *before);
+            if !falls || first || stays || !findings.wants(GROUP_COMMIT.id, Severity::Warning) {
+                continue;
+            }
+            let text = format!(
+                "{} commits per write of the log, and {} with fewer jobs: while the log writes, more jobs gather more commits",
+                shown(*group, 4),
+                shown(*before, 4)
+            );
+            let (least, id) = (Some(tps / before), columns[2]);
+            findings.push(context.about_row(GROUP_COMMIT.id, Severity::Warning, *row, &columns, id, least, text));
+        }
+    }
+}
+
 fn group(context: &Context<'_>, findings: &mut Findings) {
+    shrunk(context, findings);
     let all = [("redo_sync_writes_per_s", "sync"), ("redo_syncs", "sync"), ("redo_writes_per_s", "write")];
     // A row that was found with syncs need not be found with writes again.
     let mut said = vec![false; context.rows().len()];

@@ -118,3 +118,12 @@ fn a_counter_read_a_moment_late_is_no_error() {
     assert_eq!(severity("96.8139"), Some(Severity::Warning), "0.07 %");
     assert_eq!(severity("98.0039"), Some(Severity::Error), "1.3 %");
 }
+
+/// At the end of a sweep no curve tells it.
+#[test]
+fn writes_that_hold_far_fewer_commits_than_with_fewer_jobs_are_named() {
+    let text = include_str!("../data/log-writer-exadata.csv");
+    let rows = |text: &str| of(&study(text, &[]), "group-commit").iter().map(|f| f.row).collect::<Vec<_>>();
+    assert!(!rows(text).contains(&Some(7)));
+    assert!(rows(&text.replace("345624,6813,", "345624,68130,")).contains(&Some(7)));
+}
