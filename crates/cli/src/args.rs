@@ -612,6 +612,11 @@ fn job_count(text: &str) -> Result<u32, String> {
     found.ok_or_else(|| format!("'{text}' is no number of jobs: write numbers from 1 to 1000000, as in 64,128"))
 }
 
+/// A number of microseconds; which are allowed is said by who uses it.
+fn microseconds(text: &str) -> Result<f64, String> {
+    text.trim().parse().map_err(|_| format!("'{text}' is no number of µs: write it without unit, as in 20 or 0.5"))
+}
+
 fn positive(text: &str) -> Result<f64, String> {
     let number = text.trim().parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0);
     number.ok_or_else(|| format!("'{text}' is no number above 0: write it without separators, as in 15000"))

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::{ListArgs, ReportFormat, cpu_pct, job_count, objective_ms, positive};
+use super::{ListArgs, ReportFormat, cpu_pct, job_count, microseconds, objective_ms, positive};
 
 /// `loadline forecast`.
 #[derive(Debug, Args)]
@@ -65,7 +65,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "LIST")]
     pub(crate) jobs: Option<String>,
     /// What if: a write of the log with its sync took so many µs
-    #[arg(long, value_name = "µs", allow_hyphen_values = true, value_parser = positive, conflicts_with = "device")]
+    #[arg(long, value_name = "µs", allow_hyphen_values = true, value_parser = microseconds, conflicts_with = "device")]
     pub(crate) sync_us: Option<f64>,
     /// What if: another log device: pmem or nvme (as assumed), the output of `loadline probe DIR --format json`, or another run
     #[arg(long, value_name = "NAME|FILE|RUN", value_hint = ValueHint::AnyPath)]
