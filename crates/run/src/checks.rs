@@ -98,7 +98,7 @@ fn window(f: &Facts<'_>) -> Check {
         return Check::require("window", false, format!("{n} of {} jobs ended early; job {job}: {text}", f.jobs.len()));
     }
     let late = f.jobs.iter().filter(|j| !j.ran_through(&f.schedule)).count();
-    let idle = f.jobs.iter().filter(|j| j.transaction.count() == 0).count();
+    let idle = f.jobs.iter().filter(|j| j.completed == 0).count();
     let of = f.jobs.len();
     if late > 0 {
         return Check::require("window", false, format!("{late} of {of} jobs did not run through the whole window"));

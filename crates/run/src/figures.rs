@@ -18,7 +18,7 @@ mod volume;
 use loadline_database::Runs;
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, Latencies, column};
-use loadline_window::{JobResult, Measured, Request, Schedule};
+use loadline_window::{JobResult, Measured, Request, Schedule, Tally};
 use loadline_workload::Instrument;
 
 pub use collected::Figures;
@@ -139,7 +139,7 @@ fn own(request: &Request, measured: &Measured, tps: f64, no_commit: &str) -> Fig
 }
 
 /// Why no commit was timed.
-fn no_commit(request: &Request, merged: &JobResult) -> &'static str {
+fn no_commit(request: &Request, merged: &Tally) -> &'static str {
     let unseen = merged.commit.count() == 0 && merged.transaction.count() > 0;
     request.target.facts().commit_unseen.filter(|_| unseen).unwrap_or(NONE_COMPLETED)
 }

@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 
 use loadline_database::TargetError;
 use loadline_model::{Column, LogWriterPoint, TestLimit};
-use loadline_window::{JobResult, Request, Shared, TestError, TestHooks, run_test};
+use loadline_window::{JobResult, Request, Shared, Tally, TestError, TestHooks, run_test};
 use loadline_workload::Limit;
 
 pub use log::{GRID_JOBS, clean_leftovers, grid};
@@ -188,7 +188,7 @@ impl TestHooks for RateOnly {
 /// Runs `request` without figures. Returns transactions per second.
 pub(crate) fn throughput(request: &Request) -> Result<f64, TestError> {
     let measured = run_test(request, &mut RateOnly, |_, _| ())?;
-    let JobResult { transaction, errors, error_texts, .. } = &measured.merged;
+    let Tally { transaction, errors, error_texts, .. } = &measured.merged;
     if let Some(lost) = measured.jobs.iter().find_map(|j| j.lost.clone()) {
         return Err(TestError::Counters(lost));
     }

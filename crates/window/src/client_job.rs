@@ -1,5 +1,6 @@
 //! The timing loop of the client driver.
 
+use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use loadline_database::clock::now_ns;
 use loadline_database::{ClientSession, TargetError};
 use loadline_workload::{Arg, Execute, Program, Stream};
 
-use crate::job::JobResult;
+use crate::job::{Books, JobResult, Tally};
 use crate::pace::Pace;
 use crate::schedule::{Schedule, Shared};
 
@@ -103,21 +104,30 @@ pub struct Timing {
     pub window_ns: u64,
 }
 
-/// Runs job `job` until `shared` stops it.
-pub fn run(
-    job: u32,
-    session: &mut dyn ClientSession,
-    stream: &mut Stream,
-    program: &Program,
-    timing: Timing,
-    shared: &Shared,
-    pace: Option<Pace>,
-) -> JobResult {
-    let mut result = JobResult::new(timing.window_ns, pace.is_some());
+/// A job of the client driver.
+pub struct Client<'a> {
+    /// Its number.
+    pub job: u32,
+    /// Its session.
+    pub session: &'a mut dyn ClientSession,
+    /// The program compiled for it.
+    pub stream: &'a mut Stream,
+    /// The program.
+    pub program: &'a Program,
+    /// Open loop: when its transactions are due.
+    pub pace: Option<Pace>,
+}
+
+/// Runs a job until `shared` stops it.
+pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<Tally>) -> JobResult {
+    let Client { job, session, stream, program, mut pace } = client;
+    let mut books = Books::new(tally);
     let phase = shared.phase.get();
-    result.split = phase.map(|_| Box::default());
+    if phase.is_some() {
+        books.tally().split.get_or_insert_default();
+    }
     let mut schedule = Schedule::pending(timing.start_ns);
-    let (mut pace, single) = (pace, program.is_single_statement());
+    let single = program.is_single_statement();
     let (mut passed_open, mut passed_close, mut failed_in_a_row) = (false, false, 0);
     if pace.is_some() {
         // Otherwise the kernel may wake the thread 50 µs late, which would count as the target's latency. If refused,
@@ -134,34 +144,35 @@ pub fn run(
             break intended_ns;
         }
         let start_ns = now_ns();
-        result.intended_ns.extend(intended_ns.filter(|_| job == 0));
+        books.job.intended_ns.extend(intended_ns.filter(|_| job == 0));
         let (outcome, conflicts) = with_retries(session, stream, single, shared);
         let end_ns = now_ns();
         shared.update(&mut schedule);
-        result.conflicted(&schedule, end_ns, conflicts);
-        if result.first_start_ns.is_none() {
+        books.conflicted(&schedule, end_ns, conflicts);
+        if books.job.first_start_ns.is_none() {
             shared.started.fetch_add(1, Ordering::Relaxed);
         }
         match outcome {
             Ok(commit_ns) => {
-                result.completed(&schedule, start_ns, commit_ns, end_ns);
-                if let Some((phase, split)) = phase.zip(result.split.as_deref_mut()).filter(|_| schedule.counts(end_ns))
+                books.completed(&schedule, start_ns, commit_ns, end_ns);
+                if let Some(phase) = phase.filter(|_| schedule.counts(end_ns))
+                    && let Some(split) = books.tally().split.as_deref_mut()
                 {
                     split.record(phase.active(), end_ns.saturating_sub(start_ns));
                 }
-                result.rows_changed += stream.rows_changed();
-                result.responded(&schedule, intended_ns, end_ns);
+                books.tally().rows_changed += stream.rows_changed();
+                books.responded(&schedule, intended_ns, end_ns);
                 failed_in_a_row = 0;
                 if let Some(progress) = shared.progress.get(job as usize) {
-                    progress.set(result.total);
+                    progress.set(books.job.total);
                 }
             }
             Err(e) => {
                 failed_in_a_row += 1;
-                result.failed(&schedule, start_ns, end_ns, e.to_string());
+                books.failed(&schedule, start_ns, end_ns, e.to_string());
                 let gone = matches!(e, TargetError::Lost(_)) || session.rollback().is_err();
                 if gone || failed_in_a_row >= MAX_FAILURES_IN_A_ROW {
-                    result.lost = Some(if gone {
+                    books.job.lost = Some(if gone {
                         e.to_string()
                     } else {
                         format!("{MAX_FAILURES_IN_A_ROW} transactions in a row failed, the last with: {e}")
@@ -173,13 +184,13 @@ pub fn run(
         }
         if !passed_open && end_ns >= schedule.open_ns {
             passed_open = true;
-            publish(session, &mut result);
+            publish(session, &mut books.job);
             shared.passed_open.fetch_add(1, Ordering::Relaxed);
         }
         if !passed_close && end_ns >= schedule.close_ns {
             passed_close = true;
-            result.behind_ns = intended_ns.map_or(0, |at| schedule.close_ns.saturating_sub(at));
-            publish(session, &mut result);
+            books.job.behind_ns = intended_ns.map_or(0, |at| schedule.close_ns.saturating_sub(at));
+            publish(session, &mut books.job);
             shared.passed_close.fetch_add(1, Ordering::Relaxed);
         }
     };
@@ -188,15 +199,15 @@ pub fn run(
         let due = never_began.into_iter().chain(std::iter::repeat_with(|| pace.next_start_ns()));
         let now = now_ns();
         for at in due.take_while(|at| *at < schedule.close_ns) {
-            result.intended_ns.extend(Some(at).filter(|_| job == 0));
-            result.responded(&schedule, Some(at), now);
+            books.job.intended_ns.extend(Some(at).filter(|_| job == 0));
+            books.responded(&schedule, Some(at), now);
         }
     }
-    if result.lost.is_none() {
+    if books.job.lost.is_none() {
         // What it did after the window: on a busy machine the server counts a session that ends too late.
-        publish(session, &mut result);
+        publish(session, &mut books.job);
     }
-    result
+    books.job
 }
 
 /// Whether a job that may end still begins the transaction that was due at `at`, ns.

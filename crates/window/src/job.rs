@@ -1,5 +1,6 @@
-//! The result of one job.
+//! What a job reports, and what jobs report together.
 
+use std::cell::{RefCell, RefMut};
 use std::collections::BTreeMap;
 
 use loadline_model::Latencies;
@@ -7,9 +8,9 @@ use loadline_model::Latencies;
 use crate::phase::Split;
 use crate::schedule::Schedule;
 
-/// Measurements of one job. Merged with the others after the test.
+/// What jobs counted together: those of one thread, or all of a test.
 #[derive(Debug, Clone, Default)]
-pub struct JobResult {
+pub struct Tally {
     /// Transaction times of the transactions that completed in the window.
     pub transaction: Latencies,
     /// Commit times of the same transactions, or of a regular sample if the session cannot time all.
@@ -35,97 +36,18 @@ pub struct JobResult {
     pub conflicts_total: u64,
     /// Texts of the errors.
     pub error_texts: BTreeMap<String, u64>,
-    /// Start of the first transaction, ns.
-    pub first_start_ns: Option<u64>,
-    /// End of the last transaction, or the return of the last slice if that was later, ns.
-    pub ran_until_ns: u64,
-    /// Age of the transaction in progress at the window start, ns.
-    pub age_at_open_ns: u64,
-    /// The same at the window end.
-    pub age_at_close_ns: u64,
-    /// Open loop: how far the job was behind its schedule at the window end, ns.
-    pub behind_ns: u64,
-    /// Open loop, first job only: intended start of each transaction, ns, including failed ones and those due before
-    /// the window end that never began.
-    pub intended_ns: Vec<u64>,
-    /// Why the job ended early, if it did.
-    pub lost: Option<String>,
 }
 
-impl JobResult {
+impl Tally {
     /// For a window of `window_ns`.
     #[must_use]
-    pub fn new(window_ns: u64, open_loop: bool) -> JobResult {
+    pub fn new(window_ns: u64, open_loop: bool) -> Tally {
         let seconds = window_ns.div_ceil(1_000_000_000) as usize;
-        JobResult { per_second: vec![0; seconds], response: open_loop.then(Latencies::new), ..JobResult::default() }
+        Tally { per_second: vec![0; seconds], response: open_loop.then(Latencies::new), ..Tally::default() }
     }
 
-    /// Counts a transaction from `start_ns` to `end_ns`, with its commit from `commit_ns` on, if known.
-    #[inline]
-    pub fn completed(&mut self, schedule: &Schedule, start_ns: u64, commit_ns: Option<u64>, end_ns: u64) {
-        self.total += 1;
-        self.note_times(schedule, start_ns, end_ns);
-        if schedule.counts(end_ns) {
-            self.transaction.record(end_ns.saturating_sub(start_ns));
-            if let Some(commit_ns) = commit_ns {
-                self.commit.record(end_ns.saturating_sub(commit_ns));
-            }
-            if let Some(n) = self.per_second.get_mut(schedule.second(end_ns)) {
-                *n += 1;
-            }
-        }
-    }
-
-    /// Open loop: counts the response time of a transaction that was due at `intended_ns` and ended at `end_ns`.
-    #[inline]
-    pub fn responded(&mut self, schedule: &Schedule, intended_ns: Option<u64>, end_ns: u64) {
-        if let (Some(intended), Some(response)) = (intended_ns, self.response.as_mut())
-            && schedule.counts(intended)
-        {
-            response.record(end_ns.saturating_sub(intended));
-        }
-    }
-
-    /// Counts a transaction that ended with an error.
-    pub fn failed(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64, text: String) {
-        self.errors_total += 1;
-        self.note_times(schedule, start_ns, end_ns);
-        self.errors += u64::from(schedule.counts(end_ns));
-        // Texts may hold values: keep at most 100 different ones.
-        if self.error_texts.len() < 100 || self.error_texts.contains_key(&text) {
-            *self.error_texts.entry(text).or_default() += 1;
-        }
-    }
-
-    /// Counts `attempts` of a transaction that ended at `end_ns`, each of which lost against another transaction.
-    #[inline]
-    pub fn conflicted(&mut self, schedule: &Schedule, end_ns: u64, attempts: u64) {
-        self.conflicts_total += attempts;
-        self.conflicts += if schedule.counts(end_ns) { attempts } else { 0 };
-    }
-
-    /// Records when the job was inside transactions.
-    #[inline]
-    pub fn note_times(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64) {
-        self.first_start_ns.get_or_insert(start_ns);
-        self.ran_until_ns = end_ns;
-        if start_ns < schedule.open_ns && end_ns >= schedule.open_ns {
-            self.age_at_open_ns = schedule.open_ns - start_ns;
-        }
-        if start_ns < schedule.close_ns && end_ns >= schedule.close_ns {
-            self.age_at_close_ns = schedule.close_ns - start_ns;
-        }
-    }
-
-    /// Whether the job ran when the window opened and still ran when it closed.
-    #[must_use]
-    pub fn ran_through(&self, schedule: &Schedule) -> bool {
-        self.first_start_ns.is_some_and(|s| s <= schedule.open_ns) && self.ran_until_ns >= schedule.close_ns
-    }
-
-    /// Adds latencies, counts and errors of `other`. Points in time and ages belong to a single job and are not
-    /// merged.
-    pub fn merge(&mut self, other: &JobResult) {
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Tally) {
         self.transaction.merge(&other.transaction);
         self.commit.merge(&other.commit);
         if let Some(theirs) = &other.response {
@@ -148,11 +70,141 @@ impl JobResult {
             *self.error_texts.entry(text.clone()).or_default() += n;
         }
     }
+}
+
+/// What is known of one job alone; all else is in its [`Tally`].
+#[derive(Debug, Clone, Default)]
+pub struct JobResult {
+    /// Transactions that completed in the window.
+    pub completed: u64,
+    /// Sum of their times, ns.
+    pub sum_ns: u64,
+    /// All committed transactions, including warm-up and tail.
+    pub total: u64,
+    /// All transactions that ended with an error.
+    pub errors_total: u64,
+    /// Start of the first transaction, ns.
+    pub first_start_ns: Option<u64>,
+    /// End of the last transaction, or the return of the last slice if that was later, ns.
+    pub ran_until_ns: u64,
+    /// Age of the transaction in progress at the window start, ns.
+    pub age_at_open_ns: u64,
+    /// The same at the window end.
+    pub age_at_close_ns: u64,
+    /// Open loop: how far the job was behind its schedule at the window end, ns.
+    pub behind_ns: u64,
+    /// Open loop, first job only: intended start of each transaction, ns, including failed ones and those due before
+    /// the window end that never began.
+    pub intended_ns: Vec<u64>,
+    /// Why the job ended early, if it did.
+    pub lost: Option<String>,
+}
+
+impl JobResult {
+    /// A job that ended early.
+    #[must_use]
+    pub fn ended(why: impl Into<String>) -> JobResult {
+        JobResult { lost: Some(why.into()), ..JobResult::default() }
+    }
+
+    /// Whether the job ran when the window opened and still ran when it closed.
+    #[must_use]
+    pub fn ran_through(&self, schedule: &Schedule) -> bool {
+        self.first_start_ns.is_some_and(|s| s <= schedule.open_ns) && self.ran_until_ns >= schedule.close_ns
+    }
 
     /// Time inside transactions within the window, ns; exact. Sum of the transactions that completed in the window,
     /// minus the part before the window start, plus the part of the last transaction before the window end.
     #[must_use]
     pub fn time_in_transactions_ns(&self) -> f64 {
-        self.transaction.sum_ns() as f64 - self.age_at_open_ns as f64 + self.age_at_close_ns as f64
+        self.sum_ns as f64 - self.age_at_open_ns as f64 + self.age_at_close_ns as f64
+    }
+
+    /// Records when the job was inside transactions.
+    #[inline]
+    pub fn note_times(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64) {
+        self.first_start_ns.get_or_insert(start_ns);
+        self.ran_until_ns = end_ns;
+        if start_ns < schedule.open_ns && end_ns >= schedule.open_ns {
+            self.age_at_open_ns = schedule.open_ns - start_ns;
+        }
+        if start_ns < schedule.close_ns && end_ns >= schedule.close_ns {
+            self.age_at_close_ns = schedule.close_ns - start_ns;
+        }
+    }
+}
+
+/// Where a job writes down what it does: its own result, and the tally that it shares with the other jobs of its thread.
+pub struct Books<'a> {
+    /// Its own result.
+    pub job: JobResult,
+    tally: &'a RefCell<Tally>,
+}
+
+impl<'a> Books<'a> {
+    /// Empty ones.
+    #[must_use]
+    pub fn new(tally: &'a RefCell<Tally>) -> Books<'a> {
+        Books { job: JobResult::default(), tally }
+    }
+
+    /// The tally. Not to be held while the job may wait: another one would need it.
+    #[inline]
+    pub(crate) fn tally(&self) -> RefMut<'a, Tally> {
+        self.tally.borrow_mut()
+    }
+
+    /// Counts a transaction from `start_ns` to `end_ns`, with its commit from `commit_ns` on, if known.
+    #[inline]
+    pub fn completed(&mut self, schedule: &Schedule, start_ns: u64, commit_ns: Option<u64>, end_ns: u64) {
+        self.job.total += 1;
+        self.job.note_times(schedule, start_ns, end_ns);
+        let mut tally = self.tally();
+        tally.total += 1;
+        if schedule.counts(end_ns) {
+            let ns = end_ns.saturating_sub(start_ns);
+            self.job.completed += 1;
+            self.job.sum_ns += ns;
+            tally.transaction.record(ns);
+            if let Some(commit_ns) = commit_ns {
+                tally.commit.record(end_ns.saturating_sub(commit_ns));
+            }
+            if let Some(n) = tally.per_second.get_mut(schedule.second(end_ns)) {
+                *n += 1;
+            }
+        }
+    }
+
+    /// Open loop: counts the response time of a transaction that was due at `intended_ns` and ended at `end_ns`.
+    #[inline]
+    pub(crate) fn responded(&mut self, schedule: &Schedule, intended_ns: Option<u64>, end_ns: u64) {
+        if let Some(intended) = intended_ns.filter(|at| schedule.counts(*at))
+            && let Some(response) = self.tally().response.as_mut()
+        {
+            response.record(end_ns.saturating_sub(intended));
+        }
+    }
+
+    /// Counts a transaction that ended with an error.
+    pub(crate) fn failed(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64, text: String) {
+        self.job.note_times(schedule, start_ns, end_ns);
+        self.job.errors_total += 1;
+        let mut tally = self.tally();
+        tally.errors_total += 1;
+        tally.errors += u64::from(schedule.counts(end_ns));
+        // Texts may hold values: keep at most 100 different ones.
+        if tally.error_texts.len() < 100 || tally.error_texts.contains_key(&text) {
+            *tally.error_texts.entry(text).or_default() += 1;
+        }
+    }
+
+    /// Counts `attempts` of a transaction that ended at `end_ns`, each of which lost against another transaction.
+    #[inline]
+    pub(crate) fn conflicted(&mut self, schedule: &Schedule, end_ns: u64, attempts: u64) {
+        if attempts > 0 {
+            let mut tally = self.tally();
+            tally.conflicts_total += attempts;
+            tally.conflicts += if schedule.counts(end_ns) { attempts } else { 0 };
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! plans, checks or files can get into a timed loop, and it is optimised for speed, what is around it for size.
 
 pub mod client_job;
+mod crew;
 mod database_job;
 mod job;
 mod observed;
@@ -10,30 +11,25 @@ pub mod phase;
 pub mod schedule;
 mod warmup;
 
-pub use job::JobResult;
+pub use job::{Books, JobResult, Tally};
 pub use schedule::{Schedule, Shared};
 pub use warmup::{Counts, Load, WarmedUp, Warmup};
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use loadline_collect::os::{Server, Tasks};
 use loadline_collect::{CollectError, Collected, CpuSource, Edge, PendingEdge, Sampler, SamplerConfig, Surroundings};
 use loadline_database::clock::now_ns;
-use loadline_database::{
-    Canceller, ClientSession, DatabaseSession, Observer, Runs, SessionTasks, Target, TargetError, Work,
-};
+use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError, Work};
 use loadline_model::Driver;
 use loadline_model::Snapshot;
 use loadline_model::snapshot::WaitProfile;
-use loadline_workload::{Program, Stream};
 
 use client_job::Timing;
+use crew::Crew;
 use observed::Observed;
-use pace::Pace;
 use warmup::{LEAD_NS, STEP_NS};
 
 /// What a test does.
@@ -76,8 +72,8 @@ pub struct Measured {
     pub counts: Counts,
     /// Result of each job.
     pub jobs: Vec<JobResult>,
-    /// Results of all jobs, merged.
-    pub merged: JobResult,
+    /// What all jobs counted.
+    pub merged: Tally,
     /// Counters before the jobs connected.
     pub before: Result<Snapshot, String>,
     /// Counters at window start and window end.
@@ -207,69 +203,8 @@ const PASS_TIMEOUT: Duration = Duration::from_millis(1000);
 /// How long to wait for the first transaction of every job. Then the window is set anyway; the test is invalid if a
 /// job is still missing.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// Minimum time for jobs to end before their sessions are cancelled.
-const MIN_END_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Time for jobs to end before their sessions are cancelled: at least the length of the window. Longer transactions
-/// make the test invalid anyway.
-fn end_timeout(window_ns: u64) -> Duration {
-    MIN_END_TIMEOUT.max(Duration::from_nanos(window_ns))
-}
 /// Time between the last session being ready and the common start.
 const START_DELAY: Duration = Duration::from_millis(20);
-
-/// A job's session.
-enum JobSession {
-    Client(Box<dyn ClientSession>, Stream),
-    Database(Box<dyn DatabaseSession>),
-}
-
-impl JobSession {
-    fn open(request: &Request, job: u32) -> Result<JobSession, TargetError> {
-        Ok(match request.driver {
-            Driver::Client => {
-                JobSession::Client(request.target.client_session(&request.work, job)?, request.work.stream(job)?)
-            }
-            Driver::Database => {
-                JobSession::Database(request.target.abilities().driver()?.database_session(&request.work, job)?)
-            }
-        })
-    }
-
-    fn canceller(&self) -> Canceller {
-        match self {
-            JobSession::Client(s, _) => s.canceller(),
-            JobSession::Database(s) => s.canceller(),
-        }
-    }
-
-    fn run(&mut self, job: u32, program: &Program, timing: Timing, shared: &Shared, pace: Option<Pace>) -> JobResult {
-        match self {
-            JobSession::Client(s, stream) => client_job::run(job, s.as_mut(), stream, program, timing, shared, pace),
-            JobSession::Database(s) => database_job::run(job, s.as_mut(), timing, shared),
-        }
-    }
-}
-
-/// A running job thread.
-struct Job {
-    thread: JoinHandle<JobResult>,
-    go: Sender<Timing>,
-}
-
-struct Ready {
-    outcome: Result<Canceller, TargetError>,
-    /// The job's thread in the operating system.
-    thread: u32,
-}
-
-/// Jobs that are ready.
-#[derive(Default)]
-struct ReadyJobs {
-    jobs: Vec<Job>,
-    cancellers: Vec<Canceller>,
-    threads: Vec<u32>,
-}
 
 /// Runs one test. Calls `tick` about once a second with the seconds since the start and the transactions completed so
 /// far.
@@ -287,23 +222,19 @@ pub fn run_test(
     let before = observer.snapshot().map_err(|e| e.to_string());
     let took_ns = now_ns().saturating_sub(begin_ns);
     let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
-    let (ready, inbox) = channel();
-    let ReadyJobs { jobs, cancellers, threads } = open_jobs(request, &shared, &ready, &inbox)?;
-    let (sessions, server) = session_tasks(request, observer.as_mut(), &threads);
+    let crew = Crew::open(request, &shared)?;
+    let (sessions, server) = session_tasks(request, observer.as_mut(), crew.tasks());
     let around = hooks.counts().then_some(&server);
     if let Err(e) = hooks.start(request, &shared) {
-        end_jobs(jobs, &cancellers, &shared);
+        crew.end();
         return Err(e.into());
     }
 
     let start_ns = now_ns() + START_DELAY.as_nanos() as u64;
     let timing = Timing { start_ns, window_ns: (request.duration_s * 1e9) as u64 };
-    for job in &jobs {
-        // A job that has ended reports why when it is joined.
-        let _ = job.go.send(timing);
-    }
-    wait_started(&shared, &jobs);
-    let mut watch = Watch::new(&shared, &jobs, start_ns, tick);
+    crew.start(timing);
+    wait_started(&shared);
+    let mut watch = Watch::new(&shared, start_ns, tick);
     let (open_ns, warmup) = watch.warm_up(request);
     let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + timing.window_ns };
     let _ = shared.window.set(schedule);
@@ -312,19 +243,19 @@ pub fn run_test(
     config.cpu = request.cpu;
     config.disk.clone_from(&request.disk);
     config.data_disk.clone_from(&request.data_disk);
-    config.job_threads = Tasks::own(threads);
+    config.job_threads = Tasks::own(crew.tasks().to_vec());
     config.sessions = sessions;
     let counting = (request.driver == Driver::Client).then(|| Arc::clone(&shared));
     let sampler = match Sampler::start(config, Box::new(Observed::new(observer, counting, took_ns))) {
         Ok(s) => s,
         Err(e) => {
-            end_jobs(jobs, &cancellers, &shared);
+            crew.end();
             return Err(TestError::Counters(e.to_string()));
         }
     };
     let edges = watch_window(&schedule, &mut watch, &sampler, around);
     let counts = watch.counts;
-    let results = end_jobs(jobs, &cancellers, &shared);
+    let (merged, results) = crew.end();
     hooks.stop(&results);
     let mut collected = sampler.finish();
     wait_published(request, hooks);
@@ -337,8 +268,6 @@ pub fn run_test(
     }
     let (edges, readings) = edges.map_err(|text| lost_first(&results, text))?;
     let around = readings.map(|readings| Around { readings, server });
-    let mut merged = JobResult::new(schedule.window_ns(), request.rate_tps.is_some());
-    results.iter().for_each(|job| merged.merge(job));
     Ok(Measured { schedule, opened_at, warmup, counts, jobs: results, merged, before, edges, after, collected, around })
 }
 
@@ -357,50 +286,6 @@ fn lost_first(results: &[JobResult], text: String) -> TestError {
     }
 }
 
-/// Starts a thread per job, which opens its session and waits. Returns when all are ready.
-fn open_jobs(
-    request: &Request,
-    shared: &Arc<Shared>,
-    ready: &Sender<Ready>,
-    inbox: &Receiver<Ready>,
-) -> Result<ReadyJobs, TestError> {
-    let mut jobs = Vec::new();
-    for job in 0..request.jobs {
-        let (go, wait) = channel();
-        let stop_flag = Arc::clone(shared);
-        let (request, shared, ready) = (request.clone(), Arc::clone(shared), ready.clone());
-        let spawned = std::thread::Builder::new()
-            .name(format!("job {job}"))
-            .stack_size(1 << 20)
-            .spawn(move || job_thread(job, &request, &shared, &ready, &wait));
-        match spawned {
-            Ok(thread) => jobs.push(Job { thread, go }),
-            Err(source) => {
-                end_jobs(jobs, &[], &stop_flag);
-                return Err(TestError::Thread { job, source });
-            }
-        }
-    }
-    let (mut cancellers, mut threads, mut failure) = (Vec::new(), Vec::new(), None);
-    for _ in 0..jobs.len() {
-        match inbox.recv() {
-            Ok(Ready { outcome: Ok(canceller), thread }) => {
-                cancellers.push(canceller);
-                threads.push(thread);
-            }
-            Ok(Ready { outcome: Err(e), .. }) => {
-                failure.get_or_insert(e);
-            }
-            Err(_) => break,
-        }
-    }
-    if let Some(e) = failure {
-        end_jobs(jobs, &cancellers, shared);
-        return Err(e.into());
-    }
-    Ok(ReadyJobs { jobs, cancellers, threads })
-}
-
 /// The tasks that run the jobs' sessions, if they are on this machine and all are known; and the database's processes.
 pub fn session_tasks(request: &Request, observer: &mut dyn Observer, threads: &[u32]) -> (Option<Tasks>, Server) {
     match request.target.facts().runs {
@@ -415,37 +300,9 @@ pub fn session_tasks(request: &Request, observer: &mut dyn Observer, threads: &[
     (tasks, server)
 }
 
-fn job_thread(job: u32, request: &Request, shared: &Shared, ready: &Sender<Ready>, go: &Receiver<Timing>) -> JobResult {
-    let session = JobSession::open(request, job);
-    let (mut session, outcome) = match session {
-        Ok(s) => {
-            let canceller = s.canceller();
-            (Some(s), Ok(canceller))
-        }
-        Err(e) => (None, Err(e)),
-    };
-    let _ = ready.send(Ready { outcome, thread: nix::unistd::gettid().as_raw().unsigned_abs() });
-    // No timing: another session could not be opened, or the user interrupted.
-    match (session.as_mut(), go.recv()) {
-        (Some(session), Ok(timing)) => {
-            let pace = request.rate_tps.map(|rate| Pace::new(rate, job, request.jobs, timing.start_ns));
-            let mut result = session.run(job, &request.work.program, timing, shared, pace);
-            if request.driver == Driver::Database && request.work.program.varies() {
-                // The database reports the number of transactions; the changes of each follow from its number.
-                if let Ok(stream) = request.work.stream(job) {
-                    result.rows_changed = stream.rows_changed_by(&request.work.program, result.total);
-                }
-            }
-            result
-        }
-        _ => JobResult { lost: Some("the job never started".into()), ..JobResult::default() },
-    }
-}
-
 /// The test's own thread, which waits, counts what the jobs have done, and reports once a second.
 struct Watch<'a, T> {
     shared: &'a Shared,
-    jobs: &'a [Job],
     start_ns: u64,
     tick: T,
     next_tick_ns: u64,
@@ -454,16 +311,15 @@ struct Watch<'a, T> {
 }
 
 impl<'a, T: FnMut(f64, u64)> Watch<'a, T> {
-    fn new(shared: &'a Shared, jobs: &'a [Job], start_ns: u64, tick: T) -> Watch<'a, T> {
+    fn new(shared: &'a Shared, start_ns: u64, tick: T) -> Watch<'a, T> {
         let next_tick_ns = start_ns + 1_000_000_000;
-        let mut watch =
-            Watch { shared, jobs, start_ns, tick, next_tick_ns, next_count_ns: 0, counts: Counts::default() };
+        let mut watch = Watch { shared, start_ns, tick, next_tick_ns, next_count_ns: 0, counts: Counts::default() };
         watch.count_next();
         watch
     }
 
     fn ended(&self) -> bool {
-        self.shared.stopped() || self.jobs.iter().all(|j| j.thread.is_finished())
+        self.shared.stopped() || self.shared.all_ended()
     }
 
     fn count(&mut self) {
@@ -523,16 +379,16 @@ fn watch_window(
     server: Option<&Server>,
 ) -> Result<(Edges, Option<[Surroundings; 2]>), String> {
     let text = |e: CollectError| e.to_string();
-    let (shared, jobs) = (watch.shared, watch.jobs);
+    let shared = watch.shared;
     // Requested in advance, so that the sampler does nothing else at that moment.
     let at_open = sampler.edge_at("at open", schedule.open_ns).map_err(text);
     watch.wait_until(schedule.open_ns);
-    wait_passed(&shared.passed_open, jobs, shared);
+    wait_passed(&shared.passed_open, shared);
     let passed_open = sampler.edge("passed open").map_err(text);
     let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
     let around_open = server.map(Surroundings::read);
     watch.wait_until(schedule.close_ns);
-    wait_passed(&shared.passed_close, jobs, shared);
+    wait_passed(&shared.passed_close, shared);
     watch.count();
     if shared.stopped() {
         // Do not wait for a snapshot that is still to come.
@@ -557,12 +413,11 @@ fn watch_window(
 }
 
 /// Waits until every job has completed its first transaction.
-fn wait_started(shared: &Shared, jobs: &[Job]) {
+fn wait_started(shared: &Shared) {
     let deadline = Instant::now() + START_TIMEOUT;
-    while (shared.started.load(Ordering::Relaxed) as usize) < jobs.len() {
+    while shared.started.load(Ordering::Relaxed) < shared.jobs() {
         // A job that has ended already makes the test invalid: do not wait.
-        let gone = jobs.iter().any(|j| j.thread.is_finished());
-        if gone || Instant::now() >= deadline || shared.stopped() {
+        if shared.any_ended() || Instant::now() >= deadline || shared.stopped() {
             return;
         }
         std::thread::sleep(Duration::from_millis(1));
@@ -570,49 +425,12 @@ fn wait_started(shared: &Shared, jobs: &[Job]) {
 }
 
 /// Waits until all running jobs have passed window start or window end: their counters are then visible.
-fn wait_passed(passed: &std::sync::atomic::AtomicU32, jobs: &[Job], shared: &Shared) {
+fn wait_passed(passed: &AtomicU32, shared: &Shared) {
     let deadline = Instant::now() + PASS_TIMEOUT;
-    while (passed.load(Ordering::Relaxed) as usize) < jobs.len() && Instant::now() < deadline && !shared.stopped() {
-        if jobs.iter().all(|j| j.thread.is_finished()) {
+    while passed.load(Ordering::Relaxed) < shared.jobs() && Instant::now() < deadline && !shared.stopped() {
+        if shared.all_ended() {
             return;
         }
         std::thread::sleep(Duration::from_micros(200));
     }
-}
-
-/// Ends all jobs and collects their results; cancels the sessions of jobs that do not end.
-fn end_jobs(jobs: Vec<Job>, cancellers: &[Canceller], shared: &Shared) -> Vec<JobResult> {
-    shared.stop.store(true, Ordering::Relaxed);
-    let threads: Vec<JoinHandle<JobResult>> = jobs.into_iter().map(|j| j.thread).collect();
-    let at_most = end_timeout(shared.window.get().map_or(0, Schedule::window_ns));
-    let deadline = Instant::now() + at_most;
-    let mut cut = false;
-    while threads.iter().any(|t| !t.is_finished()) {
-        // After an interrupt, do not wait long for a server that does not respond.
-        let urgent = shared.interrupted.load(Ordering::Relaxed);
-        let limit =
-            if urgent { deadline.checked_sub(at_most - Duration::from_secs(2)).unwrap_or(deadline) } else { deadline };
-        if !cut && Instant::now() >= limit {
-            // At a time: each may wait for a server that does not answer.
-            std::thread::scope(|scope| {
-                for canceller in cancellers {
-                    let cancel = || canceller.cancel();
-                    if std::thread::Builder::new().spawn_scoped(scope, cancel).is_err() {
-                        cancel();
-                    }
-                }
-            });
-            cut = true;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    threads
-        .into_iter()
-        .map(|t| {
-            t.join().unwrap_or_else(|_| JobResult {
-                lost: Some("the job crashed: this is a bug in loadline, please report it".into()),
-                ..JobResult::default()
-            })
-        })
-        .collect()
 }

@@ -95,6 +95,8 @@ pub struct Shared {
     pub passed_open: AtomicU32,
     /// The same for the window end.
     pub passed_close: AtomicU32,
+    /// Jobs that have ended.
+    pub ended: AtomicU32,
     /// Transactions completed so far, per job, for the progress line.
     pub progress: Vec<Progress>,
     /// Set when the user wants to stop.
@@ -132,6 +134,7 @@ impl Shared {
             stop: AtomicBool::new(false),
             passed_open: AtomicU32::new(0),
             passed_close: AtomicU32::new(0),
+            ended: AtomicU32::new(0),
             progress: (0..jobs).map(|_| Progress::default()).collect(),
             interrupted,
             phase: OnceLock::new(),
@@ -143,6 +146,24 @@ impl Shared {
     #[must_use]
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Number of jobs.
+    #[must_use]
+    pub fn jobs(&self) -> u32 {
+        self.progress.len() as u32
+    }
+
+    /// Whether a job has ended.
+    #[must_use]
+    pub fn any_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether all jobs have ended.
+    #[must_use]
+    pub fn all_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed) >= self.jobs()
     }
 
     /// Updates a pending `schedule` once the window is set.

@@ -3,7 +3,7 @@
 use loadline_database::Runs;
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, column};
-use loadline_window::{JobResult, Measured, Request, Schedule};
+use loadline_window::{JobResult, Measured, Request, Schedule, Tally};
 use loadline_workload::{Commit, RedoSize};
 
 use crate::figures::Proof;
@@ -20,7 +20,7 @@ pub(crate) struct Facts<'a> {
     /// Result of each job.
     pub(crate) jobs: &'a [JobResult],
     /// Results of all jobs, merged.
-    pub(crate) merged: &'a JobResult,
+    pub(crate) merged: &'a Tally,
     /// Rate asked for (open loop).
     pub(crate) rate_tps: Option<f64>,
     /// Whether commits wait until they are durable.

@@ -1,4 +1,6 @@
-use loadline_window::{JobResult, Schedule};
+use std::cell::RefCell;
+
+use loadline_window::{Books, JobResult, Schedule, Tally};
 use loadline_workload::RedoSize;
 
 use crate::figures::counters::Completed;
@@ -9,30 +11,30 @@ use super::*;
 const SECOND: u64 = 1_000_000_000;
 
 /// `jobs` jobs that each run transactions of `tx_ns` back to back, from 1 s before the window on.
-fn jobs(jobs: usize, tx_ns: u64, window_s: u64) -> (Schedule, Vec<JobResult>) {
+fn jobs(jobs: usize, tx_ns: u64, window_s: u64) -> (Schedule, Vec<JobResult>, Tally) {
     let schedule = Schedule { start_ns: 10 * SECOND, open_ns: 11 * SECOND, close_ns: (11 + window_s) * SECOND };
+    let tally = RefCell::new(Tally::new(schedule.window_ns(), false));
     let one = || {
-        let mut r = JobResult::new(schedule.window_ns(), false);
+        let mut books = Books::new(&tally);
         let mut t = schedule.start_ns;
         while t < schedule.close_ns {
-            r.completed(&schedule, t, Some(t + tx_ns / 2), t + tx_ns);
+            books.completed(&schedule, t, Some(t + tx_ns / 2), t + tx_ns);
             t += tx_ns;
         }
-        r
+        books.job
     };
-    (schedule, (0..jobs).map(|_| one()).collect())
+    let jobs = (0..jobs).map(|_| one()).collect();
+    (schedule, jobs, tally.into_inner())
 }
 
 struct Case {
     schedule: Schedule,
     jobs: Vec<JobResult>,
-    merged: JobResult,
+    merged: Tally,
 }
 
 fn case(n: usize, tx_ns: u64) -> Case {
-    let (schedule, jobs) = jobs(n, tx_ns, 2);
-    let mut merged = JobResult::new(schedule.window_ns(), false);
-    jobs.iter().for_each(|j| merged.merge(j));
+    let (schedule, jobs, merged) = jobs(n, tx_ns, 2);
     Case { schedule, jobs, merged }
 }
 
@@ -170,19 +172,18 @@ fn more_commits_per_sync_than_jobs_are_not_durable() {
 fn time_lost_between_transactions_is_caught() {
     let mut case = case(2, 3_000_000);
     // A client that needs 1 ms between transactions of 2 ms.
-    let (schedule, mut slow) = jobs(2, 3_000_000, 2);
+    let (schedule, mut slow, _) = jobs(2, 3_000_000, 2);
+    let tally = RefCell::new(Tally::new(schedule.window_ns(), false));
     for job in &mut slow {
-        let mut r = JobResult::new(schedule.window_ns(), false);
+        let mut books = Books::new(&tally);
         let mut t = schedule.start_ns;
         while t < schedule.close_ns {
-            r.completed(&schedule, t, Some(t), t + 2_000_000);
+            books.completed(&schedule, t, Some(t), t + 2_000_000);
             t += 3_000_000;
         }
-        r.ran_until_ns = schedule.close_ns;
-        *job = r;
+        *job = JobResult { ran_until_ns: schedule.close_ns, ..books.job };
     }
-    case.merged = JobResult::new(schedule.window_ns(), false);
-    slow.iter().for_each(|j| case.merged.merge(j));
+    case.merged = tally.into_inner();
     case.jobs = slow;
     let f = Facts { evidence: Ok(None), ..case.facts() };
     assert!((outside_share(&f.schedule, f.jobs) - 1.0 / 3.0).abs() < 0.01);

@@ -2,12 +2,12 @@
 
 use loadline_database::Work;
 use loadline_model::column;
-use loadline_window::JobResult;
+use loadline_window::Tally;
 
 use super::collected::Figures;
 
 /// Figures of all jobs; `no_commit`: why no commit was timed.
-pub(super) fn figures(work: &Work, merged: &JobResult, no_commit: &str) -> Figures {
+pub(super) fn figures(work: &Work, merged: &Tally, no_commit: &str) -> Figures {
     let mut out = Figures::default();
     let times = merged.transaction.mean_ns().zip(merged.commit.mean_ns());
     out.set_or_absent(column::SQL_SERVICE_TIME_S, times.map(|(all, commit)| (all - commit).max(0.0) / 1e9), no_commit);

@@ -15,7 +15,7 @@ pub(crate) fn figures(request: &Request, measured: &Measured, counters: Option<&
     nodes
         .map(|(node, (open, close))| {
             let jobs = jobs_of(request, &measured.jobs, node, counters.open.nodes.len());
-            let done: u64 = jobs.iter().map(|job| job.transaction.count()).sum();
+            let done: u64 = jobs.iter().map(|job| job.completed).sum();
             let neutral = open.iter().filter(|(name, _)| name.starts_with("loadline."));
             let per_s = neutral.filter_map(|(name, was)| {
                 let grown = close.get(name)? - was;
@@ -54,7 +54,7 @@ pub(crate) fn commits(request: &Request, measured: &Measured, counters: &Counter
     let of_node = |node: usize| {
         let jobs = jobs_of(request, &measured.jobs, node, nodes);
         let grown = |name| Some(counters.close.nodes.get(node)?.get(name)? - counters.open.nodes.get(node)?.get(name)?);
-        let done: u64 = jobs.iter().map(|job| job.transaction.count()).sum();
+        let done: u64 = jobs.iter().map(|job| job.completed).sum();
         let jobs = jobs.len();
         (jobs > 0).then(|| {
             let commits = grown(counter::COMMITS)?.min(done as f64);

@@ -1,11 +1,13 @@
 //! loadline's own overhead: the client's loop on the null engine, which does nothing.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use loadline_database::clock::now_ns;
 use loadline_database::{OpenRequest, Work, open};
-use loadline_window::client_job::{self, Timing};
+use loadline_window::Tally;
+use loadline_window::client_job::{self, Client, Timing};
 use loadline_window::schedule::{Schedule, Shared};
 
 /// Long enough for a figure accurate to a few per cent.
@@ -30,12 +32,17 @@ pub(crate) fn client_ns_per_tx(work: &Work, interrupted: &Arc<AtomicBool>) -> Re
     let _ = shared.window.set(schedule);
     let (program, flags) = (work.program.clone(), Arc::clone(&shared));
     let result = std::thread::scope(|scope| {
-        let job = scope.spawn(|| client_job::run(0, session.as_mut(), &mut stream, &program, timing, &flags, None));
+        let job = scope.spawn(|| {
+            let tally = RefCell::new(Tally::new(timing.window_ns, false));
+            let client =
+                Client { job: 0, session: session.as_mut(), stream: &mut stream, program: &program, pace: None };
+            client_job::run(client, timing, &flags, &tally)
+        });
         client_job::sleep_until(schedule.close_ns, &shared);
         shared.stop.store(true, std::sync::atomic::Ordering::Relaxed);
         job.join().ok()
     });
-    let n = result.map_or(0, |r| r.transaction.count());
+    let n = result.map_or(0, |r| r.completed);
     if n == 0 {
         let ms = (WARMUP_NS + WINDOW_NS) / 1_000_000;
         return Err(format!("no transaction completed within {ms} ms"));

@@ -64,7 +64,7 @@ fn engine() -> Scripted {
     }
 }
 
-fn run_for(session: &mut Scripted, warmup_ms: u64, window_ms: u64, rate: Option<f64>) -> (JobResult, Schedule) {
+fn run_for(session: &mut Scripted, warmup_ms: u64, window_ms: u64, rate: Option<f64>) -> (JobResult, Tally, Schedule) {
     let workload = loadline_workload::find("LGWR-LAT1").unwrap();
     let params = workload.params(&Default::default()).unwrap();
     let program = (workload.program)(&params);
@@ -82,22 +82,31 @@ fn run_for(session: &mut Scripted, warmup_ms: u64, window_ms: u64, rate: Option<
     let timing = Timing { start_ns, window_ns: schedule.window_ns() };
     shared.window.set(schedule).unwrap();
     let pace = rate.map(|r| Pace::new(r, 0, 1, start_ns));
-    let result = std::thread::scope(|scope| {
-        let running = scope.spawn(|| super::run(0, session, &mut stream, &program, timing, &shared, pace));
+    let (result, tally) = std::thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            let tally = RefCell::new(Tally::new(timing.window_ns, pace.is_some()));
+            let job = super::run(
+                Client { job: 0, session, stream: &mut stream, program: &program, pace },
+                timing,
+                &shared,
+                &tally,
+            );
+            (job, tally.into_inner())
+        });
         while shared.passed_close.load(Ordering::Relaxed) == 0 && !running.is_finished() {
             std::thread::sleep(Duration::from_millis(2));
         }
         shared.stop.store(true, Ordering::Relaxed);
         running.join().unwrap()
     });
-    (result, schedule)
+    (result, tally, schedule)
 }
 
 #[test]
 fn time_in_transactions_fills_the_window() {
-    let (result, schedule) = run_for(&mut engine(), 50, 300, None);
-    assert!(result.ran_through(&schedule) && result.errors_total == 0);
-    assert_eq!(result.per_second.iter().sum::<u64>(), result.transaction.count());
+    let (result, tally, schedule) = run_for(&mut engine(), 50, 300, None);
+    assert!(result.ran_through(&schedule) && tally.errors_total == 0);
+    assert_eq!(tally.per_second.iter().sum::<u64>(), tally.transaction.count());
     let share = result.time_in_transactions_ns() / schedule.window_ns() as f64;
     assert!((0.95..=1.001).contains(&share), "{share}");
 }
@@ -105,50 +114,50 @@ fn time_in_transactions_fills_the_window() {
 #[test]
 fn errors_are_counted_separately_and_rolled_back() {
     let mut session = Scripted { fail_every: 5, ..engine() };
-    let (result, schedule) = run_for(&mut session, 50, 300, None);
-    assert!(result.errors > 0 && result.errors_total >= result.errors && result.ran_through(&schedule));
-    assert_eq!(result.total + result.errors_total, session.done);
-    assert_eq!(session.rolled_back, result.errors_total);
-    assert_eq!(result.error_texts.values().sum::<u64>(), result.errors_total);
+    let (result, tally, schedule) = run_for(&mut session, 50, 300, None);
+    assert!(tally.errors > 0 && tally.errors_total >= tally.errors && result.ran_through(&schedule));
+    assert_eq!(result.total + tally.errors_total, session.done);
+    assert_eq!(session.rolled_back, tally.errors_total);
+    assert_eq!(tally.error_texts.values().sum::<u64>(), tally.errors_total);
 }
 
 #[test]
 fn a_transaction_that_lost_against_another_is_tried_again_with_its_values() {
     let mut session = Scripted { conflict_every: 3, ..engine() };
-    let (result, schedule) = run_for(&mut session, 50, 300, None);
-    assert!(result.conflicts > 0 && result.conflicts_total >= result.conflicts && result.ran_through(&schedule));
-    assert_eq!(result.total + result.errors_total + result.conflicts_total, session.done);
-    assert!(result.errors_total <= 1, "only the one that the end of the test cut off");
+    let (result, tally, schedule) = run_for(&mut session, 50, 300, None);
+    assert!(tally.conflicts > 0 && tally.conflicts_total >= tally.conflicts && result.ran_through(&schedule));
+    assert_eq!(result.total + tally.errors_total + tally.conflicts_total, session.done);
+    assert!(tally.errors_total <= 1, "only the one that the end of the test cut off");
     let mut undisturbed = engine();
     run_for(&mut undisturbed, 50, 300, None);
     let both = session.keys.len().min(undisturbed.keys.len());
     assert_eq!(session.keys[..both], undisturbed.keys[..both]);
     // One that always loses is an error at last.
-    let (result, _) = run_for(&mut Scripted { sleep_ms: 0, conflict_every: 1, ..engine() }, 50, 300, None);
-    assert!(result.errors_total > 0 && result.conflicts_total >= result.errors_total);
+    let (_, tally, _) = run_for(&mut Scripted { sleep_ms: 0, conflict_every: 1, ..engine() }, 50, 300, None);
+    assert!(tally.errors_total > 0 && tally.conflicts_total >= tally.errors_total);
 }
 
 #[test]
 fn a_lost_session_ends_the_job_with_the_reason() {
-    let (result, schedule) = run_for(&mut Scripted { lost_after: 30, ..engine() }, 50, 300, None);
+    let (result, _, schedule) = run_for(&mut Scripted { lost_after: 30, ..engine() }, 50, 300, None);
     assert_eq!(result.lost.as_deref(), Some("the server went away"));
     assert!(!result.ran_through(&schedule));
 }
 
 #[test]
 fn a_statement_that_always_fails_ends_the_job() {
-    let (result, _) = run_for(&mut Scripted { fail_every: 1, ..engine() }, 50, 1000, None);
+    let (result, _, _) = run_for(&mut Scripted { fail_every: 1, ..engine() }, 50, 1000, None);
     assert!(result.lost.is_some_and(|l| l.contains("in a row")));
 }
 
 #[test]
 fn open_loop_counts_from_the_intended_start() {
     // 2 ms of work every 1 ms: the queue grows, and with it the response time, not the service time.
-    let (result, schedule) = run_for(&mut engine(), 50, 400, Some(1000.0));
-    let response = result.response.as_ref().unwrap();
+    let (result, tally, schedule) = run_for(&mut engine(), 50, 400, Some(1000.0));
+    let response = tally.response.as_ref().unwrap();
     assert_eq!(response.count(), 400, "all that were due in the window, also what ended after it");
-    assert!(response.count() > result.transaction.count());
-    let (slowest, service) = (response.max_ns().unwrap(), result.transaction.quantile_ns(0.5).unwrap());
+    assert!(response.count() > tally.transaction.count());
+    let (slowest, service) = (response.max_ns().unwrap(), tally.transaction.quantile_ns(0.5).unwrap());
     assert!(slowest > 50 * service, "response {slowest} ns, service {service} ns");
     assert!(result.behind_ns > 50_000_000, "behind by {} ns", result.behind_ns);
     // Intended starts, not real ones, including transactions that never began.
@@ -161,7 +170,7 @@ fn open_loop_counts_from_the_intended_start() {
 fn what_was_due_in_the_window_still_begins_for_a_second_after_it() {
     // 2 ms of work every 1 ms: half of it is late at the window end, and done soon after.
     let ran = run_for(&mut engine(), 50, 200, Some(1000.0));
-    let due = |(result, schedule): &(JobResult, Schedule)| {
+    let due = |(result, _, schedule): &(JobResult, Tally, Schedule)| {
         result.intended_ns.iter().filter(|ns| **ns < schedule.close_ns).count() as u64
     };
     assert_eq!(ran.0.total, due(&ran), "all that was due");
@@ -171,14 +180,14 @@ fn what_was_due_in_the_window_still_begins_for_a_second_after_it() {
     let ran = run_for(&mut Scripted { sleep_ms: 30, ..engine() }, 50, 200, Some(1000.0));
     assert!(began.elapsed() >= Duration::from_millis(1250));
     assert!(ran.0.total < due(&ran) / 2, "{} of {}", ran.0.total, due(&ran));
-    let response = ran.0.response.as_ref().unwrap();
+    let response = ran.1.response.as_ref().unwrap();
     assert_eq!(response.count(), 200, "what never began has waited until the end");
     assert!(response.max_ns().unwrap() > 1_000_000_000);
 }
 
 #[test]
 fn open_loop_below_capacity_keeps_the_rate() {
-    let (result, schedule) = run_for(&mut engine(), 50, 500, Some(100.0));
-    let tps = result.transaction.count() as f64 / (schedule.window_ns() as f64 / 1e9);
+    let (_, tally, schedule) = run_for(&mut engine(), 50, 500, Some(100.0));
+    let tps = tally.transaction.count() as f64 / (schedule.window_ns() as f64 / 1e9);
     assert!((90.0..=110.0).contains(&tps), "{tps}");
 }
