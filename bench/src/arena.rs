@@ -221,6 +221,7 @@ pub(crate) fn loadline(
         target: Arc::clone(target),
         work: Arc::clone(work),
         driver,
+        sessions_per_thread: None,
         jobs,
         warmup: Warmup::Seconds(1.0),
         duration_s: f64::from(seconds),

@@ -75,6 +75,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
                     work: Arc::clone(&work),
                     driver: Driver::Client,
                     jobs: args.jobs,
+                    sessions_per_thread: None,
                     warmup: never,
                     duration_s: 1.0,
                     rate_tps: None,

@@ -30,6 +30,8 @@ pub struct Facts {
     /// Whether a session's counts become visible only when it publishes them (at window start and window end, see
     /// [`ClientSession::publish_counters`](crate::ClientSession::publish_counters)). If not, they are visible at once.
     pub publishes_counters: bool,
+    /// Whether sessions of the client driver can share a thread: they wait in `loadline_multiplex` only.
+    pub shares_threads: bool,
     /// Maximum delay until published counts show in the counters that an observer reads, s.
     pub counter_lag_s: f64,
     /// Wait events of a session that waits for the log writer.
@@ -74,6 +76,7 @@ impl Facts {
             commit_unseen: None,
             commits_of_workers: None,
             publishes_counters: false,
+            shares_threads: matches!(runs, Runs::Nowhere),
             counter_lag_s: 0.0,
             log_sync_events: &[],
             buffer_wait_events: &[],

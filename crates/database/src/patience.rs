@@ -225,12 +225,11 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
-    use crate::stream::Local;
 
     /// A session whose server says nothing until `answer_after`; how its read ends, and after how long.
     fn read(patience: Patience, answer_after: Option<Duration>) -> (io::Result<usize>, Duration) {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let mut waiting = Waiting::new(Stream::Unix(Local::new(ours)));
+        let mut waiting = Waiting::new(Stream::unix(ours).unwrap());
         waiting.wait_with(Some(patience)).unwrap();
         let begin = Instant::now();
         std::thread::scope(|scope| {

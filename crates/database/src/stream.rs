@@ -2,81 +2,201 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use loadline_multiplex::Ready;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustls::{ClientConnection, StreamOwned};
 
-/// A blocking byte stream to the server.
+/// A byte stream to the server. It blocks, or in a fiber lets others run meanwhile.
 pub(crate) enum Stream {
-    Unix(Local),
-    Tcp(TcpStream),
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+    Plain(Socket),
+    Tls(Box<StreamOwned<ClientConnection, Socket>>),
 }
 
-/// A Unix socket that waits in poll(2) before it reads.
-///
-/// A thread that blocks in recv(2) on a Unix socket also wakes up when the *other* side reads what we sent: the
-/// kernel signals free buffer space to all waiters on the socket. That costs one useless wake-up and two context
-/// switches per transaction. A wait for POLLIN ends only when data arrive.
-pub(crate) struct Local {
-    socket: UnixStream,
-    timeout: PollTimeout,
-}
-
-impl Local {
-    pub(crate) fn new(socket: UnixStream) -> Local {
-        Local { socket, timeout: PollTimeout::NONE }
-    }
-
-    fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        // poll can wait 24 days at most.
-        self.timeout = timeout.map_or(PollTimeout::NONE, |t| PollTimeout::try_from(t).unwrap_or(PollTimeout::MAX));
-        self.socket.set_write_timeout(timeout)
-    }
-
-    #[inline]
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        match poll(&mut [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)], self.timeout)? {
-            0 => Err(io::ErrorKind::WouldBlock.into()),
-            _ => self.socket.read(buf),
-        }
-    }
-}
-
-/// A second handle of a stream's socket, for another thread.
-enum Socket {
+/// A socket of the operating system.
+pub(crate) enum Kind {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
 
-impl Stream {
-    /// Limits how long a read or a write may block; `None`: no limit.
-    pub(crate) fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+/// A socket that waits for its server.
+pub(crate) struct Socket {
+    // Shared with the one who may shut it down, not copied: a copy would be one more open file for each session.
+    kind: Arc<Kind>,
+    timeout: Option<Duration>,
+    /// `None` on a thread of its own.
+    shared: Option<OnLoop>,
+}
+
+/// Of a socket on a thread that it shares with others.
+struct OnLoop {
+    ready: Ready,
+    /// The last read took all there was: the loop will report what comes.
+    drained: bool,
+}
+
+impl Kind {
+    fn read(&self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
-            Stream::Unix(s) => s.set_timeout(timeout),
-            Stream::Tcp(s) => s.set_read_timeout(timeout).and(s.set_write_timeout(timeout)),
-            Stream::Tls(s) => s.sock.set_read_timeout(timeout).and(s.sock.set_write_timeout(timeout)),
+            Kind::Unix(s) => (&mut &*s).read(buf),
+            Kind::Tcp(s) => (&mut &*s).read(buf),
         }
     }
 
-    /// A function that shuts the socket down from another thread: a blocked read then ends at once.
-    pub(crate) fn shutter(&self) -> io::Result<Arc<dyn Fn() + Send + Sync>> {
+    fn write(&self, buf: &[u8]) -> io::Result<usize> {
+        match self {
+            Kind::Unix(s) => (&mut &*s).write(buf),
+            Kind::Tcp(s) => (&mut &*s).write(buf),
+        }
+    }
+
+    fn never_blocks(&self) -> io::Result<()> {
+        match self {
+            Kind::Unix(s) => s.set_nonblocking(true),
+            Kind::Tcp(s) => s.set_nonblocking(true),
+        }
+    }
+}
+
+impl AsFd for Kind {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Kind::Unix(s) => s.as_fd(),
+            Kind::Tcp(s) => s.as_fd(),
+        }
+    }
+}
+
+impl Socket {
+    /// Of the fiber that runs now, or of this thread.
+    ///
+    /// # Errors
+    /// When its loop cannot watch it.
+    pub(crate) fn new(kind: Kind) -> io::Result<Socket> {
+        let ready = Ready::watch(kind.as_fd()).transpose()?;
+        if ready.is_some() {
+            kind.never_blocks()?;
+        }
+        let shared = ready.map(|ready| OnLoop { ready, drained: false });
+        Ok(Socket { kind: Arc::new(kind), timeout: None, shared })
+    }
+
+    /// Limits how long a read or a write may block; `None`: no limit.
+    pub(crate) fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.timeout = timeout;
+        match &*self.kind {
+            _ if self.shared.is_some() => Ok(()),
+            Kind::Unix(s) => s.set_write_timeout(timeout),
+            Kind::Tcp(s) => s.set_read_timeout(timeout).and(s.set_write_timeout(timeout)),
+        }
+    }
+
+    /// Waits until a Unix socket has data.
+    ///
+    /// A thread that blocks in recv(2) on a Unix socket also wakes up when the *other* side reads what we sent: the
+    /// kernel signals free buffer space to all waiters on the socket. That costs one useless wake-up and two context
+    /// switches per transaction. A wait for POLLIN ends only when data arrive.
+    fn wait(&self) -> io::Result<()> {
+        // poll can wait 24 days at most.
+        let limit = self.timeout.map_or(PollTimeout::NONE, |t| PollTimeout::try_from(t).unwrap_or(PollTimeout::MAX));
+        match poll(&mut [PollFd::new(self.kind.as_fd(), PollFlags::POLLIN)], limit)? {
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Read for Socket {
+    #[inline]
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let Some(OnLoop { ready, drained }) = &mut self.shared else {
+            if let Kind::Unix(_) = *self.kind {
+                self.wait()?;
+            }
+            return self.kind.read(buf);
+        };
+        loop {
+            if *drained && !ready.readable(self.timeout)? {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            match self.kind.read(buf) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => *drained = true,
+                Err(e) => return Err(e),
+                Ok(n) => {
+                    *drained = n < buf.len();
+                    return Ok(n);
+                }
+            }
+        }
+    }
+}
+
+impl Write for Socket {
+    #[inline]
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let Some(OnLoop { ready, drained }) = &mut self.shared else { return self.kind.write(buf) };
+        loop {
+            match self.kind.write(buf) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    if !ready.writable(self.kind.as_fd(), self.timeout)? {
+                        return Err(e);
+                    }
+                }
+                Err(e) => {
+                    // Why it was closed may be there already.
+                    *drained = false;
+                    return Err(e);
+                }
+                written => return written,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // Sockets are not buffered.
+        Ok(())
+    }
+}
+
+impl Stream {
+    /// Over a Unix socket.
+    ///
+    /// # Errors
+    /// As [`Socket::new`].
+    pub(crate) fn unix(socket: UnixStream) -> io::Result<Stream> {
+        Socket::new(Kind::Unix(socket)).map(Stream::Plain)
+    }
+
+    fn socket(&mut self) -> &mut Socket {
+        match self {
+            Stream::Plain(s) => s,
+            Stream::Tls(s) => &mut s.sock,
+        }
+    }
+
+    /// Limits how long a read or a write may block; `None`: no limit.
+    pub(crate) fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.socket().set_timeout(timeout)
+    }
+
+    /// A function that shuts the socket down from another thread, if it is still open: a blocked read then ends at once.
+    pub(crate) fn shutter(&self) -> Arc<dyn Fn() + Send + Sync> {
         let socket = match self {
-            Stream::Unix(s) => Socket::Unix(s.socket.try_clone()?),
-            Stream::Tcp(s) => Socket::Tcp(s.try_clone()?),
-            Stream::Tls(s) => Socket::Tcp(s.sock.try_clone()?),
+            Stream::Plain(s) => Arc::downgrade(&s.kind),
+            Stream::Tls(s) => Arc::downgrade(&s.sock.kind),
         };
         // An error means that the socket is already closed.
-        Ok(Arc::new(move || {
-            let _ = match &socket {
-                Socket::Unix(s) => s.shutdown(Shutdown::Both),
-                Socket::Tcp(s) => s.shutdown(Shutdown::Both),
+        Arc::new(move || {
+            let _ = match socket.upgrade().as_deref() {
+                Some(Kind::Unix(s)) => s.shutdown(Shutdown::Both),
+                Some(Kind::Tcp(s)) => s.shutdown(Shutdown::Both),
+                None => Ok(()),
             };
-        }))
+        })
     }
 }
 
@@ -128,8 +248,7 @@ impl Read for Stream {
     #[inline]
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
-            Stream::Unix(s) => s.read(buf),
-            Stream::Tcp(s) => s.read(buf),
+            Stream::Plain(s) => s.read(buf),
             Stream::Tls(s) => s.read(buf),
         }
     }
@@ -139,16 +258,14 @@ impl Write for Stream {
     #[inline]
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         match self {
-            Stream::Unix(s) => s.socket.write(buf),
-            Stream::Tcp(s) => s.write(buf),
+            Stream::Plain(s) => s.write(buf),
             Stream::Tls(s) => s.write(buf),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            // Sockets are not buffered.
-            Stream::Unix(_) | Stream::Tcp(_) => Ok(()),
+            Stream::Plain(s) => s.flush(),
             Stream::Tls(s) => s.flush(),
         }
     }

@@ -9,7 +9,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::error::TargetError;
-use crate::stream::Stream;
+use crate::stream::{Kind, Socket, Stream};
 
 /// A product's names of the settings in error messages.
 pub(crate) struct Names {
@@ -34,7 +34,7 @@ impl Peer {
     ///
     /// # Errors
     /// [`TargetError::Unreachable`].
-    pub(crate) fn connect(&self, host: &str, port: u16, timeout: Duration) -> Result<TcpStream, TargetError> {
+    pub(crate) fn connect(&self, host: &str, port: u16, timeout: Duration) -> Result<Socket, TargetError> {
         let addresses = (host, port).to_socket_addrs().map_err(|e| {
             TargetError::Unreachable(format!("the host name '{host}' cannot be resolved: {e}. Check its spelling"))
         })?;
@@ -42,9 +42,12 @@ impl Peer {
         for address in addresses {
             match TcpStream::connect_timeout(&address, timeout) {
                 Ok(tcp) => {
-                    let set = tcp.set_nodelay(true).and_then(|()| tcp.set_read_timeout(Some(timeout)));
-                    set.and_then(|()| tcp.set_write_timeout(Some(timeout))).map_err(|e| self.unreachable(&e))?;
-                    return Ok(tcp);
+                    let mut socket = tcp
+                        .set_nodelay(true)
+                        .and_then(|()| Socket::new(Kind::Tcp(tcp)))
+                        .map_err(|e| self.unreachable(&e))?;
+                    socket.set_timeout(Some(timeout)).map_err(|e| self.unreachable(&e))?;
+                    return Ok(socket);
                 }
                 Err(e) => last = e,
             }
@@ -71,12 +74,7 @@ impl Peer {
     ///
     /// # Errors
     /// [`TargetError::Refused`] with advice on the certificate.
-    pub(crate) fn encrypt(
-        &self,
-        mut tcp: TcpStream,
-        host: &str,
-        tls: &Arc<ClientConfig>,
-    ) -> Result<Stream, TargetError> {
+    pub(crate) fn encrypt(&self, mut tcp: Socket, host: &str, tls: &Arc<ClientConfig>) -> Result<Stream, TargetError> {
         let name = ServerName::try_from(host.to_owned()).map_err(|e| self.no_encryption(&e.to_string()))?;
         let session = ClientConnection::new(Arc::clone(tls), name);
         let mut session = session.map_err(|e| self.no_encryption(&e.to_string()))?;

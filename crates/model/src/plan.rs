@@ -117,7 +117,7 @@ plan_spec! {
 
 /// `auto`, or job counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "jobs are 'auto', a count from 1 to 4096, or a list of counts: \"auto\", 4, [1, 2, 4]")]
+#[serde(untagged, expecting = "jobs are 'auto', a count from 1 to 100000, or a list of counts: \"auto\", 4, [1, 2, 4]")]
 pub enum JobsSpec {
     /// A list of job counts.
     List(Vec<u32>),

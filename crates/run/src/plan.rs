@@ -41,7 +41,7 @@ pub const AUTO_MAX_JOBS: u32 = 1024;
 /// Flag of the key `oracle-awr`.
 pub const AWR_FLAG: &str = "--oracle-awr";
 /// Maximum number of jobs of one process.
-pub const MAX_JOBS: u32 = 4096;
+pub const MAX_JOBS: u32 = 100_000;
 
 /// Why a plan cannot be made: a usage error. Nothing was started.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

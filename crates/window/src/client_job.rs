@@ -16,6 +16,8 @@ use crate::schedule::{Schedule, Shared};
 const MAX_FAILURES_IN_A_ROW: u32 = 100;
 /// A transaction that lost against others this often ends with an error.
 const MAX_ATTEMPTS: u64 = 100;
+/// Pause after a failed transaction, ns.
+const PAUSE_AFTER_FAILURE_NS: u64 = 1_000_000;
 /// After the window end, an open-loop job that is late still begins the transactions that were due in the window for
 /// this long, ns: another session may wait for their rows.
 const CATCH_UP_NS: u64 = 1_000_000_000;
@@ -90,8 +92,10 @@ pub fn sleep_until(ns: u64, shared: &Shared) {
         if now >= ns || shared.stopped() {
             return;
         }
-        // In short pieces, to notice an interrupt.
-        std::thread::sleep(Duration::from_nanos((ns - now).min(100_000_000)));
+        // A thread in short pieces, to notice an interrupt.
+        if !loadline_multiplex::sleep_until(ns) {
+            std::thread::sleep(Duration::from_nanos((ns - now).min(100_000_000)));
+        }
     }
 }
 
@@ -148,6 +152,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
         let (outcome, conflicts) = with_retries(session, stream, single, shared);
         let end_ns = now_ns();
         shared.update(&mut schedule);
+        books.late(&schedule, end_ns);
         books.conflicted(&schedule, end_ns, conflicts);
         if books.job.first_start_ns.is_none() {
             shared.started.fetch_add(1, Ordering::Relaxed);
@@ -179,7 +184,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
                     });
                     break None;
                 }
-                std::thread::sleep(Duration::from_millis(1));
+                sleep_until(end_ns + PAUSE_AFTER_FAILURE_NS, shared);
             }
         }
         if !passed_open && end_ns >= schedule.open_ns {
@@ -193,6 +198,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
             publish(session, &mut books.job);
             shared.passed_close.fetch_add(1, Ordering::Relaxed);
         }
+        loadline_multiplex::give_way();
     };
     if let Some(pace) = pace.as_mut().filter(|_| !schedule.is_pending()) {
         // Transactions due before the window end that never began count as due too, and have waited until now at least.

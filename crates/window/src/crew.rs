@@ -2,20 +2,20 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use loadline_database::{Canceller, ClientSession, DatabaseSession, TargetError};
+use loadline_database::Canceller;
 use loadline_model::Driver;
-use loadline_workload::Stream;
 
-use crate::client_job::{self, Client, Timing};
+use crate::client_job::Timing;
 use crate::job::{JobResult, Tally};
-use crate::pace::Pace;
+use crate::many_jobs;
 use crate::schedule::{Schedule, Shared};
-use crate::{Request, TestError, database_job};
+use crate::worker::{Ready, Worked, job};
+use crate::{Request, TestError};
 
 /// Minimum time for jobs to end before their sessions are cancelled.
 const MIN_END_TIMEOUT: Duration = Duration::from_secs(30);
@@ -29,11 +29,27 @@ fn end_timeout(window_ns: u64) -> Duration {
     MIN_END_TIMEOUT.max(Duration::from_nanos(window_ns))
 }
 
+/// Jobs for each CPU that get a thread of their own. With more, threads mostly switch.
+const THREADS_PER_CPU: u32 = 8;
+
+/// How many jobs a thread runs.
+fn sessions_per_thread(request: &Request) -> u32 {
+    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    let shares = request.driver == Driver::Client && request.target.facts().shares_threads;
+    match request.sessions_per_thread {
+        _ if !shares => 1,
+        Some(n) => n.clamp(1, request.jobs.max(1)),
+        None if request.jobs <= cpus.saturating_mul(THREADS_PER_CPU) => 1,
+        None => request.jobs.div_ceil(cpus),
+    }
+}
+
 /// All jobs of a test, with open sessions.
 pub(crate) struct Crew {
     workers: Vec<Worker>,
     cancellers: Vec<Canceller>,
     tasks: Vec<u32>,
+    sessions_per_thread: u32,
     shared: Arc<Shared>,
 }
 
@@ -43,20 +59,6 @@ struct Worker {
     go: Sender<Timing>,
 }
 
-/// What the jobs of a worker did.
-#[derive(Default)]
-struct Worked {
-    tally: Tally,
-    jobs: Vec<(u32, JobResult)>,
-}
-
-/// What a worker says of each job when its session is open, or could not be opened.
-struct Ready {
-    outcome: Result<Canceller, TargetError>,
-    /// The worker's thread in the operating system.
-    thread: u32,
-}
-
 impl Crew {
     /// Starts the workers, which open the sessions of their jobs and wait. Returns when all are ready.
     ///
@@ -64,20 +66,26 @@ impl Crew {
     /// The first that a session had; [`TestError::Thread`].
     pub(crate) fn open(request: &Request, shared: &Arc<Shared>) -> Result<Crew, TestError> {
         let (ready, inbox) = channel();
+        let sessions_per_thread = sessions_per_thread(request);
         let (workers, cancellers, tasks) = (Vec::new(), Vec::new(), Vec::new());
-        let mut crew = Crew { workers, cancellers, tasks, shared: Arc::clone(shared) };
-        for job in 0..request.jobs {
+        let mut crew = Crew { workers, cancellers, tasks, sessions_per_thread, shared: Arc::clone(shared) };
+        let threads = request.jobs.div_ceil(sessions_per_thread);
+        for worker in 0..threads {
             let (go, wait) = channel();
             let (request, shared, ready) = (request.clone(), Arc::clone(shared), ready.clone());
-            let spawned = std::thread::Builder::new()
-                .name(format!("job {job}"))
-                .stack_size(1 << 20)
-                .spawn(move || one_job(job, &request, &shared, ready, &wait));
+            // In turn, so that each has as many jobs of each node.
+            let jobs: Vec<u32> = (worker..request.jobs).step_by(threads as usize).collect();
+            let spawned = std::thread::Builder::new().name(format!("job {worker}")).stack_size(1 << 20).spawn(
+                move || match *jobs {
+                    [job] if sessions_per_thread == 1 => one_job(job, &request, &shared, ready, &wait),
+                    _ => many_jobs::run(&jobs, request, shared, ready, &wait),
+                },
+            );
             match spawned {
                 Ok(thread) => crew.workers.push(Worker { thread, go }),
                 Err(source) => {
                     crew.end();
-                    return Err(TestError::Thread { job, source });
+                    return Err(TestError::Thread { job: worker, source });
                 }
             }
         }
@@ -99,6 +107,11 @@ impl Crew {
                 Err(e.into())
             }
         }
+    }
+
+    /// Jobs on a thread, at most.
+    pub(crate) fn sessions_per_thread(&self) -> u32 {
+        self.sessions_per_thread
     }
 
     /// The workers' threads in the operating system.
@@ -160,86 +173,13 @@ fn cancel(cancellers: &[Canceller]) {
     }
 }
 
-/// Counts a job as ended when it is dropped, also by a panic.
-struct Ending<'a>(&'a AtomicU32);
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 /// A thread of one job.
-fn one_job(job: u32, request: &Request, shared: &Shared, ready: Sender<Ready>, go: &Receiver<Timing>) -> Worked {
-    let _ending = Ending(&shared.ended);
-    let (session, outcome) = match JobSession::open(request, job) {
-        Ok(session) => {
-            let canceller = session.canceller();
-            (Some(session), Ok(canceller))
-        }
-        Err(e) => (None, Err(e)),
-    };
-    let _ = ready.send(Ready { outcome, thread: nix::unistd::gettid().as_raw().unsigned_abs() });
-    // So that the crew knows that all have said something.
-    drop(ready);
-    let never = || Worked { jobs: vec![(job, JobResult::ended("the job never started"))], ..Worked::default() };
-    // No timing: another session could not be opened, or the user interrupted.
-    let (Some(mut session), Ok(timing)) = (session, go.recv()) else { return never() };
-    let tally = RefCell::new(Tally::new(timing.window_ns, request.rate_tps.is_some()));
-    let result = session.run(job, request, timing, shared, &tally);
-    Worked { tally: tally.into_inner(), jobs: vec![(job, result)] }
-}
-
-/// A job's session.
-enum JobSession {
-    Client(Box<dyn ClientSession>, Stream),
-    Database(Box<dyn DatabaseSession>),
-}
-
-impl JobSession {
-    fn open(request: &Request, job: u32) -> Result<JobSession, TargetError> {
-        Ok(match request.driver {
-            Driver::Client => {
-                JobSession::Client(request.target.client_session(&request.work, job)?, request.work.stream(job)?)
-            }
-            Driver::Database => {
-                JobSession::Database(request.target.abilities().driver()?.database_session(&request.work, job)?)
-            }
-        })
-    }
-
-    fn canceller(&self) -> Canceller {
-        match self {
-            JobSession::Client(s, _) => s.canceller(),
-            JobSession::Database(s) => s.canceller(),
-        }
-    }
-
-    fn run(
-        &mut self,
-        job: u32,
-        request: &Request,
-        timing: Timing,
-        shared: &Shared,
-        tally: &RefCell<Tally>,
-    ) -> JobResult {
-        let program = &request.work.program;
-        match self {
-            JobSession::Client(s, stream) => {
-                let pace = request.rate_tps.map(|rate| Pace::new(rate, job, request.jobs, timing.start_ns));
-                let client = Client { job, session: s.as_mut(), stream, program, pace };
-                client_job::run(client, timing, shared, tally)
-            }
-            JobSession::Database(s) => {
-                let result = database_job::run(job, s.as_mut(), timing, shared, tally);
-                if program.varies() {
-                    // The database reports the number of transactions; the changes of each follow from its number.
-                    if let Ok(stream) = request.work.stream(job) {
-                        tally.borrow_mut().rows_changed += stream.rows_changed_by(program, result.total);
-                    }
-                }
-                result
-            }
-        }
-    }
+fn one_job(number: u32, request: &Request, shared: &Shared, ready: Sender<Ready>, go: &Receiver<Timing>) -> Worked {
+    let tally = RefCell::default();
+    let result = job(number, request, shared, ready, || {
+        let timing = go.recv().ok()?;
+        *tally.borrow_mut() = Tally::new(timing.window_ns, request.rate_tps.is_some());
+        Some((timing, &tally))
+    });
+    Worked { tally: tally.into_inner(), jobs: vec![(number, result)] }
 }

@@ -20,6 +20,9 @@ pub struct Tally {
     /// Open loop: times from the intended start, of the transactions that were due in the window. Those that ended after it
     /// belong to it: they are the ones that a slow target kept waiting.
     pub response: Option<Latencies>,
+    /// Jobs that share a thread: how long the answers of a transaction that completed in the window had waited until its job
+    /// ran, at most. It is part of the transaction's time.
+    pub late: Option<Latencies>,
     /// Completed transactions by second of the window.
     pub per_second: Vec<u64>,
     /// All committed transactions, including warm-up and tail.
@@ -52,6 +55,9 @@ impl Tally {
         self.commit.merge(&other.commit);
         if let Some(theirs) = &other.response {
             self.response.get_or_insert_with(Latencies::new).merge(theirs);
+        }
+        if let Some(theirs) = &other.late {
+            self.late.get_or_insert_with(Latencies::new).merge(theirs);
         }
         self.per_second.resize(self.per_second.len().max(other.per_second.len()), 0);
         for (mine, theirs) in self.per_second.iter_mut().zip(&other.per_second) {
@@ -182,6 +188,14 @@ impl<'a> Books<'a> {
             && let Some(response) = self.tally().response.as_mut()
         {
             response.record(end_ns.saturating_sub(intended));
+        }
+    }
+
+    /// Counts how long the answers of a transaction that ended at `end_ns` had waited to be read.
+    #[inline]
+    pub(crate) fn late(&mut self, schedule: &Schedule, end_ns: u64) {
+        if let Some(ns) = loadline_multiplex::take_late_ns().filter(|_| schedule.counts(end_ns)) {
+            self.tally().late.get_or_insert_with(Latencies::new).record(ns);
         }
     }
 

@@ -5,11 +5,13 @@ pub mod client_job;
 mod crew;
 mod database_job;
 mod job;
+mod many_jobs;
 mod observed;
 pub mod pace;
 pub mod phase;
 pub mod schedule;
 mod warmup;
+mod worker;
 
 pub use job::{Books, JobResult, Tally};
 pub use schedule::{Schedule, Shared};
@@ -43,6 +45,8 @@ pub struct Request {
     pub driver: Driver,
     /// Number of jobs.
     pub jobs: u32,
+    /// Jobs on a thread, if the target's sessions can share one; `None`: a thread for each as long as they are few.
+    pub sessions_per_thread: Option<u32>,
     /// Warm-up.
     pub warmup: Warmup,
     /// Window, s.
@@ -74,6 +78,8 @@ pub struct Measured {
     pub jobs: Vec<JobResult>,
     /// What all jobs counted.
     pub merged: Tally,
+    /// Jobs on a thread, at most.
+    pub sessions_per_thread: u32,
     /// Counters before the jobs connected.
     pub before: Result<Snapshot, String>,
     /// Counters at window start and window end.
@@ -255,6 +261,7 @@ pub fn run_test(
     };
     let edges = watch_window(&schedule, &mut watch, &sampler, around);
     let counts = watch.counts;
+    let sessions_per_thread = crew.sessions_per_thread();
     let (merged, results) = crew.end();
     hooks.stop(&results);
     let mut collected = sampler.finish();
@@ -268,7 +275,20 @@ pub fn run_test(
     }
     let (edges, readings) = edges.map_err(|text| lost_first(&results, text))?;
     let around = readings.map(|readings| Around { readings, server });
-    Ok(Measured { schedule, opened_at, warmup, counts, jobs: results, merged, before, edges, after, collected, around })
+    Ok(Measured {
+        schedule,
+        opened_at,
+        warmup,
+        counts,
+        jobs: results,
+        merged,
+        sessions_per_thread,
+        before,
+        edges,
+        after,
+        collected,
+        around,
+    })
 }
 
 /// Waits until a server that counts late has counted all that was done.
@@ -289,12 +309,16 @@ fn lost_first(results: &[JobResult], text: String) -> TestError {
 /// The tasks that run the jobs' sessions, if they are on this machine and all are known; and the database's processes.
 pub fn session_tasks(request: &Request, observer: &mut dyn Observer, threads: &[u32]) -> (Option<Tasks>, Server) {
     match request.target.facts().runs {
-        Runs::InProcess => return (Some(Tasks::own(threads.to_vec())), Server::Inside),
+        Runs::InProcess => {
+            // On threads that jobs share, a thread's waits are no job's.
+            let own = (threads.len() == request.jobs as usize).then(|| Tasks::own(threads.to_vec()));
+            return (own, Server::Inside);
+        }
         Runs::Nowhere => return (None, Server::Inside),
         Runs::Apart => {}
     }
     let SessionTasks { ids, commands } = observer.session_tasks();
-    let all = request.cpu == CpuSource::Local && ids.len() == threads.len();
+    let all = request.cpu == CpuSource::Local && ids.len() == request.jobs as usize;
     let tasks = Some(ids).filter(|_| all).and_then(|ids| Tasks::of_command(ids, commands));
     let server = Server::of(tasks.as_ref(), commands);
     (tasks, server)

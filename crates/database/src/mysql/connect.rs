@@ -26,14 +26,14 @@ use crate::patience::{self, Doing, ENDING, HASTY, PATIENCE, Patience};
 use crate::request::{AskPassword, OpenRequest};
 use crate::role::Canceller;
 use crate::secret::Secret;
-use crate::stream::{Local, Stream};
+use crate::stream::Stream;
 use crate::tcp::{Names, Peer};
 use crate::tls::{self, SslMode};
 
 /// Settings of every session, whatever the server's defaults: answers in a known format, and nothing that
 /// ends or disturbs a measurement. `wait_timeout` is the longest that the server waits in poll(2). With a
 /// longer one it blocks in recv(2), and each answer that we read also wakes it, at our cost (see
-/// [`crate::stream::Local`]). `lock_wait_timeout` is of locks on tables, which a session that was given up would go on to
+/// [`crate::stream::Socket`]). `lock_wait_timeout` is of locks on tables, which a session that was given up would go on to
 /// wait for.
 const SETTINGS: &str = "SET SESSION autocommit = 1, time_zone = '+00:00', wait_timeout = 2147483, \
      lock_wait_timeout = 60, \
@@ -190,10 +190,10 @@ impl Endpoint {
                     };
                     TargetError::Unreachable(format!("the socket '{}' cannot be used: {e}; {advice}", path.display()))
                 })?;
-                Ok(Stream::Unix(Local::new(s)))
+                Stream::unix(s).map_err(|e| self.peer().unreachable(&e))
             }
             Address::Tcp(host, port) => {
-                Ok(Stream::Tcp(self.peer().connect(host, *port, self.config.connect_timeout)?))
+                Ok(Stream::Plain(self.peer().connect(host, *port, self.config.connect_timeout)?))
             }
         }
     }
@@ -253,7 +253,7 @@ impl Endpoint {
     fn encrypt(&self, mut stream: Stream, tls: &Arc<ClientConfig>) -> Result<Stream, TargetError> {
         // A handshake is not repeated in pieces.
         stream.set_timeout(Some(self.config.connect_timeout)).map_err(|e| self.peer().unreachable(&e))?;
-        let (Stream::Tcp(tcp), Address::Tcp(host, _)) = (stream, &self.config.address) else {
+        let (Stream::Plain(tcp), Address::Tcp(host, _)) = (stream, &self.config.address) else {
             return Err(TargetError::Unreachable("only connections over TCP are encrypted".into()));
         };
         self.peer().encrypt(tcp, host, tls)

@@ -78,7 +78,7 @@ impl Connection {
 
     /// A function that ends this session's read, for another thread.
     pub(super) fn shutter(&self) -> Option<Arc<dyn Fn() + Send + Sync>> {
-        self.stream.as_ref().and_then(|s| s.stream.shutter().ok())
+        self.stream.as_ref().map(|s| s.stream.shutter())
     }
 
     fn lost(&self, e: &io::Error) -> TargetError {

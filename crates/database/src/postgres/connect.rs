@@ -1,7 +1,6 @@
 //! Opens a session: socket, encryption, authentication, session settings.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -28,7 +27,7 @@ use crate::flavour::Recognised;
 use crate::patience::{self, Ask, Doing, HASTY, PATIENCE, Patience};
 use crate::request::{AskPassword, OpenRequest};
 use crate::secret::Secret;
-use crate::stream::{Local, Stream};
+use crate::stream::{Socket, Stream};
 use crate::tcp::{Names, Peer};
 use crate::tls::SslMode;
 use crate::work::Work;
@@ -183,13 +182,13 @@ impl Endpoint {
             Address::Unix(dir) => {
                 let path = dir.join(format!(".s.PGSQL.{}", self.config.port));
                 let s = UnixStream::connect(&path).map_err(|e| plain(no_socket(dir, &path, &e)))?;
-                Ok(Stream::Unix(Local::new(s)))
+                Stream::unix(s).map_err(|e| plain(self.peer().unreachable(&e)))
             }
             Address::Tcp(host) => {
                 let tcp = self.peer().connect(host, self.config.port, self.config.connect_timeout).map_err(plain)?;
                 match &self.tls {
                     Some(tls) if mode != SslMode::Disable => self.encrypt(tcp, host, tls, mode),
-                    _ => Ok(Stream::Tcp(tcp)),
+                    _ => Ok(Stream::Plain(tcp)),
                 }
             }
         }
@@ -201,7 +200,7 @@ impl Endpoint {
 
     fn encrypt(
         &self,
-        mut tcp: TcpStream,
+        mut tcp: Socket,
         host: &str,
         tls: &Arc<ClientConfig>,
         mode: SslMode,
@@ -214,7 +213,7 @@ impl Endpoint {
             .map_err(|e| (self.peer().unreachable(&e), false))?;
         if answer != *b"S" {
             return if mode == SslMode::Prefer {
-                Ok(Stream::Tcp(tcp))
+                Ok(Stream::Plain(tcp))
             } else {
                 let place = self.config.place();
                 Err((

@@ -300,7 +300,7 @@ impl Connection {
     /// A handle with which another thread can end a call: it shuts the socket down and asks the server to cancel, because
     /// a busy server does not notice the closed socket.
     pub(super) fn canceller(&self) -> Canceller {
-        let Ok(shut) = self.stream.stream.shutter() else { return Canceller::new(|| ()) };
+        let shut = self.stream.stream.shutter();
         let key = self.key.clone();
         Canceller::new(move || {
             shut();

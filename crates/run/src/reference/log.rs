@@ -112,6 +112,7 @@ impl LogWriter {
             target: Arc::clone(&self.target),
             work: Arc::clone(work),
             driver: Driver::Client,
+            sessions_per_thread: None,
             jobs,
             warmup: Warmup::Seconds(warmup_s),
             duration_s: 0.0,

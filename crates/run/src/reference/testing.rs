@@ -16,6 +16,7 @@ pub(crate) fn request(dir: &Path, code: &str, jobs: u32) -> Request {
     let url = format!("sqlite:{}", dir.join("x.db").display());
     let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new(&url, dir.to_owned())).unwrap());
     Request {
+        sessions_per_thread: None,
         target,
         work: Arc::new(Work::new(workload, workload.params(&Default::default()).unwrap(), 1, 0.0)),
         driver: Driver::Client,
