@@ -16,6 +16,7 @@ pub(super) const WITHOUT: &[(&str, &str)] = &[
     ("cpu-steal", "only a hypervisor withholds CPU time"),
     ("thermal-throttling", "a virtual machine has no sensor"),
     ("client-cpu", "a server on the same machine needs more than the 15 % of its CPUs that are left"),
+    ("read-late", "loadline's own loop would have to be slow; its unit tests make it so"),
     ("littles-law", "loadline's own loop would have to be slow; its unit tests make it so"),
     ("sizes", "a scan of sizes takes minutes"),
     ("checkpoint", "the server would have to refuse a CHECKPOINT that it allowed before"),

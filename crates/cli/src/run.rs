@@ -95,6 +95,7 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
         rate: args.rate,
         payload_compressibility: args.payload_compressibility,
         seed: args.seed,
+        sessions_per_thread: args.sessions_per_thread,
         results: args.results.as_ref().map(|p| p.display().to_string()),
         latency_objective: args.latency_objective.clone().map(TimeSpec::Text),
         setting: (!args.target.setting.is_empty()).then(|| unique("--setting", &args.target.setting)).transpose()?,
@@ -435,6 +436,9 @@ fn describe(plan: &Plan, results: &Path) -> String {
         plan.seed,
         plan.payload_compressibility * 100.0
     );
+    if let Some(n) = plan.sessions_per_thread {
+        out += &format!("threads     {n} jobs on each\n");
+    }
     if let Some(bytes) = plan.server_memory_bytes {
         out += &format!("server memory {}\n", loadline_model::format::bytes(bytes as f64));
     }

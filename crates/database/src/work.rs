@@ -1,6 +1,7 @@
 //! A workload with its parameters, as a target prepares and runs it.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use loadline_workload::{
     JobStart, NEW_KEYS_PER_JOB, Params, Piece, Program, RowCount, Stream, StreamError, Table, Template, Workload,
@@ -27,6 +28,15 @@ pub struct Work {
     pub nodes: Option<u32>,
 }
 
+/// Pools of jobs: more of them share one, because a pool is larger than a session.
+const JOB_POOLS: u32 = 64;
+
+/// Seed, number and compressibility of a pool.
+type PoolKey = (u64, u32, u64);
+
+/// Pools that jobs use now.
+static SHARED: Mutex<BTreeMap<PoolKey, Weak<[u8]>>> = Mutex::new(BTreeMap::new());
+
 impl Work {
     /// Builds the program for these parameters.
     #[must_use]
@@ -50,10 +60,25 @@ impl Work {
         Some(u32::try_from(self.params.get(workers)).unwrap_or(1).max(1))
     }
 
-    /// The bytes from which the payloads of `job` are taken.
+    /// Pool number `number`: the bytes from which payloads are taken.
     #[must_use]
-    pub fn pool(&self, job: u32) -> Arc<[u8]> {
-        Arc::from(pool(self.seed, job, self.compressibility))
+    pub fn pool(&self, number: u32) -> Arc<[u8]> {
+        Arc::from(pool(self.seed, number, self.compressibility))
+    }
+
+    /// The bytes from which the payloads of `job` are taken in both drivers.
+    #[must_use]
+    pub fn pool_of_job(&self, job: u32) -> Arc<[u8]> {
+        let number = job % JOB_POOLS;
+        let key = (self.seed, number, self.compressibility.to_bits());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pool) = shared.get(&key).and_then(Weak::upgrade) {
+            return pool;
+        }
+        let pool = self.pool(number);
+        shared.retain(|_, pool| pool.strong_count() > 0);
+        shared.insert(key, Arc::downgrade(&pool));
+        pool
     }
 
     /// Start values of the variables of `job`. Its own rows are in the first table with rows per job.
@@ -123,7 +148,7 @@ impl Work {
     /// # Errors
     /// When the program is invalid (a mistake in the workload).
     pub fn stream(&self, job: u32) -> Result<Stream, TargetError> {
-        Stream::new(&self.program, self.start(job), self.pool(job), 0)
+        Stream::new(&self.program, self.start(job), self.pool_of_job(job), 0)
             .map_err(|e| TargetError::Usage(format!("the program of {} is invalid: {e}", self.workload.code)))
     }
 }

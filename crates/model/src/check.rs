@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The identifiers of all checks.
-pub const CHECKS: [&str; 39] = [
+pub const CHECKS: [&str; 40] = [
     "batches-seen",
     "cache-hit",
     "checkpoint",
@@ -29,6 +29,7 @@ pub const CHECKS: [&str; 39] = [
     "other-sessions-cpu",
     "parallel-workers",
     "rate",
+    "read-late",
     "record",
     "redo-size",
     "replicas",

@@ -67,6 +67,8 @@ plan_spec! {
     payload_compressibility: f64,
     /// Seed of all randomness.
     seed: u64,
+    /// Jobs of the client driver that share a thread.
+    sessions_per_thread: u32,
     /// Keep storage figures whose reads did not come from the device; such tests are marked.
     allow_cached: bool,
     /// Keep tests that were disturbed as valid; they are marked.
@@ -206,6 +208,9 @@ pub struct Plan {
     pub payload_compressibility: f64,
     /// Seed of all randomness.
     pub seed: u64,
+    /// Jobs of the client driver that share a thread; `None`: a thread for each as long as they are few.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions_per_thread: Option<u32>,
     /// Size of the data set, bytes.
     #[serde(default = "default_size")]
     pub size_bytes: u64,

@@ -31,6 +31,11 @@ const MAX_CLIENT_CPU: f64 = 0.85;
 /// From this share on, client CPU is noted.
 const NOTE_CLIENT_CPU: f64 = 0.25;
 
+/// Above this share of the median transaction time, the wait of answers to be read makes a test invalid; above the second
+/// it is noted.
+const MAX_READ_LATE_SHARE: f64 = 0.10;
+const NOTE_READ_LATE_SHARE: f64 = 0.02;
+
 /// Makes all checks.
 pub(crate) fn verify(f: &Facts<'_>) -> Vec<Check> {
     let mut checks = vec![
@@ -48,6 +53,7 @@ pub(crate) fn verify(f: &Facts<'_>) -> Vec<Check> {
     ];
     checks.extend(consistency(f));
     checks.extend(rows_read(f));
+    checks.extend(read_late(f));
     checks
 }
 
@@ -238,6 +244,13 @@ fn littles_law(f: &Facts<'_>) -> Check {
     if f.rate_tps.is_some() {
         return Check::new(id, Outcome::NotMade, "open loop: jobs wait between transactions on purpose");
     }
+    if f.wait_for_each_other {
+        return Check::new(
+            id,
+            Outcome::NotMade,
+            "the engine answers at once: jobs that share a thread wait their turn",
+        );
+    }
     let share = outside_share(&f.schedule, f.jobs);
     let window_ns = f.schedule.window_ns() as f64;
     let done = f.merged.transaction.count() as f64;
@@ -384,6 +397,35 @@ fn client_cpu(f: &Facts<'_>) -> Check {
     }
     let limit = MAX_CLIENT_CPU * 100.0;
     Check::require(id, false, format!("{detail} (allowed: {limit:.0} %): the client is the bottleneck, not the target"))
+}
+
+/// Jobs that share a thread read their answers one after another. What an answer waited for that counts as the target's time.
+fn read_late(f: &Facts<'_>) -> Option<Check> {
+    let id = "read-late";
+    let late = f.merged.late.as_ref()?.mean_ns()?;
+    let usual = f.merged.transaction.quantile_ns(0.5)? as f64;
+    let share = late / usual.max(1.0);
+    let detail = format!(
+        "answers waited at most {:.1} µs per transaction until they were read, {:.1} % of the median transaction time of \
+        {:.1} µs",
+        late / 1e3,
+        share * 100.0,
+        usual / 1e3
+    );
+    Some(if share > MAX_READ_LATE_SHARE {
+        Check::require(
+            id,
+            false,
+            format!(
+                "{detail} (allowed: {:.0} %): the client is the bottleneck; run fewer jobs on a thread (--sessions-per-thread)",
+                MAX_READ_LATE_SHARE * 100.0
+            ),
+        )
+    } else if share > NOTE_READ_LATE_SHARE {
+        Check::new(id, Outcome::Noted, format!("{detail}: the target is that much faster than shown"))
+    } else {
+        Check::require(id, true, detail)
+    })
 }
 
 fn rate(f: &Facts<'_>) -> Check {

@@ -40,6 +40,8 @@ pub const DEFAULT_SEED: u64 = 42;
 pub const AUTO_MAX_JOBS: u32 = 1024;
 /// Flag of the key `oracle-awr`.
 pub const AWR_FLAG: &str = "--oracle-awr";
+/// Maximum number of jobs with a thread each.
+pub const MAX_THREADS: u32 = 4096;
 /// Maximum number of jobs of one process.
 pub const MAX_JOBS: u32 = 100_000;
 
@@ -164,6 +166,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         payload_compressibility: compressibility,
         seed: spec.seed.unwrap_or(DEFAULT_SEED),
         size_bytes: size(spec.size.as_deref())?,
+        sessions_per_thread: spec.sessions_per_thread.map(sessions_per_thread).transpose()?,
         server_memory_bytes: spec.server_memory.as_deref().map(server_memory).transpose()?,
         allow_cached: spec.allow_cached.unwrap_or(false),
         allow_disturbed: spec.allow_disturbed.unwrap_or(false),
@@ -366,6 +369,13 @@ fn size(text: Option<&str>) -> Result<u64, PlanError> {
     value(format!("size {text} must be between 1 MiB and 8 TiB"))
 }
 
+fn sessions_per_thread(n: u32) -> Result<u32, PlanError> {
+    if (1..=MAX_JOBS).contains(&n) {
+        return Ok(n);
+    }
+    value(format!("{n} sessions cannot share a thread: give 1 (a thread for each) to {MAX_JOBS}"))
+}
+
 /// Range of `--server-memory`. A number without a unit is bytes, and too small.
 const MEMORY: (u64, u64) = (16 << 20, 1 << 50);
 
@@ -482,7 +492,7 @@ mod tests {
         refused(PlanSpec { workload: Some(vec!["LGWR-LAT2".into()]), ..spec() }, &["LGWR-LAT2", "did you mean"]);
         refused(PlanSpec { group: Some(vec!["logwriter".into()]), ..spec() }, &["logwriter", "log-writer"]);
         refused(PlanSpec { jobs: list(&[0]), ..spec() }, &["0 jobs", "auto"]);
-        refused(PlanSpec { jobs: list(&[1, 99_999]), ..spec() }, &["99999", "4096"]);
+        refused(PlanSpec { jobs: list(&[1, 100_001]), ..spec() }, &["100001", "100000"]);
         refused(PlanSpec { jobs: list(&[]), ..spec() }, &["empty"]);
         refused(PlanSpec { jobs: Some(JobsSpec::Word("many".into())), ..spec() }, &["many", "auto"]);
         refused(PlanSpec { duration: text("soon"), ..spec() }, &["soon", "30s"]);

@@ -35,7 +35,7 @@ impl MysqlDatabaseSession {
         let call = connection.prepare(&procedure::call(work))?;
         let clock = ServerClock::measure(&mut || read_clock(&mut connection), 8)?;
         connection.wait_with(None)?;
-        let (pool, start) = (work.pool(job), work.start(job));
+        let (pool, start) = (work.pool_of_job(job), work.start(job));
         Ok(MysqlDatabaseSession { connection, endpoint: Arc::clone(endpoint), call, pool, start, next: 0, clock })
     }
 }

@@ -103,7 +103,7 @@ impl OraDatabaseSession {
         job: u32,
     ) -> Result<OraDatabaseSession, TargetError> {
         let clock = ServerClock::measure(&mut || read_clock(session.as_mut()), 8)?;
-        let (pool, start) = (work.pool(job), work.start(job));
+        let (pool, start) = (work.pool_of_job(job), work.start(job));
         Ok(OraDatabaseSession { session, canceller, block: block::run(work), pool, start, next: 0, clock })
     }
 }

@@ -29,7 +29,7 @@ impl PgDatabaseSession {
         let clock = ServerClock::measure(&mut || ask(&mut connection), 8)?;
         connection.publish()?;
         connection.wait_with(None)?;
-        let (pool, start) = (work.pool(job), work.start(job));
+        let (pool, start) = (work.pool_of_job(job), work.start(job));
         Ok(PgDatabaseSession { connection, pool, start, next: 0, clock })
     }
 }

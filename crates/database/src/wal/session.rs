@@ -49,7 +49,15 @@ impl WalSession {
         let rows = work.program.statements.iter();
         let rows = rows.map(|s| (s.effect.rows().unwrap_or(0), work.renewed_bytes(&s.template))).collect();
         let session = writer.session().map_err(failed)?;
-        Ok(WalSession { session, mode, pause_ns, rows, pool: work.pool(job), made: 0, numbers: [[0; 8]; MAX_PARTS] })
+        Ok(WalSession {
+            session,
+            mode,
+            pause_ns,
+            rows,
+            pool: work.pool_of_job(job),
+            made: 0,
+            numbers: [[0; 8]; MAX_PARTS],
+        })
     }
 
     /// Appends a record for each of `rows` rows from key `first` on: its key and `bytes` bytes of content.

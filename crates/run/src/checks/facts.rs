@@ -69,6 +69,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) client_cpu_share: Result<f64, String>,
     /// CPUs of the machine that loadline runs on.
     pub(crate) cpus: u32,
+    /// Whether jobs that share a thread wait for nothing but each other, because the engine answers at once.
+    pub(crate) wait_for_each_other: bool,
     /// Whether the client driver runs the transactions.
     pub(crate) client_driver: bool,
 }
@@ -127,6 +129,7 @@ impl<'a> Facts<'a> {
             redo_off_share: counters.as_ref().map_or(0.0, of_other_moments),
             client_cpu_share: cpu,
             cpus: proof.cpus,
+            wait_for_each_other: request.target.facts().runs == Runs::Nowhere && measured.sessions_per_thread > 1,
             client_driver: request.driver == Driver::Client,
         }
     }

@@ -67,6 +67,7 @@ impl Case {
             redo_off_share: 0.0,
             redo: Some((1500.0, RedoSize { min: 1024.0, nominal: 1536.0, max: 2048.0, payload: "p", rows: "r" })),
             client_cpu_share: Ok(0.1),
+            wait_for_each_other: false,
             cpus: 2,
             client_driver: true,
         }
@@ -285,4 +286,20 @@ fn unread_counters_are_reported_as_unread() {
     let f = Facts { window_commits: None, ..case.facts() };
     let check = verify(&f).into_iter().find(|c| c.id == "commits-window").unwrap();
     assert_eq!(check.detail, COMMITS_NOT_COUNTED);
+}
+
+#[test]
+fn answers_that_wait_to_be_read_are_noted_and_then_invalid() {
+    let mut case = case(2, 1_000_000);
+    assert!(verify(&case.facts()).iter().all(|c| c.id != "read-late"), "each job has a thread");
+    for (late_ns, outcome) in [(10_000, Outcome::Passed), (50_000, Outcome::Noted), (150_000, Outcome::Failed)] {
+        let mut late = loadline_model::Latencies::new();
+        late.record(late_ns);
+        case.merged.late = Some(late);
+        let check = verify(&case.facts()).into_iter().find(|c| c.id == "read-late").unwrap();
+        assert_eq!(check.outcome, outcome, "{}", check.detail);
+    }
+    let turns = Facts { wait_for_each_other: true, ..case.facts() };
+    let law = verify(&turns).into_iter().find(|c| c.id == "littles-law").unwrap();
+    assert_eq!(law.outcome, Outcome::NotMade);
 }

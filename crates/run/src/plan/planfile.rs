@@ -48,6 +48,7 @@ pub const KEYS: &[&str] = &[
     "rate",
     "payload-compressibility",
     "seed",
+    "sessions-per-thread",
     "server-memory",
     "size",
     "allow-cached",
@@ -191,7 +192,7 @@ mod tests {
     fn bad_job_counts_are_named() {
         for text in ["jobs = -1", "jobs = [1, -2]", "jobs = 1.5", "jobs = true"] {
             let e = parse(text).unwrap_err();
-            assert!(e.contains("line 1, column 8") && e.contains("'auto'") && e.contains("4096"), "{e}");
+            assert!(e.contains("line 1, column 8") && e.contains("'auto'") && e.contains("100000"), "{e}");
         }
         let e = parse("duration = true").unwrap_err();
         assert!(e.contains("line 1, column 12") && e.contains("\"30s\""), "{e}");
@@ -217,6 +218,7 @@ mod tests {
             rate: Some(1.0),
             payload_compressibility: Some(0.0),
             seed: Some(1),
+            sessions_per_thread: Some(64),
             results: Some(String::new()),
             latency_objective: Some(loadline_model::plan::TimeSpec::Seconds(1.0)),
             setting: Some(Default::default()),
