@@ -30,8 +30,9 @@ pub struct Facts {
     /// Whether a session's counts become visible only when it publishes them (at window start and window end, see
     /// [`ClientSession::publish_counters`](crate::ClientSession::publish_counters)). If not, they are visible at once.
     pub publishes_counters: bool,
-    /// Whether sessions of the client driver can share a thread: they wait in `loadline_multiplex` only.
-    pub shares_threads: bool,
+    /// Jobs per CPU of the client driver up to which each has a thread of its own; more share one, because their sessions wait
+    /// in `loadline_multiplex` only. `None`: they cannot.
+    pub threads_per_cpu: Option<u32>,
     /// Maximum delay until published counts show in the counters that an observer reads, s.
     pub counter_lag_s: f64,
     /// Wait events of a session that waits for the log writer.
@@ -63,7 +64,16 @@ pub struct Facts {
     pub remarks: Option<fn(&Snapshot, &Snapshot) -> Vec<String>>,
 }
 
+/// With more threads than this per CPU, they mostly switch.
+pub(crate) const THREADS_PER_CPU: u32 = 8;
+
 impl Facts {
+    /// The same, with sessions that can share a thread.
+    pub(crate) const fn sharing_threads(mut self, threads_per_cpu: u32) -> Facts {
+        self.threads_per_cpu = Some(threads_per_cpu);
+        self
+    }
+
     /// Facts of an engine of one node with nothing of all this.
     pub(crate) const fn of(runs: Runs) -> Facts {
         Facts {
@@ -76,7 +86,7 @@ impl Facts {
             commit_unseen: None,
             commits_of_workers: None,
             publishes_counters: false,
-            shares_threads: matches!(runs, Runs::Nowhere),
+            threads_per_cpu: None,
             counter_lag_s: 0.0,
             log_sync_events: &[],
             buffer_wait_events: &[],

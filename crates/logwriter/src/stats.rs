@@ -4,6 +4,7 @@
 //! lock that commits take.
 
 // Always std's atomics, also under the deterministic scheduler: the protocol depends on no counter.
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sync::{Arc, Mutex};
@@ -189,20 +190,21 @@ impl GroupCounts {
 /// Counters of all sessions, ended ones included.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    open: Mutex<Vec<Arc<SessionCounts>>>,
+    /// By address, which one of many thousands is found by.
+    open: Mutex<BTreeMap<usize, Arc<SessionCounts>>>,
     ended: SessionCounts,
 }
 
 impl Sessions {
     pub(crate) fn begin(&self) -> Arc<SessionCounts> {
         let counts = Arc::new(SessionCounts::default());
-        crate::locked(&self.open).push(Arc::clone(&counts));
+        crate::locked(&self.open).insert(Arc::as_ptr(&counts) as usize, Arc::clone(&counts));
         counts
     }
 
     pub(crate) fn end(&self, counts: &Arc<SessionCounts>) {
         let mut open = crate::locked(&self.open);
-        open.retain(|other| !Arc::ptr_eq(other, counts));
+        open.remove(&(Arc::as_ptr(counts) as usize));
         self.ended.take_over(counts);
     }
 
@@ -211,7 +213,7 @@ impl Sessions {
         let sum = SessionCounts::default();
         {
             let open = crate::locked(&self.open);
-            open.iter().for_each(|counts| sum.take_over(counts));
+            open.values().for_each(|counts| sum.take_over(counts));
             sum.take_over(&self.ended);
         }
         Stats {

@@ -94,7 +94,8 @@ impl Loop {
             if self.alive == 0 {
                 break;
             }
-            if hurry() {
+            // Without a timer nobody sleeps.
+            if hurry() && !self.core.timers.borrow().is_empty() {
                 self.wake_sleepers();
             }
             self.poll()?;
@@ -127,8 +128,9 @@ impl Loop {
         let (ready, more) = ready;
         for token in ready {
             if token == INBOX {
-                for fiber in core.inbox.take() {
-                    if core.unpark(fiber) {
+                let (fibers, woken_ns) = core.inbox.take();
+                for fiber in fibers {
+                    if core.unpark(fiber, woken_ns) {
                         self.resume(fiber);
                     }
                 }

@@ -4,13 +4,15 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::clock::now_ns;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 /// Fibers that other threads want to run again.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     event: EventFd,
-    fibers: Mutex<Vec<u32>>,
+    /// And when the first of them was woken, ns.
+    fibers: Mutex<(Vec<u32>, u64)>,
     /// Tokens of sockets that are gone; they may have ended on another thread.
     freed: Mutex<Vec<u32>>,
 }
@@ -26,7 +28,7 @@ impl Inbox {
         &self.event
     }
 
-    pub(crate) fn take(&self) -> Vec<u32> {
+    pub(crate) fn take(&self) -> (Vec<u32>, u64) {
         // Before the list is taken: what comes later makes it readable again.
         let _ = self.event.read();
         std::mem::take(&mut self.fibers.lock().unwrap_or_else(PoisonError::into_inner))
@@ -42,9 +44,10 @@ impl Inbox {
 
     fn add(&self, some: impl IntoIterator<Item = u32>) {
         let mut fibers = self.fibers.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = fibers.is_empty();
-        fibers.extend(some);
-        if first && !fibers.is_empty() {
+        let first = fibers.0.is_empty();
+        fibers.0.extend(some);
+        if first && !fibers.0.is_empty() {
+            fibers.1 = now_ns();
             drop(fibers);
             // It cannot overflow: the loop reads it.
             let _ = self.event.write(1);

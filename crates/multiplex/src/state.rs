@@ -79,11 +79,12 @@ impl Core {
         Some(fiber)
     }
 
-    /// Whether the fiber was parked; otherwise it will not park the next time.
-    pub(crate) fn unpark(&self, fiber: u32) -> bool {
+    /// Wakes a fiber, which somebody wanted at `woken_ns` at the earliest. Whether it was parked; otherwise it will not park the next time.
+    pub(crate) fn unpark(&self, fiber: u32, woken_ns: u64) -> bool {
         let mut states = self.states.borrow_mut();
         let Some(state) = states.get_mut(fiber as usize) else { return false };
         state.woken = !state.parked;
+        state.late_ns += now_ns().saturating_sub(woken_ns);
         std::mem::take(&mut state.parked)
     }
 

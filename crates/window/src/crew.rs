@@ -29,18 +29,15 @@ fn end_timeout(window_ns: u64) -> Duration {
     MIN_END_TIMEOUT.max(Duration::from_nanos(window_ns))
 }
 
-/// Jobs for each CPU that get a thread of their own. With more, threads mostly switch.
-const THREADS_PER_CPU: u32 = 8;
-
 /// How many jobs a thread runs.
 fn sessions_per_thread(request: &Request) -> u32 {
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-    let shares = request.driver == Driver::Client && request.target.facts().shares_threads;
-    match request.sessions_per_thread {
-        _ if !shares => 1,
-        Some(n) => n.clamp(1, request.jobs.max(1)),
-        None if request.jobs <= cpus.saturating_mul(THREADS_PER_CPU) => 1,
-        None => request.jobs.div_ceil(cpus),
+    let threads_per_cpu = request.target.facts().threads_per_cpu.filter(|_| request.driver == Driver::Client);
+    match (threads_per_cpu, request.sessions_per_thread) {
+        (None, _) => 1,
+        (_, Some(n)) => n.clamp(1, request.jobs.max(1)),
+        (Some(n), None) if request.jobs <= cpus.saturating_mul(n) => 1,
+        (Some(_), None) => request.jobs.div_ceil(cpus),
     }
 }
 

@@ -47,7 +47,7 @@ impl Mysql {
         let endpoints = nodes.map(|node| Endpoint::new(node, request, env)).collect::<Result<Vec<_>, _>>()?;
         let nodes = instance::identify(endpoints, server.is_some())?;
         let facts = Facts {
-            shares_threads: true,
+            threads_per_cpu: Some(crate::facts::THREADS_PER_CPU),
             nodes: nodes.job_endpoints.len() as u32,
             block_bytes: nodes.instances.first().map(|i| i.page_bytes),
             rows_in_primary_key: true,

@@ -178,7 +178,7 @@ impl Postgres {
                 "the server also counts transactions that each worker of a parallel query makes when it starts",
             ),
             publishes_counters: true,
-            shares_threads: true,
+            threads_per_cpu: Some(crate::facts::THREADS_PER_CPU),
             // Without a forced flush, sessions report at most once a second (PGSTAT_STAT_INTERVAL).
             counter_lag_s: if version.flush_stats().is_some() { 0.0 } else { 1.0 },
             log_sync_events: LOG_SYNC_EVENTS,

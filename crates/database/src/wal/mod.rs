@@ -7,9 +7,10 @@ mod devices;
 mod log_folder;
 mod replication;
 mod session;
+mod shared;
 mod wal_url;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use loadline_logwriter::device::Receiver;
 use loadline_logwriter::{LogConfig, LogWriter};
@@ -32,6 +33,7 @@ use crate::work::Work;
 use log_folder::LogFolder;
 use replication::Attached;
 use session::{WalObserver, WalSession};
+use shared::Committer;
 use wal_url::{SCHEME, WalUrl};
 
 const NO_PROCEDURES: &str =
@@ -88,7 +90,9 @@ pub(crate) static KIND: TargetKind = TargetKind {
     level_settings: &[],
 };
 
-static FACTS: Facts = Facts::of(Runs::InProcess);
+static FACTS: Facts = Facts::of(Runs::InProcess).sharing_threads(THREADS_PER_CPU);
+/// Threads choose the writer of a group among themselves, which is the faster way as long as the machine can hold them.
+const THREADS_PER_CPU: u32 = 512;
 
 struct Wal {
     address: WalUrl,
@@ -99,6 +103,8 @@ struct Wal {
     /// The standby of levels.
     attached: Option<Arc<Attached>>,
     locked: Arc<Mutex<bool>>,
+    /// Who commits for sessions that share a thread.
+    committer: Arc<Mutex<Weak<Committer>>>,
     /// Removed after everything that writes there has ended.
     folders: Vec<LogFolder>,
 }
@@ -147,6 +153,7 @@ impl Wal {
             _standby: standby,
             attached,
             locked: Arc::new(Mutex::new(false)),
+            committer: Arc::default(),
             folders,
         })
     }
@@ -340,13 +347,15 @@ impl Doctor for Wal {
 
 impl ClientDriver for Wal {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        Ok(Box::new(WalSession::open(&self.writer, work, job, self.address.pause_ns)?))
+        let shares = loadline_multiplex::active();
+        let committer = shares.then(|| Committer::of(&self.committer, &self.writer)).transpose()?;
+        Ok(Box::new(WalSession::open(&self.writer, committer, work, job, self.address.pause_ns)?))
     }
 }
 
 impl Observation for Wal {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(WalObserver(Arc::clone(&self.writer))))
+        Ok(Box::new(WalObserver { writer: Arc::clone(&self.writer), shared: Arc::clone(&self.committer) }))
     }
 
     /// The log's own count of appended records.

@@ -171,7 +171,8 @@ pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target) -> Result<(), 
 fn fit_jobs(plan: &mut Plan, target: &dyn Target) -> Result<u32, StudyError> {
     let mut limit = target.job_limit()?;
     // Their jobs have a thread each.
-    let threads = !target.facts().shares_threads || plan.workloads.iter().any(|w| w.driver == Driver::Database);
+    let threads =
+        target.facts().threads_per_cpu.is_none() || plan.workloads.iter().any(|w| w.driver == Driver::Database);
     if threads && limit.jobs.is_none_or(|most| most > MAX_THREADS) {
         let because = "each job has a thread of its own with this target or driver".to_owned();
         limit = JobLimit { jobs: Some(MAX_THREADS), because };
