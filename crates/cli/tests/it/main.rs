@@ -16,6 +16,7 @@ mod limits;
 mod lists;
 mod load;
 mod managed;
+mod many_sessions;
 mod mysql;
 mod pages;
 mod plans;

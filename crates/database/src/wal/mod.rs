@@ -303,7 +303,7 @@ impl Administration for Wal {
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
-        self.writer.session().and_then(|mut s| s.flush()).map_err(session::failed)?;
+        self.writer.session().and_then(|mut s| s.flush()).map_err(shared::failed)?;
         Ok(None)
     }
 

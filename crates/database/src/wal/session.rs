@@ -2,21 +2,16 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use loadline_logwriter::{CommitMode, LogError, LogSession, LogWriter};
+use loadline_logwriter::{CommitMode, LogSession, LogWriter};
 use loadline_model::Snapshot;
 use loadline_model::snapshot::counter;
 use loadline_workload::{Arg, Commit, payload_offset};
 
-use super::shared::Committer;
+use super::shared::{Committer, failed};
 use crate::clock::pause;
 use crate::error::TargetError;
 use crate::role::{Canceller, ClientSession, Observer};
 use crate::work::Work;
-
-/// A failure of the log: no further commit is durable until it is opened again.
-pub(super) fn failed(e: LogError) -> TargetError {
-    TargetError::Lost(format!("the log writer: {e}"))
-}
 
 /// Parts of a commit.
 const PARTS: [&str; 5] = [

@@ -3,11 +3,15 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
-use loadline_logwriter::{LogSession, LogWriter};
+use loadline_logwriter::{LogError, LogSession, LogWriter};
 use loadline_multiplex::{Waker, park, waker};
 
-use super::session::failed;
 use crate::error::TargetError;
+
+/// A failure of the log: no further commit is durable until it is opened again.
+pub(super) fn failed(e: LogError) -> TargetError {
+    TargetError::Lost(format!("the log writer: {e}"))
+}
 
 /// The thread that commits for others. It ends when the last session is gone.
 pub(super) struct Committer(Arc<Queue>);
