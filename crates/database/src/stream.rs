@@ -1,14 +1,17 @@
 //! The socket of a session, encrypted or not.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use loadline_multiplex::Ready;
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::sockopt::SocketError;
+use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, SockaddrStorage, connect, getsockopt, socket};
 use rustls::{ClientConnection, StreamOwned};
 
 /// A byte stream to the server. It blocks, or in a fiber lets others run meanwhile.
@@ -81,8 +84,48 @@ impl Socket {
         if ready.is_some() {
             kind.never_blocks()?;
         }
+        Ok(Socket::of(kind, ready))
+    }
+
+    fn of(kind: Kind, ready: Option<Ready>) -> Socket {
         let shared = ready.map(|ready| OnLoop { ready, drained: false });
-        Ok(Socket { kind: Arc::new(kind), timeout: None, shared })
+        Socket { kind: Arc::new(kind), timeout: None, shared }
+    }
+
+    /// Connects over TCP within `limit`. In a fiber others run meanwhile.
+    ///
+    /// # Errors
+    /// Those of connect(2), and `TimedOut`.
+    pub(crate) fn connect(address: SocketAddr, limit: Duration) -> io::Result<Socket> {
+        if !loadline_multiplex::active() {
+            return Socket::new(Kind::Tcp(TcpStream::connect_timeout(&address, limit)?));
+        }
+        let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+        let fd = socket(family, SockType::Stream, flags, SockProtocol::Tcp)?;
+        let ready = Ready::watch(&fd).transpose()?;
+        match connect(fd.as_raw_fd(), &SockaddrStorage::from(address)) {
+            Err(Errno::EINPROGRESS) => {
+                let done = ready.as_ref().map_or(Ok(false), |ready| ready.writable(fd.as_fd(), Some(limit)))?;
+                if !done {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                match getsockopt(&fd, SocketError)? {
+                    0 => {}
+                    errno => return Err(io::Error::from_raw_os_error(errno)),
+                }
+            }
+            other => other?,
+        }
+        Ok(Socket::of(Kind::Tcp(TcpStream::from(fd)), ready))
+    }
+
+    /// Sends each write at once.
+    pub(crate) fn set_nodelay(&self) -> io::Result<()> {
+        match &*self.kind {
+            Kind::Unix(_) => Ok(()),
+            Kind::Tcp(s) => s.set_nodelay(true),
+        }
     }
 
     /// Limits how long a read or a write may block; `None`: no limit.
@@ -269,4 +312,38 @@ impl Write for Stream {
             Stream::Tls(s) => s.flush(),
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_fiber_connects_and_hears_of_a_port_that_is_closed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut on_loop = loadline_multiplex::Loop::new(1).unwrap();
+        on_loop.spawn(move || {
+            let limit = Duration::from_secs(10);
+            let mut ours = Socket::connect(address, limit).unwrap();
+            let (mut theirs, _) = listener.accept().unwrap();
+            ours.write_all(b"to").unwrap();
+            theirs.read_exact(&mut [0; 2]).unwrap();
+            theirs.write_all(b"back").unwrap();
+            ours.read_exact(&mut [0; 4]).unwrap();
+            ours.set_timeout(Some(Duration::from_millis(20))).unwrap();
+            assert_eq!(ours.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+            drop((listener, theirs));
+            let refused = Socket::connect(address, limit).err().unwrap();
+            assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+            // A panic would end the fiber in silence.
+            DONE.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        on_loop.run(|| false, || false).unwrap();
+        assert!(DONE.load(std::sync::atomic::Ordering::Relaxed));
+    }
+
+    static DONE: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 }

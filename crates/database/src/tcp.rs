@@ -1,7 +1,7 @@
 //! TCP connections to a server, with or without TLS.
 
 use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::error::TargetError;
-use crate::stream::{Kind, Socket, Stream};
+use crate::stream::{Socket, Stream};
 
 /// A product's names of the settings in error messages.
 pub(crate) struct Names {
@@ -40,14 +40,10 @@ impl Peer {
         })?;
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for address in addresses {
-            match TcpStream::connect_timeout(&address, timeout) {
-                Ok(tcp) => {
-                    let mut socket = tcp
-                        .set_nodelay(true)
-                        .and_then(|()| Socket::new(Kind::Tcp(tcp)))
-                        .map_err(|e| self.unreachable(&e))?;
-                    socket.set_timeout(Some(timeout)).map_err(|e| self.unreachable(&e))?;
-                    return Ok(socket);
+            match Socket::connect(address, timeout) {
+                Ok(mut socket) => {
+                    let set = socket.set_nodelay().and_then(|()| socket.set_timeout(Some(timeout)));
+                    return set.map(|()| socket).map_err(|e| self.unreachable(&e));
                 }
                 Err(e) => last = e,
             }
