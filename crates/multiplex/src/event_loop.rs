@@ -4,6 +4,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -15,8 +16,10 @@ use crate::fiber::{self, Here, Suspend};
 use crate::inbox::Inbox;
 use crate::poller::Poller;
 use crate::stacks::{OneStack, Stacks};
-use crate::state::{Core, State};
+use crate::state::{Came, Core, State};
 
+/// Fibers that run between two looks at what has come.
+const RUN_AT_ONCE: usize = 16;
 /// Token of the inbox; those of sockets count from 0.
 const INBOX: u64 = u64::MAX;
 
@@ -27,6 +30,8 @@ pub struct Loop {
     core: Rc<Core>,
     stacks: Rc<Stacks>,
     fibers: Vec<Option<Fiber>>,
+    /// For which fibers something came.
+    came: VecDeque<Came>,
     alive: usize,
 }
 
@@ -47,7 +52,13 @@ impl Loop {
             inbox,
             since_ns: Cell::new(0),
         };
-        Ok(Loop { core: Rc::new(core), stacks: Stacks::map(most)?, fibers: Vec::new(), alive: 0 })
+        Ok(Loop {
+            core: Rc::new(core),
+            stacks: Stacks::map(most)?,
+            fibers: Vec::new(),
+            came: VecDeque::new(),
+            alive: 0,
+        })
     }
 
     /// Adds a fiber; it begins to run with the next [`Self::run`]. Returns false if there are `most` already.
@@ -113,34 +124,34 @@ impl Loop {
         }
     }
 
-    /// Waits for what comes, and runs the fibers that waited for it.
+    /// Looks what has come, or waits for it, and runs some of the fibers that waited for it. Only some, because the next look
+    /// bounds how long ago what it finds has come.
     fn poll(&mut self) -> io::Result<()> {
         let core = Rc::clone(&self.core);
-        let idle = core.runnable.borrow().is_empty();
+        let idle = core.runnable.borrow().is_empty() && self.came.is_empty();
         let mut ready = core.ready(0)?;
         let mut now = now_ns();
-        if ready.0.is_empty() && idle {
+        if ready.is_empty() && idle {
             ready = core.ready(core.next_ns(now))?;
             now = now_ns();
             // Nothing was ready before.
             core.since_ns.set(now);
         }
-        let (ready, more) = ready;
         for token in ready {
             if token == INBOX {
                 let (fibers, woken_ns) = core.inbox.take();
-                for fiber in fibers {
-                    if core.unpark(fiber, woken_ns) {
-                        self.resume(fiber);
-                    }
-                }
-            } else if let Some(fiber) = core.came(token) {
-                self.resume(fiber);
+                self.came.extend(fibers.into_iter().filter_map(|fiber| core.unpark(fiber, woken_ns)));
+            } else {
+                self.came.extend(core.came(token));
             }
         }
-        if !more {
-            // Nothing else was ready then.
-            core.since_ns.set(now);
+        // Nothing else was ready then.
+        core.since_ns.set(now);
+        for _ in 0..RUN_AT_ONCE {
+            let Some(came) = self.came.pop_front() else { break };
+            if core.still_waits(&came) {
+                self.resume(came.fiber);
+            }
         }
         Ok(())
     }

@@ -167,6 +167,7 @@ impl Ready {
                 return Ok(true);
             }
             here.core.token(self.token, |t| t.waiting = Some(here.fiber));
+            here.state(|state| state.waits_since_ns = now_ns());
             if let Some(limit) = limit {
                 here.timer(now_ns().saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)));
             }

@@ -8,8 +8,8 @@ use std::ptr;
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
-/// Events of one call.
-const MOST: usize = 512;
+/// Events of one call, at least; there is space for one of each socket.
+const LEAST: usize = 64;
 const READ: EpollFlags = EpollFlags::EPOLLIN.union(EpollFlags::EPOLLRDHUP).union(EpollFlags::EPOLLET);
 
 /// The sockets of a loop.
@@ -23,7 +23,7 @@ pub(crate) struct Poller {
 impl Poller {
     pub(crate) fn new() -> io::Result<Poller> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        Ok(Poller { epoll, events: Vec::with_capacity(MOST), precise: true })
+        Ok(Poller { epoll, events: Vec::with_capacity(LEAST), precise: true })
     }
 
     /// Reports from now on when something can be read from `fd`.
@@ -38,8 +38,10 @@ impl Poller {
         Ok(self.epoll.modify(fd, &mut EpollEvent::new(flags, token))?)
     }
 
-    /// Waits at most `ns` and returns the tokens of what is ready, and whether there may be more.
-    pub(crate) fn wait(&mut self, ns: u64) -> io::Result<(impl Iterator<Item = u64> + '_, bool)> {
+    /// Waits at most `ns` and returns the tokens of all that is ready, of at most `sockets`.
+    pub(crate) fn wait(&mut self, ns: u64, sockets: usize) -> io::Result<impl Iterator<Item = u64> + '_> {
+        self.events.clear();
+        self.events.reserve(sockets.max(LEAST));
         let found = self.wait_for(ns);
         let found = match found {
             Err(e) if e.raw_os_error() == Some(libc::ENOSYS) && self.precise => {
@@ -54,16 +56,16 @@ impl Poller {
         };
         // SAFETY: the kernel has filled the first `n` of the reserved events.
         unsafe { self.events.set_len(n) };
-        Ok((self.events.iter().map(|e| e.u64), n == MOST))
+        Ok(self.events.iter().map(|e| e.u64))
     }
 
     fn wait_for(&mut self, ns: u64) -> io::Result<usize> {
-        self.events.clear();
-        let (fd, most) = (self.epoll.0.as_raw_fd(), MOST as libc::c_int);
+        let most = libc::c_int::try_from(self.events.capacity()).unwrap_or(libc::c_int::MAX);
+        let fd = self.epoll.0.as_raw_fd();
         let n = if self.precise {
             let limit = libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
             // By its number: glibc has had the function since 2.35 only.
-            // SAFETY: the buffer has space for `MOST` events; `limit` lives during the call; no signal mask.
+            // SAFETY: the buffer has space for `most` events; `limit` lives during the call; no signal mask.
             unsafe {
                 let (events, limit, no_mask) =
                     (self.events.as_mut_ptr(), &raw const limit, ptr::null::<libc::sigset_t>());

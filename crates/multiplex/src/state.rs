@@ -27,6 +27,8 @@ pub(crate) struct Token {
 pub(crate) struct State {
     /// How many times it has waited.
     pub(crate) waits: u32,
+    /// When it began to wait for a socket, ns.
+    pub(crate) waits_since_ns: u64,
     /// Waits for a time only.
     pub(crate) sleeps: bool,
     /// Waits in `park`.
@@ -37,6 +39,15 @@ pub(crate) struct State {
     pub(crate) late_ns: u64,
     /// Number of waits when it last gave way.
     pub(crate) gave_way: u32,
+}
+
+/// Something came for a fiber.
+pub(crate) struct Came {
+    pub(crate) fiber: u32,
+    /// Number of its wait.
+    wait: u32,
+    /// When it came at the earliest, ns.
+    since_ns: u64,
 }
 
 /// What a loop and its fibers share.
@@ -54,11 +65,11 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// Tokens of what is ready within `ns`, and whether there may be more.
-    pub(crate) fn ready(&self, ns: u64) -> io::Result<(Vec<u64>, bool)> {
-        let mut poller = self.poller.borrow_mut();
-        let (tokens, more) = poller.wait(ns)?;
-        Ok((tokens.collect(), more))
+    /// Tokens of all that is ready within `ns`.
+    pub(crate) fn ready(&self, ns: u64) -> io::Result<Vec<u64>> {
+        // And the inbox.
+        let sockets = self.tokens.borrow().len() + 1;
+        Ok(self.poller.borrow_mut().wait(ns, sockets)?.collect())
     }
 
     /// How long to wait at most, ns.
@@ -67,25 +78,30 @@ impl Core {
         timers.peek().map_or(LOOK_NS, |Reverse((at, _, _))| at.saturating_sub(now).min(LOOK_NS))
     }
 
-    /// Something came for a socket. Returns the fiber that waits for it.
-    pub(crate) fn came(&self, token: u64) -> Option<u32> {
+    /// Something came for a socket. Returns for which fiber, if one waits for it.
+    pub(crate) fn came(&self, token: u64) -> Option<Came> {
         let mut tokens = self.tokens.borrow_mut();
         let token = tokens.get_mut(usize::try_from(token).ok()?)?;
         token.ready = token.waiting.is_none();
         let fiber = token.waiting.take()?;
-        if let Some(state) = self.states.borrow_mut().get_mut(fiber as usize) {
-            state.late_ns += now_ns().saturating_sub(self.since_ns.get());
-        }
-        Some(fiber)
+        let state = *self.states.borrow().get(fiber as usize)?;
+        Some(Came { fiber, wait: state.waits, since_ns: state.waits_since_ns.max(self.since_ns.get()) })
     }
 
-    /// Wakes a fiber, which somebody wanted at `woken_ns` at the earliest. Whether it was parked; otherwise it will not park the next time.
-    pub(crate) fn unpark(&self, fiber: u32, woken_ns: u64) -> bool {
+    /// Somebody wants a fiber to run again. Returns it if it is parked; otherwise it will not park the next time.
+    pub(crate) fn unpark(&self, fiber: u32, since_ns: u64) -> Option<Came> {
         let mut states = self.states.borrow_mut();
-        let Some(state) = states.get_mut(fiber as usize) else { return false };
+        let state = states.get_mut(fiber as usize)?;
         state.woken = !state.parked;
-        state.late_ns += now_ns().saturating_sub(woken_ns);
-        std::mem::take(&mut state.parked)
+        std::mem::take(&mut state.parked).then_some(Came { fiber, wait: state.waits, since_ns })
+    }
+
+    /// Whether the fiber still waits for this, and has not gone on because its time was up. It is late by now.
+    pub(crate) fn still_waits(&self, came: &Came) -> bool {
+        let mut states = self.states.borrow_mut();
+        let Some(state) = states.get_mut(came.fiber as usize).filter(|s| s.waits == came.wait) else { return false };
+        state.late_ns += now_ns().saturating_sub(came.since_ns);
+        true
     }
 
     /// Changes a token; `None` if there is none of this number.

@@ -1,5 +1,6 @@
 //! Input of the checks of every test.
 
+use loadline_collect::CpuSource;
 use loadline_database::Runs;
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, column};
@@ -69,6 +70,9 @@ pub(crate) struct Facts<'a> {
     pub(crate) client_cpu_share: Result<f64, String>,
     /// CPUs of the machine that loadline runs on.
     pub(crate) cpus: u32,
+    /// Share of the time in which the jobs' threads had something to do and also had a CPU, 0…1, if the database runs on the
+    /// same machine and takes CPUs from them; else 1.
+    pub(crate) had_cpu_share: f64,
     /// Whether jobs that share a thread wait for nothing but each other, because the engine answers at once.
     pub(crate) wait_for_each_other: bool,
     /// Whether the client driver runs the transactions.
@@ -129,6 +133,7 @@ impl<'a> Facts<'a> {
             redo_off_share: counters.as_ref().map_or(0.0, of_other_moments),
             client_cpu_share: cpu,
             cpus: proof.cpus,
+            had_cpu_share: had_cpu_share(request, measured),
             wait_for_each_other: request.target.facts().runs == Runs::Nowhere && measured.sessions_per_thread > 1,
             client_driver: request.driver == Driver::Client,
         }
@@ -145,4 +150,14 @@ impl<'a> Facts<'a> {
     pub(super) fn late_share(&self) -> f64 {
         self.snapshots_off_s / self.schedule.window_s().max(1e-9)
     }
+}
+
+fn had_cpu_share(request: &Request, measured: &Measured) -> f64 {
+    let [a, b] = [&measured.edges.at_open, &measured.edges.at_close].map(|edge| edge.job_threads);
+    let beside_the_database = request.cpu == CpuSource::Local && request.target.facts().runs == Runs::Apart;
+    let share = a.zip(b).filter(|_| beside_the_database).and_then(|(a, b)| {
+        let (run, wait) = (b.run_ns.checked_sub(a.run_ns)? as f64, b.wait_ns.checked_sub(a.wait_ns)? as f64);
+        Some(run / (run + wait))
+    });
+    share.filter(|share| share.is_finite()).unwrap_or(1.0)
 }

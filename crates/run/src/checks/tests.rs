@@ -67,6 +67,7 @@ impl Case {
             redo_off_share: 0.0,
             redo: Some((1500.0, RedoSize { min: 1024.0, nominal: 1536.0, max: 2048.0, payload: "p", rows: "r" })),
             client_cpu_share: Ok(0.1),
+            had_cpu_share: 1.0,
             wait_for_each_other: false,
             cpus: 2,
             client_driver: true,
