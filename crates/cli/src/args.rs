@@ -11,6 +11,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use loadline_model::Driver;
 use loadline_model::plan::OnNodeLoss;
 use loadline_run::plans::{self, NamedPlan};
+
+use crate::agents::AgentsCommand;
 pub(crate) use models::{AuditArgs, ForecastArgs, SimulateArgs, SimulateFormat, StandbyLevel};
 
 /// Finds the load line of a database platform: how fast it commits, loads, reads, writes and computes, how that grows
@@ -69,6 +71,12 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Measure what the storage under directories allows: sync writes, reads, persistent memory
     Probe(ProbeArgs),
+    /// Start agents, which run the jobs of `loadline run --hub`, on load hosts or in Kubernetes
+    Agents {
+        /// What to do
+        #[command(subcommand)]
+        command: AgentsCommand,
+    },
     /// Remove everything that loadline has made on a target, and what dead runs left on this machine
     Clean(CleanArgs),
     /// Print shell completions

@@ -3,6 +3,7 @@
 //! The only crate that prints and exits.
 
 mod ab;
+mod agents;
 mod args;
 mod arguments;
 mod audit;
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         Command::Targets(args) => listing::targets(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Probe(args) => probe::probe(&args),
+        Command::Agents { command } => agents::agents(&command),
         Command::Clean(args) => clean::clean(&args),
         Command::Completions { shell } => completions(shell),
     };

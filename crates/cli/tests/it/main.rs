@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod ab;
+mod agents_kubernetes;
 mod analytics;
 mod audit;
 mod bad_input;
