@@ -39,6 +39,9 @@ pub(crate) struct Args {
     /// Folder for the private server [default: ./loadline-results]
     #[arg(long, default_value = "loadline-results")]
     pub(crate) results: std::path::PathBuf,
+    /// Settings of the private server
+    #[arg(skip)]
+    pub(crate) settings: BTreeMap<String, String>,
 }
 
 /// One measurement.
@@ -72,14 +75,21 @@ pub(crate) struct Arena {
 
 /// Opens `url`, with private files in `results`.
 pub(crate) fn target(url: &str, results: &Path) -> Outcome<Arc<dyn Target>> {
+    with_settings(url, results, &BTreeMap::new())
+}
+
+/// Opens `url`, with private files in `results`; a private server with these settings.
+pub(crate) fn with_settings(url: &str, results: &Path, of: &BTreeMap<String, String>) -> Outcome<Arc<dyn Target>> {
     std::fs::create_dir_all(results)?;
-    Ok(Arc::from(open(&OpenRequest::new(url, std::path::absolute(results)?))?))
+    let mut request = OpenRequest::new(url, std::path::absolute(results)?);
+    request.settings.clone_from(of);
+    Ok(Arc::from(open(&request)?))
 }
 
 impl Arena {
     /// Starts the server behind `url` and prepares it for all drivers and numbers of clients.
     pub(crate) fn open(url: &str, code: &str, args: &Args, in_database: bool) -> Outcome<Arena> {
-        let target = target(url, &args.results)?;
+        let target = with_settings(url, &args.results, &args.settings)?;
         let info = target.info()?;
         let workload = find(code)?;
         let work = Work::new(workload, workload.params(&BTreeMap::new())?, 42, 0.0);
@@ -210,6 +220,30 @@ fn summary(
     out
 }
 
+/// A test with these seconds of warm-up and window.
+pub(crate) fn request(
+    target: &Arc<dyn Target>,
+    work: &Arc<Work>,
+    driver: Driver,
+    jobs: u32,
+    (warmup_s, duration_s): (f64, f64),
+) -> Request {
+    Request {
+        target: Arc::clone(target),
+        work: Arc::clone(work),
+        driver,
+        sessions_per_thread: None,
+        jobs,
+        warmup: Warmup::Seconds(warmup_s),
+        duration_s,
+        rate_tps: None,
+        cpu: CpuSource::Local,
+        disk: None,
+        data_disk: None,
+        interrupted: Arc::new(AtomicBool::new(false)),
+    }
+}
+
 pub(crate) fn loadline(
     target: &Arc<dyn Target>,
     work: &Arc<Work>,
@@ -217,20 +251,7 @@ pub(crate) fn loadline(
     jobs: u32,
     seconds: u32,
 ) -> Outcome<Figure> {
-    let request = Request {
-        target: Arc::clone(target),
-        work: Arc::clone(work),
-        driver,
-        sessions_per_thread: None,
-        jobs,
-        warmup: Warmup::Seconds(1.0),
-        duration_s: f64::from(seconds),
-        rate_tps: None,
-        cpu: CpuSource::Local,
-        disk: None,
-        data_disk: None,
-        interrupted: Arc::new(AtomicBool::new(false)),
-    };
+    let request = request(target, work, driver, jobs, (1.0, f64::from(seconds)));
     let evidence_before = target.evidence(work)?;
     let measured = run_test(&request, &mut (), |_, _| ())?;
     let proof = Proof {

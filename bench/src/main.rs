@@ -10,6 +10,8 @@
 //! `-- statistics` holds the statistics of two arms and of warm-ups against simulated truth.
 //! `-- warmups` holds methods that find the end of a warm-up against real ones.
 //! `-- replica-kills` kills a primary while jobs commit and counts what its standby lacks, at each level.
+//! `-- sessions` compares loadline with pgbench and sysbench at many sessions, and shows what a session costs;
+//! `-- peer` is a scripted server for as many as wanted.
 //! `-- report` shows time and memory of a report on a run of 1,000 tests.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -21,11 +23,13 @@ mod forms;
 mod load;
 mod named;
 mod outcomes;
+mod peer;
 mod pgbench;
 mod procedures;
 mod replica_kills;
 mod report;
 mod servers;
+mod sessions;
 mod short;
 mod spoil;
 mod statistics;
@@ -73,6 +77,10 @@ enum Command {
     Statistics(statistics::Args),
     /// Kills a primary while jobs commit, and asks its standby for what was acknowledged, at each level
     ReplicaKills(replica_kills::Args),
+    /// Many sessions: client CPU and tps against pgbench and sysbench; memory and time to open against a scripted server
+    Sessions(sessions::Args),
+    /// A scripted server that speaks PostgreSQL's or MySQL's protocol and does no work, until Ctrl-C
+    Peer(peer::Args),
     /// When each method would open the window after real restarts of PostgreSQL, and how far from the plateau
     Warmups(warmups::Args),
 }
@@ -93,6 +101,8 @@ fn main() -> ExitCode {
         Command::Arms(args) => done(arms::run(&args)),
         Command::Warmups(args) => done(warmups::run(&args)),
         Command::ReplicaKills(args) => done(replica_kills::run(&args)),
+        Command::Sessions(args) => done(sessions::run(&args)),
+        Command::Peer(args) => done(peer::run(&args)),
         Command::Report(args) => done(report::run(&args)),
         Command::Statistics(args) => {
             statistics::run(&args);

@@ -5,7 +5,7 @@
 //! no work.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use loadline_database::{Target, Work};
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     let scripts = tempfile::tempdir()?;
     write_scripts(scripts.path(), &arena.work)?;
     arena.compare(args, &CONTENDERS, |clients, load| {
-        let mut command = command(clients, load)?;
+        let mut command = command(clients, clients, load)?;
         payloads(&mut command, &arena.work, scripts.path());
         pgbench(command, &server)
     })
@@ -34,17 +34,23 @@ pub(crate) fn select(args: &Args) -> Outcome<()> {
     let arena = Arena::open("postgres-temp:", "SRV-QUERY1", args, true)?;
     let server = place(arena.target.as_ref())?;
     let scripts = tempfile::tempdir()?;
-    let script = scripts.path().join("select.sql");
+    let script = lookup_script(scripts.path())?;
+    arena.compare(args, &CONTENDERS, |clients, load| {
+        let mut command = command(clients, clients, load)?;
+        command.arg("-f").arg(&script);
+        pgbench(command, &server)
+    })
+}
+
+/// A script in `folder` with SRV-QUERY1's query.
+pub(crate) fn lookup_script(folder: &Path) -> Outcome<PathBuf> {
+    let script = folder.join("select.sql");
     let text = format!(
         "\\set id random(0, {})\nSELECT id, k, n, payload FROM \"loadline\".\"data_lookup\" WHERE id = :id;\n",
         LOOKUPS - 1
     );
     std::fs::write(&script, text)?;
-    arena.compare(args, &CONTENDERS, |clients, load| {
-        let mut command = command(clients, load)?;
-        command.arg("-f").arg(&script);
-        pgbench(command, &server)
-    })
+    Ok(script)
 }
 
 /// Connection arguments of the private server, which listens only on its socket.
@@ -68,10 +74,10 @@ fn write_scripts(dir: &Path, work: &Work) -> Outcome<()> {
     Ok(())
 }
 
-/// pgbench with this number of clients, each in its own thread.
-fn command(clients: u32, load: Load) -> Outcome<Command> {
+/// pgbench with this number of clients over so many threads.
+pub(crate) fn command(clients: u32, threads: u32, load: Load) -> Outcome<Command> {
     let mut command = Command::new(binary("pgbench")?);
-    command.args(["-n", "-M", "prepared", "-c", &clients.to_string(), "-j", &clients.to_string()]);
+    command.args(["-n", "-M", "prepared", "-c", &clients.to_string(), "-j", &threads.to_string()]);
     match load {
         Load::Seconds(seconds) => command.args(["-T", &seconds.to_string()]),
         Load::Start => command.args(["-t", "1"]),
@@ -92,12 +98,16 @@ fn payloads(command: &mut Command, work: &Work, scripts: &Path) {
     }
 }
 
-fn pgbench(mut command: Command, server: &[String]) -> Outcome<Said> {
+pub(crate) fn pgbench(mut command: Command, server: &[String]) -> Outcome<Said> {
     let out = command.args(server).stdin(Stdio::null()).output()?;
-    let text = String::from_utf8_lossy(&out.stdout);
     if !out.status.success() {
         return Err(format!("pgbench failed: {}", String::from_utf8_lossy(&out.stderr)).into());
     }
+    said(&String::from_utf8_lossy(&out.stdout))
+}
+
+/// The figures at the end of pgbench's output.
+pub(crate) fn said(text: &str) -> Outcome<Said> {
     let number = |what: &str| -> Outcome<f64> {
         let rest = text.split(what).nth(1).ok_or_else(|| format!("pgbench did not say '{what}': {text}"))?;
         let digits: String = rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();

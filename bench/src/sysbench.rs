@@ -7,24 +7,60 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use loadline_database::Work;
+use loadline_database::{Target, Work};
 use loadline_model::Driver;
+use loadline_workload::data::LOOKUPS;
 
 use crate::arena::{Arena, Args, Load, Outcome, Said};
 
 /// Number of payloads of the script. InnoDB does not log bytes that an UPDATE does not change, so with few payloads sysbench
 /// would write less redo.
 const PAYLOADS: usize = 512;
+/// How to get sysbench.
+pub(crate) const MISSING: &str = "sysbench cannot be run: apt-get install sysbench";
 const CONTENDERS: [(&str, Option<Driver>); 2] = [("sysbench", None), ("loadline client", Some(Driver::Client))];
 
 pub(crate) fn run(args: &Args) -> Outcome<()> {
     let arena = Arena::open("mariadb-temp:", "LGWR-LAT1", args, false)?;
-    let data = PathBuf::from(arena.target.info()?.data_dir.ok_or("the private server has no data directory")?);
-    let socket = data.parent().ok_or("the data directory has no parent")?.join("socket/s");
+    let socket = socket(arena.target.as_ref())?;
     let scripts = tempfile::tempdir()?;
     let script = scripts.path().join("lat1.lua");
     std::fs::write(&script, lua(&arena.work))?;
     arena.compare(args, &CONTENDERS, |clients, load| sysbench(&socket, &script, clients, load))
+}
+
+/// The socket of the private server.
+pub(crate) fn socket(target: &dyn Target) -> Outcome<PathBuf> {
+    let data = PathBuf::from(target.info()?.data_dir.ok_or("the private server has no data directory")?);
+    Ok(data.parent().ok_or("the data directory has no parent")?.join("socket/s"))
+}
+
+/// A script in `folder` with SRV-QUERY1's query, prepared, as sysbench's oltp_point_select.
+pub(crate) fn lookup_script(folder: &Path) -> Outcome<PathBuf> {
+    let script = folder.join("select.lua");
+    let text = format!(
+        r#"function thread_init()
+  drv = sysbench.sql.driver()
+  con = drv:connect()
+  stmt = con:prepare("SELECT id, k, n, payload FROM `loadline`.`data_lookup` WHERE id = ?")
+  id = stmt:bind_create(sysbench.sql.type.BIGINT)
+  stmt:bind_param(id)
+end
+
+function event()
+  id:set(sysbench.rand.uniform(0, {}))
+  stmt:execute()
+end
+
+function thread_done()
+  stmt:close()
+  con:disconnect()
+end
+"#,
+        LOOKUPS - 1
+    );
+    std::fs::write(&script, text)?;
+    Ok(script)
 }
 
 /// The script: each thread updates its own rows, like a job.
@@ -69,8 +105,9 @@ end
     )
 }
 
-fn sysbench(socket: &Path, script: &Path, clients: u32, load: Load) -> Outcome<Said> {
-    let out = Command::new("sysbench")
+pub(crate) fn command(socket: &Path, script: &Path, clients: u32, load: Load) -> Command {
+    let mut command = Command::new("sysbench");
+    command
         .arg("--db-driver=mysql")
         .arg(format!("--mysql-socket={}", socket.display()))
         .args(["--mysql-user=root", "--mysql-db=loadline", "--rand-type=uniform", "--percentile=0"])
@@ -82,13 +119,21 @@ fn sysbench(socket: &Path, script: &Path, clients: u32, load: Load) -> Outcome<S
         .arg("--histogram=off")
         .arg(script)
         .arg("run")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| format!("sysbench cannot be run ({e}): apt-get install sysbench"))?;
+        .stdin(Stdio::null());
+    command
+}
+
+fn sysbench(socket: &Path, script: &Path, clients: u32, load: Load) -> Outcome<Said> {
+    let out = command(socket, script, clients, load).output().map_err(|e| format!("{MISSING} ({e})"))?;
     let text = String::from_utf8_lossy(&out.stdout);
     if !out.status.success() {
         return Err(format!("sysbench failed: {text}{}", String::from_utf8_lossy(&out.stderr)).into());
     }
+    said(&text)
+}
+
+/// The figures at the end of sysbench's output.
+pub(crate) fn said(text: &str) -> Outcome<Said> {
     let number = |what: &str| -> Outcome<f64> {
         let rest = text.split(what).nth(1).ok_or_else(|| format!("sysbench did not say '{what}': {text}"))?;
         let digits: String = rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();

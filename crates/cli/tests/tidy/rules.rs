@@ -141,6 +141,8 @@ const USES: &[(&str, &[&str])] = &[
     ("simulate", &["model", "logwriter"]),
     ("report", &["model", "store", "analyze", "simulate"]),
     ("audit", &["model"]),
+    // In its tests only: loadline's own sessions are its clients.
+    ("peer", &["database", "workload"]),
 ];
 
 fn breach(path: &str, what: impl Into<String>) -> Breach {

@@ -1,0 +1,340 @@
+//! Many sessions: what a transaction costs the client, against pgbench and sysbench, and what a session costs, against a
+//! scripted server.
+//!
+//! All contenders send SRV-QUERY1's query by primary key, prepared, over the same socket to the same rows. Each reports its
+//! transactions once a second, and with each report the CPU time of its whole process is read, loadline's with its sampler of
+//! counters. Counted is from the second report to the last: connecting, preparing and what loadline reads once at window start and
+//! window end (all processes of the machine) are not in it. The server's own count of commits confirms the transactions of the
+//! whole run.
+
+mod stage;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use loadline_analyze::paired::{Pair, paired_ratio};
+use loadline_analyze::stats::median;
+use loadline_database::TargetError;
+use loadline_model::Driver;
+use loadline_peer::raise_open_files;
+use loadline_window::{JobResult, Request, Shared, TestHooks, run_test};
+use nix::time::{ClockId, clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
+
+use crate::arena::{Load, Outcome, request};
+use crate::{pgbench, sysbench};
+use stage::{Product, Stage};
+
+/// The interval of a ratio misses the truth in this share of runs.
+const ERROR: f64 = 0.1;
+/// Sessions that pgbench can surely open in a second.
+const CONNECTED_PER_S: u32 = 100;
+/// Warm-up of loadline, s.
+const WARMUP_S: f64 = 0.5;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Against pgbench on a private PostgreSQL
+    Pgbench,
+    /// Against sysbench on a private MariaDB
+    Sysbench,
+    /// Against pgbench on the scripted server, whose sessions cost next to nothing
+    ScriptedPgbench,
+    /// Against sysbench there
+    ScriptedSysbench,
+    /// Memory of a session and time to open many, against the scripted server with PostgreSQL's protocol
+    OpenPostgres,
+    /// The same with MySQL's
+    OpenMysql,
+}
+
+/// Options of the comparison.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Sessions
+    #[arg(long, value_delimiter = ',', default_value = "64,256,1000")]
+    clients: Vec<u32>,
+    /// Seconds of a run, of which the first two do not count
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(5..))]
+    seconds: u32,
+    /// Rounds; in each, both contenders run at each number of sessions, in turns first
+    #[arg(long, default_value_t = 6)]
+    rounds: u32,
+    /// What is measured
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "pgbench,sysbench,scripted-pgbench,scripted-sysbench,open-postgres,open-mysql"
+    )]
+    parts: Vec<Part>,
+    /// Sessions that are opened against the scripted server
+    #[arg(long, default_value_t = 10_000)]
+    open: u32,
+    /// Folder for the private servers [default: ./loadline-results]
+    #[arg(long, default_value = "loadline-results")]
+    results: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome<()> {
+    let [part] = args.parts.as_slice() else {
+        return args.parts.iter().try_for_each(|part| alone(args, *part));
+    };
+    let most = args.clients.iter().copied().max().unwrap_or(1);
+    // Of this process: loadline's sessions. The servers are children, which inherit the limit.
+    raise_open_files(u64::from(most.max(args.open)) + 1000)?;
+    use Product::{Mariadb, Postgres};
+    match part {
+        Part::Pgbench => against_peer(Postgres, &Stage::real(Postgres, args, most)?, args),
+        Part::Sysbench => against_peer(Mariadb, &Stage::real(Mariadb, args, most)?, args),
+        Part::ScriptedPgbench => against_peer(Postgres, &Stage::scripted(Postgres, args, most)?, args),
+        Part::ScriptedSysbench => against_peer(Mariadb, &Stage::scripted(Mariadb, args, most)?, args),
+        Part::OpenPostgres => open_many(&Stage::scripted(Postgres, args, args.open)?, args),
+        Part::OpenMysql => open_many(&Stage::scripted(Mariadb, args, args.open)?, args),
+    }
+}
+
+/// Runs one part in a process of its own: what another has left in memory would be in its figures.
+fn alone(args: &Args, part: Part) -> Outcome<()> {
+    let name = part.to_possible_value().ok_or("a part without a name")?.get_name().to_owned();
+    let clients: Vec<String> = args.clients.iter().map(u32::to_string).collect();
+    let numbers = [("--seconds", args.seconds), ("--rounds", args.rounds), ("--open", args.open)];
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["sessions", "--parts", &name, "--clients", &clients.join(",")]);
+    for (flag, n) in numbers {
+        command.arg(flag).arg(n.to_string());
+    }
+    match command.arg("--results").arg(&args.results).status()?.success() {
+        true => Ok(()),
+        false => Err(format!("{name} failed").into()),
+    }
+}
+
+/// `pgbench -S` or sysbench's point select against loadline on a stage.
+fn against_peer(product: Product, stage: &Stage, args: &Args) -> Outcome<()> {
+    let folder = tempfile::tempdir()?;
+    match product {
+        Product::Postgres => {
+            let script = pgbench::lookup_script(folder.path())?;
+            compare("pgbench -S -M prepared -j 2", args, stage, |clients, seconds| {
+                // Its time begins before it connects, which takes long if the server makes a process for each session.
+                let connecting = clients / CONNECTED_PER_S;
+                let mut command = pgbench::command(clients, 2, Load::Seconds(seconds + connecting))?;
+                command.args(["-P", "1"]).arg("-f").arg(&script).args(stage.pgbench_place()?);
+                // progress: 1.0 s, 5123.0 tps, lat …
+                let reported = |line: &str| {
+                    line.strip_prefix("progress: ")?.split(", ").nth(1)?.strip_suffix(" tps")?.parse().ok()
+                };
+                // The scripted server knows job sessions by their name.
+                command.env("PGAPPNAME", "pgbench job 1");
+                let (readings, text) = watched(command, "pgbench", reported)?;
+                Ok((readings, pgbench::said(&text)?.transactions))
+            })
+        }
+        Product::Mariadb => {
+            let (script, socket) = (sysbench::lookup_script(folder.path())?, stage.socket()?);
+            compare("sysbench, one prepared SELECT by key", args, stage, |clients, seconds| {
+                let mut command = sysbench::command(&socket, &script, clients, Load::Seconds(seconds));
+                command.arg("--report-interval=1");
+                // [ 1s ] thds: 64 tps: 12345.67 qps: …
+                let reported = |line: &str| {
+                    line.split("tps: ").nth(1).filter(|_| line.starts_with('['))?.split(' ').next()?.parse().ok()
+                };
+                let (readings, text) = watched(command, sysbench::MISSING, reported)?;
+                Ok((readings, sysbench::said(&text)?.transactions))
+            })
+        }
+    }
+}
+
+/// What a contender had done at one moment.
+#[derive(Clone, Copy)]
+struct Reading {
+    at: Instant,
+    /// CPU time of its process.
+    cpu: Duration,
+    /// Transactions since the first reading.
+    transactions: f64,
+}
+
+/// Runs a peer, which reports its rate since the last report in lines that `reported` knows. Returns a reading with each,
+/// and all that it said.
+fn watched(
+    mut command: Command,
+    name: &str,
+    reported: impl Fn(&str) -> Option<f64>,
+) -> Outcome<(Vec<Reading>, String)> {
+    let (output, input) = std::io::pipe()?;
+    command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
+    let mut child = command.spawn().map_err(|e| format!("{name}: {e}"))?;
+    // It holds the pipe's other end, which must close when the child ends.
+    drop(command);
+    let clock = clock_getcpuclockid(Pid::from_raw(child.id() as i32))?;
+    let (mut readings, mut text): (Vec<Reading>, String) = (Vec::new(), String::new());
+    for line in BufReader::new(output).lines() {
+        let (at, line) = (Instant::now(), line?);
+        // A report of 0 before all others is of the time in which it connects.
+        if let Some(tps) = reported(&line).filter(|tps| *tps > 0.0 || !readings.is_empty()) {
+            let cpu = Duration::from(clock_gettime(clock)?);
+            let transactions =
+                readings.last().map_or(0.0, |last| last.transactions + tps * (at - last.at).as_secs_f64());
+            readings.push(Reading { at, cpu, transactions });
+        }
+        text = text + &line + "\n";
+    }
+    match child.wait()?.success() {
+        true => Ok((readings, text)),
+        false => Err(format!("{name} failed: {text}").into()),
+    }
+}
+
+/// One contender in one round.
+struct Figure {
+    tps: f64,
+    /// CPU time per transaction, µs.
+    cpu_us: f64,
+}
+
+/// Measures peer and loadline in turns and prints the ratios.
+fn compare(
+    peer: &str,
+    args: &Args,
+    stage: &Stage,
+    of_peer: impl Fn(u32, u32) -> Outcome<(Vec<Reading>, f64)>,
+) -> Outcome<()> {
+    println!("loadline against {peer}: {}, {} rounds of {} s", stage.name()?, args.rounds, args.seconds);
+    println!("{:>5} {:>8}  {:<9} {:>9} {:>10}", "round", "sessions", "contender", "tps", "CPU µs/tx");
+    let of_loadline = |jobs, seconds| loadline(stage, jobs, f64::from(seconds));
+    let mut all: BTreeMap<u32, Vec<[Figure; 2]>> = BTreeMap::new();
+    for round in 0..args.rounds {
+        for &clients in &args.clients {
+            let theirs = || figure(stage, clients, args.seconds, &of_peer);
+            let ours = || figure(stage, clients, args.seconds, &of_loadline);
+            let pair = if round % 2 == 0 {
+                let theirs = theirs()?;
+                [theirs, ours()?]
+            } else {
+                let ours = ours()?;
+                [theirs()?, ours]
+            };
+            for (name, of) in ["peer", "loadline"].iter().zip(&pair) {
+                println!("{:>5} {clients:>8}  {name:<9} {:>9.0} {:>10.2}", round + 1, of.tps, of.cpu_us);
+            }
+            all.entry(clients).or_default().push(pair);
+        }
+    }
+    println!("\nmedians of the rounds; loadline / peer with its {:.0} % interval", (1.0 - ERROR) * 100.0);
+    println!("| sessions | tps: peer | loadline | ratio | CPU µs/tx: peer | loadline | ratio |");
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    for (clients, rounds) in &all {
+        let cells = |of: fn(&Figure) -> f64, digits: usize| {
+            let values = |n: usize| rounds.iter().filter_map(|r| r.get(n).map(of)).collect::<Vec<_>>();
+            let middle = |n: usize| median(&values(n)).unwrap_or(f64::NAN);
+            format!("{:.digits$} | {:.digits$} | {}", middle(0), middle(1), ratio(&values(0), &values(1)))
+        };
+        println!("| {clients} | {} | {} |", cells(|f| f.tps, 0), cells(|f| f.cpu_us, 2));
+    }
+    println!();
+    Ok(())
+}
+
+/// `ours / theirs` over the rounds, with its interval.
+fn ratio(theirs: &[f64], ours: &[f64]) -> String {
+    let pairs: Vec<Pair> = theirs.iter().zip(ours).map(|(t, o)| Pair::of(*t, *o)).collect();
+    let Some(ratio) = paired_ratio(&pairs, ERROR) else { return "unknown".to_owned() };
+    match ratio.interval {
+        Some(i) => format!("{:.3} ({:.3} to {:.3})", ratio.value, i.low, i.high),
+        None => format!("{:.3} ({} rounds for an interval)", ratio.value, ratio.least_pairs),
+    }
+}
+
+/// One run of a contender, which returns its readings and its transactions in all.
+fn figure(
+    stage: &Stage,
+    clients: u32,
+    seconds: u32,
+    contender: &impl Fn(u32, u32) -> Outcome<(Vec<Reading>, f64)>,
+) -> Outcome<Figure> {
+    let before = stage.counted()?;
+    let (readings, said) = contender(clients, seconds)?;
+    stage.confirm(before, said, clients)?;
+    let [_, first, .., last] = readings.as_slice() else {
+        return Err(format!("{} reports in {seconds} s are too few", readings.len()).into());
+    };
+    let transactions = last.transactions - first.transactions;
+    let cpu_us = (last.cpu - first.cpu).as_secs_f64() * 1e6;
+    Ok(Figure { tps: transactions / (last.at - first.at).as_secs_f64(), cpu_us: cpu_us / transactions })
+}
+
+/// loadline's client driver.
+fn loadline(stage: &Stage, jobs: u32, seconds: f64) -> Outcome<(Vec<Reading>, f64)> {
+    let test = request(&stage.target, &stage.work, Driver::Client, jobs, (WARMUP_S, seconds - WARMUP_S));
+    let mut readings: Vec<Reading> = Vec::new();
+    let measured = run_test(&test, &mut (), |_, completed| {
+        if let Ok(cpu) = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID) {
+            readings.push(Reading { at: Instant::now(), cpu: cpu.into(), transactions: completed as f64 });
+        }
+    })?;
+    if let Some(why) = measured.jobs.iter().find_map(|job| job.lost.clone()) {
+        return Err(why.into());
+    }
+    if measured.merged.errors_total > 0 {
+        return Err(format!("errors: {:?}", measured.merged.error_texts).into());
+    }
+    Ok((readings, measured.merged.total as f64))
+}
+
+/// What opening the sessions took and holds.
+struct Opened {
+    begin: Instant,
+    /// Memory before, KiB.
+    before_kib: f64,
+    took: Duration,
+    after_kib: f64,
+}
+
+impl TestHooks for Opened {
+    fn start(&mut self, _: &Request, _: &Arc<Shared>) -> Result<(), TargetError> {
+        self.took = self.begin.elapsed();
+        self.after_kib = resident_kib("self");
+        Ok(())
+    }
+    fn stop(&mut self, _: &[JobResult]) {}
+}
+
+/// Resident memory of a process, `self` or its number, KiB.
+fn resident_kib(process: &str) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let value = status.lines().find_map(|l| l.strip_prefix("VmRSS:"));
+    value.and_then(|v| v.trim_end_matches("kB").trim().parse().ok()).unwrap_or(f64::NAN)
+}
+
+/// Opens the sessions against the scripted server, runs them for a moment, and prints what they took.
+fn open_many(stage: &Stage, args: &Args) -> Outcome<()> {
+    let test = request(&stage.target, &stage.work, Driver::Client, args.open, (1.0, f64::from(args.seconds)));
+    let (peer_kib, begin) = (resident_kib(&stage.process()), Instant::now());
+    let mut opened = Opened { begin, before_kib: resident_kib("self"), took: Duration::ZERO, after_kib: f64::NAN };
+    let (mut most_kib, mut most_peer_kib) = (0.0_f64, 0.0_f64);
+    let measured = run_test(&test, &mut opened, |_, _| {
+        most_kib = most_kib.max(resident_kib("self"));
+        most_peer_kib = most_peer_kib.max(resident_kib(&stage.process()));
+    })?;
+    if let Some(why) = measured.jobs.iter().find_map(|job| job.lost.clone()) {
+        return Err(why.into());
+    }
+    let completed: u64 = measured.jobs.iter().map(|job| job.completed).sum();
+    let each = |kib: f64| (kib - opened.before_kib) / f64::from(args.open);
+    println!("{} sessions: {}", args.open, stage.name()?);
+    println!("  open after {:.2} s", opened.took.as_secs_f64());
+    let (open_kib, running_kib) = (each(opened.after_kib), each(most_kib));
+    println!("  memory per session {open_kib:.1} KiB when open, {running_kib:.1} KiB while running");
+    println!("  (the scripted server's own: {:.2} KiB)", (most_peer_kib - peer_kib) / f64::from(args.open));
+    let tps = completed as f64 / test.duration_s;
+    println!("  {tps:.0} transactions per second, {} errors\n", measured.merged.errors_total);
+    Ok(())
+}
