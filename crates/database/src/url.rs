@@ -2,12 +2,14 @@
 
 mod parts;
 
+use std::ops::Range;
+
 pub(crate) use parts::{Url, choice, path, port, unknown};
 
 /// `url` without any password: neither the one after the user nor a `password=` parameter.
 #[must_use]
 pub fn redact(url: &str) -> String {
-    let url = without_userinfo_password(url);
+    let url = without_userinfo_secret(url);
     let (before_query, query) = url.split_once('?').map_or((url.as_str(), None), |(b, q)| (b, Some(q)));
     let mut out = before_query.to_owned();
     if let Some(query) = query {
@@ -23,18 +25,27 @@ pub fn redact(url: &str) -> String {
     out
 }
 
-/// A password that is not percent-encoded may contain any character, also '@', '/' and '?'. So everything from the
-/// first colon to the last '@' is removed, unless the colon begins a port.
-fn without_userinfo_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("//") else { return url.to_owned() };
-    let Some(at) = rest.rfind('@') else { return url.to_owned() };
-    let Some(colon) = rest[..at].find(':') else { return url.to_owned() };
+/// Where the secret before the host is. A password that is not percent-encoded may contain any character, also '@', '/'
+/// and '?'. So it is everything from the first colon to the last '@', unless the colon begins a port. Before the host of a
+/// hub (`nats:`, `tls:`) a token may stand alone: there everything up to that '@' is secret, and the '@' with it.
+fn userinfo_secret(url: &str) -> Option<Range<usize>> {
+    let (scheme, rest) = url.split_once("//")?;
+    let begin = scheme.len() + 2;
+    let at = rest.rfind('@')?;
+    if scheme.ends_with("nats:") || scheme.ends_with("tls:") {
+        return Some(begin..begin + at + 1);
+    }
+    let colon = rest[..at].find(':')?;
     let port: String = rest[colon + 1..at].chars().take_while(|c| !"/?".contains(*c)).collect();
     let after_host = rest[..colon].contains('@') && port.len() < rest[colon + 1..at].len();
     if after_host && !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) {
-        return url.to_owned();
+        return None;
     }
-    format!("{scheme}//{}{}", &rest[..colon], &rest[at..])
+    Some(begin + colon..begin + at)
+}
+
+fn without_userinfo_secret(url: &str) -> String {
+    userinfo_secret(url).map_or_else(|| url.to_owned(), |at| [&url[..at.start], &url[at.end..]].concat())
 }
 
 /// `text` without the passwords of `url`. The text may quote the URL or a part of it, also with merged slashes as in
@@ -46,14 +57,14 @@ pub fn hide(text: &str, url: &str) -> String {
         return text.to_owned();
     }
     let mut out = text.replace(url, &clean);
-    let without = without_userinfo_password(url);
-    if without.len() < url.len() {
-        // The removed part begins where the two differ: from the colon up to the '@'.
-        let start = url.bytes().zip(without.bytes()).take_while(|(a, b)| a == b).count();
-        if let Some(password) = url.get(start..start + url.len() - without.len()) {
-            out = out.replace(&format!("{password}@"), "@");
+    if let Some(secret) = userinfo_secret(url).map(|at| &url[at]).filter(|secret| *secret != "@") {
+        // With its '@', because a short one may be part of other words.
+        match secret.strip_suffix('@') {
+            Some(_) => out = out.replace(secret, ""),
+            None => out = out.replace(&format!("{secret}@"), "@"),
         }
     }
+    let without = without_userinfo_secret(url);
     for pair in without.split_once('?').map_or("", |(_, query)| query).split('&') {
         if let Some((name, value)) = pair.split_once('=')
             && name.to_ascii_lowercase().contains("password")
@@ -78,6 +89,7 @@ mod tests {
             ("postgres://@h/d?password=secret&port=1", "/d?password=secret&port=1", "/d?password=…&port=1"),
             ("postgres://ann@h/d", "postgres://ann@h/d: secret@h", "postgres://ann@h/d: secret@h"),
             ("postgres://ann:@h/d", "no file 'postgres://ann:@h/d'", "no file 'postgres://ann@h/d'"),
+            ("nats://h@h:1", "no hub at nats://h@h:1, nats:/h@h:1", "no hub at nats://h:1, nats:/h:1"),
             ("postgres://ann:a:a@h/d", "of postgres:/ann:a:a@h/d", "of postgres:/ann@h/d"),
         ] {
             assert_eq!(hide(text, url), clean);
@@ -95,6 +107,9 @@ mod tests {
             ("postgres://ann@host:5432/db?options=a@b", "postgres://ann@host:5432/db?options=a@b"),
             ("postgres://[::1]:5432/db", "postgres://[::1]:5432/db"),
             ("postgres://host/db", "postgres://host/db"),
+            ("nats://token@host:4222", "nats://host:4222"),
+            ("--hub=tls://ann:se@cret@host", "--hub=tls://host"),
+            ("nats://host:4222", "nats://host:4222"),
             ("sqlite:/tmp/x.db?page_size=4096", "sqlite:/tmp/x.db?page_size=4096"),
         ] {
             assert_eq!(redact(url), clean);
