@@ -2,6 +2,7 @@
 
 mod hub;
 mod kubernetes;
+mod ssh;
 
 use clap::Subcommand;
 
@@ -10,6 +11,8 @@ use crate::exit::Failure;
 /// What to do with agents.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentsCommand {
+    /// Start an agent on each of these hosts by ssh, each with a tunnel back to the hub, and end them with this command
+    Ssh(Box<ssh::SshArgs>),
     /// Print a Kubernetes Job of agents, with a network policy: `loadline agents kubernetes … | kubectl apply -f -`
     Kubernetes(Box<kubernetes::KubernetesArgs>),
 }
@@ -17,6 +20,7 @@ pub(crate) enum AgentsCommand {
 /// Runs `command`.
 pub(crate) fn agents(command: &AgentsCommand) -> Result<u8, Failure> {
     match command {
+        AgentsCommand::Ssh(args) => ssh::ssh(args),
         AgentsCommand::Kubernetes(args) => kubernetes::kubernetes(args),
     }
 }

@@ -24,6 +24,11 @@ impl Hub {
         self.credentials.is_some()
     }
 
+    /// Whether the hub's certificate is checked.
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.scheme == "tls"
+    }
+
     /// Host and port, an IPv6 address in brackets.
     pub(super) fn place(&self) -> String {
         if self.host.contains(':') {
@@ -31,6 +36,11 @@ impl Hub {
         } else {
             format!("{}:{}", self.host, self.port)
         }
+    }
+
+    /// The same hub, reached at `port` of the loopback address.
+    pub(super) fn through(&self, port: u16) -> Hub {
+        Hub { host: "127.0.0.1".to_owned(), port, ..self.clone() }
     }
 
     /// The URL with its credentials.
@@ -113,6 +123,8 @@ mod tests {
             assert_eq!((hub.place().as_str(), hub.url().as_str()), (place, url));
             assert!(!format!("{hub} {hub:?}").contains("t0k"), "{hub:?}");
         }
+        let through = "nats://secret@far:1".parse::<Hub>().unwrap().through(7);
+        assert_eq!(through.url(), "nats://secret@127.0.0.1:7");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) struct KubernetesArgs {
     image: String,
     /// Hub as the pods reach it, nats://host:4222; its token or password is in a secret, not here
     #[arg(long, value_name = "URL")]
-    hub: Hub,
+    hub: String,
     /// Secret (of the same namespace) whose key `hub` is the hub's URL with its token or password; its key `password`, if there is
     /// one, is the database's (`--agent-credentials local`)
     #[arg(long, value_name = "NAME", value_parser = dns_label)]
@@ -52,14 +52,15 @@ pub(crate) struct KubernetesArgs {
 
 /// Prints the manifests.
 pub(super) fn kubernetes(args: &KubernetesArgs) -> Result<u8, Failure> {
-    check(args)?;
-    output::stdout(manifests(args).as_bytes())?;
+    let hub = args.hub.parse().map_err(|e: String| Failure::usage(e))?;
+    check(args, &hub)?;
+    output::stdout(manifests(args, &hub).as_bytes())?;
     Ok(0)
 }
 
 /// What single values do not say.
-fn check(args: &KubernetesArgs) -> Result<(), Failure> {
-    if args.hub.has_credentials() {
+fn check(args: &KubernetesArgs, hub: &Hub) -> Result<(), Failure> {
+    if hub.has_credentials() {
         return Err(Failure::usage(
             "the hub's URL holds a token or a password, which would stand in the manifest: put the whole URL into a secret \
              (kubectl create secret generic NAME --from-file=hub=FILE), leave it out of --hub, and give --secret NAME",
@@ -82,7 +83,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// The environment: what is secret only by reference.
-fn environment(args: &KubernetesArgs) -> String {
+fn environment(args: &KubernetesArgs, hub: &Hub) -> String {
     let of_secret = |variable: &str, secret: &str, key: &str, optional: bool| {
         format!(
             "
@@ -106,7 +107,7 @@ fn environment(args: &KubernetesArgs) -> String {
             "
             - name: LOADLINE_HUB
               value: {}",
-            quoted(&args.hub.url())
+            quoted(&hub.url())
         ),
     }
 }
@@ -129,7 +130,7 @@ fn to_hub(hub: &Hub) -> String {
     }
 }
 
-fn manifests(args: &KubernetesArgs) -> String {
+fn manifests(args: &KubernetesArgs, hub: &Hub) -> String {
     let KubernetesArgs { count, .. } = args;
     let (name, namespace) = (quoted(&args.name), quoted(&args.namespace));
     let (image, cpu, memory) = (quoted(&args.image), quoted(&args.cpu), quoted(&args.memory));
@@ -220,10 +221,9 @@ spec:
         - {{ protocol: UDP, port: 53 }}
         - {{ protocol: TCP, port: 53 }}
 "#,
-        hub = args.hub,
-        hub_port = args.hub.port,
-        environment = environment(args),
-        to_hub = to_hub(&args.hub),
+        hub_port = hub.port,
+        environment = environment(args, hub),
+        to_hub = to_hub(hub),
     )
 }
 

@@ -4,6 +4,7 @@
 
 mod ab;
 mod agents_kubernetes;
+mod agents_ssh;
 mod analytics;
 mod audit;
 mod bad_input;
