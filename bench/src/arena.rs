@@ -11,7 +11,7 @@ use loadline_analyze::stats::{geometric_mean, median};
 use loadline_collect::CpuSource;
 use loadline_database::{OpenRequest, Target, Work, open};
 use loadline_model::snapshot::counter;
-use loadline_model::{Column, Driver, column};
+use loadline_model::{Column, Driver, JobLoad, column};
 use loadline_run::calibrate;
 use loadline_run::figures::Proof;
 use loadline_run::record::{Finished, Identity};
@@ -236,7 +236,7 @@ pub(crate) fn request(
         jobs,
         warmup: Warmup::Seconds(warmup_s),
         duration_s,
-        rate_tps: None,
+        load: JobLoad::default(),
         cpu: CpuSource::Local,
         disk: None,
         data_disk: None,

@@ -10,7 +10,7 @@ use loadline_analyze::steady::STEP_S;
 use loadline_collect::CpuSource;
 use loadline_collect::page_cache::DataFiles;
 use loadline_database::Work;
-use loadline_model::Driver;
+use loadline_model::{Driver, JobLoad};
 use loadline_window::{Request, Warmup, run_test};
 use loadline_workload::find;
 
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
                     sessions_per_thread: None,
                     warmup: never,
                     duration_s: 1.0,
-                    rate_tps: None,
+                    load: JobLoad::default(),
                     cpu: CpuSource::Local,
                     disk: None,
                     data_disk: None,

@@ -11,7 +11,7 @@
 //! 5. **CPU**: a log writer that waits for a CPU looks like a slow log.
 //! 6. **Device bandwidth**: a device at its bandwidth limit looks like slow syncs.
 //! 7. **The largest part of the jobs' time** ([`time`]): CPU of the sessions, log, storage reads or writes, locks, replicas, a
-//!    single writer, the client or the round trip to it.
+//!    single writer, the client or the round trip to it; the jobs' think times, or opening new sessions.
 //! 8. **The data device**, if it was busy while sessions slept in statements for reasons that nobody timed.
 //! 9. **Single writer**, if what the sessions do is unknown: commits run one at a time.
 //!
@@ -84,6 +84,10 @@ pub enum BoundBy {
     Replica,
     /// Waits for a place in the log's buffers, and writes of the log before a commit.
     LogWrite,
+    /// The jobs' think times.
+    ThinkTime,
+    /// Sessions that are opened anew.
+    Connecting,
     /// The figures do not show it.
     #[serde(rename = "not-told")]
     Unknown,
@@ -106,6 +110,8 @@ impl BoundBy {
             BoundBy::LogSync => "log sync",
             BoundBy::Replica => "replica",
             BoundBy::LogWrite => "log write",
+            BoundBy::ThinkTime => "think time",
+            BoundBy::Connecting => "connecting",
             BoundBy::Unknown => "limit unknown",
         }
     }
@@ -367,6 +373,9 @@ fn unknown(record: &TestRecord) -> Bound {
     .filter(|(column, _)| e.figure(column).is_none())
     .map(|(_, name)| name)
     .collect();
+    if !record.populations.is_empty() {
+        e.texts.push("the jobs are a mix of populations".to_owned());
+    }
     if e.texts.is_empty() {
         e.texts.push("no figure that could show it was measured".to_owned());
     } else {

@@ -214,8 +214,8 @@ fn partner<'a>(
     let same: Vec<(usize, &Sweep)> = sweeps.iter().enumerate().filter(|(_, b)| alike(b)).collect();
     let pick = |wanted: &dyn Fn(&Sweep) -> bool| same.iter().copied().find(|(_, b)| wanted(b));
     let parameters = |b: &Sweep| Setup::of(base, b, other, sweep).different_parameters().is_none();
-    pick(&|b| b.driver == sweep.driver && b.rate_tps == sweep.rate_tps && parameters(b))
-        .or_else(|| pick(&|b| b.driver == sweep.driver && b.rate_tps == sweep.rate_tps))
+    pick(&|b| b.driver == sweep.driver && b.load == sweep.load && parameters(b))
+        .or_else(|| pick(&|b| b.driver == sweep.driver && b.load == sweep.load))
         .or_else(|| pick(&|b| b.driver == sweep.driver))
         .or_else(|| same.first().copied())
 }

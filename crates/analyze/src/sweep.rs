@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use loadline_model::disturbance::{DISTURBANCES, allowed, why_invalid_in_common};
 use loadline_model::record::by_force;
-use loadline_model::{Column, Driver, TestRecord, column};
+use loadline_model::{Column, Driver, JobLoad, TestRecord};
 use serde::Serialize;
 
 use crate::kept::{PoolKey, SetAside, allows_cached, kept};
@@ -29,8 +29,9 @@ pub struct Sweep {
     pub driver: Driver,
     /// Number of nodes.
     pub nodes: u32,
-    /// Requested rate (open loop), tps.
-    pub rate_tps: Option<f64>,
+    /// How the jobs made load.
+    #[serde(flatten)]
+    pub load: JobLoad,
     /// Workload parameters with the same value in all tests.
     pub parameters: BTreeMap<String, i64>,
     /// Id of the swept column: [`JOBS`] or another parameter.
@@ -269,8 +270,11 @@ impl Sweep {
         if !self.over_jobs() {
             return Some("the sweep was over work, not over load");
         }
-        if self.rate_tps.is_some() {
+        if self.load.rate_tps.is_some() {
             return Some("the rate was given, so the sweep was not over load");
+        }
+        if self.load.is_mixed() {
+            return Some("the jobs are a mix of populations, so the sweep was not over load");
         }
         if in_checkpoint(self.rate) {
             return Some("the rate covers only part of the window, for which there is no mean latency");
@@ -316,7 +320,7 @@ fn same_work(a: &TestRecord, b: &TestRecord) -> bool {
         && a.driver == b.driver
         && a.nodes == b.nodes
         && a.swept == b.swept
-        && a.figure(column::RATE_TPS) == b.figure(column::RATE_TPS)
+        && a.load() == b.load()
         && match a.swept {
             None => a.parameters == b.parameters,
             // The swept parameter is the only difference; its name may differ from the column's.
@@ -353,7 +357,7 @@ fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
         group: first.group.clone(),
         driver: first.driver,
         nodes: first.nodes,
-        rate_tps: first.figure(column::RATE_TPS),
+        load: first.load(),
         parameters: common.map(|(k, v)| (k.clone(), *v)).collect(),
         over: first.swept.clone().unwrap_or_else(|| JOBS.to_owned()),
         kpis: first.kpis.clone(),

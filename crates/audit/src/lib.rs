@@ -63,7 +63,7 @@ impl Audit {
 /// Ids of all columns that an audit of our own results looks at: what laws need, and what tells tests apart.
 #[must_use]
 pub fn columns_of_laws() -> Vec<&'static str> {
-    const ALSO: [&str; 4] = ["run", "test", "valid", "outside_tx_pct"];
+    const ALSO: [&str; 5] = ["run", "test", "valid", "outside_tx_pct", "job_load"];
     let needed = LAWS.iter().flat_map(|law| law.needs).flat_map(|set| set.iter().copied());
     let all = sheet::TEXT_KEYS.into_iter().chain(sheet::SETTINGS).chain(ALSO).chain(needed);
     let mut ids: Vec<&'static str> = Vec::new();

@@ -155,6 +155,14 @@ pub(crate) struct RunArgs {
     /// Open loop: transactions started per second over all jobs, whether or not earlier ones have ended
     #[arg(long, value_name = "TPS")]
     pub(crate) rate: Option<f64>,
+    /// Mean time that a job thinks after each transaction, with its unit, e.g. 10ms; drawn from an exponential distribution. Client
+    /// driver only, and not with --rate (see docs/load.md)
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) think: Option<String>,
+    /// Transactions after which a job closes its session and opens a new one; the time to connect is a figure of its own. Client
+    /// driver only
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) reconnect_every: Option<u64>,
     /// Share of the payload that can be compressed away, 0 to 1 [default: that of the plan, else 0]
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     pub(crate) payload_compressibility: Option<f64>,
@@ -202,7 +210,7 @@ pub(crate) struct RunArgs {
     /// Continue an interrupted run, named by its folder or id; its plan stays unchanged
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "plan_file", "plan", "node", "nodes", "on_node_loss", "setting", "platform", "workload", "group", "workload_file", "jobs", "duration", "warmup", "max_warmup",
-        "repeat", "driver", "rate", "payload_compressibility", "latency_objective", "seed", "sessions_per_thread", "size", "server_memory", "keep_data", "reload",
+        "repeat", "driver", "rate", "think", "reconnect_every", "payload_compressibility", "latency_objective", "seed", "sessions_per_thread", "size", "server_memory", "keep_data", "reload",
         "allow_cached", "oracle_awr", "dry_run", "no_probe"])]
     pub(crate) resume: Option<PathBuf>,
     /// Measure although a capability is missing or the doctor refuses; such tests are marked

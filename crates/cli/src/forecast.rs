@@ -119,11 +119,7 @@ fn of_run(path: &Path, args: &ForecastArgs) -> Result<Input, Failure> {
     let mut found = Vec::new();
     for sweep in sweeps(&stored.records) {
         let points = Point::of_sweep(&sweep);
-        let why = if sweep.over_jobs() {
-            sweep.rate_tps.map(|_| "its rate was given: no closed loop")
-        } else {
-            Some("it is no sweep over jobs")
-        };
+        let why = if sweep.over_jobs() { not_closed(&sweep) } else { Some("it is no sweep over jobs") };
         let why =
             why.or_else(|| (points.len() < 2).then_some("it has fewer than 2 valid job counts with a throughput"));
         match why {
@@ -135,6 +131,15 @@ fn of_run(path: &Path, args: &ForecastArgs) -> Result<Input, Failure> {
         }
     }
     Ok(Input { title: stored.id().to_owned(), series: found, remarks })
+}
+
+/// Why the jobs of `sweep` are no closed loop, if so.
+fn not_closed(sweep: &Sweep) -> Option<&'static str> {
+    match &sweep.load {
+        load if load.is_mixed() => Some("its jobs are a mix of populations"),
+        load if load.has_rate() => Some("its rate was given: no closed loop"),
+        _ => None,
+    }
 }
 
 /// Workload, with what distinguishes the sweep from others of the run.
@@ -314,6 +319,11 @@ fn point_of(sheet: &Sheet<'_>, throughput: &str, row: usize, label: &str) -> Res
         jobs,
         tps,
         latency_ms: value("commit_latency_ms"),
+        away_ms: ["thinking_pct", "connecting_pct"]
+            .into_iter()
+            .filter_map(value)
+            .reduce(|a, b| a + b)
+            .map(|pct| pct / 100.0 * jobs / tps * 1e3),
         p99_ms: value("transaction_time_ns_p99").map(|ns| ns / 1e6),
         sync_ms: value("log_file_sync_ms"),
         redo_kib: value("redo_kib_per_tx").or_else(|| Some(value("redo_mib_per_s")? * 1024.0 / tps)),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use loadline_database::{OpenRequest, kind_of};
 use loadline_model::format::duration_s;
 use loadline_model::plan::{Jobs, JobsSpec, OnNodeLoss, Plan, PlanSpec, TimeSpec};
-use loadline_model::{Outcome, TestRecord};
+use loadline_model::{JobLoad, Outcome, TestRecord};
 use loadline_report::{Compared, Costs, end_page, terminal_table};
 use loadline_run::plan::duration::DurationEstimate;
 use loadline_run::plan::{DEFAULT_RESULTS, register_files};
@@ -93,6 +93,8 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
         repeat: args.repeat,
         driver: args.driver.map(Into::into),
         rate: args.rate,
+        think: args.think.clone().map(TimeSpec::Text),
+        reconnect_every: args.reconnect_every,
         payload_compressibility: args.payload_compressibility,
         seed: args.seed,
         sessions_per_thread: args.sessions_per_thread,
@@ -426,8 +428,8 @@ fn describe(plan: &Plan, results: &Path) -> String {
     }
     out += &format!("results     {}\njobs        {jobs}\n", results.display());
     out += &format!("window      {} s after {} of warm-up\n", plan.duration_s, plan.warmup());
-    if let Some(rate) = plan.rate_tps {
-        out += &format!("rate        {rate} transactions per second (open loop)\n");
+    if plan.load != JobLoad::default() {
+        out += &format!("load        {}\n", plan.load.words());
     }
     out += &format!(
         "repeat      {}\ndata set    {}\nseed        {}\ncompressible payload {} %\n",

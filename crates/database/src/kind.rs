@@ -37,6 +37,8 @@ pub struct TargetKind {
     pub is_temporary: fn(&str) -> bool,
     /// Why its tests are not compared with a limit; `None` for every database.
     pub no_limit: Option<&'static str>,
+    /// Why its jobs have no session that could be opened anew; `None` for every database.
+    pub no_sessions: Option<&'static str>,
     /// The database's own report on a test, if there is one.
     pub native_report: Option<&'static NativeReport>,
     /// Levels of replication that loadline can bring about ([`Replication`](crate::Replication)), in the order of how far a commit

@@ -51,6 +51,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     clean_leftovers: |_| Ok(Vec::new()),
     is_temporary: |_| true,
     no_limit: Some("the null engine writes no log"),
+    no_sessions: Some("the null engine has no sessions"),
     native_report: None,
     levels: Vec::new,
     level_settings: &[],

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The identifiers of all checks.
-pub const CHECKS: [&str; 40] = [
+pub const CHECKS: [&str; 41] = [
     "batches-seen",
     "cache-hit",
     "checkpoint",
@@ -40,6 +40,7 @@ pub const CHECKS: [&str; 40] = [
     "sizes",
     "steady",
     "thermal-throttling",
+    "think-time",
     "unknown-cpu",
     "warm-up",
     "window",

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arms::{ArmName, ArmSpec};
 use crate::capability::Driver;
+use crate::load::JobLoad;
 
 /// Defines [`PlanSpec`]: each key once, optional, and merged with the same key of another specification.
 macro_rules! plan_spec {
@@ -63,6 +64,12 @@ plan_spec! {
     driver: Driver,
     /// Transactions per second over all jobs (open loop); client driver only.
     rate: f64,
+    /// Mean time that a job thinks after each transaction, e.g. `10ms`; client driver only.
+    think: TimeSpec,
+    /// Transactions after which a job closes its session and opens a new one; client driver only.
+    reconnect_every: u64,
+    /// Parts of the jobs that differ, in the order of the jobs' numbers; instead of `jobs`, `think` and `rate`.
+    populations: Vec<PopulationSpec>,
     /// Share of the payload that can be compressed away, 0…1.
     payload_compressibility: f64,
     /// Seed of all randomness.
@@ -115,6 +122,20 @@ plan_spec! {
     jitter: TimeSpec,
     /// Bandwidth between a database and its replicas, per second, e.g. `100MiB`.
     bandwidth: String,
+}
+
+/// Part of the jobs as a user states it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PopulationSpec {
+    /// Number of jobs.
+    pub jobs: u32,
+    /// Mean time that each thinks after a transaction, e.g. `10ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub think: Option<TimeSpec>,
+    /// Transactions per second of these jobs together (open loop).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
 }
 
 /// `auto`, or job counts.
@@ -202,8 +223,9 @@ pub struct Plan {
     pub auto_warmup: bool,
     /// Repetitions of each test.
     pub repeat: u32,
-    /// Transactions per second over all jobs (open loop), if any.
-    pub rate_tps: Option<f64>,
+    /// How the jobs make load.
+    #[serde(flatten)]
+    pub load: JobLoad,
     /// Share of the payload that can be compressed away, 0…1.
     pub payload_compressibility: f64,
     /// Seed of all randomness.

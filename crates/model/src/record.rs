@@ -8,6 +8,7 @@ use crate::arms::ArmName;
 use crate::capability::Driver;
 use crate::check::{Check, Outcome};
 use crate::limits::{SizePoint, TestLimit};
+use crate::load::Population;
 use crate::snapshot::WaitProfile;
 
 /// Version of the record's layout; raised if an old reader would misread a new record.
@@ -34,6 +35,22 @@ pub struct NodeFigures {
     pub tps: f64,
     /// Growth per second of its neutral counters (`loadline.commits`, see [`crate::snapshot::counter`]).
     pub per_s: BTreeMap<String, f64>,
+}
+
+/// What the jobs of a part did in the window of a test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PopulationFigures {
+    /// The part.
+    #[serde(flatten)]
+    pub population: Population,
+    /// Transactions per second of its jobs.
+    pub tps: f64,
+    /// Mean, median and 99th percentile of their transaction time, ns; absent if none completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transaction_ns: Option<[f64; 3]>,
+    /// The same of their response time, from the intended start on; of an open loop only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_ns: Option<[f64; 3]>,
 }
 
 /// One line of `tests.jsonl`. Figures are at the top level under their column ids (see [`crate::column`]), so that
@@ -116,6 +133,9 @@ pub struct TestRecord {
     /// What each node did, in the order of the nodes; empty if there is one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_node: Vec<NodeFigures>,
+    /// What each part of the jobs did, in the order of the jobs; empty if all jobs are alike.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub populations: Vec<PopulationFigures>,
     /// Commit times by redo since the last commit, rising (LGWR-SIZE only).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<SizePoint>,
@@ -157,6 +177,7 @@ impl TestRecord {
             bounded_by: None,
             limit: None,
             by_node: Vec::new(),
+            populations: Vec::new(),
             sizes: Vec::new(),
             waits: WaitProfile::default(),
             parameters: BTreeMap::new(),

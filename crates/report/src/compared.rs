@@ -294,7 +294,7 @@ fn changes(a: &Manifest, b: &Manifest) -> Vec<(&'static str, String, String)> {
             ("workloads", m.plan.workloads.iter().map(workload).collect::<Vec<_>>().join(", ")),
             ("job counts", jobs(m)),
             ("repetitions", m.plan.repeat.to_string()),
-            ("rate", m.plan.rate_tps.map_or_else(|| "closed loop".to_owned(), |rate| format!("{rate} tps"))),
+            ("load", m.plan.load.words()),
             ("window", format!("{} s after {}", m.plan.duration_s, m.plan.warmup())),
             ("size of the data set", loadline_model::format::bytes(m.plan.size_bytes as f64)),
         ]

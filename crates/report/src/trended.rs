@@ -199,10 +199,9 @@ impl<'a> Trended<'a> {
     /// What besides workload, parameters and driver makes the work of `series`, as planned.
     fn setup(&self, series: &Series) -> Vec<String> {
         let Some(plan) = self.run(series, Some(0)).map(|m| &m.plan) else { return Vec::new() };
-        let rate = plan.rate_tps.map_or_else(|| "closed loop".to_owned(), |rate| format!("open loop at {rate} tps"));
         let data = uses_data(&series.history.workload).then(|| format!("{} of data", bytes(plan.size_bytes as f64)));
         let payload = format!("{:.0} % compressible", plan.payload_compressibility * 100.0);
-        [rate].into_iter().chain(data).chain([payload]).collect()
+        [plan.load.words()].into_iter().chain(data).chain([payload]).collect()
     }
 
     /// The work of `series`, with what distinguishes it from others.

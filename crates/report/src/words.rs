@@ -2,9 +2,9 @@
 
 use loadline_analyze::Sweep;
 use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
-use loadline_model::Column;
 use loadline_model::column::{self, column};
 use loadline_model::format::number;
+use loadline_model::{Column, JobLoad};
 
 /// A column's title within a sentence: `commit latency`, but `SQL service time` and `I/O`.
 pub(crate) fn lower(title: &str) -> String {
@@ -91,7 +91,7 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
 pub(crate) fn short_name(sweep: &Sweep, all: &[Sweep]) -> String {
     let over = format!(" over {}", swept(&sweep.over));
     let mut name = name(sweep, all);
-    if let Some(rate) = sweep.rate_tps {
+    if let Some(rate) = sweep.load.rate_tps {
         name = name.replacen(&open_loop(rate), "", 1);
     }
     if sweep.over_jobs() { name } else { name.replacen(&over, "", 1) }
@@ -101,7 +101,7 @@ pub(crate) fn short_name(sweep: &Sweep, all: &[Sweep]) -> String {
 pub(crate) fn short_place(sweep: &Sweep, at: u32) -> String {
     let place = place(&sweep.over, at);
     let decimals = |rate: f64| usize::from(rate.fract() != 0.0);
-    sweep.rate_tps.map_or(place.clone(), |rate| format!("{place}, {} tps", number(rate, decimals(rate))))
+    sweep.load.rate_tps.map_or(place.clone(), |rate| format!("{place}, {} tps", number(rate, decimals(rate))))
 }
 
 fn open_loop(rate: f64) -> String {
@@ -124,8 +124,14 @@ pub(crate) fn name(sweep: &Sweep, all: &[Sweep]) -> String {
         let parts: Vec<String> = std::iter::once(format!("{} driver", sweep.driver)).chain(parameters).collect();
         out = format!("{out} ({})", parts.join(", "));
     }
-    if let Some(rate) = sweep.rate_tps {
-        out.push_str(&open_loop(rate));
+    match sweep.load.rate_tps {
+        Some(rate) => out.push_str(&open_loop(rate)),
+        None if sweep.load != JobLoad::default() => {
+            let mix = || format!("mix of {} populations{}", sweep.load.populations.len(), sweep.load.new_sessions());
+            let load = if sweep.load.is_mixed() { mix() } else { sweep.load.words() };
+            out += &format!(", {}", load.strip_prefix("closed loop, ").unwrap_or(&load));
+        }
+        None => {}
     }
     out
 }

@@ -7,6 +7,7 @@ mod cached_share;
 pub(crate) mod data_source;
 pub(crate) mod disturbance;
 mod facts;
+mod load;
 pub(crate) mod settings;
 pub(crate) mod steady;
 
@@ -15,17 +16,9 @@ use loadline_model::{Check, Outcome};
 pub(crate) use facts::Facts;
 
 use crate::figures::counters::Completed;
-use crate::figures::outside_share;
 
 /// Above this share of failed transactions a test is invalid.
 const MAX_ERROR_SHARE: f64 = 0.01;
-/// Maximum time of loadline's loop outside transactions: a share of the window, or ns per transaction (very short
-/// transactions leave little but the loop).
-const MAX_OUTSIDE_SHARE: f64 = 0.05;
-const MAX_OUTSIDE_NS_PER_TX: f64 = 10_000.0;
-/// If more jobs than CPUs run on loadline's machine, jobs also wait for a CPU outside transactions, so the limit per
-/// transaction grows with the jobs per CPU. Upper bound of the share, whatever the cause.
-const MAX_SHARED_CPU_OUTSIDE_SHARE: f64 = 0.15;
 /// Above this share of its machine's CPU the client is the bottleneck, and the test invalid.
 const MAX_CLIENT_CPU: f64 = 0.85;
 /// From this share on, client CPU is noted.
@@ -45,12 +38,13 @@ pub(crate) fn verify(f: &Facts<'_>) -> Vec<Check> {
         all_commits(f),
         window_commits(f),
         evidence(f),
-        littles_law(f),
+        load::littles_law(f),
         commits_per_sync(f),
         redo_size(f),
         client_cpu(f),
-        rate(f),
+        load::rate(f),
     ];
+    checks.extend(load::think_time(f));
     checks.extend(consistency(f));
     checks.extend(rows_read(f));
     checks.extend(read_late(f));
@@ -237,51 +231,6 @@ fn evidence(f: &Facts<'_>) -> Check {
     Check::require(id, ok, detail)
 }
 
-/// Little's law for a closed loop: jobs = throughput × time per transaction. Without the parts of transactions
-/// outside the window it is exact, and the difference is the time of loadline's own loop.
-fn littles_law(f: &Facts<'_>) -> Check {
-    let id = "littles-law";
-    if f.rate_tps.is_some() {
-        return Check::new(id, Outcome::NotMade, "open loop: jobs wait between transactions on purpose");
-    }
-    if f.wait_for_each_other {
-        return Check::new(
-            id,
-            Outcome::NotMade,
-            "the engine answers at once: jobs that share a thread wait their turn",
-        );
-    }
-    let share = outside_share(&f.schedule, f.jobs);
-    let window_ns = f.schedule.window_ns() as f64;
-    let done = f.merged.transaction.count() as f64;
-    let law = f.merged.transaction.sum_ns() as f64 / window_ns.max(1.0);
-    let outside_ns = share * window_ns * f.jobs.len() as f64 / done.max(1.0);
-    // Failed transactions take time that is not counted.
-    let allowed = MAX_OUTSIDE_SHARE + if f.merged.errors > 0 { MAX_ERROR_SHARE } else { 0.0 };
-    // The database's clock and loadline's agree within a round trip; a more negative share would mean overlapping
-    // transactions.
-    let small_ns = MAX_OUTSIDE_NS_PER_TX * (f.jobs.len() as f64 / f64::from(f.cpus.max(1))).max(1.0);
-    let stretched = outside_ns <= small_ns && share <= MAX_SHARED_CPU_OUTSIDE_SHARE;
-    let ok = share >= -0.02 && (share <= allowed || outside_ns <= MAX_OUTSIDE_NS_PER_TX || stretched);
-    let jobs = f.jobs.len() as f64;
-    // Transactions that cross window start or window end have a part in it.
-    let whole = jobs * (1.0 - share);
-    let parts = if (law - whole).abs() < 0.1 {
-        String::new()
-    } else {
-        format!(" ({whole:.2} if only their parts in the window count)")
-    };
-    let detail = format!(
-        "throughput × mean transaction time = {law:.2}{parts} for {jobs} jobs; {:.2} % of the jobs' time was outside \
-        transactions, {:.1} µs per transaction (allowed: {:.0} % or {:.0} µs)",
-        share * 100.0,
-        outside_ns / 1e3,
-        allowed * 100.0,
-        small_ns / 1e3
-    );
-    Check::require(id, ok, detail)
-}
-
 fn commits_per_sync(f: &Facts<'_>) -> Check {
     let id = "commits-per-sync";
     if !f.durable {
@@ -430,27 +379,6 @@ fn read_late(f: &Facts<'_>) -> Option<Check> {
     } else {
         Check::require(id, true, detail)
     })
-}
-
-fn rate(f: &Facts<'_>) -> Check {
-    let id = "rate";
-    let Some(asked) = f.rate_tps else {
-        return Check::new(id, Outcome::NotMade, "closed loop: no rate was asked for");
-    };
-    let got = f.merged.transaction.count() as f64 / (f.schedule.window_ns() as f64 / 1e9);
-    let behind = f.jobs.iter().map(|j| j.behind_ns).max().unwrap_or(0);
-    let detail = format!(
-        "{got:.1} tps of {asked:.1} asked for; at the window end the slowest job was {:.1} ms behind its schedule",
-        behind as f64 / 1e6
-    );
-    if got >= asked * 0.98 {
-        return Check::require(id, true, detail);
-    }
-    Check::new(
-        id,
-        Outcome::Noted,
-        format!("{detail}: the target cannot sustain this rate, and response times keep growing"),
-    )
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub(crate) mod disturbance;
 mod load;
 pub(crate) mod machine;
 pub(crate) mod nodes;
+pub(crate) mod populations;
 pub(crate) mod series;
 mod shares;
 mod volume;
@@ -18,7 +19,7 @@ mod volume;
 use loadline_database::Runs;
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, Latencies, column};
-use loadline_window::{JobResult, Measured, Request, Schedule, Tally};
+use loadline_window::{Measured, Request, Tally};
 use loadline_workload::Instrument;
 
 pub use collected::Figures;
@@ -68,6 +69,7 @@ pub(crate) fn figures(
     let no_commit = no_commit(request, &measured.merged);
     for figures in [
         own(request, measured, tps, no_commit),
+        populations::figures(request, measured),
         volume::figures(&request.work, measured, tps, &proof.data_bytes),
         database::figures(request, counters, tps),
         load::figures(&request.work, &measured.merged, no_commit),
@@ -129,18 +131,6 @@ fn own(request: &Request, measured: &Measured, tps: f64, no_commit: &str) -> Fig
     out.set_or_absent(column::READ_LATE_US, late.and_then(Latencies::mean_ns).map(|ns| ns / 1e3), OWN_THREADS);
     let p99 = late.and_then(|late| late.quantile_ns(0.99)).map(|ns| ns as f64 / 1e3);
     out.set_or_absent(column::READ_LATE_P99_US, p99, OWN_THREADS);
-    const CLOSED: &str = "closed loop: no rate was asked for";
-    out.set_or_absent(column::RATE_TPS, request.rate_tps, CLOSED);
-    match &merged.response {
-        Some(response) => {
-            latencies(&mut out, column::RESPONSE_TIMES, response, NONE_COMPLETED);
-            out.set_absent(column::OUTSIDE_TX_PCT, "open loop: jobs wait between transactions on purpose");
-        }
-        None => {
-            latencies(&mut out, column::RESPONSE_TIMES, &Latencies::new(), CLOSED);
-            out.set(column::OUTSIDE_TX_PCT, outside_share(&measured.schedule, &measured.jobs) * 100.0);
-        }
-    }
     out
 }
 
@@ -175,11 +165,4 @@ fn read_late(off_s: f64, window_s: f64) -> Option<String> {
             off_s / window_s * 100.0
         )
     })
-}
-
-/// Share of the jobs' time in the window that was not inside transactions.
-pub(crate) fn outside_share(schedule: &Schedule, jobs: &[JobResult]) -> f64 {
-    let inside: f64 = jobs.iter().map(JobResult::time_in_transactions_ns).sum();
-    let all = schedule.window_ns() as f64 * jobs.len() as f64;
-    if all > 0.0 { 1.0 - inside / all } else { 0.0 }
 }

@@ -4,6 +4,7 @@ pub mod arms;
 mod driver;
 pub mod duration;
 pub mod levels;
+mod load;
 pub mod planfile;
 pub mod plans;
 pub mod sweep;
@@ -11,7 +12,6 @@ pub mod sweep;
 use std::collections::BTreeMap;
 
 use loadline_database::{TargetError, TargetKind, kind_of, redact, table_names};
-use loadline_model::capability::Driver;
 use loadline_model::format::{parse_bytes, parse_duration_s};
 use loadline_model::plan::{
     DEFAULT_SIZE_BYTES, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile,
@@ -135,7 +135,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         let reasons = reasons(&skipped);
         return Err(PlanError::Nothing { target: redact(&url), reasons });
     }
-    let rate_tps = rate(spec, &workloads)?;
+    let load = load::load(spec, &workloads, kind, &url)?;
     let compressibility = spec.payload_compressibility.unwrap_or(0.0);
     if !(0.0..=1.0).contains(&compressibility) {
         return value(format!(
@@ -157,12 +157,12 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         workloads,
         skipped,
         workload_files,
-        jobs: jobs(spec.jobs.as_ref())?,
+        jobs: load::jobs_of(&load.populations).map_or_else(|| jobs(spec.jobs.as_ref()), Ok)?,
         duration_s: spec.duration.as_ref().map_or(Ok(DEFAULT_DURATION_S), |t| time("duration", t, 0.2, 86_400.0))?,
         warmup_s,
         auto_warmup,
         repeat,
-        rate_tps,
+        load,
         payload_compressibility: compressibility,
         seed: spec.seed.unwrap_or(DEFAULT_SEED),
         size_bytes: size(spec.size.as_deref())?,
@@ -333,30 +333,6 @@ fn choose(
     Ok((planned, skipped))
 }
 
-fn rate(spec: &PlanSpec, workloads: &[PlannedWorkload]) -> Result<Option<f64>, PlanError> {
-    let Some(rate) = spec.rate else { return Ok(None) };
-    if !(rate.is_finite() && rate > 0.0 && rate <= 1e8) {
-        return value(format!(
-            "rate {rate} must be a number of transactions per second above 0 and at most 100,000,000"
-        ));
-    }
-    if let Some(w) = workloads.iter().find(|w| w.driver == Driver::Database) {
-        return value(format!(
-            "a rate needs the client driver, but {} would run with the database driver: add --driver client",
-            w.code
-        ));
-    }
-    let own = |w: &PlannedWorkload| Some(find(&w.code).ok()?.visible()?.rate);
-    if let (Some(name), true) = (workloads.first().and_then(own), workloads.iter().all(|w| own(w).is_some())) {
-        let code = workloads.first().map_or("", |w| w.code.as_str());
-        return value(format!(
-            "--rate does not apply to {code}, which has its own rate: set its parameter '{name}' in a plan file \
-            (under [parameters.{code}])"
-        ));
-    }
-    Ok(Some(rate))
-}
-
 /// Smallest and largest data set, bytes: a few thousand rows, and 8 TiB.
 const SIZES: (u64, u64) = (1 << 20, 8 << 40);
 
@@ -462,6 +438,8 @@ pub fn planned(
 
 #[cfg(test)]
 mod tests {
+    use loadline_model::Driver;
+
     use super::*;
 
     fn spec() -> PlanSpec {

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use loadline_database::Work;
 use loadline_model::disturbance::disturbed_by;
-use loadline_model::record::{LevelPoint, NOT_THE_DEVICES, NodeFigures};
+use loadline_model::record::{LevelPoint, NOT_THE_DEVICES, NodeFigures, PopulationFigures};
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Activity, ArmName, Driver, Latencies, Series, SizePoint, Snapshot, TestRecord};
 use loadline_store::{NativeFile, TestOutput, rfc3339};
@@ -15,9 +15,9 @@ use loadline_window::{Measured, Request};
 use crate::activity;
 use crate::checks::{Facts, steady, verify};
 use crate::figures::counters::Counters;
-use crate::figures::nodes;
 use crate::figures::series::series;
 use crate::figures::{Figures, Proof, figures};
+use crate::figures::{nodes, populations};
 
 /// Identity of a test.
 #[derive(Debug, Clone)]
@@ -63,6 +63,8 @@ pub struct Finished {
     pub error_texts: BTreeMap<String, u64>,
     /// What each node did.
     pub by_node: Vec<NodeFigures>,
+    /// What each population of the jobs did.
+    pub populations: Vec<PopulationFigures>,
     /// Commit times by size, of a scan of sizes.
     pub sizes: Vec<SizePoint>,
     /// One row per second.
@@ -90,12 +92,14 @@ impl Finished {
         let mut histograms =
             vec![("transaction".to_owned(), merged.transaction.clone()), ("commit".to_owned(), merged.commit.clone())];
         histograms.extend(merged.response.clone().map(|r| ("response".to_owned(), r)));
+        histograms.extend(merged.connect.clone().map(|c| ("connect".to_owned(), c)));
         Finished {
             figures,
             opened_at: measured.opened_at,
             waits: measured.waits(),
             error_texts: merged.error_texts.clone(),
             by_node: nodes::figures(request, measured, counters.as_ref().ok()),
+            populations: populations::of_each(request, measured),
             sizes: Vec::new(),
             series: series(measured),
             histograms,
@@ -137,6 +141,7 @@ impl Finished {
             swept: id.swept,
             limit,
             by_node: self.by_node,
+            populations: self.populations,
             sizes: self.sizes,
             waits: self.waits,
             parameters: id.work.params.to_map(),

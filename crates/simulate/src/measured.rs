@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use loadline_model::format::{number, parse_bytes};
 use loadline_model::probe::{Operation, ProbedDir};
-use loadline_model::{ArmName, Driver, Manifest, TestRecord, column};
+use loadline_model::{ArmName, Driver, JobLoad, Manifest, TestRecord, column};
 use serde::Serialize;
 
 use crate::device::{Drift, MeasuredDevice, median_sync};
@@ -102,7 +102,7 @@ pub struct Measured {
 
 /// Tests that a sweep is made of.
 fn sweeps(r: &TestRecord) -> bool {
-    r.arm != Some(ArmName::B) && r.swept.is_none() && r.sizes.is_empty() && r.figure(column::RATE_TPS).is_none()
+    r.arm != Some(ArmName::B) && r.swept.is_none() && r.sizes.is_empty() && r.load() == JobLoad::default()
 }
 
 /// Whether commits of `r` waited for the log, as its syncs show.

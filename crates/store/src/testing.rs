@@ -57,7 +57,7 @@ pub(crate) fn manifest() -> Manifest {
         warmup_s: 0.5,
         auto_warmup: false,
         repeat: 1,
-        rate_tps: None,
+        load: loadline_model::JobLoad::default(),
         payload_compressibility: 0.0,
         seed: 1,
         latency_objective_ns: None,

@@ -2,14 +2,15 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use loadline_database::clock::now_ns;
 use loadline_database::{ClientSession, TargetError};
 use loadline_workload::{Arg, Execute, Program, Stream};
 
+use crate::between::{Session, Think, think};
 use crate::job::{Books, JobResult, Tally};
 use crate::pace::Pace;
+pub use crate::schedule::sleep_until;
 use crate::schedule::{Schedule, Shared};
 
 /// A job ends after this many failed transactions in a row.
@@ -85,20 +86,6 @@ fn with_retries(
     }
 }
 
-/// Sleeps until `ns` on the clock.
-pub fn sleep_until(ns: u64, shared: &Shared) {
-    loop {
-        let now = now_ns();
-        if now >= ns || shared.stopped() {
-            return;
-        }
-        // A thread in short pieces, to notice an interrupt.
-        if !loadline_multiplex::sleep_until(ns) {
-            std::thread::sleep(Duration::from_nanos((ns - now).min(100_000_000)));
-        }
-    }
-}
-
 /// When a job begins and how long its window will be.
 #[derive(Debug, Clone, Copy)]
 pub struct Timing {
@@ -113,18 +100,20 @@ pub struct Client<'a> {
     /// Its number.
     pub job: u32,
     /// Its session.
-    pub session: &'a mut dyn ClientSession,
+    pub session: Session<'a>,
     /// The program compiled for it.
     pub stream: &'a mut Stream,
     /// The program.
     pub program: &'a Program,
     /// Open loop: when its transactions are due.
     pub pace: Option<Pace>,
+    /// Closed loop: how long it thinks after a transaction.
+    pub think: Option<Think>,
 }
 
 /// Runs a job until `shared` stops it.
 pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<Tally>) -> JobResult {
-    let Client { job, session, stream, program, mut pace } = client;
+    let Client { job, session: mut held, stream, program, mut pace, think: mut thinks } = client;
     let mut books = Books::new(tally);
     let phase = shared.phase.get();
     if phase.is_some() {
@@ -132,8 +121,8 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
     }
     let mut schedule = Schedule::pending(timing.start_ns);
     let single = program.is_single_statement();
-    let (mut passed_open, mut passed_close, mut failed_in_a_row) = (false, false, 0);
-    if pace.is_some() {
+    let (mut edges, mut failed_in_a_row) = (Edges::default(), 0);
+    if pace.is_some() || thinks.is_some() {
         // Otherwise the kernel may wake the thread 50 µs late, which would count as the target's latency. If refused,
         // the default stays.
         let _ = nix::sys::prctl::set_timerslack(1);
@@ -147,6 +136,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
         if shared.stopped() && !intended_ns.is_some_and(|at| catches_up(at, &schedule, shared)) {
             break intended_ns;
         }
+        let Some(session) = held.get() else { break None };
         let start_ns = now_ns();
         books.job.intended_ns.extend(intended_ns.filter(|_| job == 0));
         let (outcome, conflicts) = with_retries(session, stream, single, shared);
@@ -187,16 +177,13 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
                 sleep_until(end_ns + PAUSE_AFTER_FAILURE_NS, shared);
             }
         }
-        if !passed_open && end_ns >= schedule.open_ns {
-            passed_open = true;
-            publish(session, &mut books.job);
-            shared.passed_open.fetch_add(1, Ordering::Relaxed);
-        }
-        if !passed_close && end_ns >= schedule.close_ns {
-            passed_close = true;
-            books.job.behind_ns = intended_ns.map_or(0, |at| schedule.close_ns.saturating_sub(at));
-            publish(session, &mut books.job);
-            shared.passed_close.fetch_add(1, Ordering::Relaxed);
+        edges.pass(end_ns, &schedule, session, &mut books.job, intended_ns, shared);
+        think(thinks.as_mut(), &mut books, &mut schedule, shared, |now, schedule, books| {
+            edges.pass(now, schedule, session, &mut books.job, None, shared);
+        });
+        if let Err(e) = held.renew(&mut books, &mut schedule, shared) {
+            books.job.lost = Some(format!("no new session could be opened: {e}"));
+            break None;
         }
         loadline_multiplex::give_way();
     };
@@ -209,11 +196,45 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
             books.responded(&schedule, Some(at), now);
         }
     }
-    if books.job.lost.is_none() {
+    if let Some(session) = held.get().filter(|_| books.job.lost.is_none()) {
         // What it did after the window: on a busy machine the server counts a session that ends too late.
         publish(session, &mut books.job);
     }
     books.job
+}
+
+/// Whether a job has passed window start and window end.
+#[derive(Default)]
+struct Edges {
+    open: bool,
+    close: bool,
+}
+
+impl Edges {
+    /// Publishes the job's counters if it has passed window start or window end by `now_ns`, between two transactions; the last was
+    /// due at `intended_ns`.
+    #[inline]
+    fn pass(
+        &mut self,
+        now_ns: u64,
+        schedule: &Schedule,
+        session: &mut dyn ClientSession,
+        job: &mut JobResult,
+        intended_ns: Option<u64>,
+        shared: &Shared,
+    ) {
+        if !self.open && now_ns >= schedule.open_ns {
+            self.open = true;
+            publish(session, job);
+            shared.passed_open.fetch_add(1, Ordering::Relaxed);
+        }
+        if !self.close && now_ns >= schedule.close_ns {
+            self.close = true;
+            job.behind_ns = intended_ns.map_or(0, |at| schedule.close_ns.saturating_sub(at));
+            publish(session, job);
+            shared.passed_close.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Whether a job that may end still begins the transaction that was due at `at`, ns.

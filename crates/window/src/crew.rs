@@ -1,6 +1,6 @@
 //! The threads that run the jobs: one for each, or a few with many jobs each.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,7 +11,7 @@ use loadline_database::Canceller;
 use loadline_model::Driver;
 
 use crate::client_job::Timing;
-use crate::job::{JobResult, Tally};
+use crate::job::{JobResult, Tally, tallies};
 use crate::many_jobs;
 use crate::schedule::{Schedule, Shared};
 use crate::worker::{Ready, Worked, job};
@@ -124,8 +124,8 @@ impl Crew {
         }
     }
 
-    /// Ends all jobs and collects their results; cancels the sessions of jobs that do not end.
-    pub(crate) fn end(self) -> (Tally, Vec<JobResult>) {
+    /// Ends all jobs and collects their results, with a tally for each part of them; cancels the sessions of jobs that do not end.
+    pub(crate) fn end(self) -> (Vec<Tally>, Vec<JobResult>) {
         let shared = &self.shared;
         shared.stop.store(true, Ordering::Relaxed);
         let threads: Vec<JoinHandle<Worked>> = self.workers.into_iter().map(|w| w.thread).collect();
@@ -142,17 +142,18 @@ impl Crew {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        let mut tally = Tally::default();
+        let mut tallies = Vec::<Tally>::new();
         let mut results = vec![JobResult::ended(CRASHED); shared.jobs() as usize];
         for worked in threads.into_iter().map(|t| t.join().unwrap_or_default()) {
-            tally.merge(&worked.tally);
+            tallies.resize_with(tallies.len().max(worked.tallies.len()), Tally::default);
+            tallies.iter_mut().zip(&worked.tallies).for_each(|(all, theirs)| all.merge(theirs));
             for (job, result) in worked.jobs {
                 if let Some(place) = results.get_mut(job as usize) {
                     *place = result;
                 }
             }
         }
-        (tally, results)
+        (tallies, results)
     }
 }
 
@@ -172,11 +173,11 @@ fn cancel(cancellers: &[Canceller]) {
 
 /// A thread of one job.
 fn one_job(number: u32, request: &Request, shared: &Shared, ready: Sender<Ready>, go: &Receiver<Timing>) -> Worked {
-    let tally = RefCell::default();
+    let of_parts = OnceCell::new();
     let result = job(number, request, shared, ready, || {
         let timing = go.recv().ok()?;
-        *tally.borrow_mut() = Tally::new(timing.window_ns, request.rate_tps.is_some());
-        Some((timing, &tally))
+        Some((timing, &of_parts.get_or_init(|| tallies(timing.window_ns, &request.load))[..]))
     });
-    Worked { tally: tally.into_inner(), jobs: vec![(number, result)] }
+    let of_parts = of_parts.into_inner().unwrap_or_default();
+    Worked { tallies: of_parts.into_iter().map(RefCell::into_inner).collect(), jobs: vec![(number, result)] }
 }

@@ -3,7 +3,7 @@
 use std::cell::{RefCell, RefMut};
 use std::collections::BTreeMap;
 
-use loadline_model::Latencies;
+use loadline_model::{JobLoad, Latencies};
 
 use crate::phase::Split;
 use crate::schedule::Schedule;
@@ -23,6 +23,10 @@ pub struct Tally {
     /// Jobs that share a thread: how long the answers of a transaction that completed in the window had waited until its job
     /// ran, at most. It is part of the transaction's time.
     pub late: Option<Latencies>,
+    /// Times from the start of connecting until a new session was ready, of those that were ready in the window, if jobs open any.
+    pub connect: Option<Latencies>,
+    /// Number of think times that ended in the window.
+    pub thoughts: u64,
     /// Completed transactions by second of the window.
     pub per_second: Vec<u64>,
     /// All committed transactions, including warm-up and tail.
@@ -59,6 +63,10 @@ impl Tally {
         if let Some(theirs) = &other.late {
             self.late.get_or_insert_with(Latencies::new).merge(theirs);
         }
+        if let Some(theirs) = &other.connect {
+            self.connect.get_or_insert_with(Latencies::new).merge(theirs);
+        }
+        self.thoughts += other.thoughts;
         self.per_second.resize(self.per_second.len().max(other.per_second.len()), 0);
         for (mine, theirs) in self.per_second.iter_mut().zip(&other.per_second) {
             *mine += theirs;
@@ -76,6 +84,11 @@ impl Tally {
             *self.error_texts.entry(text.clone()).or_default() += n;
         }
     }
+}
+
+/// The tallies of a thread: one for each part of the jobs of `load`.
+pub(crate) fn tallies(window_ns: u64, load: &JobLoad) -> Vec<RefCell<Tally>> {
+    load.parts(0).iter().map(|part| RefCell::new(Tally::new(window_ns, part.rate_tps.is_some()))).collect()
 }
 
 /// What is known of one job alone; all else is in its [`Tally`].
@@ -97,6 +110,10 @@ pub struct JobResult {
     pub age_at_open_ns: u64,
     /// The same at the window end.
     pub age_at_close_ns: u64,
+    /// Time in the window in which it thought, ns.
+    pub thinking_ns: u64,
+    /// Time in the window in which it closed sessions and opened new ones, ns.
+    pub connecting_ns: u64,
     /// Open loop: how far the job was behind its schedule at the window end, ns.
     pub behind_ns: u64,
     /// Open loop, first job only: intended start of each transaction, ns, including failed ones and those due before
@@ -124,6 +141,16 @@ impl JobResult {
     #[must_use]
     pub fn time_in_transactions_ns(&self) -> f64 {
         self.sum_ns as f64 - self.age_at_open_ns as f64 + self.age_at_close_ns as f64
+    }
+
+    /// Time in the window that was neither inside transactions, nor think time, nor connecting, ns: that of loadline's own loop,
+    /// and in an open loop also that until the next transaction was due.
+    #[must_use]
+    pub fn time_outside_ns(&self, schedule: &Schedule) -> f64 {
+        schedule.window_ns() as f64
+            - self.time_in_transactions_ns()
+            - self.thinking_ns as f64
+            - self.connecting_ns as f64
     }
 
     /// Records when the job was inside transactions.
@@ -196,6 +223,24 @@ impl<'a> Books<'a> {
     pub(crate) fn late(&mut self, schedule: &Schedule, end_ns: u64) {
         if let Some(ns) = loadline_multiplex::take_late_ns().filter(|_| schedule.counts(end_ns)) {
             self.tally().late.get_or_insert_with(Latencies::new).record(ns);
+        }
+    }
+
+    /// Counts a think time, if it is `whole` and not cut short by the end of the test.
+    pub fn thought(&mut self, schedule: &Schedule, began_ns: u64, end_ns: u64, whole: bool) {
+        self.job.thinking_ns += schedule.part_inside(began_ns, end_ns);
+        self.job.ran_until_ns = end_ns;
+        if whole && schedule.counts(end_ns) {
+            self.tally().thoughts += 1;
+        }
+    }
+
+    /// Counts a new session: when the old one began to be closed, when connecting began, and when the new one was ready, ns.
+    pub(crate) fn connected(&mut self, schedule: &Schedule, [began_ns, connecting_ns, ready_ns]: [u64; 3]) {
+        self.job.connecting_ns += schedule.part_inside(began_ns, ready_ns);
+        self.job.ran_until_ns = ready_ns;
+        if schedule.counts(ready_ns) {
+            self.tally().connect.get_or_insert_with(Latencies::new).record(ready_ns.saturating_sub(connecting_ns));
         }
     }
 

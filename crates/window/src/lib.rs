@@ -1,6 +1,7 @@
 //! One test: opens the sessions, runs all jobs in a common window, collects the counters. A crate of its own: nothing of
 //! plans, checks or files can get into a timed loop, and it is optimised for speed, what is around it for size.
 
+pub mod between;
 pub mod client_job;
 mod crew;
 mod database_job;
@@ -25,9 +26,8 @@ use loadline_collect::os::{Server, Tasks};
 use loadline_collect::{CollectError, Collected, CpuSource, Edge, PendingEdge, Sampler, SamplerConfig, Surroundings};
 use loadline_database::clock::now_ns;
 use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError, Work};
-use loadline_model::Driver;
-use loadline_model::Snapshot;
 use loadline_model::snapshot::WaitProfile;
+use loadline_model::{Driver, JobLoad, Snapshot};
 
 use client_job::Timing;
 use crew::Crew;
@@ -51,8 +51,8 @@ pub struct Request {
     pub warmup: Warmup,
     /// Window, s.
     pub duration_s: f64,
-    /// Rate over all jobs (open loop).
-    pub rate_tps: Option<f64>,
+    /// How the jobs make load.
+    pub load: JobLoad,
     /// Source of CPU figures.
     pub cpu: CpuSource,
     /// Block device under the log, if it is on this machine.
@@ -80,6 +80,8 @@ pub struct Measured {
     pub merged: Tally,
     /// Jobs on a thread, at most.
     pub sessions_per_thread: u32,
+    /// What the jobs of each population counted, in the order of [`JobLoad::populations`].
+    pub populations: Vec<Tally>,
     /// Counters before the jobs connected.
     pub before: Result<Snapshot, String>,
     /// Counters at window start and window end.
@@ -250,7 +252,9 @@ pub fn run_test(
     config.disk.clone_from(&request.disk);
     config.data_disk.clone_from(&request.data_disk);
     config.job_threads = Tasks::own(crew.tasks().to_vec());
-    config.sessions = sessions;
+    // Those of the first sessions end when the jobs open others.
+    let stay = request.load.reconnect_every.is_none() || request.target.facts().runs == Runs::InProcess;
+    config.sessions = sessions.filter(|_| stay);
     let counting = (request.driver == Driver::Client).then(|| Arc::clone(&shared));
     let sampler = match Sampler::start(config, Box::new(Observed::new(observer, counting, took_ns))) {
         Ok(s) => s,
@@ -262,7 +266,7 @@ pub fn run_test(
     let edges = watch_window(&schedule, &mut watch, &sampler, around);
     let counts = watch.counts;
     let sessions_per_thread = crew.sessions_per_thread();
-    let (merged, results) = crew.end();
+    let (mut tallies, results) = crew.end();
     hooks.stop(&results);
     let mut collected = sampler.finish();
     wait_published(request, hooks);
@@ -275,6 +279,9 @@ pub fn run_test(
     }
     let (edges, readings) = edges.map_err(|text| lost_first(&results, text))?;
     let around = readings.map(|readings| Around { readings, server });
+    let mut merged = Tally::new(schedule.window_ns(), request.load.has_rate());
+    tallies.iter().for_each(|tally| merged.merge(tally));
+    tallies.resize_with(request.load.populations.len(), Tally::default);
     Ok(Measured {
         schedule,
         opened_at,
@@ -283,6 +290,7 @@ pub fn run_test(
         jobs: results,
         merged,
         sessions_per_thread,
+        populations: tallies,
         before,
         edges,
         after,
@@ -381,7 +389,7 @@ impl<'a, T: FnMut(f64, u64)> Watch<'a, T> {
             Warmup::UntilSteady { most_s, steady } => (most_s, steady),
         };
         let last_ns = began_ns + ((most_s * 1e9) as u64).saturating_sub(LEAD_NS);
-        let due = request.rate_tps.map(|rate| (rate / 1e9, self.start_ns));
+        let due = request.load.rate_tps.map(|rate| (rate / 1e9, self.start_ns));
         let (mut load, mut is_steady) = (Load::default(), false);
         while !is_steady && now_ns() < last_ns && !self.ended() {
             self.wait_until(self.next_count_ns.min(last_ns));

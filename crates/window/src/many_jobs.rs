@@ -10,7 +10,7 @@ use loadline_multiplex::{Loop, park};
 
 use crate::Request;
 use crate::client_job::Timing;
-use crate::job::Tally;
+use crate::job::{Tally, tallies};
 use crate::schedule::Shared;
 use crate::worker::{self, Ready, Worked};
 
@@ -21,7 +21,7 @@ const OPEN_AT_A_TIME: usize = 64;
 #[derive(Default)]
 struct Common {
     /// Set when the jobs may start.
-    go: OnceCell<(Timing, RefCell<Tally>)>,
+    go: OnceCell<(Timing, Vec<RefCell<Tally>>)>,
     /// Jobs whose session is open, or could not be opened.
     tried: Cell<usize>,
     worked: RefCell<Worked>,
@@ -59,15 +59,14 @@ pub(crate) fn run(
     }
     drop(ready);
     if let Ok(timing) = go.recv() {
-        let tally = RefCell::new(Tally::new(timing.window_ns, request.rate_tps.is_some()));
-        let _ = common.go.set((timing, tally));
+        let _ = common.go.set((timing, tallies(timing.window_ns, &request.load)));
     }
     on_loop.unpark_all();
     // What did not run is missing, and said to have crashed.
     let _ = on_loop.run(|| false, hurry);
     let mut worked = common.worked.take();
-    if let Some((_, tally)) = common.go.get() {
-        worked.tally = tally.take();
+    if let Some((_, of_parts)) = common.go.get() {
+        worked.tallies = of_parts.iter().map(RefCell::take).collect();
     }
     worked
 }
@@ -80,7 +79,7 @@ fn fiber(job: u32, common: &Common, request: &Request, shared: &Shared, ready: S
         opened.set(true);
         tried();
         park();
-        common.go.get().map(|(timing, tally)| (*timing, tally))
+        common.go.get().map(|(timing, of_parts)| (*timing, &of_parts[..]))
     });
     if !opened.get() {
         tried();

@@ -4,6 +4,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use loadline_database::clock::now_ns;
 
 use crate::phase::Phase;
 
@@ -48,6 +51,12 @@ impl Schedule {
     #[must_use]
     pub fn counts(&self, ns: u64) -> bool {
         (self.open_ns..self.close_ns).contains(&ns)
+    }
+
+    /// Part of the time from `from_ns` to `to_ns` that is in the window, ns.
+    #[must_use]
+    pub fn part_inside(&self, from_ns: u64, to_ns: u64) -> u64 {
+        to_ns.min(self.close_ns).saturating_sub(from_ns.max(self.open_ns))
     }
 
     /// Second of the window that contains `ns`. `ns` must be in the window.
@@ -180,6 +189,20 @@ impl Shared {
     #[must_use]
     pub fn completed(&self) -> u64 {
         self.progress.iter().map(Progress::get).sum()
+    }
+}
+
+/// Sleeps until `ns` on the clock.
+pub fn sleep_until(ns: u64, shared: &Shared) {
+    loop {
+        let now = now_ns();
+        if now >= ns || shared.stopped() {
+            return;
+        }
+        // A thread in short pieces, to notice an interrupt.
+        if !loadline_multiplex::sleep_until(ns) {
+            std::thread::sleep(Duration::from_nanos((ns - now).min(100_000_000)));
+        }
     }
 }
 

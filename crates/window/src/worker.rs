@@ -6,8 +6,10 @@ use std::sync::mpsc::Sender;
 
 use loadline_database::{Canceller, ClientSession, DatabaseSession, TargetError};
 use loadline_model::Driver;
+use loadline_model::load::PartOfJob;
 use loadline_workload::Stream;
 
+use crate::between::{CurrentCanceller, Renewed, Session, Think};
 use crate::client_job::{self, Client, Timing};
 use crate::job::{JobResult, Tally};
 use crate::pace::Pace;
@@ -17,7 +19,8 @@ use crate::{Request, database_job};
 /// What the jobs of a worker did.
 #[derive(Default)]
 pub(crate) struct Worked {
-    pub(crate) tally: Tally,
+    /// By the part of the jobs.
+    pub(crate) tallies: Vec<Tally>,
     pub(crate) jobs: Vec<(u32, JobResult)>,
 }
 
@@ -49,11 +52,11 @@ pub(crate) fn job<'a>(
     request: &Request,
     shared: &Shared,
     ready: Sender<Ready>,
-    go: impl FnOnce() -> Option<(Timing, &'a RefCell<Tally>)>,
+    go: impl FnOnce() -> Option<(Timing, &'a [RefCell<Tally>])>,
 ) -> JobResult {
     let _ending = Ending(&shared.ended);
     let never = || JobResult::ended("the job never started");
-    let mut session = match JobSession::open(request, job) {
+    let session = match JobSession::open(request, job) {
         Ok(session) => session,
         Err(e) => {
             let _ = ready.send(Ready::new(Err(e)));
@@ -64,13 +67,15 @@ pub(crate) fn job<'a>(
     // So that the crew knows that all have said something.
     drop(ready);
     // No timing: another session could not be opened, or the user interrupted.
-    let Some((timing, tally)) = go() else { return never() };
-    session.run(job, request, timing, shared, tally)
+    let Some((timing, tallies)) = go() else { return never() };
+    let part = request.load.part_of(job, request.jobs);
+    let Some(tally) = tallies.get(part.index) else { return never() };
+    session.run(job, &part, request, timing, shared, tally)
 }
 
 /// A job's session.
 enum JobSession {
-    Client(Box<dyn ClientSession>, Stream),
+    Client(Box<dyn ClientSession>, Stream, CurrentCanceller),
     Database(Box<dyn DatabaseSession>),
 }
 
@@ -78,7 +83,9 @@ impl JobSession {
     fn open(request: &Request, job: u32) -> Result<JobSession, TargetError> {
         Ok(match request.driver {
             Driver::Client => {
-                JobSession::Client(request.target.client_session(&request.work, job)?, request.work.stream(job)?)
+                let session = request.target.client_session(&request.work, job)?;
+                let canceller = CurrentCanceller::new(session.canceller());
+                JobSession::Client(session, request.work.stream(job)?, canceller)
             }
             Driver::Database => {
                 JobSession::Database(request.target.abilities().driver()?.database_session(&request.work, job)?)
@@ -88,14 +95,15 @@ impl JobSession {
 
     fn canceller(&self) -> Canceller {
         match self {
-            JobSession::Client(s, _) => s.canceller(),
+            JobSession::Client(.., current) => current.canceller(),
             JobSession::Database(s) => s.canceller(),
         }
     }
 
     fn run(
-        &mut self,
+        self,
         job: u32,
+        part: &PartOfJob,
         request: &Request,
         timing: Timing,
         shared: &Shared,
@@ -103,12 +111,21 @@ impl JobSession {
     ) -> JobResult {
         let program = &request.work.program;
         match self {
-            JobSession::Client(s, stream) => {
-                let pace = request.rate_tps.map(|rate| Pace::new(rate, job, request.jobs, timing.start_ns));
-                let client = Client { job, session: s.as_mut(), stream, program, pace };
+            JobSession::Client(mut session, mut stream, canceller) => {
+                let of = &part.population;
+                let pace = of.rate_tps.map(|rate| Pace::new(rate, part.number, of.jobs, timing.start_ns));
+                let think = of.think_s.map(|mean_s| Think::new(mean_s, request.work.seed, job));
+                let session = match request.load.reconnect_every {
+                    None => Session::Fixed(session.as_mut()),
+                    Some(every) => {
+                        let open = Box::new(|| request.target.client_session(&request.work, job));
+                        Session::Renewed(Renewed { now: Some(session), every, since: 0, open, canceller })
+                    }
+                };
+                let client = Client { job, session, stream: &mut stream, program, pace, think };
                 client_job::run(client, timing, shared, tally)
             }
-            JobSession::Database(s) => {
+            JobSession::Database(mut s) => {
                 let result = database_job::run(job, s.as_mut(), timing, shared, tally);
                 if program.varies() {
                     // The database reports the number of transactions; the changes of each follow from its number.

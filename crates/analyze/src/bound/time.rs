@@ -5,7 +5,8 @@
 //! timed or sampled, so a wait is at most the time that its session slept. A database that times its read calls also times
 //! the CPU that the kernel takes in them: that belongs to the read if blocks are proved to come from the device. While a
 //! session waits for its client, loadline's own thread is on a CPU, waits for one, or neither: the rest is the round trip
-//! (network and wake-ups).
+//! (network and wake-ups). Between transactions jobs may think, while their sessions wait for them, or open new sessions: both are
+//! parts of their own, and waits of transactions have the rest.
 //!
 //! The largest part is the limit if it is at least as large as the time that no part explains, so that no cause that was
 //! not measured can be larger. If the second is nearly as large, the reason says so.
@@ -27,8 +28,11 @@ struct Part<'a> {
     evidence: Evidence<'a>,
 }
 
-/// The largest part, if it is a limit.
+/// The largest part, if it is a limit. Jobs of several populations are each bound by something else.
 pub(super) fn largest_part(record: &TestRecord, _: f64) -> Option<Bound> {
+    if !record.populations.is_empty() {
+        return None;
+    }
     let mut parts = parts(record);
     parts.sort_by(|a, b| b.share.total_cmp(&a.share));
     let unexplained = unexplained(&parts);
@@ -93,7 +97,9 @@ fn unexplained(parts: &[Part<'_>]) -> f64 {
 fn parts(record: &TestRecord) -> Vec<Part<'_>> {
     let e = Evidence::new(record);
     let cpu = e.figure(column::SESSION_CPU_PCT).zip(e.figure(column::SESSION_CPU_WAIT_PCT));
-    let asleep = cpu.map_or(100.0, |(run, wait)| (100.0 - run - wait).max(0.0));
+    let between = between(record);
+    let in_transactions = (100.0 - between.iter().map(|part| part.share).sum::<f64>()).max(0.0);
+    let asleep = cpu.map_or(in_transactions, |(run, wait)| (in_transactions - run - wait).max(0.0));
     let log = log(record);
     let log_share = log.as_ref().map_or(0.0, |log| log.share.min(asleep));
     let client = client_parts(record, asleep);
@@ -120,7 +126,20 @@ fn parts(record: &TestRecord) -> Vec<Part<'_>> {
         BoundBy::StorageReads => Part { share: part.share.min(asleep + in_calls), ..part },
         _ => Part { share: part.share.min(asleep), ..part },
     })
+    .chain(between)
     .collect()
+}
+
+/// What jobs do between transactions.
+fn between(record: &TestRecord) -> Vec<Part<'_>> {
+    let part = |column: &'static Column, by, doing: &str| {
+        let e = Evidence::new(record);
+        let share = e.figure(column).filter(|share| *share > 0.0)?.min(100.0);
+        Some(Part { by, share, evidence: e.add(&[column], format!("jobs {doing} for {} of their time", pct(share))) })
+    };
+    let thinking = part(column::THINKING_PCT, BoundBy::ThinkTime, "thought between transactions");
+    let connecting = part(column::CONNECTING_PCT, BoundBy::Connecting, "closed sessions and opened new ones");
+    thinking.into_iter().chain(connecting).collect()
 }
 
 fn on_cpu<'a>(record: &'a TestRecord, run: f64, wait: f64, client_wait: f64) -> Part<'a> {
@@ -159,7 +178,8 @@ fn client_parts(record: &TestRecord, asleep: f64) -> ClientParts<'_> {
     let (Some((idle, own)), Some(cpu_wait)) = (figures, e().figure(column::CLIENT_JOB_CPU_WAIT_PCT)) else {
         return ClientParts::default();
     };
-    let idle = idle.min(asleep);
+    // A session waits for a job that thinks as well.
+    let idle = (idle - e().figure(column::THINKING_PCT).unwrap_or(0.0)).clamp(0.0, asleep);
     let own = own.min(idle);
     let cpu_wait = cpu_wait.min(idle - own);
     let rest = idle - own - cpu_wait;
@@ -247,7 +267,8 @@ fn log_sync(record: &TestRecord) -> Option<Part<'_>> {
         .add_figure(column::DEVICE_UTIL_PCT, |v| format!("log device busy {}", pct(v)))
         .add_cpu_busy();
     // The quotient of two finite figures may be infinite.
-    Some(ms / whole * 100.0).filter(|share| share.is_finite()).map(|share| Part {
+    let in_transactions = 100.0 - between(record).iter().map(|part| part.share).sum::<f64>();
+    Some(ms / whole * in_transactions.max(0.0)).filter(|share| share.is_finite()).map(|share| Part {
         by: BoundBy::LogSync,
         share,
         evidence,

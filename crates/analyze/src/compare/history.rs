@@ -116,7 +116,7 @@ impl Group<'_> {
 /// The figures that are followed unless others are asked for: the main one, or the response time in an open loop, in which
 /// throughput is given; and the mean time.
 fn usual(sweep: &Sweep) -> Vec<Metric> {
-    if sweep.rate_tps.is_some() {
+    if sweep.load.rate_tps.is_some() {
         return vec![metric(RESPONSE)];
     }
     let all = metrics(&sweep.group, &sweep.kpis);

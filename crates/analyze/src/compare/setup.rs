@@ -59,15 +59,9 @@ impl<'a> Setup<'a> {
                 base.label, a.driver, other.label, b.driver
             ));
         }
-        if a.rate_tps != b.rate_tps {
-            let rate = |r: Option<f64>| r.map_or("closed loop".to_owned(), |r| format!("open loop at {r} tps"));
-            return Some(format!(
-                "different load: '{}' ran {}, '{}' {}",
-                base.label,
-                rate(a.rate_tps),
-                other.label,
-                rate(b.rate_tps)
-            ));
+        if a.load != b.load {
+            let (x, y) = (a.load.words(), b.load.words());
+            return Some(format!("different load: '{}' ran {x}, '{}' {y}", base.label, other.label));
         }
         if !a.over_jobs() && a.points.first().map(|p| p.jobs) != b.points.first().map(|p| p.jobs) {
             let jobs = |s: &Sweep| s.points.first().map_or(0, |p| p.jobs);

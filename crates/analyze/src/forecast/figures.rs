@@ -88,8 +88,17 @@ impl Fitted {
     }
 
     /// Mean transaction time: the interactive response time law `N = X·(R + away)` (Lazowska et al., chapter 3). The time away,
-    /// between two transactions of a job, is what the measured points have beside their latency.
+    /// between two transactions of a job, is the one that was measured, or else what the points have beside their latency.
     fn latency(&self, tps: Estimate, jobs: f64) -> Estimate {
+        let known: Vec<f64> = self.series.points.iter().filter_map(|p| p.away_ms).collect();
+        if let Some(away) = crate::stats::median(&known).filter(|_| known.len() == self.series.points.len()) {
+            // Transactions are no faster than the fastest that were measured, but for noise.
+            let least = self.series.points.iter().filter_map(|p| p.latency_ms).fold(f64::INFINITY, f64::min) / 2.0;
+            let least = if least.is_finite() { least } else { 0.0 };
+            let by_law = |cycle_s: f64| (cycle_s * 1e3 - away).max(least);
+            let off = self.off_law(jobs, |p| Some(p.latency_ms? / by_law(p.cycle_s())));
+            return tps.map(|tps| by_law(jobs / tps) * off);
+        }
         let away = |p: &Point| Some(p.cycle_s() * 1e3 - p.latency_ms?).filter(|ms| *ms > 0.0);
         let away: Vec<f64> = self.series.points.iter().filter_map(away).collect();
         let away =

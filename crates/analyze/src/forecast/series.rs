@@ -17,6 +17,8 @@ pub struct Point {
     pub tps: f64,
     /// Mean transaction time, ms.
     pub latency_ms: Option<f64>,
+    /// Time between two transactions of a job, thinking and connecting, ms, if it was measured.
+    pub away_ms: Option<f64>,
     /// 99th percentile of the transaction time, ms.
     pub p99_ms: Option<f64>,
     /// Log file sync: part of the transaction time in which the commit waits for the log, ms.
@@ -33,10 +35,15 @@ impl Point {
     pub fn of_sweep(sweep: &Sweep) -> Vec<Point> {
         let of = |p: &SweepPoint| {
             let figure = |column| p.figure(column).map(|e| e.mean);
+            let jobs = f64::from(p.jobs);
+            let tps = figure(column::COMMIT_THROUGHPUT_TPS).filter(|tps| *tps > 0.0)?;
+            let away =
+                [column::THINKING_PCT, column::CONNECTING_PCT].into_iter().filter_map(figure).reduce(|a, b| a + b);
             Some(Point {
-                jobs: f64::from(p.jobs),
-                tps: figure(column::COMMIT_THROUGHPUT_TPS).filter(|tps| *tps > 0.0)?,
+                jobs,
+                tps,
                 latency_ms: p.latency_ms(),
+                away_ms: away.map(|pct| pct / 100.0 * jobs / tps * 1e3),
                 p99_ms: figure(column::TRANSACTION_TIME_NS_P99).map(|ns| ns / 1e6),
                 sync_ms: figure(column::LOG_FILE_SYNC_MS),
                 redo_kib: figure(column::REDO_KIB_PER_TX),
@@ -139,6 +146,7 @@ fn middle(points: &[Point]) -> Point {
         jobs: points.first().map_or(0.0, |p| p.jobs),
         tps: of(|p| Some(p.tps)).unwrap_or_default(),
         latency_ms: of(|p| p.latency_ms),
+        away_ms: of(|p| p.away_ms),
         p99_ms: of(|p| p.p99_ms),
         sync_ms: of(|p| p.sync_ms),
         redo_kib: of(|p| p.redo_kib),

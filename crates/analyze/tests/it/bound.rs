@@ -255,7 +255,9 @@ fn jobs_that_wait_for_reads_are_bounded_by_them() {
     assert_eq!(verdict(&with(test(8, &figures), &circular)).0, BoundBy::Unknown);
 }
 
-const READ: [&Column; 33] = [
+const READ: [&Column; 35] = [
+    column::THINKING_PCT,
+    column::CONNECTING_PCT,
     column::RATE_TPS,
     column::COMMIT_THROUGHPUT_TPS,
     column::COMMIT_LATENCY_MS,
@@ -344,6 +346,8 @@ proptest! {
                     || at_least(column::LIMIT_SHARE_PCT, 90.0)
             }
             BoundBy::LogWrite => has(column::LOG_WRITE_WAIT_PCT),
+            BoundBy::ThinkTime => has(column::THINKING_PCT),
+            BoundBy::Connecting => has(column::CONNECTING_PCT),
             BoundBy::Locks => has(column::LOCK_WAIT_PCT),
             BoundBy::Replica => has(column::REPLICA_WAIT_PCT),
             BoundBy::RoundTrip => has(column::SESSION_IDLE_PCT),

@@ -63,9 +63,10 @@ fn rows(context: &Context<'_>, range: Range<usize>) -> Vec<Row> {
     let of = |row: usize| {
         let jobs = |reading| {
             let all = context.interval("jobs", row, reading)?;
-            // Where the tool knows its own loop, the jobs were in transactions for the rest.
-            let outside =
-                context.interval("outside_tx_pct", row, reading).map_or(Interval::exact(0.0), |o| o.scaled(0.01));
+            // Where the tool knows its own loop, and what jobs did between transactions, they were in transactions for the rest.
+            let shares = ["outside_tx_pct", "thinking_pct", "connecting_pct"];
+            let known = shares.into_iter().filter_map(|id| context.interval(id, row, reading));
+            let outside = known.fold(Interval::exact(0.0), |sum, share| sum.plus(share.scaled(0.01)));
             let nodes = if context.per_node { context.value("nodes", row)? } else { 1.0 };
             Some(all.times(Interval::exact(1.0).minus(outside)).scaled(nodes))
         };
@@ -125,7 +126,9 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
             continue;
         }
         // What an open loop does not ask for, its jobs need not do; and a job's first transaction began before the window.
-        let idle = context.value("rate_tps", row.row).is_some() && row.busy.low <= 1.0;
+        let open = context.value("rate_tps", row.row).is_some()
+            || context.sheet.text("job_load", row.row).contains("open loop");
+        let idle = open && row.busy.low <= 1.0;
         if idle || (row.busy.at - 1.0).abs() <= context.edges(row.row) {
             continue;
         }

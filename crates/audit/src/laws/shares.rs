@@ -25,6 +25,8 @@ pub(crate) static SHARES: Law = Law {
         &["checkpoint_share_pct"],
         &["write_pct"],
         &["outside_tx_pct"],
+        &["thinking_pct"],
+        &["connecting_pct"],
     ],
     tolerance: "none; a warning where most rows exceed 100, as they are then shares of one CPU",
     meaning: "A wrong digit, or CPU time in percent of one CPU",

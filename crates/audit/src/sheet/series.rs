@@ -6,7 +6,8 @@ use super::{SAMPLE, Sheet};
 use crate::table::number::{self, Value};
 
 /// Text columns that say what was measured.
-pub(crate) const TEXT_KEYS: [&str; 7] = ["platform", "workload", "target", "driver", "arm", "level", "repetition"];
+pub(crate) const TEXT_KEYS: [&str; 8] =
+    ["platform", "workload", "target", "driver", "job_load", "arm", "level", "repetition"];
 /// Settings; the first that varies is what a series is over, the others tell series apart.
 pub(crate) const SETTINGS: [&str; 10] = [
     "jobs",

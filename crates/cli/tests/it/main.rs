@@ -22,6 +22,7 @@ mod many_sessions;
 mod mysql;
 mod pages;
 mod plans;
+mod populations;
 mod postgres;
 mod postgres_versions;
 mod probe;

@@ -61,6 +61,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     clean_leftovers: |_| Ok(Vec::new()),
     is_temporary: |_| false,
     no_limit: None,
+    no_sessions: None,
     native_report: Some(&awr::REPORT),
     levels: Vec::new,
     level_settings: &[],

@@ -77,6 +77,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     clean_leftovers: |request| folder::clean_leftovers(&request.scratch, files::TEMP_PREFIX),
     is_temporary: |url| files::path_of(url).is_ok_and(|p| p.is_none()),
     no_limit: None,
+    no_sessions: None,
     native_report: None,
     levels: Vec::new,
     level_settings: &[],

@@ -85,6 +85,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     },
     is_temporary: |url| WalUrl::parse(url).is_ok_and(|a| a.dir.is_none()),
     no_limit: Some("it is itself the limit with which databases are compared"),
+    no_sessions: Some("its jobs share one log and have no sessions"),
     native_report: None,
     levels: replication::levels,
     level_settings: &[],

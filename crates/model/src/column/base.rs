@@ -54,6 +54,10 @@ pub const RESPONSE_TIMES: Times = Times {
     max: RESPONSE_TIME_NS_MAX,
 };
 
+/// From the start of connecting until a new session is ready for its first transaction.
+pub const CONNECT_TIMES: Times =
+    Times { mean: CONNECT_TIME_NS_MEAN, p50: CONNECT_TIME_NS_P50, p99: CONNECT_TIME_NS_P99, max: CONNECT_TIME_NS_MAX };
+
 define! {
     PLATFORM: "platform", "Platform", "", Format::Text, "Name of the platform.", NOT, |r| text(&r.platform);
     WORKLOAD: "workload", "Workload", "", Format::Text,
@@ -136,7 +140,8 @@ define! {
         "Increase of the change counters in the workload's rows, summed, over the whole test including warm-up.",
         &[("*", "the workload's consistency query, before and after the test")];
     OUTSIDE_TX_PCT: "outside_tx_pct", "Time outside transactions", "%", Format::Fixed(2),
-        "Closed loop: share of the jobs' time in the window outside transactions, the cost of loadline's own loop.",
+        "Closed loop: share of the jobs' time in the window outside transactions, think times and connecting: the cost of \
+        loadline's own loop.",
         OWN;
     SESSIONS_PER_THREAD: "sessions_per_thread", "Sessions per thread", "", Format::Integer,
         "Most jobs that share a thread of loadline; 1: each job has its own.", OWN;
@@ -179,4 +184,29 @@ define! {
     THREADS: "threads", "Threads", "", Format::Integer,
         "Processes that run one statement of a job in parallel, its own session included; 1 without parallel workers.",
         NOT;
+    JOB_LOAD: "job_load", "Load of the jobs", "", Format::Text,
+        "How the jobs make load: in a closed or open loop, with think time, new sessions or parts that differ (docs/load.md).",
+        NOT, |r| text(&r.load().words());
+    THINK_TIME_MS: "think_time_ms", "Think time asked for", "ms", Format::Fixed(3),
+        "Mean time that a job was asked to think after each transaction, drawn from an exponential distribution.", NOT;
+    THINK_TIME_MS_MEAN: "think_time_ms_mean", "Think time", "ms", Format::Fixed(3),
+        "Mean time that jobs thought: their time in think times in the window, over the number of those that ended in it.", OWN;
+    THINKING_PCT: "thinking_pct", "Thinking", "%", Format::Fixed(2),
+        "Share of the jobs' time in the window in which they thought between transactions.", OWN;
+    RECONNECT_EVERY: "reconnect_every", "Transactions per session", "", Format::Integer,
+        "Transactions after which a job closed its session and opened a new one.", NOT;
+    CONNECTS_PER_S: "connects_per_s", "New sessions", "1/s", Format::Integer,
+        "Sessions opened anew per second in the window, all jobs.", OWN;
+    CONNECT_TIME_NS_MEAN: "connect_time_ns_mean", "Connect time mean", "ms", Format::NsAsMs,
+        "Mean time from the start of connecting until the new session is ready for its first transaction, statements prepared.",
+        OWN;
+    CONNECT_TIME_NS_P50: "connect_time_ns_p50", "Connect time p50", "ms", Format::NsAsMs,
+        "Median time from the start of connecting until the new session is ready for its first transaction.", OWN;
+    CONNECT_TIME_NS_P99: "connect_time_ns_p99", "Connect time p99", "ms", Format::NsAsMs,
+        "99th percentile of the time from the start of connecting until the new session is ready for its first transaction.",
+        OWN;
+    CONNECT_TIME_NS_MAX: "connect_time_ns_max", "Connect time max", "ms", Format::NsAsMs,
+        "Longest time from the start of connecting until the new session was ready for its first transaction.", OWN;
+    CONNECTING_PCT: "connecting_pct", "Connecting", "%", Format::Fixed(2),
+        "Share of the jobs' time in the window in which they closed a session and opened a new one.", OWN;
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use crate::format::{self, Format};
+use crate::load::JobLoad;
 use crate::record::TestRecord;
 
 mod base;
@@ -180,6 +181,17 @@ impl TestRecord {
     #[must_use]
     pub fn figure(&self, column: &Column) -> Option<f64> {
         self.figures.get(column.id).copied()
+    }
+
+    /// How its jobs made load.
+    #[must_use]
+    pub fn load(&self) -> JobLoad {
+        JobLoad {
+            rate_tps: self.figure(RATE_TPS),
+            think_s: self.figure(THINK_TIME_MS).map(|ms| ms / 1e3),
+            reconnect_every: self.figure(RECONNECT_EVERY).map(|n| n as u64),
+            populations: self.populations.iter().map(|p| p.population.clone()).collect(),
+        }
     }
 
     /// Why the figure of `column` is missing, if recorded.

@@ -13,6 +13,7 @@ mod kept;
 mod key;
 pub(crate) mod levels;
 mod limit;
+pub(crate) mod load;
 pub(crate) mod nodes;
 pub(crate) mod noted;
 mod page;
@@ -46,6 +47,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
     let of_arms = if let [run] = runs { arms::of(run) } else { None };
     let of_levels = if let [run] = runs { levels::of(run) } else { None };
     let over_nodes = nodes::section(runs);
+    let of_jobs = load::section(runs);
     // Parts of one run share its database, its time and its name, unless they are arms, which are named by what they differ in.
     let parts_of_one = matches!(runs, [run] if run.manifest.plan.arms.is_none());
     let whole = parts_of_one.then(|| sides(runs));
@@ -69,6 +71,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
         levels::section(of_levels.as_ref()),
         over_nodes,
         pooled(page::section(measured)),
+        of_jobs,
         standing::section(&sides),
         pooled(key::section(&sides)),
         factors::summary(&comparisons),

@@ -62,7 +62,7 @@ fn plan(m: &Manifest) -> Vec<(String, String)> {
         fact("Measured window", seconds(p.duration_s)),
         fact("Warm-up", p.warmup()),
         fact("Repetitions", p.repeat.to_string()),
-        fact("Load", p.rate_tps.map_or("closed loop".to_owned(), |r| format!("open loop, {} tps", number(r, 1)))),
+        fact("Load", p.load.words()),
         fact("Payload that can be compressed away", format!("{:.0} %", p.payload_compressibility * 100.0)),
         fact("Seed", p.seed.to_string()),
         fact("Size of the data set", bytes(p.size_bytes as f64)),

@@ -1,9 +1,9 @@
 //! Figures over time on one axis, with the background work that was seen.
 
-use loadline_analyze::kpi::{RESPONSE, THROUGHPUT};
+use loadline_analyze::kpi::THROUGHPUT;
 use loadline_model::column;
 use loadline_model::format::number;
-use loadline_model::{Column, Series};
+use loadline_model::{Column, JobLoad, Series};
 
 use super::Period;
 use super::words::name;
@@ -59,9 +59,9 @@ fn times(series: &Series) -> Vec<f64> {
     series.column("t_s").unwrap_or_default().into_iter().flatten().collect()
 }
 
-/// Jobs / throughput, ms: the mean time of a transaction in a closed loop (Little's law).
+/// Jobs / throughput, ms: the mean time of a transaction in a closed loop without time between transactions (Little's law).
 fn latency(period: &Period) -> Option<Vec<Option<f64>>> {
-    let record = period.record.as_ref().filter(|r| r.figure(RESPONSE).is_none())?;
+    let record = period.record.as_ref().filter(|r| r.load() == JobLoad::default())?;
     let jobs = f64::from(record.jobs);
     let tps = period.series.column(THROUGHPUT.id)?;
     Some(tps.into_iter().map(|tps| tps.filter(|tps| *tps > 0.0).map(|tps| jobs / tps * 1e3)).collect())

@@ -16,7 +16,9 @@ const MOST_EVENTS: usize = 20;
 /// Classes of waits for the client, which are not the database's time: of PostgreSQL and MySQL, and of Oracle.
 const CLIENT: [&str; 2] = ["Client", "Idle"];
 /// Parts of the jobs' time.
-const PARTS: [&Column; 12] = [
+const PARTS: [&Column; 14] = [
+    column::THINKING_PCT,
+    column::CONNECTING_PCT,
     column::SESSION_CPU_PCT,
     column::SESSION_CPU_WAIT_PCT,
     column::SESSION_IO_PCT,
@@ -31,7 +33,7 @@ const PARTS: [&Column; 12] = [
     column::CLIENT_JOB_CPU_WAIT_PCT,
 ];
 /// What the test is about.
-const ANSWER: [&Column; 10] = [
+const ANSWER: [&Column; 12] = [
     kpi::THROUGHPUT,
     kpi::LATENCY,
     column::TRANSACTION_TIME_NS_P50,
@@ -41,6 +43,8 @@ const ANSWER: [&Column; 10] = [
     column::COMMIT_TIME_NS_P99,
     column::LOG_FILE_SYNC_MS,
     column::READ_TIME_US_MEAN,
+    column::CONNECT_TIME_NS_MEAN,
+    column::CONNECT_TIME_NS_P99,
     column::LIMIT_TPS,
 ];
 const MACHINE: [&Column; 12] = [

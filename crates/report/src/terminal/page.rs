@@ -4,7 +4,7 @@ use loadline_analyze::{Sweep, bound_of_sweep};
 
 use super::PROSE;
 use crate::RunData;
-use crate::content::{disturbed, kept_tests, kept_verdict, nodes, not_measured, noted, page, stop};
+use crate::content::{disturbed, kept_tests, kept_verdict, load, nodes, not_measured, noted, page, stop};
 use crate::doc::{Row, Table};
 use crate::platform_run::{PlatformRun, sides};
 use crate::text::{clean, superscript, table, table_width, wrapped};
@@ -28,8 +28,10 @@ pub fn end_page(run: &RunData, width: Option<usize>) -> String {
         } else {
             out.push_str(&figures(side, &full, available, prose));
         }
-        if let Some(nodes) = nodes::table(side.run).filter(|nodes| table_width(nodes) <= available) {
-            table(&mut out, &nodes, prose);
+        for more in [nodes::table(side.run), load::table(side.run)].into_iter().flatten() {
+            if table_width(&more) <= available {
+                table(&mut out, &more, prose);
+            }
         }
         for text in not_measured(side) {
             out.push_str(&wrapped(&text, "", prose));

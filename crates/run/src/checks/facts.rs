@@ -3,7 +3,7 @@
 use loadline_collect::CpuSource;
 use loadline_database::Runs;
 use loadline_model::snapshot::counter;
-use loadline_model::{Driver, column};
+use loadline_model::{Driver, JobLoad, column};
 use loadline_window::{JobResult, Measured, Request, Schedule, Tally};
 use loadline_workload::{Commit, RedoSize};
 
@@ -22,8 +22,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) jobs: &'a [JobResult],
     /// Results of all jobs, merged.
     pub(crate) merged: &'a Tally,
-    /// Rate asked for (open loop).
-    pub(crate) rate_tps: Option<f64>,
+    /// How the jobs made load.
+    pub(crate) load: &'a JobLoad,
     /// Whether commits wait until they are durable.
     pub(crate) durable: bool,
     /// Why the database's count of commits cannot be compared with the jobs', if so.
@@ -82,7 +82,7 @@ pub(crate) struct Facts<'a> {
 impl<'a> Facts<'a> {
     /// Facts of a test with these figures.
     pub(crate) fn of(
-        request: &Request,
+        request: &'a Request,
         measured: &'a Measured,
         counters: &Result<Counters<'_>, String>,
         proof: &'a Proof,
@@ -110,7 +110,7 @@ impl<'a> Facts<'a> {
             schedule: measured.schedule,
             jobs: &measured.jobs,
             merged: &measured.merged,
-            rate_tps: request.rate_tps,
+            load: &request.load,
             durable: program.commit == Commit::Wait && program.writes(),
             commits_not_comparable: not_comparable,
             unread: measured.edges.unread(),

@@ -110,7 +110,7 @@ fn values(request: &Request, measured: &Measured) -> (Vec<f64>, f64) {
     };
     let Some(rate) = mean(&rates).filter(|rate| *rate > 0.0) else { return (rates, step_s) };
     // By Little's law.
-    let open_loop = request.rate_tps.and(measured.merged.transaction.mean_ns());
+    let open_loop = measured.merged.transaction.mean_ns().filter(|_| request.load.waits());
     let busy = open_loop.map_or(request.jobs, |ns| request.jobs.min((rate * ns / 1e9).ceil() as u32));
     let each = (steady::steps(rate, busy) as f64 * STEP_S / step_s - 1e-9).ceil().max(1.0) as usize;
     let values = rates.chunks_exact(each).filter_map(mean).collect();

@@ -1,10 +1,12 @@
 use std::cell::RefCell;
 
+use loadline_model::{JobLoad, Population};
 use loadline_window::{Books, JobResult, Schedule, Tally};
 use loadline_workload::RedoSize;
 
 use crate::figures::counters::Completed;
 use crate::figures::nodes::NodeCommits;
+use crate::figures::populations::TimeShares;
 
 use super::*;
 
@@ -28,14 +30,19 @@ fn jobs(jobs: usize, tx_ns: u64, window_s: u64) -> (Schedule, Vec<JobResult>, Ta
 }
 
 struct Case {
+    load: JobLoad,
     schedule: Schedule,
     jobs: Vec<JobResult>,
     merged: Tally,
 }
 
+fn outside(schedule: &Schedule, jobs: &[JobResult]) -> f64 {
+    TimeShares::of(schedule, jobs).outside
+}
+
 fn case(n: usize, tx_ns: u64) -> Case {
     let (schedule, jobs, merged) = jobs(n, tx_ns, 2);
-    Case { schedule, jobs, merged }
+    Case { load: JobLoad::default(), schedule, jobs, merged }
 }
 
 impl Case {
@@ -45,7 +52,7 @@ impl Case {
             schedule: self.schedule,
             jobs: &self.jobs,
             merged: &self.merged,
-            rate_tps: None,
+            load: &self.load,
             durable: true,
             commits_not_comparable: None,
             unread: None,
@@ -83,7 +90,7 @@ fn failed(f: &Facts<'_>) -> Vec<String> {
 fn a_sound_test_passes_every_check() {
     let case = case(4, 3_000_000);
     assert_eq!(failed(&case.facts()), Vec::<String>::new());
-    assert!(outside_share(&case.schedule, &case.jobs).abs() < 1e-9, "back to back leaves nothing outside");
+    assert!(outside(&case.schedule, &case.jobs).abs() < 1e-9, "back to back leaves nothing outside");
 }
 
 #[test]
@@ -188,7 +195,7 @@ fn time_lost_between_transactions_is_caught() {
     case.merged = tally.into_inner();
     case.jobs = slow;
     let f = Facts { evidence: Ok(None), ..case.facts() };
-    assert!((outside_share(&f.schedule, f.jobs) - 1.0 / 3.0).abs() < 0.01);
+    assert!((outside(&f.schedule, f.jobs) - 1.0 / 3.0).abs() < 0.01);
     assert_eq!(failed(&f), ["littles-law"]);
 }
 
@@ -225,9 +232,74 @@ fn errors_have_a_column_of_their_own_and_a_limit() {
 #[test]
 fn a_rate_that_is_not_kept_is_noted() {
     let case = case(2, 3_000_000);
-    let check = |rate| verify(&Facts { rate_tps: Some(rate), ..case.facts() }).pop().unwrap();
-    assert_eq!(check(100.0).outcome, Outcome::Passed);
-    assert_eq!(check(10_000.0).outcome, Outcome::Noted);
+    let check = |load: JobLoad| {
+        let checks = verify(&Facts { load: &load, ..case.facts() });
+        checks.into_iter().find(|c| c.id == "rate").unwrap()
+    };
+    let at = |rate| JobLoad { rate_tps: Some(rate), ..JobLoad::default() };
+    assert_eq!(check(at(100.0)).outcome, Outcome::Passed);
+    assert_eq!(check(at(10_000.0)).outcome, Outcome::Noted);
+    assert_eq!(check(JobLoad::default()).outcome, Outcome::NotMade);
+    // Each job makes 333 tps: of a mix only the open one has a rate to keep.
+    let mixed = |rate_tps| JobLoad {
+        populations: vec![
+            Population { jobs: 1, ..Population::default() },
+            Population { jobs: 1, rate_tps: Some(rate_tps), think_s: None },
+        ],
+        ..JobLoad::default()
+    };
+    assert_eq!(check(mixed(330.0)).outcome, Outcome::Passed);
+    assert_eq!(check(mixed(400.0)).outcome, Outcome::Noted, "the other job's transactions are not this one's");
+}
+
+/// Jobs that run a transaction of `tx_ns`, wait `outside_ns` for nothing, and think for `think_ns`, one after the other.
+fn thinking(tx_ns: u64, outside_ns: u64, think_ns: u64) -> Case {
+    let mut case = case(4, tx_ns);
+    let schedule = case.schedule;
+    let tally = RefCell::new(Tally::new(schedule.window_ns(), false));
+    for job in &mut case.jobs {
+        let mut books = Books::new(&tally);
+        let mut t = schedule.start_ns;
+        while t < schedule.close_ns {
+            books.completed(&schedule, t, Some(t), t + tx_ns);
+            t += tx_ns + outside_ns;
+            books.thought(&schedule, t, t + think_ns, true);
+            t += think_ns;
+        }
+        *job = books.job;
+    }
+    case.merged = tally.into_inner();
+    case.load = JobLoad { think_s: Some(think_ns as f64 / 1e9), ..JobLoad::default() };
+    case
+}
+
+#[test]
+fn thinking_is_a_part_of_the_jobs_time_and_hides_no_other() {
+    let little = |case: &Case| load::littles_law(&Facts { evidence: Ok(None), ..case.facts() });
+    let sound = thinking(1_000_000, 0, 9_000_000);
+    let times = TimeShares::of(&sound.schedule, &sound.jobs);
+    assert!((times.thinking - 0.9).abs() < 0.01 && times.outside.abs() < 1e-9, "{times:?}");
+    let check = little(&sound);
+    assert_eq!(check.outcome, Outcome::Passed, "{}", check.detail);
+    assert!(check.detail.contains("thinking"), "{}", check.detail);
+    // 0.2 ms of 10 are 2 % of the jobs' time, but a sixth of what is not thinking.
+    assert_eq!(little(&thinking(1_000_000, 200_000, 8_800_000)).outcome, Outcome::Failed);
+    assert_eq!(little(&thinking(1_000_000, 8_000, 9_000_000)).outcome, Outcome::Passed, "loadline's own loop");
+}
+
+#[test]
+fn a_mean_think_time_must_be_the_one_asked_for() {
+    let case = thinking(1_000_000, 0, 9_000_000);
+    assert!(case.merged.thoughts > 700);
+    let of = |case: &Case, asked_s: f64| {
+        let load = JobLoad { think_s: Some(asked_s), ..JobLoad::default() };
+        load::think_time(&Facts { load: &load, ..case.facts() }).unwrap().outcome
+    };
+    let outcomes = [0.009, 0.008, 0.004, 0.018].map(|asked_s| of(&case, asked_s));
+    let (passed, noted) = (Outcome::Passed, Outcome::Noted);
+    assert_eq!(outcomes, [passed, passed, noted, Outcome::Failed]);
+    assert_eq!(of(&thinking(1_000_000, 0, 900_000_000), 0.9), Outcome::NotMade, "a handful of them");
+    assert!(load::think_time(&Facts { load: &JobLoad::default(), ..case.facts() }).is_none());
 }
 
 #[test]

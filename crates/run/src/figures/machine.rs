@@ -7,7 +7,7 @@ use loadline_model::{Column, column};
 use loadline_window::{Measured, Request};
 
 use super::collected::Figures;
-use super::outside_share;
+use super::populations::TimeShares;
 
 /// Why an embedded database has no client CPU.
 const IN_PROCESS: &str = "the database runs inside the loadline process, and in an open loop its CPU time cannot be separated from loadline's";
@@ -86,10 +86,10 @@ pub(super) fn client(request: &Request, measured: &Measured, cpus: u32) -> Figur
 fn own_part(request: &Request, measured: &Measured, ns: f64) -> Option<f64> {
     let edges = [&measured.edges.at_open, &measured.edges.at_close];
     let [a, b] = edges.map(|e| e.job_threads);
-    let (a, b) = a.zip(b).filter(|_| request.rate_tps.is_none())?;
+    let (a, b) = a.zip(b).filter(|_| !request.load.has_rate())?;
     let run = b.run_ns.checked_sub(a.run_ns)? as f64;
     let wait = b.wait_ns.checked_sub(a.wait_ns)? as f64;
     let jobs_ns = measured.schedule.window_ns() as f64 * measured.jobs.len() as f64;
-    let outside = outside_share(&measured.schedule, &measured.jobs) * jobs_ns * run / (run + wait);
+    let outside = TimeShares::of(&measured.schedule, &measured.jobs).outside * jobs_ns * run / (run + wait);
     Some((ns - run).max(0.0) + outside.clamp(0.0, run)).filter(|ns| ns.is_finite())
 }

@@ -27,7 +27,11 @@ pub(super) fn figures(request: &Request, measured: &Measured, counters: &Result<
     let mut out = Figures::default();
     let (facts, jobs) = (request.target.facts(), f64::from(request.jobs.max(1)));
     let edges = [&measured.edges.at_open, &measured.edges.at_close];
-    let why = "the processes or threads of the sessions are unknown or on another machine, or the kernel does not count their CPU time";
+    let why = if request.load.reconnect_every.is_some() {
+        "the jobs open new sessions, and their processes or threads change with them"
+    } else {
+        "the processes or threads of the sessions are unknown or on another machine, or the kernel does not count their CPU time"
+    };
     cpu(&mut out, [column::SESSION_CPU_PCT, column::SESSION_CPU_WAIT_PCT], edges, |e| e.sessions, jobs, why);
     let own = [column::CLIENT_JOB_CPU_PCT, column::CLIENT_JOB_CPU_WAIT_PCT];
     if facts.runs == Runs::InProcess {

@@ -36,7 +36,9 @@ struct Measured {
 
 impl Instrument for Limits {
     fn prepare(&mut self, request: &mut Request, run: &RunContext<'_>) -> Result<(), TargetError> {
-        if let Ok(references) = run.references {
+        if let Ok(references) = run.references
+            && !request.load.thinks()
+        {
             if references.elsewhere.is_some() && self.parts.iter().all(|m| m.limit.is_of_device()) {
                 // No device of another machine: what remains are the round trips.
                 self.parts.push(Measured::new(Limit::Statements));
@@ -49,6 +51,13 @@ impl Instrument for Limits {
 
     fn finish(&mut self, ended: &EndedTest<'_>) -> Figures {
         let mut out = Figures::default();
+        if ended.request.load.thinks() {
+            out.set_all_absent(
+                KIND.columns,
+                "jobs think between transactions: their throughput is not bounded by the machine's",
+            );
+            return out;
+        }
         match self.lowest(ended) {
             Ok((limit, left_out)) => {
                 if !left_out.is_empty() {

@@ -65,7 +65,7 @@ struct Visibility {
 impl Instrument for Visibility {
     fn prepare(&mut self, request: &mut Request, _: &RunContext<'_>) -> Result<(), TargetError> {
         let own = request.work.params.get(self.visible.rate);
-        let given = request.rate_tps.replace(own as f64);
+        let given = request.load.rate_tps.replace(own as f64);
         self.note = given.map(|given| other_rate(given, self.visible.rate, own));
         Ok(())
     }

@@ -36,8 +36,16 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     if spec.repeat.is_some_and(|n| n != 1) {
         return value("--repeat does not apply to levels: give --pairs".to_owned());
     }
-    if spec.rate.is_some() {
-        return value("--rate does not apply to levels: what a commit waits is measured with jobs that commit one after the other".to_owned());
+    let load = [
+        ("--rate", spec.rate.is_some()),
+        ("--think", spec.think.is_some()),
+        ("--reconnect-every", spec.reconnect_every.is_some()),
+        ("populations", spec.populations.is_some()),
+    ];
+    if let Some((flag, _)) = load.iter().find(|(_, given)| *given) {
+        return value(format!(
+            "{flag} does not apply to levels: what a commit waits is measured with jobs that commit one after the other"
+        ));
     }
     if spec.nodes.is_some() || spec.node.is_some() {
         return value(

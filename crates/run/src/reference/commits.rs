@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_database::Work;
-use loadline_model::Driver;
+use loadline_model::{Driver, JobLoad};
 use loadline_window::{Request, Warmup};
 use loadline_workload::LOG_APPENDS;
 
@@ -28,7 +28,7 @@ impl SmallestCommits {
         let of = Request {
             work,
             warmup: Warmup::Seconds(WARMUP_S),
-            rate_tps: None,
+            load: JobLoad::default(),
             disk: None,
             data_disk: None,
             ..like.clone()

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use loadline_collect::CpuSource;
 use loadline_database::{OpenRequest, Target, TargetError, Work, kind_of, open};
 use loadline_model::limits::name;
-use loadline_model::{Driver, LogWriterPoint, TestLimit, column};
+use loadline_model::{Driver, JobLoad, LogWriterPoint, TestLimit, column};
 use loadline_window::{Request, TestError, Warmup};
 use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS};
 
@@ -116,7 +116,7 @@ impl LogWriter {
             jobs,
             warmup: Warmup::Seconds(warmup_s),
             duration_s: 0.0,
-            rate_tps: None,
+            load: JobLoad::default(),
             cpu: CpuSource::Local,
             disk: None,
             data_disk: None,

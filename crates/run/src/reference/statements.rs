@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loadline_database::{Target, Work};
-use loadline_model::Driver;
+use loadline_model::{Driver, JobLoad};
 use loadline_window::{Request, Warmup};
 use loadline_workload::{Arm, Effect, Program, Statement, Step, Workload};
 
@@ -38,7 +38,7 @@ impl Part for Statements {
             let request = Request {
                 work,
                 warmup: Warmup::Seconds(WARMUP_S),
-                rate_tps: None,
+                load: JobLoad::default(),
                 disk: None,
                 data_disk: None,
                 ..like.clone()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loadline_collect::CpuSource;
 use loadline_database::{OpenRequest, Target, Work, open};
-use loadline_model::Driver;
+use loadline_model::{Driver, JobLoad};
 use loadline_window::{Request, Warmup};
 
 use super::{LogSource, References, Subject, TestFile};
@@ -23,7 +23,7 @@ pub(crate) fn request(dir: &Path, code: &str, jobs: u32) -> Request {
         jobs,
         warmup: Warmup::Seconds(0.0),
         duration_s: 1.0,
-        rate_tps: None,
+        load: JobLoad::default(),
         cpu: CpuSource::Local,
         disk: Some("vda".to_owned()),
         data_disk: Some("vda".to_owned()),

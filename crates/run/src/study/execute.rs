@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use loadline_database::{RemainingNodes, TargetError, Work, kind_of};
-use loadline_model::Column;
 use loadline_model::plan::PlannedWorkload;
+use loadline_model::{Column, JobLoad};
 use loadline_window::{Request, TestError, Warmup, run_test};
 use loadline_workload::{Instrument, SizeScan};
 
@@ -104,7 +104,7 @@ impl PlannedTest<'_> {
             jobs,
             warmup: if plan.auto_warmup { until_warm(plan.warmup_s) } else { Warmup::Seconds(plan.warmup_s) },
             duration_s: longer_s.unwrap_or(planned_s),
-            rate_tps: plan.rate_tps,
+            load: plan.load.clone(),
             cpu: context.side.cpu,
             disk: context.side.disk.clone(),
             data_disk: context.side.data_disk.clone(),
@@ -293,9 +293,9 @@ impl ProgressMeter<'_> {
         let seconds = elapsed_s - self.elapsed_s;
         let tps = if seconds > 0.0 { completed.saturating_sub(self.completed) as f64 / seconds } else { 0.0 };
         (self.elapsed_s, self.completed) = (elapsed_s, completed);
-        let Request { warmup, duration_s, rate_tps, jobs, .. } = self.request;
+        let Request { warmup, duration_s, load, jobs, .. } = self.request;
         let (Warmup::Seconds(warmup_s) | Warmup::UntilSteady { most_s: warmup_s, .. }) = warmup;
-        let latency_ms = (rate_tps.is_none() && tps > 0.0).then(|| f64::from(*jobs) / tps * 1e3);
+        let latency_ms = (*load == JobLoad::default() && tps > 0.0).then(|| f64::from(*jobs) / tps * 1e3);
         let position = self.test.position.clone();
         Event::Progress { position, elapsed_s, total_s: warmup_s + duration_s, tps, latency_ms }
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use loadline_database::clock::now_ns;
 use loadline_database::{OpenRequest, Work, open};
 use loadline_window::Tally;
+use loadline_window::between::Session;
 use loadline_window::client_job::{self, Client, Timing};
 use loadline_window::schedule::{Schedule, Shared};
 
@@ -34,8 +35,8 @@ pub(crate) fn client_ns_per_tx(work: &Work, interrupted: &Arc<AtomicBool>) -> Re
     let result = std::thread::scope(|scope| {
         let job = scope.spawn(|| {
             let tally = RefCell::new(Tally::new(timing.window_ns, false));
-            let client =
-                Client { job: 0, session: session.as_mut(), stream: &mut stream, program: &program, pace: None };
+            let session = Session::Fixed(session.as_mut());
+            let client = Client { job: 0, session, stream: &mut stream, program: &program, pace: None, think: None };
             client_job::run(client, timing, &flags, &tally)
         });
         client_job::sleep_until(schedule.close_ns, &shared);

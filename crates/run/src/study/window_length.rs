@@ -31,6 +31,11 @@ fn long_enough_s(plan_s: f64, transaction_s: f64, jobs: u32) -> f64 {
     if wanted > plan_s && wanted <= MAX_WINDOW_S { wanted } else { plan_s }
 }
 
+/// Whether jobs wait between transactions on purpose.
+fn wait(figures: &Figures) -> bool {
+    [column::RATE_TPS, column::THINK_TIME_MS_MEAN].iter().any(|c| figures.figure(c).is_some())
+}
+
 /// Relative error of a count of whole transactions.
 pub(super) fn resolution(transactions: f64, jobs: u32) -> f64 {
     f64::from(jobs).sqrt() / transactions.max(1.0)
@@ -44,15 +49,15 @@ pub(super) fn longer_s(figures: &Figures, jobs: u32, window_s: f64, clean: bool)
     // Nothing completed: assume a transaction as long as the window.
     let transaction_s = figures.figure(column::COMMIT_LATENCY_MS).map_or(window_s, |ms| ms / 1e3);
     let wanted = long_enough_s(window_s, transaction_s * if failed { 1.5 } else { 1.2 }, jobs);
-    let open_loop = figures.figure(column::RATE_TPS).is_some();
-    ((failed || few && !open_loop) && clean && wanted > window_s).then_some(wanted)
+    ((failed || few && !wait(figures)) && clean && wanted > window_s).then_some(wanted)
 }
 
 /// Note about rates with a large error.
 pub(super) fn coarse_note(figures: &Figures, jobs: u32) -> Option<String> {
-    let open_loop = figures.figure(column::RATE_TPS).is_some();
-    let n = figures.figure(column::COMMITS).filter(|n| *n > 0.0 && !open_loop)?;
-    let share = resolution(n, jobs);
+    let n = figures.figure(column::COMMITS).filter(|n| *n > 0.0 && figures.figure(column::RATE_TPS).is_none())?;
+    // Where most of the time is thinking, transactions come at random, as in a Poisson process.
+    let thinking = figures.figure(column::THINKING_PCT).map_or(0.0, |pct| pct / 100.0);
+    let share = resolution(n, jobs).max(thinking / n.sqrt());
     (share > 0.5 / MIN_COUNT_TO_ERROR).then(|| {
         format!(
             "only {n:.0} transactions completed in the window: rates are accurate to about {:.0} %; use a longer \

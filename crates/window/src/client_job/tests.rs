@@ -1,10 +1,12 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use loadline_database::Canceller;
 use loadline_workload::JobStart;
 
 use super::*;
+use crate::between::{CurrentCanceller, Renewed};
 
 /// An engine with a given transaction time and failure rate.
 struct Scripted {
@@ -65,6 +67,17 @@ fn engine() -> Scripted {
 }
 
 fn run_for(session: &mut Scripted, warmup_ms: u64, window_ms: u64, rate: Option<f64>) -> (JobResult, Tally, Schedule) {
+    run_with(|| Session::Fixed(session), warmup_ms, window_ms, rate, None)
+}
+
+/// The same with the session of `session`, and with think times.
+fn run_with<'s>(
+    session: impl FnOnce() -> Session<'s> + Send,
+    warmup_ms: u64,
+    window_ms: u64,
+    rate: Option<f64>,
+    think: Option<Think>,
+) -> (JobResult, Tally, Schedule) {
     let workload = loadline_workload::find("LGWR-LAT1").unwrap();
     let params = workload.params(&Default::default()).unwrap();
     let program = (workload.program)(&params);
@@ -86,7 +99,7 @@ fn run_for(session: &mut Scripted, warmup_ms: u64, window_ms: u64, rate: Option<
         let running = scope.spawn(|| {
             let tally = RefCell::new(Tally::new(timing.window_ns, pace.is_some()));
             let job = super::run(
-                Client { job: 0, session, stream: &mut stream, program: &program, pace },
+                Client { job: 0, session: session(), stream: &mut stream, program: &program, pace, think },
                 timing,
                 &shared,
                 &tally,
@@ -190,4 +203,65 @@ fn open_loop_below_capacity_keeps_the_rate() {
     let (_, tally, schedule) = run_for(&mut engine(), 50, 500, Some(100.0));
     let tps = tally.transaction.count() as f64 / (schedule.window_ns() as f64 / 1e9);
     assert!((90.0..=110.0).contains(&tps), "{tps}");
+}
+
+#[test]
+fn think_times_fill_the_rest_of_the_window_and_change_no_key() {
+    let mut session = engine();
+    let (result, tally, schedule) =
+        run_with(|| Session::Fixed(&mut session), 50, 400, None, Some(Think::new(0.008, 42, 0)));
+    let window_ns = schedule.window_ns() as f64;
+    let share = (result.time_in_transactions_ns() + result.thinking_ns as f64) / window_ns;
+    assert!((0.97..=1.001).contains(&share) && result.thinking_ns > 0, "{share}");
+    assert!((result.time_outside_ns(&schedule) / window_ns - (1.0 - share)).abs() < 1e-9);
+    assert!(result.ran_through(&schedule), "a job that thinks at window start or end ran through it");
+    assert!(tally.thoughts > 5 && tally.thoughts <= result.total, "{} {}", tally.thoughts, result.total);
+    let mut quick = engine();
+    run_for(&mut quick, 50, 400, None);
+    assert!(quick.keys.len() > session.keys.len() && quick.keys.starts_with(&session.keys));
+}
+
+#[test]
+fn a_long_thought_ends_soon_after_the_test_and_passes_its_window() {
+    let began = std::time::Instant::now();
+    let mut session = engine();
+    let (result, tally, schedule) =
+        run_with(|| Session::Fixed(&mut session), 50, 200, None, Some(Think::new(60.0, 42, 0)));
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(result.ran_through(&schedule) && tally.thoughts == 0);
+    assert!(result.thinking_ns as f64 > 0.9 * schedule.window_ns() as f64, "{}", result.thinking_ns);
+}
+
+#[test]
+fn a_session_is_opened_anew_after_its_transactions() {
+    let opened = std::sync::atomic::AtomicU64::new(1);
+    let open = || -> Result<Box<dyn ClientSession>, TargetError> {
+        if opened.fetch_add(1, Ordering::Relaxed) > 20 {
+            return Err(TargetError::Refused("too many connections".into()));
+        }
+        std::thread::sleep(Duration::from_millis(3));
+        Ok(Box::new(engine()))
+    };
+    let canceller = CurrentCanceller::new(Canceller::new(|| ()));
+    let renewed = || {
+        let now: Option<Box<dyn ClientSession>> = Some(Box::new(engine()));
+        Session::Renewed(Renewed { now, every: 4, since: 0, open: Box::new(open), canceller })
+    };
+    let (result, tally, schedule) = run_with(renewed, 30, 150, None, None);
+    assert_eq!(result.lost, None);
+    assert_eq!(opened.load(Ordering::Relaxed), result.total / 4 + 1 - u64::from(result.total.is_multiple_of(4)));
+    let connect = tally.connect.unwrap();
+    assert!(connect.count() > 3 && connect.quantile_ns(0.5).unwrap() >= 3_000_000);
+    let all = result.time_in_transactions_ns() + result.connecting_ns as f64;
+    let share = all / schedule.window_ns() as f64;
+    assert!((0.95..=1.001).contains(&share), "{share}");
+    assert!(tally.transaction.max_ns().unwrap() < 3_000_000 * 10, "connecting is no part of a transaction");
+    let canceller = CurrentCanceller::new(Canceller::new(|| ()));
+    let refused = || {
+        let now: Option<Box<dyn ClientSession>> = Some(Box::new(engine()));
+        Session::Renewed(Renewed { now, every: 4, since: 0, open: Box::new(open), canceller })
+    };
+    let (result, _, _) = run_with(refused, 30, 5_000, None, None);
+    let why = result.lost.unwrap();
+    assert!(why.contains("no new session") && why.contains("too many connections"), "{why}");
 }

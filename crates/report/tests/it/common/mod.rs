@@ -52,7 +52,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             warmup_s: 2.5,
             auto_warmup: false,
             repeat: 1,
-            rate_tps: None,
+            load: loadline_model::JobLoad::default(),
             payload_compressibility: 0.0,
             size_bytes: 128 << 20,
             server_memory_bytes: None,

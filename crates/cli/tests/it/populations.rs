@@ -1,0 +1,137 @@
+//! End to end: jobs that think, open new sessions, or differ.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::figures::{check, figure, passed};
+use crate::common::{ok, results, run, tests_of};
+
+/// A target whose transactions take 1 ms and a little, with one short test.
+const ONE_MS: [&str; 8] =
+    ["--target", "null:?pause=1ms", "--workload", "TP-LIGHT", "--no-probe", "--duration", "3s", "--warmup=300ms"];
+
+fn at(dir: &Path, args: &[&str]) -> (Value, String, String) {
+    let ran = ok(&[&["run", "--results", dir.to_str().unwrap()], args].concat());
+    let folder = ran.folder();
+    (tests_of(&folder).remove(0), folder.display().to_string(), ran.out)
+}
+
+#[test]
+fn think_times_are_part_of_littles_law() {
+    let dir = results();
+    let thinking = [&ONE_MS[..], &["--jobs", "8", "--think", "10ms"]].concat();
+    let dry = ok(&[&["run", "--dry-run"], &thinking[..]].concat()).out;
+    assert!(dry.contains("load        closed loop, think time 10 ms"), "{dry}");
+    let (test, folder, _) = at(dir.path(), &thinking);
+    let (tps, tx_ms) = (figure(&test, "commit_throughput_tps"), figure(&test, "transaction_time_ns_mean") / 1e6);
+    let think_ms = figure(&test, "think_time_ms_mean");
+    // N = X · (R + Z): 8 jobs make at most 8 / 11 ms, and on a busy machine as many as transactions and late timers leave.
+    let by_chance = 5.0 / (3.0 * tps).sqrt();
+    assert!(tps < 8e3 / 11.0 * (1.0 + by_chance) && think_ms > 10.0 * (1.0 - by_chance), "{tps} tps, {think_ms} ms");
+    let cycle = 8e3 / (tx_ms + think_ms);
+    assert!((tps / cycle - 1.0).abs() < 0.05 + 8.0 / (3.0 * tps), "{tps} tps, {cycle} by Little's law");
+    passed(&test, "littles-law");
+    let [thinking, outside] = ["thinking_pct", "outside_tx_pct"].map(|id| figure(&test, id));
+    assert!((tps * think_ms / 8e3 * 100.0 - thinking).abs() < 1.0 && outside < 5.0, "{thinking} {outside}");
+    assert!(test["absent"]["limit_share_pct"].is_string() && test["absent"]["connects_per_s"].is_string());
+    // An audit of its own table finds nothing against Little's law.
+    let csv = ok(&["report", &folder, "--format", "csv", "--output", "-"]).out;
+    assert!(csv.lines().next().unwrap().contains(",think_time_ms_mean,thinking_pct,"), "{csv}");
+    let table = dir.path().join("own.csv");
+    std::fs::write(&table, csv).unwrap();
+    let audit = ok(&["audit", table.to_str().unwrap()]).out;
+    assert!(!audit.contains("little") && !audit.contains("dilution"), "{audit}");
+    // Another think time is other work.
+    let (_, other, _) = at(dir.path(), &[&ONE_MS[..], &["--jobs", "8", "--think", "5ms"]].concat());
+    let compared = run(&["compare", &folder, &other]);
+    assert!(compared.said().contains("think time 10 ms") && compared.said().contains("think time 5 ms"));
+}
+
+#[test]
+fn populations_of_one_test_keep_to_their_own_load() {
+    let dir = results();
+    let plan = dir.path().join("mix.toml");
+    let text = "[[populations]]\njobs = 6\nthink = \"10ms\"\n[[populations]]\njobs = 3\nrate = 300\n\
+                [[populations]]\njobs = 1\n";
+    std::fs::write(&plan, text).unwrap();
+    let (test, folder, said) = at(dir.path(), &[&[plan.to_str().unwrap()], &ONE_MS[..]].concat());
+    passed(&test, "littles-law");
+    assert!(check(&test, "littles-law")["detail"].as_str().unwrap().contains("for 7 jobs"), "the open ones wait");
+    let parts = test["populations"].as_array().unwrap();
+    let tps: Vec<f64> = parts.iter().map(|p| p["tps"].as_f64().unwrap()).collect();
+    let total = figure(&test, "commit_throughput_tps");
+    assert!((tps.iter().sum::<f64>() - total).abs() < 1e-6 * total, "{tps:?} of {total}");
+    // Each is below its own bound; on an idle machine they nearly reach it.
+    let of_closed = |n: f64, ms: f64| n * 1e3 / ms * (1.0 + 5.0 / (3.0 * n * 1e3 / ms).sqrt());
+    assert!(tps[0] < of_closed(6.0, 11.0) && tps[2] < of_closed(1.0, 1.0), "{tps:?}");
+    let kept = check(&test, "rate")["outcome"] == "passed";
+    assert_eq!(kept, tps[1] >= 300.0 * 0.98, "{tps:?}: {}", check(&test, "rate"));
+    let response = |p: &Value| p["response_ns"][1].as_f64();
+    assert!(response(&parts[0]).is_none() && response(&parts[1]) >= parts[1]["transaction_ns"][1].as_f64());
+    assert!(test["rate_tps"].is_null() && test["response_time_ns_mean"].is_null());
+    assert!(said.contains("3 jobs: open loop at 300 tps") && said.contains("mix of 3 populations"), "{said}");
+    let html = std::fs::read_to_string(Path::new(&folder).join("report/index.html")).unwrap();
+    assert!(html.contains("6 jobs: closed loop, think time 10 ms"));
+}
+
+/// New sessions on a server: what connecting and loadline's own statements commit must not be missing in the books.
+fn new_sessions(target: &str, every: u64) {
+    let dir = results();
+    let n = every.to_string();
+    let load = ["--jobs", "3", "--reconnect-every", &n, "--driver", "client", "--no-probe", "--duration", "2s"];
+    let (test, folder, said) = at(dir.path(), &[&["--target", target, "--workload", "TP-LIGHT"], &load[..]].concat());
+    passed(&test, "littles-law");
+    passed(&test, "work-evidence");
+    let (tps, connects) = (figure(&test, "commit_throughput_tps"), figure(&test, "connects_per_s"));
+    // Each job may be between its last transaction and a new session.
+    assert!(
+        (connects * every as f64 - tps).abs() < 0.05 * tps + 3.0 * every as f64,
+        "{connects} sessions/s, {tps} tps"
+    );
+    let [p50, p99, max] = ["p50", "p99", "max"].map(|q| figure(&test, &format!("connect_time_ns_{q}")));
+    assert!(0.0 < p50 && p50 <= p99 && p99 <= max, "{p50} {p99} {max}");
+    assert!(figure(&test, "connecting_pct") > 0.0 && said.contains("Connecting"), "{said}");
+    let hlog = std::fs::read_to_string(Path::new(&folder).join("histograms/1.hlog")).unwrap();
+    assert!(hlog.contains("connect"), "the histogram of connect times is stored");
+    if target != "sqlite:" {
+        passed(&test, "commits-database");
+        passed(&test, "commits-window");
+        // All sessions opened and closed, each with its own statements, and the counts still agree to a few commits.
+        let detail = check(&test, "commits-database")["detail"].as_str().unwrap();
+        let counts: Vec<f64> = detail.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
+        assert!((counts[0] - counts[1]).abs() <= 6.0, "{detail}");
+        assert!(figure(&test, "commits") > 4.0 * every as f64);
+    }
+}
+
+#[test]
+fn new_sessions_of_an_embedded_database() {
+    new_sessions("sqlite:", 50);
+}
+
+#[test]
+fn new_sessions_of_postgres_are_in_the_books() {
+    new_sessions("postgres-temp:", 5);
+}
+
+#[test]
+fn new_sessions_of_mariadb_are_in_the_books() {
+    new_sessions("mariadb-temp:", 5);
+}
+
+#[test]
+fn loads_that_do_not_fit_are_refused() {
+    for (args, says) in [
+        (&["--think", "10ms", "--rate", "5"][..], "leave out --think or --rate"),
+        (&["--think", "10"], "write 10ms or 10s"),
+        (&["--think", "-1ms"], "-1ms"),
+        (&["--reconnect-every", "0"], "reconnect-every 0"),
+        (&["--target", "wal:", "--reconnect-every", "5"], "its jobs share one log"),
+        (&["--target", "postgres-temp:", "--think", "10ms"], "--driver client"),
+        (&["--target", "postgres-temp:", "--reconnect-every", "5"], "--driver client"),
+    ] {
+        let ran = run(&[&["run", "--dry-run", "--workload", "LGWR-LAT1"], args].concat());
+        assert!(ran.code == 2 && ran.err.contains(says), "{args:?}: {}", ran.said());
+    }
+}

@@ -1,0 +1,161 @@
+//! How the jobs of a test make load: closed or open loop, think time, new sessions, and parts of the jobs that differ.
+
+use serde::{Deserialize, Serialize};
+
+use crate::format::number;
+
+/// How the jobs of a test make load. The default is a closed loop: each job runs one transaction after the other.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobLoad {
+    /// Transactions per second over all jobs (open loop), if any.
+    pub rate_tps: Option<f64>,
+    /// Mean time that a job thinks after each transaction, s; drawn from an exponential distribution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub think_s: Option<f64>,
+    /// Transactions after which a job closes its session and opens a new one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconnect_every: Option<u64>,
+    /// Parts of the jobs that differ, in the order of the jobs' numbers; empty: all jobs are alike.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub populations: Vec<Population>,
+}
+
+/// Jobs of a test that make load in the same way.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Population {
+    /// Number of jobs.
+    pub jobs: u32,
+    /// Mean time that each thinks after a transaction, s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub think_s: Option<f64>,
+    /// Transactions per second of these jobs together (open loop).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_tps: Option<f64>,
+}
+
+/// Where a job belongs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PartOfJob {
+    /// Index of its part.
+    pub index: usize,
+    /// Its number there, from 0.
+    pub number: u32,
+    /// The part.
+    pub population: Population,
+}
+
+impl Population {
+    /// `8 jobs: closed loop, think time 10 ms`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let jobs = if self.jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", self.jobs) };
+        format!("{jobs}: {}", manner(self.rate_tps, self.think_s))
+    }
+}
+
+impl JobLoad {
+    /// The parts of `jobs` jobs, at least one.
+    #[must_use]
+    pub fn parts(&self, jobs: u32) -> Vec<Population> {
+        if self.populations.is_empty() {
+            return vec![Population { jobs, think_s: self.think_s, rate_tps: self.rate_tps }];
+        }
+        self.populations.clone()
+    }
+
+    /// The part of job `job` of `jobs`.
+    #[must_use]
+    pub fn part_of(&self, job: u32, jobs: u32) -> PartOfJob {
+        let mut number = job;
+        for (index, population) in self.parts(jobs).into_iter().enumerate() {
+            match number.checked_sub(population.jobs) {
+                Some(rest) => number = rest,
+                None => return PartOfJob { index, number, population },
+            }
+        }
+        PartOfJob { number, ..PartOfJob::default() }
+    }
+
+    /// Whether some jobs are closed and others open, or think for different times.
+    #[must_use]
+    pub fn is_mixed(&self) -> bool {
+        !self.populations.is_empty()
+    }
+
+    /// Whether any job starts its transactions at a rate.
+    #[must_use]
+    pub fn has_rate(&self) -> bool {
+        self.rate_tps.is_some() || self.populations.iter().any(|p| p.rate_tps.is_some())
+    }
+
+    /// Whether any job thinks.
+    #[must_use]
+    pub fn thinks(&self) -> bool {
+        self.think_s.is_some() || self.populations.iter().any(|p| p.think_s.is_some())
+    }
+
+    /// Whether jobs wait between transactions on purpose, so that throughput is not what the target can do.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.has_rate() || self.thinks()
+    }
+
+    /// `closed loop, think time 10 ms, a new session after 100 transactions`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let out = if self.populations.is_empty() {
+            manner(self.rate_tps, self.think_s)
+        } else {
+            self.populations.iter().map(Population::words).collect::<Vec<_>>().join("; ")
+        };
+        out + &self.new_sessions()
+    }
+
+    /// `, a new session after 100 transactions`; empty if jobs keep theirs.
+    #[must_use]
+    pub fn new_sessions(&self) -> String {
+        let plural = if self.reconnect_every == Some(1) { "" } else { "s" };
+        self.reconnect_every.map_or(String::new(), |n| format!(", a new session after {n} transaction{plural}"))
+    }
+}
+
+fn manner(rate_tps: Option<f64>, think_s: Option<f64>) -> String {
+    match (rate_tps, think_s) {
+        (Some(rate), _) => format!("open loop at {rate} tps"),
+        (None, Some(think)) => format!("closed loop, think time {} ms", trimmed(think * 1e3)),
+        (None, None) => "closed loop".to_owned(),
+    }
+}
+
+/// `ms` without zeros at its end.
+fn trimmed(ms: f64) -> String {
+    let text = number(ms, 3);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_job_has_its_part_and_its_number_there() {
+        let part = |jobs, think_s, rate_tps| Population { jobs, think_s, rate_tps };
+        let mixed =
+            JobLoad { populations: vec![part(3, Some(0.01), None), part(2, None, Some(500.0))], ..JobLoad::default() };
+        let of: Vec<(usize, u32)> = (0..5).map(|job| mixed.part_of(job, 5)).map(|p| (p.index, p.number)).collect();
+        assert_eq!(of, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]);
+        assert!(mixed.has_rate() && mixed.thinks() && mixed.is_mixed());
+        assert_eq!(mixed.words(), "3 jobs: closed loop, think time 10 ms; 2 jobs: open loop at 500 tps");
+        let alike = JobLoad { think_s: Some(0.5), ..JobLoad::default() };
+        assert_eq!(alike.part_of(4, 5), PartOfJob { index: 0, number: 4, population: part(5, Some(0.5), None) });
+        assert!(alike.waits() && !alike.is_mixed() && !JobLoad::default().waits());
+    }
+
+    #[test]
+    fn a_load_in_words() {
+        let load = JobLoad { think_s: Some(0.0105), reconnect_every: Some(1), ..JobLoad::default() };
+        assert_eq!(load.words(), "closed loop, think time 10.5 ms, a new session after 1 transaction");
+        assert_eq!(JobLoad { rate_tps: Some(20.0), ..JobLoad::default() }.words(), "open loop at 20 tps");
+        assert_eq!(JobLoad { think_s: Some(10.0), ..JobLoad::default() }.words(), "closed loop, think time 10,000 ms");
+    }
+}

@@ -1,0 +1,118 @@
+//! What jobs did between transactions, and what each part of them did.
+
+use loadline_model::record::PopulationFigures;
+use loadline_model::{JobLoad, Latencies, Population, column};
+use loadline_window::{JobResult, Measured, Request, Schedule, Tally};
+
+use super::collected::Figures;
+use super::{NONE_COMPLETED, latencies};
+
+/// The parts of `jobs`, each with its jobs: their numbers are in the order of the parts.
+pub(crate) fn parts<'a>(load: &JobLoad, mut jobs: &'a [JobResult]) -> Vec<(Population, &'a [JobResult])> {
+    let parts = load.parts(jobs.len() as u32).into_iter();
+    parts
+        .map(|part| {
+            let (these, rest) = jobs.split_at((part.jobs as usize).min(jobs.len()));
+            jobs = rest;
+            (part, these)
+        })
+        .collect()
+}
+
+/// The jobs of closed loops.
+pub(crate) fn closed<'a>(load: &JobLoad, jobs: &'a [JobResult]) -> Vec<&'a JobResult> {
+    let of_closed = |(part, jobs): (Population, &'a [JobResult])| part.rate_tps.is_none().then_some(jobs);
+    parts(load, jobs).into_iter().filter_map(of_closed).flatten().collect()
+}
+
+/// What jobs spent their time on, as shares (0…1) of jobs × window.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct TimeShares {
+    /// Thinking.
+    pub(crate) thinking: f64,
+    /// Closing sessions and opening new ones.
+    pub(crate) connecting: f64,
+    /// Neither in transactions nor in these.
+    pub(crate) outside: f64,
+}
+
+impl TimeShares {
+    /// Those of `jobs`.
+    pub(crate) fn of<'a>(schedule: &Schedule, jobs: impl IntoIterator<Item = &'a JobResult>) -> TimeShares {
+        let mut sums = TimeShares::default();
+        let mut all = 0.0;
+        for job in jobs {
+            sums.thinking += job.thinking_ns as f64;
+            sums.connecting += job.connecting_ns as f64;
+            sums.outside += job.time_outside_ns(schedule);
+            all += schedule.window_ns() as f64;
+        }
+        let share = |ns: f64| if all > 0.0 { ns / all } else { 0.0 };
+        TimeShares { thinking: share(sums.thinking), connecting: share(sums.connecting), outside: share(sums.outside) }
+    }
+}
+
+const ALIKE: &str = "each population has a load of its own: see the populations of the test";
+const NO_THINKING: &str = "the jobs do not think";
+const KEPT: &str = "the jobs keep their sessions";
+
+/// Load, think times and new sessions.
+pub(super) fn figures(request: &Request, measured: &Measured) -> Figures {
+    let (load, merged, mut out) = (&request.load, &measured.merged, Figures::default());
+    let times = TimeShares::of(&measured.schedule, &measured.jobs);
+    let closed = closed(load, &measured.jobs);
+    if closed.is_empty() {
+        out.set_absent(column::OUTSIDE_TX_PCT, "open loop: jobs wait between transactions on purpose");
+    } else {
+        out.set(column::OUTSIDE_TX_PCT, TimeShares::of(&measured.schedule, closed).outside * 100.0);
+    }
+    let one = if load.is_mixed() { ALIKE } else { "closed loop: no rate was asked for" };
+    out.set_or_absent(column::RATE_TPS, load.rate_tps, one);
+    let response = merged.response.as_ref().filter(|_| !load.is_mixed());
+    match response {
+        Some(response) => latencies(&mut out, column::RESPONSE_TIMES, response, NONE_COMPLETED),
+        None => latencies(&mut out, column::RESPONSE_TIMES, &Latencies::new(), one),
+    }
+    let asked = if load.is_mixed() { ALIKE } else { NO_THINKING };
+    out.set_or_absent(column::THINK_TIME_MS, load.think_s.map(|s| s * 1e3), asked);
+    if load.thinks() {
+        let mean = mean_think_ns(&measured.jobs, merged).map(|ns| ns / 1e6);
+        out.set_or_absent(column::THINK_TIME_MS_MEAN, mean, "no think time ended in the window");
+        out.set(column::THINKING_PCT, times.thinking * 100.0);
+    } else {
+        out.set_all_absent(&[column::THINK_TIME_MS_MEAN, column::THINKING_PCT], NO_THINKING);
+    }
+    out.set_or_absent(column::RECONNECT_EVERY, load.reconnect_every.map(|n| n as f64), KEPT);
+    if load.reconnect_every.is_some() {
+        let none = Latencies::new();
+        let connect = merged.connect.as_ref().unwrap_or(&none);
+        out.set(column::CONNECTS_PER_S, connect.count() as f64 / measured.schedule.window_s());
+        out.set(column::CONNECTING_PCT, times.connecting * 100.0);
+        latencies(&mut out, column::CONNECT_TIMES, connect, "no session was opened in the window");
+    } else {
+        out.set_all_absent(&[column::CONNECTS_PER_S, column::CONNECTING_PCT], KEPT);
+        out.set_all_absent(&column::CONNECT_TIMES.all(), KEPT);
+    }
+    out
+}
+
+/// Mean think time of `jobs`, ns: their time in it over the number that ended. Of exponential times that is the estimate with the
+/// greatest likelihood, whatever part of them the window cuts off (Lawless, Statistical Models and Methods for Lifetime Data, 2003,
+/// chapter 4.1); a mean of those that ended would be of short ones.
+pub(crate) fn mean_think_ns(jobs: &[JobResult], tally: &Tally) -> Option<f64> {
+    let all: f64 = jobs.iter().map(|job| job.thinking_ns as f64).sum();
+    (tally.thoughts > 0).then(|| all / tally.thoughts as f64)
+}
+
+/// What each population did; empty if all jobs are alike.
+pub(crate) fn of_each(request: &Request, measured: &Measured) -> Vec<PopulationFigures> {
+    let times = |all: &Latencies| Some([all.mean_ns()?, all.quantile_ns(0.5)? as f64, all.quantile_ns(0.99)? as f64]);
+    let each = request.load.populations.iter().zip(&measured.populations);
+    each.map(|(population, tally)| PopulationFigures {
+        population: population.clone(),
+        tps: tally.transaction.count() as f64 / measured.schedule.window_s(),
+        transaction_ns: times(&tally.transaction),
+        response_ns: tally.response.as_ref().and_then(times),
+    })
+    .collect()
+}
