@@ -243,3 +243,28 @@ fn bad_points_are_named() {
     let twice = points(filling, &[4, 4, 1]);
     assert_eq!(Series::new("P", "W", &twice).unwrap().points.len(), 2);
 }
+
+#[test]
+fn a_known_think_time_is_taken_out_of_the_cycle() {
+    // One server of 1 ms with a queue, and jobs that think 50 ms: N = X · (R + Z), R = 1 ms / (1 − X · 1 ms).
+    let (think_ms, service_ms) = (50.0, 1.0);
+    let latency = |tps: f64| service_ms / (1.0 - tps * service_ms / 1e3);
+    let tps = |jobs: f64| {
+        let (mut low, mut high) = (0.0, 1e3 / service_ms);
+        for _ in 0..100 {
+            let middle = (low + high) / 2.0;
+            let above = middle * (latency(middle) + think_ms) / 1e3 > jobs;
+            (low, high) = if above { (low, middle) } else { (middle, high) };
+        }
+        low
+    };
+    let with = |p: &Point| Point { latency_ms: Some(latency(p.tps)), away_ms: Some(think_ms), ..*p };
+    let measured: Vec<Point> = points(tps, &[2, 4, 8, 12, 16, 24, 32, 40]).iter().map(with).collect();
+    let fitted = one(&measured);
+    for jobs in [3.0, 20.0, 40.0, 48.0, 60.0] {
+        let of = |figure| fitted.figure(figure, jobs).unwrap().0.value;
+        let (x, r) = (of(Figure::Tps), of(Figure::LatencyMs));
+        assert!((x * (r + think_ms) / 1e3 / jobs - 1.0).abs() < 0.01, "{jobs}: {x} tps, {r} ms");
+        assert!(jobs > 40.0 || (r / latency(tps(jobs)) - 1.0).abs() < 0.1, "{jobs}: {r} ms");
+    }
+}

@@ -197,3 +197,24 @@ fn the_column_holds_the_short_cause() {
     let cells = records.each_ref().map(|r| column::BOUNDED_BY.plain(r));
     assert_eq!(cells, ["CPU", ""], "empty if unknown");
 }
+
+#[test]
+fn what_jobs_do_between_transactions_is_a_part_of_their_time() {
+    let thinks = test(8, 5.0, &[(column::THINKING_PCT, 85.0), (column::SESSION_IDLE_PCT, 86.0)]);
+    assert_by(&thinks, BoundBy::ThinkTime, "jobs thought between transactions for 85 % of their time");
+    let connects = test(8, 5.0, &[(column::CONNECTING_PCT, 60.0)]);
+    assert_by(&connects, BoundBy::Connecting, "closed sessions and opened new ones for 60 %");
+    // Full CPUs are the limit all the same.
+    let full = with(thinks.clone(), &[(column::CPU_BUSY_PCT, 95.0)]);
+    assert_by(&full, BoundBy::Cpu, "CPU busy 95 %");
+    // A commit that is most of the transaction is little of the time of jobs that think, and a session that waits for one that
+    // thinks waits for no round trip.
+    let sync = [(column::LOG_FILE_SYNC_MS, 7.6), (column::COMMITS_PER_REDO_SYNC, 3.0)];
+    assert_by(&with(thinks, &sync), BoundBy::ThinkTime, "85 %");
+    let some = [(column::THINKING_PCT, 20.0), (column::SESSION_IDLE_PCT, 20.0)];
+    assert_by(&with(test(8, 5.0, &some), &sync), BoundBy::LogSync, "7.60 of 8.00 ms");
+    // Populations are bound by different things.
+    let mut mixed = test(8, 5.0, &[(column::THINKING_PCT, 85.0)]);
+    mixed.populations = vec![Default::default(); 2];
+    assert_by(&mixed, BoundBy::Unknown, "the jobs are a mix of populations");
+}

@@ -3,7 +3,8 @@
 use crate::common::{measured, record};
 use loadline_analyze::compare::{ComparedAt, Platform, compare};
 use loadline_analyze::sweep::{LoadLine, Saturation, sweeps};
-use loadline_model::{Driver, TestRecord, column};
+use loadline_model::record::PopulationFigures;
+use loadline_model::{Driver, Population, TestRecord, column};
 use proptest::prelude::*;
 
 fn versus(a: &[TestRecord], b: &[TestRecord]) -> loadline_analyze::Comparison {
@@ -155,6 +156,14 @@ fn unequal_work_is_refused_with_the_reason() {
     assert!(refused(&|b| b.set(column::STATEMENTS_PER_TX, 2.0)).contains("statements"));
     assert!(refused(&|b| b.driver = Driver::Client).contains("client driver"));
     assert!(refused(&|b| b.set(column::RATE_TPS, 5.0)).contains("open loop at 5 tps"));
+    assert!(refused(&|b| b.set(column::THINK_TIME_MS, 10.0)).contains("closed loop, think time 10 ms"));
+    assert!(refused(&|b| b.set(column::RECONNECT_EVERY, 7.0)).contains("a new session after 7 transactions"));
+    let part = |jobs, rate_tps| PopulationFigures {
+        population: Population { jobs, think_s: None, rate_tps },
+        ..PopulationFigures::default()
+    };
+    let mixed = refused(&|b| b.populations = vec![part(3, None), part(1, Some(5.0))]);
+    assert!(mixed.contains("3 jobs: closed loop; 1 job: open loop at 5 tps"), "{mixed}");
     assert!(refused(&|b| b.valid = false).contains("has no valid test"));
     assert!(refused(&|b| b.workload = "LGWR-THR".to_owned()).contains("'b' has no test of LGWR-LAT1"));
     let side = |label, x, records| Platform { payload_compressibility: Some(x), ..Platform::of(label, records) };

@@ -58,7 +58,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         (None, Some(_)) => return value(no_way_back(ArmName::B)),
         _ => {}
     }
-    let jobs = spec.jobs.clone().or(Some(JobsSpec::One(1)));
+    let jobs = spec.jobs.clone().or_else(|| spec.populations.is_none().then_some(JobsSpec::One(1)));
     let setting = spec.setting.as_ref().map(normal_names);
     let base = PlanSpec {
         jobs,
@@ -295,6 +295,13 @@ mod tests {
         assert_eq!((plan.settings.clone(), job_counts(&plan)), (arms.a.settings.clone(), &[1][..]));
         assert_eq!((arms.pairs, arms.looks.as_slice()), (DEFAULT_PAIRS, &[DEFAULT_PAIRS as usize][..]));
         assert!(arms.a.label == "A: a.x=1" && same_target(arms) && same_kind(arms));
+        let part = |jobs, rate| loadline_model::plan::PopulationSpec { jobs, rate, think: None };
+        let mixed = PlanSpec {
+            populations: Some(vec![part(2, None), part(1, Some(5.0))]),
+            driver: Some(Driver::Client),
+            ..spec(set("x", "1"), set("x", "2"))
+        };
+        assert_eq!(job_counts(&make_plan(&mixed).unwrap()), [3]);
         let precise =
             make_plan(&PlanSpec { precision: Some("2%".into()), ..spec(set("x", "1"), set("x", "2")) }).unwrap();
         let arms = precise.arms.unwrap();

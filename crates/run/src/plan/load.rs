@@ -216,7 +216,8 @@ mod tests {
         refused(of(&[part(0, None, None), part(1, None, None)]), &["population 1", "jobs = 0"]);
         refused(of(&[part(1, None, None), part(1, Some("1ms"), Some(3.0))]), &["population 2", "rate", "think"]);
         refused(of(&[part(1, None, None), part(1, None, Some(-3.0))]), &["population 2", "-3"]);
-        refused(of(&[part(4000, None, None), part(97, None, None)]), &["4097", "4096"]);
+        let (most, sum) = (MAX_JOBS.to_string(), (MAX_JOBS + 1).to_string());
+        refused(of(&[part(MAX_JOBS, None, None), part(1, None, None)]), &[&sum, &most]);
         let once = PlanSpec { workload: Some(vec!["DBL-11".into()]), parameters: Some(BTreeMap::new()), ..of(&[]) };
         let two = vec![part(1, None, None), part(1, Some("1ms"), None)];
         refused(PlanSpec { populations: Some(two), ..once }, &["DBL-11"]);
