@@ -57,6 +57,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             size_bytes: 128 << 20,
             server_memory_bytes: None,
             seed: 42,
+            sessions_per_thread: None,
             latency_objective_ns: None,
             settings: BTreeMap::new(),
             force: false,
