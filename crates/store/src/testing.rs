@@ -59,6 +59,7 @@ pub(crate) fn manifest() -> Manifest {
         repeat: 1,
         load: loadline_model::JobLoad::default(),
         payload_compressibility: 0.0,
+        sessions_per_thread: None,
         seed: 1,
         latency_objective_ns: None,
         settings: BTreeMap::new(),
