@@ -238,6 +238,7 @@ pub(crate) fn request(
         duration_s,
         load: JobLoad::default(),
         cpu: CpuSource::Local,
+        place: loadline_window::Place::Here,
         disk: None,
         data_disk: None,
         interrupted: Arc::new(AtomicBool::new(false)),

@@ -40,7 +40,8 @@ impl Windows {
 pub(crate) fn study(plan: Plan, request: OpenRequest, other: Option<OpenRequest>) -> Result<StudyOutcome, StudyError> {
     let results = request.scratch.clone();
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    Study { plan, request, results, resume: None, command: Vec::new(), version, limits: None, other }.run(&mut Told)
+    Study { plan, request, results, resume: None, command: Vec::new(), version, limits: None, other, agents: None }
+        .run(&mut Told)
 }
 
 struct Told;

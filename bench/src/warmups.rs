@@ -80,6 +80,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
                     duration_s: 1.0,
                     load: JobLoad::default(),
                     cpu: CpuSource::Local,
+                    place: loadline_window::Place::Here,
                     disk: None,
                     data_disk: None,
                     interrupted: Arc::default(),

@@ -8,9 +8,9 @@ use clap::Subcommand;
 
 use crate::exit::Failure;
 
-/// What to do with agents.
+/// Where to start agents.
 #[derive(Debug, Subcommand)]
-pub(crate) enum AgentsCommand {
+pub(crate) enum StartAgents {
     /// Start an agent on each of these hosts by ssh, each with a tunnel back to the hub, and end them with this command
     Ssh(Box<ssh::SshArgs>),
     /// Print a Kubernetes Job of agents, with a network policy: `loadline agents kubernetes … | kubectl apply -f -`
@@ -18,10 +18,10 @@ pub(crate) enum AgentsCommand {
 }
 
 /// Runs `command`.
-pub(crate) fn agents(command: &AgentsCommand) -> Result<u8, Failure> {
+pub(crate) fn start(command: &StartAgents) -> Result<u8, Failure> {
     match command {
-        AgentsCommand::Ssh(args) => ssh::ssh(args),
-        AgentsCommand::Kubernetes(args) => kubernetes::kubernetes(args),
+        StartAgents::Ssh(args) => ssh::ssh(args),
+        StartAgents::Kubernetes(args) => kubernetes::kubernetes(args),
     }
 }
 

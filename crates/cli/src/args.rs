@@ -12,8 +12,11 @@ use loadline_model::Driver;
 use loadline_model::plan::OnNodeLoss;
 use loadline_run::plans::{self, NamedPlan};
 
-use crate::agents::AgentsCommand;
+use crate::agents::StartAgents;
 pub(crate) use models::{AuditArgs, ForecastArgs, SimulateArgs, SimulateFormat, StandbyLevel};
+
+use crate::hub_args::{AgentArgs, AgentsArgs, AgentsListArgs};
+pub(crate) use crate::list_args::{ListArgs, ListFormat};
 
 /// Finds the load line of a database platform: how fast it commits, loads, reads, writes and computes, how that grows
 /// with load, and where it goes under. Each test is checked against the database's own counters; a test that fails a
@@ -71,7 +74,7 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Measure what the storage under directories allows: sync writes, reads, persistent memory
     Probe(ProbeArgs),
-    /// Start agents, which run the jobs of `loadline run --hub`, on load hosts or in Kubernetes
+    /// Start agents, which run the jobs of `loadline run --hub`, on load hosts or in Kubernetes; show who waits at a hub
     Agents {
         /// What to do
         #[command(subcommand)]
@@ -79,6 +82,8 @@ pub(crate) enum Command {
     },
     /// Remove everything that loadline has made on a target, and what dead runs left on this machine
     Clean(CleanArgs),
+    /// Wait at a hub for jobs of runs with --agents, and run them
+    Agent(AgentArgs),
     /// Print shell completions
     Completions {
         /// Shell
@@ -120,6 +125,8 @@ pub(crate) struct RunArgs {
     /// [default: that of the plan, else end]
     #[arg(long, value_enum)]
     pub(crate) on_node_loss: Option<OnNodeLossArg>,
+    #[command(flatten)]
+    pub(crate) agents: AgentsArgs,
     /// Name of the platform in tables and charts [default: product and version]
     #[arg(long, value_name = "NAME")]
     pub(crate) platform: Option<String>,
@@ -209,7 +216,7 @@ pub(crate) struct RunArgs {
     pub(crate) results: Option<PathBuf>,
     /// Continue an interrupted run, named by its folder or id; its plan stays unchanged
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
-        "plan_file", "plan", "node", "nodes", "on_node_loss", "setting", "platform", "workload", "group", "workload_file", "jobs", "duration", "warmup", "max_warmup",
+        "plan_file", "plan", "node", "nodes", "on_node_loss", "agents", "agent_credentials", "on_agent_loss", "setting", "platform", "workload", "group", "workload_file", "jobs", "duration", "warmup", "max_warmup",
         "repeat", "driver", "rate", "think", "reconnect_every", "payload_compressibility", "latency_objective", "seed", "sessions_per_thread", "size", "server_memory", "keep_data", "reload",
         "allow_cached", "oracle_awr", "dry_run", "no_probe"])]
     pub(crate) resume: Option<PathBuf>,
@@ -483,17 +490,6 @@ impl TypedValueParser for PlanName {
     }
 }
 
-/// How a listing is written.
-#[derive(Debug, Args)]
-pub(crate) struct ListArgs {
-    /// Format
-    #[arg(long, value_enum, default_value_t = ListFormat::Text)]
-    pub(crate) format: ListFormat,
-    /// File to write, - for standard output
-    #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
-    pub(crate) output: PathBuf,
-}
-
 /// `loadline doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
@@ -612,18 +608,13 @@ pub(crate) enum ReportFormat {
     Text,
 }
 
-/// Formats of listings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ListFormat {
-    /// Plain text
-    Text,
-    /// Markdown
-    #[value(alias = "markdown")]
-    Md,
-    /// CSV
-    Csv,
-    /// JSON
-    Json,
+/// What to do with agents.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentsCommand {
+    /// List the agents at a hub: name, version, machine, CPUs, whether they are free, and how many jobs they run at most
+    List(AgentsListArgs),
+    #[command(flatten)]
+    Start(StartAgents),
 }
 
 /// `64`: a number of jobs.

@@ -149,7 +149,7 @@ fn others(target: &dyn Target) -> Result<Option<Finding>, Failure> {
     std::thread::sleep(Duration::from_millis(500));
     let (Ok(before), Ok(after), Ok(cpus)) = (before, Processes::read(), CpuTimes::of_each()) else { return Ok(None) };
     let seconds = begin.elapsed().as_secs_f64();
-    let used = before.used_until(&after, std::process::id(), &server);
+    let used = before.used_until(&after, &[std::process::id()], &server);
     let pct = (100.0 * used.others_s / (cpus.len() as f64 * seconds)).min(100.0);
     let kind = measured_by(column::OTHER_CPU_PCT).filter(|d| d.is_noted(pct));
     Ok(kind.map(|kind| {

@@ -68,11 +68,15 @@ impl From<StudyError> for Failure {
             StudyError::Plan(_) | StudyError::TooManyJobs { .. } => USAGE,
             StudyError::Target(e) => return e.into(),
             StudyError::Store(e) => return e.into(),
-            StudyError::Doctor(_) | StudyError::Impossible(_) | StudyError::NodesLost(_) => TARGET,
+            StudyError::Doctor(_)
+            | StudyError::Impossible(_)
+            | StudyError::NodesLost(_)
+            | StudyError::AgentsLost(_) => TARGET,
             StudyError::Interrupted => INTERRUPTED,
             StudyError::Test { source, .. } => match source {
                 TestError::Target(e) => Failure::from(e).code,
                 TestError::Interrupted => INTERRUPTED,
+                TestError::Remote(_) => TARGET,
                 TestError::Counters(_) | TestError::Thread { .. } => FAILED,
             },
         };

@@ -13,6 +13,13 @@ mod doctor;
 mod drivers;
 mod exit;
 mod forecast;
+mod hub_args;
+#[cfg(feature = "hub")]
+mod hub_run;
+#[cfg(not(feature = "hub"))]
+#[path = "no_hub.rs"]
+mod hub_run;
+mod list_args;
 mod listing;
 mod output;
 mod pages;
@@ -40,7 +47,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use log::LevelFilter;
 
-use args::{Cli, Command};
+use args::{AgentsCommand, Cli, Command};
 use exit::Failure;
 
 fn main() -> ExitCode {
@@ -71,8 +78,10 @@ fn main() -> ExitCode {
         Command::Targets(args) => listing::targets(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Probe(args) => probe::probe(&args),
-        Command::Agents { command } => agents::agents(&command),
+        Command::Agents { command: AgentsCommand::List(args) } => hub_run::agents_list(&args),
+        Command::Agents { command: AgentsCommand::Start(start) } => agents::start(&start),
         Command::Clean(args) => clean::clean(&args),
+        Command::Agent(args) => hub_run::agent(&args),
         Command::Completions { shell } => completions(shell),
     };
     match result {

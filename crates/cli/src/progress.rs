@@ -127,6 +127,14 @@ fn verdict(r: &TestRecord) -> String {
     }
 }
 
+/// How common the windows of agents were.
+fn skew(r: &TestRecord) -> String {
+    match column::START_SKEW_MS.cell(r) {
+        column::Cell::Number(ms) => format!("  {} agents, skew ≤ {} ms", r.by_agent.len(), number(ms, 3)),
+        _ => String::new(),
+    }
+}
+
 fn done(r: &TestRecord) -> String {
     if !r.sizes.is_empty() {
         let ms = |column: &Column| r.figure(column).map_or("–".to_owned(), |ns| number(ns / 1e6, 3));
@@ -140,5 +148,5 @@ fn done(r: &TestRecord) -> String {
             verdict(r)
         );
     }
-    test_line(r) + &verdict(r)
+    test_line(r) + &skew(r) + &verdict(r)
 }

@@ -21,7 +21,7 @@ use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::progress::Progress;
 use crate::target::{absolute, run_folder};
-use crate::{arguments, clean, output, probe, report, secrets, signals, stored};
+use crate::{arguments, clean, hub_run, output, probe, report, secrets, signals, stored};
 
 /// Width of tables if standard output is not a terminal.
 const WIDTH: usize = 160;
@@ -41,10 +41,12 @@ pub(crate) fn measure(
     arms: [Option<&str>; 2],
     more: impl FnOnce(PlanSpec) -> Result<PlanSpec, Failure>,
 ) -> Result<u8, Failure> {
+    let mut hub = args.agents.hub.url();
     let study = match &args.resume {
         Some(run) => resumed(args, arms, run, command)?,
         None => {
             let spec = more(spec(args, default)?)?;
+            hub.clone_from(&spec.hub);
             let (plan, request, results) = planned(&spec)?;
             if args.dry_run {
                 output::stdout(describe(&plan, &results).as_bytes())?;
@@ -62,6 +64,7 @@ pub(crate) fn measure(
         clean::command(&study.request)
     );
     signals::interruptible(&study.request.interrupted, left)?;
+    let study = hub_run::with(study, hub.as_deref(), &args.agents.hub)?;
     let mut progress = Progress::new();
     let outcome = study.run(&mut progress);
     progress.finish();
@@ -81,6 +84,10 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
         node: list(&args.target.node),
         nodes: args.nodes.clone(),
         on_node_loss: args.on_node_loss.map(Into::into),
+        hub: args.agents.hub.hub.clone().or_else(|| args.agents.agents.and_then(|_| args.agents.hub.url())),
+        agents: args.agents.agents,
+        agent_credentials: args.agents.agent_credentials.map(Into::into),
+        on_agent_loss: args.agents.on_agent_loss.map(Into::into),
         platform: args.platform.clone(),
         workload: list(&args.workload),
         group: list(&args.group),
@@ -167,7 +174,7 @@ fn planned(spec: &PlanSpec) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
         Some(JobsSpec::Word(word)) => Some(word),
         _ => None,
     };
-    let words = [&spec.target, &spec.platform, &spec.results, &spec.size].into_iter().flatten().chain(jobs);
+    let words = [&spec.target, &spec.hub, &spec.platform, &spec.results, &spec.size].into_iter().flatten().chain(jobs);
     let lists = [
         &spec.node,
         &spec.standby,
@@ -210,6 +217,7 @@ fn study(plan: Plan, request: OpenRequest, results: PathBuf, resume: Option<Path
         version: env!("CARGO_PKG_VERSION").to_owned(),
         limits: None,
         other: None,
+        agents: None,
     }
 }
 
@@ -387,6 +395,9 @@ fn describe(plan: &Plan, results: &Path) -> String {
     }
     if !plan.node_counts.is_empty() {
         out += &format!("nodes       {}\n", plan.node_counts.iter().map(u32::to_string).collect::<Vec<_>>().join(", "));
+    }
+    if let Some(agents) = &plan.agents {
+        out += &format!("agents      {} at {}\n", agents.agents, agents.hub);
     }
     if plan.on_node_loss == OnNodeLoss::Continue {
         out += "            if one is lost, continue over those that are left\n";

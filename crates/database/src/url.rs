@@ -91,6 +91,7 @@ mod tests {
             ("postgres://ann:@h/d", "no file 'postgres://ann:@h/d'", "no file 'postgres://ann@h/d'"),
             ("nats://h@h:1", "no hub at nats://h@h:1, nats:/h@h:1", "no hub at nats://h:1, nats:/h:1"),
             ("postgres://ann:a:a@h/d", "of postgres:/ann:a:a@h/d", "of postgres:/ann@h/d"),
+            ("nats://s3cret@hub:4222", "'nats://s3cret@hub:4222' and s3cret@hub", "'nats://hub:4222' and hub"),
         ] {
             assert_eq!(hide(text, url), clean);
         }
@@ -105,6 +106,9 @@ mod tests {
             ("postgres://ann@/db?sslpassword=secret", "postgres://ann@/db"),
             ("postgres://ann:se?cr@t@host/db?sslmode=require", "postgres://ann@host/db?sslmode=require"),
             ("postgres://ann@host:5432/db?options=a@b", "postgres://ann@host:5432/db?options=a@b"),
+            ("nats://s3cret@hub:4222", "nats://hub:4222"),
+            ("tls://ann:s3cret@hub:4222", "tls://hub:4222"),
+            ("nats://hub:4222", "nats://hub:4222"),
             ("postgres://[::1]:5432/db", "postgres://[::1]:5432/db"),
             ("postgres://host/db", "postgres://host/db"),
             ("nats://token@host:4222", "nats://host:4222"),
@@ -113,6 +117,7 @@ mod tests {
             ("sqlite:/tmp/x.db?page_size=4096", "sqlite:/tmp/x.db?page_size=4096"),
         ] {
             assert_eq!(redact(url), clean);
+            assert_eq!(redact(clean), clean, "what is left is no secret");
         }
     }
 }

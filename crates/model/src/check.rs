@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 /// The identifiers of all checks.
-pub const CHECKS: [&str; 41] = [
+pub const CHECKS: [&str; 42] = [
+    "agents",
     "batches-seen",
     "cache-hit",
     "checkpoint",

@@ -114,6 +114,14 @@ plan_spec! {
     equivalence: String,
     /// What a run does when a node is lost.
     on_node_loss: OnNodeLoss,
+    /// Hub of the agents that run the jobs, as a URL.
+    hub: String,
+    /// Number of agents.
+    agents: u32,
+    /// Where agents have the target's password from.
+    agent_credentials: AgentCredentials,
+    /// What a run does when an agent is lost.
+    on_agent_loss: OnAgentLoss,
     /// Levels of replication (`loadline replica-cost`).
     levels: Vec<String>,
     /// One-way delays between a database and its replicas.
@@ -190,6 +198,41 @@ impl OnNodeLoss {
     }
 }
 
+/// Where agents have the target's password from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentCredentials {
+    /// It is sent with the target's URL.
+    #[default]
+    Send,
+    /// Each has its own, in its environment or its files.
+    Local,
+}
+
+/// What a run does when an agent is lost in a test.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnAgentLoss {
+    /// It ends after that test.
+    #[default]
+    End,
+    /// It measures the later tests over the agents that are left.
+    Continue,
+}
+
+/// Agents that run the jobs of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedAgents {
+    /// URL of their hub without any secret.
+    pub hub: String,
+    /// Number of agents.
+    pub agents: u32,
+    /// Where they have the target's password from.
+    pub credentials: AgentCredentials,
+    /// What the run does when one is lost.
+    pub on_loss: OnAgentLoss,
+}
+
 /// A resolved plan: every value valid and explicit. It holds no secret.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -203,6 +246,9 @@ pub struct Plan {
     /// What the run does when a node is lost.
     #[serde(default, skip_serializing_if = "OnNodeLoss::is_end")]
     pub on_node_loss: OnNodeLoss,
+    /// The agents that run the jobs; `None`: loadline's own process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<PlannedAgents>,
     /// Name of the platform in tables and charts.
     pub platform: String,
     /// Workloads in the order in which they run.

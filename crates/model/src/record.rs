@@ -53,6 +53,67 @@ pub struct PopulationFigures {
     pub response_ns: Option<[f64; 3]>,
 }
 
+/// The windows of agents may be apart from the common one by this much, ms: 0.2 % of a window of a second.
+pub const MOST_START_SKEW_MS: f64 = 2.0;
+
+impl AgentFigures {
+    /// As it is stored: what tells its machine and process apart is of no use later.
+    #[must_use]
+    pub fn stored(&self) -> AgentFigures {
+        AgentFigures { machine: String::new(), process: 0, ..self.clone() }
+    }
+}
+
+/// What one agent did in the window of a test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentFigures {
+    /// Its name.
+    pub name: String,
+    /// Its machine.
+    pub host: String,
+    /// What only its machine has: agents with the same share CPUs.
+    #[serde(skip)]
+    pub machine: String,
+    /// Its process there.
+    #[serde(skip)]
+    pub process: u32,
+    /// CPUs of its machine that it may use.
+    pub cpus: u32,
+    /// Number of its first job in the test.
+    #[serde(default)]
+    pub first_job: u32,
+    /// Jobs on it.
+    pub jobs: u32,
+    /// Transactions per second of these jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tps: Option<f64>,
+    /// Median of their transaction times, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transaction_time_ns_p50: Option<u64>,
+    /// The same, 99 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transaction_time_ns_p99: Option<u64>,
+    /// Transactions that ended with an error in the window.
+    pub errors: u64,
+    /// Jobs whose first transaction began later than the window.
+    pub late_starts: u32,
+    /// CPU time of its process, as a share of its machine, %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cpu_pct: Option<f64>,
+    /// CPU time of its machine that was used, by whomever, %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_cpu_pct: Option<f64>,
+    /// Upper bound of the distance of its window from the common one, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_skew_ms: Option<f64>,
+    /// Why it counted nothing, if it was lost or failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+    /// Whether it is lost for the tests that follow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
+}
+
 /// One line of `tests.jsonl`. Figures are at the top level under their column ids (see [`crate::column`]), so that
 /// `jq .commit_throughput_tps` works.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -136,6 +197,9 @@ pub struct TestRecord {
     /// What each part of the jobs did, in the order of the jobs; empty if all jobs are alike.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub populations: Vec<PopulationFigures>,
+    /// What each agent did, if the jobs ran on agents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_agent: Vec<AgentFigures>,
     /// Commit times by redo since the last commit, rising (LGWR-SIZE only).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<SizePoint>,
@@ -178,6 +242,7 @@ impl TestRecord {
             limit: None,
             by_node: Vec::new(),
             populations: Vec::new(),
+            by_agent: Vec::new(),
             sizes: Vec::new(),
             waits: WaitProfile::default(),
             parameters: BTreeMap::new(),

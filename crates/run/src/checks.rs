@@ -1,6 +1,7 @@
 //! Checks of every test, against the database's own counters and the laws of a closed loop. Pure functions of
 //! measurements.
 
+pub(crate) mod agents;
 pub(crate) mod blocks_read;
 pub(crate) mod blocks_written;
 mod cached_share;
@@ -48,6 +49,7 @@ pub(crate) fn verify(f: &Facts<'_>) -> Vec<Check> {
     checks.extend(consistency(f));
     checks.extend(rows_read(f));
     checks.extend(read_late(f));
+    checks.extend(agents::check(f.agents));
     checks
 }
 
@@ -216,7 +218,9 @@ fn evidence(f: &Facts<'_>) -> Check {
     let id = "work-evidence";
     let (grown, per_tx) = match &f.evidence {
         Ok(Some(evidence)) => *evidence,
-        Ok(None) => return Check::new(id, Outcome::NotMade, "the workload has no evidence query"),
+        Ok(None) => {
+            return Check::new(id, Outcome::NotMade, f.no_evidence.unwrap_or("the workload has no evidence query"));
+        }
         Err(e) => return Check::require(id, false, format!("the query that proves the work failed: {e}")),
     };
     let expected = f.rows_changed.unwrap_or(f.merged.total.saturating_mul(per_tx));
@@ -333,7 +337,10 @@ fn client_cpu(f: &Facts<'_>) -> Check {
         Ok(share) => *share,
         Err(why) => return Check::new(id, Outcome::NotMade, why.clone()),
     };
-    let detail = format!("loadline used {:.0} % of its machine's CPU", share * 100.0);
+    let detail = match agents::busiest(f.agents) {
+        Some((who, _)) => format!("{who} used {:.0} % of the CPU of their machine", share * 100.0),
+        None => format!("loadline used {:.0} % of its machine's CPU", share * 100.0),
+    };
     if !f.client_driver || share < NOTE_CLIENT_CPU {
         return Check::require(id, true, detail);
     }

@@ -1,5 +1,6 @@
 //! Makes a plan, in which every value is valid and explicit, from the user's options.
 
+mod agents;
 pub mod arms;
 mod driver;
 pub mod duration;
@@ -120,7 +121,11 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let known_of = register_files(&known)?;
     files.extend(known);
     let all = CATALOGUE.iter().chain(&own).chain(&known_of).copied().collect::<Vec<_>>();
-    let (workloads, skipped) = choose(spec, &own, &all, kind, force)?;
+    let (mut workloads, mut skipped) = choose(spec, &own, &all, kind, force)?;
+    let agents = agents::planned(spec, &url)?;
+    if agents.is_some() {
+        agents::skip(&mut workloads, &mut skipped)?;
+    }
     check_table_names(&workloads)?;
     // A run stores the files of the workloads that it runs.
     let runs = |code: &str| workloads.iter().any(|w| w.code == code) || skipped.iter().any(|s| s.code == code);
@@ -153,11 +158,13 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         nodes: nodes.iter().map(|n| redact(n)).collect(),
         node_counts: node_counts(spec.nodes.as_deref())?,
         on_node_loss: spec.on_node_loss.unwrap_or_default(),
+        agents: agents.clone(),
         platform: spec.platform.clone().unwrap_or_default(),
         workloads,
         skipped,
         workload_files,
-        jobs: load::jobs_of(&load.populations).map_or_else(|| jobs(spec.jobs.as_ref()), Ok)?,
+        jobs: load::jobs_of(&load.populations)
+            .map_or_else(|| jobs(spec.jobs.as_ref(), agents.map_or(1, |a| a.agents)), Ok)?,
         duration_s: spec.duration.as_ref().map_or(Ok(DEFAULT_DURATION_S), |t| time("duration", t, 0.2, 86_400.0))?,
         warmup_s,
         auto_warmup,
@@ -323,7 +330,8 @@ fn choose(
     let (mut planned, mut skipped) = (Vec::new(), Vec::new());
     for workload in all.iter().copied().filter(|w| wanted.iter().any(|v| v.code == w.code)) {
         let parameters = parameters.get(workload.code).copied().cloned().unwrap_or_default();
-        match choose_driver(workload, kind, spec.driver, force) {
+        let driver = agents::driver(spec)?;
+        match choose_driver(workload, kind, driver, force) {
             Ok(DriverChoice { driver, reason: driver_reason, forced }) => {
                 planned.push(PlannedWorkload { code: workload.code.into(), driver, driver_reason, parameters, forced });
             }
@@ -363,8 +371,9 @@ fn server_memory(text: &str) -> Result<u64, PlanError> {
     value(format!("server-memory {text} must be between 16 MiB and 1024 TiB: write it with its unit, such as 64GiB"))
 }
 
-fn jobs(spec: Option<&JobsSpec>) -> Result<Jobs, PlanError> {
-    let allowed = format!("give 'auto' or counts from 1 to {MAX_JOBS}, such as 1,2,4,8");
+fn jobs(spec: Option<&JobsSpec>, processes: u32) -> Result<Jobs, PlanError> {
+    let most = MAX_JOBS.saturating_mul(processes);
+    let allowed = format!("give 'auto' or counts from 1 to {most}, such as 1,2,4,8");
     let mut list = match spec {
         None => return Ok(Jobs::Auto { max: AUTO_MAX_JOBS }),
         Some(JobsSpec::Word(word)) if word.eq_ignore_ascii_case("auto") => {
@@ -377,7 +386,7 @@ fn jobs(spec: Option<&JobsSpec>) -> Result<Jobs, PlanError> {
     if list.is_empty() {
         return value(format!("the list of job counts is empty: {allowed}"));
     }
-    if let Some(n) = list.iter().find(|n| !(1..=MAX_JOBS).contains(*n)) {
+    if let Some(n) = list.iter().find(|n| !(1..=most).contains(*n)) {
         return value(format!("{n} jobs cannot be run: {allowed}"));
     }
     list.sort_unstable();

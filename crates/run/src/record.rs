@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use loadline_database::Work;
 use loadline_model::disturbance::disturbed_by;
-use loadline_model::record::{LevelPoint, NOT_THE_DEVICES, NodeFigures, PopulationFigures};
+use loadline_model::record::{AgentFigures, LevelPoint, NOT_THE_DEVICES, NodeFigures, PopulationFigures};
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Activity, ArmName, Driver, Latencies, Series, SizePoint, Snapshot, TestRecord};
 use loadline_store::{NativeFile, TestOutput, rfc3339};
@@ -65,6 +65,8 @@ pub struct Finished {
     pub by_node: Vec<NodeFigures>,
     /// What each population of the jobs did.
     pub populations: Vec<PopulationFigures>,
+    /// What each agent did.
+    pub by_agent: Vec<AgentFigures>,
     /// Commit times by size, of a scan of sizes.
     pub sizes: Vec<SizePoint>,
     /// One row per second.
@@ -100,6 +102,7 @@ impl Finished {
             error_texts: merged.error_texts.clone(),
             by_node: nodes::figures(request, measured, counters.as_ref().ok()),
             populations: populations::of_each(request, measured),
+            by_agent: measured.agents.iter().map(AgentFigures::stored).collect(),
             sizes: Vec::new(),
             series: series(measured),
             histograms,
@@ -142,6 +145,7 @@ impl Finished {
             limit,
             by_node: self.by_node,
             populations: self.populations,
+            by_agent: self.by_agent,
             sizes: self.sizes,
             waits: self.waits,
             parameters: id.work.params.to_map(),

@@ -1,5 +1,6 @@
 //! A run, from its plan to its last record: checks the target, creates the run folder, measures, cleans up.
 
+mod agents;
 mod arms;
 mod data;
 mod disk_space;
@@ -26,12 +27,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use loadline_database::{OpenRequest, TargetError, kind_of};
+use loadline_database::{OpenRequest, Runs, TargetError, kind_of};
 use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TableLoad, TargetInfo};
 use loadline_model::plan::Plan;
 use loadline_model::{LogWriterPoint, Manifest, TestRecord};
 use loadline_store::{RunFolder, StoreError, rfc3339, run_name};
-use loadline_window::TestError;
+use loadline_window::{RemoteJobs, TestError};
 use thiserror::Error;
 
 pub use same::KnownLimits;
@@ -62,6 +63,8 @@ pub struct Study {
     pub limits: Option<KnownLimits>,
     /// How the target of arm B is opened, in a run of two arms.
     pub other: Option<OpenRequest>,
+    /// The agents that run the jobs, if the plan says so.
+    pub agents: Option<Arc<dyn RemoteJobs>>,
 }
 
 /// Result of a run.
@@ -138,6 +141,13 @@ pub enum StudyError {
         are(.0)
     )]
     NodesLost(Vec<String>),
+    /// Agents were lost, and the plan says that the run ends then.
+    #[error(
+        "{} lost: the run ends here, and a test in which that happened is stored as invalid. To measure on over the agents that \
+         are left, begin a run with --on-agent-loss continue",
+        are(.0)
+    )]
+    AgentsLost(Vec<String>),
     /// The user stopped the run before its first test.
     #[error("interrupted")]
     Interrupted,
@@ -159,6 +169,8 @@ struct Context {
     manifest: Manifest,
     folder: RunFolder,
     records: Vec<TestRecord>,
+    /// Agents that run the jobs.
+    agents: Option<Arc<dyn RemoteJobs>>,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -231,6 +243,11 @@ impl Study {
         let earlier = resumed.as_ref().map(|r| &r.manifest.target);
         let side = Side::open(self, &self.request, &mut plan, &machine, earlier, listener)?;
         nodes::fit(&plan, side.target.facts(), listener)?;
+        if plan.agents.is_some() && side.target.facts().runs == Runs::InProcess {
+            let url = loadline_database::redact(&self.request.url);
+            let text = format!("{url} runs inside loadline's own process: agents on other machines cannot load it");
+            return Err(PlanError::Value(text).into());
+        }
         let mut other = None;
         if let Some(request) = self.other.as_ref().filter(|_| two_sides(&plan, &side)) {
             let mut of_b = arms::plan_of_b(&plan);
@@ -285,7 +302,8 @@ impl Study {
         };
         let interrupted = Arc::clone(&self.request.interrupted);
         let arms = self.other.as_ref().map(|b| ArmsState::new(&self.request, b));
-        let mut context = Context { side, other, arms, manifest, folder, records, interrupted };
+        let agents = self.agents.clone();
+        let mut context = Context { side, other, arms, manifest, folder, records, agents, interrupted };
         let written = context
             .measure_overhead()
             .and_then(|()| context.try_arms(listener))

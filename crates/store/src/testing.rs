@@ -48,6 +48,7 @@ pub(crate) fn manifest() -> Manifest {
         nodes: Vec::new(),
         node_counts: Vec::new(),
         on_node_loss: Default::default(),
+        agents: None,
         platform: "laptop".to_owned(),
         workloads: Vec::new(),
         skipped: Vec::new(),

@@ -158,9 +158,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
                 books.tally().rows_changed += stream.rows_changed();
                 books.responded(&schedule, intended_ns, end_ns);
                 failed_in_a_row = 0;
-                if let Some(progress) = shared.progress.get(job as usize) {
-                    progress.set(books.job.total);
-                }
+                shared.set_progress(job, books.job.total);
             }
             Err(e) => {
                 failed_in_a_row += 1;

@@ -42,7 +42,7 @@ fn sessions_per_thread(request: &Request) -> u32 {
 }
 
 /// All jobs of a test, with open sessions.
-pub(crate) struct Crew {
+pub struct Crew {
     workers: Vec<Worker>,
     cancellers: Vec<Canceller>,
     tasks: Vec<u32>,
@@ -61,7 +61,7 @@ impl Crew {
     ///
     /// # Errors
     /// The first that a session had; [`TestError::Thread`].
-    pub(crate) fn open(request: &Request, shared: &Arc<Shared>) -> Result<Crew, TestError> {
+    pub fn open(request: &Request, shared: &Arc<Shared>) -> Result<Crew, TestError> {
         let (ready, inbox) = channel();
         let sessions_per_thread = sessions_per_thread(request);
         let (workers, cancellers, tasks) = (Vec::new(), Vec::new(), Vec::new());
@@ -72,12 +72,13 @@ impl Crew {
             let (request, shared, ready) = (request.clone(), Arc::clone(shared), ready.clone());
             // In turn, so that each has as many jobs of each node.
             let jobs: Vec<u32> = (worker..request.jobs).step_by(threads as usize).collect();
-            let spawned = std::thread::Builder::new().name(format!("job {worker}")).stack_size(1 << 20).spawn(
-                move || match *jobs {
+            let spawned = std::thread::Builder::new()
+                .name(format!("job {}", request.number(worker)))
+                .stack_size(1 << 20)
+                .spawn(move || match *jobs {
                     [job] if sessions_per_thread == 1 => one_job(job, &request, &shared, ready, &wait),
                     _ => many_jobs::run(&jobs, request, shared, ready, &wait),
-                },
-            );
+                });
             match spawned {
                 Ok(thread) => crew.workers.push(Worker { thread, go }),
                 Err(source) => {
@@ -107,7 +108,8 @@ impl Crew {
     }
 
     /// Jobs on a thread, at most.
-    pub(crate) fn sessions_per_thread(&self) -> u32 {
+    #[must_use]
+    pub fn sessions_per_thread(&self) -> u32 {
         self.sessions_per_thread
     }
 
@@ -117,7 +119,7 @@ impl Crew {
     }
 
     /// Tells all jobs when to start.
-    pub(crate) fn start(&self, timing: Timing) {
+    pub fn start(&self, timing: Timing) {
         for worker in &self.workers {
             // A worker that has ended reports why when it is joined.
             let _ = worker.go.send(timing);
@@ -125,7 +127,7 @@ impl Crew {
     }
 
     /// Ends all jobs and collects their results, with a tally for each part of them; cancels the sessions of jobs that do not end.
-    pub(crate) fn end(self) -> (Vec<Tally>, Vec<JobResult>) {
+    pub fn end(self) -> (Vec<Tally>, Vec<JobResult>) {
         let shared = &self.shared;
         shared.stop.store(true, Ordering::Relaxed);
         let threads: Vec<JoinHandle<Worked>> = self.workers.into_iter().map(|w| w.thread).collect();

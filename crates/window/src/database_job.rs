@@ -47,9 +47,7 @@ pub(crate) fn run(
                 break;
             }
         }
-        if let Some(progress) = shared.progress.get(job as usize) {
-            progress.set(books.job.total);
-        }
+        shared.set_progress(job, books.job.total);
         // By loadline's clock. By the server's clock the last transaction may have ended slightly before the edge;
         // waiting for the next slice would read the counters one slice late.
         books.job.ran_until_ns = books.job.ran_until_ns.max(now_ns());

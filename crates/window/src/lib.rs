@@ -10,11 +10,15 @@ mod many_jobs;
 mod observed;
 pub mod pace;
 pub mod phase;
+mod remote;
 pub mod schedule;
 mod warmup;
 mod worker;
 
+pub use client_job::Timing;
+pub use crew::Crew;
 pub use job::{Books, JobResult, Tally};
+pub use remote::{Ended, OwnCommits, RemoteCrew, RemoteJobs};
 pub use schedule::{Schedule, Shared};
 pub use warmup::{Counts, Load, WarmedUp, Warmup};
 
@@ -26,12 +30,12 @@ use loadline_collect::os::{Server, Tasks};
 use loadline_collect::{CollectError, Collected, CpuSource, Edge, PendingEdge, Sampler, SamplerConfig, Surroundings};
 use loadline_database::clock::now_ns;
 use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError, Work};
+use loadline_model::record::AgentFigures;
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Driver, JobLoad, Snapshot};
 
-use client_job::Timing;
-use crew::Crew;
 use observed::Observed;
+use remote::AnyCrew;
 use warmup::{LEAD_NS, STEP_NS};
 
 /// What a test does.
@@ -59,8 +63,39 @@ pub struct Request {
     pub disk: Option<String>,
     /// The same under the data.
     pub data_disk: Option<String>,
+    /// Where the jobs run.
+    pub place: Place,
     /// Set when the user wants to stop.
     pub interrupted: Arc<AtomicBool>,
+}
+
+impl Request {
+    /// Number in the test of the job of this number here.
+    pub(crate) fn number(&self, job: u32) -> u32 {
+        if let Place::Part { first_job, .. } = self.place { first_job + job } else { job }
+    }
+
+    /// Jobs of the test, here and elsewhere.
+    pub(crate) fn all_jobs(&self) -> u32 {
+        if let Place::Part { all_jobs, .. } = self.place { all_jobs } else { self.jobs }
+    }
+}
+
+/// Where the jobs of a test run.
+#[derive(Clone, Default)]
+pub enum Place {
+    /// In this process, all of them.
+    #[default]
+    Here,
+    /// In this process; they are a part of those of a test, whose other jobs run elsewhere.
+    Part {
+        /// Number of the first one in the test.
+        first_job: u32,
+        /// Jobs of the test.
+        all_jobs: u32,
+    },
+    /// In other processes.
+    Remote(Arc<dyn RemoteJobs>),
 }
 
 /// Measurements of a test.
@@ -92,6 +127,8 @@ pub struct Measured {
     pub collected: Collected,
     /// What surrounded it, if anybody looks at that.
     pub around: Option<Around>,
+    /// What each agent did, if the jobs ran on agents.
+    pub agents: Vec<AgentFigures>,
 }
 
 /// What surrounded a test: read when all jobs had passed window start and window end, by a thread that does nothing else
@@ -102,6 +139,8 @@ pub struct Around {
     pub readings: [Surroundings; 2],
     /// The database's processes.
     pub server: Server,
+    /// loadline's, also those of agents on this machine.
+    pub own: Vec<u32>,
 }
 
 impl Measured {
@@ -194,6 +233,9 @@ pub enum TestError {
     /// The counters could not be read at window start or window end.
     #[error("the counters could not be read: {0}")]
     Counters(String),
+    /// The processes that run the jobs cannot do so.
+    #[error("{0}")]
+    Remote(String),
     /// The operating system refused to start a thread.
     #[error(
         "no thread could be started for job {job}: {source}; run fewer jobs or raise the limit of processes (ulimit -u)"
@@ -230,22 +272,26 @@ pub fn run_test(
     let before = observer.snapshot().map_err(|e| e.to_string());
     let took_ns = now_ns().saturating_sub(begin_ns);
     let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
-    let crew = Crew::open(request, &shared)?;
+    let mut crew = AnyCrew::open(request, &shared)?;
     let (sessions, server) = session_tasks(request, observer.as_mut(), crew.tasks());
     let around = hooks.counts().then_some(&server);
     if let Err(e) = hooks.start(request, &shared) {
-        crew.end();
+        crew.end(Counts::default());
         return Err(e.into());
     }
 
-    let start_ns = now_ns() + START_DELAY.as_nanos() as u64;
+    let start_ns = now_ns() + crew.lead_ns().max(START_DELAY.as_nanos() as u64);
     let timing = Timing { start_ns, window_ns: (request.duration_s * 1e9) as u64 };
     crew.start(timing);
     wait_started(&shared);
     let mut watch = Watch::new(&shared, start_ns, tick);
-    let (open_ns, warmup) = watch.warm_up(request);
+    let (open_ns, mut warmup) = watch.warm_up(request);
+    let late_ns = (now_ns() + crew.lead_ns()).saturating_sub(open_ns);
+    let open_ns = open_ns + late_ns;
+    warmup.taken_s += late_ns as f64 / 1e9;
     let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + timing.window_ns };
     let _ = shared.window.set(schedule);
+    crew.set_window(schedule);
     let opened_at = SystemTime::now() + Duration::from_nanos(open_ns.saturating_sub(now_ns()));
     let mut config = SamplerConfig::new(open_ns);
     config.cpu = request.cpu;
@@ -255,30 +301,32 @@ pub fn run_test(
     // Those of the first sessions end when the jobs open others.
     let stay = request.load.reconnect_every.is_none() || request.target.facts().runs == Runs::InProcess;
     config.sessions = sessions.filter(|_| stay);
-    let counting = (request.driver == Driver::Client).then(|| Arc::clone(&shared));
+    // Neither in-database jobs nor those of agents tell in the window what they have done.
+    let counting = (request.driver == Driver::Client && !crew.is_remote()).then(|| Arc::clone(&shared));
     let sampler = match Sampler::start(config, Box::new(Observed::new(observer, counting, took_ns))) {
         Ok(s) => s,
         Err(e) => {
-            crew.end();
+            crew.end(Counts::default());
             return Err(TestError::Counters(e.to_string()));
         }
     };
     let edges = watch_window(&schedule, &mut watch, &sampler, around);
     let counts = watch.counts;
-    let sessions_per_thread = crew.sessions_per_thread();
-    let (mut tallies, results) = crew.end();
+    let Ended { own: own_commits, mut tallies, jobs: results, sessions_per_thread, counts, agents } = crew.end(counts);
     hooks.stop(&results);
     let mut collected = sampler.finish();
     wait_published(request, hooks);
-    let after = match collected.source.as_mut() {
+    let mut after = match collected.source.as_mut() {
         Some(source) => source.snapshot(),
         None => Err("the session that reads the counters does not respond".to_owned()),
     };
     if request.interrupted.load(Ordering::Relaxed) {
         return Err(TestError::Interrupted);
     }
-    let (edges, readings) = edges.map_err(|text| lost_first(&results, text))?;
-    let around = readings.map(|readings| Around { readings, server });
+    let (mut edges, readings) = edges.map_err(|text| lost_first(&results, text))?;
+    own_commits.subtract_from(&mut edges, &mut after);
+    let own = own_processes(&agents);
+    let around = readings.map(|readings| Around { readings, server, own });
     let mut merged = Tally::new(schedule.window_ns(), request.load.has_rate());
     tallies.iter().for_each(|tally| merged.merge(tally));
     tallies.resize_with(request.load.populations.len(), Tally::default);
@@ -296,7 +344,15 @@ pub fn run_test(
         after,
         collected,
         around,
+        agents,
     })
+}
+
+/// This process, and those of agents on this machine.
+fn own_processes(agents: &[AgentFigures]) -> Vec<u32> {
+    let machine = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let here = |agent: &&AgentFigures| !agent.machine.is_empty() && agent.machine == machine.trim();
+    std::iter::once(std::process::id()).chain(agents.iter().filter(here).map(|agent| agent.process)).collect()
 }
 
 /// Waits until a server that counts late has counted all that was done.

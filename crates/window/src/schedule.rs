@@ -106,6 +106,8 @@ pub struct Shared {
     pub passed_close: AtomicU32,
     /// Jobs that have ended.
     pub ended: AtomicU32,
+    /// Number of the first job in the test.
+    pub first_job: u32,
     /// Transactions completed so far, per job, for the progress line.
     pub progress: Vec<Progress>,
     /// Set when the user wants to stop.
@@ -144,9 +146,24 @@ impl Shared {
             passed_open: AtomicU32::new(0),
             passed_close: AtomicU32::new(0),
             ended: AtomicU32::new(0),
+            first_job: 0,
             progress: (0..jobs).map(|_| Progress::default()).collect(),
             interrupted,
             phase: OnceLock::new(),
+        }
+    }
+
+    /// For `jobs` jobs of a test, of which the first has this number.
+    #[must_use]
+    pub fn of_part(first_job: u32, jobs: u32, interrupted: Arc<AtomicBool>) -> Shared {
+        Shared { first_job, ..Shared::new(jobs, interrupted) }
+    }
+
+    /// Publishes the count of a job, by its number in the test.
+    #[inline]
+    pub(crate) fn set_progress(&self, job: u32, n: u64) {
+        if let Some(progress) = self.progress.get(job.wrapping_sub(self.first_job) as usize) {
+            progress.set(n);
         }
     }
 

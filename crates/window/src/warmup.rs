@@ -57,6 +57,36 @@ impl Counts {
         self.0.push((now_ns(), shared.completed()));
     }
 
+    /// Counts as they were sent: pairs of a time, ns, rising, and a number of transactions.
+    #[must_use]
+    pub fn new(counts: Vec<(u64, u64)>) -> Counts {
+        Counts(counts)
+    }
+
+    /// Adds a count.
+    pub fn add(&mut self, at_ns: u64, completed: u64) {
+        self.0.push((at_ns, completed));
+    }
+
+    /// The counts, for sending them.
+    #[must_use]
+    pub fn pairs(&self) -> &[(u64, u64)] {
+        &self.0
+    }
+
+    /// The sum of counts of several processes, at the times at which the first was counted, from when all are known until one no
+    /// longer is.
+    #[must_use]
+    pub fn sum(all: &[Counts]) -> Counts {
+        let began = all.iter().map(|c| c.0.first().map(|(at, _)| *at)).max().flatten();
+        let ended = all.iter().map(|c| c.0.last().map(|(at, _)| *at)).min().flatten();
+        let (Some(began), Some(ended)) = (began, ended) else { return Counts::default() };
+        let times = all.first().into_iter().flat_map(|counts| counts.0.iter().map(|(at, _)| *at));
+        let between = times.filter(|at| (began..ended).contains(at) && *at != began);
+        let at = |ns: u64| Some((ns, all.iter().map(|c| c.at(ns)).sum::<Option<f64>>()? as u64));
+        Counts(std::iter::once(began).chain(between).chain([ended]).filter_map(at).collect())
+    }
+
     /// Transactions completed by `ns`, between two counts in proportion to time; `None` before the first and after the last.
     fn at(&self, ns: u64) -> Option<f64> {
         let after = self.0.partition_point(|(at, _)| *at < ns);
@@ -87,6 +117,19 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_of_several_processes_add_up_while_all_are_known() {
+        let of = |from: u64, to: u64, step: usize, per: u64| {
+            Counts::new((from..=to).step_by(step).map(|at| (at, (at - from) * per)).collect())
+        };
+        let sum = Counts::sum(&[of(100, 1100, 100, 2), of(150, 1050, 90, 3), of(50, 1150, 50, 5)]);
+        let rates = sum.0.windows(2).map(|w| (w[1].1 - w[0].1) as f64 / (w[1].0 - w[0].0) as f64);
+        assert!(rates.clone().count() > 5 && rates.clone().all(|rate| (rate - 10.0).abs() < 0.1));
+        assert_eq!((sum.0.first().unwrap().0, sum.0.last().unwrap().0), (150, 1050));
+        assert!(Counts::sum(&[of(0, 10, 1, 1), Counts::default()]).0.is_empty(), "one is not known");
+        assert!(Counts::sum(&[]).0.is_empty());
+    }
 
     #[test]
     fn counts_that_are_late_give_even_rates() {

@@ -56,7 +56,8 @@ pub(crate) fn job<'a>(
 ) -> JobResult {
     let _ending = Ending(&shared.ended);
     let never = || JobResult::ended("the job never started");
-    let session = match JobSession::open(request, job) {
+    let number = request.number(job);
+    let session = match JobSession::open(request, number) {
         Ok(session) => session,
         Err(e) => {
             let _ = ready.send(Ready::new(Err(e)));
@@ -68,9 +69,9 @@ pub(crate) fn job<'a>(
     drop(ready);
     // No timing: another session could not be opened, or the user interrupted.
     let Some((timing, tallies)) = go() else { return never() };
-    let part = request.load.part_of(job, request.jobs);
+    let part = request.load.part_of(number, request.all_jobs());
     let Some(tally) = tallies.get(part.index) else { return never() };
-    session.run(job, &part, request, timing, shared, tally)
+    session.run(number, &part, request, timing, shared, tally)
 }
 
 /// A job's session.

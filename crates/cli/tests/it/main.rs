@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod ab;
+#[cfg(feature = "hub")]
+mod agents;
 mod agents_kubernetes;
 mod agents_ssh;
 mod analytics;

@@ -135,6 +135,7 @@ const USES: &[(&str, &[&str])] = &[
     ("store", &["model"]),
     ("multiplex", &[]),
     ("window", &["model", "multiplex", "workload", "database", "collect"]),
+    ("agents", &["model", "workload", "database", "collect", "window"]),
     ("run", &["model", "workload", "device", "database", "collect", "store", "probe", "window", "analyze"]),
     ("analyze", &["model"]),
     // The log writer in tests only: the simulated one is held against it.

@@ -178,7 +178,7 @@ impl Processes {
         Ok(Processes(all))
     }
 
-    fn whose(&self, id: u32, own: u32, server: &Server) -> Whose {
+    fn whose(&self, id: u32, own: &[u32], server: &Server) -> Whose {
         let Some(process) = self.0.get(&id) else { return Whose::Other };
         if process.kernel {
             return Whose::Kernel;
@@ -191,16 +191,16 @@ impl Processes {
             if matches!(server, Server::Roots(ids) if ids.contains(&ancestor)) {
                 return Whose::Server;
             }
-            if ancestor == own {
+            if own.contains(&ancestor) {
                 return Whose::Loadline;
             }
         }
         Whose::Other
     }
 
-    /// What was done until `later`, where `own` is loadline's id.
+    /// What was done until `later`, where `own` are the ids of loadline and of its agents on this machine.
     #[must_use]
-    pub fn used_until(&self, later: &Processes, own: u32, server: &Server) -> Used {
+    pub fn used_until(&self, later: &Processes, own: &[u32], server: &Server) -> Used {
         let ended = self.ended(later);
         let waited_for = self.waited_for(later, &ended);
         let mut out = Used { server_seen: *server == Server::Inside, ..Used::default() };
@@ -332,24 +332,24 @@ mod tests {
             p.own += ticks;
             p.io = p.io.map(|n| n + 1000);
         }
-        let used = a.used_until(&later, 11, &Server::Roots([20].into()));
+        let used = a.used_until(&later, &[11], &Server::Roots([20].into()));
         assert_eq!((used.loadline_s, used.server_s, used.others_s), (1.0, 0.4, 2.5));
         assert_eq!(used.busiest, [("busy".to_owned(), 2.5)]);
         assert_eq!((used.io_bytes, used.others_io_bytes), (3000, 1000), "the kernel's threads are no process");
         assert_eq!(used.io_unread_s, 0.0);
         assert!(used.server_seen && used.all_seen);
         // By name, when the ids are those of a container.
-        let named = a.used_until(&later, 11, &Server::Named(&["postgres"]));
+        let named = a.used_until(&later, &[11], &Server::Named(&["postgres"]));
         assert_eq!((named.server_s, named.others_s), (0.4, 2.5));
-        let elsewhere = a.used_until(&later, 11, &Server::Named(&["mariadbd"]));
+        let elsewhere = a.used_until(&later, &[11], &Server::Named(&["mariadbd"]));
         assert_eq!((elsewhere.server_seen, elsewhere.others_s), (false, 2.9));
         // A private server is a child of loadline, and its own side all the same.
         later.0.get_mut(&20).unwrap().parent = 11;
-        assert_eq!(a.used_until(&later, 11, &Server::Roots([20].into())).server_s, 0.4);
-        assert_eq!(a.used_until(&later, 11, &Server::Inside).loadline_s, 1.4);
+        assert_eq!(a.used_until(&later, &[11], &Server::Roots([20].into())).server_s, 0.4);
+        assert_eq!(a.used_until(&later, &[11], &Server::Inside).loadline_s, 1.4);
         // Another user's process: its I/O is unknown.
         later.0.get_mut(&30).unwrap().io = None;
-        assert_eq!(a.used_until(&later, 11, &Server::Inside).io_unread_s, 2.5);
+        assert_eq!(a.used_until(&later, &[11], &Server::Inside).io_unread_s, 2.5);
     }
 
     #[test]
@@ -358,25 +358,29 @@ mod tests {
         let base = [(1, 0, "init", 0, 0), (10, 1, "make", 1, 50), (20, 1, "loadline", 0, 0)];
         let a = table(&[&base[..], &[(12, 10, "sh", 0, 0), (11, 12, "cc", 300, 0)]].concat());
         let b = table(&[(1, 0, "init", 0, 0), (10, 1, "make", 2, 50 + 330 + 80), (20, 1, "loadline", 0, 0)]);
-        let used = a.used_until(&b, 20, &Server::Inside);
+        let used = a.used_until(&b, &[20], &Server::Inside);
         assert!((used.others_s - 1.11).abs() < 1e-9, "{used:?}");
         let mut with_io = b.clone();
         with_io.0.get_mut(&10).unwrap().io = Some(10 + 3000 + 700);
-        assert_eq!(a.used_until(&with_io, 20, &Server::Inside).others_io_bytes, 700, "of the window, not of its life");
+        assert_eq!(
+            a.used_until(&with_io, &[20], &Server::Inside).others_io_bytes,
+            700,
+            "of the window, not of its life"
+        );
         // Nobody waited for it: only what is known of the others is left.
         let lost = table(&[(1, 0, "init", 0, 0), (10, 1, "make", 2, 50), (20, 1, "loadline", 0, 0)]);
-        assert!((a.used_until(&lost, 20, &Server::Inside).others_s - 0.01).abs() < 1e-9);
+        assert!((a.used_until(&lost, &[20], &Server::Inside).others_s - 0.01).abs() < 1e-9);
         // Its parent ended first, so init waited for it: its whole life is not counted for the window.
         let orphan = table(&[(1, 0, "init", 0, 310), (10, 1, "make", 1, 50), (20, 1, "loadline", 0, 0)]);
-        let used = a.used_until(&orphan, 20, &Server::Inside);
+        let used = a.used_until(&orphan, &[20], &Server::Inside);
         assert!((used.others_s - 0.1).abs() < 1e-9, "{used:?}");
         let mut with_io = orphan.clone();
         with_io.0.get_mut(&1).unwrap().io = Some(3000 + 40);
-        assert_eq!(a.used_until(&with_io, 20, &Server::Inside).others_io_bytes, 40);
+        assert_eq!(a.used_until(&with_io, &[20], &Server::Inside).others_io_bytes, 40);
         // The same id is another process now.
         let mut again = a.clone();
         again.0.get_mut(&11).unwrap().started = 8;
-        assert!((a.used_until(&again, 20, &Server::Inside).others_s - 3.0).abs() < 1e-9, "all of a new one");
+        assert!((a.used_until(&again, &[20], &Server::Inside).others_s - 3.0).abs() < 1e-9, "all of a new one");
     }
 
     /// Readings until `enough`, at most 20 s.
@@ -384,7 +388,7 @@ mod tests {
         let before = Processes::read().unwrap();
         let begin = std::time::Instant::now();
         loop {
-            let used = before.used_until(&Processes::read().unwrap(), std::process::id(), server);
+            let used = before.used_until(&Processes::read().unwrap(), &[std::process::id()], server);
             if enough(&used) || begin.elapsed().as_secs() >= 20 {
                 return used;
             }

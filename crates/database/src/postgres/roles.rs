@@ -288,6 +288,26 @@ impl Observation for Postgres {
         self.evidence_query(work)
     }
 
+    fn own_commits(&self) -> Vec<u64> {
+        self.instances.iter().map(|instance| instance.endpoint.ledger.total()).collect()
+    }
+
+    fn end_jobs(&self, jobs: std::ops::Range<u32>) -> Result<Option<u32>, TargetError> {
+        let mut ended = 0;
+        for instance in &self.instances {
+            let prefix = instance.endpoint.job_prefix();
+            let names: Vec<String> = jobs.clone().map(|job| sql::literal(&format!("{prefix}{job}"))).collect();
+            let query = format!(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() \
+                 AND application_name IN ({})",
+                names.join(", ")
+            );
+            let count = self.session(instance, SessionRole::Admin, |c| c.value(&query))?;
+            ended += count.and_then(|n| n.parse::<u32>().ok()).unwrap_or(0);
+        }
+        Ok(Some(ended))
+    }
+
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         let mut absent = vec![(column::FLASH_CACHE_WRITE_PCT, "PostgreSQL has no flash cache".to_owned())];
         if let Some(why) = self.version.no_redo_blocks() {

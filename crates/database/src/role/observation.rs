@@ -23,6 +23,23 @@ pub trait Observation {
 
     /// Columns that this target does not provide (in this version, with its present settings), each with the reason.
     fn absent_columns(&self) -> Vec<(&'static Column, String)>;
+
+    /// Commits of loadline's own that sessions of this process made so far and that the server counts like any other, of each instance in
+    /// the order of a snapshot's nodes. An observer subtracts those of its own process, and cannot know those of another one. Empty
+    /// if no session of a job makes any.
+    fn own_commits(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    /// Ends the sessions of jobs of another process, which hangs or cannot be reached; `jobs` are their numbers in the test. Returns
+    /// how many were there; `None` if this database cannot tell whose sessions they are.
+    ///
+    /// # Errors
+    /// When the target does not answer or refuses.
+    fn end_jobs(&self, jobs: std::ops::Range<u32>) -> Result<Option<u32>, TargetError> {
+        let _ = jobs;
+        Ok(None)
+    }
 }
 
 /// A session that reads the database's own counters.

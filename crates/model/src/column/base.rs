@@ -1,6 +1,6 @@
 //! Columns of every test: identity, machine, load and times.
 
-use super::{Cell, Column, NOT, OWN, define, text, text_or_absent};
+use super::{Cell, Column, NOT, OWN, define, number_or_absent, text, text_or_absent};
 use crate::format::Format;
 
 const CPU: &[(&str, &str)] = &[
@@ -68,6 +68,11 @@ define! {
     NODES: "nodes", "Nodes", "", Format::Integer,
         "Database instances over which the jobs are spread.", NOT, |r| Cell::Number(r.nodes.into());
     JOBS: "jobs", "Jobs", "", Format::Integer, "Load-generating sessions.", NOT, |r| Cell::Number(r.jobs.into());
+    AGENTS: "agents", "Agents", "", Format::Integer,
+        "Agents that ran the jobs; absent if loadline's own process did.", NOT, |r| number_or_absent(r.agents());
+    START_SKEW_MS: "start_skew_ms", "Start skew", "ms", Format::Fixed(3),
+        "Upper bound of the distance between the windows of the agents and the common one.", OWN,
+        |r| number_or_absent(r.start_skew_ms());
     CPU_BUSY_PCT: "cpu_busy_pct", "CPU busy", "%", Format::Integer,
         "Share of CPU time that was neither idle nor waiting for I/O.", CPU;
     CPU_USER_PCT: "cpu_user_pct", "CPU user", "%", Format::Integer,

@@ -153,6 +153,10 @@ fn text(t: &str) -> Cell {
     Cell::Text(t.to_owned())
 }
 
+fn number_or_absent(n: Option<f64>) -> Cell {
+    n.map_or(Cell::Absent, Cell::Number)
+}
+
 fn text_or_absent(t: Option<&String>) -> Cell {
     t.map_or(Cell::Absent, |t| text(t))
 }
@@ -161,6 +165,21 @@ fn text_or_absent(t: Option<&String>) -> Cell {
 pub const NOT_FINITE: &str = "its value could not be computed from the counters";
 
 impl TestRecord {
+    /// Agents that ran the jobs, if any did.
+    fn agents(&self) -> Option<f64> {
+        (!self.by_agent.is_empty()).then_some(self.by_agent.len() as f64)
+    }
+
+    /// The largest distance of an agent's window from the common one, ms; `None` if it is unknown of one.
+    fn start_skew_ms(&self) -> Option<f64> {
+        self.by_agent
+            .iter()
+            .map(|agent| agent.start_skew_ms)
+            .collect::<Option<Vec<f64>>>()?
+            .into_iter()
+            .reduce(f64::max)
+    }
+
     /// Sets the figure of `column`; a value that is not finite is left out with a reason.
     pub fn set(&mut self, column: &Column, value: f64) {
         if value.is_finite() {

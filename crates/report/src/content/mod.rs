@@ -1,5 +1,6 @@
 //! Contents of a report, in the order of a reader's needs: verdict and key figures, charts and tables, evidence.
 
+mod agents;
 pub(crate) mod arms;
 mod charts;
 mod data_set;
@@ -48,6 +49,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
     let of_levels = if let [run] = runs { levels::of(run) } else { None };
     let over_nodes = nodes::section(runs);
     let of_jobs = load::section(runs);
+    let over_agents = agents::section(runs);
     // Parts of one run share its database, its time and its name, unless they are arms, which are named by what they differ in.
     let parts_of_one = matches!(runs, [run] if run.manifest.plan.arms.is_none());
     let whole = parts_of_one.then(|| sides(runs));
@@ -70,6 +72,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
         arms::section(of_arms.as_ref()),
         levels::section(of_levels.as_ref()),
         over_nodes,
+        over_agents,
         pooled(page::section(measured)),
         of_jobs,
         standing::section(&sides),

@@ -2,15 +2,17 @@
 
 use loadline_collect::CpuSource;
 use loadline_database::Runs;
+use loadline_model::record::AgentFigures;
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, JobLoad, column};
 use loadline_window::{JobResult, Measured, Request, Schedule, Tally};
 use loadline_workload::{Commit, RedoSize};
 
+use super::agents;
 use crate::figures::Proof;
 use crate::figures::collected::Figures;
 use crate::figures::counters::{Completed, Counters};
-use crate::figures::database::commits_not_comparable;
+use crate::figures::database::{ENGINES_ELSEWHERE, commits_not_comparable, engines_elsewhere};
 use crate::figures::nodes::{self, NodeCommits};
 
 /// Input of the checks.
@@ -75,6 +77,10 @@ pub(crate) struct Facts<'a> {
     pub(crate) had_cpu_share: f64,
     /// Whether jobs that share a thread wait for nothing but each other, because the engine answers at once.
     pub(crate) wait_for_each_other: bool,
+    /// What each agent did, if the jobs ran on agents.
+    pub(crate) agents: &'a [AgentFigures],
+    /// Why the database has no evidence of the jobs' work, if so.
+    pub(crate) no_evidence: Option<&'static str>,
     /// Whether the client driver runs the transactions.
     pub(crate) client_driver: bool,
 }
@@ -123,7 +129,8 @@ impl<'a> Facts<'a> {
             window_syncs: grown(counter::REDO_SYNCS),
             node_commits: counters.as_ref().map_or_else(|_| Vec::new(), |c| nodes::commits(request, measured, c)),
             snapshots_off_s: counters.as_ref().map_or(0.0, |c| c.off_s),
-            evidence: proof.grown().map(|grown| grown.map(|n| (n, program.rows_changed_per_tx()))),
+            evidence: if engines_elsewhere(request) { Ok(None) } else { proof.grown() }
+                .map(|grown| grown.map(|n| (n, program.rows_changed_per_tx()))),
             rows_read: through.map(|rows| (grown(counter::ROWS_READ), rows)),
             rows_changed: program.varies().then_some(measured.merged.rows_changed),
             writing_share: program.writing_share(),
@@ -132,9 +139,11 @@ impl<'a> Facts<'a> {
             redo: figures.figure(column::REDO_BYTES_PER_TX).zip(workload.redo),
             redo_off_share: counters.as_ref().map_or(0.0, of_other_moments),
             client_cpu_share: cpu,
-            cpus: proof.cpus,
             had_cpu_share: had_cpu_share(request, measured),
             wait_for_each_other: request.target.facts().runs == Runs::Nowhere && measured.sessions_per_thread > 1,
+            cpus: agents::cpus(&measured.agents).unwrap_or(proof.cpus),
+            agents: &measured.agents,
+            no_evidence: engines_elsewhere(request).then_some(ENGINES_ELSEWHERE),
             client_driver: request.driver == Driver::Client,
         }
     }

@@ -1,5 +1,6 @@
 use std::cell::RefCell;
 
+use loadline_model::record::AgentFigures;
 use loadline_model::{JobLoad, Population};
 use loadline_window::{Books, JobResult, Schedule, Tally};
 use loadline_workload::RedoSize;
@@ -77,6 +78,8 @@ impl Case {
             had_cpu_share: 1.0,
             wait_for_each_other: false,
             cpus: 2,
+            agents: &[],
+            no_evidence: None,
             client_driver: true,
         }
     }
@@ -117,6 +120,13 @@ fn each_false_figure_fails_its_check() {
     assert_eq!(failed(&redo(2200.0, 0.1)), [""; 0]);
     assert_eq!(failed(&redo(2300.0, 0.1)), ["redo-size"]);
     assert_eq!(failed(&Facts { client_cpu_share: Ok(0.95), ..base() }), ["client-cpu"]);
+    let agent = |start_skew_ms| [AgentFigures { name: "a1".into(), start_skew_ms, ..AgentFigures::default() }];
+    assert_eq!(failed(&Facts { agents: &agent(Some(1.9)), ..base() }), [""; 0]);
+    assert_eq!(failed(&Facts { agents: &agent(Some(2.1)), ..base() }), ["agents"]);
+    assert_eq!(failed(&Facts { agents: &agent(None), ..base() }), ["agents"], "an unknown skew is no small one");
+    let [mut lost] = agent(Some(0.1));
+    lost.failed = Some("it hangs".into());
+    assert_eq!(failed(&Facts { agents: &[lost], ..base() }), ["agents"]);
 }
 
 #[test]

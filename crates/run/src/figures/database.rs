@@ -1,9 +1,9 @@
 //! Figures from the database's counters of log and commits.
 
-use loadline_database::Target;
+use loadline_database::{Runs, Target};
 use loadline_model::snapshot::counter;
 use loadline_model::{Column, column};
-use loadline_window::{Measured, Request};
+use loadline_window::{Measured, Place, Request};
 
 use super::collected::Figures;
 use super::counters::Counters;
@@ -80,8 +80,20 @@ pub(super) fn figures(request: &Request, counters: &Result<Counters<'_>, String>
     out
 }
 
+/// Why the null engine does not count what agents do.
+pub(crate) const ENGINES_ELSEWHERE: &str =
+    "each agent has a null engine of its own, whose counts are not those of this one";
+
+/// Whether each agent has an engine of its own.
+pub(crate) fn engines_elsewhere(request: &Request) -> bool {
+    matches!(request.place, Place::Remote(_)) && request.target.facts().runs == Runs::Nowhere
+}
+
 /// Why the database's count of commits cannot be compared with the jobs', if so.
 pub(crate) fn commits_not_comparable(request: &Request) -> Option<&'static str> {
+    if engines_elsewhere(request) {
+        return Some(ENGINES_ELSEWHERE);
+    }
     request.target.facts().commits_of_workers.filter(|_| request.work.parallel_workers().is_some_and(|n| n > 1))
 }
 

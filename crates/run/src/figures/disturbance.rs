@@ -35,7 +35,7 @@ pub(crate) fn figures(
     let mut out = Figures::default();
     let seconds = b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9;
     let processes = a.processes.as_ref().zip(b.processes.as_ref());
-    match processes.map(|(a, b)| a.used_until(b, std::process::id(), &around.server)).filter(|_| seconds > 0.0) {
+    match processes.map(|(a, b)| a.used_until(b, &around.own, &around.server)).filter(|_| seconds > 0.0) {
         Some(used) => {
             others(&mut out, &Machine { readings: [a, b], seconds }, &used);
             other_io(&mut out, &used, seconds, device_util_pct);

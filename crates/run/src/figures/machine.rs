@@ -8,6 +8,7 @@ use loadline_window::{Measured, Request};
 
 use super::collected::Figures;
 use super::populations::TimeShares;
+use crate::checks::agents;
 
 /// Why an embedded database has no client CPU.
 const IN_PROCESS: &str = "the database runs inside the loadline process, and in an open loop its CPU time cannot be separated from loadline's";
@@ -58,6 +59,9 @@ pub(crate) fn seconds_between(open: &Edge, close: &Edge) -> f64 {
 pub(super) fn client(request: &Request, measured: &Measured, cpus: u32) -> Figures {
     const BOTH: [&Column; 2] = [column::CLIENT_CPU_US_PER_TX, column::CLIENT_CPU_PCT];
     let mut out = Figures::default();
+    if !measured.agents.is_empty() {
+        return of_agents(measured);
+    }
     let (open, close) = (&measured.edges.at_open, &measured.edges.at_close);
     let process = open.process.as_ref().zip(close.process.as_ref());
     let Some(ns) = process.map(|(a, b)| b.total_ns().saturating_sub(a.total_ns()) as f64) else {
@@ -77,6 +81,18 @@ pub(super) fn client(request: &Request, measured: &Measured, cpus: u32) -> Figur
     let per_tx = (done > 0.0).then(|| ns / 1e3 / done);
     out.set_or_absent(column::CLIENT_CPU_US_PER_TX, per_tx, "no transaction completed in the window");
     out.set(column::CLIENT_CPU_PCT, ns / 1e9 / seconds / f64::from(cpus.max(1)) * 100.0);
+    out
+}
+
+/// Figures of the agents: all of their CPU time, and the share of the machine on which it is largest.
+fn of_agents(measured: &Measured) -> Figures {
+    let mut out = Figures::default();
+    let why = "the CPU time of an agent is unknown";
+    let done = measured.merged.transaction.count() as f64;
+    let ns = agents::cpu_ns(&measured.agents, measured.schedule.window_s()).filter(|_| done > 0.0);
+    out.set_or_absent(column::CLIENT_CPU_US_PER_TX, ns.map(|ns| ns / 1e3 / done), why);
+    let share = agents::busiest(&measured.agents).map(|(_, share)| share * 100.0);
+    out.set_or_absent(column::CLIENT_CPU_PCT, share, why);
     out
 }
 

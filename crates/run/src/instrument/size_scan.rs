@@ -243,7 +243,7 @@ pub(crate) fn scan(request: &Request, spec: SizeScan, mut tick: impl FnMut(u64, 
         commit,
         all: Pair { open: all_before, close: after.clone() },
         scan: Pair { open: before, close: after },
-        around: Around { readings, server },
+        around: Around { readings, server, own: vec![std::process::id()] },
     })
 }
 

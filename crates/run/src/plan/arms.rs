@@ -28,6 +28,7 @@ pub(super) fn are_in(spec: &PlanSpec) -> bool {
 
 /// The plan of `spec` with its arms; arm A's target, settings and workloads are also those of the plan.
 pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
+    super::agents::refuse(spec, "two arms")?;
     let [a, b] = [&spec.arm_a, &spec.arm_b].map(|arm| {
         let arm = arm.clone().unwrap_or_default();
         ArmSpec { setting: normal_names(&arm.setting), ..arm }

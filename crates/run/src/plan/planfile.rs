@@ -76,6 +76,10 @@ pub const KEYS: &[&str] = &[
     "bandwidth",
     "nodes",
     "on-node-loss",
+    "hub",
+    "agents",
+    "agent-credentials",
+    "on-agent-loss",
 ];
 
 /// Reads the plan file `path`.
@@ -249,6 +253,10 @@ mod tests {
             bandwidth: Some("1GiB".into()),
             nodes: Some(vec![]),
             on_node_loss: Some(Default::default()),
+            hub: Some("nats://h".into()),
+            agents: Some(2),
+            agent_credentials: Some(Default::default()),
+            on_agent_loss: Some(Default::default()),
         };
         let table = toml::Table::try_from(&spec).unwrap();
         let mut keys: Vec<&str> = table.keys().map(String::as_str).collect();

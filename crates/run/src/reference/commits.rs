@@ -29,6 +29,7 @@ impl SmallestCommits {
             work,
             warmup: Warmup::Seconds(WARMUP_S),
             load: JobLoad::default(),
+            place: loadline_window::Place::Here,
             disk: None,
             data_disk: None,
             ..like.clone()

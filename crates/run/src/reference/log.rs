@@ -118,6 +118,7 @@ impl LogWriter {
             duration_s: 0.0,
             load: JobLoad::default(),
             cpu: CpuSource::Local,
+            place: loadline_window::Place::Here,
             disk: None,
             data_disk: None,
             interrupted: Arc::clone(&self.interrupted),

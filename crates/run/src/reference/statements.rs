@@ -39,6 +39,7 @@ impl Part for Statements {
                 work,
                 warmup: Warmup::Seconds(WARMUP_S),
                 load: JobLoad::default(),
+                place: loadline_window::Place::Here,
                 disk: None,
                 data_disk: None,
                 ..like.clone()

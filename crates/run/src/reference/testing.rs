@@ -25,6 +25,7 @@ pub(crate) fn request(dir: &Path, code: &str, jobs: u32) -> Request {
         duration_s: 1.0,
         load: JobLoad::default(),
         cpu: CpuSource::Local,
+        place: loadline_window::Place::Here,
         disk: Some("vda".to_owned()),
         data_disk: Some("vda".to_owned()),
         interrupted: Arc::default(),

@@ -202,6 +202,7 @@ fn workload_tables_are_dropped_after_the_last_test() {
             version: String::new(),
             limits: None,
             other: None,
+            agents: None,
         };
         let mut watching = Watching { request, work, seen: Vec::new() };
         study.run(&mut watching).unwrap();

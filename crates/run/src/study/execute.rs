@@ -5,13 +5,13 @@ use std::sync::Arc;
 use loadline_database::{RemainingNodes, TargetError, Work, kind_of};
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::{Column, JobLoad};
-use loadline_window::{Request, TestError, Warmup, run_test};
+use loadline_window::{Place, Request, TestError, Warmup, run_test};
 use loadline_workload::{Instrument, SizeScan};
 
 use super::level::OfTest;
 use super::native_report::Mark;
 use super::proof::BeforeTest;
-use super::{Context, StudyError, full_disk, nodes, window_length};
+use super::{Context, StudyError, agents, full_disk, nodes, window_length};
 use crate::activity::ReadViews;
 use crate::checks::disturbance::undisturbed;
 use crate::checks::settings;
@@ -68,7 +68,10 @@ impl PlannedTest<'_> {
         let output = finished.output(self.identity(context));
         context.folder.append(&output)?;
         listener.on(Event::TestDone(&output.record));
+        let lost = output.record.by_agent.iter().filter(|agent| agent.lost);
+        let lost: Vec<String> = lost.map(|agent| format!("agent {} on {}", agent.name, agent.host)).collect();
         context.records.push(output.record);
+        context.leave_agents(lost, self.position.test, listener)?;
         remaining.map_or(Ok(()), |remaining| {
             context.leave_nodes(remaining, &format!("in test {}", self.position.test), listener)
         })
@@ -106,6 +109,7 @@ impl PlannedTest<'_> {
             duration_s: longer_s.unwrap_or(planned_s),
             load: plan.load.clone(),
             cpu: context.side.cpu,
+            place: context.agents.clone().map_or(Place::Here, Place::Remote),
             disk: context.side.disk.clone(),
             data_disk: context.side.data_disk.clone(),
             interrupted: Arc::clone(&context.interrupted),
@@ -196,6 +200,7 @@ impl PlannedTest<'_> {
             }
         })
         .map_err(|e| self.failed(e))?;
+        let ended = agents::end_lost(context.side.target.as_ref(), &measured.agents);
         // Before the queries that prove the jobs' work, which are loadline's own.
         let views = views.grown(context.side.target.as_ref());
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
@@ -223,7 +228,7 @@ impl PlannedTest<'_> {
             window_length::longer_note(window_s, context.manifest.plan.duration_s),
             window_length::coarse_note(&finished.figures, request.jobs),
         ];
-        finished.figures.notes.extend(notes.into_iter().flatten());
+        finished.figures.notes.extend(notes.into_iter().flatten().chain(ended));
         let counters = Counters::of(&request, &measured);
         let ended =
             EndedTest { request: &request, measured: &measured, counters: &counters, figures: &finished.figures, run };

@@ -82,6 +82,21 @@ pub fn register(file: &str, text: &str) -> Result<&'static Workload, UserError> 
     Ok(workload)
 }
 
+/// As [`register`], for a process that works for one run after the other: a workload of the same code is replaced.
+///
+/// # Errors
+/// [`UserError`] with the position of the error.
+pub fn register_anew(file: &str, text: &str) -> Result<&'static Workload, UserError> {
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    if let Some((workload, _)) = registered.iter().find(|(_, t)| t == text) {
+        return Ok(workload);
+    }
+    let workload = read(file, text, &[])?;
+    registered.retain(|(of, _)| of.code != workload.code);
+    registered.push((workload, text.to_owned()));
+    Ok(workload)
+}
+
 fn leak(text: impl Into<String>) -> &'static str {
     Box::leak(text.into().into_boxed_str())
 }

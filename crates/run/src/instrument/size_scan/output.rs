@@ -42,6 +42,7 @@ pub(crate) fn finished(request: &Request, scanned: Scanned, proof: &Proof) -> Fi
         error_texts: Default::default(),
         by_node: Vec::new(),
         populations: Vec::new(),
+        by_agent: Vec::new(),
         sizes: scanned.sizes,
         series: Series::default(),
         histograms: vec![("transaction".to_owned(), scanned.transaction), ("commit".to_owned(), scanned.commit)],

@@ -1,0 +1,326 @@
+//! The hub: a NATS server, spoken to by a thread of its own. The only file that knows NATS.
+
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use async_nats::{Client, ConnectOptions, Event, ServerAddr};
+use futures_util::stream::{SelectAll, StreamExt, select_all};
+use loadline_database::clock::now_ns;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::lease::BEAT_NS;
+use crate::link::Received;
+use crate::message::{Message, Order, TO_ALL};
+
+/// How long the first connection may take.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Time between two attempts to connect again.
+const AGAIN: Duration = Duration::from_millis(200);
+/// How long what was said last may take to get out.
+const FLUSH: Duration = Duration::from_secs(1);
+/// Oldest server that is used.
+const OLDEST: (u32, u32) = (2, 9);
+
+/// How the hub is reached.
+#[derive(Clone)]
+pub struct HubOptions {
+    /// `nats://host:port`, `tls://host:port`, with a token or a user and a password in it, if so.
+    pub url: String,
+    /// File with the credentials of a user (`.creds`).
+    pub credentials: Option<PathBuf>,
+    /// File with the seed of an nkey.
+    pub nkey: Option<PathBuf>,
+    /// File with the certificates that the hub's is checked by, besides those of the system.
+    pub ca: Option<PathBuf>,
+    /// Name of this connection at the hub.
+    pub name: String,
+}
+
+/// Why there is no hub.
+#[derive(Debug, thiserror::Error)]
+pub enum HubError {
+    /// The URL or a file is wrong.
+    #[error("{0}")]
+    Usage(String),
+    /// It does not answer, or refuses.
+    #[error("the hub {url} {why}")]
+    Unreachable {
+        /// Its URL without secrets.
+        url: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Orders to the hub's thread.
+enum Out {
+    Publish(String, Vec<u8>),
+    Beat(Option<String>),
+}
+
+/// A connection to the hub.
+pub struct Hub {
+    out: Option<UnboundedSender<Out>>,
+    thread: Option<JoinHandle<()>>,
+    state: Arc<Mutex<State>>,
+    /// Whether nobody between here and the hub can read what is said: TLS, or the same machine.
+    pub private: bool,
+    /// Version of the server.
+    pub version: String,
+}
+
+/// What the connection is doing.
+#[derive(Debug, Default)]
+struct State {
+    /// Since when, and why, the hub is away, if it is.
+    away: Option<(u64, String)>,
+    /// How often it was away.
+    times: u64,
+}
+
+/// What is known once the connection stands.
+struct Connected {
+    private: bool,
+    version: String,
+}
+
+impl Hub {
+    /// Connects, and listens to these subjects: what comes is handed to `on`.
+    ///
+    /// # Errors
+    /// [`HubError`] names what is wrong.
+    pub fn connect(
+        options: &HubOptions,
+        subjects: Vec<String>,
+        on: impl Fn(Received) + Send + 'static,
+    ) -> Result<Hub, HubError> {
+        let server = address(&options.url)?;
+        let state = Arc::new(Mutex::new(State::default()));
+        let (out, orders) = unbounded_channel();
+        let (ready, connected) = channel();
+        let (of_thread, options_of_thread) = (Arc::clone(&state), options.clone());
+        let usage = |e: std::io::Error| HubError::Usage(format!("no thread can be started for the hub: {e}"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(usage)?;
+        let thread = std::thread::Builder::new().name("hub".to_owned()).spawn(move || {
+            runtime.block_on(async move {
+                match connect(&options_of_thread, server, &subjects, of_thread).await {
+                    Ok((client, heard, about)) => {
+                        let _ = ready.send(Ok(about));
+                        talk(&client, heard, orders, on).await;
+                    }
+                    Err(e) => drop(ready.send(Err(e))),
+                }
+            });
+        });
+        let thread = thread.map_err(usage)?;
+        let about: Connected = connected
+            .recv()
+            .unwrap_or_else(|_| Err(HubError::Usage("the thread of the hub crashed: please report it".to_owned())))?;
+        let Connected { private, version } = about;
+        Ok(Hub { out: Some(out), thread: Some(thread), state, private, version })
+    }
+
+    /// Sends. What cannot be sent because the hub is away is lost: it would come too late.
+    pub fn publish(&self, subject: String, bytes: Vec<u8>) {
+        if self.broken().is_none()
+            && let Some(out) = &self.out
+        {
+            let _ = out.send(Out::Publish(subject, bytes));
+        }
+    }
+
+    /// Says once a second that this run goes on, or no longer.
+    pub fn beat(&self, run: Option<&str>) {
+        if let Some(out) = &self.out {
+            let _ = out.send(Out::Beat(run.map(str::to_owned)));
+        }
+    }
+
+    /// Why the hub is away, if it is.
+    #[must_use]
+    pub fn broken(&self) -> Option<String> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, why) = state.away.as_ref()?;
+        Some(format!("{why} {:.1} s ago", now_ns().saturating_sub(*since) as f64 / 1e9))
+    }
+
+    /// How often the hub was away so far.
+    #[must_use]
+    pub fn was_away(&self) -> u64 {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).times
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        self.out = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Checks the URL of a hub.
+///
+/// # Errors
+/// [`HubError::Usage`] if it is none.
+pub fn address(url: &str) -> Result<ServerAddr, HubError> {
+    let forms = "write nats://HOST:PORT or tls://HOST:PORT, with a token@ or user:password@ before HOST if the hub asks for one";
+    let shown = loadline_database::redact(url);
+    let known = ["nats://", "tls://"].iter().any(|scheme| url.starts_with(scheme));
+    if !known {
+        return Err(HubError::Usage(format!("'{shown}' is no URL of a hub: {forms}")));
+    }
+    let server: ServerAddr =
+        url.parse().map_err(|_| HubError::Usage(format!("'{shown}' is no URL of a hub: {forms}")))?;
+    if server.host().is_empty() {
+        return Err(HubError::Usage(format!("'{shown}' names no host: {forms}")));
+    }
+    Ok(server)
+}
+
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+type Heard = SelectAll<async_nats::Subscriber>;
+
+async fn connect(
+    options: &HubOptions,
+    server: ServerAddr,
+    subjects: &[String],
+    state: Arc<Mutex<State>>,
+) -> Result<(Client, Heard, Connected), HubError> {
+    let url = loadline_database::redact(&options.url);
+    let unreachable = |why: String| HubError::Unreachable { url: url.clone(), why };
+    let (host, tls) = (server.host().to_owned(), options.url.starts_with("tls://"));
+    let mut with = ConnectOptions::new()
+        .name(&options.name)
+        .connection_timeout(CONNECT)
+        .require_tls(tls)
+        // Only the hub that was named: another one may be reached in another way.
+        .ignore_discovered_servers()
+        .max_reconnects(None)
+        .reconnect_delay_callback(|_| AGAIN)
+        .subscription_capacity(1 << 16)
+        .event_callback(move |event| {
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            match event {
+                Event::Connected => state.away = None,
+                Event::Disconnected | Event::Closed if state.away.is_none() => {
+                    state.away = Some((now_ns(), "the connection to the hub broke".to_owned()));
+                    state.times += 1;
+                }
+                // The server asks to be left, and closes soon.
+                _ => {}
+            }
+            async {}
+        });
+    if let Some(path) = &options.credentials {
+        let wrong = |e: std::io::Error| HubError::Usage(format!("{}: {e}", path.display()));
+        with = with.credentials_file(path).await.map_err(wrong)?;
+    }
+    if let Some(path) = &options.nkey {
+        let seed = std::fs::read_to_string(path).map_err(|e| HubError::Usage(format!("{}: {e}", path.display())))?;
+        with = with.nkey(seed.trim().to_owned());
+    }
+    if let Some(path) = &options.ca {
+        with = with.add_root_certificates(path.clone());
+    }
+    match (server.username(), server.password()) {
+        (Some(user), Some(password)) => {
+            with = with.user_and_password(decoded(user), decoded(password));
+        }
+        (Some(token), None) => with = with.token(decoded(token)),
+        _ => {}
+    }
+    let connecting = tokio::time::timeout(CONNECT, with.connect(server)).await;
+    let client = connecting
+        .map_err(|_| unreachable(format!("did not answer within {} s", CONNECT.as_secs())))?
+        .map_err(|e| unreachable(refusal(&e)))?;
+    let about = client.server_info();
+    let parts: Vec<u32> = about.version.split(['.', '-']).take(2).filter_map(|n| n.parse().ok()).collect();
+    if parts.as_slice() < [OLDEST.0, OLDEST.1].as_slice() {
+        let (major, minor) = OLDEST;
+        return Err(unreachable(format!("is nats-server {}: {major}.{minor} or newer is needed", about.version)));
+    }
+    let mut heard = Vec::new();
+    for subject in subjects {
+        let subscribed = client.subscribe(subject.clone()).await;
+        heard.push(subscribed.map_err(|e| unreachable(format!("refuses to be listened to at {subject}: {e}")))?);
+    }
+    // So that nothing that is said from now on is missed.
+    client.flush().await.map_err(|e| unreachable(format!("took no message: {e}")))?;
+    let private = tls || about.tls_required || is_loopback(&host);
+    Ok((client, select_all(heard), Connected { private, version: about.version }))
+}
+
+/// `%40` as `@`.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let hex = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        match hex.and_then(|two| u8::from_str_radix(two, 16).ok()).filter(|_| *first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Why the server was not reached, in words that tell what to do.
+fn refusal(error: &async_nats::ConnectError) -> String {
+    use async_nats::ConnectErrorKind as K;
+    match error.kind() {
+        K::AuthorizationViolation => {
+            "refuses: the token, user or key is missing or wrong (in the URL of --hub, or --hub-creds, --hub-nkey)"
+                .to_owned()
+        }
+        K::Authentication => "refuses the key or the credentials: they are no valid ones".to_owned(),
+        K::Tls => format!("cannot be spoken to by TLS ({error}); --hub-ca names the certificates to check it by"),
+        K::TimedOut => format!("did not answer within {} s", CONNECT.as_secs()),
+        _ => format!("cannot be reached: {error}"),
+    }
+}
+
+/// Hears and says until nobody has an order any more.
+async fn talk(client: &Client, mut heard: Heard, mut orders: UnboundedReceiver<Out>, on: impl Fn(Received)) {
+    let mut beats = tokio::time::interval(Duration::from_nanos(BEAT_NS));
+    beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut run: Option<String> = None;
+    loop {
+        tokio::select! {
+            biased;
+            message = heard.next() => match message {
+                Some(message) => on(Received { at_ns: now_ns(), bytes: message.payload.to_vec() }),
+                None => break,
+            },
+            order = orders.recv() => match order {
+                Some(Out::Publish(subject, bytes)) => drop(client.publish(subject, bytes.into()).await),
+                Some(Out::Beat(of)) => {
+                    run = of;
+                    beats.reset_immediately();
+                }
+                None => break,
+            },
+            _ = beats.tick(), if run.is_some() => {
+                if let Some(run) = &run {
+                    let beat = Message::new(run, 0, "", Order::Beat).bytes();
+                    let _ = client.publish(TO_ALL, beat.into()).await;
+                }
+            }
+        }
+    }
+    let _ = tokio::time::timeout(FLUSH, client.flush()).await;
+}

@@ -1,0 +1,349 @@
+//! The jobs of an agent: a thread opens their sessions, and starts, counts and ends them by the crew of a local run.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use loadline_collect::CpuSource;
+use loadline_collect::os::{CpuShares, CpuTimes, ProcessCpu};
+use loadline_database::clock::now_ns;
+use loadline_database::{OpenRequest, Target, Work};
+use loadline_window::{Crew, OwnCommits, Place, Request, Schedule, Shared, Timing, Warmup};
+
+use crate::counted::Counted;
+use crate::message::{JobsOrder, Progress, Why};
+
+/// Time between two counts, ns; that of a local run.
+const STEP_NS: u64 = 100_000_000;
+/// Time between looks whether all have passed the window end, ns.
+const LOOK_NS: u64 = 2_000_000;
+
+/// What happens to the jobs.
+#[derive(Debug)]
+pub enum JobsEvent {
+    /// Their sessions are open, or could not be opened.
+    Opened(u64, Result<String, (Why, String)>),
+    /// How far they are, until the window is set.
+    Progress(Progress),
+    /// All have passed the window end.
+    Closed(u64),
+    /// They have ended, and counted this, in parts.
+    Ended(u64, Vec<String>),
+}
+
+enum Command {
+    Start(u64, u64),
+    Window(u64, u64),
+    End,
+}
+
+/// The target as it was last opened, with what it was opened by: it is kept for the tests of a run, because opening one is work
+/// for the database that would be taken for that of the jobs.
+pub type Opened = Arc<Mutex<Option<(JobsOrder, Arc<dyn Target>)>>>;
+
+/// Jobs in their thread.
+pub struct Jobs {
+    commands: Sender<Command>,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Jobs {
+    /// Begins to open the sessions of `order`. What happens is told to `tell`. `interrupted` is of the whole run: once it is set,
+    /// nothing waits for the target.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub fn open(
+        order: JobsOrder,
+        opened: &Opened,
+        interrupted: &Arc<AtomicBool>,
+        tell: impl Fn(JobsEvent) + Send + 'static,
+    ) -> std::io::Result<Jobs> {
+        let (commands, inbox) = channel();
+        let interrupted = Arc::clone(interrupted);
+        let (flag, opened) = (Arc::clone(&interrupted), Arc::clone(opened));
+        std::thread::Builder::new()
+            .name("jobs".to_owned())
+            .spawn(move || run(&order, &opened, &inbox, &flag, &tell))?;
+        Ok(Jobs { commands, interrupted })
+    }
+
+    /// Starts them at this time; the window has this length, ns.
+    pub fn start(&self, start_ns: u64, window_ns: u64) {
+        let _ = self.commands.send(Command::Start(start_ns, window_ns));
+    }
+
+    /// Sets the window, ns.
+    pub fn set_window(&self, open_ns: u64, close_ns: u64) {
+        let _ = self.commands.send(Command::Window(open_ns, close_ns));
+    }
+
+    /// Ends them. If it is urgent, sessions that are still busy after 2 s are cancelled.
+    pub fn end(&self, urgent: bool) {
+        if urgent {
+            self.interrupted.store(true, Ordering::Relaxed);
+        }
+        let _ = self.commands.send(Command::End);
+    }
+}
+
+/// What makes the work of jobs from this number on what it is: program, parameters, seed and rows.
+#[must_use]
+pub fn fingerprint(work: &Work, first_job: u32) -> String {
+    let start = work.start(first_job);
+    let mut text = String::new();
+    let (params, pool) = (work.params.to_map(), work.pool(first_job));
+    let of = (work.workload.code, &params, work.seed, work.compressibility, work.nodes);
+    // Writing into a string cannot fail.
+    let _ = write!(text, "{of:?} {:?} {:?} {:?} ", work.params.size_bytes(), start, work.program);
+    // FNV-1a, 64 bits: it finds differences, it does not resist an adversary.
+    let hash = text
+        .bytes()
+        .chain(pool.iter().copied())
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{hash:016x}")
+}
+
+/// The work of an order.
+fn work(order: &JobsOrder) -> Result<Work, String> {
+    let workload = match &order.file {
+        Some(file) => loadline_workload::register_anew(&file.name, &file.text).map_err(|e| e.to_string())?,
+        None => loadline_workload::find(&order.workload).map_err(|e| e.to_string())?,
+    };
+    let params = workload.params(&order.parameters).map_err(|e| e.to_string())?.with_size(order.size_bytes);
+    let mut work = Work::new(workload, params, order.seed, order.compressibility);
+    work.nodes = order.used_nodes;
+    Ok(work)
+}
+
+/// The target of an order: the one of the test before, or opened.
+fn target(order: &JobsOrder, opened: &Opened, interrupted: &Arc<AtomicBool>) -> Result<Arc<dyn Target>, (Why, String)> {
+    let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
+    let same = |of: &JobsOrder| (&of.run, &of.url, &of.nodes) == (&order.run, &order.url, &order.nodes);
+    if let Some((_, target)) = opened.as_ref().filter(|(of, _)| same(of)) {
+        return Ok(Arc::clone(target));
+    }
+    let open = OpenRequest {
+        nodes: order.nodes.clone(),
+        // No name of the run: sessions are named as those of a local run, so that the coordinator finds them.
+        interrupted: Arc::clone(interrupted),
+        // Nothing is put there: the targets of agents are servers.
+        ..OpenRequest::new(&order.url, PathBuf::from("."))
+    };
+    let target = loadline_database::open(&open).map_err(|e| (Why::Target, hidden(order, &e.to_string())))?;
+    let target: Arc<dyn Target> = Arc::from(target);
+    *opened = Some((order.clone(), Arc::clone(&target)));
+    Ok(target)
+}
+
+/// A text without the passwords of the order's URLs.
+fn hidden(order: &JobsOrder, text: &str) -> String {
+    let urls = std::iter::once(&order.url).chain(&order.nodes);
+    urls.fold(text.to_owned(), |text, url| loadline_database::hide(&text, url))
+}
+
+/// The request of a test whose jobs from a number on are here.
+fn request(
+    order: &JobsOrder,
+    target: Arc<dyn Target>,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<Request, (Why, String)> {
+    let work = work(order).map_err(|text| (Why::Work, text))?;
+    Ok(Request {
+        target,
+        work: Arc::new(work),
+        driver: order.driver,
+        jobs: order.jobs,
+        warmup: Warmup::Seconds(0.0),
+        duration_s: 0.0,
+        load: order.load.clone(),
+        sessions_per_thread: order.sessions_per_thread,
+        cpu: CpuSource::Local,
+        disk: None,
+        data_disk: None,
+        place: Place::Part { first_job: order.first_job, all_jobs: order.all_jobs },
+        interrupted: Arc::clone(interrupted),
+    })
+}
+
+fn run(
+    order: &JobsOrder,
+    opened: &Opened,
+    inbox: &Receiver<Command>,
+    interrupted: &Arc<AtomicBool>,
+    tell: &dyn Fn(JobsEvent),
+) {
+    let test = order.test;
+    let target = match target(order, opened, interrupted) {
+        Ok(target) => target,
+        Err(why) => return tell(JobsEvent::Opened(test, Err(why))),
+    };
+    if order.jobs == 0 {
+        // The run begins: nothing more is asked than whether the target can be reached.
+        tell(JobsEvent::Opened(test, Ok(String::new())));
+        return tell(JobsEvent::Ended(test, Vec::new()));
+    }
+    let shared = Arc::new(Shared::of_part(order.first_job, order.jobs, Arc::clone(interrupted)));
+    let base = target.own_commits();
+    let of_watch = Arc::clone(&target);
+    let opened = request(order, target, interrupted).and_then(|request| {
+        let crew = Crew::open(&request, &shared).map_err(|e| (Why::Target, hidden(order, &e.to_string())))?;
+        Ok((request, crew))
+    });
+    let (request, crew) = match opened {
+        Ok(opened) => opened,
+        Err(why) => return tell(JobsEvent::Opened(test, Err(why))),
+    };
+    tell(JobsEvent::Opened(test, Ok(fingerprint(&request.work, order.first_job))));
+    let mut watch = Watch {
+        test,
+        shared: &shared,
+        start_ns: 0,
+        window: None,
+        cpu: [None, None],
+        ..Watch::new(&shared, &*of_watch, base)
+    };
+    loop {
+        match inbox.recv_timeout(Duration::from_nanos(watch.next_ns().saturating_sub(now_ns()))) {
+            Ok(Command::Start(start_ns, window_ns)) => {
+                crew.start(Timing { start_ns, window_ns });
+                watch.start_ns = start_ns;
+            }
+            Ok(Command::Window(open_ns, close_ns)) => {
+                let schedule = Schedule { start_ns: watch.start_ns, open_ns, close_ns };
+                let _ = shared.window.set(schedule);
+                watch.window = Some(schedule);
+            }
+            Err(RecvTimeoutError::Timeout) => watch.look(tell),
+            Ok(Command::End) | Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    let sessions_per_thread = crew.sessions_per_thread();
+    // All jobs are alike.
+    let (tallies, jobs) = crew.end();
+    let tally = tallies.into_iter().next().unwrap_or_default();
+    watch.own.end = watch.own_commits();
+    let Watch { counts, cpu, own, .. } = watch;
+    let [open, close] = cpu;
+    let between = open.zip(close);
+    let process_cpu_ns = between.as_ref().and_then(|(a, b)| b.0.checked_sub(a.0));
+    let machine_cpu_pct = between.and_then(|(a, b)| Some(CpuShares::between(&a.1?, &b.1?)?.busy_pct));
+    let counted = Counted { tally, jobs, own, counts, sessions_per_thread, process_cpu_ns, machine_cpu_pct };
+    tell(JobsEvent::Ended(test, counted.parts()));
+}
+
+/// CPU time of this process, ns, and of its machine.
+type Cpu = (u64, Option<CpuTimes>);
+
+/// The thread of the jobs, which waits and counts.
+struct Watch<'a> {
+    target: &'a dyn Target,
+    /// Commits of its own before the sessions were opened.
+    base: Vec<u64>,
+    own: OwnCommits,
+    test: u64,
+    shared: &'a Shared,
+    start_ns: u64,
+    window: Option<Schedule>,
+    counts: Vec<(u64, u64)>,
+    /// At window start and window end.
+    cpu: [Option<Cpu>; 2],
+    next_count_ns: u64,
+    closed: bool,
+}
+
+impl<'a> Watch<'a> {
+    fn new(shared: &'a Shared, target: &'a dyn Target, base: Vec<u64>) -> Watch<'a> {
+        Watch {
+            target,
+            base,
+            own: OwnCommits::default(),
+            test: 0,
+            shared,
+            start_ns: 0,
+            window: None,
+            counts: Vec::new(),
+            cpu: [None, None],
+            next_count_ns: 0,
+            closed: false,
+        }
+    }
+
+    /// What the sessions committed for themselves so far.
+    fn own_commits(&self) -> Vec<u64> {
+        self.target.own_commits().iter().zip(&self.base).map(|(now, before)| now.saturating_sub(*before)).collect()
+    }
+
+    /// When there is something to do.
+    fn next_ns(&self) -> u64 {
+        let now = now_ns();
+        let Some(window) = self.window else { return if self.start_ns == 0 { now + STEP_NS } else { self.next(now) } };
+        let edges = [window.open_ns, window.close_ns];
+        let edge = edges.iter().zip(&self.cpu).filter(|(_, cpu)| cpu.is_none()).map(|(at, _)| *at).min();
+        match edge {
+            Some(edge) => edge.min(self.next(now)),
+            None if self.closed => now + STEP_NS,
+            None => now + LOOK_NS,
+        }
+    }
+
+    /// The next count: at the times of the other agents, which are those of the start.
+    fn next(&self, now: u64) -> u64 {
+        self.next_count_ns.max(self.start_ns + STEP_NS / 2).max(now)
+    }
+
+    fn look(&mut self, tell: &dyn Fn(JobsEvent)) {
+        let now = now_ns();
+        if self.start_ns == 0 || now < self.start_ns {
+            return;
+        }
+        if now >= self.next_count_ns && !self.closed {
+            self.counts.push((now, self.shared.completed()));
+            let first = self.start_ns + STEP_NS / 2;
+            self.next_count_ns = first + (now.saturating_sub(first) / STEP_NS + 1) * STEP_NS;
+            if self.window.is_none() {
+                tell(JobsEvent::Progress(Progress {
+                    test: self.test,
+                    started: self.shared.started.load(Ordering::Relaxed),
+                    ended: self.shared.ended.load(Ordering::Relaxed),
+                    completed: self.shared.completed(),
+                }));
+            }
+        }
+        let Some(window) = self.window else { return };
+        let own = self.own_commits();
+        // Up to window start and window end, and until all have passed them: each is as it was last seen before.
+        if now <= window.open_ns + LOOK_NS {
+            self.own.open.clone_from(&own);
+        }
+        if now <= window.close_ns + LOOK_NS {
+            self.own.close.clone_from(&own);
+        }
+        if now < window.open_ns + (window.close_ns - window.open_ns) / 2 {
+            self.own.passed_open.clone_from(&own);
+        }
+        self.own.passed_close.clone_from(&own);
+        for (at, cpu) in [window.open_ns, window.close_ns].into_iter().zip(&mut self.cpu) {
+            if now >= at && cpu.is_none() {
+                *cpu = ProcessCpu::own().ok().map(|of| (of.total_ns(), CpuTimes::local().ok()));
+            }
+        }
+        let passed = self.shared.passed_close.load(Ordering::Relaxed) + self.shared.ended.load(Ordering::Relaxed);
+        if now >= window.close_ns && passed >= self.shared.jobs() && !self.closed {
+            // The last count is of after the window, so that the window lies between two.
+            self.counts.push((now, self.shared.completed()));
+            self.closed = true;
+            tell(JobsEvent::Closed(self.test));
+        }
+    }
+}
+
+/// The parameters of a work, for an order.
+#[must_use]
+pub fn parameters(work: &Work) -> BTreeMap<String, i64> {
+    work.params.to_map()
+}

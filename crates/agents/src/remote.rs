@@ -1,0 +1,370 @@
+//! The agents of a run as the place where its jobs run: what [`loadline_window::run_test`] asks for, by the protocol.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use loadline_model::plan::WorkloadFile;
+use loadline_model::record::AgentFigures;
+use loadline_window::{
+    Counts, Ended, JobResult, OwnCommits, RemoteCrew, RemoteJobs, Request, Schedule, Shared, Tally, TestError, Timing,
+};
+
+use crate::coordinator::{AgentsError, Coordinator};
+use crate::counted::Counted;
+use crate::jobs::{fingerprint, parameters};
+use crate::link::Link;
+use crate::message::{JobsOrder, Presence};
+use crate::offset::Offset;
+use crate::service::HubLink;
+use crate::test::{self, START_LEAD_NS, Test, WINDOW_LEAD_NS};
+
+/// Time between two looks at what agents said, ns.
+const LOOK_NS: u64 = 5_000_000;
+/// Jobs are taken to have passed the window start so many mean transaction times after it, and a little more, ns: nothing is heard of
+/// them then.
+const PASSED: (u64, u64) = (3, 20_000_000);
+
+/// What agents need to open the target.
+#[derive(Clone)]
+pub struct AgentTarget {
+    /// Its URL, with the password or without.
+    pub url: String,
+    /// URLs of further nodes.
+    pub nodes: Vec<String>,
+    /// The user's workload files, which agents do not have.
+    pub files: Vec<WorkloadFile>,
+}
+
+/// The agents of a run.
+pub struct Agents {
+    coordinator: Arc<Mutex<Coordinator<HubLink>>>,
+    target: AgentTarget,
+    run: String,
+    /// Whether a test that has not begun is spread over the agents that are left.
+    go_on: bool,
+    tests: AtomicU64,
+}
+
+impl Agents {
+    /// Takes `asked` agents for the run; waits for them for `wait_ns` at most.
+    ///
+    /// # Errors
+    /// [`AgentsError`].
+    pub fn enlist(
+        link: HubLink,
+        run: &str,
+        version: &str,
+        asked: usize,
+        wait_ns: u64,
+        target: AgentTarget,
+        go_on: bool,
+    ) -> Result<Agents, AgentsError> {
+        let secret =
+            std::iter::once(&target.url).chain(&target.nodes).any(|url| loadline_database::redact(url) != *url);
+        let mut coordinator = Coordinator::enlist(link, run, version, asked, wait_ns)?;
+        let open: Vec<String> = coordinator
+            .members()
+            .iter()
+            .filter(|m| secret && !m.presence.private)
+            .map(|m| format!("agent {}", m.name()))
+            .collect();
+        if secret && (!open.is_empty() || !coordinator.link.is_private()) {
+            coordinator.release();
+            let who = if open.is_empty() { "this loadline".to_owned() } else { open.join(", ") };
+            return Err(AgentsError::Agents(vec![format!(
+                "the password of the target's URL would be sent in clear: {who} reaches the hub neither by TLS nor on its own \
+                 machine; use a tls:// hub, or --agent-credentials local"
+            )]));
+        }
+        let order = JobsOrder {
+            run: run.to_owned(),
+            url: target.url.clone(),
+            nodes: target.nodes.clone(),
+            ..JobsOrder::of_jobs(0)
+        };
+        if let Err(e) = Test::reach(&mut coordinator, &order) {
+            coordinator.release();
+            return Err(e);
+        }
+        let coordinator = Arc::new(Mutex::new(coordinator));
+        Ok(Agents { coordinator, target, run: run.to_owned(), go_on, tests: AtomicU64::new(0) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Coordinator<HubLink>> {
+        self.coordinator.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The agents, and why each that is lost is.
+    #[must_use]
+    pub fn who(&self) -> Vec<(Presence, Option<String>)> {
+        self.lock().members().iter().map(|m| (m.presence.clone(), m.lost.clone())).collect()
+    }
+
+    fn order(&self, request: &Request) -> JobsOrder {
+        let work = &request.work;
+        let own = |file: &&WorkloadFile| {
+            loadline_workload::register(&file.name, &file.text).is_ok_and(|of| of.code == work.workload.code)
+        };
+        JobsOrder {
+            test: 0,
+            run: self.run.clone(),
+            url: self.target.url.clone(),
+            nodes: self.target.nodes.clone(),
+            first_job: 0,
+            jobs: 0,
+            all_jobs: request.jobs,
+            driver: request.driver,
+            workload: work.workload.code.to_owned(),
+            file: self.target.files.iter().find(own).cloned(),
+            parameters: parameters(work),
+            size_bytes: work.params.size_bytes(),
+            seed: work.seed,
+            compressibility: work.compressibility,
+            used_nodes: work.nodes,
+            load: request.load.clone(),
+            sessions_per_thread: request.sessions_per_thread,
+        }
+    }
+}
+
+impl Drop for Agents {
+    fn drop(&mut self) {
+        self.lock().release();
+    }
+}
+
+impl RemoteJobs for Agents {
+    fn open(&self, request: &Request, shared: &Arc<Shared>) -> Result<Box<dyn RemoteCrew>, TestError> {
+        let order = self.order(request);
+        let work = Arc::clone(&request.work);
+        let fingerprint = move |first_job| fingerprint(&work, first_job);
+        let mut c = self.lock();
+        let test = loop {
+            let number = self.tests.fetch_add(1, Ordering::Relaxed) + 1;
+            let before = c.left().len();
+            match Test::open(&mut c, number, &order, &fingerprint) {
+                Ok(test) => break test,
+                Err(AgentsError::Interrupted) => return Err(TestError::Interrupted),
+                // Some were lost meanwhile: the test has not begun, and may have the others.
+                Err(_) if self.go_on && c.left().len() < before && !c.left().is_empty() => {}
+                Err(e) => return Err(TestError::Remote(e.to_string())),
+            }
+        };
+        drop(c);
+        let (commands, inbox) = channel();
+        let conductor = Conductor {
+            coordinator: Arc::clone(&self.coordinator),
+            test,
+            jobs: request.jobs,
+            shared: Arc::clone(shared),
+            window: None,
+            start_ns: 0,
+        };
+        let thread = std::thread::Builder::new()
+            .name("agents".to_owned())
+            .spawn(move || conductor.conduct(&inbox))
+            .map_err(|source| TestError::Thread { job: 0, source })?;
+        Ok(Box::new(RunningCrew { commands, thread: Some(thread), jobs: request.jobs }))
+    }
+}
+
+enum Command {
+    Start(Timing),
+    Window(Schedule),
+}
+
+/// Jobs of agents with open sessions. Its thread ends them when `commands` is dropped.
+struct RunningCrew {
+    commands: Sender<Command>,
+    thread: Option<JoinHandle<Ended>>,
+    jobs: u32,
+}
+
+impl RemoteCrew for RunningCrew {
+    fn lead_ns(&self) -> u64 {
+        START_LEAD_NS.max(WINDOW_LEAD_NS)
+    }
+
+    fn start(&mut self, timing: Timing) {
+        let _ = self.commands.send(Command::Start(timing));
+    }
+
+    fn set_window(&mut self, schedule: Schedule) {
+        let _ = self.commands.send(Command::Window(schedule));
+    }
+
+    fn end(mut self: Box<Self>) -> Ended {
+        let thread = self.thread.take();
+        let jobs = self.jobs as usize;
+        drop(self);
+        let crashed =
+            || JobResult::ended("the coordinator of the agents crashed: this is a bug in loadline, please report it");
+        thread.and_then(|thread| thread.join().ok()).unwrap_or_else(|| Ended {
+            own: OwnCommits::default(),
+            tallies: Vec::new(),
+            jobs: vec![crashed(); jobs],
+            counts: Counts::default(),
+            sessions_per_thread: 1,
+            agents: Vec::new(),
+        })
+    }
+}
+
+/// The thread that speaks with the agents in a test.
+struct Conductor {
+    coordinator: Arc<Mutex<Coordinator<HubLink>>>,
+    test: Test,
+    jobs: u32,
+    shared: Arc<Shared>,
+    window: Option<Schedule>,
+    start_ns: u64,
+}
+
+impl Conductor {
+    fn conduct(mut self, commands: &Receiver<Command>) -> Ended {
+        let coordinator = Arc::clone(&self.coordinator);
+        let mut c = coordinator.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut passed_ns = u64::MAX;
+        loop {
+            match commands.try_recv() {
+                Ok(Command::Start(timing)) => {
+                    self.start_ns = timing.start_ns;
+                    self.test.start(&mut c, timing.start_ns, timing.window_ns);
+                }
+                Ok(Command::Window(schedule)) => {
+                    self.test.window(&mut c, schedule.open_ns, schedule.close_ns);
+                    self.window = Some(schedule);
+                    let (sum, _) = self.test.progress(&c);
+                    let ran_ns = c.link.now_ns().saturating_sub(self.start_ns);
+                    let mean_ns = ran_ns.saturating_mul(u64::from(self.jobs)) / sum.completed.max(1);
+                    passed_ns =
+                        schedule.open_ns.saturating_add(mean_ns.saturating_mul(PASSED.0)).saturating_add(PASSED.1);
+                }
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => break,
+            }
+            let until_ns = c.link.now_ns() + LOOK_NS;
+            c.pump(until_ns);
+            self.show(&c, passed_ns);
+        }
+        let window_ns = self.window.map_or(0, |w| w.window_ns());
+        let counted = self.test.stop(&mut c, window_ns);
+        self.ended(&c, counted)
+    }
+
+    /// Brings what the run sees of the jobs up to date.
+    fn show(&self, c: &Coordinator<HubLink>, passed_ns: u64) {
+        let (sum, each) = self.test.progress(c);
+        for (progress, completed) in self.shared.progress.iter().zip(each) {
+            progress.set(completed);
+        }
+        let failed: u32 =
+            self.test.shares.iter().filter(|s| self.test.failures.contains_key(&s.agent)).map(|s| s.jobs).sum();
+        self.shared.started.store(sum.started, Ordering::Relaxed);
+        self.shared.ended.store(sum.ended.saturating_add(failed).min(self.jobs), Ordering::Relaxed);
+        if c.link.now_ns() >= passed_ns {
+            self.shared.passed_open.store(self.jobs, Ordering::Relaxed);
+        }
+        if self.window.is_some() && self.test.closed(c) {
+            self.shared.passed_close.store(self.jobs, Ordering::Relaxed);
+        }
+    }
+
+    /// What all of them did.
+    fn ended(&mut self, c: &Coordinator<HubLink>, counted: Vec<test::Counted>) -> Ended {
+        let window = self.window;
+        let window_ns = window.map_or(0, |w| w.window_ns());
+        let mut tally = Tally::new(window_ns, false);
+        let mut own = OwnCommits::default();
+        let mut jobs = vec![JobResult::ended("the job never started"); self.jobs as usize];
+        let (mut counts, mut agents, mut sessions_per_thread) = (Vec::new(), Vec::new(), 1);
+        for of in counted {
+            let clock = of.clock.unwrap_or(Offset { ahead_ns: 0, bound_ns: u64::MAX });
+            let read = of.bytes.as_deref().map(|bytes| Counted::read(bytes, &clock));
+            let read = read.map(|read| read.and_then(|read| whole(read, of.share.jobs)));
+            let why = self.test.failures.get(&of.agent).cloned();
+            let (counted, why) = match read {
+                Some(Ok(counted)) => (Some(counted), why),
+                Some(Err(e)) => (None, why.or_else(|| Some(format!("agent {}: {e}", c.name(of.agent))))),
+                None => (None, why.or_else(|| Some(format!("agent {} counted nothing", c.name(of.agent))))),
+            };
+            agents.push(figures(c, &of, counted.as_ref(), window, why.as_deref()));
+            let places = jobs.iter_mut().skip(of.share.first as usize).take(of.share.jobs as usize);
+            match counted {
+                Some(of) => {
+                    tally.merge(&of.tally);
+                    own.merge(&of.own);
+                    sessions_per_thread = of.sessions_per_thread.max(sessions_per_thread);
+                    counts.push(Counts::new(of.counts));
+                    places.zip(of.jobs).for_each(|(place, job)| *place = job);
+                }
+                None => {
+                    let why = why.unwrap_or_default();
+                    places.for_each(|place| *place = JobResult::ended(why.as_str()));
+                }
+            }
+        }
+        Ended { own, tallies: vec![tally], jobs, sessions_per_thread, counts: Counts::sum(&counts), agents }
+    }
+}
+
+/// All jobs that an agent had must be in what it counted.
+fn whole(counted: Counted, jobs: u32) -> Result<Counted, String> {
+    let n = counted.jobs.len();
+    if n == jobs as usize { Ok(counted) } else { Err(format!("it counted {n} jobs, not {jobs}")) }
+}
+
+/// What one agent did.
+fn figures(
+    c: &Coordinator<HubLink>,
+    of: &test::Counted,
+    counted: Option<&Counted>,
+    window: Option<Schedule>,
+    failed: Option<&str>,
+) -> AgentFigures {
+    let Some(member) = c.members().get(of.agent) else { return AgentFigures::default() };
+    let Presence { name, host, machine, process, cpus, .. } = member.presence.clone();
+    let window_ns = window.map_or(0, |w| w.window_ns()) as f64;
+    let open_ns = window.map_or(0, |w| w.open_ns);
+    let late = |job: &&JobResult| job.first_start_ns.is_none_or(|at| at > open_ns);
+    let transaction = counted.map(|counted| &counted.tally.transaction);
+    AgentFigures {
+        name,
+        host,
+        machine,
+        process,
+        cpus,
+        first_job: of.share.first,
+        jobs: of.share.jobs,
+        tps: transaction.filter(|_| window_ns > 0.0).map(|t| t.count() as f64 / window_ns * 1e9),
+        transaction_time_ns_p50: transaction.and_then(|t| t.quantile_ns(0.5)),
+        transaction_time_ns_p99: transaction.and_then(|t| t.quantile_ns(0.99)),
+        errors: counted.map_or(0, |counted| counted.tally.errors),
+        late_starts: counted.map_or(0, |counted| counted.jobs.iter().filter(late).count() as u32),
+        client_cpu_pct: counted
+            .and_then(|counted| counted.process_cpu_ns)
+            .filter(|_| window_ns > 0.0)
+            .map(|ns| ns as f64 / window_ns / f64::from(cpus.max(1)) * 100.0),
+        machine_cpu_pct: counted.and_then(|counted| counted.machine_cpu_pct),
+        start_skew_ms: of.skew_ns.filter(|_| counted.is_some()).map(|ns| ns as f64 / 1e6),
+        failed: failed.map(str::to_owned),
+        lost: member.lost.is_some(),
+    }
+}
+
+/// The agents at a hub, for a listing.
+///
+/// # Errors
+/// [`AgentsError`].
+pub fn list(link: &mut HubLink, asker: &str, wait_ns: u64) -> Result<Vec<Presence>, AgentsError> {
+    crate::coordinator::roll(link, asker, wait_ns, |_| false)
+}
+
+/// Agents by name, for a message.
+#[must_use]
+pub fn by_name(who: &[(Presence, Option<String>)]) -> BTreeMap<String, Option<String>> {
+    who.iter().map(|(p, lost)| (p.name.clone(), lost.clone())).collect()
+}

@@ -1,0 +1,112 @@
+//! Flags of agents and of their hub.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use loadline_model::plan::{AgentCredentials, OnAgentLoss};
+
+use crate::list_args::ListArgs;
+
+/// Environment variable with the URL of the hub, for those who keep its token off the command line.
+pub(crate) const HUB_VARIABLE: &str = "LOADLINE_HUB";
+
+/// How the hub is reached.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct HubArgs {
+    /// Hub at which agents wait: a NATS server, nats://HOST:PORT or tls://HOST:PORT, with a token@ or user:password@ before HOST
+    /// if it asks for one [default: the environment variable LOADLINE_HUB]
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) hub: Option<String>,
+    /// Credentials of a user of the hub (.creds)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) hub_creds: Option<PathBuf>,
+    /// Seed of an nkey that the hub knows
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) hub_nkey: Option<PathBuf>,
+    /// Certificates by which the hub's is checked, besides those of the system (PEM)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) hub_ca: Option<PathBuf>,
+}
+
+impl HubArgs {
+    /// URL of the hub, from the flag or the environment.
+    pub(crate) fn url(&self) -> Option<String> {
+        self.hub.clone().or_else(|| std::env::var(HUB_VARIABLE).ok().filter(|url| !url.is_empty()))
+    }
+}
+
+/// Agents that run the jobs of a run.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct AgentsArgs {
+    /// Number of agents over which the jobs are spread (see docs/agents.md) [default: that of the plan, else none: loadline itself
+    /// runs the jobs]
+    #[arg(long, value_name = "N")]
+    pub(crate) agents: Option<u32>,
+    #[command(flatten)]
+    pub(crate) hub: HubArgs,
+    /// Where agents have the target's password from [default: that of the plan, else send]
+    #[arg(long, value_enum)]
+    pub(crate) agent_credentials: Option<AgentCredentialsArg>,
+    /// When an agent is lost in a test, which makes that test invalid: end the run, or continue over the agents that are left
+    /// [default: that of the plan, else end]
+    #[arg(long, value_enum)]
+    pub(crate) on_agent_loss: Option<OnAgentLossArg>,
+}
+
+/// `loadline agent`.
+#[derive(Debug, Args)]
+pub(crate) struct AgentArgs {
+    #[command(flatten)]
+    pub(crate) hub: HubArgs,
+    /// Name of the agent in tables and messages; no two agents at a hub have the same [default: the name of this machine]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Most jobs that it runs at a time [default: 4096, or fewer if it may open fewer files]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_jobs: Option<u32>,
+}
+
+/// Where agents have the target's password from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AgentCredentialsArg {
+    /// That of --target is sent to them, if nobody else can read it: by TLS, or on this machine
+    Send,
+    /// Each has its own, in its environment, password file or option file
+    Local,
+}
+
+impl From<AgentCredentialsArg> for AgentCredentials {
+    fn from(arg: AgentCredentialsArg) -> AgentCredentials {
+        match arg {
+            AgentCredentialsArg::Send => AgentCredentials::Send,
+            AgentCredentialsArg::Local => AgentCredentials::Local,
+        }
+    }
+}
+
+/// What a run does when an agent is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnAgentLossArg {
+    /// The run ends after that test
+    End,
+    /// The later tests are measured over the agents that are left
+    Continue,
+}
+
+impl From<OnAgentLossArg> for OnAgentLoss {
+    fn from(arg: OnAgentLossArg) -> OnAgentLoss {
+        match arg {
+            OnAgentLossArg::End => OnAgentLoss::End,
+            OnAgentLossArg::Continue => OnAgentLoss::Continue,
+        }
+    }
+}
+
+/// `loadline agents list`.
+#[derive(Debug, Args)]
+pub(crate) struct AgentsListArgs {
+    #[command(flatten)]
+    pub(crate) hub: HubArgs,
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
+}

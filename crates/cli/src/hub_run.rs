@@ -1,0 +1,147 @@
+//! `loadline agent`, `loadline agents list`, and the agents of a run.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use loadline_agents::coordinator::AgentsError;
+use loadline_agents::hub::{HubError, HubOptions};
+use loadline_agents::remote::{AgentTarget, Agents, list};
+use loadline_agents::service::{HubLink, ServiceError, host, new_id, presence, serve};
+use loadline_model::plan::{AgentCredentials, Jobs, OnAgentLoss};
+use loadline_run::Study;
+use loadline_run::plan::MAX_JOBS;
+use nix::sys::resource::{Resource, getrlimit};
+
+use crate::exit::{self, Failure};
+use crate::hub_args::{AgentArgs, AgentsListArgs, HUB_VARIABLE, HubArgs};
+use crate::listing::Listing;
+use crate::{output, secrets, signals};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// How long a run waits for its agents, ns.
+const WAIT_NS: u64 = 5_000_000_000;
+/// How long agents have to say that they are there, for a listing, ns.
+const LIST_NS: u64 = 1_000_000_000;
+/// Files that an agent needs besides one for each job.
+const OWN_FILES: u64 = 64;
+
+impl From<HubError> for Failure {
+    fn from(e: HubError) -> Failure {
+        match e {
+            HubError::Usage(text) => Failure::usage(text),
+            HubError::Unreachable { .. } => Failure { code: exit::TARGET, message: e.to_string() },
+        }
+    }
+}
+
+impl From<AgentsError> for Failure {
+    fn from(e: AgentsError) -> Failure {
+        let code = if e == AgentsError::Interrupted { exit::INTERRUPTED } else { exit::TARGET };
+        Failure { code, message: e.to_string() }
+    }
+}
+
+impl From<ServiceError> for Failure {
+    fn from(e: ServiceError) -> Failure {
+        match e {
+            ServiceError::Hub(e) => e.into(),
+            ServiceError::SameName { .. } => Failure::usage(e.to_string()),
+        }
+    }
+}
+
+fn options(url: Option<&str>, args: &HubArgs, name: &str) -> Result<HubOptions, Failure> {
+    let url = url.ok_or_else(|| {
+        Failure::usage(format!("name the hub: --hub nats://HOST:PORT, or the environment variable {HUB_VARIABLE}"))
+    })?;
+    secrets::keep(std::iter::once(url));
+    Ok(HubOptions {
+        url: url.to_owned(),
+        credentials: args.hub_creds.clone(),
+        nkey: args.hub_nkey.clone(),
+        ca: args.hub_ca.clone(),
+        name: format!("loadline {name}"),
+    })
+}
+
+/// `loadline agent`: works until it is interrupted.
+pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
+    let name = args.name.clone().unwrap_or_else(host);
+    if name.is_empty() || name.len() > 64 || name.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        return Err(Failure::usage(format!("--name '{name}': write 1 to 64 characters without blanks, such as a1")));
+    }
+    let files = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
+    let files = u32::try_from(files.saturating_sub(OWN_FILES)).unwrap_or(u32::MAX).max(1);
+    let most = args.max_jobs.unwrap_or(MAX_JOBS.min(files));
+    if !(1..=MAX_JOBS).contains(&most) {
+        return Err(Failure::usage(format!("--max-jobs {most} must be between 1 and {MAX_JOBS}")));
+    }
+    let options = options(args.hub.url().as_deref(), &args.hub, &name)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    signals::interruptible(&interrupted, "sessions on the database end with this process".to_owned())?;
+    serve(&options, presence(&name, VERSION, most), &interrupted, &mut |text| output::say(text))?;
+    Ok(exit::INTERRUPTED)
+}
+
+/// `loadline agents list`.
+pub(crate) fn agents_list(args: &AgentsListArgs) -> Result<u8, Failure> {
+    let AgentsListArgs { hub, list: format } = args;
+    let asker = new_id();
+    let interrupted = Arc::new(AtomicBool::new(false));
+    signals::interruptible(&interrupted, "nothing was started".to_owned())?;
+    let mut link = HubLink::connect(&options(hub.url().as_deref(), hub, "list")?, &asker, interrupted)?;
+    let row = |p: loadline_agents::message::Presence| {
+        let state = p.busy.map_or_else(|| "free".to_owned(), |run| format!("busy with run {run}"));
+        vec![p.name, p.version, p.host, p.process.to_string(), p.cpus.to_string(), state, p.most_jobs.to_string()]
+    };
+    let rows: Vec<Vec<String>> = list(&mut link, &asker, LIST_NS)?.into_iter().map(row).collect();
+    if rows.is_empty() {
+        output::say("no agent is at the hub: start one with `loadline agent --hub URL --name NAME`");
+    }
+    let columns = vec!["name", "version", "host", "process", "cpus", "state", "max_jobs"];
+    Listing { columns, rows }.write(format)?;
+    Ok(0)
+}
+
+/// The study with its agents, if its plan has some.
+pub(crate) fn with(mut study: Study, hub: Option<&str>, args: &HubArgs) -> Result<Study, Failure> {
+    let Some(planned) = study.plan.agents.clone() else { return Ok(study) };
+    let hub = hub.ok_or_else(|| {
+        Failure::usage(format!(
+            "the run has {} agents: add --hub {}, with its token if it has one",
+            planned.agents, planned.hub
+        ))
+    })?;
+    // Short enough to be read; subjects of the hub hold it.
+    let run = new_id().chars().filter(char::is_ascii_alphanumeric).take(10).collect::<String>();
+    let options = options(Some(hub), args, &format!("run {run}"))?;
+    let link = HubLink::connect(&options, &run, Arc::clone(&study.request.interrupted))?;
+    let local = planned.credentials == AgentCredentials::Local;
+    let url = |url: &String| if local { loadline_database::redact(url) } else { url.clone() };
+    let target = AgentTarget {
+        url: url(&study.request.url),
+        nodes: study.request.nodes.iter().map(url).collect(),
+        files: study.plan.workload_files.clone(),
+    };
+    let go_on = planned.on_loss == OnAgentLoss::Continue;
+    let agents = Agents::enlist(link, &run, VERSION, planned.agents as usize, WAIT_NS, target, go_on)?;
+    let who = agents.who();
+    let most = who.iter().map(|(p, _)| p.most_jobs).fold(0, u32::saturating_add);
+    match &mut study.plan.jobs {
+        Jobs::Auto { max } => *max = most.min(*max),
+        Jobs::List(list) => {
+            if let Some(more) = list.iter().find(|n| **n > most) {
+                let each: Vec<String> = who.iter().map(|(p, _)| format!("{} {}", p.name, p.most_jobs)).collect();
+                return Err(Failure::usage(format!(
+                    "{more} jobs are more than the agents run, which is {most} ({}): ask for more agents, or start them with \
+                     more --max-jobs",
+                    each.join(", ")
+                )));
+            }
+        }
+    }
+    let names: Vec<String> = who.iter().map(|(p, _)| format!("{} on {}", p.name, p.host)).collect();
+    output::say(&format!("run {run} at {}: agents {}", loadline_database::redact(hub), names.join(", ")));
+    study.agents = Some(Arc::new(agents));
+    Ok(study)
+}

@@ -1,0 +1,21 @@
+//! A loadline without agents: says how to get one with them.
+
+use loadline_run::Study;
+
+use crate::exit::Failure;
+use crate::hub_args::{AgentArgs, AgentsListArgs, HubArgs};
+
+const ABSENT: &str = "this loadline was built without agents: build it with `cargo build --release --features hub`";
+
+pub(crate) fn agent(_: &AgentArgs) -> Result<u8, Failure> {
+    Err(Failure::usage(ABSENT))
+}
+
+pub(crate) fn agents_list(_: &AgentsListArgs) -> Result<u8, Failure> {
+    Err(Failure::usage(ABSENT))
+}
+
+/// The study as it is, unless its plan has agents.
+pub(crate) fn with(study: Study, _: Option<&str>, _: &HubArgs) -> Result<Study, Failure> {
+    if study.plan.agents.is_some() { Err(Failure::usage(ABSENT)) } else { Ok(study) }
+}

@@ -1,0 +1,300 @@
+//! Runs over agents: a real hub, agents as processes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::common::{Ran, Server, loadline, ok, results, run, signal, start, tests_of, valid, wait_for};
+
+/// How to get the hub: said by every test that needs it, which then fails.
+const INSTALL: &str = "nats-server is missing: apt-get install nats-server (./test does it as root)";
+
+/// A hub of the test's own.
+struct Hub {
+    child: Child,
+    port: u16,
+    options: Vec<String>,
+}
+
+impl Hub {
+    fn start(options: &[&str]) -> Hub {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let options: Vec<String> = options.iter().map(|o| (*o).to_owned()).collect();
+        Hub { child: Hub::launch(port, &options), port, options }
+    }
+
+    fn launch(port: u16, options: &[String]) -> Child {
+        let known = [PathBuf::from("/usr/sbin/nats-server"), PathBuf::from("/usr/local/bin/nats-server")];
+        let program = known.into_iter().find(|p| p.exists()).unwrap_or_else(|| PathBuf::from("nats-server"));
+        let mut command = Command::new(program);
+        command.args(["-a", "127.0.0.1", "-p", &port.to_string()]).args(options);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect(INSTALL);
+        wait_for("the hub to answer", 10, || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+        child
+    }
+
+    fn again(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.child = Hub::launch(self.port, &self.options);
+    }
+
+    fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Agents of the test, ended with it.
+struct Agents(Vec<Child>);
+
+impl Agents {
+    fn start(hub: &str, names: &[&str], more: &[&str]) -> Agents {
+        let agent = |name: &&str| {
+            let mut command = loadline();
+            command.args(["agent", "--hub", hub, "--name", name]).args(more);
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        };
+        let agents = Agents(names.iter().map(agent).collect());
+        wait_for("the agents to be at the hub", 20, || listed(hub).len() >= names.len());
+        agents
+    }
+}
+
+impl Drop for Agents {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// `loadline agents list`, by name.
+fn listed(hub: &str) -> BTreeMap<String, Value> {
+    let ran = run(&["agents", "list", "--hub", hub, "--format", "json"]);
+    let rows: Vec<Value> = serde_json::from_str(&ran.out).unwrap_or_default();
+    rows.into_iter().map(|row| (row["name"].as_str().unwrap().to_owned(), row)).collect()
+}
+
+fn check<'a>(test: &'a Value, id: &str) -> &'a Value {
+    let found = test["checks"].as_array().unwrap().iter().find(|c| c["id"] == id);
+    found.unwrap_or_else(|| panic!("no check {id}: {test}"))
+}
+
+fn over(hub: &str, agents: &str, target: &str, results: &Path, more: &[&str]) -> Vec<String> {
+    let fixed = ["run", "--hub", hub, "--agents", agents, "--target", target, "--no-probe", "--results"];
+    let fixed = fixed.into_iter().chain([results.to_str().unwrap()]);
+    fixed.chain(more.iter().copied()).map(str::to_owned).collect()
+}
+
+fn measure(args: &[String]) -> Ran {
+    run(&args.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+const SHORT: [&str; 6] = ["--workload", "LGWR-LAT1", "--duration", "1s", "--warmup", "300ms"];
+
+#[test]
+fn jobs_are_spread_over_agents_and_add_up() {
+    let (hub, results) = (Hub::start(&[]), results());
+    let _agents = Agents::start(&hub.url(), &["a1", "a2", "a10"], &["--max-jobs", "4"]);
+    let there = listed(&hub.url());
+    assert_eq!(there.len(), 3);
+    assert!(there["a2"]["state"] == "free" && there["a2"]["max_jobs"] == "4", "{there:?}");
+    let more = [&SHORT[..], &["--jobs", "2,7", "--repeat", "1"]].concat();
+    let ran = measure(&over(&hub.url(), "3", "null:", results.path(), &more));
+    assert_eq!(ran.code, 0, "{}", ran.said());
+    assert!(ran.err.contains("agents, skew"), "the skew is printed: {}", ran.said());
+    let tests = tests_of(&ran.folder());
+    assert_eq!(tests.len(), 2);
+    // Two jobs need two agents; seven are spread evenly, in the order of the names.
+    let parts = |test: &Value, of: &str| -> Vec<u64> {
+        test["by_agent"].as_array().unwrap().iter().map(|a| a[of].as_u64().unwrap()).collect()
+    };
+    assert_eq!((parts(&tests[0], "jobs"), parts(&tests[1], "jobs")), (vec![1, 1], vec![3, 2, 2]));
+    assert_eq!(parts(&tests[1], "first_job"), [0, 3, 5]);
+    let names: Vec<&str> =
+        tests[1]["by_agent"].as_array().unwrap().iter().map(|a| a["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["a1", "a2", "a10"]);
+    for test in &tests {
+        assert!(valid(test), "{test}");
+        let agents = test["by_agent"].as_array().unwrap();
+        let sum: f64 = agents.iter().map(|a| a["tps"].as_f64().unwrap()).sum();
+        let all = test["commit_throughput_tps"].as_f64().unwrap();
+        assert!((sum / all - 1.0).abs() < 1e-9, "{sum} {all}");
+        let skew = agents.iter().map(|a| a["start_skew_ms"].as_f64().unwrap()).fold(0.0, f64::max);
+        assert!(skew > 0.0 && skew <= 2.0, "{skew}");
+        assert_eq!(check(test, "agents")["outcome"], "passed");
+        assert_eq!(check(test, "window")["outcome"], "passed");
+    }
+    let csv = ok(&["report", ran.folder().to_str().unwrap(), "--format", "csv", "--output", "-"]).out;
+    assert!(csv.lines().next().unwrap().contains("agents,start_skew_ms"), "{csv}");
+    let html = std::fs::read_to_string(ran.folder().join("report/index.html")).unwrap();
+    assert!(html.contains("id=\"agents\"") && html.contains("a10"), "the table of agents");
+    // More jobs than all agents run.
+    let more = [&SHORT[..], &["--jobs", "13"]].concat();
+    let ran = measure(&over(&hub.url(), "3", "null:", results.path(), &more));
+    assert!(ran.code == 2 && ran.err.contains("13 jobs are more than the agents run, which is 12"), "{}", ran.said());
+    wait_for("the agents to be free", 5, || listed(&hub.url()).values().all(|a| a["state"] == "free"));
+}
+
+#[test]
+fn a_server_is_loaded_by_agents_that_it_is_sent_to() {
+    let (hub, results, server) = (Hub::start(&[]), results(), Server::start(&[]));
+    let _agents = Agents::start(&hub.url(), &["a1", "a2"], &[]);
+    let file = results.path().join("mine.toml");
+    std::fs::write(&file, std::fs::read_to_string(example()).unwrap()).unwrap();
+    let target = server.tcp("boss", Some("tops3cret"));
+    let more =
+        ["--workload-file", file.to_str().unwrap(), "--workload", "LGWR-LAT1", "--jobs", "5", "--duration", "2s"];
+    let ran = measure(&over(&hub.url(), "2", &target, results.path(), &[&more[..], &["--size", "8MiB"]].concat()));
+    assert!(!ran.said().contains("tops3cret"));
+    let tests = tests_of(&ran.folder());
+    assert!(!tests.is_empty(), "{}", ran.said());
+    for test in &tests {
+        for id in ["window", "agents", "errors"] {
+            assert_eq!(check(test, id)["outcome"], "passed", "{test}");
+        }
+        // The database counted what the agents say, and has the rows that they say.
+        let counted = check(test, "commits-database");
+        assert_eq!(counted["outcome"], "passed", "{counted}");
+        assert!(check(test, "work-evidence")["outcome"] != "failed", "{test}");
+    }
+    // Whoever lacks the password says so, and which agent it is.
+    let more = [&SHORT[..], &["--jobs", "2", "--agent-credentials", "local"]].concat();
+    let ran = measure(&over(&hub.url(), "2", &target, results.path(), &more));
+    assert!(ran.code == 3 && ran.err.contains("agent a1 on") && ran.err.contains("agent a2 on"), "{}", ran.said());
+    assert!(ran.err.contains("password"), "{}", ran.said());
+}
+
+/// A workload file of the documentation.
+fn example() -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    files.retain(|p| p.extension().is_some_and(|e| e == "toml"));
+    files.sort();
+    files.remove(0)
+}
+
+#[test]
+fn a_lost_agent_is_named_and_the_next_test_has_the_others() {
+    let (hub, results, server) = (Hub::start(&[]), results(), Server::start(&[]));
+    let agents = Agents::start(&hub.url(), &["a1", "a2", "a3"], &[]);
+    let more =
+        ["--workload", "LGWR-LAT1", "--jobs", "6", "--duration", "3s", "--repeat", "2", "--on-agent-loss", "continue"];
+    let args = over(&hub.url(), "3", &server.tcp("boss", Some("tops3cret")), results.path(), &more);
+    let child = start(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    let sessions = || server.sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadline job %'");
+    // Its sessions stay on the database while it hangs.
+    let running = "SELECT count(*) FROM pg_stat_user_tables WHERE n_tup_ins > 50";
+    wait_for("the jobs to run", 30, || {
+        sessions().is_ok_and(|n| n == "6") && server.sql(running).is_ok_and(|n| n != "0")
+    });
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    signal(&agents.0[1], Signal::SIGSTOP);
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(sessions(), Ok("0".to_owned()), "{}", ran.said());
+    let tests = tests_of(&ran.folder());
+    assert_eq!(tests.len(), 2, "{}", ran.said());
+    assert!(!valid(&tests[0]) && check(&tests[0], "agents")["outcome"] == "failed", "{}", tests[0]);
+    let why = check(&tests[0], "agents")["detail"].as_str().unwrap().to_owned();
+    assert!(why.contains("1 of 3 agents failed: agent a2 on") && why.contains("did not answer"), "{why}");
+    assert!(tests[0]["notes"].to_string().contains("2 sessions that agent a2"), "{}", tests[0]["notes"]);
+    assert!(valid(&tests[1]) && tests[1]["by_agent"].as_array().unwrap().len() == 2, "{}", tests[1]);
+    signal(&agents.0[1], Signal::SIGCONT);
+}
+
+#[test]
+fn nothing_loads_the_database_after_the_run_is_gone() {
+    let (hub, results, server) = (Hub::start(&[]), results(), Server::start(&[]));
+    let _agents = Agents::start(&hub.url(), &["a1", "a2"], &[]);
+    let more = ["--workload", "LGWR-LAT1", "--jobs", "4", "--duration", "60s"];
+    let args = over(&hub.url(), "2", &server.tcp("boss", Some("tops3cret")), results.path(), &more);
+    let mut child = start(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    let sessions = || server.sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadline job %'");
+    wait_for("the jobs to run", 30, || sessions().is_ok_and(|n| n == "4"));
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert_eq!(sessions(), Ok("4".to_owned()), "beats hold the lease");
+    signal(&child, Signal::SIGKILL);
+    child.wait().unwrap();
+    let gone = std::time::Instant::now();
+    wait_for("the sessions to end", 5, || sessions().is_ok_and(|n| n == "0"));
+    assert!(gone.elapsed().as_secs_f64() < 5.0);
+    wait_for("the agents to be free again", 5, || listed(&hub.url()).values().all(|a| a["state"] == "free"));
+}
+
+#[test]
+fn a_hub_that_starts_again_costs_a_test_and_not_the_agents() {
+    let (mut hub, results) = (Hub::start(&[]), results());
+    let _agents = Agents::start(&hub.url(), &["a1", "a2"], &[]);
+    let more = ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "4s"];
+    let args = over(&hub.url(), "2", "null:?pause=100us", results.path(), &more);
+    let child = start(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    hub.again();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    // Back within the lease it is not even noticed; later, the test is invalid. Never is it anything else.
+    let tests = tests_of(&ran.folder());
+    assert!(valid(&tests[0]) == (ran.code == 0), "{}", ran.said());
+    wait_for("the agents to be back", 10, || listed(&hub.url()).len() == 2);
+    let more = [&SHORT[..], &["--jobs", "2"]].concat();
+    let ran = measure(&over(&hub.url(), "2", "null:", results.path(), &more));
+    assert_eq!(ran.code, 0, "{}", ran.said());
+}
+
+#[test]
+fn what_cannot_be_is_said_before_anything_starts() {
+    let (hub, results) = (Hub::start(&["--auth", "s3cretT0ken"]), results());
+    let with_token = format!("nats://s3cretT0ken@127.0.0.1:{}", hub.port);
+    let _agents = Agents::start(&with_token, &["a1"], &[]);
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let nowhere = format!("nats://127.0.0.1:{free}");
+    for (hub, agents, target, more, code, said) in [
+        (nowhere.as_str(), "1", "null:", &[][..], 3, "cannot be reached"),
+        (&hub.url(), "1", "null:", &[], 3, "refuses"),
+        (&with_token, "3", "null:", &[], 3, "3 agents were asked for, 1 is free at the hub: a1 on"),
+        (&with_token, "1", "sqlite:", &[], 2, "agents cannot reach sqlite:"),
+        (&with_token, "1", "null:", &["--driver", "database"], 2, "agents are for the client driver"),
+        (&with_token, "0", "null:", &[], 2, "0 agents must be between 1 and"),
+        ("http://h:1", "1", "null:", &[], 2, "'http://h:1' is no URL of a hub: write nats://HOST:PORT"),
+        (&with_token, "1", "postgres://nobody@127.0.0.1:1/x", &[], 3, "agent a1 on"),
+    ] {
+        let more = [&SHORT[..], &["--jobs", "1"], more].concat();
+        let ran = measure(&over(hub, agents, target, results.path(), &more));
+        assert!(ran.code == code && ran.err.contains(said), "{hub} {target}: {said}\n{}", ran.said());
+        assert!(!ran.said().contains("s3cretT0ken"), "{}", ran.said());
+    }
+    assert!(std::fs::read_dir(results.path()).unwrap().next().is_none(), "no run was begun");
+    let known = Hub::start(&["--user", "ann", "--pass", "s3cretT0ken"]);
+    for (url, code) in [("ann:s3cretT0ken@", 0), ("ann:wrong@", 3), ("", 3)] {
+        let ran = run(&["agents", "list", "--hub", &format!("nats://{url}127.0.0.1:{}", known.port)]);
+        assert!(ran.code == code && !ran.said().contains("s3cretT0ken"), "{url} {}", ran.said());
+    }
+    let twice = run(&["agent", "--hub", &with_token, "--name", "a1"]);
+    assert!(twice.code == 2 && twice.err.contains("an agent with the name a1 already"), "{}", twice.said());
+    let pair = run(&[
+        "ab",
+        "--agents",
+        "1",
+        "--hub",
+        &with_token,
+        "--target",
+        "null:",
+        "--workload",
+        "LGWR-LAT1",
+        "--target-b",
+        "null:?pause=1us",
+    ]);
+    assert!(pair.code == 2 && pair.err.contains("two arms cannot be measured with agents"), "{}", pair.said());
+    let alone = run(&["run", "--agents", "2", "--target", "null:"]);
+    assert!(alone.code == 2 && alone.err.contains("--hub nats://HOST:PORT"), "{}", alone.said());
+}

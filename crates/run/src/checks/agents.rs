@@ -1,0 +1,96 @@
+//! Checks of a test whose jobs ran on agents: all of them counted, in one common window.
+
+use std::collections::BTreeMap;
+
+use loadline_model::Check;
+use loadline_model::record::{AgentFigures, MOST_START_SKEW_MS};
+
+/// All agents must have counted, and their windows must be the common one. `None` without agents.
+pub(super) fn check(agents: &[AgentFigures]) -> Option<Check> {
+    const ID: &str = "agents";
+    let failed: Vec<&str> = agents.iter().filter_map(|agent| agent.failed.as_deref()).collect();
+    if !failed.is_empty() {
+        let detail = format!("{} of {} agents failed: {}", failed.len(), agents.len(), failed.join("; "));
+        return Some(Check::require(ID, false, detail));
+    }
+    let skew = |agent: &AgentFigures| agent.start_skew_ms.unwrap_or(f64::INFINITY);
+    let worst = agents.iter().max_by(|a, b| skew(a).total_cmp(&skew(b)))?;
+    let late: u32 = agents.iter().map(|agent| agent.late_starts).sum();
+    let said = if late == 0 { String::new() } else { format!("; {late} jobs began after the window did") };
+    let detail = format!(
+        "the windows of {} agents are the common one to within {:.3} ms, of {} (allowed: {MOST_START_SKEW_MS} ms){said}",
+        agents.len(),
+        skew(worst),
+        worst.name
+    );
+    Some(Check::require(ID, skew(worst) <= MOST_START_SKEW_MS, detail))
+}
+
+/// Sum of a figure over the agents of each machine.
+fn by_machine<'a>(agents: &'a [AgentFigures], of: impl Fn(&[&'a AgentFigures]) -> Option<f64>) -> Vec<(String, f64)> {
+    let mut machines: BTreeMap<(&str, &str), Vec<&AgentFigures>> = BTreeMap::new();
+    for agent in agents {
+        // A machine that has no id of its own is known by its name.
+        let host = if agent.machine.is_empty() { agent.host.as_str() } else { "" };
+        machines.entry((&agent.machine, host)).or_default().push(agent);
+    }
+    let named = machines.into_values().filter_map(|those| {
+        let names: Vec<&str> = those.iter().map(|agent| agent.name.as_str()).collect();
+        let names = match &names[..] {
+            [one] => format!("agent {one}"),
+            [first, .., last] if names.len() > 3 => format!("{} agents ({first} to {last})", names.len()),
+            _ => format!("agents {}", names.join(", ")),
+        };
+        Some((names, of(&those)?))
+    });
+    named.collect()
+}
+
+/// The agents of the machine of which agents used most of the CPU, and that share (0…1). `None` if it is unknown of one, or there
+/// are no agents.
+pub(crate) fn busiest(agents: &[AgentFigures]) -> Option<(String, f64)> {
+    let share = |those: &[&AgentFigures]| those.iter().map(|a| a.client_cpu_pct).sum::<Option<f64>>();
+    if agents.iter().any(|agent| agent.client_cpu_pct.is_none()) {
+        return None;
+    }
+    let machines = by_machine(agents, share).into_iter().map(|(names, pct)| (names, pct / 100.0));
+    machines.max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// CPUs of all machines of agents. `None` without agents.
+pub(crate) fn cpus(agents: &[AgentFigures]) -> Option<u32> {
+    let most = |those: &[&AgentFigures]| those.iter().map(|agent| f64::from(agent.cpus)).reduce(f64::max);
+    let machines = by_machine(agents, most);
+    (!machines.is_empty()).then(|| machines.iter().map(|(_, cpus)| *cpus as u32).sum())
+}
+
+/// CPU time of all agents in the window, ns. `None` if it is unknown of one, or there are no agents.
+pub(crate) fn cpu_ns(agents: &[AgentFigures], window_s: f64) -> Option<f64> {
+    let ns = |agent: &AgentFigures| Some(agent.client_cpu_pct? / 100.0 * f64::from(agent.cpus) * window_s * 1e9);
+    if agents.is_empty() { None } else { agents.iter().map(ns).sum() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_of_one_machine_share_its_cpus() {
+        let of = |name: &str, machine: &str, pct| AgentFigures {
+            name: name.into(),
+            machine: machine.into(),
+            host: format!("container of {name}"),
+            cpus: 4,
+            client_cpu_pct: Some(pct),
+            ..AgentFigures::default()
+        };
+        let mut agents = vec![of("a1", "m1", 30.0), of("a2", "m2", 50.0), of("a3", "m1", 40.0)];
+        let (who, share) = busiest(&agents).unwrap();
+        assert!(who == "agents a1, a3" && (share - 0.7).abs() < 1e-9, "{who} {share}");
+        assert_eq!((cpus(&agents), cpus(&[])), (Some(8), None));
+        // 1.2 of 4 CPUs, 2 and 1.6 of them, for 10 s.
+        assert!((cpu_ns(&agents, 10.0).unwrap() - 48e9).abs() < 1.0);
+        agents[1].client_cpu_pct = None;
+        assert!(busiest(&agents).is_none() && cpu_ns(&agents, 10.0).is_none(), "unknown is not 0");
+    }
+}

@@ -1,0 +1,99 @@
+//! Plans whose jobs run on agents.
+
+use loadline_database::{kind_of, redact};
+use loadline_model::Driver;
+use loadline_model::plan::{PlanSpec, PlannedAgents, PlannedWorkload, SkippedWorkload};
+use loadline_workload::{Instrument, find};
+
+use super::{PlanError, value};
+
+/// Most agents of a run.
+const MOST_AGENTS: u32 = 10_000;
+
+/// Whether a specification has keys of agents.
+pub(super) fn are_in(spec: &PlanSpec) -> bool {
+    spec.hub.is_some() || spec.agents.is_some() || spec.agent_credentials.is_some() || spec.on_agent_loss.is_some()
+}
+
+/// Refuses agents in a plan of `what`.
+pub(super) fn refuse(spec: &PlanSpec, what: &str) -> Result<(), PlanError> {
+    if are_in(spec) {
+        return value(format!("{what} cannot be measured with agents: leave out --hub and --agents"));
+    }
+    Ok(())
+}
+
+/// The driver of a plan. Of the in-database driver the load is the database's own, wherever its sessions come from.
+pub(super) fn driver(spec: &PlanSpec) -> Result<Option<Driver>, PlanError> {
+    match spec.driver {
+        driver if spec.agents.is_none() => Ok(driver),
+        Some(Driver::Database) => value(
+            "agents are for the client driver: the database driver runs the load inside the database, and needs no other hosts; \
+             leave out --agents or --driver database"
+                .to_owned(),
+        ),
+        _ => Ok(Some(Driver::Client)),
+    }
+}
+
+/// The agents of a plan, for a target.
+pub(super) fn planned(spec: &PlanSpec, url: &str) -> Result<Option<PlannedAgents>, PlanError> {
+    let (hub, agents) = match (&spec.hub, spec.agents) {
+        (Some(hub), Some(agents)) => (hub, agents),
+        (Some(_), None) => return value("--hub needs the number of agents: add --agents N".to_owned()),
+        (None, Some(_)) => {
+            return value("--agents needs the hub at which they wait: add --hub nats://HOST:PORT".to_owned());
+        }
+        (None, None) if are_in(spec) => {
+            return value("--agent-credentials and --on-agent-loss are for agents: add --hub and --agents".to_owned());
+        }
+        (None, None) => return Ok(None),
+    };
+    for (key, given) in
+        [("reconnect-every", spec.reconnect_every.is_some()), ("populations", spec.populations.is_some())]
+    {
+        if given {
+            return value(format!("{key} is not for jobs of agents: leave it out, or --hub and --agents"));
+        }
+    }
+    if !(1..=MOST_AGENTS).contains(&agents) {
+        return value(format!("{agents} agents must be between 1 and {MOST_AGENTS}"));
+    }
+    let kind = kind_of(url)?;
+    // The null engine is temporary, but each process has one.
+    if (kind.is_temporary)(url) && kind.no_limit.is_none() {
+        return value(format!(
+            "agents cannot reach {}, a server that loadline starts for itself: give them the URL of a server",
+            redact(url)
+        ));
+    }
+    Ok(Some(PlannedAgents {
+        hub: redact(hub),
+        agents,
+        credentials: spec.agent_credentials.unwrap_or_default(),
+        on_loss: spec.on_agent_loss.unwrap_or_default(),
+    }))
+}
+
+/// Moves workloads that agents cannot run to the skipped ones.
+pub(super) fn skip(workloads: &mut Vec<PlannedWorkload>, skipped: &mut Vec<SkippedWorkload>) -> Result<(), PlanError> {
+    let mut kept = Vec::new();
+    for planned in workloads.drain(..) {
+        let workload = find(&planned.code)?;
+        let why = if workload.scan().is_some() {
+            Some("it is a scan by one session of loadline itself, not a load of jobs")
+        } else if workload.has(Instrument::Checkpoint) {
+            Some("its jobs split their times by a phase that agents are not told of")
+        } else {
+            None
+        };
+        match why {
+            Some(why) => {
+                skipped.push(SkippedWorkload { code: planned.code, reason: format!("not with agents: {why}") })
+            }
+            None => kept.push(planned),
+        }
+    }
+    *workloads = kept;
+    Ok(())
+}
