@@ -249,7 +249,10 @@ fn a_session_is_opened_anew_after_its_transactions() {
     };
     let (result, tally, schedule) = run_with(renewed, 30, 150, None, None);
     assert_eq!(result.lost, None);
-    assert_eq!(opened.load(Ordering::Relaxed), result.total / 4 + 1 - u64::from(result.total.is_multiple_of(4)));
+    // Whether the last transactions were followed by a new session depends on when the test ended.
+    let (opened_by_now, each) = (opened.load(Ordering::Relaxed), result.total / 4 + 1);
+    let last = u64::from(result.total.is_multiple_of(4));
+    assert!((each - last..=each).contains(&opened_by_now), "{opened_by_now} for {} transactions", result.total);
     let connect = tally.connect.unwrap();
     assert!(connect.count() > 3 && connect.quantile_ns(0.5).unwrap() >= 3_000_000);
     let all = result.time_in_transactions_ns() + result.connecting_ns as f64;
