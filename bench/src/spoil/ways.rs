@@ -16,6 +16,8 @@ pub(super) const WITHOUT: &[(&str, &str)] = &[
     ("cpu-steal", "only a hypervisor withholds CPU time"),
     ("thermal-throttling", "a virtual machine has no sensor"),
     ("client-cpu", "a server on the same machine needs more than the 15 % of its CPUs that are left"),
+    ("agents", "needs a hub and agents: end-to-end tests stop and kill one, a simulation spoils their clocks"),
+    ("think-time", "a timer would have to be wrong; its unit tests make it so"),
     ("read-late", "loadline's own loop would have to be slow; its unit tests make it so"),
     ("littles-law", "loadline's own loop would have to be slow; its unit tests make it so"),
     ("sizes", "a scan of sizes takes minutes"),

@@ -23,7 +23,7 @@ const WAIT_NS: u64 = 5_000_000_000;
 /// How long agents have to say that they are there, for a listing, ns.
 const LIST_NS: u64 = 1_000_000_000;
 /// Files that an agent needs besides one for each job.
-const OWN_FILES: u64 = 64;
+const OWN_FILES: u64 = 200;
 
 impl From<HubError> for Failure {
     fn from(e: HubError) -> Failure {
@@ -70,7 +70,7 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
     if name.is_empty() || name.len() > 64 || name.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(Failure::usage(format!("--name '{name}': write 1 to 64 characters without blanks, such as a1")));
     }
-    let files = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
+    let files = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(_, most)| most);
     let files = u32::try_from(files.saturating_sub(OWN_FILES)).unwrap_or(u32::MAX).max(1);
     let most = args.max_jobs.unwrap_or(MAX_JOBS.min(files));
     if !(1..=MAX_JOBS).contains(&most) {

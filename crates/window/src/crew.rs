@@ -7,8 +7,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use loadline_database::Canceller;
+use loadline_database::{Canceller, Runs};
 use loadline_model::Driver;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::client_job::Timing;
 use crate::job::{JobResult, Tally, tallies};
@@ -19,6 +20,8 @@ use crate::{Request, TestError};
 
 /// Minimum time for jobs to end before their sessions are cancelled.
 const MIN_END_TIMEOUT: Duration = Duration::from_secs(30);
+/// Open files besides those of jobs: run folder, observers, samplers.
+const OWN_FILES: u64 = 200;
 /// Sessions that are cancelled at a time: each may wait for a server that does not answer.
 const CANCEL_AT_A_TIME: usize = 256;
 const CRASHED: &str = "the job crashed: this is a bug in loadline, please report it";
@@ -62,6 +65,9 @@ impl Crew {
     /// # Errors
     /// The first that a session had; [`TestError::Thread`].
     pub fn open(request: &Request, shared: &Arc<Shared>) -> Result<Crew, TestError> {
+        if request.target.facts().runs == Runs::Apart {
+            allow_files(request.jobs)?;
+        }
         let (ready, inbox) = channel();
         let sessions_per_thread = sessions_per_thread(request);
         let (workers, cancellers, tasks) = (Vec::new(), Vec::new(), Vec::new());
@@ -157,6 +163,21 @@ impl Crew {
         }
         (tallies, results)
     }
+}
+
+/// Raises the limit of open files, as far as the process may, so that each job has one.
+fn allow_files(jobs: u32) -> Result<(), TestError> {
+    let need = u64::from(jobs) + OWN_FILES;
+    // If the limit is unknown, a session will say what is wrong.
+    let Ok((now, most)) = getrlimit(Resource::RLIMIT_NOFILE) else { return Ok(()) };
+    if now >= need {
+        return Ok(());
+    }
+    if most < need {
+        return Err(TestError::Files { jobs, need, most });
+    }
+    let _ = setrlimit(Resource::RLIMIT_NOFILE, need, most);
+    Ok(())
 }
 
 /// Cancels sessions.

@@ -236,6 +236,18 @@ pub enum TestError {
     /// The processes that run the jobs cannot do so.
     #[error("{0}")]
     Remote(String),
+    /// The process may not open a file for each session.
+    #[error(
+        "{jobs} jobs need {need} open files, and this process may open {most}: run fewer jobs or raise the limit (ulimit -Hn)"
+    )]
+    Files {
+        /// Jobs.
+        jobs: u32,
+        /// Files that they need.
+        need: u64,
+        /// The hard limit.
+        most: u64,
+    },
     /// The operating system refused to start a thread.
     #[error(
         "no thread could be started for job {job}: {source}; run fewer jobs or raise the limit of processes (ulimit -u)"
