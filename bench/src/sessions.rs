@@ -273,7 +273,7 @@ fn figure(
 
 /// loadline's client driver.
 fn loadline(stage: &Stage, jobs: u32, seconds: f64) -> Outcome<(Vec<Reading>, f64)> {
-    let test = request(&stage.target, &stage.work, Driver::Client, jobs, (WARMUP_S, seconds - WARMUP_S));
+    let test = shared(request(&stage.target, &stage.work, Driver::Client, jobs, (WARMUP_S, seconds - WARMUP_S)));
     let mut readings: Vec<Reading> = Vec::new();
     let measured = run_test(&test, &mut (), |_, completed| {
         if let Ok(cpu) = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID) {
@@ -316,7 +316,7 @@ fn resident_kib(process: &str) -> f64 {
 
 /// Opens the sessions against the scripted server, runs them for a moment, and prints what they took.
 fn open_many(stage: &Stage, args: &Args) -> Outcome<()> {
-    let test = request(&stage.target, &stage.work, Driver::Client, args.open, (1.0, f64::from(args.seconds)));
+    let test = shared(request(&stage.target, &stage.work, Driver::Client, args.open, (1.0, f64::from(args.seconds))));
     let (peer_kib, begin) = (resident_kib(&stage.process()), Instant::now());
     let mut opened = Opened { begin, before_kib: resident_kib("self"), took: Duration::ZERO, after_kib: f64::NAN };
     let (mut most_kib, mut most_peer_kib) = (0.0_f64, 0.0_f64);
@@ -337,4 +337,10 @@ fn open_many(stage: &Stage, args: &Args) -> Outcome<()> {
     let tps = completed as f64 / test.duration_s;
     println!("  {tps:.0} transactions per second, {} errors\n", measured.merged.errors_total);
     Ok(())
+}
+
+/// With an event loop per CPU.
+fn shared(request: Request) -> Request {
+    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    Request { sessions_per_thread: Some(request.jobs.div_ceil(cpus)), ..request }
 }

@@ -64,8 +64,9 @@ pub struct Facts {
     pub remarks: Option<fn(&Snapshot, &Snapshot) -> Vec<String>>,
 }
 
-/// With more threads than this per CPU, they mostly switch.
-pub(crate) const THREADS_PER_CPU: u32 = 8;
+/// Threads per CPU that a machine holds. A job with a thread of its own reads its answer at once, so jobs share one only
+/// beyond that, or if asked to.
+pub(crate) const THREADS_PER_CPU: u32 = 512;
 
 impl Facts {
     /// The same, with sessions that can share a thread.

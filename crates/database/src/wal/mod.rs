@@ -91,9 +91,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     level_settings: &[],
 };
 
-static FACTS: Facts = Facts::of(Runs::InProcess).sharing_threads(THREADS_PER_CPU);
-/// Threads choose the writer of a group among themselves, which is the faster way as long as the machine can hold them.
-const THREADS_PER_CPU: u32 = 512;
+static FACTS: Facts = Facts::of(Runs::InProcess).sharing_threads(crate::facts::THREADS_PER_CPU);
 
 struct Wal {
     address: WalUrl,
