@@ -1,6 +1,5 @@
 //! The jobs of an agent: a thread opens their sessions, and starts, counts and ends them by the crew of a local run.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +11,11 @@ use loadline_collect::CpuSource;
 use loadline_collect::os::{CpuShares, CpuTimes, ProcessCpu};
 use loadline_database::clock::now_ns;
 use loadline_database::{OpenRequest, Target, Work};
-use loadline_window::{Crew, OwnCommits, Place, Request, Schedule, Shared, Timing, Warmup};
+use loadline_window::{Crew, OwnCommits, Place, Request, STEP_NS, Schedule, Shared, Timing, Warmup, next_count_ns};
 
 use crate::counted::Counted;
 use crate::message::{JobsOrder, Progress, Why};
 
-/// Time between two counts, ns; that of a local run.
-const STEP_NS: u64 = 100_000_000;
 /// Time between looks whether all have passed the window end, ns.
 const LOOK_NS: u64 = 2_000_000;
 
@@ -96,7 +93,7 @@ impl Jobs {
 pub fn fingerprint(work: &Work, first_job: u32) -> String {
     let start = work.start(first_job);
     let mut text = String::new();
-    let (params, pool) = (work.params.to_map(), work.pool(first_job));
+    let (params, pool) = (work.params.to_map(), work.pool_of_job(first_job));
     let of = (work.workload.code, &params, work.seed, work.compressibility, work.nodes);
     // Writing into a string cannot fail.
     let _ = write!(text, "{of:?} {:?} {:?} {:?} ", work.params.size_bytes(), start, work.program);
@@ -303,8 +300,7 @@ impl<'a> Watch<'a> {
         }
         if now >= self.next_count_ns && !self.closed {
             self.counts.push((now, self.shared.completed()));
-            let first = self.start_ns + STEP_NS / 2;
-            self.next_count_ns = first + (now.saturating_sub(first) / STEP_NS + 1) * STEP_NS;
+            self.next_count_ns = next_count_ns(self.start_ns, now);
             if self.window.is_none() {
                 tell(JobsEvent::Progress(Progress {
                     test: self.test,
@@ -340,10 +336,4 @@ impl<'a> Watch<'a> {
             tell(JobsEvent::Closed(self.test));
         }
     }
-}
-
-/// The parameters of a work, for an order.
-#[must_use]
-pub fn parameters(work: &Work) -> BTreeMap<String, i64> {
-    work.params.to_map()
 }

@@ -1,6 +1,5 @@
 //! The agents of a run as the place where its jobs run: what [`loadline_window::run_test`] asks for, by the protocol.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +13,7 @@ use loadline_window::{
 
 use crate::coordinator::{AgentsError, Coordinator};
 use crate::counted::Counted;
-use crate::jobs::{fingerprint, parameters};
+use crate::jobs::fingerprint;
 use crate::link::Link;
 use crate::message::{JobsOrder, Presence};
 use crate::offset::Offset;
@@ -119,7 +118,7 @@ impl Agents {
             driver: request.driver,
             workload: work.workload.code.to_owned(),
             file: self.target.files.iter().find(own).cloned(),
-            parameters: parameters(work),
+            parameters: work.params.to_map(),
             size_bytes: work.params.size_bytes(),
             seed: work.seed,
             compressibility: work.compressibility,
@@ -361,10 +360,4 @@ fn figures(
 /// [`AgentsError`].
 pub fn list(link: &mut HubLink, asker: &str, wait_ns: u64) -> Result<Vec<Presence>, AgentsError> {
     crate::coordinator::roll(link, asker, wait_ns, |_| false)
-}
-
-/// Agents by name, for a message.
-#[must_use]
-pub fn by_name(who: &[(Presence, Option<String>)]) -> BTreeMap<String, Option<String>> {
-    who.iter().map(|(p, lost)| (p.name.clone(), lost.clone())).collect()
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use loadline_database::clock::now_ns;
+use loadline_database::machine::{boot_id, host_name};
 
 use crate::agent::{Action, Agent, Event};
 use crate::hub::{Hub, HubError, HubOptions};
@@ -53,14 +54,13 @@ pub fn new_id() -> String {
 /// This process as an agent.
 #[must_use]
 pub fn presence(name: &str, version: &str, most_jobs: u32) -> Presence {
-    let read = |path: &str| std::fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default();
     Presence {
         id: new_id(),
         name: name.to_owned(),
         version: version.to_owned(),
         protocol: PROTOCOL,
         host: host(),
-        machine: read("/proc/sys/kernel/random/boot_id"),
+        machine: boot_id(),
         process: std::process::id(),
         private: false,
         cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
@@ -72,8 +72,7 @@ pub fn presence(name: &str, version: &str, most_jobs: u32) -> Presence {
 /// Name of this machine.
 #[must_use]
 pub fn host() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    if name.trim().is_empty() { "unknown".to_owned() } else { name.trim().to_owned() }
+    Some(host_name()).filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// Works until `interrupted`. `say` tells the user what happens.
@@ -210,12 +209,6 @@ impl HubLink {
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.hub.private
-    }
-
-    /// How often the hub was away.
-    #[must_use]
-    pub fn was_away(&self) -> u64 {
-        self.hub.was_away()
     }
 }
 

@@ -7,10 +7,11 @@ use loadline_agents::coordinator::AgentsError;
 use loadline_agents::hub::{HubError, HubOptions};
 use loadline_agents::remote::{AgentTarget, Agents, list};
 use loadline_agents::service::{HubLink, ServiceError, host, new_id, presence, serve};
+use loadline_database::machine::allow_open_files;
 use loadline_model::plan::{AgentCredentials, Jobs, OnAgentLoss};
 use loadline_run::Study;
 use loadline_run::plan::MAX_JOBS;
-use nix::sys::resource::{Resource, getrlimit};
+use loadline_window::OWN_FILES;
 
 use crate::exit::{self, Failure};
 use crate::hub_args::{AgentArgs, AgentsListArgs, HUB_VARIABLE, HubArgs};
@@ -22,8 +23,6 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const WAIT_NS: u64 = 5_000_000_000;
 /// How long agents have to say that they are there, for a listing, ns.
 const LIST_NS: u64 = 1_000_000_000;
-/// Files that an agent needs besides one for each job.
-const OWN_FILES: u64 = 200;
 
 impl From<HubError> for Failure {
     fn from(e: HubError) -> Failure {
@@ -70,7 +69,7 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
     if name.is_empty() || name.len() > 64 || name.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(Failure::usage(format!("--name '{name}': write 1 to 64 characters without blanks, such as a1")));
     }
-    let files = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(_, most)| most);
+    let files = allow_open_files(u64::MAX).unwrap_or(u64::MAX);
     let files = u32::try_from(files.saturating_sub(OWN_FILES)).unwrap_or(u32::MAX).max(1);
     let most = args.max_jobs.unwrap_or(MAX_JOBS.min(files));
     if !(1..=MAX_JOBS).contains(&most) {

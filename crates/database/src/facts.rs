@@ -30,9 +30,8 @@ pub struct Facts {
     /// Whether a session's counts become visible only when it publishes them (at window start and window end, see
     /// [`ClientSession::publish_counters`](crate::ClientSession::publish_counters)). If not, they are visible at once.
     pub publishes_counters: bool,
-    /// Jobs per CPU of the client driver up to which each has a thread of its own; more share one, because their sessions wait
-    /// in `loadline_multiplex` only. `None`: they cannot.
-    pub threads_per_cpu: Option<u32>,
+    /// Whether jobs of the client driver can share a thread ([`TargetKind::shares_threads`](crate::TargetKind)).
+    pub shares_threads: bool,
     /// Maximum delay until published counts show in the counters that an observer reads, s.
     pub counter_lag_s: f64,
     /// Wait events of a session that waits for the log writer.
@@ -64,19 +63,9 @@ pub struct Facts {
     pub remarks: Option<fn(&Snapshot, &Snapshot) -> Vec<String>>,
 }
 
-/// Threads per CPU that a machine holds. A job with a thread of its own reads its answer at once, so jobs share one only
-/// beyond that, or if asked to.
-pub(crate) const THREADS_PER_CPU: u32 = 512;
-
 impl Facts {
-    /// The same, with sessions that can share a thread.
-    pub(crate) const fn sharing_threads(mut self, threads_per_cpu: u32) -> Facts {
-        self.threads_per_cpu = Some(threads_per_cpu);
-        self
-    }
-
-    /// Facts of an engine of one node with nothing of all this.
-    pub(crate) const fn of(runs: Runs) -> Facts {
+    /// Facts of an engine of one node with nothing else of all this.
+    pub(crate) const fn of(runs: Runs, shares_threads: bool) -> Facts {
         Facts {
             nodes: 1,
             read_only_nodes: 0,
@@ -87,7 +76,7 @@ impl Facts {
             commit_unseen: None,
             commits_of_workers: None,
             publishes_counters: false,
-            threads_per_cpu: None,
+            shares_threads,
             counter_lag_s: 0.0,
             log_sync_events: &[],
             buffer_wait_events: &[],

@@ -15,6 +15,7 @@ mod folder;
 mod kernels;
 mod kind;
 mod loading;
+pub mod machine;
 mod mysql;
 mod names;
 mod null;

@@ -52,12 +52,13 @@ pub(crate) static KIND: TargetKind = TargetKind {
     is_temporary: |_| true,
     no_limit: Some("the null engine writes no log"),
     no_sessions: Some("the null engine has no sessions"),
+    shares_threads: true,
     native_report: None,
     levels: Vec::new,
     level_settings: &[],
 };
 
-static FACTS: Facts = Facts::of(Runs::Nowhere).sharing_threads(crate::facts::THREADS_PER_CPU);
+static FACTS: Facts = Facts::of(Runs::Nowhere, KIND.shares_threads);
 
 /// Commits and changed rows of one job. Each job writes only its own counts, so timed jobs share nothing.
 #[derive(Default)]

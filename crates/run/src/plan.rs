@@ -41,8 +41,8 @@ pub const DEFAULT_SEED: u64 = 42;
 pub const AUTO_MAX_JOBS: u32 = 1024;
 /// Flag of the key `oracle-awr`.
 pub const AWR_FLAG: &str = "--oracle-awr";
-/// Maximum number of jobs with a thread each.
-pub const MAX_THREADS: u32 = 4096;
+/// Maximum number of jobs of one process with a thread each.
+const MAX_THREADS: u32 = 4096;
 /// Maximum number of jobs of one process.
 pub const MAX_JOBS: u32 = 100_000;
 
@@ -141,6 +141,10 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         return Err(PlanError::Nothing { target: redact(&url), reasons });
     }
     let load = load::load(spec, &workloads, kind, &url)?;
+    let processes = agents.as_ref().map_or(1, |a| a.agents);
+    let jobs = load::jobs_of(&load.populations).map_or_else(|| jobs(spec.jobs.as_ref(), processes), Ok)?;
+    let threads = !kind.shares_threads || workloads.iter().any(|w| w.driver == loadline_model::Driver::Database);
+    check_threads(&jobs, MAX_THREADS.saturating_mul(processes), threads)?;
     let compressibility = spec.payload_compressibility.unwrap_or(0.0);
     if !(0.0..=1.0).contains(&compressibility) {
         return value(format!(
@@ -163,8 +167,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         workloads,
         skipped,
         workload_files,
-        jobs: load::jobs_of(&load.populations)
-            .map_or_else(|| jobs(spec.jobs.as_ref(), agents.map_or(1, |a| a.agents)), Ok)?,
+        jobs,
         duration_s: spec.duration.as_ref().map_or(Ok(DEFAULT_DURATION_S), |t| time("duration", t, 0.2, 86_400.0))?,
         warmup_s,
         auto_warmup,
@@ -392,6 +395,19 @@ fn jobs(spec: Option<&JobsSpec>, processes: u32) -> Result<Jobs, PlanError> {
     list.sort_unstable();
     list.dedup();
     Ok(Jobs::List(list))
+}
+
+/// Refuses more jobs than threads if each job has one.
+fn check_threads(jobs: &Jobs, most: u32, threads: bool) -> Result<(), PlanError> {
+    match jobs {
+        Jobs::List(list) if threads => match list.iter().find(|n| **n > most) {
+            Some(n) => value(format!(
+                "{n} jobs cannot be run: each has a thread of its own with this target or driver, so at most {most}"
+            )),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
 }
 
 /// Seconds of a duration, between `min` and `max`.

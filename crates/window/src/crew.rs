@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use loadline_database::machine::allow_open_files;
 use loadline_database::{Canceller, Runs};
 use loadline_model::Driver;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::client_job::Timing;
 use crate::job::{JobResult, Tally, tallies};
@@ -21,7 +21,7 @@ use crate::{Request, TestError};
 /// Minimum time for jobs to end before their sessions are cancelled.
 const MIN_END_TIMEOUT: Duration = Duration::from_secs(30);
 /// Open files besides those of jobs: run folder, observers, samplers.
-const OWN_FILES: u64 = 200;
+pub const OWN_FILES: u64 = 200;
 /// Sessions that are cancelled at a time: each may wait for a server that does not answer.
 const CANCEL_AT_A_TIME: usize = 256;
 const CRASHED: &str = "the job crashed: this is a bug in loadline, please report it";
@@ -32,15 +32,18 @@ fn end_timeout(window_ns: u64) -> Duration {
     MIN_END_TIMEOUT.max(Duration::from_nanos(window_ns))
 }
 
+/// Threads per CPU that a machine holds. A job with a thread of its own reads its answer at once, so jobs share one only
+/// beyond that, or if asked to.
+const THREADS_PER_CPU: u32 = 512;
+
 /// How many jobs a thread runs.
 fn sessions_per_thread(request: &Request) -> u32 {
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-    let threads_per_cpu = request.target.facts().threads_per_cpu.filter(|_| request.driver == Driver::Client);
-    match (threads_per_cpu, request.sessions_per_thread) {
-        (None, _) => 1,
-        (_, Some(n)) => n.clamp(1, request.jobs.max(1)),
-        (Some(n), None) if request.jobs <= cpus.saturating_mul(n) => 1,
-        (Some(_), None) => request.jobs.div_ceil(cpus),
+    match request.sessions_per_thread {
+        _ if !request.target.facts().shares_threads || request.driver != Driver::Client => 1,
+        Some(n) => n.clamp(1, request.jobs.max(1)),
+        None if request.jobs <= cpus.saturating_mul(THREADS_PER_CPU) => 1,
+        None => request.jobs.div_ceil(cpus),
     }
 }
 
@@ -168,16 +171,11 @@ impl Crew {
 /// Raises the limit of open files, as far as the process may, so that each job has one.
 fn allow_files(jobs: u32) -> Result<(), TestError> {
     let need = u64::from(jobs) + OWN_FILES;
-    // If the limit is unknown, a session will say what is wrong.
-    let Ok((now, most)) = getrlimit(Resource::RLIMIT_NOFILE) else { return Ok(()) };
-    if now >= need {
-        return Ok(());
+    match allow_open_files(need) {
+        Some(most) if most < need => Err(TestError::Files { jobs, need, most }),
+        // If the limit is unknown, a session will say what is wrong.
+        _ => Ok(()),
     }
-    if most < need {
-        return Err(TestError::Files { jobs, need, most });
-    }
-    let _ = setrlimit(Resource::RLIMIT_NOFILE, need, most);
-    Ok(())
 }
 
 /// Cancels sessions.

@@ -16,11 +16,11 @@ mod warmup;
 mod worker;
 
 pub use client_job::Timing;
-pub use crew::Crew;
+pub use crew::{Crew, OWN_FILES};
 pub use job::{Books, JobResult, Tally};
 pub use remote::{Ended, OwnCommits, RemoteCrew, RemoteJobs};
 pub use schedule::{Schedule, Shared};
-pub use warmup::{Counts, Load, WarmedUp, Warmup};
+pub use warmup::{Counts, Load, STEP_NS, WarmedUp, Warmup, next_count_ns};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -29,6 +29,7 @@ use std::time::{Duration, Instant, SystemTime};
 use loadline_collect::os::{Server, Tasks};
 use loadline_collect::{CollectError, Collected, CpuSource, Edge, PendingEdge, Sampler, SamplerConfig, Surroundings};
 use loadline_database::clock::now_ns;
+use loadline_database::machine::boot_id;
 use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError, Work};
 use loadline_model::record::AgentFigures;
 use loadline_model::snapshot::WaitProfile;
@@ -36,7 +37,7 @@ use loadline_model::{Driver, JobLoad, Snapshot};
 
 use observed::Observed;
 use remote::AnyCrew;
-use warmup::{LEAD_NS, STEP_NS};
+use warmup::LEAD_NS;
 
 /// What a test does.
 #[derive(Clone)]
@@ -362,8 +363,8 @@ pub fn run_test(
 
 /// This process, and those of agents on this machine.
 fn own_processes(agents: &[AgentFigures]) -> Vec<u32> {
-    let machine = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let here = |agent: &&AgentFigures| !agent.machine.is_empty() && agent.machine == machine.trim();
+    let machine = boot_id();
+    let here = |agent: &&AgentFigures| !agent.machine.is_empty() && agent.machine == machine;
     std::iter::once(std::process::id()).chain(agents.iter().filter(here).map(|agent| agent.process)).collect()
 }
 
@@ -427,10 +428,8 @@ impl<'a, T: FnMut(f64, u64)> Watch<'a, T> {
         self.count_next();
     }
 
-    /// Sets the time of the next count: between the slices of in-database jobs.
     fn count_next(&mut self) {
-        let first_ns = self.start_ns + STEP_NS / 2;
-        self.next_count_ns = first_ns + (now_ns().saturating_sub(first_ns) / STEP_NS + 1) * STEP_NS;
+        self.next_count_ns = next_count_ns(self.start_ns, now_ns());
     }
 
     /// Waits until `ns` on the clock, or until the jobs have ended.

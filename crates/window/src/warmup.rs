@@ -5,7 +5,7 @@ use loadline_database::clock::now_ns;
 use crate::schedule::{SHORT_SLICE_NS, Shared};
 
 /// Time between two counts, ns. In-database jobs publish as often while the window is pending.
-pub(crate) const STEP_NS: u64 = SHORT_SLICE_NS;
+pub const STEP_NS: u64 = SHORT_SLICE_NS;
 /// Time from the decision that a warm-up is over until the window starts, ns: in-database slices that began before end
 /// before it.
 pub(crate) const LEAD_NS: u64 = 2 * STEP_NS;
@@ -47,6 +47,13 @@ pub struct WarmedUp {
     pub load: Load,
 }
 
+/// The next time to count after `now_ns`, of jobs that start at `start_ns`: between the slices of in-database jobs.
+#[must_use]
+pub fn next_count_ns(start_ns: u64, now_ns: u64) -> u64 {
+    let first_ns = start_ns + STEP_NS / 2;
+    first_ns + (now_ns.saturating_sub(first_ns) / STEP_NS + 1) * STEP_NS
+}
+
 /// How many transactions all jobs had completed at times about [`STEP_NS`] apart.
 #[derive(Debug, Clone, Default)]
 pub struct Counts(Vec<(u64, u64)>);
@@ -61,17 +68,6 @@ impl Counts {
     #[must_use]
     pub fn new(counts: Vec<(u64, u64)>) -> Counts {
         Counts(counts)
-    }
-
-    /// Adds a count.
-    pub fn add(&mut self, at_ns: u64, completed: u64) {
-        self.0.push((at_ns, completed));
-    }
-
-    /// The counts, for sending them.
-    #[must_use]
-    pub fn pairs(&self) -> &[(u64, u64)] {
-        &self.0
     }
 
     /// The sum of counts of several processes, at the times at which the first was counted, from when all are known until one no

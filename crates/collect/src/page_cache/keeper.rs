@@ -9,7 +9,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use loadline_device::{cached_bytes, cached_in, drop_cached, drop_range, start_writing};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::time::{ClockId, clock_gettime};
 
 use super::{DataFiles, Inode, Missed, SMALLEST, inode};
@@ -308,9 +307,8 @@ fn named(name: &str) -> std::thread::Builder {
 /// Most open files of a keeper: half of the process's limit, which is raised as far as allowed (usually from 1,024 to
 /// 524,288). The rest is for sessions and logs.
 fn most_files() -> usize {
-    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return 256 };
-    let raised = soft < hard && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok();
-    usize::try_from(if raised { hard } else { soft } / 2).unwrap_or(usize::MAX)
+    let most = loadline_database::machine::allow_open_files(u64::MAX);
+    most.map_or(256, |most| usize::try_from(most / 2).unwrap_or(usize::MAX))
 }
 
 /// CPU time of this thread, ns; 0 if the kernel does not say.

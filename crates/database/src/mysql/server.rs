@@ -47,7 +47,6 @@ impl Mysql {
         let endpoints = nodes.map(|node| Endpoint::new(node, request, env)).collect::<Result<Vec<_>, _>>()?;
         let nodes = instance::identify(endpoints, server.is_some())?;
         let facts = Facts {
-            threads_per_cpu: Some(crate::facts::THREADS_PER_CPU),
             nodes: nodes.job_endpoints.len() as u32,
             block_bytes: nodes.instances.first().map(|i| i.page_bytes),
             rows_in_primary_key: true,
@@ -63,7 +62,7 @@ impl Mysql {
                 .all(|i| i.doublewrite)
                 .then_some("InnoDB syncs blocks after their doublewrite buffer, before it uses that again"),
             empty_query: "SELECT 1",
-            ..Facts::of(Runs::Apart)
+            ..Facts::of(Runs::Apart, super::KIND.shares_threads)
         };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
         Ok(Mysql { nodes, facts, url, loaded: LoadedTables::default(), server })

@@ -178,7 +178,6 @@ impl Postgres {
                 "the server also counts transactions that each worker of a parallel query makes when it starts",
             ),
             publishes_counters: true,
-            threads_per_cpu: Some(crate::facts::THREADS_PER_CPU),
             // Without a forced flush, sessions report at most once a second (PGSTAT_STAT_INTERVAL).
             counter_lag_s: if version.flush_stats().is_some() { 0.0 } else { 1.0 },
             log_sync_events: LOG_SYNC_EVENTS,
@@ -190,7 +189,7 @@ impl Postgres {
             idle_events: &["Client:idle", "Client:ClientRead"],
             growth_is_written: version.growth_is_written(),
             empty_query: "SELECT 1",
-            ..Facts::of(Runs::Apart)
+            ..Facts::of(Runs::Apart, super::KIND.shares_threads)
         };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
         Ok(Postgres {

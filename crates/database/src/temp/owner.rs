@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::boot_id;
+
 pub(crate) const FILE: &str = "owner.json";
 /// Draft of [`FILE`], renamed when it is on disk.
 pub(crate) const DRAFT: &str = "owner.json.new";
@@ -105,10 +107,6 @@ pub(crate) fn ignore_not_found(result: io::Result<()>) -> io::Result<()> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
-}
-
-fn boot_id() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
 /// Start time of the process; `None` if there is no such process or it is a zombie.

@@ -86,12 +86,13 @@ pub(crate) static KIND: TargetKind = TargetKind {
     is_temporary: |url| WalUrl::parse(url).is_ok_and(|a| a.dir.is_none()),
     no_limit: Some("it is itself the limit with which databases are compared"),
     no_sessions: Some("its jobs share one log and have no sessions"),
+    shares_threads: true,
     native_report: None,
     levels: replication::levels,
     level_settings: &[],
 };
 
-static FACTS: Facts = Facts::of(Runs::InProcess).sharing_threads(crate::facts::THREADS_PER_CPU);
+static FACTS: Facts = Facts::of(Runs::InProcess, KIND.shares_threads);
 
 struct Wal {
     address: WalUrl,

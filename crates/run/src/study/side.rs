@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use loadline_collect::page_cache::DataFiles;
 use loadline_collect::{CpuSource, inventory};
-use loadline_database::{JobLimit, OpenRequest, RunLock, Target, kind_of};
+use loadline_database::{OpenRequest, RunLock, Target, kind_of};
 use loadline_model::machine::Machine;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
-use loadline_model::{Driver, Finding, Severity};
+use loadline_model::{Finding, Severity};
 
 use super::same::Changes;
 use super::{Study, StudyError, disk_space};
 use crate::event::{Event, Listener};
 use crate::instrument::data_files;
-use crate::plan::{MAX_THREADS, PlanError, reasons};
+use crate::plan::{PlanError, reasons};
 use crate::reference::References;
 use crate::server_memory::{self, ServerMemory};
 
@@ -168,15 +168,8 @@ pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target) -> Result<(), 
 }
 
 /// Checks the plan's job counts against the target's limit. Returns the maximum for a sweep.
-fn fit_jobs(plan: &mut Plan, target: &dyn Target) -> Result<u32, StudyError> {
-    let mut limit = target.job_limit()?;
-    // Their jobs have a thread each.
-    let threads =
-        target.facts().threads_per_cpu.is_none() || plan.workloads.iter().any(|w| w.driver == Driver::Database);
-    if threads && limit.jobs.is_none_or(|most| most > MAX_THREADS) {
-        let because = "each job has a thread of its own with this target or driver".to_owned();
-        limit = JobLimit { jobs: Some(MAX_THREADS), because };
-    }
+fn fit_jobs(plan: &Plan, target: &dyn Target) -> Result<u32, StudyError> {
+    let limit = target.job_limit()?;
     match &plan.jobs {
         Jobs::List(list) => {
             let asked = list.iter().copied().max().unwrap_or(1);
