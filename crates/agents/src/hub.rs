@@ -31,8 +31,8 @@ pub struct HubOptions {
     pub url: String,
     /// File with the credentials of a user (`.creds`).
     pub credentials: Option<PathBuf>,
-    /// File with the seed of an nkey.
-    pub nkey: Option<PathBuf>,
+    /// Seed of an nkey: a secret.
+    pub nkey: Option<String>,
     /// File with the certificates that the hub's is checked by, besides those of the system.
     pub ca: Option<PathBuf>,
     /// Name of this connection at the hub.
@@ -98,6 +98,7 @@ impl Hub {
         on: impl Fn(Received) + Send + 'static,
     ) -> Result<Hub, HubError> {
         let server = address(&options.url)?;
+        loadline_database::choose_cryptography();
         let state = Arc::new(Mutex::new(State::default()));
         let (out, orders) = unbounded_channel();
         let (ready, connected) = channel();
@@ -224,11 +225,12 @@ async fn connect(
         let wrong = |e: std::io::Error| HubError::Usage(format!("{}: {e}", path.display()));
         with = with.credentials_file(path).await.map_err(wrong)?;
     }
-    if let Some(path) = &options.nkey {
-        let seed = std::fs::read_to_string(path).map_err(|e| HubError::Usage(format!("{}: {e}", path.display())))?;
-        with = with.nkey(seed.trim().to_owned());
+    if let Some(seed) = &options.nkey {
+        with = with.nkey(seed.clone());
     }
     if let Some(path) = &options.ca {
+        // NATS' client would name an error without the file.
+        std::fs::File::open(path).map_err(|e| HubError::Usage(format!("{}: {e}", path.display())))?;
         with = with.add_root_certificates(path.clone());
     }
     match (server.username(), server.password()) {
@@ -288,7 +290,10 @@ fn refusal(error: &async_nats::ConnectError) -> String {
                 .to_owned()
         }
         K::Authentication => "refuses the key or the credentials: they are no valid ones".to_owned(),
-        K::Tls => format!("cannot be spoken to by TLS ({error}); --hub-ca names the certificates to check it by"),
+        // An unknown certificate is told as an error of input and output.
+        K::Tls | K::Io if error.kind() == K::Tls || error.to_string().contains("certificate") => {
+            format!("cannot be spoken to by TLS ({error}); --hub-ca names the certificates to check it by")
+        }
         K::TimedOut => format!("did not answer within {} s", CONNECT.as_secs()),
         _ => format!("cannot be reached: {error}"),
     }

@@ -1,14 +1,17 @@
 //! Flags of agents and of their hub.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 use loadline_model::plan::{AgentCredentials, OnAgentLoss};
 
+use crate::exit::Failure;
 use crate::list_args::ListArgs;
 
 /// Environment variable with the URL of the hub, for those who keep its token off the command line.
 pub(crate) const HUB_VARIABLE: &str = "LOADLINE_HUB";
+/// Environment variable with the seed of an nkey.
+pub(crate) const NKEY_VARIABLE: &str = "LOADLINE_HUB_NKEY";
 
 /// How the hub is reached.
 #[derive(Debug, Clone, Args)]
@@ -20,7 +23,7 @@ pub(crate) struct HubArgs {
     /// Credentials of a user of the hub (.creds)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) hub_creds: Option<PathBuf>,
-    /// Seed of an nkey that the hub knows
+    /// Seed of an nkey that the hub knows [default: the environment variable LOADLINE_HUB_NKEY, which holds the seed itself]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) hub_nkey: Option<PathBuf>,
     /// Certificates by which the hub's is checked, besides those of the system (PEM)
@@ -31,8 +34,40 @@ pub(crate) struct HubArgs {
 impl HubArgs {
     /// URL of the hub, from the flag or the environment.
     pub(crate) fn url(&self) -> Option<String> {
-        self.hub.clone().or_else(|| std::env::var(HUB_VARIABLE).ok().filter(|url| !url.is_empty()))
+        self.hub.clone().or_else(|| environment(HUB_VARIABLE))
     }
+}
+
+/// Value of an environment variable that says something.
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Seed of an nkey, from its file or the environment. No message has it.
+pub(crate) fn nkey(file: Option<&Path>) -> Result<Option<String>, Failure> {
+    let (text, whence) = match file {
+        Some(path) => {
+            let failed = |e| Failure::usage(format!("--hub-nkey {}: {e}", path.display()));
+            (Some(std::fs::read_to_string(path).map_err(failed)?), format!("--hub-nkey {}", path.display()))
+        }
+        None => (environment(NKEY_VARIABLE), NKEY_VARIABLE.to_owned()),
+    };
+    let Some(text) = text else { return Ok(None) };
+    // A file of `nk` may have its comments around the seed.
+    let seed = text.split_whitespace().find(|word| is_seed(word));
+    let Some(seed) = seed else {
+        return Err(Failure::usage(format!(
+            "{whence} holds no seed of an nkey: 58 letters and digits that begin with SU, as made by `nk -gen user`"
+        )));
+    };
+    Ok(Some(seed.to_owned()))
+}
+
+/// Whether a word looks like the seed of a user's nkey: base 32 with a prefix (docs.nats.io, NKeys).
+fn is_seed(word: &str) -> bool {
+    word.len() == 58
+        && word.starts_with("SU")
+        && word.bytes().all(|b| b.is_ascii_uppercase() || (b'2'..=b'7').contains(&b))
 }
 
 /// Agents that run the jobs of a run.
@@ -61,7 +96,7 @@ pub(crate) struct AgentArgs {
     /// Name of the agent in tables and messages; no two agents at a hub have the same [default: the name of this machine]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Most jobs that it runs at a time [default: 4096, or fewer if it may open fewer files]
+    /// Most jobs that it runs at a time [default: 100000, or fewer if it may open fewer files]
     #[arg(long, value_name = "N")]
     pub(crate) max_jobs: Option<u32>,
 }

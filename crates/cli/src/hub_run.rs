@@ -14,7 +14,7 @@ use loadline_run::plan::MAX_JOBS;
 use loadline_window::OWN_FILES;
 
 use crate::exit::{self, Failure};
-use crate::hub_args::{AgentArgs, AgentsListArgs, HUB_VARIABLE, HubArgs};
+use crate::hub_args::{AgentArgs, AgentsListArgs, HUB_VARIABLE, HubArgs, nkey};
 use crate::listing::Listing;
 use crate::{output, secrets, signals};
 
@@ -57,7 +57,7 @@ fn options(url: Option<&str>, args: &HubArgs, name: &str) -> Result<HubOptions, 
     Ok(HubOptions {
         url: url.to_owned(),
         credentials: args.hub_creds.clone(),
-        nkey: args.hub_nkey.clone(),
+        nkey: nkey(args.hub_nkey.as_deref())?,
         ca: args.hub_ca.clone(),
         name: format!("loadline {name}"),
     })

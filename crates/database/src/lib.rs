@@ -60,5 +60,6 @@ pub use request::{AskPassword, OpenRequest};
 pub use role::*;
 pub use secret::Secret;
 pub use target::{Abilities, Nodes, RemainingNodes, Settings, Target};
+pub use tls::choose_cryptography;
 pub use url::{hide, redact};
 pub use work::Work;

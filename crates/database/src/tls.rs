@@ -27,6 +27,12 @@ pub(crate) enum SslMode {
     VerifyName,
 }
 
+/// Sets the cryptography of drivers that leave it to rustls, unless it is set already. With two libraries built in (that of
+/// Oracle's driver and ours), rustls has no default and would panic.
+pub fn choose_cryptography() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 /// A client configuration for `mode`. `roots` returns the known authorities. If the user `named` one,
 /// [`SslMode::Require`] checks like [`SslMode::VerifyCa`] (as libpq and libmariadb do).
 ///

@@ -99,6 +99,7 @@ fn environment(args: &KubernetesArgs, hub: &Hub) -> String {
     match &args.secret {
         Some(secret) => [
             of_secret("LOADLINE_HUB", secret, "hub", false),
+            of_secret("LOADLINE_HUB_NKEY", secret, "nkey", true),
             of_secret("PGPASSWORD", secret, "password", true),
             of_secret("MYSQL_PWD", secret, "password", true),
         ]

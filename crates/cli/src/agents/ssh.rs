@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::hub::Hub;
 use crate::exit::{self, Failure};
+use crate::hub_args::nkey;
 use crate::{output, secrets, signals};
 use remote::{Copied, Event, Handle, Shared};
 
@@ -41,6 +42,10 @@ pub(crate) struct SshArgs {
         default_value = "nats://127.0.0.1:4222"
     )]
     hub: String,
+    /// Seed of an nkey that the hub knows; it travels to the hosts as the URL does [default: the environment variable
+    /// LOADLINE_HUB_NKEY, which holds the seed itself]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    hub_nkey: Option<PathBuf>,
     /// Copy this program to ~/.cache/loadline/VERSION of each host, if there is another there
     #[arg(long, conflicts_with = "binary")]
     copy: bool,
@@ -103,6 +108,7 @@ pub(super) fn ssh(args: &SshArgs) -> Result<u8, Failure> {
         ssh: args.ssh.clone(),
         identity: args.identity.clone(),
         hub,
+        nkey: nkey(args.hub_nkey.as_deref())?,
         program: args.binary.clone(),
         copy,
     });

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use crate::common::mariadb::Maria;
 use crate::common::{Ran, Server, loadline, ok, results, run, signal, start, tests_of, valid, wait_for};
 
 /// How to get the hub: said by every test that needs it, which then fails.
@@ -233,6 +234,34 @@ fn nothing_loads_the_database_after_the_run_is_gone() {
 }
 
 #[test]
+fn an_interrupted_run_goes_on_with_other_agents() {
+    let (hub, results, server) = (Hub::start(&[]), results(), Server::start(&[]));
+    let agents = Agents::start(&hub.url(), &["a1", "a2"], &[]);
+    let more = ["--workload", "LGWR-LAT1", "--jobs", "2,4", "--duration", "3s"];
+    let args = over(&hub.url(), "2", &server.url(), results.path(), &more);
+    let child = start(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    let sessions = || server.sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadline job %'");
+    wait_for("the jobs of the second test", 60, || sessions().is_ok_and(|n| n == "4"));
+    signal(&child, Signal::SIGINT);
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert!(ran.code == 130, "{}", ran.said());
+    wait_for("the sessions to end", 5, || sessions().is_ok_and(|n| n == "0"));
+    let folder = ran.folder();
+    let first = tests_of(&folder);
+    assert_eq!(first.len(), 1, "{}", ran.said());
+    wait_for("the agents to be free again", 5, || listed(&hub.url()).values().all(|a| a["state"] == "free"));
+    drop(agents);
+    let _others = Agents::start(&hub.url(), &["b1", "b2"], &[]);
+    let ran = run(&["run", "--resume", folder.to_str().unwrap(), "--hub", &hub.url()]);
+    let tests = tests_of(&folder);
+    assert_eq!(tests.len(), 2, "{}", ran.said());
+    assert_eq!(tests[0], first[0], "what was measured stays");
+    let names: Vec<&str> = tests[1]["by_agent"].as_array().unwrap().iter().filter_map(|a| a["name"].as_str()).collect();
+    assert_eq!(names, ["b1", "b2"]);
+    assert_eq!(check(&tests[1], "agents")["outcome"], "passed", "{}", tests[1]);
+}
+
+#[test]
 fn a_hub_that_starts_again_costs_a_test_and_not_the_agents() {
     let (mut hub, results) = (Hub::start(&[]), results());
     let _agents = Agents::start(&hub.url(), &["a1", "a2"], &[]);
@@ -249,6 +278,52 @@ fn a_hub_that_starts_again_costs_a_test_and_not_the_agents() {
     let more = [&SHORT[..], &["--jobs", "2"]].concat();
     let ran = measure(&over(&hub.url(), "2", "null:", results.path(), &more));
     assert_eq!(ran.code, 0, "{}", ran.said());
+}
+
+#[test]
+fn a_hub_with_tls_and_keys_is_used_by_those_who_have_them() {
+    // The hub has the server's certificate.
+    let server = Maria::start(&[]);
+    server.sql("CREATE DATABASE loads").unwrap();
+    let at = |name: &str| server.file(name);
+    let (known, stranger) = (nkeys::KeyPair::new_user(), nkeys::KeyPair::new_user());
+    for (name, key) in [("known.nk", &known), ("stranger.nk", &stranger)] {
+        std::fs::write(at(name), key.seed().unwrap() + "\n").unwrap();
+    }
+    std::fs::write(at("no.nk"), "known").unwrap();
+    let users = format!("authorization {{ users = [ {{ nkey: {} }} ] }}\n", known.public_key());
+    std::fs::write(at("hub.conf"), users).unwrap();
+    let options = ["-c", &at("hub.conf"), "--tls", "--tlscert", &at("server.crt"), "--tlskey", &at("server.key")];
+    let (hub, results) = (Hub::start(&options), results());
+    let url = format!("tls://localhost:{}", hub.port);
+    let list =
+        |ca: &str, key: &str| run(&["agents", "list", "--hub", &url, "--hub-ca", &at(ca), "--hub-nkey", &at(key)]);
+    for (ca, key, code, said) in [
+        ("ca.crt", "stranger.nk", 3, "refuses"),
+        ("other.crt", "known.nk", 3, "--hub-ca"),
+        ("no.crt", "known.nk", 2, "no.crt"),
+        ("ca.crt", "no.nk", 2, "holds no seed of an nkey"),
+        ("ca.crt", "known.nk", 0, "no agent is at the hub"),
+    ] {
+        let ran = list(ca, key);
+        assert!(ran.code == code && ran.err.contains(said), "{ca} {key}: {}", ran.said());
+        assert!(!ran.said().contains(&known.seed().unwrap()), "{}", ran.said());
+    }
+    let own = ["--hub-ca", &at("ca.crt"), "--hub-nkey", &at("known.nk")];
+    let agent = |name: &str| {
+        let mut command = loadline();
+        command.args(["agent", "--hub", &url, "--name", name]).args(own);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let _agents = Agents(["a1", "a2"].map(agent).into());
+    wait_for("the agents to be at the hub", 20, || list("ca.crt", "known.nk").out.matches("free").count() == 2);
+    // The password travels, because the way is encrypted; and the server's counters say what the agents do.
+    let more = [&own[..], &["--workload", "LGWR-LAT1", "--jobs", "3", "--duration", "2s"]].concat();
+    let ran = measure(&over(&url, "2", &server.tcp("ann:tops3cret", "loads"), results.path(), &more));
+    let tests = tests_of(&ran.folder());
+    for id in ["window", "agents", "errors", "commits-database", "work-evidence"] {
+        assert_eq!(check(&tests[0], id)["outcome"], "passed", "{}", ran.said());
+    }
 }
 
 #[test]

@@ -68,6 +68,7 @@ impl Sshd {
             &at("agent"),
             "#!/bin/bash\nhub=${LOADLINE_HUB##*@}\nexec 3<>/dev/tcp/${hub%:*}/${hub##*:}\nread -r hello <&3\n\
              [[ $LOADLINE_HUB == nats://t0pt0ken-*@* ]] && token='has the token'\n\
+             [[ $LOADLINE_HUB_NKEY == SU* ]] && token=\"$token and the key\"\n\
              echo \"agent $3 $token and hears $hello\" >&2\necho $$ > ${0%/*}/$3.pid\ntrap 'echo bye; exit 0' TERM\n\
              while :; do sleep 0.05; done\n",
         );
@@ -212,15 +213,21 @@ fn agents_start_hear_their_hub_and_end_with_the_command() {
             port = sshd.port
         ),
     );
-    let mut running =
-        Running::start(sshd.command(&[&host, &host, "localhost"], &hub, &["--ssh", &sshd.text("ssh-any")]));
+    let seed = format!("SU{}", "A7".repeat(28));
+    fs::write(sshd.at("nkey"), format!("{seed}\n")).unwrap();
+    let mut running = Running::start(sshd.command(
+        &[&host, &host, "localhost"],
+        &hub,
+        &["--ssh", &sshd.text("ssh-any"), "--hub-nkey", &sshd.text("nkey")],
+    ));
     for name in ["127-0-0-1-1", "127-0-0-1-2", "localhost"] {
-        running.says(&[name, "has the token", "hears hello"]);
+        running.says(&[name, "has the token and the key", "hears hello"]);
     }
     running.says(&["3 agents running"]);
-    // The token came through, and no process shows it.
-    assert!(!command_lines().contains(&hub.token()), "{}", command_lines());
-    assert!(running.said.iter().all(|line| !line.contains(TOKEN)), "{:#?}", running.said);
+    // Token and key came through, and no process shows them.
+    let shown = command_lines();
+    assert!(!shown.contains(&hub.token()) && !shown.contains(&seed), "{shown}");
+    assert!(running.said.iter().all(|line| !line.contains(TOKEN) && !line.contains(&seed)), "{:#?}", running.said);
     signal(&running.child, Signal::SIGINT);
     assert_eq!(running.code(), Some(130));
     for name in ["127-0-0-1-1", "127-0-0-1-2", "localhost"] {
@@ -358,7 +365,8 @@ fn the_program_is_copied_once() {
     assert!(own == copied);
     assert_ne!(fs::metadata(&files[0]).unwrap().permissions().mode() & 0o111, 0);
     assert!(!copy("").contains("program copied"));
-    // A damaged one is replaced.
+    // A damaged one is replaced. (An agent of before may not have ended yet: its program cannot be written.)
+    fs::remove_file(&files[0]).unwrap();
     fs::write(&files[0], "damaged").unwrap();
     copy("program copied");
     assert!(fs::read(&files[0]).unwrap() == own);

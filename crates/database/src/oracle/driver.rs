@@ -42,8 +42,7 @@ fn connect_within(
     name: &str,
     at_most: Duration,
 ) -> Result<Box<dyn OraSession>, TargetError> {
-    // With two cryptography libraries built in, rustls needs a default: ours, unless one is set already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    crate::tls::choose_cryptography();
     let usage = |e: &Error| TargetError::Usage(format!("{}: {}", address.shown(), redact(&e.to_string(), password)));
     let mut config = Config::default()
         .set_credentials(&address.user, password.expose())

@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::super::hub::Hub;
+use crate::hub_args::{HUB_VARIABLE, NKEY_VARIABLE};
 
 /// The script, without single quotes: it is passed between such.
 const SCRIPT: &str = include_str!("remote.sh");
@@ -37,6 +38,8 @@ pub(super) struct Shared {
     pub(super) ssh: PathBuf,
     pub(super) identity: Option<PathBuf>,
     pub(super) hub: Hub,
+    /// Seed of an nkey, if the hub wants one.
+    pub(super) nkey: Option<String>,
     /// Program on the hosts.
     pub(super) program: String,
     pub(super) copy: Option<Copied>,
@@ -139,7 +142,7 @@ pub(super) fn start(
         command.arg("-i").arg(identity);
     }
     command.args(["--", host]).arg(format!("exec sh -c '{}'", SCRIPT.replace('\n', " ")));
-    command.env_remove("LOADLINE_HUB");
+    command.env_remove(HUB_VARIABLE).env_remove(NKEY_VARIABLE);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Ctrl-C is for this process, which then ends the agents in order.
     command.process_group(0);
@@ -230,7 +233,8 @@ impl Connection {
             Err(why) => return self.failed(Some(why), collected, errors),
         };
         let program = if self.shared.copy.is_some() { "" } else { &self.shared.program };
-        for line in [&self.name, program, &self.shared.hub.through(port).url()] {
+        let nkey = self.shared.nkey.as_deref().unwrap_or_default();
+        for line in [&self.name, program, &self.shared.hub.through(port).url(), nkey] {
             self.handle.send(line);
         }
         match next(&mut out, &["loadline-started", "loadline-missing"]) {
