@@ -68,6 +68,8 @@ pub(crate) enum Command {
     References(ReferencesArgs),
     /// List the columns of the tables: what each means and where it comes from
     Columns(ListArgs),
+    /// List the checks that a test must pass to be valid: what each compares, and what is allowed
+    Checks(ListArgs),
     /// List the kinds of targets and the forms of their URLs
     Targets(ListArgs),
     /// Connect to a target and say what would spoil its figures, without measuring

@@ -1,6 +1,7 @@
 //! Listings: one small table, four formats.
 
 use loadline_database::TARGETS;
+use loadline_model::check::CHECKS;
 use loadline_model::column::{COLUMNS, TABLES};
 use serde_json::{Map, Value};
 
@@ -90,6 +91,13 @@ pub(crate) fn columns(args: &ListArgs) -> Result<u8, Failure> {
     });
     Listing { columns: vec!["id", "title", "shown_in_table_of", "meaning", "source"], rows: rows.collect() }
         .write(args)?;
+    Ok(0)
+}
+
+/// `loadline checks`.
+pub(crate) fn checks(args: &ListArgs) -> Result<u8, Failure> {
+    let rows = CHECKS.iter().map(|(id, must)| vec![(*id).to_owned(), (*must).to_owned()]);
+    Listing { columns: vec!["check", "what_must_hold"], rows: rows.collect() }.write(args)?;
     Ok(0)
 }
 

@@ -75,6 +75,7 @@ fn main() -> ExitCode {
         Command::References(args) => references::references(&args),
         Command::Plans(args) => plans::plans(&args),
         Command::Columns(args) => listing::columns(&args),
+        Command::Checks(args) => listing::checks(&args),
         Command::Targets(args) => listing::targets(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Probe(args) => probe::probe(&args),

@@ -43,6 +43,50 @@ fn the_pages_in_docs_are_those_of_the_catalogue() {
     assert!(wrong.is_empty(), "docs/workloads: {}; {RENEW}", wrong.join(", "));
 }
 
+/// The reference pages, by name: what the program itself says.
+fn reference() -> BTreeMap<String, String> {
+    let mut pages = BTreeMap::new();
+    for (listing, title, about) in [
+        (
+            "columns",
+            "Columns",
+            "The columns of the tables and of `--format csv`: what each means, and where it comes from.",
+        ),
+        ("checks", "Checks", "A test is valid if none of its checks failed. A check that cannot be made says why."),
+        ("targets", "Targets", "The forms of `--target`."),
+    ] {
+        let table = ok(&[listing, "--format", "md"]).out;
+        pages.insert(format!("{listing}.md"), format!("# {title}\n\n{about} From `loadline {listing}`.\n\n{table}"));
+    }
+    // Two blanks, then a name: what is more indented explains it.
+    let help = ok(&["--help"]).out;
+    let listed = help.split_once("Commands:").unwrap().1.split_once("Options:").unwrap().0;
+    let names = listed.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|n| !n.is_empty()));
+    let mut commands = "# Commands\n\nWhat `loadline COMMAND --help` says.\n".to_owned();
+    for name in names.filter(|name| *name != "help") {
+        let text = ok(&[name, "--help"]).out;
+        commands += &format!("\n## loadline {name}\n\n```text\n{}\n```\n", text.trim_end());
+    }
+    pages.insert("commands.md".to_owned(), commands);
+    pages
+}
+
+#[test]
+fn the_reference_is_what_the_program_says() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
+    let made = reference();
+    if std::env::var_os("LOADLINE_RENEW").is_some() {
+        std::fs::create_dir_all(&folder).unwrap();
+        made.iter().for_each(|(name, text)| std::fs::write(folder.join(name), text).unwrap());
+    }
+    let there = files(&folder);
+    let stale: Vec<&String> =
+        made.iter().filter(|(name, text)| there.get(*name) != Some(text)).map(|(n, _)| n).collect();
+    let renew = "LOADLINE_RENEW=1 cargo test -p loadline-cli --features oracle,hub --test it -- pages";
+    assert!(stale.is_empty() && there.len() == made.len(), "docs/reference: {stale:?} are stale; renew them: {renew}");
+    assert!(made["commands.md"].contains("## loadline run") && made["checks.md"].contains("| littles-law |"));
+}
+
 #[test]
 fn every_workload_has_a_page_with_all_that_is_promised() {
     let dir = results();
