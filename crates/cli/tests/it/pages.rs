@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::common::{ok, results, run};
+use crate::common::{Ran, leftovers, ok, results, run};
 
 /// What to do when the pages are not those of the catalogue.
 const RENEW: &str = "renew them: cargo run -p loadline-cli -- workloads --pages docs/workloads";
@@ -85,6 +85,103 @@ fn the_reference_is_what_the_program_says() {
     let renew = "LOADLINE_RENEW=1 cargo test -p loadline-cli --features oracle,hub --test it -- pages";
     assert!(stale.is_empty() && there.len() == made.len(), "docs/reference: {stale:?} are stale; renew them: {renew}");
     assert!(made["commands.md"].contains("## loadline run") && made["checks.md"].contains("| littles-law |"));
+}
+
+/// All Markdown files below a folder.
+fn documents(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        match entry.path() {
+            path if path.is_dir() => found.extend(documents(&path)),
+            path if path.extension().is_some_and(|e| e == "md") => found.push(path),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The `$ loadline …` lines of a page, without comments and what follows a pipe.
+fn commands(text: &str) -> Vec<String> {
+    let joined = text.replace("\\\n", " ");
+    let lines =
+        joined.lines().filter_map(|line| line.trim_start().strip_prefix("$ ").filter(|l| l.starts_with("loadline ")));
+    let end = |line: &str| {
+        [" | ", " #", " > ", " &", "; "].iter().filter_map(|end| line.find(end)).min().unwrap_or(line.len())
+    };
+    lines.map(|line| line[..end(line)].to_owned()).collect()
+}
+
+#[test]
+fn commands_of_the_documents_are_known() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut pages = documents(&root.join("docs"));
+    pages.push(root.join("README.md"));
+    let mut lines: Vec<(String, String)> = Vec::new();
+    for page in pages {
+        let text = std::fs::read_to_string(&page).unwrap();
+        lines.extend(commands(&text).into_iter().map(|line| (line, page.display().to_string())));
+    }
+    lines.sort();
+    lines.dedup_by(|a, b| a.0 == b.0);
+    assert!(lines.len() > 50, "{}", lines.len());
+    let wrong: Vec<String> = lines
+        .into_iter()
+        .filter_map(|(line, page)| {
+            // The help ends a command before it begins, and what stands before it must be known.
+            let program = line.replacen("loadline", env!("CARGO_BIN_EXE_loadline"), 1);
+            let out = std::process::Command::new("sh").arg("-c").arg(format!("{program} --help")).output().unwrap();
+            (!out.status.success()).then(|| format!("{page}: {line}\n{}", String::from_utf8_lossy(&out.stderr)))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_book_has_every_document_and_no_link_leads_nowhere() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let summary = docs.join("SUMMARY.md");
+    let chapters = std::fs::read_to_string(&summary).unwrap();
+    let mut wrong = Vec::new();
+    for page in documents(&docs) {
+        let name = page.strip_prefix(&docs).unwrap().display().to_string();
+        if page != summary && !chapters.contains(&format!("]({name})")) {
+            wrong.push(format!("{name} is not in docs/SUMMARY.md"));
+        }
+        let text = std::fs::read_to_string(&page).unwrap();
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+        for link in links.filter(|l| l.ends_with(".md") && !l.contains("://")) {
+            if !page.parent().unwrap().join(link).exists() {
+                wrong.push(format!("{name} links to {link}, which is not there"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The tutorial is followed to the letter. Its windows are short and the machine may be busy: a test may be invalid, and then says so.
+#[test]
+fn the_first_hour_works_as_written() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/first-hour.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let dir = results();
+    let mut folder = String::from("RUN");
+    for block in text.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+        let (command, printed) = block.strip_prefix("$ loadline ").unwrap().split_once('\n').unwrap();
+        let mut program = crate::common::loadline();
+        let args = command.split_whitespace().map(|word| if word == "RUN" { folder.as_str() } else { word });
+        let ran = Ran::of(program.current_dir(dir.path()).args(args).output().unwrap());
+        assert!(ran.code <= 1, "{command}: {}", ran.said());
+        // What is printed without a number is printed every time.
+        let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = squeezed(&(ran.err.clone() + &ran.out));
+        for line in printed.lines().filter(|l| !l.contains(|c: char| c.is_ascii_digit()) && !l.starts_with('[')) {
+            assert!(said.contains(&squeezed(line)), "{command}: '{line}' is not in: {}", ran.said());
+        }
+        if command.starts_with("run ") {
+            folder = ran.folder().display().to_string();
+        }
+    }
+    assert_eq!(leftovers(&dir.path().join("loadline-results")), Vec::<String>::new());
 }
 
 #[test]
