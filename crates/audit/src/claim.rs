@@ -27,6 +27,89 @@ pub struct Claim {
     ratio: (f64, f64),
     /// Whether it is the largest ratio of all.
     up_to: bool,
+    /// Which platform it is about, and than which other, if it says so.
+    named: Option<Named>,
+}
+
+/// `X is … than Y`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Named {
+    /// Name of X, in lower case; `None`: any other than Y.
+    one: Option<String>,
+    /// Name of Y, in lower case.
+    other: String,
+    way: Way,
+}
+
+/// In which way X differs from Y.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// By the figure's own meaning: shorter times, more of all else.
+    Better,
+    Worse,
+    Higher,
+    Lower,
+}
+
+impl Named {
+    /// Splits a claim in lower case into what it is about and the platforms that it names.
+    fn split(text: &str) -> (String, Option<Named>) {
+        let Some((head, other)) = text.split_once(" than ") else { return (text.to_owned(), None) };
+        let verb =
+            [" is ", " has ", " gives ", " delivers ", " shows ", " runs "].into_iter().find(|v| head.contains(v));
+        let (one, rest) =
+            verb.and_then(|verb| head.split_once(verb)).map_or((None, head), |(one, rest)| (Some(one), rest));
+        // `the latency of X`, `X's latency`
+        let figure_of = |one: &str| match (one.split_once(" of "), one.split_once("'s ")) {
+            (Some((figure, name)), _) | (None, Some((name, figure))) => (name.to_owned(), format!("{figure} {rest}")),
+            (None, None) => (one.to_owned(), rest.to_owned()),
+        };
+        let (one, rest) = one.map(figure_of).map_or((None, rest.to_owned()), |(name, rest)| (Some(name), rest));
+        let has =
+            |words: &[&str]| words.iter().any(|word| rest.split_whitespace().any(|w| w.trim_matches(',') == *word));
+        let way = if has(&["slower", "worse"]) {
+            Way::Worse
+        } else if has(&["lower", "less", "shorter", "fewer"]) {
+            Way::Lower
+        } else if has(&["higher", "more", "longer", "larger"]) {
+            Way::Higher
+        } else {
+            Way::Better
+        };
+        let name = |text: &str| text.trim().trim_start_matches("the ").trim_end_matches(['.', ',']).to_owned();
+        let named = Named { one: one.as_deref().map(name), other: name(other), way };
+        (rest, (!named.other.is_empty()).then_some(named))
+    }
+
+    fn is_other(&self, platform: &str) -> bool {
+        platform.to_lowercase() == self.other
+    }
+
+    fn is_one(&self, platform: &str) -> bool {
+        !self.is_other(platform) && self.one.as_ref().is_none_or(|one| platform.to_lowercase() == *one)
+    }
+
+    /// Whether X must have the higher figure.
+    fn wants_more(&self, column: &str) -> bool {
+        match self.way {
+            Way::Higher => true,
+            Way::Lower => false,
+            Way::Better => !is_time(column),
+            Way::Worse => is_time(column),
+        }
+    }
+
+    /// Its names that none of `platforms` has.
+    fn unknown<'a>(&'a self, platforms: &[&str]) -> Vec<&'a str> {
+        let there = |name: &&str| platforms.iter().any(|p| p.to_lowercase() == **name);
+        self.one.as_deref().into_iter().chain([self.other.as_str()]).filter(|name| !there(name)).collect()
+    }
+}
+
+/// Whether a column is a time of a transaction or request.
+fn is_time(column: &str) -> bool {
+    let unit = Unit::of_id(column).dimension;
+    unit.of == Of::Time && unit.per == Per::Whole
 }
 
 /// Why a claim cannot be checked.
@@ -102,7 +185,7 @@ impl Claim {
             return Err(no_ratio());
         }
         let lower = in_digits(&text.to_lowercase()).replace(['×', '-'], " x ").replace("x  fold", "fold");
-        let lower = lower.replace('_', "\u{1}");
+        let (lower, named) = Named::split(&lower.replace('_', "\u{1}"));
         let at = lower.find(|c: char| c.is_ascii_digit()).ok_or_else(wrong)?;
         // A digit of a name, such as p99, is none of the ratio: the last number is it.
         let last = lower
@@ -137,7 +220,7 @@ impl Claim {
         let words: Vec<&str> = name.split_whitespace().filter(|w| !FILLERS.contains(w)).collect();
         let columns = columns(&words.join(" ").replace('\u{1}', "_")).ok_or_else(wrong)?;
         let up_to = lower.contains("up to") || lower.contains("at most");
-        Ok(Claim { text: text.to_owned(), columns, value, ratio, up_to })
+        Ok(Claim { text: text.to_owned(), columns, value, ratio, up_to, named })
     }
 
     /// What it needs that no table has.
@@ -145,6 +228,12 @@ impl Claim {
         let mut platforms: Vec<&str> = figures.iter().map(|m| m.platform.as_str()).collect();
         platforms.sort_unstable();
         platforms.dedup();
+        if let Some(named) = self.named.as_ref().filter(|_| platforms.len() > 1) {
+            let unknown = named.unknown(&platforms);
+            if !unknown.is_empty() {
+                return format!("no platform is called {}; there are {}", unknown.join(" or "), platforms.join(", "));
+            }
+        }
         let usual = ["commit_throughput_tps", "commit_latency_ms"];
         let columns = if self.columns.is_empty() { &usual[..] } else { &self.columns };
         match platforms.as_slice() {
@@ -276,7 +365,7 @@ pub(crate) fn figures(claim: &Claim, context: &Context<'_>) -> Vec<Measured> {
 }
 
 /// The ratios of each column between each two platforms: of one table, or each of a table of its own.
-fn ratios(all: &[&Measured]) -> Vec<Observed> {
+fn ratios(all: &[&Measured], named: Option<&Named>) -> Vec<Observed> {
     #[derive(Default)]
     struct Group<'a> {
         platforms: Vec<&'a str>,
@@ -306,6 +395,10 @@ fn ratios(all: &[&Measured]) -> Vec<Observed> {
         let Some(Group { platforms, tests, figures, .. }) = groups.get(&key) else { continue };
         for (i, a) in platforms.iter().enumerate() {
             for b in platforms.iter().skip(i + 1) {
+                let pair = named.map(|n| (n.is_one(a) && n.is_other(b), n.is_one(b) && n.is_other(a)));
+                if pair == Some((false, false)) {
+                    continue;
+                }
                 let of = |test: &&str| {
                     let ratio = figures.get(&(*a, *test))?.over(*figures.get(&(*b, *test))?);
                     Some(((*test).to_owned(), ratio))
@@ -314,7 +407,11 @@ fn ratios(all: &[&Measured]) -> Vec<Observed> {
                 if ratios.is_empty() {
                     continue;
                 }
-                let turned = ratios.iter().map(|(_, r)| r.at.ln()).sum::<f64>() < 0.0;
+                // What is claimed of X is held against X, also where Y has more.
+                let turned = match (named, pair) {
+                    (Some(named), Some((a_is_one, _))) => a_is_one != named.wants_more(key.1),
+                    _ => ratios.iter().map(|(_, r)| r.at.ln()).sum::<f64>() < 0.0,
+                };
                 let turn = |r: Interval| if turned { Interval::exact(1.0).over(r) } else { r };
                 let (more, less) = if turned { (b, a) } else { (a, b) };
                 observed.push(Observed {
@@ -334,7 +431,7 @@ pub(crate) fn judge(claims: &[Claim], measured: &[Vec<Vec<Measured>>]) -> (Vec<F
     let (mut findings, mut unchecked) = (Vec::new(), Vec::new());
     for (i, claim) in claims.iter().enumerate() {
         let figures: Vec<&Measured> = measured.iter().filter_map(|table| table.get(i)).flatten().collect();
-        let all = ratios(&figures);
+        let all = ratios(&figures, claim.named.as_ref());
         let anywhere = all.iter().any(|o| o.ratios.iter().any(|(_, r)| r.at >= claim.ratio.0));
         if all.is_empty() {
             let text = claim.missing(&figures);
@@ -382,8 +479,7 @@ impl Observed {
         let (low, high) = claim.ratio;
         let count = self.ratios.iter().filter(|(_, r)| r.at >= low).count();
         let all = self.ratios.len();
-        let unit = Unit::of_id(self.column).dimension;
-        let better = if unit.of == Of::Time && unit.per == Per::Whole { "times as long" } else { "times as much" };
+        let better = if is_time(self.column) { "times as long" } else { "times as much" };
         let (few, many) = (shown(least.at, 3), shown(most.at, 3));
         let (ours, theirs) = (&self.platforms.0, &self.platforms.1);
         let range = if all == 1 {

@@ -206,3 +206,27 @@ fn a_raised_digit_is_none_of_the_number() {
         "|Clients|TPS|Latency (ms)|\n|-|-|-|\n|8|10,954<sup>1</sup>|0.730|\n|16|19,120|0.837|\n|32|30,221¹|1.059|\n";
     assert_eq!(found(md), []);
 }
+
+#[test]
+fn a_claim_with_names_is_about_these_platforms_and_this_direction() {
+    let table = "platform,jobs,tps,latency [ms]\nFast 9,4,1000,4.00\nSlow,4,400,10.0\nOther,4,2000,2.00\n";
+    for (claim, severity) in [
+        ("Fast 9 is 2.5x faster than Slow", Severity::Info),
+        ("Fast 9 is up to 2.5x faster than Slow", Severity::Info),
+        ("2.5x faster than Slow", Severity::Info),
+        ("Slow is 2.5x slower than Fast 9", Severity::Info),
+        ("the latency of Slow is 2.5x higher than Fast 9", Severity::Info),
+        ("Fast 9's latency is 60 % lower than Slow", Severity::Info),
+        ("Slow is 2.5x faster than Fast 9", Severity::Error),
+        ("Fast 9 is 3x faster than Slow", Severity::Error),
+        ("Fast 9 is 2x faster than Other", Severity::Error),
+        ("Fast 9's latency is 2.5x higher than Slow", Severity::Error),
+    ] {
+        let audit = check(table, &[claim]);
+        let found: Vec<_> = audit.findings.iter().filter(|f| f.law == "claim").collect();
+        let worst = found.iter().map(|f| f.severity).max().unwrap();
+        assert_eq!(worst, severity, "{claim}: {found:#?}");
+    }
+    let audit = check(table, &["Fast 8 is 2x faster than Slow"]);
+    assert!(audit.unchecked[0].contains("no platform is called fast 8"), "{:?}", audit.unchecked);
+}
