@@ -6,7 +6,9 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::common::{Ran, Server, ok, results, run, signal, start, tests_of, valid, wait_for};
+use crate::common::{
+    Ran, Server, folder_with_tests, leftovers, ok, results, run, signal, start, tests_of, valid, wait_for,
+};
 
 /// The rows of a run's CSV.
 fn csv(folder: &Path) -> Vec<BTreeMap<String, String>> {
@@ -67,6 +69,25 @@ fn a_level_that_waits_pays_its_round_trip() {
     // Complete: nothing is measured again.
     let again = run(&["run", "--resume", folder.to_str().unwrap()]);
     assert_eq!(tests_of(&again.folder()).len(), 8, "{}", again.said());
+}
+
+#[test]
+fn a_run_is_interrupted_while_its_replicas_catch_up() {
+    let results = results();
+    let path = results.path().to_str().unwrap();
+    let narrow = ["replica-cost", "--target", "postgres-temp:", "--levels", "local", "--bandwidth", "64KiB"];
+    let load = ["--workload", "LGWR-LAT125", "--jobs", "1", "--pairs", "3", "--duration", "1s", "--warmup", "200ms"];
+    let child = start(&[&narrow[..], &load, &["--results", path]].concat());
+    folder_with_tests(results.path(), 1);
+    // The window's redo takes the link a minute; the next test waits for it.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let asked = std::time::Instant::now();
+    signal(&child, Signal::SIGINT);
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert!(ran.code == 130 && asked.elapsed().as_secs() < 20, "{:?} {}", asked.elapsed(), ran.said());
+    assert!(ran.err.contains("have to catch up"), "{}", ran.said());
+    assert_eq!(tests_of(&ran.folder()).len(), 1, "{}", ran.said());
+    assert_eq!(leftovers(results.path()), Vec::<String>::new());
 }
 
 #[test]
