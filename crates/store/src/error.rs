@@ -95,6 +95,9 @@ pub enum StoreError {
     /// The path does not exist.
     #[error("'{}' does not exist: name a run folder, such as results/2026-11-20-161530-postgres", .0.display())]
     Missing(PathBuf),
+    /// A folder or file is in the way of what would be made.
+    #[error("'{}' exists already, and nothing is overwritten: move it away, or name another folder (--results) or file (--output)", .0.display())]
+    Exists(PathBuf),
     /// The path is not a run folder.
     #[error("'{}' is not a run folder: it has no manifest.json", .0.display())]
     NotARun(PathBuf),

@@ -7,6 +7,7 @@
 //!   series/<test>.csv        one row a second
 //!   histograms/<test>.hlog   latencies in HdrHistogram's log format
 //!   snapshots/<test>.json    the database's counters at window start and end
+//!   notes.md, notes/<workload>.md   what its owner wrote
 //!   report/index.html        rebuilt from the above
 //! ```
 //!
@@ -20,6 +21,8 @@ mod folder;
 mod hlog;
 mod jsonl;
 mod layout;
+mod notes;
+mod pack;
 mod series_csv;
 mod snapshots;
 mod stored;
@@ -30,6 +33,8 @@ pub use atomic::write_report;
 pub use error::StoreError;
 pub use folder::{NativeFile, Resumed, RunFolder, TestOutput};
 pub use layout::runs_in;
+pub use notes::{add_note, notes};
+pub use pack::{PACKED, pack, unpack};
 pub use stored::StoredRun;
 pub use time::{parse_rfc3339, rfc3339, run_name};
 pub use watched::{WatchedFile, read_watched};
