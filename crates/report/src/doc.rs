@@ -1,7 +1,7 @@
 //! A report as a document, from which HTML, Markdown and text are written. All text is plain; the writers escape it.
 
 /// A whole report.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Document {
     /// Platform names, joined.
     pub(crate) title: String,
@@ -13,6 +13,12 @@ pub(crate) struct Document {
     pub(crate) all_well: bool,
     /// Qualifications of the verdict: incomplete runs, damaged files.
     pub(crate) remarks: Vec<String>,
+    /// Customer for whom it was made; may be empty.
+    pub(crate) customer: String,
+    /// Logo as a data URI; may be empty.
+    pub(crate) logo: String,
+    /// Machine and storage, a line for each platform.
+    pub(crate) platforms: Vec<String>,
     /// The sections.
     pub(crate) sections: Vec<Section>,
 }
@@ -47,6 +53,8 @@ pub(crate) enum Block {
     Charts { charts: Vec<Chart>, per_row: u8 },
     /// Preformatted text: a command.
     Code { text: String },
+    /// Notes of the user's in Markdown.
+    Notes { markdown: String },
     /// Bullet points.
     List { items: Vec<String> },
     /// Links: text and address.

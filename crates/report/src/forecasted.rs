@@ -172,6 +172,7 @@ impl Forecasted {
             all_well: refused.is_empty(),
             remarks: self.remarks.clone(),
             sections: vec![self.section()],
+            ..Document::default()
         }
     }
 

@@ -2,13 +2,31 @@
 
 use std::fmt::{self, Arguments, Display, Formatter, Write as _};
 
+use crate::Print;
 use crate::doc::{Block, Document, Head, Row, Section, Table};
+use crate::words::cut;
 
 /// The whole page. Escapes every text except charts, which `svg` has escaped.
 pub(crate) fn render(document: &Document) -> String {
-    let mut page = Page(String::new());
-    page.document(document);
-    page.0
+    render_for(document, None)
+}
+
+/// The page for a screen, or for paper: with contents after the first page, footers, and nothing folded.
+pub(crate) fn render_for(document: &Document, print: Option<&Print>) -> String {
+    let mut page = Page { text: String::new(), print: print.is_some() };
+    page.document(document, print);
+    page.text
+}
+
+/// Sections of the first page. On paper, contents follow the last of them.
+const FIRST_PAGE: [&str; 3] = ["key-figures", "bounds", "mind"];
+
+/// `text` as a string of CSS: every character that is not a letter, digit or space is a code.
+fn css_string(text: &str) -> String {
+    let one = |c: char| {
+        if c.is_alphanumeric() || c == ' ' { c.to_string() } else { format!("\\{:x} ", u32::from(c)) }
+    };
+    format!("\"{}\"", text.chars().map(one).collect::<String>())
 }
 
 /// Text, escaped when written.
@@ -52,30 +70,57 @@ impl Display for Around<'_> {
     }
 }
 
+/// A paragraph of a class for each line.
+struct Lines<'a>(&'a str, &'a [String]);
+
+impl Display for Lines<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.1.iter().try_for_each(|line| writeln!(f, "<p class=\"{}\">{}</p>", self.0, Text(line)))
+    }
+}
+
+/// Footers of printed pages: the title, and page n of m. No page may ask for anything from the network.
+fn footers(d: &Document) -> String {
+    let title = if d.customer.is_empty() { d.title.clone() } else { format!("{} – {}", d.title, d.customer) };
+    format!(
+        "@page {{ margin: 11mm 11mm 15mm; @bottom-left {{ content: {}; font: 7pt sans-serif; color: #444c59; }} \
+         @bottom-right {{ content: \"Page \" counter(page) \" of \" counter(pages); font: 7pt sans-serif; color: #444c59; }} }}\n",
+        css_string(&cut(&title, 110))
+    )
+}
+
 /// A page under construction.
-struct Page(String);
+struct Page {
+    text: String,
+    /// Whether it is for paper.
+    print: bool,
+}
 
 impl Page {
     fn put(&mut self, text: Arguments<'_>) {
         // Writing to a `String` does not fail.
-        let _ = self.0.write_fmt(text);
+        let _ = self.text.write_fmt(text);
     }
 
     fn line(&mut self, text: Arguments<'_>) {
         self.put(text);
-        self.0.push('\n');
+        self.text.push('\n');
     }
 
-    fn document(&mut self, d: &Document) {
+    fn document(&mut self, d: &Document, print: Option<&Print>) {
         let title = Text(&d.title);
         self.put(format_args!(
             "\n<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} – loadline report</title>\n\
-             <style>\n{}\n</style>\n</head>\n<body>\n<header>\n<p class=\"brand\">loadline report</p>\n\
-             <h1>{title}</h1>\n<p class=\"sub\">{}</p>\n<p class=\"verdict {}\">{}</p>\n",
+             <style>\n{}{}\n</style>\n</head>\n<body>\n<header>\n{}<p class=\"brand\">loadline report</p>\n\
+             <h1>{title}</h1>\n{}<p class=\"sub\">{}</p>\n{}<p class=\"verdict {}\">{}</p>\n",
             include_str!("report.css"),
+            print.map_or(String::new(), |_| footers(d)),
+            Around("<img class=\"logo\" alt=\"logo\" src=\"", &d.logo, "\">\n"),
+            Around("<p class=\"customer\">for ", &d.customer, "</p>\n"),
             Text(&d.subtitle),
+            Lines("platform", &d.platforms),
             if d.all_well { "well" } else { "unwell" },
             Text(&d.verdict),
         ));
@@ -87,13 +132,33 @@ impl Page {
             self.line(format_args!("<a href=\"#{id}\">{}</a>", Text(title)));
         }
         self.line(format_args!("</nav>\n</header>\n<main>"));
-        for Section { id, title, group, blocks, .. } in &d.sections {
+        let first = d.sections.iter().rposition(|s| FIRST_PAGE.contains(&s.id));
+        if let (Some(print), None) = (print, first) {
+            self.contents(d, print);
+        }
+        for (n, Section { id, title, group, blocks, .. }) in d.sections.iter().enumerate() {
             let class = only(*group, " class=\"group\"");
             self.line(format_args!("<section id=\"{id}\"{class}>\n<h2>{}</h2>", Text(title)));
             self.blocks(blocks);
             self.line(format_args!("\n</section>"));
+            if let (Some(print), true) = (print, first == Some(n)) {
+                self.contents(d, print);
+            }
         }
         self.put(format_args!("</main>\n</body>\n</html>"));
+    }
+
+    /// Contents of a printed report. What is not known yet has the width of a number.
+    fn contents(&mut self, d: &Document, print: &Print) {
+        self.line(format_args!("<section class=\"toc\">\n<h2>Contents</h2>\n<ol>"));
+        for Section { id, title, .. } in &d.sections {
+            let page = match &print.pages {
+                Some(pages) => pages.get(*id).map_or(String::new(), u32::to_string),
+                None => "000".to_owned(),
+            };
+            self.line(format_args!("<li><a href=\"#{id}\">{}</a><i></i><b>{page}</b></li>", Text(title)));
+        }
+        self.line(format_args!("</ol>\n</section>"));
     }
 
     fn blocks(&mut self, blocks: &[Block]) {
@@ -121,9 +186,13 @@ impl Page {
                     }
                     self.line(format_args!("</p>"));
                 }
+                Block::Notes { markdown } => {
+                    self.line(format_args!("<div class=\"user\">{}</div>", crate::notes::html(markdown)));
+                }
                 Block::List { items } => self.list("", items),
                 Block::Details { summary, blocks } => {
-                    self.line(format_args!("<details><summary>{}</summary>", Text(summary)));
+                    let open = only(self.print, " open");
+                    self.line(format_args!("<details{open}><summary>{}</summary>", Text(summary)));
                     self.blocks(blocks);
                     self.line(format_args!("\n</details>"));
                 }

@@ -1,5 +1,7 @@
 //! The JSON report: manifests and records as stored, and a computed summary.
 
+use std::collections::BTreeMap;
+
 use loadline_analyze::{Bound, Comparison, LoadLine, Saturation, Shape, Sweep, bound_of_sweep};
 use loadline_model::{Manifest, TestRecord};
 use serde::Serialize;
@@ -24,6 +26,9 @@ struct Run<'a> {
     manifest: &'a Manifest,
     tests: &'a [TestRecord],
     warnings: &'a [String],
+    /// In Markdown, by workload; of the whole run under the empty name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    notes: &'a BTreeMap<String, String>,
 }
 
 #[derive(Serialize)]
@@ -83,6 +88,7 @@ pub(crate) fn render(runs: &[RunData], across_drivers: bool) -> Result<String, R
                 manifest: &s.run.manifest,
                 tests: &s.run.records,
                 warnings: &s.run.warnings,
+                notes: &s.run.notes,
             })
             .collect(),
         summary: Summary {

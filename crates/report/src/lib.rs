@@ -11,15 +11,19 @@ mod costs;
 mod csv;
 mod doc;
 mod forecasted;
+mod hidden;
 mod html;
 mod json;
 mod markdown;
+mod notes;
 mod over_time;
 mod period;
 mod platform_run;
+mod printed;
 mod simulated;
 mod svg;
 mod svg_bars;
+mod svg_cells;
 mod svg_ratios;
 mod terminal;
 mod text;
@@ -35,8 +39,10 @@ use loadline_model::{Latencies, Manifest, Series, TestRecord};
 pub use compared::Compared;
 pub use costs::Costs;
 pub use forecasted::{Evaluated, Forecasted, Questions};
+pub use hidden::{anonymise, redact};
 pub use over_time::OverTime;
 pub use period::{Period, render_page};
+pub use printed::{PrintedPages, printed_pages};
 pub use simulated::render_simulation;
 pub use terminal::{end_page, terminal_table, test_line};
 pub use trended::Trended;
@@ -56,6 +62,8 @@ pub struct RunData {
     pub has_pages: bool,
     /// Defects of the run folder and how they were handled.
     pub warnings: Vec<String>,
+    /// Notes in Markdown by workload, and of the whole run under the empty name.
+    pub notes: BTreeMap<String, String>,
     /// Set if loadline did not measure it.
     pub published: Option<Published>,
 }
@@ -81,6 +89,7 @@ impl RunData {
             histograms: BTreeMap::new(),
             has_pages: false,
             warnings,
+            notes: BTreeMap::new(),
             published: None,
         }
     }
@@ -117,6 +126,23 @@ pub struct Options {
     pub columns: Option<Vec<String>>,
     /// Whether figures measured with different drivers are compared as well.
     pub across_drivers: bool,
+    /// Only what fits on some pages: key figures, what bounds them, load lines, and at most this many charts.
+    pub summary: Option<usize>,
+    /// Title instead of the platforms' names.
+    pub title: Option<String>,
+    /// Customer for whom the report is made.
+    pub customer: Option<String>,
+    /// Logo as a data URI, shown as an image only, so that no script in it runs.
+    pub logo: Option<String>,
+    /// For paper: contents with page numbers and footers.
+    pub print: Option<Print>,
+}
+
+/// What a page for paper has beside the page for a screen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Print {
+    /// Page of each anchor, as [`printed_pages`] finds them in the first print; `None` before it, which leaves space for numbers.
+    pub pages: Option<BTreeMap<String, u32>>,
 }
 
 /// Why a report could not be made.
@@ -142,6 +168,15 @@ pub enum ReportError {
     /// No run was given.
     #[error("there is no run to report on: name at least one run folder")]
     NoRun,
+    /// A run whose product cannot be hidden.
+    #[error(
+        "--anonymous cannot hide the product of {0}: it is a run of two arms or of levels, whose settings and levels are the \
+         product's own words; --redact can hide whose it is"
+    )]
+    NotAnonymous(String),
+    /// A run in which a name is also a word that reports need.
+    #[error("the names in this run cannot be replaced, as one of them is also a word that reports need: {0}")]
+    NotHidden(serde_json::Error),
     /// A value could not be written as JSON: a bug in loadline.
     #[error("the JSON could not be written; this is a bug in loadline, please report it: {0}")]
     Json(#[from] serde_json::Error),
@@ -155,7 +190,6 @@ pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec
     if runs.is_empty() {
         return Err(ReportError::NoRun);
     }
-    let across = options.across_drivers;
     let columns = columns::chosen(options.columns.as_deref())?;
     let columns = columns.as_deref();
     let text = match format {
@@ -163,10 +197,10 @@ pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec
             ([run], None) => content::levels::of(run).map_or_else(|| csv::render(runs, columns), |of| of.csv()),
             _ => csv::render(runs, columns),
         },
-        Format::Json => json::render(runs, across)?,
-        Format::Html => html::render(&content::document(runs, columns, across)),
-        Format::Markdown => markdown::render(&content::document(runs, columns, across)),
-        Format::Text => text::render(&content::document(runs, columns, across)),
+        Format::Json => json::render(runs, options.across_drivers)?,
+        Format::Html => html::render_for(&content::document(runs, columns, options), options.print.as_ref()),
+        Format::Markdown => markdown::render(&content::document(runs, columns, options)),
+        Format::Text => text::render(&content::document(runs, columns, options)),
     };
     Ok(text.into_bytes())
 }

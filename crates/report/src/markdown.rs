@@ -36,6 +36,13 @@ fn blocks(out: &mut String, all: &[Block]) {
                 let _ = write!(out, "\n{}\n", line(text));
             }
             Block::Table(t) => table(out, t),
+            Block::Notes { markdown } => {
+                // Quoted, so that its headings are not those of the report; without raw HTML.
+                out.push('\n');
+                for l in markdown.lines() {
+                    let _ = writeln!(out, "> {}", crate::text::clean(l).replace('<', "&lt;"));
+                }
+            }
             Block::Charts { .. } | Block::Legend { .. } => {}
             Block::Code { text } => {
                 // Indented code has no fence that the text could close.

@@ -135,6 +135,7 @@ fn document(answer: &Answer) -> Document {
         all_well: c.good() && !disturbed,
         remarks,
         sections,
+        ..Document::default()
     }
 }
 

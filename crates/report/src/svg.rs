@@ -32,6 +32,8 @@ pub(crate) struct ChartLine {
     pub(crate) dashed: bool,
     /// An area behind the line: x, lower and upper end.
     pub(crate) band: Vec<[f64; 3]>,
+    /// Texts beside points: x, y and text.
+    pub(crate) labels: Vec<(f64, f64, String)>,
     /// A curve fitted to the points, drawn over them.
     pub(crate) fit: Vec<(f64, f64)>,
 }
@@ -315,10 +317,30 @@ impl Chart {
                 tipped(s, &self.mark(line.colour, frame.x(p.x), frame.y(p.y), &class), &p.tip);
             }
         }
+        self.labels(s, frame, line);
         if line.fit.len() > 1 {
             let _ = write!(s, "<polyline class=\"ft\" points=\"{}\"/>", joined(&mut line.fit.iter().copied()));
         }
         s.push_str("</g>");
+    }
+
+    /// The texts beside points that leave each other space, from the last one on.
+    fn labels(&self, s: &mut String, frame: &Frame, line: &ChartLine) {
+        let mut taken: Vec<(f64, f64)> = Vec::new();
+        for (x, y, text) in line.labels.iter().rev().filter(|(x, y, _)| x.is_finite() && y.is_finite()) {
+            let (x, y) = (frame.x(*x), frame.y(*y));
+            if taken.iter().any(|(a, b)| (a - x).abs() < 3.0 * CHAR && (b - y).abs() < 11.0) {
+                continue;
+            }
+            taken.push((x, y));
+            let _ = write!(
+                s,
+                "<text class=\"tk\" text-anchor=\"end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                x - 5.0,
+                y - 5.0,
+                escape(text)
+            );
+        }
     }
 
     /// The line's marker, or a dot.

@@ -31,6 +31,12 @@ pub(crate) fn render(document: &Document) -> String {
                     out.push('\n');
                     items.iter().for_each(|item| out.push_str(&wrapped(&format!("- {item}"), "", PROSE)));
                 }
+                Block::Notes { markdown } => {
+                    out.push('\n');
+                    markdown.lines().for_each(|line| {
+                        let _ = writeln!(out, "{}", clean(line));
+                    });
+                }
                 // Captions name the workload already; the rest is evidence or charts.
                 _ => {}
             }

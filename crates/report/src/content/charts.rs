@@ -1,18 +1,20 @@
 //! Charts: figures over jobs with one line per platform, and throughput over time with one line per test.
 
-use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
+use loadline_analyze::kpi::{LATENCY, RESPONSE, THROUGHPUT};
 use loadline_analyze::sweep::{JOBS, swept_value};
+use loadline_analyze::waits::{Bucket, Counts, label};
 use loadline_analyze::{Interval, Sweep};
 use loadline_model::column::{self, column};
-use loadline_model::format::Format;
+use loadline_model::format::{Format, number};
 use loadline_model::{Column, TestRecord};
 
+use super::curves;
 use super::figure::with_interval;
 use crate::columns::value;
 use crate::doc::{Block, Chart, Section};
 use crate::platform_run::PlatformRun;
-use crate::svg;
 use crate::words::{heading_of, lower, place, swept, swept_title, title_of};
+use crate::{svg, svg_cells};
 
 /// Columns drawn for a workload whose records name no KPIs.
 const USUAL: [&Column; 3] = [THROUGHPUT, LATENCY, column::REDO_MIB_PER_S];
@@ -50,6 +52,7 @@ pub(crate) fn of_workload(sides: &[PlatformRun<'_>], workload: &str) -> Option<B
         });
         charts.extend(drawn);
     }
+    charts.extend(curves::of_workload(sides, workload));
     (!charts.is_empty()).then_some(Block::Charts { charts, per_row: PER_ROW })
 }
 
@@ -135,6 +138,88 @@ fn sweep_line(name: String, sweep: &Sweep, column: &Column, colour: usize) -> sv
     });
     let hollow = hollow.into_iter().chain(aside).collect();
     svg::ChartLine { name: name.clone(), points, hollow, colour, opacity: 1.0, ..svg::ChartLine::default() }
+}
+
+/// How transaction times spread over jobs, and what sessions waited for, for each platform with several numbers of jobs.
+pub(crate) fn spread_and_waits(sides: &[PlatformRun<'_>], workload: &str) -> Option<Block> {
+    let mut charts = Vec::new();
+    for side in sides {
+        let valid = |r: &&TestRecord| r.valid && r.workload == workload && r.swept.is_none();
+        let tests: Vec<&TestRecord> = side.run.records.iter().filter(valid).collect();
+        let mut jobs: Vec<u32> = tests.iter().map(|r| r.jobs).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        // Tests of other kinds are not one sweep: drivers, nodes, rates.
+        let alike = tests.windows(2).all(|pair| (pair[0].driver, pair[0].nodes) == (pair[1].driver, pair[1].nodes));
+        let open = tests.iter().any(|r| r.figure(RESPONSE).is_some());
+        if jobs.len() < 2 || !alike || open {
+            continue;
+        }
+        let of = if sides.len() > 1 { format!("{} – ", side.label) } else { String::new() };
+        let at: Vec<Vec<&TestRecord>> =
+            jobs.iter().map(|n| tests.iter().copied().filter(|r| r.jobs == *n).collect()).collect();
+        let columns: Vec<String> = jobs.iter().map(u32::to_string).collect();
+        charts.extend(spread(
+            side,
+            &at,
+            &columns,
+            &format!("{of}{workload}: transaction times, share of each number of jobs"),
+        ));
+        charts.extend(wait_stack(&at, &columns, &format!("{of}{workload}: what sessions did")));
+    }
+    let charts: Vec<Chart> = charts.into_iter().map(|svg| Chart { svg }).collect();
+    (!charts.is_empty()).then_some(Block::Charts { charts, per_row: 2 })
+}
+
+/// Heat map of the transaction times of the tests `at` each number of jobs.
+fn spread(side: &PlatformRun<'_>, at: &[Vec<&TestRecord>], columns: &[String], title: &str) -> Option<String> {
+    let counted = |tests: &Vec<&TestRecord>| {
+        let mut all = Counts::default();
+        let of_tests = tests.iter().filter_map(|r| side.run.histograms.get(&r.test)).flatten();
+        of_tests.filter(|(kind, _)| kind == "transaction").for_each(|(_, counts)| all.merge(counts));
+        all.buckets()
+    };
+    let buckets: Vec<_> = at.iter().map(counted).collect();
+    let powers = || buckets.iter().flatten().map(|b| b.power);
+    let (low, high) = (powers().min()?, powers().max()?);
+    let rows: Vec<String> = (low..=high).map(|power| format!("≤ {}", label(power))).collect();
+    let cell = |of: &[Bucket], power: u32, jobs: &str| {
+        let bucket = of.iter().find(|b| b.power == power)?;
+        Some((bucket.share_pct, format!("{jobs} jobs, up to {}: {} %", bucket.label(), number(bucket.share_pct, 3))))
+    };
+    let shares: Vec<Vec<_>> =
+        buckets.iter().zip(columns).map(|(of, jobs)| (low..=high).map(|p| cell(of, p, jobs)).collect()).collect();
+    svg_cells::heat(title, "Jobs", columns, &rows, &shares)
+}
+
+/// Stacked bars of the mean number of sessions in each wait; the smallest are one.
+fn wait_stack(at: &[Vec<&TestRecord>], columns: &[String], title: &str) -> Option<String> {
+    let mut events: Vec<(&str, f64)> = Vec::new();
+    let mean = |tests: &[&TestRecord], event: &str| {
+        let known: Vec<f64> = tests.iter().filter_map(|r| r.waits.mean_sessions(&[event])).collect();
+        loadline_analyze::stats::mean(&known).unwrap_or(0.0)
+    };
+    for tests in at {
+        for event in tests.iter().flat_map(|r| r.waits.sessions.keys()) {
+            if !events.iter().any(|(known, _)| known == event) {
+                events.push((event, at.iter().map(|tests| mean(tests, event)).sum()));
+            }
+        }
+    }
+    events.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
+    let rest = events.split_off(events.len().min(svg::COLOURS - 1));
+    let mut parts: Vec<String> = events.iter().map(|(event, _)| (*event).to_owned()).collect();
+    if !rest.is_empty() {
+        parts.push(format!("{} others", rest.len()));
+    }
+    let heights = at.iter().map(|tests| {
+        let mut column: Vec<f64> = events.iter().map(|(event, _)| mean(tests, event)).collect();
+        if !rest.is_empty() {
+            column.push(rest.iter().map(|(event, _)| mean(tests, event)).sum());
+        }
+        column
+    });
+    svg_cells::stacked(title, ("Jobs", "Mean sessions, sampled"), columns, &parts, &heights.collect::<Vec<_>>())
 }
 
 /// Throughput over time by platform and workload, one line per test.

@@ -34,9 +34,14 @@ fn section(sides: &[PlatformRun<'_>], group: &str, chosen: Option<&[&'static Col
         let page = on_page > 0 && on_page + of_tests.len() > 2;
         on_page = if page { of_tests.len() } else { on_page + of_tests.len() };
         blocks.push(Block::Heading { text: workload.clone(), page });
+        for side in sides {
+            let notes = side.run.notes.get(&workload);
+            blocks.extend(notes.map(|markdown| Block::Notes { markdown: markdown.clone() }));
+        }
         let charts = charts::of_workload(sides, &workload);
         charted |= charts.is_some();
         blocks.extend(charts);
+        blocks.extend(charts::spread_and_waits(sides, &workload));
         blocks.append(&mut of_tests);
         let mut histograms = waits::of_workload(sides, group, &workload);
         timed |= !histograms.is_empty();

@@ -3,6 +3,7 @@
 mod agents;
 pub(crate) mod arms;
 mod charts;
+mod curves;
 mod data_set;
 pub(crate) mod disturbed;
 mod evidence;
@@ -15,6 +16,7 @@ mod key;
 pub(crate) mod levels;
 mod limit;
 pub(crate) mod load;
+mod mind;
 pub(crate) mod nodes;
 pub(crate) mod noted;
 mod page;
@@ -38,13 +40,14 @@ pub(crate) use waits::{Waits, all as waits_of, histogram};
 use loadline_model::manifest::RunState;
 use loadline_model::{Column, TestRecord};
 
-use crate::RunData;
 use crate::doc::{Block, Document, Section};
 use crate::platform_run::{PlatformRun, apart, comparisons, sides};
+use crate::{Options, RunData};
 
 /// The report of `runs`; test tables have the columns `chosen`, or the default ones.
-pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, across_drivers: bool) -> Document {
-    let pages = pages(runs);
+pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, options: &Options) -> Document {
+    let across_drivers = options.across_drivers;
+    let linked = runs;
     let of_arms = if let [run] = runs { arms::of(run) } else { None };
     let of_levels = if let [run] = runs { levels::of(run) } else { None };
     let over_nodes = nodes::section(runs);
@@ -73,32 +76,60 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, acr
         levels::section(of_levels.as_ref()),
         over_nodes,
         over_agents,
-        pooled(page::section(measured)),
+        pooled(page::section(measured, options.print.is_some())),
+        pooled(mind::bounds_section(measured)),
+        mind::mind_section(measured),
+        notes(linked, options.summary.is_some()),
         of_jobs,
         standing::section(&sides),
         pooled(key::section(&sides)),
         factors::summary(&comparisons),
         settings::section(measured),
     ];
-    let last = [
-        sizes::section(&sides),
-        factors::in_full(&comparisons),
-        charts::over_time(&sides),
-        pages,
-        evidence::section(measured),
-        platform::section(measured),
-        platform::again(measured),
-        glossary::section(&sides),
-    ];
-    let sections = first.into_iter().chain(groups::sections(&sides, chosen)).chain(last);
+    let last = || {
+        [
+            sizes::section(&sides),
+            factors::in_full(&comparisons),
+            charts::over_time(&sides),
+            pages(linked),
+            evidence::section(measured),
+            platform::section(measured),
+            platform::again(measured),
+            glossary::section(&sides),
+        ]
+    };
+    let whole = || groups::sections(&sides, chosen).into_iter().chain(last());
+    let sections = first.into_iter().chain(match options.summary {
+        Some(most) => vec![curves::summary(&sides, most)],
+        None => whole().collect(),
+    });
     Document {
-        title: title_of(named),
+        title: options.title.clone().unwrap_or_else(|| title_of(named)),
+        customer: options.customer.clone().unwrap_or_default(),
+        logo: options.logo.clone().unwrap_or_default(),
+        platforms: platforms_of(named, options.title.is_some()),
         subtitle: subtitle_of(named),
         all_well: tests > 0 && valid == tests && complete && kept.is_none(),
         verdict: verdict(tests, valid, kept),
         remarks: remarks(&sides),
         sections: sections.filter(|s: &Section| !s.blocks.is_empty()).collect(),
     }
+}
+
+/// What the users wrote on the runs, and in a summary on their workloads as well.
+fn notes(runs: &[RunData], of_workloads: bool) -> Section {
+    let mut blocks = Vec::new();
+    for run in runs {
+        for (workload, markdown) in run.notes.iter().filter(|(code, _)| of_workloads || code.is_empty()) {
+            let platform = if runs.len() > 1 { run.manifest.plan.platform.as_str() } else { "" };
+            let of = [platform, workload.as_str()].into_iter().filter(|t| !t.is_empty()).collect::<Vec<_>>().join(", ");
+            if !of.is_empty() {
+                blocks.push(Block::heading(of));
+            }
+            blocks.push(Block::Notes { markdown: markdown.clone() });
+        }
+    }
+    Section { id: "notes", title: "Notes".to_owned(), in_text: true, group: false, blocks }
 }
 
 /// Links to the pages of the tests of one run.
@@ -144,6 +175,22 @@ fn subtitle_of(sides: &[PlatformRun<'_>]) -> String {
         [only] => one(only),
         many => many.iter().map(|s| format!("{}: {}", s.label, one(s))).collect::<Vec<_>>().join(" · "),
     }
+}
+
+/// Machine and storage of each platform that loadline measured; platforms on the same one are one line.
+fn platforms_of(sides: &[PlatformRun<'_>], titled: bool) -> Vec<String> {
+    let measured = sides.iter().filter(|s| s.run.published.is_none());
+    let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
+    for side in measured {
+        let line = mind::platform(&side.run.manifest);
+        match lines.iter_mut().find(|(known, _)| *known == line) {
+            Some((_, labels)) => labels.push(&side.label),
+            None => lines.push((line, vec![&side.label])),
+        }
+    }
+    // A title of the user's does not name the platform.
+    let alone = lines.len() == 1 && !titled;
+    lines.into_iter().map(|(line, of)| if alone { line } else { format!("{}: {line}", of.join(", ")) }).collect()
 }
 
 /// What qualifies the verdict. (Skipped workloads are listed with the key figures.)

@@ -16,6 +16,8 @@ use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, group_title, groups};
 use crate::words::{cut, short_name, short_place, spans, unit, without_numbers};
 
+/// In remarks with the reason why tests are invalid.
+const INVALID: &str = " invalid: ";
 /// Most characters of a reason; the test's own table has it in full.
 const MAX_REASON: usize = 200;
 /// Mean and 99th percentile of the time of a single-block read.
@@ -25,11 +27,15 @@ const TRANSACTION: (&Column, &Column) = (LATENCY, column::TRANSACTION_TIME_NS_P9
 const INTENDED: (&Column, &Column) = (RESPONSE, column::RESPONSE_TIME_NS_P99);
 
 /// The section: one table per platform.
-pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
+pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
     let mut blocks = Vec::new();
     for side in sides {
         let caption = if sides.len() > 1 { side.label.clone() } else { String::new() };
-        let table = table(side, &caption);
+        let mut table = table(side, &caption);
+        if on_paper {
+            // The first page has space for one list of reasons: that of what to mind.
+            table.rows.iter_mut().filter(|r| r.remark.contains(INVALID)).for_each(|r| r.remark.clear());
+        }
         if !table.rows.is_empty() {
             blocks.push(Block::Table(table));
         }
@@ -194,7 +200,7 @@ fn why_not(sweep: &Sweep) -> String {
     }
     let said = reasons.into_iter().map(|(reason, tests)| {
         let (word, is) = if tests.len() == 1 { ("test", "is") } else { ("tests", "are") };
-        format!("{word} {} {is} invalid: {}", spans(&tests), cut(stop(reason), MAX_REASON))
+        format!("{word} {} {is}{INVALID}{}", spans(&tests), cut(stop(reason), MAX_REASON))
     });
     said.collect::<Vec<_>>().join("; ")
 }

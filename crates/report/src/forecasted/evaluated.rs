@@ -125,8 +125,7 @@ impl Evaluated {
             verdict,
             all_well: refused == 0,
             remarks,
-            sections: vec![self.by_series(), self.by_model()],
-        }
+            sections: vec![self.by_series(), self.by_model()], ..Document::default() }
     }
 
     fn by_series(&self) -> Section {

@@ -29,6 +29,7 @@ pub(super) fn document(periods: &[Period]) -> Document {
         verdict,
         remarks: periods.iter().flat_map(|p| p.remarks.iter().map(move |r| named(p, several, r))).collect(),
         sections,
+        ..Document::default()
     }
 }
 

@@ -95,9 +95,9 @@ fn what_an_option_keeps_says_so_and_what_is_invalid_has_its_reason() {
     let page = words(&end_page(&run, Some(100)));
     let said = format!("Test {} was disturbed: other processes (most: x).", number(&run, 0));
     assert!(page.contains(&said) && page.contains("invalid: disturbed: other processes on the CPU"), "{page}");
-    // Its remark is the reason alone; the sentence for the cause is among the notes.
+    // Its remark is the reason alone; the sentence for the cause is in what to mind and among the notes.
     let markdown = text(&run, Format::Markdown);
-    assert_eq!(markdown.matches("was disturbed: other processes").count(), 1, "{markdown}");
+    assert_eq!(markdown.matches("was disturbed: other processes").count(), 2, "{markdown}");
 
     // Of many, the worst stands for all.
     let mut run = disturbed(&[[50.0, 0.0], [70.0, 0.0], [9.0, 0.0]]);

@@ -5,6 +5,7 @@
 mod clusters;
 mod common;
 mod disturbed;
+mod hidden;
 mod kept;
 mod page;
 mod pages;

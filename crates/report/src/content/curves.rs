@@ -1,0 +1,179 @@
+//! Charts that people of the field know: latency over throughput, speed-up against the ideal, share of the limit.
+
+use loadline_analyze::kpi::{LATENCY, RESPONSE};
+use loadline_analyze::{Sweep, SweepPoint};
+use loadline_model::format::number;
+use loadline_model::{Column, column};
+
+use super::figure::with_interval;
+use crate::columns::value;
+use crate::doc::{Block, Chart, Section};
+use crate::platform_run::{PlatformRun, swept};
+use crate::words::{place, short_name, unit};
+use crate::{svg, svg_cells};
+
+/// Fewest points of a curve.
+const FEWEST: usize = 3;
+const WIDTH: f64 = 400.0;
+const HEIGHT: f64 = 270.0;
+
+/// The charts of a summary: shares of the limit, then at most `most` curves, load lines first.
+pub(crate) fn summary(sides: &[PlatformRun<'_>], most: usize) -> Section {
+    let mut blocks = Vec::new();
+    if most > 0 {
+        blocks.extend(shares(sides).map(|chart| Block::Charts { charts: vec![chart], per_row: 2 }));
+    }
+    let workloads = swept(sides);
+    let lines = workloads.iter().filter_map(|w| load_line(sides, w));
+    let ups = workloads.iter().filter_map(|w| speed_up(sides, w));
+    let charts: Vec<Chart> = lines.chain(ups).take(most).collect();
+    if !charts.is_empty() {
+        blocks.push(Block::Charts { charts, per_row: 3 });
+        blocks.push(Block::Legend { text: LEGEND.to_owned() });
+    }
+    Section { id: "curves", title: "Load lines as charts".to_owned(), in_text: false, group: true, blocks }
+}
+
+/// Explains the charts, once per section.
+pub(crate) const LEGEND: &str = "A load line has a point for each number of jobs, with the number beside it: where it turns up, more load only \
+     waits longer. The dashed line of a speed-up is the ideal: twice the jobs, twice the throughput.";
+
+/// Load line and speed-up of a workload.
+pub(crate) fn of_workload(sides: &[PlatformRun<'_>], workload: &str) -> Vec<Chart> {
+    [load_line(sides, workload), speed_up(sides, workload)].into_iter().flatten().collect()
+}
+
+/// The sweeps of `workload` over jobs in a closed loop, with the name and colour of their line.
+fn over_jobs<'a>(sides: &'a [PlatformRun<'_>], workload: &str) -> Vec<(String, usize, &'a Sweep)> {
+    let mut out = Vec::new();
+    for (colour, side) in sides.iter().enumerate() {
+        let own = side.sweeps.iter().filter(|s| s.workload == workload && s.over_jobs());
+        for sweep in own {
+            let what = short_name(sweep, &side.sweeps);
+            let name = match what.strip_prefix(workload).map(str::trim).filter(|more| !more.is_empty()) {
+                Some(more) => format!("{} {more}", side.label),
+                None => side.label.clone(),
+            };
+            out.push((name, colour, sweep));
+        }
+    }
+    out
+}
+
+fn chart(title: String, x_label: String, y_label: String, lines: Vec<svg::ChartLine>, unnamed: bool) -> Option<Chart> {
+    let chart = svg::Chart {
+        title,
+        x_label,
+        y_label,
+        lines,
+        markers: true,
+        unnamed,
+        width: WIDTH,
+        height: HEIGHT,
+        ..svg::Chart::default()
+    };
+    Some(Chart { svg: chart.svg()? })
+}
+
+/// Mean latency, ms, over throughput, a point for each number of jobs.
+fn load_line(sides: &[PlatformRun<'_>], workload: &str) -> Option<Chart> {
+    let sweeps = over_jobs(sides, workload);
+    let rate = sweeps.first()?.2.rate;
+    let mut lines = Vec::new();
+    for (name, colour, sweep) in sweeps.iter().filter(|(.., s)| s.rate == rate) {
+        let mut line =
+            svg::ChartLine { name: name.clone(), colour: *colour, opacity: 1.0, ..svg::ChartLine::default() };
+        for point in &sweep.points {
+            let (Some(x), Some((column, y))) = (sweep.rate_at(point), latency(point)) else { continue };
+            let at = place(&sweep.over, point.at);
+            let ms =
+                if column.unit == "ms" && column.format != loadline_model::format::Format::NsAsMs { 1.0 } else { 1e-6 };
+            let tip = format!("{name}, {at}: {} {}, {} ms", value(rate, x.mean), unit(rate), with_interval(column, y));
+            line.labels.push((x.mean, y.mean * ms, point.at.to_string()));
+            line.points.push(svg::ChartPoint { x: x.mean, y: y.mean * ms, bar: None, tip });
+        }
+        if line.points.len() >= FEWEST {
+            lines.push(line);
+        }
+    }
+    let unnamed = sides.len() == 1 && lines.len() == 1;
+    chart(
+        format!("{workload}: load line"),
+        format!("Throughput [{}]", unit(rate)),
+        "Mean latency [ms]".to_owned(),
+        lines,
+        unnamed,
+    )
+}
+
+/// Latency at `point`: from the intended start on in an open loop.
+fn latency(point: &SweepPoint) -> Option<(&'static Column, &loadline_analyze::Estimate)> {
+    [RESPONSE, LATENCY].into_iter().find_map(|c| Some((c, point.figure(c)?)))
+}
+
+/// Throughput over jobs as a multiple of the throughput at the fewest jobs; the ideal is dashed.
+fn speed_up(sides: &[PlatformRun<'_>], workload: &str) -> Option<Chart> {
+    let mut lines = Vec::new();
+    let mut most = 0.0f64;
+    let mut base = None;
+    for (name, colour, sweep) in over_jobs(sides, workload).into_iter().filter(|(.., s)| s.load.rate_tps.is_none()) {
+        let points: Vec<(f64, f64)> =
+            sweep.points.iter().filter_map(|p| Some((f64::from(p.at), sweep.rate_at(p)?.mean))).collect();
+        let Some(&(first, tps)) = points.first().filter(|(at, tps)| *at > 0.0 && *tps > 0.0) else { continue };
+        // Lines of different fewest jobs have no common ideal.
+        if points.len() < FEWEST || *base.get_or_insert(first) != first {
+            continue;
+        }
+        most = points.iter().map(|(at, _)| *at).fold(most, f64::max);
+        let point = |(at, y): &(f64, f64)| {
+            let tip = format!("{name}, {}: {} times", place(&sweep.over, *at as u32), number(y / tps, 2));
+            svg::ChartPoint { x: *at, y: y / tps, bar: None, tip }
+        };
+        lines.push(svg::ChartLine {
+            points: points.iter().map(point).collect(),
+            name,
+            colour,
+            opacity: 1.0,
+            ..svg::ChartLine::default()
+        });
+    }
+    let (base, highest) = (base?, lines.iter().flat_map(|l| &l.points).map(|p| p.y).fold(1.0, f64::max));
+    // The ideal is drawn up to somewhat above the lines: it would press them to the ground.
+    let end = (most / base).min(highest * 1.3).max(1.0);
+    let unnamed = lines.len() == 1;
+    let ideal = [1.0, end].map(|y| svg::ChartPoint { x: base * y, y, bar: None, tip: "ideal".to_owned() });
+    lines.push(svg::ChartLine {
+        name: "ideal".to_owned(),
+        points: ideal.to_vec(),
+        colour: svg::COLOURS - 1,
+        opacity: 1.0,
+        dashed: true,
+        ..svg::ChartLine::default()
+    });
+    let jobs = crate::words::count(base as usize, "job", "jobs");
+    chart(
+        format!("{workload}: speed-up against the ideal"),
+        "Jobs".to_owned(),
+        format!("Throughput, times that of {jobs}"),
+        lines,
+        unnamed,
+    )
+}
+
+/// Share of the hardware's limit at the peak of each workload, %.
+fn shares(sides: &[PlatformRun<'_>]) -> Option<Chart> {
+    let workloads = swept(sides);
+    let at_peak = |side: &PlatformRun<'_>, workload: &str| {
+        let sweep = side.sweeps.iter().filter(|s| s.workload == workload);
+        sweep
+            .filter_map(|s| Some(s.peak()?.figure(column::LIMIT_SHARE_PCT)?.mean))
+            .fold(None, |best: Option<f64>, pct| Some(best.map_or(pct, |b| b.max(pct))))
+    };
+    let known: Vec<String> =
+        workloads.into_iter().filter(|w| sides.iter().any(|side| at_peak(side, w).is_some())).collect();
+    let parts: Vec<String> = sides.iter().map(|side| side.label.clone()).collect();
+    let shares: Vec<Vec<Option<f64>>> =
+        known.iter().map(|w| sides.iter().map(|side| at_peak(side, w)).collect()).collect();
+    let title = "Share of the hardware's limit for the same work, at the peak";
+    Some(Chart { svg: svg_cells::lying(title, &known, &parts, &shares)? })
+}
