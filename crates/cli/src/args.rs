@@ -1,5 +1,6 @@
 //! The command line.
 
+mod hand;
 mod models;
 
 use std::ffi::OsStr;
@@ -13,6 +14,7 @@ use loadline_model::plan::OnNodeLoss;
 use loadline_run::plans::{self, NamedPlan};
 
 use crate::agents::StartAgents;
+pub(crate) use hand::{NoteArgs, PackArgs, ReportArgs, ReportAs, UnpackArgs};
 pub(crate) use models::{AuditArgs, ForecastArgs, SimulateArgs, SimulateFormat, StandbyLevel};
 
 use crate::hub_args::{AgentArgs, AgentsArgs, AgentsListArgs};
@@ -57,6 +59,12 @@ pub(crate) enum Command {
     Forecast(ForecastArgs),
     /// Rebuild the report of stored runs, or set several runs side by side as platforms
     Report(ReportArgs),
+    /// Add a note in Markdown to a run, or to a workload in it: it is in every report of the run
+    Note(NoteArgs),
+    /// Pack a run into one file with checksums, to hand it over: commands that read a run read that file as well
+    Pack(PackArgs),
+    /// Unpack a run that was packed into one file, and check it
+    Unpack(UnpackArgs),
     /// Watch a running database without any load, read only, and make a page of what it does; or set such pages side by side
     Snapshot(SnapshotArgs),
     /// List the workloads, or show one in full
@@ -373,37 +381,6 @@ pub(crate) enum VerdictFormat {
     Text,
     /// CSV: a row per workload, jobs and figure
     Csv,
-}
-
-/// `loadline report`.
-#[derive(Debug, Args)]
-pub(crate) struct ReportArgs {
-    /// Run folders or run ids; the others are compared with the first
-    #[arg(required = true, value_name = "RUN", value_hint = ValueHint::DirPath)]
-    pub(crate) runs: Vec<PathBuf>,
-    /// Folder of the runs that are named by id
-    #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
-    pub(crate) results: PathBuf,
-    /// Format
-    #[arg(long, value_enum, default_value_t = ReportFormat::Html)]
-    pub(crate) format: ReportFormat,
-    /// Columns of the tables, by id and in this order (see `loadline columns`)
-    #[arg(long, value_name = "ID,…", value_delimiter = ',')]
-    pub(crate) columns: Option<Vec<String>>,
-    /// Compare figures that were measured with different drivers as well; each comparison says so
-    #[arg(long)]
-    pub(crate) across_drivers: bool,
-    /// The page of this test of one run instead: load profile, waits, statements, I/O, over time. Several, separated by commas,
-    /// are set side by side
-    #[arg(long, value_name = "N,…", value_delimiter = ',', conflicts_with_all = ["columns", "across_drivers"])]
-    pub(crate) test: Vec<u32>,
-    /// Published platform to set beside the runs, e.g. reference:exadata-x9m; repeatable (see `loadline references`)
-    #[arg(long = "with", value_name = "reference:ID", conflicts_with = "test")]
-    pub(crate) with: Vec<String>,
-    /// File to write, - for standard output [default: html of one run: its report/index.html; html of several:
-    /// loadline-report.html; else standard output]
-    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
-    pub(crate) output: Option<PathBuf>,
 }
 
 /// `loadline snapshot`.

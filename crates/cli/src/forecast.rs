@@ -26,7 +26,7 @@ struct Input {
 }
 
 pub(crate) fn forecast(args: &ForecastArgs) -> Result<u8, Failure> {
-    let path = run_folder(&args.input, &args.results);
+    let path = run_folder(&args.input, &args.results)?;
     let input = match std::fs::metadata(&path) {
         Err(e) => {
             return Err(Failure::usage(format!(

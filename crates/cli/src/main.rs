@@ -13,6 +13,7 @@ mod doctor;
 mod drivers;
 mod exit;
 mod forecast;
+mod hand;
 mod hub_args;
 #[cfg(feature = "hub")]
 mod hub_run;
@@ -21,8 +22,10 @@ mod hub_run;
 mod hub_run;
 mod list_args;
 mod listing;
+mod logo;
 mod output;
 mod pages;
+mod pdf;
 mod plans;
 mod probe;
 mod probe_log_writer;
@@ -70,6 +73,9 @@ fn main() -> ExitCode {
         Command::Audit(args) => audit::check(&args),
         Command::Forecast(args) => forecast::forecast(&args),
         Command::Report(args) => report::report(&args),
+        Command::Note(args) => hand::note(&args),
+        Command::Pack(args) => hand::pack(&args),
+        Command::Unpack(args) => hand::unpack(&args),
         Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Workloads(args) => workloads::workloads(&args),
         Command::References(args) => references::references(&args),
@@ -85,6 +91,7 @@ fn main() -> ExitCode {
         Command::Agent(args) => hub_run::agent(&args),
         Command::Completions { shell } => completions(shell),
     };
+    target::remove_unpacked();
     match result {
         Ok(code) => ExitCode::from(code),
         Err(failure) => exit::show(&failure),

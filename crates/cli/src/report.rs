@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use loadline_report::{Format, Options, Period, RunData, render, render_page};
 use loadline_store::{StoredRun, write_report};
 
-use crate::args::{ReportArgs, ReportFormat};
+use crate::args::{ReportArgs, ReportAs, ReportFormat};
 use crate::exit::Failure;
 use crate::output;
 use crate::references;
 use crate::stored::load;
-use crate::target::run_folder;
+use crate::target::{is_unpacked, run_folder};
+use crate::{logo, pdf};
 
 impl From<ReportFormat> for Format {
     fn from(f: ReportFormat) -> Format {
@@ -20,6 +21,19 @@ impl From<ReportFormat> for Format {
             ReportFormat::Csv => Format::Csv,
             ReportFormat::Json => Format::Json,
             ReportFormat::Text => Format::Text,
+        }
+    }
+}
+
+impl From<ReportAs> for Format {
+    fn from(f: ReportAs) -> Format {
+        match f {
+            // What is printed is the page.
+            ReportAs::Html | ReportAs::Pdf => Format::Html,
+            ReportAs::Md => Format::Markdown,
+            ReportAs::Csv => Format::Csv,
+            ReportAs::Json => Format::Json,
+            ReportAs::Text => Format::Text,
         }
     }
 }
@@ -36,12 +50,15 @@ fn pages(args: &ReportArgs) -> Result<u8, Failure> {
     let [run] = args.runs.as_slice() else {
         return Err(Failure::usage("--test is for tests of one run: name one"));
     };
-    let (stored, data) = load(&run_folder(run, &args.results))?;
+    let (stored, data) = load(&run_folder(run, &args.results)?)?;
     let periods = args.test.iter().map(|test| period(&stored, &data, *test)).collect::<Result<Vec<_>, _>>()?;
+    if args.format == ReportAs::Pdf {
+        return Err(Failure::usage("--test has no --format pdf: give --format html, md or text"));
+    }
     let bytes = render_page(&periods, args.format.into()).map_err(|e| Failure::usage(e.to_string()))?;
     match (&args.output, args.format) {
         (Some(path), _) => output::write(path, &bytes)?,
-        (None, ReportFormat::Html) => {
+        (None, ReportAs::Html) => {
             let numbers = args.test.iter().map(u32::to_string).collect::<Vec<_>>().join("-");
             let path = write_report(stored.path(), &format!("report/test-{numbers}.html"), &bytes)?;
             output::stdout(format!("{}\n", path.display()).as_bytes())?;
@@ -79,7 +96,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let mut runs = Vec::new();
     let mut all_stored: Vec<StoredRun> = Vec::new();
     for run in &args.runs {
-        let (stored, data) = load(&run_folder(run, &args.results))?;
+        let (stored, data) = load(&run_folder(run, &args.results)?)?;
         if all_stored.iter().any(|other| other.path() == stored.path()) {
             return Err(Failure::usage(format!("{} is named twice", stored.path().display())));
         }
@@ -96,13 +113,33 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     for warning in runs.iter().flat_map(|r| &r.warnings) {
         output::say(&format!("warning: {warning}"));
     }
-    if let (None, ReportFormat::Html, [stored], [run]) =
-        (&args.output, args.format, all_stored.as_slice(), runs.as_mut_slice())
+    if args.summary && matches!(args.format, ReportAs::Csv | ReportAs::Json) {
+        return Err(Failure::usage("--summary is for reports to read: give --format pdf, html, md or text"));
+    }
+    if args.redact || args.anonymous {
+        hide(args, &mut runs)?;
+    }
+    // In the run's folder are the pages of its tests, in which nothing is hidden and which are of the whole run.
+    let in_folder =
+        !args.redact && !args.anonymous && !args.summary && !all_stored.iter().any(|stored| is_unpacked(stored.path()));
+    if let (None, ReportAs::Html, true, [stored], [run]) =
+        (&args.output, args.format, in_folder, all_stored.as_slice(), runs.as_mut_slice())
     {
         write_pages(stored, run);
     }
-    let options = Options { columns: args.columns.clone(), across_drivers: args.across_drivers };
-    let bytes = render(&runs, args.format.into(), &options).map_err(|e| Failure::usage(e.to_string()))?;
+    let options = Options {
+        columns: args.columns.clone(),
+        across_drivers: args.across_drivers,
+        summary: args.summary.then_some(SUMMARY_CHARTS[0]),
+        title: args.title.clone(),
+        customer: args.customer.clone(),
+        logo: args.logo.as_deref().map(logo::data_uri).transpose()?,
+        print: None,
+    };
+    let bytes = match args.format {
+        ReportAs::Pdf => printed(&runs, options)?,
+        format => made(&runs, format.into(), &options)?,
+    };
     match (&args.output, args.format, all_stored.as_slice()) {
         (Some(path), _, _) => {
             output::write(path, &bytes)?;
@@ -110,12 +147,13 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
                 output::say(&format!("report: {}", path.display()));
             }
         }
-        (None, ReportFormat::Html, [stored]) => {
+        (None, ReportAs::Html, [stored]) if in_folder => {
             let path = write_report(stored.path(), "report/index.html", &bytes)?;
             output::stdout(format!("{}\n", path.display()).as_bytes())?;
         }
-        (None, ReportFormat::Html, _) => {
-            let path = Path::new("loadline-report.html");
+        (None, ReportAs::Html | ReportAs::Pdf, _) => {
+            let path =
+                Path::new(if args.format == ReportAs::Pdf { "loadline-report.pdf" } else { "loadline-report.html" });
             output::write(path, &bytes)?;
             output::stdout(format!("{}\n", path.display()).as_bytes())?;
         }
@@ -124,9 +162,48 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// Charts of a summary: as many as its pages hold, else fewer.
+const SUMMARY_CHARTS: [usize; 4] = [12, 6, 3, 0];
+/// Most pages of a summary.
+const SUMMARY_PAGES: u32 = 6;
+
+fn made(runs: &[RunData], format: Format, options: &Options) -> Result<Vec<u8>, Failure> {
+    render(runs, format, options).map_err(|e| Failure::usage(e.to_string()))
+}
+
+/// The report as a PDF. A summary that is too long has fewer charts.
+fn printed(runs: &[RunData], options: Options) -> Result<Vec<u8>, Failure> {
+    let print = |summary: Option<usize>| {
+        pdf::print(&|print| made(runs, Format::Html, &Options { summary, print: Some(print), ..options.clone() }))
+    };
+    if options.summary.is_none() {
+        return Ok(print(None)?.pdf);
+    }
+    let mut last = None;
+    for most in SUMMARY_CHARTS {
+        let printed = print(Some(most))?;
+        if printed.count.is_none_or(|count| count <= SUMMARY_PAGES) {
+            return Ok(printed.pdf);
+        }
+        last = Some(printed);
+    }
+    let last = last.ok_or_else(|| Failure::failed("a summary was not printed"))?;
+    output::say(&format!(
+        "warning: the summary has {} pages, as so many platforms or workloads do not fit on {SUMMARY_PAGES}",
+        last.count.unwrap_or_default()
+    ));
+    Ok(last.pdf)
+}
+
 /// Writes the report of a run and returns its path.
 pub(crate) fn write_index(stored: &StoredRun, mut run: RunData) -> Result<PathBuf, Failure> {
     write_pages(stored, &mut run);
     let html = render(&[run], Format::Html, &Options::default()).map_err(|e| Failure::failed(e.to_string()))?;
     Ok(write_report(stored.path(), "report/index.html", &html)?)
+}
+
+/// `--redact` and `--anonymous`.
+fn hide(args: &ReportArgs, runs: &mut [RunData]) -> Result<(), Failure> {
+    let hidden = if args.anonymous { loadline_report::anonymise(runs) } else { loadline_report::redact(runs) };
+    hidden.map_err(|e| Failure::usage(e.to_string()))
 }

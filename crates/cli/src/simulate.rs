@@ -92,7 +92,7 @@ impl From<SimulateFormat> for Format {
 }
 
 fn open(run: &Path, args: &SimulateArgs) -> Result<StoredRun, Failure> {
-    let stored = StoredRun::open(&run_folder(run, &args.results))?;
+    let stored = StoredRun::open(&run_folder(run, &args.results)?)?;
     stored.warnings.iter().for_each(|w| output::say(&format!("warning: {}: {w}", stored.id())));
     Ok(stored)
 }
@@ -202,7 +202,7 @@ fn other_device(text: &str, args: &SimulateArgs, measured: &Measured) -> Result<
         }
         return Ok(OtherDevice::Assumed(assumed));
     }
-    let path = run_folder(Path::new(text), &args.results);
+    let path = run_folder(Path::new(text), &args.results)?;
     let names: Vec<&str> = ASSUMED.iter().map(|d| d.name).collect();
     if !path.exists() {
         return Err(Failure::usage(format!(

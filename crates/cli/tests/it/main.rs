@@ -15,6 +15,7 @@ mod clusters;
 mod common;
 mod first_use;
 mod forecast;
+mod hand;
 mod kill;
 mod limits;
 mod lists;
