@@ -161,7 +161,7 @@ pub(crate) fn lying(title: &str, names: &[String], parts: &[String], shares: &[V
     let top = if several { 22.0 + 15.0 * parts.len() as f64 } else { 26.0 };
     let slot = HIGH * parts.len().max(1) as f64 + 5.0;
     let height = top + slot * names.len() as f64 + 6.0;
-    let left = 8.0 + names.iter().map(|n| n.chars().count()).max().unwrap_or(1) as f64 * CHAR;
+    let left = 16.0 + names.iter().map(|n| n.chars().count()).max().unwrap_or(1) as f64 * CHAR;
     // Space for the number behind the longest bar.
     let unit = (WIDTH - 48.0 - left) / 100.0;
     let mut s = String::new();

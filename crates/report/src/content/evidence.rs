@@ -15,7 +15,7 @@ use crate::words::spans;
 const TOP_WAITS: usize = 5;
 
 /// The section.
-pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
+pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
     let all: Vec<(&str, &TestRecord)> =
         sides.iter().flat_map(|s| s.run.records.iter().map(|r| (s.label.as_str(), r))).collect();
     let several = sides.len() > 1;
@@ -25,7 +25,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     blocks.extend(errors(&all, several));
     blocks.extend(notes(sides));
     blocks.extend(waits(&all, several));
-    blocks.extend(checks(&all, several));
+    blocks.extend(checks(&all, several, on_paper));
     Section { id: "evidence", title: "Evidence".to_owned(), in_text: false, group: false, blocks }
 }
 
@@ -169,7 +169,8 @@ fn waits(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
     vec![Block::heading("Waits"), Block::Details { summary, blocks: vec![facts(head, rows)] }]
 }
 
-fn checks(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
+/// All checks; on paper those that were noted or failed, as the others fill a page for each test.
+fn checks(all: &[(&str, &TestRecord)], several: bool, on_paper: bool) -> Vec<Block> {
     let made: Vec<_> = all.iter().flat_map(|(label, r)| r.checks.iter().map(move |c| (*label, *r, c))).collect();
     if made.is_empty() {
         return Vec::new();
@@ -183,8 +184,10 @@ fn checks(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
         n(Outcome::Failed),
         n(Outcome::NotMade)
     );
-    let rows = made
+    let told = |o: Outcome| !on_paper || matches!(o, Outcome::Noted | Outcome::Failed);
+    let rows: Vec<Row> = made
         .iter()
+        .filter(|(.., c)| told(c.outcome))
         .map(|(label, r, c)| {
             let outcome = match c.outcome {
                 Outcome::Passed => "passed",
@@ -199,5 +202,9 @@ fn checks(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
         .collect();
     let mut head = lead_head(several);
     head.extend(["Check", "Outcome", "Value seen and value allowed"].map(Head::text));
-    vec![Block::heading("Checks"), Block::Details { summary, blocks: vec![facts(head, rows)] }]
+    let mut blocks = if rows.is_empty() { Vec::new() } else { vec![facts(head, rows)] };
+    if on_paper {
+        blocks.push(Block::para("On paper only checks that were noted or failed; --format html has all."));
+    }
+    vec![Block::heading("Checks"), Block::Details { summary, blocks }]
 }

@@ -92,7 +92,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
             factors::in_full(&comparisons),
             charts::over_time(&sides),
             pages(linked),
-            evidence::section(measured),
+            evidence::section(measured, options.print.is_some()),
             platform::section(measured),
             platform::again(measured),
             glossary::section(&sides),
