@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::BytesMut;
 use loadline_workload::{Commit, Instrument};
 use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::authentication::sasl::SCRAM_SHA_256;
 use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
@@ -19,6 +19,7 @@ use super::doing::doing;
 use super::ledger::Ledger;
 use super::pgpass::{self, Lookup, PgpassEntry};
 use super::protocol::ServerError;
+use super::scram::{Exchange, KnownKeys, Wrong};
 use super::wire::Connection;
 use super::{flavours, parallel, refusal, tls};
 use crate::env::{Env, of_target};
@@ -92,6 +93,8 @@ pub(super) struct Endpoint {
     /// The password typed by the user, so that it is asked once and not for each session.
     asked: Arc<Mutex<Option<Secret>>>,
     ask: AskPassword,
+    /// Of the password, once a session has derived them.
+    keys: KnownKeys,
     /// Set when the user wants to stop.
     interrupted: Arc<AtomicBool>,
     pub(super) recognised: Recognised,
@@ -116,6 +119,7 @@ impl Endpoint {
             tls,
             asked: Arc::default(),
             ask,
+            keys: KnownKeys::default(),
             interrupted,
             recognised: Recognised::default(),
             name,
@@ -305,9 +309,10 @@ impl Endpoint {
     }
 
     fn authenticate(&self, c: &mut Connection) -> Result<(), TargetError> {
-        let mut scram: Option<ScramSha256> = None;
+        let mut scram: Option<Exchange> = None;
         let mut note = None;
         let asks_for = |what: &str| TargetError::Refused(format!("{} asks for {what}", self.config.place()));
+        let wrong = |e: Wrong| TargetError::Refused(format!("{}: {e}", self.config.place()));
         loop {
             let incoming = c.next()?;
             let body = c.body(incoming).to_vec();
@@ -344,21 +349,19 @@ impl Endpoint {
                         return Err(asks_for(&format!("'{methods}', which loadline does not support")));
                     }
                     let password = self.password(&mut note)?;
-                    let exchange = ScramSha256::new(password.expose().as_bytes(), ChannelBinding::unsupported());
-                    c.put(|out| frontend::sasl_initial_response(SCRAM_SHA_256, exchange.message(), out))?;
+                    let exchange = Exchange::new(password).map_err(wrong)?;
+                    c.put(|out| frontend::sasl_initial_response(SCRAM_SHA_256, exchange.first().as_bytes(), out))?;
                     scram = Some(exchange);
                 }
                 11 | 12 => {
                     let exchange = scram.as_mut().ok_or_else(|| asks_for("a SASL answer out of order"))?;
-                    let wrong =
-                        |e: io::Error| TargetError::Refused(format!("{}: password exchange: {e}", self.config.place()));
                     if u32::from_be_bytes(*kind) == 12 {
                         // The server proves here that it knows the password too.
                         exchange.finish(data).map_err(wrong)?;
                         continue;
                     }
-                    exchange.update(data).map_err(wrong)?;
-                    c.put(|out| frontend::sasl_response(exchange.message(), out))?;
+                    let answer = exchange.answer(data, &self.keys).map_err(wrong)?;
+                    c.put(|out| frontend::sasl_response(answer.as_bytes(), out))?;
                 }
                 7 | 9 => {
                     return Err(asks_for("Kerberos (GSSAPI, SSPI), which loadline does not support: use a password"));

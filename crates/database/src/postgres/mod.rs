@@ -32,6 +32,7 @@ mod replay;
 mod replication;
 mod roles;
 mod schema;
+mod scram;
 mod settings;
 mod slice;
 mod sql;
