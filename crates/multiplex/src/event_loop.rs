@@ -50,7 +50,7 @@ impl Loop {
             runnable: RefCell::default(),
             timers: RefCell::default(),
             inbox,
-            since_ns: Cell::new(0),
+            look: Cell::default(),
         };
         Ok(Loop {
             core: Rc::new(core),
@@ -135,7 +135,7 @@ impl Loop {
             ready = core.ready(core.next_ns(now))?;
             now = now_ns();
             // Nothing was ready before.
-            core.since_ns.set(now);
+            core.look.set(core.look.get().next(now));
         }
         for token in ready {
             if token == INBOX {
@@ -146,7 +146,7 @@ impl Loop {
             }
         }
         // Nothing else was ready then.
-        core.since_ns.set(now);
+        core.look.set(core.look.get().next(now));
         for _ in 0..RUN_AT_ONCE {
             let Some(came) = self.came.pop_front() else { break };
             if core.still_waits(&came) {

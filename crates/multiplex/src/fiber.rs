@@ -14,7 +14,7 @@ use corosensei::Yielder;
 
 use crate::clock::now_ns;
 use crate::inbox::{Inbox, Waker};
-use crate::state::{Core, State, Token};
+use crate::state::{Core, Late, State, Token};
 
 pub(crate) type Suspend = Yielder<(), ()>;
 
@@ -130,8 +130,8 @@ pub fn waker() -> Option<Waker> {
 /// fiber.
 #[inline]
 #[must_use]
-pub fn take_late_ns() -> Option<u64> {
-    with(|here| here.state(|state| std::mem::take(&mut state.late_ns))).flatten()
+pub fn take_late() -> Option<Late> {
+    with(|here| here.state(|state| std::mem::take(&mut state.late))).flatten()
 }
 
 /// A socket of which a loop knows.

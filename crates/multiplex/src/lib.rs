@@ -4,7 +4,7 @@
 //! time ([`sleep_until`]) or for somebody ([`Waker`]); meanwhile others run. So the code of a session is the same on a
 //! thread of its own and on one that it shares. Outside a fiber all of this does nothing or blocks.
 //!
-//! What came for a fiber while others ran had to wait: [`take_late_ns`].
+//! What came for a fiber while others ran had to wait: [`take_late`].
 
 mod clock;
 mod event_loop;
@@ -16,5 +16,6 @@ mod state;
 
 pub use clock::now_ns;
 pub use event_loop::Loop;
-pub use fiber::{Ready, active, give_way, park, sleep_until, take_late_ns, waker};
+pub use fiber::{Ready, active, give_way, park, sleep_until, take_late, waker};
 pub use inbox::Waker;
+pub use state::Late;

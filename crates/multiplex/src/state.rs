@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::sync::Arc;
 
-use crate::clock::now_ns;
+use crate::clock::{cpu_ns, now_ns};
 use crate::inbox::Inbox;
 use crate::poller::Poller;
 
@@ -14,6 +14,54 @@ use crate::poller::Poller;
 const LOOK_NS: u64 = 20_000_000;
 
 /// What a socket has to say.
+/// The thread's CPU time is read this often at most, ns: reading it takes a hundredth of that.
+const CPU_EVERY_NS: u64 = 20_000;
+
+/// A look at what has come.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Look {
+    /// When, ns.
+    pub(crate) at_ns: u64,
+    cpu: CpuReading,
+}
+
+/// The CPU time of the thread.
+#[derive(Debug, Clone, Copy, Default)]
+struct CpuReading {
+    /// Not later than this on the clock, ns.
+    at_ns: u64,
+    cpu_ns: u64,
+    /// How long reading it took, ns.
+    took_ns: u64,
+}
+
+impl Look {
+    /// One at `now`.
+    pub(crate) fn next(self, now: u64) -> Look {
+        if now.saturating_sub(self.cpu.at_ns) < CPU_EVERY_NS {
+            return Look { at_ns: now, ..self };
+        }
+        let cpu_ns = cpu_ns();
+        Look { at_ns: now, cpu: CpuReading { at_ns: now, cpu_ns, took_ns: now_ns().saturating_sub(now) } }
+    }
+
+    /// How long the thread has had a CPU from `earlier` until `now`, when this is the last look, at most, ns.
+    fn had_cpu_since(&self, earlier: &Look, now: u64) -> u64 {
+        let read = self.cpu.cpu_ns.saturating_sub(earlier.cpu.cpu_ns);
+        // While it was read, and since then, the thread may have run all the time.
+        read + earlier.cpu.took_ns + now.saturating_sub(self.cpu.at_ns)
+    }
+}
+
+/// How long what came for a fiber waited until it ran.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Late {
+    /// At most, ns.
+    pub ns: u64,
+    /// The part of it in which the thread had a CPU, for other fibers, at most, ns. In the rest it waited for one.
+    pub cpu_ns: u64,
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Token {
     /// Something came that nobody waited for.
@@ -35,8 +83,8 @@ pub(crate) struct State {
     pub(crate) parked: bool,
     /// Was woken before it parked.
     pub(crate) woken: bool,
-    /// What came for it waited at most this long until it ran, ns; since the last question.
-    pub(crate) late_ns: u64,
+    /// How long what came for it has waited since the last question.
+    pub(crate) late: Late,
     /// Number of waits when it last gave way.
     pub(crate) gave_way: u32,
 }
@@ -51,6 +99,8 @@ pub(crate) struct Came {
 }
 
 /// What a loop and its fibers share.
+    /// The last look before that.
+    look: Look,
 pub(crate) struct Core {
     pub(crate) poller: RefCell<Poller>,
     pub(crate) tokens: RefCell<Vec<Token>>,
@@ -60,8 +110,8 @@ pub(crate) struct Core {
     /// When, which fiber, and the number of its wait.
     pub(crate) timers: RefCell<BinaryHeap<Reverse<(u64, u32, u32)>>>,
     pub(crate) inbox: Arc<Inbox>,
-    /// What is ready now was not ready at this time, ns.
-    pub(crate) since_ns: Cell<u64>,
+    /// What is ready now was not ready at this look.
+    pub(crate) look: Cell<Look>,
 }
 
 impl Core {
@@ -85,7 +135,8 @@ impl Core {
         token.ready = token.waiting.is_none();
         let fiber = token.waiting.take()?;
         let state = *self.states.borrow().get(fiber as usize)?;
-        Some(Came { fiber, wait: state.waits, since_ns: state.waits_since_ns.max(self.since_ns.get()) })
+        let look = self.look.get();
+        Some(Came { fiber, wait: state.waits, since_ns: state.waits_since_ns.max(look.at_ns), look })
     }
 
     /// Somebody wants a fiber to run again. Returns it if it is parked; otherwise it will not park the next time.
@@ -93,19 +144,53 @@ impl Core {
         let mut states = self.states.borrow_mut();
         let state = states.get_mut(fiber as usize)?;
         state.woken = !state.parked;
-        std::mem::take(&mut state.parked).then_some(Came { fiber, wait: state.waits, since_ns })
+        std::mem::take(&mut state.parked).then_some(Came { fiber, wait: state.waits, since_ns, look: self.look.get() })
     }
 
     /// Whether the fiber still waits for this, and has not gone on because its time was up. It is late by now.
     pub(crate) fn still_waits(&self, came: &Came) -> bool {
         let mut states = self.states.borrow_mut();
         let Some(state) = states.get_mut(came.fiber as usize).filter(|s| s.waits == came.wait) else { return false };
-        state.late_ns += now_ns().saturating_sub(came.since_ns);
+        let now = now_ns();
+        let ns = now.saturating_sub(came.since_ns);
+        state.late.ns += ns;
+        state.late.cpu_ns += self.look.get().had_cpu_since(&came.look, now).min(ns);
         true
     }
 
     /// Changes a token; `None` if there is none of this number.
     pub(crate) fn token<T>(&self, token: u32, change: impl FnOnce(&mut Token) -> T) -> Option<T> {
         self.tokens.borrow_mut().get_mut(token as usize).map(change)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_between_looks_is_never_less_than_it_was() {
+        // Looks 5 µs apart, of which some read the CPU time; between them the thread runs or waits.
+        let (mut looks, mut truth) = (Vec::new(), Vec::new());
+        let mut look = Look::default().next(now_ns());
+        for round in 0..300_u32 {
+            if round % 50 == 0 {
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+            let until = now_ns() + 5_000;
+            while now_ns() < until {}
+            look = look.next(now_ns());
+            looks.push(look);
+            truth.push(cpu_ns());
+        }
+        // Between the look and the end, so not more than the truth.
+        let (last, cpu, now) = (looks[299], cpu_ns(), now_ns());
+        for (earlier, at) in looks.iter().zip(&truth) {
+            let (said, wall) = (last.had_cpu_since(earlier, now), now - earlier.at_ns);
+            let measured = cpu.saturating_sub(*at);
+            assert!(said >= measured, "{said} of {measured} ns in {wall} ns");
+        }
+        let (said, wall) = (last.had_cpu_since(&looks[0], now), now - looks[0].at_ns);
+        assert!(said < wall / 2, "sleeping counts as well: {said} of {wall} ns");
     }
 }

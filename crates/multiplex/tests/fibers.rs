@@ -8,7 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::Duration;
 
-use loadline_multiplex::{Loop, Ready, active, give_way, now_ns, park, sleep_until, take_late_ns, waker};
+use loadline_multiplex::{Late, Loop, Ready, active, give_way, now_ns, park, sleep_until, take_late, waker};
+use nix::time::{ClockId, clock_gettime};
 
 fn run(on_loop: &mut Loop) {
     on_loop.run(|| false, || false).unwrap();
@@ -43,7 +44,7 @@ fn fibers_run_in_turn_and_outside_nothing_waits() {
     assert!(!on_loop.spawn(|| ()), "more than asked for");
     run(&mut on_loop);
     assert_eq!(*order.borrow(), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]);
-    assert!(!active() && !sleep_until(u64::MAX) && take_late_ns().is_none() && waker().is_none());
+    assert!(!active() && !sleep_until(u64::MAX) && take_late().is_none() && waker().is_none());
     park();
     give_way();
 }
@@ -185,27 +186,45 @@ fn a_parked_fiber_is_woken_from_another_thread_also_before_it_parks() {
     run(&mut on_loop);
 }
 
-#[test]
-fn what_comes_while_others_run_is_late() {
+/// How long a byte is late that comes while another fiber does `meanwhile`.
+fn late_after(meanwhile: impl FnOnce() + 'static) -> Late {
     let mut on_loop = Loop::new(2).unwrap();
     let (mine, mut theirs) = UnixStream::pair().unwrap();
-    let late = Rc::new(Cell::new(0));
+    let late = Rc::new(Cell::new(Late::default()));
     let seen = Rc::clone(&late);
     on_loop.spawn(move || {
         mine.set_nonblocking(true).unwrap();
         let ready = Ready::watch(&mine).unwrap().unwrap();
         assert_eq!(read(&mine, &ready), 1);
-        seen.set(take_late_ns().unwrap());
-        assert_eq!(take_late_ns(), Some(0), "asked again");
+        seen.set(take_late().unwrap());
+        assert_eq!(take_late(), Some(Late::default()), "asked again");
     });
     on_loop.spawn(move || {
         give_way();
         theirs.write_all(&[1]).unwrap();
-        // A session that computes.
-        std::thread::sleep(Duration::from_millis(20));
+        meanwhile();
     });
     run(&mut on_loop);
-    assert!((20_000_000..2_000_000_000).contains(&late.get()), "{} ns", late.get());
+    late.get()
+}
+
+#[test]
+fn what_comes_while_others_run_is_late() {
+    const MS: u64 = 1_000_000;
+    // A session that waits for a CPU: loadline had none meanwhile.
+    let waited = late_after(|| std::thread::sleep(Duration::from_millis(40)));
+    assert!((40 * MS..2000 * MS).contains(&waited.ns) && waited.cpu_ns < 20 * MS, "{waited:?}");
+    // A session that computes, for so long on a CPU, however often it loses it.
+    let used = Rc::new(Cell::new(0));
+    let seen = Rc::clone(&used);
+    let cpu = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap()).as_nanos() as u64;
+    let computed = late_after(move || {
+        let from = cpu();
+        while cpu() - from < 20 * MS {}
+        seen.set(cpu() - from);
+    });
+    assert!(computed.cpu_ns >= used.get() && computed.ns >= computed.cpu_ns, "{computed:?} {}", used.get());
+    assert!(computed.cpu_ns < 2000 * MS, "{computed:?}");
 }
 
 #[test]

@@ -361,12 +361,12 @@ fn read_late(f: &Facts<'_>) -> Option<Check> {
     let late = f.merged.late.as_ref()?.mean_ns()?;
     let usual = f.merged.transaction.quantile_ns(0.5)? as f64;
     // The rest of that time a client of any kind would have waited as well: the database had the CPU.
-    let share = late * f.had_cpu_share / usual.max(1.0);
+    let share = late * f.late_cpu_share / usual.max(1.0);
     let detail = format!(
         "answers waited at most {:.1} µs per transaction until they were read, of which {:.0} % while loadline read others \
         and the rest for a CPU that the database had: {:.1} % of the median transaction time of {:.1} µs",
         late / 1e3,
-        f.had_cpu_share * 100.0,
+        f.late_cpu_share * 100.0,
         share * 100.0,
         usual / 1e3
     );

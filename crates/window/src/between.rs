@@ -125,8 +125,6 @@ impl Session<'_> {
         renewed.canceller.set(new.canceller());
         renewed.now = Some(new);
         let end_ns = now_ns();
-        // It is no part of the next transaction.
-        let _ = loadline_multiplex::take_late_ns();
         shared.update(schedule);
         books.connected(schedule, [began_ns, connecting_ns, end_ns]);
         Ok(())

@@ -137,6 +137,8 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
             break intended_ns;
         }
         let Some(session) = held.get() else { break None };
+        // What answers waited since the last transaction, to its published counters or of a new session, is no part of this one.
+        let _ = loadline_multiplex::take_late();
         let start_ns = now_ns();
         books.job.intended_ns.extend(intended_ns.filter(|_| job == 0));
         let (outcome, conflicts) = with_retries(session, stream, single, shared);

@@ -23,6 +23,8 @@ pub struct Tally {
     /// Jobs that share a thread: how long the answers of a transaction that completed in the window had waited until its job
     /// ran, at most. It is part of the transaction's time.
     pub late: Option<Latencies>,
+    /// The part of these times in which the thread had a CPU, for other jobs, at most, sum, ns.
+    pub late_cpu_ns: u64,
     /// Times from the start of connecting until a new session was ready, of those that were ready in the window, if jobs open any.
     pub connect: Option<Latencies>,
     /// Number of think times that ended in the window.
@@ -63,6 +65,7 @@ impl Tally {
         if let Some(theirs) = &other.late {
             self.late.get_or_insert_with(Latencies::new).merge(theirs);
         }
+        self.late_cpu_ns += other.late_cpu_ns;
         if let Some(theirs) = &other.connect {
             self.connect.get_or_insert_with(Latencies::new).merge(theirs);
         }
@@ -221,8 +224,10 @@ impl<'a> Books<'a> {
     /// Counts how long the answers of a transaction that ended at `end_ns` had waited to be read.
     #[inline]
     pub(crate) fn late(&mut self, schedule: &Schedule, end_ns: u64) {
-        if let Some(ns) = loadline_multiplex::take_late_ns().filter(|_| schedule.counts(end_ns)) {
-            self.tally().late.get_or_insert_with(Latencies::new).record(ns);
+        if let Some(late) = loadline_multiplex::take_late().filter(|_| schedule.counts(end_ns)) {
+            let mut tally = self.tally();
+            tally.late.get_or_insert_with(Latencies::new).record(late.ns);
+            tally.late_cpu_ns += late.cpu_ns;
         }
     }
 

@@ -72,9 +72,9 @@ pub(crate) struct Facts<'a> {
     pub(crate) client_cpu_share: Result<f64, String>,
     /// CPUs of the machine that loadline runs on.
     pub(crate) cpus: u32,
-    /// Share of the time in which the jobs' threads had something to do and also had a CPU, 0…1, if the database runs on the
-    /// same machine and takes CPUs from them; else 1.
-    pub(crate) had_cpu_share: f64,
+    /// Share of the time that answers waited to be read in which their threads had a CPU, at most, 0…1, if the database runs on
+    /// the same machine and takes CPUs from them; else 1.
+    pub(crate) late_cpu_share: f64,
     /// Whether jobs that share a thread wait for nothing but each other, because the engine answers at once.
     pub(crate) wait_for_each_other: bool,
     /// What each agent did, if the jobs ran on agents.
@@ -139,7 +139,7 @@ impl<'a> Facts<'a> {
             redo: figures.figure(column::REDO_BYTES_PER_TX).zip(workload.redo),
             redo_off_share: counters.as_ref().map_or(0.0, of_other_moments),
             client_cpu_share: cpu,
-            had_cpu_share: had_cpu_share(request, measured),
+            late_cpu_share: late_cpu_share(request, &measured.merged),
             wait_for_each_other: request.target.facts().runs == Runs::Nowhere && measured.sessions_per_thread > 1,
             cpus: agents::cpus(&measured.agents).unwrap_or(proof.cpus),
             agents: &measured.agents,
@@ -161,12 +161,9 @@ impl<'a> Facts<'a> {
     }
 }
 
-fn had_cpu_share(request: &Request, measured: &Measured) -> f64 {
-    let [a, b] = [&measured.edges.at_open, &measured.edges.at_close].map(|edge| edge.job_threads);
+fn late_cpu_share(request: &Request, merged: &Tally) -> f64 {
     let beside_the_database = request.cpu == CpuSource::Local && request.target.facts().runs == Runs::Apart;
-    let share = a.zip(b).filter(|_| beside_the_database).and_then(|(a, b)| {
-        let (run, wait) = (b.run_ns.checked_sub(a.run_ns)? as f64, b.wait_ns.checked_sub(a.wait_ns)? as f64);
-        Some(run / (run + wait))
-    });
-    share.filter(|share| share.is_finite()).unwrap_or(1.0)
+    let late = merged.late.as_ref().filter(|_| beside_the_database);
+    let all_ns = late.and_then(|late| Some(late.mean_ns()? * late.count() as f64));
+    all_ns.filter(|ns| *ns > 0.0).map_or(1.0, |ns| (merged.late_cpu_ns as f64 / ns).min(1.0))
 }

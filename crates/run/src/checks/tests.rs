@@ -75,7 +75,7 @@ impl Case {
             redo_off_share: 0.0,
             redo: Some((1500.0, RedoSize { min: 1024.0, nominal: 1536.0, max: 2048.0, payload: "p", rows: "r" })),
             client_cpu_share: Ok(0.1),
-            had_cpu_share: 1.0,
+            late_cpu_share: 1.0,
             wait_for_each_other: false,
             cpus: 2,
             agents: &[],
@@ -380,6 +380,12 @@ fn answers_that_wait_to_be_read_are_noted_and_then_invalid() {
         late.record(late_ns);
         case.merged.late = Some(late);
         let check = verify(&case.facts()).into_iter().find(|c| c.id == "read-late").unwrap();
+        assert_eq!(check.outcome, outcome, "{}", check.detail);
+    }
+    // Beside the database, only while loadline had a CPU.
+    for (late_cpu_share, outcome) in [(0.05, Outcome::Passed), (0.3, Outcome::Noted), (0.7, Outcome::Failed)] {
+        let f = Facts { late_cpu_share, ..case.facts() };
+        let check = verify(&f).into_iter().find(|c| c.id == "read-late").unwrap();
         assert_eq!(check.outcome, outcome, "{}", check.detail);
     }
     let turns = Facts { wait_for_each_other: true, ..case.facts() };
