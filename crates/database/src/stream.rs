@@ -163,7 +163,7 @@ impl Read for Socket {
             return self.kind.read(buf);
         };
         loop {
-            if *drained && !ready.readable(self.timeout)? {
+            if *drained && !ready.readable_to(buf, self.timeout)? {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             match self.kind.read(buf) {
@@ -248,14 +248,18 @@ pub(crate) struct Input {
     pub(crate) bytes: Vec<u8>,
     pub(crate) start: usize,
     pub(crate) end: usize,
+    /// The last read took all the space: more may have come.
+    filled: bool,
 }
 
 impl Input {
-    /// Initial size: larger than any answer in the timing loop.
+    /// Initial size: larger than the answers of short transactions. Many sessions share the caches of a CPU.
+    const SMALL: usize = 2 * 1024;
+    /// Size once a read has filled it.
     const SIZE: usize = 16 * 1024;
 
     pub(crate) fn new() -> Input {
-        Input { bytes: vec![0; Self::SIZE], start: 0, end: 0 }
+        Input { bytes: vec![0; Self::SMALL], start: 0, end: 0, filled: false }
     }
 
     /// Reads once more, after making space for a message of `len` bytes.
@@ -274,12 +278,16 @@ impl Input {
                 self.bytes.resize((self.bytes.len() * 2).min(len.next_multiple_of(Self::SIZE)), 0);
             }
         }
+        if self.filled && self.bytes.len() < Self::SIZE {
+            self.bytes.resize(Self::SIZE, 0);
+        }
         loop {
             match stream.read(&mut self.bytes[self.end..]) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 read => {
                     self.end += read?;
+                    self.filled = self.end == self.bytes.len();
                     return Ok(());
                 }
             }

@@ -20,6 +20,8 @@ use crate::state::{Came, Core, State};
 
 /// Fibers that run between two looks at what has come.
 const RUN_AT_ONCE: usize = 16;
+/// Fibers whose memory is fetched before their turn: a fiber runs for longer than memory takes.
+const WARM_AHEAD: usize = 2;
 /// Token of the inbox; those of sockets count from 0.
 const INBOX: u64 = u64::MAX;
 
@@ -32,6 +34,8 @@ pub struct Loop {
     fibers: Vec<Option<Fiber>>,
     /// For which fibers something came.
     came: VecDeque<Came>,
+    /// Tokens of what came with the last look.
+    ready: Vec<u64>,
     alive: usize,
 }
 
@@ -51,12 +55,14 @@ impl Loop {
             timers: RefCell::default(),
             inbox,
             look: Cell::default(),
+            cpu: Cell::default(),
         };
         Ok(Loop {
             core: Rc::new(core),
             stacks: Stacks::map(most)?,
             fibers: Vec::new(),
             came: VecDeque::new(),
+            ready: Vec::new(),
             alive: 0,
         })
     }
@@ -129,15 +135,15 @@ impl Loop {
     fn poll(&mut self) -> io::Result<()> {
         let core = Rc::clone(&self.core);
         let idle = core.runnable.borrow().is_empty() && self.came.is_empty();
-        let mut ready = core.ready(0)?;
+        core.ready(0, &mut self.ready)?;
         let mut now = now_ns();
-        if ready.is_empty() && idle {
-            ready = core.ready(core.next_ns(now))?;
+        if self.ready.is_empty() && idle {
+            core.ready(core.next_ns(now), &mut self.ready)?;
             now = now_ns();
             // Nothing was ready before.
-            core.look.set(core.look.get().next(now));
+            core.looked(now);
         }
-        for token in ready {
+        for token in self.ready.drain(..) {
             if token == INBOX {
                 let (fibers, woken_ns) = core.inbox.take();
                 self.came.extend(fibers.into_iter().filter_map(|fiber| core.unpark(fiber, woken_ns)));
@@ -146,9 +152,13 @@ impl Loop {
             }
         }
         // Nothing else was ready then.
-        core.look.set(core.look.get().next(now));
+        core.looked(now);
+        self.came.iter().take(WARM_AHEAD).for_each(|came| core.warm(came));
         for _ in 0..RUN_AT_ONCE {
             let Some(came) = self.came.pop_front() else { break };
+            if let Some(later) = self.came.get(WARM_AHEAD - 1) {
+                core.warm(later);
+            }
             if core.still_waits(&came) {
                 self.resume(came.fiber);
             }
@@ -158,6 +168,9 @@ impl Loop {
 
     /// Runs fibers whose time has come.
     fn due(&mut self) {
+        if self.core.timers.borrow().is_empty() {
+            return;
+        }
         let now = now_ns();
         loop {
             let next = self.core.timers.borrow().peek().map(|Reverse(timer)| *timer);

@@ -15,6 +15,7 @@ use corosensei::Yielder;
 use crate::clock::now_ns;
 use crate::inbox::{Inbox, Waker};
 use crate::state::{Core, Late, State, Token};
+use crate::warm::Warm;
 
 pub(crate) type Suspend = Yielder<(), ()>;
 
@@ -126,8 +127,7 @@ pub fn waker() -> Option<Waker> {
     with(|here| Waker { inbox: Arc::clone(&here.core.inbox), fiber: here.fiber })
 }
 
-/// How long at most what came for this fiber's sockets has waited until it ran, ns, since the last call. `None` outside a
-/// fiber.
+/// How long at most what came for this fiber's sockets has waited until it ran, since the last call. `None` outside a fiber.
 #[inline]
 #[must_use]
 pub fn take_late() -> Option<Late> {
@@ -162,12 +162,23 @@ impl Ready {
     /// # Errors
     /// Outside a fiber of its loop.
     pub fn readable(&self, limit: Option<Duration>) -> io::Result<bool> {
+        self.readable_to(&[], limit)
+    }
+
+    /// As [`Self::readable`], for an answer that will be read to `answer`.
+    ///
+    /// # Errors
+    /// Outside a fiber of its loop.
+    pub fn readable_to(&self, answer: &[u8], limit: Option<Duration>) -> io::Result<bool> {
         self.at_home(|here| {
             if here.core.token(self.token, |t| std::mem::take(&mut t.ready)) == Some(true) {
                 return Ok(true);
             }
             here.core.token(self.token, |t| t.waiting = Some(here.fiber));
-            here.state(|state| state.waits_since_ns = now_ns());
+            here.state(|state| {
+                state.warm = Warm::new(answer, self);
+                state.waits_since_ns = now_ns();
+            });
             if let Some(limit) = limit {
                 here.timer(now_ns().saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)));
             }

@@ -13,6 +13,7 @@ mod inbox;
 mod poller;
 mod stacks;
 mod state;
+mod warm;
 
 pub use clock::now_ns;
 pub use event_loop::Loop;

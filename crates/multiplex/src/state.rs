@@ -9,11 +9,11 @@ use std::sync::Arc;
 use crate::clock::{cpu_ns, now_ns};
 use crate::inbox::Inbox;
 use crate::poller::Poller;
+use crate::warm::Warm;
 
 /// How often a loop looks whether it should stop, ns.
 const LOOK_NS: u64 = 20_000_000;
 
-/// What a socket has to say.
 /// The thread's CPU time is read this often at most, ns: reading it takes a hundredth of that.
 const CPU_EVERY_NS: u64 = 20_000;
 
@@ -22,12 +22,13 @@ const CPU_EVERY_NS: u64 = 20_000;
 pub(crate) struct Look {
     /// When, ns.
     pub(crate) at_ns: u64,
+    /// The last reading before.
     cpu: CpuReading,
 }
 
 /// The CPU time of the thread.
 #[derive(Debug, Clone, Copy, Default)]
-struct CpuReading {
+pub(crate) struct CpuReading {
     /// Not later than this on the clock, ns.
     at_ns: u64,
     cpu_ns: u64,
@@ -35,21 +36,21 @@ struct CpuReading {
     took_ns: u64,
 }
 
-impl Look {
-    /// One at `now`.
-    pub(crate) fn next(self, now: u64) -> Look {
-        if now.saturating_sub(self.cpu.at_ns) < CPU_EVERY_NS {
-            return Look { at_ns: now, ..self };
+impl CpuReading {
+    /// This one, or one of `now` if it is too old.
+    fn at(self, now: u64) -> CpuReading {
+        if now.saturating_sub(self.at_ns) < CPU_EVERY_NS {
+            return self;
         }
         let cpu_ns = cpu_ns();
-        Look { at_ns: now, cpu: CpuReading { at_ns: now, cpu_ns, took_ns: now_ns().saturating_sub(now) } }
+        CpuReading { at_ns: now, cpu_ns, took_ns: now_ns().saturating_sub(now) }
     }
 
-    /// How long the thread has had a CPU from `earlier` until `now`, when this is the last look, at most, ns.
-    fn had_cpu_since(&self, earlier: &Look, now: u64) -> u64 {
-        let read = self.cpu.cpu_ns.saturating_sub(earlier.cpu.cpu_ns);
+    /// How long the thread has had a CPU from the look after `earlier` until `now`, at most, ns. This is the last reading.
+    fn had_cpu_since(&self, earlier: &CpuReading, now: u64) -> u64 {
+        let read = self.cpu_ns.saturating_sub(earlier.cpu_ns);
         // While it was read, and since then, the thread may have run all the time.
-        read + earlier.cpu.took_ns + now.saturating_sub(self.cpu.at_ns)
+        read + earlier.took_ns + now.saturating_sub(self.at_ns)
     }
 }
 
@@ -62,6 +63,7 @@ pub struct Late {
     pub cpu_ns: u64,
 }
 
+/// What a socket has to say.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Token {
     /// Something came that nobody waited for.
@@ -87,6 +89,8 @@ pub(crate) struct State {
     pub(crate) late: Late,
     /// Number of waits when it last gave way.
     pub(crate) gave_way: u32,
+    /// Memory that it will use first when it goes on.
+    pub(crate) warm: Warm,
 }
 
 /// Something came for a fiber.
@@ -96,11 +100,11 @@ pub(crate) struct Came {
     wait: u32,
     /// When it came at the earliest, ns.
     since_ns: u64,
+    /// The last look before that.
+    look: Look,
 }
 
 /// What a loop and its fibers share.
-    /// The last look before that.
-    look: Look,
 pub(crate) struct Core {
     pub(crate) poller: RefCell<Poller>,
     pub(crate) tokens: RefCell<Vec<Token>>,
@@ -112,14 +116,37 @@ pub(crate) struct Core {
     pub(crate) inbox: Arc<Inbox>,
     /// What is ready now was not ready at this look.
     pub(crate) look: Cell<Look>,
+    /// The last reading.
+    pub(crate) cpu: Cell<CpuReading>,
 }
 
 impl Core {
-    /// Tokens of all that is ready within `ns`.
-    pub(crate) fn ready(&self, ns: u64) -> io::Result<Vec<u64>> {
+    /// Puts the tokens of all that is ready within `ns` into `into`.
+    pub(crate) fn ready(&self, ns: u64, into: &mut Vec<u64>) -> io::Result<()> {
         // And the inbox.
         let sockets = self.tokens.borrow().len() + 1;
-        Ok(self.poller.borrow_mut().wait(ns, sockets)?.collect())
+        into.clear();
+        into.extend(self.poller.borrow_mut().wait(ns, sockets)?);
+        Ok(())
+    }
+
+    /// Fetches what the fiber will use into the CPU's caches.
+    #[inline]
+    pub(crate) fn warm(&self, came: &Came) {
+        if let Some(state) = self.states.borrow().get(came.fiber as usize) {
+            state.warm.fetch();
+        }
+    }
+
+    /// What is not ready now has not come before `now`.
+    pub(crate) fn looked(&self, now: u64) {
+        self.look.set(Look { at_ns: now, cpu: self.read_cpu(now) });
+    }
+
+    fn read_cpu(&self, now: u64) -> CpuReading {
+        let cpu = self.cpu.get().at(now);
+        self.cpu.set(cpu);
+        cpu
     }
 
     /// How long to wait at most, ns.
@@ -154,7 +181,8 @@ impl Core {
         let now = now_ns();
         let ns = now.saturating_sub(came.since_ns);
         state.late.ns += ns;
-        state.late.cpu_ns += self.look.get().had_cpu_since(&came.look, now).min(ns);
+        // Read again before a fiber, not only at a look: a thread loses its CPU to those whom its fibers wake.
+        state.late.cpu_ns += self.read_cpu(now).had_cpu_since(&came.look.cpu, now).min(ns);
         true
     }
 
@@ -172,25 +200,26 @@ mod tests {
     fn cpu_time_between_looks_is_never_less_than_it_was() {
         // Looks 5 µs apart, of which some read the CPU time; between them the thread runs or waits.
         let (mut looks, mut truth) = (Vec::new(), Vec::new());
-        let mut look = Look::default().next(now_ns());
+        let mut reading = CpuReading::default().at(now_ns());
         for round in 0..300_u32 {
             if round % 50 == 0 {
                 std::thread::sleep(std::time::Duration::from_millis(2));
             }
             let until = now_ns() + 5_000;
             while now_ns() < until {}
-            look = look.next(now_ns());
-            looks.push(look);
+            let now = now_ns();
+            reading = reading.at(now);
+            looks.push((now, reading));
             truth.push(cpu_ns());
         }
         // Between the look and the end, so not more than the truth.
-        let (last, cpu, now) = (looks[299], cpu_ns(), now_ns());
-        for (earlier, at) in looks.iter().zip(&truth) {
-            let (said, wall) = (last.had_cpu_since(earlier, now), now - earlier.at_ns);
+        let (last, cpu, now) = (looks[299].1, cpu_ns(), now_ns());
+        for ((at_ns, earlier), at) in looks.iter().zip(&truth) {
+            let (said, wall) = (last.had_cpu_since(earlier, now), now - at_ns);
             let measured = cpu.saturating_sub(*at);
             assert!(said >= measured, "{said} of {measured} ns in {wall} ns");
         }
-        let (said, wall) = (last.had_cpu_since(&looks[0], now), now - looks[0].at_ns);
+        let (said, wall) = (last.had_cpu_since(&looks[0].1, now), now - looks[0].0);
         assert!(said < wall / 2, "sleeping counts as well: {said} of {wall} ns");
     }
 }

@@ -140,6 +140,8 @@ enum Slot {
 
 /// Up to this number of arguments, a statement needs no allocation.
 const MAX_ARGS: usize = 16;
+/// Most statements have no more than these. Less of a stack is less to fetch where many jobs share a thread.
+const FEW_ARGS: usize = 3;
 
 impl Stream {
     /// Compiles `program` for a job with `start`, with payloads from `pool`, whose sequence continues at `sequence`.
@@ -265,12 +267,10 @@ impl Stream {
                 }
                 Op::Compute { kernel } => return Err(StreamError::Compute(*kernel)),
                 Op::Execute { statement, args, rows, changes } => {
-                    let mut buffer = [Arg::Int(0); MAX_ARGS];
-                    let got = if args.len() <= MAX_ARGS {
-                        for (place, slot) in buffer.iter_mut().zip(args) {
-                            *place = self.arg(*slot);
-                        }
-                        executor.execute(*statement, &buffer[..args.len()])
+                    let got = if args.len() <= FEW_ARGS {
+                        self.execute::<FEW_ARGS, E>(*statement, args, executor)
+                    } else if args.len() <= MAX_ARGS {
+                        self.execute::<MAX_ARGS, E>(*statement, args, executor)
                     } else {
                         let args: Vec<Arg<'_>> = args.iter().map(|slot| self.arg(*slot)).collect();
                         executor.execute(*statement, &args)
@@ -284,6 +284,21 @@ impl Stream {
             }
         }
         Ok(())
+    }
+
+    /// Executes a statement with at most `N` arguments.
+    #[inline(never)]
+    fn execute<const N: usize, E: Execute + ?Sized>(
+        &self,
+        statement: usize,
+        args: &[usize],
+        executor: &mut E,
+    ) -> Result<u64, E::Error> {
+        let mut buffer = [Arg::Int(0); N];
+        for (place, slot) in buffer.iter_mut().zip(args) {
+            *place = self.arg(*slot);
+        }
+        executor.execute(statement, buffer.get(..args.len()).unwrap_or_default())
     }
 
     fn value(&mut self, generator: Generator) -> Slot {

@@ -107,7 +107,7 @@ impl Connection {
     #[inline]
     fn next(&mut self) -> Result<(usize, usize), TargetError> {
         loop {
-            let Input { bytes, start, end } = &mut self.input;
+            let Input { bytes, start, end, .. } = &mut self.input;
             let have = &bytes[*start..*end];
             if let [a, b, c, number, ..] = *have {
                 let length = u32::from_le_bytes([a, b, c, 0]) as usize;

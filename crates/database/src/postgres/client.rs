@@ -81,16 +81,16 @@ impl PgClientSession {
         Ok(())
     }
 
-    /// Sends the buffer and the Sync that commits; returns the number of rows and when their tag was read (ns).
+    /// Sends the buffer and the Sync that commits; returns the number of rows and, if `timed`, when their tag was read (ns).
     #[inline]
-    fn sync_and_commit(&mut self) -> Result<(u64, u64), TargetError> {
+    fn sync_and_commit(&mut self, timed: bool) -> Result<(u64, Option<u64>), TargetError> {
         protocol::sync(&mut self.connection.out);
         self.connection.send()?;
-        let (mut rows, mut done) = (0, 0);
+        let (mut rows, mut done) = (0, None);
         self.connection.until_ready(|tag, body| {
             if tag == b'C' {
                 rows = protocol::rows_of_tag(body);
-                done = clock::now_ns();
+                done = timed.then(clock::now_ns);
             }
         })?;
         Ok((rows, done))
@@ -185,8 +185,7 @@ impl ClientSession for PgClientSession {
             self.unsampled = 0;
             protocol::flush(&mut self.connection.out);
         }
-        let (rows, done) = self.sync_and_commit()?;
-        Ok((rows, sampled.then_some(done)))
+        self.sync_and_commit(sampled)
     }
 
     fn rollback(&mut self) -> Result<(), TargetError> {

@@ -79,7 +79,7 @@ impl Connection {
     #[inline]
     pub(super) fn next(&mut self) -> Result<Incoming, TargetError> {
         loop {
-            let Input { bytes, start, end } = &mut self.input;
+            let Input { bytes, start, end, .. } = &mut self.input;
             match protocol::header(&bytes[*start..*end]) {
                 Ok(Some((tag, len))) if *end - *start >= len => {
                     let incoming = Incoming { tag, start: *start + 5, end: *start + len };
