@@ -254,7 +254,7 @@ pub(crate) fn loadline(
 ) -> Outcome<Figure> {
     let request = request(target, work, driver, jobs, (1.0, f64::from(seconds)));
     let evidence_before = target.evidence(work)?;
-    let measured = run_test(&request, &mut (), |_, _| ())?;
+    let measured = run_test(&request, &mut (), |_| ())?;
     let proof = Proof {
         evidence_before,
         evidence_after: target.evidence(work).map_err(|e| e.to_string()),

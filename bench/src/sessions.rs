@@ -275,9 +275,9 @@ fn figure(
 fn loadline(stage: &Stage, jobs: u32, seconds: f64) -> Outcome<(Vec<Reading>, f64)> {
     let test = shared(request(&stage.target, &stage.work, Driver::Client, jobs, (WARMUP_S, seconds - WARMUP_S)));
     let mut readings: Vec<Reading> = Vec::new();
-    let measured = run_test(&test, &mut (), |_, completed| {
+    let measured = run_test(&test, &mut (), |tick| {
         if let Ok(cpu) = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID) {
-            readings.push(Reading { at: Instant::now(), cpu: cpu.into(), transactions: completed as f64 });
+            readings.push(Reading { at: Instant::now(), cpu: cpu.into(), transactions: tick.jobs.completed() as f64 });
         }
     })?;
     if let Some(why) = measured.jobs.iter().find_map(|job| job.lost.clone()) {
@@ -320,7 +320,7 @@ fn open_many(stage: &Stage, args: &Args) -> Outcome<()> {
     let (peer_kib, begin) = (resident_kib(&stage.process()), Instant::now());
     let mut opened = Opened { begin, before_kib: resident_kib("self"), took: Duration::ZERO, after_kib: f64::NAN };
     let (mut most_kib, mut most_peer_kib) = (0.0_f64, 0.0_f64);
-    let measured = run_test(&test, &mut opened, |_, _| {
+    let measured = run_test(&test, &mut opened, |_| {
         most_kib = most_kib.max(resident_kib("self"));
         most_peer_kib = most_peer_kib.max(resident_kib(&stage.process()));
     })?;

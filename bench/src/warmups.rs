@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
                     data_disk: None,
                     interrupted: Arc::default(),
                 };
-                let rates = run_test(&request, &mut (), |_, _| ())?.warmup.load.rates;
+                let rates = run_test(&request, &mut (), |_| ())?.warmup.load.rates;
                 println!("| {code} | {} |{}", bytes >> 20, row(&rates));
                 all += &format!("{code} {} {rates:.0?}\n", bytes >> 20);
             }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use loadline_database::Loading;
 use loadline_model::format::{duration_s, number};
+use loadline_model::live::LiveSecond;
 use loadline_model::manifest::TableLoad;
 use loadline_model::{Column, Severity, TestRecord, column};
 use loadline_report::test_line;
@@ -66,8 +67,9 @@ impl Listener for Progress {
             Event::Loading(now) => self.bar.set_message(loading(&now)),
             Event::Loaded(table) => self.line(&loaded(table)),
             Event::TestStarted(p) => self.bar.set_message(format!("{}  {}", Self::title(&p), Self::left(&p, 0.0))),
-            Event::Progress { position, elapsed_s, total_s, tps, latency_ms } => {
-                let latency = latency_ms.map_or(String::new(), |l| format!("  {l:>8.3} ms"));
+            Event::Progress { position, second } => {
+                let LiveSecond { elapsed_s, total_s, tps, .. } = second;
+                let latency = second.latency_ms.map_or(String::new(), |l| format!("  {l:>8.3} ms"));
                 self.bar.set_message(format!(
                     "{}  {:>9} tps{latency}  {elapsed_s:.0} of {total_s:.0} s, {}",
                     Self::title(&position),

@@ -13,5 +13,5 @@ pub mod sampler;
 pub mod surroundings;
 
 pub use error::CollectError;
-pub use sampler::{Collected, CpuSource, Edge, PendingEdge, Point, Sampler, SamplerConfig, Source};
+pub use sampler::{Collected, CpuSource, Edge, PendingEdge, Point, Recent, Sampler, SamplerConfig, Second, Source};
 pub use surroundings::{Confined, Surroundings};

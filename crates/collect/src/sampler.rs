@@ -3,8 +3,11 @@
 //! A database under full load may answer late or never. The sampler must not block the test or invent values: a failed or
 //! missed reading is a gap in the series and a line in [`Collected::problems`].
 
+mod recent;
 mod schedule;
 mod worker;
+
+pub use recent::{Recent, Second};
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -240,6 +243,12 @@ impl Sampler {
         let command = Command::Edge { name: name.to_owned(), at_ns, reply: sender };
         self.commands.send(command).map_err(|_| CollectError::Ended { edge: name.to_owned() })?;
         Ok(PendingEdge { name: name.to_owned(), at_ns, timeout: self.config.edge_timeout, reply })
+    }
+
+    /// What it reads while it runs, for those who watch.
+    #[must_use]
+    pub fn recent(&self) -> Recent {
+        Recent::new(Arc::clone(&self.shared))
     }
 
     /// Moves the once-a-second readings to whole seconds around `origin_ns`, if the window starts at another time than

@@ -12,6 +12,7 @@ pub mod format;
 pub mod histogram;
 mod kept;
 pub mod limits;
+pub mod live;
 pub mod load;
 pub mod machine;
 pub mod manifest;

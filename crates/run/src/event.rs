@@ -1,6 +1,7 @@
 //! Events of a run, for progress display.
 
 use loadline_database::Loading;
+use loadline_model::live::LiveSecond;
 use loadline_model::manifest::TableLoad;
 use loadline_model::{ArmName, Finding, TestRecord};
 
@@ -35,14 +36,8 @@ pub enum Event<'a> {
     Progress {
         /// Which test.
         position: TestPosition,
-        /// Seconds since its jobs began.
-        elapsed_s: f64,
-        /// Seconds of warm-up plus window.
-        total_s: f64,
-        /// Transactions per second over the last second.
-        tps: f64,
-        /// Mean transaction time over the last second by Little's law, ms; closed loop only.
-        latency_ms: Option<f64>,
+        /// The last second.
+        second: LiveSecond,
     },
     /// A test is on disk.
     TestDone(&'a TestRecord),

@@ -11,6 +11,7 @@ mod checks;
 pub mod event;
 pub mod figures;
 mod instrument;
+mod live;
 pub mod plan;
 mod queries;
 pub mod record;

@@ -187,7 +187,7 @@ impl TestHooks for RateOnly {
 
 /// Runs `request` without figures. Returns transactions per second.
 pub(crate) fn throughput(request: &Request) -> Result<f64, TestError> {
-    let measured = run_test(request, &mut RateOnly, |_, _| ())?;
+    let measured = run_test(request, &mut RateOnly, |_| ())?;
     let Tally { transaction, errors, error_texts, .. } = &measured.merged;
     if let Some(lost) = measured.jobs.iter().find_map(|j| j.lost.clone()) {
         return Err(TestError::Counters(lost));

@@ -41,6 +41,7 @@ use self::arms::{ArmsState, two_sides};
 use self::side::Side;
 use self::switch::Switch;
 use crate::event::{Event, Listener};
+use crate::live::WatchedRun;
 use crate::plan::PlanError;
 use crate::reference::log::LogWriter;
 use crate::reference::{self, LogSource, References, Role};
@@ -180,6 +181,9 @@ impl Study {
     /// # Errors
     /// [`StudyError`] if no test was measured; nothing is left behind. Otherwise the run ends with an outcome.
     pub fn run(self, listener: &mut dyn Listener) -> Result<StudyOutcome, StudyError> {
+        let targets = || std::iter::once(&self.request).chain(&self.other);
+        let urls = targets().flat_map(|r| r.nodes.iter().chain([&r.url])).cloned().collect();
+        let listener = &mut WatchedRun::new(listener, urls);
         let temporary = kind_of(&self.request.url).is_ok_and(|k| (k.is_temporary)(&self.request.url));
         let mut context = self.begin(listener)?;
         listener.on(Event::Started { folder: context.folder.path() });

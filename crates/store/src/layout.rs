@@ -6,6 +6,7 @@ use crate::error::{StoreError, io_error};
 
 pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const TESTS: &str = "tests.jsonl";
+pub(crate) const LIVE: &str = "live.jsonl";
 pub(crate) const LOCK: &str = ".lock";
 pub(crate) const SERIES: &str = "series";
 pub(crate) const HISTOGRAMS: &str = "histograms";

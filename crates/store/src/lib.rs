@@ -9,6 +9,7 @@
 //!   snapshots/<test>.json    the database's counters at window start and end
 //!   notes.md, notes/<workload>.md   what its owner wrote
 //!   report/index.html        rebuilt from the above
+//!   live.jsonl               the seconds of its tests, for those who watch it; nothing else reads it
 //! ```
 //!
 //! A test exists once its line is in `tests.jsonl`, which is written last, in one piece, and synced. So a run that is
@@ -21,6 +22,7 @@ mod folder;
 mod hlog;
 mod jsonl;
 mod layout;
+mod live;
 mod notes;
 mod pack;
 mod series_csv;
@@ -33,9 +35,10 @@ pub use atomic::write_report;
 pub use error::StoreError;
 pub use folder::{NativeFile, Resumed, RunFolder, TestOutput};
 pub use layout::runs_in;
+pub use live::{LiveFile, Tail, is_written};
 pub use notes::{add_note, notes};
 pub use pack::{PACKED, pack, unpack};
-pub use stored::StoredRun;
+pub use stored::{StoredRun, read_manifest};
 pub use time::{parse_rfc3339, rfc3339, run_name};
 pub use watched::{WatchedFile, read_watched};
 

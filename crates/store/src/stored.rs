@@ -132,7 +132,11 @@ fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
     })
 }
 
-pub(crate) fn read_manifest(run: &Path) -> Result<Manifest, StoreError> {
+/// The manifest of the run folder `run`, without its tests.
+///
+/// # Errors
+/// It is missing, damaged or of a newer layout.
+pub fn read_manifest(run: &Path) -> Result<Manifest, StoreError> {
     let path = run.join(layout::MANIFEST);
     let text = read(&path)?;
     if let Some(found) = newer(&text, MANIFEST_SCHEMA) {

@@ -27,7 +27,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use loadline_collect::os::{Server, Tasks};
-use loadline_collect::{CollectError, Collected, CpuSource, Edge, PendingEdge, Sampler, SamplerConfig, Surroundings};
+use loadline_collect::{
+    CollectError, Collected, CpuSource, Edge, PendingEdge, Recent, Sampler, SamplerConfig, Second, Surroundings,
+};
 use loadline_database::clock::now_ns;
 use loadline_database::machine::boot_id;
 use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError, Work};
@@ -269,15 +271,25 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between the last session being ready and the common start.
 const START_DELAY: Duration = Duration::from_millis(20);
 
-/// Runs one test. Calls `tick` about once a second with the seconds since the start and the transactions completed so
-/// far.
+/// What a test is at, about once a second.
+#[derive(Debug)]
+pub struct Tick<'a> {
+    /// Seconds since the jobs began.
+    pub elapsed_s: f64,
+    /// The jobs' own counts.
+    pub jobs: &'a Shared,
+    /// What the sampler read; nothing during the warm-up.
+    pub second: Second,
+}
+
+/// Runs one test. Calls `tick` about once a second, on a thread that only waits for the window's end.
 ///
 /// # Errors
 /// [`TestError`]; there are no results then.
 pub fn run_test(
     request: &Request,
     hooks: &mut dyn TestHooks,
-    tick: impl FnMut(f64, u64),
+    tick: impl FnMut(&Tick<'_>),
 ) -> Result<Measured, TestError> {
     let mut observer = request.target.observer()?;
     wait_published(request, hooks);
@@ -323,6 +335,7 @@ pub fn run_test(
             return Err(TestError::Counters(e.to_string()));
         }
     };
+    watch.recent = Some(sampler.recent());
     let edges = watch_window(&schedule, &mut watch, &sampler, around);
     let counts = watch.counts;
     let Ended { own: own_commits, mut tallies, jobs: results, sessions_per_thread, counts, agents } = crew.end(counts);
@@ -406,15 +419,17 @@ struct Watch<'a, T> {
     shared: &'a Shared,
     start_ns: u64,
     tick: T,
+    recent: Option<Recent>,
     next_tick_ns: u64,
     next_count_ns: u64,
     counts: Counts,
 }
 
-impl<'a, T: FnMut(f64, u64)> Watch<'a, T> {
+impl<'a, T: FnMut(&Tick<'_>)> Watch<'a, T> {
     fn new(shared: &'a Shared, start_ns: u64, tick: T) -> Watch<'a, T> {
         let next_tick_ns = start_ns + 1_000_000_000;
-        let mut watch = Watch { shared, start_ns, tick, next_tick_ns, next_count_ns: 0, counts: Counts::default() };
+        let mut watch =
+            Watch { shared, start_ns, tick, recent: None, next_tick_ns, next_count_ns: 0, counts: Counts::default() };
         watch.count_next();
         watch
     }
@@ -440,7 +455,9 @@ impl<'a, T: FnMut(f64, u64)> Watch<'a, T> {
                 self.count();
             }
             if now >= self.next_tick_ns {
-                (self.tick)((now - self.start_ns) as f64 / 1e9, self.shared.completed());
+                let second = self.recent.as_mut().map(Recent::second).unwrap_or_default();
+                let elapsed_s = (now - self.start_ns) as f64 / 1e9;
+                (self.tick)(&Tick { elapsed_s, jobs: self.shared, second });
                 self.next_tick_ns += 1_000_000_000;
             }
             let next = ns.min(self.next_tick_ns).min(self.next_count_ns);
@@ -473,7 +490,7 @@ impl<'a, T: FnMut(f64, u64)> Watch<'a, T> {
 /// database's processes are given.
 fn watch_window(
     schedule: &Schedule,
-    watch: &mut Watch<'_, impl FnMut(f64, u64)>,
+    watch: &mut Watch<'_, impl FnMut(&Tick<'_>)>,
     sampler: &Sampler,
     server: Option<&Server>,
 ) -> Result<(Edges, Option<[Surroundings; 2]>), String> {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use loadline_database::{RemainingNodes, TargetError, Work, kind_of};
+use loadline_model::Column;
 use loadline_model::plan::PlannedWorkload;
-use loadline_model::{Column, JobLoad};
 use loadline_window::{Place, Request, TestError, Warmup, run_test};
 use loadline_workload::{Instrument, SizeScan};
 
@@ -20,6 +20,7 @@ use crate::event::{Event, Listener, TestPosition};
 use crate::figures::access::only_adds;
 use crate::figures::counters::Counters;
 use crate::instrument::{EndedTest, Instruments, Replicas, RunContext, size_scan};
+use crate::live::Pace;
 use crate::record::{Finished, Identity};
 
 /// A test to run.
@@ -192,9 +193,10 @@ impl PlannedTest<'_> {
         // Outside the window: taking the mark is work for the database.
         let mark = context.native_mark();
         let views = ReadViews::unless_arms(context.side.target.as_ref(), self.position.arm.is_some());
-        let mut progress = ProgressMeter { test: self, request: &request, elapsed_s: 0.0, completed: 0 };
-        let measured = run_test(&request, &mut instruments, |elapsed_s, completed| {
-            listener.on(progress.event(elapsed_s, completed));
+        let mut pace = Pace::default();
+        let measured = run_test(&request, &mut instruments, |tick| {
+            let second = pace.second(self.position.test, &request, tick);
+            listener.on(Event::Progress { position: self.position.clone(), second });
             if let Some(text) = alarm.take() {
                 listener.on(Event::Warning(format!("test {}: {text}", self.position.test)));
             }
@@ -282,26 +284,5 @@ impl PlannedTest<'_> {
 
     fn target_failed(&self, e: TargetError) -> StudyError {
         self.failed(TestError::Target(e))
-    }
-}
-
-/// State of a test at the last progress event.
-struct ProgressMeter<'a> {
-    test: &'a PlannedTest<'a>,
-    request: &'a Request,
-    elapsed_s: f64,
-    completed: u64,
-}
-
-impl ProgressMeter<'_> {
-    fn event(&mut self, elapsed_s: f64, completed: u64) -> Event<'static> {
-        let seconds = elapsed_s - self.elapsed_s;
-        let tps = if seconds > 0.0 { completed.saturating_sub(self.completed) as f64 / seconds } else { 0.0 };
-        (self.elapsed_s, self.completed) = (elapsed_s, completed);
-        let Request { warmup, duration_s, load, jobs, .. } = self.request;
-        let (Warmup::Seconds(warmup_s) | Warmup::UntilSteady { most_s: warmup_s, .. }) = warmup;
-        let latency_ms = (*load == JobLoad::default() && tps > 0.0).then(|| f64::from(*jobs) / tps * 1e3);
-        let position = self.test.position.clone();
-        Event::Progress { position, elapsed_s, total_s: warmup_s + duration_s, tps, latency_ms }
     }
 }
