@@ -18,6 +18,7 @@ mod interval;
 mod linear;
 mod model;
 mod objective;
+mod of_run;
 mod series;
 mod utilisation;
 
@@ -27,6 +28,7 @@ pub use fitted::{CrossValidated, Fitted, fit};
 pub use interval::{COVERAGE, Estimate};
 pub use model::Kind;
 pub use objective::{FARTHEST, Jobs};
+pub use of_run::of_run;
 pub use series::{Point, Series, SeriesError};
 
 #[cfg(test)]

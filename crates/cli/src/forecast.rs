@@ -2,11 +2,8 @@
 
 use std::path::Path;
 
-use loadline_analyze::forecast::{Figure, Point, Series};
-use loadline_analyze::{Sweep, sweeps};
+use loadline_analyze::forecast::{Figure, Point, Series, of_run as of_run_tests};
 use loadline_audit::{Mapping, Sheet, table};
-use loadline_model::TestRecord;
-use loadline_model::manifest::RunState;
 use loadline_report::{Evaluated, Forecasted, Questions};
 use loadline_store::StoredRun;
 
@@ -102,57 +99,9 @@ fn of_run(path: &Path, args: &ForecastArgs) -> Result<Input, Failure> {
     if stored.manifest.plan.arms.is_some() {
         return Err(Failure::usage(format!("{} is a run of two arms: a forecast is made from a sweep", stored.id())));
     }
-    if stored.manifest.state != RunState::Complete {
-        remarks.push("the run is not complete: its tests count as they are".to_owned());
-    }
-    let invalid = stored.records.iter().filter(|r| !r.valid).count();
-    if invalid > 0 {
-        remarks.push(format!("{invalid} of {} tests are invalid and left out", stored.records.len()));
-    }
-    let disturbed = stored.records.iter().filter(|r| r.valid && r.disturbed_by.is_some()).count();
-    if disturbed > 0 {
-        remarks.push(format!(
-            "{disturbed} of {} tests were disturbed by others: what is forecast is the disturbed machine",
-            stored.records.len()
-        ));
-    }
-    let mut found = Vec::new();
-    for sweep in sweeps(&stored.records) {
-        let points = Point::of_sweep(&sweep);
-        let why = if sweep.over_jobs() { not_closed(&sweep) } else { Some("it is no sweep over jobs") };
-        let why =
-            why.or_else(|| (points.len() < 2).then_some("it has fewer than 2 valid job counts with a throughput"));
-        match why {
-            Some(why) => remarks.push(format!("{} is left out: {why}", sweep.workload)),
-            None => found.push(
-                Series::new(&sweep.platform, &name(&sweep, &stored.records), &points)
-                    .map_err(|e| Failure::usage(e.to_string()))?,
-            ),
-        }
-    }
-    Ok(Input { title: stored.id().to_owned(), series: found, remarks })
-}
-
-/// Why the jobs of `sweep` are no closed loop, if so.
-fn not_closed(sweep: &Sweep) -> Option<&'static str> {
-    match &sweep.load {
-        load if load.is_mixed() => Some("its jobs are a mix of populations"),
-        load if load.has_rate() => Some("its rate was given: no closed loop"),
-        _ => None,
-    }
-}
-
-/// Workload, with what distinguishes the sweep from others of the run.
-fn name(sweep: &Sweep, records: &[TestRecord]) -> String {
-    let others = || records.iter().filter(|r| r.workload == sweep.workload);
-    let mut name = sweep.workload.clone();
-    if others().any(|r| r.driver != sweep.driver) {
-        name += &format!(", {} driver", sweep.driver);
-    }
-    if others().any(|r| r.nodes != sweep.nodes) {
-        name += &format!(", {} {}", sweep.nodes, if sweep.nodes == 1 { "node" } else { "nodes" });
-    }
-    name
+    let (series, more) = of_run_tests(&stored.manifest, &stored.records).map_err(|e| Failure::usage(e.to_string()))?;
+    remarks.extend(more);
+    Ok(Input { title: stored.id(), series, remarks })
 }
 
 /// Series of a table of results in any of the forms that `loadline audit` reads.

@@ -9,12 +9,12 @@ use loadline_model::Manifest;
 use loadline_model::manifest::RunState;
 use loadline_model::plan::{Jobs, PlannedWorkload};
 
-use crate::RunData;
 use crate::content::ratios::{self, Shown, percent, ratio};
 use crate::content::{arms, count, settings, wait_profiles};
-use crate::doc::Block;
+use crate::doc::{Block, Document, Section};
 use crate::platform_run::{PlatformRun, comparisons, sides};
 use crate::text::{table, wrapped};
+use crate::{RunData, html};
 
 /// Differences of the device below this share are not worth a word: its figures vary by that much.
 const DEVICE_VARIES: f64 = 0.1;
@@ -23,6 +23,7 @@ const DEVICE_VARIES: f64 = 0.1;
 #[derive(Debug, Clone)]
 pub struct Compared {
     rows: Vec<Shown>,
+    title: String,
     text: String,
 }
 
@@ -42,7 +43,7 @@ impl Compared {
         }
         text.push('\n');
         of.sentences().iter().for_each(|sentence| text.push_str(&wrapped(sentence, "", width)));
-        Some(Compared { rows, text })
+        Some(Compared { rows, title: run.manifest.run.clone(), text })
     }
 
     /// Of two runs, B against A, with a margin of equivalence (0.02: ±2 %). Unequal work is refused.
@@ -52,7 +53,35 @@ impl Compared {
         let rows: Vec<Shown> =
             comparisons(&sides, across_drivers).iter().flat_map(|comparison| shown(comparison, margin)).collect();
         let text = text(&sides, &rows, width);
-        Compared { rows, text }
+        let title = format!("{} against {}", runs[1].manifest.run, runs[0].manifest.run);
+        Compared { rows, title, text }
+    }
+
+    /// As a page.
+    #[must_use]
+    pub fn html(&self) -> String {
+        let [figures, with_interval, refused] = self.counts();
+        html::render(&Document {
+            title: self.title.clone(),
+            subtitle: "Ratios of B to A with 95 % intervals".to_owned(),
+            verdict: format!(
+                "{} compared, {with_interval} with an interval, {refused} refused.",
+                count(figures, "main figure", "main figures")
+            ),
+            all_well: figures > 0 && refused == 0,
+            sections: vec![Section {
+                id: "ratios",
+                title: "Comparison".to_owned(),
+                in_text: true,
+                group: false,
+                blocks: vec![
+                    Block::Table(ratios::table(&self.rows, "Tests or pairs")),
+                    Block::heading("In words"),
+                    Block::Code { text: self.text.clone() },
+                ],
+            }],
+            ..Document::default()
+        })
     }
 
     /// For people.

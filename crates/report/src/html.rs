@@ -29,8 +29,19 @@ fn css_string(text: &str) -> String {
     format!("\"{}\"", text.chars().map(one).collect::<String>())
 }
 
-/// Text, escaped when written.
-struct Text<'a>(&'a str);
+/// The content of the `style` element of every page.
+pub const STYLE: &str = concat!("\n", include_str!("report.css"), "\n");
+
+/// `blocks` as a part of a page.
+pub(crate) fn part(blocks: &[Block]) -> String {
+    let mut page = Page { text: String::new(), print: false };
+    page.blocks(blocks);
+    page.text
+}
+
+/// Text, escaped for elements and quoted attributes when written.
+#[derive(Debug, Clone, Copy)]
+pub struct Text<'a>(pub &'a str);
 
 impl Display for Text<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -113,9 +124,8 @@ impl Page {
             "\n<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} – loadline report</title>\n\
-             <style>\n{}{}\n</style>\n</head>\n<body>\n<header>\n{}<p class=\"brand\">loadline report</p>\n\
+             <style>{STYLE}{}</style>\n</head>\n<body>\n<header>\n{}<p class=\"brand\">loadline report</p>\n\
              <h1>{title}</h1>\n{}<p class=\"sub\">{}</p>\n{}<p class=\"verdict {}\">{}</p>\n",
-            include_str!("report.css"),
             print.map_or(String::new(), |_| footers(d)),
             Around("<img class=\"logo\" alt=\"logo\" src=\"", &d.logo, "\">\n"),
             Around("<p class=\"customer\">for ", &d.customer, "</p>\n"),

@@ -194,7 +194,8 @@ pub(crate) fn wrapped(text: &str, indent: &str, width: usize) -> String {
 }
 
 /// `text` without control characters, so that a record cannot control the terminal.
-pub(crate) fn clean(text: &str) -> String {
+#[must_use]
+pub fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 

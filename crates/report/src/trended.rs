@@ -107,6 +107,12 @@ impl<'a> Trended<'a> {
         [self.series.len(), self.judged.judged]
     }
 
+    /// As a page.
+    #[must_use]
+    pub fn html(&self, width: usize) -> String {
+        crate::html::render(&text::page(self, width))
+    }
+
     /// For people; lines of text are wrapped at `width`.
     #[must_use]
     pub fn text(&self, width: usize) -> String {

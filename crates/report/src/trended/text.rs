@@ -3,20 +3,26 @@
 use loadline_analyze::paired::percent as confidence;
 use loadline_analyze::trend::{Change, LEAST_RUNS, Trend};
 use loadline_model::Manifest;
+use loadline_model::format::Format;
 
 use super::{Series, Trended};
 use crate::columns::value;
 use crate::compared::{differences, machine};
 use crate::content::ratios::{percent, ratio};
 use crate::content::{count, kept_tests, when};
-use crate::doc::{Cell, Head, Notes, Row, Table};
+use crate::doc::{Block, Cell, Chart, Document, Head, Notes, Row, Section, Table};
 use crate::platform_run::sides;
+use crate::svg::{self, ChartLine, ChartPoint};
 use crate::text::{table, wrapped};
-use crate::words::cut;
+use crate::words::{cut, heading_of};
 
 /// Length of a time to the minute, and to the second.
 const MINUTES: usize = 16;
 const SECONDS: usize = 19;
+/// Most charts of a page.
+const MOST_CHARTS: usize = 24;
+/// More points are dots that no line joins.
+const MANY_POINTS: usize = 60;
 /// Most points of a course, the newest.
 const COURSE: usize = 24;
 /// Most reasons for which runs were left out, and characters of each.
@@ -40,6 +46,84 @@ pub(super) fn render(trended: &Trended<'_>, width: usize) -> String {
     }
     out.push_str(&between(trended, width));
     out
+}
+
+/// The same as a page.
+pub(super) fn page(trended: &Trended<'_>, width: usize) -> Document {
+    let [series, judged] = trended.counts();
+    let mut blocks = Vec::new();
+    let table = changes(trended);
+    let changed = table.rows.len();
+    if changed > 0 {
+        blocks.push(Block::Table(table));
+    }
+    blocks.push(Block::List { items: sentences(trended) });
+    let charts: Vec<Chart> = trended.series.iter().filter_map(|s| chart(trended, s)).take(MOST_CHARTS).collect();
+    if !charts.is_empty() {
+        blocks.push(Block::Charts { charts, per_row: 3 });
+    }
+    let between = between(trended, width);
+    if !between.trim().is_empty() {
+        blocks.push(Block::Code { text: between });
+    }
+    Document {
+        title: "Trend".to_owned(),
+        subtitle: format!("{}, {}", count(trended.runs.len(), "run", "runs"), count(series, "series", "series")),
+        verdict: format!("{judged} series are long enough to be judged; {}.", count(changed, "change", "changes")),
+        all_well: changed == 0 && series > 0 && judged == series,
+        sections: vec![Section {
+            id: "trend",
+            title: "Levels over time".to_owned(),
+            in_text: true,
+            group: false,
+            blocks,
+        }],
+        ..Document::default()
+    }
+}
+
+/// The figure of a series over its runs, with the levels that were found.
+fn chart(trended: &Trended<'_>, series: &Series) -> Option<Chart> {
+    let history = &series.history;
+    let column = history.metric.column;
+    if history.points.len() < 2 {
+        return None;
+    }
+    // The axis has the unit shown, which may differ from the stored one.
+    let scale = if column.format == Format::NsAsMs { 1e-6 } else { 1.0 };
+    let point = |(at, (run, figure)): (usize, &(usize, f64))| {
+        let run = trended.runs.get(*run).map_or("", |run| run.manifest.run.as_str());
+        let tip = format!("{run}: {} {}", value(column, *figure), column.unit);
+        ChartPoint { x: at as f64 + 1.0, y: figure * scale, bar: None, tip }
+    };
+    let points: Vec<ChartPoint> = history.points.iter().enumerate().map(point).collect();
+    let last = points.len() as f64;
+    let mut fit = Vec::new();
+    let mut from = 1.0;
+    let changes = series.trend.iter().flat_map(|t| &t.changes);
+    for change in changes.clone() {
+        let at = change.at as f64 + 0.5;
+        fit.extend([(from, change.before * scale), (at, change.before * scale)]);
+        from = at;
+    }
+    if let Some(newest) = changes.last() {
+        fit.extend([(from, newest.after * scale), (last, newest.after * scale)]);
+    }
+    let line = ChartLine { points, fit, ..ChartLine::default() };
+    let chart = svg::Chart {
+        title: format!("{}: {}", trended.name(series), column.title),
+        x_label: "runs, the oldest first".to_owned(),
+        y_label: heading_of(column, false),
+        lines: vec![line],
+        markers: true,
+        dots: history.points.len() > MANY_POINTS,
+        whole_x: true,
+        unnamed: true,
+        width: 400.0,
+        height: 230.0,
+        ..svg::Chart::default()
+    };
+    chart.svg().map(|svg| Chart { svg })
 }
 
 /// Each series with its trend, if it is long enough.
