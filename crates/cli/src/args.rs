@@ -19,6 +19,7 @@ pub(crate) use models::{AuditArgs, ForecastArgs, SimulateArgs, SimulateFormat, S
 
 use crate::hub_args::{AgentArgs, AgentsArgs, AgentsListArgs};
 pub(crate) use crate::list_args::{ListArgs, ListFormat};
+use crate::live_args::{ServeArgs, WatchArgs};
 
 /// Finds the load line of a database platform: how fast it commits, loads, reads, writes and computes, how that grows
 /// with load, and where it goes under. Each test is checked against the database's own counters; a test that fails a
@@ -65,6 +66,11 @@ pub(crate) enum Command {
     Pack(PackArgs),
     /// Unpack a run that was packed into one file, and check it
     Unpack(UnpackArgs),
+    /// Look at a run while it goes on, on the terminal: tests, throughput, latency, waits, CPU, device, checks, time left
+    Watch(WatchArgs),
+    /// Look at runs in a browser, while they go on and when they are stored: reports, tests, any of them side by side, comparisons,
+    /// trends, forecasts
+    Serve(ServeArgs),
     /// Watch a running database without any load, read only, and make a page of what it does; or set such pages side by side
     Snapshot(SnapshotArgs),
     /// List the workloads, or show one in full

@@ -22,6 +22,12 @@ mod hub_run;
 mod hub_run;
 mod list_args;
 mod listing;
+#[cfg(feature = "live")]
+mod live;
+#[cfg(not(feature = "live"))]
+#[path = "no_live.rs"]
+mod live;
+mod live_args;
 mod logo;
 mod output;
 mod pages;
@@ -76,6 +82,8 @@ fn main() -> ExitCode {
         Command::Note(args) => hand::note(&args),
         Command::Pack(args) => hand::pack(&args),
         Command::Unpack(args) => hand::unpack(&args),
+        Command::Watch(args) => live::watch(&args),
+        Command::Serve(args) => live::serve(&args),
         Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Workloads(args) => workloads::workloads(&args),
         Command::References(args) => references::references(&args),

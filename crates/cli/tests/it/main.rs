@@ -11,6 +11,8 @@ mod analytics;
 mod audit;
 mod bad_input;
 mod bound;
+#[cfg(feature = "live")]
+mod browser;
 mod clusters;
 mod common;
 mod first_use;
@@ -19,6 +21,8 @@ mod hand;
 mod kill;
 mod limits;
 mod lists;
+#[cfg(feature = "live")]
+mod live;
 mod load;
 mod managed;
 mod many_sessions;

@@ -1,0 +1,83 @@
+//! `loadline watch` and `loadline serve`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use loadline_live::serve::{ServeError, ServeOptions};
+use loadline_live::{Ended, WatchOptions, now};
+use loadline_store::runs_in;
+
+use crate::exit::{self, Failure};
+use crate::live_args::{ServeArgs, TOKEN_VARIABLE, WatchArgs};
+use crate::target::run_folder;
+use crate::{output, signals};
+
+pub(crate) fn watch(args: &WatchArgs) -> Result<u8, Failure> {
+    let run = match &args.run {
+        Some(run) => existing(&run_folder(run, &args.results))?,
+        None => newest(&args.results)?,
+    };
+    // https://no-color.org: set and not empty.
+    let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let stop = Arc::new(AtomicBool::new(false));
+    signals::interruptible(&stop, "nothing is left".to_owned())?;
+    let options = WatchOptions { run, plain: args.plain, colours, stop };
+    match loadline_live::watch(&options, &mut std::io::stdout()).map_err(|e| Failure::failed(e.to_string()))? {
+        Ended::Done => Ok(0),
+        Ended::Interrupted => Ok(exit::INTERRUPTED),
+    }
+}
+
+/// The run folder at `path`, or why it is none. A run may still be without tests, and a damaged one is shown as it is.
+fn existing(path: &Path) -> Result<PathBuf, Failure> {
+    let path = if path.ends_with("manifest.json") { path.parent().unwrap_or(path) } else { path };
+    if path.join("manifest.json").is_file() {
+        return Ok(path.to_owned());
+    }
+    // Its error says what the folder is instead.
+    loadline_store::StoredRun::open(path)?;
+    Ok(path.to_owned())
+}
+
+fn newest(results: &Path) -> Result<PathBuf, Failure> {
+    let none = || {
+        Failure::usage(format!(
+            "there is no run in '{}': name a run folder, or the folder of the runs with --results",
+            results.display()
+        ))
+    };
+    let runs = runs_in(results).map_err(|_| none())?;
+    now::newest(&runs).cloned().ok_or_else(none)
+}
+
+pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
+    let token = token(args.token_file.as_deref())?;
+    let with_token = token.is_some();
+    let options = ServeOptions { dir: args.dir.clone(), listen: args.listen, token, names: args.name.clone() };
+    let ready = |at: std::net::SocketAddr| {
+        if !at.ip().is_loopback() {
+            output::say(
+                "note: without TLS the token can be read on the way: use a tunnel (ssh -L) or a proxy with TLS",
+            );
+        }
+        let asked = if with_token { "; browsers are asked for the token" } else { "" };
+        output::say(&format!("serving {} at http://{at}/{asked}; Ctrl-C ends it", args.dir.display()));
+    };
+    loadline_live::serve::serve(options, ready).map_err(|e| match e {
+        ServeError::Failed(_) => Failure::failed(e.to_string()),
+        _ => Failure::usage(e.to_string()),
+    })?;
+    Ok(0)
+}
+
+fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
+    let given = match file {
+        Some(file) => Some(
+            std::fs::read_to_string(file)
+                .map_err(|e| Failure::usage(format!("--token-file '{}' cannot be read: {e}", file.display())))?,
+        ),
+        None => std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty()),
+    };
+    Ok(given.map(|token| token.trim().to_owned()))
+}

@@ -1,0 +1,51 @@
+//! Flags of `watch` and `serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+/// Environment variable with the token of a server.
+#[cfg(feature = "live")]
+pub(crate) const TOKEN_VARIABLE: &str = "LOADLINE_TOKEN";
+
+/// `loadline watch`.
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// Run folder or run id [default: the newest run]
+    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
+    pub(crate) run: Option<PathBuf>,
+    /// Folder of the runs that are named by id
+    #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
+    pub(crate) results: PathBuf,
+    /// Print lines of text instead, until the run ends [default where there is no terminal, or TERM is dumb]
+    #[arg(long)]
+    pub(crate) plain: bool,
+}
+
+/// `loadline serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Folder that holds the runs
+    #[arg(value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
+    pub(crate) dir: PathBuf,
+    /// Address and port; any but those of this machine alone need a token. Port 0: any that is free
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8377", value_parser = address)]
+    pub(crate) listen: SocketAddr,
+    /// File with the token that browsers are asked for; else the environment variable LOADLINE_TOKEN
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Name by which browsers may ask for this machine, besides localhost and its addresses; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Vec<String>,
+}
+
+/// `127.0.0.1:8377`, `[::1]:8377`, `localhost:8377`.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let numeric = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
+    numeric.parse().map_err(|_| {
+        format!(
+            "'{text}' is no address with a port, such as 127.0.0.1:8377, localhost:8377, [::1]:8377 or 0.0.0.0:8377"
+        )
+    })
+}

@@ -1,0 +1,157 @@
+//! Headless Chromium, driven through its debugging pipe.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// How to get it: said by every test that needs it, which then fails.
+const INSTALL: &str = "Chromium is missing: apt-get install chromium (./test does it as root)";
+
+/// A browser with one page.
+pub(crate) struct Browser {
+    process: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+    session: Value,
+    last: u64,
+    /// Errors of pages: exceptions, messages of the console and of the browser (such as what a policy refused).
+    pub(crate) errors: Vec<String>,
+    _profile: tempfile::TempDir,
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Browser {
+    pub(crate) fn start() -> Browser {
+        let names = ["chromium", "chromium-browser", "google-chrome"];
+        let found = |name: &&str| {
+            Command::new("sh").args(["-c", &format!("command -v {name}")]).output().unwrap().status.success()
+        };
+        let name = names.into_iter().find(|n| found(n)).unwrap_or_else(|| panic!("{INSTALL}"));
+        let profile = tempfile::tempdir().unwrap();
+        // It reads commands from descriptor 3 and answers on 4.
+        let script = format!(
+            "exec {name} --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-background-networking --no-first-run \
+             --user-data-dir='{}' --remote-debugging-pipe 3<&0 4>&1 >/dev/null 2>/dev/null",
+            profile.path().display()
+        );
+        let mut process =
+            Command::new("sh").args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (to, from) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
+        let mut browser =
+            Browser { process, to, from, session: Value::Null, last: 0, errors: Vec::new(), _profile: profile };
+        let target = browser.call("Target.createTarget", json!({"url": "about:blank"}))["targetId"].clone();
+        let attached = browser.call("Target.attachToTarget", json!({"targetId": target, "flatten": true}));
+        browser.session = attached["sessionId"].clone();
+        for domain in ["Page", "Runtime", "Log", "Accessibility", "DOM"] {
+            browser.call(&format!("{domain}.enable"), json!({}));
+        }
+        browser
+    }
+
+    fn next(&mut self) -> Value {
+        let mut text = Vec::new();
+        self.from.read_until(0, &mut text).unwrap();
+        text.pop();
+        assert!(!text.is_empty(), "Chromium ended");
+        let message: Value = serde_json::from_slice(&text).unwrap();
+        let error = match message["method"].as_str().unwrap_or_default() {
+            "Runtime.exceptionThrown" => true,
+            "Runtime.consoleAPICalled" => message["params"]["type"] == "error",
+            "Log.entryAdded" => message["params"]["entry"]["level"] == "error",
+            _ => false,
+        };
+        if error {
+            self.errors.push(message["params"].to_string());
+        }
+        message
+    }
+
+    /// Calls a method of the protocol and returns its result.
+    pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
+        self.last += 1;
+        let mut message = json!({"id": self.last, "method": method, "params": params});
+        if !self.session.is_null() {
+            message["sessionId"] = self.session.clone();
+        }
+        self.to.write_all(message.to_string().as_bytes()).unwrap();
+        self.to.write_all(&[0]).unwrap();
+        loop {
+            let mut answer = self.next();
+            if answer["id"] == self.last {
+                assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
+                return answer["result"].take();
+            }
+        }
+    }
+
+    /// Opens a page and waits until it is loaded.
+    pub(crate) fn open(&mut self, url: &str) {
+        let answer = self.call("Page.navigate", json!({"url": url}));
+        assert!(answer["errorText"].is_null(), "{url}: {answer}");
+        self.until("document.readyState === 'complete' && location.href !== 'about:blank'");
+    }
+
+    /// The value of a script's expression.
+    pub(crate) fn eval(&mut self, script: &str) -> Value {
+        let answer = self.call("Runtime.evaluate", json!({"expression": script, "returnByValue": true}));
+        assert!(answer["exceptionDetails"].is_null(), "{script}: {answer}");
+        answer["result"]["value"].clone()
+    }
+
+    /// Waits until an expression is true.
+    pub(crate) fn until(&mut self, script: &str) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while self.eval(script) != true {
+            assert!(Instant::now() < deadline, "waited 30 s for {script}; errors: {:?}", self.errors);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Width of the page, and whether it is dark.
+    pub(crate) fn look(&mut self, width: u32, height: u32, dark: bool) {
+        let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 700});
+        self.call("Emulation.setDeviceMetricsOverride", metrics);
+        let scheme = if dark { "dark" } else { "light" };
+        let features = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        self.call("Emulation.setEmulatedMedia", features);
+    }
+
+    /// Presses a key.
+    pub(crate) fn key(&mut self, key: &str) {
+        let code = match key {
+            "Tab" => 9,
+            "Enter" => 13,
+            _ => 32,
+        };
+        let text = if key == "Enter" {
+            "\r"
+        } else if key == " " {
+            " "
+        } else {
+            ""
+        };
+        for kind in ["keyDown", "keyUp"] {
+            let mut event = json!({"type": kind, "key": key, "code": if key == " " { "Space" } else { key }, "windowsVirtualKeyCode": code});
+            if kind == "keyDown" && !text.is_empty() {
+                event["text"] = json!(text);
+            }
+            self.call("Input.dispatchKeyEvent", event);
+        }
+    }
+
+    /// Role and name of everything a screen reader meets.
+    pub(crate) fn spoken(&mut self) -> Vec<(String, String)> {
+        let tree = self.call("Accessibility.getFullAXTree", json!({}));
+        let text = |v: &Value| v["value"].as_str().unwrap_or_default().to_owned();
+        let nodes = tree["nodes"].as_array().unwrap().iter().filter(|n| n["ignored"] != true);
+        nodes.map(|n| (text(&n["role"]), text(&n["name"]))).collect()
+    }
+}

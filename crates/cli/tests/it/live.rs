@@ -1,0 +1,477 @@
+//! `loadline watch` and `loadline serve` end to end, against runs of the null engine.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::browser::Browser;
+use crate::common::{folder_with_tests, loadline, ok, run, start, wait_for};
+
+/// A server that is ended with the test.
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Headers and body of an answer.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Server {
+    fn start(dir: &Path, more: &[&str], token: Option<&str>) -> Server {
+        let mut command = loadline();
+        command.args(["serve", dir.to_str().unwrap(), "--listen", "127.0.0.1:0"]).args(more);
+        command.envs(token.map(|t| ("LOADLINE_TOKEN", t)));
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(process.stderr.take().unwrap()).read_line(&mut said).unwrap();
+        let address = said.split("http://").nth(1).and_then(|rest| rest.split('/').next());
+        let address = address.unwrap_or_else(|| panic!("{said}")).to_owned();
+        Server { process, address }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    fn send(&self, request: &str) -> Answer {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = Vec::new();
+        stream.read_to_end(&mut text).unwrap();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{request}: {text}"));
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+    }
+
+    fn get_with(&self, path: &str, headers: &str) -> Answer {
+        self.send(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}\r\n", self.address))
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.get_with(path, "")
+    }
+}
+
+/// Two short runs over 1, 2 and 4 jobs, and one of two arms; names of the folders.
+fn three_runs(results: &Path) -> [String; 3] {
+    let dir = results.to_str().unwrap();
+    let short = ["--workload", "LGWR-LAT1", "--duration", "1s", "--warmup", "200ms", "--results", dir];
+    let measured = |args: &[&str]| {
+        let ran = run(&[args, &short].concat());
+        ran.folder().file_name().unwrap().to_str().unwrap().to_owned()
+    };
+    let swept = ["run", "--no-probe", "--target", "null:?pause=1ms", "--jobs", "1,2,4", "--platform"];
+    let arms =
+        ["ab", "--target-a", "null:?pause=1ms", "--target-b", "null:?pause=1000us", "--pairs", "3", "--jobs", "1"];
+    [
+        measured(&[&swept[..], &["one <b>bold</b>"]].concat()),
+        measured(&[&swept[..], &["two"]].concat()),
+        measured(&arms),
+    ]
+}
+
+#[test]
+fn pages_are_there_and_say_nothing_else() {
+    let results = tempfile::tempdir().unwrap();
+    let [first, second, arms] = three_runs(results.path());
+    let server = Server::start(results.path(), &[], None);
+    let list = server.get("/");
+    assert_eq!(list.status, 200, "{}", list.body);
+    assert!(
+        list.body.contains(&first) && list.body.contains("one &lt;b&gt;bold") && !list.body.contains("<b>bold"),
+        "{}",
+        list.body
+    );
+    for header in [
+        "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self' 'sha256-",
+        "x-content-type-options: nosniff",
+        "x-frame-options: deny",
+        "referrer-policy: no-referrer",
+    ] {
+        assert!(list.head.contains(header), "{header}\n{}", list.head);
+    }
+    assert_eq!(server.get("/?q=bold").body.matches("<tr><td>").count(), 1);
+    let both = format!("run={first}&run={second}");
+    for (path, part) in [
+        (format!("/runs/{first}/"), "Key figures"),
+        (format!("/runs/{first}/test-2.html"), "Load profile"),
+        (format!("/runs/{first}/report.csv"), "platform,"),
+        (format!("/runs/{first}/report.json"), "\"manifest\""),
+        (format!("/runs/{first}/live"), "3 tests done"),
+        (format!("/side-by-side?{both}"), "one &lt;b&gt;bold"),
+        (format!("/compare?{both}"), "Comparison"),
+        (format!("/compare?run={arms}"), "Comparison"),
+        (format!("/runs/{arms}/"), "What the arms show"),
+        ("/trend".to_owned(), "2 runs"),
+        (format!("/forecast?run={first}"), "Forecasts"),
+    ] {
+        let answer = server.get(&path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        assert!(answer.body.contains(part), "{path} without {part}: {}", answer.body);
+        // A table or JSON that no browser takes for a page has the name as it is.
+        assert!(!answer.body.contains("<b>bold") || !answer.head.contains("text/html"), "{path}");
+    }
+    // The report of the server is that of the command line, but for its links.
+    let page = server.get(&format!("/runs/{first}/")).body;
+    let file = fs::read_to_string(results.path().join(&first).join("report/index.html")).unwrap();
+    let body = |page: &str| page[page.find("<header>").unwrap()..].to_owned();
+    assert_eq!(body(&page), body(&file));
+    for (path, status) in [
+        ("/nothing".to_owned(), 404),
+        ("/runs/nothing/".to_owned(), 404),
+        (format!("/runs/{first}/test-99.html"), 400),
+        (format!("/runs/{first}/manifest.json"), 400),
+        ("/side-by-side".to_owned(), 400),
+        (format!("/compare?run={first}"), 400),
+        ("/trend?figure=nothing".to_owned(), 400),
+    ] {
+        let answer = server.get(&path);
+        assert_eq!(answer.status, status, "{path}: {}", answer.body);
+        assert!(answer.body.contains("role=\"alert\"") && answer.head.contains("content-security-policy"), "{path}");
+    }
+}
+
+#[test]
+fn no_path_leaves_the_folder_and_nothing_is_written() {
+    let outer = tempfile::tempdir().unwrap();
+    let results = outer.path().join("results");
+    fs::create_dir(&results).unwrap();
+    let [first, ..] = three_runs(&results);
+    let secret = "a secret outside";
+    // A run outside, reachable by a link and by `..`; a run whose parts are links or pipes.
+    let outside = outer.path().join("outside");
+    let copy =
+        |to: &Path| assert!(Command::new("cp").arg("-r").arg(results.join(&first)).arg(to).status().unwrap().success());
+    copy(&outside);
+    fs::write(outer.path().join("secret.txt"), secret).unwrap();
+    std::os::unix::fs::symlink(&outside, results.join("link")).unwrap();
+    for (name, file) in [("linked", "tests.jsonl"), ("linked-series", "series/1.csv")] {
+        copy(&results.join(name));
+        fs::remove_file(results.join(name).join(file)).unwrap();
+        std::os::unix::fs::symlink(outer.path().join("secret.txt"), results.join(name).join(file)).unwrap();
+    }
+    copy(&results.join("pipe"));
+    fs::remove_file(results.join("pipe/tests.jsonl")).unwrap();
+    assert!(Command::new("mkfifo").arg(results.join("pipe/tests.jsonl")).status().unwrap().success());
+    let before = listing(&results);
+    let server = Server::start(&results, &[], None);
+    for path in [
+        "/runs/link/",
+        "/runs/../",
+        "/runs/%2e%2e/",
+        "/runs/..%2foutside/",
+        "/runs/%2e%2e%2foutside/",
+        "/runs/%2e%2e%2foutside/live",
+        "/runs/%2e%2e%2foutside/events",
+        "/runs/linked/",
+        "/runs/linked/live",
+        "/runs/linked/events",
+        "/runs/linked-series/",
+        "/runs/linked-series/test-1.html",
+        "/runs/pipe/",
+        "/runs/pipe/events",
+        "/../secret.txt",
+        "/..%2fsecret.txt",
+        "/side-by-side?run=..%2Foutside",
+        "/compare?run=%2Fetc&run=%2Fetc%2Fpasswd",
+        "/forecast?run=link",
+        "/runs/%00/",
+        "/runs/./",
+    ] {
+        let answer = server.get(path);
+        assert!((400..500).contains(&answer.status), "{path}: {} {}", answer.status, answer.body);
+        assert!(!answer.body.contains(secret), "{path}");
+    }
+    assert_eq!(server.get("/trend").status, 200, "what is odd is left out");
+    for method in ["POST", "PUT", "DELETE", "PATCH"] {
+        let request = format!(
+            "{method} /runs/{first}/ HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+            server.address
+        );
+        assert_eq!(server.send(&request).status, 405, "{method}");
+    }
+    for host in ["evil.example", "evil.example:80", "127.0.0.1.evil.example"] {
+        let answer = server.send(&format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"));
+        assert_eq!(answer.status, 421, "{host}");
+        assert!(!answer.body.contains(&first), "{host}");
+    }
+    assert_eq!(listing(&results), before, "nothing was written");
+}
+
+/// Every file below a folder with its length.
+fn listing(folder: &Path) -> String {
+    let found = Command::new("find").arg(folder).args(["-printf", "%p %s %T@\n"]).output().unwrap();
+    String::from_utf8(found.stdout).unwrap()
+}
+
+#[test]
+fn other_machines_need_a_token() {
+    let results = tempfile::tempdir().unwrap();
+    let dir = results.path().to_str().unwrap();
+    let refused = run(&["serve", dir, "--listen", "0.0.0.0:0"]);
+    assert_eq!(refused.code, 2, "{}", refused.said());
+    assert!(refused.err.contains("--token-file"), "{}", refused.err);
+    let file = results.path().join("token");
+    fs::write(&file, "short\n").unwrap();
+    let refused = run(&["serve", dir, "--token-file", file.to_str().unwrap()]);
+    assert!(refused.code == 2 && refused.err.contains("16"), "{}", refused.said());
+    let token = "0123456789abcdef0123";
+    let server = Server::start(results.path(), &[], Some(token));
+    assert_eq!(server.get("/").status, 401);
+    assert_eq!(server.get("/nothing").status, 401, "what is there is nobody's business");
+    let page = server.get_with("/", "Accept: text/html\r\n");
+    assert!(page.status == 303 && page.head.contains("location: /login"), "{}", page.head);
+    assert_eq!(server.get_with("/", &format!("Authorization: Bearer {token}\r\n")).status, 200);
+    assert_eq!(server.get_with("/", "Authorization: Bearer 0123456789abcdef0124\r\n").status, 401);
+    let login = |given: &str| {
+        let form = format!("token={given}");
+        server.send(&format!(
+            "POST /login HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+             Content-Length: {}\r\n\r\n{form}",
+            server.address,
+            form.len()
+        ))
+    };
+    assert_eq!(login("wrong").status, 403);
+    let welcome = login(token);
+    assert!(welcome.status == 303 && welcome.head.contains("httponly; samesite=strict"), "{}", welcome.head);
+    let cookie = welcome.head.lines().find_map(|l| l.strip_prefix("set-cookie: ")).unwrap();
+    // Cookies keep their case; this head is in lower case.
+    assert!(cookie.starts_with("loadline=") && !cookie.contains(token), "{cookie}");
+}
+
+#[test]
+fn bad_input_is_said() {
+    let results = tempfile::tempdir().unwrap();
+    let dir = results.path().to_str().unwrap();
+    for (args, part) in [
+        (vec!["watch", "--results", dir], "there is no run in"),
+        (vec!["watch", "nothing", "--results", dir], "does not exist"),
+        (vec!["watch", dir], "not a run folder"),
+        (vec!["serve", "/nothing"], "is no folder"),
+        (vec!["serve", dir, "--listen", "nowhere"], "127.0.0.1:8377"),
+        (vec!["serve", dir, "--token-file", "/nothing"], "cannot be read"),
+    ] {
+        let ran = run(&args);
+        assert_eq!(ran.code, 2, "{args:?}: {}", ran.said());
+        assert!(ran.err.contains(part), "{args:?}: {}", ran.said());
+    }
+    let server = Server::start(results.path(), &[], None);
+    let taken = run(&["serve", dir, "--listen", &server.address]);
+    assert!(taken.code == 2 && taken.err.contains("choose another port"), "{}", taken.said());
+}
+
+#[test]
+fn ten_thousand_runs_are_listed_within_a_second() {
+    let results = tempfile::tempdir().unwrap();
+    let [first, ..] = three_runs(results.path());
+    let manifest = fs::read_to_string(results.path().join(&first).join("manifest.json")).unwrap();
+    let tests = fs::read(results.path().join(&first).join("tests.jsonl")).unwrap();
+    for n in 0..10_000 {
+        let folder = results.path().join(format!("nightly-{n:05}"));
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("manifest.json"), manifest.replace(&first, &format!("nightly-{n:05}"))).unwrap();
+        fs::write(folder.join("tests.jsonl"), &tests).unwrap();
+    }
+    let server = Server::start(results.path(), &[], None);
+    let timed = |path: &str| {
+        let began = Instant::now();
+        let answer = server.get(path);
+        assert_eq!(answer.status, 200);
+        (began.elapsed(), answer.body)
+    };
+    let (cold, body) = timed("/");
+    assert!(body.contains("10003 of 10003 runs"), "{}", &body[..2000]);
+    let (warm, body) = timed("/?q=nightly-04242");
+    assert!(body.contains("1 of 10003 runs"), "{}", &body[..2000]);
+    // A build without optimisation, beside other tests.
+    assert!(warm < Duration::from_secs(1), "{warm:?}");
+    assert!(cold < Duration::from_secs(20), "{cold:?}");
+}
+
+#[test]
+fn a_run_is_watched_line_by_line_to_its_end() {
+    let results = tempfile::tempdir().unwrap();
+    let dir = results.path().to_str().unwrap();
+    let args = [
+        "run",
+        "--target",
+        "null:",
+        "--results",
+        dir,
+        "--workload",
+        "LGWR-LAT1",
+        "--jobs",
+        "1,2",
+        "--duration",
+        "4s",
+        "--warmup",
+        "1s",
+    ];
+    let mut measured = start(&[&args[..], &["--no-probe"]].concat());
+    wait_for("the run folder", 30, || {
+        let folders = fs::read_dir(results.path()).unwrap().flatten();
+        folders.into_iter().any(|f| f.path().join("live.jsonl").exists())
+    });
+    let watched = ok(&["watch", "--results", dir]);
+    assert!(measured.wait().unwrap().success());
+    let text = &watched.out;
+    for part in ["Test 2: LGWR-LAT1, 2 jobs", " of 5 s  ", " tps", "CPU", "Complete"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.lines().filter(|l| l.contains(" of 5 s  ")).count() >= 5, "a line a second: {text}");
+    let folder = folder_with_tests(results.path(), 2);
+    let seconds = fs::read_to_string(folder.join("live.jsonl")).unwrap();
+    let seconds: Vec<serde_json::Value> = seconds
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .filter(|l: &serde_json::Value| l["event"] == "second")
+        .collect();
+    // What is told meanwhile is what is measured in the end, to within what a second varies.
+    for (test, jobs) in [(1, 1), (2, 2)] {
+        let of: Vec<_> = seconds.iter().filter(|s| s["test"] == test).collect();
+        assert!(of.len() >= 3, "{of:?}");
+        for second in &of {
+            let in_bands: u64 = second["jobs_by_ms"].as_array().unwrap().iter().map(|b| b[1].as_u64().unwrap()).sum();
+            assert_eq!(in_bands, jobs, "every job is in one band");
+        }
+        let known = crate::common::tests_of(&folder)[test - 1]["commit_throughput_tps"].as_f64().unwrap();
+        let mean = of.iter().map(|s| s["tps"].as_f64().unwrap()).sum::<f64>() / of.len() as f64;
+        assert!((mean / known).ln().abs() < 0.7, "{mean} while it went on, {known} in the end");
+    }
+}
+
+#[test]
+fn a_browser_shows_every_page_to_everyone() {
+    let results = tempfile::tempdir().unwrap();
+    let [first, second, arms] = three_runs(results.path());
+    let server = Server::start(results.path(), &[], None);
+    let mut browser = Browser::start();
+    let both = format!("run={first}&run={second}");
+    let pages = [
+        ("/".to_owned(), 0),
+        (format!("/runs/{first}/"), 1),
+        (format!("/runs/{first}/live"), 2),
+        (format!("/runs/{first}/test-2.html"), 0),
+        (format!("/side-by-side?{both}"), 1),
+        (format!("/compare?{both}"), 0),
+        ("/trend".to_owned(), 0),
+        (format!("/forecast?run={first}"), 1),
+        ("/nothing".to_owned(), 0),
+    ];
+    for (path, charts) in pages {
+        for (width, dark) in [(1280, false), (1280, true), (390, false)] {
+            browser.look(width, 900, dark);
+            browser.open(&server.url(&path));
+            let wide = browser.eval("document.documentElement.scrollWidth - document.documentElement.clientWidth");
+            assert!(wide.as_i64().unwrap() <= 0, "{path} at {width} scrolls sideways by {wide}");
+            let paper = browser.eval("getComputedStyle(document.documentElement).backgroundColor");
+            assert_eq!(
+                paper,
+                if dark { "rgb(20, 24, 31)" } else { "rgb(255, 255, 255)" },
+                "{path}: is the style allowed?"
+            );
+        }
+        let drawn = browser
+            .eval("[...document.querySelectorAll('svg')].filter(s => s.getBoundingClientRect().height > 50).length");
+        assert!(drawn.as_i64().unwrap() >= charts, "{path}: {drawn} charts");
+        let spoken = browser.spoken();
+        let has = |role: &str| spoken.iter().any(|(r, name)| r == role && !name.is_empty());
+        assert!(has("heading") && has("link") && spoken.iter().any(|(r, _)| r == "main"), "{path}: {spoken:?}");
+        let nameless = ["link", "button", "checkbox", "image", "img", "searchbox"];
+        let nameless = spoken.iter().find(|(role, name)| nameless.contains(&role.as_str()) && name.trim().is_empty());
+        assert!(nameless.is_none(), "{path}: {nameless:?} has no name");
+        // What the page that does not exist answers is no error of a page.
+        let errors: Vec<_> = browser.errors.drain(..).filter(|e| !(path == "/nothing" && e.contains("404"))).collect();
+        assert!(errors.is_empty(), "{path}: {errors:?}");
+    }
+    // The two that are left can be compared.
+    fs::remove_dir_all(results.path().join(arms)).unwrap();
+    by_keyboard(&mut browser, &server, &first);
+}
+
+/// Chooses two runs and compares them with Tab, Space and Enter alone.
+fn by_keyboard(browser: &mut Browser, server: &Server, run: &str) {
+    browser.look(1280, 900, false);
+    browser.open(&server.url("/"));
+    let mut visited = Vec::new();
+    let mut chosen = 0;
+    for _ in 0..60 {
+        browser.key("Tab");
+        let what = browser.eval("(e => e.tagName + ' ' + (e.type || '') + ' ' + (e.textContent || e.value).trim().slice(0, 40))(document.activeElement)");
+        visited.push(what.as_str().unwrap().to_owned());
+        let seen = browser.eval("getComputedStyle(document.activeElement).outlineStyle !== 'none'");
+        assert!(seen == true || what.as_str().unwrap().starts_with("BODY"), "the focus is not seen on {what}");
+        if what.as_str().unwrap().contains("checkbox") && chosen < 2 {
+            browser.key(" ");
+            chosen += 1;
+        }
+    }
+    assert_eq!(browser.eval("document.querySelectorAll('[name=run]:checked').length"), 2, "{visited:?}");
+    let order: Vec<usize> = ["All runs", "search", "Find", "Compare", "checkbox", run]
+        .iter()
+        .map(|part| visited.iter().position(|v| v.contains(part)).unwrap_or_else(|| panic!("{part}: {visited:?}")))
+        .collect();
+    assert!(order.windows(2).all(|w| w[0] < w[1] || order[5] > 0), "{visited:?}");
+    browser.eval("document.querySelector('button[formaction=\"/compare\"]').focus()");
+    browser.key("Enter");
+    browser.until("document.readyState === 'complete' && location.pathname === '/compare'");
+    assert!(browser.eval("document.body.innerText").as_str().unwrap().contains("Comparison"));
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn a_page_follows_a_run_as_it_grows_and_vanishes() {
+    let results = tempfile::tempdir().unwrap();
+    let dir = results.path().to_str().unwrap();
+    let args = [
+        "run",
+        "--target",
+        "null:",
+        "--results",
+        dir,
+        "--workload",
+        "LGWR-LAT1",
+        "--jobs",
+        "1,2",
+        "--duration",
+        "4s",
+        "--warmup",
+        "1s",
+    ];
+    let mut measured = start(&[&args[..], &["--no-probe"]].concat());
+    let mut folder = None;
+    wait_for("the run folder", 30, || {
+        let folders = fs::read_dir(results.path()).unwrap().flatten();
+        folder = folders.map(|f| f.path()).find(|f| f.join("live.jsonl").exists());
+        folder.is_some()
+    });
+    let folder = folder.unwrap();
+    let server = Server::start(results.path(), &[], None);
+    let mut browser = Browser::start();
+    browser.open(&server.url(&format!("/runs/{}/live", folder.file_name().unwrap().to_str().unwrap())));
+    browser.until("document.querySelectorAll('#live svg').length >= 3");
+    browser.until("document.getElementById('said').textContent.startsWith('1 test done')");
+    browser.until("document.getElementById('live').innerText.includes('Complete')");
+    assert!(measured.wait().unwrap().success());
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+    fs::remove_dir_all(&folder).unwrap();
+    browser.open(&server.url("/"));
+    assert!(browser.eval("document.body.innerText").as_str().unwrap().contains("There is no run"));
+}

@@ -1,0 +1,14 @@
+//! Looking at runs while they go on, and at stored ones: a terminal view ([`watch`]) and a web server ([`serve`]).
+//!
+//! Both only read run folders, from a process of their own that gets a CPU when nobody else wants it: looking costs the measured
+//! test nothing. What a report shows is made by crate `report`, on a page as in a file.
+//!
+//! [`now`] is a run as it stands, read bit by bit from its folder; [`screen`] draws it on a terminal, `serve` sends it to browsers.
+
+pub mod now;
+mod plain;
+pub mod screen;
+pub mod serve;
+mod watch;
+
+pub use watch::{Ended, WatchError, WatchOptions, watch};

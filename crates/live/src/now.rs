@@ -1,0 +1,235 @@
+//! A run as it stands.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use loadline_model::live::{LiveEvent, LiveLine, LiveSecond, LiveTest};
+use loadline_model::manifest::RunState;
+use loadline_model::{Manifest, TestRecord};
+use loadline_report::LiveRun;
+use loadline_store::{StoreError, Tail, is_written, parse_rfc3339, read_manifest};
+
+/// Seconds kept.
+const MOST_SECONDS: usize = 600;
+/// Warnings kept.
+const MOST_WARNINGS: usize = 20;
+/// A run that has written nothing for so long gets a remark, s. Limits are measured in silence, for up to a minute.
+const SILENT_S: f64 = 15.0;
+
+/// What is known of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Now {
+    /// Its manifest; `None` until there is one.
+    pub manifest: Option<Manifest>,
+    /// The tests that are done, in order.
+    pub records: Vec<TestRecord>,
+    /// The newest test that began, and when, s since 1970.
+    pub begun: Option<(f64, LiveTest)>,
+    /// What is done between two tests.
+    pub step: Option<String>,
+    /// The newest seconds of tests, the oldest first.
+    pub seconds: VecDeque<LiveSecond>,
+    /// The newest warnings.
+    pub warnings: Vec<String>,
+    /// When the run last wrote something, s since 1970.
+    pub heard_s: Option<f64>,
+    /// Whether a loadline on this machine writes to it; `None` if unknown.
+    pub written: Option<bool>,
+    /// Why the folder cannot be read at this moment.
+    pub problem: Option<String>,
+}
+
+impl Now {
+    /// Adds what a line of `live.jsonl` says.
+    pub fn apply(&mut self, line: LiveLine) {
+        let LiveLine { at_s, event } = line;
+        self.heard_s = Some(at_s);
+        match event {
+            LiveEvent::Step { text } => self.step = Some(text),
+            LiveEvent::Warning { text } => {
+                self.warnings.push(text);
+                let many = self.warnings.len().saturating_sub(MOST_WARNINGS);
+                self.warnings.drain(..many);
+            }
+            LiveEvent::Test(test) => (self.begun, self.step) = (Some((at_s, test)), None),
+            LiveEvent::Second(second) => {
+                self.step = None;
+                self.seconds.push_back(second);
+                let many = self.seconds.len().saturating_sub(MOST_SECONDS);
+                self.seconds.drain(..many);
+            }
+        }
+    }
+
+    /// Whether the run may still go on.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.manifest.as_ref().is_none_or(|m| m.state == RunState::Started)
+    }
+
+    /// Whether it was probably killed: nobody here writes to it, and nothing was heard for a while.
+    #[must_use]
+    pub fn is_dead(&self, now_s: f64) -> bool {
+        self.is_open() && self.written == Some(false) && self.heard_s.is_none_or(|at_s| now_s - at_s > SILENT_S)
+    }
+
+    /// The test under way: the newest that began, if it is not done.
+    #[must_use]
+    pub fn test(&self) -> Option<&LiveTest> {
+        let (_, test) = self.begun.as_ref().filter(|_| self.is_open())?;
+        self.records.iter().all(|r| r.test != test.test).then_some(test)
+    }
+
+    /// Estimated time left at `now_s` (s since 1970), s.
+    #[must_use]
+    pub fn left_s(&self, now_s: f64) -> Option<f64> {
+        let (at_s, test) = self.begun.as_ref().filter(|_| self.is_open())?;
+        Some((test.left_s - (now_s - at_s).max(0.0)).max(0.0))
+    }
+
+    /// Its state in words, at `now_s` (s since 1970).
+    #[must_use]
+    pub fn state(&self, now_s: f64) -> String {
+        if let Some(problem) = &self.problem {
+            return problem.clone();
+        }
+        let silent = match self.heard_s {
+            Some(heard_s) if now_s - heard_s > SILENT_S => {
+                let since = loadline_model::format::duration_s(now_s - heard_s);
+                match self.written {
+                    Some(true) => format!(", nothing heard for {since}: it prepares, or measures limits"),
+                    _ => format!(", nothing heard for {since}: it prepares, measures limits, or was killed"),
+                }
+            }
+            Some(_) => String::new(),
+            None => ", but it writes nothing to follow: a loadline before `watch` made it".to_owned(),
+        };
+        match self.manifest.as_ref().map(|m| m.state) {
+            None => "There is no run yet".to_owned(),
+            Some(RunState::Started) if self.is_dead(now_s) => {
+                "Not running on this machine: it was killed and can be resumed, or runs on another one".to_owned()
+            }
+            Some(RunState::Started) => format!("Running{silent}"),
+            Some(RunState::Interrupted) => "Interrupted: it can be resumed".to_owned(),
+            Some(RunState::Failed) => "Ended by an error: it can be resumed".to_owned(),
+            Some(RunState::Complete) => "Complete".to_owned(),
+        }
+    }
+
+    /// Workloads of the plan of which no test has begun.
+    #[must_use]
+    pub fn to_come(&self) -> Vec<&str> {
+        let planned = self.manifest.iter().filter(|_| self.is_open()).flat_map(|m| &m.plan.workloads);
+        let begun = |code: &str| {
+            self.records.iter().any(|r| r.workload == code) || self.begun.as_ref().is_some_and(|b| b.1.workload == code)
+        };
+        planned.map(|w| w.code.as_str()).filter(|code| !begun(code)).collect()
+    }
+
+    /// The part of it that pages show, at `now_s` (s since 1970), with so many seconds.
+    #[must_use]
+    pub fn shown(&self, now_s: f64, seconds: usize) -> LiveRun<'_> {
+        let skipped = self.seconds.len().saturating_sub(seconds);
+        LiveRun {
+            state: self.state(now_s),
+            test: self.test(),
+            step: self.step.as_deref().filter(|_| self.is_open()),
+            left_s: self.left_s(now_s),
+            records: &self.records,
+            to_come: self.to_come(),
+            seconds: self.seconds.iter().skip(skipped).collect(),
+            warnings: &self.warnings,
+        }
+    }
+}
+
+/// Follows a run folder. It may grow, shrink or vanish meanwhile.
+#[derive(Debug)]
+pub struct Follower {
+    path: PathBuf,
+    tests: Tail,
+    live: Tail,
+    /// Length and time of the manifest that was read.
+    manifest: Option<(u64, SystemTime)>,
+    now: Now,
+}
+
+impl Follower {
+    /// Of the run at `path`. Reads nothing yet.
+    #[must_use]
+    pub fn new(path: &Path) -> Follower {
+        Follower {
+            path: path.to_owned(),
+            tests: Tail::tests(path),
+            live: Tail::live(path),
+            manifest: None,
+            now: Now::default(),
+        }
+    }
+
+    /// The run folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads what is new, and returns the run as it stands.
+    pub fn look(&mut self) -> &Now {
+        self.now.problem = self.read().err();
+        self.now.written = if self.now.is_open() { is_written(&self.path) } else { None };
+        &self.now
+    }
+
+    fn read(&mut self) -> Result<(), String> {
+        if !self.path.is_dir() {
+            *self = Follower::new(&self.path);
+            return Err(format!("{} is gone", self.path.display()));
+        }
+        self.read_manifest().map_err(|e| e.to_string())?;
+        let (lines, again) = self.live.lines().map_err(|e| e.to_string())?;
+        if again {
+            // The start is not known of a run that said nothing.
+            let kept = (std::mem::take(&mut self.now.records), self.now.manifest.take());
+            self.now = Now { records: kept.0, manifest: kept.1, ..Now::default() };
+        }
+        lines.into_iter().for_each(|line| self.now.apply(line));
+        let (records, again) = self.tests.records()?;
+        if again {
+            self.now.records.clear();
+        }
+        self.now.records.extend(records);
+        Ok(())
+    }
+
+    fn read_manifest(&mut self) -> Result<(), StoreError> {
+        let found = std::fs::metadata(self.path.join("manifest.json"));
+        let found = found.ok().and_then(|m| Some((m.len(), m.modified().ok()?)));
+        if found.is_none() {
+            (self.manifest, self.now.manifest) = (None, None);
+        } else if found != self.manifest {
+            self.now.manifest = Some(read_manifest(&self.path)?);
+            self.manifest = found;
+        }
+        Ok(())
+    }
+}
+
+/// Now, s since 1970.
+#[must_use]
+pub fn clock_s() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64())
+}
+
+/// The newest run in `results`, by its manifest.
+#[must_use]
+pub fn newest(runs: &[PathBuf]) -> Option<&PathBuf> {
+    let started = |run: &PathBuf| read_manifest(run).ok().and_then(|m| parse_rfc3339(&m.started_at));
+    // The name begins with the time.
+    runs.iter()
+        .rev()
+        .take(20)
+        .filter_map(|run| Some((started(run)?, run)))
+        .max_by_key(|(at, _)| *at)
+        .map(|(_, run)| run)
+}

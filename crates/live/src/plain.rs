@@ -1,0 +1,71 @@
+//! A run as lines of text, where there is no terminal to draw on.
+
+use loadline_model::TestRecord;
+use loadline_model::format::{number, whole};
+use loadline_model::live::LiveSecond;
+use loadline_report::{clean, test_line, test_name};
+
+use crate::now::Now;
+
+/// What was said already.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    records: usize,
+    state: String,
+    test: Option<u32>,
+    step: String,
+    /// Test and second of the newest line.
+    second: (u32, f64),
+}
+
+impl Said {
+    /// Lines about what is new in `now` at `clock_s` (s since 1970).
+    pub(crate) fn lines(&mut self, now: &Now, clock_s: f64) -> Vec<String> {
+        let mut out = Vec::new();
+        // The time of a silence grows: said once.
+        let state = now.state(clock_s);
+        let kind = state.split(" for ").next().unwrap_or_default().to_owned();
+        let ended = kind != self.state && !now.is_open();
+        if kind != self.state && !ended {
+            out.push(state.clone());
+        }
+        if now.records.len() < self.records {
+            self.records = 0;
+        }
+        // The last second of a test comes before its line and before the next test.
+        let second = now.seconds.back().filter(|s| (s.test, s.elapsed_s) != self.second);
+        let (of_this, of_next) = match second {
+            Some(s) if self.test == Some(s.test) => (Some(s), None),
+            other => (None, other),
+        };
+        out.extend(of_this.map(second_line));
+        out.extend(now.records.iter().skip(self.records).map(done));
+        self.records = now.records.len();
+        if let Some(test) = now.test().filter(|test| self.test != Some(test.test)) {
+            self.test = Some(test.test);
+            out.push(test_name(test));
+        }
+        if let Some(step) = now.step.as_ref().filter(|step| now.is_open() && **step != self.step) {
+            self.step.clone_from(step);
+            out.push(step.clone());
+        }
+        out.extend(of_next.filter(|s| now.is_open() && self.test == Some(s.test)).map(second_line));
+        self.second = second.map_or(self.second, |s| (s.test, s.elapsed_s));
+        if ended {
+            out.push(state);
+        }
+        self.state = kind;
+        out.iter().map(|line| clean(line)).collect()
+    }
+}
+
+fn second_line(s: &LiveSecond) -> String {
+    let latency = s.latency_ms.map_or_else(String::new, |ms| format!("  {} ms", number(ms, 3)));
+    let cpu = s.cpu_busy_pct.map_or_else(String::new, |pct| format!("  CPU {pct:.0} %"));
+    format!("{:>5.0} of {:.0} s  {} tps{latency}{cpu}", s.elapsed_s, s.total_s, whole(s.tps))
+}
+
+fn done(r: &TestRecord) -> String {
+    let verdict = r.invalid_reason.as_ref().map_or_else(String::new, |why| format!("  INVALID: {why}"));
+    test_line(r) + &verdict
+}

@@ -1,0 +1,182 @@
+//! The page with all runs: search, labels, and what to do with those that are chosen.
+
+use std::fmt::Write as _;
+
+use loadline_model::manifest::RunState;
+use loadline_report::Text;
+
+use super::runs::{Brief, Listed, Seen};
+use super::shell::address;
+
+/// Runs on a page.
+pub(super) const PER_PAGE: usize = 100;
+/// Labels shown of a run.
+const MOST_LABELS: usize = 8;
+
+/// What is asked of the list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// Words, each of which a run must have.
+    pub(super) words: String,
+    /// Page, from 1.
+    pub(super) page: usize,
+}
+
+/// State of a run in a word.
+pub(super) fn state(state: RunState) -> &'static str {
+    match state {
+        RunState::Started => "running",
+        RunState::Interrupted => "interrupted",
+        RunState::Failed => "failed",
+        RunState::Complete => "complete",
+    }
+}
+
+/// What a run can be found by: platform, product, workloads, kind.
+fn labels(brief: &Brief) -> Vec<String> {
+    let product = format!("{} {}", brief.target.product, brief.target.version).trim().to_owned();
+    let mut all = vec![brief.plan.platform.clone(), product];
+    all.extend(brief.plan.arms.is_some().then(|| "two arms".to_owned()));
+    all.extend(brief.plan.levels.is_some().then(|| "levels of replication".to_owned()));
+    all.extend(brief.plan.workloads.iter().map(|w| w.code.clone()));
+    let mut seen = Vec::new();
+    all.retain(|label| {
+        !label.is_empty() && !seen.contains(label) && {
+            seen.push(label.clone());
+            true
+        }
+    });
+    all
+}
+
+/// Whether a run has every word of `words`, in its name, labels, start or state.
+pub(super) fn matches(listed: &Listed, words: &str) -> bool {
+    let text = match &listed.brief {
+        Ok(brief) => format!("{} {} {} {}", listed.id, brief.started_at, state(brief.state), labels(brief).join(" ")),
+        Err(why) => format!("{} {why}", listed.id),
+    };
+    let text = text.to_lowercase();
+    words.to_lowercase().split_whitespace().all(|word| text.contains(word))
+}
+
+/// The body of the page: `found` are the runs that were asked for.
+pub(super) fn body<'a>(
+    asked: &Asked,
+    found: &'a [impl AsRef<Listed>],
+    all: usize,
+    seen: impl Fn(&'a str) -> Seen,
+) -> String {
+    let words = Text(&asked.words);
+    let mut out = format!(
+        "<form method=\"get\" action=\"/\" role=\"search\"><p><label for=\"q\">Search</label> <input type=\"search\" id=\"q\" name=\"q\" \
+         value=\"{words}\" maxlength=\"200\"> <button>Find</button></p></form>\n<p class=\"note\" role=\"status\">{} of {all} runs\
+         .</p>\n",
+        found.len()
+    );
+    if found.is_empty() {
+        let why = if all == 0 { "There is no run in this folder yet." } else { "No run has all these words." };
+        let _ = write!(out, "<p>{why}</p>");
+        return out;
+    }
+    let pages = found.len().div_ceil(PER_PAGE);
+    let page = asked.page.clamp(1, pages);
+    out.push_str(
+        "<form method=\"get\" action=\"/side-by-side\">\n<p><button>Report side by side</button> <button formaction=\"/compare\">Compare\
+         </button> <button formaction=\"/trend\">Trend</button> <button formaction=\"/forecast\">Forecast</button></p>\n\
+         <p class=\"note\">Choose runs: any number side by side, one of two arms or two others to compare, one to forecast. A trend \
+         follows those that are chosen.</p>\n<figure class=\"runs\"><table><caption class=\"away\">Runs, the newest first</caption><thead><tr>\
+         <th scope=\"col\"><span class=\"away\">Choose</span></th><th scope=\"col\">Run</th><th scope=\"col\">State</th><th scope=\"col\" \
+         class=\"n\">Valid tests</th><th scope=\"col\">Labels</th></tr></thead>\n<tbody>\n",
+    );
+    for listed in found.iter().skip((page - 1) * PER_PAGE).take(PER_PAGE) {
+        row(&mut out, listed.as_ref(), &seen);
+    }
+    out.push_str("</tbody></table></figure></form>\n");
+    if pages > 1 {
+        let _ = write!(out, "<nav aria-label=\"Pages of the list\">");
+        for n in (1..=pages).filter(|n| *n == 1 || *n == pages || n.abs_diff(page) <= 3) {
+            let current = if n == page { " aria-current=\"page\"" } else { "" };
+            let _ = write!(out, "<a href=\"/?q={}&amp;page={n}\"{current}>Page {n}</a> ", address(&asked.words));
+        }
+        out.push_str("</nav>\n");
+    }
+    out
+}
+
+fn row<'a>(out: &mut String, listed: &'a Listed, seen: &impl Fn(&'a str) -> Seen) {
+    let (id, link) = (Text(&listed.id), address(&listed.id));
+    let _ = write!(
+        out,
+        "<tr><td><label><input type=\"checkbox\" name=\"run\" value=\"{id}\"><span class=\"away\">Choose {id}</span></label></td>\
+         <td><a href=\"/runs/{link}/\">{id}</a></td>"
+    );
+    match &listed.brief {
+        Ok(brief) => {
+            let Seen { counts, written } = seen(&listed.id);
+            let tests = counts.map_or("–".to_owned(), |(all, valid)| format!("{valid} of {all}"));
+            let word = match (brief.state, written) {
+                (RunState::Started, Some(false)) => "not running here",
+                (known, _) => state(known),
+            };
+            let word = match brief.state {
+                RunState::Started => format!("<a href=\"/runs/{link}/live\">{word}</a>"),
+                _ => word.to_owned(),
+            };
+            let _ = write!(out, "<td>{word}</td><td class=\"n\">{tests}</td><td class=\"labels\">");
+            let labels = labels(brief);
+            for label in labels.iter().take(MOST_LABELS) {
+                let _ = write!(out, "<a href=\"/?q={}\">{}</a> ", address(label), Text(label));
+            }
+            if labels.len() > MOST_LABELS {
+                let _ = write!(out, "and {} more", labels.len() - MOST_LABELS);
+            }
+            out.push_str("</td></tr>\n");
+        }
+        Err(why) => {
+            let _ = writeln!(out, "<td class=\"unwell\">damaged</td><td class=\"n\">–</td><td>{}</td></tr>", Text(why));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(id: &str, text: &str) -> std::sync::Arc<Listed> {
+        std::sync::Arc::new(Listed { id: id.to_owned(), brief: serde_json::from_str(text).map_err(|e| e.to_string()) })
+    }
+
+    const RUN: &str = r#"{"started_at":"2026-11-20T16:15:30Z","state":"complete","plan":{"platform":"<b>Lab\" 7</b>","workloads":
+        [{"code":"LGWR-LAT1","driver":"client"},{"code":"LGWR-LAT1"}],"jobs":"auto"},"target":{"product":"PostgreSQL","version":"17"}}"#;
+
+    #[test]
+    fn a_run_is_found_by_all_words_together() {
+        let run = listed("2026-x", RUN);
+        for words in ["", "lab", "LGWR postgres", "complete 2026-11-20", "17 7</b>"] {
+            assert!(matches(&run, words), "{words}");
+        }
+        assert!(!matches(&run, "lab mariadb"));
+        assert!(matches(&listed("y", "{}"), "y") && !matches(&listed("y", "{}"), "z"));
+    }
+
+    #[test]
+    fn names_and_labels_are_escaped() {
+        let runs = [listed("\"><script>alert(1)</script>", RUN), listed("<i>", "<u>")];
+        let asked = Asked { words: "\"><script>".to_owned(), page: 1 };
+        let html = body(&asked, &runs, 2, |_| Seen { counts: Some((3, 2)), written: None });
+        for tag in ["<script", "<b>", "<i>", "<u>"] {
+            assert!(!html.contains(tag), "{tag}: {html}");
+        }
+        assert!(html.contains("/runs/%22%3E%3Cscript%3Ealert%281%29%3C%2Fscript%3E/"), "{html}");
+        assert_eq!(html.matches(">LGWR-LAT1<").count(), 1, "each label once");
+    }
+
+    #[test]
+    fn a_page_that_does_not_exist_is_the_nearest_one() {
+        let runs: Vec<_> = (0..250).map(|n| listed(&format!("run-{n}"), RUN)).collect();
+        for (page, rows) in [(0, 100), (1, 100), (3, 50), (999, 50)] {
+            let html = body(&Asked { words: String::new(), page }, &runs, 250, |_| Seen::default());
+            assert_eq!(html.matches("<tr><td>").count(), rows, "page {page}");
+        }
+    }
+}

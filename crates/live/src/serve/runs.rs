@@ -1,0 +1,227 @@
+//! The runs in a folder: found by name, listed from what little of each is needed, and read whole only if every file of them is a
+//! plain one inside the folder.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use loadline_model::manifest::RunState;
+use loadline_report::{Period, RunData};
+use loadline_store::{StoreError, StoredRun, is_written};
+use serde::Deserialize;
+
+/// Largest file of a run that is read, bytes.
+const LARGEST: u64 = 1 << 30;
+/// Largest manifest, bytes. Its size is that of the plan and the server's settings.
+const LARGEST_MANIFEST: u64 = 16 << 20;
+/// Most files of a run that are looked at.
+const MOST_FILES: usize = 100_000;
+
+/// A run in the list.
+#[derive(Debug, Clone)]
+pub(super) struct Listed {
+    /// Name of its folder.
+    pub(super) id: String,
+    pub(super) brief: Result<Brief, String>,
+}
+
+/// What the list shows of a manifest. Everything else in it is skipped.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Brief {
+    pub(super) started_at: String,
+    pub(super) state: RunState,
+    pub(super) plan: BriefPlan,
+    pub(super) target: BriefTarget,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct BriefPlan {
+    pub(super) platform: String,
+    #[serde(default)]
+    pub(super) workloads: Vec<BriefWorkload>,
+    #[serde(default)]
+    pub(super) arms: Option<serde::de::IgnoredAny>,
+    #[serde(default)]
+    pub(super) levels: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct BriefWorkload {
+    pub(super) code: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct BriefTarget {
+    #[serde(default)]
+    pub(super) product: String,
+    #[serde(default)]
+    pub(super) version: String,
+}
+
+/// Tests of a run, and the valid ones among them.
+pub(super) type Counts = (usize, usize);
+
+/// What is looked up only of the runs that are shown.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen {
+    /// Tests.
+    pub(super) counts: Option<Counts>,
+    /// Whether a loadline on this machine writes to it.
+    pub(super) written: Option<bool>,
+}
+
+/// Length of a file and when it was changed.
+type Stamp = (u64, SystemTime);
+
+/// The runs in a folder.
+#[derive(Debug)]
+pub(super) struct Runs {
+    dir: PathBuf,
+    /// What was read of each run, and of which manifest.
+    known: Mutex<BTreeMap<String, (Stamp, Arc<Listed>)>>,
+    counts: Mutex<BTreeMap<String, (Stamp, Counts)>>,
+}
+
+/// Why a run cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RunError {
+    #[error("there is no run '{0}' here")]
+    Unknown(String),
+    #[error("the run '{0}' holds what no run has ({1}), and is not read")]
+    Odd(String, String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Runs {
+    pub(super) fn new(dir: PathBuf) -> Runs {
+        Runs { dir, known: Mutex::default(), counts: Mutex::default() }
+    }
+
+    /// All runs, the newest first. Reads only manifests that changed since the last time.
+    pub(super) fn list(&self) -> std::io::Result<Vec<Arc<Listed>>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = BTreeMap::new();
+        for entry in std::fs::read_dir(&self.dir)?.flatten() {
+            // A link may lead out of the folder.
+            let Ok(id) = entry.file_name().into_string() else { continue };
+            if !entry.file_type().is_ok_and(|t| t.is_dir()) {
+                continue;
+            }
+            let path = entry.path().join("manifest.json");
+            let Some(stamp) = stamp(&path) else { continue };
+            let listed = match known.remove(&id) {
+                Some((before, listed)) if before == stamp => listed,
+                _ => Arc::new(Listed { id: id.clone(), brief: brief(&path, stamp.0) }),
+            };
+            next.insert(id, (stamp, listed));
+        }
+        *known = next;
+        let mut all: Vec<Arc<Listed>> = known.values().map(|(_, listed)| Arc::clone(listed)).collect();
+        drop(known);
+        let started = |l: &Listed| l.brief.as_ref().map_or_else(|_| String::new(), |b| b.started_at.clone());
+        all.sort_by_cached_key(|l| std::cmp::Reverse((started(l), l.id.clone())));
+        Ok(all)
+    }
+
+    /// Tests of the run `id` and the valid ones, read from a file that changed since the last time.
+    fn counts(&self, id: &str) -> Option<Counts> {
+        #[derive(Deserialize)]
+        struct Valid {
+            valid: bool,
+        }
+        let path = self.dir.join(id).join("tests.jsonl");
+        let stamp = stamp(&path).filter(|(length, _)| *length <= LARGEST)?;
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = counts.get(id).filter(|(before, _)| *before == stamp) {
+            return Some(*known);
+        }
+        let text = std::fs::read(&path).ok()?;
+        let tests = text.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice::<Valid>(line).ok());
+        let found = tests.fold((0, 0), |(all, valid), test| (all + 1, valid + usize::from(test.valid)));
+        counts.insert(id.to_owned(), (stamp, found));
+        Some(found)
+    }
+
+    /// What is looked up of a run that is shown.
+    pub(super) fn seen(&self, id: &str) -> Seen {
+        Seen { counts: self.counts(id), written: is_written(&self.dir.join(id)) }
+    }
+
+    /// Folder of the run `id`.
+    pub(super) fn path(&self, id: &str) -> Result<PathBuf, RunError> {
+        let unknown = || RunError::Unknown(id.to_owned());
+        // One plain name; `..`, `/` and what else a path may hold are none.
+        let mut parts = Path::new(id).components();
+        let plain = matches!((parts.next(), parts.next()), (Some(std::path::Component::Normal(n)), None) if n == id);
+        let path = self.dir.join(id);
+        let found = std::fs::symlink_metadata(&path).map_err(|_| unknown())?;
+        if !plain || !found.is_dir() || stamp(&path.join("manifest.json")).is_none() {
+            return Err(unknown());
+        }
+        match odd(&path, 2, &mut 0) {
+            Some(what) => Err(RunError::Odd(id.to_owned(), what)),
+            None => Ok(path),
+        }
+    }
+
+    /// The whole run as reports take it.
+    pub(super) fn read(&self, id: &str) -> Result<(StoredRun, RunData), RunError> {
+        let mut stored = StoredRun::open(&self.path(id)?)?;
+        let warnings = std::mem::take(&mut stored.warnings);
+        let mut data = RunData::new(stored.manifest.clone(), stored.records.clone(), warnings);
+        for test in stored.records.iter().map(|r| r.test) {
+            data.add(test, &stored.series(test)?, &stored.histograms(test)?);
+        }
+        Ok((stored, data))
+    }
+
+    /// Test number `test` of a run; `None` if it has none of that number.
+    pub(super) fn test(&self, id: &str, test: u32) -> Result<Option<Period>, RunError> {
+        let (stored, data) = self.read(id)?;
+        if data.records.iter().all(|r| r.test != test) {
+            return Ok(None);
+        }
+        let (snapshots, series, activity) = (stored.snapshots(test)?, stored.series(test)?, stored.activity(test)?);
+        Ok(Period::of_test(&data, test, &snapshots, series, activity))
+    }
+}
+
+/// Length and time of a plain file that is no link.
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = std::fs::symlink_metadata(path).ok().filter(|m| m.is_file())?;
+    Some((found.len(), found.modified().ok()?))
+}
+
+fn brief(path: &Path, length: u64) -> Result<Brief, String> {
+    if length > LARGEST_MANIFEST {
+        return Err(format!("its manifest has {length} bytes"));
+    }
+    let text = std::fs::read(path).map_err(|e| e.to_string())?;
+    serde_json::from_slice(&text).map_err(|e| format!("its manifest is damaged: {e}"))
+}
+
+/// What in a folder is neither a plain file of usual size nor a folder of such, if anything. Links could lead anywhere, and reading a
+/// pipe would never end.
+fn odd(folder: &Path, depth: usize, seen: &mut usize) -> Option<String> {
+    for entry in std::fs::read_dir(folder).ok()?.flatten() {
+        *seen += 1;
+        let name = || entry.file_name().to_string_lossy().into_owned();
+        let Ok(found) = entry.metadata() else { continue };
+        if found.is_dir() {
+            let inside = if depth > 0 { odd(&entry.path(), depth - 1, seen) } else { Some("a folder".to_owned()) };
+            if let Some(what) = inside {
+                return Some(format!("{}/{what}", name()));
+            }
+        } else if !found.is_file() {
+            return Some(format!("{}: no plain file", name()));
+        } else if found.len() > LARGEST {
+            return Some(format!("{}: {} bytes", name(), found.len()));
+        }
+        if *seen > MOST_FILES {
+            return Some(format!("more than {MOST_FILES} files"));
+        }
+    }
+    None
+}

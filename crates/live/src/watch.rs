@@ -1,0 +1,145 @@
+//! `loadline watch`: the loop that looks once a second and draws.
+
+use std::io::{IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use crate::now::{Follower, clock_s};
+use crate::plain::Said;
+use crate::screen::{self, Look};
+
+/// Time between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(1000);
+/// Watching ends within this time.
+const STOP_WITHIN: Duration = Duration::from_millis(200);
+
+/// What to watch and how.
+#[derive(Debug, Clone)]
+pub struct WatchOptions {
+    /// The run folder.
+    pub run: PathBuf,
+    /// Lines of text in any case.
+    pub plain: bool,
+    /// Whether colours are allowed.
+    pub colours: bool,
+    /// Set when watching shall end.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// How watching ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The user quit, the run ended, or nobody reads any more.
+    Done,
+    /// Ctrl-C or a signal.
+    Interrupted,
+}
+
+/// Why watching failed.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// The terminal refuses.
+    #[error("the terminal cannot be drawn on: {0}; --plain prints lines instead")]
+    Terminal(std::io::Error),
+    /// Standard output cannot be written.
+    #[error("standard output cannot be written: {0}")]
+    Output(std::io::Error),
+}
+
+/// Shows the run until the user quits; as lines of text, until it ends.
+///
+/// # Errors
+/// [`WatchError`].
+pub fn watch(options: &WatchOptions, out: &mut dyn Write) -> Result<Ended, WatchError> {
+    // Best effort: it needs little.
+    let _ = loadline_device::run_only_when_idle();
+    let mut follower = Follower::new(&options.run);
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    if options.plain || dumb || !terminal {
+        return match lines(&mut follower, out, &options.stop) {
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(Ended::Done),
+            ended => ended.map_err(WatchError::Output),
+        };
+    }
+    let look = if options.colours { Look::Colours } else { Look::Plain };
+    let name = name(&options.run);
+    let mut terminal = ratatui::try_init().map_err(WatchError::Terminal)?;
+    let ended = pictures(&mut terminal, &mut follower, &name, look, &options.stop);
+    ratatui::restore();
+    ended.map_err(WatchError::Terminal)
+}
+
+/// The run's id: the name of its folder.
+fn name(run: &Path) -> String {
+    let absolute = std::fs::canonicalize(run).unwrap_or_else(|_| run.to_owned());
+    absolute.file_name().map_or_else(|| run.display().to_string(), |n| n.to_string_lossy().into_owned())
+}
+
+fn lines(follower: &mut Follower, out: &mut dyn Write, stop: &AtomicBool) -> std::io::Result<Ended> {
+    let mut said = Said::default();
+    loop {
+        let now = follower.look();
+        for line in said.lines(now, clock_s()) {
+            writeln!(out, "{line}")?;
+        }
+        out.flush()?;
+        if !now.is_open() || now.problem.is_some() || now.is_dead(clock_s()) {
+            return Ok(Ended::Done);
+        }
+        let next = Instant::now() + LOOK_EVERY;
+        while Instant::now() < next {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(Ended::Interrupted);
+            }
+            std::thread::sleep(STOP_WITHIN);
+        }
+    }
+}
+
+fn pictures(
+    terminal: &mut ratatui::DefaultTerminal,
+    follower: &mut Follower,
+    name: &str,
+    look: Look,
+    stop: &AtomicBool,
+) -> std::io::Result<Ended> {
+    loop {
+        let now = follower.look();
+        let draw = |frame: &mut ratatui::Frame<'_>| {
+            screen::draw(now, name, clock_s(), look, frame.area(), frame.buffer_mut());
+        };
+        terminal.draw(draw)?;
+        let next = Instant::now() + LOOK_EVERY;
+        // A key or a new size is answered at once.
+        while Instant::now() < next {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(Ended::Interrupted);
+            }
+            if !event::poll(next.saturating_duration_since(Instant::now()).min(STOP_WITHIN))? {
+                continue;
+            }
+            match event::read()? {
+                Event::Key(key) if key.kind == KeyEventKind::Press => {
+                    if let Some(ended) = ends(key) {
+                        return Ok(ended);
+                    }
+                }
+                Event::Resize(..) => break,
+                _ => {}
+            }
+        }
+    }
+}
+
+fn ends(key: KeyEvent) -> Option<Ended> {
+    match key.code {
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(Ended::Interrupted),
+        KeyCode::Char('q') | KeyCode::Esc => Some(Ended::Done),
+        _ => None,
+    }
+}

@@ -1,0 +1,130 @@
+//! A run folder as loadline writes it.
+
+use std::path::Path;
+
+use loadline_live::now::Now;
+use loadline_model::live::{LiveEvent, LiveLine, LiveSecond, LiveTest};
+use loadline_model::manifest::{MANIFEST_SCHEMA, RunState, TargetInfo};
+use loadline_model::plan::PlannedWorkload;
+use loadline_model::{Jobs, Manifest, Plan, TestRecord, column};
+
+/// A manifest of a run in `state` that measures three workloads.
+pub(crate) fn manifest(state: RunState) -> Manifest {
+    let workload = |code: &str| -> PlannedWorkload {
+        serde_json::from_value(serde_json::json!({ "code": code, "driver": "client" })).unwrap()
+    };
+    let plan = Plan {
+        allow_cached: false,
+        allow_disturbed: false,
+        size_bytes: 128 << 20,
+        server_memory_bytes: None,
+        target: "null:".to_owned(),
+        nodes: Vec::new(),
+        node_counts: Vec::new(),
+        on_node_loss: Default::default(),
+        agents: None,
+        platform: "laptop".to_owned(),
+        workloads: ["LGWR-LAT1", "LGWR-THR", "TP-MIXED"].map(workload).to_vec(),
+        skipped: Vec::new(),
+        workload_files: Vec::new(),
+        jobs: Jobs::List(vec![1, 2]),
+        duration_s: 30.0,
+        warmup_s: 2.0,
+        auto_warmup: false,
+        repeat: 2,
+        load: Default::default(),
+        payload_compressibility: 0.0,
+        sessions_per_thread: None,
+        seed: 1,
+        latency_objective_ns: None,
+        settings: Default::default(),
+        force: false,
+        native_report: false,
+        keep_data: false,
+        reload: false,
+        arms: None,
+        levels: None,
+        probe: false,
+    };
+    Manifest {
+        schema: MANIFEST_SCHEMA,
+        run: "2026-11-20-161530-postgres".to_owned(),
+        loadline_version: "0.1.0".to_owned(),
+        started_at: "2026-11-20T16:15:30.000Z".to_owned(),
+        command: vec!["loadline".to_owned(), "run".to_owned()],
+        plan,
+        target: TargetInfo { product: "PostgreSQL".to_owned(), version: "17.5".to_owned(), ..TargetInfo::default() },
+        doctor: Vec::new(),
+        machine: Default::default(),
+        overhead: Default::default(),
+        probes: Default::default(),
+        calibration: Default::default(),
+        data_set: Vec::new(),
+        state,
+    }
+}
+
+/// A finished test.
+pub(crate) fn record(test: u32, why_invalid: Option<&str>) -> TestRecord {
+    let mut record = TestRecord {
+        test,
+        jobs: test,
+        group: "log-writer".to_owned(),
+        platform: "laptop".to_owned(),
+        target: "null:".to_owned(),
+        valid: why_invalid.is_none(),
+        invalid_reason: why_invalid.map(str::to_owned),
+        ..TestRecord::blank("LGWR-LAT1")
+    };
+    record.set(column::COMMIT_THROUGHPUT_TPS, 1234.0 * f64::from(test));
+    record.set(column::COMMIT_LATENCY_MS, 0.81);
+    record
+}
+
+/// The begin of a test, as of `at_s`.
+pub(crate) fn begun(at_s: f64, test: u32) -> LiveLine {
+    let test = LiveTest {
+        test,
+        workload: "LGWR-LAT1".to_owned(),
+        jobs: 8,
+        repetition: 1,
+        repeat: 2,
+        left_s: 200.0,
+        ..LiveTest::default()
+    };
+    LiveLine { at_s, event: LiveEvent::Test(test) }
+}
+
+/// A second of a test that began at 0.
+pub(crate) fn second(test: u32, elapsed_s: f64) -> LiveLine {
+    let jobs = (elapsed_s as u32) % 3;
+    let second = LiveSecond {
+        test,
+        elapsed_s,
+        total_s: 32.0,
+        tps: 5000.0 + 400.0 * (elapsed_s / 5.0).sin(),
+        latency_ms: Some(1.6),
+        jobs_by_ms: vec![(1.0, 2 + jobs), (2.0, 6 - jobs)],
+        cpu_busy_pct: Some(64.2),
+        cpu_iowait_pct: Some(12.0),
+        device_util_pct: Some(97.0),
+        device_writes_per_s: Some(3120.0),
+        waits: [("IO:WALSync".to_owned(), 5.1), ("LWLock:WALWrite".to_owned(), 1.9), ("CPU".to_owned(), 0.7)].into(),
+    };
+    LiveLine { at_s: elapsed_s, event: LiveEvent::Second(second) }
+}
+
+/// A run in its fourth test.
+pub(crate) fn now() -> Now {
+    let mut now = Now { manifest: Some(manifest(RunState::Started)), ..Now::default() };
+    now.records = vec![record(1, None), record(2, Some("too few samples")), record(3, None)];
+    now.apply(begun(0.0, 4));
+    (1..=20).for_each(|s| now.apply(second(4, f64::from(s))));
+    now
+}
+
+/// Writes the manifest of the run at `path`.
+pub(crate) fn write_manifest(path: &Path, state: RunState) {
+    std::fs::create_dir_all(path).unwrap();
+    std::fs::write(path.join("manifest.json"), serde_json::to_string(&manifest(state)).unwrap()).unwrap();
+}

@@ -1,0 +1,87 @@
+//! A run folder that grows, shrinks or vanishes while it is watched.
+
+use std::fs;
+
+use loadline_live::now::Follower;
+use loadline_model::manifest::RunState;
+
+use crate::common::{begun, record, second, write_manifest};
+
+fn line(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap() + "\n"
+}
+
+#[test]
+fn a_run_is_followed_from_before_its_beginning_to_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    let mut follower = Follower::new(&run);
+    assert!(follower.look().problem.is_some(), "there is nothing yet");
+    write_manifest(&run, RunState::Started);
+    let now = follower.look();
+    assert_eq!((now.problem.as_deref(), now.is_open()), (None, true));
+    assert_eq!(now.to_come(), ["LGWR-LAT1", "LGWR-THR", "TP-MIXED"]);
+    let mut text = line(&begun(0.0, 1)) + &line(&second(1, 1.0));
+    fs::write(run.join("live.jsonl"), &text).unwrap();
+    let now = follower.look();
+    assert_eq!((now.test().unwrap().test, now.seconds.len()), (1, 1));
+    assert_eq!(now.to_come(), ["LGWR-THR", "TP-MIXED"]);
+    assert_eq!(now.left_s(50.0), Some(150.0));
+    assert_eq!(now.left_s(1000.0), Some(0.0), "never less than nothing");
+    // The test is done; the next second is torn.
+    fs::write(run.join("tests.jsonl"), line(&record(1, None))).unwrap();
+    text += "{\"at_s\":";
+    fs::write(run.join("live.jsonl"), &text).unwrap();
+    let now = follower.look();
+    assert_eq!((now.records.len(), now.test(), now.seconds.len()), (1, None, 1));
+    write_manifest(&run, RunState::Complete);
+    let now = follower.look();
+    assert!(!now.is_open() && now.left_s(0.0).is_none() && now.to_come().is_empty(), "{now:?}");
+    assert_eq!(now.state(1e9), "Complete");
+}
+
+#[test]
+fn what_shrinks_or_is_replaced_is_read_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    write_manifest(&run, RunState::Started);
+    let records = |numbers: &[u32]| numbers.iter().map(|n| line(&record(*n, None))).collect::<String>();
+    fs::write(run.join("tests.jsonl"), records(&[1, 2, 3])).unwrap();
+    fs::write(run.join("live.jsonl"), line(&second(1, 1.0)) + &line(&second(1, 2.0))).unwrap();
+    let mut follower = Follower::new(&run);
+    assert_eq!(follower.look().records.len(), 3);
+    fs::write(run.join("tests.jsonl"), records(&[1])).unwrap();
+    fs::write(run.join("live.jsonl"), line(&second(1, 9.0))).unwrap();
+    let now = follower.look();
+    assert_eq!(now.records.iter().map(|r| r.test).collect::<Vec<_>>(), [1]);
+    assert_eq!(now.seconds.iter().map(|s| s.elapsed_s).collect::<Vec<_>>(), [9.0]);
+    fs::remove_dir_all(&run).unwrap();
+    let now = follower.look();
+    assert!(now.problem.as_ref().is_some_and(|p| p.contains("gone")) && now.records.is_empty(), "{now:?}");
+    write_manifest(&run, RunState::Started);
+    fs::write(run.join("tests.jsonl"), records(&[1, 2])).unwrap();
+    let now = follower.look();
+    assert_eq!((now.problem.as_deref(), now.records.len()), (None, 2), "it is there again");
+}
+
+#[test]
+fn damage_is_said_and_what_is_known_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    write_manifest(&run, RunState::Started);
+    fs::write(run.join("live.jsonl"), line(&second(1, 1.0))).unwrap();
+    let mut follower = Follower::new(&run);
+    follower.look();
+    fs::write(run.join("manifest.json"), "{").unwrap();
+    let now = follower.look();
+    assert!(now.problem.as_ref().is_some_and(|p| p.contains("damaged")) && now.seconds.len() == 1, "{now:?}");
+    write_manifest(&run, RunState::Started);
+    assert_eq!(follower.look().problem, None);
+}
+
+#[test]
+fn silence_is_said() {
+    let now = crate::common::now();
+    assert_eq!(now.state(21.0), "Running");
+    assert!(now.state(80.0).contains("nothing heard for 1 min 00 s"), "{}", now.state(80.0));
+}
