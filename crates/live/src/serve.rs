@@ -102,6 +102,9 @@ pub fn serve(options: ServeOptions, ready: impl FnOnce(SocketAddr)) -> Result<()
         let listener = tokio::net::TcpListener::bind(options.listen).await;
         let listener = listener.map_err(|e| ServeError::Listen(options.listen, e))?;
         ready(listener.local_addr().map_err(ServeError::Failed)?);
+        // Before anybody asks: the manifests of ten thousand runs take a while the first time.
+        let first = Arc::clone(&served);
+        drop(tokio::task::spawn_blocking(move || first.runs.list()));
         let ended = axum::serve(listener, router(served)).into_future();
         // Browsers that follow a run never hang up: they are not waited for.
         tokio::select! {

@@ -11,7 +11,7 @@ use loadline_model::plan::{Jobs, PlannedWorkload};
 
 use crate::content::ratios::{self, Shown, percent, ratio};
 use crate::content::{arms, count, settings, wait_profiles};
-use crate::doc::{Block, Document, Section};
+use crate::doc::{Block, Document, Section, Table};
 use crate::platform_run::{PlatformRun, comparisons, sides};
 use crate::text::{table, wrapped};
 use crate::{RunData, html};
@@ -20,10 +20,12 @@ use crate::{RunData, html};
 const DEVICE_VARIES: f64 = 0.1;
 
 /// What comparisons show.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Compared {
     rows: Vec<Shown>,
     title: String,
+    /// What a page has beside the table.
+    words: Vec<Block>,
     text: String,
 }
 
@@ -42,8 +44,11 @@ impl Compared {
             table(&mut text, &waits, width);
         }
         text.push('\n');
-        of.sentences().iter().for_each(|sentence| text.push_str(&wrapped(sentence, "", width)));
-        Some(Compared { rows, title: run.manifest.run.clone(), text })
+        let sentences = of.sentences();
+        sentences.iter().for_each(|sentence| text.push_str(&wrapped(sentence, "", width)));
+        let mut words = vec![Block::List { items: sentences }];
+        words.extend(of.waits().map(Block::Table));
+        Some(Compared { rows, title: run.manifest.run.clone(), words, text })
     }
 
     /// Of two runs, B against A, with a margin of equivalence (0.02: ±2 %). Unequal work is refused.
@@ -54,13 +59,18 @@ impl Compared {
             comparisons(&sides, across_drivers).iter().flat_map(|comparison| shown(comparison, margin)).collect();
         let text = text(&sides, &rows, width);
         let title = format!("{} against {}", runs[1].manifest.run, runs[0].manifest.run);
-        Compared { rows, title, text }
+        let items = heads(&sides).into_iter().chain(qualified(&sides)).collect();
+        let mut words = vec![Block::List { items }];
+        words.extend(waits(&sides).map(Block::Table));
+        words.push(Block::Code { text: differences(&sides, width) });
+        Compared { rows, title, words, text }
     }
 
     /// As a page.
     #[must_use]
-    pub fn html(&self) -> String {
+    pub fn html(self) -> String {
         let [figures, with_interval, refused] = self.counts();
+        let table = Block::Table(ratios::table(&self.rows, "Tests or pairs"));
         html::render(&Document {
             title: self.title.clone(),
             subtitle: "Ratios of B to A with 95 % intervals".to_owned(),
@@ -74,11 +84,7 @@ impl Compared {
                 title: "Comparison".to_owned(),
                 in_text: true,
                 group: false,
-                blocks: vec![
-                    Block::Table(ratios::table(&self.rows, "Tests or pairs")),
-                    Block::heading("In words"),
-                    Block::Code { text: self.text.clone() },
-                ],
+                blocks: std::iter::once(table).chain(self.words).collect(),
             }],
             ..Document::default()
         })
@@ -193,14 +199,18 @@ fn of_factor(comparison: &Comparison, jobs: u32, factor: &Factor, main: bool, ma
     }
 }
 
-fn text(sides: &[PlatformRun<'_>], rows: &[Shown], width: usize) -> String {
-    let mut out = String::new();
-    for (name, side) in ["A", "B"].iter().zip(sides) {
+/// `A: laptop (2026-11-20-161530-postgres, 2026-11-20T16:15:30Z)`, and B.
+fn heads(sides: &[PlatformRun<'_>]) -> Vec<String> {
+    let head = |(name, side): (&str, &PlatformRun<'_>)| {
         let m = &side.run.manifest;
-        out.push_str(&wrapped(&format!("{name}: {} ({}, {})", m.plan.platform, m.run, m.started_at), "", width));
-    }
-    out.push('\n');
-    let [first, second] = sides else { return out };
+        format!("{name}: {} ({}, {})", m.plan.platform, m.run, m.started_at)
+    };
+    ["A", "B"].into_iter().zip(sides).map(head).collect()
+}
+
+/// What qualifies a comparison of two runs.
+fn qualified(sides: &[PlatformRun<'_>]) -> Vec<String> {
+    let [first, second] = sides else { return Vec::new() };
     let warning = "These runs were measured at different times. What the device and its neighbours did then is part of every \
                    ratio, and the intervals do not hold it: they are of the repetitions within a run. `loadline ab` measures \
                    both in turns.";
@@ -208,13 +218,23 @@ fn text(sides: &[PlatformRun<'_>], rows: &[Shown], width: usize) -> String {
         ["A", "B"].into_iter().zip(sides).filter(|(_, side)| side.run.manifest.state != RunState::Complete);
     let incomplete = incomplete.map(|(name, side)| format!("{name} ({}) is not complete.", side.run.manifest.run));
     let disturbed = ["A", "B"].into_iter().zip(sides).filter_map(|(name, side)| disturbed(name, side));
-    let machine = machine(first, second);
-    for sentence in [warning.to_owned(), machine].into_iter().chain(incomplete).chain(disturbed) {
-        out.push_str(&wrapped(&format!("! {sentence}"), "", width));
-    }
-    table(&mut out, &ratios::table(rows, "Tests"), width);
+    [warning.to_owned(), machine(first, second)].into_iter().chain(incomplete).chain(disturbed).collect()
+}
+
+/// What the sessions of both waited for.
+fn waits(sides: &[PlatformRun<'_>]) -> Option<Table> {
+    let [first, second] = sides else { return None };
     let tests = [first, second].map(|side| side.run.records.iter().collect::<Vec<_>>());
-    if let Some(waits) = wait_profiles::table(&tests[0], &tests[1]) {
+    wait_profiles::table(&tests[0], &tests[1])
+}
+
+fn text(sides: &[PlatformRun<'_>], rows: &[Shown], width: usize) -> String {
+    let mut out = String::new();
+    heads(sides).iter().for_each(|head| out.push_str(&wrapped(head, "", width)));
+    out.push('\n');
+    qualified(sides).iter().for_each(|sentence| out.push_str(&wrapped(&format!("! {sentence}"), "", width)));
+    table(&mut out, &ratios::table(rows, "Tests"), width);
+    if let Some(waits) = waits(sides) {
         table(&mut out, &waits, width);
     }
     out.push('\n');
