@@ -205,7 +205,7 @@ fn heat_map(shown: &LiveRun<'_>, look: Look, area: Rect, buffer: &mut Buffer) {
     let seconds = shown.seconds.get(skipped..).unwrap_or_default();
     let (ends, columns) = heat(seconds);
     if ends.is_empty() {
-        let why = if shown.seconds.is_empty() { "no second of a test yet" } else { "not known of an open loop" };
+        let why = if shown.seconds.is_empty() { "no second of a test yet" } else { "not known of these jobs" };
         return Paragraph::new(why).render(inner, buffer);
     }
     // Neighbouring bands share a row where the terminal is too low.

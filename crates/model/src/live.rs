@@ -72,8 +72,9 @@ pub struct LiveSecond {
     /// Mean transaction time by Little's law, ms; closed loop only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<f64>,
-    /// Jobs by the mean time of their transactions in this second: the upper end of a band of [`bands`], ms, and jobs in it. A
-    /// job that completed none counts in the band of the time that it has been without. Closed loop only.
+    /// Jobs by the mean time of their transactions since the last second in which they completed any: the upper end of a band of [`bands`], ms, and jobs in it. A
+    /// job that completed none counts in the band of the time that it has been without. Of client jobs in loadline's own
+    /// process and in a closed loop only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs_by_ms: Vec<(f64, u32)>,
     /// CPU time used of the database's machine, %.

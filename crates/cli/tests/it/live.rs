@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::browser::Browser;
 use crate::common::{folder_with_tests, loadline, ok, run, start, wait_for};
@@ -278,7 +278,7 @@ fn bad_input_is_said() {
 }
 
 #[test]
-fn ten_thousand_runs_are_listed_within_a_second() {
+fn ten_thousand_runs_are_listed_in_a_second_of_cpu() {
     let results = tempfile::tempdir().unwrap();
     let [first, ..] = three_runs(results.path());
     let manifest = fs::read_to_string(results.path().join(&first).join("manifest.json")).unwrap();
@@ -290,19 +290,21 @@ fn ten_thousand_runs_are_listed_within_a_second() {
         fs::write(folder.join("tests.jsonl"), &tests).unwrap();
     }
     let server = Server::start(results.path(), &[], None);
-    let timed = |path: &str| {
-        let began = Instant::now();
-        let answer = server.get(path);
-        assert_eq!(answer.status, 200);
-        (began.elapsed(), answer.body)
+    // CPU time of the server: what a request takes by the clock depends on the neighbours, who come first.
+    let cpu = || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", server.process.id())).unwrap();
+        let after_name: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+        Duration::from_millis((after_name[11].parse::<u64>().unwrap() + after_name[12].parse::<u64>().unwrap()) * 10)
     };
-    let (cold, body) = timed("/");
-    assert!(body.contains("10003 of 10003 runs"), "{}", &body[..2000]);
-    let (warm, body) = timed("/?q=nightly-04242");
-    assert!(body.contains("1 of 10003 runs"), "{}", &body[..2000]);
-    // A build without optimisation, beside other tests.
-    assert!(warm < Duration::from_secs(1), "{warm:?}");
-    assert!(cold < Duration::from_secs(20), "{cold:?}");
+    let first = server.get("/");
+    assert!(first.status == 200 && first.body.contains("10003 of 10003 runs"), "{}", first.head);
+    let cold = cpu();
+    let found = server.get("/?q=nightly-04242");
+    assert!(found.status == 200 && found.body.contains("1 of 10003 runs"), "{}", found.head);
+    let warm = cpu() - cold;
+    // Of a build without optimisation.
+    assert!(warm < Duration::from_secs(1), "{warm:?} once the manifests are known");
+    assert!(cold < Duration::from_secs(5), "{cold:?} for the first list");
 }
 
 #[test]
@@ -315,6 +317,8 @@ fn a_run_is_watched_line_by_line_to_its_end() {
         "null:",
         "--results",
         dir,
+        "--driver",
+        "client",
         "--workload",
         "LGWR-LAT1",
         "--jobs",
@@ -446,6 +450,8 @@ fn a_page_follows_a_run_as_it_grows_and_vanishes() {
         "null:",
         "--results",
         dir,
+        "--driver",
+        "client",
         "--workload",
         "LGWR-LAT1",
         "--jobs",
