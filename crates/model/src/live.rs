@@ -121,15 +121,4 @@ mod tests {
         }
         assert_eq!(band(-1.0), all[0]);
     }
-
-    #[test]
-    fn a_line_reads_back() {
-        let second = LiveSecond { test: 3, tps: 12.5, jobs_by_ms: vec![(0.5, 2)], ..LiveSecond::default() };
-        for event in [LiveEvent::Second(second), LiveEvent::Step { text: "a\n\"b".to_owned() }] {
-            let line = LiveLine { at_s: 1.5, event };
-            let text = serde_json::to_string(&line).unwrap();
-            assert!(!text.contains('\n'));
-            assert_eq!(serde_json::from_str::<LiveLine>(&text).unwrap(), line);
-        }
-    }
 }
