@@ -105,8 +105,11 @@ fn commands(text: &str) -> Vec<String> {
     let joined = text.replace("\\\n", " ");
     let lines =
         joined.lines().filter_map(|line| line.trim_start().strip_prefix("$ ").filter(|l| l.starts_with("loadline ")));
+    // Not within quotes.
+    let open = |line: &str| line.matches('\'').count() % 2 == 1 || line.matches('"').count() % 2 == 1;
     let end = |line: &str| {
-        [" | ", " #", " > ", " &", "; "].iter().filter_map(|end| line.find(end)).min().unwrap_or(line.len())
+        let ends = [" | ", " #", " > ", " &", "; "].iter().flat_map(|end| line.match_indices(end));
+        ends.map(|(at, _)| at).filter(|at| !open(&line[..*at])).min().unwrap_or(line.len())
     };
     lines.map(|line| line[..end(line)].to_owned()).collect()
 }
