@@ -25,7 +25,6 @@ mod simulated;
 mod svg;
 mod svg_bars;
 mod svg_cells;
-mod svg_heat;
 mod svg_ratios;
 mod terminal;
 mod text;

@@ -10,7 +10,7 @@ use crate::content::{count, stop};
 use crate::doc::{Block, Chart, Head, Row, Table};
 use crate::html;
 use crate::svg::{self, ChartLine, ChartPoint};
-use crate::svg_heat::Heat;
+use crate::svg_cells;
 
 /// Tests shown, the newest.
 const MOST_TESTS: usize = 12;
@@ -203,17 +203,21 @@ fn charts(run: &LiveRun<'_>) -> Vec<Chart> {
         chart.svg().map(|svg| Chart { svg })
     };
     let (ends, columns) = heat(&run.seconds);
-    let heat = Heat {
-        title: "Jobs by the mean time of their transactions, each second".to_owned(),
-        bands: ends.into_iter().map(band_name).collect(),
-        columns: run.seconds.iter().map(|s| format!("test {}, {:.0} s", s.test, s.elapsed_s)).zip(columns).collect(),
-        x_label: "last seconds of the run's tests".to_owned(),
-        width: 480.0,
-    };
+    let bands: Vec<String> = ends.into_iter().map(band_name).collect();
+    let cells = run.seconds.iter().zip(columns).map(|(second, shares)| {
+        let tip =
+            |band: &String, pct: f64| format!("test {}, {:.0} s, {band}: {pct:.0} %", second.test, second.elapsed_s);
+        shares.iter().zip(&bands).map(|(share, band)| Some((share * 100.0, tip(band, share * 100.0)))).collect()
+    });
+    let cells: Vec<Vec<svg_cells::Share>> = cells.collect();
+    // Moments have no names below them: the tooltip says which they are.
+    let moments = vec![String::new(); cells.len()];
+    let title = "Jobs by the mean time of their transactions, each second";
+    let heat = svg_cells::heat(title, "last seconds of the run's tests", &moments, &bands, &cells);
     [
         of("Throughput [tps]", |s| Some(s.tps)),
         of("Mean transaction time [ms]", |s| s.latency_ms),
-        heat.svg().map(|svg| Chart { svg }),
+        heat.map(|svg| Chart { svg }),
         of("CPU busy [%]", |s| s.cpu_busy_pct),
         of("Log device busy [%]", |s| s.device_util_pct),
     ]

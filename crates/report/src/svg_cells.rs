@@ -9,6 +9,8 @@ use crate::svg::{COLOURS, escape};
 const WIDTH: f64 = 600.0;
 const CHAR: f64 = 6.1;
 const ROW: f64 = 15.0;
+/// Widest column of a heat map.
+const WIDEST: f64 = 90.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 34.0;
 
@@ -51,7 +53,8 @@ pub(crate) fn heat(
     let height = TOP + ROW * rows.len() as f64 + BOTTOM;
     let (left, bottom) =
         (8.0 + rows.iter().map(|r| r.chars().count()).max().unwrap_or(1) as f64 * CHAR, height - BOTTOM);
-    let slot = (WIDTH - 4.0 - left) / columns.len() as f64;
+    // Of few columns each is not a bar.
+    let slot = ((WIDTH - 4.0 - left) / columns.len() as f64).min(WIDEST);
     let mut s = String::new();
     head(&mut s, title, height);
     for (i, row) in rows.iter().enumerate() {
