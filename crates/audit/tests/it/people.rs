@@ -230,3 +230,17 @@ fn a_claim_with_names_is_about_these_platforms_and_this_direction() {
     let audit = check(table, &["Fast 8 is 2x faster than Slow"]);
     assert!(audit.unchecked[0].contains("no platform is called fast 8"), "{:?}", audit.unchecked);
 }
+
+/// Eight jobs that think are less than one busy job, and eight transactions began before the window.
+#[test]
+fn jobs_that_think_have_transactions_that_began_before_the_window() {
+    let table = |tps: f64| {
+        format!(
+            "jobs,commit_throughput_tps,commit_latency_ms,transaction_time_ns_max,thinking_pct,outside_tx_pct,elapsed_s\n\
+             8,{tps},1.7842,20000000,88.6,0.344,3\n"
+        )
+    };
+    let errors = |text: &str| check(text, &[]).findings.iter().filter(|f| f.severity == Severity::Error).count();
+    assert_eq!(errors(&table(506.666_666_667)), 0);
+    assert_eq!(errors(&table(706.666_666_667)), 1, "more than the edges explain");
+}
