@@ -19,7 +19,7 @@ pub(crate) use models::{AuditArgs, ForecastArgs, SimulateArgs, SimulateFormat, S
 
 use crate::hub_args::{AgentArgs, AgentsArgs, AgentsListArgs};
 pub(crate) use crate::list_args::{ListArgs, ListFormat};
-use crate::live_args::{ServeArgs, WatchArgs};
+use crate::live_args::{ServeArgs, WatchArgs, address};
 
 /// Finds the load line of a database platform: how fast it commits, loads, reads, writes and computes, how that grows
 /// with load, and where it goes under. Each test is checked against the database's own counters; a test that fails a
@@ -143,6 +143,10 @@ pub(crate) struct RunArgs {
     pub(crate) on_node_loss: Option<OnNodeLossArg>,
     #[command(flatten)]
     pub(crate) agents: AgentsArgs,
+    /// Serve the run's figures to Prometheus while it goes on, at http://ADDRESS:PORT/metrics; port 0: any that is free. From a
+    /// process of its own, as `loadline serve` (see docs/exports.md)
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    pub(crate) metrics: Option<std::net::SocketAddr>,
     /// Name of the platform in tables and charts [default: product and version]
     #[arg(long, value_name = "NAME")]
     pub(crate) platform: Option<String>,

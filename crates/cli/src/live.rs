@@ -1,6 +1,10 @@
-//! `loadline watch` and `loadline serve`.
+//! `loadline watch`, `loadline serve`, and the server of `loadline run --metrics`.
 
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -54,7 +58,13 @@ fn newest(results: &Path) -> Result<PathBuf, Failure> {
 pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     let token = token(args.token_file.as_deref())?;
     let with_token = token.is_some();
-    let options = ServeOptions { dir: args.dir.clone(), listen: args.listen, token, names: args.name.clone() };
+    let options = ServeOptions {
+        dir: args.dir.clone(),
+        listen: args.listen,
+        token,
+        names: args.name.clone(),
+        until_stdin_ends: args.until_stdin_ends,
+    };
     let ready = |at: std::net::SocketAddr| {
         if !at.ip().is_loopback() {
             output::say(
@@ -80,4 +90,63 @@ fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
         None => std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty()),
     };
     Ok(given.map(|token| token.trim().to_owned()))
+}
+
+/// The server of `loadline run --metrics`: a process of its own, which ends with this one, however that ends.
+#[derive(Debug)]
+pub(crate) struct MetricsServer(Child);
+
+impl Drop for MetricsServer {
+    fn drop(&mut self) {
+        // It ends with its standard input.
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts `loadline serve` of the runs in `results` at `listen`, and returns once it listens.
+///
+/// # Errors
+/// It does not listen: the address is taken, or others could connect and there is no token.
+pub(crate) fn start_metrics(results: &Path, listen: SocketAddr) -> Result<MetricsServer, Failure> {
+    if !listen.ip().is_loopback() && token(None)?.is_none() {
+        return Err(Failure::usage(format!(
+            "--metrics {listen} can be reached from other machines: set LOADLINE_TOKEN to a token of 16 characters or more, or listen \
+             on 127.0.0.1"
+        )));
+    }
+    let failed = |e: std::io::Error| Failure::failed(format!("--metrics: the server cannot be started: {e}"));
+    std::fs::create_dir_all(results)
+        .map_err(|e| Failure::usage(format!("'{}' cannot be made: {e}", results.display())))?;
+    let mut server = Command::new(std::env::current_exe().map_err(failed)?)
+        .arg("serve")
+        .arg(results)
+        .args(["--listen", &listen.to_string(), "--until-stdin-ends"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        // Ctrl-C ends the run first, which is seen until its end.
+        .process_group(0)
+        .spawn()
+        .map_err(failed)?;
+    let mut said = server.stderr.take().map(BufReader::new);
+    let server = MetricsServer(server);
+    let mut text = String::new();
+    loop {
+        let mut line = String::new();
+        let read = said.as_mut().map_or(Ok(0), |said| said.read_line(&mut line)).map_err(failed)?;
+        if read == 0 {
+            let text = text.trim().trim_start_matches("loadline: ").replace("--listen", "--metrics");
+            return Err(Failure::usage(format!("--metrics: {text}")));
+        }
+        if let Some(at) = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()) {
+            output::say(&format!("metrics at http://{at}/metrics until the run ends"));
+            // What else it says must not fill the pipe.
+            std::thread::spawn(move || {
+                said.into_iter().flat_map(BufRead::lines).map_while(Result::ok).for_each(|line| output::say(&line));
+            });
+            return Ok(server);
+        }
+        text.push_str(&line);
+    }
 }

@@ -38,10 +38,13 @@ pub(crate) struct ServeArgs {
     /// Name by which browsers may ask for this machine, besides localhost and its addresses; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Vec<String>,
+    /// End with standard input: of `run --metrics`
+    #[arg(long, hide = true)]
+    pub(crate) until_stdin_ends: bool,
 }
 
 /// `127.0.0.1:8377`, `[::1]:8377`, `localhost:8377`.
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let numeric = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
     numeric.parse().map_err(|_| {
         format!(

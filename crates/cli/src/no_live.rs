@@ -1,5 +1,8 @@
 //! A loadline without `watch` and `serve`: says how to get one with them.
 
+use std::net::SocketAddr;
+use std::path::Path;
+
 use crate::exit::Failure;
 use crate::live_args::{ServeArgs, WatchArgs};
 
@@ -12,4 +15,12 @@ pub(crate) fn watch(_: &WatchArgs) -> Result<u8, Failure> {
 
 pub(crate) fn serve(_: &ServeArgs) -> Result<u8, Failure> {
     Err(Failure::usage(ABSENT))
+}
+
+/// Stands for a server that is never started.
+#[derive(Debug)]
+pub(crate) struct MetricsServer;
+
+pub(crate) fn start_metrics(_: &Path, _: SocketAddr) -> Result<MetricsServer, Failure> {
+    Err(Failure::usage(format!("--metrics: {ABSENT}")))
 }

@@ -21,7 +21,7 @@ use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::progress::Progress;
 use crate::target::{absolute, run_on_disk};
-use crate::{arguments, clean, hub_run, output, probe, report, secrets, signals, stored};
+use crate::{arguments, clean, hub_run, live, output, probe, report, secrets, signals, stored};
 
 /// Width of tables if standard output is not a terminal.
 const WIDTH: usize = 160;
@@ -65,6 +65,7 @@ pub(crate) fn measure(
     );
     signals::interruptible(&study.request.interrupted, left)?;
     let study = hub_run::with(study, hub.as_deref(), &args.agents.hub)?;
+    let _metrics = args.metrics.map(|listen| live::start_metrics(&study.results, listen)).transpose()?;
     let mut progress = Progress::new();
     let outcome = study.run(&mut progress);
     progress.finish();

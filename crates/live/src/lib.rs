@@ -5,6 +5,7 @@
 //!
 //! [`now`] is a run as it stands, read bit by bit from its folder; [`screen`] draws it on a terminal, `serve` sends it to browsers.
 
+pub mod metrics;
 pub mod now;
 mod plain;
 pub mod screen;

@@ -6,13 +6,14 @@
 mod access;
 mod events;
 mod list;
+mod metrics;
 mod pages;
 mod runs;
 mod shell;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::http::{StatusCode, header};
@@ -39,6 +40,8 @@ pub struct ServeOptions {
     pub token: Option<String>,
     /// Names of this machine by which browsers may ask, besides its addresses and `localhost`.
     pub names: Vec<String>,
+    /// Ends as well once standard input does: a server that another loadline started ends with it.
+    pub until_stdin_ends: bool,
 }
 
 /// Why nothing is served.
@@ -73,6 +76,8 @@ struct Served {
     making: Semaphore,
     /// Permits to follow a run.
     following: Arc<Semaphore>,
+    /// Runs that `/metrics` follows.
+    followed: Mutex<metrics::Followed>,
 }
 
 /// Serves until SIGINT or SIGTERM. Calls `ready` with the address once it listens.
@@ -94,6 +99,7 @@ pub fn serve(options: ServeOptions, ready: impl FnOnce(SocketAddr)) -> Result<()
         access: Access::new(options.token.as_deref(), options.names),
         making: Semaphore::new(PAGES_AT_A_TIME),
         following: Arc::new(Semaphore::new(MOST_FOLLOWED)),
+        followed: Mutex::default(),
     });
     // Best effort. Threads of the runtime inherit it.
     let _ = loadline_device::run_only_when_idle();
@@ -110,6 +116,7 @@ pub fn serve(options: ServeOptions, ready: impl FnOnce(SocketAddr)) -> Result<()
         tokio::select! {
             ended = ended => ended.map_err(ServeError::Failed),
             () = stopped() => Ok(()),
+            () = stdin_ended(options.until_stdin_ends) => Ok(()),
         }
     })
 }
@@ -122,6 +129,20 @@ async fn stopped() {
         return std::future::pending().await;
     };
     tokio::select! { _ = interrupt.recv() => (), _ = terminate.recv() => () }
+}
+
+/// Waits for the end of standard input if `wanted`, else for ever.
+async fn stdin_ended(wanted: bool) {
+    if !wanted {
+        return std::future::pending().await;
+    }
+    let (over, ended) = tokio::sync::oneshot::channel();
+    // A thread of its own, which the runtime does not wait for.
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        let _ = over.send(());
+    });
+    let _ = ended.await;
 }
 
 fn router(served: Arc<Served>) -> Router {
@@ -138,6 +159,7 @@ fn router(served: Arc<Served>) -> Router {
         .route("/runs/{run}/live", get(pages::live))
         .route("/runs/{run}/events", get(events::events))
         .route("/runs/{run}/{page}", get(pages::part))
+        .route("/metrics", get(metrics::metrics))
         .route("/login", get(access::login_page).merge(post(access::login)))
         .route("/serve.js", file("text/javascript; charset=utf-8", include_str!("serve/serve.js")))
         .route("/serve.css", file("text/css; charset=utf-8", include_str!("serve/serve.css")))

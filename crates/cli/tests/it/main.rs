@@ -26,6 +26,8 @@ mod live;
 mod load;
 mod managed;
 mod many_sessions;
+#[cfg(feature = "live")]
+mod metrics;
 mod mysql;
 mod pages;
 mod plans;

@@ -80,7 +80,7 @@ fn chosen(query: Option<&str>) -> Result<Vec<String>, PageError> {
 }
 
 /// Makes a page on another thread, a few at a time.
-async fn made<T: Send + 'static>(
+pub(super) async fn made<T: Send + 'static>(
     served: Arc<Served>,
     make: impl FnOnce(&Served) -> Result<T, PageError> + Send + 'static,
 ) -> Result<T, PageError> {

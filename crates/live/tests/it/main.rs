@@ -4,4 +4,5 @@
 
 mod common;
 mod following;
+mod metrics;
 mod screen;

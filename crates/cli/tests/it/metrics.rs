@@ -1,0 +1,145 @@
+//! What Prometheus gets of a run, and Grafana's dashboard, in a real Prometheus.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::common::{run, start, tests_of, wait_for};
+
+const DASHBOARD: &str = include_str!("../../../../docs/grafana/loadline.json");
+
+/// Ended with the test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Body of an answer; `None` if nobody answers.
+fn get(address: &str, path: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut text = Vec::new();
+    stream.read_to_end(&mut text).ok()?;
+    let text = String::from_utf8(text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+}
+
+/// The value of the only sample of `metric` whose labels hold `label`.
+fn sample(text: &str, metric: &str, label: &str) -> Option<f64> {
+    let mut found = text.lines().filter(|l| l.strip_prefix(metric).is_some_and(|rest| rest.starts_with('{')));
+    found.find(|l| l.contains(label))?.rsplit(' ').next()?.parse().ok()
+}
+
+#[test]
+fn a_run_is_scraped_and_every_query_of_the_dashboard_is_answered() {
+    let results = tempfile::tempdir().unwrap();
+    let dir = results.path().to_str().unwrap();
+    let target = "null:?pause=1ms";
+    let short = ["--workload", "LGWR-LAT1", "--jobs", "1,2", "--duration", "6s", "--warmup", "200ms", "--no-probe"];
+    let metrics = ["--metrics", "127.0.0.1:0", "--results", dir, "--platform", "a \"b\"\\"];
+    let mut process = start(&[&["run", "--target", target], &short[..], &metrics[..]].concat());
+    let mut said = BufReader::new(process.stderr.take().unwrap());
+    let mut running = Ended(process);
+    let mut lines = String::new();
+    let address = loop {
+        let mut line = String::new();
+        assert!(said.read_line(&mut line).unwrap() > 0, "{lines}");
+        if let Some(rest) = line.split("http://").nth(1) {
+            break rest.split('/').next().unwrap().to_owned();
+        }
+        lines += &line;
+    };
+    std::thread::spawn(move || said.read_to_string(&mut String::new()));
+
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let scraper = format!("127.0.0.1:{port}");
+    let data = tempfile::tempdir().unwrap();
+    let config = data.path().join("prometheus.yml");
+    let jobs = format!("[{{job_name: loadline, static_configs: [{{targets: ['{address}']}}]}}]");
+    fs::write(&config, format!("global: {{scrape_interval: 1s}}\nscrape_configs: {jobs}\n")).unwrap();
+    let prometheus = Command::new("prometheus")
+        .arg(format!("--config.file={}", config.display()))
+        .arg(format!("--storage.tsdb.path={}", data.path().join("tsdb").display()))
+        .arg(format!("--web.listen-address={scraper}"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let _prometheus = Ended(prometheus.expect("prometheus is missing: apt-get install prometheus (./test does it)"));
+
+    // Figures of the second and of a test that is done, at once.
+    let mut text = String::new();
+    wait_for("the second test", 60, || {
+        text = get(&address, "/metrics").map(|(_, body)| body).unwrap_or_default();
+        sample(&text, "loadline_test_cpu_busy_ratios", "test=\"2\"").is_some()
+    });
+    assert_eq!(sample(&text, "loadline_run_running", ""), Some(1.0), "{text}");
+    let tps = sample(&text, "loadline_test_transactions_per_second", "jobs=\"2\"").unwrap();
+    let latency = sample(&text, "loadline_test_latency_mean_seconds", "jobs=\"2\"").unwrap();
+    assert!((tps * latency - 2.0).abs() < 0.2, "Little's law: {tps} × {latency}");
+    assert!(text.contains("platform=\"a \\\"b\\\"\\\\\"") && text.ends_with("# EOF\n"), "{text}");
+    assert!(!text.contains(target), "a target may hold names of hosts: {text}");
+    let folder = fs::read_dir(results.path()).unwrap().flatten().map(|e| e.path());
+    let folder = folder.into_iter().find(|p| p.join("manifest.json").exists()).unwrap();
+    let first = &tests_of(&folder)[0];
+    let same = |metric: &str, label: &str, column: &str, unit: f64| {
+        let expected = first[column].as_f64().unwrap() / unit;
+        let found = sample(&text, metric, label).unwrap_or_else(|| panic!("{metric}: {text}"));
+        assert!((found - expected).abs() <= expected.abs() * 1e-9, "{metric}: {found} is not {expected}");
+    };
+    same("loadline_result_transactions_per_second", "test=\"1\"", "commit_throughput_tps", 1.0);
+    same("loadline_result_latency_seconds", "q=\"0.99\"", "transaction_time_ns_p99", 1e9);
+    same("loadline_result_errors", "test=\"1\"", "errors", 1.0);
+    let valid = f64::from(u8::from(first["valid"] == true));
+    assert_eq!(sample(&text, "loadline_result_valid", "test=\"1\""), Some(valid));
+    assert_eq!(get(&address, "/metrics?run=nothing").unwrap().0, 404);
+    assert_eq!(get(&address, "/metrics?what=1").unwrap().0, 400);
+
+    // The null engine has no device and no waits, and its tests may be invalid on a busy machine. That metrics of these names are
+    // there is a test of crate `live`.
+    let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
+    let queries = dashboard["panels"].as_array().unwrap().iter().flat_map(|p| p["targets"].as_array().unwrap());
+    let queries: Vec<&str> = queries.map(|t| t["expr"].as_str().unwrap()).collect();
+    assert!(queries.len() > 10, "{queries:?}");
+    let answer = |query: &str| -> Value {
+        let query: String = query.bytes().map(|b| format!("%{b:02x}")).collect();
+        let (_, body) = get(&scraper, &format!("/api/v1/query?query={query}")).unwrap_or_default();
+        serde_json::from_str(&body).unwrap_or_default()
+    };
+    wait_for("Prometheus to scrape", 30, || answer("loadline_test_cpu_busy_ratios")["data"]["result"][0].is_object());
+    for query in queries {
+        let known = query.replace("$run", ".*").replace(",valid=\"true\"", "");
+        let answered = answer(&known);
+        assert_eq!(answered["status"], "success", "{known}: {answered}");
+        let none = ["device", "wait_sessions", "valid=\"false\""].iter().any(|part| known.contains(part));
+        assert!(none || answered["data"]["result"][0].is_object(), "{known}: {answered}");
+    }
+    running.0.wait().unwrap();
+    wait_for("the server to end with the run", 10, || get(&address, "/metrics").is_none());
+}
+
+#[test]
+fn an_address_that_cannot_be_served_stops_the_run_before_it_begins() {
+    let results = tempfile::tempdir().unwrap();
+    let dir = results.path().to_str().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    for (address, part) in
+        [(taken.as_str(), "choose another port with --metrics"), ("0.0.0.0:0", "token"), ("nowhere", "127.0.0.1:8377")]
+    {
+        let ran = run(&["run", "--target", "null:", "--results", dir, "--metrics", address]);
+        assert_eq!(ran.code, 2, "{address}: {}", ran.said());
+        assert!(ran.err.contains(part), "{address}: {}", ran.said());
+        assert_eq!(fs::read_dir(results.path()).unwrap().count(), 0, "{address}");
+    }
+}

@@ -1,0 +1,76 @@
+//! `/metrics`: runs that go on and the newest one, for Prometheus. What is said of each: [`crate::metrics`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::{RawQuery, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use loadline_model::manifest::RunState;
+use loadline_store::is_written;
+use percent_encoding::percent_decode_str;
+
+use super::Served;
+use super::pages::{PageError, made};
+use crate::metrics::Metrics;
+use crate::now::{Follower, clock_s};
+
+/// Runs shown at a time.
+const MOST_RUNS: usize = 20;
+
+/// Media type of OpenMetrics text.
+const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The runs that are followed from one request to the next, by name.
+pub(super) type Followed = BTreeMap<String, Follower>;
+
+pub(super) async fn metrics(
+    State(served): State<Arc<Served>>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, PageError> {
+    let text = made(served, move |served| page(served, query.as_deref().unwrap_or_default())).await?;
+    Ok(([(header::CONTENT_TYPE, KIND)], text).into_response())
+}
+
+/// The answer to `?run=NAME&run=NAME`; without a name, of the runs that go on and of the newest.
+fn page(served: &Served, query: &str) -> Result<String, PageError> {
+    let mut asked = Vec::new();
+    for part in query.split('&').filter(|part| !part.is_empty()) {
+        let name = part.strip_prefix("run=").ok_or_else(|| {
+            PageError::Asked(format!("'{part}' is not known here: /metrics?run=NAME names a run, again for another"))
+        })?;
+        asked.push(percent_decode_str(name).decode_utf8_lossy().into_owned());
+    }
+    let named = !asked.is_empty();
+    if !named {
+        let listed = served.runs.list()?;
+        let open = |state: &RunState| *state == RunState::Started;
+        let going = listed.iter().enumerate().filter(|(at, run)| {
+            *at == 0
+                || run.brief.as_ref().is_ok_and(|b| open(&b.state))
+                    && served.runs.path(&run.id).is_ok_and(|path| is_written(&path) == Some(true))
+        });
+        asked = going.map(|(_, run)| run.id.clone()).collect();
+        asked.truncate(MOST_RUNS);
+    } else if asked.len() > MOST_RUNS {
+        return Err(PageError::Asked(format!("{} runs are named: {MOST_RUNS} at most", asked.len())));
+    }
+    let mut followed = served.followed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut next = Followed::new();
+    let metrics = Metrics::default();
+    let now_s = clock_s();
+    for id in asked {
+        // Without a name, one that cannot be read does not hide the others.
+        let path = match served.runs.path(&id) {
+            Ok(path) => path,
+            Err(_) if !named => continue,
+            Err(e) => return Err(e.into()),
+        };
+        let follower = followed.remove(&id).unwrap_or_else(|| Follower::new(&path));
+        let follower = next.entry(id.clone()).or_insert(follower);
+        metrics.add(&id, follower.look(), now_s);
+    }
+    *followed = next;
+    drop(followed);
+    metrics.text().map_err(|_| PageError::Defect)
+}
