@@ -1,5 +1,6 @@
 //! A loadline without `watch` and `serve`: says how to get one with them.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -17,10 +18,6 @@ pub(crate) fn serve(_: &ServeArgs) -> Result<u8, Failure> {
     Err(Failure::usage(ABSENT))
 }
 
-/// Stands for a server that is never started.
-#[derive(Debug)]
-pub(crate) struct MetricsServer;
-
-pub(crate) fn start_metrics(_: &Path, _: SocketAddr) -> Result<MetricsServer, Failure> {
+pub(crate) fn start_metrics(_: &Path, _: SocketAddr) -> Result<Infallible, Failure> {
     Err(Failure::usage(format!("--metrics: {ABSENT}")))
 }
