@@ -151,7 +151,8 @@ fn name_of(magic: FsType) -> Option<&'static str> {
         (statfs::OVERLAYFS_SUPER_MAGIC, "overlay"),
         (statfs::NFS_SUPER_MAGIC, "nfs"),
         (statfs::FUSE_SUPER_MAGIC, "fuse"),
-        (statfs::XFS_SUPER_MAGIC, "xfs"),
+        // XFS_SUPER_MAGIC of statfs(2), which nix lacks with musl.
+        (FsType(0x5846_5342), "xfs"),
         (statfs::BTRFS_SUPER_MAGIC, "btrfs"),
         (statfs::EXT4_SUPER_MAGIC, "ext4"),
     ];

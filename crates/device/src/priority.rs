@@ -9,9 +9,11 @@ use std::io;
 /// # Errors
 /// The kernel refuses.
 pub fn run_only_when_idle() -> io::Result<()> {
-    let no_priority = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the call reads `no_priority` and changes the scheduling of the calling thread (0) only.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const no_priority) } {
+    // The kernel's struct sched_param.
+    let no_priority: libc::c_int = 0;
+    // SAFETY: the call reads `no_priority` and changes the scheduling of the calling thread (0) only. The function
+    // sched_setscheduler of musl always fails with ENOSYS.
+    match unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const no_priority) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

@@ -115,7 +115,7 @@ pub(super) fn filesystem(directory: &Path) -> Finding {
             "a log in memory is never durable: choose a folder on a disk (--results, or sqlite:/dir/file.db)",
         ),
         Ok(s) => {
-            let free = s.blocks_available().saturating_mul(s.block_size().unsigned_abs());
+            let free = u64::try_from(s.block_size()).map_or(0, |block| s.blocks_available().saturating_mul(block));
             Finding::new("free-space", Severity::Ok, "free space", loadline_model::format::bytes(free as f64), "")
         }
         Err(e) => {
