@@ -105,6 +105,13 @@ pub(crate) enum Command {
         /// Shell
         shell: clap_complete::Shell,
     },
+    /// Write man pages, one for each command, into a directory; packages hold them
+    #[command(hide = true)]
+    Man {
+        /// Directory that exists
+        #[arg(value_hint = ValueHint::DirPath)]
+        directory: PathBuf,
+    },
 }
 
 /// The database under test.

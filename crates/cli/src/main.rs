@@ -50,6 +50,7 @@ mod target;
 mod trend;
 mod workloads;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -98,6 +99,7 @@ fn main() -> ExitCode {
         Command::Clean(args) => clean::clean(&args),
         Command::Agent(args) => hub_run::agent(&args),
         Command::Completions { shell } => completions(shell),
+        Command::Man { directory } => man(&directory),
     };
     target::remove_unpacked();
     match result {
@@ -133,6 +135,14 @@ fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "loadline", &mut text);
     output::stdout(&text)?;
+    Ok(0)
+}
+
+/// Writes a page of each command into a directory.
+fn man(directory: &Path) -> Result<u8, Failure> {
+    clap_mangen::generate_to(Cli::command(), directory).map_err(|e| {
+        Failure::usage(format!("{}: {e}; the directory must exist and be writable", directory.display()))
+    })?;
     Ok(0)
 }
 
