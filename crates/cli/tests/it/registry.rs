@@ -2,6 +2,12 @@
 
 use crate::common::{leftovers, ok, results, tests_of, valid};
 
+/// Whether a test is invalid because its transactions took more than half of its window, and says so.
+fn too_short(test: &serde_json::Value) -> bool {
+    let why = test["invalid_reason"].as_str().unwrap_or_default();
+    why.starts_with("transactions took") && why.contains("use a longer window")
+}
+
 /// What runs on `target` with `driver` is valid and has its figures; what does not run has its reason.
 fn every_workload_on(target: &str, driver: &str) {
     let dir = results();
@@ -38,8 +44,9 @@ fn every_workload_on(target: &str, driver: &str) {
         }
         let done = tests_of(&ran.folder());
         let noisy = done.iter().filter(|t| t["valid"] != true).count();
-        // Other tests run at the same time: they may spoil one window in ten, for time that jobs waited for a CPU.
-        let sound = done.iter().all(valid) && noisy * 10 <= done.len();
+        // Other tests run at the same time: they may spoil one window in ten, for time that jobs waited for a CPU, or because
+        // their writes made transactions too long for the window.
+        let sound = done.iter().all(|t| valid(t) || too_short(t)) && noisy * 10 <= done.len();
         assert!(ran.code == i32::from(noisy > 0) && sound, "{target} with the {driver} driver: {}", ran.said());
         tests.extend(done);
         let manifest = std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap();
@@ -62,7 +69,7 @@ fn every_workload_on(target: &str, driver: &str) {
             continue;
         }
         let t = tests.iter().find(|t| t["workload"] == code).unwrap_or_else(|| panic!("{code} on {target}"));
-        assert!(valid(t), "{code} on {target} with the {driver} driver: {}", t["invalid_reason"]);
+        assert!(valid(t) || too_short(t), "{code} on {target} with the {driver} driver: {}", t["invalid_reason"]);
         // Every column has a figure or a reason, and the first that counts has a figure.
         for id in ["redo_kib_per_tx", "log_file_sync_ms", "redo_writes_per_s", "cpu_busy_pct", "limit_share_pct"] {
             assert!(t.get(id).is_some() != t["absent"].get(id).is_some(), "{code} on {target}: {id}");

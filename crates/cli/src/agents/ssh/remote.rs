@@ -30,6 +30,8 @@ const SCRIPT: &str = include_str!("remote.sh");
 const CONNECT: Duration = Duration::from_secs(10);
 /// Time from the last answer of ssh to the tunnel's port.
 const TUNNEL: Duration = Duration::from_secs(10);
+/// Time for what was said last, once the connection has ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// What ssh says when the tunnel stands.
 const TUNNEL_STANDS: &str = "Allocated port ";
 
@@ -171,6 +173,9 @@ pub(super) fn start(
         "output",
         Box::new(move || {
             let ended = connection.serve(BufReader::new(stdout), &errors, &*tell);
+            // What was said last comes before the end: until its reader is done.
+            let until = Instant::now() + LAST_WORDS;
+            while errors.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
             tell(ended);
         }),
     )?;
