@@ -42,12 +42,18 @@ fn every_workload_on(target: &str, driver: &str) {
             assert_eq!(target, "wal:", "{}", ran.said());
             continue;
         }
-        let done = tests_of(&ran.folder());
+        let mut done = tests_of(&ran.folder());
         let noisy = done.iter().filter(|t| t["valid"] != true).count();
         // Other tests run at the same time: they may spoil one window in ten, for time that jobs waited for a CPU, or because
         // their writes made transactions too long for the window.
         let sound = done.iter().all(|t| valid(t) || too_short(t)) && noisy * 10 <= done.len();
         assert!(ran.code == i32::from(noisy > 0) && sound, "{target} with the {driver} driver: {}", ran.said());
+        // Too short is no noise: such a workload must be valid in a longer window.
+        for test in done.iter_mut().filter(|t| too_short(t)) {
+            let code = test["workload"].as_str().unwrap().to_owned();
+            let longer = ["--workload", &code, "--duration", "5s", "--size", "1MiB", "--allow-cached"];
+            *test = tests_of(&crate::common::run(&[&["run"], &longer[..], &more[..]].concat()).folder()).remove(0);
+        }
         tests.extend(done);
         let manifest = std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap();
         let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
@@ -69,7 +75,7 @@ fn every_workload_on(target: &str, driver: &str) {
             continue;
         }
         let t = tests.iter().find(|t| t["workload"] == code).unwrap_or_else(|| panic!("{code} on {target}"));
-        assert!(valid(t) || too_short(t), "{code} on {target} with the {driver} driver: {}", t["invalid_reason"]);
+        assert!(valid(t), "{code} on {target} with the {driver} driver: {}", t["invalid_reason"]);
         // Every column has a figure or a reason, and the first that counts has a figure.
         for id in ["redo_kib_per_tx", "log_file_sync_ms", "redo_writes_per_s", "cpu_busy_pct", "limit_share_pct"] {
             assert!(t.get(id).is_some() != t["absent"].get(id).is_some(), "{code} on {target}: {id}");
