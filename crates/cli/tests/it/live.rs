@@ -307,28 +307,18 @@ fn ten_thousand_runs_are_listed_in_a_second_of_cpu() {
     assert!(cold < Duration::from_secs(5), "{cold:?} for the first list");
 }
 
+/// Starts a run of two tests of 5 s into `dir`.
+fn two_tests(dir: &str) -> std::process::Child {
+    let target = ["run", "--target", "null:", "--results", dir, "--driver", "client", "--workload", "LGWR-LAT1"];
+    let load = ["--jobs", "1,2", "--duration", "4s", "--warmup", "1s", "--no-probe"];
+    start(&[&target[..], &load].concat())
+}
+
 #[test]
 fn a_run_is_watched_line_by_line_to_its_end() {
     let results = tempfile::tempdir().unwrap();
     let dir = results.path().to_str().unwrap();
-    let args = [
-        "run",
-        "--target",
-        "null:",
-        "--results",
-        dir,
-        "--driver",
-        "client",
-        "--workload",
-        "LGWR-LAT1",
-        "--jobs",
-        "1,2",
-        "--duration",
-        "4s",
-        "--warmup",
-        "1s",
-    ];
-    let mut measured = start(&[&args[..], &["--no-probe"]].concat());
+    let mut measured = two_tests(dir);
     wait_for("the run folder", 30, || {
         let folders = fs::read_dir(results.path()).unwrap().flatten();
         folders.into_iter().any(|f| f.path().join("live.jsonl").exists())
@@ -432,7 +422,8 @@ fn by_keyboard(browser: &mut Browser, server: &Server, run: &str) {
         .iter()
         .map(|part| visited.iter().position(|v| v.contains(part)).unwrap_or_else(|| panic!("{part}: {visited:?}")))
         .collect();
-    assert!(order.windows(2).all(|w| w[0] < w[1] || order[5] > 0), "{visited:?}");
+    assert!(order[..5].is_sorted_by(|a, b| a < b), "{visited:?}");
+    assert!(order[4] < order[5], "a run is named after its checkbox: {visited:?}");
     browser.eval("document.querySelector('button[formaction=\"/compare\"]').focus()");
     browser.key("Enter");
     browser.until("document.readyState === 'complete' && location.pathname === '/compare'");
@@ -444,24 +435,7 @@ fn by_keyboard(browser: &mut Browser, server: &Server, run: &str) {
 fn a_page_follows_a_run_as_it_grows_and_vanishes() {
     let results = tempfile::tempdir().unwrap();
     let dir = results.path().to_str().unwrap();
-    let args = [
-        "run",
-        "--target",
-        "null:",
-        "--results",
-        dir,
-        "--driver",
-        "client",
-        "--workload",
-        "LGWR-LAT1",
-        "--jobs",
-        "1,2",
-        "--duration",
-        "4s",
-        "--warmup",
-        "1s",
-    ];
-    let mut measured = start(&[&args[..], &["--no-probe"]].concat());
+    let mut measured = two_tests(dir);
     let mut folder = None;
     wait_for("the run folder", 30, || {
         let folders = fs::read_dir(results.path()).unwrap().flatten();
