@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use futures_util::stream::{SelectAll, StreamExt, select_all};
 use loadline_database::clock::now_ns;
+use percent_encoding::percent_decode_str;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::lease::BEAT_NS;
@@ -263,22 +264,7 @@ async fn connect(
 
 /// `%40` as `@`.
 fn decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let hex = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        match hex.and_then(|two| u8::from_str_radix(two, 16).ok()).filter(|_| *first == b'%') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 /// Why the server was not reached, in words that tell what to do.

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use loadline_database::Loading;
+use loadline_model::Severity;
 use loadline_model::format::{duration_s, number};
-use loadline_model::live::LiveSecond;
+use loadline_model::live::{LiveSecond, LiveTest};
 use loadline_model::manifest::TableLoad;
-use loadline_model::{Column, Severity, TestRecord, column};
-use loadline_report::test_line;
-use loadline_run::event::TestPosition;
+use loadline_report::done_line;
 use loadline_run::{Event, Listener};
 
 /// On a terminal, one line that changes; otherwise a line for each finished test.
@@ -36,7 +35,7 @@ impl Progress {
         if self.bar.is_hidden() { crate::output::say(text) } else { self.bar.println(text) }
     }
 
-    fn title(p: &TestPosition) -> String {
+    fn title(p: &LiveTest) -> String {
         let repetition = match p.arm {
             Some(arm) => format!(", pair {} of {}, arm {arm}", p.repetition, p.repeat),
             None if p.repeat > 1 => format!(", repetition {} of {}", p.repetition, p.repeat),
@@ -46,7 +45,7 @@ impl Progress {
         format!("test {:>2}  {:<14}  {:>4} job{s}{repetition}", p.test, p.workload, p.jobs)
     }
 
-    fn left(p: &TestPosition, elapsed_s: f64) -> String {
+    fn left(p: &LiveTest, elapsed_s: f64) -> String {
         let about = if p.left_exact { "" } else { "about " };
         format!("{about}{} left", duration_s((p.left_s - elapsed_s).max(0.0)))
     }
@@ -77,7 +76,7 @@ impl Listener for Progress {
                     Self::left(&position, elapsed_s)
                 ));
             }
-            Event::TestDone(record) => self.line(&done(record)),
+            Event::TestDone(record) => self.line(&done_line(record)),
         }
     }
 }
@@ -116,39 +115,4 @@ fn loaded(t: &TableLoad) -> String {
         t.mib_per_s(),
         t.finish_s
     )
-}
-
-/// Why a test is invalid, or the option that keeps it.
-fn verdict(r: &TestRecord) -> String {
-    match (&r.invalid_reason, r.kept_by()) {
-        (Some(why), _) => format!("  INVALID: {why}"),
-        (None, Some(option)) => format!("  (kept by {option})"),
-        (None, None) => r
-            .figure(column::CACHED_PCT_MAX)
-            .map_or(String::new(), |pct| format!("  (valid: at most {} % of it from caches)", number(pct, 1))),
-    }
-}
-
-/// How common the windows of agents were.
-fn skew(r: &TestRecord) -> String {
-    match column::START_SKEW_MS.cell(r) {
-        column::Cell::Number(ms) => format!("  {} agents, skew ≤ {} ms", r.by_agent.len(), number(ms, 3)),
-        _ => String::new(),
-    }
-}
-
-fn done(r: &TestRecord) -> String {
-    if !r.sizes.is_empty() {
-        let ms = |column: &Column| r.figure(column).map_or("–".to_owned(), |ns| number(ns / 1e6, 3));
-        return format!(
-            "test {:>2}  {:<14}  {} sizes, commit time {} ms at the median, {} ms at the longest{}",
-            r.test,
-            r.workload,
-            r.sizes.len(),
-            ms(column::COMMIT_TIME_NS_P50),
-            ms(column::COMMIT_TIME_NS_MAX),
-            verdict(r)
-        );
-    }
-    test_line(r) + &skew(r) + &verdict(r)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use loadline_model::live::{LiveEvent, LiveLine, LiveSecond, LiveTest};
 use loadline_model::manifest::RunState;
@@ -213,12 +213,6 @@ impl Follower {
         }
         Ok(())
     }
-}
-
-/// Now, s since 1970.
-#[must_use]
-pub fn clock_s() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64())
 }
 
 /// The newest run in `results`, by its manifest.

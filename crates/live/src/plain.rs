@@ -1,9 +1,8 @@
 //! A run as lines of text, where there is no terminal to draw on.
 
-use loadline_model::TestRecord;
 use loadline_model::format::{number, whole};
 use loadline_model::live::LiveSecond;
-use loadline_report::{clean, test_line, test_name};
+use loadline_report::{clean, done_line, test_name};
 
 use crate::now::Now;
 
@@ -39,7 +38,7 @@ impl Said {
             other => (None, other),
         };
         out.extend(of_this.map(second_line));
-        out.extend(now.records.iter().skip(self.records).map(done));
+        out.extend(now.records.iter().skip(self.records).map(done_line));
         self.records = now.records.len();
         if let Some(test) = now.test().filter(|test| self.test != Some(test.test)) {
             self.test = Some(test.test);
@@ -63,9 +62,4 @@ fn second_line(s: &LiveSecond) -> String {
     let latency = s.latency_ms.map_or_else(String::new, |ms| format!("  {} ms", number(ms, 3)));
     let cpu = s.cpu_busy_pct.map_or_else(String::new, |pct| format!("  CPU {pct:.0} %"));
     format!("{:>5.0} of {:.0} s  {} tps{latency}{cpu}", s.elapsed_s, s.total_s, whole(s.tps))
-}
-
-fn done(r: &TestRecord) -> String {
-    let verdict = r.invalid_reason.as_ref().map_or_else(String::new, |why| format!("  INVALID: {why}"));
-    test_line(r) + &verdict
 }

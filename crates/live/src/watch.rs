@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use loadline_store::clock_s;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::now::{Follower, clock_s};
+use crate::now::Follower;
 use crate::plain::Said;
 use crate::screen::{self, Look};
 

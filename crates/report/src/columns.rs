@@ -53,6 +53,11 @@ pub(crate) fn value(column: &Column, n: f64) -> String {
     }
 }
 
+/// By what a stored value of `column` is multiplied to have the unit that is shown.
+pub(crate) fn scale(column: &Column) -> f64 {
+    if column.format == Format::NsAsMs { 1e-6 } else { 1.0 }
+}
+
 /// Whether cells of `column` are aligned right.
 pub(crate) fn is_numeric(column: &Column) -> bool {
     !matches!(column.format, Format::Text | Format::YesNo)

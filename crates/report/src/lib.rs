@@ -47,7 +47,7 @@ pub use over_time::OverTime;
 pub use period::{Period, render_page};
 pub use printed::{PrintedPages, printed_pages};
 pub use simulated::render_simulation;
-pub use terminal::{end_page, terminal_table, test_line};
+pub use terminal::{done_line, end_page, terminal_table, test_line};
 pub use text::clean;
 pub use trended::Trended;
 

@@ -13,7 +13,7 @@ use crate::words::spans;
 mod line;
 mod page;
 
-pub use line::test_line;
+pub use line::{done_line, test_line};
 pub use page::end_page;
 
 /// Columns of log-writer tests by importance, for narrow terminals. Others follow in the table's order.

@@ -1,9 +1,9 @@
 //! Events of a run, for progress display.
 
 use loadline_database::Loading;
-use loadline_model::live::LiveSecond;
+use loadline_model::live::{LiveSecond, LiveTest};
 use loadline_model::manifest::TableLoad;
-use loadline_model::{ArmName, Finding, TestRecord};
+use loadline_model::{Finding, TestRecord};
 
 /// An event of a run.
 #[derive(Debug)]
@@ -31,37 +31,16 @@ pub enum Event<'a> {
     /// A table of the data set has been loaded.
     Loaded(&'a TableLoad),
     /// A test begins.
-    TestStarted(TestPosition),
+    TestStarted(LiveTest),
     /// Progress of a test, about once a second.
     Progress {
         /// Which test.
-        position: TestPosition,
+        position: LiveTest,
         /// The last second.
         second: LiveSecond,
     },
     /// A test is on disk.
     TestDone(&'a TestRecord),
-}
-
-/// Where in the run a test is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TestPosition {
-    /// Number of the test, from 1.
-    pub test: u32,
-    /// Workload code.
-    pub workload: String,
-    /// Jobs.
-    pub jobs: u32,
-    /// Repetition, from 1.
-    pub repetition: u32,
-    /// Repetitions in all.
-    pub repeat: u32,
-    /// The arm, in a run of two; `repetition` is then the number of the pair.
-    pub arm: Option<ArmName>,
-    /// Estimated seconds until the end of the run. Not exact during an automatic sweep.
-    pub left_s: f64,
-    /// Whether `left_s` is exact.
-    pub left_exact: bool,
 }
 
 /// Receives events. Called from the coordinating thread only.

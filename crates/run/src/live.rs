@@ -4,12 +4,12 @@
 //! All of it is known anyway when a second of a test is over, and is written by the thread that then shows the progress: one
 //! write into the page cache, no sync. No job has a part in it.
 
-use loadline_model::live::{LiveEvent, LiveSecond, LiveTest, band};
+use loadline_model::live::{LiveEvent, LiveSecond, band};
 use loadline_model::{Driver, JobLoad};
 use loadline_store::LiveFile;
 use loadline_window::{Place, Request, Tick, Warmup};
 
-use crate::event::{Event, Listener, TestPosition};
+use crate::event::{Event, Listener};
 
 /// Waits of a second that are told: those with the most sessions.
 const MOST_WAITS: usize = 8;
@@ -56,15 +56,10 @@ fn line(event: &Event<'_>, urls: &[String]) -> Option<LiveEvent> {
         Event::Skipped { code, reason } => {
             Some(LiveEvent::Warning { text: hidden(&format!("skipped: {code}: {reason}")) })
         }
-        Event::TestStarted(position) => Some(LiveEvent::Test(test(position))),
+        Event::TestStarted(test) => Some(LiveEvent::Test(test.clone())),
         Event::Progress { second, .. } => Some(LiveEvent::Second(second.clone())),
         Event::Started { .. } | Event::Doctor(_) | Event::Loaded(_) | Event::TestDone(_) => None,
     }
-}
-
-fn test(position: &TestPosition) -> LiveTest {
-    let TestPosition { test, workload, jobs, repetition, repeat, arm, left_s, left_exact } = position.clone();
-    LiveTest { test, workload, jobs, repetition, repeat, arm, left_s, left_exact }
 }
 
 /// What a test had done at the last second.

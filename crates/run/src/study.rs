@@ -182,7 +182,7 @@ impl Study {
     /// [`StudyError`] if no test was measured; nothing is left behind. Otherwise the run ends with an outcome.
     pub fn run(self, listener: &mut dyn Listener) -> Result<StudyOutcome, StudyError> {
         let targets = || std::iter::once(&self.request).chain(&self.other);
-        let urls = targets().flat_map(|r| r.nodes.iter().chain([&r.url])).cloned().collect();
+        let urls = targets().flat_map(|r| r.nodes.iter().chain(&r.standbys).chain([&r.url])).cloned().collect();
         let listener = &mut WatchedRun::new(listener, urls);
         let temporary = kind_of(&self.request.url).is_ok_and(|k| (k.is_temporary)(&self.request.url));
         let mut context = self.begin(listener)?;

@@ -30,13 +30,18 @@ impl LiveFile {
 
     /// Appends a line with the time of now, by a single write that nobody waits for.
     pub fn add(&mut self, event: LiveEvent) {
-        let at_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64());
-        if let Ok(mut line) = serde_json::to_vec(&LiveLine { at_s, event }) {
+        if let Ok(mut line) = serde_json::to_vec(&LiveLine { at_s: clock_s(), event }) {
             line.push(b'\n');
             // Nothing depends on it, and a full disk is reported when a test is stored.
             let _ = self.0.write_all(&line);
         }
     }
+}
+
+/// Now, s since 1970: the clock of [`LiveLine::at_s`].
+#[must_use]
+pub fn clock_s() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64())
 }
 
 /// Whether a loadline on this machine writes to the run at `run`; `None` if that cannot be known. Reads who holds locks

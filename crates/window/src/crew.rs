@@ -18,6 +18,9 @@ use crate::schedule::{Schedule, Shared};
 use crate::worker::{Ready, Worked, job};
 use crate::{Request, TestError};
 
+/// Threads per CPU that a machine holds. A job with a thread of its own reads its answer at once, so jobs share one only
+/// beyond that, or if asked to.
+const THREADS_PER_CPU: u32 = 512;
 /// Minimum time for jobs to end before their sessions are cancelled.
 const MIN_END_TIMEOUT: Duration = Duration::from_secs(30);
 /// Open files besides those of jobs: run folder, observers, samplers.
@@ -31,10 +34,6 @@ const CRASHED: &str = "the job crashed: this is a bug in loadline, please report
 fn end_timeout(window_ns: u64) -> Duration {
     MIN_END_TIMEOUT.max(Duration::from_nanos(window_ns))
 }
-
-/// Threads per CPU that a machine holds. A job with a thread of its own reads its answer at once, so jobs share one only
-/// beyond that, or if asked to.
-const THREADS_PER_CPU: u32 = 512;
 
 /// How many jobs a thread runs.
 fn sessions_per_thread(request: &Request) -> u32 {

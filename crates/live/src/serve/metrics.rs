@@ -7,13 +7,12 @@ use axum::extract::{RawQuery, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use loadline_model::manifest::RunState;
-use loadline_store::is_written;
-use percent_encoding::percent_decode_str;
+use loadline_store::{clock_s, is_written};
 
 use super::Served;
-use super::pages::{PageError, made};
+use super::pages::{PageError, made, values};
 use crate::metrics::Metrics;
-use crate::now::{Follower, clock_s};
+use crate::now::Follower;
 
 /// Runs shown at a time.
 const MOST_RUNS: usize = 20;
@@ -34,13 +33,11 @@ pub(super) async fn metrics(
 
 /// The answer to `?run=NAME&run=NAME`; without a name, of the runs that go on and of the newest.
 fn page(served: &Served, query: &str) -> Result<String, PageError> {
-    let mut asked = Vec::new();
-    for part in query.split('&').filter(|part| !part.is_empty()) {
-        let name = part.strip_prefix("run=").ok_or_else(|| {
-            PageError::Asked(format!("'{part}' is not known here: /metrics?run=NAME names a run, again for another"))
-        })?;
-        asked.push(percent_decode_str(name).decode_utf8_lossy().into_owned());
+    if let Some(part) = query.split('&').find(|part| !part.is_empty() && !part.starts_with("run=")) {
+        let text = format!("'{part}' is not known here: /metrics?run=NAME names a run, again for another");
+        return Err(PageError::Asked(text));
     }
+    let mut asked = values(Some(query), "run");
     let named = !asked.is_empty();
     if !named {
         let listed = served.runs.list()?;

@@ -11,14 +11,14 @@ use loadline_report::{
     Compared, Forecasted, Format, Options, Questions, ReportError, RunData, Text, Trended, render, render_live,
     render_page, validity,
 };
-use loadline_store::StoredRun;
+use loadline_store::{StoredRun, clock_s};
 use percent_encoding::percent_decode_str;
 
 use super::Served;
 use super::list::{Asked, body, matches};
 use super::runs::RunError;
 use super::shell::{address, linked, problem, shell};
-use crate::now::{Follower, Now, clock_s};
+use crate::now::{Follower, Now};
 
 /// Most runs of one page.
 const MOST_RUNS: usize = 50;
@@ -59,7 +59,7 @@ impl IntoResponse for PageError {
 }
 
 /// Values of `name` in a query, decoded.
-fn values(query: Option<&str>, name: &str) -> Vec<String> {
+pub(super) fn values(query: Option<&str>, name: &str) -> Vec<String> {
     let pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
     let decoded = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
     pairs.filter(|(key, _)| *key == name).map(|(_, value)| decoded(value)).collect()

@@ -5,12 +5,12 @@ use loadline_analyze::sweep::{JOBS, swept_value};
 use loadline_analyze::waits::{Bucket, Counts, label};
 use loadline_analyze::{Interval, Sweep};
 use loadline_model::column::{self, column};
-use loadline_model::format::{Format, number};
+use loadline_model::format::number;
 use loadline_model::{Column, TestRecord};
 
 use super::curves;
 use super::figure::with_interval;
-use crate::columns::value;
+use crate::columns::{scale, value};
 use crate::doc::{Block, Chart, Section};
 use crate::platform_run::PlatformRun;
 use crate::words::{heading_of, lower, place, swept, swept_title, title_of};
@@ -108,7 +108,7 @@ fn sweep_chart(
 
 fn sweep_line(name: String, sweep: &Sweep, column: &Column, colour: usize) -> svg::ChartLine {
     // The axis has the unit shown, which may differ from the stored one.
-    let scale = if column.format == Format::NsAsMs { 1e-6 } else { 1.0 };
+    let scale = scale(column);
     let tip = |at: u32, shown: &str| format!("{name}, {}: {shown} {}", place(&sweep.over, at), column.unit);
     let points = sweep
         .points

@@ -6,7 +6,7 @@ use loadline_model::format::number;
 use loadline_model::{Column, column};
 
 use super::figure::with_interval;
-use crate::columns::value;
+use crate::columns::{scale, value};
 use crate::doc::{Block, Chart, Section};
 use crate::platform_run::{PlatformRun, swept};
 use crate::words::{place, short_name, unit};
@@ -86,8 +86,7 @@ fn load_line(sides: &[PlatformRun<'_>], workload: &str) -> Option<Chart> {
         for point in &sweep.points {
             let (Some(x), Some((column, y))) = (sweep.rate_at(point), latency(point)) else { continue };
             let at = place(&sweep.over, point.at);
-            let ms =
-                if column.unit == "ms" && column.format != loadline_model::format::Format::NsAsMs { 1.0 } else { 1e-6 };
+            let ms = scale(column);
             let tip = format!("{name}, {at}: {} {}, {} ms", value(rate, x.mean), unit(rate), with_interval(column, y));
             line.labels.push((x.mean, y.mean * ms, point.at.to_string()));
             line.points.push(svg::ChartPoint { x: x.mean, y: y.mean * ms, bar: None, tip });

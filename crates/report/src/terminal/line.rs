@@ -41,3 +41,40 @@ pub fn test_line(record: &TestRecord) -> String {
     let shown = record.figure(rate).map_or(ABSENT.to_owned(), |v| value(rate, v));
     format!("{lead}{swept}  {shown:>10} {:<14}  {:>9} ms", unit(rate), figure(LATENCY, 3))
 }
+
+/// Why a test is invalid, or the option that keeps it.
+fn verdict(r: &TestRecord) -> String {
+    match (&r.invalid_reason, r.kept_by()) {
+        (Some(why), _) => format!("  INVALID: {why}"),
+        (None, Some(option)) => format!("  (kept by {option})"),
+        (None, None) => r
+            .figure(column::CACHED_PCT_MAX)
+            .map_or(String::new(), |pct| format!("  (valid: at most {} % of it from caches)", number(pct, 1))),
+    }
+}
+
+/// How common the windows of agents were.
+fn skew(r: &TestRecord) -> String {
+    match column::START_SKEW_MS.cell(r) {
+        column::Cell::Number(ms) => format!("  {} agents, skew ≤ {} ms", r.by_agent.len(), number(ms, 3)),
+        _ => String::new(),
+    }
+}
+
+/// The line of a test that is done: [`test_line`], or the sizes of a scan, with the verdict.
+#[must_use]
+pub fn done_line(r: &TestRecord) -> String {
+    if !r.sizes.is_empty() {
+        let ms = |column: &Column| r.figure(column).map_or(ABSENT.to_owned(), |ns| number(ns / 1e6, 3));
+        return format!(
+            "test {:>2}  {:<14}  {} sizes, commit time {} ms at the median, {} ms at the longest{}",
+            r.test,
+            r.workload,
+            r.sizes.len(),
+            ms(column::COMMIT_TIME_NS_P50),
+            ms(column::COMMIT_TIME_NS_MAX),
+            verdict(r)
+        );
+    }
+    test_line(r) + &skew(r) + &verdict(r)
+}

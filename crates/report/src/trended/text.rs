@@ -3,10 +3,9 @@
 use loadline_analyze::paired::percent as confidence;
 use loadline_analyze::trend::{Change, LEAST_RUNS, Trend};
 use loadline_model::Manifest;
-use loadline_model::format::Format;
 
 use super::{Series, Trended};
-use crate::columns::value;
+use crate::columns::{scale, value};
 use crate::compared::{differences, machine};
 use crate::content::ratios::{percent, ratio};
 use crate::content::{count, kept_tests, when};
@@ -90,7 +89,7 @@ fn chart(trended: &Trended<'_>, series: &Series) -> Option<Chart> {
         return None;
     }
     // The axis has the unit shown, which may differ from the stored one.
-    let scale = if column.format == Format::NsAsMs { 1e-6 } else { 1.0 };
+    let scale = scale(column);
     let point = |(at, (run, figure)): (usize, &(usize, f64))| {
         let run = trended.runs.get(*run).map_or("", |run| run.manifest.run.as_str());
         let tip = format!("{run}: {} {}", value(column, *figure), column.unit);

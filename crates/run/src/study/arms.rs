@@ -17,10 +17,11 @@ use loadline_model::{Check, Outcome, TestRecord};
 use super::execute::PlannedTest;
 use super::side::{add_storage, fit_workloads, refused};
 use super::{Context, Side, StudyError, Switch, until_released};
-use crate::event::{Event, Listener, TestPosition};
+use crate::event::{Event, Listener};
 use crate::plan::PlanError;
 use crate::plan::arms::{differing, job_counts, same_kind, same_target};
 use crate::plan::duration::DurationEstimate;
+use loadline_model::live::LiveTest;
 
 /// What a run of two arms remembers.
 pub(super) struct ArmsState {
@@ -237,7 +238,7 @@ impl Context {
                         let workload = if arm == ArmName::A { a } else { b };
                         let work = self.arm_work(arms, arm, workload, &mut works, listener)?;
                         let left = windows.saturating_sub(before + 2 * index + place);
-                        let position = TestPosition {
+                        let position = LiveTest {
                             test: self.records.iter().map(|r| r.test).max().unwrap_or(0) + 1,
                             workload: a.code.clone(),
                             jobs,

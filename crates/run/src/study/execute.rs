@@ -16,18 +16,19 @@ use crate::activity::ReadViews;
 use crate::checks::disturbance::undisturbed;
 use crate::checks::settings;
 use crate::checks::steady::until_warm;
-use crate::event::{Event, Listener, TestPosition};
+use crate::event::{Event, Listener};
 use crate::figures::access::only_adds;
 use crate::figures::counters::Counters;
 use crate::instrument::{EndedTest, Instruments, Replicas, RunContext, size_scan};
 use crate::live::Pace;
 use crate::record::{Finished, Identity};
+use loadline_model::live::LiveTest;
 
 /// A test to run.
 pub(super) struct PlannedTest<'a> {
     pub(super) workload: &'a PlannedWorkload,
     pub(super) work: Arc<Work>,
-    pub(super) position: TestPosition,
+    pub(super) position: LiveTest,
     /// Column of the swept parameter; `None` for a sweep over jobs.
     pub(super) swept: Option<&'static Column>,
     /// Its level, in a run of levels.
@@ -160,7 +161,7 @@ impl PlannedTest<'_> {
         before: &BeforeTest,
         listener: &mut dyn Listener,
     ) -> Result<Attempt, StudyError> {
-        let TestPosition { test, workload, .. } = &self.position;
+        let LiveTest { test, workload, .. } = &self.position;
         let mark = context.native_mark();
         let mut last = None;
         let scanned = size_scan::scan(request, scan, |done, all| {
@@ -278,7 +279,7 @@ impl PlannedTest<'_> {
     }
 
     fn failed(&self, source: TestError) -> StudyError {
-        let TestPosition { test, jobs, .. } = self.position;
+        let LiveTest { test, jobs, .. } = self.position;
         StudyError::Test { test, workload: self.workload.code.clone(), jobs, source }
     }
 

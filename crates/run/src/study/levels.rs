@@ -19,9 +19,10 @@ use super::arms::seed_of;
 use super::execute::PlannedTest;
 use super::level::OfTest;
 use super::{Context, StudyError};
-use crate::event::{Event, Listener, TestPosition};
+use crate::event::{Event, Listener};
 use crate::plan::arms::job_counts;
 use crate::plan::duration::DurationEstimate;
+use loadline_model::live::LiveTest;
 
 /// The link of a delay.
 fn link(levels: &Levels, delay_ms: f64) -> Link {
@@ -71,7 +72,7 @@ impl Context {
                         break 'cell;
                     }
                     let left = 2 * (points.len() - at) * pairs - 2 * index - place;
-                    let position = TestPosition {
+                    let position = LiveTest {
                         test: self.records.iter().map(|r| r.test).max().unwrap_or(0) + 1,
                         workload: planned.code.clone(),
                         jobs: *jobs,

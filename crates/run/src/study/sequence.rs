@@ -11,9 +11,10 @@ use loadline_workload::Sweep;
 use super::execute::PlannedTest;
 use super::{Context, StudyError, nodes};
 use crate::calibrate::with;
-use crate::event::{Listener, TestPosition};
+use crate::event::Listener;
 use crate::plan::duration::DurationEstimate;
 use crate::plan::sweep::{SweepPoints, SweptParameter, next_jobs};
+use loadline_model::live::LiveTest;
 
 /// A test of a sweep.
 struct SweepPoint {
@@ -62,7 +63,7 @@ impl Context {
                     let Some(work) = prepared.get(&workload.code) else { continue };
                     let of = |r: &&TestRecord| r.workload == workload.code && r.repetition == repetition;
                     let made = self.records.iter().filter(of).count();
-                    let position = TestPosition {
+                    let position = LiveTest {
                         test: self.records.iter().map(|r| r.test).max().unwrap_or(0) + 1,
                         workload: workload.code.clone(),
                         jobs,
