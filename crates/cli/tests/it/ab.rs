@@ -51,30 +51,34 @@ fn a_planted_difference_is_found_and_equal_arms_are_not_told_apart() {
     let results = results();
     // 20 % fewer transactions, and the same by another name.
     for (b, expected) in [("null:?pause=1250us", "slower"), ("null:?pause=1000us", "equivalent")] {
-        let given = ab(
-            &["--target-a", "null:?pause=1ms", "--target-b", b, "--pairs", "6", "--equivalence", "8%"],
-            results.path(),
-        );
-        let ran = ok(&args(&given));
-        let rows = compared(&[&ran.folder()]);
-        let row = &rows["commit_throughput_tps"];
-        assert_eq!((row["workload"].as_str(), row["jobs"].as_str()), ("LGWR-LAT1", "1"));
-        // Other tests may stall the machine: windows may be invalid and a verdict missing, but it is never the other one.
-        assert!([expected, "not_shown"].contains(&row["verdict"].as_str()), "{row:?}\n{}", ran.said());
-        if row["pairs"] == "6" {
-            let (low, high) = (number(row, "low"), number(row, "high"));
-            assert!(low <= number(row, "ratio") && number(row, "ratio") <= high, "{row:?}");
-            assert!(row["verdict"] != "slower" || high < 1.0, "{row:?}");
-        } else {
-            assert_eq!((row["low"].as_str(), row["verdict"].as_str()), ("", "not_shown"), "{row:?}");
-        }
-        assert!(row["verdict"] != "slower" || rows["commit_latency_ms"]["verdict"] != "faster", "{rows:?}");
-        let order = order(&tests_of(&ran.folder()));
-        for block in order.chunks(4) {
-            let arms: String = block.iter().map(|(arm, _)| arm.as_str()).collect();
-            assert!(["ABBA", "BAAB"].contains(&arms.as_str()), "{order:?}");
-        }
+        // Other tests may stall the machine: windows may be invalid and a verdict missing. An interval of 95 % is wrong
+        // once in twenty times, and always on one side in a drift: three times in a row is a fault.
+        let mut verdicts = (0..3).map(|_| verdict_between("null:?pause=1ms", b, results.path()));
+        assert!(verdicts.any(|v| [expected, "not_shown"].contains(&v.as_str())), "{b} is not {expected}, thrice");
     }
+}
+
+/// The verdict on the throughput of two arms in six pairs; what must hold of it whatever it is, is asserted.
+fn verdict_between(a: &str, b: &str, results: &Path) -> String {
+    let given = ab(&["--target-a", a, "--target-b", b, "--pairs", "6", "--equivalence", "8%"], results);
+    let ran = ok(&args(&given));
+    let rows = compared(&[&ran.folder()]);
+    let row = &rows["commit_throughput_tps"];
+    assert_eq!((row["workload"].as_str(), row["jobs"].as_str()), ("LGWR-LAT1", "1"));
+    if row["pairs"] == "6" {
+        let (low, high) = (number(row, "low"), number(row, "high"));
+        assert!(low <= number(row, "ratio") && number(row, "ratio") <= high, "{row:?}");
+        assert!(row["verdict"] != "slower" || high < 1.0, "{row:?}");
+    } else {
+        assert_eq!((row["low"].as_str(), row["verdict"].as_str()), ("", "not_shown"), "{row:?}");
+    }
+    assert!(row["verdict"] != "slower" || rows["commit_latency_ms"]["verdict"] != "faster", "{rows:?}");
+    let order = order(&tests_of(&ran.folder()));
+    for block in order.chunks(4) {
+        let arms: String = block.iter().map(|(arm, _)| arm.as_str()).collect();
+        assert!(["ABBA", "BAAB"].contains(&arms.as_str()), "{order:?}");
+    }
+    row["verdict"].clone()
 }
 
 #[test]

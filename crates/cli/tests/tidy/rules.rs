@@ -45,6 +45,17 @@ pub(crate) const RULES: &[Rule] = &[
         planted: |_| vec![("src/planted{n}.rs", format!("//! Long.\n{}", "// A line.\n".repeat(801)))],
     },
     Rule {
+        says: "A file has 400 KiB at most: what is larger is not source, and stays in the history for ever.",
+        breaches: |tree| {
+            let large = tree.sizes.iter().filter(|(_, bytes)| **bytes > 400 << 10);
+            large
+                .map(|(path, bytes)| breach(path, format!("{bytes} bytes: fetch or make it where it is needed")))
+                .collect()
+        },
+        applies: EVERYWHERE,
+        planted: |_| vec![("planted{n}.bin", "x".repeat((400 << 10) + 1))],
+    },
+    Rule {
         says: "Nothing is left to do in comments: finish it, or file an issue.",
         breaches: |tree| {
             each_line(tree, EVERYWHERE, |line| unfinished().iter().any(|word| line.contains(word.as_str())))

@@ -1,4 +1,4 @@
-//! The text files of a checkout that git tracks, and new ones that it does not ignore.
+//! The files of a checkout that git tracks, and new ones that it does not ignore.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,6 +7,8 @@ use std::process::Command;
 /// Path from the root of the checkout -> text.
 pub(crate) struct Tree {
     pub(crate) files: BTreeMap<String, String>,
+    /// Bytes of every file.
+    pub(crate) sizes: BTreeMap<String, u64>,
 }
 
 impl Tree {
@@ -20,7 +22,8 @@ impl Tree {
         let read = |p: &str| Some((p.to_owned(), std::fs::read_to_string(root.join(p)).ok()?));
         let files: BTreeMap<String, String> = paths.lines().filter(wanted).filter_map(read).collect();
         assert!(files.len() > 300, "only {} files were found", files.len());
-        Tree { files }
+        let size = |p: &str| Some((p.to_owned(), root.join(p).metadata().ok()?.len()));
+        Tree { files, sizes: paths.lines().filter_map(size).collect() }
     }
 
     pub(crate) fn rust(&self) -> impl Iterator<Item = (&str, &str)> {
