@@ -13,7 +13,7 @@ use crate::probe::ProbedDir;
 pub const MANIFEST_SCHEMA: u32 = 1;
 
 /// `manifest.json` of a run folder.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// [`MANIFEST_SCHEMA`].
     pub schema: u32,
@@ -88,10 +88,11 @@ impl TableLoad {
 }
 
 /// State of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
     /// Running, or killed.
+    #[default]
     Started,
     /// Interrupted by the user; can be resumed.
     Interrupted,

@@ -181,6 +181,12 @@ pub enum Jobs {
     List(Vec<u32>),
 }
 
+impl Default for Jobs {
+    fn default() -> Jobs {
+        Jobs::List(Vec::new())
+    }
+}
+
 /// What a run does when a node of its target is lost in a test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -233,8 +239,8 @@ pub struct PlannedAgents {
     pub on_loss: OnAgentLoss,
 }
 
-/// A resolved plan: every value valid and explicit. It holds no secret.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A resolved plan: every value valid and explicit. It holds no secret. The default asks for nothing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// URL of the target without any password.
     pub target: String,

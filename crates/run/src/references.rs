@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use loadline_model::column::{COLUMNS, column};
 use loadline_model::format::nearest;
-use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TargetInfo};
+use loadline_model::manifest::{MANIFEST_SCHEMA, RunState, TargetInfo};
 use loadline_model::plan::PlanSpec;
 use loadline_model::{Driver, Jobs, Manifest, TestRecord, column as id};
 use loadline_workload::{Sweep, Workload};
@@ -182,9 +182,7 @@ impl Reference {
         Ok(Manifest {
             schema: MANIFEST_SCHEMA,
             run: self.id.to_owned(),
-            loadline_version: String::new(),
             started_at: self.year.to_owned(),
-            command: Vec::new(),
             plan,
             target: TargetInfo {
                 kind: "oracle".to_owned(),
@@ -192,13 +190,8 @@ impl Reference {
                 nodes: records.iter().map(|r| r.nodes).max().unwrap_or(1),
                 ..TargetInfo::default()
             },
-            doctor: Vec::new(),
-            machine: Default::default(),
-            overhead: Overhead::default(),
-            calibration: BTreeMap::new(),
-            probes: BTreeMap::new(),
-            data_set: Vec::new(),
             state: RunState::Complete,
+            ..Manifest::default()
         })
     }
 }

@@ -1,9 +1,6 @@
 //! Sample data of this crate's tests.
 
-use std::collections::BTreeMap;
-
-use loadline_model::machine::Machine;
-use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TargetInfo};
+use loadline_model::manifest::MANIFEST_SCHEMA;
 use loadline_model::{Jobs, Latencies, Manifest, Plan, Series, Snapshot, TestRecord, column};
 
 use crate::folder::TestOutput;
@@ -40,37 +37,15 @@ pub(crate) fn output(test: u32) -> TestOutput {
 
 pub(crate) fn manifest() -> Manifest {
     let plan = Plan {
-        allow_cached: false,
-        allow_disturbed: false,
         size_bytes: 128 << 20,
-        server_memory_bytes: None,
         target: "null:".to_owned(),
-        nodes: Vec::new(),
-        node_counts: Vec::new(),
-        on_node_loss: Default::default(),
-        agents: None,
         platform: "laptop".to_owned(),
-        workloads: Vec::new(),
-        skipped: Vec::new(),
-        workload_files: Vec::new(),
         jobs: Jobs::List(vec![1, 2]),
         duration_s: 2.0,
         warmup_s: 0.5,
-        auto_warmup: false,
         repeat: 1,
-        load: loadline_model::JobLoad::default(),
-        payload_compressibility: 0.0,
-        sessions_per_thread: None,
         seed: 1,
-        latency_objective_ns: None,
-        settings: BTreeMap::new(),
-        force: false,
-        native_report: false,
-        keep_data: false,
-        reload: false,
-        arms: None,
-        levels: None,
-        probe: false,
+        ..Plan::default()
     };
     Manifest {
         schema: MANIFEST_SCHEMA,
@@ -79,13 +54,6 @@ pub(crate) fn manifest() -> Manifest {
         started_at: "2026-11-20T16:15:30.000Z".to_owned(),
         command: vec!["loadline".to_owned(), "run".to_owned()],
         plan,
-        target: TargetInfo::default(),
-        doctor: Vec::new(),
-        machine: Machine::default(),
-        overhead: Overhead::default(),
-        probes: Default::default(),
-        calibration: BTreeMap::new(),
-        data_set: Vec::new(),
-        state: RunState::Started,
+        ..Manifest::default()
     }
 }

@@ -3,20 +3,18 @@
 
 use std::fmt::Write;
 
-/// SplitMix64.
-pub(crate) struct Random(pub(crate) u64);
+use loadline_model::random;
+
+/// Draws of the kinds that a table needs.
+pub(crate) struct Random(random::Random);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(random::Random::new(seed))
     }
 
     pub(crate) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.0.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     fn normal(&mut self) -> f64 {
@@ -24,7 +22,7 @@ impl Random {
     }
 
     pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
+        (self.0.next() % n as u64) as usize
     }
 
     /// Between two values, each order of magnitude as likely.

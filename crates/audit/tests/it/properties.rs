@@ -19,7 +19,7 @@ fn consistent_tables_have_no_errors_and_few_warnings() {
     let (mut warned, mut rows) = (0, 0);
     let mut by_law: BTreeMap<String, usize> = BTreeMap::new();
     for seed in 0..TABLES {
-        let made = made(&mut Random(seed));
+        let made = made(&mut Random::new(seed));
         let csv = made.csv();
         let found = check(&csv);
         let errors: Vec<_> = found.findings.iter().filter(|f| f.severity == Severity::Error).collect();
@@ -62,11 +62,11 @@ fn real(id: &str) -> &str {
 
 /// Spoils a cell in each table; the share that is found, and what of each column was missed.
 fn found_share(laws: &[&Law]) -> (u32, f64, String) {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let (mut spoiled, mut found) = (0u32, 0u32);
     let mut by_column: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
     for seed in 0..TABLES {
-        let made = made(&mut Random(seed));
+        let made = made(&mut Random::new(seed));
         let up = random.unit() < 0.5;
         let factor = 1.05 + random.unit();
         let factor = if up { factor } else { 1.0 / factor };
@@ -83,10 +83,10 @@ fn found_share(laws: &[&Law]) -> (u32, f64, String) {
 #[test]
 fn noise_is_no_outlier() {
     for noise in [0.0, 0.03, 0.05, 0.1] {
-        let (mut rows, mut cried, mut random) = (0, 0, Random(9));
+        let (mut rows, mut cried, mut random) = (0, 0, Random::new(9));
         let mut found = [(0u32, 0u32); 4];
         for seed in 0..TABLES / 5 {
-            let made = noisy(&mut Random(seed), noise);
+            let made = noisy(&mut Random::new(seed), noise);
             let honest = check(&made.csv());
             assert_eq!(honest.count(Severity::Error), 0, "seed {seed}: {:#?}\n{}", honest.findings, made.csv());
             (rows, cried) = (rows + made.rows.len(), cried + named(&honest).len());
@@ -132,7 +132,7 @@ proptest! {
 
     #[test]
     fn no_cell_panics(cell in "\\PC{0,12}", at in 0usize..200) {
-        let mut made = made(&mut Random(3));
+        let mut made = made(&mut Random::new(3));
         let (row, column) = (at % made.rows.len(), at % made.columns.len());
         made.rows[row][column] = cell.replace([',', '"', '\n'], "");
         let _ = check(&made.csv());

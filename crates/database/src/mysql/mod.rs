@@ -85,28 +85,21 @@ pub(crate) static MARIADB_TEMP_KIND: TargetKind = TargetKind {
     scheme: temp::MARIADB.scheme,
     aliases: &[],
     product: temp::MARIADB.name,
-    source_key: "mysql",
     summary: "a private throwaway MariaDB server, created for the run from the installed binaries",
     url_forms: &[
         ("mariadb-temp:", "next to the results"),
         ("mariadb-temp:/folder", "in a folder of its own under this one"),
         ("mariadb-temp:?bin=/opt/mariadb/bin", "from the binaries in this folder"),
     ],
-    capabilities: render::of_mariadb,
     check_url: |url| temp::check_url(&temp::MARIADB, url),
     open: |request| {
         let product = if request.replicas > 0 { &temp::REPLICATED } else { &temp::MARIADB };
         open_temp(product, request)
     },
-    render: |work| render::all(work, &render::of_mariadb()),
     clean_leftovers: |request| temp::clean(&temp::MARIADB, request),
     is_temporary: |_| true,
-    no_limit: None,
-    no_sessions: None,
-    shares_threads: true,
-    native_report: None,
     levels: replication::levels,
-    level_settings: &[],
+    ..KIND
 };
 
 /// A private MySQL, created for the run.

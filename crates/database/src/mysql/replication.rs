@@ -15,7 +15,7 @@ use super::temp::{ReplicaServer, TempServer};
 use super::wire::Connection;
 use crate::env::of_target;
 use crate::error::TargetError;
-use crate::relay::{Prober, Relay};
+use crate::relay::WatchedLinks;
 use crate::request::OpenRequest;
 use crate::role::{Level, Link, Replica, ReplicaWatch, Replication};
 
@@ -188,16 +188,15 @@ impl Replication for Mysql {
     }
 
     fn watch(&self) -> Result<Box<dyn ReplicaWatch>, TargetError> {
-        let links = self.replicated(|s| Ok(s.replicas().iter().map(|r| Arc::clone(&r.relay)).collect::<Vec<_>>()))?;
-        let failed = |e: std::io::Error| TargetError::Local(format!("the link's round trip cannot be measured: {e}"));
-        let probers = links.iter().map(|link| link.prober().map_err(failed)).collect::<Result<Vec<_>, _>>()?;
+        let links = self.replicated(|s| Ok(s.replicas().iter().map(|r| Arc::clone(&r.relay)).collect()))?;
+        let links = WatchedLinks::watch(links)?;
         let mut server = self.first()?.endpoint.connect()?;
         let unacknowledged = Said::ask(&mut server)?.unacknowledged;
         let mut replicas = Vec::new();
         for (name, endpoint) in self.at_replicas()? {
             replicas.push((name, endpoint.connect()?));
         }
-        Ok(Box::new(MariadbReplicaWatch { server, unacknowledged, replicas, links, probers }))
+        Ok(Box::new(MariadbReplicaWatch { server, unacknowledged, replicas, links }))
     }
 }
 
@@ -206,8 +205,7 @@ struct MariadbReplicaWatch {
     /// Commits that had not waited when the last look ended.
     unacknowledged: u64,
     replicas: Vec<(String, Connection)>,
-    links: Vec<Arc<Relay>>,
-    probers: Vec<Prober>,
+    links: WatchedLinks,
 }
 
 impl ReplicaWatch for MariadbReplicaWatch {
@@ -234,11 +232,11 @@ impl ReplicaWatch for MariadbReplicaWatch {
     }
 
     fn round_trips_ns(&mut self) -> Vec<u64> {
-        self.probers.iter().flat_map(Prober::take).collect()
+        self.links.round_trips_ns()
     }
 
     fn link_bytes(&self) -> Option<u64> {
-        (!self.links.is_empty()).then(|| self.links.iter().map(|link| link.bytes()).sum())
+        self.links.bytes()
     }
 }
 

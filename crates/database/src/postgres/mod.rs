@@ -85,8 +85,6 @@ pub(crate) static KIND: TargetKind = TargetKind {
 pub(crate) static TEMP_KIND: TargetKind = TargetKind {
     scheme: temp::PRODUCT.scheme,
     aliases: &[],
-    product: "PostgreSQL",
-    source_key: "postgres",
     summary: "a private throwaway PostgreSQL server, created for the run from the installed binaries",
     url_forms: &[
         ("postgres-temp:", "next to the results"),
@@ -97,7 +95,6 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
             "with two streaming standbys (1 to 8), which are further nodes for jobs that only read",
         ),
     ],
-    capabilities: render::capabilities,
     check_url: |url| crate::temp::check_url(&temp::PRODUCT, url),
     open: |request| {
         let server = TempServer::start(request)?;
@@ -105,13 +102,8 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
         let server = Some(Arc::new(Mutex::new(server)));
         Ok(Box::new(Postgres::open(temp::PRODUCT.scheme, &url, request, server)?))
     },
-    render: render::all,
     clean_leftovers: |request| crate::temp::clean_leftovers(&temp::PRODUCT, request),
     is_temporary: |_| true,
-    no_limit: None,
-    no_sessions: None,
-    shares_threads: true,
-    native_report: None,
-    levels: replication::known,
     level_settings: &[],
+    ..KIND
 };

@@ -13,7 +13,7 @@ use super::sql::quoted;
 use super::temp::TempServer;
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::relay::{Prober, Relay};
+use crate::relay::{Relay, WatchedLinks};
 use crate::role::{Level, Link, Replica, ReplicaWatch, Replication};
 
 /// Values of synchronous_commit: whether a commit waits for its own disk, and whether for standbys.
@@ -167,12 +167,10 @@ impl Replication for Postgres {
     }
 
     fn watch(&self) -> Result<Box<dyn ReplicaWatch>, TargetError> {
-        let links = self.links()?;
-        let failed = |e: std::io::Error| TargetError::Local(format!("the link's round trip cannot be measured: {e}"));
-        let probers = links.iter().map(|link| link.prober().map_err(failed)).collect::<Result<Vec<_>, _>>()?;
+        let links = WatchedLinks::watch(self.links()?)?;
         let primary = self.instances.first().ok_or_else(|| TargetError::Usage("the target has no node".into()))?;
         let connection = primary.endpoint.connect(SessionRole::Observer)?;
-        Ok(Box::new(PgReplicaWatch { connection, names: self.standby_names(), links, probers }))
+        Ok(Box::new(PgReplicaWatch { connection, names: self.standby_names(), links }))
     }
 }
 
@@ -207,8 +205,7 @@ fn look(c: &mut Connection, names: &[String]) -> Result<Vec<Replica>, TargetErro
 struct PgReplicaWatch {
     connection: Connection,
     names: Vec<String>,
-    links: Vec<Arc<Relay>>,
-    probers: Vec<Prober>,
+    links: WatchedLinks,
 }
 
 impl ReplicaWatch for PgReplicaWatch {
@@ -219,11 +216,11 @@ impl ReplicaWatch for PgReplicaWatch {
     }
 
     fn round_trips_ns(&mut self) -> Vec<u64> {
-        self.probers.iter().flat_map(Prober::take).collect()
+        self.links.round_trips_ns()
     }
 
     fn link_bytes(&self) -> Option<u64> {
-        (!self.links.is_empty()).then(|| self.links.iter().map(|link| link.bytes()).sum())
+        self.links.bytes()
     }
 }
 

@@ -3,6 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use loadline_model::random::Random;
+
 use crate::role::Link;
 
 /// Most bytes of a read.
@@ -23,13 +25,13 @@ struct State {
     link: Link,
     /// When a limited link has sent what it received so far, ns.
     free_ns: u64,
-    draw: u64,
+    random: Random,
 }
 
 impl Way {
     /// A direction without delay.
     pub(super) fn new(seed: u64) -> Way {
-        Way(Mutex::new(State { link: Link::default(), free_ns: 0, draw: seed }))
+        Way(Mutex::new(State { link: Link::default(), free_ns: 0, random: Random::new(seed) }))
     }
 
     pub(super) fn set(&self, link: Link) {
@@ -51,11 +53,7 @@ impl Way {
                 state.free_ns = state.free_ns.max(received_ns).saturating_add(takes);
                 state.free_ns
             });
-            // SplitMix64.
-            state.draw = state.draw.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let z = (state.draw ^ (state.draw >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            let part = ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64;
+            let part = (state.random.next() >> 11) as f64 / (1_u64 << 53) as f64;
             let takes = delay.as_nanos() as f64 + jitter.as_nanos() as f64 * part;
             sent.saturating_add(takes as u64)
         })

@@ -14,37 +14,16 @@ pub(crate) fn manifest(state: RunState) -> Manifest {
         serde_json::from_value(serde_json::json!({ "code": code, "driver": "client" })).unwrap()
     };
     let plan = Plan {
-        allow_cached: false,
-        allow_disturbed: false,
         size_bytes: 128 << 20,
-        server_memory_bytes: None,
         target: "null:".to_owned(),
-        nodes: Vec::new(),
-        node_counts: Vec::new(),
-        on_node_loss: Default::default(),
-        agents: None,
         platform: "laptop".to_owned(),
         workloads: ["LGWR-LAT1", "LGWR-THR", "TP-MIXED"].map(workload).to_vec(),
-        skipped: Vec::new(),
-        workload_files: Vec::new(),
         jobs: Jobs::List(vec![1, 2]),
         duration_s: 30.0,
         warmup_s: 2.0,
-        auto_warmup: false,
         repeat: 2,
-        load: Default::default(),
-        payload_compressibility: 0.0,
-        sessions_per_thread: None,
         seed: 1,
-        latency_objective_ns: None,
-        settings: Default::default(),
-        force: false,
-        native_report: false,
-        keep_data: false,
-        reload: false,
-        arms: None,
-        levels: None,
-        probe: false,
+        ..Plan::default()
     };
     Manifest {
         schema: MANIFEST_SCHEMA,
@@ -54,13 +33,8 @@ pub(crate) fn manifest(state: RunState) -> Manifest {
         command: vec!["loadline".to_owned(), "run".to_owned()],
         plan,
         target: TargetInfo { product: "PostgreSQL".to_owned(), version: "17.5".to_owned(), ..TargetInfo::default() },
-        doctor: Vec::new(),
-        machine: Default::default(),
-        overhead: Default::default(),
-        probes: Default::default(),
-        calibration: Default::default(),
-        data_set: Vec::new(),
         state,
+        ..Manifest::default()
     }
 }
 

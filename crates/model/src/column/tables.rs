@@ -15,8 +15,13 @@ pub struct Table {
     also_in_files: &'static [&'static [&'static Column]],
 }
 
-/// In the files of every group.
-const OF_ALL: &[&Column] = &[
+/// What the log writer shows is in the files of every group.
+const SHOWN_OF_LOG_WRITER: &[&Column] = &[
+    RUN,
+    TEST,
+    WORKLOAD,
+    NODES,
+    JOBS,
     CPU_BUSY_PCT,
     CPU_USER_PCT,
     CPU_SYS_PCT,
@@ -37,6 +42,10 @@ const OF_ALL: &[&Column] = &[
     COMMIT_TIME_NS_MAX,
     ERRORS,
     LIMIT_SHARE_PCT,
+];
+
+/// In the files of every group, after that.
+const OF_ALL: &[&Column] = &[
     LIMIT_TPS,
     LIMIT_OF,
     TARGET,
@@ -134,40 +143,22 @@ const OF_OTHERS: &[&Column] = &[
 
 /// Further columns in the files of every group except the log writer.
 const FILES: &[&[&Column]] =
-    &[OF_ALL, OF_ALL_TOO, OF_OTHERS, shares::COLUMNS, disturbance::COLUMNS, replication::COLUMNS];
+    &[SHOWN_OF_LOG_WRITER, OF_ALL, OF_ALL_TOO, OF_OTHERS, shares::COLUMNS, disturbance::COLUMNS, replication::COLUMNS];
 
 /// The table of the log-writer group.
 pub static LOG_WRITER: Table = Table {
     group: "log-writer",
     title: "Log writer",
-    shown: &[
-        RUN,
-        TEST,
-        WORKLOAD,
-        NODES,
-        JOBS,
-        CPU_BUSY_PCT,
-        CPU_USER_PCT,
-        CPU_SYS_PCT,
-        CPU_IDLE_PCT,
-        CPU_IOWAIT_PCT,
-        COMMIT_THROUGHPUT_TPS,
-        COMMIT_LATENCY_MS,
-        REDO_BLOCKS_PER_S,
-        REDO_WRITES_PER_S,
-        REDO_SYNC_WRITES_PER_S,
-        REDO_MIB_PER_S,
-        REDO_KIB_PER_TX,
-        LOG_FILE_SYNC_MS,
-        FLASH_CACHE_WRITE_PCT,
-        ELAPSED_S,
-        COMMIT_TIME_NS_P50,
-        COMMIT_TIME_NS_P99,
-        COMMIT_TIME_NS_MAX,
-        ERRORS,
-        LIMIT_SHARE_PCT,
+    shown: SHOWN_OF_LOG_WRITER,
+    also_in_files: &[
+        SHOWN_OF_LOG_WRITER,
+        OF_ALL,
+        OF_LOG_WRITER,
+        OF_ALL_TOO,
+        shares::COLUMNS,
+        disturbance::COLUMNS,
+        replication::COLUMNS,
     ],
-    also_in_files: &[OF_ALL, OF_LOG_WRITER, OF_ALL_TOO, shares::COLUMNS, disturbance::COLUMNS, replication::COLUMNS],
 };
 
 /// The table of the server group.

@@ -132,16 +132,10 @@ fn two_tests(
         run: folder.id(),
         loadline_version: "0".into(),
         started_at: rfc3339(SystemTime::now()),
-        command: Vec::new(),
         plan,
         target: target.info().unwrap(),
-        doctor: Vec::new(),
         machine: loadline_collect::inventory::machine(),
-        overhead: Overhead::default(),
-        probes: Default::default(),
-        calibration: Default::default(),
-        data_set: Vec::new(),
-        state: RunState::Started,
+        ..Manifest::default()
     };
     let side = Side {
         target: Arc::clone(&target) as Arc<dyn Target>,

@@ -30,7 +30,6 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
         forced: None,
     });
     Manifest {
-        data_set: Vec::new(),
         schema: 1,
         run: run.to_owned(),
         loadline_version: "0.1.0".to_owned(),
@@ -40,36 +39,15 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             .into(),
         plan: Plan {
             target: "postgres://bench@db1/bench".to_owned(),
-            nodes: Vec::new(),
-            node_counts: Vec::new(),
-            on_node_loss: Default::default(),
-            agents: None,
-            sessions_per_thread: None,
             platform: platform.to_owned(),
             workloads: workloads.into(),
-            skipped: Vec::new(),
-            workload_files: Vec::new(),
             jobs: Jobs::List(vec![1, 2, 4]),
             duration_s: 30.0,
             warmup_s: 2.5,
-            auto_warmup: false,
             repeat: 1,
-            load: loadline_model::JobLoad::default(),
-            payload_compressibility: 0.0,
             size_bytes: 128 << 20,
-            server_memory_bytes: None,
             seed: 42,
-            latency_objective_ns: None,
-            settings: BTreeMap::new(),
-            force: false,
-            native_report: false,
-            keep_data: false,
-            reload: false,
-            arms: None,
-            levels: None,
-            allow_cached: false,
-            allow_disturbed: false,
-            probe: false,
+            ..Plan::default()
         },
         target: TargetInfo {
             kind: "postgres".to_owned(),
@@ -127,7 +105,6 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             in_database_ns_per_tx: None,
             workload: Some("LGWR-LAT1".to_owned()),
         },
-        probes: Default::default(),
         calibration: map(&[(
             "LGWR-LAT1",
             Calibration {
@@ -138,6 +115,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
             },
         )]),
         state: RunState::Complete,
+        ..Manifest::default()
     }
 }
 
