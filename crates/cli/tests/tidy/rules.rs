@@ -145,6 +145,7 @@ const USES: &[(&str, &[&str])] = &[
     ("collect", &["model", "device", "database"]),
     ("store", &["model"]),
     ("multiplex", &[]),
+    ("script", &[]),
     ("window", &["model", "multiplex", "workload", "database", "collect"]),
     ("agents", &["model", "workload", "database", "collect", "window"]),
     ("run", &["model", "workload", "device", "database", "collect", "store", "probe", "window", "analyze"]),

@@ -1,0 +1,75 @@
+//! What can be wrong with a script, and where.
+
+/// A place in a script. Both count from 1; the column counts characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Line.
+    pub line: usize,
+    /// Column.
+    pub column: usize,
+}
+
+impl Place {
+    /// The place of the byte `at` of `text`.
+    pub(crate) fn of(text: &str, at: usize) -> Self {
+        let before = text.get(..at).unwrap_or(text);
+        let start = before.rfind('\n').map_or(0, |n| n + 1);
+        Self { line: before.matches('\n').count() + 1, column: before[start..].chars().count() + 1 }
+    }
+}
+
+/// A script that cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{}:{}: {what}", place.line, place.column)]
+pub struct ReadError {
+    /// The script's name or path.
+    pub file: String,
+    /// Where in it.
+    pub place: Place,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// A command that failed while the script ran. pgbench aborts the client, and so must who drives the machine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EvaluationError {
+    /// A result is no 64-bit integer.
+    #[error("{0} is out of range for a 64-bit integer")]
+    OutOfRange(&'static str),
+    /// Integer division or modulo by 0.
+    #[error("division by zero")]
+    DivisionByZero,
+    /// A value of another type was needed.
+    #[error("cannot use {from} as {to}")]
+    Type {
+        /// The type that it has.
+        from: &'static str,
+        /// The type that was needed.
+        to: &'static str,
+    },
+    /// A variable that nobody set.
+    #[error("undefined variable \"{0}\"")]
+    Undefined(String),
+    /// The text of a variable is no number, boolean or null.
+    #[error("variable \"{name}\" has the value {value:?}, which is no number, boolean or null")]
+    Malformed {
+        /// The variable.
+        name: String,
+        /// Its text.
+        value: String,
+    },
+    /// An argument outside its bounds.
+    #[error("{function}: {what}")]
+    Argument {
+        /// The function.
+        function: &'static str,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A statement that needs exactly one row returned another number.
+    #[error("\\gset expects one row, the statement returned {0}")]
+    Rows(usize),
+    /// A place in a program that does not exist.
+    #[error("the script has no such command")]
+    Program,
+}

@@ -1,0 +1,65 @@
+//! Expressions and their evaluation. Source: PostgreSQL 15, `src/bin/pgbench/{exprparse.y,pgbench.c}`.
+
+use crate::error::EvaluationError;
+use crate::function::{Function, call};
+use crate::random::Random;
+use crate::value::Value;
+use crate::variables::Variables;
+
+/// An expression.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Expression {
+    Constant(Value),
+    Variable(String),
+    And(Box<[Expression; 2]>),
+    Or(Box<[Expression; 2]>),
+    /// Conditions with their results, then the result of none.
+    Case(Vec<(Expression, Expression)>, Box<Expression>),
+    Call(Function, Vec<Expression>),
+}
+
+impl Expression {
+    /// Its value. Operands are evaluated from left to right, which decides who draws which random number.
+    pub(crate) fn value(&self, variables: &Variables, random: &mut Random) -> Result<Value, EvaluationError> {
+        match self {
+            Self::Constant(value) => Ok(*value),
+            Self::Variable(name) => variables.value(name),
+            Self::And(both) => both_or_either(both, false, variables, random),
+            Self::Or(both) => both_or_either(both, true, variables, random),
+            Self::Case(arms, otherwise) => {
+                for (condition, result) in arms {
+                    if condition.value(variables, random)?.holds() {
+                        return result.value(variables, random);
+                    }
+                }
+                otherwise.value(variables, random)
+            }
+            Self::Call(function, arguments) => {
+                let mut values = Vec::with_capacity(arguments.len());
+                for argument in arguments {
+                    values.push(argument.value(variables, random)?);
+                }
+                call(*function, &values, random)
+            }
+        }
+    }
+}
+
+/// AND (`decides` is false) and OR (true). The second operand is only evaluated if the first does not decide. Unlike in
+/// SQL, NULL as the first operand decides too: pgbench's `null or true` is NULL.
+fn both_or_either(
+    [left, right]: &[Expression; 2],
+    decides: bool,
+    variables: &Variables,
+    random: &mut Random,
+) -> Result<Value, EvaluationError> {
+    let left = left.value(variables, random)?;
+    if left == Value::Null || left.bool()? == decides {
+        return Ok(left);
+    }
+    let right = right.value(variables, random)?;
+    if right != Value::Null {
+        right.bool()?;
+    }
+    Ok(right)
+}
