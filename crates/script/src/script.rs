@@ -16,6 +16,14 @@ pub enum Gather {
     All(String),
 }
 
+impl Gather {
+    /// Whether every result of the statement is kept, not only the last.
+    #[must_use]
+    pub fn all(&self) -> bool {
+        matches!(self, Self::All(_))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Command {
     Statement {
@@ -64,6 +72,8 @@ impl Script {
         while at < text.len() {
             let (sql, length, ending) = statement(&text[at..])
                 .map_err(|n| failed((at + n, "a quote or comment that begins here never ends".to_owned())))?;
+            // The semicolon is sent, as pgbench does.
+            let sql = if ending == Ending::Semicolon { sql + ";" } else { sql };
             let sql = sql.trim();
             if !sql.is_empty() {
                 reader.commands.push(Command::Statement { sql: sql.to_owned(), gather: None });

@@ -25,7 +25,7 @@ fn sent(expression: &str) -> Option<Vec<String>> {
         let mut machine = Machine::new(variables, random);
         for _ in 0..3 {
             match machine.next(&script).ok()? {
-                Event::Statement(sql, None) => statements.push(sql["SELECT '".len()..sql.len() - 1].to_owned()),
+                Event::Statement(sql, None) => statements.push(sql["SELECT '".len()..sql.len() - 2].to_owned()),
                 other => panic!("{other:?}"),
             }
             assert_eq!(machine.next(&script), Ok(Event::End));
