@@ -28,9 +28,15 @@ pub const BUILTINS: &[(&str, &str)] = &[
 /// The text of a builtin script. As in pgbench, a prefix will do if only one name begins with it.
 #[must_use]
 pub fn builtin(name: &str) -> Option<&'static str> {
+    builtin_script(name).map(|(_, text)| text)
+}
+
+/// The full name of a builtin script, and its text.
+#[must_use]
+pub fn builtin_script(name: &str) -> Option<(&'static str, &'static str)> {
     let mut found = BUILTINS.iter().filter(|(known, _)| known.starts_with(name));
     match (found.next(), found.next()) {
-        (Some((_, text)), None) => Some(text),
+        (Some(script), None) => Some(*script),
         _ => None,
     }
 }

@@ -69,6 +69,9 @@ pub enum EvaluationError {
     /// A statement that needs exactly one row returned another number.
     #[error("\\gset expects one row, the statement returned {0}")]
     Rows(usize),
+    /// A column of a result whose name cannot be a variable's.
+    #[error("the column {0:?} cannot become a variable: name it with AS, in letters, digits and underscores")]
+    Name(String),
     /// A place in a program that does not exist.
     #[error("the script has no such command")]
     Program,

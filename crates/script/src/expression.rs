@@ -43,6 +43,19 @@ impl Expression {
             }
         }
     }
+
+    /// Whether the variable `name` is in it. A hash without a seed uses `default_seed`.
+    pub(crate) fn uses(&self, name: &str) -> bool {
+        match self {
+            Self::Constant(_) => false,
+            Self::Variable(of) => of == name,
+            Self::And(both) | Self::Or(both) => both.iter().any(|of| of.uses(name)),
+            Self::Case(arms, otherwise) => {
+                arms.iter().any(|(condition, result)| condition.uses(name) || result.uses(name)) || otherwise.uses(name)
+            }
+            Self::Call(_, arguments) => arguments.iter().any(|of| of.uses(name)),
+        }
+    }
 }
 
 /// AND (`decides` is false) and OR (true). The second operand is only evaluated if the first does not decide. Unlike in

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::error::EvaluationError;
+use crate::error::{EvaluationError, Place};
 use crate::random::Random;
 use crate::script::{Command, Gather, Length, Script};
 use crate::value::Value;
-use crate::variables::{Variables, is_name_char};
+use crate::variables::{Variables, is_name, is_name_char};
 
 /// What the client does next.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,13 +29,21 @@ pub struct Machine {
     pub variables: Variables,
     random: Random,
     at: usize,
+    /// The command that ran last.
+    last: usize,
 }
 
 impl Machine {
     /// A client at the start of a script.
     #[must_use]
     pub fn new(variables: Variables, random: Random) -> Self {
-        Self { variables, random, at: 0 }
+        Self { variables, random, at: 0, last: 0 }
+    }
+
+    /// Where in `script` the last command began.
+    #[must_use]
+    pub fn place(&self, script: &Script) -> Place {
+        script.place(self.last)
     }
 
     /// Starts a script anew, e.g. after a failed transaction.
@@ -53,6 +61,7 @@ impl Machine {
                 self.at = 0;
                 return Ok(Event::End);
             };
+            self.last = self.at;
             self.at += 1;
             match command {
                 Command::Statement { sql, gather } => {
@@ -76,7 +85,7 @@ impl Machine {
     /// Keeps what a statement returned: `rows` of the result, each with a text or NULL per column.
     ///
     /// # Errors
-    /// `\gset` without exactly one row.
+    /// `\gset` without exactly one row, or a column whose name cannot be a variable's.
     pub fn keep(
         &mut self,
         keep: &Keep,
@@ -90,6 +99,9 @@ impl Machine {
             (Gather::All(_), []) => return Ok(()),
         };
         for (column, value) in columns.iter().zip(row) {
+            if !is_name(column) {
+                return Err(EvaluationError::Name(column.clone()));
+            }
             // pgbench reads NULL as an empty text here.
             self.variables.set_text(&format!("{prefix}{column}"), value.as_deref().unwrap_or_default());
         }

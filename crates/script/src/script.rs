@@ -5,7 +5,7 @@ use crate::error::{Place, ReadError};
 use crate::expression::Expression;
 use crate::parse::expression;
 use crate::split::{Ending, statement};
-use crate::variables::is_name;
+use crate::variables::{is_name, is_name_char};
 
 /// Which results of a statement become variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +50,9 @@ pub struct Script {
     /// Its name or path.
     pub name: String,
     pub(crate) commands: Vec<Command>,
+    /// The byte of the text at which each of them begins.
+    begins: Vec<usize>,
+    text: String,
 }
 
 /// An `\if` that is still open: the condition's command, the jumps to its end, where it began, whether ELSE came.
@@ -68,8 +71,10 @@ impl Script {
         let failed =
             |(at, what): (usize, String)| ReadError { file: name.to_owned(), place: Place::of(text, at), what };
         let mut reader = Reader { commands: Vec::new(), open: Vec::new() };
+        let mut begins = Vec::new();
         let mut at = 0;
         while at < text.len() {
+            let begin = at + blank(&text[at..]);
             let (sql, length, ending) = statement(&text[at..])
                 .map_err(|n| failed((at + n, "a quote or comment that begins here never ends".to_owned())))?;
             // The semicolon is sent, as pgbench does.
@@ -77,6 +82,7 @@ impl Script {
             let sql = sql.trim();
             if !sql.is_empty() {
                 reader.commands.push(Command::Statement { sql: sql.to_owned(), gather: None });
+                begins.push(begin);
             }
             at += length;
             match ending {
@@ -85,6 +91,7 @@ impl Script {
                 Ending::Backslash => {
                     let end = line_end(text, at);
                     reader.meta(at, &text[at + 1..end], !sql.is_empty()).map_err(failed)?;
+                    begins.resize(reader.commands.len(), at);
                     at = end;
                 }
             }
@@ -95,8 +102,42 @@ impl Script {
         if reader.commands.is_empty() {
             return Err(failed((0, "the script has no command".to_owned())));
         }
-        Ok(Self { name: name.to_owned(), commands: reader.commands })
+        Ok(Self { name: name.to_owned(), commands: reader.commands, begins, text: text.to_owned() })
     }
+}
+
+impl Script {
+    /// Where its command number `index` begins; the first place for one that it does not have.
+    pub(crate) fn place(&self, index: usize) -> Place {
+        Place::of(&self.text, self.begins.get(index).copied().unwrap_or_default())
+    }
+
+    /// Whether a statement or an expression uses the variable `name`.
+    #[must_use]
+    pub fn uses(&self, name: &str) -> bool {
+        let in_text = |sql: &str| {
+            sql.match_indices(&format!(":{name}")).any(|(at, found)| {
+                let ends = !sql[at + found.len()..].starts_with(is_name_char);
+                ends && !sql[..at].ends_with(':')
+            })
+        };
+        self.commands.iter().any(|command| match command {
+            Command::Statement { sql, .. } => in_text(sql),
+            Command::Set(_, value) => value.uses(name),
+            Command::Unless(condition, _) => condition.uses(name),
+            Command::Sleep(Length::Variable(of), _) => of == name,
+            Command::Sleep(Length::Number(_), _) | Command::Goto(_) => false,
+        })
+    }
+}
+
+/// The bytes of blanks and line comments at the start of `text`.
+fn blank(text: &str) -> usize {
+    let mut rest = text.trim_start();
+    while rest.starts_with("--") {
+        rest = rest.find('\n').map_or("", |end| &rest[end..]).trim_start();
+    }
+    text.len() - rest.len()
 }
 
 /// The end of the line of a meta command; a backslash at its end continues it.

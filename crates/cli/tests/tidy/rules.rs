@@ -137,7 +137,7 @@ pub(crate) const RULES: &[Rule] = &[
 /// Which crates each crate may use; `cli` and `bench` may use all.
 const USES: &[(&str, &[&str])] = &[
     ("model", &[]),
-    ("workload", &["model"]),
+    ("workload", &["model", "script"]),
     ("device", &[]),
     ("logwriter", &["device"]),
     ("database", &["model", "workload", "logwriter", "device", "multiplex"]),
@@ -146,9 +146,9 @@ const USES: &[(&str, &[&str])] = &[
     ("store", &["model"]),
     ("multiplex", &[]),
     ("script", &[]),
-    ("window", &["model", "multiplex", "workload", "database", "collect"]),
+    ("window", &["model", "multiplex", "script", "workload", "database", "collect"]),
     ("agents", &["model", "workload", "database", "collect", "window"]),
-    ("run", &["model", "workload", "device", "database", "collect", "store", "probe", "window", "analyze"]),
+    ("run", &["model", "script", "workload", "device", "database", "collect", "store", "probe", "window", "analyze"]),
     ("analyze", &["model"]),
     // The log writer in tests only: the simulated one is held against it.
     ("simulate", &["model", "logwriter"]),
