@@ -105,11 +105,13 @@ impl Counted {
     /// In parts.
     #[must_use]
     pub(crate) fn parts(&self) -> Vec<String> {
-        // Each field by its name: what is added to a tally must be sent as well. The split by a phase needs one, and agents have none.
+        // Each field by its name: what is added to a tally must be sent as well. The split by a phase needs one, and
+        // agents have none; nor do they run scripts.
         let Tally {
             transaction,
             commit,
             split: _,
+            scripted: _,
             response,
             late,
             late_cpu_ns,
@@ -187,6 +189,7 @@ impl Counted {
             transaction: latencies(&wire.transaction)?,
             commit: latencies(&wire.commit)?,
             split: None,
+            scripted: None,
             response: wire.response.as_ref().map(latencies).transpose()?,
             late: wire.late.as_ref().map(latencies).transpose()?,
             late_cpu_ns: wire.late_cpu_ns,

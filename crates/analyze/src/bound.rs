@@ -11,7 +11,8 @@
 //! 5. **CPU**: a log writer that waits for a CPU looks like a slow log.
 //! 6. **Device bandwidth**: a device at its bandwidth limit looks like slow syncs.
 //! 7. **The largest part of the jobs' time** ([`time`]): CPU of the sessions, log, storage reads or writes, locks, replicas, a
-//!    single writer, the client or the round trip to it; the jobs' think times, or opening new sessions.
+//!    single writer, the client or the round trip to it; the jobs' think times, sleeps of scripts,
+//!    or opening new sessions.
 //! 8. **The data device**, if it was busy while sessions slept in statements for reasons that nobody timed.
 //! 9. **Single writer**, if what the sessions do is unknown: commits run one at a time.
 //!
@@ -86,6 +87,8 @@ pub enum BoundBy {
     LogWrite,
     /// The jobs' think times.
     ThinkTime,
+    /// Sleeps that scripts ask for.
+    ScriptSleep,
     /// Sessions that are opened anew.
     Connecting,
     /// The figures do not show it.
@@ -111,6 +114,7 @@ impl BoundBy {
             BoundBy::Replica => "replica",
             BoundBy::LogWrite => "log write",
             BoundBy::ThinkTime => "think time",
+            BoundBy::ScriptSleep => "the script's own sleep",
             BoundBy::Connecting => "connecting",
             BoundBy::Unknown => "limit unknown",
         }

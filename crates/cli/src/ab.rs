@@ -26,7 +26,7 @@ pub(crate) fn ab(args: &AbArgs, command: Vec<String>) -> Result<u8, Failure> {
 /// `spec` with the arms of the flags, each key of which overrides the plan file's.
 fn with_arms(args: &AbArgs, mut spec: PlanSpec) -> Result<PlanSpec, Failure> {
     let AbArgs { target_a, target_b, setting_a, setting_b, driver_a, driver_b, switch_a, switch_b, .. } = args;
-    let named = [&spec.workload, &spec.group, &spec.workload_file];
+    let named = [&spec.workload, &spec.group, &spec.workload_file, &spec.pgbench_script];
     if named.iter().all(|list| list.is_none()) {
         return Err(Failure::usage(
             "name what the arms are compared by, such as --workload LGWR-LAT25 (see `loadline workloads`)",

@@ -166,6 +166,16 @@ pub(crate) struct RunArgs {
     /// Workload of your own (TOML, see docs/user-workloads.md); repeatable. Without --workload and --group, nothing else runs
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) workload_file: Vec<PathBuf>,
+    /// pgbench script to run on the tables that are there, or builtin:NAME (tpcb-like, simple-update, select-only), with its weight
+    /// [default: 1]; repeatable. Nothing else runs, and nothing is created, loaded or dropped (see docs/pgbench-scripts.md)
+    #[arg(long, value_name = "FILE[@WEIGHT]")]
+    pub(crate) pgbench_script: Vec<String>,
+    /// Variable of the pgbench scripts, e.g. scale=10; repeatable
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) define: Vec<String>,
+    /// Let pgbench scripts write [default: their sessions only read]
+    #[arg(long)]
+    pub(crate) allow_writes: bool,
     /// Job counts, e.g. 1,2,4,8, or auto: rise from 1 until throughput no longer grows [default: that of the plan, else auto]
     #[arg(long, value_name = "LIST|auto")]
     pub(crate) jobs: Option<String>,
@@ -243,7 +253,7 @@ pub(crate) struct RunArgs {
     pub(crate) results: Option<PathBuf>,
     /// Continue an interrupted run, named by its folder or id; its plan stays unchanged
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
-        "plan_file", "plan", "node", "nodes", "on_node_loss", "agents", "agent_credentials", "on_agent_loss", "setting", "platform", "workload", "group", "workload_file", "jobs", "duration", "warmup", "max_warmup",
+        "plan_file", "plan", "node", "nodes", "on_node_loss", "agents", "agent_credentials", "on_agent_loss", "setting", "platform", "workload", "group", "workload_file", "pgbench_script", "define", "allow_writes", "jobs", "duration", "warmup", "max_warmup",
         "repeat", "driver", "rate", "think", "reconnect_every", "payload_compressibility", "latency_objective", "seed", "sessions_per_thread", "size", "server_memory", "keep_data", "reload",
         "allow_cached", "oracle_awr", "dry_run", "no_probe"])]
     pub(crate) resume: Option<PathBuf>,

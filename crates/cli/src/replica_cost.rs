@@ -37,7 +37,8 @@ fn with_levels(args: &ReplicaCostArgs, mut spec: PlanSpec) -> PlanSpec {
     spec.pairs = args.pairs.or(spec.pairs);
     // A plan file that says nothing of these means what the flags mean.
     let usual = default();
-    if spec.workload.is_none() && spec.group.is_none() && spec.workload_file.is_none() {
+    let named = [&spec.workload, &spec.group, &spec.workload_file, &spec.pgbench_script];
+    if named.iter().all(|list| list.is_none()) {
         spec.workload = usual.workload;
     }
     spec.driver = spec.driver.or(usual.driver);

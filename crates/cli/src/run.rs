@@ -94,6 +94,9 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
         group: list(&args.group),
         workload_file: list(&args.workload_file.iter().map(|p| p.display().to_string()).collect()),
         known_workload_file: None,
+        pgbench_script: list(&args.pgbench_script),
+        define: list(&args.define),
+        allow_writes: args.allow_writes.then_some(true),
         jobs: args.jobs.as_deref().map(jobs).transpose()?,
         duration: args.duration.clone().map(TimeSpec::Text),
         warmup: args.warmup.clone().map(TimeSpec::Text),
@@ -125,7 +128,8 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
     let mut file = file;
     // The longest warm-up belongs to the file's own.
     file.max_warmup.take_if(|_| flags.warmup.is_some());
-    if flags.workload.is_some() || flags.group.is_some() || flags.workload_file.is_some() {
+    let scripts = flags.pgbench_script.is_some();
+    if flags.workload.is_some() || flags.group.is_some() || flags.workload_file.is_some() || scripts {
         file.workload = None;
         file.group = None;
         if args.plan_file.is_none() && args.plan.is_none() {
@@ -134,7 +138,9 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
         }
         // --workload may still name workloads from the plan's files.
         let known = file.workload_file.take();
-        file.known_workload_file = known.filter(|_| flags.workload_file.is_none());
+        file.known_workload_file = known.filter(|_| flags.workload_file.is_none() && !scripts);
+        file.pgbench_script = None;
+        (file.define, file.allow_writes) = (None, None);
     }
     Ok(file.overridden_by(flags))
 }
@@ -184,6 +190,8 @@ fn planned(spec: &PlanSpec) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
         &spec.group,
         &spec.workload_file,
         &spec.known_workload_file,
+        &spec.pgbench_script,
+        &spec.define,
     ];
     let keys = spec.parameters.iter().flatten().flat_map(|(code, of)| std::iter::once(code).chain(of.keys()));
     let settings = spec.setting.iter().flatten().flat_map(|(name, value)| [name, value]);

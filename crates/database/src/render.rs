@@ -2,6 +2,9 @@
 
 use loadline_model::Driver;
 
+/// Why a database cannot run pgbench scripts.
+pub(crate) const NO_SCRIPTS: &str = "they are written for PostgreSQL: use a target such as postgres://user@host/db";
+
 /// A piece of SQL as it is sent to the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {

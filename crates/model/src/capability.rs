@@ -56,11 +56,13 @@ pub enum Capability {
     ParallelQuery,
     /// A checkpoint on request.
     Checkpoint,
+    /// pgbench scripts: texts of SQL whose results the client keeps.
+    Scripts,
 }
 
 impl Capability {
     /// All capabilities.
-    pub const ALL: [Capability; 10] = [
+    pub const ALL: [Capability; 11] = [
         Capability::Redo,
         Capability::Rows,
         Capability::CommitWait,
@@ -71,6 +73,7 @@ impl Capability {
         Capability::Procedures,
         Capability::ParallelQuery,
         Capability::Checkpoint,
+        Capability::Scripts,
     ];
 
     /// Whether `--force` can override its absence. The figures are then marked.
@@ -93,6 +96,7 @@ impl Capability {
             Capability::Procedures => "a procedural language",
             Capability::ParallelQuery => "parallel queries",
             Capability::Checkpoint => "a checkpoint on request",
+            Capability::Scripts => "pgbench scripts",
         }
     }
 }

@@ -50,6 +50,12 @@ plan_spec! {
     /// `parameters`, but do not run by themselves.
     #[serde(skip)]
     known_workload_file: Vec<String>,
+    /// pgbench scripts, as `FILE[@WEIGHT]` or `builtin:NAME[@WEIGHT]`: one workload, which then runs alone.
+    pgbench_script: Vec<String>,
+    /// Variables of the scripts, as `NAME=VALUE`.
+    define: Vec<String>,
+    /// Whether the scripts may write.
+    allow_writes: bool,
     /// `auto` or a list of job counts.
     jobs: JobsSpec,
     /// Length of the measured window, e.g. `30s`.

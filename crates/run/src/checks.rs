@@ -169,10 +169,10 @@ fn all_commits(f: &Facts<'_>) -> Check {
         return Check::new(
             id,
             Outcome::NotMade,
-            missing(&unread, f.commits_not_comparable.unwrap_or(COMMITS_NOT_COUNTED)),
+            missing(&unread, f.commits_not_comparable.as_deref().unwrap_or(COMMITS_NOT_COUNTED)),
         );
     };
-    let ours = f.merged.total as f64;
+    let ours = f.merged.scripted.as_ref().map_or(f.merged.total, |did| did.commits_total) as f64;
     // Unknown: the outcome of transactions that failed or were cancelled at the end. Background workers commit too.
     let allowed = f.jobs.len() as f64 + f.merged.errors_total as f64 + (ours * 0.005).max(20.0);
     let detail = format!(
@@ -200,12 +200,15 @@ fn window_commits(f: &Facts<'_>) -> Check {
         return Check::new(
             id,
             Outcome::NotMade,
-            missing(&f.unread, f.commits_not_comparable.unwrap_or(COMMITS_NOT_COUNTED)),
+            missing(&f.unread, f.commits_not_comparable.as_deref().unwrap_or(COMMITS_NOT_COUNTED)),
         );
     };
     // Snapshots are taken shortly after window start and window end; counters have grown by then, at different rates.
-    let Completed { count: ours, uncertain } = f.comparable();
-    let allowed = 2.0 * f.jobs.len() as f64 + f.merged.errors as f64 + (ours * 0.02).max(10.0) + uncertain;
+    let Completed { count, uncertain } = f.comparable();
+    let per_tx = f.commits_per_tx();
+    let (ours, uncertain) = (count * per_tx, uncertain * per_tx);
+    let allowed =
+        2.0 * f.jobs.len() as f64 * per_tx.max(1.0) + f.merged.errors as f64 + (ours * 0.02).max(10.0) + uncertain;
     let whose = if f.completed.is_some() { "between the database's snapshots" } else { "in the window" };
     let detail = format!(
         "{whose} the jobs counted {ours:.0} commits, the database {counted} between its snapshots (allowed \
@@ -237,6 +240,9 @@ fn evidence(f: &Facts<'_>) -> Check {
 
 fn commits_per_sync(f: &Facts<'_>) -> Check {
     let id = "commits-per-sync";
+    if f.merged.scripted.is_some() {
+        return Check::new(id, Outcome::NotMade, "whether a script's commit writes is not known to its client");
+    }
     if !f.durable {
         return Check::new(id, Outcome::NotMade, "commits of this workload do not wait for a sync");
     }

@@ -71,9 +71,9 @@ pub(crate) fn figures(
         own(request, measured, tps, no_commit),
         populations::figures(request, measured),
         volume::figures(&request.work, measured, tps, &proof.data_bytes),
-        database::figures(request, counters, tps),
+        database::figures(request, counters, tps, &measured.merged),
         load::figures(&request.work, &measured.merged, no_commit),
-        database::log_file_sync(measured, request.target.as_ref(), tps, lacking),
+        database::log_file_sync(measured, request.target.as_ref(), tps * measured.merged.commits_per_tx(), lacking),
         machine::machine(request, measured),
         machine::client(request, measured, proof.cpus),
         blocks::figures(request, measured, counters, tps),
@@ -136,6 +136,9 @@ fn own(request: &Request, measured: &Measured, tps: f64, no_commit: &str) -> Fig
 
 /// Why no commit was timed.
 fn no_commit(request: &Request, merged: &Tally) -> &'static str {
+    if merged.scripted.is_some() {
+        return "a script may commit anywhere, or not at all: its commits are not timed";
+    }
     let unseen = merged.commit.count() == 0 && merged.transaction.count() > 0;
     request.target.facts().commit_unseen.filter(|_| unseen).unwrap_or(NONE_COMPLETED)
 }

@@ -8,6 +8,7 @@ pub mod levels;
 mod load;
 pub mod planfile;
 pub mod plans;
+pub mod scripts;
 pub mod sweep;
 
 use std::collections::BTreeMap;
@@ -116,6 +117,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     }
     let force = spec.force.unwrap_or(false);
     let mut files = workload_files(&spec.workload_file)?;
+    files.extend(scripts::file(spec)?);
     let own = register_files(&files)?;
     let known = workload_files(&spec.known_workload_file)?;
     let known_of = register_files(&known)?;
@@ -255,15 +257,18 @@ fn check_table_names(workloads: &[PlannedWorkload]) -> Result<(), PlanError> {
 
 /// Reads workload files that a plan names.
 fn workload_files(names: &Option<Vec<String>>) -> Result<Vec<WorkloadFile>, PlanError> {
-    let read = |name: &String| {
-        let failed = |e: std::io::Error| PlanError::Value(format!("the workload file {name} cannot be read: {e}"));
-        let size = std::fs::metadata(name).map_err(failed)?.len();
-        if size > MAX_FILE_BYTES {
-            return value(format!("the workload file {name} has {size} bytes; the maximum is {MAX_FILE_BYTES}"));
-        }
-        Ok(WorkloadFile { name: name.clone(), text: std::fs::read_to_string(name).map_err(failed)? })
-    };
+    let read = |name: &String| Ok(WorkloadFile { name: name.clone(), text: read_file("workload file", name)? });
     names.iter().flatten().map(read).collect()
+}
+
+/// The text of a file that a plan names; `what` it is.
+fn read_file(what: &str, name: &str) -> Result<String, PlanError> {
+    let failed = |e: std::io::Error| PlanError::Value(format!("the {what} {name} cannot be read: {e}"));
+    let size = std::fs::metadata(name).map_err(failed)?.len();
+    if size > MAX_FILE_BYTES {
+        return value(format!("the {what} {name} has {size} bytes; the maximum is {MAX_FILE_BYTES}"));
+    }
+    std::fs::read_to_string(name).map_err(failed)
 }
 
 /// Registers the workloads of files, in their order, for a new plan or a resumed run.

@@ -12,6 +12,7 @@ use crate::job::{Books, JobResult, Tally};
 use crate::pace::Pace;
 pub use crate::schedule::sleep_until;
 use crate::schedule::{Schedule, Shared};
+use crate::scripts::ScriptJob;
 
 /// A job ends after this many failed transactions in a row.
 const MAX_FAILURES_IN_A_ROW: u32 = 100;
@@ -105,6 +106,8 @@ pub struct Client<'a> {
     pub stream: &'a mut Stream,
     /// The program.
     pub program: &'a Program,
+    /// Runs scripts in place of the program, if there are any.
+    pub script: Option<ScriptJob>,
     /// Open loop: when its transactions are due.
     pub pace: Option<Pace>,
     /// Closed loop: how long it thinks after a transaction.
@@ -113,7 +116,7 @@ pub struct Client<'a> {
 
 /// Runs a job until `shared` stops it.
 pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<Tally>) -> JobResult {
-    let Client { job, session: mut held, stream, program, mut pace, think: mut thinks } = client;
+    let Client { job, session: mut held, stream, program, mut script, mut pace, think: mut thinks } = client;
     let mut books = Books::new(tally);
     let phase = shared.phase.get();
     if phase.is_some() {
@@ -141,11 +144,17 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
         let _ = loadline_multiplex::take_late();
         let start_ns = now_ns();
         books.job.intended_ns.extend(intended_ns.filter(|_| job == 0));
-        let (outcome, conflicts) = with_retries(session, stream, single, shared);
+        let (outcome, conflicts) = match &mut script {
+            Some(script) => (script.transaction(session, shared).map(|()| None), 0),
+            None => with_retries(session, stream, single, shared),
+        };
         let end_ns = now_ns();
         shared.update(&mut schedule);
         books.late(&schedule, end_ns);
         books.conflicted(&schedule, end_ns, conflicts);
+        if let Some(script) = &mut script {
+            books.scripted(&schedule, end_ns, script);
+        }
         if books.job.first_start_ns.is_none() {
             shared.started.fetch_add(1, Ordering::Relaxed);
         }
@@ -165,8 +174,10 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
             Err(e) => {
                 failed_in_a_row += 1;
                 books.failed(&schedule, start_ns, end_ns, e.to_string());
-                let gone = matches!(e, TargetError::Lost(_)) || session.rollback().is_err();
-                if gone || failed_in_a_row >= MAX_FAILURES_IN_A_ROW {
+                // As pgbench's, a client of scripts only goes on if it lost against another one.
+                let ends = script.is_some() && !matches!(e, TargetError::Conflict(_));
+                let gone = matches!(e, TargetError::Lost(_)) || session.rollback().is_err() || ends;
+                if gone || failed_in_a_row >= MAX_FAILURES_IN_A_ROW && script.is_none() {
                     books.job.lost = Some(if gone {
                         e.to_string()
                     } else {
@@ -174,7 +185,9 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
                     });
                     break None;
                 }
-                sleep_until(end_ns + PAUSE_AFTER_FAILURE_NS, shared);
+                if script.is_none() {
+                    sleep_until(end_ns + PAUSE_AFTER_FAILURE_NS, shared);
+                }
             }
         }
         edges.pass(end_ns, &schedule, session, &mut books.job, intended_ns, shared);

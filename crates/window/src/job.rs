@@ -7,6 +7,7 @@ use loadline_model::{JobLoad, Latencies};
 
 use crate::phase::Split;
 use crate::schedule::Schedule;
+use crate::scripts::{ScriptJob, Scripted};
 
 /// What jobs counted together: those of one thread, or all of a test.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +44,8 @@ pub struct Tally {
     pub conflicts: u64,
     /// All such attempts.
     pub conflicts_total: u64,
+    /// What scripts did, if jobs run any.
+    pub scripted: Option<Scripted>,
     /// Texts of the errors.
     pub error_texts: BTreeMap<String, u64>,
 }
@@ -53,6 +56,13 @@ impl Tally {
     pub fn new(window_ns: u64, open_loop: bool) -> Tally {
         let seconds = window_ns.div_ceil(1_000_000_000) as usize;
         Tally { per_second: vec![0; seconds], response: open_loop.then(Latencies::new), ..Tally::default() }
+    }
+
+    /// Commits of the database per transaction in the window, mean: 1, except of scripts.
+    #[must_use]
+    pub fn commits_per_tx(&self) -> f64 {
+        let done = self.transaction.count();
+        self.scripted.as_ref().filter(|_| done > 0).map_or(1.0, |did| did.commits as f64 / done as f64)
     }
 
     /// Adds all of `other`.
@@ -83,6 +93,9 @@ impl Tally {
         self.errors_total += other.errors_total;
         self.conflicts += other.conflicts;
         self.conflicts_total += other.conflicts_total;
+        if let Some(theirs) = &other.scripted {
+            self.scripted.get_or_insert_default().merge(theirs);
+        }
         for (text, n) in &other.error_texts {
             *self.error_texts.entry(text.clone()).or_default() += n;
         }
@@ -247,6 +260,13 @@ impl<'a> Books<'a> {
         if schedule.counts(ready_ns) {
             self.tally().connect.get_or_insert_with(Latencies::new).record(ready_ns.saturating_sub(connecting_ns));
         }
+    }
+
+    /// Counts what the script that ended at `end_ns` did.
+    #[inline]
+    pub(crate) fn scripted(&mut self, schedule: &Schedule, end_ns: u64, script: &mut ScriptJob) {
+        let did = script.take(schedule, end_ns);
+        self.tally().scripted.get_or_insert_default().merge(&did);
     }
 
     /// Counts a transaction that ended with an error.

@@ -12,6 +12,7 @@ pub mod pace;
 pub mod phase;
 mod remote;
 pub mod schedule;
+mod scripts;
 mod warmup;
 mod worker;
 
@@ -20,6 +21,7 @@ pub use crew::{Crew, OWN_FILES};
 pub use job::{Books, JobResult, Tally};
 pub use remote::{Ended, OwnCommits, RemoteCrew, RemoteJobs};
 pub use schedule::{Schedule, Shared};
+pub use scripts::{ScriptJob, Scripted};
 pub use warmup::{Counts, Load, STEP_NS, WarmedUp, Warmup, next_count_ns};
 
 use std::sync::Arc;

@@ -14,6 +14,7 @@ use crate::client_job::{self, Client, Timing};
 use crate::job::{JobResult, Tally};
 use crate::pace::Pace;
 use crate::schedule::Shared;
+use crate::scripts::ScriptJob;
 use crate::{Request, database_job};
 
 /// What the jobs of a worker did.
@@ -123,7 +124,8 @@ impl JobSession {
                         Session::Renewed(Renewed { now: Some(session), every, since: 0, open, canceller })
                     }
                 };
-                let client = Client { job, session, stream: &mut stream, program, pace, think };
+                let script = ScriptJob::of(&request.work, job, request.all_jobs());
+                let client = Client { job, session, stream: &mut stream, program, script, pace, think };
                 client_job::run(client, timing, shared, tally)
             }
             JobSession::Database(mut s) => {

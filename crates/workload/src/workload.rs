@@ -10,6 +10,7 @@ use crate::limit::Limit;
 use crate::named_for::NamedFor;
 use crate::params::{Param, ParamError, Params};
 use crate::program::{Commit, Program};
+use crate::scripts::Scripts;
 use crate::table::Table;
 
 /// A component group.
@@ -154,6 +155,8 @@ pub struct Workload {
     pub instruments: &'static [Instrument],
     /// The transaction program for given parameters.
     pub program: fn(&Params) -> Program,
+    /// pgbench scripts in place of a program, which is then empty.
+    pub scripts: Option<&'static Scripts>,
     /// The same for a workload read from a file. [`Workload::make`] uses either.
     pub given: Option<&'static FileProgram>,
 }
@@ -180,6 +183,7 @@ impl Workload {
         unchanged: &[],
         volume: None,
         instruments: &[],
+        scripts: None,
         given: None,
         program: |_| Program { statements: Vec::new(), body: Vec::new(), commit: Commit::Wait },
     };

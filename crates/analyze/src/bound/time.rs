@@ -130,7 +130,7 @@ fn parts(record: &TestRecord) -> Vec<Part<'_>> {
     .collect()
 }
 
-/// What jobs do between transactions.
+/// What jobs do while they ask nothing of the database.
 fn between(record: &TestRecord) -> Vec<Part<'_>> {
     let part = |column: &'static Column, by, doing: &str| {
         let e = Evidence::new(record);
@@ -139,7 +139,8 @@ fn between(record: &TestRecord) -> Vec<Part<'_>> {
     };
     let thinking = part(column::THINKING_PCT, BoundBy::ThinkTime, "thought between transactions");
     let connecting = part(column::CONNECTING_PCT, BoundBy::Connecting, "closed sessions and opened new ones");
-    thinking.into_iter().chain(connecting).collect()
+    let sleeping = part(column::SCRIPT_SLEEP_PCT, BoundBy::ScriptSleep, "slept in their scripts");
+    [thinking, connecting, sleeping].into_iter().flatten().collect()
 }
 
 fn on_cpu<'a>(record: &'a TestRecord, run: f64, wait: f64, client_wait: f64) -> Part<'a> {
@@ -178,8 +179,9 @@ fn client_parts(record: &TestRecord, asleep: f64) -> ClientParts<'_> {
     let (Some((idle, own)), Some(cpu_wait)) = (figures, e().figure(column::CLIENT_JOB_CPU_WAIT_PCT)) else {
         return ClientParts::default();
     };
-    // A session waits for a job that thinks as well.
-    let idle = (idle - e().figure(column::THINKING_PCT).unwrap_or(0.0)).clamp(0.0, asleep);
+    // A session waits for a job that thinks or sleeps as well.
+    let away: f64 = [column::THINKING_PCT, column::SCRIPT_SLEEP_PCT].into_iter().filter_map(|c| e().figure(c)).sum();
+    let idle = (idle - away).clamp(0.0, asleep);
     let own = own.min(idle);
     let cpu_wait = cpu_wait.min(idle - own);
     let rest = idle - own - cpu_wait;

@@ -255,8 +255,9 @@ fn jobs_that_wait_for_reads_are_bounded_by_them() {
     assert_eq!(verdict(&with(test(8, &figures), &circular)).0, BoundBy::Unknown);
 }
 
-const READ: [&Column; 35] = [
+const READ: [&Column; 36] = [
     column::THINKING_PCT,
+    column::SCRIPT_SLEEP_PCT,
     column::CONNECTING_PCT,
     column::RATE_TPS,
     column::COMMIT_THROUGHPUT_TPS,
@@ -347,6 +348,7 @@ proptest! {
             }
             BoundBy::LogWrite => has(column::LOG_WRITE_WAIT_PCT),
             BoundBy::ThinkTime => has(column::THINKING_PCT),
+            BoundBy::ScriptSleep => has(column::SCRIPT_SLEEP_PCT),
             BoundBy::Connecting => has(column::CONNECTING_PCT),
             BoundBy::Locks => has(column::LOCK_WAIT_PCT),
             BoundBy::Replica => has(column::REPLICA_WAIT_PCT),

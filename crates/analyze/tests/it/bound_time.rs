@@ -204,6 +204,8 @@ fn what_jobs_do_between_transactions_is_a_part_of_their_time() {
     assert_by(&thinks, BoundBy::ThinkTime, "jobs thought between transactions for 85 % of their time");
     let connects = test(8, 5.0, &[(column::CONNECTING_PCT, 60.0)]);
     assert_by(&connects, BoundBy::Connecting, "closed sessions and opened new ones for 60 %");
+    let sleeps = test(8, 5.0, &[(column::SCRIPT_SLEEP_PCT, 90.0), (column::SESSION_IDLE_PCT, 95.0)]);
+    assert_by(&sleeps, BoundBy::ScriptSleep, "jobs slept in their scripts for 90 %");
     // Full CPUs are the limit all the same.
     let full = with(thinks.clone(), &[(column::CPU_BUSY_PCT, 95.0)]);
     assert_by(&full, BoundBy::Cpu, "CPU busy 95 %");

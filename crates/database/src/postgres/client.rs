@@ -4,11 +4,11 @@ use loadline_workload::Arg;
 
 use super::protocol::{self, Value};
 use super::wire::Connection;
-use super::{schema, sql};
+use super::{schema, sql, text};
 use crate::clock;
 use crate::error::TargetError;
 use crate::loading::Batch;
-use crate::role::{Canceller, ClientSession};
+use crate::role::{Canceller, ClientSession, Results, TextDone};
 use crate::work::Work;
 
 /// The commit start is measured in every 7th single-statement transaction. It costs a wake-up of the client while the
@@ -186,6 +186,11 @@ impl ClientSession for PgClientSession {
             protocol::flush(&mut self.connection.out);
         }
         self.sync_and_commit(sampled)
+    }
+
+    fn send_text(&mut self, text: &str, keep: Results, done: &mut TextDone) -> Result<(), TargetError> {
+        let reads_only = self.work.workload.scripts.is_some_and(|of| !of.allow_writes);
+        text::send(&mut self.connection, text, keep, reads_only, done)
     }
 
     fn rollback(&mut self) -> Result<(), TargetError> {

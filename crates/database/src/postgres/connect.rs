@@ -69,8 +69,9 @@ pub(super) enum SessionRole {
     /// Reads counters.
     Observer,
     /// Runs transactions; `nowait`: commits do not wait; `workers`: parallel workers of its queries; `writes_through`:
-    /// changed blocks that the session writes must soon reach the device.
-    Job { job: u32, nowait: bool, workers: u32, writes_through: bool },
+    /// changed blocks that the session writes must soon reach the device; `scripts`: it runs a user's scripts, whose session
+    /// settings are the server's own.
+    Job { job: u32, nowait: bool, workers: u32, writes_through: bool, scripts: Option<ScriptAccess> },
 }
 
 impl SessionRole {
@@ -81,8 +82,19 @@ impl SessionRole {
             nowait: work.program.commit == Commit::Nowait,
             workers: work.parallel_workers().unwrap_or(1),
             writes_through: work.workload.has(Instrument::Device) && work.program.writes(),
+            scripts: work
+                .workload
+                .scripts
+                .map(|of| if of.allow_writes { ScriptAccess::Write } else { ScriptAccess::Read }),
         }
     }
+}
+
+/// What the scripts of a job's session may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ScriptAccess {
+    Read,
+    Write,
 }
 
 /// How to reach one node.
@@ -241,16 +253,24 @@ impl Endpoint {
         let mut parameters =
             vec![("user", self.config.user.as_str()), ("database", &self.config.database), ("application_name", &name)];
         parameters.extend(FORMAT_SETTINGS);
-        if !matches!(role, SessionRole::Inspect) {
+        let own = match role {
+            SessionRole::Inspect => false,
+            SessionRole::Job { scripts, .. } => scripts.is_none(),
+            _ => true,
+        };
+        if own {
             parameters.extend(WORK_SETTINGS);
+        }
+        if let SessionRole::Job { scripts: Some(ScriptAccess::Read), .. } = role {
+            parameters.push(("default_transaction_read_only", "on"));
         }
         if let Some(options) = &self.config.options {
             parameters.push(("options", options));
         }
         // The server counts commits of parallel workers, so loadline's own queries use none.
         let parallel = match role {
+            SessionRole::Inspect | SessionRole::Job { scripts: Some(_), .. } => Vec::new(),
             SessionRole::Job { workers, .. } => parallel::settings(workers),
-            SessionRole::Inspect => Vec::new(),
             _ => parallel::settings(1),
         };
         parameters.extend(parallel.iter().map(|(name, value)| (*name, value.as_str())));

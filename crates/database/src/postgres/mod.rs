@@ -39,6 +39,7 @@ mod sql;
 mod statements;
 mod switch;
 mod temp;
+mod text;
 mod tls;
 mod versions;
 mod wire;

@@ -12,11 +12,13 @@ use crate::work::Work;
 pub(super) fn capabilities() -> Capabilities {
     let no_copy = "a procedure cannot receive rows: COPY needs a client";
     let no_language = "a client computes nothing: procedural code runs inside the database";
+    let no_scripts = "pgbench scripts are run by a client, as pgbench does";
     Capabilities {
         missing_drivers: Vec::new(),
         missing: vec![
             (Driver::Database, Capability::BulkLoad, no_copy.to_owned()),
             (Driver::Client, Capability::Procedures, no_language.to_owned()),
+            (Driver::Database, Capability::Scripts, no_scripts.to_owned()),
         ],
     }
 }

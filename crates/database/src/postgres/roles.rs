@@ -73,7 +73,8 @@ impl Target for Postgres {
             "queries and index builds of the jobs are not parallel (max_parallel_workers_per_gather and \
              max_parallel_maintenance_workers = 0 in their sessions), except in workloads that ask for parallel queries: \
              their sessions have min_parallel_table_scan_size, parallel_setup_cost and parallel_tuple_cost = 0 and \
-             parallel_leader_participation = on, and their tables have the option parallel_workers"
+             parallel_leader_participation = on, and their tables have the option parallel_workers; sessions of \
+             pgbench scripts have the server's own settings"
                 .into(),
         );
         let machine = self.instances.first().filter(|_| !local);

@@ -73,8 +73,11 @@ pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
 
 /// Drops the workload tables and creates them empty. Tables of the data set are created when they are loaded.
 pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
-    ensure(c)?;
-    for table in workload_tables(work) {
+    let mut tables = workload_tables(work).peekable();
+    if tables.peek().is_some() {
+        ensure(c)?;
+    }
+    for table in tables {
         c.query(&format!("DROP TABLE IF EXISTS {}; {}", table_name(work, table.name), create_table(work, table)))?;
     }
     Ok(())

@@ -9,6 +9,7 @@ use super::cancel::CancelKey;
 use super::ledger::Ledger;
 use super::own::own;
 use super::protocol::{self, ServerError};
+use super::sql::SCHEMA;
 use super::versions::Version;
 use crate::error::{TargetError, table_gone};
 use crate::patience::{GivenUp, Patience, Waiting};
@@ -155,8 +156,10 @@ impl Connection {
         self.last_code.clone_from(&error.code);
         match (error.is_fatal(), error.code.as_str()) {
             (true, _) => Err(self.ended_by_server(&error)),
-            // Undefined table or schema.
-            (false, "42P01" | "3F000") => Ok(TargetError::Statement(table_gone(&error.to_string()))),
+            // Undefined table or schema, of loadline's own.
+            (false, "42P01" | "3F000") if error.message.contains(SCHEMA) => {
+                Ok(TargetError::Statement(table_gone(&error.to_string())))
+            }
             // Could not serialize, deadlock: the transaction is rolled back.
             (false, "40001" | "40P01") => Ok(TargetError::Conflict(error.to_string())),
             (false, _) => Ok(TargetError::Statement(error.to_string())),
@@ -171,7 +174,7 @@ impl Connection {
             let incoming = self.next()?;
             match incoming.tag {
                 b'Z' => {
-                    self.status = self.body(incoming).first().copied().unwrap_or(b'I');
+                    self.ready(incoming);
                     return error.map_or(Ok(()), Err);
                 }
                 b'E' => {
@@ -181,6 +184,12 @@ impl Connection {
                 tag => on(tag, self.body(incoming)),
             }
         }
+    }
+
+    /// Notes the transaction status of a `ReadyForQuery`.
+    #[inline]
+    pub(super) fn ready(&mut self, incoming: Incoming) {
+        self.status = self.body(incoming).first().copied().unwrap_or(b'I');
     }
 
     /// As [`Self::until_ready`], for loadline's own work: its commit is subtracted from the counters.

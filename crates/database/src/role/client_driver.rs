@@ -67,6 +67,16 @@ pub trait ClientSession: Send {
         Ok((rows, Some(done)))
     }
 
+    /// Sends a text of one or more statements as one message and reads all results. `done` says what it did, also if one of
+    /// its statements failed. Statements commit as they do for any client that sends such a text.
+    ///
+    /// # Errors
+    /// Those of the database; [`TargetError::Unsupported`] if it has no such message.
+    fn send_text(&mut self, text: &str, keep: Results, done: &mut TextDone) -> Result<(), TargetError> {
+        let _ = (text, keep, done);
+        Err(TargetError::Unsupported("this target does not run texts of statements".into()))
+    }
+
     /// Rolls back the open transaction, if any.
     ///
     /// # Errors
@@ -83,6 +93,39 @@ pub trait ClientSession: Send {
 
     /// A handle with which another thread can end a call that hangs.
     fn canceller(&self) -> Canceller;
+}
+
+/// Which results of a text a session keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Results {
+    /// None.
+    None,
+    /// The last one.
+    Last,
+    /// All.
+    All,
+}
+
+/// What a text of statements did.
+#[derive(Debug, Clone, Default)]
+pub struct TextDone {
+    /// Transactions that it committed.
+    pub commits: u64,
+    /// The statement that may have committed more often than the session can see, for example a call of a procedure.
+    pub uncertain: Option<String>,
+    /// Whether a transaction is still open, failed or not.
+    pub open: bool,
+    /// The results that were asked for.
+    pub results: Vec<TextResult>,
+}
+
+/// Result of a statement, in text form.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TextResult {
+    /// Names of its columns.
+    pub columns: Vec<String>,
+    /// Its rows; `None` is NULL.
+    pub rows: Vec<Vec<Option<String>>>,
 }
 
 /// Passes a stream's statements to the session.

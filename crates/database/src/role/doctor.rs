@@ -60,6 +60,9 @@ pub enum Use {
     Machine,
 }
 
+/// Id of the finding that a privilege is missing.
+pub const PRIVILEGE: &str = "privilege";
+
 impl Privilege {
     /// The doctor's finding if the role lacks it. `needed`: severity if nothing runs without it.
     pub(crate) fn finding(&self, needed: Severity) -> Option<Finding> {
@@ -69,7 +72,7 @@ impl Privilege {
             Use::Setting | Use::Machine => return None,
         };
         let advice = || format!("it gives {}: {}", self.gives, self.sql);
-        (!self.granted).then(|| Finding::new("privilege", severity, "privilege", "missing", advice()))
+        (!self.granted).then(|| Finding::new(PRIVILEGE, severity, "privilege", "missing", advice()))
     }
 }
 

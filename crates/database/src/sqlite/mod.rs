@@ -27,7 +27,7 @@ use crate::error::TargetError;
 use crate::facts::{Facts, OwnFiles, Runs};
 use crate::folder;
 use crate::kind::TargetKind;
-use crate::render::Rendered;
+use crate::render::{NO_SCRIPTS, Rendered};
 use crate::request::OpenRequest;
 use crate::role::Observer;
 use crate::work::Work;
@@ -69,6 +69,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         missing: vec![
             (Driver::Client, Capability::ParallelQuery, "the calling thread runs the query".to_owned()),
             (Driver::Client, Capability::Procedures, "SQLite has no stored procedures".to_owned()),
+            (Driver::Client, Capability::Scripts, NO_SCRIPTS.to_owned()),
         ],
     },
     check_url: |url| files::path_of(url).map(|_| ()),

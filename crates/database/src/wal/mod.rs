@@ -70,6 +70,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         missing: vec![
             (Driver::Client, Capability::Rows, NO_SQL.to_owned()),
             (Driver::Client, Capability::Procedures, NO_PROCEDURES.to_owned()),
+            (Driver::Client, Capability::Scripts, NO_SQL.to_owned()),
         ],
     },
     check_url: |url| WalUrl::parse(url).map(|_| ()),

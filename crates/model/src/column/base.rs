@@ -198,6 +198,8 @@ define! {
         "Mean time that jobs thought: their time in think times in the window, over the number of those that ended in it.", OWN;
     THINKING_PCT: "thinking_pct", "Thinking", "%", Format::Fixed(2),
         "Share of the jobs' time in the window in which they thought between transactions.", OWN;
+    SCRIPT_SLEEP_PCT: "script_sleep_pct", "Script sleeping", "%", Format::Fixed(2),
+        "Share of the jobs' time in the window in which pgbench scripts slept (\\sleep).", OWN;
     RECONNECT_EVERY: "reconnect_every", "Transactions per session", "", Format::Integer,
         "Transactions after which a job closed its session and opened a new one.", NOT;
     CONNECTS_PER_S: "connects_per_s", "New sessions", "1/s", Format::Integer,

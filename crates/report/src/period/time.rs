@@ -16,8 +16,9 @@ const MOST_EVENTS: usize = 20;
 /// Classes of waits for the client, which are not the database's time: of PostgreSQL and MySQL, and of Oracle.
 const CLIENT: [&str; 2] = ["Client", "Idle"];
 /// Parts of the jobs' time.
-const PARTS: [&Column; 14] = [
+const PARTS: [&Column; 15] = [
     column::THINKING_PCT,
+    column::SCRIPT_SLEEP_PCT,
     column::CONNECTING_PCT,
     column::SESSION_CPU_PCT,
     column::SESSION_CPU_WAIT_PCT,

@@ -29,7 +29,7 @@ pub(crate) struct Facts<'a> {
     /// Whether commits wait until they are durable.
     pub(crate) durable: bool,
     /// Why the database's count of commits cannot be compared with the jobs', if so.
-    pub(crate) commits_not_comparable: Option<&'static str>,
+    pub(crate) commits_not_comparable: Option<String>,
     /// Why the counters at window start or window end could not be read, if so.
     pub(crate) unread: Option<String>,
     /// Why the counters before the jobs connected or after they disconnected could not be read, if so.
@@ -96,7 +96,7 @@ impl<'a> Facts<'a> {
     ) -> Facts<'a> {
         let (program, workload) = (&request.work.program, request.work.workload);
         let grown = |name| counters.as_ref().ok().and_then(|c| c.grown(name));
-        let not_comparable = commits_not_comparable(request);
+        let not_comparable = commits_not_comparable(request, &measured.merged);
         let whole = measured.before.as_ref().ok().zip(measured.after.as_ref().ok());
         let through = workload.volume.map(|of| of(&request.work.params).rows).filter(|rows| *rows > 0.0);
         let through = through.filter(|_| !program.writes());
@@ -118,7 +118,7 @@ impl<'a> Facts<'a> {
             merged: &measured.merged,
             load: &request.load,
             durable: program.commit == Commit::Wait && program.writes(),
-            commits_not_comparable: not_comparable,
+            commits_not_comparable: not_comparable.clone(),
             unread: measured.edges.unread(),
             unread_whole: measured.before.as_ref().err().or(measured.after.as_ref().err()).cloned(),
             went_back: counters.as_ref().ok().map(Counters::went_back),
@@ -153,6 +153,11 @@ impl<'a> Facts<'a> {
     pub(super) fn comparable(&self) -> Completed {
         let count = self.merged.transaction.count() as f64;
         self.completed.unwrap_or(Completed { count, uncertain: self.late_share() * count })
+    }
+
+    /// Commits of a transaction, mean: 1, except of scripts.
+    pub(super) fn commits_per_tx(&self) -> f64 {
+        self.merged.commits_per_tx()
     }
 
     /// Distance of the snapshots from window start and window end, sum, as a share of the window.

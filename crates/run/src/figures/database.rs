@@ -3,7 +3,7 @@
 use loadline_database::{Runs, Target};
 use loadline_model::snapshot::counter;
 use loadline_model::{Column, column};
-use loadline_window::{Measured, Place, Request};
+use loadline_window::{Measured, Place, Request, Tally};
 
 use super::collected::Figures;
 use super::counters::Counters;
@@ -24,12 +24,12 @@ const COLUMNS: &[&Column] = &[
 const NOT_PROVIDED: &str = "the target did not provide the counter at window start and window end";
 
 /// Redo, commits and their ratios; `tps` is the jobs' throughput.
-pub(super) fn figures(request: &Request, counters: &Result<Counters<'_>, String>, tps: f64) -> Figures {
+pub(super) fn figures(request: &Request, counters: &Result<Counters<'_>, String>, tps: f64, merged: &Tally) -> Figures {
     const FLASH: &Column = column::FLASH_CACHE_WRITE_PCT;
     let mut out = Figures::default();
     out.set_fallback_reason(FLASH, "only Oracle on Exadata has a flash cache for writes");
-    let not_comparable = commits_not_comparable(request);
-    if let Some(why) = not_comparable {
+    let not_comparable = commits_not_comparable(request, merged);
+    if let Some(why) = &not_comparable {
         out.set_all_absent(&[column::COMMITS_DATABASE, column::COMMITS_PER_REDO_SYNC], why);
     }
     let c = match counters {
@@ -58,7 +58,10 @@ pub(super) fn figures(request: &Request, counters: &Result<Counters<'_>, String>
         let scaled = commits.map(|n| n / c.seconds * open.seconds_until(close));
         set(column::COMMITS_DATABASE, if c.whole.is_some() { scaled } else { commits });
         // If the database does not count its commits, use the jobs' count.
-        set(column::COMMITS_PER_REDO_SYNC, syncs.map(|syncs| commits.unwrap_or(tps * c.seconds) / syncs));
+        set(
+            column::COMMITS_PER_REDO_SYNC,
+            syncs.map(|syncs| commits.unwrap_or(tps * merged.commits_per_tx() * c.seconds) / syncs),
+        );
     }
     match c.both(counter::FLASH_WRITES, counter::WRITES) {
         Some((flash, all)) if all > 0.0 && flash <= all => out.set(FLASH, flash / all * 100.0),
@@ -90,11 +93,16 @@ pub(crate) fn engines_elsewhere(request: &Request) -> bool {
 }
 
 /// Why the database's count of commits cannot be compared with the jobs', if so.
-pub(crate) fn commits_not_comparable(request: &Request) -> Option<&'static str> {
+pub(crate) fn commits_not_comparable(request: &Request, merged: &Tally) -> Option<String> {
     if engines_elsewhere(request) {
-        return Some(ENGINES_ELSEWHERE);
+        return Some(ENGINES_ELSEWHERE.to_owned());
     }
-    request.target.facts().commits_of_workers.filter(|_| request.work.parallel_workers().is_some_and(|n| n > 1))
+    if let Some(statement) = merged.scripted.as_ref().and_then(|did| did.uncertain.as_ref()) {
+        return Some(format!("a script's {statement} may commit by itself, which its client does not see"));
+    }
+    let workers =
+        request.target.facts().commits_of_workers.filter(|_| request.work.parallel_workers().is_some_and(|n| n > 1));
+    workers.map(str::to_owned)
 }
 
 /// Parts of the commit time, and group commits, if the target reports them.
@@ -118,7 +126,7 @@ fn log_parts(out: &mut Figures, c: &Counters<'_>) {
 }
 
 /// Time of log file sync, as measured by the database; else by Little's law: sessions waiting for the log writer =
-/// commits per second × wait per commit. `lacking`: whether the target lacks the column.
+/// commits per second (`tps`) × wait per commit. `lacking`: whether the target lacks the column.
 pub(super) fn log_file_sync(measured: &Measured, target: &dyn Target, tps: f64, lacking: bool) -> Figures {
     const ID: &Column = column::LOG_FILE_SYNC_MS;
     let mut out = Figures::default();

@@ -82,6 +82,9 @@ pub(super) fn figures(request: &Request, measured: &Measured) -> Figures {
     } else {
         out.set_all_absent(&[column::THINK_TIME_MS_MEAN, column::THINKING_PCT], NO_THINKING);
     }
+    let slept = merged.scripted.as_ref().map(|did| did.sleeping_ns as f64);
+    let all_ns = measured.schedule.window_ns() as f64 * measured.jobs.len().max(1) as f64;
+    out.set_or_absent(column::SCRIPT_SLEEP_PCT, slept.map(|ns| ns / all_ns * 100.0), "no pgbench scripts were run");
     out.set_or_absent(column::RECONNECT_EVERY, load.reconnect_every.map(|n| n as f64), KEPT);
     if load.reconnect_every.is_some() {
         let none = Latencies::new();

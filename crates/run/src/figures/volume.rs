@@ -2,7 +2,7 @@
 
 use loadline_database::Work;
 use loadline_model::column;
-use loadline_window::Measured;
+use loadline_window::{Measured, Tally};
 
 use super::collected::Figures;
 use super::{MIB, NONE_COMPLETED};
@@ -11,7 +11,7 @@ use super::{MIB, NONE_COMPLETED};
 /// tables that it reads or loads, if it does.
 pub(super) fn figures(work: &Work, measured: &Measured, tps: f64, data_bytes: &Result<Option<f64>, String>) -> Figures {
     let mut out = Figures::default();
-    statements(&mut out, work, measured.merged.transaction.mean_ns(), tps);
+    statements(&mut out, work, &measured.merged, tps);
     let (bytes, why) = match data_bytes {
         Ok(bytes) => (*bytes, "a transaction reads or changes rows, not whole tables"),
         Err(why) => (None, why.as_str()),
@@ -29,9 +29,17 @@ pub(super) fn figures(work: &Work, measured: &Measured, tps: f64, data_bytes: &R
     out
 }
 
-/// Queries and their rows, if transactions execute statements; `mean_ns`: mean transaction time.
-fn statements(out: &mut Figures, work: &Work, mean_ns: Option<f64>, tps: f64) {
+/// Queries and their rows, if transactions execute statements.
+fn statements(out: &mut Figures, work: &Work, merged: &Tally, tps: f64) {
+    let mean_ns = merged.transaction.mean_ns();
     let statements = work.program.mean_statements_per_tx();
+    if let Some(did) = &merged.scripted {
+        let sent = (merged.transaction.count() > 0).then(|| did.statements as f64 / merged.transaction.count() as f64);
+        out.set_or_absent(column::STATEMENTS_PER_TX, sent, NONE_COMPLETED);
+        out.set_or_absent(column::QUERIES_PER_S, sent.map(|n| n * tps), NONE_COMPLETED);
+        let others = [column::ROWS_PER_TX, column::ROWS_PER_S, column::QUERY_TIME_US_MEAN];
+        return out.set_all_absent(&others, "rows of a script's statements are not counted, nor is each of them timed");
+    }
     if statements <= 0.0 {
         let all = [
             column::ROWS_PER_TX,
@@ -74,7 +82,7 @@ mod tests {
         let workload = register("x.toml", &text).unwrap();
         let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
         let mut out = Figures::default();
-        statements(&mut out, &work, None, 100.0);
+        statements(&mut out, &work, &Tally::default(), 100.0);
         out
     }
 

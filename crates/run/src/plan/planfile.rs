@@ -7,6 +7,8 @@ use loadline_model::format::nearest;
 use loadline_model::plan::PlanSpec;
 use thiserror::Error;
 
+use super::scripts::BUILTIN;
+
 /// Why a plan file cannot be used.
 #[derive(Debug, Error)]
 pub enum PlanFileError {
@@ -39,6 +41,9 @@ pub const KEYS: &[&str] = &[
     "workload",
     "group",
     "workload-file",
+    "pgbench-script",
+    "define",
+    "allow-writes",
     "jobs",
     "duration",
     "warmup",
@@ -97,6 +102,9 @@ pub fn read(path: &Path) -> Result<PlanSpec, PlanFileError> {
     let folder = path.parent().unwrap_or(Path::new(""));
     for file in spec.workload_file.iter_mut().flatten() {
         *file = folder.join(&file).display().to_string();
+    }
+    for script in spec.pgbench_script.iter_mut().flatten().filter(|of| !of.starts_with(BUILTIN)) {
+        *script = folder.join(&script).display().to_string();
     }
     Ok(spec)
 }
@@ -216,6 +224,9 @@ mod tests {
             group: Some(vec![]),
             workload_file: Some(vec![]),
             known_workload_file: None,
+            pgbench_script: Some(vec![]),
+            define: Some(vec![]),
+            allow_writes: Some(true),
             jobs: Some(JobsSpec::One(1)),
             duration: Some(loadline_model::plan::TimeSpec::Seconds(1.0)),
             warmup: Some(loadline_model::plan::TimeSpec::Seconds(1.0)),

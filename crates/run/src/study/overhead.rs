@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 
 use loadline_database::clock::now_ns;
 use loadline_database::{OpenRequest, Work, open};
-use loadline_window::Tally;
 use loadline_window::between::Session;
 use loadline_window::client_job::{self, Client, Timing};
 use loadline_window::schedule::{Schedule, Shared};
+use loadline_window::{ScriptJob, Tally};
 
 /// Long enough for a figure accurate to a few per cent.
 const WINDOW_NS: u64 = 200_000_000;
@@ -36,7 +36,9 @@ pub(crate) fn client_ns_per_tx(work: &Work, interrupted: &Arc<AtomicBool>) -> Re
         let job = scope.spawn(|| {
             let tally = RefCell::new(Tally::new(timing.window_ns, false));
             let session = Session::Fixed(session.as_mut());
-            let client = Client { job: 0, session, stream: &mut stream, program: &program, pace: None, think: None };
+            let script = ScriptJob::of(work, 0, 1);
+            let client =
+                Client { job: 0, session, stream: &mut stream, program: &program, script, pace: None, think: None };
             client_job::run(client, timing, &flags, &tally)
         });
         client_job::sleep_until(schedule.close_ns, &shared);

@@ -7,7 +7,7 @@ use loadline_database::{TargetError, Work};
 use loadline_model::manifest::Overhead;
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::{Driver, manifest::Calibration};
-use loadline_workload::Instrument;
+use loadline_workload::{Instrument, SCALE, Scripts};
 
 use super::{Context, StudyError, nodes, overhead};
 use crate::calibrate::{MeasureError, calibrate, measure, with};
@@ -71,7 +71,8 @@ impl Context {
         self.set_cache(&work)?;
         if known.is_none() {
             let calibration = self.calibrate(workload, &work)?;
-            if let Some(note) = calibration.note.as_ref().filter(|_| work.workload.redo.is_some()) {
+            let defined = work.workload.redo.is_some() || work.workload.scripts.is_some();
+            if let Some(note) = calibration.note.as_ref().filter(|_| defined) {
                 listener.on(Event::Warning(format!("{}: {note}", workload.code)));
             }
             work = with(&work, &calibration.parameters);
@@ -90,6 +91,9 @@ impl Context {
     }
 
     fn calibrate(&self, workload: &PlannedWorkload, work: &Work) -> Result<Calibration, StudyError> {
+        if let Some(scripts) = work.workload.scripts {
+            return self.scale(workload, work, scripts);
+        }
         let size = work.workload.redo;
         // Sizes given by the user are not calibrated.
         if let Some(size) = size
@@ -107,5 +111,22 @@ impl Context {
             });
         }
         Ok(calibrate(work, |w| measure(&self.side.target, w))?)
+    }
+
+    /// The value of `:scale`, as pgbench finds it: its own scripts need that of the tables, others have 1.
+    fn scale(&self, workload: &PlannedWorkload, work: &Work, scripts: &Scripts) -> Result<Calibration, StudyError> {
+        let given = workload.parameters.contains_key(SCALE);
+        let Some((query, queries)) = scripts.scale.zip(self.side.target.abilities().queries).filter(|_| !given) else {
+            let one = scripts.mix.lacks(SCALE) && !given;
+            let note = "the variable scale is 1, as pgbench has it for scripts of your own: give --define scale=N";
+            return Ok(Calibration { note: one.then(|| note.to_owned()), ..Calibration::default() });
+        };
+        let scale = queries.integer(work, query).map_err(|e| match e {
+            TargetError::Statement(e) => TargetError::Refused(format!(
+                "pgbench's own scripts need its tables, and {query} failed: {e}. `pgbench -i` makes them; loadline makes none"
+            )),
+            e => e,
+        })?;
+        Ok(Calibration { parameters: [(SCALE.to_owned(), scale)].into(), ..Calibration::default() })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loadline_collect::page_cache::DataFiles;
 use loadline_collect::{CpuSource, inventory};
-use loadline_database::{OpenRequest, RunLock, Target, kind_of};
+use loadline_database::{OpenRequest, PRIVILEGE, RunLock, Target, kind_of};
 use loadline_model::machine::Machine;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
@@ -62,7 +62,10 @@ impl Side {
         let target: Arc<dyn Target> = Arc::from(loadline_database::open(request)?);
         let lock = target.lock()?;
         let mut info = target.info()?;
-        let findings = target.doctor()?;
+        let mut findings = target.doctor()?;
+        if makes_nothing(plan) {
+            findings.iter_mut().for_each(needs_no_privilege);
+        }
         listener.on(Event::Doctor(&findings));
         let changes = earlier.map_or(Changes::default(), |earlier| Changes::between(earlier, &info, temporary));
         let names: Vec<&str> = request.settings.keys().map(String::as_str).filter(|_| plan.arms.is_some()).collect();
@@ -109,6 +112,19 @@ impl Side {
             drop_data_set: space.drop_data_set,
             without: None,
         })
+    }
+}
+
+/// Whether the plan only runs scripts, for which loadline makes nothing on the target.
+fn makes_nothing(plan: &Plan) -> bool {
+    plan.workloads.iter().all(|w| loadline_workload::find(&w.code).is_ok_and(|w| w.scripts.is_some()))
+}
+
+/// A privilege without which loadline cannot make its tables is none that such a plan needs.
+fn needs_no_privilege(finding: &mut Finding) {
+    if finding.id == PRIVILEGE && finding.severity == Severity::Impossible {
+        finding.severity = Severity::Ok;
+        finding.advice.push_str("; pgbench scripts do not need it");
     }
 }
 

@@ -99,7 +99,15 @@ fn run_with<'s>(
         let running = scope.spawn(|| {
             let tally = RefCell::new(Tally::new(timing.window_ns, pace.is_some()));
             let job = super::run(
-                Client { job: 0, session: session(), stream: &mut stream, program: &program, pace, think },
+                Client {
+                    job: 0,
+                    session: session(),
+                    stream: &mut stream,
+                    program: &program,
+                    script: None,
+                    pace,
+                    think,
+                },
                 timing,
                 &shared,
                 &tally,

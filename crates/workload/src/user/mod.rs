@@ -21,6 +21,7 @@ use crate::workload::{Consistency, Evidence, GROUPS, Kpi, Workload};
 
 mod program;
 mod reader;
+mod scripts;
 mod tables;
 
 use reader::{Fields, Source, Value};
@@ -122,6 +123,11 @@ const KEYS: &[&str] = &[
 fn read(file: &str, text: &str, taken: &[&str]) -> Result<&'static Workload, UserError> {
     let source = Source { file, text };
     let document = DeTable::parse(text).map_err(|e| source.error(e.span().unwrap_or(0..0), e.message().to_owned()))?;
+    if document.get_ref().iter().any(|(key, _)| key.get_ref().as_ref() == "script") {
+        let fields = source.fields_of(document.get_ref(), 0..0, "a file of scripts", scripts::KEYS)?;
+        let code = code(&source, &fields, taken)?;
+        return Ok(Box::leak(Box::new(scripts::read(&source, &fields, code)?)));
+    }
     // Missing keys are reported at the start of the file.
     let fields = source.fields_of(document.get_ref(), 0..0, "a workload file", KEYS)?;
     let code = code(&source, &fields, taken)?;

@@ -1,0 +1,213 @@
+//! Texts of statements in the simple query protocol, as pgbench sends them, and how many transactions they commit.
+//!
+//! The server counts each transaction that ends in a commit in `xact_commit`, also one that only read. Which there were
+//! follows from the command tags and from the state that `ReadyForQuery` says: statements outside a block share one
+//! implicit transaction until the text ends or COMMIT does.
+
+use super::protocol::{self, ServerError};
+use super::wire::Connection;
+use crate::error::TargetError;
+use crate::role::{Results, TextDone, TextResult};
+
+/// Statements that, outside a block, may commit while they run.
+const COMMIT_BY_THEMSELVES: [&str; 11] = [
+    "CALL",
+    "DO",
+    "VACUUM",
+    "ANALYZE",
+    "REINDEX",
+    "CLUSTER",
+    "CREATE INDEX",
+    "DROP INDEX",
+    "PREPARE TRANSACTION",
+    "COMMIT PREPARED",
+    "ROLLBACK PREPARED",
+];
+
+/// Counts the commits of a text from its command tags.
+#[derive(Debug, Default)]
+struct Commits {
+    /// In a block.
+    block: bool,
+    /// In the implicit transaction of statements outside a block.
+    implicit: bool,
+    commits: u64,
+    uncertain: Option<String>,
+}
+
+impl Commits {
+    /// A statement is done; `tag` is empty for an empty text.
+    fn tag(&mut self, tag: &str) {
+        // `UPDATE 3`, `INSERT 0 3`.
+        let name = tag.trim_end_matches(|c: char| c.is_ascii_digit() || c == ' ');
+        match name {
+            "BEGIN" | "START TRANSACTION" => (self.block, self.implicit) = (true, false),
+            // Outside a transaction it warns, and the server counts it.
+            "COMMIT" => {
+                self.commits += 1;
+                (self.block, self.implicit) = (false, false);
+            }
+            // That to a savepoint has the same tag; then the state at the end says that the block is open.
+            "ROLLBACK" => (self.block, self.implicit) = (false, false),
+            _ => {
+                self.implicit |= !self.block;
+                if !self.block && COMMIT_BY_THEMSELVES.contains(&name) {
+                    self.uncertain.get_or_insert_with(|| name.to_owned());
+                }
+            }
+        }
+    }
+
+    /// The text is done, and the server says whether a block is `open`.
+    fn end(&mut self, open: bool, failed: bool) {
+        if self.implicit && !failed && !open {
+            self.commits += 1;
+        }
+    }
+}
+
+/// Sends `text` and reads all results. `reads_only`: the session may not write, and says so if the text wants to.
+pub(super) fn send(
+    c: &mut Connection,
+    text: &str,
+    keep: Results,
+    reads_only: bool,
+    done: &mut TextDone,
+) -> Result<(), TargetError> {
+    if text.as_bytes().contains(&0) {
+        return Err(TargetError::Statement("the statement has a zero byte, which the protocol cannot send".into()));
+    }
+    let mut count = Commits { block: !c.is_idle(), ..Commits::default() };
+    done.results.clear();
+    protocol::message(&mut c.out, b'Q', |out| {
+        out.extend_from_slice(text.as_bytes());
+        out.push(0);
+    });
+    c.send()?;
+    let (mut error, mut current) = (None, TextResult::default());
+    loop {
+        let incoming = c.next()?;
+        let body = c.body(incoming);
+        match incoming.tag {
+            b'Z' => {
+                c.ready(incoming);
+                break;
+            }
+            b'E' => {
+                let failed = ServerError::parse(body);
+                let e = if failed.is_fatal() { c.server_error(incoming)? } else { of_script(&failed, reads_only) };
+                error.get_or_insert(e);
+            }
+            b'T' if keep != Results::None => current.columns = column_names(body),
+            b'D' if keep != Results::None => {
+                let text = |c: Option<&[u8]>| c.map(|c| String::from_utf8_lossy(c).into_owned());
+                current.rows.push(protocol::columns(body).map(text).collect());
+            }
+            b'C' | b'I' => {
+                count.tag(std::str::from_utf8(body.strip_suffix(&[0]).unwrap_or(body)).unwrap_or_default());
+                if keep != Results::None {
+                    if keep == Results::Last {
+                        done.results.clear();
+                    }
+                    done.results.push(std::mem::take(&mut current));
+                }
+            }
+            // COPY FROM STDIN waits for rows.
+            b'G' => {
+                error.get_or_insert_with(|| {
+                    TargetError::Statement("COPY FROM STDIN: a script has no rows for it".into())
+                });
+                protocol::message(&mut c.out, b'f', |out| out.extend_from_slice(b"a script has no rows\0"));
+                c.send()?;
+            }
+            b'H' => {
+                error.get_or_insert_with(|| {
+                    TargetError::Statement("COPY TO STDOUT: scripts do not take its rows".into())
+                });
+            }
+            _ => {}
+        }
+    }
+    done.open = !c.is_idle();
+    count.end(done.open, error.is_some());
+    done.commits = count.commits;
+    done.uncertain = count.uncertain;
+    error.map_or(Ok(()), Err)
+}
+
+/// The error of a user's statement.
+fn of_script(error: &ServerError, reads_only: bool) -> TargetError {
+    match error.code.as_str() {
+        "40001" | "40P01" => TargetError::Conflict(error.to_string()),
+        "25006" if reads_only => {
+            TargetError::Statement(format!("{error}: scripts may only read, unless --allow-writes is given"))
+        }
+        _ => TargetError::Statement(error.to_string()),
+    }
+}
+
+/// Names of the columns in the body of a `RowDescription`: after each name come 18 bytes of its type.
+fn column_names(body: &[u8]) -> Vec<String> {
+    let mut rest = body.get(2..).unwrap_or_default();
+    let mut names = Vec::new();
+    while let Some(end) = rest.iter().position(|b| *b == 0) {
+        names.push(String::from_utf8_lossy(rest.get(..end).unwrap_or_default()).into_owned());
+        rest = rest.get(end + 19..).unwrap_or_default();
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_follow_from_the_tags() {
+        // In a block before, the tags, in a block after, failed: commits.
+        for (before, tags, after, failed, commits) in [
+            (false, &["SELECT 1"][..], false, false, 1),
+            (false, &["UPDATE 1", "INSERT 0 1"], false, false, 1),
+            (false, &[""], false, false, 1),
+            (false, &["SELECT 1"], false, true, 0),
+            (false, &["BEGIN"], true, false, 0),
+            (true, &["UPDATE 3"], true, false, 0),
+            (true, &["COMMIT"], false, false, 1),
+            (true, &["ROLLBACK"], false, false, 0),
+            (true, &["ROLLBACK"], true, false, 0),
+            (false, &["ROLLBACK"], false, false, 0),
+            (false, &["BEGIN", "UPDATE 1", "COMMIT"], false, false, 1),
+            (false, &["UPDATE 1", "COMMIT", "UPDATE 1"], false, false, 2),
+            (false, &["UPDATE 1", "BEGIN", "UPDATE 1"], true, false, 0),
+            (false, &["BEGIN", "COMMIT", "BEGIN", "COMMIT", "SELECT 1"], false, false, 3),
+            (false, &["BEGIN", "COMMIT", "SELECT 1"], false, true, 1),
+        ] {
+            let mut count = Commits { block: before, ..Commits::default() };
+            tags.iter().for_each(|tag| count.tag(tag));
+            count.end(after, failed);
+            assert_eq!((count.commits, count.uncertain), (commits, None), "{tags:?}");
+        }
+    }
+
+    #[test]
+    fn what_may_commit_by_itself_is_named() {
+        let of = |block, tag: &str| {
+            let mut count = Commits { block, ..Commits::default() };
+            count.tag(tag);
+            count.uncertain
+        };
+        assert_eq!(of(false, "CALL"), Some("CALL".to_owned()));
+        assert_eq!(of(false, "VACUUM"), Some("VACUUM".to_owned()));
+        assert_eq!(of(true, "CALL"), None, "a procedure cannot commit in a block");
+    }
+
+    #[test]
+    fn names_of_columns_are_read() {
+        let mut body = vec![0, 2];
+        for name in ["a", "bcd"] {
+            body.extend_from_slice(name.as_bytes());
+            body.extend_from_slice(&[0; 19]);
+        }
+        assert_eq!(column_names(&body), ["a", "bcd"]);
+        assert!(column_names(&[0]).is_empty());
+    }
+}

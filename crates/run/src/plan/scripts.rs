@@ -1,0 +1,211 @@
+//! pgbench scripts of a plan: one workload, whose file is made of them, so that a run keeps their texts.
+
+use std::fmt::Write as _;
+
+use loadline_model::plan::{PlanSpec, WorkloadFile};
+use loadline_script::{BUILTINS, MAX_WEIGHT, builtin_script};
+
+use super::{PlanError, read_file, value};
+
+/// What names a script of pgbench's own.
+pub const BUILTIN: &str = "builtin:";
+/// Longest part of a script's name in a workload's code.
+const MAX_NAME: usize = 12;
+
+/// A script as the user named it.
+struct Named {
+    name: String,
+    weight: i64,
+    text: String,
+    builtin: bool,
+}
+
+/// The workload file of the plan's scripts; `None` if it has none.
+///
+/// # Errors
+/// [`PlanError::Value`]: a script that cannot be read, a weight that is not allowed, keys that scripts do not go with.
+pub(super) fn file(spec: &PlanSpec) -> Result<Option<WorkloadFile>, PlanError> {
+    let Some(given) = &spec.pgbench_script else {
+        if spec.define.is_some() || spec.allow_writes.is_some() {
+            return value("--define and --allow-writes are for pgbench scripts: add --pgbench-script FILE".to_owned());
+        }
+        return Ok(None);
+    };
+    for (key, is_there) in [
+        ("workload", spec.workload.is_some()),
+        ("group", spec.group.is_some()),
+        ("workload-file", spec.workload_file.is_some()),
+    ] {
+        if is_there {
+            return value(format!(
+                "pgbench scripts run alone, on tables that are there: leave out --{key}, or --pgbench-script"
+            ));
+        }
+    }
+    for (key, is_there) in [("agents", spec.hub.is_some() || spec.agents.is_some()), ("levels", spec.levels.is_some())]
+    {
+        if is_there {
+            return value(format!("pgbench scripts do not run with {key} yet: leave out one of the two"));
+        }
+    }
+    if given.is_empty() {
+        return value("pgbench-script = [] names no script: leave the key out, or name a file".to_owned());
+    }
+    let scripts = given.iter().map(|name| named(name)).collect::<Result<Vec<_>, _>>()?;
+    if scripts.iter().all(|script| script.weight == 0) {
+        return value("the weights of all pgbench scripts are 0: nothing would run".to_owned());
+    }
+    let mut defined = Vec::new();
+    for given in spec.define.iter().flatten() {
+        let Some((name, text)) = given.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            return value(format!("--define '{given}' is not NAME=VALUE, such as scale=10"));
+        };
+        if !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii()) {
+            return value(format!("--define '{name}' is no name of a variable: use letters, digits and '_'"));
+        }
+        // As in pgbench, the last value holds.
+        defined.retain(|(known, _)| *known != name);
+        defined.push((name, text));
+    }
+    let allow_writes = spec.allow_writes.unwrap_or(false);
+    Ok(Some(WorkloadFile { name: "pgbench scripts".to_owned(), text: text(&scripts, &defined, allow_writes) }))
+}
+
+/// `FILE[@WEIGHT]` or `builtin:NAME[@WEIGHT]`.
+fn named(given: &str) -> Result<Named, PlanError> {
+    let (name, weight) = match given.rsplit_once('@') {
+        None => (given, 1),
+        Some((name, weight)) => match weight.parse::<i64>() {
+            Ok(weight) if (0..=MAX_WEIGHT).contains(&weight) => (name, weight),
+            _ => {
+                return value(format!(
+                    "--pgbench-script '{given}': the weight after '@' is '{weight}', but must be a whole number from 0 \
+                     to {MAX_WEIGHT}"
+                ));
+            }
+        },
+    };
+    let Some(of) = name.strip_prefix(BUILTIN) else {
+        let text = read_file("pgbench script", name)?;
+        return Ok(Named { name: name.to_owned(), weight, text, builtin: false });
+    };
+    match builtin_script(of) {
+        Some((of, text)) => Ok(Named { name: format!("{BUILTIN}{of}"), weight, text: text.to_owned(), builtin: true }),
+        None => {
+            let known: Vec<&str> = BUILTINS.iter().map(|(name, _)| *name).collect();
+            value(format!("there is no script {BUILTIN}{of}, or several begin so (known: {})", known.join(", ")))
+        }
+    }
+}
+
+/// The workload file.
+fn text(scripts: &[Named], defined: &[(&str, &str)], allow_writes: bool) -> String {
+    let names: Vec<String> = scripts
+        .iter()
+        .map(|s| if scripts.len() == 1 { s.name.clone() } else { format!("{} (weight {})", s.name, s.weight) })
+        .collect();
+    let may = if allow_writes { "may write" } else { "only reads" };
+    let mut out = format!(
+        "code = {}\nsummary = {}\nallow-writes = {allow_writes}\n",
+        quoted(&code(scripts)),
+        quoted(&format!("pgbench scripts: {}; {may}", names.join(", ")))
+    );
+    // Writing into a string cannot fail.
+    for (name, text) in defined {
+        let _ = writeln!(out, "[[define]]\nname = {}\nvalue = {}", quoted(name), quoted(text));
+    }
+    for Named { name, weight, text, builtin } in scripts {
+        let _ = writeln!(
+            out,
+            "[[script]]\nname = {}\nweight = {weight}\nbuiltin = {builtin}\ntext = {}",
+            quoted(name),
+            quoted(text)
+        );
+    }
+    out
+}
+
+/// `PGBENCH-ORDERS` for the script orders.sql alone, `PGBENCH` for several.
+fn code(scripts: &[Named]) -> String {
+    let [Named { name, .. }] = scripts else { return "PGBENCH".to_owned() };
+    let name = name.rsplit(['/', ':']).next().unwrap_or(name);
+    let stem = name.split_once('.').map_or(name, |(stem, _)| stem).to_ascii_uppercase();
+    let plain: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(MAX_NAME).collect();
+    format!("PGBENCH-{}", plain.trim_matches('-')).trim_end_matches('-').to_owned()
+}
+
+/// A TOML string: as JSON, except for the one control character that JSON leaves as it is.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007F")
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::plan::PlanSpec;
+    use loadline_workload::register_anew;
+
+    use super::super::make_plan;
+    use super::*;
+
+    fn spec(scripts: &[&str]) -> PlanSpec {
+        PlanSpec {
+            target: Some("postgres://u@h/d".into()),
+            pgbench_script: Some(scripts.iter().map(|s| (*s).to_owned()).collect()),
+            ..PlanSpec::default()
+        }
+    }
+
+    #[test]
+    fn scripts_become_one_workload_of_the_client_driver() {
+        let plan = make_plan(&spec(&["builtin:select-only", "builtin:tpcb@0"])).unwrap();
+        let [workload] = plan.workloads.as_slice() else { panic!("{:?}", plan.workloads) };
+        assert_eq!((workload.code.as_str(), workload.driver), ("PGBENCH", loadline_model::Driver::Client));
+        assert!(workload.driver_reason.contains("database driver"), "{}", workload.driver_reason);
+        let summary = loadline_workload::find("PGBENCH").unwrap().summary;
+        assert!(summary.contains("builtin:tpcb-like (weight 0)") && summary.contains("only reads"), "{summary}");
+        assert_eq!(plan.workload_files.len(), 1, "the run keeps the texts");
+    }
+
+    #[test]
+    fn any_text_comes_through_the_file_unchanged() {
+        let text = "SELECT 'a\"b\\\\c', '\u{7f}\u{1}é😀';\n\\set x 1\n\tSELECT :x;\r\n".to_owned();
+        let scripts = [Named { name: "dir/Ünı cod\"e.v2.sql".into(), weight: 3, text: text.clone(), builtin: false }];
+        let file = super::text(&scripts, &[("a", "x'\"\n")], true);
+        let parsed: toml::Table = toml::from_str(&file).unwrap();
+        assert_eq!(parsed["script"][0]["text"].as_str(), Some(text.as_str()));
+        assert_eq!(parsed["define"][0]["value"].as_str(), Some("x'\"\n"));
+        let workload = register_anew("pgbench scripts", &file).unwrap();
+        assert_eq!(workload.code, "PGBENCH-N--COD-E");
+        assert!(workload.scripts.unwrap().allow_writes);
+    }
+
+    #[test]
+    fn bad_input_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bad.sql");
+        std::fs::write(&path, "SELECT 1;\n\\set x 1 +\n").unwrap();
+        let bad = path.display().to_string();
+        let refused = |spec: PlanSpec, parts: &[&str]| {
+            let e = make_plan(&spec).unwrap_err().to_string();
+            parts.iter().for_each(|part| assert!(e.contains(part), "'{e}' does not contain '{part}'"));
+        };
+        let only = "builtin:select-only";
+        refused(spec(&[&bad]), &["bad.sql:2:11: "]);
+        refused(spec(&["no/such.sql"]), &["no/such.sql", "cannot be read"]);
+        refused(spec(&["builtin:select-only@-1"]), &["'-1'", "0 to 2147483647"]);
+        refused(spec(&["builtin:select-only@many"]), &["'many'"]);
+        refused(spec(&["builtin:select-only@0"]), &["weights", "0"]);
+        refused(spec(&["builtin:s"]), &["builtin:s", "tpcb-like, simple-update, select-only"]);
+        refused(spec(&[]), &["= []"]);
+        refused(PlanSpec { define: Some(vec!["x".into()]), ..spec(&[only]) }, &["'x'", "NAME=VALUE"]);
+        refused(PlanSpec { define: Some(vec!["a b=1".into()]), ..spec(&[only]) }, &["'a b'"]);
+        refused(PlanSpec { workload: Some(vec!["LGWR-LAT1".into()]), ..spec(&[only]) }, &["alone", "--workload"]);
+        refused(PlanSpec { target: Some("sqlite:".into()), ..spec(&[only]) }, &["PostgreSQL"]);
+        let database = Some(loadline_model::Driver::Database);
+        refused(PlanSpec { driver: database, ..spec(&[only]) }, &["database driver", "client"]);
+        refused(
+            PlanSpec { pgbench_script: None, ..PlanSpec { allow_writes: Some(true), ..spec(&[]) } },
+            &["--pgbench-script"],
+        );
+    }
+}

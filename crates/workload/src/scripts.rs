@@ -1,0 +1,18 @@
+//! pgbench scripts that a workload runs in place of a program.
+
+use loadline_script::Mix;
+
+/// The parameter that holds the variable `scale`.
+pub const SCALE: &str = "scale";
+
+/// pgbench scripts, mixed by weight, on tables that are there.
+#[derive(Debug)]
+pub struct Scripts {
+    /// The scripts.
+    pub mix: Mix,
+    /// Whether their sessions may write.
+    pub allow_writes: bool,
+    /// The query whose result is the variable `scale`, if a script uses it and nobody gave it: one of pgbench's own scripts
+    /// is among them.
+    pub scale: Option<&'static str>,
+}
