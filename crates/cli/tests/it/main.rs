@@ -30,6 +30,7 @@ mod many_sessions;
 mod metrics;
 mod mysql;
 mod pages;
+mod pgbench_scripts;
 mod plans;
 mod populations;
 mod postgres;

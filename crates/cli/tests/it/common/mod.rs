@@ -222,6 +222,16 @@ impl Server {
         wait_for("the server to answer", 30, || self.sql("SELECT 1").is_ok());
     }
 
+    /// The folder of its socket.
+    pub(crate) fn folder_path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// What it has logged since it was started.
+    pub(crate) fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.dir.path().join("server.log")).unwrap()).into_owned()
+    }
+
     /// URL over the socket.
     pub(crate) fn url(&self) -> String {
         format!("postgres://boss@/postgres?host={}&port={}", self.dir.path().display(), self.port)

@@ -1,0 +1,140 @@
+//! pgbench scripts as a workload, held against pgbench itself on one server.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use crate::common::figures::{check, figure, passed};
+use crate::common::{Ran, Server, results, run, tests_of, valid};
+
+const SEED: &str = "4711";
+const MIXED: &str = "\\set aid random(1, 1000 * :scale)\n\\set z random_zipfian(1, 50, 1.5)\n-- a comment\nBEGIN;\n\
+                     SELECT :aid + :z AS sum,\n  ':client_id' AS who \\gset\n\\if :sum % 2 = 0\nSELECT :sum \\; SELECT ':who';\n\
+                     \\else\n\\set h hash_fnv1a(:sum)\nSELECT 'odd', :h;\n\\endif\nEND;\n";
+
+/// pgbench with a thread per client, as each job has its own choices.
+fn pgbench(server: &Server, args: &[&str]) {
+    let out = Command::new(Server::bin().join("pgbench"))
+        .args(["-h"])
+        .arg(server.folder_path())
+        .args(["-p", &server.port.to_string(), "-U", "boss"])
+        .args(args)
+        .arg("postgres")
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}
+
+fn measure(server: &Server, dir: &Path, jobs: &str, more: &[&str]) -> Ran {
+    let (url, results) = (server.url(), dir.display().to_string());
+    let args = ["run", "--target", &url, "--results", &results, "--duration", "1s", "--warmup", "300ms", "--no-probe"];
+    run(&[&args[..], &["--jobs", jobs, "--seed", SEED], more].concat())
+}
+
+/// Statements of each session of an application, words apart by one blank, without loadline's own.
+fn statements(log: &str, application: &str) -> Vec<Vec<String>> {
+    let mut sessions: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let text = log.replace("\n\t", " ");
+    for line in text.lines() {
+        let Some((name, rest)) = line.split_once('|') else { continue };
+        let Some((session, said)) = rest.split_once('|') else { continue };
+        let Some(sql) = said.trim().strip_prefix("LOG:  statement: ") else { continue };
+        if name.contains(application) && !sql.contains("/* loadline") {
+            sessions.entry(session).or_default().push(sql.split_whitespace().collect::<Vec<_>>().join(" "));
+        }
+    }
+    sessions.into_values().collect()
+}
+
+#[test]
+fn scripts_do_what_pgbench_does_and_are_counted() {
+    let server = Server::start(&["log_statement=all", "log_line_prefix=%a|%p|"]);
+    let dir = results();
+    pgbench(&server, &["-i", "-q", "-s", "1"]);
+    let write = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let mixed = write("mixed.sql", MIXED);
+    let short = write("short.sql", "\\set k random_gaussian(1, 100, 3)\nSELECT :k, :client_id, ':mine';\nSELECT 2;\n");
+    let (mixed, short) = (format!("{mixed}@3"), format!("{short}@2"));
+
+    // The same seed sends the same statements, mixed in the same order.
+    let common = ["-f", &mixed, "-f", &short, "-D", "mine=x y"];
+    pgbench(&server, &[&["-n", "-t", "40", "-c", "2", "-j", "2", "--random-seed", SEED], &common[..]].concat());
+    let of_pgbench = statements(&server.log(), "pgbench");
+    let ours = ["--pgbench-script", &mixed, "--pgbench-script", &short, "--define", "mine=x y"];
+    let ran = measure(&server, dir.path(), "2", &ours);
+    let test = &tests_of(&ran.folder())[0];
+    assert!(valid(test), "{}", ran.said());
+    let of_loadline = statements(&server.log(), " job ");
+    assert_eq!(of_loadline.len(), 2);
+    let mut compared = 0;
+    for theirs in of_pgbench.iter().filter(|session| session.iter().any(|sql| sql.contains("AS who"))) {
+        let first = |session: &&Vec<String>| session[..theirs.len().min(session.len())] == theirs[..];
+        assert!(
+            of_loadline.iter().find(first).is_some(),
+            "pgbench: {theirs:#?}\nloadline: {:#?}",
+            &of_loadline[0][..9]
+        );
+        compared += theirs.len();
+    }
+    assert!(compared > 200, "{compared} statements");
+
+    // Some scripts are one transaction of the server, others two.
+    assert_eq!(test["workload"], "PGBENCH");
+    ["commits-database", "commits-window"].iter().for_each(|id| passed(test, id));
+    let per_tx = figure(test, "commits_database") / figure(test, "commits");
+    assert!((1.35..1.45).contains(&per_tx), "3 of 5 scripts commit once, 2 of 5 twice: {per_tx}");
+    assert_eq!(server.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'").unwrap(), "0");
+
+    // Scripts only read, unless told otherwise.
+    let tpcb = ["--pgbench-script", "builtin:tpcb-like"];
+    let ran = measure(&server, dir.path(), "1", &tpcb);
+    assert_eq!(ran.code, 1, "{}", ran.said());
+    assert!(
+        ran.err.contains("builtin:tpcb-like:6:1: ERROR 25006") && ran.err.contains("--allow-writes"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(server.sql("SELECT count(*) FROM pgbench_history").unwrap(), "0");
+    let ran = measure(&server, dir.path(), "1,2", &[&tpcb[..], &["--allow-writes"]].concat());
+    let tests = tests_of(&ran.folder());
+    assert_eq!(tests.len(), 2, "{}", ran.said());
+    for test in &tests {
+        assert!(valid(test), "{}", ran.said());
+        ["commits-database", "commits-window"].iter().for_each(|id| passed(test, id));
+        assert!((figure(test, "statements_per_tx") - 7.0).abs() < 0.01);
+    }
+    let sums = "SELECT (SELECT sum(bbalance) FROM pgbench_branches) = (SELECT sum(delta) FROM pgbench_history)";
+    assert_eq!(server.sql(sums).unwrap(), "t");
+
+    // One that loses against another is a failed transaction, and its client goes on.
+    let conflicting =
+        write("lose.sql", "BEGIN ISOLATION LEVEL REPEATABLE READ;\nUPDATE pgbench_branches SET bbalance = 0;\nEND;\n");
+    let ran = measure(&server, dir.path(), "2", &["--pgbench-script", &conflicting, "--allow-writes"]);
+    let test = &tests_of(&ran.folder())[0];
+    assert!(figure(test, "errors") > 0.0 && figure(test, "commits") > 0.0, "{}", ran.said());
+    passed(test, "window");
+    assert!(check(test, "errors")["detail"].as_str().unwrap().contains("lose.sql:2:1: ERROR 40001"), "{}", ran.said());
+
+    // What may commit by itself is not held against the server's count: no check passes for nothing.
+    let block = write("do.sql", "DO $$ BEGIN PERFORM 1; COMMIT; END $$;\n");
+    let ran = measure(&server, dir.path(), "1", &["--pgbench-script", &block]);
+    let test = &tests_of(&ran.folder())[0];
+    assert_eq!(check(test, "commits-database")["outcome"], "not-made", "{}", ran.said());
+
+    // Whatever ends pgbench's client ends the job, with the place.
+    for (text, says) in [
+        ("SELECT 1;\n\\set x :nosuch\n", "fails.sql:2:1: undefined variable \"nosuch\""),
+        ("BEGIN;\nSELECT 1;\n", "the script ends and leaves a transaction open"),
+        ("SELECT 1 WHERE false \\gset\n", "\\gset expects one row, the statement returned 0"),
+        ("COPY (SELECT 1) TO STDOUT;\n", "COPY TO STDOUT"),
+        ("SELECT * FROM nosuch;\n", "fails.sql:1:1: ERROR 42P01: relation \"nosuch\" does not exist;"),
+    ] {
+        let fails = write("fails.sql", text);
+        let ran = measure(&server, dir.path(), "1", &["--pgbench-script", &fails]);
+        assert!(ran.code == 1 && ran.err.contains(says), "{says}: {}", ran.said());
+    }
+}
