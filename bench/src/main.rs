@@ -1,7 +1,7 @@
 //! Speed of loadline itself, as ratios to peers in one interleaved run: single runs on a shared machine are not comparable.
 //!
 //! `cargo run --release -p loadline-bench -- pgbench` compares LGWR-LAT1 with pgbench, `-- select` SRV-QUERY1 with it,
-//! `-- sysbench` with sysbench, `-- load` DBL-22 with `psql \copy`, and `-- fio` the device probe with fio.
+//! `-- scripts` pgbench scripts run by loadline with pgbench, `-- sysbench` with sysbench, `-- load` DBL-22 with `psql \copy`, and `-- fio` the device probe with fio.
 //! `-- procedures` compares log-writer workloads with procedures by hand, `-- forms` forms of their statements.
 //! `-- named` shows what bounds each workload at its peak, against the component that it is named for; it is no comparison.
 //! `-- servers` runs plans on servers of many versions and says which tests are valid; it is no comparison either.
@@ -28,6 +28,7 @@ mod pgbench;
 mod procedures;
 mod replica_kills;
 mod report;
+mod scripts;
 mod servers;
 mod sessions;
 mod short;
@@ -53,6 +54,8 @@ enum Command {
     Pgbench(arena::Args),
     /// SRV-QUERY1 against `pgbench -S` with the same query on the same private PostgreSQL
     Select(arena::Args),
+    /// pgbench's own scripts run by loadline against pgbench, on the same tables of the same private PostgreSQL
+    Scripts(scripts::Args),
     /// LGWR-LAT1 against sysbench with the same statement on the same private MariaDB
     Sysbench(arena::Args),
     /// DBL-22 against `psql \copy` with the same rows, and loading the data set against DBL-22
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Pgbench(args) => done(pgbench::run(&args)),
         Command::Select(args) => done(pgbench::select(&args)),
+        Command::Scripts(args) => done(scripts::run(&args)),
         Command::Sysbench(args) => done(sysbench::run(&args)),
         Command::Load(args) => done(load::run(&args)),
         Command::Procedures(args) => done(procedures::run(&args)),

@@ -205,6 +205,6 @@ fn component(by: BoundBy) -> Option<Component> {
         BoundBy::StorageWrites => Some(Component::DeviceWrites),
         BoundBy::Locks => Some(Component::Locks),
         BoundBy::RoundTrip => Some(Component::RoundTrip),
-        BoundBy::ThinkTime | BoundBy::Connecting | BoundBy::Unknown => None,
+        BoundBy::ThinkTime | BoundBy::ScriptSleep | BoundBy::Connecting | BoundBy::Unknown => None,
     }
 }

@@ -1,0 +1,62 @@
+//! pgbench scripts run by loadline against the same scripts run by pgbench, on the same tables.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use loadline_database::Work;
+use loadline_model::Driver;
+use loadline_model::plan::PlanSpec;
+use loadline_run::make_plan;
+use loadline_workload::{SCALE, find};
+
+use crate::arena::{self, Arena, Outcome, with_settings};
+use crate::pgbench::{binary, command, pgbench, place};
+
+const CONTENDERS: [(&str, Option<Driver>); 2] = [("pgbench", None), ("loadline", Some(Driver::Client))];
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: arena::Args,
+    /// pgbench's own scripts to run
+    #[arg(long, value_delimiter = ',', default_value = "select-only,tpcb-like")]
+    scripts: Vec<String>,
+    /// Scale of pgbench's tables: at least the largest number of clients, or they wait for each other's branch
+    #[arg(long, default_value_t = 32)]
+    scale: u32,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome<()> {
+    let target = with_settings("postgres-temp:", &args.common.results, &args.common.settings)?;
+    let server = place(target.as_ref())?;
+    let made = Command::new(binary("pgbench")?)
+        .args(["-i", "-q", "-s", &args.scale.to_string()])
+        .args(&server)
+        .stdin(Stdio::null())
+        .output()?;
+    if !made.status.success() {
+        return Err(format!("pgbench -i failed: {}", String::from_utf8_lossy(&made.stderr)).into());
+    }
+    for script in &args.scripts {
+        let plan = make_plan(&PlanSpec {
+            target: Some("postgres-temp:".to_owned()),
+            pgbench_script: Some(vec![format!("builtin:{script}")]),
+            allow_writes: Some(true),
+            ..PlanSpec::default()
+        })?;
+        let code = plan.workloads.first().map(|w| w.code.as_str()).ok_or("the plan has no workload")?;
+        let workload = find(code)?;
+        let params = workload.params(&BTreeMap::from([(SCALE.to_owned(), i64::from(args.scale))]))?;
+        let work = Arc::new(Work::new(workload, params, 42, 0.0));
+        let arena = Arena { target: Arc::clone(&target), work };
+        println!("\n{script}, scale {}, simple protocol, {} s a measurement", args.scale, args.common.seconds);
+        arena.compare(&args.common, &CONTENDERS, |clients, load| {
+            let mut command = command(clients, clients, load)?;
+            // Before the script; the last one holds.
+            command.args(["-M", "simple", "-b", script]);
+            pgbench(command, &server)
+        })?;
+    }
+    Ok(())
+}
