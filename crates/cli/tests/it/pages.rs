@@ -140,7 +140,7 @@ fn commands_of_the_documents_are_known() {
 }
 
 #[test]
-fn the_book_has_every_document_and_no_link_leads_nowhere() {
+fn the_book_has_every_document() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let summary = docs.join("SUMMARY.md");
     let chapters = std::fs::read_to_string(&summary).unwrap();
@@ -149,13 +149,6 @@ fn the_book_has_every_document_and_no_link_leads_nowhere() {
         let name = page.strip_prefix(&docs).unwrap().display().to_string();
         if page != summary && !chapters.contains(&format!("]({name})")) {
             wrong.push(format!("{name} is not in docs/SUMMARY.md"));
-        }
-        let text = std::fs::read_to_string(&page).unwrap();
-        let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
-        for link in links.filter(|l| l.ends_with(".md") && !l.contains("://")) {
-            if !page.parent().unwrap().join(link).exists() {
-                wrong.push(format!("{name} links to {link}, which is not there"));
-            }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -1,6 +1,8 @@
 //! The rules, each with a breach of it to plant.
 
 use crate::circles::circles;
+use crate::dependencies::unused;
+use crate::links::dead;
 use crate::tree::{Tree, code, is_test};
 
 /// What breaks a rule: a file, or several together.
@@ -129,6 +131,31 @@ pub(crate) const RULES: &[Rule] = &[
                 ("src/planted{n}a.rs", imports("b")),
                 ("src/planted{n}b.rs", "//! A file.\nuse super::{planted{n}c as c, y::Z};\n".to_owned()),
                 ("src/planted{n}c/mod.rs", "//! A file.\nfn f() { crate::planted{n}a::X }\n".to_owned()),
+            ]
+        },
+    },
+    Rule {
+        says: "A crate uses each dependency that its Cargo.toml names.",
+        breaches: |tree| {
+            let of = |folder| unused(tree, folder).into_iter().map(move |what| (format!("{folder}/Cargo.toml"), what));
+            tree.crates().into_iter().flat_map(of).map(|(path, what)| breach(&path, what)).collect()
+        },
+        applies: EVERYWHERE,
+        planted: |_| vec![("Cargo.toml", "\n[dev-dependencies.planted_{n}]\nversion = \"1\"\n".to_owned())],
+    },
+    Rule {
+        says: "A link in a document leads to a file of the tree and a heading in it; a page of the book, to one in docs/.",
+        breaches: |tree| {
+            let of = |path| dead(tree, path).into_iter().map(move |link| breach(path, format!("leads to {link}")));
+            tree.documents().flat_map(of).collect()
+        },
+        applies: EVERYWHERE,
+        planted: |_| {
+            let page = |link: &str| format!("# A page\n[a page]({link})\n");
+            vec![
+                ("planted{n}a.md", page("nowhere.md")),
+                ("planted{n}b.md", page("planted{n}a.md#a-heading")),
+                ("planted{n}c.md", page("../../../../outside.md")),
             ]
         },
     },

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-/// Path from the root of the checkout -> text.
+/// A checkout.
 pub(crate) struct Tree {
+    /// Path from its root -> text.
     pub(crate) files: BTreeMap<String, String>,
-    /// Bytes of every file.
+    /// Path of every file, of any kind -> bytes.
     pub(crate) sizes: BTreeMap<String, u64>,
 }
 
@@ -28,6 +29,11 @@ impl Tree {
 
     pub(crate) fn rust(&self) -> impl Iterator<Item = (&str, &str)> {
         self.files.iter().filter(|(path, _)| path.ends_with(".rs")).map(|(path, text)| (path.as_str(), text.as_str()))
+    }
+
+    /// Paths of all documents.
+    pub(crate) fn documents(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str).filter(|path| path.ends_with(".md"))
     }
 
     /// Folders with a Cargo.toml: `crates/model`, `bench`.
