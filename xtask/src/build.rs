@@ -72,7 +72,7 @@ impl Source {
         command::run(Command::new("rustup").args(["toolchain", "install", version, "--profile", "minimal"]))?;
         let mut check = Command::new("rustup");
         check.current_dir(&self.root).args(["run", version, "cargo", "check", "--workspace", "--locked"]);
-        check.args(["--features", "loadline-cli/oracle,loadline-cli/hub"]);
+        check.args(["--all-features", "--keep-going"]);
         // The toolchain that runs xtask must not be found first.
         check.env_remove("RUSTC").env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
         command::run(check.env("CARGO_TARGET_DIR", self.target.join("msrv")))

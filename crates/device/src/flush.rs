@@ -35,10 +35,14 @@ impl Flush {
     #[cfg(target_arch = "x86_64")]
     pub fn best() -> Result<Flush, String> {
         use std::arch::x86_64::{__cpuid, __cpuid_count};
-        if __cpuid(0).eax < 7 {
-            return Ok(Flush::Clflush);
-        }
-        let features = __cpuid_count(7, 0).ebx;
+        // SAFETY: every x86-64 has the instruction, and leaf 7 is read if it exists. Newer versions of Rust call these safe.
+        #[allow(unused_unsafe)]
+        let features = unsafe {
+            if __cpuid(0).eax < 7 {
+                return Ok(Flush::Clflush);
+            }
+            __cpuid_count(7, 0).ebx
+        };
         Ok(match features {
             f if f & (1 << 24) != 0 => Flush::Clwb,
             f if f & (1 << 23) != 0 => Flush::ClflushOpt,
