@@ -8,6 +8,7 @@ mod deb;
 mod files;
 mod image;
 mod reproduce;
+mod rpm;
 mod sbom;
 mod try_deb;
 
@@ -73,6 +74,7 @@ fn dist(source: &Source) -> Result<PathBuf> {
     let products = [
         (format!("{name}.tar.gz"), archive::gzip(&archive::tar(&files, &name, source.epoch)?)?),
         (deb::name(source), deb::deb(source, &files)?),
+        (rpm::name(source), rpm::rpm(source, &files)?),
         (format!("{name}.oci.tar"), image::image(source, &binary)?),
         (format!("{name}.cdx.json"), sbom::sbom(source)?),
     ];
