@@ -1,4 +1,4 @@
-//! `loadline watch`, `loadline serve`, and the server of `loadline run --metrics`.
+//! `loadline watch`, `loadline serve`, and the processes of `loadline run --metrics` and `--otlp`.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
 
 use loadline_live::serve::{ServeError, ServeOptions};
 use loadline_live::{Ended, WatchOptions, now};
@@ -16,6 +17,13 @@ use crate::exit::{self, Failure};
 use crate::live_args::{ServeArgs, TOKEN_VARIABLE, WatchArgs};
 use crate::target::run_folder;
 use crate::{output, signals};
+
+#[cfg(feature = "otlp")]
+#[path = "live/otlp.rs"]
+mod otlp;
+#[cfg(not(feature = "otlp"))]
+#[path = "live/no_otlp.rs"]
+mod otlp;
 
 pub(crate) fn watch(args: &WatchArgs) -> Result<u8, Failure> {
     let run = match &args.run {
@@ -56,6 +64,9 @@ fn newest(results: &Path) -> Result<PathBuf, Failure> {
 }
 
 pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
+    if let Some(url) = &args.otlp {
+        return otlp::push(&args.dir, url);
+    }
     let token = token(args.token_file.as_deref())?;
     let with_token = token.is_some();
     let options = ServeOptions {
@@ -92,15 +103,20 @@ fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
     Ok(given.map(|token| token.trim().to_owned()))
 }
 
-/// The server of `loadline run --metrics`: a process of its own, which ends with this one, however that ends.
+/// A process that looks at the runs of this one for others, and ends with this one, however that ends.
 #[derive(Debug)]
-pub(crate) struct MetricsServer(Child);
+pub(crate) struct Helper {
+    process: Child,
+    /// Passes on what it says.
+    said: Option<JoinHandle<()>>,
+}
 
-impl Drop for MetricsServer {
+impl Drop for Helper {
     fn drop(&mut self) {
         // It ends with its standard input.
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+        let _ = self.said.take().map(JoinHandle::join);
     }
 }
 
@@ -108,20 +124,54 @@ impl Drop for MetricsServer {
 ///
 /// # Errors
 /// It does not listen: the address is taken, or others could connect and there is no token.
-pub(crate) fn start_metrics(results: &Path, listen: SocketAddr) -> Result<MetricsServer, Failure> {
+pub(crate) fn start_metrics(results: &Path, listen: SocketAddr) -> Result<Helper, Failure> {
     if !listen.ip().is_loopback() && token(None)?.is_none() {
         return Err(Failure::usage(format!(
             "--metrics {listen} can be reached from other machines: set LOADLINE_TOKEN to a token of 16 characters or more, or listen \
              on 127.0.0.1"
         )));
     }
-    let failed = |e: std::io::Error| Failure::failed(format!("--metrics: the server cannot be started: {e}"));
-    std::fs::create_dir_all(results)
-        .map_err(|e| Failure::usage(format!("'{}' cannot be made: {e}", results.display())))?;
-    let mut server = Command::new(std::env::current_exe().map_err(failed)?)
+    let flags = ["--listen", &listen.to_string(), "--until-stdin-ends"];
+    let (helper, line) = start("--metrics", results, &flags, "http://").map_err(|failed| match failed {
+        NotStarted::Said(text) => Failure::usage(format!("--metrics: {}", text.replace("--listen", "--metrics"))),
+        NotStarted::Failed(failure) => failure,
+    })?;
+    let at = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    output::say(&format!("metrics at http://{at}/metrics until the run ends"));
+    Ok(helper)
+}
+
+/// Starts a process that pushes this one's run to the collector at `url`, and returns once the collector has answered.
+///
+/// # Errors
+/// The URL is none of a collector, or it does not answer.
+pub(crate) fn start_otlp(results: &Path, url: &str) -> Result<Helper, Failure> {
+    otlp::check(url)?;
+    let (helper, line) = start("--otlp", results, &["--otlp", url], otlp::READY).map_err(|failed| match failed {
+        NotStarted::Said(text) => Failure::usage(format!("--otlp: {text}")),
+        NotStarted::Failed(failure) => failure,
+    })?;
+    output::say(line.trim());
+    Ok(helper)
+}
+
+/// Why a helper did not start.
+enum NotStarted {
+    /// What it said instead of being ready.
+    Said(String),
+    Failed(Failure),
+}
+
+/// Starts `loadline serve` of `results` with `flags`, for the option `of`. Returns it with the line that has `ready` in it.
+fn start(of: &str, results: &Path, flags: &[&str], ready: &str) -> Result<(Helper, String), NotStarted> {
+    let failed =
+        |e: std::io::Error| NotStarted::Failed(Failure::failed(format!("{of}: its process cannot start: {e}")));
+    let made = std::fs::create_dir_all(results);
+    made.map_err(|e| NotStarted::Failed(Failure::usage(format!("'{}' cannot be made: {e}", results.display()))))?;
+    let mut process = Command::new(std::env::current_exe().map_err(failed)?)
         .arg("serve")
         .arg(results)
-        .args(["--listen", &listen.to_string(), "--until-stdin-ends"])
+        .args(flags)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -129,23 +179,21 @@ pub(crate) fn start_metrics(results: &Path, listen: SocketAddr) -> Result<Metric
         .process_group(0)
         .spawn()
         .map_err(failed)?;
-    let mut said = server.stderr.take().map(BufReader::new);
-    let server = MetricsServer(server);
+    let mut said = process.stderr.take().map(BufReader::new);
+    let mut helper = Helper { process, said: None };
     let mut text = String::new();
     loop {
         let mut line = String::new();
         let read = said.as_mut().map_or(Ok(0), |said| said.read_line(&mut line)).map_err(failed)?;
         if read == 0 {
-            let text = text.trim().trim_start_matches("loadline: ").replace("--listen", "--metrics");
-            return Err(Failure::usage(format!("--metrics: {text}")));
+            return Err(NotStarted::Said(text.trim().trim_start_matches("loadline: ").to_owned()));
         }
-        if let Some(at) = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()) {
-            output::say(&format!("metrics at http://{at}/metrics until the run ends"));
+        if line.contains(ready) {
             // What else it says must not fill the pipe.
-            std::thread::spawn(move || {
+            helper.said = Some(std::thread::spawn(move || {
                 said.into_iter().flat_map(BufRead::lines).map_while(Result::ok).for_each(|line| output::say(&line));
-            });
-            return Ok(server);
+            }));
+            return Ok((helper, line));
         }
         text.push_str(&line);
     }

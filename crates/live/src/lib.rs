@@ -7,6 +7,8 @@
 
 pub mod metrics;
 pub mod now;
+#[cfg(feature = "otlp")]
+pub mod otlp;
 mod plain;
 pub mod screen;
 pub mod serve;

@@ -1,4 +1,4 @@
-//! Runs as they stand, in OpenMetrics text.
+//! Runs as they stand, as metrics in OpenMetrics text.
 //!
 //! What is unknown has no sample, and no figure is carried on after its second.
 
@@ -17,10 +17,21 @@ use crate::now::Now;
 pub const FRESH_S: f64 = 5.0;
 /// Tests whose results are shown of a run: the newest.
 const MOST_TESTS: usize = 500;
+/// How names of metrics begin.
+pub(crate) const PREFIX: &str = "loadline";
 /// Labels of a sample, in order.
 type Labels = Vec<(&'static str, String)>;
 /// Samples of one metric by labels.
-type Samples = Family<Labels, Gauge<f64, AtomicU64>>;
+type Samples = Vec<(Labels, f64)>;
+
+/// A metric with its samples. Everything is a gauge.
+pub(crate) struct Described {
+    /// Without `loadline_` and without the unit.
+    pub(crate) name: &'static str,
+    pub(crate) help: &'static str,
+    pub(crate) unit: Option<Unit>,
+    pub(crate) samples: Samples,
+}
 
 /// All metrics, each with the samples of all runs.
 #[derive(Debug, Default)]
@@ -50,10 +61,8 @@ pub struct Metrics {
 }
 
 /// Sets a sample, if the value is known.
-fn set(samples: &Samples, labels: &[(&'static str, String)], value: Option<f64>) {
-    if let Some(value) = value.filter(|v| v.is_finite()) {
-        samples.get_or_create(&labels.to_vec()).set(value);
-    }
+fn set(samples: &mut Samples, labels: &[(&'static str, String)], value: Option<f64>) {
+    samples.extend(value.filter(|v| v.is_finite()).map(|value| (labels.to_vec(), value)));
 }
 
 fn with(labels: &[(&'static str, String)], name: &'static str, value: impl Into<String>) -> Labels {
@@ -70,21 +79,21 @@ fn of_test(run: &str, workload: &str, jobs: u32, test: u32) -> Labels {
 
 impl Metrics {
     /// Adds what is known of a run at `now_s`, s since 1970.
-    pub fn add(&self, run: &str, now: &Now, now_s: f64) {
+    pub fn add(&mut self, run: &str, now: &Now, now_s: f64) {
         let of_run: Labels = vec![("run", run.to_owned())];
         if let Some(manifest) = &now.manifest {
             let mut labels = with(&of_run, "platform", &manifest.plan.platform);
             labels.push(("product", manifest.target.product.clone()));
             labels.push(("version", manifest.target.version.clone()));
-            set(&self.info, &labels, Some(1.0));
+            set(&mut self.info, &labels, Some(1.0));
         }
         let running = now.is_open() && !now.is_dead(now_s) && now.manifest.is_some();
-        set(&self.running, &of_run, Some(f64::from(u8::from(running))));
-        set(&self.left, &of_run, now.left_s(now_s).filter(|_| running));
-        set(&self.heard, &of_run, now.heard_s);
+        set(&mut self.running, &of_run, Some(f64::from(u8::from(running))));
+        set(&mut self.left, &of_run, now.left_s(now_s).filter(|_| running));
+        set(&mut self.heard, &of_run, now.heard_s);
         for valid in [true, false] {
             let count = now.records.iter().filter(|r| r.valid == valid).count();
-            set(&self.tests, &with(&of_run, "valid", valid.to_string()), Some(count as f64));
+            set(&mut self.tests, &with(&of_run, "valid", valid.to_string()), Some(count as f64));
         }
         if running {
             self.add_second(run, now, now_s);
@@ -94,7 +103,7 @@ impl Metrics {
     }
 
     /// The newest second of the test under way.
-    fn add_second(&self, run: &str, now: &Now, now_s: f64) {
+    fn add_second(&mut self, run: &str, now: &Now, now_s: f64) {
         let fresh = now.heard_s.is_some_and(|heard_s| now_s - heard_s <= FRESH_S) && now.step.is_none();
         let Some((test, second)) = now.test().zip(now.seconds.back()).filter(|_| fresh) else { return };
         // The newest second is of the test before until this one's first.
@@ -102,32 +111,32 @@ impl Metrics {
             return;
         }
         let labels = of_test(run, &test.workload, test.jobs, test.test);
-        set(&self.elapsed, &labels, Some(second.elapsed_s));
-        set(&self.length, &labels, Some(second.total_s));
-        set(&self.throughput, &labels, Some(second.tps));
-        set(&self.latency, &labels, second.latency_ms.map(|ms| ms / 1e3));
-        set(&self.cpu_busy, &labels, second.cpu_busy_pct.map(|pct| pct / 1e2));
-        set(&self.cpu_iowait, &labels, second.cpu_iowait_pct.map(|pct| pct / 1e2));
-        set(&self.device_util, &labels, second.device_util_pct.map(|pct| pct / 1e2));
-        set(&self.device_writes, &labels, second.device_writes_per_s);
+        set(&mut self.elapsed, &labels, Some(second.elapsed_s));
+        set(&mut self.length, &labels, Some(second.total_s));
+        set(&mut self.throughput, &labels, Some(second.tps));
+        set(&mut self.latency, &labels, second.latency_ms.map(|ms| ms / 1e3));
+        set(&mut self.cpu_busy, &labels, second.cpu_busy_pct.map(|pct| pct / 1e2));
+        set(&mut self.cpu_iowait, &labels, second.cpu_iowait_pct.map(|pct| pct / 1e2));
+        set(&mut self.device_util, &labels, second.device_util_pct.map(|pct| pct / 1e2));
+        set(&mut self.device_writes, &labels, second.device_writes_per_s);
         for (wait, sessions) in &second.waits {
-            set(&self.waits, &with(&labels, "wait", wait), Some(*sessions));
+            set(&mut self.waits, &with(&labels, "wait", wait), Some(*sessions));
         }
         for (ms, jobs) in &second.jobs_by_ms {
-            set(&self.jobs_by_latency, &with(&labels, "up_to_ms", ms.to_string()), Some(f64::from(*jobs)));
+            set(&mut self.jobs_by_latency, &with(&labels, "up_to_ms", ms.to_string()), Some(f64::from(*jobs)));
         }
     }
 
-    fn add_result(&self, run: &str, record: &TestRecord) {
+    fn add_result(&mut self, run: &str, record: &TestRecord) {
         let mut labels = of_test(run, &record.workload, record.jobs, record.test);
         labels.push(("repetition", record.repetition.to_string()));
         labels.extend(record.arm.map(|arm| ("arm", arm.to_string())));
-        set(&self.result_valid, &labels, Some(f64::from(u8::from(record.valid))));
+        set(&mut self.result_valid, &labels, Some(f64::from(u8::from(record.valid))));
         // Figures of an invalid test are not to be used: its label says so in each of them.
         let labels = with(&labels, "valid", record.valid.to_string());
         let figure = |column| record.figure(column);
-        set(&self.result_throughput, &labels, figure(column::COMMIT_THROUGHPUT_TPS).or(figure(column::TX_PER_S)));
-        set(&self.result_mean, &labels, figure(column::TRANSACTION_TIME_NS_MEAN).map(|ns| ns / 1e9));
+        set(&mut self.result_throughput, &labels, figure(column::COMMIT_THROUGHPUT_TPS).or(figure(column::TX_PER_S)));
+        set(&mut self.result_mean, &labels, figure(column::TRANSACTION_TIME_NS_MEAN).map(|ns| ns / 1e9));
         let quantiles = [
             ("0.5", column::TRANSACTION_TIME_NS_P50),
             ("0.99", column::TRANSACTION_TIME_NS_P99),
@@ -135,22 +144,18 @@ impl Metrics {
         ];
         for (quantile, column) in quantiles {
             // OpenMetrics keeps the name `quantile` for summaries.
-            set(&self.result_quantiles, &with(&labels, "q", quantile), figure(column).map(|ns| ns / 1e9));
+            set(&mut self.result_quantiles, &with(&labels, "q", quantile), figure(column).map(|ns| ns / 1e9));
         }
-        set(&self.result_errors, &labels, figure(column::ERRORS));
-        set(&self.result_cpu_busy, &labels, figure(column::CPU_BUSY_PCT).map(|pct| pct / 1e2));
-        set(&self.result_limit_share, &labels, figure(column::LIMIT_SHARE_PCT).map(|pct| pct / 1e2));
+        set(&mut self.result_errors, &labels, figure(column::ERRORS));
+        set(&mut self.result_cpu_busy, &labels, figure(column::CPU_BUSY_PCT).map(|pct| pct / 1e2));
+        set(&mut self.result_limit_share, &labels, figure(column::LIMIT_SHARE_PCT).map(|pct| pct / 1e2));
     }
 
-    /// All of it in OpenMetrics text.
-    ///
-    /// # Errors
-    /// None: a string takes everything.
-    pub fn text(self) -> Result<String, fmt::Error> {
-        let mut all = Registry::with_prefix("loadline");
+    /// All metrics, in order.
+    pub(crate) fn described(self) -> impl Iterator<Item = Described> {
         let seconds = || Some(Unit::Seconds);
         let ratio = || Some(Unit::Ratios);
-        for (name, help, unit, samples) in [
+        let all = [
             ("run_info", "A run: its platform, product and version", None, self.info),
             ("run_running", "1 while the run goes on, else 0", None, self.running),
             ("run_left", "Estimated time until the end of the run", seconds(), self.left),
@@ -183,10 +188,24 @@ impl Metrics {
             ("result_errors", "Transactions that ended with an error in the window", None, self.result_errors),
             ("result_cpu_busy", "CPU time used on the database's machine in the window", ratio(), self.result_cpu_busy),
             ("result_limit_share", "Throughput as a share of the limit", ratio(), self.result_limit_share),
-        ] {
+        ];
+        all.into_iter().map(|(name, help, unit, samples)| Described { name, help, unit, samples })
+    }
+
+    /// All of it in OpenMetrics text.
+    ///
+    /// # Errors
+    /// None: a string takes everything.
+    pub fn text(self) -> Result<String, fmt::Error> {
+        let mut all = Registry::with_prefix(PREFIX);
+        for Described { name, help, unit, samples } in self.described() {
+            let family = Family::<Labels, Gauge<f64, AtomicU64>>::default();
+            for (labels, value) in samples {
+                family.get_or_create(&labels).set(value);
+            }
             match unit {
-                Some(unit) => all.register_with_unit(name, help, unit, samples),
-                None => all.register(name, help, samples),
+                Some(unit) => all.register_with_unit(name, help, unit, family),
+                None => all.register(name, help, family),
             }
         }
         let mut text = String::new();

@@ -122,7 +122,7 @@ pub fn serve(options: ServeOptions, ready: impl FnOnce(SocketAddr)) -> Result<()
 }
 
 /// Waits for SIGINT or SIGTERM.
-async fn stopped() {
+pub(crate) async fn stopped() {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
@@ -132,7 +132,7 @@ async fn stopped() {
 }
 
 /// Waits for the end of standard input if `wanted`, else for ever.
-async fn stdin_ended(wanted: bool) {
+pub(crate) async fn stdin_ended(wanted: bool) {
     if !wanted {
         return std::future::pending().await;
     }

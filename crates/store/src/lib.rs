@@ -35,7 +35,7 @@ pub use atomic::write_report;
 pub use error::StoreError;
 pub use folder::{NativeFile, Resumed, RunFolder, TestOutput};
 pub use layout::runs_in;
-pub use live::{LiveFile, Tail, clock_s, is_written};
+pub use live::{LiveFile, Tail, clock_s, is_written, writer};
 pub use notes::{add_note, notes};
 pub use pack::{PACKED, pack, unpack};
 pub use stored::{StoredRun, read_manifest};

@@ -54,7 +54,7 @@ fn page(served: &Served, query: &str) -> Result<String, PageError> {
     }
     let mut followed = served.followed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut next = Followed::new();
-    let metrics = Metrics::default();
+    let mut metrics = Metrics::default();
     let now_s = clock_s();
     for id in asked {
         // Without a name, one that cannot be read does not hide the others.

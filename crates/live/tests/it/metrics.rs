@@ -10,7 +10,7 @@ use crate::common::manifest;
 
 /// Samples of `now` at `now_s`.
 fn text(now: &Now, now_s: f64) -> String {
-    let metrics = Metrics::default();
+    let mut metrics = Metrics::default();
     metrics.add("r", now, now_s);
     metrics.text().unwrap()
 }
