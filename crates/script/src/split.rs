@@ -8,7 +8,7 @@ pub(crate) enum Ending {
     End,
 }
 
-/// The statement at the start of `text`, without line comments and with `\;` as `;`; the bytes that it takes, without
+/// The statement at the start of `text`, without line comments before it and with `\;` as `;`; the bytes that it takes, without
 /// what ended it; and what did. `Err`: the byte at which a quote or comment begins that never ends.
 pub(crate) fn statement(text: &str) -> Result<(String, usize, Ending), usize> {
     let mut sql = String::new();
@@ -16,7 +16,12 @@ pub(crate) fn statement(text: &str) -> Result<(String, usize, Ending), usize> {
     while let Some(c) = text[at..].chars().next() {
         let rest = &text[at..];
         let taken = if rest.starts_with("--") {
-            at += rest.find('\n').unwrap_or(rest.len());
+            let length = rest.find('\n').unwrap_or(rest.len());
+            // Sent as part of a statement, as pgbench does from version 15 on, but not before it.
+            if !sql.trim_start().is_empty() {
+                sql.push_str(&rest[..length]);
+            }
+            at += length;
             continue;
         } else if rest.starts_with("\\;") {
             sql.push(';');
