@@ -128,7 +128,8 @@ fn window(f: &Facts<'_>) -> Check {
 
 fn errors(f: &Facts<'_>) -> Check {
     let (errors, done) = (f.merged.errors as f64, f.merged.transaction.count() as f64);
-    let first = f.merged.error_texts.keys().next().map_or(String::new(), |t| format!("; one of them: {t}"));
+    let again = f.merged.scripted.as_ref().map_or("", |_| "; scripts are not tried again (pgbench --max-tries 1)");
+    let first = f.merged.error_texts.keys().next().map_or(String::new(), |t| format!("{again}; one of them: {t}"));
     if f.merged.errors_total == 0 {
         return Check::require("errors", true, "no transaction ended with an error".into());
     }

@@ -17,6 +17,7 @@ mod shares;
 mod volume;
 
 use loadline_database::Runs;
+use loadline_model::format::number;
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, Latencies, column};
 use loadline_window::{Measured, Request, Tally};
@@ -93,6 +94,12 @@ pub(crate) fn figures(
     }
     if let Ok(Some(grown)) = proof.grown() {
         all.set(column::ROWS_CHANGED_DATABASE, grown as f64);
+    }
+    if measured.merged.scripted.is_some() {
+        all.notes.push(format!(
+            "a transaction is one execution of a pgbench script, from its first command to its end; the mean one committed {} times",
+            number(measured.merged.commits_per_tx(), 2)
+        ));
     }
     all.notes.extend(measured.collected.problems.iter().cloned());
     if let Ok(counters) = counters {

@@ -51,7 +51,8 @@ impl Commits {
             "ROLLBACK" => (self.block, self.implicit) = (false, false),
             _ => {
                 self.implicit |= !self.block;
-                if !self.block && COMMIT_BY_THEMSELVES.contains(&name) {
+                // A session that listens takes each notification in a transaction of its own.
+                if name == "LISTEN" || !self.block && COMMIT_BY_THEMSELVES.contains(&name) {
                     self.uncertain.get_or_insert_with(|| name.to_owned());
                 }
             }
@@ -197,6 +198,7 @@ mod tests {
         };
         assert_eq!(of(false, "CALL"), Some("CALL".to_owned()));
         assert_eq!(of(false, "VACUUM"), Some("VACUUM".to_owned()));
+        assert_eq!(of(true, "LISTEN"), Some("LISTEN".to_owned()));
         assert_eq!(of(true, "CALL"), None, "a procedure cannot commit in a block");
     }
 

@@ -52,7 +52,8 @@ pub(super) fn read(source: &Source<'_>, fields: &Fields<'_, '_>, code: &'static 
     let allow_writes = fields.optional("allow-writes").is_some_and(|v| v.get_ref().as_bool() == Some(true));
     let mix =
         Mix::new(scripts, given).ok_or_else(|| fields.error("all weights are 0: nothing would run".to_owned()))?;
-    let scale = (builtin && mix.lacks(SCALE)).then_some(SCALE_QUERY);
+    let scaled = mix.lacks(SCALE);
+    let scale = (builtin && scaled).then_some(SCALE_QUERY);
     let summary = leak(fields.text("summary")?);
     Ok(Workload {
         code,
@@ -62,7 +63,8 @@ pub(super) fn read(source: &Source<'_>, fields: &Fields<'_, '_>, code: &'static 
                       number of the database's transactions it does.",
         spoiled_by: "Its author has not said.",
         kpis: KPIS,
-        params: PARAMS,
+        // One that the user gave is not shown as another.
+        params: if scaled { PARAMS } else { &[] },
         needs: &[Capability::Scripts],
         scripts: Some(Box::leak(Box::new(Scripts { mix, allow_writes, scale }))),
         ..Workload::BASE
