@@ -31,6 +31,11 @@ pub(super) fn are_in(spec: &PlanSpec) -> bool {
 /// The plan of `spec` with its levels.
 pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     super::agents::refuse(spec, "levels of replication")?;
+    if spec.pgbench_script.is_some() {
+        return value(
+            "levels of replication are not measured with pgbench scripts: leave out --pgbench-script".to_owned(),
+        );
+    }
     if spec.arm_a.is_some() || spec.arm_b.is_some() || spec.precision.is_some() || spec.equivalence.is_some() {
         return value("levels of replication and two arms are two runs: leave out the keys of one".to_owned());
     }

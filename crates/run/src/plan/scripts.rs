@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use loadline_model::plan::{PlanSpec, WorkloadFile};
 use loadline_script::{BUILTINS, MAX_WEIGHT, builtin_script};
 
-use super::{PlanError, read_file, value};
+use super::{PlanError, agents, read_file, value};
 
 /// What names a script of pgbench's own.
 pub const BUILTIN: &str = "builtin:";
@@ -42,12 +42,7 @@ pub(super) fn file(spec: &PlanSpec) -> Result<Option<WorkloadFile>, PlanError> {
             ));
         }
     }
-    for (key, is_there) in [("agents", spec.hub.is_some() || spec.agents.is_some()), ("levels", spec.levels.is_some())]
-    {
-        if is_there {
-            return value(format!("pgbench scripts do not run with {key} yet: leave out one of the two"));
-        }
-    }
+    agents::refuse(spec, "pgbench scripts")?;
     if given.is_empty() {
         return value("pgbench-script = [] names no script: leave the key out, or name a file".to_owned());
     }
@@ -201,6 +196,8 @@ mod tests {
         refused(PlanSpec { define: Some(vec!["a b=1".into()]), ..spec(&[only]) }, &["'a b'"]);
         refused(PlanSpec { workload: Some(vec!["LGWR-LAT1".into()]), ..spec(&[only]) }, &["alone", "--workload"]);
         refused(PlanSpec { target: Some("sqlite:".into()), ..spec(&[only]) }, &["PostgreSQL"]);
+        refused(PlanSpec { agents: Some(2), ..spec(&[only]) }, &["pgbench scripts", "--agents"]);
+        refused(PlanSpec { levels: Some(vec!["on".into()]), ..spec(&[only]) }, &["--pgbench-script"]);
         let database = Some(loadline_model::Driver::Database);
         refused(PlanSpec { driver: database, ..spec(&[only]) }, &["database driver", "client"]);
         refused(
