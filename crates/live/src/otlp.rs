@@ -11,6 +11,7 @@ use std::time::Duration;
 use loadline_store::{clock_s, runs_in, writer};
 use prometheus_client::registry::Unit;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::metrics::{Described, Metrics, PREFIX};
 use crate::now::Follower;
@@ -71,9 +72,7 @@ pub fn push(options: &PushOptions, ready: impl FnOnce(), say: impl Fn(&str)) -> 
             // A push that is under way is given up for the last one.
             tokio::select! { () = &mut ended => break, _ = next => () }
         }
-        if tokio::time::timeout(LAST_PATIENCE, pushing.push_last()).await.is_err() {
-            pushing.count(Err(options.collector.unanswered(LAST_PATIENCE)));
-        }
+        pushing.push_last().await;
         pushing.summary();
         Ok(())
     })
@@ -104,10 +103,20 @@ impl<S: Fn(&str)> Pushing<'_, S> {
         !self.failing
     }
 
-    /// Pushes the run as it stands until the collector takes it.
+    /// Pushes the run as it stands until the collector takes it, once a second.
     async fn push_last(&mut self) {
-        while !self.push().await {
-            tokio::time::sleep(Duration::from_secs(1)).await;
+        let end = Instant::now() + LAST_PATIENCE;
+        loop {
+            match tokio::time::timeout_at(end, self.push()).await {
+                Ok(true) => return,
+                Err(_) => return self.count(Err(self.options.collector.unanswered(LAST_PATIENCE))),
+                Ok(false) => {}
+            }
+            let next = Instant::now() + Duration::from_secs(1);
+            if next >= end {
+                return;
+            }
+            tokio::time::sleep_until(next).await;
         }
     }
 
