@@ -208,11 +208,11 @@ pub fn fill_bounded_by(records: &mut [TestRecord]) {
     }
 }
 
-/// What bounds the test of `record`; `None` for an invalid test, one without throughput, or a scan of sizes.
+/// What bounds the test of `record`; `None` for an invalid or imported test, one without throughput, or a scan of sizes.
 #[must_use]
 pub fn bound(record: &TestRecord) -> Option<Bound> {
     let tps = record.figure(THROUGHPUT).filter(|tps| tps.is_finite() && *tps > 0.0)?;
-    if !record.valid || !record.sizes.is_empty() || record.jobs == 0 {
+    if record.validity() != Some(true) || !record.sizes.is_empty() || record.jobs == 0 {
         return None;
     }
     let rules = [

@@ -224,7 +224,17 @@ fn swept_alike(record: &TestRecord, sweep: &Sweep) -> bool {
     record.swept.as_deref().unwrap_or(JOBS) == sweep.over
 }
 
+/// Which of two platforms is imported, if they are not both loadline's own: no workload of one tool is another's.
+fn other_tool(platforms: [&Platform<'_>; 2]) -> Option<String> {
+    let tool = |p: &Platform<'_>| {
+        p.records.iter().find_map(|r| r.imported.as_ref()).map_or("loadline".to_owned(), |i| i.tool.clone())
+    };
+    let ([x, y], [of_x, of_y]) = (platforms.map(|p| p.label), platforms.map(tool));
+    (of_x != of_y).then(|| format!("different definitions of work: '{x}' ran that of {of_x}, '{y}' that of {of_y}"))
+}
+
 fn one_sided(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, lacks: &str) -> Comparison {
+    let why = other_tool([base, other]).map_or_else(String::new, |why| format!(" ({why})"));
     let over = if sweep.over_jobs() { String::new() } else { format!(" over {}", sweep.over) };
     Comparison {
         workload: sweep.workload.clone(),
@@ -233,7 +243,7 @@ fn one_sided(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, lacks: &s
         metrics: metrics(&sweep.group, &sweep.kpis),
         base: base.label.to_owned(),
         other: other.label.to_owned(),
-        refused: Some(format!("'{lacks}' has no test of {}{over}", sweep.workload)),
+        refused: Some(format!("'{lacks}' has no test of {}{over}{why}", sweep.workload)),
         lacks: Some(lacks.to_owned()),
         rows: Vec::new(),
     }

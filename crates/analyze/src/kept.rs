@@ -1,5 +1,5 @@
-//! Tests that are valid only by `--allow-cached`, `--allow-disturbed` or `--force`, and the source of the blocks that tests
-//! read. Tests that differ in these are not pooled. Different sources are not compared; the rest is a caveat.
+//! Tests that are valid only by `--allow-cached`, `--allow-disturbed` or `--force`, imported ones, and the source of the blocks
+//! that tests read. Tests that differ in these are not pooled. Different sources are not compared; the rest is a caveat.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +20,8 @@ pub(crate) struct PoolKey<'a> {
     pub(crate) data_source: Option<&'a str>,
     /// Whether `--allow-disturbed` kept it.
     pub(crate) disturbed: bool,
+    /// Tool and version that measured it, if loadline did not.
+    pub(crate) imported: Option<(&'a str, Option<&'a str>)>,
 }
 
 impl<'a> PoolKey<'a> {
@@ -28,6 +30,7 @@ impl<'a> PoolKey<'a> {
             forced: record.forced.as_deref(),
             data_source: record.data_source.as_deref(),
             disturbed: !disturbance::allowed(record).is_empty(),
+            imported: record.imported.as_ref().map(|i| (i.tool.as_str(), i.version.as_deref())),
         }
     }
 
@@ -56,6 +59,9 @@ pub struct SetAside {
     pub forced: Option<String>,
     /// What disturbed it, if `--allow-disturbed` kept it.
     pub disturbed: Vec<&'static str>,
+    /// See [`crate::SweepPoint::imported`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imported: Option<String>,
     /// Its figures as measured, by column id.
     pub figures: BTreeMap<String, f64>,
 }
@@ -67,6 +73,7 @@ impl SetAside {
             data_source: record.data_source.clone(),
             forced: record.forced.clone(),
             disturbed: disturbance::allowed(record),
+            imported: unchecked(record),
             figures: record.figures.clone(),
         }
     }
@@ -74,21 +81,33 @@ impl SetAside {
     /// As [`crate::SweepPoint::kept`].
     #[must_use]
     pub fn kept(&self) -> Option<String> {
-        kept(self.data_source.as_deref(), self.forced.as_deref(), &self.disturbed)
+        kept(self.data_source.as_deref(), self.forced.as_deref(), &self.disturbed, self.imported.as_deref())
     }
+}
+
+/// What is said of an imported test: see [`loadline_model::Imported::unchecked`].
+pub(crate) fn unchecked(record: &TestRecord) -> Option<String> {
+    record.imported.as_ref().map(loadline_model::Imported::unchecked)
 }
 
 /// The same of one test.
 #[must_use]
 pub fn kept_test(record: &TestRecord) -> Option<String> {
-    kept(record.data_source.as_deref(), record.forced.as_deref(), &disturbance::allowed(record))
+    let disturbed = disturbance::allowed(record);
+    kept(record.data_source.as_deref(), record.forced.as_deref(), &disturbed, unchecked(record).as_deref())
 }
 
-/// The options that keep tests valid and their block source, in words; `None` for plain device figures.
-pub(crate) fn kept(data_source: Option<&str>, forced: Option<&str>, disturbed: &[&str]) -> Option<String> {
+/// What qualifies tests, in words: the options that keep them valid, their block source, the tool they are imported from. `None`
+/// for plain device figures.
+pub(crate) fn kept(
+    data_source: Option<&str>,
+    forced: Option<&str>,
+    disturbed: &[&str],
+    imported: Option<&str>,
+) -> Option<String> {
     let cached = data_source.filter(|s| *s != DEVICE);
     let allowed = allows_cached(forced);
-    let mut said = Vec::new();
+    let mut said: Vec<String> = imported.into_iter().map(str::to_owned).collect();
     match (cached, allowed) {
         (Some(BOUNDED), false) => {
             said.push("bounded: caches may have served up to the share in 'Cached at most'".to_owned())

@@ -7,7 +7,7 @@ use loadline_model::record::by_force;
 use loadline_model::{Column, Driver, JobLoad, TestRecord};
 use serde::Serialize;
 
-use crate::kept::{PoolKey, SetAside, allows_cached, kept};
+use crate::kept::{PoolKey, SetAside, allows_cached, kept, unchecked};
 use crate::kpi::{LATENCY, RESPONSE, THROUGHPUT, in_checkpoint, rate_of};
 use crate::stats::Estimate;
 
@@ -59,6 +59,9 @@ pub struct SweepPoint {
     pub forced: Option<String>,
     /// What disturbed these tests, if `--allow-disturbed` kept them.
     pub disturbed: Vec<&'static str>,
+    /// Tool that measured these tests, in words, if loadline did not: nobody checked them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imported: Option<String>,
     /// Valid tests with another source, or that need other options. They are shown, but not pooled into the figures.
     pub set_aside: Vec<SetAside>,
     /// Figures by column id: means over `tests`; columns that end in `_max` hold the maximum. A percentile is the mean
@@ -98,10 +101,11 @@ impl SweepPoint {
         self.figure(RESPONSE).map(|e| e.mean / 1e6).or_else(|| self.figure(LATENCY).map(|e| e.mean))
     }
 
-    /// Options that keep its tests valid, in words: `kept by --allow-cached: cached, not the device's figures`.
+    /// What qualifies its figures, in words: options that keep its tests valid (`kept by --allow-cached: cached, not the device's
+    /// figures`), or the tool that they are imported from.
     #[must_use]
     pub fn kept(&self) -> Option<String> {
-        kept(self.data_source.as_deref(), self.forced.as_deref(), &self.disturbed)
+        kept(self.data_source.as_deref(), self.forced.as_deref(), &self.disturbed, self.imported.as_deref())
     }
 
     /// Whether `--allow-cached` kept its figures.
@@ -392,6 +396,7 @@ fn point_of(at: u32, tests: &[&TestRecord]) -> SweepPoint {
         data_source: key.data_source.map(str::to_owned),
         forced: key.forced.map(str::to_owned),
         disturbed,
+        imported: pooled.first().and_then(|r| unchecked(r)),
         set_aside: aside.into_iter().map(SetAside::of).collect(),
         figures: values.iter().filter_map(|(id, v)| Some(((*id).to_owned(), estimate(id, v)?))).collect(),
         invalid: tests

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::arms::ArmName;
 use crate::capability::Driver;
 use crate::check::{Check, Outcome};
+use crate::imported::{Imported, valid_or_unchecked};
 use crate::limits::{SizePoint, TestLimit};
 use crate::load::Population;
 use crate::snapshot::WaitProfile;
@@ -148,7 +149,9 @@ pub struct TestRecord {
     pub level: Option<LevelPoint>,
     /// Wall-clock start of the measured window, RFC 3339, UTC.
     pub started_at: String,
-    /// Whether every check passed.
+    /// Whether no check failed. An imported test has none and its figures are used: ask [`TestRecord::validity`] where
+    /// validity is shown. Stored as `null` then.
+    #[serde(deserialize_with = "valid_or_unchecked")]
     pub valid: bool,
     /// Failed checks, if not valid.
     pub invalid_reason: Option<String>,
@@ -203,6 +206,9 @@ pub struct TestRecord {
     /// Commit times by redo since the last commit, rising (LGWR-SIZE only).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<SizePoint>,
+    /// Where its figures come from, if loadline did not measure it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Imported>,
     /// Figures by column id.
     #[serde(flatten)]
     pub figures: BTreeMap<String, f64>,
@@ -244,6 +250,7 @@ impl TestRecord {
             populations: Vec::new(),
             by_agent: Vec::new(),
             sizes: Vec::new(),
+            imported: None,
             waits: WaitProfile::default(),
             parameters: BTreeMap::new(),
             figures: BTreeMap::new(),
@@ -255,6 +262,12 @@ impl TestRecord {
     pub fn with_checks(mut self, checks: Vec<Check>) -> TestRecord {
         checks.into_iter().for_each(|check| self.add_check(check));
         self
+    }
+
+    /// Whether its checks passed; `None` for an imported test, which has none.
+    #[must_use]
+    pub fn validity(&self) -> Option<bool> {
+        self.imported.is_none().then_some(self.valid)
     }
 
     /// Adds a check and recomputes validity.

@@ -66,7 +66,7 @@ define! {
         "Run id: name of the folder that holds all files of the run.", NOT, |r| text(&r.run);
     TEST: "test", "Test", "", Format::Integer, "Number of the test in its run.", NOT, |r| Cell::Number(r.test.into());
     NODES: "nodes", "Nodes", "", Format::Integer,
-        "Database instances over which the jobs are spread.", NOT, |r| Cell::Number(r.nodes.into());
+        "Database instances over which the jobs are spread.", NOT, |r| number_or_absent(r.imported.is_none().then(|| r.nodes.into()));
     JOBS: "jobs", "Jobs", "", Format::Integer, "Load-generating sessions.", NOT, |r| Cell::Number(r.jobs.into());
     AGENTS: "agents", "Agents", "", Format::Integer,
         "Agents that ran the jobs; absent if loadline's own process did.", NOT, |r| number_or_absent(r.agents());
@@ -99,9 +99,11 @@ define! {
          the window. A transaction's time is that of all its attempts.", OWN;
     TARGET: "target", "Target", "", Format::Text, "URL of the target without secrets.", NOT, |r| text(&r.target);
     DRIVER: "driver", "Driver", "", Format::Text,
-        "database: a procedure in the database runs and times the loop; client: loadline does.", NOT, |r| text(r.driver.name());
+        "database: a procedure in the database runs and times the loop; client: loadline does.", NOT,
+        |r| if r.imported.is_none() { text(r.driver.name()) } else { Cell::Absent };
     VALID: "valid", "Valid", "", Format::YesNo,
-        "Whether every check of the test passed.", NOT, |r| text(if r.valid { "true" } else { "false" });
+        "Whether every check of the test passed; empty for an imported test, which loadline has not checked.", NOT,
+        |r| r.validity().map_or(Cell::Absent, |valid| text(if valid { "true" } else { "false" }));
     INVALID_REASON: "invalid_reason", "Why invalid", "", Format::Text,
         "Checks that failed.", NOT, |r| text_or_absent(r.invalid_reason.as_ref());
     DISTURBED_BY: "disturbed_by", "Disturbed by", "", Format::Text,
@@ -191,7 +193,7 @@ define! {
         NOT;
     JOB_LOAD: "job_load", "Load of the jobs", "", Format::Text,
         "How the jobs make load: in a closed or open loop, with think time, new sessions or parts that differ (docs/load.md).",
-        NOT, |r| text(&r.load().words());
+        NOT, |r| if r.imported.is_none() { text(&r.load().words()) } else { Cell::Absent };
     THINK_TIME_MS: "think_time_ms", "Think time asked for", "ms", Format::Fixed(3),
         "Mean time that a job was asked to think after each transaction, drawn from an exponential distribution.", NOT;
     THINK_TIME_MS_MEAN: "think_time_ms_mean", "Think time", "ms", Format::Fixed(3),

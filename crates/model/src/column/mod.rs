@@ -196,6 +196,27 @@ impl TestRecord {
         self.absent.insert(column.id.to_owned(), reason.into());
     }
 
+    /// Sets the throughput, in all columns that have it.
+    pub fn set_throughput(&mut self, per_s: f64) {
+        self.set(COMMIT_THROUGHPUT_TPS, per_s);
+        self.set(TX_PER_S, per_s);
+    }
+
+    /// Sets the mean transaction time, in all columns that have it.
+    pub fn set_mean_time(&mut self, ns: f64) {
+        self.set(TRANSACTION_TIME_NS_MEAN, ns);
+        self.set(COMMIT_LATENCY_MS, ns / 1e6);
+    }
+
+    /// Gives every figure that is missing without a reason the reason `why`.
+    pub fn leave_out_the_rest(&mut self, why: &str) {
+        for column in COLUMNS.iter().filter(|c| c.is_figure()) {
+            if self.figure(column).is_none() && self.why_absent(column).is_none() {
+                self.leave_out(column, why);
+            }
+        }
+    }
+
     /// The figure of `column`, if it was measured.
     #[must_use]
     pub fn figure(&self, column: &Column) -> Option<f64> {
@@ -221,6 +242,12 @@ impl TestRecord {
 }
 
 impl Column {
+    /// Whether it is measured, and no field of the record.
+    #[must_use]
+    pub fn is_figure(&self) -> bool {
+        self.field.is_none()
+    }
+
     /// This column's cell of `record`.
     #[must_use]
     pub fn cell(&self, record: &TestRecord) -> Cell {
@@ -275,6 +302,28 @@ impl Column {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_imported_test_is_neither_valid_nor_invalid() {
+        let mut record = TestRecord::blank("X");
+        assert_eq!((record.validity(), VALID.plain(&record).as_str()), (Some(true), "true"));
+        record.imported = Some(crate::Imported::default());
+        assert_eq!((record.validity(), VALID.cell(&record)), (None, Cell::Absent));
+        assert_eq!(VALID.shown(&record), format::ABSENT);
+        assert!([NODES, DRIVER, JOB_LOAD].iter().all(|c| c.cell(&record) == Cell::Absent), "no file states them");
+    }
+
+    #[test]
+    fn every_missing_figure_has_a_reason() {
+        let mut record = TestRecord::blank("X");
+        record.set_throughput(10.0);
+        record.leave_out(ERRORS, "not counted");
+        record.leave_out_the_rest("not printed");
+        assert_eq!((record.why_absent(ERRORS), record.why_absent(TX_PER_S)), (Some("not counted"), None));
+        for column in COLUMNS.iter().filter(|c| c.is_figure()) {
+            assert!(record.figure(column).is_some() != record.why_absent(column).is_some(), "{column}");
+        }
+    }
 
     #[test]
     fn ids_are_unique_and_files_hold_each_once() {
