@@ -6,7 +6,7 @@ use loadline_audit::{
     Audit, Claim, Expected, Finding, LAWS, Mapping, Options, Severity, audit, columns_of_laws, table,
 };
 use loadline_model::column::{REDO_BYTES_PER_TX, REDO_KIB_PER_TX};
-use loadline_report::{Format, render};
+use loadline_report::{Format, RunData, render};
 use loadline_workload::CATALOGUE;
 
 use crate::args::{AuditArgs, ListArgs, ListFormat};
@@ -67,6 +67,14 @@ pub(crate) fn findings(text: &str, name: &str) -> Result<Vec<String>, Failure> {
     Ok(laws.into_iter().map(sentence).collect())
 }
 
+/// The table of a run with what laws ask for, which is more than its own tables show.
+pub(crate) fn table_of(data: &RunData) -> Result<String, Failure> {
+    let columns = Some(columns_of_laws().into_iter().map(str::to_owned).collect());
+    let options = loadline_report::Options { columns, ..Default::default() };
+    let csv = render(std::slice::from_ref(data), Format::Csv, &options).map_err(|e| Failure::usage(e.to_string()))?;
+    Ok(String::from_utf8_lossy(&csv).into_owned())
+}
+
 /// The text of a file, or the table of a run, with its name.
 fn read(file: &Path, results: &Path) -> Result<(String, String), Failure> {
     let path = run_folder(file, results)?;
@@ -74,11 +82,7 @@ fn read(file: &Path, results: &Path) -> Result<(String, String), Failure> {
     if path.is_dir() {
         let (_, data) = stored::load(&path)?;
         data.warnings.iter().for_each(|w| output::say(&format!("warning: {w}")));
-        // A run's own tables have what is shown, which is not all that laws ask for.
-        let columns = Some(columns_of_laws().into_iter().map(str::to_owned).collect());
-        let csv = render(&[data], Format::Csv, &loadline_report::Options { columns, ..Default::default() });
-        let csv = csv.map_err(|e| Failure::usage(e.to_string()))?;
-        return Ok((String::from_utf8_lossy(&csv).into_owned(), name));
+        return Ok((table_of(&data)?, name));
     }
     let wrong = |e: std::io::Error| Failure::usage(format!("{} cannot be read: {e}", path.display()));
     let bytes = std::fs::read(&path).map_err(wrong)?;

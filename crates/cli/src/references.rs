@@ -32,7 +32,11 @@ pub(crate) fn named(text: &str) -> Result<RunData, Failure> {
     let reference = found(id)?;
     let records = reference.records().map_err(broken)?;
     let manifest = reference.manifest(&records).map_err(broken)?;
-    let published = Published { source: reference.source.to_owned(), findings: audit::findings(&reference.csv(), id)? };
+    let published = Published {
+        imported: false,
+        source: reference.source.to_owned(),
+        findings: audit::findings(&reference.csv(), id)?,
+    };
     Ok(RunData { published: Some(published), ..RunData::new(manifest, records, Vec::new()) })
 }
 

@@ -6,6 +6,7 @@ use loadline_report::{Format, Options, Period, RunData, render, render_page};
 use loadline_store::{StoredRun, write_report};
 
 use crate::args::{ReportArgs, ReportAs, ReportFormat};
+use crate::audit;
 use crate::exit::Failure;
 use crate::output;
 use crate::references;
@@ -101,11 +102,14 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
             return Err(Failure::usage(format!("{} is named twice", stored.path().display())));
         }
         all_stored.push(stored);
-        runs.push(data);
+        runs.push(audited(data)?);
     }
     for name in &args.with {
         let named = references::named(name)?;
-        if runs.iter().any(|run| run.published.is_some() && run.manifest.run == named.manifest.run) {
+        if runs
+            .iter()
+            .any(|run| run.published.as_ref().is_some_and(|p| !p.imported) && run.manifest.run == named.manifest.run)
+        {
             return Err(Failure::usage(format!("{name} is named twice")));
         }
         runs.push(named);
@@ -160,6 +164,15 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         (None, _, _) => output::stdout(&bytes)?,
     }
     Ok(0)
+}
+
+/// `data` with what an audit finds in it, if it is imported: nothing else was checked.
+fn audited(mut data: RunData) -> Result<RunData, Failure> {
+    if let Some(mut published) = data.published.take() {
+        published.findings = audit::findings(&audit::table_of(&data)?, &data.manifest.run)?;
+        data.published = Some(published);
+    }
+    Ok(data)
 }
 
 /// Charts of a summary: as many as its pages hold, else fewer.

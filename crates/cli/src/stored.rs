@@ -6,6 +6,7 @@ use loadline_report::RunData;
 use loadline_store::{StoredRun, notes};
 
 use crate::exit::Failure;
+use crate::output;
 
 /// Everything about a stored run; its warnings are those of the data.
 pub(crate) fn load(path: &Path) -> Result<(StoredRun, RunData), Failure> {
@@ -15,6 +16,9 @@ pub(crate) fn load(path: &Path) -> Result<(StoredRun, RunData), Failure> {
     data.notes = notes(stored.path())?;
     for test in stored.records.iter().map(|r| r.test) {
         data.add(test, &stored.series(test)?, &stored.histograms(test)?);
+    }
+    if let Some(published) = &data.published {
+        output::say(&format!("{}: {}", stored.id(), published.source));
     }
     Ok((stored, data))
 }

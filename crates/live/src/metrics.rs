@@ -92,7 +92,7 @@ impl Metrics {
         set(&mut self.left, &of_run, now.left_s(now_s).filter(|_| running));
         set(&mut self.heard, &of_run, now.heard_s);
         for valid in [true, false] {
-            let count = now.records.iter().filter(|r| r.valid == valid).count();
+            let count = now.records.iter().filter(|r| r.validity() == Some(valid)).count();
             set(&mut self.tests, &with(&of_run, "valid", valid.to_string()), Some(count as f64));
         }
         if running {
@@ -131,9 +131,10 @@ impl Metrics {
         let mut labels = of_test(run, &record.workload, record.jobs, record.test);
         labels.push(("repetition", record.repetition.to_string()));
         labels.extend(record.arm.map(|arm| ("arm", arm.to_string())));
-        set(&mut self.result_valid, &labels, Some(f64::from(u8::from(record.valid))));
-        // Figures of an invalid test are not to be used: its label says so in each of them.
-        let labels = with(&labels, "valid", record.valid.to_string());
+        set(&mut self.result_valid, &labels, record.validity().map(|valid| f64::from(u8::from(valid))));
+        // Figures of an invalid test are not to be used: its label says so in each of them. Those of another tool are unchecked.
+        let valid = record.validity().map_or_else(|| "unchecked".to_owned(), |valid| valid.to_string());
+        let labels = with(&labels, "valid", valid);
         let figure = |column| record.figure(column);
         set(&mut self.result_throughput, &labels, figure(column::COMMIT_THROUGHPUT_TPS).or(figure(column::TX_PER_S)));
         set(&mut self.result_mean, &labels, figure(column::TRANSACTION_TIME_NS_MEAN).map(|ns| ns / 1e9));

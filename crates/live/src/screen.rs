@@ -257,7 +257,7 @@ fn machine(last: Option<&LiveSecond>) -> Line<'static> {
 }
 
 fn checks(records: &[TestRecord], look: Look) -> Line<'static> {
-    let all = records.iter().all(|r| r.valid);
+    let all = records.iter().all(|r| r.validity() == Some(true));
     let style = look.style(if all { Color::Green } else { Color::Red });
     Line::styled(clean(&format!(" {}", validity(records))), style)
 }

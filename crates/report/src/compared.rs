@@ -218,7 +218,21 @@ fn qualified(sides: &[PlatformRun<'_>]) -> Vec<String> {
         ["A", "B"].into_iter().zip(sides).filter(|(_, side)| side.run.manifest.state != RunState::Complete);
     let incomplete = incomplete.map(|(name, side)| format!("{name} ({}) is not complete.", side.run.manifest.run));
     let disturbed = ["A", "B"].into_iter().zip(sides).filter_map(|(name, side)| disturbed(name, side));
+    if is_imported(sides) {
+        let said = ["A", "B"].into_iter().zip(sides).filter_map(|(name, side)| {
+            let published = side.run.published.as_ref()?;
+            Some(format!("{name} ({}) is {}.", side.run.manifest.run, published.source))
+        });
+        let unknown = "An imported run has no machine, no settings and no counters: what else differs is unknown. Tests are set against \
+                       each other if tool, name of the work and its stated parameters are the same.";
+        return said.chain([unknown.to_owned()]).chain(incomplete).chain(disturbed).collect();
+    }
     [warning.to_owned(), machine(first, second)].into_iter().chain(incomplete).chain(disturbed).collect()
+}
+
+/// Whether another tool measured one of the runs.
+fn is_imported(sides: &[PlatformRun<'_>]) -> bool {
+    sides.iter().any(|side| side.run.published.is_some())
 }
 
 /// What the sessions of both waited for.
@@ -246,6 +260,9 @@ fn text(sides: &[PlatformRun<'_>], rows: &[Shown], width: usize) -> String {
 pub(crate) fn differences(sides: &[PlatformRun<'_>], width: usize) -> String {
     let mut out = String::new();
     let [first, second] = sides else { return out };
+    if is_imported(sides) {
+        return out;
+    }
     let changed = changes(&first.run.manifest, &second.run.manifest);
     if changed.is_empty() {
         out.push_str("The manifests name the same product, version, machine and plan.\n");

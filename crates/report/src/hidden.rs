@@ -30,6 +30,7 @@ pub fn redact(runs: &mut [RunData]) -> Result<(), ReportError> {
         names.version.clone_from(&run.manifest.target.version);
         run.manifest.command = names::command(&run.manifest.command);
         names::hide_settings(&mut run.manifest, &mut run.records);
+        names::hide_files(&mut run.manifest, &mut run.records);
         rewrite(run, &mut |text| names.hide(text))?;
     }
     Ok(())
@@ -38,8 +39,12 @@ pub fn redact(runs: &mut [RunData]) -> Result<(), ReportError> {
 /// Replaces products by letters and leaves out what tells them, after [`redact`].
 ///
 /// # Errors
-/// A run of arms or levels, whose settings and levels are a product's own words; otherwise as [`redact`].
+/// A run of arms or levels, whose settings and levels are a product's own words, or an imported one, whose tool is known by the product
+/// that it tests; otherwise as [`redact`].
 pub fn anonymise(runs: &mut [RunData]) -> Result<(), ReportError> {
+    if let Some(run) = runs.iter().find(|run| run.records.iter().any(|r| r.imported.is_some())) {
+        return Err(ReportError::NotAnonymousImport(run.manifest.run.clone()));
+    }
     redact(runs)?;
     let products: Vec<product::Product> = product::of(runs);
     for (run, product) in runs.iter_mut().zip(&products) {

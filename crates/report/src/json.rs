@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use loadline_analyze::{Bound, Comparison, LoadLine, Saturation, Shape, Sweep, bound_of_sweep};
 use loadline_model::{Manifest, TestRecord};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::content::{Waits, kept_tests, waits_of};
 use crate::platform_run::{PlatformRun, Scan, apart, comparisons, sides};
@@ -24,11 +25,33 @@ struct Report<'a> {
 struct Run<'a> {
     label: &'a str,
     manifest: &'a Manifest,
-    tests: &'a [TestRecord],
+    tests: Vec<Test<'a>>,
     warnings: &'a [String],
     /// In Markdown, by workload; of the whole run under the empty name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     notes: &'a BTreeMap<String, String>,
+}
+
+/// A test as it is stored.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Test<'a> {
+    Measured(&'a TestRecord),
+    /// Its `valid` is null.
+    Imported(Value),
+}
+
+impl<'a> Test<'a> {
+    fn of(record: &'a TestRecord) -> Result<Test<'a>, ReportError> {
+        if record.validity().is_some() {
+            return Ok(Test::Measured(record));
+        }
+        let mut value = serde_json::to_value(record)?;
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("valid".to_owned(), Value::Null);
+        }
+        Ok(Test::Imported(value))
+    }
 }
 
 #[derive(Serialize)]
@@ -36,6 +59,9 @@ struct Summary<'a> {
     tests: usize,
     valid: usize,
     invalid: usize,
+    /// Tests of other tools, which are neither.
+    #[serde(skip_serializing_if = "is_zero")]
+    imported: usize,
     /// Tests that are valid only by an option: see [`TestRecord::kept_by`].
     kept_by_option: usize,
     sweeps: Vec<SweepSummary<'a>>,
@@ -71,30 +97,38 @@ struct ScanSummary<'a> {
     cause: Option<&'a str>,
 }
 
+fn is_zero(n: &usize) -> bool {
+    *n == 0
+}
+
 /// The object, indented, with a final line break.
 pub(crate) fn render(runs: &[RunData], across_drivers: bool) -> Result<String, ReportError> {
     let apart = apart(runs);
     let runs = apart.as_deref().unwrap_or(runs);
     let sides = sides(runs);
     let records = || runs.iter().flat_map(|r| &r.records);
-    let valid = records().filter(|r| r.valid).count();
+    let valid = records().filter(|r| r.validity() == Some(true)).count();
+    let imported = records().filter(|r| r.validity().is_none()).count();
     let tests = records().count();
     let report = Report {
         schema: REPORT_SCHEMA,
         runs: sides
             .iter()
-            .map(|s| Run {
-                label: &s.label,
-                manifest: &s.run.manifest,
-                tests: &s.run.records,
-                warnings: &s.run.warnings,
-                notes: &s.run.notes,
+            .map(|s| {
+                Ok(Run {
+                    label: &s.label,
+                    manifest: &s.run.manifest,
+                    tests: s.run.records.iter().map(Test::of).collect::<Result<_, _>>()?,
+                    warnings: &s.run.warnings,
+                    notes: &s.run.notes,
+                })
             })
-            .collect(),
+            .collect::<Result<_, ReportError>>()?,
         summary: Summary {
             tests,
             valid,
-            invalid: tests - valid,
+            invalid: tests - valid - imported,
+            imported,
             kept_by_option: kept_tests(records()).map_or(0, |(n, _)| n),
             sweeps: sides.iter().flat_map(|s| s.sweeps.iter().map(|sweep| sweep_summary(s, sweep))).collect(),
             scans: sides.iter().flat_map(|s| s.scans.iter().map(|scan| scan_summary(s, scan))).collect(),

@@ -72,9 +72,11 @@ pub struct RunData {
     pub published: Option<Published>,
 }
 
-/// What is known of published figures.
+/// What is known of figures that loadline did not measure: published ones, and those imported from another tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Published {
+    /// Whether they are imported.
+    pub imported: bool,
     /// Where they come from.
     pub source: String,
     /// What an audit of their table found, a sentence each.
@@ -86,6 +88,8 @@ impl RunData {
     #[must_use]
     pub fn new(manifest: Manifest, mut records: Vec<TestRecord>, warnings: Vec<String>) -> RunData {
         fill_bounded_by(&mut records);
+        let source = records.iter().find_map(|r| r.imported.as_ref()).map(loadline_model::Imported::unchecked);
+        let published = source.map(|source| Published { imported: true, source, findings: Vec::new() });
         RunData {
             manifest,
             records,
@@ -94,7 +98,7 @@ impl RunData {
             has_pages: false,
             warnings,
             notes: BTreeMap::new(),
-            published: None,
+            published,
         }
     }
 
@@ -178,6 +182,12 @@ pub enum ReportError {
          product's own words; --redact can hide whose it is"
     )]
     NotAnonymous(String),
+    /// An imported run, whose tool tells the product.
+    #[error(
+        "--anonymous cannot hide the product of {0}: it is imported, and its tool and the names of its work tell the product; \
+         --redact can hide whose it is"
+    )]
+    NotAnonymousImport(String),
     /// A run in which a name is also a word that reports need.
     #[error("the names in this run cannot be replaced, as one of them is also a word that reports need: {0}")]
     NotHidden(serde_json::Error),

@@ -70,10 +70,12 @@ pub fn validity(records: &[TestRecord]) -> String {
         let why = r.invalid_reason.as_deref().unwrap_or("it does not say why");
         format!("; test {}: {}", r.test, stop(why))
     });
+    let imported = records.iter().filter(|r| r.validity().is_none()).count();
+    let unchecked = if imported == 0 { String::new() } else { format!(", {imported} imported and not checked") };
     format!(
-        "{} done: {} valid, {} invalid{newest}",
+        "{} done: {} valid, {} invalid{unchecked}{newest}",
         count(records.len(), "test", "tests"),
-        records.len() - invalid.len(),
+        records.len() - invalid.len() - imported,
         invalid.len()
     )
 }
@@ -163,7 +165,11 @@ fn waits(second: &LiveSecond) -> Option<Table> {
 fn tests(records: &[TestRecord]) -> Table {
     let row = |r: &TestRecord| {
         let figure = |column| r.figure(column).map_or(ABSENT.to_owned(), |v| value(column, v));
-        let valid = if r.valid { "valid" } else { "invalid" };
+        let valid = match r.validity() {
+            Some(true) => "valid",
+            Some(false) => "invalid",
+            None => "not checked",
+        };
         let cells = [
             r.test.to_string(),
             r.workload.clone(),

@@ -12,7 +12,7 @@ use crate::cause;
 use crate::words::count;
 
 /// One run as a platform.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct PlatformRun<'a> {
     /// Unique name.
     pub(crate) label: String,
@@ -25,7 +25,7 @@ pub(crate) struct PlatformRun<'a> {
 }
 
 /// A test that scanned commit time over redo since the last commit.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Scan<'a> {
     /// The test.
     pub(crate) record: &'a TestRecord,

@@ -113,7 +113,10 @@ fn row<'a>(out: &mut String, listed: &'a Listed, seen: &impl Fn(&'a str) -> Seen
     match &listed.brief {
         Ok(brief) => {
             let Seen { counts, written } = seen(&listed.id);
-            let tests = counts.map_or("–".to_owned(), |(all, valid)| format!("{valid} of {all}"));
+            let tests = counts.map_or("–".to_owned(), |(all, valid)| match valid {
+                Some(valid) => format!("{valid} of {all}"),
+                None => format!("{all}, not checked"),
+            });
             let word = match (brief.state, written) {
                 (RunState::Started, Some(false)) => "not running here",
                 (known, _) => state(known),
@@ -163,7 +166,7 @@ mod tests {
     fn names_and_labels_are_escaped() {
         let runs = [listed("\"><script>alert(1)</script>", RUN), listed("<i>", "<u>")];
         let asked = Asked { words: "\"><script>".to_owned(), page: 1 };
-        let html = body(&asked, &runs, 2, |_| Seen { counts: Some((3, 2)), written: None });
+        let html = body(&asked, &runs, 2, |_| Seen { counts: Some((3, Some(2))), written: None });
         for tag in ["<script", "<b>", "<i>", "<u>"] {
             assert!(!html.contains(tag), "{tag}: {html}");
         }

@@ -59,8 +59,8 @@ pub(super) struct BriefTarget {
     pub(super) version: String,
 }
 
-/// Tests of a run, and the valid ones among them.
-pub(super) type Counts = (usize, usize);
+/// Tests of a run, and the valid ones among them; `None` if they are imported, which nobody has checked.
+pub(super) type Counts = (usize, Option<usize>);
 
 /// What is looked up only of the runs that are shown.
 #[derive(Debug, Clone, Copy, Default)]
@@ -129,7 +129,8 @@ impl Runs {
     fn counts(&self, id: &str) -> Option<Counts> {
         #[derive(Deserialize)]
         struct Valid {
-            valid: bool,
+            /// Null for an imported test.
+            valid: Option<bool>,
         }
         let path = self.dir.join(id).join("tests.jsonl");
         let stamp = stamp(&path).filter(|(length, _)| *length <= LARGEST)?;
@@ -139,7 +140,10 @@ impl Runs {
         }
         let text = std::fs::read(&path).ok()?;
         let tests = text.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice::<Valid>(line).ok());
-        let found = tests.fold((0, 0), |(all, valid), test| (all + 1, valid + usize::from(test.valid)));
+        let add = |(all, valid): Counts, test: Valid| {
+            (all + 1, valid.zip(test.valid).map(|(n, valid)| n + usize::from(valid)))
+        };
+        let found = tests.fold((0, Some(0)), add);
         counts.insert(id.to_owned(), (stamp, found));
         Some(found)
     }

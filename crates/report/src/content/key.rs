@@ -21,7 +21,7 @@ pub(super) const NO_MEAN: &str =
 
 /// The section.
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
-    let blocks = if swept(sides).is_empty() { Vec::new() } else { vec![Block::Table(table(sides)), meaning()] };
+    let blocks = if swept(sides).is_empty() { Vec::new() } else { vec![Block::Table(table(sides)), meaning(sides)] };
     Section { id: "load-lines", title: "Load lines".to_owned(), in_text: true, group: false, blocks }
 }
 
@@ -201,14 +201,16 @@ fn load_line(sweep: &Sweep, objective_ns: Option<u64>) -> String {
     }
 }
 
-fn meaning() -> Block {
-    Block::para(
-        "Figures are from valid tests only; tests that are valid only by --allow-cached, --allow-disturbed or --force are \
+fn meaning(sides: &[PlatformRun<'_>]) -> Block {
+    let imported = sides.iter().any(|side| side.run.published.as_ref().is_some_and(|p| p.imported));
+    let unchecked = if imported { "Imported figures are as the tool stated them, and checked by nobody. " } else { "" };
+    Block::para(format!(
+        "{unchecked}Figures are from valid tests only; tests that are valid only by --allow-cached, --allow-disturbed or --force are \
          marked. Latency is the transaction time at the peak: from a transaction's first statement to the return of its commit. The load line \
          is the highest load at which mean latency still meets the objective; without an objective it is the load with the \
          highest power (throughput / latency), marked 'power'. 'a ± b' is a mean over repetitions with its 95 % confidence \
          interval (Student's t); a percentile over repetitions is the mean of their percentiles. The limit is what the \
          hardware allows for the same work. What bounds a workload follows from the figures given with it; 'limit unknown' \
-         means that they do not show it.",
-    )
+         means that they do not show it."
+    ))
 }

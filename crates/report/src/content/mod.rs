@@ -11,6 +11,7 @@ mod factors;
 mod figure;
 mod glossary;
 mod groups;
+mod imported;
 mod kept;
 mod key;
 pub(crate) mod levels;
@@ -62,8 +63,9 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
     let named = whole.as_ref().unwrap_or(&sides);
     // Published jobs ran in the database; each comparison with others says so.
     let comparisons = comparisons(&sides, across_drivers || sides.iter().any(|side| side.run.published.is_some()));
-    // Published figures come last. loadline has neither checks nor facts of them.
-    let measured = sides.split(|side| side.run.published.is_some()).next().unwrap_or_default();
+    // loadline has neither checks nor facts of published and imported figures.
+    let measured: Vec<PlatformRun<'_>> = sides.iter().filter(|side| side.run.published.is_none()).cloned().collect();
+    let measured = measured.as_slice();
     let records = || measured.iter().flat_map(|side| &side.run.records);
     let (tests, valid) = (records().count(), records().filter(|r| r.valid).count());
     let kept = kept::counted(records());
@@ -81,6 +83,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
         mind::mind_section(measured),
         notes(linked, options.summary.is_some()),
         of_jobs,
+        imported::section(&sides),
         standing::section(&sides),
         pooled(key::section(&sides)),
         factors::summary(&comparisons),
@@ -99,6 +102,9 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
         ]
     };
     let whole = || groups::sections(&sides, chosen).into_iter().chain(last());
+    let all_well = tests > 0 && valid == tests && complete && kept.is_none();
+    let unchecked = imported::verdict(&sides);
+    let verdict: Vec<String> = verdict(tests, valid, kept, unchecked.is_some()).into_iter().chain(unchecked).collect();
     let sections = first.into_iter().chain(match options.summary {
         Some(most) => vec![curves::summary(&sides, most)],
         None => whole().collect(),
@@ -109,8 +115,8 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
         logo: options.logo.clone().unwrap_or_default(),
         platforms: platforms_of(named, options.title.is_some()),
         subtitle: subtitle_of(named),
-        all_well: tests > 0 && valid == tests && complete && kept.is_none(),
-        verdict: verdict(tests, valid, kept),
+        all_well,
+        verdict: verdict.join(" "),
         remarks: remarks(&sides),
         sections: sections.filter(|s: &Section| !s.blocks.is_empty()).collect(),
     }
@@ -147,15 +153,17 @@ fn pages(runs: &[RunData]) -> Section {
     Section { id: "pages", title: "A page for every test".to_owned(), in_text: false, group: false, blocks }
 }
 
-fn verdict(tests: usize, valid: usize, kept: Option<(usize, String)>) -> String {
+/// The verdict on measured tests; `None` if there is nothing but imported ones.
+fn verdict(tests: usize, valid: usize, kept: Option<(usize, String)>, imported: bool) -> Option<String> {
     let kept = kept::verdict(valid, kept);
-    match (tests, tests - valid) {
+    Some(match (tests, tests - valid) {
+        (0, _) if imported => return None,
         (0, _) => "No test was completed: there are no figures to report.".to_owned(),
         (1, 0) => format!("1 test, and it is valid{kept}."),
         (1, _) => "1 test, and it is invalid.".to_owned(),
         (n, 0) => format!("{n} tests, all valid{kept}."),
         (n, bad) => format!("{n} tests: {valid} valid, {bad} invalid{kept}."),
-    }
+    })
 }
 
 fn title_of(sides: &[PlatformRun<'_>]) -> String {

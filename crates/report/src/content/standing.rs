@@ -14,7 +14,7 @@ use crate::words::{name, place, unit};
 /// The section; empty without published platforms.
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let mut blocks = Vec::new();
-    if sides.iter().any(|side| side.run.published.is_some()) {
+    if sides.iter().any(|side| is_reference(side)) {
         let mut notes = Notes::default();
         let rows = rows(sides, &mut notes);
         if !rows.is_empty() {
@@ -31,6 +31,11 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
         blocks.extend(sides.iter().flat_map(published));
     }
     Section { id: "standing", title: "Where the platform stands".to_owned(), in_text: true, group: false, blocks }
+}
+
+/// Whether the figures of `side` are published ones.
+fn is_reference(side: &PlatformRun<'_>) -> bool {
+    side.run.published.as_ref().is_some_and(|p| !p.imported)
 }
 
 fn head() -> Vec<Head> {
@@ -74,7 +79,7 @@ fn rows(sides: &[PlatformRun<'_>], notes: &mut Notes) -> Vec<Row> {
     let mut rows = Vec::new();
     for sweep in measured(sides) {
         let ranked = ranked(sides, sweep);
-        if !ranked.iter().any(|(_, side, _)| side.run.published.is_some()) {
+        if !ranked.iter().any(|(_, side, _)| is_reference(side)) {
             continue;
         }
         // Places are of those that do the measured platform's work.
@@ -83,7 +88,7 @@ fn rows(sides: &[PlatformRun<'_>], notes: &mut Notes) -> Vec<Row> {
             own.and_then(|(_, me, mine)| unequal_work((me.label.as_str(), side.label.as_str()), mine, s))
         };
         let best = ranked.iter().find(|(_, side, s)| other(side, s).is_none()).map_or(0.0, |(peak, ..)| *peak);
-        let alone = !ranked.iter().any(|(_, side, s)| side.run.published.is_some() && other(side, s).is_none());
+        let alone = !ranked.iter().any(|(_, side, s)| is_reference(side) && other(side, s).is_none());
         let mut equal = 0;
         for (n, (peak, side, s)) in ranked.iter().enumerate() {
             let (place_text, share) = match other(side, s) {
@@ -121,7 +126,7 @@ fn rows(sides: &[PlatformRun<'_>], notes: &mut Notes) -> Vec<Row> {
 fn without_company(sides: &[PlatformRun<'_>]) -> Option<Block> {
     let mut alone: Vec<&str> = Vec::new();
     for sweep in measured(sides) {
-        let published = ranked(sides, sweep).iter().any(|(_, side, _)| side.run.published.is_some());
+        let published = ranked(sides, sweep).iter().any(|(_, side, _)| is_reference(side));
         if !published && !alone.contains(&sweep.workload.as_str()) {
             alone.push(&sweep.workload);
         }
@@ -131,22 +136,27 @@ fn without_company(sides: &[PlatformRun<'_>]) -> Option<Block> {
 
 /// The source of a published platform, and what its audit found.
 fn published(side: &PlatformRun<'_>) -> Vec<Block> {
-    let Some(published) = &side.run.published else { return Vec::new() };
+    let Some(published) = side.run.published.as_ref().filter(|p| !p.imported) else { return Vec::new() };
     let tests = count(side.run.records.len(), "test", "tests");
-    let found = match published.findings.len() {
+    let source = format!("{}: {tests}, {}.", side.label, stop(&published.source));
+    audited(&side.label, source, &published.findings)
+}
+
+/// `source` with what an audit of the table of `label` found.
+pub(super) fn audited(label: &str, source: String, findings: &[String]) -> Vec<Block> {
+    let found = match findings.len() {
         0 => String::new(),
         n => {
-            let errors = published.findings.iter().filter(|f| f.starts_with("error")).count();
+            let errors = findings.iter().filter(|f| f.starts_with("error")).count();
             let of_them =
                 if errors == 0 { String::new() } else { format!(" ({} among them)", count(errors, "error", "errors")) };
             let kinds = count(n, "kind of finding", "kinds of findings");
             format!(" An audit of its table (`loadline audit`) has {kinds}{of_them}.")
         }
     };
-    let source = Block::para(format!("{}: {tests}, {}.{found}", side.label, stop(&published.source)));
-    let list = (!published.findings.is_empty()).then(|| Block::Details {
-        summary: format!("The audit of {}", side.label),
-        blocks: vec![Block::List { items: published.findings.clone() }],
+    let list = (!findings.is_empty()).then(|| Block::Details {
+        summary: format!("The audit of {label}"),
+        blocks: vec![Block::List { items: findings.to_vec() }],
     });
-    std::iter::once(source).chain(list).collect()
+    std::iter::once(Block::para(format!("{source}{found}"))).chain(list).collect()
 }

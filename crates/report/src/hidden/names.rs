@@ -275,6 +275,26 @@ pub(super) fn hide_settings(manifest: &mut Manifest, records: &mut [TestRecord])
     }
 }
 
+/// Replaces the names of imported files, also in the name of the platform, which is made of one by default.
+pub(super) fn hide_files(manifest: &mut Manifest, records: &mut [TestRecord]) {
+    let mut known: Vec<String> = Vec::new();
+    let files = records.iter_mut().filter_map(|r| r.imported.as_mut()).flat_map(|i| &mut i.files);
+    for file in files {
+        let at = known.iter().position(|name| *name == file.name).unwrap_or_else(|| {
+            known.push(file.name.clone());
+            known.len() - 1
+        });
+        file.name = format!("file-{}", at + 1);
+    }
+    let hide = |text: &mut String| {
+        for (n, name) in known.iter().enumerate().filter(|(_, name)| name.len() > 3) {
+            *text = text.replace(name.as_str(), &format!("file-{}", n + 1));
+        }
+    };
+    hide(&mut manifest.plan.platform);
+    records.iter_mut().for_each(|r| hide(&mut r.platform));
+}
+
 /// The command with the values of flags that tell nothing; others are replaced.
 pub(super) fn command(command: &[String]) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();

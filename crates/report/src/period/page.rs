@@ -56,6 +56,13 @@ fn verdict(periods: &[Period]) -> (bool, String) {
             )
         })
         .collect();
+    let imported: Vec<String> = tests
+        .iter()
+        .filter_map(|r| Some(format!("Test {} is {}.", r.test, r.imported.as_ref()?.unchecked())))
+        .collect();
+    if !imported.is_empty() {
+        return (false, imported.into_iter().chain(invalid).collect::<Vec<_>>().join(" "));
+    }
     let kept = kept_verdict(tests.len(), kept_tests(tests.iter().copied()));
     match (tests.is_empty(), invalid.is_empty()) {
         (true, _) => (true, "Watched without any load of loadline's own.".to_owned()),

@@ -66,7 +66,7 @@ fn figures(side: &PlatformRun<'_>, full: &Table, available: usize, prose: usize)
     if table_width(&narrow) <= available {
         table(&mut out, &narrow, prose);
         if !counted {
-            let valid = side.run.records.iter().filter(|r| r.valid).count();
+            let valid = side.run.records.iter().filter(|r| r.validity() == Some(true)).count();
             let kept = kept_verdict(valid, kept_tests(side.run.records.iter()));
             out.push_str(&wrapped(&format!("{valid} of {} tests are valid{kept}.", side.run.records.len()), "", prose));
         }
