@@ -181,6 +181,7 @@ const USES: &[(&str, &[&str])] = &[
     ("simulate", &["model", "logwriter"]),
     ("report", &["model", "store", "analyze", "simulate"]),
     ("audit", &["model"]),
+    ("exchange", &["model"]),
     ("live", &["model", "analyze", "device", "report", "store"]),
     // In its tests only: loadline's own sessions are its clients.
     ("peer", &["database", "workload"]),

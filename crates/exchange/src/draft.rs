@@ -1,0 +1,129 @@
+//! A test as it is read: figures with the reasons for those that are missing.
+
+use std::collections::BTreeMap;
+
+use loadline_model::column::{self, COMMITS, ELAPSED_S, TRANSACTION_TIMES, Times};
+use loadline_model::{Column, Latencies, Series, TestRecord};
+
+use crate::group::ImportedTest;
+
+/// Group of work in transactions, and of work on files.
+pub(crate) const TRANSACTIONS: &str = "transaction-processing";
+pub(crate) const STORAGE: &str = "storage";
+
+/// Two statements of the same figure may be apart by this share: more is said in a note.
+pub(crate) const APART: f64 = 0.02;
+
+/// Name of work in the manner of loadline's codes: `PGBENCH-SELECT-ONLY`.
+pub(crate) fn code(tool: &str, name: &str) -> String {
+    const MOST: usize = 60;
+    let words = [tool, name].into_iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
+    let out = words.filter(|word| !word.is_empty()).map(str::to_uppercase).collect::<Vec<_>>().join("-");
+    out.chars().take(MOST).collect()
+}
+
+/// A test without figures of `jobs` jobs.
+pub(crate) fn test(workload: &str, group: &str, jobs: u32, kpis: &[&Column]) -> ImportedTest {
+    let kpis = kpis.iter().map(|c| c.id.to_owned()).collect();
+    let record = TestRecord { group: group.to_owned(), jobs, kpis, ..TestRecord::blank(workload) };
+    ImportedTest { record, series: Series::default(), histograms: Vec::new(), started_s: None }
+}
+
+/// KPIs of work in transactions.
+pub(crate) const TRANSACTION_KPIS: [&Column; 3] =
+    [column::TX_PER_S, column::TRANSACTION_TIME_NS_P99, column::TRANSACTION_TIME_NS_MEAN];
+
+impl ImportedTest {
+    /// Sets the length of the measured time, s.
+    pub(crate) fn set_elapsed(&mut self, s: f64) {
+        self.record.set(ELAPSED_S, s);
+    }
+
+    /// Adds a note for the reader.
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
+        self.record.notes.push(text.into());
+    }
+
+    /// Sets median, 99th percentile and maximum of `times` to those of `all`, and the mean unless `times` has one; keeps `all`
+    /// under the name `kind`.
+    pub(crate) fn set_times(&mut self, kind: &str, times: Times, all: Latencies) {
+        let record = &mut self.record;
+        for (column, value) in
+            [(times.p50, all.quantile_ns(0.5)), (times.p99, all.quantile_ns(0.99)), (times.max, all.max_ns())]
+        {
+            if let Some(value) = value {
+                record.set(column, value as f64);
+            }
+        }
+        if let Some(mean) = all.mean_ns() {
+            if times.mean == TRANSACTION_TIMES.mean { record.set_mean_time(mean) } else { record.set(times.mean, mean) }
+        }
+        self.histograms.push((kind.to_owned(), all));
+    }
+
+    /// Says in a note if two statements of one figure are apart.
+    pub(crate) fn compare(&mut self, stated: (&str, f64), computed: (&str, f64)) {
+        self.compare_within(stated, computed, APART);
+    }
+
+    /// The same if they may be apart by `share`.
+    pub(crate) fn compare_within(&mut self, (what, stated): (&str, f64), (how, computed): (&str, f64), share: f64) {
+        let apart = (stated - computed).abs() / stated.abs().max(computed.abs());
+        if apart > share {
+            self.note(format!(
+                "contradictory: {what} is {stated:.3}, but {how} gives {computed:.3}, {:.0} % apart",
+                apart * 100.0
+            ));
+        }
+    }
+
+    /// The number of transactions, held against throughput and time if there are both. `unsure_s`: what the time may be off by.
+    pub(crate) fn set_count(&mut self, transactions: f64, unsure_s: f64) {
+        self.record.set(COMMITS, transactions);
+        let (tps, s) = (self.record.figure(column::TX_PER_S), self.record.figure(ELAPSED_S));
+        if let (Some(tps), Some(s)) = (tps, s.filter(|s| *s > 0.0)) {
+            let share = APART + unsure_s / s;
+            self.compare_within(("the number of transactions", transactions), ("throughput × time", tps * s), share);
+        }
+    }
+}
+
+/// Throughput and mean time of intervals, as a series.
+#[derive(Debug, Default)]
+pub(crate) struct Seconds {
+    /// Transactions and the sum of their times, ns, by interval.
+    by_interval: BTreeMap<u64, (u64, f64)>,
+}
+
+impl Seconds {
+    /// Adds `count` transactions that took `sum_ns` together and ended in second `second` of the test.
+    pub(crate) fn add(&mut self, second: u64, count: u64, sum_ns: f64) {
+        let entry = self.by_interval.entry(second).or_default();
+        *entry = (entry.0 + count, entry.1 + sum_ns);
+    }
+
+    /// Adds all of `other`.
+    pub(crate) fn extend(&mut self, other: Seconds) {
+        other.by_interval.into_iter().for_each(|(second, (count, sum_ns))| self.add(second, count, sum_ns));
+    }
+
+    /// One row per interval of `step` seconds. The first and the last one are left out, as the test began at `from_s` (s since 1970)
+    /// within the one, and ended within the other.
+    pub(crate) fn series(&self, from_s: f64, step: u64) -> Series {
+        let (first, last) = (self.by_interval.keys().next(), self.by_interval.keys().next_back());
+        let (Some(first), Some(last)) = (first.copied(), last.copied()) else { return Series::default() };
+        let step = step.max(1);
+        let row = |at: u64| {
+            let (count, sum_ns) = self.by_interval.get(&at).copied().unwrap_or_default();
+            let mean = (count > 0).then(|| sum_ns / count as f64 / 1e6);
+            vec![Some(at as f64 - from_s), Some(count as f64 / step as f64), mean]
+        };
+        let whole = (first + step..last).step_by(usize::try_from(step).unwrap_or(1));
+        Series { columns: series_columns(), rows: whole.map(row).collect() }
+    }
+}
+
+/// Time, throughput and mean latency.
+pub(crate) fn series_columns() -> Vec<String> {
+    ["t_s", column::COMMIT_THROUGHPUT_TPS.id, column::COMMIT_LATENCY_MS.id].map(str::to_owned).to_vec()
+}

@@ -1,0 +1,346 @@
+//! pgbench's printed report, alone or with the logs of its transactions. Formats: PostgreSQL's documentation of pgbench, versions 9.6
+//! to 18.
+
+use loadline_model::Series;
+use loadline_model::column::{self, CONFLICTS, ERRORS, RESPONSE_TIMES, TRANSACTION_TIMES, Times};
+
+use crate::draft::{self, TRANSACTION_KPIS, TRANSACTIONS, code};
+use crate::error::ImportError;
+use crate::group::{Group, ImportedTest, Read, Source};
+use crate::lines::{Lines, cut, plain};
+use crate::pgbench_log::{self, Log, is_log};
+use crate::tool::Tool;
+
+const WITH_FAILURES: &str = "the mean latency includes failed transactions";
+/// Time that the last transactions may take beyond the time asked for, s.
+const LAST_S: f64 = 0.1;
+const NOT_TIMED: &str = "the mean latency is clients × time / transactions: pgbench timed no single one";
+const NO_PERCENTILES: &str = "pgbench's report has no percentiles: its log of transactions (-l) has them";
+
+/// Reads reports and logs.
+pub(crate) fn import(sources: &mut [Source<'_>]) -> Result<Vec<Group>, ImportError> {
+    let mut reports: Vec<Group> = Vec::new();
+    let mut logs: Vec<(usize, Log)> = Vec::new();
+    for (n, source) in sources.iter_mut().enumerate() {
+        match read(&source.name, &mut Lines::new(&source.name, &mut *source.input))? {
+            Read::Tests(group) => reports.push(Group { files: vec![n], ..group }),
+            Read::Part(log) => logs.push((n, log)),
+        }
+    }
+    if logs.is_empty() {
+        return Ok(reports);
+    }
+    if let [report] = reports.as_mut_slice()
+        && let [test] = report.tests.as_mut_slice()
+    {
+        report.files.extend(logs.iter().map(|(n, _)| n));
+        let log = Log::merged(logs.into_iter().map(|(_, log)| log))?;
+        with_log(test, log);
+        return Ok(reports);
+    }
+    if let Some((_, log)) = logs.first().filter(|_| !reports.is_empty()) {
+        let tests: usize = reports.iter().map(|r| r.tests.len()).sum();
+        let what =
+            format!("it is a log of transactions, but there are {tests} reports: import each report with its own logs");
+        return Err(ImportError::File { file: log.file.clone(), what });
+    }
+    let mut groups: Vec<(String, Vec<usize>, Vec<Log>)> = Vec::new();
+    for (n, log) in logs {
+        let of = log.test_name();
+        match groups.iter_mut().find(|(known, ..)| *known == of) {
+            Some((_, files, logs)) => {
+                files.push(n);
+                logs.push(log);
+            }
+            None => groups.push((of, vec![n], vec![log])),
+        }
+    }
+    let group = |(_, files, logs): (String, Vec<usize>, Vec<Log>)| {
+        Ok(Group { files, tests: vec![Log::merged(logs.into_iter())?.test()?], ..postgres() })
+    };
+    groups.into_iter().map(group).collect()
+}
+
+fn postgres() -> Group {
+    Group { files: Vec::new(), version: None, product: "PostgreSQL".to_owned(), tests: Vec::new() }
+}
+
+/// A report, or several one after another, or a log.
+fn read(name: &str, lines: &mut Lines<'_>) -> Result<Read<Log>, ImportError> {
+    let mut group = postgres();
+    let mut report: Option<Report> = None;
+    let mut pending: Vec<(f64, f64, f64)> = Vec::new();
+    while let Some(line) = lines.next_of(Tool::Pgbench)? {
+        if lines.number() == 1 && is_log(&line) {
+            return pgbench_log::read(name, &line, lines).map(Read::Part);
+        }
+        let line = line.trim();
+        if let Some(version) = line.strip_prefix("pgbench (") {
+            finish(&mut group, report.take(), lines)?;
+            let version = version.strip_prefix("PostgreSQL) ").unwrap_or(version);
+            let version = version.split([' ', ')']).next().unwrap_or_default();
+            let version = plain(version);
+            if group.version.as_ref().is_some_and(|known| *known != version) {
+                return Err(
+                    lines.wrong(format!("pgbench {version} after a report of another version: import them apart"))
+                );
+            }
+            group.version = Some(version);
+        } else if let Some(of) = line.strip_prefix("transaction type:") {
+            finish(&mut group, report.take(), lines)?;
+            report = Some(Report {
+                work: of.trim().to_owned(),
+                progress: std::mem::take(&mut pending),
+                ..Report::default()
+            });
+        } else if let Some(rest) = line.strip_prefix("progress: ") {
+            pending.extend(progress(rest));
+        } else if let Some(report) = report.as_mut() {
+            report.add(line, lines)?;
+        }
+    }
+    finish(&mut group, report.take(), lines)?;
+    if group.tests.is_empty() {
+        return Err(lines.whole(match lines.number() {
+            0 => "it is empty".to_owned(),
+            _ => "it is no report of pgbench: there is no line 'transaction type:', nor is it a log of transactions"
+                .to_owned(),
+        }));
+    }
+    Ok(Read::Tests(group))
+}
+
+fn finish(group: &mut Group, report: Option<Report>, lines: &Lines<'_>) -> Result<(), ImportError> {
+    group.tests.extend(report.map(|report| report.test(lines)).transpose()?);
+    Ok(())
+}
+
+/// End of an interval of a progress line, s, its throughput and its mean latency, ms.
+fn progress(rest: &str) -> Option<(f64, f64, f64)> {
+    let mut words = rest.split([' ', ',']).filter(|w| !w.is_empty());
+    let (at, s) = (words.next()?.parse().ok()?, words.next()?);
+    let (tps, unit) = (words.next()?.parse().ok()?, words.next()?);
+    let (lat, ms) = (words.next()?, words.next()?.parse().ok()?);
+    ((s, unit, lat) == ("s", "tps", "lat")).then_some((at, tps, ms))
+}
+
+/// What a report says.
+#[derive(Debug, Default)]
+struct Report {
+    work: String,
+    scale: Option<i64>,
+    mode: Option<String>,
+    clients: Option<u32>,
+    duration_s: Option<f64>,
+    processed: Option<f64>,
+    failed: Option<f64>,
+    retries: Option<f64>,
+    skipped: Option<f64>,
+    late: Option<f64>,
+    mean_ms: Option<f64>,
+    /// Stated only if each transaction was timed.
+    deviation_ms: Option<f64>,
+    /// Mean and maximum.
+    lag_ms: Option<(f64, f64)>,
+    tps: Option<f64>,
+    scripts: Vec<String>,
+    weights: Vec<i64>,
+    connect_s: f64,
+    reconnected: bool,
+    progress: Vec<(f64, f64, f64)>,
+    notes: Vec<String>,
+}
+
+impl Report {
+    /// Takes in one line. Unknown ones are of no interest: progress of vacuum, times of statements.
+    fn add(&mut self, line: &str, lines: &Lines<'_>) -> Result<(), ImportError> {
+        let Some((key, value)) = line.split_once(" = ").or_else(|| line.split_once(':')) else { return Ok(()) };
+        let (key, value) = (key.trim(), value.trim());
+        let number = || {
+            let text = value.split([' ', '/', '(', '%']).next().unwrap_or_default();
+            let number = text.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
+            number.ok_or_else(|| lines.wrong(format!("'{}' is no number in '{}'", cut(text), cut(line))))
+        };
+        let count = || {
+            let whole = number()?;
+            if whole.fract() == 0.0 && whole <= f64::from(u32::MAX) {
+                return Ok(whole as u32);
+            }
+            Err(lines.wrong(format!("'{}' is no count in '{}'", cut(value), cut(line))))
+        };
+        match key {
+            "scaling factor" => self.scale = Some(i64::from(count()?)),
+            "query mode" => self.mode = Some(value.to_owned()),
+            "number of clients" => self.clients = Some(count()?),
+            "duration" => self.duration_s = Some(number()?),
+            "number of transactions actually processed" => self.processed = Some(number()?),
+            "number of failed transactions" => self.failed = Some(number()?),
+            "total number of retries" => self.retries = Some(number()?),
+            "number of transactions skipped" => self.skipped = Some(number()?),
+            "latency average" => {
+                self.mean_ms = Some(number()?);
+                if value.contains("including failures") {
+                    self.notes.push(WITH_FAILURES.to_owned());
+                }
+            }
+            "initial connection time" => self.connect_s = number()? / 1e3,
+            // --connect: the time to connect is part of a transaction.
+            "average connection time" => self.reconnected = true,
+            "- weight" => self.weights.push(i64::from(count()?)),
+            "latency stddev" => self.deviation_ms = Some(number()?),
+            "rate limit schedule lag" => self.lag_ms = lag(value),
+            // Older versions state it twice: with and without the time to connect.
+            "tps" if value.contains("including connections establishing") => self.tps = self.tps.or(Some(number()?)),
+            "tps" => self.tps = Some(number()?),
+            "pgbench" if value.starts_with("error") || value.starts_with("fatal") => {
+                self.notes.push(format!("pgbench said '{}'", cut(value)));
+            }
+            _ if key.starts_with("SQL script ") && self.work == "multiple scripts" => {
+                self.scripts.push(value.to_owned())
+            }
+            _ if key.starts_with("number of transactions above the") => self.late = Some(number()?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn test(self, lines: &Lines<'_>) -> Result<ImportedTest, ImportError> {
+        let missing = |what: &str| {
+            lines.wrong(format!("a report of pgbench ends here without '{what}': it is cut off, or the run failed"))
+        };
+        let processed = self.processed.ok_or_else(|| missing("number of transactions actually processed:"))?;
+        let tps = self.tps.ok_or_else(|| missing("tps ="))?;
+        let clients = self.clients.ok_or_else(|| missing("number of clients:"))?;
+        let all = if self.scripts.is_empty() { self.work.clone() } else { self.scripts.join(" ") };
+        let short = |name: &str| {
+            let name = name.trim_start_matches('<').trim_end_matches('>').trim_start_matches("builtin: ");
+            name.rsplit('/').next().unwrap_or(name).to_owned()
+        };
+        let name = if self.scripts.is_empty() {
+            short(&all)
+        } else {
+            self.scripts.iter().map(|s| short(s)).collect::<Vec<_>>().join(" ")
+        };
+        let mut test = draft::test(&code("pgbench", &name), TRANSACTIONS, clients, &TRANSACTION_KPIS);
+        if !all.contains("<builtin:") {
+            test.note(format!("its work is the script '{}', whose text is not in the report", cut(&all)));
+        }
+        if let Some(scale) = self.scale {
+            test.record.parameters.insert("scale".to_owned(), scale);
+        }
+        if self.reconnected {
+            test.record.parameters.insert("connect".to_owned(), 1);
+            test.note("each transaction opened a session of its own (--connect)");
+        }
+        for (n, weight) in self.weights.iter().enumerate() {
+            test.record.parameters.insert(format!("weight-{}", n + 1), *weight);
+        }
+        if let Some(mode) = self.mode.filter(|mode| mode != "simple") {
+            test.record.parameters.insert(format!("query-mode-{mode}"), 1);
+        }
+        test.record.set_throughput(tps);
+        match self.duration_s {
+            Some(s) => test.set_elapsed(s),
+            None if tps > 0.0 => {
+                test.set_elapsed(processed / tps);
+                test.note("a number of transactions was asked for: the time is transactions / throughput");
+            }
+            None => test
+                .record
+                .leave_out(column::ELAPSED_S, "pgbench was given a number of transactions, and states no time"),
+        }
+        // The stated time is that asked for, with the time to connect, and without that of the last transactions.
+        test.set_count(processed, self.connect_s + LAST_S);
+        let old = "this version of pgbench does not count them";
+        match self.failed {
+            Some(n) => test.record.set(ERRORS, n),
+            None => test.record.leave_out(ERRORS, old),
+        }
+        match self.retries {
+            Some(n) => test.record.set(CONFLICTS, n),
+            None => test.record.leave_out(CONFLICTS, "pgbench was not asked to try again, or does not count it"),
+        }
+        let times = if self.lag_ms.is_some() { RESPONSE_TIMES } else { TRANSACTION_TIMES };
+        if let Some(ms) = self.mean_ms {
+            if self.lag_ms.is_none() {
+                test.record.set_mean_time(ms * 1e6);
+                let busy = tps * ms / 1e3;
+                if self.deviation_ms.is_some() && busy > f64::from(clients) * (1.0 + draft::APART) {
+                    test.compare(("the number of clients", f64::from(clients)), ("throughput × mean latency", busy));
+                }
+                if self.deviation_ms.is_none() {
+                    test.note(NOT_TIMED);
+                }
+            } else {
+                test.record.set(times.mean, ms * 1e6);
+            }
+        }
+        if let Some((mean, max)) = self.lag_ms {
+            test.record.parameters.insert("rate-limited".to_owned(), 1);
+            test.note(format!(
+                "open loop (--rate, which the report does not state): times are from the scheduled start; it lagged by {mean} ms, at \
+                 most {max} ms"
+            ));
+        }
+        if let Some(skipped) = self.skipped {
+            test.note(format!(
+                "{skipped} transactions were skipped, as they could not meet the latency limit any more"
+            ));
+        }
+        if let Some(late) = self.late {
+            test.note(format!("{late} transactions were above the latency limit"));
+        }
+        for column in [times.p50, times.p99, times.max] {
+            test.record.leave_out(column, NO_PERCENTILES);
+        }
+        test.series = series(&self.progress);
+        test.record.notes.extend(self.notes);
+        Ok(test)
+    }
+}
+
+/// Mean and maximum of `avg 0.123 (max 4.567) ms`.
+fn lag(value: &str) -> Option<(f64, f64)> {
+    let mut numbers = value.split([' ', '(', ')']).filter_map(|w| w.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
+/// Progress lines as a series. Each has the end of its interval.
+fn series(progress: &[(f64, f64, f64)]) -> Series {
+    let mut from = 0.0;
+    let mut rows = Vec::new();
+    for (at, tps, ms) in progress {
+        rows.push(vec![Some(from), Some(*tps), Some(*ms)]);
+        from = *at;
+    }
+    Series { columns: if rows.is_empty() { Vec::new() } else { draft::series_columns() }, rows }
+}
+
+/// Adds what the log of a report's transactions says: percentiles, and throughput over time.
+fn with_log(test: &mut ImportedTest, log: Log) {
+    let open = test.record.parameters.contains_key("rate-limited");
+    let times: Times = if open { RESPONSE_TIMES } else { TRANSACTION_TIMES };
+    if log.is_of_intervals() {
+        log.add_to(test, times, false);
+        return;
+    }
+    let processed = test.record.figure(column::COMMITS).unwrap_or_default();
+    let logged = log.count() as f64;
+    let sampled = log.is_sampled() || logged < processed * (1.0 - draft::APART);
+    if sampled {
+        test.note(format!(
+            "the log has {logged} of {processed} transactions (--sampling-rate, or files are missing): percentiles are those of this \
+             sample"
+        ));
+    } else {
+        test.compare(("the number of transactions", processed), ("the log", logged));
+    }
+    let printed = test.record.figure(times.mean);
+    let timed = !test.record.notes.iter().any(|note| note == NOT_TIMED);
+    log.add_to(test, times, sampled);
+    let measured = test.record.figure(times.mean);
+    if let (Some(printed), Some(measured), true) = (printed, measured, timed && !sampled) {
+        test.compare(("the mean latency [ms]", printed / 1e6), ("the log", measured / 1e6));
+    }
+    test.record.notes.retain(|note| note != NOT_TIMED && note != WITH_FAILURES);
+}
