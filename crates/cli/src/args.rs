@@ -1,5 +1,6 @@
 //! The command line.
 
+mod exchange;
 mod hand;
 mod models;
 
@@ -14,6 +15,7 @@ use loadline_model::plan::OnNodeLoss;
 use loadline_run::plans::{self, NamedPlan};
 
 use crate::agents::StartAgents;
+pub(crate) use exchange::{ExportArgs, ExportAs, ImportArgs};
 pub(crate) use hand::{NoteArgs, PackArgs, ReportArgs, ReportAs, UnpackArgs};
 pub(crate) use models::{AuditArgs, ForecastArgs, SimulateArgs, SimulateFormat, StandbyLevel};
 
@@ -66,6 +68,11 @@ pub(crate) enum Command {
     Pack(PackArgs),
     /// Unpack a run that was packed into one file, and check it
     Unpack(UnpackArgs),
+    /// Import results of pgbench, sysbench, HammerDB or fio as runs, to set them beside loadline's own: marked as theirs, and not
+    /// checked by loadline
+    Import(ImportArgs),
+    /// Export a run for other programs: tests, seconds and latencies as CSV or Parquet, latencies as a log of HdrHistogram
+    Export(ExportArgs),
     /// Look at a run while it goes on, on the terminal: tests, throughput, latency, waits, CPU, device, checks, time left
     Watch(WatchArgs),
     /// Look at runs in a browser, while they go on and when they are stored: reports, tests, any of them side by side, comparisons,

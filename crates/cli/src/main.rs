@@ -12,6 +12,7 @@ mod compare;
 mod doctor;
 mod drivers;
 mod exit;
+mod export;
 mod forecast;
 mod hand;
 mod hub_args;
@@ -20,6 +21,7 @@ mod hub_run;
 #[cfg(not(feature = "hub"))]
 #[path = "no_hub.rs"]
 mod hub_run;
+mod import;
 mod list_args;
 mod listing;
 #[cfg(feature = "live")]
@@ -83,6 +85,8 @@ fn main() -> ExitCode {
         Command::Note(args) => hand::note(&args),
         Command::Pack(args) => hand::pack(&args),
         Command::Unpack(args) => hand::unpack(&args),
+        Command::Import(args) => import::import(&args, arguments::command(&given)),
+        Command::Export(args) => export::export(&args),
         Command::Watch(args) => live::watch(&args),
         Command::Serve(args) => live::serve(&args),
         Command::Snapshot(args) => snapshot::snapshot(&args),

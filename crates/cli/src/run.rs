@@ -250,6 +250,10 @@ fn resumed(args: &RunArgs, arms: [Option<&str>; 2], run: &Path, command: Vec<Str
         )));
     }
     let stored = StoredRun::open(&folder)?;
+    if let Some(imported) = stored.records.iter().find_map(|r| r.imported.as_ref()) {
+        let what = imported.unchecked();
+        return Err(Failure::usage(format!("run {} is {what}: there is nothing to go on with", stored.id())));
+    }
     let plan = stored.manifest.plan.clone();
     // The manifest holds the texts of the workload files.
     register_files(&plan.workload_files).map_err(|e| Failure::usage(e.to_string()))?;

@@ -172,28 +172,32 @@ impl Reference {
     /// # Errors
     /// [`ReferenceError::Plan`]
     pub fn manifest(&self, records: &[TestRecord]) -> Result<Manifest, ReferenceError> {
-        let mut plan = make_plan(&PlanSpec { target: Some("null:".to_owned()), ..PlanSpec::default() })?;
-        plan.platform = self.label();
-        plan.target.clear();
-        plan.workloads.clear();
-        plan.skipped.clear();
-        plan.jobs = Jobs::List(records.iter().map(|r| r.jobs).collect());
-        plan.size_bytes = 0;
-        Ok(Manifest {
-            schema: MANIFEST_SCHEMA,
-            run: self.id.to_owned(),
-            started_at: self.year.to_owned(),
-            plan,
-            target: TargetInfo {
-                kind: "oracle".to_owned(),
-                product: "Oracle".to_owned(),
-                nodes: records.iter().map(|r| r.nodes).max().unwrap_or(1),
-                ..TargetInfo::default()
-            },
-            state: RunState::Complete,
-            ..Manifest::default()
-        })
+        let target = TargetInfo { kind: "oracle".to_owned(), product: "Oracle".to_owned(), ..TargetInfo::default() };
+        let manifest = unmeasured(&self.label(), target, records)?;
+        Ok(Manifest { run: self.id.to_owned(), started_at: self.year.to_owned(), ..manifest })
     }
+}
+
+/// The manifest of a run with `records` that loadline did not measure: complete, without a plan and a machine. Its name and time are
+/// left to the caller.
+///
+/// # Errors
+/// It makes no plan: a bug in loadline.
+pub fn unmeasured(platform: &str, target: TargetInfo, records: &[TestRecord]) -> Result<Manifest, PlanError> {
+    let mut plan = make_plan(&PlanSpec { target: Some("null:".to_owned()), ..PlanSpec::default() })?;
+    platform.clone_into(&mut plan.platform);
+    plan.target.clear();
+    plan.workloads.clear();
+    plan.skipped.clear();
+    plan.jobs = Jobs::List(records.iter().map(|r| r.jobs).collect());
+    plan.size_bytes = 0;
+    Ok(Manifest {
+        schema: MANIFEST_SCHEMA,
+        plan,
+        target: TargetInfo { nodes: records.iter().map(|r| r.nodes).max().unwrap_or(1), ..target },
+        state: RunState::Complete,
+        ..Manifest::default()
+    })
 }
 
 /// Columns that are no figures.

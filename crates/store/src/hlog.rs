@@ -19,6 +19,19 @@ const MAX_VALUE_DIVISOR: f64 = 1e6;
 const MAX_BYTES: u64 = 16 << 20;
 const LEGEND: &str = "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 
+/// Latencies of one kind in one window.
+#[derive(Debug, Clone)]
+pub struct Interval<'a> {
+    /// Its tag, which distinguishes it from others in the log: letters, digits and signs other than comma, blank, # and ".
+    pub tag: String,
+    /// Its begin, from the begin of the log on.
+    pub from: Duration,
+    /// Length of the window.
+    pub length: Duration,
+    /// The latencies.
+    pub latencies: &'a Latencies,
+}
+
 /// The log of one test. `started` is the window start, `length` the length of the window.
 ///
 /// # Errors
@@ -29,15 +42,24 @@ pub(crate) fn write(
     length: Duration,
     histograms: &[(String, Latencies)],
 ) -> Result<Vec<u8>, String> {
+    let interval = |(name, latencies)| Interval { tag: String::clone(name), from: Duration::ZERO, length, latencies };
+    histogram_log(title, started, &histograms.iter().map(|(name, l)| interval((name, l))).collect::<Vec<_>>())
+}
+
+/// A log of `intervals` that begins at `started`. `title` is a comment in its first line.
+///
+/// # Errors
+/// A sentence, if a tag is none or a histogram cannot be encoded.
+pub fn histogram_log(title: &str, started: Option<SystemTime>, intervals: &[Interval<'_>]) -> Result<Vec<u8>, String> {
     let text = |e: &dyn std::fmt::Display| format!("its histograms cannot be encoded: {e}");
     let mut log = Vec::new();
     let mut head = IntervalLogWriterBuilder::new();
     head.add_comment(&format!("[{title}]")).add_comment("[Histogram log format version 1.3]");
     if let Some(started) = started {
-        // Intervals count from the base time, so the interval starts at 0.
+        // Intervals count from the base time.
         head.with_start_time(started).with_base_time(started);
     }
-    head.add_comment(&format!("[Histograms: {}]", histograms.len()));
+    head.add_comment(&format!("[Histograms: {}]", intervals.len()));
     head.begin_log_with(&mut log, &mut V2DeflateSerializer::new()).map_err(|e| text(&e))?;
     log.extend_from_slice(LEGEND.as_bytes());
 
@@ -45,14 +67,14 @@ pub(crate) fn write(
     body.with_max_value_divisor(MAX_VALUE_DIVISOR);
     let mut serializer = V2DeflateSerializer::new();
     let mut body = body.begin_log_with(&mut log, &mut serializer).map_err(|e| text(&e))?;
-    for (name, latencies) in histograms {
+    for Interval { tag: name, from, length, latencies } in intervals {
         let tag = Tag::new(name)
             .filter(|_| !name.is_empty() && !name.contains(['\t', '#', '"']))
             .ok_or_else(|| format!("'{name}' cannot be the name of a histogram"))?;
         let (count, sum, max) = (latencies.count(), latencies.sum_ns(), latencies.max_ns().unwrap_or(0));
         body.write_comment(&format!("[Exact: {name} count={count} sum_ns={sum} max_ns={max}]"))
             .map_err(|e| text(&e))?;
-        body.write_histogram(latencies.histogram(), Duration::ZERO, length, Some(tag)).map_err(|e| text(&e))?;
+        body.write_histogram(latencies.histogram(), *from, *length, Some(tag)).map_err(|e| text(&e))?;
     }
     Ok(log)
 }

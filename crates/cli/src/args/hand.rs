@@ -118,7 +118,7 @@ pub(crate) struct UnpackArgs {
 }
 
 /// A text of one line, with something in it.
-fn one_line(text: &str) -> Result<String, String> {
+pub(super) fn one_line(text: &str) -> Result<String, String> {
     /// Most characters: it is on one line of each page.
     const MOST: usize = 200;
     match text.trim() {

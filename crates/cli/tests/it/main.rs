@@ -15,6 +15,7 @@ mod bound;
 mod browser;
 mod clusters;
 mod common;
+mod exchange;
 mod first_use;
 mod forecast;
 mod hand;
