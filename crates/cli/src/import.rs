@@ -164,6 +164,10 @@ fn write(
     let target = TargetInfo { kind, product: run.product, ..TargetInfo::default() };
     let manifest = unmeasured(platform, target, &records).map_err(|e| Failure::failed(e.to_string()))?;
     let first = records.iter().map(|r| &r.started_at).filter(|at| !at.is_empty()).min();
+    for output in &outputs {
+        folder.append(output)?;
+    }
+    // Last: without it the folder is no run, whatever ends this process before.
     folder.write_manifest(&Manifest {
         run: folder.id(),
         loadline_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -171,9 +175,6 @@ fn write(
         command: command.to_vec(),
         ..manifest
     })?;
-    for output in &outputs {
-        folder.append(output)?;
-    }
     for record in &records {
         for note in record.notes.iter().filter(|note| note.starts_with("contradictory")) {
             output::say(&format!("warning: test {}: {note}", record.test));

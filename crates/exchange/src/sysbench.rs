@@ -68,6 +68,8 @@ enum Part {
 struct Report {
     part: Part,
     threads: Option<u32>,
+    /// Open loop: events asked for per second.
+    rate: Option<f64>,
     read: Option<f64>,
     write: Option<f64>,
     other: Option<f64>,
@@ -151,6 +153,7 @@ impl Report {
         };
         match (self.part, key.trim()) {
             (Part::Head, "Number of threads") => self.threads = Some(number()? as u32),
+            (Part::Head, "Target transaction rate") => self.rate = Some(number()?),
             (Part::Sql, "read") => self.read = Some(number()?),
             (Part::Sql, "write") => self.write = Some(number()?),
             (Part::Sql, "other") => self.other = Some(number()?),
@@ -214,6 +217,10 @@ impl Report {
         };
         if self.mean_ms.is_none() {
             return Err(missing("avg:"));
+        }
+        if let Some(rate) = self.rate {
+            test.record.parameters.insert("rate".to_owned(), rate as i64);
+            test.note(format!("open loop: {rate} events per second were asked for (--rate)"));
         }
         if let Some((which, ms)) = self.percentile.as_ref().filter(|(which, _)| *which != "99th percentile") {
             test.note(format!("the {which} of the latency is {ms} ms"));

@@ -120,6 +120,10 @@ fn sysbench_is_distinguished_by_what_a_transaction_does() {
     let all = latencies(&rw, "transaction");
     assert_eq!(all.count(), 330);
     assert!(near(all.quantile_ns(0.95).unwrap() as f64, 4.82e6, 2e-3), "{:?}", all.quantile_ns(0.95));
+    let open = contents("sysbench-rw.txt")
+        .replace("Number of threads: 2", "Number of threads: 2\nTarget transaction rate: 150/sec");
+    let open = crate::read(Tool::Sysbench, &[("f", &open)]).unwrap();
+    assert_eq!(open[0].tests[0].record.parameters["rate"], 150);
     let point = one(Tool::Sysbench, &["sysbench-point.txt"]);
     assert_eq!(point.record.workload, "SYSBENCH-OLTP-R1-W0-O0");
     assert!(near(figure(&point, TRANSACTION_TIME_NS_P99), 0.70e6, 1e-9));
