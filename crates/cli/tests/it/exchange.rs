@@ -160,9 +160,14 @@ fn a_run_is_exported_as_tables_and_as_a_log() {
         let ran = run(&[&["export", name], &args[..]].concat());
         assert!(ran.code == 2 && ran.err.contains(what), "{what}: {}", ran.said());
     }
-    let parquet = run(&["export", name, "--format", "parquet", "--table", "tests"]);
+    let parquet_out = dir.join("parquet");
+    let parquet = run(&["export", name, "--format", "parquet", "--output", parquet_out.to_str().unwrap()]);
     if cfg!(feature = "parquet") {
-        assert_eq!(parquet.code, 0);
+        assert_eq!(parquet.code, 0, "{}", parquet.said());
+        for table in ["tests", "series", "histograms"] {
+            let bytes = std::fs::read(parquet_out.join(format!("{table}.parquet"))).unwrap();
+            assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{table}");
+        }
     } else {
         assert!(parquet.code == 2 && parquet.err.contains("built without Parquet"), "{}", parquet.said());
     }
