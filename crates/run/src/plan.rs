@@ -176,7 +176,10 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         repeat,
         load,
         payload_compressibility: compressibility,
-        seed: spec.seed.unwrap_or(DEFAULT_SEED),
+        // As pgbench: scripts of two runs do not draw the same.
+        seed: spec.seed.unwrap_or_else(|| {
+            if spec.pgbench_script.is_some() { u64::from(arms::drawn_seed() as u32) } else { DEFAULT_SEED }
+        }),
         size_bytes: size(spec.size.as_deref())?,
         sessions_per_thread: spec.sessions_per_thread.map(sessions_per_thread).transpose()?,
         server_memory_bytes: spec.server_memory.as_deref().map(server_memory).transpose()?,

@@ -100,9 +100,15 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
         ran.err
     );
     assert_eq!(server.sql("SELECT count(*) FROM pgbench_history").unwrap(), "0");
+    let before = server.log().len();
     let ran = measure(&server, dir.path(), "1,2", &[&tpcb[..], &["--allow-writes"]].concat());
     let tests = tests_of(&ran.folder());
     assert_eq!(tests.len(), 2, "{}", ran.said());
+    // No session repeats what one of the test before drew: it would find those rows in caches.
+    let sessions = statements(&server.log()[before..], " job ");
+    let first = |session: &Vec<String>| session.iter().find(|sql| sql.contains("UPDATE pgbench_accounts")).cloned();
+    let firsts: std::collections::BTreeSet<_> = sessions.iter().filter_map(first).collect();
+    assert!(firsts.len() >= 3 && firsts.len() == sessions.len(), "{} sessions begin with {firsts:#?}", sessions.len());
     for test in &tests {
         assert!(valid(test), "{}", ran.said());
         ["commits-database", "commits-window"].iter().for_each(|id| passed(test, id));

@@ -103,7 +103,7 @@ impl PlannedTest<'_> {
         let planned_s = window_length::window_s(plan.duration_s, &context.records, work.workload.code, jobs);
         let request = Request {
             target: Arc::clone(&context.side.target),
-            work: Arc::clone(work),
+            work: self.drawn(),
             driver: self.workload.driver,
             sessions_per_thread: plan.sessions_per_thread,
             jobs,
@@ -253,6 +253,16 @@ impl PlannedTest<'_> {
                 finished.figures.notes.push(text);
             }
         }
+    }
+
+    /// Its work. Scripts draw anew in each test: with the numbers of the test before they would find its rows in caches, and
+    /// its pages logged as a whole.
+    fn drawn(&self) -> Arc<Work> {
+        if self.work.workload.scripts.is_none() {
+            return Arc::clone(&self.work);
+        }
+        let seed = self.work.seed.wrapping_add(u64::from(self.position.test.saturating_sub(1)));
+        Arc::new(Work { seed, ..Work::clone(&self.work) })
     }
 
     fn identity(&self, context: &Context) -> Identity {
