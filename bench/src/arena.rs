@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use loadline_analyze::stats::{geometric_mean, median};
 use loadline_collect::CpuSource;
@@ -252,7 +252,10 @@ pub(crate) fn loadline(
     jobs: u32,
     seconds: u32,
 ) -> Outcome<Figure> {
-    let request = request(target, work, driver, jobs, (1.0, f64::from(seconds)));
+    // pgbench draws its seed at each start: the same rows again would be in caches, and their pages logged as a whole.
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
+    let drawn = work.workload.scripts.map(|_| Arc::new(Work { seed, ..Work::clone(work) }));
+    let request = request(target, drawn.as_ref().unwrap_or(work), driver, jobs, (1.0, f64::from(seconds)));
     let evidence_before = target.evidence(work)?;
     let measured = run_test(&request, &mut (), |_| ())?;
     let proof = Proof {
