@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use loadline_analyze::stats::{geometric_mean, median};
