@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::common::{run, start, tests_of, wait_for};
+use crate::common::{run, signal, start, tests_of, wait_for};
 
 const DASHBOARD: &str = include_str!("../../../../docs/grafana/loadline.json");
 
@@ -46,7 +46,9 @@ fn a_run_is_scraped_and_every_query_of_the_dashboard_is_answered() {
     let results = tempfile::tempdir().unwrap();
     let dir = results.path().to_str().unwrap();
     let target = "null:?pause=1ms";
-    let short = ["--workload", "LGWR-LAT1", "--jobs", "1,2", "--duration", "6s", "--warmup", "200ms", "--no-probe"];
+    // More tests than are waited for: Prometheus may take long to start, and the run must be there until it has answered.
+    let short =
+        ["--workload", "LGWR-LAT1", "--jobs", "1,2,3,4,5,6,7", "--duration", "6s", "--warmup", "200ms", "--no-probe"];
     let metrics = ["--metrics", "127.0.0.1:0", "--results", dir, "--platform", "a \"b\"\\"];
     let mut process = start(&[&["run", "--target", target], &short[..], &metrics[..]].concat());
     let mut said = BufReader::new(process.stderr.take().unwrap());
@@ -124,6 +126,7 @@ fn a_run_is_scraped_and_every_query_of_the_dashboard_is_answered() {
         let none = ["device", "wait_sessions", "valid=\"false\""].iter().any(|part| known.contains(part));
         assert!(none || answered["data"]["result"][0].is_object(), "{known}: {answered}");
     }
+    signal(&running.0, nix::sys::signal::Signal::SIGINT);
     running.0.wait().unwrap();
     wait_for("the server to end with the run", 10, || get(&address, "/metrics").is_none());
 }
