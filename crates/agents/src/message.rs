@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Number of this protocol. Agents of another one are named and not used.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 /// Subject of messages for all agents.
 pub const TO_ALL: &str = "loadline.all";
 
@@ -290,9 +290,9 @@ mod tests {
         assert_eq!(Message::read(&order.bytes()), Ok(order.clone()));
         let text = String::from_utf8(order.bytes()).unwrap();
         // Whatever else is in it.
-        let newer = text.replace("\"protocol\":1", "\"protocol\":2").replace("\"ping\"", "{\"sing\":3}");
+        let newer = text.replace("\"protocol\":2", "\"protocol\":3").replace("\"ping\"", "{\"sing\":3}");
         let read: Result<Message<Order>, _> = Message::read(newer.as_bytes());
-        assert_eq!(read, Err(MessageError::Protocol { theirs: 2, run: "r1".into(), number: 7 }));
+        assert_eq!(read, Err(MessageError::Protocol { theirs: 3, run: "r1".into(), number: 7 }));
         let other: Result<Message<Order>, _> = Message::read(b"hello");
         assert!(matches!(other, Err(MessageError::Other(_))));
     }

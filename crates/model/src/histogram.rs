@@ -3,16 +3,50 @@
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+use serde::{Deserialize, Serialize};
 
 /// Longest latency recorded, ns: one hour. Longer ones count as one hour.
 pub const HIGHEST_NS: u64 = 3_600_000_000_000;
 
 /// HDR histogram of latencies in ns with three significant digits, and their exact sum.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(into = "Parts", try_from = "Parts")]
 pub struct Latencies {
     histogram: Histogram<u64>,
     sum_ns: u128,
     max_ns: u64,
+}
+
+/// [`Latencies`] for another process: nothing is lost.
+#[derive(Serialize, Deserialize)]
+struct Parts {
+    /// In HdrHistogram's V2 format.
+    histogram: Vec<u8>,
+    sum_ns: u128,
+    max_ns: u64,
+}
+
+impl From<Latencies> for Parts {
+    fn from(Latencies { histogram: of, sum_ns, max_ns }: Latencies) -> Parts {
+        let mut histogram = Vec::new();
+        // Writing into memory cannot fail, and the counts of a histogram fit its own format.
+        let _ = V2Serializer::new().serialize(&of, &mut histogram);
+        Parts { histogram, sum_ns, max_ns }
+    }
+}
+
+impl TryFrom<Parts> for Latencies {
+    type Error = &'static str;
+
+    fn try_from(Parts { histogram, sum_ns, max_ns }: Parts) -> Result<Latencies, Self::Error> {
+        let bounds = |h: &Histogram<u64>| (h.low(), h.high(), h.sigfig());
+        Deserializer::new()
+            .deserialize(&mut histogram.as_slice())
+            .ok()
+            .filter(|read| bounds(read) == bounds(&Latencies::new().histogram))
+            .map(|histogram| Latencies { histogram, sum_ns, max_ns })
+            .ok_or("its histogram is damaged")
+    }
 }
 
 impl Default for Latencies {
@@ -94,23 +128,6 @@ impl Latencies {
         &self.histogram
     }
 
-    /// Everything that is known of them, for another process: the histogram in HdrHistogram's V2 format, the sum and the maximum.
-    #[must_use]
-    pub fn to_parts(&self) -> (Vec<u8>, u128, u64) {
-        let mut bytes = Vec::new();
-        // Writing into memory cannot fail, and the counts of a histogram fit its own format.
-        let _ = V2Serializer::new().serialize(&self.histogram, &mut bytes);
-        (bytes, self.sum_ns, self.max_ns)
-    }
-
-    /// The same set again. `None` if it is not one that [`Self::to_parts`] made.
-    #[must_use]
-    pub fn from_parts(bytes: &[u8], sum_ns: u128, max_ns: u64) -> Option<Latencies> {
-        let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut std::io::Cursor::new(bytes)).ok()?;
-        let bounds = |h: &Histogram<u64>| (h.low(), h.high(), h.sigfig());
-        (bounds(&histogram) == bounds(&Latencies::new().histogram)).then_some(Latencies { histogram, sum_ns, max_ns })
-    }
-
     /// Wraps a histogram read from disk; sum and maximum are computed from its buckets.
     #[must_use]
     pub fn from_histogram(histogram: Histogram<u64>) -> Latencies {
@@ -156,11 +173,13 @@ mod tests {
             merged.merge(&fill(&b));
             prop_assert_eq!(merged.count() as usize, a.len() + b.len());
             prop_assert_eq!(merged.sum_ns(), a.iter().chain(&b).map(|v| u128::from(*v)).sum::<u128>());
-            let (bytes, sum_ns, max_ns) = merged.to_parts();
-            let again = Latencies::from_parts(&bytes, sum_ns, max_ns).unwrap();
+            let parts = || Parts::from(merged.clone());
+            let again = Latencies::try_from(parts()).unwrap();
             prop_assert!(again.histogram == merged.histogram && again.sum_ns() == merged.sum_ns());
             prop_assert_eq!(again.max_ns(), merged.max_ns());
-            prop_assert!(Latencies::from_parts(&bytes[..bytes.len() / 2], sum_ns, max_ns).is_none());
+            let mut half = parts();
+            half.histogram.truncate(half.histogram.len() / 2);
+            prop_assert!(Latencies::try_from(half).is_err());
             prop_assert_eq!(merged.max_ns(), a.iter().chain(&b).max().copied());
         }
     }

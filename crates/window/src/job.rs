@@ -4,19 +4,21 @@ use std::cell::{RefCell, RefMut};
 use std::collections::BTreeMap;
 
 use loadline_model::{JobLoad, Latencies};
+use serde::{Deserialize, Serialize};
 
 use crate::phase::Split;
 use crate::schedule::Schedule;
 use crate::scripts::{ScriptJob, Scripted};
 
 /// What jobs counted together: those of one thread, or all of a test.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Tally {
     /// Transaction times of the transactions that completed in the window.
     pub transaction: Latencies,
     /// Commit times of the same transactions, or of a regular sample if the session cannot time all.
     pub commit: Latencies,
-    /// Transaction times split by a phase, if an instrument sets one.
+    /// Transaction times split by a phase, if an instrument sets one. Agents have none; nor do they run scripts.
+    #[serde(skip)]
     pub split: Option<Box<Split>>,
     /// Open loop: times from the intended start, of the transactions that were due in the window. Those that ended after it
     /// belong to it: they are the ones that a slow target kept waiting.
@@ -45,6 +47,7 @@ pub struct Tally {
     /// All such attempts.
     pub conflicts_total: u64,
     /// What scripts did, if jobs run any.
+    #[serde(skip)]
     pub scripted: Option<Scripted>,
     /// Texts of the errors.
     pub error_texts: BTreeMap<String, u64>,
@@ -108,7 +111,7 @@ pub(crate) fn tallies(window_ns: u64, load: &JobLoad) -> Vec<RefCell<Tally>> {
 }
 
 /// What is known of one job alone; all else is in its [`Tally`].
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct JobResult {
     /// Transactions that completed in the window.
     pub completed: u64,

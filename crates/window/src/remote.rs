@@ -6,6 +6,7 @@ use std::sync::Arc;
 use loadline_model::Snapshot;
 use loadline_model::record::AgentFigures;
 use loadline_model::snapshot::counter;
+use serde::{Deserialize, Serialize};
 
 use crate::client_job::Timing;
 use crate::crew::Crew;
@@ -41,7 +42,7 @@ pub trait RemoteCrew {
 
 /// Commits that the sessions of jobs made for themselves, of each instance, since before they were opened: the server counts them,
 /// and the observer of this process does not know of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnCommits {
     /// At the window start.
     pub open: Vec<u64>,
