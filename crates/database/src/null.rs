@@ -9,15 +9,14 @@ use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity
 use loadline_workload::Arg;
 
 use crate::clock::{now_ns, pause, pause_ns};
-use crate::data_set::LoadProgress;
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
 use crate::kind::TargetKind;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
 use crate::role::{
-    Administration, Canceller, ClientDriver, ClientSession, DiskSpace, Doctor, FreeSpace, JobLimit, LogSpace,
-    Observation, Observer, Results, RunLock, TextDone,
+    Canceller, ClientDriver, ClientSession, DiskSpace, Doctor, FreeSpace, NoTables, Observation, Observer, Results,
+    TextDone,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
@@ -124,56 +123,12 @@ impl Target for Null {
     }
 }
 
-impl Administration for Null {
-    fn lock(&self) -> Result<RunLock, TargetError> {
-        Ok(RunLock::new(()))
-    }
-
-    fn create(&self, _: &Work) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    fn load_watched(&self, _: &Work, _: u32, _: &LoadProgress) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
-        Ok(LogSpace::all(data, indexes))
-    }
-
-    fn reset(&self, _: &Work, _: Driver) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    fn settle(&self) -> Result<Option<String>, TargetError> {
-        Ok(None)
-    }
-
-    fn drop_tables(&self, _: &Work) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    fn clean(&self) -> Result<Vec<String>, TargetError> {
-        Ok(Vec::new())
-    }
-
-    fn clean_after_run(&self, _: bool) -> Result<Vec<String>, TargetError> {
-        self.clean()
-    }
-}
+impl NoTables for Null {}
 
 impl Doctor for Null {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
         let advice = "no figure of this target says anything about a database";
         Ok(vec![Finding::new("engine", Severity::Warning, "engine", "null", advice)])
-    }
-
-    fn capabilities(&self) -> Result<Capabilities, TargetError> {
-        Ok(Capabilities::default())
-    }
-
-    fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        Ok(JobLimit { jobs: None, because: String::new() })
     }
 }
 

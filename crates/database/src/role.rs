@@ -34,7 +34,7 @@ mod queries;
 mod replication;
 mod statistics_views;
 
-pub use administration::{Administration, LogSpace, RunLock};
+pub use administration::{Administration, LogSpace, NoTables, RunLock};
 pub use block_cache::BlockCache;
 pub use checkpoints::Checkpoints;
 pub use client_driver::{Canceller, ClientDriver, ClientSession, Results, TextDone, TextResult};

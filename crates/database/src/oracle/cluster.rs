@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Column, Driver, Finding};
+use loadline_model::{Column, Driver, Finding};
 use loadline_workload::Table;
 
 use super::counters::{self, OraObserver, View, ViewAccess};
@@ -258,10 +258,6 @@ impl Doctor for Oracle {
             used: Use::Needed,
         };
         Ok(asked.map(privilege).into_iter().collect())
-    }
-
-    fn capabilities(&self) -> Result<Capabilities, TargetError> {
-        Ok(Capabilities::default())
     }
 
     fn job_limit(&self) -> Result<JobLimit, TargetError> {

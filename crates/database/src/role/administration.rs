@@ -74,6 +74,71 @@ pub trait Administration {
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError>;
 }
 
+/// A target without tables, on which a run makes nothing: its [`Administration`], but for what such a target may have to do.
+pub trait NoTables {
+    /// As [`Administration::lock`]; by default nobody else can use the target.
+    ///
+    /// # Errors
+    /// [`TargetError::Refused`] when another run holds it.
+    fn lock(&self) -> Result<RunLock, TargetError> {
+        Ok(RunLock::new(()))
+    }
+
+    /// As [`Administration::settle`].
+    ///
+    /// # Errors
+    /// When the target does not answer.
+    fn settle(&self) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    /// As [`Administration::clean`].
+    ///
+    /// # Errors
+    /// When something cannot be removed.
+    fn clean(&self) -> Result<Vec<String>, TargetError> {
+        Ok(Vec::new())
+    }
+}
+
+impl<T: NoTables> Administration for T {
+    fn lock(&self) -> Result<RunLock, TargetError> {
+        NoTables::lock(self)
+    }
+
+    fn create(&self, _: &Work) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn load_watched(&self, _: &Work, _: u32, _: &LoadProgress) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
+        Ok(LogSpace::all(data, indexes))
+    }
+
+    fn reset(&self, _: &Work, _: Driver) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<Option<String>, TargetError> {
+        NoTables::settle(self).map(|()| None)
+    }
+
+    fn drop_tables(&self, _: &Work) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn clean(&self) -> Result<Vec<String>, TargetError> {
+        NoTables::clean(self)
+    }
+
+    fn clean_after_run(&self, _: bool) -> Result<Vec<String>, TargetError> {
+        NoTables::clean(self)
+    }
+}
+
 /// The lock on a target's schema, released when dropped.
 pub struct RunLock {
     _held: Box<dyn Send>,

@@ -13,11 +13,13 @@ pub trait Doctor {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError>;
 
     /// What this server cannot do, in addition to the limits of its kind, because of a setting that loadline does not
-    /// change. Workloads that need it are skipped with the reason.
+    /// change; nothing by default. Workloads that need it are skipped with the reason.
     ///
     /// # Errors
     /// When the target does not answer.
-    fn capabilities(&self) -> Result<Capabilities, TargetError>;
+    fn capabilities(&self) -> Result<Capabilities, TargetError> {
+        Ok(Capabilities::default())
+    }
 
     /// The privileges that loadline uses; none if the database has no such thing.
     ///
@@ -27,11 +29,13 @@ pub trait Doctor {
         Ok(Vec::new())
     }
 
-    /// The maximum number of jobs on the target, and the setting that limits it.
+    /// The maximum number of jobs on the target, and the setting that limits it; none by default.
     ///
     /// # Errors
     /// When the target does not answer.
-    fn job_limit(&self) -> Result<JobLimit, TargetError>;
+    fn job_limit(&self) -> Result<JobLimit, TargetError> {
+        Ok(JobLimit::default())
+    }
 }
 
 /// A privilege that loadline uses.

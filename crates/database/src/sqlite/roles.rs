@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Column, Driver, Finding, Severity, column};
+use loadline_model::{Column, Driver, Finding, Severity, column};
 use loadline_workload::{Commit, RowCount, Table};
 
 use super::connect::{pragma, set_pragma};
@@ -17,8 +17,8 @@ use crate::facts::Facts;
 use crate::loading::table_stem;
 use crate::number::Number;
 use crate::role::{
-    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, Doctor, JobLimit, LogSpace,
-    Observation, Observer, Queries, RunLock,
+    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, Doctor, LogSpace, Observation,
+    Observer, Queries, RunLock,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
@@ -167,14 +167,6 @@ impl Doctor for Sqlite {
         out.push(Finding::new("page-size", severity, "page_size", self.page_size.to_string(), advice));
         out.push(files::filesystem(self.connector.files.directory()));
         Ok(out)
-    }
-
-    fn capabilities(&self) -> Result<Capabilities, TargetError> {
-        Ok(Capabilities::default())
-    }
-
-    fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        Ok(JobLimit { jobs: None, because: String::new() })
     }
 }
 

@@ -18,16 +18,13 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity};
 use loadline_workload::{Commit, Step};
 
-use crate::data_set::LoadProgress;
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
 use crate::folder;
 use crate::kind::TargetKind;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
-use crate::role::{
-    Administration, ClientDriver, ClientSession, Doctor, JobLimit, LogSpace, Observation, Observer, RunLock,
-};
+use crate::role::{ClientDriver, ClientSession, Doctor, NoTables, Observation, Observer, RunLock};
 use crate::target::{Abilities, Target};
 use crate::work::Work;
 use log_folder::LogFolder;
@@ -277,7 +274,7 @@ impl Target for Wal {
     }
 }
 
-impl Administration for Wal {
+impl NoTables for Wal {
     fn lock(&self) -> Result<RunLock, TargetError> {
         // The owner files lock the folders against other processes; this flag locks them within this process.
         let mut locked = self.locked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -287,29 +284,8 @@ impl Administration for Wal {
         Ok(RunLock::new(Held(Arc::clone(&self.locked))))
     }
 
-    fn create(&self, _: &Work) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    fn load_watched(&self, _: &Work, _: u32, _: &LoadProgress) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
-        Ok(LogSpace::all(data, indexes))
-    }
-
-    fn reset(&self, _: &Work, _: Driver) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    fn settle(&self) -> Result<Option<String>, TargetError> {
-        self.writer.session().and_then(|mut s| s.flush()).map_err(shared::failed)?;
-        Ok(None)
-    }
-
-    fn drop_tables(&self, _: &Work) -> Result<(), TargetError> {
-        Ok(())
+    fn settle(&self) -> Result<(), TargetError> {
+        self.writer.session().and_then(|mut s| s.flush()).map_err(shared::failed)
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {
@@ -318,10 +294,6 @@ impl Administration for Wal {
             removed.extend(folder.remove()?);
         }
         Ok(removed)
-    }
-
-    fn clean_after_run(&self, _: bool) -> Result<Vec<String>, TargetError> {
-        self.clean()
     }
 }
 
@@ -335,14 +307,6 @@ impl Doctor for Wal {
             out.push(devices::filesystem(folder.path()));
         }
         Ok(out)
-    }
-
-    fn capabilities(&self) -> Result<Capabilities, TargetError> {
-        Ok(Capabilities::default())
-    }
-
-    fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        Ok(JobLimit { jobs: None, because: String::new() })
     }
 }
 

@@ -4,12 +4,11 @@ use std::sync::atomic::AtomicI64;
 
 use loadline_collect::CpuSource;
 use loadline_database::{
-    Abilities, Administration, ClientDriver, ClientSession, Doctor, Facts, JobLimit, LoadProgress, LogSpace,
-    NativeReports, Observation, Observer, RunLock, Target, Work,
+    Abilities, ClientDriver, ClientSession, Doctor, Facts, NativeReports, NoTables, Observation, Observer, Target, Work,
 };
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, PlanSpec};
-use loadline_model::{Capabilities, Column, Driver, Finding, column};
+use loadline_model::{Column, Finding, column};
 
 use super::same::Changes;
 use super::*;
@@ -51,45 +50,11 @@ impl NativeReports for Reporting {
     }
 }
 
-impl Administration for Reporting {
-    fn lock(&self) -> Result<RunLock, TargetError> {
-        self.inner.lock()
-    }
-    fn create(&self, work: &Work) -> Result<(), TargetError> {
-        self.inner.create(work)
-    }
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        self.inner.load_watched(work, jobs, progress)
-    }
-    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
-        self.inner.log_space(data, indexes)
-    }
-    fn reset(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
-        self.inner.reset(work, driver)
-    }
-    fn settle(&self) -> Result<Option<String>, TargetError> {
-        self.inner.settle()
-    }
-    fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
-        self.inner.drop_tables(work)
-    }
-    fn clean(&self) -> Result<Vec<String>, TargetError> {
-        self.inner.clean()
-    }
-    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
-        self.inner.clean_after_run(keep_data)
-    }
-}
+impl NoTables for Reporting {}
 
 impl Doctor for Reporting {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
         self.inner.doctor()
-    }
-    fn capabilities(&self) -> Result<Capabilities, TargetError> {
-        self.inner.capabilities()
-    }
-    fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        self.inner.job_limit()
     }
 }
 
