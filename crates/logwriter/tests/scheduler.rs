@@ -83,7 +83,7 @@ use writer::LogWriter;
 use std::sync::atomic::{AtomicU64 as Count, Ordering};
 use std::sync::{Arc, Mutex};
 
-use common::{Disk, Fate, MemDevice, committed, payload};
+use common::{Call, Disk, Fate, MemDevice, committed, payload};
 use shuttle::rand::{Rng, thread_rng};
 
 const BLOCK: usize = 512;
@@ -99,43 +99,13 @@ impl Clock for Ticking {
 }
 
 /// A device on which a sync takes as long as a number of looks at the clock, and lets others run.
-struct Slow {
-    inner: MemDevice,
-    clock: Ticking,
-    looks: u64,
-}
-
-impl LogDevice for Slow {
-    fn block_bytes(&self) -> usize {
-        self.inner.block_bytes()
-    }
-    fn file_bytes(&self) -> u64 {
-        self.inner.file_bytes()
-    }
-    fn file_maker(&self) -> Box<dyn FileMaker> {
-        self.inner.file_maker()
-    }
-    fn open_file(&mut self, file: u64) -> Result<(), DeviceError> {
-        self.inner.open_file(file)
-    }
-    fn write(&mut self, offset: u64, blocks: &[u8]) -> Result<(), DeviceError> {
+fn slow(disk: &Arc<Mutex<Disk>>, clock: Ticking, looks: u64) -> MemDevice {
+    MemDevice::hooked(disk, BLOCK, move |call| {
         shuttle::thread::yield_now();
-        self.inner.write(offset, blocks)
-    }
-    fn sync(&mut self) -> Result<(), DeviceError> {
-        shuttle::thread::yield_now();
-        self.clock.0.fetch_add(1000 * self.looks, Ordering::Relaxed);
-        self.inner.sync()
-    }
-    fn files(&self) -> Result<Vec<u64>, DeviceError> {
-        self.inner.files()
-    }
-    fn read(&self, file: u64, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
-        self.inner.read(file, offset, into)
-    }
-    fn describe(&self) -> String {
-        self.inner.describe()
-    }
+        if call == Call::Sync {
+            clock.0.fetch_add(1000 * looks, Ordering::Relaxed);
+        }
+    })
 }
 
 /// A log in memory, for one schedule.
@@ -171,7 +141,7 @@ impl Shape {
     fn open(&self) -> World {
         let disk = Arc::new(Mutex::new(Disk::new(self.file_blocks * BLOCK)));
         let clock = Ticking::default();
-        let device = Slow { inner: MemDevice::new(&disk, BLOCK), clock: clock.clone(), looks: self.looks };
+        let device = slow(&disk, clock.clone(), self.looks);
         let device = FaultDevice::new(Box::new(device), self.faults.clone());
         let (writer, _) = LogWriter::open_with_clock(&self.config, Box::new(device), Box::new(clock)).unwrap();
         World { disk, writer }

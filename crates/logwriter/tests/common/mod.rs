@@ -93,16 +93,29 @@ impl Disk {
     }
 }
 
+/// A call of a device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    Write,
+    Sync,
+}
+
 /// The disk as a log device.
 pub(crate) struct MemDevice {
     pub(crate) disk: Arc<Mutex<Disk>>,
     pub(crate) block: usize,
     current: u64,
+    /// Called before each write and sync.
+    before: Box<dyn FnMut(Call) + Send>,
 }
 
 impl MemDevice {
     pub(crate) fn new(disk: &Arc<Mutex<Disk>>, block: usize) -> Self {
-        Self { disk: Arc::clone(disk), block, current: 0 }
+        Self::hooked(disk, block, |_| ())
+    }
+
+    pub(crate) fn hooked(disk: &Arc<Mutex<Disk>>, block: usize, before: impl FnMut(Call) + Send + 'static) -> Self {
+        Self { disk: Arc::clone(disk), block, current: 0, before: Box::new(before) }
     }
 }
 
@@ -128,6 +141,7 @@ impl LogDevice for MemDevice {
     }
 
     fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        (self.before)(Call::Write);
         assert!(offset.is_multiple_of(self.block as u64) && bytes.len().is_multiple_of(self.block), "whole blocks");
         assert!((bytes.as_ptr() as usize).is_multiple_of(4096.max(self.block)) || !bytes.is_empty());
         assert!((bytes.as_ptr() as usize).is_multiple_of(self.block), "aligned to the block");
@@ -137,6 +151,7 @@ impl LogDevice for MemDevice {
     }
 
     fn sync(&mut self) -> Result<(), DeviceError> {
+        (self.before)(Call::Sync);
         self.disk.lock().unwrap().apply(Event::Sync { file: self.current });
         Ok(())
     }

@@ -3,13 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::common::{Disk, MemDevice, committed, payload};
+use crate::common::{Call, Disk, MemDevice, committed, payload};
 use crate::log;
 use crate::log::device::file::{FileConfig, FileDevice, FileSync};
-use crate::log::{
-    CommitMode, DeviceError, FileMaker, Keep, LogConfig, LogDevice, LogError, LogWriter, RecoverError, Stats, Trigger,
-    recover,
-};
+use crate::log::{CommitMode, Keep, LogConfig, LogDevice, LogError, LogWriter, RecoverError, Stats, Trigger, recover};
 
 const BLOCK: usize = 512;
 
@@ -282,44 +279,13 @@ fn a_closed_log_takes_nothing_more() {
     assert!(matches!(session.flush(), Err(LogError::Closed)));
 }
 
-/// A device whose code is wrong.
-struct Panicking(MemDevice, u32);
-
-impl LogDevice for Panicking {
-    fn block_bytes(&self) -> usize {
-        self.0.block_bytes()
-    }
-    fn file_bytes(&self) -> u64 {
-        self.0.file_bytes()
-    }
-    fn file_maker(&self) -> Box<dyn FileMaker> {
-        self.0.file_maker()
-    }
-    fn open_file(&mut self, file: u64) -> Result<(), DeviceError> {
-        self.0.open_file(file)
-    }
-    fn write(&mut self, offset: u64, blocks: &[u8]) -> Result<(), DeviceError> {
-        self.1 += 1;
-        assert!(self.1 < 10, "this device panics on purpose");
-        self.0.write(offset, blocks)
-    }
-    fn sync(&mut self) -> Result<(), DeviceError> {
-        self.0.sync()
-    }
-    fn files(&self) -> Result<Vec<u64>, DeviceError> {
-        self.0.files()
-    }
-    fn read(&self, file: u64, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
-        self.0.read(file, offset, into)
-    }
-    fn describe(&self) -> String {
-        self.0.describe()
-    }
-}
-
 #[test]
 fn a_device_that_panics_takes_one_job_with_it_and_leaves_nobody_waiting() {
-    let device = Panicking(MemDevice::new(&memory(64), BLOCK), 0);
+    let mut writes = 0;
+    let device = MemDevice::hooked(&memory(64), BLOCK, move |call| {
+        writes += u32::from(call == Call::Write);
+        assert!(call == Call::Sync || writes < 10, "this device panics on purpose");
+    });
     let (writer, _) = LogWriter::open(&plain(), Box::new(device)).unwrap();
     let jobs: Vec<_> = (0..4)
         .map(|job| {

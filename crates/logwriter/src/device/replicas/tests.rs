@@ -7,6 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::device::fault::{DeviceCall, Failure, Fault, FaultDevice};
 use crate::device::testing::{Disk, TinyLog, recover, scan};
 use crate::device::{Durable, FlashOptions, MirrorOptions, open_flash_log, open_mirror};
 
@@ -384,53 +385,18 @@ fn an_opening_that_was_cut_short_between_labels_is_no_loss() {
 
 #[test]
 fn a_member_whose_files_cannot_be_made_drops_out() {
-    struct Full(Disk);
-    struct NoMaker;
-    impl FileMaker for NoMaker {
-        fn make(&mut self, _: u64, _: Option<u64>) -> Result<(), DeviceError> {
-            Err(DeviceError::Short { what: "a full disk".into(), offset: 0, asked: 1, written: 0 })
-        }
-    }
-    impl LogDevice for Full {
-        fn block_bytes(&self) -> usize {
-            BLOCK
-        }
-        fn file_bytes(&self) -> u64 {
-            FILE
-        }
-        fn file_maker(&self) -> Box<dyn FileMaker> {
-            Box::new(NoMaker)
-        }
-        fn open_file(&mut self, _: u64) -> Result<(), DeviceError> {
-            Ok(())
-        }
-        fn write(&mut self, _: u64, _: &[u8]) -> Result<(), DeviceError> {
-            Ok(())
-        }
-        fn sync(&mut self) -> Result<(), DeviceError> {
-            Ok(())
-        }
-        fn files(&self) -> Result<Vec<u64>, DeviceError> {
-            self.0.device().files()
-        }
-        fn read(&self, _: u64, _: u64, _: &mut [u8]) -> Result<usize, DeviceError> {
-            Ok(0)
-        }
-        fn describe(&self) -> String {
-            "a full disk".into()
-        }
-    }
     for degrade in [true, false] {
         let site = Site::new(2);
         let mut members = site.members(&[]);
-        members[1].device = Ok(Box::new(Full(site.disks[1].clone())));
+        let full = Fault { call: DeviceCall::Make, at: 0, failure: Failure::Errno(libc::ENOSPC) };
+        members[1].device = Ok(Box::new(FaultDevice::new(site.disks[1].device(), vec![full])));
         let mut set = open_mirror(members, all(degrade), &scan).unwrap();
         let mut maker = set.file_maker();
         maker.make(0, None).unwrap();
         let result = set.open_file(0).and_then(|()| set.sync());
         assert_eq!(result.is_ok(), degrade, "{result:?}");
         assert_eq!(set.watch().dropped(), 1);
-        assert!(set.watch().members()[1].dropped.as_ref().unwrap().contains("a full disk"));
+        assert!(set.watch().members()[1].dropped.as_ref().unwrap().contains("No space left"));
     }
 }
 
