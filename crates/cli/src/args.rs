@@ -12,16 +12,18 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use loadline_model::Driver;
 use loadline_model::plan::OnNodeLoss;
+use loadline_report::Format;
 use loadline_run::plans::{self, NamedPlan};
 
 use crate::agents::StartAgents;
 pub(crate) use exchange::{ExportArgs, ExportAs, ImportArgs};
 pub(crate) use hand::{NoteArgs, PackArgs, ReportArgs, ReportAs, UnpackArgs};
-pub(crate) use models::{AuditArgs, ForecastArgs, SimulateArgs, SimulateFormat, StandbyLevel};
+pub(crate) use models::{AuditArgs, ForecastArgs, SimulateArgs, StandbyLevel};
 
 use crate::hub_args::{AgentArgs, AgentsArgs, AgentsListArgs};
 pub(crate) use crate::list_args::{ListArgs, ListFormat};
 use crate::live_args::{ServeArgs, WatchArgs, address};
+use crate::value_args::one_of;
 
 /// Finds the load line of a database platform: how fast it commits, loads, reads, writes and computes, how that grows
 /// with load, and where it goes under. Each test is checked against the database's own counters; a test that fails a
@@ -153,8 +155,8 @@ pub(crate) struct RunArgs {
     pub(crate) nodes: Option<Vec<u32>>,
     /// When a node is lost in a test, which makes that test invalid: end the run, or continue over the nodes that are left
     /// [default: that of the plan, else end]
-    #[arg(long, value_enum)]
-    pub(crate) on_node_loss: Option<OnNodeLossArg>,
+    #[arg(long, value_parser = on_node_loss())]
+    pub(crate) on_node_loss: Option<OnNodeLoss>,
     #[command(flatten)]
     pub(crate) agents: AgentsArgs,
     /// Serve the run's figures to Prometheus while it goes on, at http://ADDRESS:PORT/metrics; port 0: any that is free. From a
@@ -205,8 +207,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N")]
     pub(crate) repeat: Option<u32>,
     /// Where the load is generated [default: that of the plan, else database where the target can, else client]
-    #[arg(long, value_enum)]
-    pub(crate) driver: Option<DriverArg>,
+    #[arg(long, value_parser = driver())]
+    pub(crate) driver: Option<Driver>,
     /// Open loop: transactions started per second over all jobs, whether or not earlier ones have ended
     #[arg(long, value_name = "TPS")]
     pub(crate) rate: Option<f64>,
@@ -300,11 +302,11 @@ pub(crate) struct AbArgs {
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) target_b: Option<String>,
     /// Driver in arm A
-    #[arg(long, value_enum, conflicts_with = "resume")]
-    pub(crate) driver_a: Option<DriverArg>,
+    #[arg(long, value_parser = driver(), conflicts_with = "resume")]
+    pub(crate) driver_a: Option<Driver>,
     /// Driver in arm B
-    #[arg(long, value_enum, conflicts_with = "resume")]
-    pub(crate) driver_b: Option<DriverArg>,
+    #[arg(long, value_parser = driver(), conflicts_with = "resume")]
+    pub(crate) driver_b: Option<Driver>,
     /// Parameter of a workload in arm A, e.g. LGWR-LAT25.rows=50; repeatable
     #[arg(long, value_name = "CODE.NAME=N", value_parser = parameter, conflicts_with = "resume")]
     pub(crate) parameter_a: Vec<(String, String, i64)>,
@@ -436,8 +438,8 @@ pub(crate) struct SnapshotArgs {
     #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,
     /// Format of the page
-    #[arg(long, value_enum, default_value_t = PageFormat::Html)]
-    pub(crate) format: PageFormat,
+    #[arg(long, value_parser = page_format(), default_value = "html")]
+    pub(crate) format: Format,
     /// File for the page, - for standard output [default: html: beside the snapshot, of several ones loadline-snapshot.html; else
     /// standard output]
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
@@ -445,14 +447,12 @@ pub(crate) struct SnapshotArgs {
 }
 
 /// Formats of a page about a test or a snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PageFormat {
-    /// One self-contained page
-    Html,
-    /// Markdown, without charts
-    Md,
-    /// Plain text
-    Text,
+fn page_format() -> impl TypedValueParser<Value = Format> {
+    one_of([
+        ("html", "One self-contained page", Format::Html),
+        ("md", "Markdown, without charts", Format::Markdown),
+        ("text", "Plain text", Format::Text),
+    ])
 }
 
 /// `loadline workloads`.
@@ -575,54 +575,27 @@ pub(crate) struct CleanArgs {
 }
 
 /// Where the load is generated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DriverArg {
-    /// In the database: a procedure runs and times the loop, without client or network
-    Database,
-    /// At the client: loadline sends prepared statements and times them, as an application would
-    Client,
-}
-
-impl From<DriverArg> for Driver {
-    fn from(d: DriverArg) -> Driver {
-        match d {
-            DriverArg::Database => Driver::Database,
-            DriverArg::Client => Driver::Client,
-        }
-    }
+fn driver() -> impl TypedValueParser<Value = Driver> {
+    one_of([
+        (
+            "database",
+            "In the database: a procedure runs and times the loop, without client or network",
+            Driver::Database,
+        ),
+        (
+            "client",
+            "At the client: loadline sends prepared statements and times them, as an application would",
+            Driver::Client,
+        ),
+    ])
 }
 
 /// What a run does when a node is lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OnNodeLossArg {
-    /// The run ends after that test
-    End,
-    /// The later tests are measured over the nodes that are left
-    Continue,
-}
-
-impl From<OnNodeLossArg> for OnNodeLoss {
-    fn from(arg: OnNodeLossArg) -> OnNodeLoss {
-        match arg {
-            OnNodeLossArg::End => OnNodeLoss::End,
-            OnNodeLossArg::Continue => OnNodeLoss::Continue,
-        }
-    }
-}
-
-/// Formats of the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReportFormat {
-    /// One self-contained page
-    Html,
-    /// Markdown
-    Md,
-    /// One table with all tests
-    Csv,
-    /// Everything
-    Json,
-    /// Plain text
-    Text,
+fn on_node_loss() -> impl TypedValueParser<Value = OnNodeLoss> {
+    one_of([
+        ("end", "The run ends after that test", OnNodeLoss::End),
+        ("continue", "The later tests are measured over the nodes that are left", OnNodeLoss::Continue),
+    ])
 }
 
 /// What to do with agents.

@@ -63,7 +63,7 @@ fn evaluate(args: &ForecastArgs, input: Input) -> Result<u8, Failure> {
             input.title
         )));
     }
-    write(args, &evaluated.render(args.format.into()).map_err(|e| Failure::failed(e.to_string()))?)
+    write(args, &evaluated.render(args.format).map_err(|e| Failure::failed(e.to_string()))?)
 }
 
 fn answer(args: &ForecastArgs, input: Input) -> Result<u8, Failure> {
@@ -75,7 +75,7 @@ fn answer(args: &ForecastArgs, input: Input) -> Result<u8, Failure> {
     };
     let forecasted =
         Forecasted::of(&input.title, &input.series, input.remarks, questions, |series| is_of(series, &args.workload));
-    write(args, &forecasted.render(args.format.into()).map_err(|e| Failure::failed(e.to_string()))?)?;
+    write(args, &forecasted.render(args.format).map_err(|e| Failure::failed(e.to_string()))?)?;
     forecasted.unanswered().iter().for_each(|text| output::say(&format!("note: {text}")));
     let [series, refused] = forecasted.counts();
     if refused > 0 {

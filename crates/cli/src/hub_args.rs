@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::builder::TypedValueParser;
+use clap::{Args, ValueHint};
 use loadline_model::plan::{AgentCredentials, OnAgentLoss};
 
 use crate::exit::Failure;
 use crate::list_args::ListArgs;
+use crate::value_args::one_of;
 
 /// Environment variable with the URL of the hub, for those who keep its token off the command line.
 pub(crate) const HUB_VARIABLE: &str = "LOADLINE_HUB";
@@ -80,12 +82,12 @@ pub(crate) struct AgentsArgs {
     #[command(flatten)]
     pub(crate) hub: HubArgs,
     /// Where agents have the target's password from [default: that of the plan, else send]
-    #[arg(long, value_enum)]
-    pub(crate) agent_credentials: Option<AgentCredentialsArg>,
+    #[arg(long, value_parser = agent_credentials())]
+    pub(crate) agent_credentials: Option<AgentCredentials>,
     /// When an agent is lost in a test, which makes that test invalid: end the run, or continue over the agents that are left
     /// [default: that of the plan, else end]
-    #[arg(long, value_enum)]
-    pub(crate) on_agent_loss: Option<OnAgentLossArg>,
+    #[arg(long, value_parser = on_agent_loss())]
+    pub(crate) on_agent_loss: Option<OnAgentLoss>,
 }
 
 /// `loadline agent`.
@@ -102,39 +104,23 @@ pub(crate) struct AgentArgs {
 }
 
 /// Where agents have the target's password from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AgentCredentialsArg {
-    /// That of --target is sent to them, if nobody else can read it: by TLS, or on this machine
-    Send,
-    /// Each has its own, in its environment, password file or option file
-    Local,
-}
-
-impl From<AgentCredentialsArg> for AgentCredentials {
-    fn from(arg: AgentCredentialsArg) -> AgentCredentials {
-        match arg {
-            AgentCredentialsArg::Send => AgentCredentials::Send,
-            AgentCredentialsArg::Local => AgentCredentials::Local,
-        }
-    }
+fn agent_credentials() -> impl TypedValueParser<Value = AgentCredentials> {
+    one_of([
+        (
+            "send",
+            "That of --target is sent to them, if nobody else can read it: by TLS, or on this machine",
+            AgentCredentials::Send,
+        ),
+        ("local", "Each has its own, in its environment, password file or option file", AgentCredentials::Local),
+    ])
 }
 
 /// What a run does when an agent is lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OnAgentLossArg {
-    /// The run ends after that test
-    End,
-    /// The later tests are measured over the agents that are left
-    Continue,
-}
-
-impl From<OnAgentLossArg> for OnAgentLoss {
-    fn from(arg: OnAgentLossArg) -> OnAgentLoss {
-        match arg {
-            OnAgentLossArg::End => OnAgentLoss::End,
-            OnAgentLossArg::Continue => OnAgentLoss::Continue,
-        }
-    }
+fn on_agent_loss() -> impl TypedValueParser<Value = OnAgentLoss> {
+    one_of([
+        ("end", "The run ends after that test", OnAgentLoss::End),
+        ("continue", "The later tests are measured over the agents that are left", OnAgentLoss::Continue),
+    ])
 }
 
 /// `loadline agents list`.

@@ -19,7 +19,7 @@ use crate::exit::Failure;
 use crate::output;
 
 pub(crate) fn import(args: &ImportArgs, command: Vec<String>) -> Result<u8, Failure> {
-    let tool = Tool::from(args.tool);
+    let tool = args.tool;
     let mut runs = runs(tool, &args.files)?;
     if args.one_run {
         let tests = std::mem::take(&mut runs)

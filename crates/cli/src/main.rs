@@ -50,6 +50,7 @@ mod snapshot;
 mod stored;
 mod target;
 mod trend;
+mod value_args;
 mod workloads;
 
 use std::path::Path;

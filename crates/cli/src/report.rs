@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use loadline_report::{Format, Options, Period, RunData, render, render_page};
 use loadline_store::{StoredRun, write_report};
 
-use crate::args::{ReportArgs, ReportAs, ReportFormat};
+use crate::args::{ReportArgs, ReportAs};
 use crate::audit;
 use crate::exit::Failure;
 use crate::output;
@@ -13,18 +13,6 @@ use crate::references;
 use crate::stored::load;
 use crate::target::{is_unpacked, run_folder};
 use crate::{logo, pdf};
-
-impl From<ReportFormat> for Format {
-    fn from(f: ReportFormat) -> Format {
-        match f {
-            ReportFormat::Html => Format::Html,
-            ReportFormat::Md => Format::Markdown,
-            ReportFormat::Csv => Format::Csv,
-            ReportFormat::Json => Format::Json,
-            ReportFormat::Text => Format::Text,
-        }
-    }
-}
 
 impl From<ReportAs> for Format {
     fn from(f: ReportAs) -> Format {

@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use loadline_model::format::{nearest, number, parse_duration_s};
 use loadline_model::probe::{Operation, ProbeReport, ProbedDir, VERSION};
-use loadline_report::{Format, render_simulation};
+use loadline_report::render_simulation;
 use loadline_simulate::{
     ASSUMED, Answer, CpuChange, Length, MOST, Measured, MeasuredDevice, OtherDevice, OutOfRange, Unfit, WhatIf,
     with_standby,
 };
 use loadline_store::StoredRun;
 
-use crate::args::{SimulateArgs, SimulateFormat, StandbyLevel};
+use crate::args::{SimulateArgs, StandbyLevel};
 use crate::exit::Failure;
 use crate::output;
 use crate::target::run_folder;
@@ -71,24 +71,12 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<u8, Failure> {
             number(answer.calibration.worst_pct(), 1)
         ));
     }
-    let bytes = render_simulation(&answer, args.format.into()).map_err(|e| Failure::failed(e.to_string()))?;
+    let bytes = render_simulation(&answer, args.format).map_err(|e| Failure::failed(e.to_string()))?;
     output::write(&args.output, &bytes)?;
     if args.output != Path::new("-") {
         output::say(&format!("simulation: {}", args.output.display()));
     }
     Ok(0)
-}
-
-impl From<SimulateFormat> for Format {
-    fn from(format: SimulateFormat) -> Format {
-        match format {
-            SimulateFormat::Text => Format::Text,
-            SimulateFormat::Csv => Format::Csv,
-            SimulateFormat::Json => Format::Json,
-            SimulateFormat::Md => Format::Markdown,
-            SimulateFormat::Html => Format::Html,
-        }
-    }
 }
 
 fn open(run: &Path, args: &SimulateArgs) -> Result<StoredRun, Failure> {

@@ -11,7 +11,7 @@ use loadline_report::{Format, Period, render_page};
 use loadline_run::watch::{check, watch};
 use loadline_store::{WatchedFile, read_watched, run_name};
 
-use crate::args::{PageFormat, SnapshotArgs};
+use crate::args::SnapshotArgs;
 use crate::exit::{self, Failure};
 use crate::target::run_folder;
 use crate::{output, signals};
@@ -76,7 +76,7 @@ fn take(args: &SnapshotArgs) -> Result<u8, Failure> {
 
 /// Writes the page; HTML without --output to `default`.
 fn write(args: &SnapshotArgs, periods: &[Period], default: &Path) -> Result<(), Failure> {
-    let format = args.format.into();
+    let format = args.format;
     let bytes = render_page(periods, format).map_err(|e| Failure::usage(e.to_string()))?;
     match (&args.output, format) {
         (Some(path), _) => output::write(path, &bytes),
@@ -85,15 +85,5 @@ fn write(args: &SnapshotArgs, periods: &[Period], default: &Path) -> Result<(), 
             output::stdout(format!("{}\n", default.display()).as_bytes())
         }
         (None, _) => output::stdout(&bytes),
-    }
-}
-
-impl From<PageFormat> for Format {
-    fn from(f: PageFormat) -> Format {
-        match f {
-            PageFormat::Html => Format::Html,
-            PageFormat::Md => Format::Markdown,
-            PageFormat::Text => Format::Text,
-        }
     }
 }

@@ -2,17 +2,19 @@
 
 use std::path::PathBuf;
 
+use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum, ValueHint};
 use loadline_exchange::Tool;
 
 use super::hand::one_line;
+use crate::value_args::one_of;
 
 /// `loadline import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// Tool that wrote the files
-    #[arg(value_name = "TOOL", value_enum)]
-    pub(crate) tool: ToolArg,
+    #[arg(value_name = "TOOL", value_parser = tool())]
+    pub(crate) tool: Tool,
     /// Files, - for standard input; each is a run. A log of transactions (pgbench -l) or response times (HammerDB) belong to the one
     /// printed report that is named with them
     #[arg(required = true, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
@@ -29,27 +31,13 @@ pub(crate) struct ImportArgs {
 }
 
 /// The tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ToolArg {
-    /// Printed report, with or without logs (-l, also with --aggregate-interval)
-    Pgbench,
-    /// Printed report of the oltp scripts or fileio
-    Sysbench,
-    /// TPROC-C: result and response times of a job, as JSON or text
-    Hammerdb,
-    /// JSON (--output-format=json or json+)
-    Fio,
-}
-
-impl From<ToolArg> for Tool {
-    fn from(tool: ToolArg) -> Tool {
-        match tool {
-            ToolArg::Pgbench => Tool::Pgbench,
-            ToolArg::Sysbench => Tool::Sysbench,
-            ToolArg::Hammerdb => Tool::HammerDb,
-            ToolArg::Fio => Tool::Fio,
-        }
-    }
+fn tool() -> impl TypedValueParser<Value = Tool> {
+    one_of([
+        ("pgbench", "Printed report, with or without logs (-l, also with --aggregate-interval)", Tool::Pgbench),
+        ("sysbench", "Printed report of the oltp scripts or fileio", Tool::Sysbench),
+        ("hammerdb", "TPROC-C: result and response times of a job, as JSON or text", Tool::HammerDb),
+        ("fio", "JSON (--output-format=json or json+)", Tool::Fio),
+    ])
 }
 
 /// `loadline export`.

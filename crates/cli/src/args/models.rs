@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
+use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum, ValueHint};
+use loadline_report::Format;
 
-use super::{ListArgs, ReportFormat, cpu_pct, job_count, microseconds, objective_ms, positive};
+use super::{ListArgs, cpu_pct, job_count, microseconds, objective_ms, positive};
+use crate::value_args::one_of;
 
 /// `loadline forecast`.
 #[derive(Debug, Args)]
@@ -41,8 +44,8 @@ pub(crate) struct ForecastArgs {
     #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,
     /// Format
-    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
-    pub(crate) format: ReportFormat,
+    #[arg(long, value_parser = forecast_format(), default_value = "text")]
+    pub(crate) format: Format,
     /// File to write, - for standard output
     #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
@@ -105,8 +108,8 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "N", default_value_t = 42)]
     pub(crate) seed: u64,
     /// Format
-    #[arg(long, value_enum, default_value_t = SimulateFormat::Text)]
-    pub(crate) format: SimulateFormat,
+    #[arg(long, value_parser = simulate_format(), default_value = "text")]
+    pub(crate) format: Format,
     /// File to write, - for standard output
     #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
@@ -121,19 +124,26 @@ pub(crate) enum StandbyLevel {
     Received,
 }
 
+/// Formats of a forecast.
+fn forecast_format() -> impl TypedValueParser<Value = Format> {
+    one_of([
+        ("html", "One self-contained page", Format::Html),
+        ("md", "Markdown", Format::Markdown),
+        ("csv", "One table with all tests", Format::Csv),
+        ("json", "Everything", Format::Json),
+        ("text", "Plain text", Format::Text),
+    ])
+}
+
 /// Formats of a simulation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SimulateFormat {
-    /// Plain text
-    Text,
-    /// CSV: a row per line and number of jobs
-    Csv,
-    /// Everything
-    Json,
-    /// Markdown
-    Md,
-    /// One self-contained page, with charts
-    Html,
+fn simulate_format() -> impl TypedValueParser<Value = Format> {
+    one_of([
+        ("text", "Plain text", Format::Text),
+        ("csv", "CSV: a row per line and number of jobs", Format::Csv),
+        ("json", "Everything", Format::Json),
+        ("md", "Markdown", Format::Markdown),
+        ("html", "One self-contained page, with charts", Format::Html),
+    ])
 }
 
 /// `loadline audit`.
