@@ -19,12 +19,9 @@ use crate::env::of_target;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
 use crate::temp::product::Product;
-use crate::temp::settings::Settings;
-use crate::temp::user::ServerUser;
 use crate::temp::{Start, encoded, memory};
 
-use binaries::Binaries;
-use instance::Instance;
+use instance::{Instance, Setup};
 pub(super) use standby::Standby;
 
 /// Name of the database's superuser. It needs no password: only the server's operating system user and root have access
@@ -60,9 +57,7 @@ pub(super) const PORT: u16 = 5432;
 pub(super) struct TempServer {
     url: String,
     notes: Vec<String>,
-    binaries: Binaries,
-    user: ServerUser,
-    settings: Settings,
+    setup: Setup,
     endpoint: Endpoint,
     /// They stop before the primary, which waits for them.
     standbys: Vec<Standby>,
@@ -99,7 +94,10 @@ impl TempServer {
             let files = Instance::new(start.another(&site)?);
             standbys.push(Standby::prepare(number, files, &instance, &start.user, levels)?);
         }
-        instance.start(&binaries, &start.user, &settings)?;
+        let server = format!("{} from {}", binaries.version, binaries.dir.display());
+        let mut notes = start.notes(&server, site, &settings);
+        let setup = Setup { binaries, user: start.user, settings };
+        instance.start(&setup)?;
         let url = url_at(&instance.sockets());
         let endpoint = Endpoint::new(&url, request, of_target(true))?;
         if !standbys.is_empty() {
@@ -108,12 +106,9 @@ impl TempServer {
                 // From now on the primary keeps the log that this standby has not received.
                 let slot = sql::literal(&standby.name);
                 c.query(&format!("SELECT pg_create_physical_replication_slot({slot}, true)"))?;
-                standby.start(&binaries, &start.user, &settings)?;
+                standby.start(&setup)?;
             }
         }
-
-        let server = format!("{} from {}", binaries.version, binaries.dir.display());
-        let mut notes = start.notes(&server, site, &settings);
         if !standbys.is_empty() {
             let through = if levels { ", each through a link of loadline's" } else { "" };
             notes.push(format!(
@@ -122,7 +117,7 @@ impl TempServer {
                 standbys.len()
             ));
         }
-        Ok(TempServer { url, notes, binaries, user: start.user, settings, endpoint, standbys, instance })
+        Ok(TempServer { url, notes, setup, endpoint, standbys, instance })
     }
 
     /// Sets a block cache that is small compared with `data_bytes`, or the default size (`None`). Restarts the server if
@@ -136,7 +131,7 @@ impl TempServer {
     pub(super) fn set_cache(&mut self, data_bytes: Option<u64>) -> Result<(), TargetError> {
         let default = settings::shared_buffers(self.memory());
         let mib = data_bytes.map_or(default, |bytes| (bytes / 6 / (1 << 20)).clamp(1, default));
-        if settings::set_shared_buffers(&mut self.settings, mib) { self.restart() } else { Ok(()) }
+        if settings::set_shared_buffers(&mut self.setup.settings, mib) { self.restart() } else { Ok(()) }
     }
 
     /// Replaces the settings given by the user and writes the configuration file; the server still has to read it.
@@ -144,20 +139,20 @@ impl TempServer {
     /// # Errors
     /// [`TargetError::Usage`] with PostgreSQL's words if it rejects one of them.
     pub(super) fn give(&mut self, given: &BTreeMap<String, String>) -> Result<(), TargetError> {
-        if self.settings.given != *given {
+        if self.setup.settings.given != *given {
             PRODUCT.check_names(given)?;
             if !self.standbys.is_empty() {
                 standby::check_names(given, self.has_levels())?;
             }
-            settings::check_values(given, &self.binaries, &self.user, &self.instance.data())?;
+            settings::check_values(given, &self.setup.binaries, &self.setup.user, &self.instance.data())?;
         }
         let mut next = settings::settings(self.memory(), given);
-        settings::keep_shared_buffers(&mut next, &mut self.settings);
-        self.settings = next;
+        settings::keep_shared_buffers(&mut next, &mut self.setup.settings);
+        self.setup.settings = next;
         for standby in &mut self.standbys {
-            standby.configure(&self.user, &self.settings)?;
+            standby.configure(&self.setup)?;
         }
-        self.instance.configure(&self.user, &self.settings)
+        self.instance.configure(&self.setup)
     }
 
     /// Restarts the server and its standbys with their settings.
@@ -165,7 +160,7 @@ impl TempServer {
     /// # Errors
     /// As [`TempServer::start`].
     pub(super) fn restart(&mut self) -> Result<(), TargetError> {
-        self.instance.restart(&self.binaries, &self.user, &self.settings)?;
+        self.instance.restart(&self.setup)?;
         if self.standbys.is_empty() {
             return Ok(());
         }
@@ -173,7 +168,7 @@ impl TempServer {
         // One that cannot replay higher limits stands still until it is restarted.
         let _ = replay::wait(&self.endpoint, &self.running_standbys()?);
         for standby in &mut self.standbys {
-            standby.restart(&self.binaries, &self.user, &self.settings)?;
+            standby.restart(&self.setup)?;
         }
         Ok(())
     }
@@ -185,13 +180,13 @@ impl TempServer {
     /// [`TargetError::Local`]: a standby does not start again.
     pub(super) fn set_level(&mut self, level: [(&'static str, String); 2]) -> Result<bool, TargetError> {
         for standby in &mut self.standbys {
-            standby.revive(&self.binaries, &self.user, &self.settings)?;
+            standby.revive(&self.setup)?;
         }
         if self.instance.last == level {
             return Ok(false);
         }
         self.instance.last = level.into();
-        self.instance.configure(&self.user, &self.settings)?;
+        self.instance.configure(&self.setup)?;
         Ok(true)
     }
 
@@ -220,7 +215,7 @@ impl TempServer {
 
     /// Settings given by the user.
     pub(super) fn given(&self) -> &BTreeMap<String, String> {
-        &self.settings.given
+        &self.setup.settings.given
     }
 
     /// URL of the running server, without a password because none is needed.

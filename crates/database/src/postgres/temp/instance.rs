@@ -35,6 +35,13 @@ const RESTART: [(Signal, Duration); 2] =
 const AT_ONCE: [(Signal, Duration); 2] =
     [(Signal::SIGQUIT, Duration::from_secs(2)), (Signal::SIGKILL, Duration::from_secs(5))];
 
+/// What servers are started with.
+pub(super) struct Setup {
+    pub(super) binaries: Binaries,
+    pub(super) user: ServerUser,
+    pub(super) settings: Settings,
+}
+
 /// The server's files and, after its start, its process. Dropping it stops the process and removes the files.
 pub(super) struct Instance {
     of_any: instance::Instance,
@@ -125,45 +132,35 @@ impl Instance {
         ended.map(drop).map_err(|e| files.failure("its processes cannot be ended", &e.to_string()))
     }
 
-    /// Shuts the server down and starts it with `settings`.
-    pub(super) fn restart(
-        &mut self,
-        binaries: &Binaries,
-        user: &ServerUser,
-        settings: &Settings,
-    ) -> Result<(), TargetError> {
+    /// Shuts the server down and starts it with its settings.
+    pub(super) fn restart(&mut self, setup: &Setup) -> Result<(), TargetError> {
         self.of_any.stop(&RESTART);
-        self.start(binaries, user, settings)
+        self.start(setup)
     }
 
     /// Writes the configuration file anew, under a name of its own first: the server may read it at any time.
-    pub(super) fn configure(&self, user: &ServerUser, settings: &Settings) -> Result<(), TargetError> {
+    pub(super) fn configure(&self, setup: &Setup) -> Result<(), TargetError> {
         let files = &self.of_any.files;
         let (config, new) = (files.dir.join(CONFIG), files.dir.join(NEW_CONFIG));
-        let text = file(settings, files.name(), &files.sockets().to_string_lossy(), &self.last);
-        write_for(&new, &text, user)
+        let text = file(&setup.settings, files.name(), &files.sockets().to_string_lossy(), &self.last);
+        write_for(&new, &text, &setup.user)
             .and_then(|()| std::fs::rename(&new, &config))
             .map_err(|e| files.failure("its configuration cannot be written", &e.to_string()))
     }
 
     /// Starts the server and waits until it accepts sessions.
-    pub(super) fn start(
-        &mut self,
-        binaries: &Binaries,
-        user: &ServerUser,
-        settings: &Settings,
-    ) -> Result<(), TargetError> {
-        self.configure(user, settings)?;
+    pub(super) fn start(&mut self, setup: &Setup) -> Result<(), TargetError> {
+        self.configure(setup)?;
         let config = self.of_any.files.dir.join(CONFIG);
         // SIGINT: fast shutdown if loadline is killed.
-        let mut command = user.command(binaries.postgres(), Signal::SIGINT);
+        let mut command = setup.user.command(setup.binaries.postgres(), Signal::SIGINT);
         command.arg("-D").arg(self.data()).arg("-c").arg(config_argument(&config));
         let postmaster = self.of_any.spawn(command)?;
         if let Err(why) = self.of_any.wait_ready(progress) {
             self.of_any.stop(&AT_ONCE);
-            return Err(self.of_any.start_failure(&why, settings, &self.of_any.files.log(), server_message));
+            return Err(self.of_any.start_failure(&why, &setup.settings, &self.of_any.files.log(), server_message));
         }
-        self.of_any.files.owner.shared_memory = shared_memory::mapped_files(postmaster, user);
+        self.of_any.files.owner.shared_memory = shared_memory::mapped_files(postmaster, &setup.user);
         self.of_any.files.mark()
     }
 }

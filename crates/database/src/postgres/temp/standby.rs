@@ -13,7 +13,7 @@ use loadline_model::format::bytes;
 use nix::sys::signal::Signal;
 
 use super::binaries::Binaries;
-use super::instance::Instance;
+use super::instance::{Instance, Setup};
 use super::{PORT, SUPERUSER, url_at};
 use crate::error::TargetError;
 use crate::relay::Relay;
@@ -80,39 +80,24 @@ impl Standby {
     }
 
     /// Starts it and waits until it accepts sessions.
-    pub(super) fn start(
-        &mut self,
-        binaries: &Binaries,
-        user: &ServerUser,
-        settings: &Settings,
-    ) -> Result<(), TargetError> {
-        self.raise(settings);
-        self.instance.start(binaries, user, settings).map_err(|e| e.with(&format!(" ({})", self.name)))
+    pub(super) fn start(&mut self, setup: &Setup) -> Result<(), TargetError> {
+        self.raise(&setup.settings);
+        self.instance.start(setup).map_err(|e| e.with(&format!(" ({})", self.name)))
     }
 
-    /// Restarts it with `settings`.
-    pub(super) fn restart(
-        &mut self,
-        binaries: &Binaries,
-        user: &ServerUser,
-        settings: &Settings,
-    ) -> Result<(), TargetError> {
-        self.raise(settings);
-        self.instance.restart(binaries, user, settings).map_err(|e| e.with(&format!(" ({})", self.name)))
+    /// Restarts it with its settings.
+    pub(super) fn restart(&mut self, setup: &Setup) -> Result<(), TargetError> {
+        self.raise(&setup.settings);
+        self.instance.restart(setup).map_err(|e| e.with(&format!(" ({})", self.name)))
     }
 
     /// Starts it again if it has ended.
-    pub(super) fn revive(
-        &mut self,
-        binaries: &Binaries,
-        user: &ServerUser,
-        settings: &Settings,
-    ) -> Result<(), TargetError> {
+    pub(super) fn revive(&mut self, setup: &Setup) -> Result<(), TargetError> {
         if self.runs() {
             return Ok(());
         }
         self.instance.clear()?;
-        self.start(binaries, user, settings)
+        self.start(setup)
     }
 
     /// Whether its main process runs.
@@ -121,9 +106,9 @@ impl Standby {
     }
 
     /// Writes its configuration file anew.
-    pub(super) fn configure(&mut self, user: &ServerUser, settings: &Settings) -> Result<(), TargetError> {
-        self.raise(settings);
-        self.instance.configure(user, settings)
+    pub(super) fn configure(&mut self, setup: &Setup) -> Result<(), TargetError> {
+        self.raise(&setup.settings);
+        self.instance.configure(setup)
     }
 
     /// Raises limits that are lower than those with which the log begins.

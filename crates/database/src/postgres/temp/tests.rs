@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 use super::*;
 use crate::temp::owner::{self, Owner};
 use crate::temp::place::{self, Location, ServerToPlace};
+use crate::temp::user::ServerUser;
 
 /// Set for the process that is killed in `a_killed_owner_leaves_nothing`.
 const OWNER_SCRATCH: &str = "LOADLINE_TEST_TEMP_SERVER_SCRATCH";
