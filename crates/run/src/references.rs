@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use loadline_model::column::{COLUMNS, column};
-use loadline_model::format::nearest;
+use loadline_model::format::did_you_mean;
 use loadline_model::manifest::{MANIFEST_SCHEMA, RunState, TargetInfo};
 use loadline_model::plan::PlanSpec;
 use loadline_model::{Driver, Jobs, Manifest, TestRecord, column as id};
@@ -101,7 +101,7 @@ pub enum ReferenceError {
 pub fn find(name: &str) -> Result<&'static Reference, ReferenceError> {
     REFERENCES.iter().find(|r| r.id == name).ok_or_else(|| {
         let ids = || REFERENCES.iter().map(|r| r.id);
-        let hint = nearest(name, ids()).map_or_else(String::new, |near| format!(": did you mean '{near}'?"));
+        let hint = did_you_mean(name, ids());
         ReferenceError::Unknown { given: name.to_owned(), hint, known: ids().collect::<Vec<_>>().join(", ") }
     })
 }

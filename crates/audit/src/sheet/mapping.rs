@@ -1,6 +1,6 @@
 //! What the user says that columns are: `tps=commit_throughput_tps,lat=commit_latency_ms`.
 
-use loadline_model::format::nearest;
+use loadline_model::format::did_you_mean;
 
 use crate::names;
 use crate::table::Table;
@@ -50,10 +50,7 @@ impl Mapping {
             };
             let (header, id) = (format!("{open}{header}").trim().to_owned(), id.trim());
             open.clear();
-            let unknown = || {
-                let near = nearest(id, names::known()).map_or_else(String::new, |n| format!(": did you mean '{n}'?"));
-                MappingError::Unknown { id: id.to_owned(), near }
-            };
+            let unknown = || MappingError::Unknown { id: id.to_owned(), near: did_you_mean(id, names::known()) };
             let found = names::find(id).ok_or_else(unknown)?;
             if header.is_empty() {
                 return Err(MappingError::Form(part.to_owned()));

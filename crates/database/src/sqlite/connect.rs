@@ -94,8 +94,7 @@ pub(super) fn synchronous(commit: Commit) -> (&'static str, &'static str) {
 pub(super) fn settings(request: &OpenRequest) -> Result<Vec<(String, String)>, TargetError> {
     for (name, value) in &request.settings {
         if !SETTINGS.contains(&name.as_str()) {
-            let near = loadline_model::format::nearest(name, SETTINGS)
-                .map_or(String::new(), |n| format!(": did you mean '{n}'?"));
+            let near = loadline_model::format::did_you_mean(name, SETTINGS);
             let all = SETTINGS.join(", ");
             return Err(TargetError::Usage(format!("SQLite has no setting '{name}'{near} (known: {all})")));
         }

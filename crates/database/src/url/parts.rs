@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use loadline_model::format::nearest;
+use loadline_model::format::did_you_mean;
 use percent_encoding::percent_decode_str;
 
 use super::redact;
@@ -140,7 +140,7 @@ pub(crate) fn path(text: &str) -> Option<PathBuf> {
 
 /// The message for an unknown parameter.
 pub(crate) fn unknown(name: &str, known: &[&str]) -> String {
-    let hint = nearest(name, known.iter().copied()).map_or(String::new(), |n| format!(": did you mean '{n}'?"));
+    let hint = did_you_mean(name, known.iter().copied());
     format!("unknown parameter '{name}'{hint} (known: {})", known.join(", "))
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn unknown(name: &str, known: &[&str]) -> String {
 pub(crate) fn choice<T: Copy>(name: &str, value: &str, all: &[(&str, T)]) -> Result<T, String> {
     all.iter().find(|(n, _)| *n == value).map(|(_, choice)| *choice).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|(n, _)| *n).collect();
-        let hint = nearest(value, names.iter().copied()).map_or(String::new(), |n| format!(": did you mean '{n}'?"));
+        let hint = did_you_mean(value, names.iter().copied());
         format!("{name} '{value}' must be one of {}{hint}", names.join(", "))
     })
 }

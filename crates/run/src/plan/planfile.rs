@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use loadline_database::redact;
-use loadline_model::format::nearest;
+use loadline_model::format::did_you_mean;
 use loadline_model::plan::PlanSpec;
 use thiserror::Error;
 
@@ -122,7 +122,7 @@ pub fn parse(text: &str) -> Result<PlanSpec, String> {
                 .lines()
                 .position(|l| l.trim_start().trim_start_matches('[').trim_start_matches('"').starts_with(key.as_str()));
             let at = line.map_or(String::new(), |l| format!("line {}: ", l + 1));
-            let near = nearest(key, KEYS.iter().copied()).map_or(String::new(), |n| format!(": did you mean '{n}'?"));
+            let near = did_you_mean(key, KEYS.iter().copied());
             return Err(format!("{at}there is no key '{}'{near} (known: {})", redact(key), KEYS.join(", ")));
         }
     }

@@ -1,6 +1,6 @@
 //! Plans that come with loadline: files of the repository, built into the program.
 
-use loadline_model::format::nearest;
+use loadline_model::format::did_you_mean;
 use loadline_model::plan::PlanSpec;
 use thiserror::Error;
 
@@ -68,7 +68,7 @@ pub enum NamedPlanError {
 pub fn find(name: &str) -> Result<&'static NamedPlan, NamedPlanError> {
     PLANS.iter().find(|p| p.name.eq_ignore_ascii_case(name.trim())).ok_or_else(|| NamedPlanError::Unknown {
         given: name.to_owned(),
-        hint: nearest(name, PLANS.iter().map(|p| p.name)).map_or(String::new(), |n| format!(": did you mean '{n}'?")),
+        hint: did_you_mean(name, PLANS.iter().map(|p| p.name)),
         known: PLANS.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
     })
 }

@@ -226,8 +226,7 @@ fn kpis(source: &Source<'_>, fields: &Fields<'_, '_>) -> Result<&'static [Kpi], 
         let at = f.required("column")?;
         let id = source.text(at, "the column")?;
         let Some(found) = column(id) else {
-            let near = loadline_model::format::nearest(id, loadline_model::column::COLUMNS.iter().map(|c| c.id));
-            let near = near.map_or(String::new(), |n| format!(": did you mean '{n}'?"));
+            let near = loadline_model::format::did_you_mean(id, loadline_model::column::COLUMNS.iter().map(|c| c.id));
             let text = format!("there is no column '{id}'{near} (`loadline columns` lists all)");
             return Err(source.error(at.span(), text));
         };

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use loadline_model::format::nearest;
+use loadline_model::format::did_you_mean;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -53,8 +53,7 @@ impl<'a> Source<'a> {
         for key in table.keys() {
             let name = key.get_ref().as_ref();
             if !known.contains(&name) {
-                let near = nearest(name, known.iter().copied());
-                let near = near.map_or(String::new(), |n| format!(": did you mean '{n}'?"));
+                let near = did_you_mean(name, known.iter().copied());
                 let text = format!("{what} has no key '{name}'{near} (known: {})", known.join(", "));
                 return Err(self.error(key.span(), text));
             }
@@ -93,7 +92,7 @@ impl<'a> Source<'a> {
         given: &str,
         known: impl Iterator<Item = &'k str> + Clone,
     ) -> UserError {
-        let near = nearest(given, known.clone()).map_or(String::new(), |n| format!(": did you mean '{n}'?"));
+        let near = did_you_mean(given, known.clone());
         let known: Vec<&str> = known.collect();
         let known = if known.is_empty() { "there is none".to_owned() } else { format!("known: {}", known.join(", ")) };
         self.error(value.span(), format!("{what} '{given}' is not known{near} ({known})"))
