@@ -79,13 +79,7 @@ impl Compared {
                 count(figures, "main figure", "main figures")
             ),
             all_well: figures > 0 && refused == 0,
-            sections: vec![Section {
-                id: "ratios",
-                title: "Comparison".to_owned(),
-                in_text: true,
-                group: false,
-                blocks: std::iter::once(table).chain(self.words).collect(),
-            }],
+            sections: vec![Section::of("ratios", "Comparison", std::iter::once(table).chain(self.words).collect())],
             ..Document::default()
         })
     }

@@ -38,6 +38,13 @@ pub(crate) struct Section {
     pub(crate) blocks: Vec<Block>,
 }
 
+impl Section {
+    /// One that the plain-text report includes, of no group.
+    pub(crate) fn of(id: &'static str, title: impl Into<String>, blocks: Vec<Block>) -> Section {
+        Section { id, title: title.into(), in_text: true, group: false, blocks }
+    }
+}
+
 /// A piece of a section.
 #[derive(Debug)]
 pub(crate) enum Block {
@@ -85,6 +92,17 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Row>,
     /// Footnotes: mark and text.
     pub(crate) notes: Vec<Note>,
+}
+
+impl Table {
+    /// Without caption and footnotes.
+    pub(crate) fn of(
+        class: &'static str,
+        head: impl IntoIterator<Item = Head>,
+        rows: impl IntoIterator<Item = Row>,
+    ) -> Table {
+        Table { class, head: head.into_iter().collect(), rows: rows.into_iter().collect(), ..Table::default() }
+    }
 }
 
 /// A heading of a table.

@@ -184,13 +184,7 @@ impl Forecasted {
             let blocks = [Block::Table(self.table(fitted)), Block::List { items: sentences }];
             blocks.into_iter().chain(chart).collect::<Vec<_>>()
         };
-        Section {
-            id: "forecasts",
-            title: "Forecasts".to_owned(),
-            in_text: true,
-            group: false,
-            blocks: self.fitted.iter().flat_map(of).collect(),
-        }
+        Section::of("forecasts", "Forecasts", self.fitted.iter().flat_map(of).collect())
     }
 
     /// Highest jobs that keep each objective, or else those with the highest throughput / latency, with what they are.
@@ -235,13 +229,8 @@ impl Forecasted {
         let mut at: Vec<(f64, String)> = asked.chain(self.load_lines(fitted)).collect();
         at.sort_by(|a, b| a.0.total_cmp(&b.0));
         let forecast = at.into_iter().map(forecast);
-        Table {
-            caption: fitted.series.name(),
-            class: "figures",
-            head: [Head::number("Jobs", "")].into_iter().chain(heads).chain([Head::text("From")]).collect(),
-            rows: measured.chain(forecast).collect(),
-            ..Table::default()
-        }
+        let head = [Head::number("Jobs", "")].into_iter().chain(heads).chain([Head::text("From")]);
+        Table { caption: fitted.series.name(), ..Table::of("figures", head, measured.chain(forecast)) }
     }
 
     /// The answers in words, and the load line.

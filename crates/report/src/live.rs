@@ -151,7 +151,7 @@ fn now(second: &LiveSecond) -> Table {
         ("Device writes", "1/s"),
     ];
     let head = head.map(|(title, unit)| Head::number(title, unit)).to_vec();
-    Table { class: "figures narrow", head, rows: vec![Row::of(cells)], ..Table::default() }
+    Table::of("figures narrow", head, vec![Row::of(cells)])
 }
 
 fn waits(second: &LiveSecond) -> Option<Table> {
@@ -159,7 +159,7 @@ fn waits(second: &LiveSecond) -> Option<Table> {
     waits.sort_by(|a, b| b.1.total_cmp(a.1));
     let rows: Vec<Row> = waits.iter().map(|(event, n)| Row::of([(*event).clone(), number(**n, 2)])).collect();
     let head = vec![Head::text("Top waits"), Head::number("Sessions", "mean")];
-    (!rows.is_empty()).then(|| Table { class: "figures narrow", head, rows, ..Table::default() })
+    (!rows.is_empty()).then(|| Table::of("figures narrow", head, rows))
 }
 
 fn tests(records: &[TestRecord]) -> Table {
@@ -181,11 +181,11 @@ fn tests(records: &[TestRecord]) -> Table {
         let remark = r.invalid_reason.clone().unwrap_or_default();
         Row { invalid: !r.valid, remark, ..Row::of(cells) }
     };
-    let rows = records.iter().rev().take(MOST_TESTS).map(row).collect();
+    let rows = records.iter().rev().take(MOST_TESTS).map(row);
     let mut head = vec![Head::number("Test", ""), Head::text("Workload"), Head::number("Jobs", "")];
     head.extend([Head::of(THROUGHPUT), Head::of(LATENCY), Head::text("Checks")]);
     let caption = "Tests done, the newest first".to_owned();
-    Table { caption, class: "figures", head, rows, ..Table::default() }
+    Table { caption, ..Table::of("figures", head, rows) }
 }
 
 fn charts(run: &LiveRun<'_>) -> Vec<Chart> {

@@ -110,15 +110,15 @@ fn document(answer: &Answer) -> Document {
     let remarks = std::iter::once(explains.to_owned()).chain(notes).collect();
     let disturbed = m.points.iter().any(|p| p.disturbed.is_some());
     let mut sections = vec![
-        section("calibration", "Calibration", calibration(answer)),
-        section("what-if", "What if", what_if(answer)),
+        Section::of("calibration", "Calibration", calibration(answer)),
+        Section::of("what-if", "What if", what_if(answer)),
     ];
     if !answer.checked.is_empty() {
         // The windows of a run that waited for a standby took no part in its calibration.
         let waits = answer.lines.last().is_some_and(|l| l.platform.standby.is_some());
         let own = !waits && answer.checked.iter().all(|c| c.run == m.run);
         let title = if own { "Against the run calibrated on" } else { "Against a measurement that took no part" };
-        sections.push(section("checked", title, checked(answer)));
+        sections.push(Section::of("checked", title, checked(answer)));
     }
     Document {
         title: format!("{} – {}, simulated", m.product, m.workload),
@@ -153,29 +153,16 @@ fn nodes(n: u32) -> String {
     counted(n, "node", "nodes")
 }
 
-fn section(id: &'static str, title: &str, blocks: Vec<Block>) -> Section {
-    Section { id, title: title.to_owned(), in_text: true, group: false, blocks }
-}
-
 fn calibration(answer: &Answer) -> Vec<Block> {
     let c = &answer.calibration;
     let absent = |value: Option<f64>, decimals| value.map_or_else(|| ABSENT.to_owned(), |v| number(v, decimals));
-    let parameters = Table {
-        caption: "Parameters".to_owned(),
-        class: "facts",
-        head: vec![
-            Head::text("Parameter"),
-            Head::number("Used", "µs"),
-            Head::number("Measured", "µs"),
-            Head::text("Source"),
-        ],
-        rows: c
-            .parameters
-            .iter()
-            .map(|p| Row::of([p.name.to_owned(), number(p.us, 2), absent(p.measured_us, 2), p.source.clone()]))
-            .collect(),
-        ..Table::default()
-    };
+    let head =
+        [Head::text("Parameter"), Head::number("Used", "µs"), Head::number("Measured", "µs"), Head::text("Source")];
+    let rows = c
+        .parameters
+        .iter()
+        .map(|p| Row::of([p.name.to_owned(), number(p.us, 2), absent(p.measured_us, 2), p.source.clone()]));
+    let parameters = Table { caption: "Parameters".to_owned(), ..Table::of("facts", head, rows) };
     let of_point = |f: &Fitted| {
         Row::of([
             f.point.jobs.to_string(),
@@ -190,25 +177,21 @@ fn calibration(answer: &Answer) -> Vec<Block> {
             absent(f.point.sync_us, 1),
         ])
     };
-    let points = Table {
-        caption: "Points".to_owned(),
-        class: "figures",
-        head: vec![
-            Head::number("Jobs", ""),
-            Head::number("Measured", "tps"),
-            Head::number("Simulated", "tps"),
-            Head::number("Error", ""),
-            Head::number("Left out", "").tip("Error of a model that was calibrated without this point"),
-            Head::number("Commits per sync", ""),
-            Head::number("simulated", ""),
-            Head::number("CPU", "µs/tx"),
-            Head::number("simulated", "µs/tx"),
-            Head::number("Sync", "µs")
-                .tip("Measured in this test: the point is simulated with the device as fast as it was then"),
-        ],
-        rows: c.points.iter().map(of_point).collect(),
-        ..Table::default()
-    };
+    let head = [
+        Head::number("Jobs", ""),
+        Head::number("Measured", "tps"),
+        Head::number("Simulated", "tps"),
+        Head::number("Error", ""),
+        Head::number("Left out", "").tip("Error of a model that was calibrated without this point"),
+        Head::number("Commits per sync", ""),
+        Head::number("simulated", ""),
+        Head::number("CPU", "µs/tx"),
+        Head::number("simulated", "µs/tx"),
+        Head::number("Sync", "µs")
+            .tip("Measured in this test: the point is simulated with the device as fast as it was then"),
+    ];
+    let rows = c.points.iter().map(of_point);
+    let points = Table { caption: "Points".to_owned(), ..Table::of("figures", head, rows) };
     vec![Block::Table(points), Block::Table(parameters)]
 }
 
@@ -218,22 +201,20 @@ fn what_if(answer: &Answer) -> Vec<Block> {
         rows.push(Row::title(&of.name));
         rows.extend(of.outcomes.iter().map(|o| row(answer, o)));
     }
-    let table = Table {
-        class: "figures",
-        head: vec![
-            Head::number("Jobs", ""),
-            Head::number("Throughput", "tps"),
-            Head::number("±", "%").tip("95 % interval of the simulation by batch means, and of the calibration by the jackknife over its points"),
-            Head::number("Latency", "ms"),
-            Head::number("Commits per sync", ""),
-            Head::number("Syncs", "1/s"),
-            Head::number("CPU busy", "%"),
-            Head::number("× as measured", "").tip("Throughput over that of the simulated platform as it was measured"),
-            Head::number("Measured", "tps"),
-        ],
-        rows,
-        ..Table::default()
-    };
+    let head = [
+        Head::number("Jobs", ""),
+        Head::number("Throughput", "tps"),
+        Head::number("±", "%").tip(
+            "95 % interval of the simulation by batch means, and of the calibration by the jackknife over its points",
+        ),
+        Head::number("Latency", "ms"),
+        Head::number("Commits per sync", ""),
+        Head::number("Syncs", "1/s"),
+        Head::number("CPU busy", "%"),
+        Head::number("× as measured", "").tip("Throughput over that of the simulated platform as it was measured"),
+        Head::number("Measured", "tps"),
+    ];
+    let table = Table::of("figures", head, rows);
     let several = answer.lines.iter().filter(|l| !l.assumed.is_empty()).count() > 1;
     let said = |l: &Line, text: &str| if several { format!("{}: {text}.", l.name) } else { sentence(text) };
     let assumed: Vec<String> =
@@ -318,35 +299,24 @@ fn chart(
 }
 
 fn checked(answer: &Answer) -> Vec<Block> {
-    let table = Table {
-        class: "figures",
-        head: vec![
-            Head::text("Line"),
-            Head::text("Run"),
-            Head::number("Jobs", ""),
-            Head::number("Measured", "tps"),
-            Head::number("Simulated", "tps"),
-            Head::number("Error", ""),
-        ],
-        rows: answer
-            .checked
-            .iter()
-            .map(|c| {
-                Row::of([
-                    c.line.clone(),
-                    c.run.clone(),
-                    c.jobs.to_string(),
-                    whole(c.tps),
-                    c.simulated_tps.iter().map(|tps| whole(*tps)).collect::<Vec<_>>().join(" to "),
-                    if c.simulated_tps.len() > 1 && c.error_pct == 0.0 {
-                        "within".to_owned()
-                    } else {
-                        signed(c.error_pct)
-                    },
-                ])
-            })
-            .collect(),
-        ..Table::default()
-    };
+    let head = [
+        Head::text("Line"),
+        Head::text("Run"),
+        Head::number("Jobs", ""),
+        Head::number("Measured", "tps"),
+        Head::number("Simulated", "tps"),
+        Head::number("Error", ""),
+    ];
+    let rows = answer.checked.iter().map(|c| {
+        Row::of([
+            c.line.clone(),
+            c.run.clone(),
+            c.jobs.to_string(),
+            whole(c.tps),
+            c.simulated_tps.iter().map(|tps| whole(*tps)).collect::<Vec<_>>().join(" to "),
+            if c.simulated_tps.len() > 1 && c.error_pct == 0.0 { "within".to_owned() } else { signed(c.error_pct) },
+        ])
+    });
+    let table = Table::of("figures", head, rows);
     vec![Block::Table(table)]
 }

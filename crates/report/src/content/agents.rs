@@ -19,7 +19,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         )));
         blocks.push(Block::Table(table(records())));
     }
-    Section { id: "agents", title: "Agents".to_owned(), in_text: false, group: false, blocks }
+    Section { in_text: false, ..Section::of("agents", "Agents", blocks) }
 }
 
 fn table<'a>(records: impl Iterator<Item = &'a TestRecord>) -> Table {
@@ -39,7 +39,7 @@ fn table<'a>(records: impl Iterator<Item = &'a TestRecord>) -> Table {
         Head::number("Skew", "ms").tip("Upper bound of the distance of its window from the common one"),
         Head::text("Failed"),
     ];
-    Table { class: "figures", head, rows: rows.collect(), ..Table::default() }
+    Table::of("figures", head, rows)
 }
 
 fn row(r: &TestRecord, agent: &AgentFigures, first: bool) -> Row {

@@ -160,5 +160,5 @@ pub(crate) fn section(of_run: Option<&OfRun<'_>>) -> Section {
         blocks.extend(of_run.waits().map(Block::Table));
         blocks.push(Block::Para { text: of_run.method() });
     }
-    Section { id: "arms", title: "Which is faster".to_owned(), in_text: true, group: false, blocks }
+    Section::of("arms", "Which is faster", blocks)
 }

@@ -273,7 +273,7 @@ pub(crate) fn over_time(sides: &[PlatformRun<'_>]) -> Section {
              tests. Warm-up is not shown.{averaged}"
         )));
     }
-    Section { id: "over-time", title: "Throughput over time".to_owned(), in_text: false, group: false, blocks }
+    Section { in_text: false, ..Section::of("over-time", "Throughput over time", blocks) }
 }
 
 /// One line per test with a series, and the most rows averaged into one point.

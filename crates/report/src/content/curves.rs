@@ -31,7 +31,7 @@ pub(crate) fn summary(sides: &[PlatformRun<'_>], most: usize) -> Section {
         blocks.push(Block::Charts { charts, per_row: 3 });
         blocks.push(Block::Legend { text: LEGEND.to_owned() });
     }
-    Section { id: "curves", title: "Load lines as charts".to_owned(), in_text: false, group: true, blocks }
+    Section { in_text: false, group: true, ..Section::of("curves", "Load lines as charts", blocks) }
 }
 
 /// Explains the charts, once per section.

@@ -34,7 +34,7 @@ pub(crate) fn blocks(sides: &[PlatformRun<'_>]) -> Vec<Block> {
         Head::text("Method"),
         Head::text("Fingerprint").tip("Fingerprint of the rows, with the version of the data."),
     ]);
-    vec![Block::heading("Data set"), Block::Table(Table { class: "facts", head, rows, ..Table::default() })]
+    vec![Block::heading("Data set"), Block::Table(Table::of("facts", head, rows))]
 }
 
 fn cells(t: &TableLoad) -> Vec<Cell> {

@@ -26,7 +26,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
     blocks.extend(notes(sides));
     blocks.extend(waits(&all, several));
     blocks.extend(checks(&all, several, on_paper));
-    Section { id: "evidence", title: "Evidence".to_owned(), in_text: false, group: false, blocks }
+    Section { in_text: false, ..Section::of("evidence", "Evidence", blocks) }
 }
 
 fn lead_head(several: bool) -> Vec<Head> {
@@ -42,7 +42,7 @@ fn lead(label: &str, r: &TestRecord, several: bool) -> Vec<Cell> {
 }
 
 fn facts(head: Vec<Head>, rows: Vec<Row>) -> Block {
-    Block::Table(Table { class: "facts", head, rows, ..Table::default() })
+    Block::Table(Table::of("facts", head, rows))
 }
 
 fn invalid(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
@@ -107,7 +107,7 @@ fn errors(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
         for (text, n) in &r.error_texts {
             let mut cells = lead(label, r, several);
             cells.extend([Cell::from(number(*n as f64, 0)), Cell::from(text.as_str())]);
-            rows.push(Row { cells, ..Row::default() });
+            rows.push(Row::of(cells));
         }
     }
     if rows.is_empty() {
@@ -157,7 +157,7 @@ fn waits(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
             let mut cells = lead(label, r, several);
             let shown = if top.is_empty() { "no waits".to_owned() } else { top.join(" · ") };
             cells.extend([Cell::from(number(f64::from(r.waits.samples), 0)), Cell::from(shown)]);
-            Row { cells, ..Row::default() }
+            Row::of(cells)
         })
         .collect();
     if rows.is_empty() {

@@ -32,7 +32,7 @@ pub(crate) fn summary(comparisons: &[Comparison]) -> Section {
              work is not compared.",
         ));
     }
-    Section { id: "factors", title: "Factors between platforms".to_owned(), in_text: true, group: false, blocks }
+    Section::of("factors", "Factors between platforms", blocks)
 }
 
 /// Each reason in one sentence, with the workloads it holds for.
@@ -123,7 +123,7 @@ fn summary_rows(c: &Comparison, notes: &mut Notes) -> Vec<Row> {
             };
             let ends = [end(range.map(|r| r.0)), end(range.map(|r| r.1))];
             let lead = [Cell::from(""), Cell::from(heading_of(column, c.about_the_log()))];
-            Some(Row { cells: lead.into_iter().chain(peak_cells).chain(ends).collect(), ..Row::default() })
+            Some(Row::of(lead.into_iter().chain(peak_cells).chain(ends)))
         })
         .collect();
     if let Some(first) = rows.first_mut() {
@@ -231,13 +231,7 @@ fn factor_cell(f: &Factor, notes: &mut Notes) -> Cell {
 pub(crate) fn in_full(comparisons: &[Comparison]) -> Section {
     let tables: Vec<Block> =
         comparisons.iter().filter(|c| !c.rows.is_empty()).map(|c| Block::Table(full_table(c))).collect();
-    Section {
-        id: "factors-in-full",
-        title: "Factors at equal job counts".to_owned(),
-        in_text: false,
-        group: false,
-        blocks: tables,
-    }
+    Section { in_text: false, ..Section::of("factors-in-full", "Factors at equal job counts", tables) }
 }
 
 fn full_table(c: &Comparison) -> Table {

@@ -17,22 +17,14 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     }
     let mut head: Vec<Head> = ["Column", "Id", "Meaning"].map(Head::text).into();
     head.extend(kinds.iter().map(|k| Head::text(&format!("Source on {k}"))));
-    let rows = columns::of_files(sides.iter().flat_map(|s| &s.run.records))
-        .into_iter()
-        .map(|c| {
-            let fixed = [c.heading(), c.id.to_owned(), c.meaning.to_owned()];
-            Row::of(fixed.into_iter().chain(kinds.iter().map(|k| source(c, k))))
-        })
-        .collect();
-    let table = Table { class: "facts", head, rows, ..Table::default() };
+    let rows = columns::of_files(sides.iter().flat_map(|s| &s.run.records)).into_iter().map(|c| {
+        let fixed = [c.heading(), c.id.to_owned(), c.meaning.to_owned()];
+        Row::of(fixed.into_iter().chain(kinds.iter().map(|k| source(c, k))))
+    });
+    let table = Table::of("facts", head, rows);
     let summary = "All columns with meaning and source".to_owned();
-    Section {
-        id: "columns",
-        title: "Sources of the figures".to_owned(),
-        in_text: false,
-        group: false,
-        blocks: vec![Block::Details { summary, blocks: vec![Block::Table(table)] }],
-    }
+    let details = Block::Details { summary, blocks: vec![Block::Table(table)] };
+    Section { in_text: false, ..Section::of("columns", "Sources of the figures", vec![details]) }
 }
 
 fn source(column: &Column, kind: &str) -> String {

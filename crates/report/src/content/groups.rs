@@ -55,5 +55,5 @@ fn section(sides: &[PlatformRun<'_>], group: &str, chosen: Option<&[&'static Col
         blocks.push(Block::para(waits::LEGEND));
     }
     let id = IDS.into_iter().find(|id| *id == group).unwrap_or("other");
-    Section { id, title: group_title(group).to_owned(), in_text: true, group: true, blocks }
+    Section { group: true, ..Section::of(id, group_title(group), blocks) }
 }

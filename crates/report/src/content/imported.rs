@@ -40,7 +40,7 @@ pub(super) fn section(sides: &[PlatformRun<'_>]) -> Section {
              they are neither valid nor invalid. A figure that the tool does not state is absent.",
         ));
     }
-    Section { id: "imported", title: "Imported, not checked".to_owned(), in_text: true, group: false, blocks }
+    Section::of("imported", "Imported, not checked", blocks)
 }
 
 /// The files, each once.

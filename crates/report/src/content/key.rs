@@ -22,7 +22,7 @@ pub(super) const NO_MEAN: &str =
 /// The section.
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let blocks = if swept(sides).is_empty() { Vec::new() } else { vec![Block::Table(table(sides)), meaning(sides)] };
-    Section { id: "load-lines", title: "Load lines".to_owned(), in_text: true, group: false, blocks }
+    Section::of("load-lines", "Load lines", blocks)
 }
 
 fn table(sides: &[PlatformRun<'_>]) -> Table {
@@ -79,7 +79,7 @@ fn table(sides: &[PlatformRun<'_>]) -> Table {
             }
         }
     }
-    Table { class: "key", head, rows, notes: notes.finish(), ..Table::default() }
+    Table { notes: notes.finish(), ..Table::of("key", head, rows) }
 }
 
 fn row(

@@ -187,7 +187,7 @@ impl<'a> OfRun<'a> {
             cells.push(Cell::from(counted));
             Row { cells, first, ..Row::default() }
         };
-        let rows = self.costs.iter().map(row).collect();
+        let rows: Vec<Row> = self.costs.iter().map(row).collect();
         let mut head = vec![
             Head::text("Level"),
             Head::number("Jobs", ""),
@@ -215,7 +215,7 @@ impl<'a> OfRun<'a> {
         }
         head.push(Head::number("Pairs", ""));
         let caption = "What a level adds to a commit".to_owned();
-        Table { caption, class: "figures", head, rows, notes: notes.finish(), ..Table::default() }
+        Table { caption, notes: notes.finish(), ..Table::of("figures", head, rows) }
     }
 
     /// Added time over the round trip at each number of jobs, and share of throughput over jobs at each distance.
@@ -404,5 +404,5 @@ pub(crate) fn section(of_run: Option<&OfRun<'_>>) -> Section {
         blocks.push(Block::Table(of_run.table()));
         blocks.push(Block::Para { text: of_run.method() });
     }
-    Section { id: "levels", title: "What a commit pays for its copy".to_owned(), in_text: true, group: false, blocks }
+    Section::of("levels", "What a commit pays for its copy", blocks)
 }

@@ -21,7 +21,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
              session.",
         ));
     }
-    Section { id: "load", title: "Load of the jobs".to_owned(), in_text: true, group: false, blocks }
+    Section::of("load", "Load of the jobs", blocks)
 }
 
 /// A row for each valid test whose jobs think, open new sessions or differ, and one for each of its populations; `None` without
@@ -34,7 +34,7 @@ pub(crate) fn table(run: &RunData) -> Option<Table> {
             continue;
         }
         rows.push(Row { cells: of_test(r, &load), first: true, ..Row::default() });
-        rows.extend(r.populations.iter().map(|p| Row { cells: of_population(p), ..Row::default() }));
+        rows.extend(r.populations.iter().map(|p| Row::of(of_population(p))));
     }
     let mut head = vec![
         Head::text("Test"),
@@ -59,13 +59,7 @@ pub(crate) fn table(run: &RunData) -> Option<Table> {
             rows.iter_mut().filter(|r| r.cells.len() > index).for_each(|r| drop(r.cells.remove(index)));
         }
     }
-    (!rows.is_empty()).then(|| Table {
-        caption: "Load of the jobs".to_owned(),
-        class: "figures",
-        head,
-        rows,
-        ..Table::default()
-    })
+    (!rows.is_empty()).then(|| Table { caption: "Load of the jobs".to_owned(), ..Table::of("figures", head, rows) })
 }
 
 fn of_test(r: &TestRecord, load: &JobLoad) -> Vec<Cell> {

@@ -38,7 +38,7 @@ fn section(
 ) -> Section {
     let items: Vec<String> = sides.iter().flat_map(|side| under_label(side, sides, said(side))).collect();
     let blocks = if items.is_empty() { Vec::new() } else { vec![Block::List { items }] };
-    Section { id, title: title.to_owned(), in_text: true, group: false, blocks }
+    Section::of(id, title, blocks)
 }
 
 /// Machine and storage of `manifest` in one line: `8 × AMD EPYC, 64.0 GiB, Debian 12; log on ext4, data on xfs`.

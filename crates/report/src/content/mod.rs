@@ -135,7 +135,7 @@ fn notes(runs: &[RunData], of_workloads: bool) -> Section {
             blocks.push(Block::Notes { markdown: markdown.clone() });
         }
     }
-    Section { id: "notes", title: "Notes".to_owned(), in_text: true, group: false, blocks }
+    Section::of("notes", "Notes", blocks)
 }
 
 /// Links to the pages of the tests of one run.
@@ -150,7 +150,7 @@ fn pages(runs: &[RunData]) -> Section {
     };
     let items: Vec<(String, String)> = one.iter().map(link).collect();
     let blocks = if items.is_empty() { Vec::new() } else { vec![Block::Links { items }] };
-    Section { id: "pages", title: "A page for every test".to_owned(), in_text: false, group: false, blocks }
+    Section { in_text: false, ..Section::of("pages", "A page for every test", blocks) }
 }
 
 /// The verdict on measured tests; `None` if there is nothing but imported ones.

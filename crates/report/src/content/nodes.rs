@@ -39,7 +39,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
             }));
         }
     }
-    Section { id: "nodes", title: "Over nodes".to_owned(), in_text: true, group: false, blocks }
+    Section::of("nodes", "Over nodes", blocks)
 }
 
 /// A row for each workload, number of nodes and jobs; `None` if all tests were of one node.
@@ -203,7 +203,7 @@ fn scaling(records: &[&TestRecord]) -> Table {
             .tip("Transactions that lost against another one, were rolled back and tried again: no throughput"),
         Head::number("Errors", ""),
     ];
-    Table { caption: "Nodes and jobs".to_owned(), class: "figures", head, rows, ..Table::default() }
+    Table { caption: "Nodes and jobs".to_owned(), ..Table::of("figures", head, rows) }
 }
 
 /// A row for each node of each test.
@@ -242,5 +242,5 @@ fn each(records: &[&TestRecord]) -> Option<Table> {
         vec![Head::text("Test"), Head::number("Node", ""), Head::number("Jobs", ""), Head::number("Throughput", "tps")];
     head.extend(shown.iter().map(|(_, title, unit, _)| Head::number(title, unit)));
     let caption = "What each node did, by the jobs' count and its own counters".to_owned();
-    (!rows.is_empty()).then(|| Table { caption, class: "figures", head, rows, ..Table::default() })
+    (!rows.is_empty()).then(|| Table { caption, ..Table::of("figures", head, rows) })
 }

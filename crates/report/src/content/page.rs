@@ -49,7 +49,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
              open loop the time from the intended start.",
         ));
     }
-    Section { id: "key-figures", title: "Key figures".to_owned(), in_text: true, group: false, blocks }
+    Section::of("key-figures", "Key figures", blocks)
 }
 
 /// The page of one platform.
@@ -85,7 +85,7 @@ pub(crate) fn table(side: &PlatformRun<'_>, caption: &str) -> Table {
         }
     }
     let notes = notes.finish_used(&mut rows);
-    Table { caption: caption.to_owned(), class: "key", head, rows, notes, ..Table::default() }
+    Table { caption: caption.to_owned(), notes, ..Table::of("key", head, rows) }
 }
 
 fn line(side: &PlatformRun<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {

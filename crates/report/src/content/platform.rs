@@ -32,7 +32,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     blocks.extend(data_set::blocks(sides));
     blocks.extend(doctor(sides));
     blocks.extend(target_notes(sides));
-    Section { id: "platforms", title: "Platforms".to_owned(), in_text: false, group: false, blocks }
+    Section { in_text: false, ..Section::of("platforms", "Platforms", blocks) }
 }
 
 fn optional(name: &str, value: Option<String>) -> Option<(String, String)> {
@@ -225,8 +225,8 @@ fn doctor(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let head = ["Platform", "Severity", "Subject", "Value", "Advice"].map(Head::text).into();
-    let table = Table { class: "facts", head, rows, ..Table::default() };
+    let head = ["Platform", "Severity", "Subject", "Value", "Advice"].map(Head::text);
+    let table = Table::of("facts", head, rows);
     vec![Block::heading("Doctor findings before the run"), Block::Table(table)]
 }
 
@@ -260,7 +260,7 @@ pub(crate) fn again(sides: &[PlatformRun<'_>]) -> Section {
             seeds.join(", ")
         )));
     }
-    Section { id: "again", title: "Run it again".to_owned(), in_text: false, group: false, blocks }
+    Section { in_text: false, ..Section::of("again", "Run it again", blocks) }
 }
 
 /// `argument`, quoted for a shell if needed.

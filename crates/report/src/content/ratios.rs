@@ -95,7 +95,7 @@ pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
         ];
         Row { cells, first: shown.main, ..Row::default() }
     };
-    let rows = rows.iter().map(row).collect();
+    let rows: Vec<Row> = rows.iter().map(row).collect();
     let head = vec![
         Head::text("Workload"),
         Head::number("Jobs", ""),
@@ -110,7 +110,7 @@ pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
             .tip("The smallest difference that would be shown in four of five such comparisons"),
         Head::number(counted, ""),
     ];
-    Table { caption: "B against A".to_owned(), class: "figures", head, rows, notes: notes.finish(), ..Table::default() }
+    Table { caption: "B against A".to_owned(), notes: notes.finish(), ..Table::of("figures", head, rows) }
 }
 
 /// A header and a row of each figure.

@@ -38,7 +38,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     if more > 0 {
         blocks.push(Block::para(format!("And {more} more: see the settings of the platforms in the HTML report.")));
     }
-    Section { id: "settings", title: "Settings that differ".to_owned(), in_text: true, group: false, blocks }
+    Section::of("settings", "Settings that differ", blocks)
 }
 
 /// The settings that differ between platforms, and the others. One that a platform lacks differs if all are of one product:

@@ -26,9 +26,9 @@ pub(super) fn collect(manifests: &[&Manifest], of: fn(&Manifest) -> Vec<(String,
 
 /// The table of `rows`, a column for each of `sides`.
 pub(super) fn side_by_side(sides: &[PlatformRun<'_>], rows: Facts) -> Table {
-    let head = std::iter::once(Head::text("")).chain(sides.iter().map(|s| Head::text(&s.label))).collect();
-    let rows = rows.into_iter().map(|(name, values)| Row::of(std::iter::once(name).chain(values))).collect();
-    Table { class: "facts manifest", head, rows, ..Table::default() }
+    let head = std::iter::once(Head::text("")).chain(sides.iter().map(|s| Head::text(&s.label)));
+    let rows = rows.into_iter().map(|(name, values)| Row::of(std::iter::once(name).chain(values)));
+    Table::of("facts manifest", head, rows)
 }
 
 /// A row of one manifest.

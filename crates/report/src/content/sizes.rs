@@ -46,7 +46,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
              below 3 steps or above half the range cannot be found. In brackets: 95 % intervals.",
         ));
     }
-    Section { id: "sizes", title, in_text: true, group: false, blocks }
+    Section::of("sizes", title, blocks)
 }
 
 fn table(workload: &str, scans: &[(usize, &PlatformRun<'_>, &Scan<'_>)], several: bool) -> Table {
@@ -90,7 +90,7 @@ fn table(workload: &str, scans: &[(usize, &PlatformRun<'_>, &Scan<'_>)], several
             ..Row::default()
         }
     });
-    Table { class: "key", rows: rows.collect(), head, ..Table::default() }
+    Table::of("key", head, rows)
 }
 
 /// Shape and cause, or why there is none.

@@ -19,7 +19,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
         let rows = rows(sides, &mut notes);
         if !rows.is_empty() {
             let notes = notes.finish();
-            blocks.push(Block::Table(Table { class: "figures", head: head(), rows, notes, ..Table::default() }));
+            blocks.push(Block::Table(Table { notes, ..Table::of("figures", head(), rows) }));
         }
         blocks.extend(without_company(sides));
         blocks.push(Block::para(
@@ -30,7 +30,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
         ));
         blocks.extend(sides.iter().flat_map(published));
     }
-    Section { id: "standing", title: "Where the platform stands".to_owned(), in_text: true, group: false, blocks }
+    Section::of("standing", "Where the platform stands", blocks)
 }
 
 /// Whether the figures of `side` are published ones.

@@ -213,7 +213,7 @@ fn means(side: &PlatformRun<'_>, sweep: &Sweep) -> Option<Table> {
             let tests = Cell { text: p.tests.len().to_string(), mark: kept::mark(p, &mut notes) };
             let mut cells: Vec<Cell> = vec![place(&sweep.over, p.at).into(), tests];
             cells.extend(columns.iter().map(|c| figure(&side.run.records, p, c, &mut notes)));
-            Row { cells, ..Row::default() }
+            Row::of(cells)
         })
         .collect();
     Some(Table {

@@ -43,10 +43,10 @@ pub(crate) fn table(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
         rows.extend(rows_of(first, &x, &y));
     }
     let numbers = ["A", "B", "B − A"].map(|title| Head::number(title, "per transaction"));
-    let head = ["Workload", "Jobs", "Wait"].map(Head::text).into_iter().chain(numbers).collect();
+    let head = ["Workload", "Jobs", "Wait"].map(Head::text).into_iter().chain(numbers);
     let caption = "What the sessions waited for".to_owned();
     let sub = format!("sampled; the {MOST} that differ most");
-    (!rows.is_empty()).then(|| Table { caption, sub, class: "figures narrow", head, rows, ..Table::default() })
+    (!rows.is_empty()).then(|| Table { caption, sub, ..Table::of("figures narrow", head, rows) })
 }
 
 fn rows_of(first: &TestRecord, a: &[&TestRecord], b: &[&TestRecord]) -> Vec<Row> {

@@ -7,7 +7,7 @@ use loadline_model::format::{ABSENT, number};
 use serde::Serialize;
 
 use crate::RunData;
-use crate::doc::{Block, Cell, Chart, Head, Row, Table};
+use crate::doc::{Block, Chart, Head, Row, Table};
 use crate::platform_run::PlatformRun;
 use crate::svg_bars::{Bars, bars};
 use crate::words::{name, place};
@@ -200,9 +200,9 @@ fn table(caption: &str, columns: &[&PointHistogram]) -> Table {
             None if c.buckets.is_empty() => [ABSENT; 3].map(str::to_owned),
             None => ["0", "0.00", "100.00"].map(str::to_owned),
         });
-        Row { cells: std::iter::once(label(power)).chain(cells).map(Cell::from).collect(), ..Row::default() }
+        Row::of(std::iter::once(label(power)).chain(cells))
     });
-    Table { caption: caption.to_owned(), class: "figures waits", head, rows: rows.collect(), ..Table::default() }
+    Table { caption: caption.to_owned(), ..Table::of("figures waits", head, rows) }
 }
 
 /// Two decimals; a small share is not shown as 0.

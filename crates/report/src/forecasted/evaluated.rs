@@ -157,11 +157,7 @@ impl Evaluated {
             Head::number("Covered", "%"),
             Head::text("Jobs: error ± half of the interval, %"),
         ];
-        section(
-            "series",
-            "Series",
-            Table { class: "facts", head, rows: self.evaluation.series.iter().map(row).collect(), ..Table::default() },
-        )
+        section("series", "Series", Table::of("facts", head, self.evaluation.series.iter().map(row)))
     }
 
     fn by_model(&self) -> Section {
@@ -179,17 +175,13 @@ impl Evaluated {
         let mut models = self.evaluation.models();
         models.sort_by(|a, b| a.1.total_cmp(&b.1));
         let head = vec![Head::text("Model"), Head::number("Error", "%"), Head::number("Held-out points", "")];
-        let rows = chosen.into_iter().chain(models.into_iter().map(row)).collect();
-        section(
-            "models",
-            "Each model used for all series, refused ones as well",
-            Table { class: "facts", head, rows, ..Table::default() },
-        )
+        let rows = chosen.into_iter().chain(models.into_iter().map(row));
+        section("models", "Each model used for all series, refused ones as well", Table::of("facts", head, rows))
     }
 }
 
 fn section(id: &'static str, title: &str, table: Table) -> Section {
-    Section { id, title: title.to_owned(), in_text: true, group: false, blocks: vec![Block::Table(table)] }
+    Section::of(id, title, vec![Block::Table(table)])
 }
 
 fn said(all: &Overall) -> String {

@@ -90,9 +90,9 @@ pub(super) fn sections(periods: &[Period]) -> Vec<Section> {
     ];
     let head = heads("Counter", periods, &columns, "rates per second");
     let section = |((id, title, _), rows): (&(&'static str, &str, &[&str]), Vec<Row>)| {
-        let table = Table { class: "figures narrow", head: head.clone(), rows, ..Table::default() };
+        let table = Table::of("figures narrow", head.clone(), rows);
         let blocks = if table.rows.is_empty() { Vec::new() } else { vec![Block::Table(table)] };
-        Section { id, title: (*title).to_owned(), in_text: true, group: false, blocks }
+        Section::of(id, *title, blocks)
     };
     ABOUT.iter().zip(rows).map(section).collect()
 }

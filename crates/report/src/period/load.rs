@@ -68,7 +68,7 @@ pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
     }
     let columns = ["per second", "per transaction"].map(|title| Head::number(title, ""));
     let head = heads("", periods, &columns, "rates per second");
-    let mut blocks = vec![Block::Table(Table { class: "figures narrow", head, rows, ..Table::default() })];
+    let mut blocks = vec![Block::Table(Table::of("figures narrow", head, rows))];
     if !without.is_empty() {
         blocks.push(Block::para(format!("Not counted by this database, or not at this time: {}.", without.join(", "))));
     }

@@ -8,17 +8,18 @@ use crate::doc::{Block, Document, Section};
 
 pub(super) fn document(periods: &[Period]) -> Document {
     let mut sections = vec![
-        section("answer", "The test", time::answer(periods)),
-        section("load", "Load profile", load::blocks(periods)),
-        section("time", "Time model", time::model(periods)),
-        section("waits", "Top waits", time::waits(periods)),
-        section("over-time", "Over time", over_time::blocks(periods)),
-        section("latency", "Latencies", time::latencies(periods)),
+        Section::of("answer", "The test", time::answer(periods)),
+        Section::of("load", "Load profile", load::blocks(periods)),
+        Section::of("time", "Time model", time::model(periods)),
+        Section::of("waits", "Top waits", time::waits(periods)),
+        Section::of("over-time", "Over time", over_time::blocks(periods)),
+        Section::of("latency", "Latencies", time::latencies(periods)),
     ];
     sections.extend(counters::sections(periods));
-    sections.extend(Topic::ALL.map(|topic| section(views::id(topic), topic.title(), views::blocks(topic, periods))));
-    sections.push(section("cost", "What the sampling cost", cost(periods)));
-    sections.push(section("not-here", "Not on this page", views::missing(periods)));
+    sections
+        .extend(Topic::ALL.map(|topic| Section::of(views::id(topic), topic.title(), views::blocks(topic, periods))));
+    sections.push(Section::of("cost", "What the sampling cost", cost(periods)));
+    sections.push(Section::of("not-here", "Not on this page", views::missing(periods)));
     sections.retain(|s| !s.blocks.is_empty());
     let several = periods.len() > 1;
     let (all_well, verdict) = verdict(periods);
@@ -36,10 +37,6 @@ pub(super) fn document(periods: &[Period]) -> Document {
 fn named(period: &Period, several: bool, text: &str) -> String {
     let of = if several { format!("{}: ", period.label) } else { String::new() };
     format!("{of}{}.", stop(text))
-}
-
-fn section(id: &'static str, title: &str, blocks: Vec<Block>) -> Section {
-    Section { id, title: title.to_owned(), in_text: true, group: false, blocks }
 }
 
 /// Whether all tests are valid, and what to say of them.

@@ -8,7 +8,7 @@ use super::Period;
 use super::words::{each, heads, name, row};
 use crate::columns::value;
 use crate::content::{histogram, stop};
-use crate::doc::{Block, Cell, Head, Row, Table};
+use crate::doc::{Block, Head, Row, Table};
 use crate::words::{heading_of, lower};
 
 /// Events shown.
@@ -108,12 +108,11 @@ fn figures(periods: &[Period], caption: &str, columns: &[&Column]) -> Option<Blo
         values.iter().flatten().next()?;
         let shown = values.iter().map(|v| v.map_or(ABSENT.to_owned(), |v| value(column, v)));
         let cells = std::iter::once(heading_of(column, log)).chain(shown);
-        Some(Row { cells: cells.map(Cell::from).collect(), ..Row::default() })
+        Some(Row::of(cells))
     };
     let rows: Vec<Row> = columns.iter().filter_map(row).collect();
     let head = std::iter::once(Head::text("")).chain(periods.iter().map(|p| Head::number(name(p, periods), "")));
-    let table =
-        Table { caption: caption.to_owned(), class: "figures narrow", head: head.collect(), rows, ..Table::default() };
+    let table = Table { caption: caption.to_owned(), ..Table::of("figures narrow", head, rows) };
     (!table.rows.is_empty()).then_some(Block::Table(table))
 }
 
@@ -178,14 +177,7 @@ fn sampled(periods: &[Period], caption: &str, most: usize, named: impl Fn(&str) 
     let columns = [("sessions", "mean"), ("database time", "%"), ("per transaction", "")];
     let head = heads("Wait", periods, &columns.map(|(title, unit)| Head::number(title, unit)), "times per transaction");
     let sub = if left_out > 0 { format!("{left_out} smaller ones are left out") } else { String::new() };
-    Some(Block::Table(Table {
-        caption: caption.to_owned(),
-        sub,
-        class: "figures narrow",
-        head,
-        rows,
-        ..Table::default()
-    }))
+    Some(Block::Table(Table { caption: caption.to_owned(), sub, ..Table::of("figures narrow", head, rows) }))
 }
 
 /// Histograms of the stored latencies.

@@ -108,7 +108,7 @@ fn side_by_side(views: &[Option<&View>], periods: &[Period]) -> Option<Table> {
         (!said.is_empty()).then(|| format!("{}: {said}", period.label))
     });
     let sub = sub.collect::<Vec<_>>().join(". ");
-    (!rows.is_empty()).then(|| Table { caption, sub, class: "figures views", head, rows, ..Table::default() })
+    (!rows.is_empty()).then(|| Table { caption, sub, ..Table::of("figures views", head, rows) })
 }
 
 /// What rows a view lacks.
@@ -158,10 +158,7 @@ fn table(view: &View, period: &Period) -> Table {
     Table {
         caption: view.title.clone(),
         sub: said.join("; "),
-        class: "figures views",
-        head,
-        rows: view.rows.iter().map(row).collect(),
-        ..Table::default()
+        ..Table::of("figures views", head, view.rows.iter().map(row))
     }
 }
 

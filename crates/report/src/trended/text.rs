@@ -70,13 +70,7 @@ pub(super) fn page(trended: &Trended<'_>, width: usize) -> Document {
         subtitle: format!("{}, {}", count(trended.runs.len(), "run", "runs"), count(series, "series", "series")),
         verdict: format!("{judged} series are long enough to be judged; {}.", count(changed, "change", "changes")),
         all_well: changed == 0 && series > 0 && judged == series,
-        sections: vec![Section {
-            id: "trend",
-            title: "Levels over time".to_owned(),
-            in_text: true,
-            group: false,
-            blocks,
-        }],
+        sections: vec![Section::of("trend", "Levels over time", blocks)],
         ..Document::default()
     }
 }
@@ -181,14 +175,7 @@ fn changes(trended: &Trended<'_>) -> Table {
         Head::number("p", ""),
         Head::text("Course"),
     ];
-    Table {
-        caption: "Changes of level".to_owned(),
-        class: "figures",
-        head,
-        rows,
-        notes: notes.finish(),
-        ..Table::default()
-    }
+    Table { caption: "Changes of level".to_owned(), notes: notes.finish(), ..Table::of("figures", head, rows) }
 }
 
 /// The start of a run: the first `digits` characters of `2025-01-02 03:04:05 UTC`.
