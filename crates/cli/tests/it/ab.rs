@@ -143,7 +143,8 @@ fn a_command_brings_an_arm_about_and_a_resumed_run_keeps_its_pairs() {
     let results = results();
     let log = results.path().join("switched");
     let (a, b) = (format!("echo A >> {}", log.display()), format!("echo $LOADLINE_ARM >> {}", log.display()));
-    let given = ab(&["--target", "null:", "--switch-a", &a, "--switch-b", &b, "--pairs", "4"], results.path());
+    let given =
+        ab(&["--target", "null:?pause=1ms", "--switch-a", &a, "--switch-b", &b, "--pairs", "4"], results.path());
     let mut child = start(&args(&given));
     let folder = folder_with_tests(results.path(), 3);
     signal(&child, Signal::SIGKILL);

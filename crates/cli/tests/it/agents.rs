@@ -112,7 +112,7 @@ fn jobs_are_spread_over_agents_and_add_up() {
     assert_eq!(there.len(), 3);
     assert!(there["a2"]["state"] == "free" && there["a2"]["max_jobs"] == "4", "{there:?}");
     let more = [&SHORT[..], &["--jobs", "2,7", "--repeat", "1"]].concat();
-    let ran = measure(&over(&hub.url(), "3", "null:", results.path(), &more));
+    let ran = measure(&over(&hub.url(), "3", "null:?pause=1ms", results.path(), &more));
     assert_eq!(ran.code, 0, "{}", ran.said());
     assert!(ran.err.contains("agents, skew"), "the skew is printed: {}", ran.said());
     let tests = tests_of(&ran.folder());
@@ -266,7 +266,7 @@ fn a_hub_that_starts_again_costs_a_test_and_not_the_agents() {
     let (mut hub, results) = (Hub::start(&[]), results());
     let _agents = Agents::start(&hub.url(), &["a1", "a2"], &[]);
     let more = ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "4s"];
-    let args = over(&hub.url(), "2", "null:?pause=100us", results.path(), &more);
+    let args = over(&hub.url(), "2", "null:?pause=1ms", results.path(), &more);
     let child = start(&args.iter().map(String::as_str).collect::<Vec<_>>());
     std::thread::sleep(std::time::Duration::from_secs(4));
     hub.again();
@@ -276,7 +276,7 @@ fn a_hub_that_starts_again_costs_a_test_and_not_the_agents() {
     assert!(valid(&tests[0]) == (ran.code == 0), "{}", ran.said());
     wait_for("the agents to be back", 10, || listed(&hub.url()).len() == 2);
     let more = [&SHORT[..], &["--jobs", "2"]].concat();
-    let ran = measure(&over(&hub.url(), "2", "null:", results.path(), &more));
+    let ran = measure(&over(&hub.url(), "2", "null:?pause=1ms", results.path(), &more));
     assert_eq!(ran.code, 0, "{}", ran.said());
 }
 

@@ -157,7 +157,7 @@ fn a_damaged_run_says_which_file_and_line() {
     let folder = ok(&[
         "run",
         "--target",
-        "null:",
+        "null:?pause=1ms",
         "--workload",
         "LGWR-LAT1",
         "--jobs",

@@ -84,7 +84,7 @@ fn open_loop_keeps_response_and_service_time_apart() {
     let ran = ok(&[
         "run",
         "--target",
-        "null:",
+        "null:?pause=1ms",
         "--workload",
         "LGWR-LAT1",
         "--jobs",
@@ -107,7 +107,7 @@ fn open_loop_keeps_response_and_service_time_apart() {
 fn a_plan_file_does_what_the_flags_do_and_a_dry_run_starts_nothing() {
     let dir = results();
     let plan = dir.path().join("plan.toml");
-    std::fs::write(&plan, "target = \"null:\"\nworkload = [\"LGWR-LAT1\"]\njobs = [1, 3]\nduration = \"1s\"\nwarmup = \"200ms\"\nrepeat = 2\n").unwrap();
+    std::fs::write(&plan, "target = \"null:?pause=1ms\"\nworkload = [\"LGWR-LAT1\"]\njobs = [1, 3]\nduration = \"1s\"\nwarmup = \"200ms\"\nrepeat = 2\n").unwrap();
     let runs = dir.path().join("runs");
     let (plan, runs) = (plan.to_str().unwrap(), runs.to_str().unwrap());
     let dry = ok(&["run", plan, "--results", runs, "--dry-run"]);

@@ -17,7 +17,8 @@ fn a_run_is_noted_packed_unpacked_and_reported() {
     let dir = results.path();
     let at = |name: &str| dir.join(name).to_str().unwrap().to_owned();
     let short = ["--no-probe", "--jobs", "1,2", "--duration", "200ms", "--warmup", "200ms", "--results"];
-    let started = run(&[&["run", "--target", "null:", "--workload", "LGWR-LAT1"][..], &short, &[&at("r")]].concat());
+    let started =
+        run(&[&["run", "--target", "null:?pause=1ms", "--workload", "LGWR-LAT1"][..], &short, &[&at("r")]].concat());
     let folder = started.folder();
     let folder = folder.to_str().unwrap();
 

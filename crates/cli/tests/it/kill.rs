@@ -188,7 +188,7 @@ fn without_space_for_the_reference_the_run_goes_on_and_says_why() {
 fn a_full_results_folder_loses_nothing() {
     let dir = results();
     let small = Small::mount(dir.path(), "4m");
-    let child = slow("null:", &small.path);
+    let child = slow("null:?pause=1ms", &small.path);
     let folder = folder_with_tests(&small.path, 1);
     small.fill();
     let full = Ran::of(child.wait_with_output().unwrap());

@@ -291,7 +291,9 @@ fn bad_input_is_said() {
 fn ten_thousand_runs_are_listed_in_a_second_of_cpu() {
     let results = tempfile::tempdir().unwrap();
     let short = ["--workload", "LGWR-LAT1", "--jobs", "1", "--duration", "200ms", "--warmup", "200ms", "--no-probe"];
-    let ran = ok(&[&["run", "--target", "null:", "--results", results.path().to_str().unwrap()], &short[..]].concat());
+    let ran =
+        ok(&[&["run", "--target", "null:?pause=1ms", "--results", results.path().to_str().unwrap()], &short[..]]
+            .concat());
     let first = ran.folder().file_name().unwrap().to_str().unwrap().to_owned();
     let manifest = fs::read_to_string(results.path().join(&first).join("manifest.json")).unwrap();
     let tests = fs::read(results.path().join(&first).join("tests.jsonl")).unwrap();
@@ -321,7 +323,8 @@ fn ten_thousand_runs_are_listed_in_a_second_of_cpu() {
 
 /// Starts a run of two tests of 5 s into `dir`.
 fn two_tests(dir: &str) -> std::process::Child {
-    let target = ["run", "--target", "null:", "--results", dir, "--driver", "client", "--workload", "LGWR-LAT1"];
+    let target =
+        ["run", "--target", "null:?pause=1ms", "--results", dir, "--driver", "client", "--workload", "LGWR-LAT1"];
     let load = ["--jobs", "1,2", "--duration", "4s", "--warmup", "1s", "--no-probe"];
     start(&[&target[..], &load].concat())
 }

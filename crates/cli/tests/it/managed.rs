@@ -117,7 +117,7 @@ fn a_run_is_of_one_version_of_the_server() {
     let args = [
         "run",
         "--target",
-        "null:",
+        "null:?pause=1ms",
         "--workload",
         "LGWR-LAT1",
         "--jobs",
@@ -127,7 +127,7 @@ fn a_run_is_of_one_version_of_the_server() {
         "--warmup",
         "200ms",
     ];
-    let folder = ok(&[&args[..], &["--results", path]].concat()).folder();
+    let folder = run(&[&args[..], &["--results", path]].concat()).folder();
     let manifest = folder.join("manifest.json");
     let mut stored: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&manifest).unwrap()).unwrap();
     stored["target"]["version"] = "0.0.1-old".into();
@@ -139,7 +139,9 @@ fn a_run_is_of_one_version_of_the_server() {
         "{}",
         refused.said()
     );
-    ok(&[&resume[..], &["--force"]].concat());
+    let forced = run(&[&resume[..], &["--force"]].concat());
+    // Neighbours may make a short test invalid.
+    assert!(forced.code <= 1, "{}", forced.said());
     let notes = std::fs::read_to_string(&manifest).unwrap();
     assert!(notes.contains("0.0.1-old, and the server is now"), "{notes}");
 }

@@ -51,7 +51,7 @@ fn what_is_no_reference_is_refused_with_those_that_are() {
     let own = [
         "run",
         "--target",
-        "null:",
+        "null:?pause=1ms",
         "--workload",
         "LGWR-LAT1",
         "--jobs",
