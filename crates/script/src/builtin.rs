@@ -25,15 +25,9 @@ pub const BUILTINS: &[(&str, &str)] = &[
     ("select-only", "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"),
 ];
 
-/// The text of a builtin script. As in pgbench, a prefix will do if only one name begins with it.
+/// The full name of a builtin script, and its text. As in pgbench, a prefix will do if only one name begins with it.
 #[must_use]
-pub fn builtin(name: &str) -> Option<&'static str> {
-    builtin_script(name).map(|(_, text)| text)
-}
-
-/// The full name of a builtin script, and its text.
-#[must_use]
-pub fn builtin_script(name: &str) -> Option<(&'static str, &'static str)> {
+pub fn builtin(name: &str) -> Option<(&'static str, &'static str)> {
     let mut found = BUILTINS.iter().filter(|(known, _)| known.starts_with(name));
     match (found.next(), found.next()) {
         (Some(script), None) => Some(*script),

@@ -1,15 +1,14 @@
 //! pgbench scripts: reads them, evaluates their expressions and interprets them, as pgbench 15 does.
 //!
-//! [`Script::read`] makes commands of text. A [`Machine`] is one client: it runs a script's commands and yields
-//! statements and sleeps. It has no connection and no clock; who drives it sends the statements. A [`Mix`] is scripts with
-//! weights, of which a [`Client`] does one after the other.
+//! [`Script::read`] makes commands of text, a [`Mix`] is scripts with weights. A [`Client`] runs one after the other and yields
+//! statements and sleeps. It has no connection and no clock; who drives it sends the statements.
 
 mod builtin;
+mod client;
 mod error;
 mod expression;
 mod format;
 mod function;
-mod machine;
 mod mix;
 mod parse;
 mod random;
@@ -19,11 +18,9 @@ mod token;
 mod value;
 mod variables;
 
-pub use builtin::{BUILTINS, builtin, builtin_script};
+pub use builtin::{BUILTINS, builtin};
+pub use client::{Client, Event};
 pub use error::{EvaluationError, Place, ReadError};
-pub use machine::{Event, Keep, Machine};
-pub use mix::{Client, MAX_WEIGHT, Mix};
-pub use random::Random;
+pub use mix::{MAX_WEIGHT, Mix};
 pub use script::{Gather, Script};
-pub use value::Value;
-pub use variables::Variables;
+pub use variables::is_name;

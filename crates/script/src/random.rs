@@ -6,15 +6,14 @@ use std::f64::consts::PI;
 
 /// A generator. The same seed gives the same numbers as in pgbench.
 #[derive(Debug, Clone)]
-pub struct Random {
+pub(crate) struct Random {
     s0: u64,
     s1: u64,
 }
 
 impl Random {
     /// The generator of a seed.
-    #[must_use]
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut state = seed;
         let mut next = || {
             state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -26,14 +25,8 @@ impl Random {
         Self { s0, s1 }
     }
 
-    /// A generator seeded by this one's next number.
-    #[must_use]
-    pub fn split(&mut self) -> Self {
-        Self::new(self.next_u64())
-    }
-
     /// The next number.
-    pub fn next_u64(&mut self) -> u64 {
+    pub(crate) fn next_u64(&mut self) -> u64 {
         let s0 = self.s0;
         let sx = self.s1 ^ s0;
         let value = s0.wrapping_mul(5).rotate_left(7).wrapping_mul(9);
@@ -44,12 +37,12 @@ impl Random {
 
     /// Uniform in `[0, 1)`, with 52 bits.
     #[allow(clippy::cast_precision_loss)] // 52 bits fit.
-    pub fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.next_u64() >> 12) as f64 / (1_u64 << 52) as f64
     }
 
     /// Uniform in `min..=max`; `min` if the range is empty. Draws nothing for a range of one.
-    pub fn uniform(&mut self, min: i64, max: i64) -> i64 {
+    pub(crate) fn uniform(&mut self, min: i64, max: i64) -> i64 {
         if max <= min {
             return min;
         }

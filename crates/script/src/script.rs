@@ -48,7 +48,7 @@ pub(crate) enum Length {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
     /// Its name or path.
-    pub name: String,
+    pub(crate) name: String,
     pub(crate) commands: Vec<Command>,
     /// The byte of the text at which each of them begins.
     begins: Vec<usize>,
@@ -104,17 +104,14 @@ impl Script {
         }
         Ok(Self { name: name.to_owned(), commands: reader.commands, begins, text: text.to_owned() })
     }
-}
 
-impl Script {
     /// Where its command number `index` begins; the first place for one that it does not have.
     pub(crate) fn place(&self, index: usize) -> Place {
         Place::of(&self.text, self.begins.get(index).copied().unwrap_or_default())
     }
 
     /// Whether a statement or an expression uses the variable `name`.
-    #[must_use]
-    pub fn uses(&self, name: &str) -> bool {
+    pub(crate) fn uses(&self, name: &str) -> bool {
         let in_text = |sql: &str| {
             sql.match_indices(&format!(":{name}")).any(|(at, found)| {
                 let ends = !sql[at + found.len()..].starts_with(is_name_char);

@@ -5,7 +5,7 @@ use crate::format::general;
 
 /// The value of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value {
+pub(crate) enum Value {
     /// Unknown.
     Null,
     /// True or false.
@@ -27,8 +27,7 @@ impl Value {
     }
 
     /// As pgbench writes it into a statement: 15 significant digits of a double.
-    #[must_use]
-    pub fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         match self {
             Self::Null => "NULL".to_owned(),
             Self::Bool(b) => b.to_string(),

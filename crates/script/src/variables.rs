@@ -13,30 +13,23 @@ enum Held {
 
 /// Variables by name. What the server or the command line gave is text, and a value once an expression uses it.
 #[derive(Debug, Clone, Default)]
-pub struct Variables {
+pub(crate) struct Variables {
     held: HashMap<String, Held>,
 }
 
 impl Variables {
     /// Sets a variable to a value.
-    pub fn set(&mut self, name: &str, value: Value) {
+    pub(crate) fn set(&mut self, name: &str, value: Value) {
         self.held.insert(name.to_owned(), Held::Value(value));
     }
 
     /// Sets a variable to a text, which is put into statements as it is.
-    pub fn set_text(&mut self, name: &str, text: &str) {
+    pub(crate) fn set_text(&mut self, name: &str, text: &str) {
         self.held.insert(name.to_owned(), Held::Text(text.to_owned()));
     }
 
-    /// Whether it is set.
-    #[must_use]
-    pub fn contains(&self, name: &str) -> bool {
-        self.held.contains_key(name)
-    }
-
     /// What stands for it in a statement.
-    #[must_use]
-    pub fn text(&self, name: &str) -> Option<String> {
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
         match self.held.get(name)? {
             Held::Value(value) => Some(value.text()),
             Held::Text(text) => Some(text.clone()),
@@ -55,7 +48,8 @@ impl Variables {
 }
 
 /// Whether pgbench takes it as a variable's name: letters, digits, underscores, and all beyond ASCII.
-pub(crate) fn is_name(name: &str) -> bool {
+#[must_use]
+pub fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(is_name_char)
 }
 

@@ -2,33 +2,25 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use loadline_script::{Event, Machine, Random, Script, Value, Variables};
+use loadline_script::{Event, Mix, Script};
 
 const SEED: u64 = 4711;
 
 /// What two clients send in three transactions each; `None` if the script is refused or fails.
 fn sent(expression: &str) -> Option<Vec<String>> {
     let script = Script::read("test", &format!("\\set v {expression}\nSELECT ':v';\n")).ok()?;
-    let mut base = Random::new(SEED);
-    let clients: Vec<Random> = (0..2).map(|_| base.split()).collect();
-    let default_seed = base.next_u64().cast_signed();
+    let given = [("text", "41"), ("yes", "y"), ("half", "0.5"), ("bad", "abc")];
+    let given = given.map(|(name, text)| (name.to_owned(), text.to_owned())).to_vec();
+    let mix: &Mix = Box::leak(Box::new(Mix::new(vec![(script, 1)], given)?));
     let mut statements = Vec::new();
-    for (id, random) in clients.into_iter().enumerate() {
-        let mut variables = Variables::default();
-        for (name, text) in [("text", "41"), ("yes", "y"), ("half", "0.5"), ("bad", "abc")] {
-            variables.set_text(name, text);
-        }
-        variables.set("scale", Value::Int(1));
-        variables.set("client_id", Value::Int(i64::try_from(id).unwrap()));
-        variables.set("random_seed", Value::Int(SEED.cast_signed()));
-        variables.set("default_seed", Value::Int(default_seed));
-        let mut machine = Machine::new(variables, random);
+    for id in 0..2 {
+        let mut client = mix.client(id, 2, SEED, 1);
         for _ in 0..3 {
-            match machine.next(&script).ok()? {
+            match client.advance().ok()? {
                 Event::Statement(sql, None) => statements.push(sql["SELECT '".len()..sql.len() - 2].to_owned()),
                 other => panic!("{other:?}"),
             }
-            assert_eq!(machine.next(&script), Ok(Event::End));
+            assert_eq!(client.advance(), Ok(Event::End));
         }
     }
     statements.sort();

@@ -3,18 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use loadline_script::{Event, Machine, Random, Script, Value, Variables, builtin};
+use loadline_script::{Client, Event, Mix, Script, builtin};
 
-fn client(scale: i64) -> Machine {
-    let mut base = Random::new(4711);
-    let random = base.split();
-    let mut variables = Variables::default();
-    let values =
-        [("scale", scale), ("client_id", 0), ("random_seed", 4711), ("default_seed", base.next_u64().cast_signed())];
-    for (name, value) in values {
-        variables.set(name, Value::Int(value));
-    }
-    Machine::new(variables, random)
+/// The only client of a script.
+fn client(script: Script, scale: i64) -> Client {
+    let mix: &Mix = Box::leak(Box::new(Mix::new(vec![(script, 1)], Vec::new()).unwrap()));
+    mix.client(0, 1, 4711, scale)
 }
 
 /// The server's answers to the scripts' statements whose results are kept: columns and rows of each result.
@@ -30,11 +24,11 @@ fn answers(sql: &str) -> Vec<(&'static str, Vec<String>)> {
 }
 
 /// The statements of four transactions, words apart by one blank.
-fn sent(script: &Script, scale: i64) -> Vec<String> {
-    let mut machine = client(scale);
+fn sent(script: Script, scale: i64) -> Vec<String> {
+    let mut client = client(script, scale);
     let (mut statements, mut ended) = (Vec::new(), 0);
     while ended < 4 {
-        match machine.next(script).unwrap() {
+        match client.advance().unwrap() {
             Event::End => ended += 1,
             Event::Sleep(length) => assert!(!length.is_zero()),
             Event::Statement(sql, keep) => {
@@ -44,11 +38,11 @@ fn sent(script: &Script, scale: i64) -> Vec<String> {
                 let kept = if keep.all() { &results[..] } else { &results[results.len() - 1..] };
                 for (column, rows) in kept {
                     let rows: Vec<Vec<Option<String>>> = rows.iter().map(|r| vec![Some(r.clone())]).collect();
-                    machine.keep(&keep, &[(*column).to_owned()], &rows).unwrap();
+                    client.keep(&keep, &[(*column).to_owned()], &rows).unwrap();
                 }
                 if sql.contains("AS z") {
                     let row = vec![Some("a; b".to_owned()), None];
-                    machine.keep(&keep, &["z".into(), "n".into()], &[row]).unwrap();
+                    client.keep(&keep, &["z".into(), "n".into()], &[row]).unwrap();
                 }
             }
         }
@@ -71,7 +65,7 @@ fn scripts_send_what_pgbench_sends() {
         ("combined", include_str!("scripts/combined.sql"), include_str!("scripts/combined.log")),
         ("flow", include_str!("scripts/flow.sql"), include_str!("scripts/flow.log")),
     ] {
-        assert_eq!(sent(&Script::read(name, text).unwrap(), 1), logged(log), "{name}");
+        assert_eq!(sent(Script::read(name, text).unwrap(), 1), logged(log), "{name}");
     }
 }
 
@@ -82,7 +76,7 @@ fn builtin_scripts_send_what_pgbench_sends() {
         ("simple-update", include_str!("scripts/simple-update.log")),
         ("select-only", include_str!("scripts/select-only.log")),
     ] {
-        assert_eq!(sent(&Script::read(name, builtin(name).unwrap()).unwrap(), 2), logged(log), "{name}");
+        assert_eq!(sent(Script::read(name, builtin(name).unwrap().1).unwrap(), 2), logged(log), "{name}");
     }
     assert_eq!((builtin("s"), builtin("nosuch")), (None, None));
 }
@@ -117,10 +111,10 @@ fn a_script_that_cannot_run_is_refused_with_its_place() {
 #[test]
 fn gset_needs_one_row() {
     let script = Script::read("f", "SELECT 1 AS a \\gset").unwrap();
-    let mut machine = client(1);
-    let Ok(Event::Statement(_, Some(keep))) = machine.next(&script) else { panic!("no statement") };
-    assert!(machine.keep(&keep, &["a".into()], &[]).is_err());
-    assert!(machine.keep(&keep, &["a".into()], &[vec![None], vec![None]]).is_err());
+    let mut client = client(script, 1);
+    let Ok(Event::Statement(_, Some(keep))) = client.advance() else { panic!("no statement") };
+    assert!(client.keep(&keep, &["a".into()], &[]).is_err());
+    assert!(client.keep(&keep, &["a".into()], &[vec![None], vec![None]]).is_err());
 }
 
 #[test]
@@ -128,8 +122,11 @@ fn no_text_panics() {
     let seeds =
         [include_str!("scripts/gset.sql"), include_str!("scripts/combined.sql"), include_str!("scripts/flow.sql")];
     let spice: Vec<char> = "\\;:'\"$/*-(\n \u{e9}\u{1f600}9eE.%~<>".chars().collect();
-    let mut random = Random::new(1);
-    let mut place = |n: usize| usize::try_from(random.uniform(0, i64::try_from(n).unwrap() - 1)).unwrap();
+    let mut random = 1_u64;
+    let mut place = |n: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(random >> 33).unwrap() % n
+    };
     let (mut read, mut refused) = (0, 0);
     for n in 0..2000 {
         let mut text: Vec<char> = seeds[n % seeds.len()].chars().collect();
@@ -141,9 +138,9 @@ fn no_text_panics() {
             Err(_) => refused += 1,
             Ok(script) => {
                 read += 1;
-                let mut machine = client(1);
+                let mut client = client(script, 1);
                 for _ in 0..20 {
-                    let _ = machine.next(&script);
+                    let _ = client.advance();
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use loadline_database::clock::now_ns;
 use loadline_database::{ClientSession, Results, TargetError, TextDone, Work};
-use loadline_script::{Client, Event, Keep};
+use loadline_script::{Client, Event, Gather};
 use loadline_workload::SCALE;
 
 use crate::schedule::{Schedule, Shared, sleep_until};
@@ -71,8 +71,8 @@ impl ScriptJob {
                 Event::Statement(sql, keep) => {
                     let results = match &keep {
                         None => Results::None,
-                        Some(Keep::Last(_)) => Results::Last,
-                        Some(Keep::All(_)) => Results::All,
+                        Some(Gather::Last(_)) => Results::Last,
+                        Some(Gather::All(_)) => Results::All,
                     };
                     let sent = session.send_text(&sql, results, &mut self.sent);
                     self.statements += 1;
@@ -109,7 +109,7 @@ impl ScriptJob {
         Scripted { commits, commits_total, statements, sleeping_ns, uncertain }
     }
 
-    fn keep(&mut self, keep: &Keep) -> Result<(), TargetError> {
+    fn keep(&mut self, keep: &Gather) -> Result<(), TargetError> {
         let results = std::mem::take(&mut self.sent.results);
         if results.is_empty() && !keep.all() {
             return self.client.keep(keep, &[], &[]).map_err(|e| self.failed(&e));

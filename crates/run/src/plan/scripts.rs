@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use loadline_model::plan::{PlanSpec, WorkloadFile};
-use loadline_script::{BUILTINS, MAX_WEIGHT, builtin_script};
+use loadline_script::{BUILTINS, MAX_WEIGHT, builtin, is_name};
 
 use super::{PlanError, agents, read_file, value};
 
@@ -55,7 +55,7 @@ pub(super) fn file(spec: &PlanSpec) -> Result<Option<WorkloadFile>, PlanError> {
         let Some((name, text)) = given.split_once('=').filter(|(name, _)| !name.is_empty()) else {
             return value(format!("--define '{given}' is not NAME=VALUE, such as scale=10"));
         };
-        if !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii()) {
+        if !is_name(name) {
             return value(format!("--define '{name}' is no name of a variable: use letters, digits and '_'"));
         }
         // As in pgbench, the last value holds.
@@ -84,7 +84,7 @@ fn named(given: &str) -> Result<Named, PlanError> {
         let text = read_file("pgbench script", name)?;
         return Ok(Named { name: name.to_owned(), weight, text, builtin: false });
     };
-    match builtin_script(of) {
+    match builtin(of) {
         Some((of, text)) => Ok(Named { name: format!("{BUILTIN}{of}"), weight, text: text.to_owned(), builtin: true }),
         None => {
             let known: Vec<&str> = BUILTINS.iter().map(|(name, _)| *name).collect();

@@ -1,61 +1,95 @@
-//! One client that runs a script.
+//! One client that runs the scripts of a mix. Source: PostgreSQL 15, `chooseScript`, `readCommandResponse` and `assignVariables` of
+//! `src/bin/pgbench/pgbench.c`.
 
 use std::time::Duration;
 
-use crate::error::{EvaluationError, Place};
+use crate::error::EvaluationError;
+use crate::mix::Mix;
 use crate::random::Random;
-use crate::script::{Command, Gather, Length, Script};
+use crate::script::{Command, Gather, Length};
 use crate::value::Value;
 use crate::variables::{Variables, is_name, is_name_char};
 
 /// What the client does next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// Sends this text as one simple query.
-    Statement(String, Option<Keep>),
+    /// Sends this text as one simple query, and keeps what it returns.
+    Statement(String, Option<Gather>),
     /// Waits.
     Sleep(Duration),
     /// The script is done: a transaction in pgbench's sense.
     End,
 }
 
-/// What to do with a statement's result.
-pub type Keep = Gather;
-
-/// A client: its variables, its random numbers, and where in a script it is.
-#[derive(Debug, Clone)]
-pub struct Machine {
-    /// Its variables, which stay from one script to the next.
-    pub variables: Variables,
+/// A client: it chooses a script, runs it, and chooses again. Made by [`Mix::client`].
+#[derive(Debug)]
+pub struct Client {
+    mix: &'static Mix,
+    /// Draws scripts.
+    choices: Random,
+    /// Draws in expressions.
     random: Random,
+    /// Its variables, which stay from one script to the next.
+    variables: Variables,
+    /// The script that it runs, the next command of it, and the one that ran last.
+    script: usize,
     at: usize,
-    /// The command that ran last.
     last: usize,
 }
 
-impl Machine {
-    /// A client at the start of a script.
+impl Mix {
+    /// The client of this number, of so many. `scale`: the value of `:scale`, unless the user gave one. Each has its own
+    /// choices, as in pgbench with a thread per client (`-j` as large as `-c`).
     #[must_use]
-    pub fn new(variables: Variables, random: Random) -> Self {
-        Self { variables, random, at: 0, last: 0 }
+    pub fn client(&'static self, number: u32, clients: u32, seed: u64, scale: i64) -> Client {
+        let numbers = self.numbers(seed, clients);
+        let of = |index: usize| numbers.get(index).copied().unwrap_or_default();
+        let (clients, number) = (clients as usize, number as usize);
+        let mut variables = Variables::default();
+        for (name, text) in &self.given {
+            variables.set_text(name, text);
+        }
+        let hash_seed = !self.gives("default_seed");
+        let first_thread = clients + usize::from(hash_seed);
+        for (name, value) in [
+            ("scale", scale),
+            ("client_id", i64::try_from(number).unwrap_or_default()),
+            ("default_seed", of(clients).cast_signed()),
+            ("random_seed", seed.cast_signed()),
+        ] {
+            if !self.gives(name) {
+                variables.set(name, Value::Int(value));
+            }
+        }
+        // A thread's generators choose scripts, delays and samples.
+        let choices = Random::new(of(first_thread + 3 * number));
+        Client { mix: self, choices, random: Random::new(of(number)), variables, script: 0, at: 0, last: 0 }
     }
+}
 
-    /// Where in `script` the last command began.
-    #[must_use]
-    pub fn place(&self, script: &Script) -> Place {
-        script.place(self.last)
-    }
-
-    /// Starts a script anew, e.g. after a failed transaction.
-    pub fn restart(&mut self) {
+impl Client {
+    /// Chooses the script of the next transaction, by weight, and starts it; also after a failed one.
+    pub fn choose(&mut self) {
         self.at = 0;
+        let scripts = &self.mix.scripts;
+        if scripts.len() < 2 {
+            return;
+        }
+        let all: i64 = scripts.iter().map(|(_, weight)| weight).sum();
+        let mut left = self.choices.uniform(0, all - 1);
+        let chosen = scripts.iter().position(|(_, weight)| {
+            left -= weight;
+            left < 0
+        });
+        self.script = chosen.unwrap_or_default();
     }
 
-    /// Runs commands up to the next statement, sleep or end. After the end it starts anew.
+    /// Runs commands up to the next statement, sleep or end. After the end the script starts anew.
     ///
     /// # Errors
     /// An expression that has no value. The client cannot go on.
-    pub fn next(&mut self, script: &Script) -> Result<Event, EvaluationError> {
+    pub fn advance(&mut self) -> Result<Event, EvaluationError> {
+        let (script, _) = self.mix.scripts.get(self.script).ok_or(EvaluationError::Program)?;
         loop {
             let Some(command) = script.commands.get(self.at) else {
                 self.at = 0;
@@ -88,7 +122,7 @@ impl Machine {
     /// `\gset` without exactly one row, or a column whose name cannot be a variable's.
     pub fn keep(
         &mut self,
-        keep: &Keep,
+        keep: &Gather,
         columns: &[String],
         rows: &[Vec<Option<String>>],
     ) -> Result<(), EvaluationError> {
@@ -117,6 +151,15 @@ impl Machine {
             }
         };
         Ok(Duration::from_nanos(u64::try_from(number).unwrap_or(0).saturating_mul(unit)))
+    }
+
+    /// `file:line:column` of the command that ran last.
+    #[must_use]
+    pub fn place(&self) -> String {
+        self.mix.scripts.get(self.script).map_or_else(String::new, |(script, _)| {
+            let place = script.place(self.last);
+            format!("{}:{}:{}", script.name, place.line, place.column)
+        })
     }
 }
 
