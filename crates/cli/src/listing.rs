@@ -3,6 +3,7 @@
 use loadline_database::TARGETS;
 use loadline_model::check::CHECKS;
 use loadline_model::column::{COLUMNS, TABLES};
+use loadline_model::format::csv_line;
 use serde_json::{Map, Value};
 
 use crate::args::{ListArgs, ListFormat};
@@ -58,15 +59,7 @@ impl Listing {
     }
 
     pub(crate) fn csv(&self) -> String {
-        let quote = |c: &str| {
-            if c.contains([',', '"', '\n', '\r']) { format!("\"{}\"", c.replace('"', "\"\"")) } else { c.to_owned() }
-        };
-        let mut out = self.columns.join(",") + "\n";
-        for row in &self.rows {
-            out.push_str(&row.iter().map(|c| quote(c)).collect::<Vec<_>>().join(","));
-            out.push('\n');
-        }
-        out
+        csv_line(&self.columns) + &self.rows.iter().map(csv_line).collect::<String>()
     }
 
     fn json(&self) -> String {

@@ -2,7 +2,7 @@
 //! `histograms` one for each bucket.
 
 use loadline_model::column::{COLUMNS, Cell, VALID};
-use loadline_model::format::Format;
+use loadline_model::format::{Format, csv_line};
 use loadline_model::{Column, Latencies, Series, TestRecord};
 
 /// A table.
@@ -86,14 +86,9 @@ impl Exported {
     /// As CSV (RFC 4180 with LF): a header, then a line for each row.
     #[must_use]
     pub fn csv(&self) -> String {
-        let quoted = |cell: &str| match cell.contains([',', '"', '\n', '\r']) {
-            true => format!("\"{}\"", cell.replace('"', "\"\"")),
-            false => cell.to_owned(),
-        };
-        let line = |cells: Vec<String>| cells.join(",") + "\n";
-        let mut out = line(self.columns.iter().map(|(name, _)| quoted(name)).collect());
+        let mut out = csv_line(self.columns.iter().map(|(name, _)| name));
         for row in 0..self.rows() {
-            out.push_str(&line(self.columns.iter().map(|(_, values)| quoted(&values.plain(row))).collect()));
+            out.push_str(&csv_line(self.columns.iter().map(|(_, values)| values.plain(row))));
         }
         out
     }

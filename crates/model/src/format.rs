@@ -150,6 +150,24 @@ pub fn parse_duration_s(text: &str) -> Result<f64, String> {
     Ok(value * factor)
 }
 
+/// A line of CSV: cells quoted as in RFC 4180, ended by LF.
+pub fn csv_line(cells: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let mut out = String::new();
+    for (at, cell) in cells.into_iter().enumerate() {
+        let cell = cell.as_ref();
+        if at > 0 {
+            out.push(',');
+        }
+        if cell.contains([',', '"', '\n', '\r']) {
+            out.extend(["\"", &cell.replace('"', "\"\""), "\""]);
+        } else {
+            out.push_str(cell);
+        }
+    }
+    out.push('\n');
+    out
+}
+
 /// The entry of `known` most similar to `given`, if it is similar enough to be a suggestion.
 #[must_use]
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -1,11 +1,10 @@
 //! The page of a forecast: measured and forecast points with their intervals, the answer to an objective, and what it rests on.
 
 use loadline_analyze::forecast::{Estimate, Figure, Fitted, Jobs, Kind, Series, fit};
-use loadline_model::format::number;
+use loadline_model::format::{csv_line, number};
 use serde::Serialize;
 
 use crate::content::count;
-use crate::csv::line;
 use crate::doc::{Block, Cell, Chart, Document, Head, Row, Section, Table};
 use crate::svg::{self, ChartLine, ChartPoint};
 use crate::{Format, ReportError, html, markdown, text};
@@ -96,20 +95,17 @@ impl Forecasted {
     fn csv(&self) -> String {
         let number = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
         let row = |a: Answer| {
-            line(
-                [
-                    a.series,
-                    number(a.jobs),
-                    a.figure,
-                    number(a.value),
-                    number(a.low),
-                    number(a.high),
-                    a.model.to_owned(),
-                ]
-                .into_iter(),
-            )
+            csv_line([
+                a.series,
+                number(a.jobs),
+                a.figure,
+                number(a.value),
+                number(a.low),
+                number(a.high),
+                a.model.to_owned(),
+            ])
         };
-        let head = line(["series", "jobs", "figure", "value", "low", "high", "model"].map(str::to_owned).into_iter());
+        let head = csv_line(["series", "jobs", "figure", "value", "low", "high", "model"]);
         head + &self.answers().into_iter().map(row).collect::<String>()
     }
 

@@ -1,9 +1,8 @@
 //! What a simulation says: the calibration with its error first, then each what-if beside the platform as it was measured.
 
-use loadline_model::format::{ABSENT, number, whole};
+use loadline_model::format::{ABSENT, csv_line, number, whole};
 use loadline_simulate::{Answer, Bound, Fitted, GOOD_PCT, Line, Outcome};
 
-use crate::csv::line;
 use crate::doc::{Block, Chart, Document, Head, Row, Section, Table};
 use crate::svg::{self, ChartLine, ChartPoint};
 use crate::{Format, ReportError, html, markdown, text};
@@ -54,7 +53,7 @@ fn times(answer: &Answer, outcome: &Outcome) -> Option<f64> {
 
 fn csv(answer: &Answer) -> String {
     let cell = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
-    let mut out = line(COLUMNS.iter().map(|c| (*c).to_owned()));
+    let mut out = csv_line(COLUMNS);
     for (of, o) in answer.lines.iter().flat_map(|l| l.outcomes.iter().map(move |o| (l, o))) {
         let cells = [
             answer.measured.run.clone(),
@@ -77,7 +76,7 @@ fn csv(answer: &Answer) -> String {
             cell(times(answer, o)),
             cell(measured_tps(answer, o.jobs)),
         ];
-        out.push_str(&line(cells.into_iter()));
+        out.push_str(&csv_line(cells));
     }
     out
 }

@@ -7,12 +7,11 @@ use loadline_analyze::paired::Verdict;
 use loadline_analyze::paired::verdict::verdict_of;
 use loadline_analyze::trend::{Change, Judged, Trend, judge};
 use loadline_model::Manifest;
-use loadline_model::format::bytes;
+use loadline_model::format::{bytes, csv_line};
 
 use crate::compared::beyond;
 use crate::content::count;
 use crate::content::ratios::ratio;
-use crate::csv::line;
 use crate::platform_run::platform;
 use crate::{ReportError, RunData, columns};
 
@@ -139,7 +138,7 @@ impl<'a> Trended<'a> {
     /// A row per series; the columns from `last_run_before` to `gradual` are of its newest change.
     #[must_use]
     pub fn csv(&self) -> String {
-        line(COLUMNS.iter().map(|c| (*c).to_owned())) + &self.series.iter().map(|s| self.row(s)).collect::<String>()
+        csv_line(COLUMNS) + &self.series.iter().map(|s| self.row(s)).collect::<String>()
     }
 
     fn row(&self, series: &Series) -> String {
@@ -188,7 +187,7 @@ impl<'a> Trended<'a> {
             number(history.points.last().map(|(_, figure)| *figure)),
             self.setup(series).join("; "),
         ];
-        line(cells.into_iter())
+        csv_line(cells)
     }
 
     /// The run of the point `at` of `series`.

@@ -2,13 +2,12 @@
 
 use loadline_analyze::levels::{Cost, Line, costs, line_of};
 use loadline_analyze::stats::Interval;
-use loadline_model::format::whole;
+use loadline_model::format::{csv_line, whole};
 use loadline_model::plan::Levels;
 
 use super::count;
 use super::ratios::percent;
 use crate::RunData;
-use crate::csv::line as csv_line;
 use crate::doc::{Block, Cell, Chart, Head, Notes, Row, Section, Table};
 use crate::svg::{self, ChartLine, ChartPoint};
 
@@ -312,9 +311,9 @@ impl<'a> OfRun<'a> {
                 (c.cell.pairs.len() - c.dropped()).to_string(),
                 c.dropped().to_string(),
             ];
-            csv_line(cells.into_iter())
+            csv_line(cells)
         };
-        csv_line(COLUMNS.iter().map(|c| (*c).to_owned())) + &self.costs.iter().map(row).collect::<String>()
+        csv_line(COLUMNS) + &self.costs.iter().map(row).collect::<String>()
     }
 }
 

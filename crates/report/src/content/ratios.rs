@@ -3,9 +3,9 @@
 use loadline_analyze::paired::Verdict;
 use loadline_analyze::stats::Interval;
 use loadline_model::Column;
+use loadline_model::format::csv_line;
 
 use crate::columns::value;
-use crate::csv::line;
 use crate::doc::{Cell, Head, Notes, Row, Table};
 
 /// Columns of [`csv`].
@@ -117,22 +117,19 @@ pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
 pub(crate) fn csv(rows: &[Shown]) -> String {
     let of = |value: Option<f64>| value.filter(|v| v.is_finite()).map_or_else(String::new, |v| v.to_string());
     let row = |shown: &Shown| {
-        line(
-            [
-                shown.workload.clone(),
-                shown.jobs.map_or_else(String::new, |jobs| jobs.to_string()),
-                shown.column.id.to_owned(),
-                of(shown.sides.map(|s| s.0)),
-                of(shown.sides.map(|s| s.1)),
-                of(shown.ratio),
-                of(shown.interval.map(|i| i.low)),
-                of(shown.interval.map(|i| i.high)),
-                shown.word().to_owned(),
-                of(shown.detectable.map(|share| share * 100.0)),
-                shown.pairs.to_string(),
-            ]
-            .into_iter(),
-        )
+        csv_line([
+            shown.workload.clone(),
+            shown.jobs.map_or_else(String::new, |jobs| jobs.to_string()),
+            shown.column.id.to_owned(),
+            of(shown.sides.map(|s| s.0)),
+            of(shown.sides.map(|s| s.1)),
+            of(shown.ratio),
+            of(shown.interval.map(|i| i.low)),
+            of(shown.interval.map(|i| i.high)),
+            shown.word().to_owned(),
+            of(shown.detectable.map(|share| share * 100.0)),
+            shown.pairs.to_string(),
+        ])
     };
-    line(COLUMNS.iter().map(|c| (*c).to_owned())) + &rows.iter().map(row).collect::<String>()
+    csv_line(COLUMNS) + &rows.iter().map(row).collect::<String>()
 }

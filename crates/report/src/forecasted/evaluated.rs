@@ -1,10 +1,10 @@
 //! What forecasts of a table's own upper half are off by, for people and scripts.
 
 use loadline_analyze::forecast::{Evaluation, Kind, Overall, Series, evaluate};
+use loadline_model::format::csv_line;
 use serde::Serialize;
 
 use crate::content::count;
-use crate::csv::line;
 use crate::doc::{Block, Document, Head, Row, Section, Table};
 use crate::{Format, ReportError, html, markdown, text};
 
@@ -84,7 +84,7 @@ impl Evaluated {
     fn csv(&self) -> String {
         let number = |value: Option<f64>| value.map_or_else(String::new, |v| format!("{v:.3}"));
         let head = ["series", "model", "held_out", "mean_abs_error_pct", "coverage_pct", "refused"];
-        let mut out = line(head.map(str::to_owned).into_iter());
+        let mut out = csv_line(head);
         for s in &self.evaluation.series {
             let cells = [
                 s.series.name(),
@@ -94,7 +94,7 @@ impl Evaluated {
                 number(s.coverage_pct()),
                 u8::from(s.refused.is_some()).to_string(),
             ];
-            out.push_str(&line(cells.into_iter()));
+            out.push_str(&csv_line(cells));
         }
         let all = self.evaluation.overall(false);
         let cells = [
@@ -105,7 +105,7 @@ impl Evaluated {
             number(all.map(|a| a.coverage_pct)),
             self.evaluation.refused().to_string(),
         ];
-        out + &line(cells.into_iter())
+        out + &csv_line(cells)
     }
 
     fn document(&self) -> Document {
