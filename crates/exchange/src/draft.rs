@@ -7,46 +7,42 @@ use loadline_model::{Column, Latencies, Series, TestRecord};
 
 use crate::group::ImportedTest;
 
-/// Group of work in transactions, and of work on files.
-pub(crate) const TRANSACTIONS: &str = "transaction-processing";
-pub(crate) const STORAGE: &str = "storage";
-
 /// Two statements of the same figure may be apart by this share: more is said in a note.
 pub(crate) const APART: f64 = 0.02;
 
 /// Name of work in the manner of loadline's codes: `PGBENCH-SELECT-ONLY`.
-pub(crate) fn code(tool: &str, name: &str) -> String {
+fn code(tool: &str, name: &str) -> String {
     const MOST: usize = 60;
     let words = [tool, name].into_iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
     let out = words.filter(|word| !word.is_empty()).map(str::to_uppercase).collect::<Vec<_>>().join("-");
     out.chars().take(MOST).collect()
 }
 
-/// A test without figures of `jobs` jobs.
-pub(crate) fn test(workload: &str, group: &str, jobs: u32, kpis: &[&Column]) -> ImportedTest {
-    let kpis = kpis.iter().map(|c| c.id.to_owned()).collect();
+/// A test without figures of `jobs` jobs that did transactions, named as in [`code`].
+pub(crate) fn of_transactions(tool: &str, name: &str, jobs: u32) -> ImportedTest {
+    const KPIS: [&Column; 3] = [column::TX_PER_S, TRANSACTION_TIMES.p99, TRANSACTION_TIMES.mean];
+    test(&code(tool, name), "transaction-processing", jobs, KPIS)
+}
+
+/// A test without figures of `jobs` jobs that read or wrote files, named as in [`code`].
+pub(crate) fn of_storage(tool: &str, name: &str, jobs: u32) -> ImportedTest {
+    test(&code(tool, name), "storage", jobs, [column::IO_PER_S, TRANSACTION_TIMES.p99, TRANSACTION_TIMES.mean])
+}
+
+fn test(workload: &str, group: &str, jobs: u32, kpis: [&Column; 3]) -> ImportedTest {
+    let kpis = kpis.map(|c| c.id.to_owned()).to_vec();
     let record = TestRecord { group: group.to_owned(), jobs, kpis, ..TestRecord::blank(workload) };
     ImportedTest { record, series: Series::default(), histograms: Vec::new(), started_s: None }
 }
 
-/// KPIs of work in transactions.
-pub(crate) const TRANSACTION_KPIS: [&Column; 3] =
-    [column::TX_PER_S, column::TRANSACTION_TIME_NS_P99, column::TRANSACTION_TIME_NS_MEAN];
-
 impl ImportedTest {
-    /// Sets the length of the measured time, s.
-    pub(crate) fn set_elapsed(&mut self, s: f64) {
-        self.record.set(ELAPSED_S, s);
-    }
-
     /// Adds a note for the reader.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
         self.record.notes.push(text.into());
     }
 
-    /// Sets median, 99th percentile and maximum of `times` to those of `all`, and the mean unless `times` has one; keeps `all`
-    /// under the name `kind`.
-    pub(crate) fn set_times(&mut self, kind: &str, times: Times, all: Latencies) {
+    /// Sets median, 99th percentile and maximum of `times` to those of `all`, and the mean unless `times` has one; keeps `all`.
+    pub(crate) fn set_times(&mut self, times: Times, all: Latencies) {
         let record = &mut self.record;
         for (column, value) in
             [(times.p50, all.quantile_ns(0.5)), (times.p99, all.quantile_ns(0.99)), (times.max, all.max_ns())]
@@ -58,7 +54,7 @@ impl ImportedTest {
         if let Some(mean) = all.mean_ns() {
             if times.mean == TRANSACTION_TIMES.mean { record.set_mean_time(mean) } else { record.set(times.mean, mean) }
         }
-        self.histograms.push((kind.to_owned(), all));
+        self.histograms.push(("transaction".to_owned(), all));
     }
 
     /// Says in a note if two statements of one figure are apart.
@@ -119,11 +115,23 @@ impl Seconds {
             vec![Some(at as f64 - from_s), Some(count as f64 / step as f64), mean]
         };
         let whole = (first + step..last).step_by(usize::try_from(step).unwrap_or(1));
-        Series { columns: series_columns(), rows: whole.map(row).collect() }
+        series(whole.map(row).collect())
     }
 }
 
-/// Time, throughput and mean latency.
-pub(crate) fn series_columns() -> Vec<String> {
-    ["t_s", column::COMMIT_THROUGHPUT_TPS.id, column::COMMIT_LATENCY_MS.id].map(str::to_owned).to_vec()
+/// Intervals as a series. Each has its end, s, then its throughput and its mean latency, ms, or only the first.
+pub(crate) fn intervals<const N: usize>(ends: Vec<(f64, [Option<f64>; N])>) -> Series {
+    let mut from = 0.0;
+    let row = |(at, cells): (f64, [Option<f64>; N])| {
+        let begin = std::mem::replace(&mut from, at);
+        std::iter::once(Some(begin)).chain(cells).collect()
+    };
+    series(ends.into_iter().map(row).collect())
+}
+
+/// Time, throughput and mean latency, as many of them as the first row has.
+fn series(rows: Vec<Vec<Option<f64>>>) -> Series {
+    let all = ["t_s", column::COMMIT_THROUGHPUT_TPS.id, column::COMMIT_LATENCY_MS.id];
+    let columns = all.iter().take(rows.first().map_or(0, Vec::len)).map(|&id| id.to_owned()).collect();
+    Series { columns, rows }
 }

@@ -5,21 +5,11 @@ use thiserror::Error;
 /// Why a file cannot be imported. Its text names the file and, where there is one, the line.
 #[derive(Debug, Error)]
 pub enum ImportError {
-    /// Something in a file.
-    #[error("{file}, line {line}: {what}")]
-    Line {
-        /// Name of the file.
-        file: String,
-        /// Line, from 1.
-        line: u64,
-        /// What is wrong.
-        what: String,
-    },
-    /// The file as a whole.
-    #[error("{file}: {what}")]
-    File {
-        /// Name of the file.
-        file: String,
+    /// What a file says.
+    #[error("{place}: {what}")]
+    Wrong {
+        /// Name of the file, with the line if it is about one: `a.txt, line 3`.
+        place: String,
         /// What is wrong.
         what: String,
     },
@@ -31,4 +21,11 @@ pub enum ImportError {
         /// Why.
         error: std::io::Error,
     },
+}
+
+impl ImportError {
+    /// About the file as a whole.
+    pub(crate) fn of_file(file: &str, what: impl Into<String>) -> ImportError {
+        ImportError::Wrong { place: file.to_owned(), what: what.into() }
+    }
 }

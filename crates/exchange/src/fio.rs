@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use loadline_model::Latencies;
 use loadline_model::column::{self, BLOCK_BYTES, ERRORS, IO_PER_S, TRANSACTION_TIMES};
-use loadline_model::{Column, Latencies};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::draft::{self, STORAGE, code};
+use crate::draft;
 use crate::error::ImportError;
 use crate::group::{Group, ImportedTest};
 use crate::lines::{Lines, cut, plain};
@@ -74,16 +74,10 @@ struct Times {
 
 /// One output, or several one after another. What fio says before it in text is skipped.
 pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
-    let mut group = Group { files: Vec::new(), version: None, product: "storage".to_owned(), tests: Vec::new() };
+    let mut group = Group::of("storage");
     let mut text = false;
     while let Some(output) = next_output(lines, &mut text)? {
-        let version = plain(output.version.trim_start_matches("fio-"));
-        if group.version.as_ref().is_some_and(|known| *known != version) {
-            return Err(
-                lines.whole(format!("it holds results of fio {version} and of another version: import them apart"))
-            );
-        }
-        group.version = Some(version);
+        group.set_version(Tool::Fio, output.version.trim_start_matches("fio-"), lines)?;
         if output.jobs.is_empty() {
             return Err(lines.whole("fio ran no job"));
         }
@@ -102,14 +96,13 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
             group.tests.push(test);
         }
     }
-    if group.tests.is_empty() {
-        return Err(lines.whole(match lines.number() {
-            0 => "it is empty",
-            _ if text => "this is fio's text, which rounds its figures: run fio with --output-format=json",
-            _ => "it is no result of fio as JSON: run fio with --output-format=json",
-        }));
-    }
-    Ok(group)
+    group.complete(
+        lines,
+        match text {
+            true => "this is fio's text, which rounds its figures: run fio with --output-format=json",
+            false => "it is no result of fio as JSON: run fio with --output-format=json",
+        },
+    )
 }
 
 /// The next object at the begin of a line. Sets `text` if there is a result as text before it.
@@ -148,8 +141,7 @@ fn test(job: &Job, output: &Output, lines: &Lines<'_>) -> Result<ImportedTest, I
     );
     let size = option("bs").or_else(|| option("blocksize"));
     let work = format!("{pattern} {} {}", size.unwrap_or(""), job.jobname);
-    let kpis: [&Column; 3] = [IO_PER_S, TRANSACTION_TIMES.p99, TRANSACTION_TIMES.mean];
-    let mut test = draft::test(&code("fio", &work), STORAGE, whole("numjobs").unwrap_or(1), &kpis);
+    let mut test = draft::of_storage("fio", &work, whole("numjobs").unwrap_or(1));
     for (name, value) in [("iodepth", whole("iodepth").unwrap_or(1)), ("direct", whole("direct").unwrap_or(0))] {
         test.record.parameters.insert(name.to_owned(), i64::from(value));
     }
@@ -184,7 +176,7 @@ fn test(job: &Job, output: &Output, lines: &Lines<'_>) -> Result<ImportedTest, I
     }
     let elapsed_s = [read, write].into_iter().flatten().map(|d| d.runtime / 1e3).fold(0.0, f64::max);
     if elapsed_s > 0.0 {
-        test.set_elapsed(elapsed_s);
+        test.record.set(column::ELAPSED_S, elapsed_s);
     }
     for (d, calls, mib, what) in [
         (read, column::BLOCK_READS_PER_S, column::READ_MIB_PER_S, "reads"),
@@ -232,7 +224,7 @@ fn times(test: &mut ImportedTest, read: Option<&Direction>, write: Option<&Direc
     if !binned.is_empty() && binned.len() == sides {
         let mut all = Latencies::new();
         binned.iter().for_each(|(_, l)| all.merge(l));
-        test.set_times("transaction", TRANSACTION_TIMES, all);
+        test.set_times(TRANSACTION_TIMES, all);
         if binned.len() > 1 {
             test.histograms.extend(binned.into_iter().map(|(kind, l)| (kind.to_owned(), l)));
         }

@@ -4,6 +4,10 @@ use std::io::BufRead;
 
 use loadline_model::{Latencies, Series, TestRecord};
 
+use crate::error::ImportError;
+use crate::lines::{Lines, plain};
+use crate::tool::Tool;
+
 /// A file to import.
 pub struct Source<'a> {
     /// Its name, for messages.
@@ -36,6 +40,34 @@ pub struct Group {
     pub product: String,
     /// The tests in the order of the file.
     pub tests: Vec<ImportedTest>,
+}
+
+impl Group {
+    /// Without tests.
+    pub(crate) fn of(product: &str) -> Group {
+        Group { files: Vec::new(), version: None, product: product.to_owned(), tests: Vec::new() }
+    }
+
+    /// Takes in the version that a report states; reports of two versions are an error.
+    pub(crate) fn set_version(&mut self, tool: Tool, version: &str, lines: &Lines<'_>) -> Result<(), ImportError> {
+        let version = plain(version);
+        if self.version.as_ref().is_some_and(|known| *known != version) {
+            return Err(lines.wrong(format!("{tool} {version} after a report of another version: import them apart")));
+        }
+        self.version = Some(version);
+        Ok(())
+    }
+
+    /// Adds the test of a report that ended, if there was one.
+    pub(crate) fn add(&mut self, test: Option<Result<ImportedTest, ImportError>>) -> Result<(), ImportError> {
+        self.tests.extend(test.transpose()?);
+        Ok(())
+    }
+
+    /// The group of a file that was read to its end. Without a test it is empty, or `what`.
+    pub(crate) fn complete(self, lines: &Lines<'_>, what: &str) -> Result<Group, ImportError> {
+        if self.tests.is_empty() { Err(lines.nothing(what)) } else { Ok(self) }
+    }
 }
 
 /// What one file is: tests, or a part of a test such as a log of its transactions.

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::column::{self, TRANSACTION_TIMES};
+use loadline_model::column::{self, TRANSACTION_TIMES, Times};
 use serde_json::Value;
 
-use crate::draft::{self, TRANSACTION_KPIS, TRANSACTIONS, code};
+use crate::draft;
 use crate::error::ImportError;
 use crate::group::{Group, ImportedTest, Read, Source};
 use crate::lines::{Lines, cut, plain};
@@ -33,7 +33,7 @@ pub(crate) fn import(sources: &mut [Source<'_>]) -> Result<Vec<Group>, ImportErr
         }
         _ => {
             let what = "it has response times without a result: import each with the one result of the same job (`jobs ID result`)";
-            Err(ImportError::File { file, what: what.to_owned() })
+            Err(ImportError::of_file(&file, what))
         }
     }
 }
@@ -77,12 +77,9 @@ fn read(lines: &mut Lines<'_>) -> Result<Read<Timing>, ImportError> {
     let Found { results, timing, version, .. } = found;
     match (results.as_slice(), timing) {
         ([], Some(timing)) => Ok(Read::Part(timing)),
-        ([], None) => Err(lines.whole(match lines.number() {
-            0 => "it is empty",
-            _ => {
-                "it has no result of HammerDB's TPROC-C: no 'System achieved … NOPM from … TPM', and no response times"
-            }
-        })),
+        ([], None) => Err(lines.nothing(
+            "it has no result of HammerDB's TPROC-C: no 'System achieved … NOPM from … TPM', and no response times",
+        )),
         ([_, _, ..], Some(_)) => {
             Err(lines.whole("it has response times and several results: import each job's with its result"))
         }
@@ -91,8 +88,8 @@ fn read(lines: &mut Lines<'_>) -> Result<Read<Timing>, ImportError> {
             if let Some(timing) = timing {
                 tests.iter_mut().for_each(|test| timing.add_to(test));
             }
-            let product = results.first().map_or_else(String::new, |r| r.database.clone());
-            Ok(Read::Tests(Group { files: Vec::new(), version, product, tests }))
+            let product = results.first().map_or("", |r| &r.database);
+            Ok(Read::Tests(Group { version, tests, ..Group::of(product) }))
         }
     }
 }
@@ -161,7 +158,7 @@ impl Outcome {
                 "the result does not say how many virtual users there were: no '… Active Virtual Users configured'",
             )
         })?;
-        let mut test = draft::test(&code("hammerdb", "TPROC-C new orders"), TRANSACTIONS, users, &TRANSACTION_KPIS);
+        let mut test = draft::of_transactions("hammerdb", "TPROC-C new orders", users);
         test.record.set_throughput(self.nopm / 60.0);
         test.note(format!(
             "a transaction is a new order: {} new orders per minute (NOPM); {} transactions per minute of all kinds, as {} counts them \
@@ -170,9 +167,7 @@ impl Outcome {
         ));
         test.note("the result does not state the number of warehouses");
         match self.minutes {
-            Some(minutes) => {
-                test.set_elapsed(minutes * 60.0);
-            }
+            Some(minutes) => test.record.set(column::ELAPSED_S, minutes * 60.0),
             None => test
                 .record
                 .leave_out(column::ELAPSED_S, "HammerDB's result does not state its time; the log of the run does"),
@@ -183,11 +178,8 @@ impl Outcome {
                 self.nopm, self.tpm
             ));
         }
-        for column in [TRANSACTION_TIMES.mean, column::COMMIT_LATENCY_MS].into_iter().chain([
-            TRANSACTION_TIMES.p50,
-            TRANSACTION_TIMES.p99,
-            TRANSACTION_TIMES.max,
-        ]) {
+        let Times { mean, p50, p99, max } = TRANSACTION_TIMES;
+        for column in [mean, p50, p99, max, column::COMMIT_LATENCY_MS] {
             test.record.leave_out(column, NO_TIMES);
         }
         Ok(test)

@@ -85,6 +85,9 @@ impl<'a> Lines<'a> {
         while matches!(self.line.last(), Some(b'\n' | b'\r')) {
             self.line.pop();
         }
+        if self.number == 1 && (self.line.starts_with(b"\xff\xfe") || self.line.starts_with(b"\xfe\xff")) {
+            return Err(self.wrong("it is UTF-16, which PowerShell writes: save it as UTF-8"));
+        }
         if self.line.contains(&0) || std::str::from_utf8(&self.line).is_err() {
             return Err(self.wrong("it is no text"));
         }
@@ -144,12 +147,17 @@ impl<'a> Lines<'a> {
 
     /// An error at line `line`.
     pub(crate) fn at(&self, line: u64, what: impl Into<String>) -> ImportError {
-        ImportError::Line { file: self.file.to_owned(), line, what: what.into() }
+        ImportError::Wrong { place: format!("{}, line {line}", self.file), what: what.into() }
     }
 
     /// An error of the whole file.
     pub(crate) fn whole(&self, what: impl Into<String>) -> ImportError {
-        ImportError::File { file: self.file.to_owned(), what: what.into() }
+        ImportError::of_file(self.file, what)
+    }
+
+    /// An error of a file that was read to its end without a result: it is empty, or `what`.
+    pub(crate) fn nothing(&self, what: &str) -> ImportError {
+        self.whole(if self.number == 0 { "it is empty" } else { what })
     }
 }
 

@@ -1,16 +1,16 @@
 //! pgbench's printed report, alone or with the logs of its transactions. Formats: PostgreSQL's documentation of pgbench, versions 9.6
 //! to 18.
 
-use loadline_model::Series;
-use loadline_model::column::{self, CONFLICTS, ERRORS, RESPONSE_TIMES, TRANSACTION_TIMES, Times};
+use loadline_model::column::{self, CONFLICTS, ELAPSED_S, ERRORS, RESPONSE_TIMES, TRANSACTION_TIMES, Times};
 
-use crate::draft::{self, TRANSACTION_KPIS, TRANSACTIONS, code};
+use crate::draft;
 use crate::error::ImportError;
 use crate::group::{Group, ImportedTest, Read, Source};
-use crate::lines::{Lines, cut, plain};
+use crate::lines::{Lines, cut};
 use crate::pgbench_log::{self, Log, is_log};
 use crate::tool::Tool;
 
+const PRODUCT: &str = "PostgreSQL";
 const WITH_FAILURES: &str = "the mean latency includes failed transactions";
 /// Time that the last transactions may take beyond the time asked for, s.
 const LAST_S: f64 = 0.1;
@@ -27,67 +27,53 @@ pub(crate) fn import(sources: &mut [Source<'_>]) -> Result<Vec<Group>, ImportErr
             Read::Part(log) => logs.push((n, log)),
         }
     }
-    if logs.is_empty() {
-        return Ok(reports);
-    }
-    if let [report] = reports.as_mut_slice()
-        && let [test] = report.tests.as_mut_slice()
-    {
-        report.files.extend(logs.iter().map(|(n, _)| n));
-        let log = Log::merged(logs.into_iter().map(|(_, log)| log))?;
-        with_log(test, log);
-        return Ok(reports);
-    }
-    if let Some((_, log)) = logs.first().filter(|_| !reports.is_empty()) {
-        let tests: usize = reports.iter().map(|r| r.tests.len()).sum();
+    let tests: usize = reports.iter().map(|r| r.tests.len()).sum();
+    if let Some((_, log)) = logs.first().filter(|_| tests > 1) {
         let what =
             format!("it is a log of transactions, but there are {tests} reports: import each report with its own logs");
-        return Err(ImportError::File { file: log.file.clone(), what });
+        return Err(ImportError::of_file(&log.file, what));
     }
-    let mut groups: Vec<(String, Vec<usize>, Vec<Log>)> = Vec::new();
+    let mut tests_of_logs: Vec<(String, Vec<usize>, Log)> = Vec::new();
     for (n, log) in logs {
-        let of = log.test_name();
-        match groups.iter_mut().find(|(known, ..)| *known == of) {
-            Some((_, files, logs)) => {
+        // All that are named with a report are of its test.
+        let test = if tests == 1 { String::new() } else { log.test_name() };
+        match tests_of_logs.iter_mut().find(|(known, ..)| *known == test) {
+            Some((_, files, all)) => {
                 files.push(n);
-                logs.push(log);
+                all.join(log)?;
             }
-            None => groups.push((of, vec![n], vec![log])),
+            None => tests_of_logs.push((test, vec![n], log)),
         }
     }
-    let group = |(_, files, logs): (String, Vec<usize>, Vec<Log>)| {
-        Ok(Group { files, tests: vec![Log::merged(logs.into_iter())?.test()?], ..postgres() })
-    };
-    groups.into_iter().map(group).collect()
-}
-
-fn postgres() -> Group {
-    Group { files: Vec::new(), version: None, product: "PostgreSQL".to_owned(), tests: Vec::new() }
+    for (_, files, log) in tests_of_logs {
+        let Some(report) = reports.first_mut().filter(|_| tests == 1) else {
+            reports.push(Group { files, tests: vec![log.test()?], ..Group::of(PRODUCT) });
+            continue;
+        };
+        report.files.extend(files);
+        if let Some(test) = report.tests.first_mut() {
+            with_log(test, log);
+        }
+    }
+    Ok(reports)
 }
 
 /// A report, or several one after another, or a log.
 fn read(name: &str, lines: &mut Lines<'_>) -> Result<Read<Log>, ImportError> {
-    let mut group = postgres();
+    let mut group = Group::of(PRODUCT);
     let mut report: Option<Report> = None;
-    let mut pending: Vec<(f64, f64, f64)> = Vec::new();
+    let mut pending: Vec<(f64, [Option<f64>; 2])> = Vec::new();
     while let Some(line) = lines.next_of(Tool::Pgbench)? {
         if lines.number() == 1 && is_log(&line) {
             return pgbench_log::read(name, &line, lines).map(Read::Part);
         }
         let line = line.trim();
         if let Some(version) = line.strip_prefix("pgbench (") {
-            finish(&mut group, report.take(), lines)?;
+            group.add(report.take().map(|report| report.test(lines)))?;
             let version = version.strip_prefix("PostgreSQL) ").unwrap_or(version);
-            let version = version.split([' ', ')']).next().unwrap_or_default();
-            let version = plain(version);
-            if group.version.as_ref().is_some_and(|known| *known != version) {
-                return Err(
-                    lines.wrong(format!("pgbench {version} after a report of another version: import them apart"))
-                );
-            }
-            group.version = Some(version);
+            group.set_version(Tool::Pgbench, version.split([' ', ')']).next().unwrap_or_default(), lines)?;
         } else if let Some(of) = line.strip_prefix("transaction type:") {
-            finish(&mut group, report.take(), lines)?;
+            group.add(report.take().map(|report| report.test(lines)))?;
             report = Some(Report {
                 work: of.trim().to_owned(),
                 progress: std::mem::take(&mut pending),
@@ -99,29 +85,18 @@ fn read(name: &str, lines: &mut Lines<'_>) -> Result<Read<Log>, ImportError> {
             report.add(line, lines)?;
         }
     }
-    finish(&mut group, report.take(), lines)?;
-    if group.tests.is_empty() {
-        return Err(lines.whole(match lines.number() {
-            0 => "it is empty".to_owned(),
-            _ => "it is no report of pgbench: there is no line 'transaction type:', nor is it a log of transactions"
-                .to_owned(),
-        }));
-    }
-    Ok(Read::Tests(group))
-}
-
-fn finish(group: &mut Group, report: Option<Report>, lines: &Lines<'_>) -> Result<(), ImportError> {
-    group.tests.extend(report.map(|report| report.test(lines)).transpose()?);
-    Ok(())
+    group.add(report.take().map(|report| report.test(lines)))?;
+    let none = "it is no report of pgbench: there is no line 'transaction type:', nor is it a log of transactions";
+    group.complete(lines, none).map(Read::Tests)
 }
 
 /// End of an interval of a progress line, s, its throughput and its mean latency, ms.
-fn progress(rest: &str) -> Option<(f64, f64, f64)> {
+fn progress(rest: &str) -> Option<(f64, [Option<f64>; 2])> {
     let mut words = rest.split([' ', ',']).filter(|w| !w.is_empty());
     let (at, s) = (words.next()?.parse().ok()?, words.next()?);
     let (tps, unit) = (words.next()?.parse().ok()?, words.next()?);
     let (lat, ms) = (words.next()?, words.next()?.parse().ok()?);
-    ((s, unit, lat) == ("s", "tps", "lat")).then_some((at, tps, ms))
+    ((s, unit, lat) == ("s", "tps", "lat")).then_some((at, [Some(tps), Some(ms)]))
 }
 
 /// What a report says.
@@ -147,7 +122,8 @@ struct Report {
     weights: Vec<i64>,
     connect_s: f64,
     reconnected: bool,
-    progress: Vec<(f64, f64, f64)>,
+    /// End of each interval, s, its throughput and its mean latency, ms.
+    progress: Vec<(f64, [Option<f64>; 2])>,
     notes: Vec<String>,
 }
 
@@ -221,7 +197,7 @@ impl Report {
         } else {
             self.scripts.iter().map(|s| short(s)).collect::<Vec<_>>().join(" ")
         };
-        let mut test = draft::test(&code("pgbench", &name), TRANSACTIONS, clients, &TRANSACTION_KPIS);
+        let mut test = draft::of_transactions("pgbench", &name, clients);
         if !all.contains("<builtin:") {
             test.note(format!("its work is the script '{}', whose text is not in the report", cut(&all)));
         }
@@ -240,14 +216,12 @@ impl Report {
         }
         test.record.set_throughput(tps);
         match self.duration_s {
-            Some(s) => test.set_elapsed(s),
+            Some(s) => test.record.set(ELAPSED_S, s),
             None if tps > 0.0 => {
-                test.set_elapsed(processed / tps);
+                test.record.set(ELAPSED_S, processed / tps);
                 test.note("a number of transactions was asked for: the time is transactions / throughput");
             }
-            None => test
-                .record
-                .leave_out(column::ELAPSED_S, "pgbench was given a number of transactions, and states no time"),
+            None => test.record.leave_out(ELAPSED_S, "pgbench was given a number of transactions, and states no time"),
         }
         // The stated time is that asked for, with the time to connect, and without that of the last transactions.
         test.set_count(processed, self.connect_s + LAST_S);
@@ -293,7 +267,7 @@ impl Report {
         for column in [times.p50, times.p99, times.max] {
             test.record.leave_out(column, NO_PERCENTILES);
         }
-        test.series = series(&self.progress);
+        test.series = draft::intervals(self.progress);
         test.record.notes.extend(self.notes);
         Ok(test)
     }
@@ -303,17 +277,6 @@ impl Report {
 fn lag(value: &str) -> Option<(f64, f64)> {
     let mut numbers = value.split([' ', '(', ')']).filter_map(|w| w.parse().ok());
     Some((numbers.next()?, numbers.next()?))
-}
-
-/// Progress lines as a series. Each has the end of its interval.
-fn series(progress: &[(f64, f64, f64)]) -> Series {
-    let mut from = 0.0;
-    let mut rows = Vec::new();
-    for (at, tps, ms) in progress {
-        rows.push(vec![Some(from), Some(*tps), Some(*ms)]);
-        from = *at;
-    }
-    Series { columns: if rows.is_empty() { Vec::new() } else { draft::series_columns() }, rows }
 }
 
 /// Adds what the log of a report's transactions says: percentiles, and throughput over time.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use loadline_model::column::{self, CONFLICTS, ERRORS, TRANSACTION_TIMES, Times};
 use loadline_model::{Latencies, TestRecord};
 
-use crate::draft::{self, Seconds, TRANSACTION_KPIS, TRANSACTIONS, code};
+use crate::draft::{self, Seconds};
 use crate::error::ImportError;
 use crate::group::ImportedTest;
 use crate::lines::{Lines, cut};
@@ -17,7 +17,7 @@ const EPOCH_S: f64 = 1e8;
 /// Longest test, s: longer spans are files of different tests.
 const LONGEST_S: u64 = 30 * 86_400;
 const NO_PERCENTILES: &str = "the log has sums of intervals (--aggregate-interval), and no percentiles";
-const NO_CLIENTS: &str = "the log has no retries";
+const NO_RETRIES: &str = "the log has no retries";
 
 /// What the logs of a test say.
 #[derive(Debug)]
@@ -27,8 +27,7 @@ pub(crate) struct Log {
     /// Length of an interval, s, if the lines are intervals: 1 until two are read.
     interval_s: Option<u64>,
     times: Latencies,
-    /// Exact sum of all times, ns, and the longest.
-    sum_ns: f64,
+    /// The longest, ns.
     max_ns: f64,
     count: u64,
     failed: u64,
@@ -59,7 +58,6 @@ pub(crate) fn read(name: &str, first: &str, lines: &mut Lines<'_>) -> Result<Log
         file: name.to_owned(),
         interval_s: aggregated.then_some(0),
         times: Latencies::new(),
-        sum_ns: 0.0,
         max_ns: 0.0,
         count: 0,
         failed: 0,
@@ -126,7 +124,6 @@ impl Log {
                 ns = number(2)? * 1e3;
                 self.times.record(ns as u64);
                 self.count += 1;
-                self.sum_ns += ns;
                 self.max_ns = self.max_ns.max(ns);
                 self.seconds.add(end_s as u64, 1, ns);
             }
@@ -144,7 +141,6 @@ impl Log {
         }
         self.seconds.add(start_s as u64, count, sum_ns);
         self.count += count;
-        self.sum_ns += sum_ns;
         self.max_ns = self.max_ns.max(max_ns);
         if self.width >= 11 {
             self.skipped += number(10)? as u64;
@@ -167,44 +163,37 @@ impl Log {
         without(&self.file).filter(|rest| without(rest).is_some()).unwrap_or_else(|| self.file.clone())
     }
 
-    /// The logs of all threads as one.
-    pub(crate) fn merged(mut logs: impl Iterator<Item = Log>) -> Result<Log, ImportError> {
-        let Some(mut all) = logs.next() else {
-            return Err(ImportError::File { file: String::new(), what: "there is no log".to_owned() });
-        };
-        for log in logs {
-            let different = |what: &str| ImportError::File {
-                file: log.file.clone(),
-                what: format!("{what} {}: they are not of one test", all.file),
-            };
-            if (log.interval_s.is_some(), log.width) != (all.interval_s.is_some(), all.width) {
-                return Err(different("its lines have other columns than those of"));
-            }
-            if let (Some(a @ 1..), Some(b @ 1..)) = (log.interval_s, all.interval_s)
-                && a != b
-            {
-                return Err(different("its intervals have another length than those of"));
-            }
-            if log.from_s > all.to_s + 60.0 || all.from_s > log.to_s + 60.0 {
-                return Err(different("its times are apart from those of"));
-            }
-            if log.interval_s.is_none() && log.clients.keys().any(|client| all.clients.contains_key(client)) {
-                return Err(different("it has clients that are also in"));
-            }
-            all.times.merge(&log.times);
-            all.interval_s = all.interval_s.max(log.interval_s);
-            all.sum_ns += log.sum_ns;
-            all.max_ns = all.max_ns.max(log.max_ns);
-            all.count += log.count;
-            all.failed += log.failed;
-            all.skipped += log.skipped;
-            all.retries = all.retries.zip(log.retries).map(|(a, b)| a + b);
-            all.clients.extend(log.clients);
-            all.seconds.extend(log.seconds);
-            all.from_s = all.from_s.min(log.from_s);
-            all.to_s = all.to_s.max(log.to_s);
+    /// Adds the log of another thread.
+    pub(crate) fn join(&mut self, log: Log) -> Result<(), ImportError> {
+        let file = &self.file;
+        let different =
+            |what: &str| ImportError::of_file(&log.file, format!("{what} {file}: they are not of one test"));
+        if (log.interval_s.is_some(), log.width) != (self.interval_s.is_some(), self.width) {
+            return Err(different("its lines have other columns than those of"));
         }
-        Ok(all)
+        if let (Some(a @ 1..), Some(b @ 1..)) = (log.interval_s, self.interval_s)
+            && a != b
+        {
+            return Err(different("its intervals have another length than those of"));
+        }
+        if log.from_s > self.to_s + 60.0 || self.from_s > log.to_s + 60.0 {
+            return Err(different("its times are apart from those of"));
+        }
+        if log.interval_s.is_none() && log.clients.keys().any(|client| self.clients.contains_key(client)) {
+            return Err(different("it has clients that are also in"));
+        }
+        self.times.merge(&log.times);
+        self.interval_s = self.interval_s.max(log.interval_s);
+        self.max_ns = self.max_ns.max(log.max_ns);
+        self.count += log.count;
+        self.failed += log.failed;
+        self.skipped += log.skipped;
+        self.retries = self.retries.zip(log.retries).map(|(a, b)| a + b);
+        self.clients.extend(log.clients);
+        self.seconds.extend(log.seconds);
+        self.from_s = self.from_s.min(log.from_s);
+        self.to_s = self.to_s.max(log.to_s);
+        Ok(())
     }
 
     /// Completed transactions.
@@ -243,7 +232,7 @@ impl Log {
             return;
         }
         if self.interval_s.is_none() {
-            test.set_times("transaction", times, self.times);
+            test.set_times(times, self.times);
             return;
         }
         test.note(format!(
@@ -264,16 +253,16 @@ impl Log {
     /// The test of a log without a report.
     pub(crate) fn test(self) -> Result<ImportedTest, ImportError> {
         if self.count == 0 {
-            return Err(ImportError::File { file: self.file, what: "the log has no completed transaction".to_owned() });
+            return Err(ImportError::of_file(&self.file, "the log has no completed transaction"));
         }
         if self.interval_s.is_some() {
             let what =
                 "sums of intervals do not say how many clients there were: import the log with the printed report";
-            return Err(ImportError::File { file: self.file, what: what.to_owned() });
+            return Err(ImportError::of_file(&self.file, what));
         }
         let sampled = self.is_sampled();
         let clients = u32::try_from(self.clients.len()).unwrap_or(u32::MAX).max(1);
-        let mut test = draft::test(&code("pgbench log", &self.test_name()), TRANSACTIONS, clients, &TRANSACTION_KPIS);
+        let mut test = draft::of_transactions("pgbench log", &self.test_name(), clients);
         test.note("the log does not say what its transactions are, nor how many clients there were beyond those in it");
         let (count, span_s) = (self.count as f64, self.to_s - self.from_s);
         if self.width == 7 {
@@ -291,7 +280,7 @@ impl Log {
                 }
             }
             () if span_s > 0.0 => {
-                test.set_elapsed(span_s);
+                test.record.set(column::ELAPSED_S, span_s);
                 test.record.set_throughput(count / span_s);
                 test.set_count(count, 0.0);
                 test.note("the time is that from the begin of the first to the end of the last transaction in the log");
@@ -304,7 +293,7 @@ impl Log {
             }
         }
         if test.record.figure(CONFLICTS).is_none() {
-            test.record.leave_out(CONFLICTS, NO_CLIENTS);
+            test.record.leave_out(CONFLICTS, NO_RETRIES);
         }
         Ok(test)
     }

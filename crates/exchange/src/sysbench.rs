@@ -1,13 +1,13 @@
 //! sysbench's printed report of its oltp scripts and of fileio, with lines of intervals (`--report-interval`) and `--histogram`.
 //! Formats: sysbench 1.0 and 1.1, `src/sb_logger.c`, `src/sysbench.c`, `src/tests/fileio/sb_fileio.c`.
 
-use loadline_model::column::{self, BLOCK_BYTES, CONFLICTS, ERRORS, IO_PER_S, TRANSACTION_TIMES};
-use loadline_model::{Column, Latencies, Series};
+use loadline_model::Latencies;
+use loadline_model::column::{self, BLOCK_BYTES, CONFLICTS, ELAPSED_S, ERRORS, IO_PER_S, TRANSACTION_TIMES};
 
-use crate::draft::{self, STORAGE, TRANSACTION_KPIS, TRANSACTIONS, code};
+use crate::draft;
 use crate::error::ImportError;
 use crate::group::{Group, ImportedTest};
-use crate::lines::{Lines, cut, plain};
+use crate::lines::{Lines, cut};
 use crate::tool::Tool;
 
 const NO_PERCENTILES: &str =
@@ -15,38 +15,20 @@ const NO_PERCENTILES: &str =
 
 /// A report, or several one after another.
 pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
-    let mut group = Group { files: Vec::new(), version: None, product: String::new(), tests: Vec::new() };
+    let mut group = Group::of("");
     let mut report: Option<Report> = None;
     while let Some(line) = lines.next_of(Tool::Sysbench)? {
         let line = line.trim();
         if let Some(version) = line.strip_prefix("sysbench ").filter(|v| v.starts_with(|c: char| c.is_ascii_digit())) {
-            finish(&mut group, report.take(), lines)?;
-            let version = version.split_whitespace().next().unwrap_or_default();
-            let version = plain(version);
-            if group.version.as_ref().is_some_and(|known| *known != version) {
-                return Err(
-                    lines.wrong(format!("sysbench {version} after a report of another version: import them apart"))
-                );
-            }
-            group.version = Some(version);
+            group.add(report.take().map(|report| report.test(lines)))?;
+            group.set_version(Tool::Sysbench, version.split_whitespace().next().unwrap_or_default(), lines)?;
             report = Some(Report::default());
         } else if let Some(report) = report.as_mut() {
             report.add(line, lines)?;
         }
     }
-    finish(&mut group, report.take(), lines)?;
-    if group.tests.is_empty() {
-        return Err(lines.whole(match lines.number() {
-            0 => "it is empty",
-            _ => "it is no report of sysbench: there is no line 'sysbench 1.0.20 …'",
-        }));
-    }
-    Ok(group)
-}
-
-fn finish(group: &mut Group, report: Option<Report>, lines: &Lines<'_>) -> Result<(), ImportError> {
-    group.tests.extend(report.map(|report| report.test(lines)).transpose()?);
-    Ok(())
+    group.add(report.take().map(|report| report.test(lines)))?;
+    group.complete(lines, "it is no report of sysbench: there is no line 'sysbench 1.0.20 …'")
 }
 
 /// Part of the report that a line belongs to.
@@ -93,7 +75,7 @@ struct Report {
     /// Value in ms and count.
     histogram: Vec<(f64, u64)>,
     /// End of the interval, s, and its throughput.
-    intervals: Vec<(f64, f64)>,
+    intervals: Vec<(f64, [Option<f64>; 1])>,
     fatal: Option<String>,
     other_test: Option<&'static str>,
 }
@@ -129,7 +111,7 @@ impl Report {
         if let Some(interval) = line.strip_prefix("[ ").and_then(|l| l.split_once("s ]")) {
             let at = first_number(interval.0);
             let tps = interval.1.split_once(" tps: ").and_then(|(_, rest)| first_number(rest));
-            self.intervals.extend(at.zip(tps));
+            self.intervals.extend(at.zip(tps).map(|(at, tps)| (at, [Some(tps)])));
             return Ok(());
         }
         if line.starts_with("FATAL") {
@@ -228,17 +210,7 @@ impl Report {
         if let Some(events) = self.events.filter(|_| self.transactions.is_none()) {
             test.note(format!("{events} events in {total_s} s"));
         }
-        let mut from = 0.0;
-        for (at, tps) in &self.intervals {
-            test.series.rows.push(vec![Some(from), Some(*tps)]);
-            from = *at;
-        }
-        if !test.series.rows.is_empty() {
-            test.series = Series {
-                columns: draft::series_columns().into_iter().take(2).collect(),
-                rows: std::mem::take(&mut test.series.rows),
-            };
-        }
+        test.series = draft::intervals(self.intervals);
         Ok(test)
     }
 
@@ -247,14 +219,14 @@ impl Report {
         let per_tx = |queries: Option<f64>| queries.filter(|_| n > 0.0).map(|q| q / n);
         let whole = |queries: Option<f64>| per_tx(queries).map_or("?".to_owned(), |q| format!("{q:.0}"));
         let work = format!("oltp r{} w{} o{}", whole(self.read), whole(self.write), whole(self.other));
-        let mut test = draft::test(&code("sysbench", &work), TRANSACTIONS, threads, &TRANSACTION_KPIS);
+        let mut test = draft::of_transactions("sysbench", &work, threads);
         test.note(format!(
             "the report names neither its script nor the size of its tables: a transaction has {} reads, {} writes and {} others",
             whole(self.read),
             whole(self.write),
             whole(self.other)
         ));
-        test.set_elapsed(total_s);
+        test.record.set(ELAPSED_S, total_s);
         test.record.set_throughput(per_s);
         test.set_count(n, 0.0);
         if let Some(statements) = per_tx(self.read).zip(per_tx(self.write)).map(|(r, w)| r + w) {
@@ -274,10 +246,9 @@ impl Report {
 
     fn of_files(&self, threads: u32, total_s: f64) -> ImportedTest {
         let mode = self.mode.clone().unwrap_or_else(|| "unknown mode".to_owned());
-        let kpis: [&Column; 3] = [IO_PER_S, TRANSACTION_TIMES.p99, TRANSACTION_TIMES.mean];
-        let mut test = draft::test(&code("sysbench fileio", &mode), STORAGE, threads, &kpis);
+        let mut test = draft::of_storage("sysbench fileio", &mode, threads);
         let (reads, writes) = (self.reads_per_s.unwrap_or_default(), self.writes_per_s.unwrap_or_default());
-        test.set_elapsed(total_s);
+        test.record.set(ELAPSED_S, total_s);
         for (column, value) in [
             (column::BLOCK_READS_PER_S, self.reads_per_s),
             (column::READ_MIB_PER_S, self.read_mib_per_s),
@@ -326,7 +297,7 @@ impl Report {
             if let Some(events) = self.events {
                 test.compare(("the number of events", events), ("the histogram", counted));
             }
-            test.set_times("transaction", TRANSACTION_TIMES, all);
+            test.set_times(TRANSACTION_TIMES, all);
             test.note("percentiles are those of sysbench's histogram, whose buckets are 1.8 % apart");
         }
         if let Some(ms) = self.mean_ms {
