@@ -23,6 +23,8 @@ struct Output {
     #[serde(rename = "fio version")]
     version: String,
     time: Option<String>,
+    /// When it was written, ms since 1970.
+    timestamp_ms: Option<f64>,
     #[serde(rename = "global options", default)]
     global: BTreeMap<String, String>,
     jobs: Vec<Job>,
@@ -72,12 +74,29 @@ struct Times {
     bins: BTreeMap<String, u64>,
 }
 
+impl Output {
+    /// Time that its longest job took, ms.
+    fn longest_ms(&self) -> f64 {
+        let runtimes = self.jobs.iter().flat_map(|job| [&job.read, &job.write, &job.trim]).map(|d| d.runtime);
+        runtimes.fold(0.0, f64::max)
+    }
+}
+
 /// One output, or several one after another. What fio says before it in text is skipped.
 pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
     let mut group = Group::of("storage");
-    let mut text = false;
+    let (mut text, mut written_ms) = (None, None);
     while let Some(output) = next_output(lines, &mut text)? {
         group.set_version(Tool::Fio, output.version.trim_start_matches("fio-"), lines)?;
+        if let (Some(before), Some(ms)) = (written_ms, output.timestamp_ms)
+            && ms - output.longest_ms() < before
+        {
+            return Err(lines.wrong(
+                "this job was under way when the result before it was written: it is a later state of the same run \
+                 (--status-interval), or of a run beside it. Import the last result of each run, one file each",
+            ));
+        }
+        written_ms = output.timestamp_ms;
         if output.jobs.is_empty() {
             return Err(lines.whole("fio ran no job"));
         }
@@ -96,17 +115,14 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
             group.tests.push(test);
         }
     }
-    group.complete(
-        lines,
-        match text {
-            true => "this is fio's text, which rounds its figures: run fio with --output-format=json",
-            false => "it is no result of fio as JSON: run fio with --output-format=json",
-        },
-    )
+    match text {
+        Some(form) => group.complete(lines, &format!("this is fio's {form}: run fio with --output-format=json")),
+        None => group.complete(lines, "it is no result of fio as JSON: run fio with --output-format=json"),
+    }
 }
 
-/// The next object at the begin of a line. Sets `text` if there is a result as text before it.
-fn next_output(lines: &mut Lines<'_>, text: &mut bool) -> Result<Option<Output>, ImportError> {
+/// The next object at the begin of a line. Sets `text` to what fio's other formats are called if there is one before it.
+fn next_output(lines: &mut Lines<'_>, text: &mut Option<&str>) -> Result<Option<Output>, ImportError> {
     while let Some(line) = lines.next_of(Tool::Fio)? {
         if line.trim_start().starts_with('{') {
             let (first, json) = (lines.number(), lines.json(line, Tool::Fio)?);
@@ -119,7 +135,11 @@ fn next_output(lines: &mut Lines<'_>, text: &mut bool) -> Result<Option<Output>,
             });
         }
         // Text may stand before the object, also fio's other formats (--output-format=normal,json).
-        *text |= line.contains(": (groupid=") || line.split(';').count() > 50;
+        if line.contains(": (groupid=") {
+            *text = Some("text, which rounds its figures");
+        } else if line.split(';').count() > 50 {
+            *text = Some("terse output, whose columns have no names and depend on its version");
+        }
     }
     Ok(None)
 }

@@ -120,6 +120,11 @@ impl Found {
         if let Some(rest) = line.trim().strip_prefix("HammerDB CLI v") {
             self.version = rest.split_whitespace().next().map(plain);
         }
+        if line.contains(" query set(s) in ") || line.contains("Geometric mean of query times") {
+            return Err(
+                lines.wrong(format!("this is a result of TPROC-H, only those of TPROC-C are read: '{}'", cut(line)))
+            );
+        }
         let before = |what: &str| {
             let at = line.find(what)?;
             line.get(..at)?.trim().rsplit([' ', ':']).next()?.parse::<f64>().ok()
@@ -143,8 +148,9 @@ impl Found {
             nopm: number(of(nopm, 1))?,
             tpm: number(words.get(from + 1))?,
             database: plain(&words.get(from + 2..tpm).unwrap_or_default().join(" ")),
-            users: self.users,
-            minutes: self.minutes,
+            // A second result states its own.
+            users: self.users.take(),
+            minutes: self.minutes.take(),
         };
         self.results.push(outcome);
         Ok(())

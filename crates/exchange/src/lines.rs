@@ -168,7 +168,7 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// The first characters of a text, for messages.
 pub(crate) fn cut(text: &str) -> String {
-    const MOST: usize = 60;
+    const MOST: usize = 120;
     let text = plain(text.trim());
     if text.chars().count() <= MOST { text } else { text.chars().take(MOST).collect::<String>() + "…" }
 }
@@ -194,5 +194,7 @@ mod tests {
         let mut lines = Lines::new("f", &mut binary);
         lines.next().unwrap();
         assert_eq!(lines.next().unwrap_err().to_string(), "f, line 2: it is no text");
+        let mut wide: &[u8] = b"\xff\xfep\x00g\x00\n\x00";
+        assert!(Lines::new("f", &mut wide).next().unwrap_err().to_string().contains("UTF-16"));
     }
 }

@@ -1,13 +1,14 @@
 //! pgbench's printed report, alone or with the logs of its transactions. Formats: PostgreSQL's documentation of pgbench, versions 9.6
 //! to 18.
 
+use loadline_model::Series;
 use loadline_model::column::{self, CONFLICTS, ELAPSED_S, ERRORS, RESPONSE_TIMES, TRANSACTION_TIMES, Times};
 
 use crate::draft;
 use crate::error::ImportError;
 use crate::group::{Group, ImportedTest, Read, Source};
 use crate::lines::{Lines, cut};
-use crate::pgbench_log::{self, Log, is_log};
+use crate::pgbench_log::{self, EPOCH_S, Log, is_log};
 use crate::tool::Tool;
 
 const PRODUCT: &str = "PostgreSQL";
@@ -61,53 +62,67 @@ pub(crate) fn import(sources: &mut [Source<'_>]) -> Result<Vec<Group>, ImportErr
 /// A report, or several one after another, or a log.
 fn read(name: &str, lines: &mut Lines<'_>) -> Result<Read<Log>, ImportError> {
     let mut group = Group::of(PRODUCT);
-    let mut report: Option<Report> = None;
-    let mut pending: Vec<(f64, [Option<f64>; 2])> = Vec::new();
+    let mut report = Report::default();
     while let Some(line) = lines.next_of(Tool::Pgbench)? {
         if lines.number() == 1 && is_log(&line) {
             return pgbench_log::read(name, &line, lines).map(Read::Part);
         }
         let line = line.trim();
-        if let Some(version) = line.strip_prefix("pgbench (") {
-            group.add(report.take().map(|report| report.test(lines)))?;
-            let version = version.strip_prefix("PostgreSQL) ").unwrap_or(version);
-            group.set_version(Tool::Pgbench, version.split([' ', ')']).next().unwrap_or_default(), lines)?;
-        } else if let Some(of) = line.strip_prefix("transaction type:") {
-            group.add(report.take().map(|report| report.test(lines)))?;
-            report = Some(Report {
-                work: of.trim().to_owned(),
-                progress: std::mem::take(&mut pending),
-                ..Report::default()
-            });
-        } else if let Some(rest) = line.strip_prefix("progress: ") {
-            pending.extend(progress(rest));
-        } else if let Some(report) = report.as_mut() {
-            report.add(line, lines)?;
+        let version = line.strip_prefix("pgbench (");
+        if version.is_some() || report.is_ended_by(line) {
+            group.add(std::mem::take(&mut report).ended(lines))?;
+        }
+        match version {
+            Some(version) => {
+                let version = version.strip_prefix("PostgreSQL) ").unwrap_or(version);
+                group.set_version(Tool::Pgbench, version.split([' ', ')']).next().unwrap_or_default(), lines)?;
+            }
+            None => report.add(line, lines)?,
         }
     }
-    group.add(report.take().map(|report| report.test(lines)))?;
+    group.add(report.ended(lines))?;
     let none = "it is no report of pgbench: there is no line 'transaction type:', nor is it a log of transactions";
     group.complete(lines, none).map(Read::Tests)
 }
 
-/// End of an interval of a progress line, s, its throughput and its mean latency, ms.
+/// Of a progress line the end of its interval, s, its throughput and its mean latency, ms; without the latency if no transaction ended.
 fn progress(rest: &str) -> Option<(f64, [Option<f64>; 2])> {
     let mut words = rest.split([' ', ',']).filter(|w| !w.is_empty());
     let (at, s) = (words.next()?.parse().ok()?, words.next()?);
     let (tps, unit) = (words.next()?.parse().ok()?, words.next()?);
     let (lat, ms) = (words.next()?, words.next()?.parse().ok()?);
-    ((s, unit, lat) == ("s", "tps", "lat")).then_some((at, [Some(tps), Some(ms)]))
+    let finite = |n: f64| Some(n).filter(|n| n.is_finite() && *n >= 0.0);
+    finite(at).zip(finite(tps)).filter(|_| (s, unit, lat) == ("s", "tps", "lat"))?;
+    Some((at, [Some(tps), finite(ms).filter(|_| tps > 0.0)]))
+}
+
+/// Progress as a series. With `--progress-timestamp` its times are s since 1970, and it began an interval before the first.
+fn over_time(mut progress: Vec<(f64, [Option<f64>; 2])>, open: bool) -> Series {
+    if let Some((first, _)) = progress.first().copied().filter(|(at, _)| *at > EPOCH_S) {
+        let step = progress.get(1).map_or(first, |(second, _)| second - first);
+        progress.iter_mut().for_each(|(at, _)| *at -= first - step);
+    }
+    if open {
+        // From the scheduled start: no times of transactions.
+        return draft::intervals(progress.into_iter().map(|(at, [tps, _])| (at, [tps])).collect());
+    }
+    draft::intervals(progress)
 }
 
 /// What a report says.
 #[derive(Debug, Default)]
 struct Report {
-    work: String,
+    /// `None` until it begins: progress and errors stand before it.
+    work: Option<String>,
     scale: Option<i64>,
+    partitions: Option<i64>,
+    tries: Option<i64>,
     mode: Option<String>,
     clients: Option<u32>,
     duration_s: Option<f64>,
     processed: Option<f64>,
+    /// Number of transactions asked for.
+    asked: Option<f64>,
     failed: Option<f64>,
     retries: Option<f64>,
     skipped: Option<f64>,
@@ -124,12 +139,37 @@ struct Report {
     reconnected: bool,
     /// End of each interval, s, its throughput and its mean latency, ms.
     progress: Vec<(f64, [Option<f64>; 2])>,
+    /// Errors.
+    said: Vec<String>,
     notes: Vec<String>,
 }
 
 impl Report {
+    /// Whether `line` is of the next report.
+    fn is_ended_by(&self, line: &str) -> bool {
+        (line.starts_with("transaction type:") && self.work.is_some())
+            || (line.starts_with("progress: ") && self.tps.is_some())
+    }
+
+    /// Its test; `None` if nothing was read.
+    fn ended(self, lines: &Lines<'_>) -> Option<Result<ImportedTest, ImportError>> {
+        let any = self.work.is_some() || !self.progress.is_empty() || !self.said.is_empty();
+        any.then(|| self.test(lines))
+    }
+
     /// Takes in one line. Unknown ones are of no interest: progress of vacuum, times of statements.
     fn add(&mut self, line: &str, lines: &Lines<'_>) -> Result<(), ImportError> {
+        if let Some(rest) = line.strip_prefix("progress: ") {
+            match progress(rest) {
+                Some(interval) => self.progress.push(interval),
+                None => self.notes.push(format!(
+                    "line {} is no progress as pgbench writes it: '{}'",
+                    lines.number(),
+                    cut(line)
+                )),
+            }
+            return Ok(());
+        }
         let Some((key, value)) = line.split_once(" = ").or_else(|| line.split_once(':')) else { return Ok(()) };
         let (key, value) = (key.trim(), value.trim());
         let number = || {
@@ -145,11 +185,17 @@ impl Report {
             Err(lines.wrong(format!("'{}' is no count in '{}'", cut(value), cut(line))))
         };
         match key {
+            "transaction type" => self.work = Some(value.to_owned()),
             "scaling factor" => self.scale = Some(i64::from(count()?)),
+            "partitions" => self.partitions = Some(i64::from(count()?)),
+            "maximum number of tries" => self.tries = Some(i64::from(count()?)),
             "query mode" => self.mode = Some(value.to_owned()),
             "number of clients" => self.clients = Some(count()?),
             "duration" => self.duration_s = Some(number()?),
-            "number of transactions actually processed" => self.processed = Some(number()?),
+            "number of transactions actually processed" => {
+                self.processed = Some(number()?);
+                self.asked = value.split_once('/').and_then(|(_, asked)| asked.parse().ok());
+            }
             "number of failed transactions" => self.failed = Some(number()?),
             "total number of retries" => self.retries = Some(number()?),
             "number of transactions skipped" => self.skipped = Some(number()?),
@@ -169,9 +215,9 @@ impl Report {
             "tps" if value.contains("including connections establishing") => self.tps = self.tps.or(Some(number()?)),
             "tps" => self.tps = Some(number()?),
             "pgbench" if value.starts_with("error") || value.starts_with("fatal") => {
-                self.notes.push(format!("pgbench said '{}'", cut(value)));
+                self.said.push(format!("pgbench said '{}'", cut(value)));
             }
-            _ if key.starts_with("SQL script ") && self.work == "multiple scripts" => {
+            _ if key.starts_with("SQL script ") && self.work.as_deref() == Some("multiple scripts") => {
                 self.scripts.push(value.to_owned())
             }
             _ if key.starts_with("number of transactions above the") => self.late = Some(number()?),
@@ -182,12 +228,16 @@ impl Report {
 
     fn test(self, lines: &Lines<'_>) -> Result<ImportedTest, ImportError> {
         let missing = |what: &str| {
-            lines.wrong(format!("a report of pgbench ends here without '{what}': it is cut off, or the run failed"))
+            let said = self.said.first().map_or_else(String::new, |said| format!("; {said}"));
+            lines.wrong(format!(
+                "a report of pgbench ends here without '{what}': it is cut off, or the run failed{said}"
+            ))
         };
+        let work = self.work.clone().ok_or_else(|| missing("transaction type:"))?;
         let processed = self.processed.ok_or_else(|| missing("number of transactions actually processed:"))?;
         let tps = self.tps.ok_or_else(|| missing("tps ="))?;
         let clients = self.clients.ok_or_else(|| missing("number of clients:"))?;
-        let all = if self.scripts.is_empty() { self.work.clone() } else { self.scripts.join(" ") };
+        let all = if self.scripts.is_empty() { work } else { self.scripts.join(" ") };
         let short = |name: &str| {
             let name = name.trim_start_matches('<').trim_end_matches('>').trim_start_matches("builtin: ");
             name.rsplit('/').next().unwrap_or(name).to_owned()
@@ -201,8 +251,9 @@ impl Report {
         if !all.contains("<builtin:") {
             test.note(format!("its work is the script '{}', whose text is not in the report", cut(&all)));
         }
-        if let Some(scale) = self.scale {
-            test.record.parameters.insert("scale".to_owned(), scale);
+        let tries = self.tries.filter(|tries| *tries != 1);
+        for (name, value) in [("scale", self.scale), ("partitions", self.partitions), ("max-tries", tries)] {
+            test.record.parameters.extend(value.map(|value| (name.to_owned(), value)));
         }
         if self.reconnected {
             test.record.parameters.insert("connect".to_owned(), 1);
@@ -225,6 +276,11 @@ impl Report {
         }
         // The stated time is that asked for, with the time to connect, and without that of the last transactions.
         test.set_count(processed, self.connect_s + LAST_S);
+        if let Some(asked) = self.asked.filter(|asked| *asked > processed) {
+            test.note(format!(
+                "{processed} of {asked} transactions were made: clients ended before, or transactions failed"
+            ));
+        }
         let old = "this version of pgbench does not count them";
         match self.failed {
             Some(n) => test.record.set(ERRORS, n),
@@ -235,7 +291,8 @@ impl Report {
             None => test.record.leave_out(CONFLICTS, "pgbench was not asked to try again, or does not count it"),
         }
         let times = if self.lag_ms.is_some() { RESPONSE_TIMES } else { TRANSACTION_TIMES };
-        if let Some(ms) = self.mean_ms {
+        // Version 9.6 states 0 if it was asked for a number of transactions.
+        if let Some(ms) = self.mean_ms.filter(|ms| *ms > 0.0) {
             if self.lag_ms.is_none() {
                 test.record.set_mean_time(ms * 1e6);
                 let busy = tps * ms / 1e3;
@@ -267,8 +324,8 @@ impl Report {
         for column in [times.p50, times.p99, times.max] {
             test.record.leave_out(column, NO_PERCENTILES);
         }
-        test.series = draft::intervals(self.progress);
-        test.record.notes.extend(self.notes);
+        test.series = over_time(self.progress, self.lag_ms.is_some());
+        test.record.notes.extend(self.said.into_iter().chain(self.notes));
         Ok(test)
     }
 }

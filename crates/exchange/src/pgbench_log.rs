@@ -13,7 +13,7 @@ use crate::lines::{Lines, cut};
 use crate::tool::Tool;
 
 /// Times since 1970 are above this, s; numbers of clients are below.
-const EPOCH_S: f64 = 1e8;
+pub(crate) const EPOCH_S: f64 = 1e8;
 /// Longest test, s: longer spans are files of different tests.
 const LONGEST_S: u64 = 30 * 86_400;
 const NO_PERCENTILES: &str = "the log has sums of intervals (--aggregate-interval), and no percentiles";
@@ -119,7 +119,7 @@ impl Log {
         let mut ns = 0.0;
         match fields.get(2).copied().unwrap_or_default() {
             "skipped" => self.skipped += 1,
-            "failed" | "serialization" | "deadlock" => self.failed += 1,
+            "failed" | "serialization" | "deadlock" | "other" => self.failed += 1,
             _ => {
                 ns = number(2)? * 1e3;
                 self.times.record(ns as u64);
@@ -220,7 +220,15 @@ impl Log {
                     record.set(column, n as f64);
                 }
             }
-            test.series = self.seconds.series(from_s, self.interval_s.unwrap_or(1));
+            let series = self.seconds.series(from_s, self.interval_s.unwrap_or(1));
+            // Progress of the report, if any, is better than none.
+            if !series.rows.is_empty() {
+                test.series = series;
+            } else if test.series.rows.is_empty() {
+                test.note(
+                    "the log has no whole interval between its first and its last: there is no throughput over time",
+                );
+            }
         }
         if self.skipped > 0 && !test.record.notes.iter().any(|note| note.contains("were skipped")) {
             test.note(format!(

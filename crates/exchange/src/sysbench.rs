@@ -7,7 +7,7 @@ use loadline_model::column::{self, BLOCK_BYTES, CONFLICTS, ELAPSED_S, ERRORS, IO
 use crate::draft;
 use crate::error::ImportError;
 use crate::group::{Group, ImportedTest};
-use crate::lines::{Lines, cut};
+use crate::lines::{Lines, cut, plain};
 use crate::tool::Tool;
 
 const NO_PERCENTILES: &str =
@@ -69,6 +69,7 @@ struct Report {
     total_s: Option<f64>,
     events: Option<f64>,
     mean_ms: Option<f64>,
+    sum_ms: Option<f64>,
     max_ms: Option<f64>,
     /// Which one, and its value.
     percentile: Option<(String, f64)>,
@@ -77,6 +78,7 @@ struct Report {
     /// End of the interval, s, and its throughput.
     intervals: Vec<(f64, [Option<f64>; 1])>,
     fatal: Option<String>,
+    notes: Vec<String>,
     other_test: Option<&'static str>,
 }
 
@@ -84,7 +86,8 @@ struct Report {
 fn first_number(text: &str) -> Option<f64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    text.get(..end)?.parse().ok()
+    // A decimal comma is none of sysbench's: the digits before it are another number.
+    text.get(..end).filter(|_| !text[end..].starts_with(','))?.parse().ok()
 }
 
 impl Report {
@@ -108,6 +111,11 @@ impl Report {
     }
 
     fn add_to_part(&mut self, line: &str, lines: &Lines<'_>) -> Result<(), ImportError> {
+        if line.starts_with("[ ") && line.ends_with("Checkpoint report:") {
+            return Err(lines.wrong(
+                "sysbench counts anew from here on (--report-checkpoints): its last report is not that of the whole run",
+            ));
+        }
         if let Some(interval) = line.strip_prefix("[ ").and_then(|l| l.split_once("s ]")) {
             let at = first_number(interval.0);
             let tps = interval.1.split_once(" tps: ").and_then(|(_, rest)| first_number(rest));
@@ -116,6 +124,10 @@ impl Report {
         }
         if line.starts_with("FATAL") {
             self.fatal.get_or_insert_with(|| cut(line));
+            return Ok(());
+        }
+        if line.starts_with("Number of unfinished transactions") {
+            self.notes.push(plain(line));
             return Ok(());
         }
         if self.part == Part::Histogram {
@@ -158,6 +170,7 @@ impl Report {
             (Part::General | Part::Throughput, "total time" | "time elapsed") => self.total_s = Some(number()?),
             (Part::General | Part::Throughput, "total number of events") => self.events = Some(number()?),
             (Part::Latency, "avg") => self.mean_ms = Some(number()?),
+            (Part::Latency, "sum") => self.sum_ms = Some(number()?),
             (Part::Latency, "max") => self.max_ms = Some(number()?),
             (Part::Latency, which) if which.ends_with("percentile") => {
                 self.percentile = Some((which.to_owned(), number()?));
@@ -210,6 +223,8 @@ impl Report {
         if let Some(events) = self.events.filter(|_| self.transactions.is_none()) {
             test.note(format!("{events} events in {total_s} s"));
         }
+        let said = self.fatal.map(|fatal| format!("sysbench said '{fatal}'"));
+        test.record.notes.extend(self.notes.into_iter().chain(said));
         test.series = draft::intervals(self.intervals);
         Ok(test)
     }
@@ -300,14 +315,25 @@ impl Report {
             test.set_times(TRANSACTION_TIMES, all);
             test.note("percentiles are those of sysbench's histogram, whose buckets are 1.8 % apart");
         }
-        if let Some(ms) = self.mean_ms {
-            test.record.set_mean_time(ms * 1e6);
+        let (events, printed) = (self.events.unwrap_or_default(), "sysbench prints 0.00 ms: it has two decimals");
+        let absent = if events > 0.0 { printed } else { "no event was completed" };
+        // The printed mean has two decimals: the sum has more digits.
+        let exact = self.sum_ms.filter(|_| events > 0.0).map(|sum| sum / events);
+        match exact.or(self.mean_ms).filter(|ms| *ms > 0.0) {
+            Some(ms) => test.record.set_mean_time(ms * 1e6),
+            None => {
+                for column in [TRANSACTION_TIMES.mean, column::COMMIT_LATENCY_MS] {
+                    test.record.leave_out(column, absent);
+                }
+            }
         }
-        if self.max_ms.is_some() {
-            test.record.set(TRANSACTION_TIMES.max, max_ns);
-        }
-        if let Some((_, ms)) = self.percentile.as_ref().filter(|(which, _)| which == "99th percentile") {
-            test.record.set(TRANSACTION_TIMES.p99, ms * 1e6);
+        let p99_ms = self.percentile.as_ref().filter(|(which, _)| which == "99th percentile").map(|(_, ms)| *ms);
+        for (column, ms) in [(TRANSACTION_TIMES.max, self.max_ms), (TRANSACTION_TIMES.p99, p99_ms)] {
+            match ms {
+                Some(ms) if ms > 0.0 => test.record.set(column, ms * 1e6),
+                Some(_) => test.record.leave_out(column, absent),
+                None => {}
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Files that cannot be imported: each is refused with its name, most with the line, and nothing panics.
 
 use loadline_exchange::Tool;
+use loadline_model::column::TRANSACTION_TIME_NS_MEAN;
 use proptest::prelude::*;
 
 use crate::{contents, notes, read};
@@ -16,7 +17,7 @@ fn says(tool: Tool, text: &str, what: &[&str]) {
     }
 }
 
-const FIRST: [(Tool, &str); 4] = [
+pub(crate) const FIRST: [(Tool, &str); 4] = [
     (Tool::Pgbench, "pgbench-tpcb.txt"),
     (Tool::Sysbench, "sysbench-rw.txt"),
     (Tool::HammerDb, "hammerdb-log.txt"),
@@ -78,6 +79,44 @@ fn figures_that_are_none_are_named_with_their_line() {
     says(Tool::HammerDb, "TEST RESULT : System achieved many NOPM from 97 X TPM\n", &["line 1", "cannot be read"]);
     says(Tool::Fio, "{\n \"fio version\": \"fio-3.33\",\n \"jobs\": 7\n}\n", &["line 3"]);
     says(Tool::Fio, "rr: (groupid=0, jobs=1): err= 0: pid=1: Mon\n", &["fio's text", "--output-format=json"]);
+}
+
+#[test]
+fn what_is_not_the_whole_run_is_refused() {
+    // pgbench: a run that failed, one that was killed before its report, progress that nobody can assign.
+    let failed = "pgbench (15.18)\npgbench: error: client 0 script 0 aborted in command 0 query 0: ERROR:  division by zero\n\
+                  transaction type: bad.sql\nnumber of clients: 2\nnumber of transactions actually processed: 0\n";
+    says(Tool::Pgbench, failed, &["line 5", "'tps ='", "division by zero"]);
+    let killed = "pgbench (15.18)\nprogress: 1.0 s, 10.0 tps, lat 1.0 ms stddev 0.1, 0 failed\n";
+    says(Tool::Pgbench, &format!("{killed}{}", contents("pgbench-tpcb.txt")), &["line 3", "'transaction type:'"]);
+    says(Tool::Pgbench, &format!("{}{killed}", contents("pgbench-tpcb.txt")), &["line 18", "'transaction type:'"]);
+    // sysbench counts anew.
+    let checkpoint =
+        contents("sysbench-rw.txt").replace("SQL statistics:", "[ 2s ] Checkpoint report:\nSQL statistics:");
+    says(Tool::Sysbench, &checkpoint, &["--report-checkpoints", "line "]);
+    // fio: the second output is one of the same run, one of the next run is not.
+    let at = |ms: u64| {
+        contents("fio-read.json").replace("\"timestamp_ms\" : ", &format!("\"timestamp_ms\" : {ms}, \"was\" : "))
+    };
+    let two = |ms: u64| at(1_700_000_000_000) + &at(1_700_000_000_000 + ms);
+    says(Tool::Fio, &two(500), &["--status-interval", "line "]);
+    assert_eq!(read(Tool::Fio, &[("f", &two(1500))]).unwrap()[0].tests.len(), 2);
+    says(Tool::Fio, &format!("3;fio-3.33;a{}\n", ";0".repeat(120)), &["terse", "--output-format=json"]);
+    // HammerDB: queries, and a result that does not say its own number of users.
+    says(Tool::HammerDb, "Vuser 1:Completed 1 query set(s) in 45 seconds\n", &["line 1", "TPROC-H"]);
+    let one =
+        "Vuser 1:4 Active Virtual Users configured\nVuser 1:TEST RESULT : System achieved 40 NOPM from 90 X TPM\n";
+    let (_, second) = one.split_once('\n').unwrap();
+    says(Tool::HammerDb, &format!("{one}{second}"), &["how many virtual users"]);
+}
+
+#[test]
+fn a_time_of_sysbench_that_is_printed_as_0_is_none() {
+    let text = contents("sysbench-point.txt").replace("avg:                                    0.08", "avg: 0.00");
+    let text = text.replace("sum:                                 4819.87", "sum: 0.00");
+    let test = &read(Tool::Sysbench, &[("f", &text)]).unwrap()[0].tests[0];
+    assert!(test.record.why_absent(TRANSACTION_TIME_NS_MEAN).unwrap().contains("two decimals"));
+    says(Tool::Sysbench, &text.replace("avg: 0.00", "avg: 0,08"), &["'0,08' is no number"]);
 }
 
 #[test]
