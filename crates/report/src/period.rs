@@ -59,12 +59,16 @@ impl Period {
         let m = &run.manifest;
         let database = format!("{} {}", m.target.product, m.target.version);
         let subtitle = format!(
-            "Test {test} of run {}, platform {}: {}, {} driver, window from {}, loadline {}",
+            "Test {test} of run {}, platform {}: {}, {} driver, {}loadline {}",
             record.run,
             record.platform,
             database.trim(),
             record.driver,
-            when(&record.started_at),
+            match record.started_at.as_str() {
+                // An imported test, whose files do not state it.
+                "" => String::new(),
+                at => format!("window from {}, ", when(at)),
+            },
             m.loadline_version
         );
         let counted = activity.as_ref().and_then(|a| a.counted.as_ref());

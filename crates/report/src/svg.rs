@@ -201,7 +201,8 @@ impl Chart {
         let widest = y_texts.iter().map(|t| t.chars().count()).max().unwrap_or(1) as f64;
         let legend = if self.markers && !self.unnamed { self.legend() } else { (String::new(), 0.0) };
         let labels = if self.markers { 0.0 } else { self.widest_name() };
-        let x_top = if self.whole_x { x_ticks.last().copied().unwrap_or(1.0) } else { x_max.max(f64::MIN_POSITIVE) };
+        let whole = self.whole_x || x_max <= 0.0;
+        let x_top = if whole { x_ticks.last().copied().unwrap_or(1.0) } else { x_max };
         let frame = Frame {
             // Charts below each other have their axes below each other.
             left: 12.0 + if self.x_end > 0.0 { widest.max(9.0) } else { widest } * CHAR,
@@ -290,7 +291,8 @@ impl Chart {
             let edges = line.band.iter().map(|b| (b[0], b[2])).chain(line.band.iter().rev().map(|b| (b[0], b[1])));
             let _ = write!(s, "<polygon class=\"bd\" points=\"{}\"/>", joined(&mut { edges }));
         }
-        if line.points.iter().filter(ok).count() > 1 && !self.dots {
+        let finite = line.points.iter().filter(ok).count();
+        if finite > 1 && !self.dots {
             let class = if line.dashed { "ln da" } else { "ln" };
             let path = joined(&mut line.points.iter().map(|p| (p.x, p.y)));
             let _ = write!(s, "<polyline class=\"{class}\" points=\"{path}\"/>");
@@ -307,7 +309,8 @@ impl Chart {
                     x - 3.0
                 );
             }
-            if self.markers {
+            // A point without a neighbour has no line.
+            if self.markers || finite == 1 {
                 tipped(s, &self.mark(line.colour, x, y, small), &p.tip);
             }
         }
@@ -445,6 +448,18 @@ mod tests {
     #[test]
     fn text_is_escaped() {
         assert_eq!(escape("<a & \"b'\n"), "&lt;a &amp; &quot;b&#39; ");
+    }
+
+    #[test]
+    fn a_line_of_one_point_is_seen() {
+        let point = |x| ChartPoint { x, y: 7.0, ..ChartPoint::default() };
+        let svg = |points: Vec<ChartPoint>| {
+            let line = ChartLine { points, ..ChartLine::default() };
+            Chart { lines: vec![line], width: 400.0, height: 270.0, ..Chart::default() }.svg().unwrap()
+        };
+        let (one, two) = (svg(vec![point(0.0)]), svg(vec![point(0.0), point(1.0)]));
+        assert!(one.contains("<circle") && !one.contains("<polyline"), "{one}");
+        assert!(!two.contains("<circle") && two.contains("<polyline"), "{two}");
     }
 
     #[test]

@@ -23,6 +23,8 @@ const DRAWN: [&Column; 6] = [
 
 pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
     let x_end = periods.iter().flat_map(|p| times(&p.series)).fold(0.0, f64::max);
+    // A single second begins at 0.
+    let x_end = if x_end > 0.0 { x_end } else { 1.0 };
     let spans: Vec<(f64, f64, String)> = periods
         .iter()
         .flat_map(|p| p.activity.iter().flat_map(|a| a.spans.iter().flatten()).map(move |s| (p, s)))
@@ -59,9 +61,13 @@ fn times(series: &Series) -> Vec<f64> {
     series.column("t_s").unwrap_or_default().into_iter().flatten().collect()
 }
 
-/// Jobs / throughput, ms: the mean time of a transaction in a closed loop without time between transactions (Little's law).
+/// Mean time of transactions, ms: of an imported test what it states, else jobs / throughput, which it is in a closed loop without time
+/// between transactions (Little's law).
 fn latency(period: &Period) -> Option<Vec<Option<f64>>> {
     let record = period.record.as_ref().filter(|r| r.load() == JobLoad::default())?;
+    if record.imported.is_some() {
+        return period.series.column(column::COMMIT_LATENCY_MS.id);
+    }
     let jobs = f64::from(record.jobs);
     let tps = period.series.column(THROUGHPUT.id)?;
     Some(tps.into_iter().map(|tps| tps.filter(|tps| *tps > 0.0).map(|tps| jobs / tps * 1e3)).collect())
@@ -79,8 +85,7 @@ fn chart(
         let points = times.into_iter().zip(values(period)?).filter_map(|(t, v)| t.zip(v)).filter(|(t, _)| *t >= 0.0);
         let points: Vec<ChartPoint> = points.map(|(x, y)| ChartPoint { x, y, ..ChartPoint::default() }).collect();
         let name = name(period, periods).to_owned();
-        // A line needs two points: a window of a second has one.
-        (points.len() > 1).then(|| ChartLine { name, points, colour, ..ChartLine::default() })
+        (!points.is_empty()).then(|| ChartLine { name, points, colour, ..ChartLine::default() })
     };
     let lines: Vec<ChartLine> = periods.iter().enumerate().filter_map(line).collect();
     let svg = svg::Chart {
