@@ -92,8 +92,14 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
 
     // Scripts only read, unless told otherwise.
     let tpcb = ["--pgbench-script", "builtin:tpcb-like"];
-    let ran = measure(&server, dir.path(), "1", &tpcb);
+    let ran = measure(&server, dir.path(), "1,2", &tpcb);
     assert_eq!(ran.code, 1, "{}", ran.said());
+    // What fails alone fails with more jobs as well.
+    assert!(
+        tests_of(&ran.folder()).len() == 1 && ran.err.contains("with as many or more jobs are left out"),
+        "{}",
+        ran.said()
+    );
     assert!(
         ran.err.contains("builtin:tpcb-like:6:1: ERROR 25006") && ran.err.contains("--allow-writes"),
         "{}",

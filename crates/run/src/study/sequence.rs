@@ -11,7 +11,7 @@ use loadline_workload::Sweep;
 use super::execute::PlannedTest;
 use super::{Context, StudyError, nodes};
 use crate::calibrate::with;
-use crate::event::Listener;
+use crate::event::{Event, Listener};
 use crate::plan::duration::DurationEstimate;
 use crate::plan::sweep::{SweepPoints, SweptParameter, next_jobs};
 use loadline_model::live::LiveTest;
@@ -84,6 +84,7 @@ impl Context {
                             return Err(e);
                         }
                     }
+                    self.say_what_is_left_out(workload, (nodes, jobs, repetition), listener);
                 }
                 if let Some(work) = prepared.get(&workload.code).filter(|_| repetition == plan.repeat) {
                     self.drop_unneeded_tables(work, listener);
@@ -95,10 +96,55 @@ impl Context {
 
     /// Recorded tests of a workload over so many nodes in a repetition.
     fn done<'a>(&'a self, code: &'a str, repetition: u32, nodes: u32) -> impl Iterator<Item = &'a TestRecord> {
+        self.repetitions(code, nodes).filter(move |r| r.repetition == repetition)
+    }
+
+    /// The same in all repetitions.
+    fn repetitions<'a>(&'a self, code: &'a str, nodes: u32) -> impl Iterator<Item = &'a TestRecord> {
         // Without numbers of nodes, each test is made once, over all nodes that there are then.
         let all = self.manifest.plan.node_counts.is_empty();
         let over = move |r: &TestRecord| if all { r.nodes >= nodes } else { r.nodes == nodes };
-        self.records.iter().filter(move |r| r.workload == code && r.repetition == repetition && over(r))
+        self.records.iter().filter(move |r| r.workload == code && over(r))
+    }
+
+    /// The first test that failed as a whole, by errors of its own transactions, with at most `jobs` jobs: with more it will fail as
+    /// well. `None` if any test of the sweep completed a transaction: then failures depend on the load, or on chance.
+    fn failed_whole<'a>(&'a self, code: &'a str, nodes: u32, jobs: u32) -> Option<&'a TestRecord> {
+        let sweep = || self.repetitions(code, nodes).filter(|r| r.swept.is_none());
+        let completed = |r: &TestRecord| r.figure(column::TX_PER_S).is_none_or(|tps| tps > 0.0);
+        if sweep().any(completed) {
+            return None;
+        }
+        sweep().find(|r| r.jobs <= jobs && !r.error_texts.is_empty())
+    }
+
+    /// Says once that the rest of a sweep is left out, if the test that was just made failed as a whole and is the first such.
+    fn say_what_is_left_out(
+        &mut self,
+        workload: &PlannedWorkload,
+        (nodes, jobs, repetition): (u32, u32, u32),
+        listener: &mut dyn Listener,
+    ) {
+        let plan = &self.manifest.plan;
+        let more = match &plan.jobs {
+            Jobs::List(list) => list.iter().any(|j| *j > jobs),
+            Jobs::Auto { .. } => true,
+        };
+        let last = self.records.last().map(|r| r.test);
+        let Some(failed) = self.failed_whole(&workload.code, nodes, jobs).filter(|r| Some(r.test) == last) else {
+            return;
+        };
+        if !more && repetition == plan.repeat {
+            return;
+        }
+        let first = failed.error_texts.keys().next().map_or("", String::as_str);
+        let text = format!(
+            "{}: no transaction completed in the window of test {}, there were only errors: its tests with as many or more jobs are left \
+             out; one of the errors: {first}",
+            workload.code, failed.test
+        );
+        listener.on(Event::Warning(text.clone()));
+        self.manifest.target.notes.push(text);
     }
 
     /// Next test of a workload in this repetition: those of a single job first, on one node, then the sweep over jobs on the fewest
@@ -165,9 +211,10 @@ impl Context {
     /// nodes would leave nodes without any.
     fn next_jobs(&self, workload: &PlannedWorkload, repetition: u32, nodes: u32) -> Option<u32> {
         let of_jobs = |repetition| self.done(&workload.code, repetition, nodes).filter(|r| r.swept.is_none());
+        let wanted = |jobs: &u32| *jobs >= nodes && self.failed_whole(&workload.code, nodes, *jobs).is_none();
         let first_missing =
-            |wanted: &[u32]| wanted.iter().copied().find(|j| *j >= nodes && !of_jobs(repetition).any(|r| r.jobs == *j));
-        match &self.manifest.plan.jobs {
+            |list: &[u32]| list.iter().copied().find(|j| wanted(j) && !of_jobs(repetition).any(|r| r.jobs == *j));
+        let next = match &self.manifest.plan.jobs {
             Jobs::List(list) => first_missing(list),
             Jobs::Auto { .. } if repetition > 1 => first_missing(&of_jobs(1).map(|r| r.jobs).collect::<Vec<u32>>()),
             Jobs::Auto { .. } => {
@@ -176,7 +223,8 @@ impl Context {
                 let points: Vec<(u32, f64)> = of_jobs(1).map(|r| (r.jobs / nodes, tps(r))).collect();
                 next_jobs(&points, (self.side.max_jobs / nodes).max(1)).map(|jobs| jobs * nodes)
             }
-        }
+        };
+        next.filter(wanted)
     }
 
     /// Maximum number of parallel workers of a sweep. A number given by the user is not limited here: the test
