@@ -8,6 +8,7 @@
 
 import csv
 import json
+import math
 import pathlib
 import sys
 
@@ -51,12 +52,14 @@ while (interval := reader.get_next_interval_histogram()) is not None:
     assert sum(row["count"] for row in of) == interval.get_total_count(), interval.get_tag()
     record = records[int(test) - 1]
     for share, column in ((50, "p50"), (99, "p99")):
-        value = interval.get_value_at_percentile(share)
+        # hdrhistogram rounds the rank, loadline takes the next whole one: the smallest value that this share is not above.
+        rank = math.ceil(interval.get_total_count() * share / 100)
+        value = interval.get_value_at_percentile(100 * rank / max(interval.get_total_count(), 1))
         stated = record.get(f"{kind}_time_ns_{column}")
         if interval.get_total_count() and stated is not None and "imported" not in record:
             # loadline never states more than the exact maximum, which a bucket does not have.
             assert value == stated or value >= stated == record[f"{kind}_time_ns_max"], (interval.get_tag(), value, stated)
-    print(f"{interval.get_tag()}: {interval.get_total_count()} values, p99 {interval.get_value_at_percentile(99)} ns")
+    print(f"{interval.get_tag()}: {interval.get_total_count()} values, p99 {value} ns")
     intervals += 1
 # An empty histogram is an interval without buckets.
 assert intervals >= len({(row["test"], row["kind"]) for row in buckets})
