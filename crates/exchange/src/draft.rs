@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::column::{self, COMMITS, ELAPSED_S, TRANSACTION_TIMES, Times};
+use loadline_model::column::{self, COMMITS, ELAPSED_S, RESPONSE_TIMES, TRANSACTION_TIMES, Times};
 use loadline_model::{Column, Latencies, Series, TestRecord};
 
 use crate::group::ImportedTest;
@@ -18,15 +18,19 @@ fn code(tool: &str, name: &str) -> String {
     out.chars().take(MOST).collect()
 }
 
+/// Times of `open` loops are from the scheduled start.
+pub(crate) fn times(open: bool) -> Times {
+    if open { RESPONSE_TIMES } else { TRANSACTION_TIMES }
+}
+
 /// A test without figures of `jobs` jobs that did transactions, named as in [`code`].
-pub(crate) fn of_transactions(tool: &str, name: &str, jobs: u32) -> ImportedTest {
-    const KPIS: [&Column; 3] = [column::TX_PER_S, TRANSACTION_TIMES.p99, TRANSACTION_TIMES.mean];
-    test(&code(tool, name), "transaction-processing", jobs, KPIS)
+pub(crate) fn of_transactions(tool: &str, name: &str, jobs: u32, times: Times) -> ImportedTest {
+    test(&code(tool, name), "transaction-processing", jobs, [column::TX_PER_S, times.p99, times.mean])
 }
 
 /// A test without figures of `jobs` jobs that read or wrote files, named as in [`code`].
-pub(crate) fn of_storage(tool: &str, name: &str, jobs: u32) -> ImportedTest {
-    test(&code(tool, name), "storage", jobs, [column::IO_PER_S, TRANSACTION_TIMES.p99, TRANSACTION_TIMES.mean])
+pub(crate) fn of_storage(tool: &str, name: &str, jobs: u32, times: Times) -> ImportedTest {
+    test(&code(tool, name), "storage", jobs, [column::IO_PER_S, times.p99, times.mean])
 }
 
 fn test(workload: &str, group: &str, jobs: u32, kpis: [&Column; 3]) -> ImportedTest {
@@ -52,9 +56,35 @@ impl ImportedTest {
             }
         }
         if let Some(mean) = all.mean_ns() {
-            if times.mean == TRANSACTION_TIMES.mean { record.set_mean_time(mean) } else { record.set(times.mean, mean) }
+            self.set_mean(times, mean);
         }
         self.histograms.push(("transaction".to_owned(), all));
+    }
+
+    /// Sets the mean of `times`, ns, in all columns that have it.
+    pub(crate) fn set_mean(&mut self, times: Times, ns: f64) {
+        if times.mean == TRANSACTION_TIMES.mean {
+            self.record.set_mean_time(ns)
+        } else {
+            self.record.set(times.mean, ns)
+        }
+    }
+
+    /// Sets a figure if it is stated, or says why it is not.
+    pub(crate) fn set_or(&mut self, column: &Column, stated: Option<f64>, why: &str) {
+        match stated {
+            Some(value) => self.record.set(column, value),
+            None => self.record.leave_out(column, why),
+        }
+    }
+
+    /// Adds throughput over time. With `times` from the scheduled start, those of the series are none of transactions.
+    pub(crate) fn set_series(&mut self, mut series: Series, times: Times) {
+        if times.mean != TRANSACTION_TIMES.mean {
+            series.columns.truncate(2);
+            series.rows.iter_mut().for_each(|row| row.truncate(2));
+        }
+        self.series = series;
     }
 
     /// Says in a note if two statements of one figure are apart.

@@ -161,7 +161,7 @@ fn test(job: &Job, output: &Output, lines: &Lines<'_>) -> Result<ImportedTest, I
     );
     let size = option("bs").or_else(|| option("blocksize"));
     let work = format!("{pattern} {} {}", size.unwrap_or(""), job.jobname);
-    let mut test = draft::of_storage("fio", &work, whole("numjobs").unwrap_or(1));
+    let mut test = draft::of_storage("fio", &work, whole("numjobs").unwrap_or(1), TRANSACTION_TIMES);
     for (name, value) in [("iodepth", whole("iodepth").unwrap_or(1)), ("direct", whole("direct").unwrap_or(0))] {
         test.record.parameters.insert(name.to_owned(), i64::from(value));
     }
@@ -228,10 +228,7 @@ fn times(test: &mut ImportedTest, read: Option<&Direction>, write: Option<&Direc
     if let Some(read) = read {
         test.record.set(column::READ_TIME_US_MEAN, mean(read) / 1e3);
         for (column, which) in [(column::READ_TIME_US_P50, 50.0), (column::READ_TIME_US_P99, 99.0)] {
-            match percentile(&read.clat_ns, which) {
-                Some(ns) => test.record.set(column, ns / 1e3),
-                None => test.record.leave_out(column, NO_PERCENTILES),
-            }
+            test.set_or(column, percentile(&read.clat_ns, which).map(|ns| ns / 1e3), NO_PERCENTILES);
         }
     }
     let one = match (read, write) {

@@ -164,7 +164,7 @@ impl Outcome {
                 "the result does not say how many virtual users there were: no '… Active Virtual Users configured'",
             )
         })?;
-        let mut test = draft::of_transactions("hammerdb", "TPROC-C new orders", users);
+        let mut test = draft::of_transactions("hammerdb", "TPROC-C new orders", users, TRANSACTION_TIMES);
         test.record.set_throughput(self.nopm / 60.0);
         test.note(format!(
             "a transaction is a new order: {} new orders per minute (NOPM); {} transactions per minute of all kinds, as {} counts them \
@@ -172,12 +172,8 @@ impl Outcome {
             self.nopm, self.tpm, self.database
         ));
         test.note("the result does not state the number of warehouses");
-        match self.minutes {
-            Some(minutes) => test.record.set(column::ELAPSED_S, minutes * 60.0),
-            None => test
-                .record
-                .leave_out(column::ELAPSED_S, "HammerDB's result does not state its time; the log of the run does"),
-        }
+        let no_time = "HammerDB's result does not state its time; the log of the run does";
+        test.set_or(column::ELAPSED_S, self.minutes.map(|minutes| minutes * 60.0), no_time);
         if self.tpm > 0.0 && self.nopm > self.tpm {
             test.note(format!(
                 "contradictory: {} new orders per minute are more than {} of all kinds",
@@ -203,10 +199,7 @@ impl Timing {
         for (column, name) in
             [(TRANSACTION_TIMES.p50, "p50_ms"), (TRANSACTION_TIMES.p99, "p99_ms"), (TRANSACTION_TIMES.max, "max_ms")]
         {
-            match figure(name) {
-                Some(ms) => test.record.set(column, ms * 1e6),
-                None => test.record.leave_out(column, format!("the response times have no {name}")),
-            }
+            test.set_or(column, figure(name).map(|ms| ms * 1e6), &format!("the response times have no {name}"));
         }
         if let (Some(calls), Some(elapsed_ms), Some(per_s)) =
             (figure("calls"), figure("elapsed_ms").filter(|ms| *ms > 0.0), test.record.figure(column::TX_PER_S))

@@ -2,7 +2,7 @@
 //! to 18.
 
 use loadline_model::Series;
-use loadline_model::column::{self, CONFLICTS, ELAPSED_S, ERRORS, RESPONSE_TIMES, TRANSACTION_TIMES, Times};
+use loadline_model::column::{self, CONFLICTS, ELAPSED_S, ERRORS};
 
 use crate::draft;
 use crate::error::ImportError;
@@ -97,14 +97,10 @@ fn progress(rest: &str) -> Option<(f64, [Option<f64>; 2])> {
 }
 
 /// Progress as a series. With `--progress-timestamp` its times are s since 1970, and it began an interval before the first.
-fn over_time(mut progress: Vec<(f64, [Option<f64>; 2])>, open: bool) -> Series {
+fn over_time(mut progress: Vec<(f64, [Option<f64>; 2])>) -> Series {
     if let Some((first, _)) = progress.first().copied().filter(|(at, _)| *at > EPOCH_S) {
         let step = progress.get(1).map_or(first, |(second, _)| second - first);
         progress.iter_mut().for_each(|(at, _)| *at -= first - step);
-    }
-    if open {
-        // From the scheduled start: no times of transactions.
-        return draft::intervals(progress.into_iter().map(|(at, [tps, _])| (at, [tps])).collect());
     }
     draft::intervals(progress)
 }
@@ -247,7 +243,8 @@ impl Report {
         } else {
             self.scripts.iter().map(|s| short(s)).collect::<Vec<_>>().join(" ")
         };
-        let mut test = draft::of_transactions("pgbench", &name, clients);
+        let times = draft::times(self.lag_ms.is_some());
+        let mut test = draft::of_transactions("pgbench", &name, clients, times);
         if !all.contains("<builtin:") {
             test.note(format!("its work is the script '{}', whose text is not in the report", cut(&all)));
         }
@@ -281,29 +278,17 @@ impl Report {
                 "{processed} of {asked} transactions were made: clients ended before, or transactions failed"
             ));
         }
-        let old = "this version of pgbench does not count them";
-        match self.failed {
-            Some(n) => test.record.set(ERRORS, n),
-            None => test.record.leave_out(ERRORS, old),
-        }
-        match self.retries {
-            Some(n) => test.record.set(CONFLICTS, n),
-            None => test.record.leave_out(CONFLICTS, "pgbench was not asked to try again, or does not count it"),
-        }
-        let times = if self.lag_ms.is_some() { RESPONSE_TIMES } else { TRANSACTION_TIMES };
+        test.set_or(ERRORS, self.failed, "this version of pgbench does not count them");
+        test.set_or(CONFLICTS, self.retries, "pgbench was not asked to try again, or does not count it");
         // Version 9.6 states 0 if it was asked for a number of transactions.
         if let Some(ms) = self.mean_ms.filter(|ms| *ms > 0.0) {
-            if self.lag_ms.is_none() {
-                test.record.set_mean_time(ms * 1e6);
-                let busy = tps * ms / 1e3;
-                if self.deviation_ms.is_some() && busy > f64::from(clients) * (1.0 + draft::APART) {
-                    test.compare(("the number of clients", f64::from(clients)), ("throughput × mean latency", busy));
-                }
-                if self.deviation_ms.is_none() {
-                    test.note(NOT_TIMED);
-                }
-            } else {
-                test.record.set(times.mean, ms * 1e6);
+            test.set_mean(times, ms * 1e6);
+            let (busy, timed) = (tps * ms / 1e3, self.deviation_ms.is_some());
+            if self.lag_ms.is_none() && timed && busy > f64::from(clients) * (1.0 + draft::APART) {
+                test.compare(("the number of clients", f64::from(clients)), ("throughput × mean latency", busy));
+            }
+            if self.lag_ms.is_none() && !timed {
+                test.note(NOT_TIMED);
             }
         }
         if let Some((mean, max)) = self.lag_ms {
@@ -324,7 +309,7 @@ impl Report {
         for column in [times.p50, times.p99, times.max] {
             test.record.leave_out(column, NO_PERCENTILES);
         }
-        test.series = over_time(self.progress, self.lag_ms.is_some());
+        test.set_series(over_time(self.progress), times);
         test.record.notes.extend(self.said.into_iter().chain(self.notes));
         Ok(test)
     }
@@ -338,8 +323,7 @@ fn lag(value: &str) -> Option<(f64, f64)> {
 
 /// Adds what the log of a report's transactions says: percentiles, and throughput over time.
 fn with_log(test: &mut ImportedTest, log: Log) {
-    let open = test.record.parameters.contains_key("rate-limited");
-    let times: Times = if open { RESPONSE_TIMES } else { TRANSACTION_TIMES };
+    let times = draft::times(test.record.parameters.contains_key("rate-limited"));
     if log.is_of_intervals() {
         log.add_to(test, times, false);
         return;

@@ -223,7 +223,7 @@ impl Log {
             let series = self.seconds.series(from_s, self.interval_s.unwrap_or(1));
             // Progress of the report, if any, is better than none.
             if !series.rows.is_empty() {
-                test.series = series;
+                test.set_series(series, times);
             } else if test.series.rows.is_empty() {
                 test.note(
                     "the log has no whole interval between its first and its last: there is no throughput over time",
@@ -270,7 +270,7 @@ impl Log {
         }
         let sampled = self.is_sampled();
         let clients = u32::try_from(self.clients.len()).unwrap_or(u32::MAX).max(1);
-        let mut test = draft::of_transactions("pgbench log", &self.test_name(), clients);
+        let mut test = draft::of_transactions("pgbench log", &self.test_name(), clients, TRANSACTION_TIMES);
         test.note("the log does not say what its transactions are, nor how many clients there were beyond those in it");
         let (count, span_s) = (self.count as f64, self.to_s - self.from_s);
         if self.width == 7 {

@@ -2,7 +2,7 @@
 //! Formats: sysbench 1.0 and 1.1, `src/sb_logger.c`, `src/sysbench.c`, `src/tests/fileio/sb_fileio.c`.
 
 use loadline_model::Latencies;
-use loadline_model::column::{self, BLOCK_BYTES, CONFLICTS, ELAPSED_S, ERRORS, IO_PER_S, TRANSACTION_TIMES};
+use loadline_model::column::{self, BLOCK_BYTES, CONFLICTS, ELAPSED_S, ERRORS, IO_PER_S, Times};
 
 use crate::draft;
 use crate::error::ImportError;
@@ -215,7 +215,9 @@ impl Report {
         }
         if let Some(rate) = self.rate {
             test.record.parameters.insert("rate".to_owned(), rate as i64);
-            test.note(format!("open loop: {rate} events per second were asked for (--rate)"));
+            test.note(format!(
+                "open loop: {rate} events per second were asked for (--rate); times are from when each was due"
+            ));
         }
         if let Some((which, ms)) = self.percentile.as_ref().filter(|(which, _)| *which != "99th percentile") {
             test.note(format!("the {which} of the latency is {ms} ms"));
@@ -234,7 +236,7 @@ impl Report {
         let per_tx = |queries: Option<f64>| queries.filter(|_| n > 0.0).map(|q| q / n);
         let whole = |queries: Option<f64>| per_tx(queries).map_or("?".to_owned(), |q| format!("{q:.0}"));
         let work = format!("oltp r{} w{} o{}", whole(self.read), whole(self.write), whole(self.other));
-        let mut test = draft::of_transactions("sysbench", &work, threads);
+        let mut test = draft::of_transactions("sysbench", &work, threads, self.times());
         test.note(format!(
             "the report names neither its script nor the size of its tables: a transaction has {} reads, {} writes and {} others",
             whole(self.read),
@@ -247,10 +249,7 @@ impl Report {
         if let Some(statements) = per_tx(self.read).zip(per_tx(self.write)).map(|(r, w)| r + w) {
             test.record.set(column::STATEMENTS_PER_TX, statements);
         }
-        match self.ignored {
-            Some(ignored) => test.record.set(CONFLICTS, ignored),
-            None => test.record.leave_out(CONFLICTS, "sysbench does not state it"),
-        }
+        test.set_or(CONFLICTS, self.ignored, "sysbench does not state it");
         test.record.leave_out(ERRORS, "sysbench stops at the first error that it does not ignore and try again");
         if let Some(reconnects) = self.reconnects.filter(|n| *n > 0.0) {
             test.note(format!("{reconnects} sessions were opened anew"));
@@ -261,7 +260,7 @@ impl Report {
 
     fn of_files(&self, threads: u32, total_s: f64) -> ImportedTest {
         let mode = self.mode.clone().unwrap_or_else(|| "unknown mode".to_owned());
-        let mut test = draft::of_storage("sysbench fileio", &mode, threads);
+        let mut test = draft::of_storage("sysbench fileio", &mode, threads, self.times());
         let (reads, writes) = (self.reads_per_s.unwrap_or_default(), self.writes_per_s.unwrap_or_default());
         test.record.set(ELAPSED_S, total_s);
         for (column, value) in [
@@ -297,8 +296,14 @@ impl Report {
         test
     }
 
+    /// With `--rate` sysbench adds the time in its queue.
+    fn times(&self) -> Times {
+        draft::times(self.rate.is_some())
+    }
+
     fn set_times(&self, test: &mut ImportedTest) {
-        for column in [TRANSACTION_TIMES.p50, TRANSACTION_TIMES.p99] {
+        let times = self.times();
+        for column in [times.p50, times.p99] {
             test.record.leave_out(column, NO_PERCENTILES);
         }
         let mut all = Latencies::new();
@@ -306,33 +311,26 @@ impl Report {
         for (ms, count) in &self.histogram {
             all.record_bucket((ms * 1e6) as u64, *count);
         }
+        let events = self.events.unwrap_or_default();
         if all.count() > 0 {
             let counted = all.count() as f64;
             all.add_sum((self.mean_ms.unwrap_or_default() * 1e6 * counted) as u128, max_ns as u64);
-            if let Some(events) = self.events {
-                test.compare(("the number of events", events), ("the histogram", counted));
-            }
-            test.set_times(TRANSACTION_TIMES, all);
+            test.compare(("the number of events", events), ("the histogram", counted));
+            test.set_times(times, all);
             test.note("percentiles are those of sysbench's histogram, whose buckets are 1.8 % apart");
         }
-        let (events, printed) = (self.events.unwrap_or_default(), "sysbench prints 0.00 ms: it has two decimals");
-        let absent = if events > 0.0 { printed } else { "no event was completed" };
+        let absent =
+            if events > 0.0 { "sysbench prints 0.00 ms: it has two decimals" } else { "no event was completed" };
         // The printed mean has two decimals: the sum has more digits.
         let exact = self.sum_ms.filter(|_| events > 0.0).map(|sum| sum / events);
         match exact.or(self.mean_ms).filter(|ms| *ms > 0.0) {
-            Some(ms) => test.record.set_mean_time(ms * 1e6),
-            None => {
-                for column in [TRANSACTION_TIMES.mean, column::COMMIT_LATENCY_MS] {
-                    test.record.leave_out(column, absent);
-                }
-            }
+            Some(ms) => test.set_mean(times, ms * 1e6),
+            None => [times.mean, column::COMMIT_LATENCY_MS].into_iter().for_each(|c| test.record.leave_out(c, absent)),
         }
         let p99_ms = self.percentile.as_ref().filter(|(which, _)| which == "99th percentile").map(|(_, ms)| *ms);
-        for (column, ms) in [(TRANSACTION_TIMES.max, self.max_ms), (TRANSACTION_TIMES.p99, p99_ms)] {
-            match ms {
-                Some(ms) if ms > 0.0 => test.record.set(column, ms * 1e6),
-                Some(_) => test.record.leave_out(column, absent),
-                None => {}
+        for (column, ms) in [(times.max, self.max_ms), (times.p99, p99_ms)] {
+            if let Some(ms) = ms {
+                test.set_or(column, Some(ms * 1e6).filter(|ns| *ns > 0.0), absent);
             }
         }
     }

@@ -147,6 +147,9 @@ fn sysbench_is_distinguished_by_what_a_transaction_does() {
         .replace("Number of threads: 2", "Number of threads: 2\nTarget transaction rate: 150/sec");
     let open = crate::read(Tool::Sysbench, &[("f", &open)]).unwrap();
     assert_eq!(open[0].tests[0].record.parameters["rate"], 150);
+    // sysbench adds the time in its queue: these are no transaction times.
+    assert!(open[0].tests[0].record.figure(TRANSACTION_TIME_NS_MEAN).is_none());
+    assert_eq!(figure(&open[0].tests[0], RESPONSE_TIME_NS_MEAN), figure(&rw, TRANSACTION_TIME_NS_MEAN));
     let point = one(Tool::Sysbench, &["sysbench-point.txt"]);
     assert_eq!(point.record.workload, "SYSBENCH-OLTP-R1-W0-O0");
     assert!(near(figure(&point, TRANSACTION_TIME_NS_P99), 0.70e6, 1e-9));
