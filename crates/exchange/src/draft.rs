@@ -1,6 +1,7 @@
 //! A test as it is read: figures with the reasons for those that are missing.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use loadline_model::column::{self, COMMITS, ELAPSED_S, RESPONSE_TIMES, TRANSACTION_TIMES, Times};
 use loadline_model::{Column, Latencies, Series, TestRecord};
@@ -125,7 +126,7 @@ impl Seconds {
     /// Adds `count` transactions that took `sum_ns` together and ended in second `second` of the test.
     pub(crate) fn add(&mut self, second: u64, count: u64, sum_ns: f64) {
         let entry = self.by_interval.entry(second).or_default();
-        *entry = (entry.0 + count, entry.1 + sum_ns);
+        *entry = (entry.0.saturating_add(count), entry.1 + sum_ns);
     }
 
     /// Adds all of `other`.
@@ -133,19 +134,20 @@ impl Seconds {
         other.by_interval.into_iter().for_each(|(second, (count, sum_ns))| self.add(second, count, sum_ns));
     }
 
-    /// One row per interval of `step` seconds. The first and the last one are left out, as the test began at `from_s` (s since 1970)
-    /// within the one, and ended within the other.
-    pub(crate) fn series(&self, from_s: f64, step: u64) -> Series {
+    /// The first and the last interval; 0 without any.
+    pub(crate) fn ends(&self) -> (u64, u64) {
         let (first, last) = (self.by_interval.keys().next(), self.by_interval.keys().next_back());
-        let (Some(first), Some(last)) = (first.copied(), last.copied()) else { return Series::default() };
-        let step = step.max(1);
+        first.copied().zip(last.copied()).unwrap_or_default()
+    }
+
+    /// One row for each interval of `step` seconds that begins in `whole`. The test began at `from_s`, s since 1970.
+    pub(crate) fn series(&self, from_s: f64, step: u64, whole: Range<u64>) -> Series {
         let row = |at: u64| {
             let (count, sum_ns) = self.by_interval.get(&at).copied().unwrap_or_default();
             let mean = (count > 0).then(|| sum_ns / count as f64 / 1e6);
-            vec![Some(at as f64 - from_s), Some(count as f64 / step as f64), mean]
+            vec![Some(at as f64 - from_s), Some(count as f64 / step.max(1) as f64), mean]
         };
-        let whole = (first + step..last).step_by(usize::try_from(step).unwrap_or(1));
-        series(whole.map(row).collect())
+        series(whole.step_by(usize::try_from(step.max(1)).unwrap_or(1)).map(row).collect())
     }
 }
 

@@ -151,6 +151,15 @@ fn test(job: &Job, output: &Output, lines: &Lines<'_>) -> Result<ImportedTest, I
     if [&job.read, &job.write].iter().any(|d| d.clat.is_some()) {
         return Err(lines.whole("it is of fio before 3.0, whose times are in µs: that format cannot be imported"));
     }
+    let negative = |d: &Direction| {
+        [d.total_ios, d.iops, d.bw, d.bw_bytes.unwrap_or(0.0), d.runtime].iter().any(|n| *n < 0.0)
+            || [&d.clat_ns, &d.lat_ns]
+                .iter()
+                .any(|t| t.max < 0.0 || t.mean < 0.0 || t.percentile.values().any(|ns| *ns < 0.0))
+    };
+    if [&job.read, &job.write, &job.trim].into_iter().any(negative) || job.total_err.is_some_and(|n| n < 0.0) {
+        return Err(lines.whole(format!("job '{}' has a figure below 0", cut(&job.jobname))));
+    }
     let pattern = option("rw").or_else(|| option("readwrite")).map_or_else(
         || match (read, write) {
             (Some(_), Some(_)) => "readwrite".to_owned(),
@@ -286,7 +295,7 @@ fn latencies(times: &Times) -> Option<Latencies> {
     let mut count = 0u64;
     for (ns, n) in &times.bins {
         all.record_bucket(ns.parse().ok()?, *n);
-        count += n;
+        count = count.saturating_add(*n);
     }
     all.add_sum((times.mean * count as f64) as u128, times.max as u64);
     (count > 0).then_some(all)

@@ -127,7 +127,7 @@ impl Found {
         }
         let before = |what: &str| {
             let at = line.find(what)?;
-            line.get(..at)?.trim().rsplit([' ', ':']).next()?.parse::<f64>().ok()
+            line.get(..at)?.trim().rsplit([' ', ':']).next()?.parse::<f64>().ok().filter(|n| *n >= 0.0)
         };
         if let Some(users) = before(" Active Virtual Users configured") {
             self.users = Some(users as u32);
@@ -137,8 +137,9 @@ impl Found {
         }
         let Some((_, rest)) = line.split_once("System achieved ") else { return Ok(()) };
         let cannot = || lines.wrong(format!("this result cannot be read: '{}'", cut(rest)));
-        let number =
-            |word: Option<&&str>| word.and_then(|w| w.parse::<f64>().ok()).filter(|n| n.is_finite()).ok_or_else(cannot);
+        let number = |word: Option<&&str>| {
+            word.and_then(|w| w.parse::<f64>().ok()).filter(|n| n.is_finite() && *n >= 0.0).ok_or_else(cannot)
+        };
         let at = |what: &str| words.iter().position(|w| *w == what);
         let (nopm, tpm) = at("NOPM").zip(at("TPM")).ok_or_else(cannot)?;
         let of = |at: usize, back: usize| at.checked_sub(back).and_then(|at| words.get(at));
@@ -192,7 +193,7 @@ impl Timing {
     /// Adds the times of new orders.
     fn add_to(&self, test: &mut ImportedTest) {
         let Some(orders) = self.0.get("NEWORD") else { return };
-        let figure = |name: &str| orders.get(name).copied().filter(|v| v.is_finite());
+        let figure = |name: &str| orders.get(name).copied().filter(|v| v.is_finite() && *v >= 0.0);
         if let Some(ms) = figure("avg_ms") {
             test.record.set_mean_time(ms * 1e6);
         }

@@ -89,7 +89,7 @@ impl<'a> Lines<'a> {
             return Err(self.wrong("it is UTF-16, which PowerShell writes: save it as UTF-8"));
         }
         if self.line.contains(&0) || std::str::from_utf8(&self.line).is_err() {
-            return Err(self.wrong("it is no text"));
+            return Err(self.wrong("it is no text in UTF-8"));
         }
         Ok(std::str::from_utf8(&self.line).ok())
     }
@@ -193,7 +193,7 @@ mod tests {
         let mut binary: &[u8] = b"ok\n\x00\xff\n";
         let mut lines = Lines::new("f", &mut binary);
         lines.next().unwrap();
-        assert_eq!(lines.next().unwrap_err().to_string(), "f, line 2: it is no text");
+        assert_eq!(lines.next().unwrap_err().to_string(), "f, line 2: it is no text in UTF-8");
         let mut wide: &[u8] = b"\xff\xfep\x00g\x00\n\x00";
         assert!(Lines::new("f", &mut wide).next().unwrap_err().to_string().contains("UTF-16"));
     }

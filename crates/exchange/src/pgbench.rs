@@ -298,12 +298,12 @@ impl Report {
                  most {max} ms"
             ));
         }
-        if let Some(skipped) = self.skipped {
+        if let Some(skipped) = self.skipped.filter(|n| *n > 0.0) {
             test.note(format!(
                 "{skipped} transactions were skipped, as they could not meet the latency limit any more"
             ));
         }
-        if let Some(late) = self.late {
+        if let Some(late) = self.late.filter(|n| *n > 0.0) {
             test.note(format!("{late} transactions were above the latency limit"));
         }
         for column in [times.p50, times.p99, times.max] {

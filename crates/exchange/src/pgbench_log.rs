@@ -2,6 +2,7 @@
 //! file for each: `pgbench_log.4711`, `pgbench_log.4711.1`, …
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use loadline_model::column::{self, CONFLICTS, ERRORS, TRANSACTION_TIMES, Times};
 use loadline_model::{Latencies, TestRecord};
@@ -14,6 +15,8 @@ use crate::tool::Tool;
 
 /// Times since 1970 are above this, s; numbers of clients are below.
 pub(crate) const EPOCH_S: f64 = 1e8;
+/// Above all numbers of a line.
+const MOST: f64 = 1e15;
 /// Longest test, s: longer spans are files of different tests.
 const LONGEST_S: u64 = 30 * 86_400;
 const NO_PERCENTILES: &str = "the log has sums of intervals (--aggregate-interval), and no percentiles";
@@ -24,7 +27,7 @@ const NO_RETRIES: &str = "the log has no retries";
 pub(crate) struct Log {
     /// Its file, or the first of them.
     pub(crate) file: String,
-    /// Length of an interval, s, if the lines are intervals: 1 until two are read.
+    /// Length of an interval, s, if the lines are intervals: 0 until two are read.
     interval_s: Option<u64>,
     times: Latencies,
     /// The longest, ns.
@@ -41,6 +44,8 @@ pub(crate) struct Log {
     to_s: f64,
     /// Columns of a line.
     width: usize,
+    /// First and last interval that all threads have.
+    ends: Option<(u64, u64)>,
 }
 
 /// Whether a file that begins with `line` is a log.
@@ -68,6 +73,7 @@ pub(crate) fn read(name: &str, first: &str, lines: &mut Lines<'_>) -> Result<Log
         from_s: f64::INFINITY,
         to_s: 0.0,
         width: fields.len(),
+        ends: None,
     };
     log.add(first, lines)?;
     while let Some(line) = lines.next_of(Tool::Pgbench)? {
@@ -89,7 +95,7 @@ impl Log {
         let wrong = |field: &str| lines.wrong(format!("'{}' is no number in '{}'", cut(field), cut(line)));
         let number = |at: usize| {
             let field = fields.get(at).copied().unwrap_or_default();
-            field.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0).ok_or_else(|| wrong(field))
+            field.parse::<f64>().ok().filter(|n| (0.0..MOST).contains(n)).ok_or_else(|| wrong(field))
         };
         match self.interval_s {
             Some(_) => self.add_interval(&number),
@@ -114,7 +120,7 @@ impl Log {
         *entry = (entry.0 + 1, entry.1.max(n));
         let end_s = number(4)? + number(5)? / 1e6;
         if self.width >= 8 {
-            self.retries = Some(self.retries.unwrap_or_default() + number(7)? as u64);
+            self.retries = Some(self.retries.unwrap_or_default().saturating_add(number(7)? as u64));
         }
         let mut ns = 0.0;
         match fields.get(2).copied().unwrap_or_default() {
@@ -140,14 +146,14 @@ impl Log {
             self.interval_s = Some((start_s - self.to_s) as u64);
         }
         self.seconds.add(start_s as u64, count, sum_ns);
-        self.count += count;
+        self.count = self.count.saturating_add(count);
         self.max_ns = self.max_ns.max(max_ns);
         if self.width >= 11 {
-            self.skipped += number(10)? as u64;
+            self.skipped = self.skipped.saturating_add(number(10)? as u64);
         }
         if self.width >= 15 {
-            self.retries = Some(self.retries.unwrap_or_default() + number(12)? as u64);
-            self.failed += (number(13)? + number(14)?) as u64;
+            self.retries = Some(self.retries.unwrap_or_default().saturating_add(number(12)? as u64));
+            self.failed = self.failed.saturating_add((number(13)? + number(14)?) as u64);
         }
         self.from_s = self.from_s.min(start_s);
         self.to_s = self.to_s.max(start_s);
@@ -182,13 +188,15 @@ impl Log {
         if log.interval_s.is_none() && log.clients.keys().any(|client| self.clients.contains_key(client)) {
             return Err(different("it has clients that are also in"));
         }
+        let ((first, last), (of_log, to_log)) = (self.ends(), log.ends());
+        self.ends = Some((first.max(of_log), last.min(to_log)));
         self.times.merge(&log.times);
         self.interval_s = self.interval_s.max(log.interval_s);
         self.max_ns = self.max_ns.max(log.max_ns);
-        self.count += log.count;
-        self.failed += log.failed;
-        self.skipped += log.skipped;
-        self.retries = self.retries.zip(log.retries).map(|(a, b)| a + b);
+        self.count = self.count.saturating_add(log.count);
+        self.failed = self.failed.saturating_add(log.failed);
+        self.skipped = self.skipped.saturating_add(log.skipped);
+        self.retries = self.retries.zip(log.retries).map(|(a, b)| a.saturating_add(b));
         self.clients.extend(log.clients);
         self.seconds.extend(log.seconds);
         self.from_s = self.from_s.min(log.from_s);
@@ -203,9 +211,9 @@ impl Log {
 
     /// Whether transactions are missing: each client numbers its own.
     pub(crate) fn is_sampled(&self) -> bool {
-        let ran: u64 = self.clients.values().map(|(_, last)| last).sum();
+        let ran: f64 = self.clients.values().map(|(_, last)| *last as f64).sum();
         let logged: u64 = self.clients.values().map(|(lines, _)| lines).sum();
-        (logged as f64) < ran as f64 * (1.0 - draft::APART)
+        (logged as f64) < ran * (1.0 - draft::APART)
     }
 
     /// Adds times, and unless it is a sample, errors and throughput over time.
@@ -220,7 +228,7 @@ impl Log {
                     record.set(column, n as f64);
                 }
             }
-            let series = self.seconds.series(from_s, self.interval_s.unwrap_or(1));
+            let series = self.seconds.series(from_s, self.interval_s.unwrap_or(1), self.whole());
             // Progress of the report, if any, is better than none.
             if !series.rows.is_empty() {
                 test.set_series(series, times);
@@ -250,6 +258,26 @@ impl Log {
         test.record.set(times.max, self.max_ns);
         for column in [times.p50, times.p99] {
             test.record.leave_out(column, NO_PERCENTILES);
+        }
+    }
+
+    fn ends(&self) -> (u64, u64) {
+        self.ends.unwrap_or_else(|| self.seconds.ends())
+    }
+
+    /// Seconds, or begins of intervals, of which nothing is missing. The test began within the first second, and ended within the last.
+    /// pgbench rounds the begin of its first interval down to a second, and writes none that the end cut off.
+    fn whole(&self) -> Range<u64> {
+        match self.interval_s {
+            None => {
+                let (first, last) = self.seconds.ends();
+                first.saturating_add(1)..last
+            }
+            Some(0) => 0..0,
+            Some(step) => {
+                let (first, last) = self.ends();
+                first.saturating_add(step)..last.saturating_add(1)
+            }
         }
     }
 

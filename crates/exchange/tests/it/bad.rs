@@ -152,6 +152,15 @@ fn logs_that_do_not_belong_together_are_refused() {
     says(Tool::Pgbench, cut, &["line 59", "columns"]);
     let far = format!("{log}0 99 100 0 1000000000 0 0 0\n");
     says(Tool::Pgbench, &far, &["30 days"]);
+    // Numbers that no counter has: named, or at least no panic.
+    says(Tool::Pgbench, &log.replacen("0 1 ", "0 1e18 ", 1), &["line 1", "'1e18' is no number"]);
+    let bins = contents("fio-two-jobs.json").replacen(
+        "\"bins\" : {",
+        "\"bins\" : {\"7\" : 18446744073709551615, \"8\" : 18446744073709551615,",
+        1,
+    );
+    assert!(read(Tool::Fio, &[("f", &bins)]).is_ok());
+    says(Tool::Fio, &contents("fio-read.json").replacen("\"iops\" : ", "\"iops\" : -5, \"was\" : ", 1), &["below 0"]);
     let timing = contents("hammerdb-timing.json");
     assert!(refused(Tool::HammerDb, &[("t.json", &timing)]).contains("without a result"));
 }
@@ -165,13 +174,26 @@ fn a_line_or_value_without_an_end_is_refused() {
     says(Tool::Fio, "{\n\"a\": 1\n", &["cut off"]);
 }
 
+/// Files that are damaged, of each form that is read.
+const DAMAGED: [(Tool, &str); 9] = [
+    FIRST[0],
+    FIRST[1],
+    FIRST[2],
+    FIRST[3],
+    (Tool::Pgbench, "pgbench-tries.32652"),
+    (Tool::Pgbench, "pgbench-partitions.txt"),
+    (Tool::Sysbench, "sysbench-fileio.txt"),
+    (Tool::HammerDb, "hammerdb-timing.json"),
+    (Tool::Fio, "fio-mixed-bins.json"),
+];
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     /// No damage to a file makes a panic, and none makes a figure that is no number.
     #[test]
-    fn no_damage_panics(which in 0usize..4, at in 0.0f64..1.0, junk in "[ -~\n]{0,12}", cut in 0usize..40) {
-        let (tool, file) = FIRST[which];
+    fn no_damage_panics(which in 0usize..DAMAGED.len(), at in 0.0f64..1.0, junk in "[ -~\n]{0,12}", cut in 0usize..40) {
+        let (tool, file) = DAMAGED[which];
         let text = contents(file);
         let at = (at * text.len() as f64) as usize;
         let from = (0..=at).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);

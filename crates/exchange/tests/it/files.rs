@@ -125,6 +125,20 @@ fn intervals_leave_the_reports_own_counts() {
     assert_eq!(figure(&test, TRANSACTION_TIME_NS_MAX), 55_719_000.0);
     assert!(test.record.why_absent(TRANSACTION_TIME_NS_P99).unwrap().contains("--aggregate-interval"));
     assert!(test.histograms.is_empty());
+    // pgbench rounds the begin of the first interval down; those after it are whole, and none is cut off by the end.
+    let second =
+        contents("pgbench-intervals.log").lines().nth(1).map(|l| l.split(' ').nth(1).unwrap().parse().unwrap());
+    assert_eq!(test.series.column("commit_throughput_tps").unwrap(), [second]);
+    // With two threads an interval is whole if both have it.
+    let (report, log) = (contents("pgbench-intervals.txt"), contents("pgbench-intervals.log"));
+    let late = log.replace("1795471438", "1795471440");
+    let late = late.lines().rev().collect::<Vec<_>>().join("\n");
+    let both = crate::read(Tool::Pgbench, &[("r", &report), ("l.1", &log), ("l.1.1", &late)]).unwrap();
+    assert!(both[0].tests[0].series.rows.is_empty(), "{:?}", both[0].tests[0].series);
+    // Of one line alone nobody knows how long it was.
+    let first = log.lines().next().unwrap();
+    let one = crate::read(Tool::Pgbench, &[("r", &report), ("l", first)]).unwrap();
+    assert!(one[0].tests[0].series.rows.is_empty() && notes(&one[0].tests[0]).contains("no throughput over time"));
 }
 
 #[test]
