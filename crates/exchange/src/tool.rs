@@ -16,9 +16,6 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// All tools.
-    pub const ALL: [Tool; 4] = [Tool::Pgbench, Tool::Sysbench, Tool::HammerDb, Tool::Fio];
-
     /// Its name as it writes it.
     #[must_use]
     pub fn name(self) -> &'static str {
