@@ -170,6 +170,8 @@ struct Context {
     manifest: Manifest,
     folder: RunFolder,
     records: Vec<TestRecord>,
+    /// Number of the last test that was stored before this run was resumed; 0 in a new one.
+    stored: u32,
     /// Agents that run the jobs.
     agents: Option<Arc<dyn RemoteJobs>>,
     interrupted: Arc<AtomicBool>,
@@ -307,7 +309,8 @@ impl Study {
         let interrupted = Arc::clone(&self.request.interrupted);
         let arms = self.other.as_ref().map(|b| ArmsState::new(&self.request, b));
         let agents = self.agents.clone();
-        let mut context = Context { side, other, arms, manifest, folder, records, agents, interrupted };
+        let stored = records.iter().map(|r| r.test).max().unwrap_or(0);
+        let mut context = Context { side, other, arms, manifest, folder, records, stored, agents, interrupted };
         let written = context
             .measure_overhead()
             .and_then(|()| context.try_arms(listener))

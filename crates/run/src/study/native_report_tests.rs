@@ -120,8 +120,17 @@ fn two_tests(
         without: None,
     };
     let interrupted = Arc::new(AtomicBool::new(false));
-    let mut context =
-        Context { side, other: None, arms: None, manifest, folder, records: Vec::new(), agents: None, interrupted };
+    let mut context = Context {
+        side,
+        other: None,
+        arms: None,
+        manifest,
+        folder,
+        records: Vec::new(),
+        stored: 0,
+        agents: None,
+        interrupted,
+    };
     context.measure(&mut Silent).unwrap();
     (context.folder.path().to_owned(), context.records, target)
 }

@@ -109,13 +109,14 @@ impl Context {
 
     /// The first test that failed as a whole, by errors of its own transactions, with at most `jobs` jobs: with more it will fail as
     /// well. `None` if any test of the sweep completed a transaction: then failures depend on the load, or on chance.
+    /// Tests from before the run was resumed do not count: what failed may have been mended.
     fn failed_whole<'a>(&'a self, code: &'a str, nodes: u32, jobs: u32) -> Option<&'a TestRecord> {
         let sweep = || self.repetitions(code, nodes).filter(|r| r.swept.is_none());
         let completed = |r: &TestRecord| r.figure(column::TX_PER_S).is_none_or(|tps| tps > 0.0);
         if sweep().any(completed) {
             return None;
         }
-        sweep().find(|r| r.jobs <= jobs && !r.error_texts.is_empty())
+        sweep().find(|r| r.test > self.stored && r.jobs <= jobs && !r.error_texts.is_empty())
     }
 
     /// Says once that the rest of a sweep is left out, if the test that was just made failed as a whole and is the first such.
