@@ -75,28 +75,29 @@ struct Times {
 }
 
 impl Output {
-    /// Time that its longest job took, ms.
-    fn longest_ms(&self) -> f64 {
+    /// Latest begin of its longest job and its own end, ms since 1970.
+    fn span_ms(&self) -> Option<(f64, f64)> {
         let runtimes = self.jobs.iter().flat_map(|job| [&job.read, &job.write, &job.trim]).map(|d| d.runtime);
-        runtimes.fold(0.0, f64::max)
+        let end = self.timestamp_ms?;
+        Some((end - runtimes.fold(0.0, f64::max), end))
     }
 }
 
 /// One output, or several one after another. What fio says before it in text is skipped.
 pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
     let mut group = Group::of("storage");
-    let (mut text, mut written_ms) = (None, None);
+    let (mut text, mut spans) = (None, Vec::new());
     while let Some(output) = next_output(lines, &mut text)? {
         group.set_version(Tool::Fio, output.version.trim_start_matches("fio-"), lines)?;
-        if let (Some(before), Some(ms)) = (written_ms, output.timestamp_ms)
-            && ms - output.longest_ms() < before
-        {
-            return Err(lines.wrong(
-                "this job was under way when the result before it was written: it is a later state of the same run \
-                 (--status-interval), or of a run beside it. Import the last result of each run, one file each",
-            ));
+        if let Some((begin, end)) = output.span_ms() {
+            if spans.iter().any(|(b, e)| begin < *e && *b < end) {
+                return Err(lines.wrong(
+                    "its jobs ran at the same time as those of a result before it: they are states of one run (--status-interval), \
+                     or runs beside each other. Import the last result of each run, one file each",
+                ));
+            }
+            spans.push((begin, end));
         }
-        written_ms = output.timestamp_ms;
         if output.jobs.is_empty() {
             return Err(lines.whole("fio ran no job"));
         }

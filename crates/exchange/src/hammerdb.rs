@@ -111,6 +111,7 @@ impl Found {
                 }
                 Ok(())
             }
+            Value::Object(fields) => fields.values().try_for_each(|value| self.add_json(value, lines)),
             _ => Ok(()),
         }
     }

@@ -7,7 +7,7 @@ use loadline_model::column::{self, CONFLICTS, ELAPSED_S, ERRORS};
 use crate::draft;
 use crate::error::ImportError;
 use crate::group::{Group, ImportedTest, Read, Source};
-use crate::lines::{Lines, cut};
+use crate::lines::{Lines, cut, plain};
 use crate::pgbench_log::{self, EPOCH_S, Log, is_log};
 use crate::tool::Tool;
 
@@ -75,7 +75,10 @@ fn read(name: &str, lines: &mut Lines<'_>) -> Result<Read<Log>, ImportError> {
         match version {
             Some(version) => {
                 let version = version.strip_prefix("PostgreSQL) ").unwrap_or(version);
-                group.set_version(Tool::Pgbench, version.split([' ', ')']).next().unwrap_or_default(), lines)?;
+                group.set_version(Tool::Pgbench, version.split([' ', ',', ')']).next().unwrap_or_default(), lines)?;
+                // Stated if it is another one.
+                let server = version.split_once("server ").and_then(|(_, server)| server.split([' ', ')']).next());
+                report.notes.extend(server.map(|server| format!("the server was PostgreSQL {}", plain(server))));
             }
             None => report.add(line, lines)?,
         }

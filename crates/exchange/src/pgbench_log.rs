@@ -151,10 +151,6 @@ impl Log {
         if self.width >= 11 {
             self.skipped = self.skipped.saturating_add(number(10)? as u64);
         }
-        if self.width >= 15 {
-            self.retries = Some(self.retries.unwrap_or_default().saturating_add(number(12)? as u64));
-            self.failed = self.failed.saturating_add((number(13)? + number(14)?) as u64);
-        }
         self.from_s = self.from_s.min(start_s);
         self.to_s = self.to_s.max(start_s);
         Ok(())
@@ -222,7 +218,7 @@ impl Log {
         let record: &mut TestRecord = &mut test.record;
         let from_s = self.from_s;
         if !sampled {
-            // The report's own count is better: intervals have failures only with --failures-detailed.
+            // Intervals have failures only with --failures-detailed: the report counts them all.
             for (column, n) in [(ERRORS, Some(self.failed)), (CONFLICTS, self.retries)] {
                 if let Some(n) = n.filter(|_| self.interval_s.is_none() && record.figure(column).is_none()) {
                     record.set(column, n as f64);

@@ -101,6 +101,8 @@ fn what_is_not_the_whole_run_is_refused() {
     let two = |ms: u64| at(1_700_000_000_000) + &at(1_700_000_000_000 + ms);
     says(Tool::Fio, &two(500), &["--status-interval", "line "]);
     assert_eq!(read(Tool::Fio, &[("f", &two(1500))]).unwrap()[0].tests.len(), 2);
+    let turned = at(1_700_000_009_000) + &at(1_700_000_000_000);
+    assert_eq!(read(Tool::Fio, &[("f", &turned)]).unwrap()[0].tests.len(), 2);
     says(Tool::Fio, &format!("3;fio-3.33;a{}\n", ";0".repeat(120)), &["terse", "--output-format=json"]);
     // HammerDB: queries, and a result that does not say its own number of users.
     says(Tool::HammerDb, "Vuser 1:Completed 1 query set(s) in 45 seconds\n", &["line 1", "TPROC-H"]);

@@ -53,6 +53,11 @@ fn pgbench_with_timestamps_partitions_and_times_of_statements() {
     assert_eq!(read(&text).series.rows[1][1..], [Some(0.0), None]);
     let open = text.replace("initial connection", "rate limit schedule lag: avg 0.1 (max 1.0) ms\ninitial connection");
     assert_eq!(read(&open).series.columns, ["t_s", "commit_throughput_tps"]);
+    let newer = text.replace("pgbench (15.18 (Debian 15.18-0+deb12u1))", "pgbench (18.1, server 17.4 (Debian 17.4-1))");
+    let group = crate::read(Tool::Pgbench, &[("f", &newer)]).unwrap().remove(0);
+    assert!(
+        group.version.as_deref() == Some("18.1") && notes(&group.tests[0]).contains("the server was PostgreSQL 17.4")
+    );
     // What stands there and is none is said, with its line.
     let odd = read(&text.replace("766.458 s, 0.0", "766.458 s, many"));
     assert!(odd.series.rows.len() == 2 && notes(&odd).contains("line 4 is no progress"), "{}", notes(&odd));
@@ -258,6 +263,10 @@ fn hammerdb_counts_new_orders() {
     let log = one(Tool::HammerDb, &["hammerdb-log.txt"]);
     assert_eq!((figure(&log, TX_PER_S), figure(&log, ELAPSED_S)), (figure(&alone, TX_PER_S), 300.0));
     assert_eq!(files(Tool::HammerDb, &["hammerdb-log.txt"])[0].product, "MariaDB");
+    // A service may wrap what the command prints.
+    let wrapped = format!("{{\"job\": {}}}", contents("hammerdb-result.json"));
+    let groups = crate::read(Tool::HammerDb, &[("f", &wrapped)]).unwrap();
+    assert_eq!(groups[0].tests[0].record.figures, alone.record.figures);
     // Versions before 4.0 state the two the other way round.
     let old = "Vuser 1:5 Active Virtual Users configured\nVuser 1:TEST RESULT : System achieved 60501 SQL Server TPM at 13207 NOPM\n";
     let groups = crate::read(Tool::HammerDb, &[("old.log", old)]).unwrap();
