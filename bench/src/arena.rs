@@ -253,10 +253,10 @@ pub(crate) fn loadline(
     jobs: u32,
     seconds: u32,
 ) -> Outcome<Figure> {
-    // pgbench draws its seed at each start: the same rows again would be in caches, and their pages logged as a whole.
-    let seed = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
-    let drawn = work.workload.scripts.map(|_| Arc::new(Work { seed, ..Work::clone(work) }));
-    let request = request(target, drawn.as_ref().unwrap_or(work), driver, jobs, (1.0, f64::from(seconds)));
+    // As in a run, and as peers do: the rows of the window before would be in caches.
+    let draws = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
+    let drawn = Arc::new(Work { draws, ..Work::clone(work) });
+    let request = request(target, &drawn, driver, jobs, (1.0, f64::from(seconds)));
     let evidence_before = target.evidence(work)?;
     let measured = run_test(&request, &mut (), |_| ())?;
     let proof = Proof {

@@ -88,13 +88,13 @@ impl Jobs {
     }
 }
 
-/// What makes the work of jobs from this number on what it is: program, parameters, seed and rows.
+/// What makes the work of jobs from this number on what it is: program, parameters, seeds and rows.
 #[must_use]
 pub fn fingerprint(work: &Work, first_job: u32) -> String {
     let start = work.start(first_job);
     let mut text = String::new();
     let (params, pool) = (work.params.to_map(), work.pool_of_job(first_job));
-    let of = (work.workload.code, &params, work.seed, work.compressibility, work.nodes);
+    let of = (work.workload.code, &params, (work.seed, work.draws), work.compressibility, work.nodes);
     // Writing into a string cannot fail.
     let _ = write!(text, "{of:?} {:?} {:?} {:?} ", work.params.size_bytes(), start, work.program);
     // FNV-1a, 64 bits: it finds differences, it does not resist an adversary.
@@ -112,9 +112,8 @@ fn work(order: &JobsOrder) -> Result<Work, String> {
         None => loadline_workload::find(&order.workload).map_err(|e| e.to_string())?,
     };
     let params = workload.params(&order.parameters).map_err(|e| e.to_string())?.with_size(order.size_bytes);
-    let mut work = Work::new(workload, params, order.seed, order.compressibility);
-    work.nodes = order.used_nodes;
-    Ok(work)
+    let work = Work::new(workload, params, order.seed, order.compressibility);
+    Ok(Work { draws: order.draws, nodes: order.used_nodes, ..work })
 }
 
 /// The target of an order: the one of the test before, or opened.

@@ -168,8 +168,10 @@ pub struct JobsOrder {
     pub parameters: BTreeMap<String, i64>,
     /// Size of the data set, bytes.
     pub size_bytes: u64,
-    /// Seed of all randomness.
+    /// Seed of the rows that are loaded.
     pub seed: u64,
+    /// Seed of what the jobs draw.
+    pub draws: u64,
     /// Share of the payload that compresses away, 0…1.
     pub compressibility: f64,
     /// Nodes of the target over which all jobs are spread, the first ones.

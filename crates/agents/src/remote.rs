@@ -121,6 +121,7 @@ impl Agents {
             parameters: work.params.to_map(),
             size_bytes: work.params.size_bytes(),
             seed: work.seed,
+            draws: work.draws,
             compressibility: work.compressibility,
             used_nodes: work.nodes,
             load: request.load.clone(),

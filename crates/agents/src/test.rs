@@ -297,6 +297,7 @@ impl JobsOrder {
             parameters: BTreeMap::new(),
             size_bytes: 0,
             seed: 0,
+            draws: 0,
             compressibility: 0.0,
             used_nodes: None,
             load: Default::default(),

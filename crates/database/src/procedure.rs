@@ -276,27 +276,28 @@ impl Writer<'_> {
         let value = match generator {
             Generator::Sequence => sequence.to_owned(),
             Generator::OwnRow { rows } => {
-                format!("{} + {}", self.dialect.first_key(), self.dialect.modulo(sequence, rows.max(1)))
+                format!("{} + {}", self.dialect.first_key(), self.turn(sequence, rows))
             }
             Generator::OwnRange { rows, ranges } => {
-                let number = self.dialect.modulo(sequence, ranges.max(1));
-                format!("{} + {number} * {rows}", self.dialect.first_key())
+                format!("{} + {} * {rows}", self.dialect.first_key(), self.turn(sequence, ranges))
             }
             Generator::Payload { bytes } => {
                 let offsets = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
                 self.dialect.payload(sequence, offsets, bytes)
             }
             Generator::Uniform { from, range, salt } => self.uniform(sequence, from, range, salt),
-            Generator::Turn { of } => {
-                let turn = format!("({sequence} + {})", self.dialect.draw_start());
-                self.dialect.modulo(&turn, of.max(1))
-            }
+            Generator::Turn { of } => self.turn(sequence, of),
             Generator::NewKey => self.dialect.new_key(sequence),
             Generator::Constant(value) => value.to_string(),
             Generator::Plus { var, by } => format!("{} + {by}", self.term(var)),
         };
         let assignment = self.dialect.assignment(&self.dialect.variable(var), &value);
         self.line(level, &assignment);
+    }
+
+    /// The place in a cycle of `of` places.
+    fn turn(&self, sequence: &str, of: u64) -> String {
+        self.dialect.modulo(&format!("({sequence} + {})", self.dialect.draw_start()), of.max(1))
     }
 
     /// The arithmetic of [`loadline_workload::draw`].
@@ -420,7 +421,7 @@ mod tests {
         assert_eq!((body.declarations.as_str(), body.loops), ("  v_k Int\n  v_p Bytes\n", 2));
         let sql = work.program.statements[0].template.render(|t| format!("t_{t}"), |v| format!("v_{v}"));
         let want = format!(
-            "  v_k := p_first_key + MOD(GREATEST(l_seq, 0), 1);
+            "  v_k := p_first_key + MOD((GREATEST(l_seq, 0) + p_draw), 1);
   FOR l_repeat_1 IN 1..2 LOOP
     l_seq := l_seq + 1;
     FOR l_repeat_2 IN 1..3 LOOP

@@ -11,7 +11,7 @@ use loadline_workload::{
 use crate::error::TargetError;
 use crate::render::Rendered;
 
-/// A workload with parameters and seed.
+/// A workload with parameters and seeds.
 #[derive(Debug, Clone)]
 pub struct Work {
     /// The workload.
@@ -20,8 +20,11 @@ pub struct Work {
     pub params: Params,
     /// Its transaction program with these parameters.
     pub program: Program,
-    /// Seed of all randomness.
+    /// Seed of the rows that are loaded.
     pub seed: u64,
+    /// Seed of what jobs draw: keys, values, payloads, think times. Each window of a run has its own
+    /// ([`loadline_model::seed_of_window`]).
+    pub draws: u64,
     /// Share of the payload that compresses away, 0…1.
     pub compressibility: f64,
     /// Nodes of the target over which its jobs are spread, the first ones; `None`: all.
@@ -38,11 +41,11 @@ type PoolKey = (u64, u32, u64);
 static SHARED: Mutex<BTreeMap<PoolKey, Weak<[u8]>>> = Mutex::new(BTreeMap::new());
 
 impl Work {
-    /// Builds the program for these parameters.
+    /// Builds the program for these parameters. Jobs draw with the seed of the rows.
     #[must_use]
     pub fn new(workload: &'static Workload, params: Params, seed: u64, compressibility: f64) -> Work {
         let program = workload.make(&params);
-        Work { workload, params, program, seed, compressibility, nodes: None }
+        Work { workload, params, program, seed, draws: seed, compressibility, nodes: None }
     }
 
     /// Number of the node of `job`, from 0, of a target with `nodes` of them: jobs are assigned in turn.
@@ -60,22 +63,23 @@ impl Work {
         Some(u32::try_from(self.params.get(workers)).unwrap_or(1).max(1))
     }
 
-    /// Pool number `number`: the bytes from which payloads are taken.
+    /// Pool number `number`: the bytes from which payloads of loaded rows are taken.
     #[must_use]
     pub fn pool(&self, number: u32) -> Arc<[u8]> {
         Arc::from(pool(self.seed, number, self.compressibility))
     }
 
-    /// The bytes from which the payloads of `job` are taken in both drivers.
+    /// The bytes from which the payloads of `job` are taken in both drivers. They are no bytes of loaded rows: a change that
+    /// writes what is there costs databases less redo, or none.
     #[must_use]
     pub fn pool_of_job(&self, job: u32) -> Arc<[u8]> {
         let number = job % JOB_POOLS;
-        let key = (self.seed, number, self.compressibility.to_bits());
+        let key = (self.draws, number, self.compressibility.to_bits());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pool) = shared.get(&key).and_then(Weak::upgrade) {
             return pool;
         }
-        let pool = self.pool(number);
+        let pool: Arc<[u8]> = Arc::from(pool(!self.draws, number, self.compressibility));
         shared.retain(|_, pool| pool.strong_count() > 0);
         shared.insert(key, Arc::downgrade(&pool));
         pool
@@ -88,7 +92,7 @@ impl Work {
         JobStart {
             first_key: owned.map_or(0, |t| t.first_key(job, &self.params)),
             new_key: i64::from(job) * NEW_KEYS_PER_JOB,
-            draw: draw_offset(self.seed, job),
+            draw: draw_offset(self.draws, job),
         }
     }
 
@@ -160,6 +164,53 @@ impl From<StreamError<TargetError>> for TargetError {
             StreamError::Execute(e) => e,
             StreamError::Rows { .. } => TargetError::Statement(e.to_string()),
             StreamError::Compute(_) => TargetError::Unsupported(e.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_workload::{Arg, Execute, find};
+
+    use super::*;
+
+    /// The first transactions as text.
+    struct Sent<'a>(&'a Work, String);
+
+    impl Execute for Sent<'_> {
+        type Error = TargetError;
+
+        fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+            self.1 += &format!("{statement}{args:?} ");
+            Ok(self.0.program.statements[statement].effect.rows().unwrap())
+        }
+
+        fn bulk(&mut self, _: usize, _: i64, rows: u32) -> Result<u64, TargetError> {
+            Ok(rows.into())
+        }
+    }
+
+    fn sent(work: &Work, job: u32) -> String {
+        let (mut sent, mut stream) = (Sent(work, String::new()), work.stream(job).unwrap());
+        (0..20).for_each(|_| stream.transaction(&mut sent).unwrap());
+        sent.1
+    }
+
+    #[test]
+    fn windows_draw_other_keys_and_payloads_for_the_same_rows() {
+        for code in
+            ["STO-READ", "STO-RANDOM", "DBWR-CKPT", "TP-LIGHT", "TP-LOOKUP", "DBL-11", "LGWR-LAT1", "LGWR-LAT25"]
+        {
+            let workload = find(code).unwrap();
+            let first = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 42, 0.0);
+            let later = Work { draws: 7, ..first.clone() };
+            assert_ne!(sent(&first, 1), sent(&later, 1), "{code}");
+            assert_eq!(sent(&later, 1), sent(&later.clone(), 1), "{code}: the same seed draws the same");
+            assert_ne!(sent(&later, 0), sent(&later, 1), "{code}: jobs draw their own");
+            // Else a row may get the payload again that it has, from an earlier window or as it was loaded.
+            assert_ne!(first.pool_of_job(1), later.pool_of_job(1), "{code}");
+            assert_ne!(first.pool_of_job(1), first.pool(1), "{code}");
+            assert_eq!(first.pool(3), later.pool(3), "{code}: rows that are loaded do not depend on it");
         }
     }
 }

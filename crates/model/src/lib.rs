@@ -37,7 +37,7 @@ pub use limits::{LimitSource, LogWriterPoint, SizePoint, TestLimit};
 pub use load::{JobLoad, Population};
 pub use manifest::Manifest;
 pub use plan::{Jobs, Plan};
-pub use random::Random;
+pub use random::{Random, seed_of_window};
 pub use record::TestRecord;
 pub use series::Series;
 pub use snapshot::Snapshot;

@@ -44,6 +44,9 @@ pub struct Manifest {
     /// Tables of the data set that this run loaded, in order.
     #[serde(default)]
     pub data_set: Vec<TableLoad>,
+    /// Windows that were begun, also those that were interrupted or made anew: each draws with a seed of its own.
+    #[serde(default)]
+    pub windows: u32,
     /// State of the run.
     pub state: RunState,
 }

@@ -1,5 +1,18 @@
 //! Random numbers: the same seed gives the same sequence in every version.
 
+/// What the state of [`Random`] grows by with each number.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The seed with which jobs draw in window number `window`, from 1, of a run with `seed`: that of the run in the first one,
+/// later a number of SplitMix64 that `seed` starts. It has 53 bits, which every reader of JSON keeps.
+#[must_use]
+pub fn seed_of_window(seed: u64, window: u32) -> u64 {
+    if window <= 1 {
+        return seed;
+    }
+    Random(seed.wrapping_add(u64::from(window).wrapping_mul(STEP))).next() >> 11
+}
+
 /// SplitMix64 (Steele, Lea, Flood 2014): small and stable, unlike a library's default generator.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
@@ -15,7 +28,7 @@ impl Random {
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "it never ends: there is no Option to return")]
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.0 = self.0.wrapping_add(STEP);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -46,6 +59,17 @@ mod tests {
         let mut random = Random::new(1_234_567);
         let first = [(); 3].map(|()| random.next());
         assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn each_window_of_each_run_has_a_seed_of_its_own() {
+        // Neighbouring seeds as well: users count them up from run to run.
+        let all: Vec<u64> = (0..100).flat_map(|seed| (1..=100).map(move |n| seed_of_window(seed, n))).collect();
+        let different: std::collections::BTreeSet<u64> = all.iter().copied().collect();
+        assert_eq!(different.len(), all.len());
+        assert!(all.iter().all(|seed| *seed < 1 << 53));
+        assert_eq!(seed_of_window(42, 1), 42);
+        assert_eq!(seed_of_window(42, 7), seed_of_window(42, 7));
     }
 
     #[test]

@@ -178,6 +178,9 @@ pub struct TestRecord {
     /// Workload parameters in force, calibrated ones included.
     #[serde(default)]
     pub parameters: BTreeMap<String, i64>,
+    /// Seed with which its jobs drew; absent in records of older versions and of other tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// Source of the blocks that the database read: `cached`, `lukewarm` or `device`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_source: Option<String>,
@@ -241,6 +244,7 @@ impl TestRecord {
             absent: BTreeMap::new(),
             notes: Vec::new(),
             error_texts: BTreeMap::new(),
+            seed: None,
             data_source: None,
             kpis: Vec::new(),
             swept: None,

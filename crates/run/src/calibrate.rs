@@ -90,7 +90,7 @@ pub fn with(work: &Work, given: &BTreeMap<String, i64>) -> Work {
     match work.workload.params(&all) {
         Ok(params) => {
             let params = params.with_size(work.params.size_bytes());
-            Work::new(work.workload, params, work.seed, work.compressibility)
+            Work { draws: work.draws, ..Work::new(work.workload, params, work.seed, work.compressibility) }
         }
         Err(_) => work.clone(),
     }

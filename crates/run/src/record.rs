@@ -149,6 +149,7 @@ impl Finished {
             sizes: self.sizes,
             waits: self.waits,
             parameters: id.work.params.to_map(),
+            seed: Some(id.work.draws),
             figures: columns.values,
             ..TestRecord::blank(workload.code)
         };

@@ -27,10 +27,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use loadline_database::{OpenRequest, Runs, TargetError, kind_of};
+use loadline_database::{OpenRequest, Runs, TargetError, Work, kind_of};
 use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TableLoad, TargetInfo};
 use loadline_model::plan::Plan;
-use loadline_model::{LogWriterPoint, Manifest, TestRecord};
+use loadline_model::{LogWriterPoint, Manifest, TestRecord, seed_of_window};
 use loadline_store::{RunFolder, StoreError, rfc3339, run_name};
 use loadline_window::{RemoteJobs, TestError};
 use thiserror::Error;
@@ -301,6 +301,7 @@ impl Study {
                     calibration: Default::default(),
                     probes,
                     data_set: Vec::new(),
+                    windows: 0,
                     state: RunState::Started,
                 };
                 (manifest, folder, Vec::new())
@@ -398,6 +399,16 @@ fn writable(results: &Path) -> Result<(), PlanError> {
 impl Context {
     fn stopped(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// `work` as a new window draws it. With the numbers of an earlier one it would find that one's rows in caches, and make
+    /// changes and queries a second time. The number of windows is stored first: one that is interrupted has drawn as well.
+    fn drawn_anew(&mut self, work: &Work) -> Result<Arc<Work>, StudyError> {
+        let known = self.records.iter().map(|r| r.test).max().unwrap_or(0);
+        self.manifest.windows = self.manifest.windows.max(known) + 1;
+        self.folder.write_manifest(&self.manifest)?;
+        let draws = seed_of_window(self.manifest.plan.seed, self.manifest.windows);
+        Ok(Arc::new(Work { draws, ..work.clone() }))
     }
 
     /// Drops existing data sets that are loaded anew.

@@ -52,7 +52,7 @@ impl ScriptJob {
     #[must_use]
     pub fn of(work: &Work, job: u32, jobs: u32) -> Option<ScriptJob> {
         let scripts = work.workload.scripts?;
-        let client = scripts.mix.client(job, jobs, work.seed, work.params.get(SCALE));
+        let client = scripts.mix.client(job, jobs, work.draws, work.params.get(SCALE));
         let sent = TextDone::default();
         Some(ScriptJob { client, sent, commits: 0, statements: 0, slept: Vec::new(), uncertain: None })
     }

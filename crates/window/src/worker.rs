@@ -116,7 +116,7 @@ impl JobSession {
             JobSession::Client(mut session, mut stream, canceller) => {
                 let of = &part.population;
                 let pace = of.rate_tps.map(|rate| Pace::new(rate, part.number, of.jobs, timing.start_ns));
-                let think = of.think_s.map(|mean_s| Think::new(mean_s, request.work.seed, job));
+                let think = of.think_s.map(|mean_s| Think::new(mean_s, request.work.draws, job));
                 let session = match request.load.reconnect_every {
                     None => Session::Fixed(session.as_mut()),
                     Some(every) => {

@@ -160,13 +160,13 @@ pub enum Kernel {
 pub enum Generator {
     /// The job's sequence: 0, 1, 2, …
     Sequence,
-    /// Key of the job's own row number `sequence mod rows`.
+    /// Key of the job's own row number `(draw + sequence) mod rows`, in turn as [`Generator::Turn`].
     OwnRow {
         /// Rows that each job owns.
         rows: u64,
     },
-    /// First key of the job's own range number `sequence mod ranges`. A range is `rows` consecutive keys; the first one
-    /// starts at the job's first row.
+    /// First key of the job's own range number `(draw + sequence) mod ranges`, in turn as [`Generator::Turn`]. A range is
+    /// `rows` consecutive keys; the first one starts at the job's first row.
     OwnRange {
         /// Rows of a range.
         rows: u64,

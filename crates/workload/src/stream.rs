@@ -304,19 +304,18 @@ impl Stream {
     fn value(&mut self, generator: Generator) -> Slot {
         // The sequence was bound before; other generators use that value.
         let seq = self.sequence.saturating_sub(1);
+        let turn = |of: u64| (seq + self.start.draw) % of.max(1);
         match generator {
             Generator::Sequence => {
                 self.sequence += 1;
                 Slot::Int(self.sequence as i64 - 1)
             }
-            Generator::OwnRow { rows } => Slot::Int(self.start.first_key + (seq % rows.max(1)) as i64),
-            Generator::OwnRange { rows, ranges } => {
-                Slot::Int(self.start.first_key + (seq % ranges.max(1) * rows) as i64)
-            }
+            Generator::OwnRow { rows } => Slot::Int(self.start.first_key + turn(rows) as i64),
+            Generator::OwnRange { rows, ranges } => Slot::Int(self.start.first_key + (turn(ranges) * rows) as i64),
             Generator::Uniform { from, range, salt } => {
                 Slot::Int(from + draw(seq, self.start.draw, salt, range) as i64)
             }
-            Generator::Turn { of } => Slot::Int(((seq + self.start.draw) % of.max(1)) as i64),
+            Generator::Turn { of } => Slot::Int(turn(of) as i64),
             Generator::NewKey => Slot::Int(self.start.new_key + seq as i64),
             // `Plus` has its own operation.
             Generator::Constant(value) | Generator::Plus { by: value, .. } => Slot::Int(value),

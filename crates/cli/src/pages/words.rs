@@ -129,12 +129,13 @@ fn value(generator: Generator) -> String {
                 .to_owned()
         }
         Generator::OwnRow { rows } => format!(
-            "the key of the next of the job's own {}, in turn: its first key + sequence mod {rows}",
+            "the key of the next of the job's own {}, in turn: its first key + (D + sequence) mod {rows}; D is drawn for \
+             the job in each test",
             count(rows, "row")
         ),
         Generator::OwnRange { rows, ranges } => format!(
-            "the first key of the next of the job's own {} of {rows} consecutive rows, in turn: its first key + (sequence \
-             mod {ranges}) · {rows}",
+            "the first key of the next of the job's own {} of {rows} consecutive rows, in turn: its first key + ((D + sequence) \
+             mod {ranges}) · {rows}; D is drawn for the job in each test",
             count(ranges, "range")
         ),
         Generator::Payload { bytes } => format!(

@@ -114,8 +114,7 @@ pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> 
 }
 
 /// Makes a checkpoint and changes the jobs' own rows once after it, so that few transactions write as much log each as many.
-/// The server logs a page as a whole at its first change after a checkpoint, and of a new version of a row only what differs
-/// from the one before: the last test's payloads, which this one may write again.
+/// The server logs a page as a whole at its first change after a checkpoint.
 pub(super) fn renew(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     checkpoint_if_allowed(c)?;
     for table in work.workload.tables.iter().filter(|t| is_changed_in_place(t)) {

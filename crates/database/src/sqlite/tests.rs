@@ -64,7 +64,9 @@ fn an_update_that_fails_midway_leaves_nothing() {
     let path = dir.path().join("x.db");
     let target = registry::open(&request(&format!("sqlite:{}", path.display()), dir.path())).unwrap();
     let workload = loadline_workload::find("LGWR-LAT25").unwrap();
-    let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+    // A single range, which every transaction changes.
+    let one = BTreeMap::from([("own-rows".to_owned(), 25)]);
+    let work = Work::new(workload, workload.params(&one).unwrap(), 1, 0.0);
     target.create(&work).unwrap();
     target.load(&work, 1).unwrap();
     // Row 5 cannot get the number that row 10 has.

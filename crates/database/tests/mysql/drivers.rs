@@ -52,7 +52,8 @@ fn both_drivers_write_the_same_bytes_and_the_evidence_equals_the_work() {
     let _alone = alone();
     let target = &server.target;
     for code in ["LGWR-LAT1", "LGWR-LAT25", "LGWR-THR", "LGWR-MIXED"] {
-        let work = work(code, &[]);
+        // Jobs draw with another seed than the rows, as in every window of a run but the first.
+        let work = Work { draws: 77, ..work(code, &[]) };
         let prepare = || {
             target.create(&work).unwrap();
             target.load(&work, 3).unwrap();

@@ -53,7 +53,8 @@ fn contents(db: &Db, work: &Work) -> String {
 fn both_drivers_write_the_same_bytes_and_the_evidence_equals_the_work() {
     let db = server().database("drivers");
     for code in ["LGWR-LAT1", "LGWR-LAT25", "LGWR-THR", "LGWR-MIXED"] {
-        let work = work(code, &[]);
+        // Jobs draw with another seed than the rows, as in every window of a run but the first.
+        let work = Work { draws: 77, ..work(code, &[]) };
         let target = prepared(&db, &work, 3);
         let loaded = contents(&db, &work);
         let job = 1;
@@ -120,7 +121,7 @@ fn a_slice_counts_each_of_its_transactions_once() {
 #[test]
 fn a_row_that_is_missing_is_an_error_that_names_the_statement() {
     let db = server().database("missing_row");
-    let work = work("LGWR-LAT1", &[]);
+    let work = work("LGWR-LAT1", &[("own-rows", 1)]);
     let target = prepared(&db, &work, 1);
     db.psql("DELETE FROM loadline.lgwr_lat1_redo WHERE id = 0");
     let mut session = target.abilities().driver().unwrap().database_session(&work, 0).unwrap();

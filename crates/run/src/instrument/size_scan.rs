@@ -204,7 +204,7 @@ pub(crate) fn scan(request: &Request, spec: SizeScan, mut tick: impl FnMut(u64, 
     let mut seen: Vec<Vec<Sample>> = streams.iter().map(|_| Vec::new()).collect();
     let (mut transaction, mut commit) = (Latencies::new(), Latencies::new());
     let in_all = samples * streams.len() as u64;
-    let mut random = Random::new(work.seed);
+    let mut random = Random::new(work.draws);
     let mut order: Vec<usize> = (0..streams.len()).collect();
     for round in 0..samples {
         random.shuffle(&mut order);

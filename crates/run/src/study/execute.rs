@@ -47,9 +47,10 @@ impl PlannedTest<'_> {
     /// Runs the test; repeats it once with a longer window if the first was too short.
     pub(super) fn measure(&self, context: &mut Context, listener: &mut dyn Listener) -> Result<(), StudyError> {
         let mut longer_s = None;
-        let (mut finished, remaining) = loop {
-            match self.attempt(context, longer_s, listener)? {
-                Attempt::Done(finished, remaining) => break (finished, remaining),
+        let (mut finished, remaining, drawn) = loop {
+            let drawn = context.drawn_anew(&self.work)?;
+            match self.attempt(context, &drawn, longer_s, listener)? {
+                Attempt::Done(finished, remaining) => break (finished, remaining, drawn),
                 Attempt::WindowTooShort(seconds) => longer_s = Some(seconds),
             }
             listener.on(Event::Step(format!(
@@ -67,7 +68,7 @@ impl PlannedTest<'_> {
             level.note_what_is_on_purpose(&mut finished.figures.checks);
         }
         full_disk::explain(&mut finished.figures.checks, context.side.target.as_ref(), &context.side.info);
-        let output = finished.output(self.identity(context));
+        let output = finished.output(self.identity(context, drawn));
         context.folder.append(&output)?;
         listener.on(Event::TestDone(&output.record));
         let lost = output.record.by_agent.iter().filter(|agent| agent.lost);
@@ -82,6 +83,7 @@ impl PlannedTest<'_> {
     fn attempt(
         &self,
         context: &Context,
+        drawn: &Arc<Work>,
         longer_s: Option<f64>,
         listener: &mut dyn Listener,
     ) -> Result<Attempt, StudyError> {
@@ -103,7 +105,7 @@ impl PlannedTest<'_> {
         let planned_s = window_length::window_s(plan.duration_s, &context.records, work.workload.code, jobs);
         let request = Request {
             target: Arc::clone(&context.side.target),
-            work: self.drawn(),
+            work: Arc::clone(drawn),
             driver: self.workload.driver,
             sessions_per_thread: plan.sessions_per_thread,
             jobs,
@@ -255,17 +257,7 @@ impl PlannedTest<'_> {
         }
     }
 
-    /// Its work. Scripts draw anew in each test: with the numbers of the test before they would find its rows in caches, and
-    /// its pages logged as a whole.
-    fn drawn(&self) -> Arc<Work> {
-        if self.work.workload.scripts.is_none() {
-            return Arc::clone(&self.work);
-        }
-        let seed = self.work.seed.wrapping_add(u64::from(self.position.test.saturating_sub(1)));
-        Arc::new(Work { seed, ..Work::clone(&self.work) })
-    }
-
-    fn identity(&self, context: &Context) -> Identity {
+    fn identity(&self, context: &Context, work: Arc<Work>) -> Identity {
         let arm = context.arms.as_ref();
         let forced = arm.map_or(context.side.forced.as_ref(), |arm| arm.forced(&context.side));
         let forced = forced.into_iter().chain(&self.workload.forced).cloned().collect();
@@ -279,9 +271,9 @@ impl PlannedTest<'_> {
             target: context.side.info.url.clone(),
             arm: self.position.arm,
             level: self.level.map(|level| level.point.clone()),
-            work: Arc::clone(&self.work),
+            nodes: work.nodes.unwrap_or(context.side.target.facts().nodes),
+            work,
             driver: self.workload.driver,
-            nodes: self.work.nodes.unwrap_or(context.side.target.facts().nodes),
             jobs: self.position.jobs,
             forced,
             swept: self.swept.map(|column| column.id.to_owned()),
