@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::common::figures::{check, figure};
 use crate::common::mariadb::Maria;
-use crate::common::{Ran, Server, ok, results, run, tests_of, valid};
+use crate::common::{Ran, Server, results, run, tests_of, valid};
 
 /// Runs loadline in a process namespace of its own: it cannot see the server's processes, as on another machine. Needs root.
 fn far(args: &[&str]) -> Ran {
