@@ -39,6 +39,9 @@ pub enum Problem {
     /// A variable of the environment is malformed.
     #[error("{0}: its part {1} is not of the form NAME=VALUE, separated by commas, other characters as %XX")]
     Pairs(&'static str, usize),
+    /// HTTP has no such header.
+    #[error("header {0} for the collector has a name or a value that HTTP does not allow")]
+    Header(usize),
     /// There is nothing to check an https collector's certificate by.
     #[error("the system has no root certificates: set SSL_CERT_FILE to a file with those of the collector's authority")]
     NoRoots,
@@ -88,7 +91,7 @@ impl Collector {
         let port = authority.port_u16().unwrap_or(if encrypted { 443 } else { 80 });
         let mut told = HeaderMap::new();
         for (at, (name, value)) in headers.iter().enumerate() {
-            let wrong = || Problem::Pairs("OTEL_EXPORTER_OTLP_HEADERS", at + 1);
+            let wrong = || Problem::Header(at + 1);
             let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
             value.set_sensitive(true);
             told.insert(HeaderName::from_str(name).map_err(|_| wrong())?, value);
@@ -243,7 +246,7 @@ mod tests {
             assert!(!problem.contains("secret") && problem.contains("OTEL_EXPORTER_OTLP_HEADERS"), "{problem}");
         }
         let odd = Collector::new("http://host", &[("a b".to_owned(), "secret".to_owned())]).unwrap_err().to_string();
-        assert!(!odd.contains("secret"), "{odd}");
+        assert!(!odd.contains("secret") && odd.contains("header 1"), "{odd}");
     }
 
     #[test]
