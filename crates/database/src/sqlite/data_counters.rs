@@ -13,8 +13,6 @@ use rusqlite::{Connection, ffi};
 pub(super) struct DataCounters {
     /// Pages read from the database file. Reads of the log are not counted: most are made by checkpoints.
     pub(super) reads: AtomicU64,
-    /// Bytes read.
-    pub(super) read_bytes: AtomicU64,
     /// Time of the reads, ns.
     pub(super) read_ns: AtomicU64,
     /// Pages written to the database file.
@@ -27,20 +25,19 @@ pub(super) struct DataCounters {
     pub(super) checkpoints: AtomicU64,
     /// Cache accesses, pages.
     gets: AtomicU64,
-    /// Cache misses, pages.
-    misses: AtomicU64,
+    /// Cache misses, pages. Some are read from the log.
+    pub(super) misses: AtomicU64,
     /// Rows that sessions changed.
     changed: AtomicU64,
 }
 
 impl DataCounters {
     /// All counters with their neutral names.
-    pub(super) fn neutral(&self) -> [(&'static str, &AtomicU64); 11] {
+    pub(super) fn neutral(&self) -> [(&'static str, &AtomicU64); 10] {
         [
             (counter::BLOCK_GETS, &self.gets),
             (counter::BLOCK_READS, &self.misses),
             (counter::READ_CALLS, &self.reads),
-            (counter::READ_BYTES, &self.read_bytes),
             (counter::READ_NS, &self.read_ns),
             (counter::BLOCK_WRITES, &self.writes),
             (counter::WRITE_CALLS, &self.writes),

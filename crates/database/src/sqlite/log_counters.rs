@@ -176,7 +176,6 @@ unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, data: *mut c_void, amoun
             let counters = &table.counters.data;
             counters.read_ns.fetch_add(clock::now_ns().saturating_sub(begin), Ordering::Relaxed);
             counters.reads.fetch_add(1, Ordering::Relaxed);
-            counters.read_bytes.fetch_add(u64::from(amount.unsigned_abs()), Ordering::Relaxed);
         }
         code
     }

@@ -213,22 +213,27 @@ fn render(work: &Work) -> Vec<Rendered> {
 }
 
 /// Reads the counters of log and database.
-struct LogObserver(Arc<LogCounters>);
+struct LogObserver {
+    counters: Arc<LogCounters>,
+    page_size: u64,
+}
 
 impl Observer for LogObserver {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
         let counters = [
-            (counter::REDO_WRITES, read(&self.0.writes)),
-            (counter::REDO_BYTES, read(&self.0.bytes)),
-            (counter::REDO_BLOCKS, read(&self.0.pages)),
-            (counter::REDO_SYNCS, read(&self.0.syncs)),
-            (counter::LOG_WAIT_NS, read(&self.0.sync_ns)),
-            (counter::REDO_SYNC_NS, read(&self.0.sync_ns)),
-            (counter::WRITER_WAIT_NS, read(&self.0.writer_wait_ns)),
-            (counter::REDO_WRITE_NS, read(&self.0.write_ns)),
+            (counter::REDO_WRITES, read(&self.counters.writes)),
+            (counter::REDO_BYTES, read(&self.counters.bytes)),
+            (counter::REDO_BLOCKS, read(&self.counters.pages)),
+            (counter::REDO_SYNCS, read(&self.counters.syncs)),
+            (counter::LOG_WAIT_NS, read(&self.counters.sync_ns)),
+            (counter::REDO_SYNC_NS, read(&self.counters.sync_ns)),
+            (counter::WRITER_WAIT_NS, read(&self.counters.writer_wait_ns)),
+            (counter::REDO_WRITE_NS, read(&self.counters.write_ns)),
+            // As of the other databases: the blocks that were read, from wherever.
+            (counter::READ_BYTES, read(&self.counters.data.misses) * self.page_size as f64),
         ];
-        let data = self.0.data.neutral();
+        let data = self.counters.data.neutral();
         let counters = counters.into_iter().chain(data.into_iter().map(|(name, value)| (name, read(value))));
         let counters = counters.map(|(name, value)| (name.to_owned(), value)).collect();
         Ok(Snapshot { at_ns: crate::clock::now_ns(), counters, ..Snapshot::default() })

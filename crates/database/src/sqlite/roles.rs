@@ -183,7 +183,7 @@ impl ClientDriver for Sqlite {
 
 impl Observation for Sqlite {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(LogObserver(Arc::clone(&self.counters))))
+        Ok(Box::new(LogObserver { counters: Arc::clone(&self.counters), page_size: self.page_size }))
     }
 
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
