@@ -2,15 +2,9 @@
 
 use std::path::Path;
 
-use serde_json::Value;
-
 use crate::alone;
+use crate::common::figures::check;
 use crate::common::{Ran, folder_with_tests, results, start, tests_of, valid, wait_for};
-
-fn check<'a>(test: &'a Value, id: &str) -> &'a Value {
-    let found = test["checks"].as_array().unwrap().iter().find(|c| c["id"] == id);
-    found.unwrap_or_else(|| panic!("no check {id}: {test}"))
-}
 
 /// Kills the server of a private cluster in `folder` that is called `name` there.
 fn kill_node(folder: &str, name: &str) {

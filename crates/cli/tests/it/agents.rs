@@ -2,45 +2,47 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use crate::common::figures::check;
 use crate::common::mariadb::Maria;
-use crate::common::{Ran, Server, loadline, ok, results, run, signal, start, tests_of, valid, wait_for};
+use crate::common::{
+    Killed, Ran, Server, free_port, loadline, ok, results, run, signal, start, tests_of, valid, wait_for, words,
+};
 
 /// How to get the hub: said by every test that needs it, which then fails.
 const INSTALL: &str = "nats-server is missing: apt-get install nats-server (./test does it as root)";
 
 /// A hub of the test's own.
 struct Hub {
-    child: Child,
+    child: Option<Killed>,
     port: u16,
     options: Vec<String>,
 }
 
 impl Hub {
     fn start(options: &[&str]) -> Hub {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let options: Vec<String> = options.iter().map(|o| (*o).to_owned()).collect();
-        Hub { child: Hub::launch(port, &options), port, options }
+        Hub { child: Some(Hub::launch(port, &options)), port, options }
     }
 
-    fn launch(port: u16, options: &[String]) -> Child {
+    fn launch(port: u16, options: &[String]) -> Killed {
         let known = [PathBuf::from("/usr/sbin/nats-server"), PathBuf::from("/usr/local/bin/nats-server")];
         let program = known.into_iter().find(|p| p.exists()).unwrap_or_else(|| PathBuf::from("nats-server"));
         let mut command = Command::new(program);
         command.args(["-a", "127.0.0.1", "-p", &port.to_string()]).args(options);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect(INSTALL);
         wait_for("the hub to answer", 10, || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
-        child
+        Killed(child)
     }
 
     fn again(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        self.child = Hub::launch(self.port, &self.options);
+        drop(self.child.take());
+        self.child = Some(Hub::launch(self.port, &self.options));
     }
 
     fn url(&self) -> String {
@@ -48,35 +50,19 @@ impl Hub {
     }
 }
 
-impl Drop for Hub {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// Agents of the test, ended with it.
-struct Agents(Vec<Child>);
+struct Agents(Vec<Killed>);
 
 impl Agents {
     fn start(hub: &str, names: &[&str], more: &[&str]) -> Agents {
         let agent = |name: &&str| {
             let mut command = loadline();
             command.args(["agent", "--hub", hub, "--name", name]).args(more);
-            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+            Killed(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
         };
         let agents = Agents(names.iter().map(agent).collect());
         wait_for("the agents to be at the hub", 20, || listed(hub).len() >= names.len());
         agents
-    }
-}
-
-impl Drop for Agents {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 
@@ -85,11 +71,6 @@ fn listed(hub: &str) -> BTreeMap<String, Value> {
     let ran = run(&["agents", "list", "--hub", hub, "--format", "json"]);
     let rows: Vec<Value> = serde_json::from_str(&ran.out).unwrap_or_default();
     rows.into_iter().map(|row| (row["name"].as_str().unwrap().to_owned(), row)).collect()
-}
-
-fn check<'a>(test: &'a Value, id: &str) -> &'a Value {
-    let found = test["checks"].as_array().unwrap().iter().find(|c| c["id"] == id);
-    found.unwrap_or_else(|| panic!("no check {id}: {test}"))
 }
 
 fn over(hub: &str, agents: &str, target: &str, results: &Path, more: &[&str]) -> Vec<String> {
@@ -201,7 +182,7 @@ fn a_lost_agent_is_named_and_the_next_test_has_the_others() {
         sessions().is_ok_and(|n| n == "6") && server.sql(running).is_ok_and(|n| n != "0")
     });
     std::thread::sleep(std::time::Duration::from_secs(1));
-    signal(&agents.0[1], Signal::SIGSTOP);
+    signal(&agents.0[1].0, Signal::SIGSTOP);
     let ran = Ran::of(child.wait_with_output().unwrap());
     assert_eq!(sessions(), Ok("0".to_owned()), "{}", ran.said());
     let tests = tests_of(&ran.folder());
@@ -211,7 +192,7 @@ fn a_lost_agent_is_named_and_the_next_test_has_the_others() {
     assert!(why.contains("1 of 3 agents failed: agent a2 on") && why.contains("did not answer"), "{why}");
     assert!(tests[0]["notes"].to_string().contains("2 sessions that agent a2"), "{}", tests[0]["notes"]);
     assert!(valid(&tests[1]) && tests[1]["by_agent"].as_array().unwrap().len() == 2, "{}", tests[1]);
-    signal(&agents.0[1], Signal::SIGCONT);
+    signal(&agents.0[1].0, Signal::SIGCONT);
 }
 
 #[test]
@@ -315,7 +296,7 @@ fn a_hub_with_tls_and_keys_is_used_by_those_who_have_them() {
         command.args(["agent", "--hub", &url, "--name", name]).args(own);
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
-    let _agents = Agents(["a1", "a2"].map(agent).into());
+    let _agents = Agents(["a1", "a2"].map(|name| Killed(agent(name))).into());
     wait_for("the agents to be at the hub", 20, || list("ca.crt", "known.nk").out.matches("free").count() == 2);
     // The password travels, because the way is encrypted; and the server's counters say what the agents do.
     let more = [&own[..], &["--workload", "LGWR-LAT1", "--jobs", "3", "--duration", "2s"]].concat();
@@ -331,8 +312,7 @@ fn what_cannot_be_is_said_before_anything_starts() {
     let (hub, results) = (Hub::start(&["--auth", "s3cretT0ken"]), results());
     let with_token = format!("nats://s3cretT0ken@127.0.0.1:{}", hub.port);
     let _agents = Agents::start(&with_token, &["a1"], &[]);
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let nowhere = format!("nats://127.0.0.1:{free}");
+    let nowhere = format!("nats://127.0.0.1:{}", free_port());
     for (hub, agents, target, more, code, said) in [
         (nowhere.as_str(), "1", "null:", &[][..], 3, "cannot be reached"),
         (&hub.url(), "1", "null:", &[], 3, "refuses"),
@@ -356,19 +336,8 @@ fn what_cannot_be_is_said_before_anything_starts() {
     }
     let twice = run(&["agent", "--hub", &with_token, "--name", "a1"]);
     assert!(twice.code == 2 && twice.err.contains("an agent with the name a1 already"), "{}", twice.said());
-    let pair = run(&[
-        "ab",
-        "--agents",
-        "1",
-        "--hub",
-        &with_token,
-        "--target",
-        "null:",
-        "--workload",
-        "LGWR-LAT1",
-        "--target-b",
-        "null:?pause=1us",
-    ]);
+    let arms = words("ab --agents 1 --target null: --workload LGWR-LAT1 --target-b null:?pause=1us --hub");
+    let pair = run(&[&arms[..], &[&with_token]].concat());
     assert!(pair.code == 2 && pair.err.contains("two arms cannot be measured with agents"), "{}", pair.said());
     let alone = run(&["run", "--agents", "2", "--target", "null:"]);
     assert!(alone.code == 2 && alone.err.contains("--hub nats://HOST:PORT"), "{}", alone.said());

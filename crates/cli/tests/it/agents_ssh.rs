@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::common::{Ran, loadline, run, signal, wait_for};
+use crate::common::{Killed, Ran, free_port, loadline, run, signal, wait_for};
 
 /// How to get what the tests need: said by each that lacks it, which then fails.
 const INSTALL: &str = "OpenSSH is missing: apt-get install openssh-server openssh-client (./test does it as root)";
@@ -20,8 +20,9 @@ const TOKEN: &str = "t0pt0ken";
 
 /// An sshd of the test's own: its keys, its port, its users' home.
 struct Sshd {
+    /// Ends before its folder goes.
+    _child: Killed,
     dir: tempfile::TempDir,
-    child: Child,
     port: u16,
 }
 
@@ -47,7 +48,7 @@ impl Sshd {
         if nix::unistd::geteuid().is_root() {
             fs::create_dir_all("/run/sshd").unwrap();
         }
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let here = dir.path().display();
         let config = format!(
             "Port {port}\nListenAddress 127.0.0.1\nHostKey {here}/host\nAuthorizedKeysFile {here}/key.pub\nPidFile none\n\
@@ -81,7 +82,7 @@ impl Sshd {
             .spawn()
             .unwrap_or_else(|e| panic!("{e}: {INSTALL}"));
         wait_for("sshd", 10, || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
-        Sshd { dir, child, port }
+        Sshd { dir, _child: Killed(child), port }
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -118,13 +119,6 @@ impl Sshd {
     fn runs(&self, name: &str) -> bool {
         let pid = fs::read_to_string(self.at(&format!("{name}.pid"))).unwrap_or_default();
         !pid.is_empty() && Path::new(&format!("/proc/{}", pid.trim())).exists()
-    }
-}
-
-impl Drop for Sshd {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -236,26 +230,26 @@ fn agents_start_hear_their_hub_and_end_with_the_command() {
     }
 }
 
-#[test]
-fn agents_end_when_the_command_is_killed() {
-    let (sshd, hub) = (Sshd::start(""), Hub::start());
-    let mut running = Running::start(sshd.command(&[&sshd.host()], &hub, &[]));
+/// Starts an agent, kills the command, and waits until the agent has ended.
+fn ends_with_its_command(sshd: &Sshd, seconds: u64) {
+    let mut running = Running::start(sshd.command(&[&sshd.host()], &Hub::start(), &[]));
     running.says(&["1 agent running"]);
     wait_for("the agent", 5, || sshd.runs("127-0-0-1"));
     running.child.kill().unwrap();
-    wait_for("the agent to end", 5, || !sshd.runs("127-0-0-1"));
+    wait_for("the agent to end", seconds, || !sshd.runs("127-0-0-1"));
+}
+
+#[test]
+fn agents_end_when_the_command_is_killed() {
+    ends_with_its_command(&Sshd::start(""), 5);
 }
 
 /// One that does not mind being asked to end is ended all the same.
 #[test]
 fn agents_that_hang_end_when_the_command_is_killed() {
-    let (sshd, hub) = (Sshd::start(""), Hub::start());
+    let sshd = Sshd::start("");
     script(&sshd.at("agent"), "#!/bin/bash\ntrap '' TERM\necho $$ > ${0%/*}/$3.pid\nwhile :; do sleep 0.05; done\n");
-    let mut running = Running::start(sshd.command(&[&sshd.host()], &hub, &[]));
-    running.says(&["1 agent running"]);
-    wait_for("the agent", 5, || sshd.runs("127-0-0-1"));
-    running.child.kill().unwrap();
-    wait_for("the agent to end", 10, || !sshd.runs("127-0-0-1"));
+    ends_with_its_command(&sshd, 10);
 }
 
 #[test]
@@ -287,7 +281,7 @@ fn a_lost_connection_is_named_and_the_others_go_on() {
 fn what_stands_in_the_way_is_named_by_host() {
     let (sshd, hub) = (Sshd::start(""), Hub::start());
     let (host, ssh_new, stranger) = (sshd.host(), sshd.text("ssh-new"), sshd.text("stranger"));
-    let nowhere = format!("ssh://127.0.0.1:{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
+    let nowhere = format!("ssh://127.0.0.1:{}", free_port());
     for (hosts, more, said) in [
         (vec![host.as_str()], vec!["--ssh", &ssh_new], "127-0-0-1: its host key is unknown"),
         (vec![&host], vec!["--identity", &stranger], "127-0-0-1: name a key with --identity"),
@@ -316,7 +310,7 @@ fn what_stands_in_the_way_is_named_by_host() {
     let without_tunnel = Sshd::start("AllowTcpForwarding no");
     let ran = without_tunnel.ran(&[&without_tunnel.host()], &hub, &[]);
     assert!(ran.code == 3 && ran.err.contains("AllowTcpForwarding"), "{}", ran.said());
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let ran = sshd.ran(&[&host], &Hub(port), &[]);
     assert!(
         ran.code == 3 && ran.err.contains("no hub answers at nats://127.0.0.1") && !ran.err.contains(TOKEN),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Ran, ok, results, run};
+use crate::common::{Ran, ok, results, run, words};
 
 /// A file with `text`.
 fn file(dir: &Path, name: &str, text: &str) -> String {
@@ -37,22 +37,8 @@ fn own_runs_have_no_errors() {
     let dir = results();
     let path = dir.path().display().to_string();
     for target in ["null:?pause=1ms", "wal:", "sqlite:"] {
-        let ran = ok(&[
-            "run",
-            "--target",
-            target,
-            "--workload",
-            "LGWR-LAT1,LGWR-LAT25",
-            "--jobs",
-            "1,2",
-            "--duration",
-            "1s",
-            "--warmup",
-            "200ms",
-            "--no-probe",
-            "--results",
-            &path,
-        ]);
+        let short = "--workload LGWR-LAT1,LGWR-LAT25 --jobs 1,2 --duration 1s --warmup 200ms --no-probe";
+        let ran = ok(&[vec!["run", "--target", target, "--results", &path], words(short)].concat());
         let found = audit(ran.folder().to_str().unwrap());
         assert_eq!(found.code, 0, "{target}: {}", found.said());
         assert!(!found.out.contains("\nerror,"), "{target}: {}", found.said());

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Server, ok, results, run};
+use crate::common::{Server, json_of, ok, results, run};
 
 /// One row that all jobs change, held for a while: `pg_sleep` keeps its lock without a CPU.
 const ONE_ROW: &str = r#"
@@ -135,7 +135,7 @@ fn figures_of_storage_name_it_in_every_report() {
     let short = ["--workload", "LGWR-LAT1", "--jobs", "4", "--duration", "300ms", "--warmup", "200ms", "--no-probe"];
     let folder = run(&[&["run", "--target", "sqlite:", "--results", path], &short[..]].concat()).folder();
     let tests = folder.join("tests.jsonl");
-    let measured: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&tests).unwrap()).unwrap();
+    let measured = json_of(&tests);
     const QUIET: [(&str, f64); 12] = [
         ("cpu_busy_pct", 30.0),
         ("client_cpu_pct", 10.0),

@@ -1,17 +1,19 @@
 //! Headless Chromium, driven through its debugging pipe.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+
+use crate::common::Killed;
 
 /// How to get it: said by every test that needs it, which then fails.
 const INSTALL: &str = "Chromium is missing: apt-get install chromium (./test does it as root)";
 
 /// A browser with one page.
 pub(crate) struct Browser {
-    process: Child,
+    _process: Killed,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
     session: Value,
@@ -19,13 +21,6 @@ pub(crate) struct Browser {
     /// Errors of pages: exceptions, messages of the console and of the browser (such as what a policy refused).
     pub(crate) errors: Vec<String>,
     _profile: tempfile::TempDir,
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 impl Browser {
@@ -45,8 +40,15 @@ impl Browser {
         let mut process =
             Command::new("sh").args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (to, from) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
-        let mut browser =
-            Browser { process, to, from, session: Value::Null, last: 0, errors: Vec::new(), _profile: profile };
+        let mut browser = Browser {
+            _process: Killed(process),
+            to,
+            from,
+            session: Value::Null,
+            last: 0,
+            errors: Vec::new(),
+            _profile: profile,
+        };
         let target = browser.call("Target.createTarget", json!({"url": "about:blank"}))["targetId"].clone();
         let attached = browser.call("Target.attachToTarget", json!({"targetId": target, "flatten": true}));
         browser.session = attached["sessionId"].clone();

@@ -6,8 +6,9 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use crate::common::figures::check;
 use crate::common::{
-    Ran, Server, folder_with_tests, leftovers, ok, results, run, signal, start, tests_of, valid, wait_for,
+    Ran, Server, folder_with_tests, leftovers, ok, results, run, signal, start, tests_of, valid, wait_for, words,
 };
 
 /// The rows of a run's CSV.
@@ -22,34 +23,13 @@ fn number(row: &BTreeMap<String, String>, column: &str) -> f64 {
     row[column].parse().unwrap_or_else(|_| panic!("{column} of {row:?}"))
 }
 
-fn check<'a>(test: &'a Value, id: &str) -> &'a Value {
-    let found = test["checks"].as_array().unwrap().iter().find(|c| c["id"] == id);
-    found.unwrap_or_else(|| panic!("no check {id}: {test}"))
-}
-
 #[test]
 fn a_level_that_waits_pays_its_round_trip() {
     let results = results();
-    let results = results.path().to_str().unwrap();
-    let ran = run(&[
-        "replica-cost",
-        "--target",
-        "postgres-temp:",
-        "--levels",
-        "local,on",
-        "--delay",
-        "4ms",
-        "--jobs",
-        "2",
-        "--pairs",
-        "2",
-        "--duration",
-        "1s",
-        "--warmup",
-        "200ms",
-        "--results",
-        results,
-    ]);
+    let measured =
+        "replica-cost --target postgres-temp: --levels local,on --delay 4ms --jobs 2 --pairs 2 --duration 1s";
+    let to = format!("--warmup 200ms --results {}", results.path().display());
+    let ran = run(&[words(measured), words(&to)].concat());
     assert!(ran.out.contains("What a level adds to a commit"), "{}", ran.said());
     let folder = ran.folder();
     let tests = tests_of(&folder);

@@ -1,6 +1,6 @@
 //! What a new user does first, on what needs no server.
 
-use crate::common::{ONE_JOB, Ran, leftovers, loadline, ok, results, run, tests_of};
+use crate::common::{ONE_JOB, Ran, lat1, leftovers, loadline, manifest_of, ok, results, run, tests_of};
 
 const QUICK: [&str; 7] = ["--jobs", "1,2", "--duration", "1s", "--warmup", "200ms", "--no-probe"];
 
@@ -70,8 +70,7 @@ fn the_same_seed_does_the_same_work() {
     let calibration = |seed: &str| {
         let args = ["run", "--workload", "LGWR-LAT25", "--seed", seed, "--results", path];
         let ran = ok(&[&args[..], &ONE_JOB].concat());
-        let manifest: serde_json::Value =
-            serde_json::from_str(&std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap()).unwrap();
+        let manifest = manifest_of(&ran.folder());
         (manifest["calibration"].clone(), manifest["plan"]["seed"].clone())
     };
     assert_eq!(calibration("7"), calibration("7"));
@@ -99,22 +98,8 @@ fn each_window_draws_with_a_seed_of_its_own_that_follows_from_the_runs() {
 #[test]
 fn open_loop_keeps_response_and_service_time_apart() {
     let dir = results();
-    let path = dir.path().to_str().unwrap();
-    let ran = ok(&[
-        "run",
-        "--target",
-        "null:?pause=1ms",
-        "--workload",
-        "LGWR-LAT1",
-        "--jobs",
-        "2",
-        "--rate",
-        "500",
-        "--duration",
-        "1s",
-        "--results",
-        path,
-    ]);
+    let ran = lat1("null:?pause=1ms", dir.path(), "--jobs 2 --rate 500 --duration 1s");
+    assert_eq!(ran.code, 0, "{}", ran.said());
     let tests = tests_of(&ran.folder());
     let t = &tests[0];
     let tps = t["commit_throughput_tps"].as_f64().unwrap();

@@ -1,6 +1,6 @@
 //! What the machine allows stands beside every figure, and where it comes from.
 
-use crate::common::{leftovers, ok, results, run, tests_of, valid};
+use crate::common::{json_of, leftovers, manifest_of, ok, results, run, tests_of, valid};
 
 const ONE: [&str; 8] = ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "1s", "--warmup", "300ms"];
 
@@ -28,8 +28,7 @@ fn held_against_the_reference(target: &str) {
     let share = t["limit_share_pct"].as_f64().unwrap();
     assert!((share - t["commit_throughput_tps"].as_f64().unwrap() / tps * 100.0).abs() < 1e-6);
     // The storage was probed before, and the report says so.
-    let manifest: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(folder.join("manifest.json")).unwrap()).unwrap();
+    let manifest = manifest_of(&folder);
     // The same work: the redo that calibration saw.
     let calibrated = manifest["calibration"]["LGWR-LAT1"]["redo_bytes_per_tx"].as_f64().unwrap();
     assert_eq!(limit["redo_bytes_per_tx"].as_f64().unwrap(), calibrated, "{target}");
@@ -76,7 +75,7 @@ fn limits_are_brought_from_the_databases_own_machine() {
     let file = dir.path().join("limits.json");
     let shown = file.to_str().unwrap();
     ok(&["probe", path, "--seconds", "1", "--size", "16MiB", "--format", "json", "--output", shown]);
-    let mut stored: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let mut stored = json_of(&file);
     let points = stored["dirs"][0]["log_writer"].as_array().unwrap();
     let figure = |p: &serde_json::Value, name: &str| p[name].as_f64().unwrap_or_else(|| panic!("no {name}: {p}"));
     for workload in ["LGWR-LAT1", "LGWR-LAT25", "LGWR-LAT125", "LGWR-THR"] {

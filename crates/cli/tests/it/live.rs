@@ -4,23 +4,16 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::browser::Browser;
-use crate::common::{folder_with_tests, loadline, ok, run, start, wait_for};
+use crate::common::{Killed, folder_with_tests, loadline, ok, run, start, wait_for};
 
 /// A server that is ended with the test.
 struct Server {
-    process: Child,
+    process: Killed,
     address: String,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 /// Headers and body of an answer.
@@ -40,7 +33,7 @@ impl Server {
         BufReader::new(process.stderr.take().unwrap()).read_line(&mut said).unwrap();
         let address = said.split("http://").nth(1).and_then(|rest| rest.split('/').next());
         let address = address.unwrap_or_else(|| panic!("{said}")).to_owned();
-        Server { process, address }
+        Server { process: Killed(process), address }
     }
 
     fn url(&self, path: &str) -> String {
@@ -306,7 +299,7 @@ fn ten_thousand_runs_are_listed_in_a_second_of_cpu() {
     let server = Server::start(results.path(), &[], None);
     // CPU time of the server: what a request takes by the clock depends on the neighbours, who come first.
     let cpu = || {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", server.process.id())).unwrap();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", server.process.0.id())).unwrap();
         let after_name: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
         Duration::from_millis((after_name[11].parse::<u64>().unwrap() + after_name[12].parse::<u64>().unwrap()) * 10)
     };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::common::figures::passed;
-use crate::common::{Ran, Server, leftovers, ok, results, run, signal, start, tests_of, wait_for};
+use crate::common::{Ran, Server, leftovers, manifest_of, ok, results, run, signal, start, tests_of, wait_for};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -105,8 +105,7 @@ fn data_are_kept_used_again_refused_and_loaded_anew() {
     let url = format!("sqlite:{}", file.display());
     let first = queries(&url, &runs, &["--keep-data"]);
     assert!(first.code == 0 && first.err.contains("loaded lookup: 100,000 rows"), "{}", first.said());
-    let manifest = std::fs::read_to_string(first.folder().join("manifest.json")).unwrap();
-    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let manifest = manifest_of(&first.folder());
     let loaded = &manifest["data_set"][0];
     assert!(loaded["rows_loaded"] == 100_000 && loaded["load_s"].as_f64().unwrap() > 0.0, "{loaded:#}");
     // Used again, and kept by a run that does not say so: it did not make them.
@@ -181,8 +180,7 @@ fn the_workloads_own_tables_are_refused_loaded_and_told_as_the_data_set_is() {
     for table in ["loaded blocks of DBWR-THR: 16,", "loaded spread of STO-READ-ASYNC: 13,"] {
         assert_eq!(ran.err.matches(table).count(), 1, "{table}: {}", ran.said());
     }
-    let manifest = std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap();
-    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let manifest = manifest_of(&ran.folder());
     let mut tables: Vec<_> =
         manifest["data_set"].as_array().unwrap().iter().map(|t| t["table"].as_str().unwrap()).collect();
     tables.sort_unstable();

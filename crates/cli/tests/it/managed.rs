@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::common::figures::{check, figure};
 use crate::common::mariadb::Maria;
-use crate::common::{Ran, Server, results, run, tests_of, valid};
+use crate::common::{Ran, Server, json_of, lat1, results, run, tests_of, valid};
 
 /// Runs loadline in a process namespace of its own: it cannot see the server's processes, as on another machine. Needs root.
 fn far(args: &[&str]) -> Ran {
@@ -113,23 +113,11 @@ fn a_plain_user_on_a_mariadb_elsewhere() {
 #[test]
 fn a_run_is_of_one_version_of_the_server() {
     let dir = results();
-    let path = dir.path().to_str().unwrap();
-    let args = [
-        "run",
-        "--target",
-        "null:?pause=1ms",
-        "--workload",
-        "LGWR-LAT1",
-        "--jobs",
-        "1",
-        "--duration",
-        "300ms",
-        "--warmup",
-        "200ms",
-    ];
-    let folder = run(&[&args[..], &["--results", path]].concat()).folder();
+    let ran = lat1("null:?pause=1ms", dir.path(), "--jobs 1 --duration 300ms --warmup 200ms");
+    assert!(ran.code <= 1, "{}", ran.said());
+    let folder = ran.folder();
     let manifest = folder.join("manifest.json");
-    let mut stored: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&manifest).unwrap()).unwrap();
+    let mut stored = json_of(&manifest);
     stored["target"]["version"] = "0.0.1-old".into();
     std::fs::write(&manifest, stored.to_string()).unwrap();
     let resume = ["run", "--resume", folder.to_str().unwrap()];

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::common::mariadb::Maria;
-use crate::common::{Ran, loadline, results, run, signal, start, tests_of, valid, wait_for};
+use crate::common::{Ran, lat1, loadline, manifest_of, results, run, signal, start, tests_of, valid, wait_for};
 use nix::sys::signal::Signal;
 
 const ONE: [&str; 9] =
@@ -24,41 +24,26 @@ fn measure(url: &str, results: &str, more: &[&str]) -> crate::common::Ran {
 #[test]
 fn a_commit_in_a_procedure_that_does_not_wait_is_caught() {
     let dir = results();
-    let path = dir.path().to_str().unwrap();
-    let common = [
-        "--workload",
-        "LGWR-LAT1",
-        "--jobs",
-        "8",
-        "--duration",
-        "2s",
-        "--warmup",
-        "500ms",
-        "--no-probe",
-        "--results",
-        path,
-    ];
-    let with = |more: &[&str]| {
-        let args: Vec<&str> = ["run", "--target", "mariadb-temp:"].iter().chain(&common).chain(more).copied().collect();
-        run(&args)
+    let with = |more: &str| {
+        let more = format!("--jobs 8 --duration 2s --warmup 500ms --no-probe {more}");
+        lat1("mariadb-temp:", dir.path(), &more)
     };
     // Left to itself, the workload takes the client and says why; its commits wait.
-    let own = with(&[]);
+    let own = with("");
     assert_eq!(own.code, 0, "{}", own.said());
     let t = &tests_of(&own.folder())[0];
     assert_eq!((&t["driver"], &t["valid"]), (&"client".into(), &true.into()), "{t:#}");
     assert!(t["commits_per_redo_sync"].as_f64().unwrap() <= 8.1, "{t:#}");
-    let manifest = std::fs::read_to_string(own.folder().join("manifest.json")).unwrap();
-    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    let manifest = manifest_of(&own.folder());
     let reason = manifest["plan"]["workloads"][0]["driver_reason"].as_str().unwrap();
     assert!(reason.contains("a commit that is durable") && reason.contains("stored procedure"), "{reason}");
 
     // Asked for the other driver, it is refused.
-    let refused = with(&["--driver", "database"]);
+    let refused = with("--driver database");
     assert!(refused.code == 2 && refused.err.contains("stored procedure"), "{}", refused.said());
 
     // Forced, it is measured, marked and found out.
-    let forced = with(&["--driver", "database", "--force"]);
+    let forced = with("--driver database --force");
     let t = &tests_of(&forced.folder())[0];
     assert_eq!(t["valid"], false, "{t:#}");
     assert!(t["invalid_reason"].as_str().unwrap().contains("commits did not wait until they were durable"), "{t:#}");
@@ -68,7 +53,7 @@ fn a_commit_in_a_procedure_that_does_not_wait_is_caught() {
 
     // With a binary log they wait, and each commit is counted once all the same.
     for driver in ["database", "client"] {
-        let binlog = with(&["--driver", driver, "--force", "--setting", "log_bin=bin"]);
+        let binlog = with(&format!("--driver {driver} --force --setting log_bin=bin"));
         let t = &tests_of(&binlog.folder())[0];
         let reason = t["invalid_reason"].as_str().unwrap_or_default();
         assert!(!reason.contains("did not wait") && !reason.contains("the database"), "{driver}: {reason}");

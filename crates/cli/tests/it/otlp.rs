@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use crate::common::{Ran, loadline, tests_of};
+use crate::common::{Ran, loadline, tests_of, words};
 
 const AWAY: &str = "503 Service Unavailable";
 /// A request: head and body.
@@ -46,17 +46,7 @@ fn collector(good: usize, others: Option<&'static str>) -> (String, Arc<Mutex<Ve
 
 fn measure(dir: &std::path::Path, url: &str, duration: &str) -> Ran {
     let mut command = loadline();
-    command.args([
-        "run",
-        "--target",
-        "null:?pause=1ms",
-        "--workload",
-        "LGWR-LAT1",
-        "--jobs",
-        "1,2",
-        "--duration",
-        duration,
-    ]);
+    command.args(words("run --target null:?pause=1ms --workload LGWR-LAT1 --jobs 1,2 --duration")).arg(duration);
     command.args(["--warmup", "200ms", "--no-probe", "--platform", "a \"b\"", "--otlp", url, "--results"]).arg(dir);
     command.env("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20s3cret,x-scope=tests");
     command

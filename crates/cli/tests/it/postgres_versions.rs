@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{ok, results, tests_of, valid};
+use crate::common::{manifest_of, ok, results, tests_of, valid};
 
 /// A workload of each group.
 const PLAN: &str = r#"
@@ -61,8 +61,7 @@ fn one_workload_of_each_group_on(release: &str, version: &str) {
     let tests = tests_of(&ran.folder());
     assert_eq!(tests.len(), 8, "{}", ran.said());
     assert!(tests.iter().all(valid), "{}", ran.said());
-    let manifest = std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap();
-    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    let manifest = manifest_of(&ran.folder());
     assert_eq!(
         (&manifest["target"]["version"], &manifest["plan"]["skipped"]),
         (&version.into(), &serde_json::json!([]))

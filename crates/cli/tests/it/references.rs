@@ -1,6 +1,6 @@
 //! Published measurements: listed, printed as they are, and beside a run.
 
-use crate::common::{ok, results, run};
+use crate::common::{lat1, ok, results, run};
 
 #[test]
 fn a_run_finds_its_place_among_published_platforms() {
@@ -47,21 +47,8 @@ fn what_is_no_reference_is_refused_with_those_that_are() {
     };
     assert!(refused(&["references", "exadata-x9"]).contains("did you mean 'exadata-x9m'?"));
     let results = results();
-    let dir = results.path().to_str().unwrap();
-    let own = [
-        "run",
-        "--target",
-        "null:?pause=1ms",
-        "--workload",
-        "LGWR-LAT1",
-        "--jobs",
-        "1",
-        "--duration",
-        "200ms",
-        "--warmup",
-        "200ms",
-    ];
-    let folder = run(&[&own[..], &["--no-probe", "--results", dir]].concat()).folder();
+    let own = "--jobs 1 --duration 200ms --warmup 200ms --no-probe";
+    let folder = lat1("null:?pause=1ms", results.path(), own).folder();
     let said = refused(&["report", folder.to_str().unwrap(), "--with", "exadata-x9m"]);
     assert!(said.contains("write reference:ID"), "{said}");
 }

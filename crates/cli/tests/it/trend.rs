@@ -10,31 +10,16 @@ use loadline_model::plan::{Arm, Arms};
 use loadline_model::{Manifest, Series, TestRecord};
 use loadline_store::{RunFolder, StoredRun, TestOutput, rfc3339, run_name};
 
-use crate::common::{Ran, results, run};
+use crate::common::{Ran, lat1, results, run};
 
 /// Throughputs that differ by a few percent, without an order.
 const NOISE: [f64; 8] = [1.01, 0.985, 1.02, 0.995, 0.98, 1.005, 1.015, 0.99];
 
 /// A measured run.
 fn measured(results: &Path) -> StoredRun {
-    let dir = results.join("measured").display().to_string();
     // Other tests may disturb it: its figures do not count.
-    let ran = run(&[
-        "run",
-        "--target",
-        "null:?pause=1ms",
-        "--workload",
-        "LGWR-LAT1",
-        "--jobs",
-        "1",
-        "--duration",
-        "200ms",
-        "--warmup",
-        "200ms",
-        "--no-probe",
-        "--results",
-        &dir,
-    ]);
+    let short = "--jobs 1 --duration 200ms --warmup 200ms --no-probe";
+    let ran = lat1("null:?pause=1ms", &results.join("measured"), short);
     StoredRun::open(&ran.folder()).unwrap()
 }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::common::figures::{check, passed};
-use crate::common::{leftovers, ok, results, run, tests_of, valid};
+use crate::common::{leftovers, ok, results, run, tests_of, valid, words};
 
 /// Runs it; every test is valid, but for time that a busy machine takes between its short transactions.
 fn sound(args: &[&str]) -> Vec<serde_json::Value> {
@@ -230,20 +230,9 @@ fn null_is_no_proof_and_uncounted_rows_are_left_out() {
         ("[[unchanged]]\nquery = \"SELECT COALESCE(SUM(id), 0) FROM {none}\"\nwhat = \"it holds\"", None),
     ] {
         std::fs::write(&file, text(query)).unwrap();
-        let ran = run(&[
-            "run",
-            "--workload-file",
-            file.to_str().unwrap(),
-            "--jobs",
-            "1",
-            "--duration",
-            "300ms",
-            "--warmup",
-            "200ms",
-            "--no-probe",
-            "--results",
-            dir.path().to_str().unwrap(),
-        ]);
+        let short = words("--jobs 1 --duration 300ms --warmup 200ms --no-probe --results");
+        let own = ["run", "--workload-file", file.to_str().unwrap()];
+        let ran = run(&[&own, &short[..], &[dir.path().to_str().unwrap()]].concat());
         let tests = tests_of(&ran.folder());
         let check = check(&tests[0], "consistency");
         let detail = check["detail"].as_str().unwrap();

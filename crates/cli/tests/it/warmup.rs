@@ -2,11 +2,10 @@
 
 use serde_json::Value;
 
-use crate::common::{ok, results, tests_of};
+use crate::common::{figures, manifest_of, ok, results, tests_of};
 
 fn check<'a>(test: &'a Value, id: &str) -> (&'a str, &'a str) {
-    let checks = test["checks"].as_array().unwrap();
-    let check = checks.iter().find(|c| c["id"] == id).unwrap_or_else(|| panic!("no check {id}: {test:#}"));
+    let check = figures::check(test, id);
     (check["outcome"].as_str().unwrap(), check["detail"].as_str().unwrap())
 }
 
@@ -36,8 +35,7 @@ fn a_warm_up_that_is_too_short_to_tell_is_noted() {
         outcome == "noted" || outcome == "passed" && detail.contains("in 40 values of 0.1 s"),
         "{outcome}: {detail}"
     );
-    let manifest = std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap();
-    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let manifest = manifest_of(&ran.folder());
     assert!(manifest["plan"]["auto_warmup"] == true && manifest["plan"]["warmup_s"] == 3.0, "{}", manifest["plan"]);
 }
 

@@ -8,7 +8,7 @@ pub(crate) fn figure(test: &Value, id: &str) -> f64 {
 
 pub(crate) fn check<'a>(test: &'a Value, id: &str) -> &'a Value {
     let found = test["checks"].as_array().unwrap().iter().find(|c| c["id"] == id);
-    found.unwrap_or_else(|| panic!("{}: no check {id}", test["workload"]))
+    found.unwrap_or_else(|| panic!("{}: no check {id}: {test}", test["workload"]))
 }
 
 pub(crate) fn passed(test: &Value, id: &str) {

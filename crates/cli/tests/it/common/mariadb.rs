@@ -3,16 +3,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use super::wait_for;
+use super::{Killed, free_port, wait_for};
 
 /// How to get MariaDB's binaries: said by every test that needs them, which then fails.
 const INSTALL: &str = "MariaDB's server is missing: apt-get install mariadb-server (./test does it as root)";
 
 pub(crate) struct Maria {
+    /// Ends before its folder goes.
+    child: Option<Killed>,
     dir: tempfile::TempDir,
-    child: Option<Child>,
     pub(crate) port: u16,
 }
 
@@ -49,7 +50,7 @@ impl Maria {
                 .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
                 .args([format!("--datadir={}", at("data")), temporary.clone()]),
         );
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let log = std::fs::File::create(dir.path().join("server.log")).unwrap();
         let mut command = as_server_user("mariadbd");
         command.args(["--no-defaults", "--bind-address=127.0.0.1", "--skip-name-resolve=0"]);
@@ -58,7 +59,7 @@ impl Maria {
         command.arg(format!("--ssl-cert={}", at("server.crt"))).arg(format!("--ssl-key={}", at("server.key")));
         command.arg(temporary).args(settings);
         let child = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
-        let server = Maria { dir, child: Some(child), port };
+        let server = Maria { dir, child: Some(Killed(child)), port };
         wait_for("the server to answer", 30, || server.sql("SELECT 1").is_ok());
         server.sql("CREATE USER ann@'%' IDENTIFIED BY 'tops3cret'; GRANT ALL ON *.* TO ann@'%'").unwrap();
         server
@@ -92,10 +93,7 @@ impl Maria {
 
     /// SIGKILLs the server.
     pub(crate) fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        drop(self.child.take());
     }
 }
 
@@ -128,10 +126,4 @@ fn certificates(dir: &Path) {
     command.arg("-CA").arg(at("ca.crt")).arg("-CAkey").arg(at("ca.key")).arg("-extfile").arg(at("ext"));
     done(command.arg("-out").arg(at("server.crt")));
     done(Command::new("chmod").arg("-R").arg("a+rX").arg(dir));
-}
-
-impl Drop for Maria {
-    fn drop(&mut self) {
-        self.kill();
-    }
 }

@@ -72,6 +72,27 @@ pub(crate) fn ok(args: &[&str]) -> Ran {
     ran
 }
 
+/// The words of a command line of which none holds a blank.
+pub(crate) fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// Runs LGWR-LAT1; `more` are further words.
+pub(crate) fn lat1(target: &str, results: &Path, more: &str) -> Ran {
+    let line = format!("run --target {target} --workload LGWR-LAT1 --results {} {more}", results.display());
+    run(&words(&line))
+}
+
+/// A file of JSON.
+pub(crate) fn json_of(path: &Path) -> serde_json::Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The manifest of a run.
+pub(crate) fn manifest_of(folder: &Path) -> serde_json::Value {
+    json_of(&folder.join("manifest.json"))
+}
+
 /// All tests of a run, as JSON objects.
 pub(crate) fn tests_of(folder: &Path) -> Vec<serde_json::Value> {
     let text = std::fs::read_to_string(folder.join("tests.jsonl")).unwrap_or_default();
@@ -110,6 +131,16 @@ pub(crate) fn folder_with_tests(results: &Path, tests: usize) -> PathBuf {
     found.unwrap()
 }
 
+/// A process that is killed when it is dropped.
+pub(crate) struct Killed(pub(crate) Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 pub(crate) fn signal(child: &Child, signal: nix::sys::signal::Signal) {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id() as i32), signal).unwrap();
 }
@@ -144,7 +175,7 @@ fn as_server_user(program: &Path) -> Command {
 }
 
 /// A port that is free now: the listener that found it is closed again.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
