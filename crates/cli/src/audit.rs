@@ -139,17 +139,7 @@ fn listing(findings: &[Finding]) -> Listing {
         ]
     };
     Listing {
-        columns: vec![
-            "severity",
-            "table",
-            "row",
-            "columns",
-            "law",
-            "printed",
-            "recomputed",
-            "deviation_pct",
-            "message",
-        ],
+        columns: "severity table row columns law printed recomputed deviation_pct message".split(' ').collect(),
         rows: findings.iter().map(row).collect(),
     }
 }

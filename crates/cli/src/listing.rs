@@ -10,6 +10,11 @@ use crate::args::{ListArgs, ListFormat};
 use crate::exit::Failure;
 use crate::output;
 
+/// Text in a cell of a Markdown table.
+pub(crate) fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
 /// A table of text.
 pub(crate) struct Listing {
     /// Ids of the columns.
@@ -53,7 +58,7 @@ impl Listing {
         let mut out = line(self.columns.iter().map(|c| c.replace('_', " ")).collect());
         out.push_str(&line(vec!["---".to_owned(); self.columns.len()]));
         for row in &self.rows {
-            out.push_str(&line(row.iter().map(|c| c.replace('|', "\\|").replace('\n', " ")).collect()));
+            out.push_str(&line(row.iter().map(|c| cell(c)).collect()));
         }
         out
     }
@@ -73,7 +78,7 @@ impl Listing {
 
 /// `loadline columns`.
 pub(crate) fn columns(args: &ListArgs) -> Result<u8, Failure> {
-    let shown = |c| TABLES.iter().filter(|t| t.shown.contains(c)).map(|t| t.group).collect::<Vec<_>>().join(" ");
+    let shown = |c| TABLES.iter().filter(|t| t.shown().contains(c)).map(|t| t.group).collect::<Vec<_>>().join(" ");
     let rows = COLUMNS.iter().map(|c| {
         let sources = c.sources.iter().map(|(kind, text)| match *kind {
             "*" => (*text).to_owned(),

@@ -13,6 +13,7 @@ use loadline_workload::{CATALOGUE, GROUPS, Instead, Instrument, NamedFor, Templa
 
 use crate::drivers::{drivers, runs_with};
 use crate::exit::Failure;
+use crate::listing::cell;
 use crate::output;
 
 mod words;
@@ -376,9 +377,4 @@ fn schemes(kind: &TargetKind) -> String {
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
-}
-
-/// Text in a cell of a table.
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ")
 }

@@ -30,16 +30,7 @@ pub(super) struct View {
 pub(super) static VIEWS: [View; 4] = [
     View {
         name: "SYSSTAT",
-        columns: &[
-            column::REDO_BLOCKS_PER_S,
-            column::REDO_WRITES_PER_S,
-            column::REDO_SYNC_WRITES_PER_S,
-            column::REDO_MIB_PER_S,
-            column::REDO_KIB_PER_TX,
-            column::REDO_BYTES_PER_TX,
-            column::COMMITS_DATABASE,
-            column::COMMITS_PER_REDO_SYNC,
-        ],
+        columns: &column::REDO_AND_COMMITS,
         also_missing: "",
         select: "SELECT NAME, SUM(VALUE) FROM {view} WHERE NAME LIKE 'redo %' OR NAME LIKE 'physical %' \
              OR NAME LIKE 'cell %' OR NAME LIKE 'Parallel operations %' OR NAME IN ('user commits', 'user rollbacks', 'execute count', 'user calls', \

@@ -336,8 +336,8 @@ mod tests {
             for (i, c) in in_files.iter().enumerate() {
                 assert!(!in_files[..i].contains(c), "{c} is in files twice");
             }
-            for c in table.shown {
-                assert!(in_files.contains(c), "{c} is shown but not in files");
+            for c in table.shown() {
+                assert!(in_files.contains(&c), "{c} is shown but not in files");
             }
         }
     }

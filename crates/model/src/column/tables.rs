@@ -9,19 +9,29 @@ pub struct Table {
     pub group: &'static str,
     /// The group's name.
     pub title: &'static str,
-    /// Columns shown in tables, in order.
-    pub shown: &'static [&'static Column],
+    /// Columns shown in tables after those with which all begin.
+    then: &'static [&'static Column],
     /// Columns that follow in CSV and JSON. A column in both lists appears once; columns that no table names come last.
     also_in_files: &'static [&'static [&'static Column]],
 }
 
+/// Redo and commits by the database's own count.
+pub const REDO_AND_COMMITS: [&Column; 8] = [
+    REDO_BLOCKS_PER_S,
+    REDO_WRITES_PER_S,
+    REDO_SYNC_WRITES_PER_S,
+    REDO_MIB_PER_S,
+    REDO_KIB_PER_TX,
+    REDO_BYTES_PER_TX,
+    COMMITS_DATABASE,
+    COMMITS_PER_REDO_SYNC,
+];
+
+/// Each table begins with these.
+const BEGIN: &[&Column] = &[RUN, TEST, WORKLOAD, NODES, JOBS];
+
 /// What the log writer shows is in the files of every group.
 const SHOWN_OF_LOG_WRITER: &[&Column] = &[
-    RUN,
-    TEST,
-    WORKLOAD,
-    NODES,
-    JOBS,
     CPU_BUSY_PCT,
     CPU_USER_PCT,
     CPU_SYS_PCT,
@@ -149,7 +159,7 @@ const FILES: &[&[&Column]] =
 pub static LOG_WRITER: Table = Table {
     group: "log-writer",
     title: "Log writer",
-    shown: SHOWN_OF_LOG_WRITER,
+    then: SHOWN_OF_LOG_WRITER,
     also_in_files: &[
         SHOWN_OF_LOG_WRITER,
         OF_ALL,
@@ -165,12 +175,7 @@ pub static LOG_WRITER: Table = Table {
 pub static SERVER: Table = Table {
     group: "server",
     title: "Server",
-    shown: &[
-        RUN,
-        TEST,
-        WORKLOAD,
-        NODES,
-        JOBS,
+    then: &[
         CPU_BUSY_PCT,
         CPU_USER_PCT,
         CPU_SYS_PCT,
@@ -195,12 +200,7 @@ pub static SERVER: Table = Table {
 pub static STORAGE: Table = Table {
     group: "storage",
     title: "Storage",
-    shown: &[
-        RUN,
-        TEST,
-        WORKLOAD,
-        NODES,
-        JOBS,
+    then: &[
         THREADS,
         BLOCK_BYTES,
         CPU_BUSY_PCT,
@@ -234,12 +234,7 @@ pub static STORAGE: Table = Table {
 pub static DATABASE_WRITER: Table = Table {
     group: "database-writer",
     title: "Database writer",
-    shown: &[
-        RUN,
-        TEST,
-        WORKLOAD,
-        NODES,
-        JOBS,
+    then: &[
         CPU_BUSY_PCT,
         CPU_IOWAIT_PCT,
         TX_PER_S,
@@ -267,12 +262,7 @@ pub static DATABASE_WRITER: Table = Table {
 pub static DATA_LOAD: Table = Table {
     group: "data-load",
     title: "Data load",
-    shown: &[
-        RUN,
-        TEST,
-        WORKLOAD,
-        NODES,
-        JOBS,
+    then: &[
         THREADS,
         ROWS_PER_TX,
         CPU_BUSY_PCT,
@@ -303,12 +293,7 @@ pub static DATA_LOAD: Table = Table {
 pub static DATA_ANALYTICS: Table = Table {
     group: "data-analytics",
     title: "Data analytics",
-    shown: &[
-        RUN,
-        TEST,
-        WORKLOAD,
-        NODES,
-        JOBS,
+    then: &[
         THREADS,
         GROUPS,
         CPU_BUSY_PCT,
@@ -335,12 +320,7 @@ pub static DATA_ANALYTICS: Table = Table {
 pub static TRANSACTION_PROCESSING: Table = Table {
     group: "transaction-processing",
     title: "Transaction processing",
-    shown: &[
-        RUN,
-        TEST,
-        WORKLOAD,
-        NODES,
-        JOBS,
+    then: &[
         CPU_BUSY_PCT,
         CPU_USER_PCT,
         CPU_SYS_PCT,
@@ -368,12 +348,7 @@ pub static TRANSACTION_PROCESSING: Table = Table {
 pub static PROCEDURAL_CODE: Table = Table {
     group: "procedural-code",
     title: "Procedural code",
-    shown: &[
-        RUN,
-        TEST,
-        WORKLOAD,
-        NODES,
-        JOBS,
+    then: &[
         CPU_BUSY_PCT,
         CPU_USER_PCT,
         CPU_SYS_PCT,
@@ -407,6 +382,12 @@ impl Table {
         TABLES.iter().find(|t| t.group == group).copied().unwrap_or(&LOG_WRITER)
     }
 
+    /// Columns shown in tables, in order.
+    #[must_use]
+    pub fn shown(&self) -> Vec<&'static Column> {
+        [BEGIN, self.then].concat()
+    }
+
     /// Columns of CSV and JSON: `platform, workload, run, test, …` as in the published studies,
     /// then the rest.
     pub fn file_columns(&self) -> impl Iterator<Item = &'static Column> {
@@ -414,19 +395,17 @@ impl Table {
         // The first columns after those of published tables.
         const OWN_FIRST: [&Column; 5] = [TARGET, DRIVER, VALID, INVALID_REASON, ERRORS];
         let placed = |c: &&'static Column| FIRST.contains(c) || OWN_FIRST.contains(c);
-        let also = self.also_in_files.iter().copied().flatten().filter(|c| !self.shown.contains(c));
-        let rest = self.shown.iter().chain(also).copied().filter(|c| !placed(c));
-        let (published, own): (Vec<&Column>, Vec<&Column>) = rest.partition(|c| self.is_published(c));
+        let shown = self.shown();
+        let also = self.also_in_files.iter().copied().flatten().filter(|c| !shown.contains(c));
+        let rest = shown.iter().chain(also).copied().filter(|c| !placed(c));
+        let last_published = shown.iter().position(|c| *c == ELAPSED_S).unwrap_or(shown.len());
+        let is_published = |c: &&Column| shown.iter().take(last_published + 1).any(|s| s == c);
+        let (published, own): (Vec<&Column>, Vec<&Column>) = rest.partition(is_published);
         let unnamed = COLUMNS.iter().copied().filter(move |c| !placed(c) && !TABLES.iter().any(|t| t.names(c)));
         FIRST.into_iter().chain(published).chain(OWN_FIRST).chain(own).chain(unnamed)
     }
 
     fn names(&self, column: &Column) -> bool {
-        self.shown.iter().chain(self.also_in_files.iter().copied().flatten()).any(|c| *c == column)
-    }
-
-    fn is_published(&self, column: &Column) -> bool {
-        let end = self.shown.iter().position(|c| *c == ELAPSED_S).map_or(self.shown.len(), |p| p + 1);
-        self.shown[..end].contains(&column)
+        self.shown().iter().chain(self.also_in_files.iter().copied().flatten()).any(|c| *c == column)
     }
 }

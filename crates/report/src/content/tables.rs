@@ -87,7 +87,7 @@ pub(crate) fn of_workload(
 pub(crate) fn default_columns(records: &[&TestRecord], hidden: &mut Hidden) -> Vec<&'static Column> {
     let group = records.first().map_or("", |r| r.group.as_str());
     let mut out: Vec<&'static Column> =
-        Columns::of(group).shown.iter().copied().filter(|c| ![column::RUN, column::WORKLOAD].contains(c)).collect();
+        Columns::of(group).shown().into_iter().filter(|c| ![column::RUN, column::WORKLOAD].contains(c)).collect();
     if group != ALL_COLUMNS_GROUP {
         out.retain(|c| {
             let empty = records.iter().all(|r| matches!(c.cell(r), Value::Absent));

@@ -9,17 +9,6 @@ use super::collected::Figures;
 use super::counters::Counters;
 use super::{KIB, MIB};
 
-/// Columns that come from the database's counters.
-const COLUMNS: &[&Column] = &[
-    column::REDO_BLOCKS_PER_S,
-    column::REDO_WRITES_PER_S,
-    column::REDO_SYNC_WRITES_PER_S,
-    column::REDO_MIB_PER_S,
-    column::REDO_KIB_PER_TX,
-    column::REDO_BYTES_PER_TX,
-    column::COMMITS_DATABASE,
-    column::COMMITS_PER_REDO_SYNC,
-];
 /// Default reason for an absent counter.
 const NOT_PROVIDED: &str = "the target did not provide the counter at window start and window end";
 
@@ -35,7 +24,7 @@ pub(super) fn figures(request: &Request, counters: &Result<Counters<'_>, String>
     let c = match counters {
         Ok(counters) => counters,
         Err(why) => {
-            out.set_all_absent(COLUMNS, why);
+            out.set_all_absent(&column::REDO_AND_COMMITS, why);
             return out;
         }
     };
