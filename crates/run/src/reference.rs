@@ -20,9 +20,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use loadline_database::TargetError;
-use loadline_model::{Column, LogWriterPoint, TestLimit};
-use loadline_window::{JobResult, Request, Shared, Tally, TestError, TestHooks, run_test};
+use loadline_database::{TargetError, Work};
+use loadline_model::{Column, JobLoad, LogWriterPoint, TestLimit};
+use loadline_window::{JobResult, Place, Request, Shared, Tally, TestError, TestHooks, Warmup, run_test};
 use loadline_workload::Limit;
 
 pub use log::{GRID_JOBS, clean_leftovers, grid};
@@ -153,6 +153,19 @@ pub(crate) fn around_test_s(limit: Limit) -> f64 {
             device::SAMPLES_S[0]
         }
         Limit::Copy | Limit::Memory | Limit::Loop(_) | Limit::Kernel => threads::SAMPLE.as_secs_f64(),
+    }
+}
+
+/// Jobs like those of `like`, with other work: in this process, as fast as they can, without figures of devices.
+fn with_work(like: &Request, work: Arc<Work>, warmup_s: f64) -> Request {
+    Request {
+        work,
+        warmup: Warmup::Seconds(warmup_s),
+        load: JobLoad::default(),
+        place: Place::Here,
+        disk: None,
+        data_disk: None,
+        ..like.clone()
     }
 }
 

@@ -4,11 +4,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_database::Work;
-use loadline_model::{Driver, JobLoad};
-use loadline_window::{Request, Warmup};
+use loadline_model::Driver;
+use loadline_window::Request;
 use loadline_workload::LOG_APPENDS;
 
-use super::{Subject, throughput_in};
+use super::{Subject, throughput_in, with_work};
 
 /// Warm-up of one measurement, s.
 const WARMUP_S: f64 = 0.2;
@@ -25,16 +25,7 @@ impl SmallestCommits {
         let like = subject.request;
         let work = self.work(like).map_err(|e| e.to_string())?;
         like.target.load(&work, like.jobs).map_err(|e| e.to_string())?;
-        let of = Request {
-            work,
-            warmup: Warmup::Seconds(WARMUP_S),
-            load: JobLoad::default(),
-            place: loadline_window::Place::Here,
-            disk: None,
-            data_disk: None,
-            ..like.clone()
-        };
-        throughput_in(WINDOWS_S, &of)
+        throughput_in(WINDOWS_S, &with_work(like, work, WARMUP_S))
     }
 
     fn work(&self, like: &Request) -> Result<Arc<Work>, loadline_database::TargetError> {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use loadline_database::{Target, Work};
-use loadline_model::{Driver, JobLoad};
-use loadline_window::{Request, Warmup};
+use loadline_model::Driver;
+use loadline_window::Request;
 use loadline_workload::{Arm, Effect, Program, Statement, Step, Workload};
 
 use super::threads::awake;
-use super::{Part, References, Subject, throughput_in};
+use super::{Part, References, Subject, throughput_in, with_work};
 
 /// Warm-up of one measurement, s.
 const WARMUP_S: f64 = 0.1;
@@ -35,16 +35,7 @@ impl Part for Statements {
                 let driver = like.target.abilities().driver().map_err(|e| e.to_string())?;
                 driver.install(&work).map_err(|e| e.to_string())?;
             }
-            let request = Request {
-                work,
-                warmup: Warmup::Seconds(WARMUP_S),
-                load: JobLoad::default(),
-                place: loadline_window::Place::Here,
-                disk: None,
-                data_disk: None,
-                ..like.clone()
-            };
-            self.request = Some(request);
+            self.request = Some(with_work(like, work, WARMUP_S));
         }
         let Some(request) = &self.request else { return Ok(None) };
         awake(|| throughput_in(WINDOWS_S, request)).map(Some)
