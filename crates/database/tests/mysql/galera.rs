@@ -8,7 +8,7 @@ use loadline_database::{OpenRequest, Target, TargetError, Work};
 use loadline_model::{Driver, snapshot::counter};
 use loadline_workload::Arg;
 
-use crate::server::{Server, alone, work};
+use crate::server::{Server, alone, sql, work};
 
 /// The folders of the cluster's nodes in `scratch`, in their order.
 fn folders(scratch: &Path) -> Vec<PathBuf> {
@@ -17,14 +17,6 @@ fn folders(scratch: &Path) -> Vec<PathBuf> {
         all.map(|dir| (sql(&dir.join("socket/s"), "SELECT @@wsrep_node_name"), dir)).collect();
     nodes.sort();
     nodes.into_iter().map(|(_, dir)| dir).collect()
-}
-
-pub(crate) fn sql(socket: &Path, sql: &str) -> String {
-    let mut mariadb = Command::new("mariadb");
-    let out =
-        mariadb.args(["--no-defaults", "-N", "-B", "-uroot", "-S"]).arg(socket).args(["-e", sql]).output().unwrap();
-    assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8_lossy(&out.stdout).trim().to_owned()
 }
 
 fn url(folder: &Path) -> String {

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use loadline_database::{Link, OpenRequest, Target, TargetError};
 use loadline_workload::Arg;
 
-use crate::galera::sql;
-use crate::server::{alone, work};
+use crate::server::{alone, scratch, sql, work};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -35,8 +34,7 @@ fn open(scratch: &Path) -> Box<dyn Target> {
 #[test]
 fn commits_wait_for_a_replica_at_its_distance() {
     let _alone = alone();
-    let scratch = tempfile::Builder::new().prefix("loadline-test-").tempdir_in("/var/tmp").unwrap();
-    std::fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let scratch = scratch();
     let target = open(scratch.path());
     let replication = target.abilities().replication.unwrap();
     let [server, replica] = sockets(scratch.path());

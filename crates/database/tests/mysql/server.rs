@@ -1,7 +1,7 @@
 //! The shared server. It lives as long as a test holds it, and is removed with the last.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -41,8 +41,7 @@ impl Server {
 
     /// The private server of this URL.
     pub(crate) fn open(url: &str, settings: &[(&str, &str)]) -> Server {
-        let scratch = tempfile::Builder::new().prefix("loadline-mysql-").tempdir_in("/var/tmp").unwrap();
-        std::fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let scratch = scratch();
         let mut request = OpenRequest::new(url, scratch.path().to_owned());
         request.settings = settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
         let target = match loadline_database::open(&request) {
@@ -79,16 +78,25 @@ impl Server {
     }
 
     /// Runs statements with MariaDB's own client.
-    pub(crate) fn sql(&self, sql: &str) -> String {
-        let out = Command::new("mariadb")
-            .args(["--no-defaults", "-N", "-B", "-uroot", "-S"])
-            .arg(self.socket())
-            .args(["-e", sql])
-            .output()
-            .unwrap();
-        assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
-        String::from_utf8_lossy(&out.stdout).trim().to_owned()
+    pub(crate) fn sql(&self, statements: &str) -> String {
+        sql(&self.socket(), statements)
     }
+}
+
+/// Runs statements with MariaDB's own client.
+pub(crate) fn sql(socket: &Path, sql: &str) -> String {
+    let mut mariadb = Command::new("mariadb");
+    let out =
+        mariadb.args(["--no-defaults", "-N", "-B", "-uroot", "-S"]).arg(socket).args(["-e", sql]).output().unwrap();
+    assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8_lossy(&out.stdout).trim().to_owned()
+}
+
+/// A folder that the server's user can reach.
+pub(crate) fn scratch() -> tempfile::TempDir {
+    let scratch = tempfile::Builder::new().prefix("loadline-mysql-").tempdir_in("/var/tmp").unwrap();
+    std::fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    scratch
 }
 
 pub(crate) fn work(code: &str, parameters: &[(&str, i64)]) -> Work {
