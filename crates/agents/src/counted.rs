@@ -93,6 +93,8 @@ mod tests {
                 counted.tally.transaction.record(*ns);
                 counted.tally.response.iter_mut().for_each(|r| r.record(*ns + 5));
             }
+            // A sum of more than 64 bits.
+            counted.tally.transaction.add_sum(1 << 70, 0);
             let n = times.len() as u64;
             counted.tally.total = n;
             counted.tally.per_second = vec![n / 2, n - n / 2];
