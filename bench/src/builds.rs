@@ -103,18 +103,8 @@ fn version(build: &Path) -> Outcome<String> {
 fn records(build: &Path, target: &str, workloads: &str, args: &Args) -> Outcome<Vec<TestRecord>> {
     let jobs: Vec<String> = args.jobs.iter().map(u32::to_string).collect();
     let mut run = Command::new(build);
-    run.args([
-        "run",
-        "--no-probe",
-        "--driver",
-        "client",
-        "--warmup",
-        "1s",
-        "--target",
-        target,
-        "--workload",
-        workloads,
-    ]);
+    run.args(["run", "--no-probe", "--driver", "client", "--warmup", "1s"]);
+    run.args(["--target", target, "--workload", workloads]);
     run.args(["--jobs", &jobs.join(","), "--duration", &format!("{}s", args.seconds), "--results"]).arg(&args.results);
     let out = run.stderr(Stdio::piped()).output()?;
     let said = String::from_utf8_lossy(&out.stdout);

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Killed, free_port, wait_for};
+use super::{Killed, free_port, wait_for, words};
 
 /// How to get MariaDB's binaries: said by every test that needs them, which then fails.
 const INSTALL: &str = "MariaDB's server is missing: apt-get install mariadb-server (./test does it as root)";
@@ -103,18 +103,7 @@ fn certificates(dir: &Path) {
     for name in ["ca", "other"] {
         let (key, crt) = (at(&format!("{name}.key")), at(&format!("{name}.crt")));
         let mut command = Command::new("openssl");
-        command.args([
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-        ]);
+        command.args(words("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj"));
         done(command.arg(format!("/CN={name}")).arg("-keyout").arg(key).arg("-out").arg(crt));
     }
     let mut command = Command::new("openssl");
