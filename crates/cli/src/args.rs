@@ -254,7 +254,8 @@ pub(crate) struct RunArgs {
     /// Keep tests that others disturbed as valid; such tests are marked (see docs/truth.md)
     #[arg(long, env = "LOADLINE_ALLOW_DISTURBED", value_parser = FalseyValueParser::new())]
     pub(crate) allow_disturbed: bool,
-    /// Seed of all randomness [default: that of the plan, else 42]
+    /// Seed of all randomness: of rows [default: that of the plan, else 42], and of what jobs draw [default: that of the plan, else one
+    /// drawn for each run]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Jobs of the client driver that share a thread, 1 to 100000 [default: that of the plan, else 1 up to 512 jobs per CPU, then so

@@ -460,7 +460,8 @@ fn describe(plan: &Plan, results: &Path) -> String {
         "repeat      {}\ndata set    {}\nseed        {}\ncompressible payload {} %\n",
         plan.repeat,
         loadline_model::format::bytes(plan.size_bytes as f64),
-        plan.seed,
+        // Drawn again when the run starts.
+        if plan.draws.is_some() { format!("{} for rows, drawn for what jobs draw", plan.seed) } else { plan.seeds() },
         plan.payload_compressibility * 100.0
     );
     if let Some(n) = plan.sessions_per_thread {

@@ -286,8 +286,11 @@ pub struct Plan {
     pub load: JobLoad,
     /// Share of the payload that can be compressed away, 0…1.
     pub payload_compressibility: f64,
-    /// Seed of all randomness.
+    /// Seed of the rows that are loaded, and of what jobs draw unless `draws` says otherwise.
     pub seed: u64,
+    /// Seed with which jobs draw in the first window (see [`crate::seed_of_window`]), if the user gave none: drawn for each run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draws: Option<u64>,
     /// Jobs of the client driver that share a thread; `None`: a thread for each as long as they are few.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions_per_thread: Option<u32>,
@@ -330,6 +333,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Seeds in words: `7`, or `42 for rows, 1234 for what jobs draw`.
+    #[must_use]
+    pub fn seeds(&self) -> String {
+        self.draws.map_or(self.seed.to_string(), |draws| format!("{} for rows, {draws} for what jobs draw", self.seed))
+    }
+
     /// Length of the warm-up in words: `2 s`, or `at most 60 s`.
     #[must_use]
     pub fn warmup(&self) -> String {

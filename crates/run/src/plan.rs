@@ -36,7 +36,7 @@ pub const DEFAULT_WARMUP_S: f64 = 1.0;
 pub const MIN_WARMUP_S: f64 = 0.2;
 /// Default of the longest warm-up of `auto`: throughput that settles within half a minute is found steady.
 pub const DEFAULT_MAX_WARMUP_S: f64 = 60.0;
-/// Default seed.
+/// Default seed of rows.
 pub const DEFAULT_SEED: u64 = 42;
 /// Maximum job count of an automatic sweep.
 pub const AUTO_MAX_JOBS: u32 = 1024;
@@ -176,10 +176,10 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         repeat,
         load,
         payload_compressibility: compressibility,
-        // As pgbench: scripts of two runs do not draw the same.
-        seed: spec.seed.unwrap_or_else(|| {
-            if spec.pgbench_script.is_some() { u64::from(arms::drawn_seed() as u32) } else { DEFAULT_SEED }
-        }),
+        seed: spec.seed.unwrap_or(DEFAULT_SEED),
+        // Rows that stay on a server must be the same in the next run, which must not draw what this one drew: its rows would be in
+        // caches.
+        draws: spec.seed.is_none().then(|| u64::from(arms::drawn_seed() as u32)),
         size_bytes: size(spec.size.as_deref())?,
         sessions_per_thread: spec.sessions_per_thread.map(sessions_per_thread).transpose()?,
         server_memory_bytes: spec.server_memory.as_deref().map(server_memory).transpose()?,

@@ -407,7 +407,8 @@ impl Context {
         let known = self.records.iter().map(|r| r.test).max().unwrap_or(0);
         self.manifest.windows = self.manifest.windows.max(known) + 1;
         self.folder.write_manifest(&self.manifest)?;
-        let draws = seed_of_window(self.manifest.plan.seed, self.manifest.windows);
+        let plan = &self.manifest.plan;
+        let draws = seed_of_window(plan.draws.unwrap_or(plan.seed), self.manifest.windows);
         Ok(Arc::new(Work { draws, ..work.clone() }))
     }
 

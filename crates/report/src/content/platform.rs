@@ -64,7 +64,7 @@ fn plan(m: &Manifest) -> Vec<(String, String)> {
         fact("Repetitions", p.repeat.to_string()),
         fact("Load", p.load.words()),
         fact("Payload that can be compressed away", format!("{:.0} %", p.payload_compressibility * 100.0)),
-        fact("Seed", p.seed.to_string()),
+        fact("Seed", p.seeds()),
         fact("Size of the data set", bytes(p.size_bytes as f64)),
         fact("Latency objective", p.latency_objective_ns.map_or("none".to_owned(), |ns| duration_ns(ns as f64))),
     ];
@@ -254,10 +254,11 @@ pub(crate) fn again(sides: &[PlatformRun<'_>]) -> Section {
         blocks.push(Block::Code { text: command.iter().map(|a| shell(a)).collect::<Vec<_>>().join(" ") });
     }
     if !blocks.is_empty() {
-        let seeds: Vec<String> = sides.iter().map(|s| s.run.manifest.plan.seed.to_string()).collect();
+        let seeds: Vec<String> = sides.iter().map(|s| s.run.manifest.plan.seeds()).collect();
         blocks.push(Block::para(format!(
-            "Passwords are left out. The seed was {}: --seed gives the same data and the same random choices.",
-            seeds.join(", ")
+            "Passwords are left out. The seed was {}. Two runs with the same --seed have the same data and make the same random \
+             choices.",
+            seeds.join("; ")
         )));
     }
     Section { in_text: false, ..Section::of("again", "Run it again", blocks) }
