@@ -157,23 +157,30 @@ impl<'a> Setup<'a> {
     /// Parts of the setup that only one platform recorded, listed for the base and the other platform that lack them.
     pub(super) fn not_recorded(&self) -> [Vec<&'static str>; 2] {
         let (x, y) = self.programs();
-        let lacks = [named(self.base, self.a), named(self.other, self.b)].map(|n| n.is_empty());
-        let of = |parameters: bool, file: bool| {
-            let all = [(parameters, "parameters of the workload"), (file, "file of the workload")];
-            all.into_iter().filter(|(lacking, _)| *lacking).map(|(_, what)| what).collect()
-        };
-        let file = [x.is_none() && y.is_some(), y.is_none() && x.is_some()];
-        [of(lacks[0] && !lacks[1], file[0]), of(lacks[1] && !lacks[0], file[1])]
+        let sides = [(self.base, self.a), (self.other, self.b)];
+        let parameters = sides.map(|(platform, sweep)| !named(platform, sweep).is_empty());
+        let seeds = sides.map(|(platform, sweep)| tests(platform, sweep).any(|r| r.seed.is_some()));
+        let all = [
+            (parameters, "parameters of the workload"),
+            ([x.is_some(), y.is_some()], "file of the workload"),
+            (seeds, "seeds of the tests (in older versions later tests drew the rows of earlier ones, and found them in caches)"),
+        ];
+        let of = |side: usize| all.iter().filter(|(has, _)| !has[side] && has[1 - side]).map(|(_, what)| *what).collect();
+        [of(0), of(1)]
     }
+}
+
+/// The tests of `sweep`.
+fn tests<'a>(platform: &Platform<'a>, sweep: &Sweep) -> impl Iterator<Item = &'a TestRecord> {
+    platform.records.iter().filter(|r| {
+        let swept = r.swept.as_deref().unwrap_or(crate::sweep::JOBS) == sweep.over;
+        r.workload == sweep.workload && r.run == sweep.run && r.driver == sweep.driver && swept
+    })
 }
 
 /// Names of the parameters that the tests of `sweep` record.
 fn named<'a>(platform: &Platform<'a>, sweep: &Sweep) -> BTreeSet<&'a str> {
-    let own = |r: &&TestRecord| {
-        let swept = r.swept.as_deref().unwrap_or(crate::sweep::JOBS) == sweep.over;
-        r.workload == sweep.workload && r.run == sweep.run && r.driver == sweep.driver && swept
-    };
-    platform.records.iter().filter(own).flat_map(|r| r.parameters.keys()).map(String::as_str).collect()
+    tests(platform, sweep).flat_map(|r| r.parameters.keys()).map(String::as_str).collect()
 }
 
 /// Text of the workload file that defines `code`.

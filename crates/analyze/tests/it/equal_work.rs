@@ -34,6 +34,12 @@ fn other_parameters_are_other_work() {
     let c = versus(&a, &with("b", &[]));
     let caveat = c.rows[0].caveat.as_deref().unwrap();
     assert!(c.refused.is_none() && caveat.contains("parameters of the workload on 'b'"), "{caveat}");
+    // Nor did it draw anew in each test.
+    let mut drawn = with("c", &[("rows", 1), ("batch", 64)]);
+    let caveat = |b: &[TestRecord]| versus(&a, b).rows[0].caveat.clone().unwrap_or_default();
+    assert!(!caveat(&drawn).contains("seeds"));
+    drawn[0].seed = Some(7);
+    assert!(caveat(&drawn).contains("seeds of the tests") && caveat(&drawn).ends_with("on 'a'"), "{}", caveat(&drawn));
 }
 
 /// Log-writer workloads once changed their rows one by one: such a test is no equal work, though rows and redo are.
