@@ -163,9 +163,13 @@ impl<'a> Setup<'a> {
         let all = [
             (parameters, "parameters of the workload"),
             ([x.is_some(), y.is_some()], "file of the workload"),
-            (seeds, "seeds of the tests (in older versions later tests drew the rows of earlier ones, and found them in caches)"),
+            (
+                seeds,
+                "seeds of the tests (in older versions later tests drew the rows of earlier ones, and found them in caches)",
+            ),
         ];
-        let of = |side: usize| all.iter().filter(|(has, _)| !has[side] && has[1 - side]).map(|(_, what)| *what).collect();
+        let of =
+            |side: usize| all.iter().filter(|(has, _)| !has[side] && has[1 - side]).map(|(_, what)| *what).collect();
         [of(0), of(1)]
     }
 }
