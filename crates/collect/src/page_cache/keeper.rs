@@ -260,7 +260,7 @@ fn passes(share: &Share, keep: Keep, pause: Duration, stop: &AtomicBool) -> Pass
 
 /// What was cached at the last pass of [`Keep::OutOnceUsed`].
 #[derive(Default)]
-struct UsedParts {
+pub(super) struct UsedParts {
     /// Whether each part of a file was cached.
     cached: HashMap<Inode, Vec<bool>>,
     /// Bytes of all files that stayed cached.
@@ -271,7 +271,7 @@ struct UsedParts {
 impl UsedParts {
     /// Drops the parts of `files` that were cached at the last pass, if `new_bytes` were read since or much time has
     /// passed.
-    fn pass(&mut self, files: &[Arc<File>], new_bytes: u64) {
+    pub(super) fn pass(&mut self, files: &[Arc<File>], new_bytes: u64) {
         let Some(now) = files.iter().map(|file| cached_bytes(file)).sum::<Option<u64>>() else {
             // The kernel does not say what is cached.
             return files.iter().for_each(|file| drop(drop_cached(file)));

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, Instant};
 
-use super::keeper::SEARCH_EVERY;
+use super::keeper::{SEARCH_EVERY, UsedParts};
 use super::*;
 
 const MS: Duration = Duration::from_millis(1);
@@ -85,17 +85,22 @@ fn a_keeper_drops_what_is_read_and_finds_new_files() {
 #[test]
 fn what_is_read_ahead_is_dropped_one_pass_after_it_is_used() {
     let dir = place();
-    let files = below(dir.path(), None);
-    files.drop_all().unwrap();
     let table = dir.path().join("base/file");
+    below(dir.path(), None).drop_all().unwrap();
     if cached(&table).is_none() {
         return;
     }
-    // Nothing is new for it: only the time starts a pass, and the second one drops what the first one saw.
-    let keeper = Keeper::start(files, Keep::OutOnceUsed { new_bytes: 1 << 40 }, MS).unwrap();
+    let files = [Arc::new(File::open(&table).unwrap())];
+    let mut used = UsedParts::default();
+    used.pass(&files, 1 << 20);
     drop(std::fs::read(&table).unwrap());
-    std::thread::sleep(Duration::from_millis(20));
+    used.pass(&files, 1 << 20);
     assert!(cached(&table).unwrap() >= 1 << 20, "dropped at once");
+    used.pass(&files, 0);
+    assert!(cached(&table).unwrap() <= 1 << 18, "kept for ever");
+    // Nothing is new for a keeper: only the time starts its passes.
+    let keeper = Keeper::start(below(dir.path(), None), Keep::OutOnceUsed { new_bytes: 1 << 40 }, MS).unwrap();
+    drop(std::fs::read(&table).unwrap());
     assert_dropped(&table);
     drop(keeper);
 }
