@@ -325,7 +325,13 @@ impl Endpoint {
     fn ask_about(&self, pid: u32) -> Ask {
         let mut endpoint = self.clone();
         endpoint.config.connect_timeout = endpoint.config.connect_timeout.min(HASTY);
-        Box::new(move || Doing::of(endpoint.connect(SessionRole::Inspect).and_then(|mut c| doing(&mut c, pid))))
+        let asked = move || {
+            let mut c = endpoint.connect(SessionRole::Inspect)?;
+            let done = doing(&mut c, pid);
+            // Its commits are none of the jobs', also if it asks within a window.
+            c.publish().and(done)
+        };
+        Box::new(move || Doing::of(asked()))
     }
 
     fn authenticate(&self, c: &mut Connection) -> Result<(), TargetError> {
