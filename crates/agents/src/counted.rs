@@ -60,8 +60,9 @@ impl Counted {
         unpacked.read_to_end(&mut json).map_err(|e| wrong(&e.to_string()))?;
         let mut counted: Counted = serde_json::from_slice(&json).map_err(|e| wrong(&e.to_string()))?;
         // What comes from elsewhere is held against itself: the parts must add up to the whole.
-        let (completed, all) = counted.jobs.iter().fold((0, 0), |(c, t), j| (c + j.completed, t + j.total));
-        if (completed, all) != (counted.tally.transaction.count(), counted.tally.total) {
+        let sum = |of: fn(&JobResult) -> u64| counted.jobs.iter().try_fold(0, |sum: u64, job| sum.checked_add(of(job)));
+        let (completed, all) = (sum(|job| job.completed), sum(|job| job.total));
+        if (completed, all) != (Some(counted.tally.transaction.count()), Some(counted.tally.total)) {
             return Err(wrong("its jobs do not add up to its histogram"));
         }
         let times = counted.jobs.iter_mut().flat_map(|job| {
@@ -127,5 +128,7 @@ mod tests {
         let clock = Offset { ahead_ns: 0, bound_ns: 0 };
         let why = Counted::read(counted.parts().concat().as_bytes(), &clock).err().unwrap();
         assert!(why.contains("do not add up"), "{why}");
+        counted.jobs = [u64::MAX, 2].map(|completed| JobResult { completed, ..JobResult::default() }).into();
+        assert!(Counted::read(counted.parts().concat().as_bytes(), &clock).is_err(), "a sum that wraps to 1");
     }
 }
