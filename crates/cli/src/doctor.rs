@@ -138,7 +138,6 @@ fn text(info: &TargetInfo, findings: &[Finding]) -> String {
     out
 }
 
-/// Filesystem and device under log and data.
 /// Who else uses this machine for half a second, if tests would say so.
 fn others(target: &dyn Target) -> Result<Option<Finding>, Failure> {
     let server = match target.facts().runs {
@@ -149,8 +148,9 @@ fn others(target: &dyn Target) -> Result<Option<Finding>, Failure> {
     std::thread::sleep(Duration::from_millis(500));
     let (Ok(before), Ok(after), Ok(cpus)) = (before, Processes::read(), CpuTimes::of_each()) else { return Ok(None) };
     let seconds = begin.elapsed().as_secs_f64();
-    let used = before.used_until(&after, &[std::process::id()], &server);
-    let pct = (100.0 * used.others_s / (cpus.len() as f64 * seconds)).min(100.0);
+    let mut used = before.used_until(&after, &[std::process::id()], &server);
+    used.limit_others(cpus.len() as f64 * seconds);
+    let pct = 100.0 * used.others_s / (cpus.len() as f64 * seconds);
     let kind = measured_by(column::OTHER_CPU_PCT).filter(|d| d.is_noted(pct));
     Ok(kind.map(|kind| {
         let value = format!("{pct:.0} % of the CPUs ({})", used.names(seconds));
@@ -160,6 +160,7 @@ fn others(target: &dyn Target) -> Result<Option<Finding>, Failure> {
     }))
 }
 
+/// Filesystem and device under log and data.
 fn places(info: &TargetInfo) -> Vec<Finding> {
     if !info.local {
         let stated = info.memory_bytes.map(|n| loadline_model::format::bytes(n as f64));

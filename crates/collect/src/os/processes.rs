@@ -120,6 +120,18 @@ pub struct Used {
 }
 
 impl Used {
+    /// Scales what others used down to `most_s`, the time for which the CPUs were busy with neither loadline nor the database.
+    ///
+    /// Reading all processes is not one moment: a child that its parent waits for meanwhile is in no list, and its whole life
+    /// appears as growth of the parent.
+    pub fn limit_others(&mut self, most_s: f64) {
+        if self.others_s > most_s {
+            let share = most_s.max(0.0) / self.others_s;
+            self.others_s *= share;
+            self.busiest.iter_mut().for_each(|(_, s)| *s *= share);
+        }
+    }
+
     /// The busiest of the others in `seconds`: `rustc 0.93 CPUs, go 0.02 CPUs`.
     #[must_use]
     pub fn names(&self, seconds: f64) -> String {
@@ -381,6 +393,17 @@ mod tests {
         let mut again = a.clone();
         again.0.get_mut(&11).unwrap().started = 8;
         assert!((a.used_until(&again, &[20], &Server::Inside).others_s - 3.0).abs() < 1e-9, "all of a new one");
+    }
+
+    #[test]
+    fn others_use_no_more_than_the_cpus_give() {
+        let mut used = Used { others_s: 20.0, busiest: vec![("cargo".to_owned(), 18.0)], ..Used::default() };
+        used.limit_others(30.0);
+        assert_eq!(used.names(1.0), "cargo 18.00 CPUs");
+        used.limit_others(2.0);
+        assert_eq!((used.others_s, used.names(1.0).as_str()), (2.0, "cargo 1.80 CPUs"));
+        used.limit_others(-0.01);
+        assert_eq!((used.others_s, used.names(1.0).as_str()), (0.0, ""));
     }
 
     /// Readings until `enough`, at most 20 s.

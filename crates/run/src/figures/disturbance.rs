@@ -37,8 +37,8 @@ pub(crate) fn figures(
     let processes = a.processes.as_ref().zip(b.processes.as_ref());
     match processes.map(|(a, b)| a.used_until(b, &around.own, &around.server)).filter(|_| seconds > 0.0) {
         Some(used) => {
-            others(&mut out, &Machine { readings: [a, b], seconds }, &used);
             other_io(&mut out, &used, seconds, device_util_pct);
+            others(&mut out, &Machine { readings: [a, b], seconds }, used);
         }
         None => {
             let why = "the processes of this machine could not be read";
@@ -118,10 +118,12 @@ impl Machine<'_> {
 }
 
 /// The CPU time of others.
-fn others(out: &mut Figures, machine: &Machine<'_>, used: &Used) {
+fn others(out: &mut Figures, machine: &Machine<'_>, mut used: Used) {
+    let busy_s = machine.busy_s(&machine.readings[1].online());
+    used.limit_others(busy_s - used.loadline_s - used.server_s);
     out.others = used.names(machine.seconds);
     if used.all_seen {
-        out.set(column::OTHER_CPU_PCT, machine.share_pct(used, used.others_s));
+        out.set(column::OTHER_CPU_PCT, machine.share_pct(&used, used.others_s));
     } else if used.server_seen {
         out.set_absent(column::OTHER_CPU_PCT, CONTAINER);
     } else {
@@ -131,8 +133,8 @@ fn others(out: &mut Figures, machine: &Machine<'_>, used: &Used) {
     let seen_s = if used.all_seen { used.others_s + used.kernel_s } else { 0.0 };
     let [a, b] = machine.readings.map(|r| sum(&r.cpus));
     let irq_s = b.irq.saturating_sub(a.irq) as f64 / TICKS_PER_S;
-    let unknown_s = machine.busy_s(&machine.readings[1].online()) - irq_s - used.loadline_s - used.server_s - seen_s;
-    out.set(column::UNKNOWN_CPU_PCT, machine.share_pct(used, unknown_s.max(0.0)));
+    let unknown_s = busy_s - irq_s - used.loadline_s - used.server_s - seen_s;
+    out.set(column::UNKNOWN_CPU_PCT, machine.share_pct(&used, unknown_s.max(0.0)));
 }
 
 /// The I/O of others in `seconds`.
@@ -248,7 +250,7 @@ mod tests {
             .map(|cpus| cpus.map(|cpus| Confined { allowed: Some(cpus.iter().copied().collect()), limit: None }));
         (b.loadline, b.server) = (loadline.unwrap_or_default(), server);
         let mut out = Figures::default();
-        others(&mut out, &Machine { readings: [&a, &b], seconds: 2.0 }, used);
+        others(&mut out, &Machine { readings: [&a, &b], seconds: 2.0 }, used.clone());
         let columns = [column::OTHER_CPU_PCT, column::UNKNOWN_CPU_PCT];
         for column in columns {
             assert!(out.figure(column).is_some() != out.absence_reason(column).is_some(), "{column}");
@@ -271,12 +273,15 @@ mod tests {
         assert!(alone < 1e-9, "{alone}");
         // The database is pinned beside a loop; loadline may use all.
         let server = Used { server_s: 1.0, ..used(1.0) };
-        let pinned = share(&[3], ALL, Some(&[3]), &server).unwrap();
+        let pinned = share(&[2, 3], ALL, Some(&[3]), &server).unwrap();
         assert!((pinned - 50.0).abs() < 1e-9, "{pinned}");
         // Both are pinned to a CPU and keep it busy: others were elsewhere.
         let both = Used { server_s: 1.1, ..used(4.0) };
         let apart = share(&[0, 2, 3], &[0], Some(&[0]), &both).unwrap();
         assert!(apart < 1e-9, "{apart}");
+        // The whole life of a compiler that ended while processes were listed: no more than what the CPUs were busy with.
+        let bounded = share(&[0], ALL, None, &used(40.0)).unwrap();
+        assert!((bounded - 100.0 * 1.1 / 8.0).abs() < 1e-9, "{bounded}");
     }
 
     #[test]
