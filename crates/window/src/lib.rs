@@ -20,7 +20,7 @@ pub use client_job::Timing;
 pub use crew::{Crew, OWN_FILES};
 pub use job::{Books, JobResult, Tally};
 pub use remote::{Ended, OwnCommits, RemoteCrew, RemoteJobs};
-pub use schedule::{Schedule, Shared};
+pub use schedule::{Reported, Schedule, Shared};
 pub use scripts::{ScriptJob, Scripted};
 pub use warmup::{Counts, Load, STEP_NS, WarmedUp, Warmup, next_count_ns};
 
@@ -273,26 +273,37 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between the last session being ready and the common start.
 const START_DELAY: Duration = Duration::from_millis(20);
 
-/// What a test is at, about once a second.
+/// What a test is at: about once a second, and when all jobs have passed window start and window end.
 #[derive(Debug)]
-pub struct Tick<'a> {
+pub struct Tick {
     /// Seconds since the jobs began.
     pub elapsed_s: f64,
-    /// The jobs' own counts.
-    pub jobs: &'a Shared,
+    /// What happens then.
+    pub when: TickAt,
+    /// What each job had completed.
+    pub jobs: Vec<Reported>,
+    /// When the jobs began, ns.
+    pub start_ns: u64,
     /// What the sampler read; nothing during the warm-up.
     pub second: Second,
 }
 
-/// Runs one test. Calls `tick` about once a second, on a thread that only waits for the window's end.
+/// When a [`Tick`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TickAt {
+    /// Between the others.
+    Second,
+    /// All jobs have passed the window start.
+    WindowStart,
+    /// All jobs have passed the window end.
+    WindowEnd,
+}
+
+/// Runs one test. Calls `tick` as [`Tick`] says, on a thread that only waits for the window's end.
 ///
 /// # Errors
 /// [`TestError`]; there are no results then.
-pub fn run_test(
-    request: &Request,
-    hooks: &mut dyn TestHooks,
-    tick: impl FnMut(&Tick<'_>),
-) -> Result<Measured, TestError> {
+pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&Tick)) -> Result<Measured, TestError> {
     let mut observer = request.target.observer()?;
     wait_published(request, hooks);
     let begin_ns = now_ns();
@@ -416,6 +427,11 @@ pub fn session_tasks(request: &Request, observer: &mut dyn Observer, threads: &[
     (tasks, server)
 }
 
+const SECOND_NS: u64 = 1_000_000_000;
+/// How long after a whole second of the window jobs are asked what they did in it: in-database slices that ended with it have
+/// reported by then.
+const SETTLE_NS: u64 = STEP_NS / 2;
+
 /// The test's own thread, which waits, counts what the jobs have done, and reports once a second.
 struct Watch<'a, T> {
     shared: &'a Shared,
@@ -427,9 +443,9 @@ struct Watch<'a, T> {
     counts: Counts,
 }
 
-impl<'a, T: FnMut(&Tick<'_>)> Watch<'a, T> {
+impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
     fn new(shared: &'a Shared, start_ns: u64, tick: T) -> Watch<'a, T> {
-        let next_tick_ns = start_ns + 1_000_000_000;
+        let next_tick_ns = start_ns + SECOND_NS;
         let mut watch =
             Watch { shared, start_ns, tick, recent: None, next_tick_ns, next_count_ns: 0, counts: Counts::default() };
         watch.count_next();
@@ -449,6 +465,14 @@ impl<'a, T: FnMut(&Tick<'_>)> Watch<'a, T> {
         self.next_count_ns = next_count_ns(self.start_ns, now_ns());
     }
 
+    fn tick(&mut self, when: TickAt) {
+        let second = self.recent.as_mut().map(Recent::second).unwrap_or_default();
+        let now = now_ns();
+        let elapsed_s = now.saturating_sub(self.start_ns) as f64 / 1e9;
+        let jobs = self.shared.progress.iter().map(|job| job.reported(now)).collect();
+        (self.tick)(&Tick { elapsed_s, when, jobs, start_ns: self.start_ns, second });
+    }
+
     /// Waits until `ns` on the clock, or until the jobs have ended.
     fn wait_until(&mut self, ns: u64) {
         while now_ns() < ns && !self.ended() {
@@ -457,14 +481,21 @@ impl<'a, T: FnMut(&Tick<'_>)> Watch<'a, T> {
                 self.count();
             }
             if now >= self.next_tick_ns {
-                let second = self.recent.as_mut().map(Recent::second).unwrap_or_default();
-                let elapsed_s = (now - self.start_ns) as f64 / 1e9;
-                (self.tick)(&Tick { elapsed_s, jobs: self.shared, second });
-                self.next_tick_ns += 1_000_000_000;
+                self.tick(TickAt::Second);
+                self.next_tick_ns += (now.saturating_sub(self.next_tick_ns) / SECOND_NS + 1) * SECOND_NS;
             }
             let next = ns.min(self.next_tick_ns).min(self.next_count_ns);
             std::thread::sleep(Duration::from_nanos(next.saturating_sub(now).min(50_000_000)));
         }
+    }
+
+    /// Waits until the window end, with a tick after each whole second of it.
+    fn in_window(&mut self, schedule: &Schedule) {
+        self.next_tick_ns = schedule.open_ns + SECOND_NS + SETTLE_NS;
+        // What is left is told with the window end.
+        self.wait_until(schedule.close_ns.saturating_sub(SECOND_NS / 2));
+        self.next_tick_ns = u64::MAX;
+        self.wait_until(schedule.close_ns);
     }
 
     /// Waits until the warm-up is nearly over. Returns the window start, and what the warm-up was.
@@ -492,7 +523,7 @@ impl<'a, T: FnMut(&Tick<'_>)> Watch<'a, T> {
 /// database's processes are given.
 fn watch_window(
     schedule: &Schedule,
-    watch: &mut Watch<'_, impl FnMut(&Tick<'_>)>,
+    watch: &mut Watch<'_, impl FnMut(&Tick)>,
     sampler: &Sampler,
     server: Option<&Server>,
 ) -> Result<(Edges, Option<[Surroundings; 2]>), String> {
@@ -505,7 +536,8 @@ fn watch_window(
     let passed_open = sampler.edge("passed open").map_err(text);
     let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
     let around_open = server.map(Surroundings::read);
-    watch.wait_until(schedule.close_ns);
+    watch.tick(TickAt::WindowStart);
+    watch.in_window(schedule);
     wait_passed(&shared.passed_close, shared);
     watch.count();
     if shared.stopped() {
@@ -515,6 +547,7 @@ fn watch_window(
     // Before the jobs end: a session that ends publishes what it did after the window.
     let passed_close = sampler.edge("passed close").map_err(text);
     let around = around_open.zip(server.map(Surroundings::read)).map(|(open, close)| [open, close]);
+    watch.tick(TickAt::WindowEnd);
     shared.stop.store(true, Ordering::Relaxed);
     let (passed_open, passed_close) = (passed_open?, passed_close?);
     // If the jobs ended before, read the counters now.
