@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::doc::{Block, Document, Head, Table};
+use crate::words::cut;
 
 /// Separates two columns.
 const GAP: &str = "  ";
@@ -193,10 +194,25 @@ pub(crate) fn wrapped(text: &str, indent: &str, width: usize) -> String {
     out
 }
 
-/// `text` without control characters, so that a record cannot control the terminal.
+/// Whether `c` is not seen, but changes what is: a control character, or a mark that turns the direction of a text.
+pub(crate) fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
+}
+
+/// `text` without such characters, so that a record cannot control the terminal.
 #[must_use]
 pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if is_unseen(c) { ' ' } else { c }).collect()
+}
+
+/// Longest name that is shown, characters.
+const LONGEST_NAME: usize = 120;
+
+/// A name of a run's platform, product or workload as it is shown: whoever wrote the run chose it.
+#[must_use]
+pub fn shown_name(name: &str) -> String {
+    cut(&clean(name), LONGEST_NAME)
 }
 
 /// Superscript digits: `12` becomes `¹²`.
