@@ -1,5 +1,7 @@
 //! A report as a document, from which HTML, Markdown and text are written. All text is plain; the writers escape it.
 
+use crate::words::without_numbers;
+
 /// A whole report.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
@@ -222,16 +224,11 @@ pub(crate) struct Notes {
 }
 
 impl Table {
-    /// Makes one note of those that differ only in figures and their units.
+    /// Makes one note of those that differ only in figures, and in what is in brackets.
     pub(crate) fn merge_notes(&mut self) {
-        let alike = |text: &str| -> Vec<String> {
-            let of_figure = |word: &&str| {
-                word.contains(|c: char| c.is_ascii_digit() || c == '/') || ["tps", "million"].contains(word)
-            };
-            text.split(|c: char| c.is_whitespace() || "():;".contains(c))
-                .filter(|word| !of_figure(word))
-                .map(str::to_owned)
-                .collect()
+        let alike = |text: &str| -> String {
+            let outside = text.split('(').map(|part| part.split_once(')').map_or(part, |(_, rest)| rest));
+            without_numbers(&outside.collect::<String>())
         };
         let mut kept: Vec<(Note, usize)> = Vec::new();
         let mut marks: Vec<(String, String)> = Vec::new();
