@@ -221,3 +221,19 @@ pub(crate) fn superscript(mark: &str) -> String {
     let high = |c: char| c.to_digit(10).and_then(|d| DIGITS.get(d as usize)).copied().unwrap_or(c);
     mark.chars().map(high).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_neither_turns_a_line_nor_fills_a_page() {
+        assert_eq!(shown_name("a\u{202e}b\u{1b}[31m\u{2066}c"), "a b [31m c");
+        assert_eq!(shown_name(&"x".repeat(200_000)).chars().count(), LONGEST_NAME + 1);
+        for plain in ["Array A, new disks", "Ünïcode 日本 👩\u{200d}💻", "می\u{200c}شود"] {
+            assert_eq!(shown_name(plain), plain, "joiners belong to words");
+        }
+        let page = crate::html::Text("a\u{202e}<b>\nc").to_string();
+        assert_eq!(page, "a &lt;b&gt;\nc");
+    }
+}
