@@ -17,8 +17,6 @@ use crate::now::Now;
 pub const FRESH_S: f64 = 5.0;
 /// Tests whose results are shown of a run: the newest.
 const MOST_TESTS: usize = 500;
-/// The unit of shares of 1.
-pub(crate) const RATIO: &str = "ratio";
 /// How names of metrics begin.
 pub(crate) const PREFIX: &str = "loadline";
 /// Labels of a sample, in order.
@@ -157,7 +155,7 @@ impl Metrics {
     /// All metrics, in order.
     pub(crate) fn described(self) -> impl Iterator<Item = Described> {
         let seconds = || Some(Unit::Seconds);
-        let ratio = || Some(Unit::Other(RATIO.to_owned()));
+        let ratio = || Some(Unit::Other("ratio".to_owned()));
         let all = [
             ("run_info", "A run: its platform, product and version", None, self.info),
             ("run_running", "1 while the run goes on, else 0", None, self.running),

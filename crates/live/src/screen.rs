@@ -214,7 +214,7 @@ fn heat_map(shown: &LiveRun<'_>, look: Look, area: Rect, buffer: &mut Buffer) {
         let why = if shown.seconds.is_empty() {
             "no second of a test yet"
         } else {
-            "not known: by design only of a closed loop, and not of agents"
+            "by design only of closed loops, not of agents"
         };
         return Paragraph::new(why).render(inner, buffer);
     }

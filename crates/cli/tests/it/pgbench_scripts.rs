@@ -164,6 +164,7 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
 fn reports_for_outside_tell_nothing_of_a_script() {
     let server = Server::start(&[]);
     let dir = results();
+    pgbench(&server, &["-i", "-q", "-s", "1"]);
     server.sql("CREATE TABLE secret_orders (id int, note text)").unwrap();
     let folder = dir.path().join("topsecretdir");
     std::fs::create_dir(&folder).unwrap();
@@ -178,6 +179,7 @@ fn reports_for_outside_tell_nothing_of_a_script() {
     let runs = [
         measure(&server, dir.path(), "1", &["--pgbench-script", &both, "--pgbench-script", &other]),
         measure(&server, dir.path(), "1", &["--pgbench-script", &bad]),
+        measure(&server, dir.path(), "1", &["--pgbench-script", "builtin:select-only"]),
     ]
     .map(|ran| ran.folder().display().to_string());
     assert_eq!(tests_of(Path::new(&runs[1]))[0]["workload"], "PGBENCH-LEDGER-VIP");
@@ -195,7 +197,7 @@ fn reports_for_outside_tell_nothing_of_a_script() {
     let products = ["PGBENCH", "PostgreSQL 1", "42P01", "ERROR"];
     for (flag, forbidden) in [("--redact", names.to_vec()), ("--anonymous", [&names[..], &products].concat())] {
         for format in ["json", "csv", "md", "html", "text"] {
-            for runs in [&runs[..1], &runs[1..], &runs[..]] {
+            for runs in [&runs[..1], &runs[1..2], &runs[2..], &runs[..]] {
                 let names = runs.iter().map(String::as_str);
                 let args: Vec<&str> =
                     std::iter::once("report").chain(names).chain([flag, "--format", format, "--output", "-"]).collect();
@@ -206,6 +208,8 @@ fn reports_for_outside_tell_nothing_of_a_script() {
             }
         }
     }
+    let builtin = run(&["report", &runs[2], "--redact", "--format", "text"]);
+    assert!(builtin.out.contains("PGBENCH-SELECT-ONLY"), "everybody has it: {}", builtin.out);
     let redacted = run(&["report", &runs[1], "--redact", "--format", "text"]);
     assert!(redacted.out.contains("script-1:2:1: ERROR 42P01 (left out)"), "{}", redacted.out);
 }

@@ -18,6 +18,7 @@ impl Names {
             let codes: Vec<String> = file.text.lines().filter_map(|line| quoted(line, "code")).collect();
             if let ([[number, _]], [code]) = (numbered.as_slice(), codes.as_slice())
                 && code.starts_with("PGBENCH-")
+                && !number.starts_with(BUILTIN)
             {
                 self.word(code, &number.to_uppercase());
             }
