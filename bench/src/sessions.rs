@@ -277,7 +277,8 @@ fn loadline(stage: &Stage, jobs: u32, seconds: f64) -> Outcome<(Vec<Reading>, f6
     let mut readings: Vec<Reading> = Vec::new();
     let measured = run_test(&test, &mut (), |tick| {
         if let Ok(cpu) = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID) {
-            readings.push(Reading { at: Instant::now(), cpu: cpu.into(), transactions: tick.jobs.completed() as f64 });
+            let transactions = tick.jobs.iter().map(|job| job.completed).sum::<u64>() as f64;
+            readings.push(Reading { at: Instant::now(), cpu: cpu.into(), transactions });
         }
     })?;
     if let Some(why) = measured.jobs.iter().find_map(|job| job.lost.clone()) {

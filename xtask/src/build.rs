@@ -54,15 +54,19 @@ impl Source {
             places.map(|(path, name)| format!("{option}={}=/build/{name}", path.display())).join(separator)
         };
         let mut build = Command::new("cargo");
-        build.current_dir(&self.root).args(["build", "--release", "--locked", "--target", TRIPLE]);
+        // Which crates are in it can be read from the binary itself.
+        build.current_dir(&self.root).args(["auditable", "build", "--release", "--locked", "--target", TRIPLE]);
         build.args(["--package", "loadline-cli", "--features", FEATURES]);
         build.env("CARGO_TARGET_DIR", &self.target).env("CARGO_INCREMENTAL", "0");
         build.env("SOURCE_DATE_EPOCH", self.epoch.to_string());
         build.env("CARGO_ENCODED_RUSTFLAGS", flags("--remap-path-prefix", "\u{1f}"));
         build.env("CC_x86_64_unknown_linux_musl", "musl-gcc");
         build.env("CFLAGS_x86_64_unknown_linux_musl", flags("-ffile-prefix-map", " "));
-        command::run(&mut build)
-            .map_err(|e| format!("{e}\nneeds: rustup target add {TRIPLE}; apt install musl-tools"))?;
+        command::run(&mut build).map_err(|e| {
+            format!(
+                "{e}\nneeds: rustup target add {TRIPLE}; apt install musl-tools; cargo install --locked cargo-auditable"
+            )
+        })?;
         Ok(self.target.join(TRIPLE).join("release/loadline"))
     }
 

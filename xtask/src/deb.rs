@@ -13,7 +13,7 @@ pub(crate) fn name(source: &Source) -> String {
 pub(crate) fn deb(source: &Source, files: &[File]) -> Result<Vec<u8>> {
     let kib: usize = files.iter().map(|f| f.bytes.len().div_ceil(1024)).sum();
     let control = format!(
-        "Package: loadline\nVersion: {}\nArchitecture: amd64\nMaintainer: The loadline developers\nInstalled-Size: {kib}\n\
+        "Package: loadline\nVersion: {}\nArchitecture: amd64\nMaintainer: The loadline developers <loadline@users.noreply.github.com>\nInstalled-Size: {kib}\n\
          Recommends: ca-certificates\nSection: database\nPriority: optional\n\
          Homepage: https://github.com/loadline/loadline\n\
          Description: finds the load line of a database platform\n \

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod archive;
+mod book;
 mod build;
 mod command;
 mod deb;
@@ -42,6 +43,10 @@ enum Task {
         #[arg(default_values = ["bookworm", "trixie"])]
         releases: Vec<String>,
     },
+    /// Build the documentation as a book, in target/book (needs mdbook)
+    Book,
+    /// Export a run and have it read by pyarrow and hdrhistogram (needs python3 with venv, and PyPI)
+    Readers,
     /// Check that all crates build with the Rust version that Cargo.toml names
     Msrv,
 }
@@ -62,6 +67,8 @@ fn run(task: &Task) -> Result<()> {
         Task::Dist => dist(&source).map(|_| ()),
         Task::Reproduce => reproduce::reproduce(&source),
         Task::TryDeb { releases } => try_deb::try_deb(&source, releases),
+        Task::Book => book::book(&source),
+        Task::Readers => book::readers(&source),
         Task::Msrv => source.check_msrv(),
     }
 }

@@ -1,61 +1,33 @@
-//! The parts of the binary, in CycloneDX 1.5: crates with version, licence and package URL, from `cargo metadata`.
+//! The bill of materials in CycloneDX 1.5, by `cargo-cyclonedx`: crates with versions, licences, hashes, and what needs what.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::Result;
 use crate::build::{FEATURES, Source, TRIPLE, metadata};
+use crate::{Result, command};
 
-/// The bill of materials. Crates that only build scripts or tests use are left out. Procedural macros are in:
-/// `cargo metadata` lists them like linked crates.
+/// Without its ending.
+const FILE: &str = "loadline-sbom";
+
+/// The bill of the binary, without crates that only build scripts use, and without the directory of the checkout.
 pub(crate) fn sbom(source: &Source) -> Result<Vec<u8>> {
-    let manifest = source.root.join("crates/cli/Cargo.toml");
-    let manifest = manifest.to_str().ok_or("the path of the checkout is not UTF-8")?;
-    let arguments = ["--manifest-path", manifest, "--filter-platform", TRIPLE, "--features", FEATURES];
-    let metadata = metadata(&source.root, &arguments)?;
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let nodes: BTreeMap<String, Value> =
-        list(&metadata["resolve"]["nodes"]).into_iter().map(|n| (id(&n["id"]), n)).collect();
-    let mut waiting = vec![id(&metadata["resolve"]["root"])];
-    let mut used = BTreeSet::new();
-    while let Some(next) = waiting.pop() {
-        if !used.insert(next.clone()) {
-            continue;
-        }
-        for dependency in nodes.get(&next).map(|n| list(&n["deps"])).unwrap_or_default() {
-            // A dependency of kind null is linked; the others are `dev` and `build`.
-            if list(&dependency["dep_kinds"]).iter().any(|k| k["kind"].is_null()) {
-                waiting.push(id(&dependency["pkg"]));
-            }
-        }
+    let mut cyclonedx = Command::new("cargo");
+    cyclonedx.current_dir(&source.root).args(["cyclonedx", "--quiet", "--manifest-path", "crates/cli/Cargo.toml"]);
+    cyclonedx.args(["--format", "json", "--spec-version", "1.5", "--target", TRIPLE, "--features", FEATURES]);
+    cyclonedx.args(["--no-build-deps", "--override-filename", FILE]);
+    cyclonedx.env("SOURCE_DATE_EPOCH", source.epoch.to_string());
+    let made = command::run(&mut cyclonedx);
+    // It writes one beside the manifest of every package.
+    let packages = metadata(&source.root, &["--no-deps"])?;
+    let file =
+        |package: &Value| Some(Path::new(package["manifest_path"].as_str()?).with_file_name(format!("{FILE}.json")));
+    let files: Vec<PathBuf> = packages["packages"].as_array().into_iter().flatten().filter_map(file).collect();
+    let bill = std::fs::read_to_string(source.root.join(format!("crates/cli/{FILE}.json")));
+    for file in files.iter().filter(|file| file.exists()) {
+        std::fs::remove_file(file)?;
     }
-    let mut components: Vec<Value> =
-        list(&metadata["packages"]).iter().filter(|p| used.contains(&id(&p["id"]))).map(component).collect();
-    components.sort_by_key(|c| id(&c["purl"]));
-    let program = json!({ "type": "application", "name": "loadline", "version": source.version });
-    let bom = json!({
-        "bomFormat": "CycloneDX",
-        "specVersion": "1.5",
-        "version": 1,
-        "metadata": { "component": program },
-        "components": components,
-    });
-    Ok(serde_json::to_vec_pretty(&bom)?)
-}
-
-fn component(package: &Value) -> Value {
-    let (name, version) = (id(&package["name"]), id(&package["version"]));
-    let purl = format!("pkg:cargo/{name}@{version}");
-    let mut component =
-        json!({ "type": "library", "name": name, "version": version, "purl": purl.clone(), "bom-ref": purl });
-    if let Some(licence) = package["license"].as_str() {
-        // Cargo's old way to write OR.
-        component["licenses"] = json!([{ "expression": licence.replace('/', " OR ") }]);
-    }
-    component
-}
-
-fn id(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
+    made.map_err(|e| format!("{e}\nneeds: cargo install --locked cargo-cyclonedx"))?;
+    Ok(bill?.replace(&source.root.display().to_string(), "/build/loadline").into_bytes())
 }

@@ -26,6 +26,7 @@ pub(super) const WITHOUT: &[(&str, &str)] = &[
     ("warm-up", "made with `--warmup auto` only, and held against planted warm-ups there"),
     ("commits-node", "needs a cluster: an end-to-end test kills one of its nodes"),
     ("replicas", "needs a standby: tests of the relay and of levels cut it off"),
+    ("read-only", "of pgbench scripts only: an end-to-end test runs one that writes although it may not"),
     ("round-trip", "a commit would have to be acknowledged before its replica has it; unit tests make it so"),
 ];
 

@@ -258,8 +258,9 @@ impl Conductor {
     /// Brings what the run sees of the jobs up to date.
     fn show(&self, c: &Coordinator<HubLink>, passed_ns: u64) {
         let (sum, each) = self.test.progress(c);
-        for (progress, completed) in self.shared.progress.iter().zip(each) {
-            progress.set(completed);
+        let now_ns = c.link.now_ns();
+        for (progress, completed) in self.shared.progress.iter().zip(each).filter(|(p, n)| p.get() != *n) {
+            progress.report(completed, now_ns);
         }
         let failed: u32 =
             self.test.shares.iter().filter(|s| self.test.failures.contains_key(&s.agent)).map(|s| s.jobs).sum();

@@ -328,7 +328,8 @@ fn data_device(record: &TestRecord, _: f64) -> Option<Bound> {
     };
     let text = format!("{} of what the data device gives the best program ({})", pct(share), limit.name);
     let mut e = e.add(&[column::LIMIT_SHARE_PCT], text);
-    e.texts.extend(doubt(record, 1.0, "tps"));
+    // The table that has the limit has its figures, in its unit.
+    e.texts.extend(doubt(record, None));
     Some(e.add_cpu_busy().bound(by))
 }
 

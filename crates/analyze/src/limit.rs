@@ -8,28 +8,28 @@ pub const UNSTEADY: f64 = 1.25;
 /// Share of the limit from which on the test got more than it, %. Below, it may be the error of the two.
 pub const TOO_MUCH: f64 = 105.0;
 
-/// Why the share of the limit of `record` is doubtful, in a sentence without a full stop. `of_rate` is what the limit's
-/// transactions per second are multiplied by to be of `unit`.
+/// Why the share of the limit of `record` is doubtful, in a sentence without a full stop. With the limit's figures if a unit is given,
+/// and what its transactions per second are multiplied by to be of that unit.
 #[must_use]
-pub fn doubt(record: &TestRecord, of_rate: f64, unit: &str) -> Option<String> {
+pub fn doubt(record: &TestRecord, unit: Option<(f64, &str)>) -> Option<String> {
     let share = record.figure(column::LIMIT_SHARE_PCT)?;
     let samples = &record.limit.as_ref()?.samples;
     let [low, high] = [samples.iter().copied().reduce(f64::min)?, samples.iter().copied().reduce(f64::max)?];
     let unsteady = high > low * UNSTEADY;
-    let decimals = if low * of_rate < 10.0 { 2 } else { 0 };
-    let values: Vec<String> = samples.iter().map(|s| number(s * of_rate, decimals)).collect();
-    let values = format!("{} {unit}", values.join(" and "));
+    let values = unit.map_or_else(String::new, |(of_rate, unit)| {
+        let decimals = if low * of_rate < 10.0 { 2 } else { 0 };
+        let values: Vec<String> = samples.iter().map(|s| number(s * of_rate, decimals)).collect();
+        format!(" ({} {unit})", values.join(" and "))
+    });
+    const NOT_STEADY: &str = "the machine or device was not steady";
     match (share > TOO_MUCH, unsteady) {
         (false, false) => None,
-        (false, true) => Some(format!(
-            "the limit itself was {values} when measured twice around the test: the machine or device was not steady"
-        )),
-        (true, true) => Some(format!(
-            "the test got more than its limit, which was {values} when measured twice around the test: the machine or device \
-             was not steady"
-        )),
-        (true, false) => {
-            Some(format!("the test got more than its limit, which was {values} around the test: that limit is too low"))
+        (false, true) => {
+            Some(format!("the limit itself differed when measured twice around the test{values}: {NOT_STEADY}"))
         }
+        (true, true) => Some(format!(
+            "the test got more than its limit, which differed when measured twice around the test{values}: {NOT_STEADY}"
+        )),
+        (true, false) => Some(format!("the test got more than its limit{values}: that limit is too low")),
     }
 }

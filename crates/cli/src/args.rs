@@ -189,6 +189,10 @@ pub(crate) struct RunArgs {
     /// Let pgbench scripts write [default: their sessions only read]
     #[arg(long)]
     pub(crate) allow_writes: bool,
+    /// Query on your tables whose result grows by 1 with each execution of a pgbench script, e.g. 'SELECT count(*) FROM orders'; a test
+    /// is invalid if it does not
+    #[arg(long, value_name = "SQL")]
+    pub(crate) evidence: Option<String>,
     /// Job counts, e.g. 1,2,4,8, or auto: rise from 1 until throughput no longer grows [default: that of the plan, else auto]
     #[arg(long, value_name = "LIST|auto")]
     pub(crate) jobs: Option<String>,
@@ -267,7 +271,7 @@ pub(crate) struct RunArgs {
     pub(crate) results: Option<PathBuf>,
     /// Continue an interrupted run, named by its folder or id; its plan stays unchanged
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
-        "plan_file", "plan", "node", "nodes", "on_node_loss", "agents", "agent_credentials", "on_agent_loss", "setting", "platform", "workload", "group", "workload_file", "pgbench_script", "define", "allow_writes", "jobs", "duration", "warmup", "max_warmup",
+        "plan_file", "plan", "node", "nodes", "on_node_loss", "agents", "agent_credentials", "on_agent_loss", "setting", "platform", "workload", "group", "workload_file", "pgbench_script", "define", "allow_writes", "evidence", "jobs", "duration", "warmup", "max_warmup",
         "repeat", "driver", "rate", "think", "reconnect_every", "payload_compressibility", "latency_objective", "seed", "sessions_per_thread", "size", "server_memory", "keep_data", "reload",
         "allow_cached", "oracle_awr", "dry_run", "no_probe"])]
     pub(crate) resume: Option<PathBuf>,

@@ -37,6 +37,7 @@ pub(crate) fn watch(args: &WatchArgs) -> Result<u8, Failure> {
     let options = WatchOptions { run, plain: args.plain, colours, stop };
     match loadline_live::watch(&options, &mut std::io::stdout()).map_err(|e| Failure::failed(e.to_string()))? {
         Ended::Done => Ok(0),
+        Ended::Incomplete => Ok(exit::FAILED),
         Ended::Interrupted => Ok(exit::INTERRUPTED),
     }
 }

@@ -18,7 +18,8 @@ pub(crate) struct WatchArgs {
     /// Folder of the runs that are named by id
     #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,
-    /// Print lines of text instead, until the run ends [default where there is no terminal, or TERM is dumb]
+    /// Print lines of text instead, until the run ends; exit code 1 if it is not complete then [default where there is no terminal, or
+    /// TERM is dumb]
     #[arg(long)]
     pub(crate) plain: bool,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use loadline_database::Loading;
 use loadline_model::Severity;
-use loadline_model::format::{duration_s, number};
+use loadline_model::format::{ABSENT, duration_s, number};
 use loadline_model::live::{LiveSecond, LiveTest};
 use loadline_model::manifest::TableLoad;
 use loadline_report::done_line;
@@ -72,7 +72,7 @@ impl Listener for Progress {
                 self.bar.set_message(format!(
                     "{}  {:>9} tps{latency}  {elapsed_s:.0} of {total_s:.0} s, {}",
                     Self::title(&position),
-                    number(tps, 0),
+                    tps.map_or_else(|| ABSENT.to_owned(), |tps| number(tps, 0)),
                     Self::left(&position, elapsed_s)
                 ));
             }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use loadline_report::{Format, Options, Period, RunData, render, render_page};
+use loadline_report::{DISPENSABLE, Format, Options, Period, RunData, render, render_page};
 use loadline_store::{StoredRun, write_report};
 
 use crate::args::{ReportArgs, ReportAs};
@@ -126,7 +126,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         title: args.title.clone(),
         customer: args.customer.clone(),
         logo: args.logo.as_deref().map(logo::data_uri).transpose()?,
-        print: None,
+        ..Options::default()
     };
     let bytes = match args.format {
         ReportAs::Pdf => printed(&runs, options)?,
@@ -172,17 +172,20 @@ fn made(runs: &[RunData], format: Format, options: &Options) -> Result<Vec<u8>, 
     render(runs, format, options).map_err(|e| Failure::usage(e.to_string()))
 }
 
-/// The report as a PDF. A summary that is too long has fewer charts.
+/// The report as a PDF. A summary that is too long has fewer charts, then fewer sections.
 fn printed(runs: &[RunData], options: Options) -> Result<Vec<u8>, Failure> {
-    let print = |summary: Option<usize>| {
-        pdf::print(&|print| made(runs, Format::Html, &Options { summary, print: Some(print), ..options.clone() }))
+    let print = |summary: Option<usize>, leave_out: usize| {
+        let made =
+            |print| made(runs, Format::Html, &Options { summary, leave_out, print: Some(print), ..options.clone() });
+        pdf::print(&made)
     };
     if options.summary.is_none() {
-        return Ok(print(None)?.pdf);
+        return Ok(print(None, 0)?.pdf);
     }
     let mut last = None;
-    for most in SUMMARY_CHARTS {
-        let printed = print(Some(most))?;
+    let shorter = SUMMARY_CHARTS.map(|most| (most, 0)).into_iter().chain((1..=DISPENSABLE.len()).map(|n| (0, n)));
+    for (most, leave_out) in shorter {
+        let printed = print(Some(most), leave_out)?;
         if printed.count.is_none_or(|count| count <= SUMMARY_PAGES) {
             return Ok(printed.pdf);
         }

@@ -98,6 +98,7 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
         pgbench_script: list(&args.pgbench_script),
         define: list(&args.define),
         allow_writes: args.allow_writes.then_some(true),
+        evidence: args.evidence.clone(),
         jobs: args.jobs.as_deref().map(jobs).transpose()?,
         duration: args.duration.clone().map(TimeSpec::Text),
         warmup: args.warmup.clone().map(TimeSpec::Text),
@@ -141,7 +142,7 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
         let known = file.workload_file.take();
         file.known_workload_file = known.filter(|_| flags.workload_file.is_none() && !scripts);
         file.pgbench_script = None;
-        (file.define, file.allow_writes) = (None, None);
+        (file.define, file.allow_writes, file.evidence) = (None, None, None);
     }
     Ok(file.overridden_by(flags))
 }
@@ -182,7 +183,10 @@ fn planned(spec: &PlanSpec) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
         Some(JobsSpec::Word(word)) => Some(word),
         _ => None,
     };
-    let words = [&spec.target, &spec.hub, &spec.platform, &spec.results, &spec.size].into_iter().flatten().chain(jobs);
+    let words = [&spec.target, &spec.hub, &spec.platform, &spec.results, &spec.size, &spec.evidence]
+        .into_iter()
+        .flatten()
+        .chain(jobs);
     let lists = [
         &spec.node,
         &spec.standby,

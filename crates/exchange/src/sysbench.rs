@@ -251,6 +251,11 @@ impl Report {
         }
         test.set_or(CONFLICTS, self.ignored, "sysbench does not state it");
         test.record.leave_out(ERRORS, "sysbench stops at the first error that it does not ignore and try again");
+        if let Some(ignored) = self.ignored.filter(|n| *n > 0.0) {
+            test.note(format!(
+                "{ignored} transactions ended with an error that sysbench ignores, and were tried again"
+            ));
+        }
         if let Some(reconnects) = self.reconnects.filter(|n| *n > 0.0) {
             test.note(format!("{reconnects} sessions were opened anew"));
         }

@@ -113,7 +113,7 @@ impl Metrics {
         let labels = of_test(run, &test.workload, test.jobs, test.test);
         set(&mut self.elapsed, &labels, Some(second.elapsed_s));
         set(&mut self.length, &labels, Some(second.total_s));
-        set(&mut self.throughput, &labels, Some(second.tps));
+        set(&mut self.throughput, &labels, second.tps);
         set(&mut self.latency, &labels, second.latency_ms.map(|ms| ms / 1e3));
         set(&mut self.cpu_busy, &labels, second.cpu_busy_pct.map(|pct| pct / 1e2));
         set(&mut self.cpu_iowait, &labels, second.cpu_iowait_pct.map(|pct| pct / 1e2));
@@ -155,7 +155,7 @@ impl Metrics {
     /// All metrics, in order.
     pub(crate) fn described(self) -> impl Iterator<Item = Described> {
         let seconds = || Some(Unit::Seconds);
-        let ratio = || Some(Unit::Ratios);
+        let ratio = || Some(Unit::Other("ratio".to_owned()));
         let all = [
             ("run_info", "A run: its platform, product and version", None, self.info),
             ("run_running", "1 while the run goes on, else 0", None, self.running),
@@ -164,7 +164,7 @@ impl Metrics {
             ("run_tests", "Tests that are done", None, self.tests),
             ("test_elapsed", "Time since the jobs of the test under way began", seconds(), self.elapsed),
             ("test_length", "Warm-up and window of the test under way", seconds(), self.length),
-            ("test_transactions_per_second", "Transactions in the last second", None, self.throughput),
+            ("test_transactions_per_second", "Transactions per second in the last second", None, self.throughput),
             ("test_latency_mean", "Mean transaction time of the last second, closed loop", seconds(), self.latency),
             (
                 "test_jobs_by_latency",

@@ -130,15 +130,24 @@ impl Now {
     /// The part of it that pages show, at `now_s` (s since 1970), with so many seconds.
     #[must_use]
     pub fn shown(&self, now_s: f64, seconds: usize) -> LiveRun<'_> {
-        let skipped = self.seconds.len().saturating_sub(seconds);
+        let test = self.test();
+        let workload_of = |number: u32| {
+            let done = self.records.iter().rev().find(|r| r.test == number).map(|r| r.workload.as_str());
+            done.or_else(|| self.begun.as_ref().filter(|b| b.1.test == number).map(|b| b.1.workload.as_str()))
+        };
+        // Figures of different workloads have no common scale.
+        let workload = test.map_or_else(|| workload_of(self.seconds.back()?.test), |test| Some(&test.workload));
+        let of_workload = self.seconds.iter().rev().filter(|s| workload_of(s.test) == workload).take(seconds);
+        let mut newest: Vec<&LiveSecond> = of_workload.collect();
+        newest.reverse();
         LiveRun {
             state: self.state(now_s),
-            test: self.test(),
+            test,
             step: self.step.as_deref().filter(|_| self.is_open()),
             left_s: self.left_s(now_s),
             records: &self.records,
             to_come: self.to_come(),
-            seconds: self.seconds.iter().skip(skipped).collect(),
+            seconds: newest,
             warnings: &self.warnings,
         }
     }

@@ -154,8 +154,12 @@ fn request(attributes: &[(String, String)], metrics: Vec<Described>, now_s: f64)
             json!({ "attributes": labels, "timeUnixNano": at, "asDouble": value })
         };
         // Names as on `/metrics`, so that the same queries and dashboards hold. Prometheus adds a unit's name unless it is
-        // there; it would add `ratio` to `ratios`, so the shares of 1 come without.
-        let unit = if matches!(described.unit, Some(Unit::Seconds)) { "s" } else { "" };
+        // there: `seconds` for `s`, `ratio` for `1`.
+        let unit = match &described.unit {
+            Some(Unit::Seconds) => "s",
+            Some(_) => "1",
+            None => "",
+        };
         let ending = described.unit.map(|unit| format!("_{}", unit.as_str())).unwrap_or_default();
         json!({
             "name": format!("{PREFIX}_{}{ending}", described.name),

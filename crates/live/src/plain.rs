@@ -1,6 +1,6 @@
 //! A run as lines of text, where there is no terminal to draw on.
 
-use loadline_model::format::{number, whole};
+use loadline_model::format::{ABSENT, number, whole};
 use loadline_model::live::LiveSecond;
 use loadline_report::{clean, done_line, test_name};
 
@@ -61,5 +61,6 @@ impl Said {
 fn second_line(s: &LiveSecond) -> String {
     let latency = s.latency_ms.map_or_else(String::new, |ms| format!("  {} ms", number(ms, 3)));
     let cpu = s.cpu_busy_pct.map_or_else(String::new, |pct| format!("  CPU {pct:.0} %"));
-    format!("{:>5.0} of {:.0} s  {} tps{latency}{cpu}", s.elapsed_s, s.total_s, whole(s.tps))
+    let tps = s.tps.map_or(ABSENT.to_owned(), whole);
+    format!("{:>5.0} of {:.0} s  {tps} tps{latency}{cpu}", s.elapsed_s, s.total_s)
 }

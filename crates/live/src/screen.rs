@@ -55,19 +55,18 @@ pub fn draw(now: &Now, name: &str, clock_s: f64, look: Look, area: Rect, buffer:
     let [left, right] = Layout::horizontal([Constraint::Fill(23), Constraint::Fill(17)]).areas(upper);
     tests(&shown, look, left, buffer);
     let [upper, lower_line] = Layout::vertical([Constraint::Fill(1), Constraint::Fill(1)]).areas(right);
-    let last = shown.seconds.last();
-    let title = last.map_or("–".to_owned(), |s| format!("{} tps", whole(s.tps)));
-    line(&format!(" Throughput {title} "), &shown.seconds, |s| Some(s.tps), look.style(Color::Cyan), upper, buffer);
-    let title = last.and_then(|s| s.latency_ms).map_or(" –".to_owned(), |ms| format!(" {} ms", number(ms, 3)));
-    let title = format!(" Mean transaction time{title} ");
-    line(&title, &shown.seconds, |s| s.latency_ms, look.style(Color::Yellow), lower_line, buffer);
+    let title = shown.newest(|s| s.tps).map_or(ABSENT.to_owned(), |tps| format!("{} tps", whole(tps)));
+    line(&format!(" Throughput {title} "), &shown, |s| s.tps, look.style(Color::Cyan), upper, buffer);
+    let title = shown.newest(|s| s.latency_ms).map_or(ABSENT.to_owned(), |ms| format!("{} ms", number(ms, 3)));
+    let title = format!(" Mean time {title} ");
+    line(&title, &shown, |s| s.latency_ms, look.style(Color::Yellow), lower_line, buffer);
     let [left, right] = Layout::horizontal([Constraint::Fill(3), Constraint::Fill(2)]).areas(lower);
     heat_map(&shown, look, left, buffer);
-    waits(last.copied(), look, right, buffer);
-    Paragraph::new(vec![machine(last.copied()), checks(shown.records, look)]).render(figures, buffer);
+    waits(shown.last(), look, right, buffer);
+    Paragraph::new(vec![machine(&shown), checks(shown.records, look, figures.width)]).render(figures, buffer);
     let warning = now.warnings.last().map_or_else(String::new, |text| format!("   warning: {text}"));
     let keys_style = Style::new().add_modifier(Modifier::DIM);
-    Paragraph::new(clean(&format!(" q quit{warning}"))).style(keys_style).render(keys, buffer);
+    Paragraph::new(cut(&format!(" q quit{warning}"), usize::from(keys.width))).style(keys_style).render(keys, buffer);
 }
 
 fn framed(title: &str) -> Block<'static> {
@@ -76,12 +75,11 @@ fn framed(title: &str) -> Block<'static> {
 
 /// What fits a terminal that is too small for the picture.
 fn small(shown: &LiveRun<'_>, name: &str, area: Rect, buffer: &mut Buffer) {
-    let last = shown.seconds.last();
     let lines = [
         clean(name),
         clean(&shown.state),
         shown.test.map_or_else(String::new, test_name),
-        last.map_or_else(String::new, |s| format!("{} tps", whole(s.tps))),
+        shown.newest(|s| s.tps).map_or_else(String::new, |tps| format!("{} tps", whole(tps))),
         validity(shown.records),
         format!("The picture needs {} × {} characters; q quits", LEAST.0, LEAST.1),
     ];
@@ -94,28 +92,30 @@ fn header(now: &Now, shown: &LiveRun<'_>, name: &str, look: Look, area: Rect, bu
         let database = database.trim();
         if m.plan.platform == database { format!("  {database}") } else { format!("  {}, {database}", m.plan.platform) }
     });
-    let title =
-        Line::from(vec![Span::styled(clean(name), Style::new().add_modifier(Modifier::BOLD)), Span::raw(clean(&of))]);
+    let wide = usize::from(area.width);
+    let name = cut(name, wide);
+    let of = Span::raw(cut(&of, wide.saturating_sub(name.chars().count())));
+    let title = Line::from(vec![Span::styled(name, Style::new().add_modifier(Modifier::BOLD)), of]);
     let left = shown.left_s.map_or_else(String::new, |s| {
         let about = if shown.test.is_some_and(|t| t.left_exact) { "" } else { "about " };
         format!(", {about}{} left", duration_s(s))
     });
     let state_style = if now.problem.is_some() { look.style(Color::Red) } else { look.style(Color::Green) };
-    let state = Line::styled(clean(&format!("{}{left}", shown.state)), state_style);
+    let state = Line::styled(cut(&format!("{}{left}", shown.state), wide), state_style);
     let what = match (shown.test, shown.step) {
         (Some(test), None) => {
-            format!("{}{}", test_name(test), shown.seconds.last().map_or_else(String::new, |s| bar(s, test.test)))
+            format!("{}{}", test_name(test), shown.last().map_or_else(String::new, bar))
         }
         (_, Some(step)) => step.to_owned(),
         (None, None) => String::new(),
     };
-    Paragraph::new(vec![title, state, Line::from(clean(&what))]).render(area, buffer);
+    Paragraph::new(vec![title, state, Line::from(cut(&what, wide))]).render(area, buffer);
 }
 
-/// How far a test is, if `second` is one of it.
-fn bar(second: &LiveSecond, test: u32) -> String {
+/// How far a test is.
+fn bar(second: &LiveSecond) -> String {
     const CELLS: usize = 12;
-    if second.test != test || second.total_s <= 0.0 {
+    if second.total_s <= 0.0 {
         return String::new();
     }
     let share = (second.elapsed_s / second.total_s).clamp(0.0, 1.0);
@@ -142,7 +142,8 @@ fn tests(shown: &LiveRun<'_>, look: Look, area: Rect, buffer: &mut Buffer) {
         lines.push(Line::styled(text, Style::new().add_modifier(Modifier::BOLD)));
     }
     if !shown.to_come.is_empty() {
-        lines.push(Line::from(clean(&format!("to come: {}", shown.to_come.join(", ")))));
+        let text = format!("to come: {}", shown.to_come.join(", "));
+        lines.push(Line::from(cut(&text, usize::from(inner.width))));
     }
     Paragraph::new(lines).render(inner, buffer);
 }
@@ -165,32 +166,37 @@ fn test_line(r: &TestRecord, look: Look) -> Line<'static> {
     Line::from(vec![Span::raw(text), Span::styled(" ✗", look.style(Color::Red))])
 }
 
+/// `text` in at most so many characters: what is cut off is marked.
 fn cut(text: &str, most: usize) -> String {
-    clean(text).chars().take(most).collect()
+    let text = clean(text);
+    if text.chars().count() <= most {
+        return text;
+    }
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// A figure over the newest seconds as a line from 0 to its maximum.
+/// A figure over the newest seconds as lines from 0 to their maximum, one for each test.
 fn line(
     title: &str,
-    seconds: &[&LiveSecond],
+    shown: &LiveRun<'_>,
     of: fn(&LiveSecond) -> Option<f64>,
     style: Style,
     area: Rect,
     buffer: &mut Buffer,
 ) {
-    let points: Vec<(f64, f64)> =
-        seconds.iter().enumerate().filter_map(|(x, s)| Some((x as f64, of(s).filter(|y| y.is_finite())?))).collect();
-    let most = points.iter().map(|p| p.1).fold(0.0, f64::max);
+    let lines = shown.lines(of);
+    let most = lines.iter().flatten().map(|p| p.1).fold(0.0, f64::max);
     let title = clean(title);
-    if points.is_empty() {
+    if lines.is_empty() {
         return Block::bordered().title(title).render(area, buffer);
     }
     let top = if most > 0.0 { most } else { 1.0 };
     let end = if most < 10.0 { number(top, 3) } else { whole(top) };
-    let data = Dataset::default().marker(Marker::Braille).graph_type(GraphType::Line).style(style).data(&points);
-    Chart::new(vec![data])
+    let data =
+        |points| Dataset::default().marker(Marker::Braille).graph_type(GraphType::Line).style(style).data(points);
+    Chart::new(lines.iter().map(|points| data(points)).collect())
         .block(Block::bordered().title(title))
-        .x_axis(Axis::default().bounds([0.0, seconds.len().max(2) as f64 - 1.0]))
+        .x_axis(Axis::default().bounds([0.0, shown.seconds.len().max(2) as f64 - 1.0]))
         .y_axis(Axis::default().bounds([0.0, top]).labels([Line::from("0"), Line::from(end)]))
         .render(area, buffer);
 }
@@ -205,7 +211,11 @@ fn heat_map(shown: &LiveRun<'_>, look: Look, area: Rect, buffer: &mut Buffer) {
     let seconds = shown.seconds.get(skipped..).unwrap_or_default();
     let (ends, columns) = heat(seconds);
     if ends.is_empty() {
-        let why = if shown.seconds.is_empty() { "no second of a test yet" } else { "not known of these jobs" };
+        let why = if shown.seconds.is_empty() {
+            "no second of a test yet"
+        } else {
+            "by design only of closed loops, not of agents"
+        };
         return Paragraph::new(why).render(inner, buffer);
     }
     // Neighbouring bands share a row where the terminal is too low.
@@ -240,24 +250,24 @@ fn waits(last: Option<&LiveSecond>, look: Look, area: Rect, buffer: &mut Buffer)
         ])
     };
     let lines: Vec<Line<'_>> = waits.iter().take(usize::from(inner.height)).map(line).collect();
-    let lines = if lines.is_empty() { vec![Line::from("none sampled")] } else { lines };
+    let none = if last.is_some() { "none sampled" } else { ABSENT };
+    let lines = if lines.is_empty() { vec![Line::from(none)] } else { lines };
     Paragraph::new(lines).render(inner, buffer);
 }
 
-fn machine(last: Option<&LiveSecond>) -> Line<'static> {
-    let pct = |value: Option<f64>| value.map_or(ABSENT.to_owned(), |v| format!("{v:.0} %"));
-    let of = |value: fn(&LiveSecond) -> Option<f64>| last.and_then(value);
+fn machine(shown: &LiveRun<'_>) -> Line<'static> {
+    let pct = |of| shown.newest(of).map_or(ABSENT.to_owned(), |v| format!("{v:.0} %"));
     Line::from(format!(
         " CPU busy {}, iowait {}   log device busy {}, {} writes/s",
-        pct(of(|s| s.cpu_busy_pct)),
-        pct(of(|s| s.cpu_iowait_pct)),
-        pct(of(|s| s.device_util_pct)),
-        of(|s| s.device_writes_per_s).map_or(ABSENT.to_owned(), |v| number(v, 0))
+        pct(|s| s.cpu_busy_pct),
+        pct(|s| s.cpu_iowait_pct),
+        pct(|s| s.device_util_pct),
+        shown.newest(|s| s.device_writes_per_s).map_or(ABSENT.to_owned(), |v| number(v, 0))
     ))
 }
 
-fn checks(records: &[TestRecord], look: Look) -> Line<'static> {
+fn checks(records: &[TestRecord], look: Look, width: u16) -> Line<'static> {
     let all = records.iter().all(|r| r.validity() == Some(true));
     let style = look.style(if all { Color::Green } else { Color::Red });
-    Line::styled(clean(&format!(" {}", validity(records))), style)
+    Line::styled(cut(&format!(" {}", validity(records)), usize::from(width)), style)
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use loadline_model::manifest::RunState;
 use loadline_store::clock_s;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -34,8 +35,10 @@ pub struct WatchOptions {
 /// How watching ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// The user quit, the run ended, or nobody reads any more.
+    /// The user quit, the run is complete, or nobody reads any more.
     Done,
+    /// The run is not complete and will not be: it was killed, interrupted, damaged or removed, or ended by an error.
+    Incomplete,
     /// Ctrl-C or a signal.
     Interrupted,
 }
@@ -90,7 +93,8 @@ fn lines(follower: &mut Follower, out: &mut dyn Write, stop: &AtomicBool) -> std
         }
         out.flush()?;
         if !now.is_open() || now.problem.is_some() || now.is_dead(clock_s()) {
-            return Ok(Ended::Done);
+            let complete = now.manifest.as_ref().is_some_and(|m| m.state == RunState::Complete);
+            return Ok(if complete && now.problem.is_none() { Ended::Done } else { Ended::Incomplete });
         }
         let next = Instant::now() + LOOK_EVERY;
         while Instant::now() < next {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// All checks: the identifier of each, and what must hold for its test to be valid.
-pub const CHECKS: [(&str, &str); 42] = [
+pub const CHECKS: [(&str, &str); 43] = [
     ("agents", "Agents: all answered, started within 2 ms of each other and shared one window."),
     ("batches-seen", "DBL-STREAM: another session saw at least 99 % of the batches that were due."),
     ("cache-hit", "Server workloads: the database's cache served at least 99.9 % of the blocks."),
@@ -39,6 +39,10 @@ pub const CHECKS: [(&str, &str); 42] = [
     (
         "read-late",
         "Jobs that share threads: answers waited less than 10 % of the median transaction time to be read; noted from 2 %.",
+    ),
+    (
+        "read-only",
+        "pgbench scripts that may only read changed no row; noted if rows were changed in the database meanwhile.",
     ),
     ("record", "The test's line in the record is as it was written."),
     ("redo-size", "Redo per transaction is what the workload is defined with."),

@@ -67,14 +67,16 @@ pub struct LiveSecond {
     pub elapsed_s: f64,
     /// Seconds of warm-up and window together.
     pub total_s: f64,
-    /// Transactions per second.
-    pub tps: f64,
+    /// Transactions per second since the last second that has them, or since the window start; absent until all jobs have
+    /// reported what they did in half a second or more. Those in the database report about once a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tps: Option<f64>,
     /// Mean transaction time by Little's law, ms; closed loop only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<f64>,
-    /// Jobs by the mean time of their transactions since the last second in which they completed any: the upper end of a band of [`bands`], ms, and jobs in it. A
-    /// job that completed none counts in the band of the time that it has been without. Of client jobs in loadline's own
-    /// process and in a closed loop only.
+    /// Jobs by the mean time of their transactions since the last second in which they completed any: the upper end of a band of
+    /// [`bands`], ms, and jobs in it. A job that completed none counts in the band of the time that it has been without; one that
+    /// has not reported since is in none. Not of jobs on agents, and in a closed loop only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs_by_ms: Vec<(f64, u32)>,
     /// CPU time used of the database's machine, %.

@@ -56,6 +56,8 @@ plan_spec! {
     define: Vec<String>,
     /// Whether the scripts may write.
     allow_writes: bool,
+    /// A query on the user's tables whose result grows by 1 with each execution of a script.
+    evidence: String,
     /// `auto` or a list of job counts.
     jobs: JobsSpec,
     /// Length of the measured window, e.g. `30s`.

@@ -1,5 +1,7 @@
 //! A report as a document, from which HTML, Markdown and text are written. All text is plain; the writers escape it.
 
+use crate::words::without_numbers;
+
 /// A whole report.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
@@ -219,6 +221,39 @@ impl Block {
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     seen: Vec<(String, Vec<String>)>,
+}
+
+impl Table {
+    /// Makes one note of those that differ only in figures, and in what is in brackets.
+    pub(crate) fn merge_notes(&mut self) {
+        let alike = |text: &str| -> String {
+            let outside = text.split('(').map(|part| part.split_once(')').map_or(part, |(_, rest)| rest));
+            without_numbers(&outside.collect::<String>())
+        };
+        let mut kept: Vec<(Note, usize)> = Vec::new();
+        let mut marks: Vec<(String, String)> = Vec::new();
+        for note in std::mem::take(&mut self.notes) {
+            let at = kept.iter().position(|(known, _)| alike(&known.text) == alike(&note.text));
+            let at = at.unwrap_or(kept.len());
+            marks.push((note.mark.clone(), (at + 1).to_string()));
+            match kept.get_mut(at) {
+                Some((_, more)) => *more += 1,
+                None => kept.push((Note { mark: (at + 1).to_string(), ..note }, 0)),
+            }
+        }
+        let said = |(note, more): (Note, usize)| match more {
+            0 => note,
+            _ => Note { text: format!("{} (the first of these; the others are similar)", note.text), ..note },
+        };
+        self.notes = kept.into_iter().map(said).collect();
+        for cell in self.rows.iter_mut().flat_map(|row| &mut row.cells).filter(|cell| !cell.mark.is_empty()) {
+            let new =
+                |mark: &str| marks.iter().find(|(old, _)| old == mark).map_or(mark.to_owned(), |(_, new)| new.clone());
+            let mut all: Vec<String> = cell.mark.split(' ').map(new).collect();
+            all.dedup();
+            cell.mark = all.join(" ");
+        }
+    }
 }
 
 impl Notes {

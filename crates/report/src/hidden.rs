@@ -6,6 +6,7 @@
 
 mod names;
 mod product;
+mod scripts;
 mod text;
 
 use loadline_model::{Manifest, TestRecord};
@@ -31,6 +32,7 @@ pub fn redact(runs: &mut [RunData]) -> Result<(), ReportError> {
         run.manifest.command = names::command(&run.manifest.command);
         names::hide_settings(&mut run.manifest, &mut run.records);
         names::hide_files(&mut run.manifest, &mut run.records);
+        names.hide_scripts(run);
         rewrite(run, &mut |text| names.hide(text))?;
     }
     Ok(())
@@ -78,7 +80,7 @@ fn rewrite(run: &mut RunData, change: &mut dyn FnMut(&str) -> String) -> Result<
     run.manifest = rewritten::<Manifest>(&run.manifest, change)?;
     run.records = run.records.iter().map(|r| rewritten::<TestRecord>(r, change)).collect::<Result<_, _>>()?;
     run.warnings.iter_mut().for_each(|text| *text = change(text));
-    run.notes.values_mut().for_each(|text| *text = change(text));
+    run.notes = std::mem::take(&mut run.notes).into_iter().map(|(of, text)| (change(&of), change(&text))).collect();
     // Pages beside the report show everything.
     run.has_pages = false;
     Ok(())

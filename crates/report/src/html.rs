@@ -4,6 +4,7 @@ use std::fmt::{self, Arguments, Display, Formatter, Write as _};
 
 use crate::Print;
 use crate::doc::{Block, Document, Head, Row, Section, Table};
+use crate::text::is_unseen;
 use crate::words::cut;
 
 /// The whole page. Escapes every text except charts, which `svg` has escaped.
@@ -45,9 +46,11 @@ pub struct Text<'a>(pub &'a str);
 
 impl Display for Text<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for part in self.0.split_inclusive(['&', '<', '>', '"', '\'', '/']) {
+        let unseen = |c| is_unseen(c) && c != '\n' && c != '\t';
+        for part in self.0.split_inclusive(|c| matches!(c, '&' | '<' | '>' | '"' | '\'' | '/') || unseen(c)) {
             let mut chars = part.chars();
             let escaped = match chars.next_back() {
+                Some(c) if unseen(c) => " ",
                 Some('&') => "&amp;",
                 Some('<') => "&lt;",
                 Some('>') => "&gt;",
@@ -177,8 +180,10 @@ impl Page {
                 Block::Heading { text, page } => {
                     self.line(format_args!("<h3{}>{}</h3>", only(*page, " class=\"page\""), Text(text)));
                 }
-                Block::Para { text } | Block::Legend { text } => {
-                    self.line(format_args!("<p class=\"note\">{}</p>", Text(text)));
+                Block::Para { text } => self.line(format_args!("<p class=\"note\">{}</p>", Text(text))),
+                Block::Legend { text } => {
+                    let more = only(!self.print, " Point at a marker for its figures.");
+                    self.line(format_args!("<p class=\"note\">{}{more}</p>", Text(text)));
                 }
                 Block::Table(table) => self.table(table),
                 Block::Charts { charts, per_row } => {

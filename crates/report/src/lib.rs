@@ -48,7 +48,7 @@ pub use period::{Period, render_page};
 pub use printed::{PrintedPages, printed_pages};
 pub use simulated::render_simulation;
 pub use terminal::{done_line, end_page, terminal_table, test_line};
-pub use text::clean;
+pub use text::{clean, shown_name};
 pub use trended::Trended;
 
 /// One stored run, as read from its folder.
@@ -84,10 +84,15 @@ pub struct Published {
 }
 
 impl RunData {
-    /// A run with `records`, without series and histograms. Fills in what bounds each test.
+    /// A run with `records`, without series and histograms. Fills in what bounds each test; names are as [`shown_name`] shows them.
     #[must_use]
-    pub fn new(manifest: Manifest, mut records: Vec<TestRecord>, warnings: Vec<String>) -> RunData {
+    pub fn new(mut manifest: Manifest, mut records: Vec<TestRecord>, warnings: Vec<String>) -> RunData {
         fill_bounded_by(&mut records);
+        let of_records = records.iter_mut().flat_map(|r| [&mut r.platform, &mut r.workload]);
+        let Manifest { plan, target, .. } = &mut manifest;
+        let of_run = [&mut plan.platform, &mut target.product, &mut target.version].into_iter();
+        let of_run = of_run.chain(plan.workloads.iter_mut().map(|w| &mut w.code));
+        of_records.chain(of_run).for_each(|name| *name = shown_name(name));
         let source = records.iter().find_map(|r| r.imported.as_ref()).map(loadline_model::Imported::unchecked);
         let published = source.map(|source| Published { imported: true, source, findings: Vec::new() });
         RunData {
@@ -136,6 +141,8 @@ pub struct Options {
     pub across_drivers: bool,
     /// Only what fits on some pages: key figures, what bounds them, load lines, and at most this many charts.
     pub summary: Option<usize>,
+    /// Number of sections that a summary leaves out, of [`DISPENSABLE`].
+    pub leave_out: usize,
     /// Title instead of the platforms' names.
     pub title: Option<String>,
     /// Customer for whom the report is made.
@@ -145,6 +152,9 @@ pub struct Options {
     /// For paper: contents with page numbers and footers.
     pub print: Option<Print>,
 }
+
+/// Ids of the sections that a summary can be without, the least important first.
+pub const DISPENSABLE: [&str; 4] = ["settings", "factors", "load-lines", "standing"];
 
 /// What a page for paper has beside the page for a screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

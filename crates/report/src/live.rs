@@ -30,10 +30,36 @@ pub struct LiveRun<'a> {
     pub records: &'a [TestRecord],
     /// Workloads of the plan without a test.
     pub to_come: Vec<&'a str>,
-    /// The newest seconds, the oldest first.
+    /// The newest seconds of the tests of one workload, the oldest first: that of the test under way, or of the last one.
     pub seconds: Vec<&'a LiveSecond>,
     /// Warnings.
     pub warnings: &'a [String],
+}
+
+impl LiveRun<'_> {
+    /// The newest second of the test under way.
+    #[must_use]
+    pub fn last(&self) -> Option<&LiveSecond> {
+        let test = self.test?.test;
+        self.seconds.last().copied().filter(|second| second.test == test)
+    }
+
+    /// A figure of the test under way, of the newest second that has it.
+    #[must_use]
+    pub fn newest(&self, of: fn(&LiveSecond) -> Option<f64>) -> Option<f64> {
+        let test = self.test?.test;
+        self.seconds.iter().rev().take_while(|second| second.test == test).find_map(|second| of(second))
+    }
+
+    /// A figure of the seconds as lines, one for each test: number of the second and figure.
+    #[must_use]
+    pub fn lines(&self, of: fn(&LiveSecond) -> Option<f64>) -> Vec<Vec<(f64, f64)>> {
+        let known = self.seconds.iter().enumerate();
+        let known =
+            known.filter_map(|(x, second)| Some((second.test, (x as f64, of(second).filter(|y| y.is_finite())?))));
+        let known: Vec<(u32, (f64, f64))> = known.collect();
+        known.chunk_by(|a, b| a.0 == b.0).map(|of_test| of_test.iter().map(|(_, point)| *point).collect()).collect()
+    }
 }
 
 /// Shares of the jobs in each band over `seconds`: the bands from the lowest to the highest that hold any (upper ends, ms), and for
@@ -95,14 +121,14 @@ fn blocks(run: &LiveRun<'_>) -> Vec<Block> {
     if let Some(text) = run.test.map(test_name).or_else(|| run.step.map(str::to_owned)) {
         out.push(Block::heading(text));
     }
-    if let Some(second) = run.seconds.last().filter(|_| run.test.is_some()) {
-        out.push(Block::Table(now(second)));
+    if let Some(second) = run.last() {
+        out.push(Block::Table(now(run, second)));
     }
     let charts = charts(run);
     if !charts.is_empty() {
         out.push(Block::Charts { charts, per_row: 2 });
     }
-    if let Some(table) = run.seconds.last().and_then(|second| waits(second)) {
+    if let Some(table) = run.last().and_then(waits) {
         out.push(Block::Table(table));
     }
     if !run.records.is_empty() {
@@ -130,16 +156,16 @@ pub fn test_name(test: &LiveTest) -> String {
     format!("Test {test}: {workload}, {jobs} job{s}{part}")
 }
 
-fn now(second: &LiveSecond) -> Table {
-    let pct = |value: Option<f64>| value.map_or(ABSENT.to_owned(), |v| number(v, 0));
+fn now(run: &LiveRun<'_>, second: &LiveSecond) -> Table {
+    let figure = |of, decimals| run.newest(of).map_or(ABSENT.to_owned(), |v| number(v, decimals));
     let cells = [
         format!("{:.0} of {:.0}", second.elapsed_s, second.total_s),
-        whole(second.tps),
-        second.latency_ms.map_or(ABSENT.to_owned(), |ms| number(ms, 3)),
-        pct(second.cpu_busy_pct),
-        pct(second.cpu_iowait_pct),
-        pct(second.device_util_pct),
-        pct(second.device_writes_per_s),
+        run.newest(|s| s.tps).map_or(ABSENT.to_owned(), whole),
+        figure(|s| s.latency_ms, 3),
+        figure(|s| s.cpu_busy_pct, 0),
+        figure(|s| s.cpu_iowait_pct, 0),
+        figure(|s| s.device_util_pct, 0),
+        figure(|s| s.device_writes_per_s, 0),
     ];
     let head = [
         ("Elapsed", "s"),
@@ -189,19 +215,20 @@ fn tests(records: &[TestRecord]) -> Table {
 }
 
 fn charts(run: &LiveRun<'_>) -> Vec<Chart> {
+    let of_last = run.seconds.last().and_then(|second| run.records.iter().rev().find(|r| r.test == second.test));
+    let workload = run.test.map(|t| t.workload.as_str()).or_else(|| of_last.map(|r| r.workload.as_str()));
+    let x_label = format!("last seconds of the tests of {}", workload.unwrap_or_default());
     let of = |title: &str, value: fn(&LiveSecond) -> Option<f64>| {
-        let points = run
-            .seconds
-            .iter()
-            .enumerate()
-            .filter_map(|(x, second)| Some(ChartPoint { x: x as f64, y: value(second)?, ..ChartPoint::default() }));
-        let points: Vec<ChartPoint> = points.collect();
+        let line = |points: Vec<(f64, f64)>| {
+            let points = points.into_iter().map(|(x, y)| ChartPoint { x, y, ..ChartPoint::default() }).collect();
+            ChartLine { points, ..ChartLine::default() }
+        };
         let chart = svg::Chart {
             title: title.to_owned(),
-            x_label: "last seconds of the run's tests".to_owned(),
+            x_label: x_label.clone(),
             unnamed: true,
             x_end: run.seconds.len().max(2) as f64 - 1.0,
-            lines: vec![ChartLine { points, ..ChartLine::default() }],
+            lines: run.lines(value).into_iter().map(line).collect(),
             width: 480.0,
             height: 170.0,
             ..svg::Chart::default()
@@ -219,9 +246,9 @@ fn charts(run: &LiveRun<'_>) -> Vec<Chart> {
     // Moments have no names below them: the tooltip says which they are.
     let moments = vec![String::new(); cells.len()];
     let title = "Jobs by the mean time of their transactions, each second";
-    let heat = svg_cells::heat(title, "last seconds of the run's tests", &moments, &bands, &cells);
+    let heat = svg_cells::heat(title, &x_label, &moments, &bands, &cells);
     [
-        of("Throughput [tps]", |s| Some(s.tps)),
+        of("Throughput [tps]", |s| s.tps),
         of("Mean transaction time [ms]", |s| s.latency_ms),
         heat.map(|svg| Chart { svg }),
         of("CPU busy [%]", |s| s.cpu_busy_pct),
@@ -252,7 +279,8 @@ mod tests {
         let test = LiveTest { workload: "<script>x</script>".to_owned(), ..LiveTest::default() };
         let mut record = TestRecord::blank("<img src=x>");
         record.invalid_reason = Some("<b>".to_owned());
-        let second = LiveSecond { waits: [("<em>".to_owned(), 1.0)].into(), tps: f64::NAN, ..LiveSecond::default() };
+        let second =
+            LiveSecond { waits: [("<em>".to_owned(), 1.0)].into(), tps: Some(f64::NAN), ..LiveSecond::default() };
         let run = LiveRun {
             state: "<u>".to_owned(),
             test: Some(&test),

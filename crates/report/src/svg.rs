@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use loadline_model::format::number;
 
+use crate::text::is_unseen;
+
 /// A point of a line.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChartPoint {
@@ -81,7 +83,7 @@ pub(crate) fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            c if c.is_control() => out.push(' '),
+            c if is_unseen(c) => out.push(' '),
             c => out.push(c),
         }
     }

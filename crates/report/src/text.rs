@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::doc::{Block, Document, Head, Table};
+use crate::words::cut;
 
 /// Separates two columns.
 const GAP: &str = "  ";
@@ -193,10 +194,25 @@ pub(crate) fn wrapped(text: &str, indent: &str, width: usize) -> String {
     out
 }
 
-/// `text` without control characters, so that a record cannot control the terminal.
+/// Whether `c` is not seen, but changes what is: a control character, or a mark that turns the direction of a text.
+pub(crate) fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
+}
+
+/// `text` without such characters, so that a record cannot control the terminal.
 #[must_use]
 pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if is_unseen(c) { ' ' } else { c }).collect()
+}
+
+/// Longest name that is shown, characters.
+const LONGEST_NAME: usize = 120;
+
+/// A name of a run's platform, product or workload as it is shown: whoever wrote the run chose it.
+#[must_use]
+pub fn shown_name(name: &str) -> String {
+    cut(&clean(name), LONGEST_NAME)
 }
 
 /// Superscript digits: `12` becomes `¹²`.
@@ -204,4 +220,20 @@ pub(crate) fn superscript(mark: &str) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let high = |c: char| c.to_digit(10).and_then(|d| DIGITS.get(d as usize)).copied().unwrap_or(c);
     mark.chars().map(high).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_neither_turns_a_line_nor_fills_a_page() {
+        assert_eq!(shown_name("a\u{202e}b\u{1b}[31m\u{2066}c"), "a b [31m c");
+        assert_eq!(shown_name(&"x".repeat(200_000)).chars().count(), LONGEST_NAME + 1);
+        for plain in ["Array A, new disks", "Ünïcode 日本 👩\u{200d}💻", "می\u{200c}شود"] {
+            assert_eq!(shown_name(plain), plain, "joiners belong to words");
+        }
+        let page = crate::html::Text("a\u{202e}<b>\nc").to_string();
+        assert_eq!(page, "a &lt;b&gt;\nc");
+    }
 }

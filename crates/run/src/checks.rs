@@ -48,6 +48,7 @@ pub(crate) fn verify(f: &Facts<'_>) -> Vec<Check> {
     checks.extend(load::think_time(f));
     checks.extend(consistency(f));
     checks.extend(rows_read(f));
+    checks.extend(read_only(f));
     checks.extend(read_late(f));
     checks.extend(agents::check(f.agents));
     checks
@@ -71,6 +72,22 @@ fn rows_read(f: &Facts<'_>) -> Option<Check> {
         fewer are allowed)"
     );
     Some(Check::require(id, counted >= expected - allowed, detail))
+}
+
+/// Whether scripts that may only read did so: one may have set `default_transaction_read_only` off.
+fn read_only(f: &Facts<'_>) -> Option<Check> {
+    let id = "read-only";
+    Some(match f.changed_by_readers? {
+        None => Check::new(id, Outcome::NotMade, missing(&f.unread, "the database does not count changed rows")),
+        Some(rows) if rows <= 0.0 => Check::require(id, true, "no row was changed in the database".to_owned()),
+        Some(rows) => {
+            let detail = format!(
+                "scripts may only read, but {rows:.0} rows were changed in the database in the window: by a script that sets \
+                 default_transaction_read_only off, in temporary tables, or by other sessions"
+            );
+            Check::new(id, Outcome::Noted, detail)
+        }
+    })
 }
 
 /// The workload's consistency conditions after a test.
@@ -220,6 +237,12 @@ fn window_commits(f: &Facts<'_>) -> Check {
 
 fn evidence(f: &Facts<'_>) -> Check {
     let id = "work-evidence";
+    let idle = f.merged.scripted.as_ref().is_some_and(|did| did.statements == 0);
+    let executions = f.merged.transaction.count();
+    if idle && executions > 0 {
+        let detail = format!("nothing was sent to the database: {executions} executions of scripts sent no statement");
+        return Check::require(id, false, detail);
+    }
     let (grown, per_tx) = match &f.evidence {
         Ok(Some(evidence)) => *evidence,
         Ok(None) => {

@@ -4,17 +4,17 @@
 //! All of it is known anyway when a second of a test is over, and is written by the thread that then shows the progress: one
 //! write into the page cache, no sync. No job has a part in it.
 
+use loadline_model::JobLoad;
 use loadline_model::live::{LiveEvent, LiveSecond, band};
-use loadline_model::{Driver, JobLoad};
 use loadline_store::LiveFile;
-use loadline_window::{Place, Request, Tick, Warmup};
+use loadline_window::{Place, Reported, Request, Tick, TickAt, Warmup};
 
 use crate::event::{Event, Listener};
 
 /// Waits of a second that are told: those with the most sessions.
 const MOST_WAITS: usize = 8;
-/// More jobs are not looked at one by one.
-const MOST_JOBS: usize = 4096;
+/// Shortest time over which a rate is told, ns, unless it is a whole window.
+const LEAST_NS: u64 = 500_000_000;
 
 /// A listener that also writes down what a watcher wants to know.
 pub(crate) struct WatchedRun<'a> {
@@ -62,32 +62,28 @@ fn line(event: &Event<'_>, urls: &[String]) -> Option<LiveEvent> {
     }
 }
 
-/// What a test had done at the last second.
+/// What the jobs of a test had reported before.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
-    elapsed_s: f64,
-    completed: u64,
-    /// Transactions of each job, and the second in which it last completed one.
-    jobs: Vec<(u64, f64)>,
+    /// Where the time of the next rate begins.
+    begin: Vec<Reported>,
+    /// The reports before the last in which each completed any.
+    jobs: Vec<Reported>,
 }
 
 impl Pace {
     /// The second that ends with `tick`.
-    pub(crate) fn second(&mut self, test: u32, request: &Request, tick: &Tick<'_>) -> LiveSecond {
+    pub(crate) fn second(&mut self, test: u32, request: &Request, tick: &Tick) -> LiveSecond {
         let Request { warmup, duration_s, load, jobs, .. } = request;
         let (Warmup::Seconds(warmup_s) | Warmup::UntilSteady { most_s: warmup_s, .. }) = warmup;
         let closed = *load == JobLoad::default();
-        let counts: Vec<u64> = match &tick.jobs.progress {
-            all if all.len() <= MOST_JOBS => all.iter().map(|job| job.get()).collect(),
-            _ => Vec::new(),
-        };
-        let completed = if counts.is_empty() { tick.jobs.completed() } else { counts.iter().sum() };
-        let seconds = tick.elapsed_s - self.elapsed_s;
-        let tps = if seconds > 0.0 { completed.saturating_sub(self.completed) as f64 / seconds } else { 0.0 };
-        // Jobs inside the database tell once a second or so, and agents the sum of theirs: neither is the pace of a job.
-        let each = request.driver == Driver::Client && matches!(request.place, Place::Here);
-        let jobs_by_ms = if closed && each { self.by_band(&counts, tick.elapsed_s) } else { Vec::new() };
-        (self.elapsed_s, self.completed) = (tick.elapsed_s, completed);
+        let start = Reported { completed: 0, at_ns: tick.start_ns };
+        self.begin.resize(tick.jobs.len(), start);
+        self.jobs.resize(tick.jobs.len(), start);
+        let tps = self.rate(tick);
+        // Agents report the sum of their jobs: not the pace of a job.
+        let each = !matches!(request.place, Place::Remote(_));
+        let jobs_by_ms = if closed && each { self.by_band(&tick.jobs) } else { Vec::new() };
         let mut waits: Vec<(&String, f64)> = tick
             .second
             .waits
@@ -101,7 +97,7 @@ impl Pace {
             elapsed_s: tick.elapsed_s,
             total_s: warmup_s + duration_s,
             tps,
-            latency_ms: (closed && tps > 0.0).then(|| f64::from(*jobs) / tps * 1e3),
+            latency_ms: tps.filter(|tps| closed && *tps > 0.0).map(|tps| f64::from(*jobs) / tps * 1e3),
             jobs_by_ms,
             cpu_busy_pct: tick.second.cpu.map(|cpu| cpu.busy_pct),
             cpu_iowait_pct: tick.second.cpu.map(|cpu| cpu.iowait_pct),
@@ -111,16 +107,31 @@ impl Pace {
         }
     }
 
-    /// Jobs by the mean time of their transactions since the last second in which they completed any.
-    fn by_band(&mut self, counts: &[u64], now_s: f64) -> Vec<(f64, u32)> {
-        self.jobs.resize(counts.len(), (0, 0.0));
+    /// Transactions per second: of each job, what it completed between two of its reports, by the time between these. `None` until
+    /// all have reported long enough; the time of a rate begins at the window start and ends at the window end.
+    fn rate(&mut self, tick: &Tick) -> Option<f64> {
+        let least_ns = if tick.when == TickAt::WindowEnd { 1 } else { LEAST_NS };
+        let of = |(begin, now): (&Reported, &Reported)| {
+            let ns = now.at_ns.checked_sub(begin.at_ns).filter(|ns| *ns >= least_ns)?;
+            Some(now.completed.saturating_sub(begin.completed) as f64 / ns as f64 * 1e9)
+        };
+        let rate: Option<f64> = self.begin.iter().zip(&tick.jobs).map(of).sum();
+        if rate.is_some() || tick.when == TickAt::WindowStart {
+            self.begin.clone_from(&tick.jobs);
+        }
+        rate
+    }
+
+    /// Jobs by the mean time of their transactions since the last report in which they completed any; without those that have not
+    /// reported since.
+    fn by_band(&mut self, reports: &[Reported]) -> Vec<(f64, u32)> {
         let mut found: Vec<(f64, u32)> = Vec::new();
-        for (count, (before, since_s)) in counts.iter().zip(&mut self.jobs) {
-            let done = count.saturating_sub(*before);
+        for (now, before) in reports.iter().zip(&mut self.jobs).filter(|(now, before)| now.at_ns > before.at_ns) {
+            let done = now.completed.saturating_sub(before.completed);
             // Without any: at least as long as it has been without. The one that ends a stall took all of it.
-            let end = band((now_s - *since_s) / done.max(1) as f64 * 1e3);
+            let end = band((now.at_ns - before.at_ns) as f64 / done.max(1) as f64 / 1e6);
             if done > 0 {
-                (*before, *since_s) = (*count, now_s);
+                *before = *now;
             }
             match found.iter_mut().find(|(known, _)| *known == end) {
                 Some((_, n)) => *n += 1,
@@ -134,6 +145,8 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
+    use loadline_collect::Second;
+
     use super::*;
 
     #[test]
@@ -146,16 +159,57 @@ mod tests {
         }
     }
 
+    /// A tick at so many seconds, of jobs that had completed so many transactions after so many.
+    fn tick(at_s: f64, when: TickAt, jobs: &[(u64, f64)]) -> Tick {
+        let report = |(completed, at_s): &(u64, f64)| Reported { completed: *completed, at_ns: (at_s * 1e9) as u64 };
+        Tick { elapsed_s: at_s, when, jobs: jobs.iter().map(report).collect(), start_ns: 0, second: Second::default() }
+    }
+
     #[test]
     fn each_job_is_in_the_band_of_its_own_transactions() {
-        let mut pace = Pace::default();
+        let mut pace = Pace { jobs: vec![Reported::default(); 3], ..Pace::default() };
+        let mut bands =
+            |counts: [u64; 3], at_s: f64| pace.by_band(&tick(at_s, TickAt::Second, &counts.map(|n| (n, at_s))).jobs);
         // A thousand a second, ten a second, none.
-        assert_eq!(pace.by_band(&[1000, 10, 0], 1.0), [(1.0, 1), (100.0, 1), (1000.0, 1)]);
-        assert_eq!(pace.by_band(&[2000, 10, 0], 2.0), [(1.0, 1), (1000.0, 1), (2000.0, 1)], "as long as without");
+        assert_eq!(bands([1000, 10, 0], 1.0), [(1.0, 1), (100.0, 1), (1000.0, 1)]);
+        assert_eq!(bands([2000, 10, 0], 2.0), [(1.0, 1), (1000.0, 1), (2000.0, 1)], "as long as without");
         assert_eq!(
-            pace.by_band(&[2100, 30, 1], 3.0),
+            bands([2100, 30, 1], 3.0),
             [(10.0, 1), (100.0, 1), (5000.0, 1)],
             "20 in 2 s, and the one that ends 3 s of stall"
         );
+    }
+
+    #[test]
+    fn a_job_that_has_not_reported_is_in_no_band() {
+        let mut pace = Pace { jobs: vec![Reported::default(); 2], ..Pace::default() };
+        assert_eq!(pace.by_band(&tick(1.0, TickAt::Second, &[(1000, 1.0), (100, 1.0)]).jobs), [(1.0, 1), (10.0, 1)]);
+        assert_eq!(pace.by_band(&tick(2.0, TickAt::Second, &[(1000, 1.0), (200, 2.0)]).jobs), [(10.0, 1)]);
+        assert_eq!(pace.by_band(&tick(3.0, TickAt::Second, &[(3000, 3.0), (200, 2.0)]).jobs), [(1.0, 1)]);
+    }
+
+    #[test]
+    fn a_rate_is_what_was_reported_by_the_time_between_the_reports() {
+        use TickAt::{Second, WindowEnd, WindowStart};
+        // Two jobs of 100 and 200 transactions a second, which report when they come to it.
+        let job = |rate: u64, at_s: f64| ((at_s * rate as f64).round() as u64, at_s);
+        let jobs = |a_s: f64, b_s: f64| [job(100, a_s), job(200, b_s)];
+        let mut pace = Pace { begin: vec![Reported::default(); 2], ..Pace::default() };
+        let mut rate = |at_s: f64, when: TickAt, a_s: f64, b_s: f64| {
+            pace.rate(&tick(at_s, when, &jobs(a_s, b_s))).map(|tps| (tps * 1e3).round() / 1e3)
+        };
+        assert_eq!(rate(0.3, WindowStart, 0.3, 0.31), None, "the warm-up was too short for a rate");
+        assert_eq!(rate(1.0, Second, 0.3, 1.0), None, "one has not reported since");
+        assert_eq!(rate(1.35, Second, 1.3, 1.35), Some(300.0));
+        assert_eq!(rate(2.35, Second, 2.3, 2.1), Some(300.0));
+        assert_eq!(rate(2.4, Second, 2.3, 2.1), None, "nothing new");
+        assert_eq!(rate(2.6, WindowEnd, 2.6, 2.6), Some(300.0), "what is left of the window");
+    }
+
+    #[test]
+    fn a_window_of_any_length_has_a_rate_and_without_transactions_it_is_0() {
+        let mut pace = Pace { begin: vec![Reported::default()], ..Pace::default() };
+        assert_eq!(pace.rate(&tick(0.1, TickAt::WindowStart, &[(50, 0.1)])), None);
+        assert_eq!(pace.rate(&tick(0.2, TickAt::WindowEnd, &[(50, 0.2)])), Some(0.0), "a stall");
     }
 }

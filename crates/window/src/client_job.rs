@@ -169,7 +169,9 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
                 books.tally().rows_changed += stream.rows_changed();
                 books.responded(&schedule, intended_ns, end_ns);
                 failed_in_a_row = 0;
-                shared.set_progress(job, books.job.total);
+                if let Some(progress) = shared.progress_of(job) {
+                    progress.set(books.job.total);
+                }
             }
             Err(e) => {
                 failed_in_a_row += 1;

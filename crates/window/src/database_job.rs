@@ -34,8 +34,11 @@ pub(crate) fn run(
         if books.job.first_start_ns.is_none() {
             shared.started.fetch_add(1, Ordering::Relaxed);
         }
-        match outcome {
-            Ok(slice) => add_slice(&mut books, &schedule, begin_ns, until_ns, &slice),
+        let ended_ns = match outcome {
+            Ok(slice) => {
+                add_slice(&mut books, &schedule, begin_ns, until_ns, &slice);
+                slice.end.map_or_else(now_ns, |end| end.end_ns)
+            }
             Err(e) => {
                 // The work of the failed slice is unknown: the job cannot continue to count.
                 books.failed(&schedule, begin_ns, now_ns(), e.to_string());
@@ -46,8 +49,10 @@ pub(crate) fn run(
                 books.job.lost = Some(text);
                 break;
             }
+        };
+        if let Some(progress) = shared.progress_of(job) {
+            progress.report(books.job.total, ended_ns);
         }
-        shared.set_progress(job, books.job.total);
         // By loadline's clock. By the server's clock the last transaction may have ended slightly before the edge;
         // waiting for the next slice would read the counters one slice late.
         books.job.ran_until_ns = books.job.ran_until_ns.max(now_ns());

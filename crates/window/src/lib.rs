@@ -14,24 +14,24 @@ mod remote;
 pub mod schedule;
 mod scripts;
 mod warmup;
+mod watch;
 mod worker;
 
 pub use client_job::Timing;
 pub use crew::{Crew, OWN_FILES};
 pub use job::{Books, JobResult, Tally};
 pub use remote::{Ended, OwnCommits, RemoteCrew, RemoteJobs};
-pub use schedule::{Schedule, Shared};
+pub use schedule::{Reported, Schedule, Shared};
 pub use scripts::{ScriptJob, Scripted};
 pub use warmup::{Counts, Load, STEP_NS, WarmedUp, Warmup, next_count_ns};
+pub use watch::{Tick, TickAt};
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
 
 use loadline_collect::os::{Server, Tasks};
-use loadline_collect::{
-    CollectError, Collected, CpuSource, Edge, PendingEdge, Recent, Sampler, SamplerConfig, Second, Surroundings,
-};
+use loadline_collect::{Collected, CpuSource, Edge, Sampler, SamplerConfig, Surroundings};
 use loadline_database::clock::now_ns;
 use loadline_database::machine::boot_id;
 use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError, Work};
@@ -41,7 +41,7 @@ use loadline_model::{Driver, JobLoad, Snapshot};
 
 use observed::Observed;
 use remote::AnyCrew;
-use warmup::LEAD_NS;
+use watch::{Watch, wait_started, watch_window};
 
 /// What a test does.
 #[derive(Clone)]
@@ -265,34 +265,14 @@ pub enum TestError {
     },
 }
 
-/// How long to wait for jobs to pass window start or window end before its snapshot is taken anyway.
-const PASS_TIMEOUT: Duration = Duration::from_millis(1000);
-/// How long to wait for the first transaction of every job. Then the window is set anyway; the test is invalid if a
-/// job is still missing.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between the last session being ready and the common start.
 const START_DELAY: Duration = Duration::from_millis(20);
 
-/// What a test is at, about once a second.
-#[derive(Debug)]
-pub struct Tick<'a> {
-    /// Seconds since the jobs began.
-    pub elapsed_s: f64,
-    /// The jobs' own counts.
-    pub jobs: &'a Shared,
-    /// What the sampler read; nothing during the warm-up.
-    pub second: Second,
-}
-
-/// Runs one test. Calls `tick` about once a second, on a thread that only waits for the window's end.
+/// Runs one test. Calls `tick` as [`Tick`] says, on a thread that only waits for the window's end.
 ///
 /// # Errors
 /// [`TestError`]; there are no results then.
-pub fn run_test(
-    request: &Request,
-    hooks: &mut dyn TestHooks,
-    tick: impl FnMut(&Tick<'_>),
-) -> Result<Measured, TestError> {
+pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&Tick)) -> Result<Measured, TestError> {
     let mut observer = request.target.observer()?;
     wait_published(request, hooks);
     let begin_ns = now_ns();
@@ -414,141 +394,4 @@ pub fn session_tasks(request: &Request, observer: &mut dyn Observer, threads: &[
     let tasks = Some(ids).filter(|_| all).and_then(|ids| Tasks::of_command(ids, commands));
     let server = Server::of(tasks.as_ref(), commands);
     (tasks, server)
-}
-
-/// The test's own thread, which waits, counts what the jobs have done, and reports once a second.
-struct Watch<'a, T> {
-    shared: &'a Shared,
-    start_ns: u64,
-    tick: T,
-    recent: Option<Recent>,
-    next_tick_ns: u64,
-    next_count_ns: u64,
-    counts: Counts,
-}
-
-impl<'a, T: FnMut(&Tick<'_>)> Watch<'a, T> {
-    fn new(shared: &'a Shared, start_ns: u64, tick: T) -> Watch<'a, T> {
-        let next_tick_ns = start_ns + 1_000_000_000;
-        let mut watch =
-            Watch { shared, start_ns, tick, recent: None, next_tick_ns, next_count_ns: 0, counts: Counts::default() };
-        watch.count_next();
-        watch
-    }
-
-    fn ended(&self) -> bool {
-        self.shared.stopped() || self.shared.all_ended()
-    }
-
-    fn count(&mut self) {
-        self.counts.count(self.shared);
-        self.count_next();
-    }
-
-    fn count_next(&mut self) {
-        self.next_count_ns = next_count_ns(self.start_ns, now_ns());
-    }
-
-    /// Waits until `ns` on the clock, or until the jobs have ended.
-    fn wait_until(&mut self, ns: u64) {
-        while now_ns() < ns && !self.ended() {
-            let now = now_ns();
-            if now >= self.next_count_ns {
-                self.count();
-            }
-            if now >= self.next_tick_ns {
-                let second = self.recent.as_mut().map(Recent::second).unwrap_or_default();
-                let elapsed_s = (now - self.start_ns) as f64 / 1e9;
-                (self.tick)(&Tick { elapsed_s, jobs: self.shared, second });
-                self.next_tick_ns += 1_000_000_000;
-            }
-            let next = ns.min(self.next_tick_ns).min(self.next_count_ns);
-            std::thread::sleep(Duration::from_nanos(next.saturating_sub(now).min(50_000_000)));
-        }
-    }
-
-    /// Waits until the warm-up is nearly over. Returns the window start, and what the warm-up was.
-    fn warm_up(&mut self, request: &Request) -> (u64, WarmedUp) {
-        let began_ns = now_ns();
-        let (most_s, steady) = match request.warmup {
-            Warmup::Seconds(s) => return (began_ns + (s * 1e9) as u64, WarmedUp { taken_s: s, ..WarmedUp::default() }),
-            Warmup::UntilSteady { most_s, steady } => (most_s, steady),
-        };
-        let last_ns = began_ns + ((most_s * 1e9) as u64).saturating_sub(LEAD_NS);
-        let due = request.load.rate_tps.map(|rate| (rate / 1e9, self.start_ns));
-        let (mut load, mut is_steady) = (Load::default(), false);
-        while !is_steady && now_ns() < last_ns && !self.ended() {
-            self.wait_until(self.next_count_ns.min(last_ns));
-            self.count();
-            load = self.counts.load(began_ns, now_ns(), request.jobs, due);
-            is_steady = steady(&load);
-        }
-        let open_ns = now_ns() + LEAD_NS;
-        (open_ns, WarmedUp { taken_s: (open_ns - began_ns) as f64 / 1e9, steady: Some(is_steady), load })
-    }
-}
-
-/// Waits for window start and window end, and takes the snapshots there; and reads what surrounds the test, if the
-/// database's processes are given.
-fn watch_window(
-    schedule: &Schedule,
-    watch: &mut Watch<'_, impl FnMut(&Tick<'_>)>,
-    sampler: &Sampler,
-    server: Option<&Server>,
-) -> Result<(Edges, Option<[Surroundings; 2]>), String> {
-    let text = |e: CollectError| e.to_string();
-    let shared = watch.shared;
-    // Requested in advance, so that the sampler does nothing else at that moment.
-    let at_open = sampler.edge_at("at open", schedule.open_ns).map_err(text);
-    watch.wait_until(schedule.open_ns);
-    wait_passed(&shared.passed_open, shared);
-    let passed_open = sampler.edge("passed open").map_err(text);
-    let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
-    let around_open = server.map(Surroundings::read);
-    watch.wait_until(schedule.close_ns);
-    wait_passed(&shared.passed_close, shared);
-    watch.count();
-    if shared.stopped() {
-        // Do not wait for a snapshot that is still to come.
-        return Err("interrupted".to_owned());
-    }
-    // Before the jobs end: a session that ends publishes what it did after the window.
-    let passed_close = sampler.edge("passed close").map_err(text);
-    let around = around_open.zip(server.map(Surroundings::read)).map(|(open, close)| [open, close]);
-    shared.stop.store(true, Ordering::Relaxed);
-    let (passed_open, passed_close) = (passed_open?, passed_close?);
-    // If the jobs ended before, read the counters now.
-    let edge = |announced: PendingEdge, at_ns: u64, now: &Edge| {
-        if now_ns() < at_ns { Ok(now.clone()) } else { announced.wait().map_err(text) }
-    };
-    let edges = Edges {
-        at_open: edge(at_open?, schedule.open_ns, &passed_open)?,
-        at_close: edge(at_close?, schedule.close_ns, &passed_close)?,
-        passed_open,
-        passed_close,
-    };
-    Ok((edges, around))
-}
-
-/// Waits until every job has completed its first transaction.
-fn wait_started(shared: &Shared) {
-    let deadline = Instant::now() + START_TIMEOUT;
-    while shared.started.load(Ordering::Relaxed) < shared.jobs() {
-        // A job that has ended already makes the test invalid: do not wait.
-        if shared.any_ended() || Instant::now() >= deadline || shared.stopped() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// Waits until all running jobs have passed window start or window end: their counters are then visible.
-fn wait_passed(passed: &AtomicU32, shared: &Shared) {
-    let deadline = Instant::now() + PASS_TIMEOUT;
-    while passed.load(Ordering::Relaxed) < shared.jobs() && Instant::now() < deadline && !shared.stopped() {
-        if shared.all_ended() {
-            return;
-        }
-        std::thread::sleep(Duration::from_micros(200));
-    }
 }

@@ -3,7 +3,7 @@
 //! The window is set after the first transaction of every job: with many sessions on few CPUs, some start late.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use loadline_database::clock::now_ns;
@@ -119,19 +119,45 @@ pub struct Shared {
 /// A job's progress, on its own cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct Progress(AtomicU64);
+pub struct Progress {
+    completed: AtomicU64,
+    /// The last report of a job that reports only now and then.
+    report: Mutex<Option<Reported>>,
+}
+
+/// How many transactions a job had completed at a time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reported {
+    /// Transactions.
+    pub completed: u64,
+    /// The time, ns.
+    pub at_ns: u64,
+}
 
 impl Progress {
-    /// Publishes the job's count.
+    /// Publishes the count of a job that does so after each transaction.
     #[inline]
     pub fn set(&self, n: u64) {
-        self.0.store(n, Ordering::Relaxed);
+        self.completed.store(n, Ordering::Relaxed);
+    }
+
+    /// Publishes what a job that reports now and then had completed at `at_ns`.
+    pub fn report(&self, completed: u64, at_ns: u64) {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(Reported { completed, at_ns });
+        self.set(completed);
     }
 
     /// The job's count.
     #[must_use]
     pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.completed.load(Ordering::Relaxed)
+    }
+
+    /// The job's count with the time for which it holds: that of its last report, or `now_ns` if it publishes each transaction.
+    #[must_use]
+    pub fn reported(&self, now_ns: u64) -> Reported {
+        let report = *self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        report.unwrap_or_else(|| Reported { completed: self.get(), at_ns: now_ns })
     }
 }
 
@@ -159,12 +185,10 @@ impl Shared {
         Shared { first_job, ..Shared::new(jobs, interrupted) }
     }
 
-    /// Publishes the count of a job, by its number in the test.
+    /// The progress of a job, by its number in the test.
     #[inline]
-    pub(crate) fn set_progress(&self, job: u32, n: u64) {
-        if let Some(progress) = self.progress.get(job.wrapping_sub(self.first_job) as usize) {
-            progress.set(n);
-        }
+    pub(crate) fn progress_of(&self, job: u32) -> Option<&Progress> {
+        self.progress.get(job.wrapping_sub(self.first_job) as usize)
     }
 
     /// Whether jobs must end now.

@@ -37,6 +37,9 @@ fn imported_runs_stand_beside_others_and_pass_no_checks() {
         text.contains("pgbench-rate.32572, 3245 bytes, SHA-256") && text.contains("4 transactions were skipped"),
         "{text}"
     );
+    let key = &text[text.find("Key figures").unwrap()..text.find("Imported, not checked").unwrap()];
+    assert!(key.contains("PGBENCH-TPC-B-SORT-OF") && key.contains("not checked"), "the first page has them: {text}");
+    assert!(!text.contains("\n, not measured") && !text.contains(": , not"), "{text}");
     let page = ok(&["report", name, "--test", "1", "--format", "text"]).out;
     for shown in [&text, &page] {
         let bare = shown.to_lowercase().replace("neither valid nor invalid", "");

@@ -83,7 +83,7 @@ fn a_run_is_scraped_and_every_query_of_the_dashboard_is_answered() {
     let mut text = String::new();
     wait_for("the second test", 60, || {
         text = get(&address, "/metrics").map(|(_, body)| body).unwrap_or_default();
-        sample(&text, "loadline_test_cpu_busy_ratios", "test=\"2\"").is_some()
+        sample(&text, "loadline_test_cpu_busy_ratio", "test=\"2\"").is_some()
     });
     assert_eq!(sample(&text, "loadline_run_running", ""), Some(1.0), "{text}");
     let tps = sample(&text, "loadline_test_transactions_per_second", "jobs=\"2\"").unwrap();
@@ -118,7 +118,7 @@ fn a_run_is_scraped_and_every_query_of_the_dashboard_is_answered() {
         let (_, body) = get(&scraper, &format!("/api/v1/query?query={query}")).unwrap_or_default();
         serde_json::from_str(&body).unwrap_or_default()
     };
-    wait_for("Prometheus to scrape", 30, || answer("loadline_test_cpu_busy_ratios")["data"]["result"][0].is_object());
+    wait_for("Prometheus to scrape", 30, || answer("loadline_test_cpu_busy_ratio")["data"]["result"][0].is_object());
     for query in queries {
         let known = query.replace("$run", ".*").replace(",valid=\"true\"", "");
         let answered = answer(&known);

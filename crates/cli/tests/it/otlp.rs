@@ -121,6 +121,41 @@ fn a_run_is_pushed_to_its_last_state() {
     assert!(texts.len() > 2 && texts.iter().all(|text| !text.contains("s3cret")));
 }
 
+/// Of the database's own loop, which reports once a second, and of a client: with a window of a second, as in the plan `quick`.
+#[test]
+fn figures_of_a_test_under_way_are_those_of_its_result() {
+    let results = tempfile::tempdir().unwrap();
+    let (url, asked) = collector(usize::MAX, None);
+    let mut command = loadline();
+    command
+        .args(words("run --target postgres-temp: --jobs 1,4 --duration 1s --warmup 300ms --no-probe --otlp"))
+        .arg(&url);
+    command.args(["--workload", "LGWR-LAT1,SRV-QUERY1", "--results"]).arg(results.path());
+    command.env("OTEL_METRIC_EXPORT_INTERVAL", "200");
+    let folder = Ran::of(command.output().unwrap()).folder();
+    let tests = tests_of(&folder);
+    assert_eq!(tests.len(), 4);
+    let near = |shown: f64, test: &Value, whose: &str| {
+        let result = test["commit_throughput_tps"].as_f64().unwrap();
+        assert!((shown / result - 1.0).abs() < 0.1, "{whose}: {shown} was shown, the result is {result}: {test}");
+    };
+    let live = fs::read_to_string(folder.join("live.jsonl")).unwrap();
+    let lines: Vec<Value> = live.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for test in &tests {
+        let shown: Vec<f64> =
+            lines.iter().filter(|line| line["test"] == test["test"]).filter_map(|line| line["tps"].as_f64()).collect();
+        // Not of the warm-up, which is shorter than a rate takes.
+        assert_eq!(shown.len(), 1, "{shown:?} of test {}", test["test"]);
+        near(shown[0], test, "live.jsonl");
+        let number = test["test"].to_string();
+        let asked = asked.lock().unwrap();
+        let pushed = asked
+            .iter()
+            .filter_map(|(_, body)| point(body, "loadline_test_transactions_per_second", ("test", &number)));
+        pushed.for_each(|tps| near(tps, test, "collector"));
+    }
+}
+
 #[test]
 fn a_collector_that_fails_does_not_end_the_run_and_is_said() {
     let results = tempfile::tempdir().unwrap();

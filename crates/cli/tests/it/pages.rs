@@ -154,6 +154,21 @@ fn the_book_has_every_document() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// `text` with its words apart by one blank, and without what differs from run to run: figures, units of times, singular or plural, marks.
+fn masked(text: &str) -> String {
+    let one = |word: &str| {
+        let word: String = word.chars().filter(|c| !"⁰¹²³⁴⁵⁶⁷⁸⁹".contains(*c)).collect();
+        if word.starts_with(|c: char| c.is_ascii_digit()) || ["-", "–"].iter().any(|sign| word.starts_with(sign)) {
+            return "#".to_owned();
+        }
+        match word.as_str() {
+            "ns" | "µs" | "ms" | "s" => "time".to_owned(),
+            word => word.trim_end_matches(['s', ',']).replace(|c: char| c.is_ascii_digit(), "#"),
+        }
+    };
+    text.split_whitespace().map(one).collect::<Vec<_>>().join(" ")
+}
+
 /// The tutorial is followed to the letter. Its windows are short and the machine may be busy: a test may be invalid, and then says so.
 #[test]
 fn the_first_hour_works_as_written() {
@@ -167,11 +182,15 @@ fn the_first_hour_works_as_written() {
         let args = command.split_whitespace().map(|word| if word == "RUN" { folder.as_str() } else { word });
         let ran = Ran::of(program.current_dir(dir.path()).args(args).output().unwrap());
         assert!(ran.code <= 1, "{command}: {}", ran.said());
-        // What is printed without a number is printed every time.
-        let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let said = squeezed(&(ran.err.clone() + &ran.out));
-        for line in printed.lines().filter(|l| !l.contains(|c: char| c.is_ascii_digit()) && !l.starts_with('[')) {
-            assert!(said.contains(&squeezed(line)), "{command}: '{line}' is not in: {}", ran.said());
+        let said = masked(&(ran.err.clone() + &ran.out));
+        for line in printed.lines().filter(|line| !line.starts_with('[') && !line.starts_with('!')) {
+            // The rest is decided by the machine: what bounds it, whether it was disturbed, how sure a verdict is, and which wait is the
+            // longest and stands beside the workload.
+            let ends =
+                ["bounded by", "log sync", "(kept by", "faster", " – "].iter().filter_map(|word| line.find(word));
+            let from = ["IO:", "LWLock:"].iter().find_map(|class| line.find(class)).unwrap_or(0);
+            let line = masked(&line[from..ends.min().unwrap_or(line.len())]);
+            assert!(said.contains(&line), "{command}: '{line}' is not in: {said}");
         }
         if command.starts_with("run ") {
             folder = ran.folder().display().to_string();

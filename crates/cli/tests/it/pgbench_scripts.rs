@@ -159,3 +159,85 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
         assert!(ran.code == 1 && ran.err.contains(says), "{says}: {}", ran.said());
     }
 }
+
+#[test]
+fn reports_for_outside_tell_nothing_of_a_script() {
+    let server = Server::start(&[]);
+    let dir = results();
+    pgbench(&server, &["-i", "-q", "-s", "1"]);
+    server.sql("CREATE TABLE secret_orders (id int, note text)").unwrap();
+    let folder = dir.path().join("topsecretdir");
+    std::fs::create_dir(&folder).unwrap();
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.join(name), text).unwrap();
+        folder.join(name).display().to_string()
+    };
+    let good = write("shop_orders.sql", "SELECT note FROM secret_orders WHERE id = 1;\n");
+    let bad = write("ledger_vip.sql", "SELECT 1;\nSELECT * FROM acme_customers_vip;\n");
+    let both = format!("{good}@3");
+    let other = write("audit_trail.sql", "\\set n random(1, 9)\nSELECT :n;\n");
+    let runs = [
+        measure(&server, dir.path(), "1", &["--pgbench-script", &both, "--pgbench-script", &other]),
+        measure(&server, dir.path(), "1", &["--pgbench-script", &bad]),
+        measure(&server, dir.path(), "1", &["--pgbench-script", "builtin:select-only"]),
+    ]
+    .map(|ran| ran.folder().display().to_string());
+    assert_eq!(tests_of(Path::new(&runs[1]))[0]["workload"], "PGBENCH-LEDGER-VIP");
+    let port = format!("\"{}\"", server.port);
+    let names = [
+        "topsecretdir",
+        "shop_orders",
+        "secret_orders",
+        "audit_trail",
+        "ledger_vip",
+        "LEDGER",
+        "acme_customers",
+        &port,
+    ];
+    let products = ["PGBENCH", "PostgreSQL 1", "42P01", "ERROR"];
+    for (flag, forbidden) in [("--redact", names.to_vec()), ("--anonymous", [&names[..], &products].concat())] {
+        for format in ["json", "csv", "md", "html", "text"] {
+            for runs in [&runs[..1], &runs[1..2], &runs[2..], &runs[..]] {
+                let names = runs.iter().map(String::as_str);
+                let args: Vec<&str> =
+                    std::iter::once("report").chain(names).chain([flag, "--format", format, "--output", "-"]).collect();
+                let ran = run(&args);
+                assert_eq!(ran.code, 0, "{args:?}: {}", ran.err);
+                let told = forbidden.iter().find(|word| ran.out.contains(**word));
+                assert!(told.is_none(), "{args:?} tells {told:?}: {}", ran.out);
+            }
+        }
+    }
+    let builtin = run(&["report", &runs[2], "--redact", "--format", "text"]);
+    assert!(builtin.out.contains("PGBENCH-SELECT-ONLY"), "everybody has it: {}", builtin.out);
+    let redacted = run(&["report", &runs[1], "--redact", "--format", "text"]);
+    assert!(redacted.out.contains("script-1:2:1: ERROR 42P01 (left out)"), "{}", redacted.out);
+}
+
+#[test]
+fn what_scripts_did_is_proven() {
+    let server = Server::start(&[]);
+    let dir = results();
+    server.sql("CREATE TABLE history (note text)").unwrap();
+    let measured = |text: &str, more: &[&str]| {
+        let path = dir.path().join("script.sql");
+        std::fs::write(&path, text).unwrap();
+        let ran = measure(&server, dir.path(), "2", &[&["--pgbench-script", path.to_str().unwrap()], more].concat());
+        tests_of(&ran.folder()).remove(0)
+    };
+    let insert = "INSERT INTO history VALUES ('x');\n";
+    let test = measured(insert, &["--allow-writes", "--evidence", "SELECT count(*)::bigint FROM history"]);
+    passed(&test, "work-evidence");
+    assert!(test["checks"].as_array().unwrap().iter().all(|check| check["id"] != "read-only"), "it may write");
+    let test = measured(insert, &["--allow-writes", "--evidence", "SELECT count(*) / 2 FROM history"]);
+    assert!(!valid(&test) && check(&test, "work-evidence")["outcome"] == "failed", "{test}");
+    // A script that turns the guard off is told of.
+    let test = measured(&format!("SET default_transaction_read_only = off;\n{insert}"), &[]);
+    assert_eq!(check(&test, "read-only")["outcome"], "noted", "{test}");
+    let test = measured("SELECT count(*) FROM history WHERE note = 'y';\n", &[]);
+    assert_eq!(check(&test, "read-only")["outcome"], "passed", "{test}");
+    // One that sends nothing has no throughput.
+    let test = measured("\\if false\nSELECT 1;\n\\endif\n", &[]);
+    assert!(!valid(&test), "{test}");
+    assert!(check(&test, "work-evidence")["detail"].as_str().unwrap().contains("nothing was sent"), "{test}");
+}

@@ -52,7 +52,10 @@ impl Access {
     fn admits(&self, headers: &HeaderMap) -> bool {
         let Some([token, cookie]) = &self.token else { return true };
         let text = |name: HeaderName| headers.get_all(name).iter().filter_map(|v| v.to_str().ok()).collect::<Vec<_>>();
-        let mut bearer = text(header::AUTHORIZATION).into_iter().filter_map(|v| v.strip_prefix("Bearer "));
+        let mut bearer = text(header::AUTHORIZATION).into_iter().filter_map(|v| {
+            // The name of a scheme has no case (RFC 9110, 11.1).
+            v.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim())
+        });
         let cookies = text(header::COOKIE);
         let cookies = cookies.iter().flat_map(|v| v.split(';')).filter_map(|c| c.trim().strip_prefix(COOKIE));
         let mut cookies = cookies.filter_map(|c| c.strip_prefix('='));

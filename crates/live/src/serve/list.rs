@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use loadline_model::manifest::RunState;
-use loadline_report::Text;
+use loadline_report::{Text, shown_name};
 
 use super::runs::{Brief, Listed, Seen};
 use super::shell::address;
@@ -35,10 +35,10 @@ pub(super) fn state(state: RunState) -> &'static str {
 /// What a run can be found by: platform, product, workloads, kind.
 fn labels(brief: &Brief) -> Vec<String> {
     let product = format!("{} {}", brief.target.product, brief.target.version).trim().to_owned();
-    let mut all = vec![brief.plan.platform.clone(), product];
+    let mut all = vec![shown_name(&brief.plan.platform), shown_name(&product)];
     all.extend(brief.plan.arms.is_some().then(|| "two arms".to_owned()));
     all.extend(brief.plan.levels.is_some().then(|| "levels of replication".to_owned()));
-    all.extend(brief.plan.workloads.iter().map(|w| w.code.clone()));
+    all.extend(brief.plan.workloads.iter().map(|w| shown_name(&w.code)));
     let mut seen = Vec::new();
     all.retain(|label| {
         !label.is_empty() && !seen.contains(label) && {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use loadline_analyze::forecast::of_run;
+use loadline_analyze::forecast::{Figure, of_run};
 use loadline_model::manifest::RunState;
 use loadline_report::{
     Compared, Forecasted, Format, Options, Questions, ReportError, RunData, Text, Trended, render, render_live,
-    render_page, validity,
+    render_page, shown_name, validity,
 };
 use loadline_store::{StoredRun, clock_s};
 use percent_encoding::percent_decode_str;
@@ -218,9 +218,10 @@ pub(super) async fn trend(
         let named = values(query.as_deref(), "run");
         let all = served.runs.list()?;
         let wanted = all.iter().filter(|run| named.is_empty() || named.contains(&run.id));
-        let followed = wanted.filter(|run| run.brief.as_ref().is_ok_and(|b| b.plan.arms.is_none()));
+        let followed: Vec<_> = wanted.filter(|run| run.brief.as_ref().is_ok_and(|b| b.plan.arms.is_none())).collect();
+        let followed_in_all = followed.len();
         let mut runs = Vec::new();
-        for run in followed.take(MOST_FOLLOWED) {
+        for run in followed.into_iter().take(MOST_FOLLOWED) {
             // What cannot be read is marked in the list.
             if let Ok(stored) = served.runs.path(&run.id).and_then(|path| Ok(StoredRun::open(&path)?)) {
                 runs.push(RunData::new(stored.manifest, stored.records, Vec::new()));
@@ -229,14 +230,57 @@ pub(super) async fn trend(
         runs.sort_by(|a, b| a.manifest.started_at.cmp(&b.manifest.started_at));
         let figures: Vec<String> =
             values(query.as_deref(), "figure").iter().flat_map(|f| f.split(',')).map(str::to_owned).collect();
+        let left_out = followed_in_all.saturating_sub(MOST_FOLLOWED);
         let trended = Trended::of(&runs, (!figures.is_empty()).then_some(figures.as_slice()))?;
         if trended.counts() == [0, 0] {
             let text = "nothing can be followed: no valid test of a run without arms has such a figure";
             return Err(PageError::Asked(text.to_owned()));
         }
-        Ok(Html(linked(trended.html(WIDTH).as_bytes(), "")))
+        let note = format!(
+            "<p class=\"note\" role=\"status\">The newest {MOST_FOLLOWED} runs are followed; {left_out} older ones are left out. Choose \
+             runs in the list to follow others.</p>\n"
+        );
+        let note = if left_out > 0 { note } else { String::new() };
+        Ok(Html(under(&linked(trended.html(WIDTH).as_bytes(), ""), &note)))
     })
     .await
+}
+
+/// `page` with `more` (escaped) below its first links.
+fn under(page: &str, more: &str) -> String {
+    page.replacen("</nav>\n", &format!("</nav>\n{more}"), 1)
+}
+
+/// What a forecast of the run `id` is asked, and the form that asks.
+fn questions(id: &str, query: Option<&str>) -> Result<(Questions, String), PageError> {
+    let asked = |name: &str| values(query, name).pop().unwrap_or_default().trim().to_owned();
+    let number = |name: &str| match asked(name) {
+        text if text.is_empty() => Ok(None),
+        text => match text.parse::<f64>().ok().filter(|v| v.is_finite() && *v > 0.0) {
+            Some(value) => Ok(Some(value)),
+            None => Err(PageError::Asked(format!("{name}: '{text}' is no number above 0"))),
+        },
+    };
+    let mut questions = Questions { tps: number("tps")?, ..Questions::default() };
+    for (name, figure) in [("p99_ms", Figure::P99Ms), ("latency_ms", Figure::LatencyMs), ("cpu_pct", Figure::CpuPct)] {
+        questions.limits.extend(number(name)?.map(|limit| (figure, limit)));
+    }
+    let field = |name: &str, what: &str| {
+        format!(
+            "<label>{what} <input name=\"{name}\" inputmode=\"decimal\" size=\"8\" value=\"{}\"></label> ",
+            Text(&asked(name))
+        )
+    };
+    let form = format!(
+        "<form method=\"get\" action=\"/forecast\"><input type=\"hidden\" name=\"run\" value=\"{}\"><p>{}{}{}{}<button>Forecast\
+         </button></p></form>\n",
+        Text(id),
+        field("p99_ms", "99th percentile at most, ms"),
+        field("latency_ms", "Mean time at most, ms"),
+        field("cpu_pct", "CPU busy at most, %"),
+        field("tps", "Throughput wanted, tps"),
+    );
+    Ok((questions, form))
 }
 
 pub(super) async fn forecast(
@@ -259,9 +303,10 @@ pub(super) async fn forecast(
             return Err(PageError::Asked(format!("there is no sweep with 2 job counts or more in it{why}")));
         }
         let remarks = stored.warnings.iter().cloned().chain(remarks).collect();
-        let forecasted = Forecasted::of(id, &series, remarks, Questions::default(), |_| true);
+        let (questions, form) = questions(id, query.as_deref())?;
+        let forecasted = Forecasted::of(id, &series, remarks, questions, |_| true);
         let link = format!("<a href=\"/runs/{}/\">Report of the run</a>", address(id));
-        Ok(Html(linked(forecasted.render(Format::Html)?.as_bytes(), &link)))
+        Ok(Html(under(&linked(forecasted.render(Format::Html)?.as_bytes(), &link), &form)))
     })
     .await
 }
@@ -281,12 +326,12 @@ pub(super) async fn live(State(served): State<Arc<Served>>, Path(id): Path<Strin
         let of = now.manifest.as_ref().map_or_else(String::new, |m| {
             let database = format!("{} {}", m.target.product, m.target.version).trim().to_owned();
             let platform = if m.plan.platform == database { String::new() } else { format!("{}, ", m.plan.platform) };
-            format!("{platform}{database}, started {}", m.started_at)
+            format!("{}, started {}", shown_name(&format!("{platform}{database}")), m.started_at)
         });
         let link = address(&id);
         let body = format!(
             "<p class=\"sub\">{}</p>\n<p><a href=\"/runs/{link}/\">Report of the tests that are done</a></p>\n<p id=\"said\" class=\"away\" \
-             role=\"status\">{}</p>\n<section id=\"live\" aria-label=\"The run as it stands\" data-events=\"/runs/{link}/events\">\n{html}\n\
+             role=\"status\">{}</p>\n<p id=\"lost\" role=\"alert\" hidden></p>\n<section id=\"live\" aria-label=\"The run as it stands\" data-events=\"/runs/{link}/events\">\n{html}\n\
              </section>\n",
             Text(&of),
             Text(&said)

@@ -76,7 +76,7 @@ pub(crate) fn second(test: u32, elapsed_s: f64) -> LiveLine {
         test,
         elapsed_s,
         total_s: 32.0,
-        tps: 5000.0 + 400.0 * (elapsed_s / 5.0).sin(),
+        tps: Some(5000.0 + 400.0 * (elapsed_s / 5.0).sin()),
         latency_ms: Some(1.6),
         jobs_by_ms: vec![(1.0, 2 + jobs), (2.0, 6 - jobs)],
         cpu_busy_pct: Some(64.2),

@@ -33,7 +33,7 @@ fn full() -> Now {
     now.apply(LiveLine { at_s: 99.0, event: LiveEvent::Test(test) });
     let second = LiveSecond {
         test: 2,
-        tps: 5.0,
+        tps: Some(5.0),
         latency_ms: Some(600.0),
         jobs_by_ms: vec![(1000.0, 3)],
         cpu_busy_pct: Some(25.0),
@@ -60,12 +60,12 @@ fn the_dashboard_asks_for_what_is_there() {
 }
 
 #[test]
-fn units_are_seconds_and_ratios() {
+fn units_are_seconds_and_shares_of_1() {
     let said = text(&full(), 100.5);
     let test = "{run=\"r\",workload=\"W\",jobs=\"3\",test=\"2\"";
     for sample in [
         format!("loadline_test_latency_mean_seconds{test}}} 0.6\n"),
-        format!("loadline_test_cpu_busy_ratios{test}}} 0.25\n"),
+        format!("loadline_test_cpu_busy_ratio{test}}} 0.25\n"),
         format!("loadline_test_wait_sessions{test},wait=\"IO:\\\"x\\\"\"}} 2.5\n"),
     ] {
         assert!(said.contains(&sample), "{sample}\n{said}");

@@ -4,6 +4,7 @@ use loadline_live::now::Now;
 use loadline_live::screen::{Look, draw};
 use loadline_model::live::{LiveEvent, LiveLine};
 use loadline_model::manifest::RunState;
+use loadline_report::render_live;
 use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -11,7 +12,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Color;
 
-use crate::common::{manifest, now};
+use crate::common::{begun, manifest, now, record, second};
 
 fn picture(now: &Now, look: Look, width: u16, height: u16) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
@@ -50,6 +51,34 @@ fn a_complete_run() {
     insta::assert_snapshot!(picture(&now, Look::Plain, 80, 24).backend());
 }
 
+#[test]
+fn figures_of_a_test_do_not_stand_under_the_next_one() {
+    let mut now = now();
+    now.records.push(record(4, None));
+    now.apply(begun(20.5, 5));
+    let shown = now.shown(21.0, 80);
+    assert_eq!((shown.last(), shown.newest(|s| s.tps)), (None, None));
+    let text = format!("{}", picture(&now, Look::Plain, 80, 24).backend());
+    assert!(text.contains("Test 5: ") && text.contains("Throughput –") && text.contains("CPU busy –"), "{text}");
+    assert!(!text.contains("WALSync"), "{text}");
+    let page = render_live(&shown);
+    assert!(!page.contains("WALSync") && !page.contains("4,69"), "{page}");
+}
+
+#[test]
+fn tests_are_lines_of_their_own_and_other_workloads_are_left_out() {
+    let mut now = now();
+    now.records[2].workload = "SRV-SCAN".to_owned();
+    now.seconds.clear();
+    for test in [2, 2, 3, 4, 4, 4] {
+        now.apply(second(test, f64::from(test)));
+    }
+    let shown = now.shown(21.0, 80);
+    let lengths: Vec<usize> = shown.lines(|s| s.tps).iter().map(Vec::len).collect();
+    assert_eq!(lengths, [2, 3], "tests 2 and 4, without that of SRV-SCAN");
+    assert!(shown.seconds.iter().all(|s| s.test != 3));
+}
+
 fn colours(buffer: &Buffer) -> usize {
     buffer.content().iter().filter(|c| c.fg != Color::Reset || c.bg != Color::Reset).count()
 }
@@ -85,7 +114,7 @@ proptest! {
     fn no_size_and_no_figure_panics(width in 0u16..200, height in 0u16..80, tps in any::<f64>(), ms in any::<f64>(), total in any::<f64>()) {
         let mut now = now();
         for second in &mut now.seconds {
-            second.tps = tps;
+            second.tps = Some(tps);
             second.latency_ms = Some(ms);
             second.total_s = total;
             second.jobs_by_ms.push((ms, 3));

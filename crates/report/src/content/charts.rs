@@ -28,7 +28,7 @@ const MOST_OPEN: usize = 8;
 /// Explains the charts of [`of_workload`], once per section.
 pub(crate) const LEGEND: &str = "Axes start at zero unless they are logarithmic. Hollow markers are tests that no mean includes: invalid tests, and \
      cached ones next to tests with device figures. \
-     Error bars are 95 % confidence intervals of the mean over repetitions. Point at a marker for its figures.";
+     Error bars are 95 % confidence intervals of the mean over repetitions.";
 
 /// A workload's KPIs over jobs and other swept parameters, all platforms in each chart.
 pub(crate) fn of_workload(sides: &[PlatformRun<'_>], workload: &str) -> Option<Block> {

@@ -19,9 +19,15 @@ const REDO: [&Column; 2] = [column::REDO_MIB_PER_S, column::REDO_KIB_PER_TX];
 pub(super) const NO_MEAN: &str =
     "only the 99th percentile is measured separately for transactions inside and outside checkpoints";
 
-/// The section.
-pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
-    let blocks = if swept(sides).is_empty() { Vec::new() } else { vec![Block::Table(table(sides)), meaning(sides)] };
+/// The section; a brief one has no remarks on workloads.
+pub(crate) fn section(sides: &[PlatformRun<'_>], brief: bool) -> Section {
+    let mut table = table(sides);
+    if brief {
+        // What bounds the workloads and which tests are kept is on the first page.
+        table.rows.iter_mut().for_each(|row| row.remark.clear());
+        table.merge_notes();
+    }
+    let blocks = if swept(sides).is_empty() { Vec::new() } else { vec![Block::Table(table), meaning(sides)] };
     Section::of("load-lines", "Load lines", blocks)
 }
 

@@ -40,7 +40,8 @@ pub(super) fn share(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint, no
         return cell;
     }
     let (of_rate, shown) = in_unit_of(sweep, peak);
-    let mut all: Vec<String> = of_point(records, peak).filter_map(|r| doubt(r, of_rate, &unit(shown))).collect();
+    let mut all: Vec<String> =
+        of_point(records, peak).filter_map(|r| doubt(r, Some((of_rate, &unit(shown))))).collect();
     let more = all.len().saturating_sub(1);
     all.truncate(1);
     if let Some(first) = all.first_mut().filter(|_| more > 0) {

@@ -182,7 +182,8 @@ fn first_look(manifest: &Manifest) -> Option<String> {
     if plan.arms.is_some() || plan.levels.is_some() {
         return None;
     }
-    let window = duration_s(plan.duration_s);
+    let s = plan.duration_s;
+    let window = if s < SHORT_S { format!("{s} s") } else { duration_s(s) };
     let short = plan.duration_s < SHORT_S;
     match (short, plan.repeat < 2) {
         (true, true) => Some(format!(

@@ -43,7 +43,7 @@ use loadline_model::{Column, TestRecord};
 
 use crate::doc::{Block, Document, Section};
 use crate::platform_run::{PlatformRun, apart, comparisons, sides};
-use crate::{Options, RunData};
+use crate::{DISPENSABLE, Options, RunData};
 
 /// The report of `runs`; test tables have the columns `chosen`, or the default ones.
 pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, options: &Options) -> Document {
@@ -66,6 +66,9 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
     // loadline has neither checks nor facts of published and imported figures.
     let measured: Vec<PlatformRun<'_>> = sides.iter().filter(|side| side.run.published.is_none()).cloned().collect();
     let measured = measured.as_slice();
+    // Key figures have imported tests as well, marked as such; published platforms stand in a section of their own.
+    let own = |side: &&PlatformRun<'_>| side.run.published.as_ref().is_none_or(|p| p.imported);
+    let own: Vec<PlatformRun<'_>> = sides.iter().filter(own).cloned().collect();
     let records = || measured.iter().flat_map(|side| &side.run.records);
     let (tests, valid) = (records().count(), records().filter(|r| r.valid).count());
     let kept = kept::counted(records());
@@ -78,14 +81,14 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
         levels::section(of_levels.as_ref()),
         over_nodes,
         over_agents,
-        pooled(page::section(measured, options.print.is_some())),
+        pooled(page::section(&own, options.print.is_some())),
         pooled(mind::bounds_section(measured)),
         mind::mind_section(measured),
         notes(linked, options.summary.is_some()),
         of_jobs,
         imported::section(&sides),
-        standing::section(&sides),
-        pooled(key::section(&sides)),
+        standing::section(&sides, options.summary.is_some()),
+        pooled(key::section(&sides, options.summary.is_some())),
         factors::summary(&comparisons),
         settings::section(measured),
     ];
@@ -109,6 +112,14 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
         Some(most) => vec![curves::summary(&sides, most)],
         None => whole().collect(),
     });
+    let sections: Vec<Section> = sections.filter(|s: &Section| !s.blocks.is_empty()).collect();
+    let dispensable: Vec<&str> = DISPENSABLE.into_iter().take(options.leave_out).collect();
+    let (left_out, sections) = sections.into_iter().partition::<Vec<_>, _>(|s| dispensable.contains(&s.id));
+    let left_out: Vec<String> = left_out.into_iter().map(|s| s.title).collect();
+    let mut remarks = remarks(&sides);
+    if !left_out.is_empty() {
+        remarks.push(format!("Left out for space, and in the whole report: {}.", left_out.join(", ")));
+    }
     Document {
         title: options.title.clone().unwrap_or_else(|| title_of(named)),
         customer: options.customer.clone().unwrap_or_default(),
@@ -117,8 +128,8 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
         subtitle: subtitle_of(named),
         all_well,
         verdict: verdict.join(" "),
-        remarks: remarks(&sides),
-        sections: sections.filter(|s: &Section| !s.blocks.is_empty()).collect(),
+        remarks,
+        sections,
     }
 }
 
@@ -175,7 +186,8 @@ fn subtitle_of(sides: &[PlatformRun<'_>]) -> String {
         let m = &s.run.manifest;
         let database = format!("{} {}", m.target.product, m.target.version);
         if let Some(published) = &s.run.published {
-            return format!("{}, not measured by loadline: {}", database.trim(), stop(&published.source));
+            let database = if database.trim().is_empty() { String::new() } else { format!("{}, ", database.trim()) };
+            return format!("{database}not measured by loadline: {}", stop(&published.source));
         }
         format!("{}, measured {} with loadline {}", database.trim(), when(&m.started_at), m.loadline_version)
     };

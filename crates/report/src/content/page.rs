@@ -16,8 +16,6 @@ use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, group_title, groups};
 use crate::words::{cut, short_name, short_place, spans, unit, without_numbers};
 
-/// In remarks with the reason why tests are invalid.
-const INVALID: &str = " invalid: ";
 /// Most characters of a reason; the test's own table has it in full.
 const MAX_REASON: usize = 200;
 /// Mean and 99th percentile of the time of a single-block read.
@@ -33,8 +31,10 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
         let caption = if sides.len() > 1 { side.label.clone() } else { String::new() };
         let mut table = table(side, &caption);
         if on_paper {
-            // The first page has space for one list of reasons: that of what to mind.
-            table.rows.iter_mut().filter(|r| r.remark.contains(INVALID)).for_each(|r| r.remark.clear());
+            // The first page has space for one list of invalid and kept tests: that of what to mind.
+            let of_tests = |r: &&mut Row| r.remark.split_once(": ").is_some_and(|(_, said)| said.starts_with("test"));
+            table.rows.iter_mut().filter(of_tests).for_each(|r| r.remark.clear());
+            table.merge_notes();
         }
         if !table.rows.is_empty() {
             blocks.push(Block::Table(table));
@@ -92,7 +92,11 @@ fn line(side: &PlatformRun<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {
     let records = &side.run.records;
     let valid: usize = sweep.points.iter().map(|p| p.tests.len() + p.set_aside.len()).sum();
     let invalid: usize = sweep.points.iter().map(|p| p.invalid.len()).sum();
-    let tests = if invalid > 0 { format!("{valid} of {}", valid + invalid) } else { valid.to_string() };
+    let tests = match invalid {
+        _ if side.run.published.is_some() => "not checked".to_owned(),
+        0 => valid.to_string(),
+        _ => format!("{valid} of {}", valid + invalid),
+    };
     let mut cells: Vec<Cell> = vec![short_name(sweep, &side.sweeps).into()];
     match sweep.peak() {
         Some(peak) => {
@@ -109,7 +113,8 @@ fn line(side: &PlatformRun<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {
             cells.push(time(records, peak, p99, notes));
             cells.push(tests.into());
             cells.push(limit::share(records, sweep, peak, notes));
-            cells.push(bound_of_sweep(sweep, records).map_or(ABSENT, |b| b.by.name()).into());
+            let bound = bound_of_sweep(sweep, records).filter(|_| side.run.published.is_none());
+            cells.push(bound.map_or(ABSENT, |b| b.by.name()).into());
         }
         None => {
             cells.push(Cell { text: ABSENT.to_owned(), mark: notes.mark("no valid test has a throughput", "") });
@@ -200,7 +205,7 @@ fn why_not(sweep: &Sweep) -> String {
     }
     let said = reasons.into_iter().map(|(reason, tests)| {
         let (word, is) = if tests.len() == 1 { ("test", "is") } else { ("tests", "are") };
-        format!("{word} {} {is}{INVALID}{}", spans(&tests), cut(stop(reason), MAX_REASON))
+        format!("{word} {} {is} invalid: {}", spans(&tests), cut(stop(reason), MAX_REASON))
     });
     said.collect::<Vec<_>>().join("; ")
 }

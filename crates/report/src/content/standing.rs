@@ -11,8 +11,8 @@ use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::platform_run::PlatformRun;
 use crate::words::{name, place, unit};
 
-/// The section; empty without published platforms.
-pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
+/// The section; empty without published platforms. A brief one does not list what audits found.
+pub(crate) fn section(sides: &[PlatformRun<'_>], brief: bool) -> Section {
     let mut blocks = Vec::new();
     if sides.iter().any(|side| is_reference(side)) {
         let mut notes = Notes::default();
@@ -28,7 +28,8 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
              and durations differ. A place says what others have reached with the same work; what a factor between two runs is \
              worth, a comparison of measured runs says.",
         ));
-        blocks.extend(sides.iter().flat_map(published));
+        let listed = |block: &Block| !brief || !matches!(block, Block::Details { .. });
+        blocks.extend(sides.iter().flat_map(published).filter(listed));
     }
     Section::of("standing", "Where the platform stands", blocks)
 }

@@ -197,6 +197,21 @@ impl Names {
         self.words.insert(word, replacement);
     }
 
+    /// Replaces `name` by `replacement`, whatever it looks like.
+    pub(super) fn word(&mut self, name: &str, replacement: &str) {
+        self.words.insert(name.to_lowercase(), replacement.to_owned());
+    }
+
+    /// What stands for `found`: always the same.
+    pub(super) fn found(&mut self, kind: &'static str, found: &str) -> String {
+        if let Some(known) = self.found.get(found) {
+            return known.clone();
+        }
+        let replacement = self.next(kind);
+        self.found.insert(found.to_owned(), replacement.clone());
+        replacement
+    }
+
     fn next(&mut self, kind: &'static str) -> String {
         let count = self.counts.entry(kind).or_default();
         *count += 1;
@@ -213,18 +228,14 @@ impl Names {
             if kind == "name" && COMMON.contains(&found.to_lowercase().as_str()) {
                 return found.to_owned();
             }
-            if let Some(known) = self.found.get(found) {
-                return known.clone();
-            }
-            let replacement = self.next(kind);
-            self.found.insert(found.to_owned(), replacement.clone());
-            replacement
+            self.found(kind, found)
         });
         text::without_processes(&text::replace_words(&formed, &self.words))
     }
 }
 
-/// Whether the setting or fact `name` holds a name, place or command: by its name, and not if the value is a number, a switch or empty.
+/// Whether the setting or fact `name` holds a name, place, port or command: by its name, and not if the value is a number, a switch or
+/// empty.
 fn tells(name: &str, value: &str) -> bool {
     let value = value.trim();
     let plain = |c: char| c.is_ascii_digit() || "., ".contains(c);
@@ -232,7 +243,11 @@ fn tells(name: &str, value: &str) -> bool {
         && value.starts_with(|c: char| c.is_ascii_digit())
         && value.matches('.').count() < 2;
     let switch = ["on", "off", "yes", "no", "true", "false", "none", "(disabled)", "*", "localhost", "default", "utc"];
-    telling(name) && !value.is_empty() && !size && !switch.contains(&value.to_lowercase().as_str())
+    is_port(name) || telling(name) && !value.is_empty() && !size && !switch.contains(&value.to_lowercase().as_str())
+}
+
+fn is_port(name: &str) -> bool {
+    name == "port" || name.ends_with("_port")
 }
 
 fn telling(name: &str) -> bool {
@@ -247,8 +262,10 @@ pub(super) fn hide_settings(manifest: &mut Manifest, records: &mut [TestRecord])
     let facts = manifest.target.storage.values_mut().map(|s| &mut s.device_facts);
     let mut values = Vec::new();
     for settings in of_arms.chain([&mut manifest.target.settings, &mut plan.settings]).chain(facts) {
-        for (_, value) in settings.iter_mut().filter(|(name, value)| tells(name, value)) {
-            values.push(std::mem::replace(value, "redacted".to_owned()));
+        for (name, value) in settings.iter_mut().filter(|(name, value)| tells(name, value)) {
+            let value = std::mem::replace(value, "redacted".to_owned());
+            // A number alone is also a figure.
+            values.push(if is_port(name) { format!("port {value}") } else { value });
         }
     }
     for finding in manifest

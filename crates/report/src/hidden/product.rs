@@ -20,6 +20,7 @@ const TELLING: &[&str] = &[
     "pgsql",
     "pg_",
     "pg-",
+    "pgbench",
     "psql",
     "mysql",
     "mariadb",
@@ -112,7 +113,10 @@ pub(super) fn leave_out(run: &mut RunData, product: &Product) {
     m.plan.settings.clear();
     m.plan.workload_files.clear();
     m.plan.nodes.iter_mut().enumerate().for_each(|(n, node)| *node = format!("node {}", n + 2));
-    m.plan.workloads.iter_mut().for_each(|w| w.driver_reason.clear());
+    for workload in &mut m.plan.workloads {
+        workload.driver_reason.clear();
+        rename(&mut workload.code);
+    }
     m.plan.skipped.iter_mut().for_each(|s| s.reason = "it cannot run on this platform".to_owned());
     let t = &mut m.target;
     t.product.clone_from(&name);
@@ -121,6 +125,7 @@ pub(super) fn leave_out(run: &mut RunData, product: &Product) {
     (t.log_dir, t.data_dir) = (None, None);
     run.notes.clear();
     for record in &mut run.records {
+        rename(&mut record.workload);
         record.platform.clone_from(&name);
         record.run.clone_from(&m.run);
         record.target.clear();
@@ -139,6 +144,11 @@ pub(super) fn leave_out(run: &mut RunData, product: &Product) {
     }
 }
 
+/// A workload of pgbench scripts has a name without it.
+fn rename(code: &mut String) {
+    *code = code.replacen("PGBENCH", "SCRIPTS", 1);
+}
+
 /// The class of a wait, from the words in its name.
 pub(crate) fn class(event: &str) -> &'static str {
     const CLASSES: [(&str, &[&str]); 6] = [
@@ -153,12 +163,21 @@ pub(crate) fn class(event: &str) -> &'static str {
     CLASSES.iter().find(|(_, parts)| parts.iter().any(|p| event.contains(p))).map_or("other", |(class, _)| class)
 }
 
+/// Whether `text` has an error as a server writes it, with its code: `ERROR 42P01`, `ERROR 1213 (40001)`.
+fn cites_error(text: &str) -> bool {
+    let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let code =
+        |word: &str| word.len() > 3 && word.contains(|c: char| c.is_ascii_digit()) && word.to_uppercase() == word;
+    words.windows(2).any(|pair| matches!(pair, ["ERROR" | "FATAL" | "SQLSTATE", next] if code(next)))
+}
+
 /// `text`, or if it tells one of `products`, that it is left out.
 pub(super) fn without(text: &str, products: &[Product]) -> String {
     let lower = text.to_lowercase();
     let words = || lower.split(|c: char| !c.is_alphanumeric());
     let telling = TELLING.iter().any(|part| lower.contains(part))
         || words().any(|word| TELLING_WORDS.contains(&word))
+        || cites_error(text)
         || products.iter().flat_map(|p| &p.words).any(|word| lower.contains(word.as_str()));
     // Their own names are given anew.
     if telling { LEFT_OUT.to_owned() } else { text.to_owned() }

@@ -45,7 +45,25 @@ const DOMAINS: &[&str] = &[
     "private",
 ];
 /// Words before a name in quotes, as in `user "bob"`.
-const BEFORE_NAME: &[&str] = &["user", "role", "host", "database", "schema", "server", "cluster"];
+const BEFORE_NAME: &[&str] = &[
+    "user",
+    "role",
+    "host",
+    "database",
+    "schema",
+    "server",
+    "cluster",
+    "relation",
+    "table",
+    "column",
+    "index",
+    "view",
+    "sequence",
+    "function",
+    "procedure",
+    "type",
+    "constraint",
+];
 /// Begins of identifiers that clouds give.
 const CLOUD: &[&str] = &[
     "i-", "vol-", "ami-", "vpc-", "subnet-", "sg-", "eni-", "snap-", "fs-", "fsvol-", "db-", "cluster-", "rtb-", "acl-",

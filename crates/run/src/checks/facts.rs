@@ -55,6 +55,8 @@ pub(crate) struct Facts<'a> {
     /// For read-only transactions with a known number of rows: rows that the database counted between the snapshots,
     /// if it counts them, and rows per transaction.
     pub(crate) rows_read: Option<(Option<f64>, f64)>,
+    /// Of scripts that may only read: rows that were changed in the database between the snapshots, if it counts them.
+    pub(crate) changed_by_readers: Option<Option<f64>>,
     /// Rows that the committed transactions changed, if transactions change different numbers of rows.
     pub(crate) rows_changed: Option<u64>,
     /// Share of writing transactions, 0…1: only their commits need a sync.
@@ -130,7 +132,8 @@ impl<'a> Facts<'a> {
             node_commits: counters.as_ref().map_or_else(|_| Vec::new(), |c| nodes::commits(request, measured, c)),
             snapshots_off_s: counters.as_ref().map_or(0.0, |c| c.off_s),
             evidence: if engines_elsewhere(request) { Ok(None) } else { proof.grown() }
-                .map(|grown| grown.map(|n| (n, program.rows_changed_per_tx()))),
+                .map(|grown| grown.map(|n| (n, workload.scripts.map_or(program.rows_changed_per_tx(), |_| 1)))),
+            changed_by_readers: workload.scripts.filter(|s| !s.allow_writes).map(|_| grown(counter::ROWS_CHANGED)),
             rows_read: through.map(|rows| (grown(counter::ROWS_READ), rows)),
             rows_changed: program.varies().then_some(measured.merged.rows_changed),
             writing_share: program.writing_share(),

@@ -71,6 +71,7 @@ impl Case {
             consistency: &[],
             rows_changed: None,
             writing_share: 1.0,
+            changed_by_readers: None,
             evidence_counts: "changed rows",
             redo_off_share: 0.0,
             redo: Some((1500.0, RedoSize { min: 1024.0, nominal: 1536.0, max: 2048.0, payload: "p", rows: "r" })),
@@ -113,6 +114,12 @@ fn each_false_figure_fails_its_check() {
     );
     assert_eq!(failed(&Facts { evidence: Ok(Some((-1, 3))), ..base() }), ["work-evidence"]);
     assert_eq!(failed(&Facts { evidence: Err("no such table".into()), ..base() }), ["work-evidence"]);
+    let noted = |rows| {
+        verify(&Facts { changed_by_readers: Some(Some(rows)), ..base() })
+            .into_iter()
+            .any(|c| c.id == "read-only" && c.outcome == Outcome::Noted)
+    };
+    assert!(noted(1.0) && !noted(0.0));
     let redo = |bytes, redo_off_share| Facts { redo: base().redo.map(|r| (bytes, r.1)), redo_off_share, ..base() };
     assert_eq!(failed(&redo(4120.0, 0.0)), ["redo-size"]);
     // Read a tenth of the window late: a tenth of the redo may be of other transactions.

@@ -110,7 +110,8 @@ impl Machine<'_> {
             .collect();
         let share = |(cpus, _): &(Cpus, f64)| {
             let own_s: f64 = sides.iter().filter(|(other, _)| other.is_subset(cpus)).map(|(_, s)| s).sum();
-            let at_most = if *cpus == online { f64::INFINITY } else { (self.busy_s(cpus) - own_s).max(0.0) };
+            // What one that ended had used before counts for the process that waited for it: more than all CPUs may have been busy.
+            let at_most = if *cpus == online { self.busy_s(cpus) } else { (self.busy_s(cpus) - own_s).max(0.0) };
             100.0 * others_s.min(at_most) / (cpus.len().max(1) as f64 * self.seconds)
         };
         sides.iter().map(share).fold(0.0, f64::max)
@@ -265,6 +266,7 @@ mod tests {
         let used = |others_s: f64| Used { loadline_s: 0.9, others_s, all_seen: true, ..Used::default() };
         assert_eq!(share(&[0], ALL, None, &used(0.0)), Some(0.0));
         assert_eq!(share(&[0], ALL, None, &used(1.0)), Some(12.5), "of four CPUs");
+        assert_eq!(share(ALL, ALL, None, &used(20.0)), Some(100.0), "no more than there is");
         // Pinned to a CPU that a loop shares: 1.1 of its 2 s.
         let pinned = share(&[0], &[0], None, &used(1.1)).unwrap();
         assert!((pinned - 55.0).abs() < 1e-9, "{pinned}");

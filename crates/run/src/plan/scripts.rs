@@ -26,8 +26,9 @@ struct Named {
 /// [`PlanError::Value`]: a script that cannot be read, a weight that is not allowed, keys that scripts do not go with.
 pub(super) fn file(spec: &PlanSpec) -> Result<Option<WorkloadFile>, PlanError> {
     let Some(given) = &spec.pgbench_script else {
-        if spec.define.is_some() || spec.allow_writes.is_some() {
-            return value("--define and --allow-writes are for pgbench scripts: add --pgbench-script FILE".to_owned());
+        if spec.define.is_some() || spec.allow_writes.is_some() || spec.evidence.is_some() {
+            let flags = "--define, --allow-writes and --evidence are for pgbench scripts: add --pgbench-script FILE";
+            return value(flags.to_owned());
         }
         return Ok(None);
     };
@@ -63,7 +64,10 @@ pub(super) fn file(spec: &PlanSpec) -> Result<Option<WorkloadFile>, PlanError> {
         defined.push((name, text));
     }
     let allow_writes = spec.allow_writes.unwrap_or(false);
-    Ok(Some(WorkloadFile { name: "pgbench scripts".to_owned(), text: text(&scripts, &defined, allow_writes) }))
+    Ok(Some(WorkloadFile {
+        name: "pgbench scripts".to_owned(),
+        text: text(&scripts, &defined, allow_writes, spec.evidence.as_deref()),
+    }))
 }
 
 /// `FILE[@WEIGHT]` or `builtin:NAME[@WEIGHT]`.
@@ -94,7 +98,7 @@ fn named(given: &str) -> Result<Named, PlanError> {
 }
 
 /// The workload file.
-fn text(scripts: &[Named], defined: &[(&str, &str)], allow_writes: bool) -> String {
+fn text(scripts: &[Named], defined: &[(&str, &str)], allow_writes: bool, evidence: Option<&str>) -> String {
     let names: Vec<String> = scripts
         .iter()
         .map(|s| if scripts.len() == 1 { s.name.clone() } else { format!("{} (weight {})", s.name, s.weight) })
@@ -106,6 +110,9 @@ fn text(scripts: &[Named], defined: &[(&str, &str)], allow_writes: bool) -> Stri
         quoted(&format!("pgbench scripts: {}; {may}", names.join(", ")))
     );
     // Writing into a string cannot fail.
+    if let Some(query) = evidence {
+        let _ = writeln!(out, "[evidence]\nquery = {}\ncounts = \"by the evidence query\"", quoted(query));
+    }
     for (name, text) in defined {
         let _ = writeln!(out, "[[define]]\nname = {}\nvalue = {}", quoted(name), quoted(text));
     }
@@ -165,9 +172,10 @@ mod tests {
     fn any_text_comes_through_the_file_unchanged() {
         let text = "SELECT 'a\"b\\\\c', '\u{7f}\u{1}é😀';\n\\set x 1\n\tSELECT :x;\r\n".to_owned();
         let scripts = [Named { name: "dir/Ünı cod\"e.v2.sql".into(), weight: 3, text: text.clone(), builtin: false }];
-        let file = super::text(&scripts, &[("a", "x'\"\n")], true);
+        let file = super::text(&scripts, &[("a", "x'\"\n")], true, Some("SELECT count(*) FROM \"t\""));
         let parsed: toml::Table = toml::from_str(&file).unwrap();
         assert_eq!(parsed["script"][0]["text"].as_str(), Some(text.as_str()));
+        assert_eq!(parsed["evidence"]["query"].as_str(), Some("SELECT count(*) FROM \"t\""));
         assert_eq!(parsed["define"][0]["value"].as_str(), Some("x'\"\n"));
         let workload = register_anew("pgbench scripts", &file).unwrap();
         assert_eq!(workload.code, "PGBENCH-N--COD-E");
@@ -198,6 +206,10 @@ mod tests {
         refused(PlanSpec { target: Some("sqlite:".into()), ..spec(&[only]) }, &["PostgreSQL"]);
         refused(PlanSpec { agents: Some(2), ..spec(&[only]) }, &["pgbench scripts", "--agents"]);
         refused(PlanSpec { levels: Some(vec!["on".into()]), ..spec(&[only]) }, &["--pgbench-script"]);
+        refused(
+            PlanSpec { evidence: Some("DROP TABLE x".into()), ..spec(&["builtin:simple-update"]) },
+            &["evidence", "SELECT"],
+        );
         let database = Some(loadline_model::Driver::Database);
         refused(PlanSpec { driver: database, ..spec(&[only]) }, &["database driver", "client"]);
         refused(

@@ -4,13 +4,13 @@ use loadline_model::Capability;
 use loadline_script::{MAX_WEIGHT, Mix, Script};
 
 use super::reader::{Fields, Source};
-use super::{GROUP, KPIS, UserError, leak};
+use super::{GROUP, KPIS, UserError, evidence, leak};
 use crate::params::Param;
 use crate::scripts::{SCALE, Scripts};
 use crate::workload::Workload;
 
 /// Keys of such a file.
-pub(super) const KEYS: &[&str] = &["code", "summary", "allow-writes", "define", "script"];
+pub(super) const KEYS: &[&str] = &["code", "summary", "allow-writes", "evidence", "define", "script"];
 /// As pgbench reads it, if one of its own scripts runs.
 const SCALE_QUERY: &str = "SELECT count(*) FROM pgbench_branches";
 
@@ -66,6 +66,7 @@ pub(super) fn read(source: &Source<'_>, fields: &Fields<'_, '_>, code: &'static 
         // One that the user gave is not shown as another.
         params: if scaled { PARAMS } else { &[] },
         needs: &[Capability::Scripts],
+        evidence: fields.optional("evidence").map(|v| evidence(source, v, &[])).transpose()?,
         scripts: Some(Box::leak(Box::new(Scripts { mix, allow_writes, scale }))),
         ..Workload::BASE
     })
