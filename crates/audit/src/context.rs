@@ -2,9 +2,10 @@
 
 use std::cell::Cell;
 
-use crate::finding::{Finding, Severity, shown};
+use crate::finding::{Finding, Findings, Severity, shown};
 use crate::interval::{Interval, Reading};
-use crate::sheet::{Bound, Series, Sheet};
+use crate::sheet::{Bound, How, Series, Sheet};
+use crate::table::Table;
 
 /// What a column of a workload must be, by its definition.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,8 +28,10 @@ pub(crate) struct Context<'a> {
     /// Series of each row.
     of_row: Vec<u32>,
     swept: Option<&'static str>,
-    /// Whether the jobs are those of one node.
-    pub(crate) per_node: bool,
+    /// The jobs of each row, if they are not those of the column called jobs.
+    pub(crate) sessions: Option<Vec<f64>>,
+    /// Index of a column with a time before a job began, which the time of a transaction holds.
+    pub(crate) lag: Option<usize>,
     known: Known,
 }
 
@@ -62,7 +65,7 @@ impl<'a> Context<'a> {
         }
         let swept = sheet.swept();
         let known = Known(std::array::from_fn(|_| Cell::new((0, 0, None))));
-        Context { sheet, series, expected, of_row, swept, per_node: false, known }
+        Context { sheet, series, expected, of_row, swept, sessions: None, lag: None, known }
     }
 
     pub(crate) fn rows(&self) -> std::ops::Range<usize> {
@@ -93,6 +96,19 @@ impl<'a> Context<'a> {
 
     pub(crate) fn value(&self, id: &'static str, row: usize) -> Option<f64> {
         self.column(id)?.figure(row).map(|f| f.value)
+    }
+
+    /// How many sessions there were: each has one transaction under way.
+    pub(crate) fn jobs(&self, row: usize, reading: Reading) -> Option<Interval> {
+        match &self.sessions {
+            Some(all) => all.get(row).filter(|jobs| **jobs > 0.0).map(|jobs| Interval::exact(*jobs)),
+            None => self.interval("jobs", row, reading),
+        }
+    }
+
+    /// Whether it is said what columns are: by ids of ours, or by the user.
+    pub(crate) fn is_sure(&self, ids: &[&'static str]) -> bool {
+        ids.iter().filter_map(|id| self.column(id)).all(|c| c.how != How::Inferred)
     }
 
     /// Relative error of a rate whose counters are read up to `seconds` late; 0 if the length of the test is not known.
@@ -154,10 +170,29 @@ impl<'a> Context<'a> {
             test: self.test(row),
             columns: columns.iter().filter_map(|id| self.resolve(id)).collect(),
             law,
-            printed: self.sheet.text(target, row).to_owned(),
+            printed: if column.is_some_and(|c| c.derived) {
+                printed.map_or_else(String::new, |p| shown(p, 6))
+            } else {
+                self.sheet.text(target, row).to_owned()
+            },
             recomputed: recomputed.map_or_else(String::new, |r| shown(r / factor, 5)),
             deviation_pct: deviation.filter(|d| d.is_finite()),
             message: if invalid { format!("{message}; the table itself calls this test invalid") } else { message },
+        }
+    }
+
+    /// Adds a warning about a row, unless a thousand of them are listed. Of its columns, the second part is that whose figure is
+    /// compared with `recomputed`, in the unit of its id.
+    pub(crate) fn warn(
+        &self,
+        findings: &mut Findings,
+        (law, row): (&'static str, usize),
+        (columns, target): (&[&'static str], &'static str),
+        recomputed: Option<f64>,
+        message: String,
+    ) {
+        if findings.wants(law, Severity::Warning) {
+            findings.push(self.about_row(law, Severity::Warning, row, columns, target, recomputed, message));
         }
     }
 
@@ -169,12 +204,18 @@ impl<'a> Context<'a> {
         columns: &[&'static str],
         message: String,
     ) -> Finding {
+        let columns = columns.iter().filter_map(|id| self.resolve(id)).collect();
+        Finding { columns, ..Context::finding(self.sheet.table, law, severity, message) }
+    }
+
+    /// A finding about a table.
+    pub(crate) fn finding(table: &Table, law: &'static str, severity: Severity, message: String) -> Finding {
         Finding {
             severity,
-            table: self.sheet.table.name.clone(),
+            table: table.name.clone(),
             row: None,
             test: String::new(),
-            columns: columns.iter().filter_map(|id| self.resolve(id)).collect(),
+            columns: Vec::new(),
             law,
             printed: String::new(),
             recomputed: String::new(),

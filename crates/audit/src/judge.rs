@@ -128,7 +128,7 @@ impl Witnesses {
     fn speak_against(&self, deviation: f64) -> bool {
         let precise = self.0.partition_point(|(half, _)| *half < deviation);
         let met = precise.checked_sub(1).and_then(|last| self.0.get(last)).map_or(0, |(_, met)| *met);
-        met >= 3 && met as f64 >= MOST * precise as f64
+        (met >= 3 && met as f64 >= MOST * precise as f64) || (met == 2 && self.0.len() == 3)
     }
 }
 
@@ -136,22 +136,25 @@ impl Witnesses {
 pub(crate) fn judge(equation: &Equation<'_>, all: &[Sides], context: &Context<'_>, findings: &mut Findings) {
     let equal = equation.equal;
     let most = most_meet(all, equal);
+    let sure = context.is_sure(equation.columns);
     // Rows that meet if digits were rounded, and not if they were cut off, show that they were rounded.
     let rounded = all.iter().any(|s| s.meets(equal) && !s.cut_meets(equal));
     let edges = all.iter().filter(|s| s.at_edge(equal) && !rounded).count();
     let cut = all.len() >= 4 && edges as f64 > 0.5 * all.len() as f64;
+    let mut about_table =
+        |severity, text| findings.push(context.about_table(equation.law, severity, equation.columns, text));
     if cut {
         let text =
             format!("{}: digits were cut off rather than rounded in {edges} of {} rows", equation.formula, all.len());
-        findings.push(context.about_table(equation.law, Severity::Info, equation.columns, text));
+        about_table(Severity::Info, text);
     }
-    let off = || all.iter().filter(|s| !s.meets(equal));
+    let off = all.iter().filter(|s| !s.meets(equal)).count();
     let mut at = equal;
     if !most && !cut && all.len() >= 4 {
         let intervals: Vec<Interval> = all.iter().take(SAMPLE).map(|s| s.rounded).collect();
         if let Some((value, count)) = common(&intervals)
             && count as f64 >= MOST * intervals.len() as f64
-            && off().count() as f64 >= 0.5 * all.len() as f64
+            && off as f64 >= 0.5 * all.len() as f64
             && (value - equal).abs() > NOISE.max(context.late(0, LATE))
         {
             at = value;
@@ -163,15 +166,31 @@ pub(crate) fn judge(equation: &Equation<'_>, all: &[Sides], context: &Context<'_
                 format!("its left side is {value} × its right")
             };
             let text = format!("{}: in {count} of {} rows {off}; {}", equation.formula, intervals.len(), side.text());
-            findings.push(context.about_table(equation.law, Severity::Warning, equation.columns, text));
+            about_table(Severity::Warning, text);
         }
+    }
+    // Columns that were inferred, and do not agree anywhere: they are something else.
+    if at == equal && !sure && !cut && all.len() > 1 && off * 2 > all.len() {
+        let of = all.iter().filter(|s| !s.meets(equal)).map(|s| s.rounded.at);
+        let (low, high) = of.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), at| (l.min(at), h.max(at)));
+        let what = if equal == 0.0 { "they differ by" } else { "its left side is, as a multiple of its right," };
+        let text = format!(
+            "{}: not in {off} of {} rows, where {what} {} to {}: the columns are not what they were taken for, or figures of different \
+             tests or times",
+            equation.formula,
+            all.len(),
+            shown(low, 4),
+            shown(high, 4)
+        );
+        about_table(Severity::Warning, text);
+        return;
     }
     let witnesses = Witnesses::of(all, at);
     for sides in all.iter().filter(|s| !s.meets(at)) {
         let most = witnesses.speak_against((sides.rounded.at - at).abs());
         let edge = sides.at_edge(at) && !rounded;
         if !(edge && cut) {
-            row(equation, sides, at, most, edge, context, findings);
+            row(equation, sides, at, (most, sure), edge, context, findings);
         }
     }
 }
@@ -180,7 +199,7 @@ fn row(
     equation: &Equation<'_>,
     sides: &Sides,
     at: f64,
-    most: bool,
+    (most, sure): (bool, bool),
     edge: bool,
     context: &Context<'_>,
     findings: &mut Findings,
@@ -199,7 +218,9 @@ fn row(
     let side = if middle > at { equation.above } else { equation.below };
     let alone = match side {
         Side::Never(_)
-            if !edge && !timing && (most || deviation > equation.slack.max(context.late(sides.row, VERY_LATE))) =>
+            if !edge
+                && !timing
+                && (most || sure && deviation > equation.slack.max(context.late(sides.row, VERY_LATE))) =>
         {
             Severity::Error
         }
@@ -231,6 +252,72 @@ fn row(
         recomputed,
         text,
     ));
+}
+
+/// A bound that figures cannot exceed.
+pub(crate) struct Limit<'f> {
+    pub(crate) law: &'static str,
+    pub(crate) columns: &'f [&'static str],
+    /// The column that is too large, or too small.
+    pub(crate) target: &'static str,
+    /// Whether it can be an error: nothing need be assumed.
+    pub(crate) strict: bool,
+    /// Whether it is sure what the columns are.
+    pub(crate) sure: bool,
+}
+
+impl<'f> Limit<'f> {
+    /// Of columns of which it is sure what they are if they were not inferred.
+    pub(crate) fn of(
+        law: &'static str,
+        columns: &'f [&'static str],
+        target: &'static str,
+        strict: bool,
+        context: &Context<'_>,
+    ) -> Limit<'f> {
+        Limit { law, columns, target, strict, sure: context.is_sure(columns) }
+    }
+}
+
+/// Judges a limit in all rows. It is an error only where the columns are sure, or most other rows keep to it; where most rows
+/// of columns that were inferred do not, the columns are something else.
+pub(crate) fn keep(
+    limit: &Limit<'_>,
+    exceeds: &dyn Fn(usize) -> Option<Above>,
+    say: &dyn Fn(usize) -> (Option<f64>, String),
+    context: &Context<'_>,
+    findings: &mut Findings,
+) {
+    let (mut all, mut broken) = (0usize, Vec::new());
+    for row in context.rows() {
+        match exceeds(row) {
+            Some(Above::No) => all += 1,
+            Some(found) => {
+                all += 1;
+                broken.push((row, found));
+            }
+            None => {}
+        }
+    }
+    let kept = all - broken.len();
+    if !limit.sure && broken.len() > 1 && broken.len() > kept {
+        let text = broken.first().map_or_else(String::new, |(row, _)| say(*row).1);
+        let text = format!(
+            "in {} of {all} rows, such as {}: {text}; the columns are not what they were taken for",
+            broken.len(),
+            broken.first().map_or(0, |(row, _)| row + 1)
+        );
+        findings.push(context.about_table(limit.law, Severity::Warning, limit.columns, text));
+        return;
+    }
+    for (row, found) in broken {
+        let error = limit.strict && found == Above::Yes && (limit.sure || kept >= 2);
+        let severity = if error { Severity::Error } else { Severity::Warning };
+        if findings.wants(limit.law, severity) {
+            let (recomputed, text) = say(row);
+            findings.push(context.about_row(limit.law, severity, row, limit.columns, limit.target, recomputed, text));
+        }
+    }
 }
 
 /// Whether something is larger than something else that it cannot exceed.

@@ -64,8 +64,8 @@ impl Audit {
 #[must_use]
 pub fn columns_of_laws() -> Vec<&'static str> {
     const ALSO: [&str; 5] = ["run", "test", "valid", "outside_tx_pct", "job_load"];
-    let needed = LAWS.iter().flat_map(|law| law.needs).flat_map(|set| set.iter().copied());
-    let all = sheet::TEXT_KEYS.into_iter().chain(sheet::SETTINGS).chain(ALSO).chain(needed);
+    let needed = LAWS.iter().flat_map(|law| law.sets()).flatten();
+    let all = sheet::TEXT_KEYS.into_iter().chain(names::SETTINGS).chain(ALSO).chain(needed);
     let mut ids: Vec<&'static str> = Vec::new();
     for id in all.filter(|id| loadline_model::column::column(id).is_some()) {
         if !ids.contains(&id) {
@@ -86,6 +86,7 @@ pub fn audit(tables: &[Table], options: &Options) -> Audit {
     let mut audit = Audit { tables: tables.len(), ..Audit::default() };
     let mut claimed = Vec::new();
     for table in tables {
+        let whole = table;
         let shaped = shape::per_test(table, &options.mapping);
         let table = shaped.as_ref().unwrap_or(table);
         audit.rows += table.rows();
@@ -95,18 +96,24 @@ pub fn audit(tables: &[Table], options: &Options) -> Audit {
         if let Some(found) = laws::units::settle(&mut context) {
             findings.push(found);
         }
-        context.per_node = laws::little_per_node(&context);
+        if let Some(found) = laws::sessions::settle(&mut context) {
+            findings.push(found);
+        }
         let applying: Vec<&&Law> = LAWS.iter().filter(|law| law.applies(&context)).collect();
-        if applying.is_empty() {
+        let style = context.sheet.style;
+        for law in &applying {
+            law.check(&context, &mut findings);
+        }
+        laws::cells::check(&context, &mut findings);
+        let related = laws::relations::search(whole, style, &mut findings).then_some("relations");
+        if applying.is_empty() && related.is_none() {
             findings.push(context.about_table(TABLE, Severity::Warning, &[], what_would_help(&context)));
         }
-        for law in applying {
-            law.check(&context, &mut findings);
-            if !audit.checked.contains(&law.id) {
-                audit.checked.push(law.id);
+        for id in applying.iter().map(|law| law.id).chain(related) {
+            if !audit.checked.contains(&id) {
+                audit.checked.push(id);
             }
         }
-        laws::check_cells(&context, &mut findings);
         claimed.push(options.claims.iter().map(|claim| claim::figures(claim, &context)).collect());
         audit.findings.extend(findings.finish());
     }
@@ -129,7 +136,7 @@ fn remarks(context: &Context<'_>, findings: &mut Findings) {
     for (remark, of_table) in
         sheet.table.remarks.iter().map(|r| (r, true)).chain(sheet.remarks.iter().map(|r| (r, false)))
     {
-        let unused = remark.message.contains("not used");
+        let unused = remark.message.contains("names two units");
         let odd = of_table && remark.row.is_some();
         let severity = if odd || unused { Severity::Warning } else { Severity::Info };
         let mut finding = context.about_table(TABLE, severity, &[], remark.message.clone());
@@ -142,9 +149,8 @@ fn remarks(context: &Context<'_>, findings: &mut Findings) {
 fn what_would_help(context: &Context<'_>) -> String {
     let mut wanted: Vec<(usize, String)> = Vec::new();
     for law in LAWS {
-        let missing = |set: &&&[&'static str]| set.iter().filter(|id| !context.has(id)).count();
-        if let Some(set) = law.needs.iter().min_by_key(missing) {
-            let columns: Vec<&str> = set.iter().filter(|id| !context.has(id)).copied().collect();
+        let missing = |set: Vec<&'static str>| set.into_iter().filter(|id| !context.has(id)).collect::<Vec<_>>();
+        if let Some(columns) = law.sets().map(missing).min_by_key(Vec::len) {
             wanted.push((columns.len(), format!("{} ({})", columns.join(", "), law.name)));
         }
     }

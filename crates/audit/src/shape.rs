@@ -2,7 +2,8 @@
 
 use crate::header::Header;
 use crate::names;
-use crate::sheet::{Mapping, SETTINGS, Sheet, is_text};
+use crate::names::{SETTINGS, is_text};
+use crate::sheet::{Mapping, Sheet};
 use crate::table::Table;
 use crate::table::number;
 
@@ -17,6 +18,7 @@ pub(crate) fn per_test(table: &Table, mapping: &Mapping) -> Option<Table> {
     let figures = |t: &Table| Sheet::new(t, mapping).columns.iter().filter(|c| !is_text(c.id)).count();
     if figures(table) == 0 {
         let turned = turned(table)?;
+        let turned = below_each_other(&turned).unwrap_or(turned);
         return (figures(&turned) >= 2).then_some(turned);
     }
     below_each_other(table)
@@ -56,20 +58,26 @@ struct Side {
 
 fn side(column: usize, text: &str) -> Option<Side> {
     let known = |text: &str| {
-        let header = Header::parse(text);
-        names::by_words(&header.words, header.unit.as_ref()).filter(|id| !is_text(id) && !SETTINGS.contains(id))
+        names::read(&Header::parse(text)).map(|m| m.id).filter(|id| !is_text(id) && !SETTINGS.contains(id))
     };
     if known(text).is_some() {
         return None;
     }
-    let breaks = text.match_indices([' ', '_']).map(|(at, _)| at);
-    let split = |at: usize| {
-        let (platform, figure) = (text.get(..at)?, text.get(at + 1..)?);
+    // "Old array TPS", "TPS (new)"
+    let split = |at: usize, first: bool| {
+        let (before, after) = (text.get(..at)?, text.get(at + 1..)?);
+        let (platform, figure) = if first { (before, after) } else { (after, before) };
         let id = known(figure)?;
-        let platform = platform.trim_matches([' ', ':', '-', '_']).to_owned();
-        (!platform.is_empty()).then(|| Side { column, platform, figure: figure.to_owned(), id })
+        let platform = platform.trim_matches([' ', ':', '-', '_', '(', ')', '[', ']']).to_owned();
+        (!platform.is_empty() && !names::is_kind(&platform)).then(|| Side {
+            column,
+            platform,
+            figure: figure.to_owned(),
+            id,
+        })
     };
-    breaks.into_iter().find_map(split)
+    let breaks = || text.match_indices([' ', '_']).map(|(at, _)| at);
+    breaks().find_map(|at| split(at, true)).or_else(|| breaks().rev().find_map(|at| split(at, false)))
 }
 
 /// Platforms side by side become rows, one platform after the other.
@@ -87,7 +95,7 @@ fn below_each_other(table: &Table) -> Option<Table> {
     // Of other figures, such as the CPU of client and server, nobody knows that the names before them are platforms.
     let rate =
         first.iter().any(|s| matches!(s.id, "commit_throughput_tps" | "tx_per_s" | "queries_per_s" | "rows_per_s"));
-    if platforms.len() < 2 || !same || !rate {
+    if sides.len() < 2 || !same || !rate {
         return None;
     }
     let shared: Vec<usize> = (0..table.headers.len()).filter(|i| !sides.iter().any(|s| s.column == *i)).collect();

@@ -5,14 +5,14 @@ mod mapping;
 mod series;
 
 use loadline_model::column::column;
-use loadline_model::format::Format;
 
+pub(crate) use infer::is_rate;
 pub use mapping::{Mapping, MappingError};
 pub use series::Series;
-pub(crate) use series::{SETTINGS, TEXT_KEYS};
+pub(crate) use series::TEXT_KEYS;
 
 use crate::header::Header;
-use crate::names;
+use crate::names::{self, Meaning, is_text};
 use crate::table::number::{self, Printed, Style, Value};
 use crate::table::{Remark, Table};
 use crate::unit::{Of, Unit};
@@ -82,6 +82,10 @@ pub struct Bound {
     pub unread: Vec<usize>,
     /// Whether the cells count over the whole test: the figures are those per second.
     pub counted: bool,
+    /// Whether the words of its header may mean much else.
+    pub ambiguous: bool,
+    /// Whether it is computed of other columns.
+    pub derived: bool,
     figures: Vec<Figure>,
 }
 
@@ -92,6 +96,8 @@ pub struct Sheet<'a> {
     pub table: &'a Table,
     /// Its known columns, in their order.
     pub columns: Vec<Bound>,
+    /// Other columns of numbers, as printed.
+    pub others: Vec<Bound>,
     /// What was assumed, and what was odd.
     pub remarks: Vec<Remark>,
     /// How it writes numbers.
@@ -104,38 +110,71 @@ impl<'a> Sheet<'a> {
     pub fn new(table: &'a Table, mapping: &Mapping) -> Sheet<'a> {
         let width = table.headers.len();
         let cells = (0..table.rows().min(SAMPLE)).flat_map(|r| (0..width).map(move |c| table.cell(r, c)));
-        let mut sheet = Sheet { table, columns: Vec::new(), remarks: Vec::new(), style: number::style(cells) };
-        let headers: Vec<Header> = table.headers.iter().map(|h| Header::parse(h)).collect();
-        // What is sure comes first: of two columns of one meaning, that one is used.
-        let is_of = |header: &Header, how| how != How::Inferred || infer::has_own_dimension(header);
-        for (how, own) in [(How::Mapped, true), (How::Id, true), (How::Inferred, true), (How::Inferred, false)] {
-            for (index, header) in headers.iter().enumerate().filter(|(_, h)| !own || is_of(h, how)) {
-                sheet.bind(index, header, how, mapping);
+        let mut sheet =
+            Sheet { table, columns: Vec::new(), others: Vec::new(), remarks: Vec::new(), style: number::style(cells) };
+        let headers: Vec<Header> = (0..width).map(|c| header_of(table, sheet.style, c)).collect();
+        for how in [How::Mapped, How::Id] {
+            for (index, header) in headers.iter().enumerate() {
+                let text = table.headers[index].as_str();
+                let id = if how == How::Mapped { mapping.of(text) } else { names::find(text) };
+                // A target that is a number is a rate.
+                let rate = id == Some("target") && how == How::Id && sheet.is_number(index);
+                if let Some(id) = id {
+                    sheet.bind(index, header, if rate { "rate_tps" } else { id }, how);
+                }
             }
         }
+        // What is sure comes first: of two columns of one meaning, that one is used.
+        let mut read: Vec<(usize, Meaning)> =
+            headers.iter().enumerate().filter_map(|(i, h)| Some((i, names::read(h)?))).collect();
+        // Beside the time of the whole transaction, that of its commit is a part.
+        let is_latency = |m: &Meaning| m.id == "commit_latency_ms";
+        if read.iter().filter(|(_, m)| is_latency(m)).count() > 1 {
+            let of_commit = |index: usize| headers[index].words.iter().any(|w| w == "commit");
+            read.iter_mut()
+                .filter(|(i, m)| is_latency(m) && of_commit(*i))
+                .for_each(|(_, m)| m.id = "commit_time_ns_mean");
+        }
+        let parts = |id: &str| read.iter().filter(|(_, m)| m.id == id && m.rank >= names::PART).count();
+        let parts: Vec<&str> = read.iter().map(|(_, m)| m.id).filter(|id| parts(id) > 1).collect();
+        read.retain(|(_, m)| m.rank < names::PART || !parts.contains(&m.id));
+        read.sort_by_key(|(index, m)| {
+            (!infer::has_own_dimension(&headers[*index], m.id), headers[*index].unit.is_none(), m.rank, *index)
+        });
+        for (index, meaning) in read {
+            sheet.bind(index, &headers[index], meaning.id, How::Inferred);
+            if let Some(bound) = sheet.columns.last_mut().filter(|c| c.index == index && c.how == How::Inferred) {
+                bound.ambiguous = meaning.ambiguous;
+            }
+        }
+        let place = |r: &Remark| table.headers.iter().position(|h| r.message.starts_with(&format!("column '{h}'")));
+        sheet.remarks.sort_by_key(|r| place(r).unwrap_or(usize::MAX));
         sheet.bare_bandwidth(&headers);
-        sheet.compared(&headers);
+        sheet.rate_is_throughput(&headers);
         sheet.threads_are_jobs();
         sheet.rate_of_the_times(&headers);
         sheet.queries_are_transactions();
-        sheet.unused();
         sheet.columns.sort_by_key(|c| c.index);
         sheet.infer_times();
         sheet.infer_shares();
+        sheet.without_ambiguous();
+        sheet.without_clock();
+        sheet.unused();
+        sheet.read_others(&headers);
         sheet
     }
 
-    fn bind(&mut self, index: usize, header: &Header, how: How, mapping: &Mapping) {
+    fn bind(&mut self, index: usize, header: &Header, mut id: &'static str, how: How) {
         let text = self.table.headers[index].as_str();
         if self.columns.iter().any(|c| c.index == index) {
             return;
         }
-        let id = match how {
-            How::Mapped => mapping.of(text),
-            How::Id => names::find(text),
-            How::Inferred => names::by_words(&header.words, header.unit.as_ref()),
-        };
-        let Some(mut id) = id else { return };
+        let text_like = |row: &usize| matches!(number::value(self.table.cell(*row, index), self.style), Value::Text);
+        let rows = self.table.rows().min(SAMPLE);
+        // Names of jobs are no jobs.
+        if how == How::Inferred && !is_text(id) && (0..rows).filter(text_like).count() * 2 > rows {
+            return;
+        }
         if how == How::Inferred && self.is_total(id, header) {
             id = "redo_mib_per_s";
         }
@@ -165,22 +204,29 @@ impl<'a> Sheet<'a> {
             let unit = unit.map_or(String::new(), |u| format!(" in {}", u.text));
             self.remark(format!("column '{text}' was taken for {id}{unit}"));
         }
-        let mut bound = Bound {
-            index,
-            id,
-            how,
-            printed,
-            factor,
-            or,
-            counted: false,
-            broken: Vec::new(),
-            unread: Vec::new(),
-            figures: Vec::new(),
-        };
+        let mut bound = Bound { printed, factor, or, ..Bound::new(index, id, how) };
         if !is_text(id) {
             bound.read(self.table, self.style);
         }
         self.columns.push(bound);
+    }
+
+    /// Whether most cells of a column are numbers.
+    fn is_number(&self, index: usize) -> bool {
+        let rows = self.table.rows().min(SAMPLE);
+        let number = |row: &usize| matches!(number::value(self.table.cell(*row, index), self.style), Value::Number(_));
+        (0..rows).filter(number).count() * 4 >= rows * 3
+    }
+
+    /// Reads the columns of numbers that are none of ours.
+    pub(crate) fn read_others(&mut self, headers: &[Header]) {
+        self.others.clear();
+        for (index, header) in headers.iter().enumerate().filter(|(i, _)| self.columns.iter().all(|c| c.index != *i)) {
+            if !self.is_number(index) {
+                continue;
+            }
+            self.others.push(Bound::raw(index, header.unit.clone(), self.table, self.style));
+        }
     }
 
     fn remark(&mut self, message: String) {
@@ -231,12 +277,47 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// Whether the cells of a column are text.
-pub(crate) fn is_text(id: &str) -> bool {
-    column(id).is_some_and(|c| matches!(c.format, Format::Text | Format::YesNo))
+/// A header, with the unit of its cells where it names none.
+pub(crate) fn header_of(table: &Table, style: Style, index: usize) -> Header {
+    let mut header = Header::parse(&table.headers[index]);
+    if header.unit.is_none() {
+        let rows = table.rows().min(SAMPLE);
+        let unit = |row| match number::value(table.cell(row, index), style) {
+            Value::Number(printed) => Unit::parse(printed.suffix).filter(|u| !u.is_multiplier()),
+            _ => None,
+        };
+        let units: Vec<Unit> = (0..rows).filter_map(unit).collect();
+        let first = units.first().filter(|f| units.iter().all(|u| (u.dimension, u.piece) == (f.dimension, f.piece)));
+        header.unit = first.filter(|_| units.len() * 2 > rows).cloned();
+    }
+    header
 }
 
 impl Bound {
+    fn new(index: usize, id: &'static str, how: How) -> Bound {
+        Bound {
+            index,
+            id,
+            how,
+            printed: None,
+            factor: 1.0,
+            or: None,
+            broken: Vec::new(),
+            unread: Vec::new(),
+            counted: false,
+            ambiguous: false,
+            derived: false,
+            figures: Vec::new(),
+        }
+    }
+
+    /// A column that is none of ours, as printed.
+    pub(crate) fn raw(index: usize, printed: Option<Unit>, table: &Table, style: Style) -> Bound {
+        let mut bound = Bound { printed, ..Bound::new(index, "", How::Inferred) };
+        bound.read(table, style);
+        bound
+    }
+
     /// The figure in `row`, in the unit of the id.
     #[must_use]
     pub fn figure(&self, row: usize) -> Option<Figure> {
@@ -301,7 +382,10 @@ impl Bound {
     /// The factor of a cell with a unit of its own.
     fn factor_of(&self, suffix: &str) -> Option<f64> {
         let suffix = suffix.trim_end_matches(['*', '†', ')']);
-        let own = Unit::of_id(self.id);
+        if self.id.is_empty() && matches!(suffix, "x" | "×") {
+            return Some(1.0);
+        }
+        let own = if self.id.is_empty() { self.printed.clone().or(Unit::parse(suffix))? } else { Unit::of_id(self.id) };
         // The k of a block size has 1,024 bytes.
         if own.dimension.of == Of::Bytes && own.size == 1.0 {
             let binary = match suffix.to_lowercase().as_str() {

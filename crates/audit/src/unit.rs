@@ -33,11 +33,31 @@ pub enum Per {
     Transaction,
 }
 
+/// What kind of piece is counted, where a unit names it: `rows/s` is no throughput of transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Piece {
+    /// Anything.
+    #[default]
+    Any,
+    /// Transactions, requests, events.
+    Transaction,
+    /// Rows, records.
+    Row,
+    /// Queries, statements.
+    Query,
+    /// Requests to a device.
+    Io,
+    /// Messages.
+    Message,
+}
+
 /// A unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unit {
     /// What it measures.
     pub dimension: Dimension,
+    /// What kind of piece it counts.
+    pub piece: Piece,
     /// Value of one of it in seconds, bytes, parts of one, or pieces.
     pub size: f64,
     /// The other size that it may have: 1,024 of a KB, which strictly is 1,000.
@@ -49,7 +69,11 @@ pub struct Unit {
 const KIB: f64 = 1024.0;
 
 fn unit(of: Of, size: f64) -> Unit {
-    Unit { dimension: Dimension { of, per: Per::Whole }, size, or: None, text: String::new() }
+    Unit { dimension: Dimension { of, per: Per::Whole }, piece: Piece::Any, size, or: None, text: String::new() }
+}
+
+fn pieces(piece: Piece, size: f64) -> Unit {
+    Unit { piece, ..unit(Of::One, size) }
 }
 
 /// A simple unit: no `per`.
@@ -82,15 +106,19 @@ fn simple(text: &str) -> Option<Unit> {
         "kbit" | "kbits" => unit(Of::Bytes, 125.0),
         "mbit" | "mbits" => unit(Of::Bytes, 125e3),
         "gbit" | "gbits" => unit(Of::Bytes, 125e6),
-        "k" | "thousand" | "thousands" => unit(Of::One, 1e3),
+        "k" | "thousand" | "thousands" | "x1000" | "×1000" | "'000" => unit(Of::One, 1e3),
         "million" | "millions" | "mops" => unit(Of::One, 1e6),
-        "1" | "#" | "count" | "ops" | "op" | "io" | "ios" | "i/os" | "rows" | "row" | "queries" | "q" | "blocks"
-        | "writes" | "reads" | "calls" | "requests" | "req" => unit(Of::One, 1.0),
-        "tx" | "txn" | "txns" | "trx" | "transactions" | "transaction" | "commits" | "commit" | "xacts" => {
-            unit(Of::One, 1.0)
-        }
-        "ktx" | "kops" | "kio" => unit(Of::One, 1e3),
-        "mtx" => unit(Of::One, 1e6),
+        "1" | "#" | "count" | "ops" | "op" | "blocks" | "writes" | "reads" => unit(Of::One, 1.0),
+        "io" | "ios" | "i/os" => pieces(Piece::Io, 1.0),
+        "rows" | "row" | "records" | "record" | "rec" | "docs" => pieces(Piece::Row, 1.0),
+        "queries" | "query" | "q" | "statements" | "stmts" => pieces(Piece::Query, 1.0),
+        "msg" | "msgs" | "message" | "messages" => pieces(Piece::Message, 1.0),
+        "tx" | "txn" | "txns" | "trx" | "transactions" | "transaction" | "trans" | "commits" | "commit" | "xacts"
+        | "calls" | "requests" | "req" | "reqs" | "events" => pieces(Piece::Transaction, 1.0),
+        "ktx" => pieces(Piece::Transaction, 1e3),
+        "mtx" => pieces(Piece::Transaction, 1e6),
+        "kops" | "kop" => unit(Of::One, 1e3),
+        "kio" => pieces(Piece::Io, 1e3),
         _ => return None,
     })
 }
@@ -113,12 +141,22 @@ impl Unit {
     pub fn parse(text: &str) -> Option<Unit> {
         let text = text.trim().trim_end_matches('.');
         let found = Unit::rate(text).or_else(|| Unit::quotient(text)).or_else(|| simple(text));
+        let found = found.or_else(|| Unit::multiple(text));
         found.filter(|_| text != "#").map(|unit| Unit { text: text.to_owned(), ..unit })
+    }
+
+    /// Thousands or millions of a unit: `k tps`, `M rows/s`.
+    fn multiple(text: &str) -> Option<Unit> {
+        let times = simple(text.get(..1).filter(|c| matches!(*c, "k" | "K" | "M"))?)?.size;
+        let rest = text[1..].trim_start();
+        let unit = Unit::rate(rest).or_else(|| Unit::quotient(rest))?;
+        (unit.dimension.of == Of::One).then_some(Unit { size: unit.size * times, ..unit })
     }
 
     /// Units of one word that are rates.
     fn rate(text: &str) -> Option<Unit> {
         let per_second = |of, size| Some(Unit { dimension: Dimension { of, per: Per::Second }, ..unit(of, size) });
+        let of = |piece, size| Some(Unit { piece, ..per_second(Of::One, size)? });
         match text {
             "Kbps" | "kbps" => return per_second(Of::Bytes, 125.0),
             "Mbps" | "mbps" | "Mb/s" | "Mbit/s" => return per_second(Of::Bytes, 125e3),
@@ -126,10 +164,17 @@ impl Unit {
             _ => {}
         }
         match text.to_lowercase().as_str() {
-            "tps" | "qps" | "iops" | "ops" | "hz" => per_second(Of::One, 1.0),
-            "ktps" | "kqps" | "kiops" => per_second(Of::One, 1e3),
-            "mtps" | "mqps" | "miops" => per_second(Of::One, 1e6),
-            "tpm" | "nopm" | "tpmc" => per_second(Of::One, 1.0 / 60.0),
+            "ops" | "hz" => per_second(Of::One, 1.0),
+            "tps" | "rps" => of(Piece::Transaction, 1.0),
+            "ktps" | "krps" => of(Piece::Transaction, 1e3),
+            "mtps" => of(Piece::Transaction, 1e6),
+            "tpm" | "nopm" | "tpmc" => of(Piece::Transaction, 1.0 / 60.0),
+            "qps" => of(Piece::Query, 1.0),
+            "kqps" => of(Piece::Query, 1e3),
+            "mqps" => of(Piece::Query, 1e6),
+            "iops" => of(Piece::Io, 1.0),
+            "kiops" => of(Piece::Io, 1e3),
+            "miops" => of(Piece::Io, 1e6),
             _ => None,
         }
     }
@@ -141,12 +186,18 @@ impl Unit {
         let above = if above.is_empty() { unit(Of::One, 1.0) } else { simple(above)? };
         // "Time per second" is a share that nobody prints.
         let dimension = Dimension { of: above.dimension.of, per };
-        Some(Unit { dimension, size: above.size * parts, or: above.or.map(|or| or * parts), text: String::new() })
+        Some(Unit { dimension, size: above.size * parts, or: above.or.map(|or| or * parts), ..above })
     }
 
     /// Whether it is thousands or millions of anything.
     pub(crate) fn is_multiplier(&self) -> bool {
-        matches!(self.text.as_str(), "k" | "K" | "M" | "thousand" | "thousands" | "million" | "millions")
+        self.dimension.per == Per::Whole
+            && self.dimension.of == Of::One
+            && self.size > 1.0
+            && simple(&self.text).is_some_and(|u| {
+                let named = ["ktx", "mtx", "kops", "kop", "kio", "mops"];
+                u.piece == Piece::Any && !named.contains(&self.text.to_lowercase().as_str())
+            })
     }
 
     /// Whether it says no more than "per something".
@@ -171,7 +222,7 @@ pub(crate) fn named(word: &str) -> Option<Unit> {
 /// Words that are units where they stand among others. "min" is a minimum there, "b" and "k" are letters.
 fn in_name(word: &str) -> Option<Unit> {
     const ALSO: [&str; 9] = ["ns", "us", "µs", "ms", "s", "sec", "secs", "seconds", "pct"];
-    const BYTES: [&str; 9] = ["bytes", "kib", "mib", "gib", "kb", "mb", "gb", "tb", "mops"];
+    const BYTES: [&str; 12] = ["bytes", "kib", "mib", "gib", "kb", "mb", "gb", "tb", "mops", "kbit", "mbit", "gbit"];
     let lower = word.to_lowercase();
     let known = ALSO.contains(&lower.as_str()) || BYTES.contains(&lower.as_str()) || lower.starts_with("percent");
     let known =
@@ -193,7 +244,12 @@ pub fn take_unit<'a>(words: &[&'a str]) -> (Vec<&'a str>, Option<Unit>) {
         let next = words.get(at + 1).and_then(|next| denominator(next).map(|d| (d, *next)));
         match (word.eq_ignore_ascii_case("per") && at + 1 < words.len(), next) {
             (true, Some(((what, parts), name))) if per.is_none() => {
-                per = Some((what, parts, name.to_owned()));
+                // "Latency / ms" is no rate: nothing is counted.
+                let counted = found.is_some() || left.iter().any(|w| simple(w).is_some());
+                match simple(name).filter(|_| name == "ms" && !counted) {
+                    Some(time) => found = Some(Unit { text: name.to_owned(), ..time }),
+                    None => per = Some((what, parts, name.to_owned())),
+                }
                 at += 2;
                 continue;
             }
@@ -212,7 +268,7 @@ pub fn take_unit<'a>(words: &[&'a str]) -> (Vec<&'a str>, Option<Unit>) {
             let above = found.unwrap_or_else(|| unit(Of::One, 1.0));
             let text = format!("{}/{name}", if above.text.is_empty() { "1" } else { &above.text });
             let dimension = Dimension { of: above.dimension.of, per: what };
-            Some(Unit { dimension, size: above.size * parts, or: above.or.map(|or| or * parts), text })
+            Some(Unit { dimension, size: above.size * parts, or: above.or.map(|or| or * parts), text, ..above })
         }
         (None, None) => None,
     };

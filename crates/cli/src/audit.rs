@@ -13,7 +13,7 @@ use crate::args::{AuditArgs, ListArgs, ListFormat};
 use crate::exit::{self, Failure};
 use crate::listing::Listing;
 use crate::target::run_folder;
-use crate::{output, stored};
+use crate::{output, source, stored};
 
 pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     if args.laws {
@@ -23,7 +23,10 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     let Some(file) = &args.file else {
         return Err(Failure::usage("name a file or a run to audit, or list the laws with --laws"));
     };
-    let (text, name) = read(file, &args.results)?;
+    let (text, name) = match source::text(file)? {
+        Some(found) => found,
+        None => read(file, &args.results)?,
+    };
     let shown = file.display();
     let tables = table::read(&text, &name).map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
     drop(text);
@@ -35,7 +38,7 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     let found = audit(&tables, &Options { mapping, claims, expected: expected() });
     match args.list.format {
         ListFormat::Text => output::write(&args.list.output, text_of(&found).as_bytes()),
-        _ => listing(&found.findings).write(&args.list),
+        _ => listing(&found.findings).write_with(&args.list, &["row", "recomputed", "deviation_pct"]),
     }
     // Exit code 1 says that errors were found.
     .map_err(|e| Failure { code: exit::USAGE, ..e })?;
@@ -84,27 +87,7 @@ fn read(file: &Path, results: &Path) -> Result<(String, String), Failure> {
         data.warnings.iter().for_each(|w| output::say(&format!("warning: {w}")));
         return Ok((table_of(&data)?, name));
     }
-    let wrong = |e: std::io::Error| Failure::usage(format!("{} cannot be read: {e}", path.display()));
-    let bytes = std::fs::read(&path).map_err(wrong)?;
-    let text = decoded(bytes);
-    if text.chars().take(4096).any(|c| c == '\0') {
-        return Err(Failure::usage(format!("{} is no text", path.display())));
-    }
-    Ok((text, name))
-}
-
-/// Text of a file: UTF-8, UTF-16 with its mark, or else Latin-1.
-fn decoded(bytes: Vec<u8>) -> String {
-    let wide = |of: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> = bytes.chunks_exact(2).skip(1).filter_map(|b| Some(of(b.try_into().ok()?))).collect();
-        String::from_utf16_lossy(&units)
-    };
-    match bytes.as_slice() {
-        [0xff, 0xfe, ..] => return wide(u16::from_le_bytes),
-        [0xfe, 0xff, ..] => return wide(u16::from_be_bytes),
-        _ => {}
-    }
-    String::from_utf8(bytes).unwrap_or_else(|e| e.into_bytes().iter().map(|b| char::from(*b)).collect())
+    Ok((source::text_of_file(&path)?, name))
 }
 
 /// What the workloads of the catalogue are defined by.
@@ -234,7 +217,7 @@ fn range(group: &[&Finding]) -> (String, String) {
 /// `--laws`.
 fn laws(list: &ListArgs) -> Result<(), Failure> {
     let needs = |law: &loadline_audit::Law| {
-        let sets: Vec<String> = law.needs.iter().map(|set| set.join(", ")).collect();
+        let sets: Vec<String> = law.sets().map(|set| set.join(", ")).collect();
         if sets.is_empty() { "any column".to_owned() } else { sets.join("; or ") }
     };
     let row = |law: &&loadline_audit::Law| {

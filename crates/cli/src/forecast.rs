@@ -10,6 +10,7 @@ use loadline_store::StoredRun;
 use crate::args::ForecastArgs;
 use crate::exit::{self, Failure};
 use crate::output;
+use crate::source;
 use crate::target::run_folder;
 
 /// Largest table that is read.
@@ -23,19 +24,9 @@ struct Input {
 }
 
 pub(crate) fn forecast(args: &ForecastArgs) -> Result<u8, Failure> {
-    let path = run_folder(&args.input, &args.results)?;
-    let input = match std::fs::metadata(&path) {
-        Err(e) => {
-            return Err(Failure::usage(format!(
-                "'{}' cannot be read: {e}; name a run or a table of results",
-                path.display()
-            )));
-        }
-        Ok(found) if found.is_dir() => of_run(&path, args)?,
-        Ok(found) if found.len() > LARGEST => {
-            return Err(Failure::usage(format!("'{}' is larger than {} MiB", path.display(), LARGEST >> 20)));
-        }
-        Ok(_) => of_file(&path, args)?,
+    let input = match source::text(&args.input)? {
+        Some((text, name)) => of_text(&text, name, args)?,
+        None => of_path(args)?,
     };
     input.remarks.iter().for_each(|remark| output::say(&format!("note: {remark}")));
     if input.series.is_empty() {
@@ -52,6 +43,20 @@ pub(crate) fn forecast(args: &ForecastArgs) -> Result<u8, Failure> {
         )));
     }
     if args.evaluate { evaluate(args, input) } else { answer(args, input) }
+}
+
+/// A run or a file.
+fn of_path(args: &ForecastArgs) -> Result<Input, Failure> {
+    let path = run_folder(&args.input, &args.results)?;
+    let shown = path.display();
+    match std::fs::metadata(&path) {
+        Err(e) => Err(Failure::usage(format!("'{shown}' cannot be read: {e}; name a run or a table of results"))),
+        Ok(found) if found.is_dir() => of_run(&path, args),
+        Ok(found) if found.len() > LARGEST => {
+            Err(Failure::usage(format!("'{shown}' is larger than {} MiB", LARGEST >> 20)))
+        }
+        Ok(_) => of_text(&source::text_of_file(&path)?, shown.to_string(), args),
+    }
 }
 
 fn evaluate(args: &ForecastArgs, input: Input) -> Result<u8, Failure> {
@@ -105,12 +110,9 @@ fn of_run(path: &Path, args: &ForecastArgs) -> Result<Input, Failure> {
 }
 
 /// Series of a table of results in any of the forms that `loadline audit` reads.
-fn of_file(path: &Path, args: &ForecastArgs) -> Result<Input, Failure> {
-    let title = path.display().to_string();
+fn of_text(text: &str, title: String, args: &ForecastArgs) -> Result<Input, Failure> {
     let bad = |what: String| Failure::usage(format!("{title}: {what}"));
-    let bytes = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| bad("it is no text in UTF-8".to_owned()))?;
-    let tables = table::read(&text, &title).map_err(|e| bad(e.to_string()))?;
+    let tables = table::read(text, &title).map_err(|e| bad(e.to_string()))?;
     let mapping = match args.columns.as_slice() {
         [] => Mapping::default(),
         given => Mapping::parse(&given.join(",")).map_err(|e| bad(e.to_string()))?,
@@ -159,17 +161,18 @@ fn of_sheet(sheet: &Sheet<'_>, remarks: &mut Vec<String>) -> Result<Vec<Series>,
         let label = label.as_str();
         let mut points: Vec<Point> = Vec::new();
         let mut repeated: Vec<f64> = Vec::new();
+        let mut out = LeftOut::default();
         for row in &rows {
             if matches!(sheet.text("valid", *row), "false" | "no" | "0") {
-                remarks.push(format!("row {} of {label} is left out: its test is invalid", row + 1));
+                out.add("left out: the test is invalid", *row);
                 continue;
             }
             let Some(point) = point_of(sheet, throughput, *row, label)? else {
-                remarks.push(format!("row {} of {label} is left out: its jobs or its throughput is missing", row + 1));
+                out.add("left out: jobs or throughput are missing", *row);
                 continue;
             };
             if points.contains(&point) {
-                remarks.push(format!("row {} of {label} is there twice: it counts once", row + 1));
+                out.add("there twice: it counts once", *row);
                 continue;
             }
             if points.iter().any(|p| p.jobs == point.jobs) && !repeated.contains(&point.jobs) {
@@ -177,6 +180,7 @@ fn of_sheet(sheet: &Sheet<'_>, remarks: &mut Vec<String>) -> Result<Vec<Series>,
             }
             points.push(point);
         }
+        out.say(label, remarks);
         remarks.extend(impossible(sheet, label, &rows, &points));
         if !repeated.is_empty() {
             let jobs: Vec<String> = repeated.iter().map(f64::to_string).collect();
@@ -196,6 +200,31 @@ fn of_sheet(sheet: &Sheet<'_>, remarks: &mut Vec<String>) -> Result<Vec<Series>,
         }
     }
     Ok(found)
+}
+
+/// Rows that are not used, by why: the first of many are named.
+#[derive(Default)]
+struct LeftOut(Vec<(&'static str, Vec<usize>)>);
+
+impl LeftOut {
+    const NAMED: usize = 5;
+
+    fn add(&mut self, why: &'static str, row: usize) {
+        match self.0.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, rows)) => rows.push(row + 1),
+            None => self.0.push((why, vec![row + 1])),
+        }
+    }
+
+    fn say(self, label: &str, remarks: &mut Vec<String>) {
+        for (why, rows) in self.0 {
+            let named: Vec<String> = rows.iter().take(LeftOut::NAMED).map(usize::to_string).collect();
+            let more = rows.len().saturating_sub(LeftOut::NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let is = if rows.len() == 1 { ("row", "is") } else { ("rows", "are") };
+            remarks.push(format!("{} {}{more} of {label} {} {why}", is.0, named.join(", "), is.1));
+        }
+    }
 }
 
 /// What a series is called in messages, and its workload with what distinguishes it from others of the platform. `label` names what

@@ -26,11 +26,16 @@ pub(crate) struct Listing {
 impl Listing {
     /// Writes it as asked.
     pub(crate) fn write(&self, args: &ListArgs) -> Result<(), Failure> {
+        self.write_with(args, &[])
+    }
+
+    /// The same with columns that are numbers in JSON.
+    pub(crate) fn write_with(&self, args: &ListArgs, numbers: &[&str]) -> Result<(), Failure> {
         let text = match args.format {
             ListFormat::Text => self.text(),
             ListFormat::Md => self.markdown(),
             ListFormat::Csv => self.csv(),
-            ListFormat::Json => self.json(),
+            ListFormat::Json => self.json(numbers),
         };
         output::write(&args.output, text.as_bytes())
     }
@@ -67,13 +72,23 @@ impl Listing {
         csv_line(&self.columns) + &self.rows.iter().map(csv_line).collect::<String>()
     }
 
-    fn json(&self) -> String {
+    fn json(&self, numbers: &[&str]) -> String {
+        let value = |column: &str, text: &String| match numbers.contains(&column) {
+            true if text.is_empty() => Value::Null,
+            true => text.parse::<f64>().map_or_else(|_| Value::String(text.clone()), |n| number(n, text)),
+            false => Value::String(text.clone()),
+        };
         let object = |row: &Vec<String>| {
-            let pairs = self.columns.iter().zip(row).map(|(c, v)| ((*c).to_owned(), Value::String(v.clone())));
+            let pairs = self.columns.iter().zip(row).map(|(c, v)| ((*c).to_owned(), value(c, v)));
             Value::Object(pairs.collect::<Map<String, Value>>())
         };
         format!("{:#}\n", Value::Array(self.rows.iter().map(object).collect()))
     }
+}
+
+/// A whole number as one.
+fn number(value: f64, text: &str) -> Value {
+    text.parse::<i64>().map_or_else(|_| Value::from(value), Value::from)
 }
 
 /// `loadline columns`.
@@ -118,7 +133,7 @@ mod tests {
         assert_eq!(list.csv(), "a,b_c\n\"x, \"\"y\"\"\",1|2\n");
         assert_eq!(list.markdown(), "| a | b c |\n| --- | --- |\n| x, \"y\" | 1\\|2 |\n");
         assert_eq!(list.text(), "a       b c\nx, \"y\"  1|2\n");
-        let json: Value = serde_json::from_str(&list.json()).unwrap();
+        let json: Value = serde_json::from_str(&list.json(&[])).unwrap();
         assert_eq!(json[0]["b_c"], "1|2");
     }
 }

@@ -47,6 +47,7 @@ mod secrets;
 mod signals;
 mod simulate;
 mod snapshot;
+mod source;
 mod stored;
 mod target;
 mod trend;

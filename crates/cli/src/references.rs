@@ -8,9 +8,7 @@ use crate::audit;
 use crate::exit::Failure;
 use crate::listing::Listing;
 use crate::output;
-
-/// What `--with` values begin with.
-const PREFIX: &str = "reference:";
+use crate::source::PREFIX;
 
 pub(crate) fn references(args: &ReferencesArgs) -> Result<u8, Failure> {
     match &args.id {

@@ -1,30 +1,9 @@
 //! Blocks and bytes: the size of a block, and what of it is padding.
 
-use super::{Check, Law};
 use crate::context::Context;
 use crate::finding::{Findings, Severity, shown};
-use crate::interval::{Interval, Reading};
+use crate::interval::{Interval, Reading, common};
 use crate::laws::work::outliers;
-
-pub(crate) static REDO_BLOCKS: Law = Law {
-    id: "redo-blocks",
-    name: "Blocks of redo and their padding",
-    formula: "redo_blocks_per_s × block size ≥ redo bytes; what is more is padding, per write or per transaction",
-    needs: &[&["redo_blocks_per_s", "redo_mib_per_s"], &["redo_blocks_per_s", "tps", "redo_kib_per_tx"]],
-    tolerance: "always a warning, as the size of a block is inferred: a row with more bytes than its blocks hold, or with another share of padding than the others",
-    meaning: "The size is the smallest power of two that holds the bytes. Padding per transaction: commits end a block; per write: groups do",
-    check: Check::Own(redo),
-};
-
-pub(crate) static DATA_BLOCKS: Law = Law {
-    id: "data-blocks",
-    name: "Blocks written and their bytes",
-    formula: "physical_written_blocks_per_s × block size = physical_written_mib_per_s × 1024², or less redo_mib_per_s",
-    needs: &[&["physical_written_blocks_per_s", "physical_written_mib_per_s"]],
-    tolerance: "a warning where no size of a block fits, or a row does not agree with the others",
-    meaning: "Bytes that hold more than data blocks: redo, temporary files, mirrors, a doublewrite buffer",
-    check: Check::Own(data),
-};
 
 const SIZES: [f64; 8] = [512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0];
 const MIB: f64 = 1_048_576.0;
@@ -65,7 +44,7 @@ fn size_of(all: &[(usize, Interval)]) -> Option<f64> {
     SIZES.into_iter().find(|size| holds(*size) * 10 >= all.len() * 9)
 }
 
-fn redo(context: &Context<'_>, findings: &mut Findings) {
+pub(super) fn redo(context: &Context<'_>, findings: &mut Findings) {
     let columns = ["redo_blocks_per_s", "tps", "redo_kib_per_tx", "redo_mib_per_s"];
     // The size is that of a platform: the rows of all its workloads show it.
     let every: Vec<usize> = context.rows().collect();
@@ -85,7 +64,7 @@ fn redo(context: &Context<'_>, findings: &mut Findings) {
                 "the bytes are more than blocks of {size} B hold, which is the size of a block in the other rows"
             );
             let least = bytes(*row).map(|b| b.at / size);
-            findings.push(context.about_row(REDO_BLOCKS.id, severity, *row, &columns, columns[0], least, text));
+            findings.push(context.about_row("redo-blocks", severity, *row, &columns, columns[0], least, text));
         }
         padding(context, &series.label, size, &all, findings);
         // Over jobs, that share is a curve: groups grow, and blocks fill up.
@@ -97,15 +76,7 @@ fn redo(context: &Context<'_>, findings: &mut Findings) {
         for (row, expected) in outliers(&shares, floor).into_iter().chain(emptiest) {
             let Some(needed) = bytes(row).map(|b| b.at / expected) else { continue };
             let text = format!("other rows of this series have {} B of redo in a block", shown(expected, 4));
-            findings.push(context.about_row(
-                REDO_BLOCKS.id,
-                Severity::Warning,
-                row,
-                &columns,
-                columns[0],
-                Some(needed),
-                text,
-            ));
+            context.warn(findings, ("redo-blocks", row), (&columns, columns[0]), Some(needed), text);
         }
     }
 }
@@ -121,7 +92,7 @@ fn framed(context: &Context<'_>, label: &str, all: &[(usize, Interval)], finding
     let label = if label.is_empty() { String::new() } else { format!("{label}: ") };
     let around = shown((low + high) / 2.0 - size, 3);
     let text = format!("{label}blocks of {size} B, each with {around} B of its own: no padding");
-    findings.push(context.about_table(REDO_BLOCKS.id, Severity::Info, &["redo_blocks_per_s", "redo_mib_per_s"], text));
+    findings.push(context.about_table("redo-blocks", Severity::Info, &["redo_blocks_per_s", "redo_mib_per_s"], text));
     true
 }
 
@@ -145,6 +116,9 @@ fn padding(context: &Context<'_>, label: &str, size: f64, all: &[(usize, Interva
     let shares: Vec<f64> = all.iter().map(|(_, i)| 1.0 - i.at / size).collect();
     let share = shares.iter().sum::<f64>() / shares.len().max(1) as f64 * 100.0;
     let (tx, write) = (per("tps"), per("redo_writes_per_s"));
+    for (id, what) in [("redo_writes_per_s", "write"), ("tps", "transaction")] {
+        unlike(context, size, all, (id, what), findings);
+    }
     let found = match (tx, write) {
         (Some((tx, by_tx)), Some((_, by_write))) if by_tx <= by_write => Some((tx, "transaction", by_tx)),
         (_, Some((write, by_write))) => Some((write, "write", by_write)),
@@ -164,10 +138,44 @@ fn padding(context: &Context<'_>, label: &str, size: f64, all: &[(usize, Interva
         shown(bytes, 3)
     );
     let columns = ["redo_blocks_per_s", "redo_writes_per_s", "tps", "redo_kib_per_tx", "redo_mib_per_s"];
-    findings.push(context.about_table(REDO_BLOCKS.id, Severity::Info, &columns, text));
+    findings.push(context.about_table("redo-blocks", Severity::Info, &columns, text));
 }
 
-fn data(context: &Context<'_>, findings: &mut Findings) {
+/// Names rows whose padding per write, or per transaction, is not that of all others, where these agree with all their digits.
+fn unlike(
+    context: &Context<'_>,
+    size: f64,
+    all: &[(usize, Interval)],
+    (id, what): (&'static str, &str),
+    findings: &mut Findings,
+) {
+    let reading = Reading::Loose;
+    let of = |row: usize| {
+        let blocks = context.interval("redo_blocks_per_s", row, reading)?.scaled(size);
+        Some((
+            row,
+            blocks
+                .minus(redo_bytes(context, row, reading)?)
+                .over(context.interval(id, row, reading).filter(|i| i.low > 0.0)?),
+        ))
+    };
+    let pads: Vec<(usize, Interval)> = all.iter().filter_map(|(row, _)| of(*row)).collect();
+    let intervals: Vec<Interval> = pads.iter().map(|(_, i)| *i).collect();
+    let Some((pad, count)) = common(&intervals).filter(|(pad, _)| *pad > 0.0) else { return };
+    // What is much wider than the padding says nothing.
+    let sharp = intervals.iter().filter(|i| i.holds(pad) && i.high - i.low < 0.2 * pad).count();
+    if count + 1 != intervals.len() || sharp < 3 {
+        return;
+    }
+    for (row, found) in pads.iter().filter(|(_, i)| !i.holds(pad) && ((i.at / pad) - 1.0).abs() > 0.04) {
+        let text = format!("{} B of padding per {what}, and {} B in the other rows", shown(found.at, 3), shown(pad, 3));
+        let columns = ["redo_blocks_per_s", id, "redo_mib_per_s"];
+        let expected = context.value(id, *row).map(|v| v * found.at / pad);
+        context.warn(findings, ("redo-blocks", *row), (&columns, id), expected, text);
+    }
+}
+
+pub(super) fn data(context: &Context<'_>, findings: &mut Findings) {
     let columns = ["physical_written_blocks_per_s", "physical_written_mib_per_s", "redo_mib_per_s"];
     let rows: Vec<usize> = context.rows().collect();
     let written = |row: usize| context.interval(columns[1], row, Reading::Loose).map(|i| i.scaled(MIB));
@@ -193,19 +201,11 @@ fn data(context: &Context<'_>, findings: &mut Findings) {
     let most = |found: Option<(f64, usize)>| found.filter(|(_, fits)| *fits * 4 >= all.len() * 3);
     if let Some((size, fits)) = most(plain) {
         let text = format!("blocks of {size} B give the bytes written in {fits} of {} rows", all.len());
-        findings.push(context.about_table(DATA_BLOCKS.id, Severity::Info, &columns[..2], text));
+        findings.push(context.about_table("data-blocks", Severity::Info, &columns[..2], text));
         for (row, interval) in all.iter().filter(|(_, i)| !i.holds(size)) {
             let expected = context.value(columns[0], *row).map(|blocks| blocks * size / MIB);
             let text = format!("{} B per block, and {size} B in the other rows", shown(interval.at, 4));
-            findings.push(context.about_row(
-                DATA_BLOCKS.id,
-                Severity::Warning,
-                *row,
-                &columns[..2],
-                columns[1],
-                expected,
-                text,
-            ));
+            context.warn(findings, ("data-blocks", *row), (&columns[..2], columns[1]), expected, text);
         }
         return;
     }
@@ -221,19 +221,11 @@ fn data(context: &Context<'_>, findings: &mut Findings) {
             all.len()
         ));
     }
-    findings.push(context.about_table(DATA_BLOCKS.id, Severity::Warning, &columns, text));
+    findings.push(context.about_table("data-blocks", Severity::Warning, &columns, text));
     let shares: Vec<(usize, f64, f64)> = all.iter().map(|(row, i)| (*row, i.at, (i.high - i.low) / 2.0)).collect();
     for (row, expected) in outliers(&shares, 0.1) {
         let recomputed = context.value(columns[0], row).map(|blocks| blocks * expected / MIB);
         let text = format!("other rows have {} B per block", shown(expected, 4));
-        findings.push(context.about_row(
-            DATA_BLOCKS.id,
-            Severity::Warning,
-            row,
-            &columns[..2],
-            columns[1],
-            recomputed,
-            text,
-        ));
+        context.warn(findings, ("data-blocks", row), (&columns[..2], columns[1]), recomputed, text);
     }
 }

@@ -35,11 +35,14 @@ pub(crate) fn settle(mut sheet: Sheet<'_>) -> Sheet<'_> {
             None => {
                 let only = sheet.throughput().filter(|id| open.contains(id) && !sheet.has("elapsed_s"));
                 let only = only.filter(|_| little::busy(&context, 0).is_none());
-                open.iter().filter(|id| Some(**id) != only).for_each(|id| sheet.leave_out(id));
+                open.iter().filter(|id| Some(**id) != only).for_each(|id| {
+                    sheet.leave_out(id, "it may be a count or a rate, and no other column says which");
+                });
                 break;
             }
         }
     }
+    sheet.throughput_of_others();
     sheet
 }
 

@@ -1,30 +1,9 @@
 //! CPU time: its parts, and their sum.
 
-use super::{Check, Law};
 use crate::context::Context;
 use crate::finding::{Findings, Severity};
 use crate::interval::{Interval, Reading};
 use crate::judge::{Equation, Side, Sides, judge, missed, most_meet};
-
-pub(crate) static CPU_PARTS: Law = Law {
-    id: "cpu-parts",
-    name: "Parts of the busy CPU time",
-    formula: "cpu_user_pct + cpu_sys_pct = cpu_busy_pct",
-    needs: &[&["cpu_busy_pct", "cpu_user_pct", "cpu_sys_pct"]],
-    tolerance: "none where the parts exceed the whole, or where the other rows agree; else a missing part is a warning",
-    meaning: "A wrong digit, or figures of different times",
-    check: Check::Own(parts),
-};
-
-pub(crate) static CPU_SUM: Law = Law {
-    id: "cpu-sum",
-    name: "CPU time is busy, idle or waiting",
-    formula: "cpu_busy_pct + cpu_idle_pct + cpu_iowait_pct = 100",
-    needs: &[&["cpu_busy_pct", "cpu_idle_pct"], &["cpu_user_pct", "cpu_sys_pct", "cpu_idle_pct"]],
-    tolerance: "none above 100, or where the other rows agree; else a missing part is a warning",
-    meaning: "A wrong digit; idle that holds iowait or not; a part that is not printed, such as steal",
-    check: Check::Own(sum),
-};
 
 /// The difference of the first of `ids` and the sum of the others, or of 100 and the sum of all.
 fn difference(
@@ -43,43 +22,57 @@ fn difference(
     Some(whole.minus(sum))
 }
 
+/// Ways to add up: with `base` and what is part of no other figure, and with or without iowait and steal, which some count
+/// elsewhere, in the order of `with`.
+fn ways(context: &Context<'_>, base: &[&'static str], with: [(bool, bool); 4]) -> Vec<Vec<&'static str>> {
+    const OTHERS: [&str; 3] = ["cpu_nice_pct", "cpu_irq_pct", "cpu_softirq_pct"];
+    let others = OTHERS.into_iter().filter(|id| base.contains(&"cpu_user_pct") && context.has(id));
+    let base: Vec<&'static str> = base.iter().copied().chain(others).collect();
+    let way = |(iowait, steal)| {
+        let more = [("cpu_iowait_pct", iowait), ("cpu_steal_pct", steal)].into_iter().filter(|(_, has)| *has);
+        base.iter().copied().chain(more.map(|(id, _)| id)).collect::<Vec<_>>()
+    };
+    with.map(way).into_iter().filter(|way| way.iter().all(|id| context.has(id))).collect()
+}
+
 /// The first of several ways to add up, or another one if most rows agree with it and not with the first; and its rows.
-fn best<'p>(
+fn best(
     context: &Context<'_>,
     whole: Option<&'static str>,
-    ways: &[&'p [&'static str]],
-) -> Option<(&'p [&'static str], Vec<Sides>)> {
-    let mut possible = ways.iter().copied().filter(|way| way.iter().all(|id| context.has(id)));
-    let sides = |way| missed(context.rows(), 0.0, |row, reading| difference(context, whole, way, row, reading));
+    ways: Vec<Vec<&'static str>>,
+) -> Option<(Vec<&'static str>, Vec<Sides>)> {
+    let sides = |way: &[&'static str]| {
+        missed(context.rows(), 0.0, |row, reading| difference(context, whole, way, row, reading)).unwrap_or_default()
+    };
     let fits = |all: &[Sides]| all.iter().filter(|s| s.meets(0.0)).count();
-    let way = possible.next()?;
-    let all = sides(way)?;
+    let mut ways = ways.into_iter();
+    let first = ways.next()?;
+    let all = sides(&first);
     // An interval more is a wider sum: a few rows more are no sign.
     if fits(&all) * 2 < all.len() {
-        for way in possible {
-            match sides(way) {
-                Some(other) if fits(&other) * 4 >= other.len() * 3 => return Some((way, other)),
-                Some(_) => {}
-                None => return Some((way, Vec::new())),
+        for way in ways {
+            let other = sides(&way);
+            if fits(&other) * 4 >= other.len() * 3 {
+                return Some((way, other));
             }
         }
     }
-    Some((way, all))
+    Some((first, all))
 }
 
-fn parts(context: &Context<'_>, findings: &mut Findings) {
-    let ways: [&[&'static str]; 2] =
-        [&["cpu_user_pct", "cpu_sys_pct"], &["cpu_user_pct", "cpu_sys_pct", "cpu_iowait_pct"]];
-    let Some((way, all)) = best(context, Some("cpu_busy_pct"), &ways) else { return };
-    if way.len() == 3 {
+pub(super) fn parts(context: &Context<'_>, findings: &mut Findings) {
+    let with = [(false, false), (false, true), (true, false), (true, true)];
+    let ways = ways(context, &["cpu_user_pct", "cpu_sys_pct"], with);
+    let Some((way, all)) = best(context, Some("cpu_busy_pct"), ways) else { return };
+    if way.contains(&"cpu_iowait_pct") {
         let text = "busy holds iowait: with it, user and sys add up".to_owned();
-        findings.push(context.about_table(CPU_PARTS.id, Severity::Info, way, text));
+        findings.push(context.about_table("cpu-parts", Severity::Info, &way, text));
     }
-    let columns: Vec<&'static str> = ["cpu_busy_pct"].iter().chain(way).copied().collect();
+    let columns: Vec<&'static str> = ["cpu_busy_pct"].iter().chain(&way).copied().collect();
     let sum = |row: usize, _: f64| way.iter().try_fold(0.0, |all, id| Some(all + context.value(id, row)?));
     let equation = Equation {
-        law: CPU_PARTS.id,
-        formula: CPU_PARTS.formula,
+        law: "cpu-parts",
+        formula: super::find("cpu-parts").map_or("", |law| law.formula),
         columns: &columns,
         target: "cpu_busy_pct",
         equal: 0.0,
@@ -91,18 +84,16 @@ fn parts(context: &Context<'_>, findings: &mut Findings) {
     judge(&equation, &all, context, findings);
 }
 
-fn sum(context: &Context<'_>, findings: &mut Findings) {
-    let ways: [&[&'static str]; 4] = [
-        &["cpu_busy_pct", "cpu_idle_pct", "cpu_iowait_pct"],
-        &["cpu_busy_pct", "cpu_idle_pct"],
-        &["cpu_user_pct", "cpu_sys_pct", "cpu_idle_pct", "cpu_iowait_pct"],
-        &["cpu_user_pct", "cpu_sys_pct", "cpu_idle_pct"],
-    ];
-    let ways = if context.has("cpu_busy_pct") { &ways[..2] } else { &ways[2..] };
-    let Some((way, all)) = best(context, None, ways) else { return };
+pub(super) fn sum(context: &Context<'_>, findings: &mut Findings) {
+    let (base, with): (&[&'static str], _) = if context.has("cpu_busy_pct") {
+        (&["cpu_busy_pct", "cpu_idle_pct"], [(true, false), (false, false), (true, true), (false, true)])
+    } else {
+        (&["cpu_user_pct", "cpu_sys_pct", "cpu_idle_pct"], [(true, true), (true, false), (false, true), (false, false)])
+    };
+    let Some((way, all)) = best(context, None, ways(context, base, with)) else { return };
     if !way.contains(&"cpu_iowait_pct") && context.has("cpu_iowait_pct") {
         let text = "idle or busy holds iowait: without adding it, the sum is 100".to_owned();
-        findings.push(context.about_table(CPU_SUM.id, Severity::Info, way, text));
+        findings.push(context.about_table("cpu-sum", Severity::Info, &way, text));
     }
     let target = "cpu_idle_pct";
     // Without a column of iowait, the rest may be it.
@@ -115,9 +106,9 @@ fn sum(context: &Context<'_>, findings: &mut Findings) {
         others.copied().try_fold(100.0, |left, id| Some(left - context.value(id, row)?))
     };
     let equation = Equation {
-        law: CPU_SUM.id,
-        formula: CPU_SUM.formula,
-        columns: way,
+        law: "cpu-sum",
+        formula: super::find("cpu-sum").map_or("", |law| law.formula),
+        columns: &way,
         target,
         equal: 0.0,
         above: if complete { Side::UnlessInAll(missing) } else { Side::Unless(missing) },

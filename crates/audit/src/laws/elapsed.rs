@@ -1,20 +1,10 @@
 //! Time that a test took against the time that it was meant to take.
 
+use super::little;
 use super::work::outliers;
-use super::{Check, Law, little};
 use crate::context::Context;
 use crate::finding::{Findings, Severity, shown};
 use crate::interval::{Interval, Reading};
-
-pub(crate) static ELAPSED: Law = Law {
-    id: "elapsed",
-    name: "Elapsed against nominal time",
-    formula: "elapsed_s = nominal time, the round number just below the shortest test",
-    needs: &[&["elapsed_s", "tps"], &["elapsed_s", "rows_per_s"]],
-    tolerance: "info up to 1 %, then a warning; a warning for a test that took 5 % more or less than the others; nothing else where Little's law shows that the average is not diluted",
-    meaning: "Sessions started late or ended late, and the average is taken over all of it; the corrected rate is tps × elapsed / nominal",
-    check: Check::Own(check),
-};
 
 /// Times that tests are set to, s.
 const NOMINAL: [f64; 22] = [
@@ -22,7 +12,7 @@ const NOMINAL: [f64; 22] = [
     1800.0, 2700.0, 3600.0, 7200.0,
 ];
 
-fn check(context: &Context<'_>, findings: &mut Findings) {
+pub(super) fn check(context: &Context<'_>, findings: &mut Findings) {
     if has_fixed_work(context) {
         return;
     }
@@ -37,6 +27,12 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
         .filter(|s| *s > 0.0)
         .fold(f64::INFINITY, f64::min);
     let Some(nominal) = NOMINAL.into_iter().rev().find(|n| *n <= least && least <= n * 1.1) else { return };
+    // Where most took quite another time, it is not one that was set.
+    let near = |e: &Interval| e.low <= nominal * 1.1;
+    let times = || context.rows().filter_map(elapsed);
+    if times().filter(near).count() * 4 < times().count() * 3 {
+        return;
+    }
     let (mut same, mut first) = (true, None);
     for row in context.rows() {
         same &= *first.get_or_insert(elapsed(row)) == elapsed(row);
@@ -48,7 +44,7 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
             continue;
         }
         let severity = if share > 0.0101 { Severity::Warning } else { Severity::Info };
-        if !findings.wants(ELAPSED.id, severity) {
+        if !findings.wants("elapsed", severity) {
             continue;
         }
         let columns = ["elapsed_s", rate];
@@ -61,10 +57,10 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
             shown(corrected.unwrap_or(0.0), 5)
         );
         if same && context.rows().len() > 1 {
-            findings.push(context.about_table(ELAPSED.id, severity, &columns, format!("all rows: {text}")));
+            findings.push(context.about_table("elapsed", severity, &columns, format!("all rows: {text}")));
             return;
         }
-        findings.push(context.about_row(ELAPSED.id, severity, row, &columns, "elapsed_s", Some(nominal), text));
+        findings.push(context.about_row("elapsed", severity, row, &columns, "elapsed_s", Some(nominal), text));
     }
 }
 
@@ -89,7 +85,8 @@ fn odd_ones(context: &Context<'_>, findings: &mut Findings) -> Vec<bool> {
         |row| Some(context.interval("elapsed_s", row, Reading::Rounded)?.high - context.value("elapsed_s", row)?);
     let all: Vec<(usize, f64, f64)> =
         context.rows().filter_map(|row| Some((row, context.value("elapsed_s", row)?, half(row)?))).collect();
-    let odd = outliers(&all, 0.05);
+    let round = |s: f64| NOMINAL.into_iter().any(|n| (s / n - 1.0).abs() < 0.005);
+    let odd: Vec<(usize, f64)> = if all.iter().all(|(_, s, _)| round(*s)) { Vec::new() } else { outliers(&all, 0.05) };
     let mut is_odd = vec![false; context.rows().len()];
     // Where many differ, each has its own time.
     if odd.len() * 10 > all.len() + 9 {
@@ -97,10 +94,10 @@ fn odd_ones(context: &Context<'_>, findings: &mut Findings) -> Vec<bool> {
     }
     for (row, usual) in &odd {
         is_odd[*row] = true;
-        if findings.wants(ELAPSED.id, Severity::Warning) {
+        if findings.wants("elapsed", Severity::Warning) {
             let text = format!("the other tests took about {} s", shown(*usual, 4));
             let (columns, usual) = (["elapsed_s"], Some(*usual));
-            findings.push(context.about_row(ELAPSED.id, Severity::Warning, *row, &columns, "elapsed_s", usual, text));
+            context.warn(findings, ("elapsed", *row), (&columns, "elapsed_s"), usual, text);
         }
     }
     is_odd

@@ -1,35 +1,11 @@
 //! Commits per write and per sync of the log: a job that waits has one commit on its way.
 
-use super::{Check, Law};
+use std::cell::Cell;
+
 use crate::context::Context;
 use crate::finding::{Findings, Severity, shown};
 use crate::interval::Reading;
-use crate::judge::{Above, VERY_LATE, above};
-
-pub(crate) static GROUP_COMMIT: Law = Law {
-    id: "group-commit",
-    name: "Group commit",
-    formula: "tps / redo_writes_per_s ≤ jobs; tps / redo_sync_writes_per_s ≤ jobs; commits_per_redo_sync ≤ jobs",
-    needs: &[
-        &["jobs", "tps", "redo_writes_per_s"],
-        &["jobs", "tps", "redo_sync_writes_per_s"],
-        &["jobs", "tps", "redo_syncs", "elapsed_s"],
-        &["jobs", "commits_per_redo_sync"],
-    ],
-    tolerance: "always a warning: commits need not wait; also where one test has a third of the commits per write that the test with fewer jobs and no more throughput has",
-    meaning: "Commits did not wait for the log (NOWAIT, asynchronous commit, a loop in the database), so their time is not that of a durable commit; or a wrong digit",
-    check: Check::Own(group),
-};
-
-pub(crate) static SYNCS: Law = Law {
-    id: "syncs",
-    name: "Syncs that are commits",
-    formula: "redo_sync_writes_per_s = tps, where the database counts commits that waited",
-    needs: &[&["tps", "redo_sync_writes_per_s"]],
-    tolerance: "2 %; only where most rows agree; always a warning",
-    meaning: "A wrong digit; otherwise commits that did not wait",
-    check: Check::Own(syncs),
-};
+use crate::judge::{Above, Limit, VERY_LATE, above, keep};
 
 /// How much fewer commits a write holds with more jobs than the digits and the noise of tests explain.
 const SHRUNK: f64 = 3.0;
@@ -50,7 +26,7 @@ fn shrunk(context: &Context<'_>, findings: &mut Findings) {
             // One test, and not the one before it or all that come after it.
             let first = at.checked_sub(1).and_then(|i| all.get(i)).is_some_and(|b| before / SHRUNK > b.3);
             let stays = all.get(at + 2).is_some_and(|next| next.3 * SHRUNK < *before);
-            if !falls || first || stays || !findings.wants(GROUP_COMMIT.id, Severity::Warning) {
+            if !falls || first || stays || !findings.wants("group-commit", Severity::Warning) {
                 continue;
             }
             let text = format!(
@@ -59,78 +35,55 @@ fn shrunk(context: &Context<'_>, findings: &mut Findings) {
                 shown(*before, 4)
             );
             let (least, id) = (Some(tps / before), columns[2]);
-            findings.push(context.about_row(GROUP_COMMIT.id, Severity::Warning, *row, &columns, id, least, text));
+            context.warn(findings, ("group-commit", *row), (&columns, id), least, text);
         }
     }
 }
 
-fn group(context: &Context<'_>, findings: &mut Findings) {
+pub(super) fn group(context: &Context<'_>, findings: &mut Findings) {
     shrunk(context, findings);
-    let all = [("redo_sync_writes_per_s", "sync"), ("redo_syncs", "sync"), ("redo_writes_per_s", "write")];
+    // Where the database's own commits are counted with its syncs, that is what is compared.
+    let all = [
+        ("commits_per_redo_sync", "sync"),
+        ("redo_sync_writes_per_s", "sync"),
+        ("redo_syncs", "sync"),
+        ("redo_writes_per_s", "write"),
+    ];
     // A row that was found with syncs need not be found with writes again.
-    let mut said = vec![false; context.rows().len()];
+    let said: Vec<Cell<bool>> = vec![Cell::new(false); context.rows().len()];
     for (id, what) in
         all.into_iter().filter(|(id, _)| context.has(id) && (*id != "redo_syncs" || context.has("elapsed_s")))
     {
-        // Where the database's own commits are counted with its syncs, that is what is compared.
-        let counted = |row: usize| context.value("commits_per_redo_sync", row).is_some();
-        for (row, said) in said.iter_mut().enumerate().filter(|(row, said)| !**said && !counted(*row)) {
-            let rate = |reading| {
-                let count = context.interval(id, row, reading)?;
-                if id == "redo_syncs" {
-                    Some(count.over(context.interval("elapsed_s", row, reading)?))
-                } else {
-                    Some(count)
-                }
-            };
-            let per = |reading| Some(context.interval("tps", row, reading)?.over(rate(reading)?));
-            *said = compare(context, row, id, what, &per, findings);
-        }
-    }
-    if context.has("commits_per_redo_sync") {
-        for row in context.rows() {
-            let per = |reading| context.interval("commits_per_redo_sync", row, reading);
-            compare(context, row, "commits_per_redo_sync", "sync", &per, findings);
-        }
+        let whole = id == "commits_per_redo_sync";
+        let per = |row, reading| {
+            let count = context.interval(id, row, reading)?;
+            let rate =
+                if id == "redo_syncs" { count.over(context.interval("elapsed_s", row, reading)?) } else { count };
+            if whole { Some(count) } else { Some(context.interval("tps", row, reading)?.over(rate)) }
+        };
+        let jobs = |row, reading| Some(context.jobs(row, reading)?.scaled(1.005 + context.late(row, VERY_LATE)));
+        let exceeds = |row| {
+            let counted = !whole && context.value("commits_per_redo_sync", row).is_some();
+            let found = above(|r| per(row, r), |r| jobs(row, r)).filter(|_| !counted && !said[row].get())?;
+            said[row].set(found != Above::No);
+            Some(found)
+        };
+        let say = |row| {
+            let (found, jobs) = (per(row, Reading::Rounded), context.jobs(row, Reading::Rounded).map_or(0.0, |j| j.at));
+            let text = format!(
+                "{} commits per {what} of the log, and {} jobs: commits did not wait for the log, so their time is not that of a durable commit",
+                shown(found.map_or(0.0, |i| if i.at.is_finite() { i.at } else { i.low }), 4),
+                shown(jobs, 4)
+            );
+            (context.value("tps", row).map(|tps| tps / jobs).filter(|_| id.ends_with("_per_s")), text)
+        };
+        let columns = ["jobs", "tps", id];
+        let limit = Limit { law: "group-commit", columns: &columns, target: id, strict: false, sure: true };
+        keep(&limit, &exceeds, &say, context, findings);
     }
 }
 
-type PerWrite<'f> = &'f dyn Fn(Reading) -> Option<crate::interval::Interval>;
-
-fn compare(
-    context: &Context<'_>,
-    row: usize,
-    id: &'static str,
-    what: &str,
-    per: PerWrite<'_>,
-    findings: &mut Findings,
-) -> bool {
-    let nodes = if context.per_node { context.value("nodes", row).unwrap_or(1.0) } else { 1.0 };
-    let jobs =
-        |reading| Some(context.interval("jobs", row, reading)?.scaled(nodes * (1.005 + context.late(row, VERY_LATE))));
-    let Some(Above::Yes | Above::Edge) = above(per, jobs) else { return false };
-    let (Some(found), Some(jobs)) = (per(Reading::Rounded), context.value("jobs", row)) else { return false };
-    let least = context.value("tps", row).map(|tps| tps / jobs / nodes).filter(|_| id.ends_with("_per_s"));
-    let text = format!(
-        "{} commits per {what} of the log, and {} jobs: commits did not wait for the log, so their time is not that of a durable commit",
-        shown(if found.at.is_finite() { found.at } else { found.low }, 4),
-        shown(jobs * nodes, 4)
-    );
-    if findings.wants(GROUP_COMMIT.id, Severity::Warning) {
-        findings.push(context.about_row(
-            GROUP_COMMIT.id,
-            Severity::Warning,
-            row,
-            &["jobs", "tps", id],
-            id,
-            least,
-            text,
-        ));
-    }
-    true
-}
-
-fn syncs(context: &Context<'_>, findings: &mut Findings) {
+pub(super) fn syncs(context: &Context<'_>, findings: &mut Findings) {
     let columns = ["tps", "redo_sync_writes_per_s"];
     let ratio =
         |row: usize| Some(context.value(columns[1], row)? / context.value("tps", row)?).filter(|r| r.is_finite());
@@ -149,10 +102,10 @@ fn syncs(context: &Context<'_>, findings: &mut Findings) {
         all.len() - missed,
         all.len()
     );
-    findings.push(context.about_table(SYNCS.id, Severity::Info, &columns, text));
+    findings.push(context.about_table("syncs", Severity::Info, &columns, text));
     for (row, _) in all.iter().filter(off) {
         let text = "syncs are the commits in the other rows, and not in this one".to_owned();
         let expected = context.value("tps", *row);
-        findings.push(context.about_row(SYNCS.id, Severity::Warning, *row, &columns, columns[1], expected, text));
+        context.warn(findings, ("syncs", *row), (&columns, columns[1]), expected, text);
     }
 }

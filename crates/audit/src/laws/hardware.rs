@@ -1,30 +1,8 @@
 //! What no hardware does.
 
-use super::{Check, Law};
 use crate::context::Context;
-use crate::finding::{Findings, Severity, shown};
-
-pub(crate) static HARDWARE: Law = Law {
-    id: "hardware",
-    name: "What hardware can do",
-    formula: "bandwidth per node ≤ that of the fastest device, network or memory; time of a durable write ≥ that of memory",
-    needs: &[
-        &["redo_mib_per_s"],
-        &["physical_written_mib_per_s"],
-        &["read_mib_per_s"],
-        &["data_mib_per_s"],
-        &["device_write_mib_per_s"],
-        &["device_read_mib_per_s"],
-        &["replica_link_mib_per_s"],
-        &["log_file_sync_ms"],
-        &["redo_write_time_us"],
-        &["redo_sync_time_us"],
-        &["read_time_us_mean"],
-    ],
-    tolerance: "a warning above what one device or link does, an error above what a whole machine does",
-    meaning: "A wrong unit or digit, figures from a cache, or a cluster that is not in the table",
-    check: Check::Own(check),
-};
+use crate::finding::{Findings, shown};
+use crate::judge::{Above, Limit, keep};
 
 /// A limit: column, what one of its kind does, what a machine does (MiB/s), and what that is.
 const RATES: [(&str, f64, f64, &str); 7] = [
@@ -48,29 +26,29 @@ const TIMES: [(&str, f64, f64); 4] = [
     ("read_time_us_mean", 0.1, 0.01),
 ];
 
-fn check(context: &Context<'_>, findings: &mut Findings) {
+pub(super) fn check(context: &Context<'_>, findings: &mut Findings) {
+    let found = |beyond: bool| if beyond { Above::Yes } else { Above::Edge };
     for (id, one, machine, what) in RATES.into_iter().filter(|(id, ..)| context.has(id)) {
-        for row in context.rows() {
-            let nodes = context.value("nodes", row).unwrap_or(1.0).max(1.0);
-            let Some(rate) = context.value(id, row).map(|rate| rate / nodes).filter(|rate| *rate > one) else {
-                continue;
-            };
-            let severity = if rate > machine { Severity::Error } else { Severity::Warning };
-            let text =
-                format!("{} MiB/s per node: {what}; a wrong unit, a cache, or more nodes than printed", shown(rate, 4));
-            findings.push(context.about_row(HARDWARE.id, severity, row, &[id], id, Some(one * nodes), text));
-        }
+        let nodes = |row| context.value("nodes", row).unwrap_or(1.0).max(1.0);
+        let rate = |row| context.value(id, row).map(|rate| rate / nodes(row));
+        let exceeds = |row| rate(row).map(|rate| if rate > one { found(rate > machine) } else { Above::No });
+        let say = |row| {
+            let rate = shown(rate(row).unwrap_or(0.0), 4);
+            let text = format!("{rate} MiB/s per node: {what}; a wrong unit, a cache, or more nodes than printed");
+            (Some(one * nodes(row)), text)
+        };
+        // Without a column of nodes, it may be the rate of any number of them.
+        let columns = [id];
+        let limit = Limit::of("hardware", &columns, id, context.has("nodes"), context);
+        keep(&Limit { strict: limit.strict && limit.sure, ..limit }, &exceeds, &say, context, findings);
     }
     for (id, durable, cache) in TIMES.into_iter().filter(|(id, ..)| context.has(id)) {
-        for row in context.rows() {
-            let figure = context.resolve(id).and_then(|id| context.sheet.figure(id, row));
-            let Some(high) = figure.filter(|f| f.value > 0.0).map(|f| f.value + f.loose()) else { continue };
-            if high >= durable {
-                continue;
-            }
-            let severity = if high < cache { Severity::Error } else { Severity::Warning };
-            let text = "shorter than persistent memory takes: not durable, or a wrong unit".to_owned();
-            findings.push(context.about_row(HARDWARE.id, severity, row, &[id], id, Some(durable), text));
-        }
+        let high = |row| context.sheet.figure(id, row).filter(|f| f.value > 0.0).map(|f| f.value + f.loose());
+        let exceeds = |row| high(row).map(|high| if high < durable { found(high < cache) } else { Above::No });
+        let text = "shorter than persistent memory takes: not durable, or a wrong unit";
+        let columns = [id];
+        let limit = Limit::of("hardware", &columns, id, true, context);
+        let say = |_| (Some(durable), text.to_owned());
+        keep(&Limit { strict: limit.sure, ..limit }, &exceeds, &say, context, findings);
     }
 }

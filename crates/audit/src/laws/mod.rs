@@ -1,7 +1,7 @@
-//! The laws. Each is an item of [`LAWS`]; docs/audit.md and `loadline audit --laws` are drawn from it.
+//! The laws. `table.rs` is the table of all of them, the other files check them.
 
 mod blocks;
-mod cells;
+pub(crate) mod cells;
 pub(crate) mod counts;
 mod cpu;
 mod elapsed;
@@ -13,14 +13,18 @@ mod order;
 mod outlier;
 mod percentiles;
 pub(crate) mod products;
+pub(crate) mod relations;
+pub(crate) mod sessions;
 mod shares;
 mod sweep;
+mod table;
 pub(crate) mod units;
 mod waits;
 mod work;
 
 use crate::context::Context;
 use crate::finding::Findings;
+pub use table::LAWS;
 
 /// A law that the figures of a test obey.
 #[derive(Debug)]
@@ -32,8 +36,8 @@ pub struct Law {
     pub name: &'static str,
     /// What holds, in ids of columns; `tps` is `commit_throughput_tps`, or `tx_per_s`.
     pub formula: &'static str,
-    /// Sets of columns: with any of them the law can be checked.
-    pub needs: &'static [&'static [&'static str]],
+    /// Sets of columns, with semicolons between them: with any of them the law can be checked.
+    pub needs: &'static str,
     /// What is more than a warning.
     pub tolerance: &'static str,
     /// What it likely means if it is broken.
@@ -56,9 +60,15 @@ impl std::fmt::Debug for Check {
 }
 
 impl Law {
+    /// Sets of columns: with any of them the law can be checked.
+    pub fn sets(&self) -> impl Iterator<Item = Vec<&'static str>> + use<> {
+        self.needs.split(';').map(|set| set.split_whitespace().collect::<Vec<_>>()).filter(|set| !set.is_empty())
+    }
+
     /// Whether the table has what the law needs.
     pub(crate) fn applies(&self, context: &Context<'_>) -> bool {
-        self.needs.iter().any(|set| set.iter().all(|id| context.has(id)))
+        let has = |id: &'static str| context.has(id) || id == "jobs" && context.sessions.is_some();
+        self.sets().any(|set| set.into_iter().all(has))
     }
 
     pub(crate) fn check(&self, context: &Context<'_>, findings: &mut Findings) {
@@ -69,56 +79,7 @@ impl Law {
     }
 }
 
-/// All laws, in the order of the docs.
-pub static LAWS: &[&Law] = &[
-    &little::LITTLE,
-    &little::DILUTION,
-    &waits::WAITS,
-    &waits::TIME_PARTS,
-    &units::KILOBYTE,
-    &products::REDO_RATE,
-    &products::REDO_BYTES,
-    &products::READ_RATE,
-    &products::IO_RATE,
-    &products::ROWS,
-    &products::COMMITS,
-    &products::COMMITS_DATABASE,
-    &products::REDO_SYNCS,
-    &products::COMMITS_PER_SYNC,
-    &products::TX_RATE,
-    &products::MEAN_TIME,
-    &products::LIMIT_SHARE,
-    &products::OPERATIONS,
-    &products::DEVICE_SHARE,
-    &blocks::REDO_BLOCKS,
-    &blocks::DATA_BLOCKS,
-    &group_commit::GROUP_COMMIT,
-    &group_commit::SYNCS,
-    &cpu::CPU_PARTS,
-    &cpu::CPU_SUM,
-    &shares::SHARES,
-    &shares::CACHE_HITS,
-    &percentiles::PERCENTILES,
-    &percentiles::MEAN,
-    &percentiles::INSIDE,
-    &hardware::HARDWARE,
-    &elapsed::ELAPSED,
-    &work::WORK,
-    &work::NOMINAL,
-    &neighbours::NEIGHBOURS,
-    &sweep::SATURATION,
-    &order::JOB_ORDER,
-    &order::GAPS,
-    &order::DUPLICATES,
-    &cells::CELLS,
-];
-
-/// Whether the jobs are those of one node.
-pub(crate) fn little_per_node(context: &Context<'_>) -> bool {
-    little::jobs_are_per_node(context)
-}
-
-/// Checks what every table can be checked for.
-pub(crate) fn check_cells(context: &Context<'_>, findings: &mut Findings) {
-    cells::CELLS.check(context, findings);
+/// The law with this id.
+pub(crate) fn find(id: &str) -> Option<&'static Law> {
+    LAWS.iter().copied().find(|law| law.id == id)
 }

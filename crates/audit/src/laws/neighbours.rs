@@ -5,20 +5,10 @@
 
 use super::outlier::{Point, Shape, Test, deleted};
 use super::sweep::rising;
-use super::{Check, Law};
 use crate::context::Context;
-use crate::finding::{Findings, Severity};
+use crate::finding::Findings;
 use crate::interval::{Interval, Reading};
-
-pub(crate) static NEIGHBOURS: Law = Law {
-    id: "neighbours",
-    name: "Curves do not jump",
-    formula: "a figure, or its share of one that it follows, lies where the other tests of the sweep put it",
-    needs: &[&["jobs"], &["rows_per_tx"], &["threads"], &["rate_tps"], &["tps"], &["commit_latency_ms"]],
-    tolerance: "Student's t (1 in 16,000) times the spread with which the other rows miss each other, with that of the other columns; and 3 %, 8 % at the ends. One wrong cell must explain all that stands out in its row. Always a warning",
-    meaning: "A wrong digit, or a test that something else disturbed",
-    check: Check::Own(neighbours),
-};
+use crate::sheet::How;
 
 /// Figures that are curves over a sweep, besides those of [`FOLLOWING`]. Times of parts, shares and counts of odd things jump.
 const CURVES: [&str; 8] = [
@@ -78,11 +68,21 @@ struct Found {
     off: f64,
 }
 
-fn neighbours(context: &Context<'_>, findings: &mut Findings) {
+pub(super) fn neighbours(context: &Context<'_>, findings: &mut Findings) {
     let swept = context.sheet.swept();
     for series in context.series.iter().filter(|s| (FEWEST..=LONGEST).contains(&s.rows.len())) {
-        // Without a setting, the order of the rows is that of the tests.
-        let in_order = || series.rows.iter().zip(1u32..).map(|(row, n)| (*row, f64::from(n).exp())).collect();
+        // Without a setting, the order of the rows is that of the tests, if they are such.
+        let jobs = |row: &usize| context.jobs(*row, Reading::Rounded).map(|jobs| jobs.at);
+        let own = context.sheet.columns.iter().all(|c| c.how != How::Inferred);
+        let in_order = || {
+            let mut rows: Vec<(usize, f64)> = match context.sessions {
+                Some(_) => series.rows.iter().filter_map(|row| Some((*row, jobs(row)?))).collect(),
+                None if own => series.rows.iter().zip(1u32..).map(|(row, n)| (*row, f64::from(n).exp())).collect(),
+                None => Vec::new(),
+            };
+            rows.sort_by(|a, b| a.1.total_cmp(&b.1));
+            rows
+        };
         let rows = swept.map_or_else(in_order, |swept| rising(context, series, swept));
         // Repetitions are no curve.
         if rows.len() < FEWEST || !rows.windows(2).all(|w| matches!(w, [a, b] if b.1 > a.1)) {
@@ -100,7 +100,7 @@ fn neighbours(context: &Context<'_>, findings: &mut Findings) {
             let expected = context.interval(f.id, *row, Reading::Rounded);
             let expected = expected.map(|v| load(f.id, load(f.id, v).scaled((-f.off).exp())).at);
             let columns = [swept.unwrap_or(""), f.id, f.of];
-            findings.push(context.about_row(NEIGHBOURS.id, Severity::Warning, *row, &columns, f.id, expected, text));
+            context.warn(findings, ("neighbours", *row), (&columns, f.id), expected, text);
         }
     }
 }

@@ -4,42 +4,12 @@ use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};
 use std::hash::{Hash, Hasher};
 
-use super::{Check, Law};
 use crate::context::Context;
 use crate::finding::{Findings, Severity};
-use crate::sheet::{Bound, SETTINGS, is_text};
+use crate::names::{SETTINGS, is_text};
+use crate::sheet::Bound;
 
-pub(crate) static JOB_ORDER: Law = Law {
-    id: "job-order",
-    name: "Jobs rise in a sweep",
-    formula: "jobs of a row ≥ jobs of the row above, in a series that rises everywhere else",
-    needs: &[&["jobs"]],
-    tolerance: "always a warning",
-    meaning: "A wrong digit, or a test of another sweep",
-    check: Check::Own(job_order),
-};
-
-pub(crate) static GAPS: Law = Law {
-    id: "test-numbers",
-    name: "No test is missing",
-    formula: "test of a row = test of the row above + 1, where most tests follow each other",
-    needs: &[&["test"]],
-    tolerance: "an info; a warning where one number does not fit between its neighbours",
-    meaning: "A test was made and left out",
-    check: Check::Own(gaps),
-};
-
-pub(crate) static DUPLICATES: Law = Law {
-    id: "duplicates",
-    name: "No test twice",
-    formula: "two rows differ; one test has one result",
-    needs: &[&["jobs"], &["test"], &["tps"]],
-    tolerance: "equal rows are a warning, one test with two results an error",
-    meaning: "A row was copied, or a test was numbered twice",
-    check: Check::Own(duplicates),
-};
-
-fn job_order(context: &Context<'_>, findings: &mut Findings) {
+pub(super) fn job_order(context: &Context<'_>, findings: &mut Findings) {
     for series in &context.series {
         let jobs: Vec<(usize, f64)> =
             series.rows.iter().filter_map(|r| Some((*r, context.value("jobs", *r)?))).collect();
@@ -53,16 +23,22 @@ fn job_order(context: &Context<'_>, findings: &mut Findings) {
         let sign = if up > down { 1.0 } else { -1.0 };
         let rises = |a: usize, b: usize| Some((jobs.get(b)?.1 - jobs.get(a)?.1) * sign >= 0.0);
         for at in (1..jobs.len()).filter(|at| rises(at - 1, *at) == Some(false)) {
-            // Either the row above is too large, or this one too small.
+            // Either the row above is too large, or this one too small; where both may be, both are named.
             let above = at >= 2 && rises(at - 2, at) == Some(true) || at == 1 && rises(at, at + 1) == Some(true);
-            let Some((row, _)) = jobs.get(if above { at - 1 } else { at }) else { continue };
-            let text = "the jobs do not follow the order of the other rows".to_owned();
-            findings.push(context.about_row(JOB_ORDER.id, Severity::Warning, *row, &["jobs"], "jobs", None, text));
+            let below = rises(at - 1, at + 1).unwrap_or(true);
+            for (row, _) in [(at - 1, above), (at, below || !above)]
+                .iter()
+                .filter(|(_, may)| *may)
+                .filter_map(|(i, _)| jobs.get(*i))
+            {
+                let text = "the jobs do not follow the order of the other rows".to_owned();
+                context.warn(findings, ("job-order", *row), (&["jobs"], "jobs"), None, text);
+            }
         }
     }
 }
 
-fn gaps(context: &Context<'_>, findings: &mut Findings) {
+pub(super) fn gaps(context: &Context<'_>, findings: &mut Findings) {
     let steps = |rows: &[usize]| -> Vec<(usize, f64, f64)> {
         let tests: Vec<(usize, f64)> = rows.iter().filter_map(|r| Some((*r, context.value("test", *r)?))).collect();
         let step = |w: &[(usize, f64)]| Some((w.get(1)?.0, w.first()?.1, w.get(1)?.1));
@@ -76,6 +52,20 @@ fn gaps(context: &Context<'_>, findings: &mut Findings) {
     for series in &context.series {
         let tests: Vec<(usize, f64)> =
             series.rows.iter().filter_map(|r| Some((*r, context.value("test", *r)?))).collect();
+        // One at an end, apart from all others.
+        let steps: Vec<f64> = tests.windows(2).map(|w| w[1].1 - w[0].1).collect();
+        let ones = steps.iter().filter(|s| **s == 1.0).count();
+        for (step, at, next) in [(steps.first(), 0, 1.0), (steps.last(), tests.len().saturating_sub(1), -1.0)] {
+            let alone = step.is_some_and(|s| *s != 1.0) && steps.len() > 2 && ones + 1 == steps.len();
+            if let (true, Some((row, _)), Some((_, beside))) =
+                (alone, tests.get(at), tests.get(if at == 0 { 1 } else { at - 1 }))
+            {
+                let text =
+                    "all other tests follow each other: tests between were left out, or a digit is wrong".to_owned();
+                let expected = Some(beside - next);
+                context.warn(findings, ("test-numbers", *row), (&["test"], "test"), expected, text);
+            }
+        }
         for w in tests.windows(3) {
             // Between two that have room for one.
             if let [(_, a), (row, x), (_, c)] = *w
@@ -84,7 +74,7 @@ fn gaps(context: &Context<'_>, findings: &mut Findings) {
             {
                 let text = "the tests above and below it follow each other with one between them".to_owned();
                 let severity = Severity::Warning;
-                findings.push(context.about_row(GAPS.id, severity, row, &["test"], "test", Some(a + 1.0), text));
+                findings.push(context.about_row("test-numbers", severity, row, &["test"], "test", Some(a + 1.0), text));
             }
         }
     }
@@ -96,13 +86,21 @@ fn gaps(context: &Context<'_>, findings: &mut Findings) {
             format!("tests {} to {} are", before + 1.0, after - 1.0)
         };
         let text = format!("{missing} missing: most tests of this table follow each other");
-        if findings.wants(GAPS.id, Severity::Info) {
-            findings.push(context.about_row(GAPS.id, Severity::Info, row, &["test"], "test", Some(before + 1.0), text));
+        if findings.wants("test-numbers", Severity::Info) {
+            findings.push(context.about_row(
+                "test-numbers",
+                Severity::Info,
+                row,
+                &["test"],
+                "test",
+                Some(before + 1.0),
+                text,
+            ));
         }
     }
 }
 
-fn duplicates(context: &Context<'_>, findings: &mut Findings) {
+pub(super) fn duplicates(context: &Context<'_>, findings: &mut Findings) {
     let table = context.sheet.table;
     let hash = |cells: &mut dyn Iterator<Item = &str>| {
         let mut hasher = DefaultHasher::new();
@@ -145,10 +143,10 @@ fn duplicates(context: &Context<'_>, findings: &mut Findings) {
             }
             None => continue,
         };
-        if findings.wants(DUPLICATES.id, severity) {
+        if findings.wants("duplicates", severity) {
             let columns = ["platform", "workload", "run", "test", "jobs"];
             let text = format!("{text} row {}", first + 1);
-            findings.push(context.about_row(DUPLICATES.id, severity, row, &columns, "test", None, text));
+            findings.push(context.about_row("duplicates", severity, row, &columns, "test", None, text));
         }
     }
 }

@@ -1,20 +1,9 @@
 //! Throughput beyond its peak.
 
-use super::{Check, Law};
 use crate::context::Context;
 use crate::finding::{Findings, Severity, shown};
 use crate::interval::Reading;
 use crate::sheet::Series;
-
-pub(crate) static SATURATION: Law = Law {
-    id: "falling-throughput",
-    name: "Throughput beyond its peak",
-    formula: "tps does not fall as jobs rise, up to saturation",
-    needs: &[&["jobs", "tps"]],
-    tolerance: "0.5 %; always an info",
-    meaning: "More jobs than the platform serves: they wait for each other, and throughput falls below its peak",
-    check: Check::Own(saturation),
-};
 
 /// Rows of a series with what they are swept over, rising.
 pub(super) fn rising(context: &Context<'_>, series: &Series, swept: &'static str) -> Vec<(usize, f64)> {
@@ -28,7 +17,7 @@ pub(super) fn rising(context: &Context<'_>, series: &Series, swept: &'static str
     rows
 }
 
-fn saturation(context: &Context<'_>, findings: &mut Findings) {
+pub(super) fn saturation(context: &Context<'_>, findings: &mut Findings) {
     if context.sheet.swept() != Some("jobs") {
         return;
     }
@@ -40,14 +29,22 @@ fn saturation(context: &Context<'_>, findings: &mut Findings) {
                 peak = Some((tps.at, jobs));
                 continue;
             };
-            if jobs > at && tps.high < most * 0.995 && findings.wants(SATURATION.id, Severity::Info) {
+            if jobs > at && tps.high < most * 0.995 && findings.wants("falling-throughput", Severity::Info) {
                 let text = format!(
                     "throughput falls: {} at {} jobs was its peak; beyond it the platform is saturated",
                     shown(most, 5),
                     shown(at, 4)
                 );
                 let columns = ["jobs", "tps"];
-                findings.push(context.about_row(SATURATION.id, Severity::Info, row, &columns, "tps", Some(most), text));
+                findings.push(context.about_row(
+                    "falling-throughput",
+                    Severity::Info,
+                    row,
+                    &columns,
+                    "tps",
+                    Some(most),
+                    text,
+                ));
             }
         }
     }

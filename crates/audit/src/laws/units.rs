@@ -1,19 +1,9 @@
 //! Which kilobyte was meant.
 
-use super::{Check, Law, products};
+use super::{Check, find};
 use crate::context::Context;
 use crate::finding::{Finding, Severity};
 use crate::judge::{SAMPLE, Sides};
-
-pub(crate) static KILOBYTE: Law = Law {
-    id: "kilobyte",
-    name: "Which kilobyte was meant",
-    formula: "tps × redo_kib_per_tx = redo_mib_per_s, with 1,024 or 1,000 bytes and kilobytes",
-    needs: &[&["tps", "redo_kib_per_tx", "redo_mib_per_s"]],
-    tolerance: "a warning if only another unit than the printed one fits",
-    meaning: "The unit is that with which the rows agree",
-    check: Check::Own(|_, _| {}),
-};
 
 /// A kilobyte of 1,000 bytes in KiB, and a megabyte of 1,000,000 in MiB.
 const KILO: f64 = 1000.0 / 1024.0;
@@ -21,10 +11,8 @@ const MEGA: f64 = 1e6 / 1_048_576.0;
 
 /// Finds out which units fit, and reads the columns with them. Comes before all laws.
 pub(crate) fn settle(context: &mut Context<'_>) -> Option<Finding> {
-    if !KILOBYTE.applies(context) {
-        return None;
-    }
-    let Check::Product(product) = &products::REDO_RATE.check else { return None };
+    let law = find("redo-rate").filter(|law| law.applies(context))?;
+    let Check::Product(product) = &law.check else { return None };
     let all: Vec<Sides> = (0..context.rows().len().min(SAMPLE))
         .filter_map(|row| Sides::of(row, |reading| product.quotient(context, row, None, reading)))
         .collect();
@@ -80,7 +68,7 @@ pub(crate) fn settle(context: &mut Context<'_>) -> Option<Finding> {
     } else {
         (Severity::Warning, format!("{text}; printed are {} and {}, which fit in {printed}", names[0], names[1]))
     };
-    let finding = context.about_table(KILOBYTE.id, severity, &columns, text);
+    let finding = context.about_table("kilobyte", severity, &columns, text);
     context.sheet.scale("redo_kib_per_tx", small);
     context.sheet.scale("redo_mib_per_s", large);
     Some(finding)

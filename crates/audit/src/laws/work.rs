@@ -1,32 +1,19 @@
 //! The work of a transaction: the same in all tests of a workload, and what the workload is defined by.
 
-use super::{Check, Law};
 use crate::context::Context;
-use crate::finding::{Findings, Severity, shown};
+use crate::finding::{Findings, shown};
 use crate::interval::Reading;
-use crate::sheet::SETTINGS;
+use crate::names::SETTINGS;
 
-pub(crate) static WORK: Law = Law {
-    id: "same-work",
-    name: "The same work in each test",
-    formula: "redo_kib_per_tx, redo_bytes_per_tx and statements_per_tx are the same over the jobs of a workload, and so is a setting within a sweep",
-    needs: &[&["redo_kib_per_tx"], &["redo_bytes_per_tx"], &["statements_per_tx"], &["jobs", "rows_per_tx"]],
-    tolerance: "3 %, or six times the median deviation of the series; always a warning",
-    meaning: "Other redo than that of the transactions (checkpoints, the first change of a block after one), a wrong digit, or other work",
-    check: Check::Own(work),
-};
-
-pub(crate) static NOMINAL: Law = Law {
-    id: "nominal-work",
-    name: "The work that the workload is defined by",
-    formula: "redo_kib_per_tx within the range of the workload in loadline's catalogue",
-    needs: &[&["workload", "redo_kib_per_tx"]],
-    tolerance: "the range of the workload; always a warning",
-    meaning: "The test is not quite that workload, and does not compare with others of it",
-    check: Check::Own(nominal),
-};
-
-const COLUMNS: [&str; 3] = ["redo_kib_per_tx", "redo_bytes_per_tx", "statements_per_tx"];
+/// Figures that are the same in all tests of a sweep, or are the same share of another one; unless the table has a third one, by
+/// which a law holds them.
+const COLUMNS: [(&str, &str, &str); 5] = [
+    ("redo_kib_per_tx", "", ""),
+    ("redo_bytes_per_tx", "", ""),
+    ("statements_per_tx", "", ""),
+    ("commits", "tps", "elapsed_s"),
+    ("rows_per_s", "tps", "rows_per_tx"),
+];
 
 /// Rows whose value is far from the median of all, with that median. A value comes with half of the width that its digits
 /// leave; `floor` is the relative deviation that is nothing special.
@@ -46,55 +33,76 @@ pub(crate) fn outliers(all: &[(usize, f64, f64)], floor: f64) -> Vec<(usize, f64
     all.iter().filter(off).map(|(row, ..)| (*row, middle)).collect()
 }
 
-fn work(context: &Context<'_>, findings: &mut Findings) {
+pub(super) fn work(context: &Context<'_>, findings: &mut Findings) {
     if context.sheet.swept().is_some_and(|id| id != "jobs") {
         return;
     }
     settings(context, findings);
-    for id in COLUMNS.into_iter().filter(|id| context.has(id)) {
+    for (id, of, unless) in COLUMNS {
+        if !context.has(id) || !of.is_empty() && !context.has(of) || !unless.is_empty() && context.has(unless) {
+            continue;
+        }
+        let share = |row: usize, reading| {
+            let figure = context.interval(id, row, reading)?;
+            if of.is_empty() { Some(figure) } else { Some(figure.over(context.interval(of, row, reading)?)) }
+        };
         for series in &context.series {
-            let of = |row: &usize| {
-                let interval = context.interval(id, *row, Reading::Loose)?;
-                Some((*row, context.value(id, *row)?, (interval.high - interval.low) / 2.0))
+            let of_row = |row: &usize| {
+                let found = share(*row, Reading::Loose).filter(|i| i.high.is_finite())?;
+                Some((*row, found.at, (found.high - found.low) / 2.0))
             };
-            let all: Vec<(usize, f64, f64)> = series.rows.iter().filter_map(of).collect();
-            for (row, expected) in outliers(&all, 0.03) {
+            let all: Vec<(usize, f64, f64)> = series.rows.iter().filter_map(of_row).collect();
+            for (row, usual) in outliers(&all, 0.03) {
+                let per = if of.is_empty() { String::new() } else { format!(" of {id} per {of}") };
                 let text = format!(
-                    "the other tests of this workload have {}: other redo, other work, or a wrong digit",
-                    shown(expected, 4)
+                    "the other tests of this workload have {}{per}: other redo, other work, or a wrong digit",
+                    shown(usual, 4)
                 );
-                findings.push(context.about_row(WORK.id, Severity::Warning, row, &[id], id, Some(expected), text));
+                let expected = if of.is_empty() { Some(usual) } else { context.value(of, row).map(|v| v * usual) };
+                context.warn(findings, ("same-work", row), (&[id, of], id), expected, text);
             }
         }
     }
 }
 
-/// A test inside of a sweep that alone has another setting.
+/// A test of a sweep that alone has another setting.
 fn settings(context: &Context<'_>, findings: &mut Findings) {
     let series_of = |row: usize| context.series.iter().find(|s| s.rows.contains(&row));
     let alone = context.series.iter().filter(|s| s.rows.len() == 1).filter_map(|s| s.rows.first().copied());
     // With many of them, series of one row are what the table is.
     for row in alone.take(LONE) {
-        let Some(before) = row.checked_sub(1) else { continue };
-        let sweep = series_of(before).filter(|s| s.rows.len() >= 3 && s.rows.contains(&(row + 1)));
+        let sweep = |row: Option<usize>| row.and_then(|row| Some((row, series_of(row).filter(|s| s.rows.len() >= 3)?)));
+        let (above, below) = (sweep(row.checked_sub(1)), sweep(Some(row + 1)));
+        let inside = matches!((&above, &below), (Some((_, a)), Some((_, b))) if a.rows == b.rows);
+        let Some((before, _)) = above.or(below) else { continue };
         let jobs = |row| context.value("jobs", row);
-        let rises = jobs(before) < jobs(row) && jobs(row) < jobs(row + 1);
-        if sweep.is_none() || !rises {
-            continue;
-        }
+        let in_order = |a: usize, b: usize| jobs(a) < jobs(b);
+        let rises =
+            above.is_none_or(|(a, _)| in_order(a, row)) && (!inside || below.is_none_or(|(b, _)| in_order(row, b)));
         let other = |id: &&&'static str| context.value(id, row) != context.value(id, before);
         let mut others = SETTINGS.iter().filter(|id| **id != "jobs" && context.has(id)).filter(other);
-        let (Some(id), None) = (others.next(), others.next()) else { continue };
+        let (Some(id), None, true) = (others.next(), others.next(), rises) else { continue };
+        // At an end of the sweep, only one that nobody chooses.
+        let round = |row| context.value(id, row).is_some_and(is_round);
+        if !inside && (round(row) || !round(before)) {
+            continue;
+        }
         let expected = context.value(id, before);
         let text = "the tests above and below it are one sweep with another setting: a wrong digit, or a test of another sweep";
-        findings.push(context.about_row(WORK.id, Severity::Warning, row, &["jobs", id], id, expected, text.to_owned()));
+        context.warn(findings, ("same-work", row), (&["jobs", id], id), expected, text.to_owned());
     }
+}
+
+/// Whether a setting is one that people choose: one or two digits with zeros behind, or a power of two.
+fn is_round(value: f64) -> bool {
+    let first = value / 10f64.powf(value.log10().floor());
+    (first * 2.0).fract() == 0.0 || value.log2().fract() == 0.0
 }
 
 /// Series of one row that are looked at.
 const LONE: usize = 100;
 
-fn nominal(context: &Context<'_>, findings: &mut Findings) {
+pub(super) fn nominal(context: &Context<'_>, findings: &mut Findings) {
     for row in context.rows() {
         let workload = context.sheet.text("workload", row);
         for range in context.expected.iter().filter(|e| e.workload == workload) {
@@ -106,15 +114,7 @@ fn nominal(context: &Context<'_>, findings: &mut Findings) {
             let text = format!("{workload} is defined by {} of {} to {}", range.column, shown(low, 4), shown(high, 4));
             let bound = if figure.low > high { high } else { low };
             let columns = ["workload", range.column];
-            findings.push(context.about_row(
-                NOMINAL.id,
-                Severity::Warning,
-                row,
-                &columns,
-                range.column,
-                Some(bound),
-                text,
-            ));
+            context.warn(findings, ("nominal-work", row), (&columns, range.column), Some(bound), text);
         }
     }
 }

@@ -3,25 +3,12 @@
 use std::collections::HashMap;
 
 use super::{SAMPLE, Sheet};
+use crate::names::SETTINGS;
 use crate::table::number::{self, Value};
 
 /// Text columns that say what was measured.
 pub(crate) const TEXT_KEYS: [&str; 8] =
     ["platform", "workload", "target", "driver", "job_load", "arm", "level", "repetition"];
-/// Settings; the first that varies is what a series is over, the others tell series apart.
-pub(crate) const SETTINGS: [&str; 10] = [
-    "jobs",
-    "rows_per_tx",
-    "threads",
-    "nodes",
-    "rate_tps",
-    "delay_ms",
-    "block_bytes",
-    "write_pct",
-    "indexes",
-    "groups",
-];
-
 /// The rows of one series, in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {

@@ -126,10 +126,14 @@ fn recognise(text: &str) -> Option<(Separator, usize)> {
         };
         enough.then_some((share, most))
     };
+    let cells = |separator| score(separator).map_or(0, |(_, cells)| cells);
+    let wide = cells(Separator::Wide) > SEPARATORS[..4].iter().map(|s| cells(*s)).max().unwrap_or(0);
     let scored = SEPARATORS.iter().filter_map(|s| score(*s).map(|(share, cells)| (*s, share, cells)));
     // A space that is as good as another separator is one inside of cells.
     let best = scored.max_by(|(a, share_a, cells_a), (b, share_b, cells_b)| {
         let rank = |s: &Separator, share: &f64| match s {
+            // Columns of every line that are set apart by spaces have commas inside of their numbers.
+            Separator::Wide if *share == 1.0 && wide => 4,
             Separator::Byte(_) if *share > 0.5 => 3,
             Separator::Wide => 2,
             Separator::Byte(_) => 1,

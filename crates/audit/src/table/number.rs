@@ -1,5 +1,7 @@
 //! Numbers as printed. The digits of a cell say how precise it is: `74` stands for 73.5 to 74.5, `0.50` for 0.495 to 0.505.
 
+use crate::unit::Unit;
+
 /// How a table writes fractions and thousands. Spaces, also narrow ones, and apostrophes separate thousands in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
@@ -58,7 +60,9 @@ pub fn value(text: &str, style: Style) -> Value<'_> {
     }
     let lower = text.trim().to_lowercase();
     let bare = lower.trim_start_matches(['-', '+', '−']);
-    if ABSENT.contains(&lower.as_str()) {
+    // "<1" and "> 1000" are no figures that a law could hold.
+    let bound = ['<', '>', '≤', '≥'].iter().any(|sign| lower.starts_with(*sign));
+    if ABSENT.contains(&lower.as_str()) || bound {
         Value::Absent
     } else if matches!(bare, "nan" | "inf" | "infinity" | "∞") || broken(&lower) {
         Value::Broken
@@ -113,8 +117,9 @@ pub fn parse(text: &str, style: Style) -> Option<Printed<'_>> {
     // An address, a version, a date: 1.2.3, 2021-04-01.
     let suffix = rest[at..].trim_matches(|c: char| c.is_whitespace() || is_space(c));
     // A remark, such as a standard deviation: 31,050 (peak).
-    let suffix = suffix.split(['(', '±']).next().unwrap_or("").trim_end();
-    if suffix.starts_with(|c: char| c.is_ascii_digit() || ".,:-/".contains(c)) {
+    let suffix = suffix.split(['(', '[', '±']).next().unwrap_or("").trim_end();
+    let per = suffix.starts_with('/') && Unit::parse(suffix).is_some();
+    if !per && suffix.starts_with(|c: char| c.is_ascii_digit() || ".,:-/".contains(c)) {
         return None;
     }
     let place = exponent - fraction;

@@ -38,8 +38,8 @@ fn consistent_tables_have_no_errors_and_few_warnings() {
 /// Spoils one cell of a column that one of `laws` covers by `factor`; `None` if its digits hide that.
 fn spoil(made: &Made, random: &mut Random, factor: f64, laws: &[&Law]) -> Option<(usize, &'static str, String)> {
     let has = |id: &&str| made.columns.contains(&real(id));
-    let complete = || laws.iter().flat_map(|l| l.needs).filter(|set| set.iter().all(has));
-    let covered = |id: &str| complete().any(|set| set.iter().any(|of| real(of) == id));
+    let complete: Vec<Vec<&str>> = laws.iter().flat_map(|l| l.sets()).filter(|set| set.iter().all(has)).collect();
+    let covered = |id: &str| complete.iter().any(|set| set.iter().any(|of| real(of) == id));
     let candidates: Vec<usize> = (0..made.columns.len()).filter(|c| covered(made.columns[*c])).collect();
     let column = *candidates.get(random.below(candidates.len().max(1)))?;
     let row = random.below(made.rows.len());
@@ -114,14 +114,14 @@ fn spoiled_cells_of_equations_are_found() {
     let laws: Vec<&Law> = LAWS.iter().copied().filter(|l| EQUATIONS.contains(&l.id)).collect();
     let (spoiled, share, by_column) = found_share(&laws);
     println!("{share:.4} of {spoiled} spoiled cells of equations found: {by_column}");
-    assert!(spoiled > 5_000 && share >= 0.97, "{share} of {spoiled}: {by_column}");
+    assert!(spoiled > 5_000 && share >= 0.98, "{share} of {spoiled}: {by_column}");
 }
 
 #[test]
 fn most_spoiled_cells_of_any_law_are_found() {
     let (spoiled, share, by_column) = found_share(LAWS);
     println!("{share:.4} of {spoiled} spoiled cells of any law found: {by_column}");
-    assert!(spoiled > 5_000 && share >= 0.87, "{share} of {spoiled}: {by_column}");
+    assert!(spoiled > 5_000 && share >= 0.95, "{share} of {spoiled}: {by_column}");
 }
 
 proptest! {

@@ -12,8 +12,8 @@ use crate::value_args::one_of;
 /// `loadline forecast`.
 #[derive(Debug, Args)]
 pub(crate) struct ForecastArgs {
-    /// A run, or a file with a table of results (CSV, Markdown, HTML): jobs and throughput, and as far as known platform, workload,
-    /// latency, log file sync, redo and CPU
+    /// A run, a file with a table of results (CSV, Markdown, HTML), - for standard input, or reference:ID for a published table: jobs and
+    /// throughput, and as far as known platform, workload, latency, log file sync, redo and CPU
     #[arg(value_name = "RUN|FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) input: PathBuf,
     /// Job counts to forecast, e.g. 64,128 [default: 1.5 and 2 times the most that were measured]
@@ -149,7 +149,8 @@ fn simulate_format() -> impl TypedValueParser<Value = Format> {
 /// `loadline audit`.
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
-    /// File with tables (CSV, Markdown, HTML), or a run. Exit code 1 says that there are errors
+    /// File with tables (CSV, Markdown, HTML), - for standard input, a run, or reference:ID for a published table. Exit code 1 says that
+    /// there are errors
     #[arg(value_name = "FILE|RUN", value_hint = ValueHint::AnyPath, required_unless_present = "laws")]
     pub(crate) file: Option<PathBuf>,
     /// What columns are, header = id (see `loadline columns`), e.g. 'tps=commit_throughput_tps,lat=commit_latency_ms'

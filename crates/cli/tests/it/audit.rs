@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Ran, ok, results, run, words};
+use crate::common::{Ran, loadline, ok, results, run, words};
 
 /// A file with `text`.
 fn file(dir: &Path, name: &str, text: &str) -> String {
@@ -59,6 +59,35 @@ fn formats_columns_and_claims() {
     for format in ["text", "csv", "md", "markdown", "json"] {
         ok(&["audit", &path, "--columns", columns, "--format", format]);
     }
+}
+
+/// Standard input, and a published table; figures are numbers in JSON.
+#[test]
+fn a_table_may_come_from_elsewhere() {
+    let dir = results();
+    let path = file(dir.path(), "in.csv", &GOOD.replace("12800", "18200"));
+    let mut command = loadline();
+    command.args(["audit", "-", "--format", "json"]).stdin(std::fs::File::open(&path).unwrap());
+    let piped = Ran::of(command.output().unwrap());
+    let found: serde_json::Value = serde_json::from_str(&piped.out).unwrap();
+    assert!(piped.code == 1 && found[0]["row"] == 3 && found[0]["recomputed"] == 12800, "{}", piped.said());
+    assert!(found[0]["printed"] == "18200" && found[0]["deviation_pct"].is_f64(), "{found}");
+    for command in ["audit", "forecast"] {
+        let published = run(&[command, "reference:exadata-x5-2", "--format", "csv", "--output", "-"]);
+        assert!(published.code == 0 && published.out.contains("LGWR-THR"), "{command}: {}", published.said());
+        let unknown = run(&[command, "reference:exadata-x1"]);
+        assert!(unknown.code == 2 && unknown.err.contains("exadata-x1"), "{command}: {}", unknown.said());
+    }
+}
+
+/// One line says which rows are left out, however many they are.
+#[test]
+fn rows_that_are_there_twice_are_one_note() {
+    let dir = results();
+    let rows = (0..2000).map(|i| format!("{},{},1.0\n", 1 << (i % 8), 1000 * (1 << (i % 8)))).collect::<String>();
+    let path = file(dir.path(), "twice.csv", &format!("jobs,tps,latency_ms\n{rows}"));
+    let said = run(&["forecast", &path]).err;
+    assert!(said.lines().count() < 20 && said.contains("and 1987 more"), "{said}");
 }
 
 #[test]
