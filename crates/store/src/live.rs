@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_line_reads_back() {
-        let second = LiveSecond { test: 3, tps: 12.5, jobs_by_ms: vec![(0.5, 2)], ..LiveSecond::default() };
+        let second = LiveSecond { test: 3, tps: Some(12.5), jobs_by_ms: vec![(0.5, 2)], ..LiveSecond::default() };
         for event in [LiveEvent::Second(second), LiveEvent::Step { text: "a\n\"b".to_owned() }] {
             let line = LiveLine { at_s: 1.5, event };
             let text = serde_json::to_string(&line).unwrap();
