@@ -39,6 +39,7 @@ use loadline_model::record::AgentFigures;
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Driver, JobLoad, Snapshot};
 
+use crew::{ASK_AFTER, ASK_AGAIN};
 use observed::Observed;
 use remote::AnyCrew;
 use warmup::LEAD_NS;
@@ -310,7 +311,11 @@ pub fn run_test(
     let start_ns = now_ns() + crew.lead_ns().max(START_DELAY.as_nanos() as u64);
     let timing = Timing { start_ns, window_ns: (request.duration_s * 1e9) as u64 };
     crew.start(timing);
-    wait_started(&shared);
+    if let Some(why) = wait_started(&shared, &crew) {
+        let _ = shared.cut.set(why.clone());
+        crew.end(Counts::default());
+        return Err(TestError::Target(TargetError::Lost(why)));
+    }
     let mut watch = Watch::new(&shared, start_ns, tick);
     let (open_ns, mut warmup) = watch.warm_up(request);
     let late_ns = (now_ns() + crew.lead_ns()).saturating_sub(open_ns);
@@ -530,16 +535,26 @@ fn watch_window(
     Ok((edges, around))
 }
 
-/// Waits until every job has completed its first transaction.
-fn wait_started(shared: &Shared) {
-    let deadline = Instant::now() + START_TIMEOUT;
+/// Waits until every job has completed its first transaction. Returns what all of them wait for, if that is not the
+/// database's own work.
+fn wait_started(shared: &Shared, crew: &AnyCrew) -> Option<String> {
+    let (begin, mut ask_at) = (Instant::now(), ASK_AFTER);
     while shared.started.load(Ordering::Relaxed) < shared.jobs() {
+        let waited = begin.elapsed();
         // A job that has ended already makes the test invalid: do not wait.
-        if shared.any_ended() || Instant::now() >= deadline || shared.stopped() {
-            return;
+        if shared.any_ended() || waited >= START_TIMEOUT || shared.stopped() {
+            break;
+        }
+        // Jobs wait for each other's locks too, but not all of them.
+        if waited >= ask_at && shared.started.load(Ordering::Relaxed) == 0 {
+            ask_at = waited + ASK_AGAIN;
+            if let Some(why) = crew.hindrance() {
+                return Some(format!("no job completed a transaction in {} s: {why}", waited.as_secs()));
+            }
         }
         std::thread::sleep(Duration::from_millis(1));
     }
+    None
 }
 
 /// Waits until all running jobs have passed window start or window end: their counters are then visible.
