@@ -8,6 +8,9 @@ pub const UNSTEADY: f64 = 1.25;
 /// Share of the limit from which on the test got more than it, %. Below, it may be the error of the two.
 pub const TOO_MUCH: f64 = 105.0;
 
+/// Share from which on syncs that do nothing are a likelier reason, %.
+const FAR_TOO_MUCH: f64 = 120.0;
+
 /// Why the share of the limit of `record` is doubtful, in a sentence without a full stop. `of_rate` is what the limit's
 /// transactions per second are multiplied by to be of `unit`.
 #[must_use]
@@ -29,7 +32,13 @@ pub fn doubt(record: &TestRecord, of_rate: f64, unit: &str) -> Option<String> {
              was not steady"
         )),
         (true, false) => {
-            Some(format!("the test got more than its limit, which was {values} around the test: that limit is too low"))
+            let durable = record.limit.as_ref().is_some_and(|limit| limit.redo_bytes_per_tx.is_some());
+            let why = if share > FAR_TOO_MUCH && durable {
+                "that limit is too low, or the database's syncs do nothing (see the check redo-on-device)"
+            } else {
+                "that limit is too low"
+            };
+            Some(format!("the test got more than its limit, which was {values} around the test: {why}"))
         }
     }
 }

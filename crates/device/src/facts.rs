@@ -224,6 +224,27 @@ mod tests {
     }
 
     #[test]
+    fn a_device_of_main_memory_is_none() {
+        let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+        let root = StorageFacts { device: Some("sda".into()), ..StorageFacts::of(Path::new("/")).unwrap() };
+        let over = |key: &str, value: &str| StorageFacts {
+            device_facts: [(key.to_owned(), value.to_owned())].into(),
+            ..root.clone()
+        };
+        let in_memory = file.path().display().to_string();
+        for (key, value, expected) in [
+            ("backing_file", in_memory.as_str(), true),
+            ("loop0.backing_file", in_memory.as_str(), true),
+            ("backing_file", "/no/such/file", false),
+            ("slaves", "sda, ram0", true),
+            ("slaves", "sda, sdb", false),
+        ] {
+            assert_eq!(over(key, value).device_in_memory(), expected, "{key} = {value}");
+        }
+        assert!(StorageFacts { device: Some("zram0".into()), ..root.clone() }.device_in_memory());
+    }
+
+    #[test]
     fn kinds_follow_from_the_filesystem() {
         let kinds = [
             ("ext4", Kind::Local),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// All checks: the identifier of each, and what must hold for its test to be valid.
-pub const CHECKS: [(&str, &str); 42] = [
+pub const CHECKS: [(&str, &str); 43] = [
     ("agents", "Agents: all answered, started within 2 ms of each other and shared one window."),
     ("batches-seen", "DBL-STREAM: another session saw at least 99 % of the batches that were due."),
     ("cache-hit", "Server workloads: the database's cache served at least 99.9 % of the blocks."),
@@ -41,6 +41,10 @@ pub const CHECKS: [(&str, &str); 42] = [
         "Jobs that share threads: answers waited less than 10 % of the median transaction time to be read; noted from 2 %.",
     ),
     ("record", "The test's line in the record is as it was written."),
+    (
+        "redo-on-device",
+        "Durable commits: the log's device wrote at least half of the redo, and half as often as the log was synced.",
+    ),
     ("redo-size", "Redo per transaction is what the workload is defined with."),
     ("replicas", "As many replicas as a commit waits for were connected and synchronous in the whole window."),
     ("round-trip", "A commit that waits for a replica took at least a round trip to it."),

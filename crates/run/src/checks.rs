@@ -9,6 +9,7 @@ pub(crate) mod data_source;
 pub(crate) mod disturbance;
 mod facts;
 mod load;
+pub(crate) mod redo_on_device;
 pub(crate) mod settings;
 pub(crate) mod steady;
 
