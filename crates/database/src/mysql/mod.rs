@@ -66,7 +66,8 @@ pub(crate) static KIND: TargetKind = TargetKind {
         ),
         ("mysql://user@/database?socket=/path/of/the.sock", "over a Unix socket"),
     ],
-    capabilities: render::of_mariadb,
+    // Those of both; the server's own are known once it is open.
+    capabilities: render::of_mysql,
     check_url: |url| config::Config::parse(url, &process_env).map(drop),
     open: |request| Ok(Box::new(Mysql::open(&request.url, request, None)?)),
     render: |work| render::all(work, &render::of_mariadb()),
@@ -86,6 +87,7 @@ pub(crate) static MARIADB_TEMP_KIND: TargetKind = TargetKind {
     aliases: &[],
     product: temp::MARIADB.name,
     summary: "a private throwaway MariaDB server, created for the run from the installed binaries",
+    capabilities: render::of_mariadb,
     url_forms: &[
         ("mariadb-temp:", "next to the results"),
         ("mariadb-temp:/folder", "in a folder of its own under this one"),
