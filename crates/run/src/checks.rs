@@ -320,7 +320,10 @@ fn commits_per_sync_of_nodes(f: &Facts<'_>) -> Check {
 
 fn redo_size(f: &Facts<'_>) -> Check {
     let id = "redo-size";
-    let Some((seen, size)) = f.redo else {
+    let Some(size) = f.redo_size else {
+        return Check::new(id, Outcome::NotMade, "the workload is not defined by its redo");
+    };
+    let Some(seen) = f.redo else {
         return Check::new(id, Outcome::NotMade, missing(&f.unread, "the target does not count its redo"));
     };
     let kib = |bytes: f64| bytes / 1024.0;
@@ -333,9 +336,9 @@ fn redo_size(f: &Facts<'_>) -> Check {
         kib(size.min),
         kib(size.max)
     );
-    let off = f.redo_off_share * 100.0;
-    let detail =
-        if off < 1.0 { detail } else { format!("{detail} (more or less {off:.0} %: its position was read late)") };
+    let why = if f.redo_off_share < 0.01 { "transactions cross the window's edges" } else { "its position was read late" };
+    let said = !(size.min..=size.max).contains(&seen) || f.redo_off_share >= 0.01;
+    let detail = if said { format!("{detail}, more or less {:.1} %: {why}", edge * 100.0) } else { detail };
     Check::require(id, (size.min * (1.0 - edge)..=size.max * (1.0 + edge)).contains(&seen), detail)
 }
 
