@@ -336,7 +336,8 @@ fn redo_size(f: &Facts<'_>) -> Check {
         kib(size.min),
         kib(size.max)
     );
-    let why = if f.redo_off_share < 0.01 { "transactions cross the window's edges" } else { "its position was read late" };
+    let why =
+        if f.redo_off_share < 0.01 { "transactions cross the window's edges" } else { "its position was read late" };
     let said = !(size.min..=size.max).contains(&seen) || f.redo_off_share >= 0.01;
     let detail = if said { format!("{detail}, more or less {:.1} %: {why}", edge * 100.0) } else { detail };
     Check::require(id, (size.min * (1.0 - edge)..=size.max * (1.0 + edge)).contains(&seen), detail)
