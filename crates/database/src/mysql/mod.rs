@@ -58,7 +58,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     aliases: &["mariadb"],
     product: "MariaDB/MySQL",
     source_key: "mysql",
-    summary: "a MariaDB server, 10.6 or newer, or MySQL, 8.0 or newer",
+    summary: "a MariaDB server, 10.6 or newer, with the drivers of mariadb-temp:, or MySQL, 8.0 or newer, with those of mysql-temp:",
     url_forms: &[
         (
             "mysql://user@host:3306/database",
