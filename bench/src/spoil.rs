@@ -7,6 +7,7 @@ mod page;
 mod percentiles;
 mod way;
 mod ways;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -151,9 +151,12 @@ pub(super) const NEVER: &[(&str, &str)] = &[
         "CockroachDB, YugabyteDB, Redshift, Vitess, openGauss, Citus",
         "in no registry; those that loadline recognises are refused by name",
     ),
+    ("TiDB", "not built here; recognised and refused by name, as Dolt 1.83.2 was when it ran"),
     (
-        "TiDB",
-        "not built here; recognised and refused by name, as Dolt 1.83.2 and OceanBase seekdb 1.4.0 were when they ran",
+        "OceanBase seekdb 1.4.0",
+        "started, and refused by name: SHOW GLOBAL STATUS has `Threads_connected` and `Uptime` only, and there is no `V$SYSSTAT`, so \
+         nothing counts commits, syncs of the log, or what its caches served. `V$OB_LOG_STAT` tells the end of the log, and \
+         `V$OB_PLAN_CACHE_PLAN_STAT` the executions of each plan until it leaves the cache: too little to prove any workload",
     ),
     ("Amazon Aurora, Percona Server", "in no registry"),
 ];

@@ -9,7 +9,7 @@ use super::list::{NEVER, SERVERS};
 const HEAD: &str = "# Servers that loadline was run on
 
 Written by `cargo run -p loadline-bench -- servers --docs docs/servers.md`, which fetches each server, starts it as a private
-one through `?bin=`, runs the plans with short windows, and removes it. Short windows on a small machine: whether tests are
+one through `?bin=`, runs the plans with short windows, and removes it (rest: the workloads that are in no plan). Short windows on a small machine: whether tests are
 valid counts here, not their figures, and tests that others on the machine disturbed are kept. A cell is the number of valid
 tests of all that ran, with both drivers, and how many workloads were skipped with each. Where a plan has fewer tests than
 elsewhere, it ran with one driver, fewer job counts or some of its workloads only. The builds from Maven are made for size:
@@ -19,8 +19,8 @@ their speed is not that of a distribution's.
 
 /// The page about `all` outcomes.
 pub(super) fn page(all: &[Measured]) -> String {
-    let plans: Vec<&str> =
-        loadline_run::plans::PLANS.iter().map(|p| p.name).filter(|name| all.iter().any(|m| m.plan == *name)).collect();
+    let plans = loadline_run::plans::PLANS.iter().map(|p| p.name).chain([super::REST]);
+    let plans: Vec<&str> = plans.filter(|name| all.iter().any(|m| m.plan == *name)).collect();
     let mut out = HEAD.to_owned();
     let _ = writeln!(out, "| server | from | date | {} |", plans.join(" | "));
     let _ = writeln!(out, "| --- | --- | --- |{}", " --- |".repeat(plans.len()));

@@ -11,6 +11,8 @@ use crate::arena::Outcome;
 
 const BEGIN: &str = "<!-- Written by `cargo run -p loadline-bench -- spoil --docs docs/truth.md`: from here -->\n";
 const END: &str = "<!-- to here -->\n";
+const RUN_ON: &str = "Run on ";
+const AND_SQLITE: &str = " (and SQLite, which is part of loadline)";
 /// Longest text of a cell.
 const CELL: usize = 240;
 
@@ -20,45 +22,49 @@ pub(super) struct Outcomes {
     pub(super) percentiles: Vec<Percentiles>,
 }
 
-/// `page` with these outcomes between its markers.
+/// `page` with these outcomes between its markers. Rows of ways that were not tried stay.
 pub(super) fn with(page: &str, all: &Outcomes) -> Outcome<String> {
     let (before, rest) = page.split_once(BEGIN).ok_or("the page has no marker")?;
-    let (_, after) = rest.split_once(END).ok_or("the page has no end marker")?;
-    Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", part(all)))
+    let (former, after) = rest.split_once(END).ok_or("the page has no end marker")?;
+    Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", part(all, former)))
 }
 
-fn part(all: &Outcomes) -> String {
-    let tried = |name: &str| all.ways.iter().find(|t| t.name == name);
-    let escapes = |way: &&Way| matches!(way.must, Must::Escape(_));
-    let good = |way: &&Way| !escapes(way) && tried(way.name).is_some_and(|t| t.holds && t.clean.is_some());
-    let of_all = |of: fn(&Tried) -> &str| {
-        let all: BTreeSet<&str> = all.ways.iter().map(of).filter(|text| !text.is_empty()).collect();
-        all.into_iter().collect::<Vec<_>>().join(", ")
-    };
+fn part(all: &Outcomes, former: &str) -> String {
+    let rows: Vec<String> = WAYS.iter().map(|way| row(way, all, former)).collect();
+    let escapes = |way: &Way| matches!(way.must, Must::Escape(_));
+    let good = WAYS.iter().zip(&rows).filter(|(way, row)| !escapes(way) && !row.contains("| **")).count();
+    let servers = former.trim().strip_prefix(RUN_ON).and_then(|rest| rest.split_once(AND_SQLITE));
+    let servers = servers.into_iter().flat_map(|(servers, _)| servers.split(", "));
+    let servers: BTreeSet<&str> = servers.chain(all.ways.iter().map(|t| t.server.as_str())).collect();
+    let servers: Vec<&str> = servers.into_iter().filter(|server| !server.is_empty()).collect();
     let mut out = format!(
-        "Run on {} (and SQLite, which is part of loadline), {}. {} ways: {} were caught or changed nothing, with a clean twin that is valid and unmarked; not caught: {}.\n\n\
-         | way | what is done | how it must come out | seen | clean twin |\n| --- | --- | --- | --- | --- |\n",
-        of_all(|t| &t.server),
-        of_all(|t| &t.date),
+        "{RUN_ON}{}{AND_SQLITE}. {} ways: {good} were caught or changed nothing, with a clean twin that is valid and \
+         unmarked; not caught: {}.\n\n\
+         | way | what is done | how it must come out | seen | clean twin | date |\n| --- | --- | --- | --- | --- | --- |\n",
+        servers.join(", "),
         WAYS.len(),
-        WAYS.iter().filter(good).count(),
-        WAYS.iter().filter(escapes).count(),
+        WAYS.iter().filter(|way| escapes(way)).count(),
     );
-    for way in WAYS {
-        let (seen, twin) = tried(way.name).map_or(("not tried".into(), "–".into()), |t| {
-            let seen = if t.holds { cell(&t.seen) } else { format!("**otherwise**: {}", cell(&t.seen)) };
-            let twin = match t.clean {
-                None => format!("**marked**: {}", cell(&t.unclean)),
-                Some(1) => "passes".to_owned(),
-                Some(n) => format!("passes in run {n}"),
-            };
-            (seen, twin)
-        });
-        let _ = writeln!(out, "{} {} | {seen} | {twin} |", begin(way), must(&way.must));
-    }
+    rows.iter().for_each(|row| out += row);
     out += "\nChecks without a way:\n\n";
     WITHOUT.iter().for_each(|(id, why)| out += &format!("- {id}: {why}\n"));
-    out + "\n### Percentiles\n\n" + &percentiles(&all.percentiles)
+    out + "\n### Percentiles\n\n" + &percentiles(&all.percentiles, former)
+}
+
+/// The row of a way: as it came out, or as it is on the page.
+fn row(way: &Way, all: &Outcomes, former: &str) -> String {
+    let begin = format!("{} {} |", begin(way), must(&way.must));
+    let Some(t) = all.ways.iter().find(|t| t.name == way.name) else {
+        let former = former.lines().find(|line| line.starts_with(&begin));
+        return former.map_or_else(|| format!("{begin} **not tried** | – | – |\n"), |line| format!("{line}\n"));
+    };
+    let seen = if t.holds { cell(&t.seen) } else { format!("**otherwise**: {}", cell(&t.seen)) };
+    let twin = match t.clean {
+        None => format!("**marked**: {}", cell(&t.unclean)),
+        Some(1) => "passes".to_owned(),
+        Some(n) => format!("passes in run {n}"),
+    };
+    format!("{begin} {seen} | {twin} | {} |\n", t.date)
 }
 
 /// The beginning of a way's row, which does not depend on how it came out.
@@ -93,21 +99,20 @@ fn cell(text: &str) -> String {
     }
 }
 
-fn percentiles(all: &[Percentiles]) -> String {
-    let mut out = "| loop | stalls, s | transactions | percentile | must be, ms | loadline says, ms | ratio |\n\
+fn percentiles(all: &[Percentiles], former: &str) -> String {
+    let mut out = "| loop | stalls, s | transactions | percentile | was, ms | loadline says, ms | ratio |\n\
                    | --- | --- | --- | --- | --- | --- | --- |\n"
         .to_owned();
     for case in CASES {
-        let Some(p) = all.iter().find(|p| p.name == case.name) else { continue };
+        let begin = format!("| {} |", case.does);
+        let Some(p) = all.iter().find(|p| p.name == case.name) else {
+            former.lines().filter(|line| line.starts_with(&begin)).for_each(|line| out += &format!("{line}\n"));
+            continue;
+        };
         let stalls = p.stalls_s.iter().map(|s| format!("{s:.3}")).collect::<Vec<_>>().join(", ");
-        for (name, must, said) in &p.rows {
-            let does = case.does;
-            let _ = writeln!(
-                out,
-                "| {does} | {stalls} | {} | {name} | {must:.1} | {said:.1} | {:.3} |",
-                p.count,
-                said / must
-            );
+        for (name, was, said) in &p.rows {
+            let ratio = said / was;
+            let _ = writeln!(out, "{begin} {stalls} | {} | {name} | {was:.2} | {said:.2} | {ratio:.3} |", p.count);
         }
     }
     out
@@ -150,7 +155,7 @@ mod tests {
         );
         for (row, way) in rows.iter().zip(WAYS) {
             assert!(row.starts_with(&begin(way)) && row.contains(&must(&way.must)), "{}: {row}", way.name);
-            assert!(!row.contains("not tried"), "{} was never run", way.name);
+            assert!(!row.contains("**not tried**"), "{} was never run", way.name);
         }
     }
 }

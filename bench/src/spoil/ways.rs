@@ -1,15 +1,19 @@
 //! All ways. To add one, add a value; its row on the page follows when it has been run.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 use std::time::Duration;
 
 use loadline_model::column::{RESPONSE_TIME_NS_MAX, TRANSACTION_TIME_NS_MAX};
 use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use super::way::Must::{Escape, Fail, Note, Refuse, Say, Show, Withstand};
 use super::way::On::{MariaDb, Postgres, Sqlite, Url};
 use super::way::{Beside, Run, Scene, Seen, Way, way};
 use crate::arena::Outcome;
+use crate::pgbench::binary;
 
 /// Checks for which there is no way here, and why.
 pub(super) const WITHOUT: &[(&str, &str)] = &[
@@ -358,6 +362,43 @@ pub(super) const WAYS: &[Way] = &[
         let memory = tempfile::tempdir_in("/dev/shm")?;
         s.run(&["--target", &format!("sqlite:{}/s.db", memory.path().display())])
     }),
+    way(
+        "loop-memory",
+        "the log is on a loop device over a file in main memory",
+        SQLITE_TEMP,
+        Refuse(3, "tmpfs"),
+        |s| {
+            let (memory, mounted) = (tempfile::NamedTempFile::new_in("/dev/shm")?, tempfile::tempdir()?);
+            memory.as_file().set_len(100 << 20)?;
+            let (file, place) = (memory.path().display().to_string(), mounted.path().display().to_string());
+            run("mkfs.ext4", &["-q", &file])?;
+            run("mount", &["-o", "loop", &file, &place])?;
+            let seen = s.run(&["--target", &format!("sqlite:{place}/s.db")]);
+            run("umount", &[&place])?;
+            seen
+        },
+    ),
+    way("no-syncs", "a library swallows the syncs of an embedded database", SQLITE, Fail("redo-on-device"), |s| {
+        s.run_through(&["env", &format!("LD_PRELOAD={}", eatmydata()?)], &[])
+    }),
+    way(
+        "no-syncs-server",
+        "a library swallows the syncs of a server",
+        (Url("postgres-temp:"), LAT1),
+        Fail("redo-on-device"),
+        |s| {
+            // The server's user must pass through, unlike to the scene's folder.
+            let bin = tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o755)).tempdir_in("/var/tmp")?;
+            let postgres = binary("postgres")?;
+            for name in ["initdb", "pg_ctl", "pg_controldata"] {
+                symlink(Path::new(&postgres).with_file_name(name), bin.path().join(name))?;
+            }
+            let wrapper = bin.path().join("postgres");
+            fs::write(&wrapper, format!("#!/bin/sh\nLD_PRELOAD={} exec {postgres} \"$@\"\n", eatmydata()?))?;
+            fs::set_permissions(&wrapper, PermissionsExt::from_mode(0o755))?;
+            s.run(&["--target", &format!("postgres-temp:?bin={}", bin.path().display())])
+        },
+    ),
     way("read-only", "default_transaction_read_only = on for the role", POSTGRES, Refuse(3, "read-only"), |s| {
         s.run_after(&["ALTER ROLE postgres SET default_transaction_read_only = on"])
     }),
@@ -365,6 +406,46 @@ pub(super) const WAYS: &[Way] = &[
         reload(s, "synchronous_standby_names", "nobody")?;
         s.run(&[])
     }),
+    way(
+        "standby-stopped",
+        "a synchronous standby stops in the window, and loadline has to end the sessions",
+        POSTGRES,
+        Say("its statement waited for a synchronous standby (synchronous_standby_names = 'sb'"),
+        |s| {
+            let server = s.server()?;
+            let files = tempfile::tempdir()?;
+            let receive = format!(
+                "exec {} --synchronous -D {} -d \"host={} port={} user=postgres application_name=sb\"",
+                binary("pg_receivewal")?,
+                files.path().display(),
+                server.place()[1],
+                server.place()[3]
+            );
+            let _standby = Beside::start(1, &[], &receive)?;
+            let sender = "SELECT pid FROM pg_stat_replication WHERE application_name = 'sb'";
+            while server.sql(sender)?.is_empty() {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            reload(s, "synchronous_standby_names", "sb")?;
+            let sender = Pid::from_raw(server.sql(sender)?.parse()?);
+            let seen = s.in_window(|_| Ok(kill(sender, Signal::SIGSTOP)?));
+            kill(sender, Signal::SIGCONT)?;
+            seen
+        },
+    ),
+    way(
+        "writer-held",
+        "another process holds the lock of SQLite's writer",
+        (Sqlite, "--workload LGWR-LAT1 --jobs 1 --driver client --keep-data"),
+        Refuse(3, "another process (python3"),
+        |s| {
+            let hold = "import sqlite3,sys,time; c = sqlite3.connect(sys.argv[1], isolation_level=None); \
+                        c.execute('PRAGMA journal_mode=WAL'); c.execute('BEGIN IMMEDIATE'); time.sleep(100)";
+            let _held = Beside::start(1, &[], &format!("exec python3 -c \"{hold}\" {}", s.file("s.db")))?;
+            std::thread::sleep(Duration::from_secs(1));
+            s.run(&[])
+        },
+    ),
     way(
         "timeouts",
         "statement_timeout = 100 ms and idle_session_timeout = 10 ms for the role",
@@ -597,6 +678,13 @@ pub(super) const WAYS: &[Way] = &[
 fn reload(s: &Scene<'_>, name: &str, value: &str) -> Outcome<()> {
     s.server()?.sql(&format!("ALTER SYSTEM SET {name} = '{value}'"))?;
     s.server()?.sql("SELECT pg_reload_conf(), pg_sleep(0.1)").map(drop)
+}
+
+/// The library whose syncs do nothing.
+fn eatmydata() -> Outcome<String> {
+    let all = fs::read_dir("/usr/lib")?.flatten().map(|entry| entry.path().join("libeatmydata.so"));
+    let found = all.into_iter().find(|path| path.exists()).map(|path| path.display().to_string());
+    found.ok_or_else(|| "libeatmydata.so not found: apt-get install libeatmydata1".into())
 }
 
 fn run(program: &str, args: &[&str]) -> Outcome<()> {

@@ -8,6 +8,9 @@ pub const UNSTEADY: f64 = 1.25;
 /// Share of the limit from which on the test got more than it, %. Below, it may be the error of the two.
 pub const TOO_MUCH: f64 = 105.0;
 
+/// Share from which on syncs that do nothing are a likelier reason, %.
+const FAR_TOO_MUCH: f64 = 120.0;
+
 /// Why the share of the limit of `record` is doubtful, in a sentence without a full stop. With the limit's figures if a unit is given,
 /// and what its transactions per second are multiplied by to be of that unit.
 #[must_use]
@@ -30,6 +33,14 @@ pub fn doubt(record: &TestRecord, unit: Option<(f64, &str)>) -> Option<String> {
         (true, true) => Some(format!(
             "the test got more than its limit, which differed when measured twice around the test{values}: {NOT_STEADY}"
         )),
-        (true, false) => Some(format!("the test got more than its limit{values}: that limit is too low")),
+        (true, false) => {
+            let durable = record.limit.as_ref().is_some_and(|limit| limit.redo_bytes_per_tx.is_some());
+            let why = if share > FAR_TOO_MUCH && durable {
+                "that limit is too low, or the database's syncs do nothing (see the check redo-on-device)"
+            } else {
+                "that limit is too low"
+            };
+            Some(format!("the test got more than its limit{values}: {why}"))
+        }
     }
 }

@@ -59,9 +59,10 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
         let subject = format!("figure{} {}", if titles.len() > 1 { "s" } else { "" }, titles.join(", "));
         findings.push(Finding::new("figure", Severity::Warning, subject, "–", reason));
     }
-    let capabilities = (kind.capabilities)();
+    let (of_kind, of_server) = ((kind.capabilities)(), target.capabilities()?);
     for workload in CATALOGUE {
-        let refusals: Vec<_> = Driver::ALL.iter().map(|d| (d, capabilities.refusal(*d, workload.needs))).collect();
+        let refusal = |d| of_kind.refusal(d, workload.needs).or_else(|| of_server.refusal(d, workload.needs));
+        let refusals: Vec<_> = Driver::ALL.iter().map(|d| (d, refusal(*d))).collect();
         let drivers: Vec<_> = refusals.iter().filter(|(_, r)| r.is_none()).map(|(d, _)| d.name()).collect();
         let reasons: Vec<_> =
             refusals.iter().filter_map(|(d, r)| r.as_ref().map(|r| format!("not with the {d} driver: {r}"))).collect();

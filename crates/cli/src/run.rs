@@ -60,7 +60,7 @@ pub(crate) fn measure(
     let study = Study { limits, ..study };
     licence(&study.plan);
     let left = format!(
-        "what was measured is on disk (--resume goes on); what loadline made may be left: `{}` removes it",
+        "finished tests are on disk, if there are any (--resume goes on); what loadline made may be left: `{}` removes it",
         clean::command(&study.request)
     );
     signals::interruptible(&study.request.interrupted, left)?;

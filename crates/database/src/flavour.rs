@@ -101,11 +101,21 @@ pub(crate) fn of(texts: &[&str]) -> Option<&'static Flavour> {
     FLAVOURS.iter().find(|flavour| has(flavour.mark))
 }
 
-/// The error for a server that is not `original` (`PostgreSQL`, `MySQL`), which says `version` of itself.
-pub(crate) fn refused(name: &str, version: &str, place: &str, original: &str, supported: &str) -> TargetError {
+/// What an engine of its own lacks.
+pub(crate) const OTHER_ENGINE: &str = "has other counters, and a log and cache of its own";
+
+/// The error for a server that is not `original` (`PostgreSQL`, `MySQL`), which says `version` of itself and `lacks` something.
+pub(crate) fn refused(
+    name: &str,
+    version: &str,
+    place: &str,
+    original: &str,
+    lacks: &str,
+    supported: &str,
+) -> TargetError {
     TargetError::Refused(format!(
-        "the server at {place} is {name} ('{version}'): it speaks the protocol of {original}, but has other counters, and a \
-         log and cache of its own, so its figures could not be checked. loadline supports {supported}"
+        "the server at {place} is {name} ('{version}'): it speaks the protocol of {original}, but {lacks}, so its figures could \
+         not be checked. loadline supports {supported}"
     ))
 }
 
@@ -147,7 +157,9 @@ mod tests {
         ] {
             assert_eq!(of(original), None, "{original:?}");
         }
-        let e = refused("TiDB", "8.0.11-TiDB-v8.5.0", "here", "MySQL", "MySQL 8.0 and newer").to_string();
+        let lacks = "lacks its counters Handler_commit";
+        let e = refused("TiDB", "8.0.11-TiDB-v8.5.0", "here", "MySQL", lacks, "MySQL 8.0 and newer").to_string();
+        assert!(e.contains("but lacks its counters Handler_commit, so"), "{e}");
         assert!(e.contains("is TiDB ('8.0.11-TiDB-v8.5.0')") && e.contains("loadline supports MySQL 8.0"), "{e}");
     }
 }

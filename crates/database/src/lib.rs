@@ -37,6 +37,7 @@ mod secret;
 mod server_clock;
 mod sqlite;
 mod statement;
+mod storage;
 mod stream;
 mod target;
 mod tcp;

@@ -42,6 +42,15 @@ pub(crate) enum Doing {
 }
 
 impl Doing {
+    /// Why a session gets no answer, if that is not the server's own work.
+    pub(crate) fn hindrance(self) -> Option<String> {
+        match self {
+            Doing::Works => None,
+            Doing::Waits(what) => Some(format!("its statement waited for {what}")),
+            Doing::Silent(why) => Some(format!("the server did not answer ({why}): is it stopped, or out of disk?")),
+        }
+    }
+
     /// Of a session that asked. A server that answers with an error, such as too many connections, is not silent.
     pub(crate) fn of(asked: Result<Doing, TargetError>) -> Doing {
         match asked {
@@ -53,7 +62,7 @@ impl Doing {
 }
 
 /// Finds out what the server does for a session.
-pub(crate) type Ask = Box<dyn FnMut() -> Doing + Send>;
+pub(crate) type Ask = Arc<dyn Fn() -> Doing + Send + Sync>;
 
 /// Patience of a session.
 pub(crate) struct Patience {
@@ -105,7 +114,7 @@ impl Patience {
                 return Err(given_up("interrupted"));
             }
         }
-        let Some(ask) = &mut self.ask else {
+        let Some(ask) = &self.ask else {
             return if waited < self.at_most { Ok(()) } else { Err(given_up("the server did not answer in time")) };
         };
         if waited < ASK_AFTER || now.duration_since(self.asked) < ASK_AFTER {
@@ -116,13 +125,12 @@ impl Patience {
         let s = waited.as_secs();
         match doing {
             Doing::Works if waited >= LONGEST => Err(given_up(format!("its statement has not ended in {s} s"))),
-            Doing::Waits(what) if waited >= self.at_most => {
-                Err(given_up(format!("its statement has waited {s} s for {what}")))
-            }
-            Doing::Silent(why) if waited >= self.at_most => {
+            _ if waited < self.at_most => Ok(()),
+            Doing::Waits(what) => Err(given_up(format!("its statement has waited {s} s for {what}"))),
+            Doing::Silent(why) => {
                 Err(given_up(format!("the server has not answered for {s} s ({why}): is it stopped, or out of disk?")))
             }
-            _ => Ok(()),
+            Doing::Works => Ok(()),
         }
     }
 }
@@ -246,7 +254,7 @@ mod tests {
     }
 
     fn patience(interrupted: bool, doing: Doing) -> Patience {
-        let ask = Box::new(move || doing.clone());
+        let ask = Arc::new(move || doing.clone());
         Patience::new(&Arc::new(AtomicBool::new(interrupted)), Duration::from_secs(2), Some(ask))
     }
 

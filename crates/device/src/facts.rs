@@ -17,7 +17,7 @@ use crate::sysfs::{Sysfs, block_device, device_of, overlay_device};
 pub enum Kind {
     /// On a block device of this machine (also one of a storage array or of the virtual machine's host).
     Local,
-    /// In main memory: nothing is durable.
+    /// In main memory, also that of a device: nothing is durable.
     Tmpfs,
     /// A container's layer over another filesystem.
     Overlay,
@@ -33,7 +33,9 @@ impl Kind {
     pub fn caveat(self) -> Option<&'static str> {
         match self {
             Kind::Local => None,
-            Kind::Tmpfs => Some("no disk: tmpfs is main memory, and fsync does nothing there"),
+            Kind::Tmpfs => {
+                Some("no disk: it is main memory (tmpfs, a RAM disk, or a file there), and nothing in it is durable")
+            }
             Kind::Overlay => Some(
                 "overlay: files are written to the layer under it, and fsync works as on that filesystem, unless the \
                  overlay is mounted with the option volatile (then fsync does nothing)",
@@ -137,10 +139,25 @@ impl StorageFacts {
                 (facts.device, facts.device_facts) = sysfs.describe(&block, &mount.filesystem);
             }
         }
-        facts.kind = kind_of(&facts.filesystem, magic);
+        facts.kind = if facts.device_in_memory() { Kind::Tmpfs } else { kind_of(&facts.filesystem, magic) };
         facts.dax = facts.mount_options.split(',').any(|o| o == "dax" || o == "dax=always");
         facts.logical_block_bytes = facts.device_facts.get("logical_block_size").and_then(|s| s.parse().ok());
         Ok(facts)
+    }
+}
+
+impl StorageFacts {
+    /// Whether the filesystem's device, or one under it, is main memory: a RAM disk, or a loop device over a file there.
+    fn device_in_memory(&self) -> bool {
+        let is_ram = |name: &str| name.starts_with("ram") || name.starts_with("zram");
+        let file_in_memory =
+            |file: &str| StorageFacts::of(Path::new(file)).is_ok_and(|under| under.kind == Kind::Tmpfs);
+        self.device.as_deref().is_some_and(is_ram)
+            || self.device_facts.iter().any(|(key, value)| match key.rsplit('.').next() {
+                Some("slaves") => value.split(", ").any(is_ram),
+                Some("backing_file") => file_in_memory(value),
+                _ => false,
+            })
     }
 }
 
@@ -204,6 +221,27 @@ mod tests {
         assert_eq!((facts.kind, facts.dax, facts.device), (Kind::Tmpfs, false, None));
         assert!(facts.kind.caveat().unwrap().starts_with("no disk"));
         assert_ne!(facts.st_dev, StorageFacts::of(Path::new("/")).unwrap().st_dev);
+    }
+
+    #[test]
+    fn a_device_of_main_memory_is_none() {
+        let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+        let root = StorageFacts { device: Some("sda".into()), ..StorageFacts::of(Path::new("/")).unwrap() };
+        let over = |key: &str, value: &str| StorageFacts {
+            device_facts: [(key.to_owned(), value.to_owned())].into(),
+            ..root.clone()
+        };
+        let in_memory = file.path().display().to_string();
+        for (key, value, expected) in [
+            ("backing_file", in_memory.as_str(), true),
+            ("loop0.backing_file", in_memory.as_str(), true),
+            ("backing_file", "/no/such/file", false),
+            ("slaves", "sda, ram0", true),
+            ("slaves", "sda, sdb", false),
+        ] {
+            assert_eq!(over(key, value).device_in_memory(), expected, "{key} = {value}");
+        }
+        assert!(StorageFacts { device: Some("zram0".into()), ..root.clone() }.device_in_memory());
     }
 
     #[test]

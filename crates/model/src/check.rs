@@ -45,6 +45,10 @@ pub const CHECKS: [(&str, &str); 43] = [
         "pgbench scripts that may only read changed no row; noted if rows were changed in the database meanwhile.",
     ),
     ("record", "The test's line in the record is as it was written."),
+    (
+        "redo-on-device",
+        "Durable commits: the log's device wrote at least half of the redo, and half as often as the log was synced.",
+    ),
     ("redo-size", "Redo per transaction is what the workload is defined with."),
     ("replicas", "As many replicas as a commit waits for were connected and synchronous in the whole window."),
     ("round-trip", "A commit that waits for a replica took at least a round trip to it."),

@@ -438,6 +438,9 @@ pub struct PlannedWorkload {
     pub code: String,
     /// Driver.
     pub driver: Driver,
+    /// Whether the plan asked for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub driver_given: bool,
     /// Why not the preferred driver; empty if it is the preferred or the given one.
     #[serde(default)]
     pub driver_reason: String,

@@ -9,6 +9,7 @@ pub(crate) mod data_source;
 pub(crate) mod disturbance;
 mod facts;
 mod load;
+pub(crate) mod redo_on_device;
 pub(crate) mod settings;
 pub(crate) mod steady;
 
@@ -342,7 +343,10 @@ fn commits_per_sync_of_nodes(f: &Facts<'_>) -> Check {
 
 fn redo_size(f: &Facts<'_>) -> Check {
     let id = "redo-size";
-    let Some((seen, size)) = f.redo else {
+    let Some(size) = f.redo_size else {
+        return Check::new(id, Outcome::NotMade, "the workload is not defined by its redo");
+    };
+    let Some(seen) = f.redo else {
         return Check::new(id, Outcome::NotMade, missing(&f.unread, "the target does not count its redo"));
     };
     let kib = |bytes: f64| bytes / 1024.0;
@@ -355,9 +359,10 @@ fn redo_size(f: &Facts<'_>) -> Check {
         kib(size.min),
         kib(size.max)
     );
-    let off = f.redo_off_share * 100.0;
-    let detail =
-        if off < 1.0 { detail } else { format!("{detail} (more or less {off:.0} %: its position was read late)") };
+    let why =
+        if f.redo_off_share < 0.01 { "transactions cross the window's edges" } else { "its position was read late" };
+    let said = !(size.min..=size.max).contains(&seen) || f.redo_off_share >= 0.01;
+    let detail = if said { format!("{detail}, more or less {:.1} %: {why}", edge * 100.0) } else { detail };
     Check::require(id, (size.min * (1.0 - edge)..=size.max * (1.0 + edge)).contains(&seen), detail)
 }
 

@@ -341,10 +341,11 @@ fn choose(
     let (mut planned, mut skipped) = (Vec::new(), Vec::new());
     for workload in all.iter().copied().filter(|w| wanted.iter().any(|v| v.code == w.code)) {
         let parameters = parameters.get(workload.code).copied().cloned().unwrap_or_default();
-        let driver = agents::driver(spec)?;
-        match choose_driver(workload, kind, driver, force) {
+        let asked = agents::driver(spec)?;
+        match choose_driver(workload, kind, asked, force) {
             Ok(DriverChoice { driver, reason: driver_reason, forced }) => {
-                planned.push(PlannedWorkload { code: workload.code.into(), driver, driver_reason, parameters, forced });
+                let (code, driver_given) = (workload.code.into(), asked.is_some());
+                planned.push(PlannedWorkload { code, driver, driver_given, driver_reason, parameters, forced });
             }
             Err(reason) => skipped.push(SkippedWorkload { code: workload.code.into(), reason }),
         }

@@ -79,14 +79,15 @@ impl CurrentCanceller {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = canceller;
     }
 
-    /// One that cancels the session of the moment at which it is called.
+    fn now(&self) -> Canceller {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// One of the session of the moment at which it is called.
     #[must_use]
     pub fn canceller(&self) -> Canceller {
-        let of = Arc::clone(&self.0);
-        Canceller::new(move || {
-            let now = of.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            now.cancel();
-        })
+        let (cancelled, asked) = (self.clone(), self.clone());
+        Canceller::new(move || cancelled.now().cancel()).asking(move || asked.now().hindrance())
     }
 }
 

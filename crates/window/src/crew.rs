@@ -21,18 +21,22 @@ use crate::{Request, TestError};
 /// Threads per CPU that a machine holds. A job with a thread of its own reads its answer at once, so jobs share one only
 /// beyond that, or if asked to.
 const THREADS_PER_CPU: u32 = 512;
-/// Minimum time for jobs to end before their sessions are cancelled.
-const MIN_END_TIMEOUT: Duration = Duration::from_secs(30);
+/// After this time without a transaction, the database is asked why …
+pub(crate) const ASK_AFTER: Duration = Duration::from_secs(30);
+/// … and again after this one.
+pub(crate) const ASK_AGAIN: Duration = Duration::from_secs(5);
+/// Time in which sessions are asked.
+const ASK_AT_MOST: Duration = Duration::from_secs(5);
 /// Open files besides those of jobs: run folder, observers, samplers.
 pub const OWN_FILES: u64 = 200;
 /// Sessions that are cancelled at a time: each may wait for a server that does not answer.
 const CANCEL_AT_A_TIME: usize = 256;
 const CRASHED: &str = "the job crashed: this is a bug in loadline, please report it";
 
-/// Time for jobs to end before their sessions are cancelled: at least the length of the window. Longer transactions
-/// make the test invalid anyway.
+/// Time for jobs to end before their sessions are cancelled, if the database works for them: at least the length of the
+/// window. Longer transactions make the test invalid anyway.
 fn end_timeout(window_ns: u64) -> Duration {
-    MIN_END_TIMEOUT.max(Duration::from_nanos(window_ns))
+    ASK_AFTER.max(Duration::from_nanos(window_ns))
 }
 
 /// How many jobs a thread runs.
@@ -126,6 +130,11 @@ impl Crew {
         &self.tasks
     }
 
+    /// What keeps jobs from ending their transactions, if the database says so.
+    pub(crate) fn hindrance(&self) -> Option<String> {
+        hindrance(&self.cancellers)
+    }
+
     /// Tells all jobs when to start.
     pub fn start(&self, timing: Timing) {
         for worker in &self.workers {
@@ -140,13 +149,22 @@ impl Crew {
         shared.stop.store(true, Ordering::Relaxed);
         let threads: Vec<JoinHandle<Worked>> = self.workers.into_iter().map(|w| w.thread).collect();
         let at_most = end_timeout(shared.window.get().map_or(0, Schedule::window_ns));
-        let deadline = Instant::now() + at_most;
-        let mut cut = false;
+        let (begin, mut ask_at, mut cut) = (Instant::now(), ASK_AFTER, false);
         while threads.iter().any(|t| !t.is_finished()) {
+            let waited = begin.elapsed();
             // After an interrupt, do not wait long for a server that does not respond.
-            let urgent = shared.interrupted.load(Ordering::Relaxed);
-            let limit = deadline.checked_sub(at_most - Duration::from_secs(2)).filter(|_| urgent).unwrap_or(deadline);
-            if !cut && Instant::now() >= limit {
+            let urgent = shared.interrupted.load(Ordering::Relaxed) && waited >= Duration::from_secs(2);
+            if !cut && !urgent && waited >= ask_at && shared.cut.get().is_none() {
+                ask_at = waited + ASK_AGAIN;
+                let why = hindrance(&self.cancellers);
+                if why.is_some() || waited >= at_most {
+                    let why = why.unwrap_or_else(|| "its transaction had not ended".to_owned());
+                    let s = waited.as_secs();
+                    let _ =
+                        shared.cut.set(format!("loadline ended its session, {s} s after the end of the test: {why}"));
+                }
+            }
+            if !cut && (urgent || shared.cut.get().is_some()) {
                 cancel(&self.cancellers);
                 cut = true;
             }
@@ -175,6 +193,12 @@ fn allow_files(jobs: u32) -> Result<(), TestError> {
         // If the limit is unknown, a session will say what is wrong.
         _ => Ok(()),
     }
+}
+
+/// What keeps a session from ending its call, of the first for which the database says so.
+fn hindrance(cancellers: &[Canceller]) -> Option<String> {
+    let begin = Instant::now();
+    cancellers.iter().take_while(|_| begin.elapsed() < ASK_AT_MOST).find_map(Canceller::hindrance)
 }
 
 /// Cancels sessions.

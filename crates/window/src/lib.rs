@@ -290,7 +290,11 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let start_ns = now_ns() + crew.lead_ns().max(START_DELAY.as_nanos() as u64);
     let timing = Timing { start_ns, window_ns: (request.duration_s * 1e9) as u64 };
     crew.start(timing);
-    wait_started(&shared);
+    if let Some(why) = wait_started(&shared, &crew) {
+        let _ = shared.cut.set(why.clone());
+        crew.end(Counts::default());
+        return Err(TestError::Target(TargetError::Lost(why)));
+    }
     let mut watch = Watch::new(&shared, start_ns, tick);
     let (open_ns, mut warmup) = watch.warm_up(request);
     let late_ns = (now_ns() + crew.lead_ns()).saturating_sub(open_ns);

@@ -140,6 +140,14 @@ impl AnyCrew {
         }
     }
 
+    /// What keeps the jobs of this process from ending their transactions, if the database says so.
+    pub(crate) fn hindrance(&self) -> Option<String> {
+        match self {
+            AnyCrew::Here(crew) => crew.hindrance(),
+            AnyCrew::Remote(_) => None,
+        }
+    }
+
     /// How far ahead an order must be given, ns.
     pub(crate) fn lead_ns(&self) -> u64 {
         match self {

@@ -112,6 +112,8 @@ pub struct Shared {
     pub progress: Vec<Progress>,
     /// Set when the user wants to stop.
     pub interrupted: Arc<AtomicBool>,
+    /// Why loadline ended the sessions of jobs that did not end. Set before it does so.
+    pub cut: OnceLock<String>,
     /// Phase by which jobs split their times, if any. Set before they start.
     pub phase: OnceLock<Phase>,
 }
@@ -175,6 +177,7 @@ impl Shared {
             first_job: 0,
             progress: (0..jobs).map(|_| Progress::default()).collect(),
             interrupted,
+            cut: OnceLock::new(),
             phase: OnceLock::new(),
         }
     }

@@ -8,6 +8,8 @@ use loadline_collect::os::Server;
 use loadline_collect::{CollectError, Edge, PendingEdge, Recent, Sampler, Second, Surroundings};
 use loadline_database::clock::now_ns;
 
+use crate::crew::{ASK_AFTER, ASK_AGAIN};
+use crate::remote::AnyCrew;
 use crate::schedule::{Reported, Schedule, Shared};
 use crate::warmup::{Counts, LEAD_NS, Load, STEP_NS, WarmedUp, Warmup, next_count_ns};
 use crate::{Edges, Request};
@@ -179,16 +181,26 @@ pub(crate) fn watch_window(
     Ok((edges, around))
 }
 
-/// Waits until every job has completed its first transaction.
-pub(crate) fn wait_started(shared: &Shared) {
-    let deadline = Instant::now() + START_TIMEOUT;
+/// Waits until every job has completed its first transaction. Returns what all of them wait for, if that is not the
+/// database's own work.
+pub(crate) fn wait_started(shared: &Shared, crew: &AnyCrew) -> Option<String> {
+    let (begin, mut ask_at) = (Instant::now(), ASK_AFTER);
     while shared.started.load(Ordering::Relaxed) < shared.jobs() {
+        let waited = begin.elapsed();
         // A job that has ended already makes the test invalid: do not wait.
-        if shared.any_ended() || Instant::now() >= deadline || shared.stopped() {
-            return;
+        if shared.any_ended() || waited >= START_TIMEOUT || shared.stopped() {
+            break;
+        }
+        // Jobs wait for each other's locks too, but not all of them.
+        if waited >= ask_at && shared.started.load(Ordering::Relaxed) == 0 {
+            ask_at = waited + ASK_AGAIN;
+            if let Some(why) = crew.hindrance() {
+                return Some(format!("no job completed a transaction in {} s: {why}", waited.as_secs()));
+            }
         }
         std::thread::sleep(Duration::from_millis(1));
     }
+    None
 }
 
 /// Waits until all running jobs have passed window start or window end: their counters are then visible.

@@ -72,7 +72,18 @@ pub(crate) fn job<'a>(
     let Some((timing, tallies)) = go() else { return never() };
     let part = request.load.part_of(number, request.all_jobs());
     let Some(tally) = tallies.get(part.index) else { return never() };
-    session.run(number, &part, request, timing, shared, tally)
+    let mut result = session.run(number, &part, request, timing, shared, tally);
+    if let Some((lost, why)) = result.lost.as_mut().zip(shared.cut.get()) {
+        lost.clone_from(why);
+    }
+    result
+}
+
+/// A session of the client driver that is timed.
+fn client_session(request: &Request, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
+    let mut session = request.target.client_session(&request.work, job)?;
+    session.wait_without_limit()?;
+    Ok(session)
 }
 
 /// A job's session.
@@ -85,7 +96,7 @@ impl JobSession {
     fn open(request: &Request, job: u32) -> Result<JobSession, TargetError> {
         Ok(match request.driver {
             Driver::Client => {
-                let session = request.target.client_session(&request.work, job)?;
+                let session = client_session(request, job)?;
                 let canceller = CurrentCanceller::new(session.canceller());
                 JobSession::Client(session, request.work.stream(job)?, canceller)
             }
@@ -120,7 +131,7 @@ impl JobSession {
                 let session = match request.load.reconnect_every {
                     None => Session::Fixed(session.as_mut()),
                     Some(every) => {
-                        let open = Box::new(|| request.target.client_session(&request.work, job));
+                        let open = Box::new(|| client_session(request, job));
                         Session::Renewed(Renewed { now: Some(session), every, since: 0, open, canceller })
                     }
                 };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use loadline_model::{Driver, TestRecord, format};
 
 use super::Platform;
-use crate::kpi::uses_data;
+use crate::kpi::{defined_by_redo, uses_data};
 use crate::sweep::Sweep;
 
 /// Different drivers of two sweeps.
@@ -14,6 +14,15 @@ pub(super) struct Drivers {
     alike: bool,
     /// Where each ran.
     pub(super) said: String,
+}
+
+/// How much redo a transaction of a workload that is defined by its redo has.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct DefinedRedo {
+    /// From and to, KiB, if a platform recorded it.
+    pub(super) kib: Option<[f64; 2]>,
+    /// Whether calibration chose a number of rows that meets it.
+    pub(super) rows_chosen: bool,
 }
 
 /// Two sweeps of a workload, each with its platform.
@@ -111,6 +120,15 @@ impl<'a> Setup<'a> {
     pub(super) fn of_users_own(&self) -> bool {
         let (x, y) = self.programs();
         x.or(y).is_some()
+    }
+
+    /// Its defined redo, if that is what defines the workload.
+    pub(super) fn defined_redo(&self) -> Option<DefinedRedo> {
+        let calibrations = [self.base, self.other].map(|p| p.calibration.and_then(|all| all.get(&self.a.workload)));
+        let known = || calibrations.into_iter().flatten();
+        let kib = known().find_map(|c| c.nominal).map(|[min, _, max]| [min / 1024.0, max / 1024.0]);
+        let rows_chosen = known().any(|c| c.parameters.contains_key("rows"));
+        (defined_by_redo(&self.a.group) && !self.of_users_own()).then_some(DefinedRedo { kib, rows_chosen })
     }
 
     fn different_program(&self) -> Option<String> {

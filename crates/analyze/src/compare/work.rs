@@ -1,25 +1,30 @@
 //! Checks that two points did equal work on the same kind of storage, and computes the factors between them.
 
-use loadline_model::column;
+use loadline_model::{Column, column};
 
 use super::blocks::of_other_size;
-use super::setup::{Setup, jobs_word};
-use super::{ComparedAt, ComparisonRow, Factor};
-use crate::kpi::{Metric, defined_by_redo, writes_redo};
+use super::setup::{DefinedRedo, Setup, jobs_word};
+use super::{ComparedAt, ComparisonRow, Factor, Platform};
+use crate::kpi::{Metric, writes_redo};
 use crate::stats::{Estimate, ratio};
 use crate::sweep::{Sweep, SweepPoint};
 
-/// Largest difference in redo per transaction, as a share, between equal work of workloads that are defined by their
-/// redo. The calibration has the same tolerance.
+/// Difference in redo per transaction, as a share, from which on it is said.
+///
+/// A log-writer workload is defined by its redo. Tests of it do equal work if their redo differs by less, or if both have as
+/// much as the workload is defined with (LGWR-LAT1: 1 to 2 KiB), whatever the rows that calibration took for it. Elsewhere
+/// the rows are the work, and redo is what a database needs for them: it is said how many times as much, and never refused.
 pub const REDO_TOLERANCE: f64 = 0.10;
+/// Redo this far outside the definition, as a share, is within it: the check redo-size allows as much at the edges of a window.
+const REDO_EDGE: f64 = 0.05;
 /// Redo per transaction that counts as none, KiB: background redo of the database.
 const NO_REDO_KIB: f64 = 0.1;
 
 /// Role of redo in a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Redo {
     /// The redo size defines the workload.
-    Defines,
+    Defines(DefinedRedo),
     /// The database writes as much redo as it needs for the work.
     Written,
     /// The workload writes none; any redo is background redo of the database.
@@ -41,12 +46,10 @@ pub(super) struct WorkComparison<'a> {
 impl<'a> WorkComparison<'a> {
     pub(super) fn of(setup: &Setup<'a>, metrics: Vec<Metric>) -> WorkComparison<'a> {
         let a = setup.a;
-        let redo = if defined_by_redo(&a.group) && !setup.of_users_own() {
-            Redo::Defines
-        } else if writes_redo(&a.group, &a.workload) {
-            Redo::Written
-        } else {
-            Redo::None
+        let redo = match setup.defined_redo() {
+            Some(defined) => Redo::Defines(defined),
+            None if writes_redo(&a.group, &a.workload) => Redo::Written,
+            None => Redo::None,
         };
         WorkComparison {
             names: (setup.base.label, setup.other.label),
@@ -61,13 +64,10 @@ impl<'a> WorkComparison<'a> {
     pub(super) fn row(&self, at: ComparedAt, a: &SweepPoint, b: &SweepPoint) -> ComparisonRow {
         // Peaks of a sweep over a work parameter do different work by design.
         let alike = self.over_jobs || a.at == b.at;
-        let apart = if alike && self.redo != Redo::None { redo_apart(self.names, a, b) } else { None };
-        let (refusing, noted) = if self.redo == Redo::Defines { (apart, None) } else { (None, apart) };
-        let unequal = || alike.then(|| unequal_counts(self.names, a, b)).flatten();
+        let work = if alike { work_apart(self.names, self.redo, a, b) } else { Ok(None) };
         let refused = no_valid_test(self.names, a, b)
             .or_else(|| other_source(self.names, a, b))
-            .or_else(unequal)
-            .or_else(|| refusing.map(|apart| format!("unequal work: {apart}")));
+            .or_else(|| work.as_ref().err().cloned());
         if refused.is_some() {
             return ComparisonRow { at, factors: Vec::new(), refused, caveat: None };
         }
@@ -77,7 +77,7 @@ impl<'a> WorkComparison<'a> {
             self.drivers.clone(),
             kept(self.names, a, b),
             of_other_size(self.names, &self.metrics, a, b),
-            noted,
+            work.ok().flatten(),
             timed(self.names, a, b),
             self.unchecked(a, b),
         ];
@@ -116,28 +116,49 @@ impl<'a> WorkComparison<'a> {
 
 /// Why the work of two sweeps of one workload is not the same at their peaks, if so: rows, statements or redo per transaction.
 #[must_use]
-pub fn unequal_work(names: (&str, &str), a: &Sweep, b: &Sweep) -> Option<String> {
-    let (x, y) = (a.peak()?, b.peak()?);
-    let redo =
-        || redo_apart(names, x, y).filter(|_| defined_by_redo(&a.group)).map(|apart| format!("unequal work: {apart}"));
-    unequal_counts(names, x, y).or_else(redo)
+pub fn unequal_work(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Sweep) -> Option<String> {
+    let redo = Setup::of(base, a, other, b).defined_redo().map_or(Redo::Written, Redo::Defines);
+    work_apart((base.label, other.label), redo, a.peak()?, b.peak()?).err()
 }
 
-/// The difference in redo per transaction, if above the tolerance.
+/// The differences of the work, if there are any worth a word; as an error if it is unequal.
+fn work_apart(names: (&str, &str), redo: Redo, a: &SweepPoint, b: &SweepPoint) -> Result<Option<String>, String> {
+    let unequal = |why: String| Err(format!("unequal work: {why}"));
+    let Redo::Defines(defined) = redo else {
+        let apart = (redo == Redo::Written).then(|| redo_apart(names, a, b)).flatten();
+        return counts_apart(names, COUNTS, a, b).map_or(Ok(apart), unequal);
+    };
+    let rows = counts_apart(names, &COUNTS[..1], a, b);
+    if let Some(why) = rows.clone().filter(|_| !defined.rows_chosen).or_else(|| counts_apart(names, &COUNTS[1..], a, b))
+    {
+        return unequal(why);
+    }
+    let rows = rows.map(|rows| format!("{rows}, which calibration chose for the same redo"));
+    let Some(apart) = redo_apart(names, a, b) else { return Ok(rows) };
+    let Some([min, max]) = defined.kib else { return unequal(apart) };
+    let within = |p: &SweepPoint| {
+        let kib = p.figure(column::REDO_KIB_PER_TX).map_or(0.0, |kib| kib.mean);
+        (min * (1.0 - REDO_EDGE)..=max * (1.0 + REDO_EDGE)).contains(&kib)
+    };
+    let defined = format!("{apart}; the workload is defined with {min:.2} to {max:.2} KiB");
+    if within(a) && within(b) {
+        return Ok(Some(rows.into_iter().chain([defined]).collect::<Vec<_>>().join("; ")));
+    }
+    unequal(defined)
+}
+
+/// The redo per transaction of both, if it differs by more than the tolerance.
 fn redo_apart(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<String> {
     let (x, y) = (a.figure(column::REDO_KIB_PER_TX)?.mean, b.figure(column::REDO_KIB_PER_TX)?.mean);
     if x.max(y) <= NO_REDO_KIB {
         return None;
     }
-    let apart = x.max(y) / x.min(y) - 1.0;
-    ((!apart.is_finite() && x != y) || apart > REDO_TOLERANCE).then(|| {
-        let differ = if apart.is_finite() { format!("{:.0} % apart", apart * 100.0) } else { "apart".to_owned() };
-        format!(
-            "{x:.2} KiB of redo per transaction on '{}', {y:.2} on '{}': {differ}, more than {:.0} %",
-            names.0,
-            names.1,
-            REDO_TOLERANCE * 100.0
-        )
+    let times = x.max(y) / x.min(y);
+    (!times.is_finite() && x != y || times > 1.0 + REDO_TOLERANCE).then(|| {
+        let decimals = if times < 2.0 { 2 } else { usize::from(times < 10.0) };
+        let times = if times.is_finite() { format!(", {times:.decimals$} times as much") } else { String::new() };
+        let (more, less) = if x > y { ((x, names.0), (y, names.1)) } else { ((y, names.1), (x, names.0)) };
+        format!("{:.2} KiB of redo per transaction on '{}'{times} as the {:.2} on '{}'", more.0, more.1, less.0, less.1)
     })
 }
 
@@ -200,22 +221,18 @@ fn timed(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<String> 
     })
 }
 
-fn unequal_counts(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<String> {
-    let counts = [
-        (column::ROWS_PER_TX, "rows per transaction"),
-        (column::STATEMENTS_PER_TX, "statements per transaction"),
-        (column::THREADS, "parallel workers"),
-    ];
-    for (column, what) in counts {
-        if let (Some(x), Some(y)) = (a.figure(column), b.figure(column)) {
-            // Counts are whole numbers; means over repetitions may differ slightly.
-            if (x.mean - y.mean).abs() >= 0.5 {
-                return Some(format!(
-                    "unequal work: {:.0} {what} on '{}', {:.0} on '{}'",
-                    x.mean, names.0, y.mean, names.1
-                ));
-            }
-        }
-    }
-    None
+/// Counts that make work, the rows first.
+const COUNTS: &[(&Column, &str)] = &[
+    (column::ROWS_PER_TX, "rows per transaction"),
+    (column::STATEMENTS_PER_TX, "statements per transaction"),
+    (column::THREADS, "parallel workers"),
+];
+
+/// The first of `counts` that differs.
+fn counts_apart(names: (&str, &str), counts: &[(&Column, &str)], a: &SweepPoint, b: &SweepPoint) -> Option<String> {
+    counts.iter().find_map(|(column, what)| {
+        let (x, y) = (a.figure(column)?.mean, b.figure(column)?.mean);
+        // Counts are whole numbers; means over repetitions may differ slightly.
+        ((x - y).abs() >= 0.5).then(|| format!("{x:.0} {what} on '{}', {y:.0} on '{}'", names.0, names.1))
+    })
 }

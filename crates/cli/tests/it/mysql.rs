@@ -150,6 +150,19 @@ fn a_users_server_is_measured_checked_and_left_clean() {
     }
 }
 
+#[test]
+fn what_a_users_server_lacks_is_known_from_the_server() {
+    let (server, dir) = (Maria::start(&[]), results());
+    let short = "--jobs 1 --duration 500ms --warmup 200ms --no-probe";
+    let own = lat1(&server.url("root"), dir.path(), short);
+    assert_eq!(tests_of(&own.folder())[0]["driver"], "client", "{}", own.said());
+    let manifest = manifest_of(&own.folder());
+    let reason = manifest["plan"]["workloads"][0]["driver_reason"].as_str().unwrap();
+    assert!(reason.starts_with("not with the database driver") && reason.contains("in MariaDB"), "{reason}");
+    let asked = lat1(&server.url("root"), dir.path(), &format!("{short} --driver database"));
+    assert!(asked.code == 2 && asked.err.contains("in MariaDB"), "{}", asked.said());
+}
+
 /// A port that leads to `port`, with half a second for each of the first answers of a session.
 fn far_away(port: u16) -> u16 {
     let way = TcpListener::bind("127.0.0.1:0").unwrap();

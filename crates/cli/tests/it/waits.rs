@@ -1,13 +1,13 @@
 //! What does not come is not waited for: a lock that somebody holds, a server that is stopped.
 
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
 use crate::common::mariadb::Maria;
-use crate::common::{Ran, Server, folder_with_tests, results, signal, start, wait_for};
+use crate::common::{Killed, Ran, Server, folder_with_tests, results, run, signal, start, wait_for};
 
 const SHORT: [&str; 9] =
     ["--workload", "LGWR-LAT1", "--jobs", "1,2", "--duration", "1s", "--warmup", "200ms", "--no-probe"];
@@ -74,4 +74,58 @@ fn a_stopped_server_does_not_keep_an_interrupted_run() {
     server.signal_all("-CONT");
     assert!(ran.code == 130 && took < Duration::from_secs(8), "after {took:?}: {}", ran.said());
     assert!(ran.err.contains("`loadline clean --target 'postgres://"), "{}", ran.said());
+}
+
+/// A standby that no longer confirms commits, or a checkpointer that does not run, while loadline prepares.
+#[test]
+fn a_standby_or_a_process_of_the_server_that_is_stopped_is_named() {
+    let (server, dir) = (Server::start(&["synchronous_standby_names=sb"]), results());
+    let url = format!("{}&connect_timeout=1", server.url());
+    let receiver = Command::new(Server::bin().join("pg_receivewal"))
+        .args(["--synchronous", "-D", dir.path().to_str().unwrap()])
+        .arg(format!(
+            "--dbname=host={} port={} user=boss application_name=sb",
+            server.folder_path().display(),
+            server.port
+        ))
+        .spawn();
+    let receiver = Killed(receiver.unwrap());
+    let count = |what: &str| server.sql(&format!("SELECT count(*) FROM {what}")).unwrap();
+    wait_for("the standby", 30, || count("pg_stat_replication WHERE sync_state = 'sync'") == "1");
+    let named = "a synchronous standby (synchronous_standby_names = 'sb'; connected: sb, streaming";
+
+    let child = short(&url, dir.path());
+    wait_for("a job's session", 60, || count("pg_stat_activity WHERE application_name LIKE 'loadline% job 0'") == "1");
+    signal(&receiver.0, Signal::SIGSTOP);
+    let ran = ends(child, 40);
+    assert!(ran.code == 3 && ran.err.contains("has waited") && ran.err.contains(named), "{}", ran.said());
+
+    let doctor = run(&["doctor", "--target", &url]);
+    assert!(doctor.code == 3 && doctor.out.contains("durable commit = does not return"), "{}", doctor.said());
+    assert!(doctor.out.contains(named), "{}", doctor.said());
+    signal(&receiver.0, Signal::SIGCONT);
+
+    let pid = server.sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'").unwrap();
+    let checkpointer = nix::unistd::Pid::from_raw(pid.parse().unwrap());
+    nix::sys::signal::kill(checkpointer, Signal::SIGSTOP).unwrap();
+    let ran = ends(short(&url, dir.path()), 40);
+    nix::sys::signal::kill(checkpointer, Signal::SIGCONT).unwrap();
+    assert!(ran.code == 3 && ran.err.contains(&format!("process {pid} (checkpointer)")), "{}", ran.said());
+}
+
+#[test]
+fn a_writer_of_another_process_is_named() {
+    let dir = results();
+    let file = dir.path().join("x.db");
+    let held = "import sqlite3,sys\nc=sqlite3.connect(sys.argv[1],isolation_level=None)\nc.execute('PRAGMA journal_mode=WAL')\n\
+                c.execute('BEGIN IMMEDIATE')\nprint('held',flush=True)\nsys.stdin.read()";
+    let mut other = Command::new("python3");
+    other.args(["-c", held, file.to_str().unwrap()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut other = Killed(other.spawn().unwrap());
+    std::io::Read::read_exact(other.0.stdout.as_mut().unwrap(), &mut [0; 4]).unwrap();
+    let url = format!("sqlite:{}", file.display());
+    for ran in [run(&["doctor", "--target", &url]), ends(short(&url, dir.path()), 30)] {
+        let who = format!("another process (python3, process {})", other.0.id());
+        assert!(ran.code == 3 && ran.said().contains(&who), "{}", ran.said());
+    }
 }

@@ -111,8 +111,13 @@ pub struct Used {
     pub io_bytes: u64,
     /// The part of the others.
     pub others_io_bytes: u64,
-    /// CPU time of the processes whose I/O cannot be read, s: those of other users, without root.
+    /// CPU time of the processes whose I/O cannot be read, s: those of other users, without root; in some containers that of
+    /// process 1 even for root.
     pub io_unread_s: f64,
+    /// The most active of them with its CPU time, s.
+    pub io_unread: Option<(String, f64)>,
+    /// Whether this user may read the I/O of others.
+    pub as_root: bool,
     /// Whether a process of the database was seen, or none is needed.
     pub server_seen: bool,
     /// Whether the kernel's threads were seen: then no process is hidden by a container or by mount options of `/proc`.
@@ -215,7 +220,8 @@ impl Processes {
     pub fn used_until(&self, later: &Processes, own: &[u32], server: &Server) -> Used {
         let ended = self.ended(later);
         let waited_for = self.waited_for(later, &ended);
-        let mut out = Used { server_seen: *server == Server::Inside, ..Used::default() };
+        let as_root = nix::unistd::geteuid().is_root();
+        let mut out = Used { server_seen: *server == Server::Inside, as_root, ..Used::default() };
         let mut names: BTreeMap<&str, f64> = BTreeMap::new();
         for (id, now) in &later.0 {
             let whose = later.whose(*id, own, server);
@@ -237,7 +243,12 @@ impl Processes {
                 }
             }
             match now.io {
-                None => out.io_unread_s += seconds,
+                None => {
+                    out.io_unread_s += seconds;
+                    if out.io_unread.as_ref().is_none_or(|(_, most)| seconds > *most) {
+                        out.io_unread = Some((now.name.clone(), seconds));
+                    }
+                }
                 Some(bytes) => {
                     let known = before.and_then(|p| p.io).unwrap_or(0) + ended.by_heir.get(id).map_or(0, |e| e.io);
                     let bytes = bytes.saturating_sub(known);
@@ -361,7 +372,8 @@ mod tests {
         assert_eq!(a.used_until(&later, &[11], &Server::Inside).loadline_s, 1.4);
         // Another user's process: its I/O is unknown.
         later.0.get_mut(&30).unwrap().io = None;
-        assert_eq!(a.used_until(&later, &[11], &Server::Inside).io_unread_s, 2.5);
+        let used = a.used_until(&later, &[11], &Server::Inside);
+        assert_eq!((used.io_unread_s, used.io_unread), (2.5, Some(("busy".to_owned(), 2.5))));
     }
 
     #[test]

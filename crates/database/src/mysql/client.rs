@@ -36,7 +36,6 @@ impl MysqlClientSession {
         }
         let texts = work.program.statements.iter().map(|s| sql::statement(work, &s.template));
         let statements = texts.map(|sql| connection.prepare(&sql)).collect::<Result<_, _>>()?;
-        connection.wait_with(None)?;
         Ok(MysqlClientSession {
             connection,
             endpoint: Arc::clone(endpoint),
@@ -130,6 +129,10 @@ impl ClientSession for MysqlClientSession {
             self.connection.read_ok()?;
         }
         Ok(())
+    }
+
+    fn wait_without_limit(&mut self) -> Result<(), TargetError> {
+        self.connection.wait_with(None)
     }
 
     fn canceller(&self) -> Canceller {

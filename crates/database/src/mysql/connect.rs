@@ -116,9 +116,14 @@ impl Endpoint {
     /// Patience of `session`: other sessions ask what it does, and end it.
     fn patience(&self, session: u32) -> Patience {
         let (ask, end) = (self.clone(), self.clone());
-        let ask = move || Doing::of(ask.connect_within(HASTY).and_then(|mut c| doing(&mut c, session)));
-        Patience::new(&self.interrupted, self.config.connect_timeout * PATIENCE, Some(Box::new(ask)))
+        let ask = Arc::new(move || ask.doing(session));
+        Patience::new(&self.interrupted, self.config.connect_timeout * PATIENCE, Some(ask))
             .ending(move || end.kill(session))
+    }
+
+    /// What the server does for `session`, by another one.
+    fn doing(&self, session: u32) -> Doing {
+        Doing::of(self.connect_within(HASTY).and_then(|mut c| doing(&mut c, session)))
     }
 
     /// Ends `session` through another one. It may have ended already.
@@ -386,11 +391,12 @@ impl Endpoint {
 
 /// Ends the session of `c`: another session kills it, then its socket is shut down.
 pub(super) fn canceller(endpoint: &Arc<Endpoint>, c: &Connection) -> Canceller {
-    let (endpoint, session, shut) = (Arc::clone(endpoint), c.session, c.shutter());
-    Canceller::new(move || {
+    let (endpoint, asked, session, shut) = (Arc::clone(endpoint), Arc::clone(endpoint), c.session, c.shutter());
+    let cancel = move || {
         endpoint.kill(session);
         if let Some(shut) = &shut {
             shut();
         }
-    })
+    };
+    Canceller::new(cancel).asking(move || asked.doing(session).hindrance())
 }

@@ -14,6 +14,7 @@ use crate::cloud::Cloud;
 use crate::error::TargetError;
 use crate::flavour::Flavour;
 use crate::role::{JobLimit, LogSpace, Privilege};
+use crate::storage::in_memory;
 
 /// The server's global settings.
 #[derive(Debug, Clone, Default)]
@@ -130,7 +131,7 @@ impl MysqlState {
                 || (has("SUPER") && !(c.version.mariadb && c.version.is_at_least(10, 11))),
             others_running: (running - 1.0).max(0.0),
             memory,
-            log_in_memory: local && is_in_memory(&log_dir(settings)),
+            log_in_memory: local && in_memory(&log_dir(settings)) == Some(true),
             times: None,
             not_ready: not_ready(c, settings)?,
             flavour: None,
@@ -171,12 +172,6 @@ pub(super) fn binary_log(settings: &MysqlSettings, data: u64) -> LogSpace {
         settings.get("log_bin_basename").map(|name| Path::new(settings.get("datadir").unwrap_or("/")).join(name));
     let dir = place.and_then(|p| Some(p.parent()?.display().to_string()));
     LogSpace { bytes: data, dir, unknown: None }
-}
-
-/// Whether `path` lies in main memory (`statfs`, TMPFS_MAGIC and RAMFS_MAGIC).
-fn is_in_memory(path: &Path) -> bool {
-    nix::sys::statfs::statfs(path)
-        .is_ok_and(|fs| fs.filesystem_type() == nix::sys::statfs::TMPFS_MAGIC || fs.filesystem_type().0 == 0x8584_58f6)
 }
 
 /// Findings from what was read.

@@ -6,8 +6,7 @@ use crate::error::TargetError;
 use crate::flavour::{self, AURORA, Basis, Flavour};
 
 /// Counters that every MySQL and MariaDB has, and that loadline's figures are held against.
-const COUNTERS: &str =
-    "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_page_size', 'Innodb_data_fsyncs', 'Handler_commit')";
+const COUNTERS: [&str; 3] = ["Handler_commit", "Innodb_data_fsyncs", "Innodb_page_size"];
 
 /// The flavour of the server; `None` for the originals.
 ///
@@ -22,14 +21,22 @@ pub(super) fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'stat
     let (version, comment) = (said("SELECT VERSION()")?, said("SELECT @@GLOBAL.version_comment")?);
     let aurora = !said("SELECT @@GLOBAL.aurora_version")?.is_empty();
     let known = if aurora { Some(&AURORA) } else { flavour::of(&[&c.version.text, &version, &comment]) };
-    let refused = |name: &str| flavour::refused(name, &format!("{version}, {comment}"), place, "MySQL", SUPPORTED);
+    let names = COUNTERS.map(|name| format!("'{name}'")).join(", ");
+    let counted = match c.pairs(&format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")) {
+        Err(TargetError::Statement(_)) => Vec::new(),
+        counted => counted?,
+    };
+    let lacks: Vec<&str> = COUNTERS.into_iter().filter(|name| !counted.iter().any(|(n, _)| n == name)).collect();
+    let refused = |name: &str| {
+        let lacks = match lacks.is_empty() {
+            true => flavour::OTHER_ENGINE.to_owned(),
+            false => format!("lacks its counters {}", lacks.join(", ")),
+        };
+        flavour::refused(name, &format!("{version}, {comment}"), place, "MySQL", &lacks, SUPPORTED)
+    };
     if let Some(flavour) = known.filter(|flavour| flavour.basis == Basis::Other) {
         return Err(refused(flavour.name));
     }
     c.version.check(place)?;
-    match c.pairs(COUNTERS) {
-        Ok(counters) if counters.len() == 3 => Ok(known),
-        Ok(_) | Err(TargetError::Statement(_)) => Err(refused("a product that loadline does not know")),
-        Err(e) => Err(e),
-    }
+    if lacks.is_empty() { Ok(known) } else { Err(refused("a product that loadline does not know")) }
 }

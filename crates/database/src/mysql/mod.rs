@@ -58,7 +58,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     aliases: &["mariadb"],
     product: "MariaDB/MySQL",
     source_key: "mysql",
-    summary: "a MariaDB server, 10.6 or newer, or MySQL, 8.0 or newer",
+    summary: "a MariaDB server, 10.6 or newer, with the drivers of mariadb-temp:, or MySQL, 8.0 or newer, with those of mysql-temp:",
     url_forms: &[
         (
             "mysql://user@host:3306/database",
@@ -66,7 +66,8 @@ pub(crate) static KIND: TargetKind = TargetKind {
         ),
         ("mysql://user@/database?socket=/path/of/the.sock", "over a Unix socket"),
     ],
-    capabilities: render::of_mariadb,
+    // Those of both; the server's own are known once it is open.
+    capabilities: render::of_mysql,
     check_url: |url| config::Config::parse(url, &process_env).map(drop),
     open: |request| Ok(Box::new(Mysql::open(&request.url, request, None)?)),
     render: |work| render::all(work, &render::of_mariadb()),
@@ -86,6 +87,7 @@ pub(crate) static MARIADB_TEMP_KIND: TargetKind = TargetKind {
     aliases: &[],
     product: temp::MARIADB.name,
     summary: "a private throwaway MariaDB server, created for the run from the installed binaries",
+    capabilities: render::of_mariadb,
     url_forms: &[
         ("mariadb-temp:", "next to the results"),
         ("mariadb-temp:/folder", "in a folder of its own under this one"),

@@ -27,11 +27,16 @@ pub(super) fn of_mysql() -> Capabilities {
     Capabilities { missing_drivers: Vec::new(), missing }
 }
 
-/// The same on MariaDB, and on a server that may be either: plans are made before it is asked.
+/// The same on MariaDB.
 pub(super) fn of_mariadb() -> Capabilities {
     let mut all = of_mysql();
-    all.missing.insert(0, (Driver::Database, Capability::CommitWait, NO_WAIT_IN_PROCEDURES.to_owned()));
+    all.missing.insert(0, no_wait_in_procedures());
     all
+}
+
+/// What MariaDB lacks and MySQL has.
+pub(super) fn no_wait_in_procedures() -> (Driver, Capability, String) {
+    (Driver::Database, Capability::CommitWait, NO_WAIT_IN_PROCEDURES.to_owned())
 }
 
 /// The SQL of a workload for people to read, on servers with these `capabilities`.

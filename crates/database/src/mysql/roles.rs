@@ -12,7 +12,7 @@ use super::loading::{self, MysqlLoader};
 use super::observer::{UNCOUNTED_SYNCS, sync_counter};
 use super::server::{Mysql, NOWAIT};
 use super::slice::MysqlDatabaseSession;
-use super::{cache, grants, procedure, schema, sql};
+use super::{cache, grants, procedure, render, schema, sql};
 use crate::changed_rows;
 use crate::cloud::{Part, absent_devices, why_absent};
 use crate::data_set::{self, FoundTable, LoadProgress};
@@ -197,6 +197,10 @@ impl Doctor for Mysql {
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
         let mut missing = Vec::new();
+        // Of a private server the plan knew it.
+        if self.server.is_none() && self.instances().iter().any(|instance| instance.version.mariadb) {
+            missing.push(render::no_wait_in_procedures());
+        }
         for instance in self.instances() {
             let allowed = instance.admin(|c| c.value("SELECT @@GLOBAL.local_infile"))?;
             if allowed.as_deref() != Some("1") {

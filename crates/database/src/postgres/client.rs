@@ -52,7 +52,6 @@ impl PgClientSession {
         statements.extend([("b", "BEGIN", &[][..]), ("c", "COMMIT", &[]), ("r", "ROLLBACK", &[])]);
         connection.prepare(&statements)?;
         connection.publish()?;
-        connection.wait_with(None)?;
         let encode = |name: &str| {
             let mut out = Vec::new();
             protocol::bind(&mut out, name, true, 0, std::iter::empty());
@@ -206,6 +205,10 @@ impl ClientSession for PgClientSession {
 
     fn publish_counters(&mut self) -> Result<(), TargetError> {
         self.connection.publish()
+    }
+
+    fn wait_without_limit(&mut self) -> Result<(), TargetError> {
+        self.connection.wait_with(None)
     }
 
     fn canceller(&self) -> Canceller {

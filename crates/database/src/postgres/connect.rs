@@ -307,9 +307,10 @@ impl Endpoint {
             self.recognised.or_ask(|| flavours::recognise(c, &self.config.place()))?;
         }
         c.version.check(&c.version_text)?;
-        let ask = (!matches!(role, SessionRole::Inspect)).then(|| self.ask_about(c.key.pid));
+        c.ask = (!matches!(role, SessionRole::Inspect)).then(|| self.ask_about(c.key.pid));
         let (patience, key) = (self.config.connect_timeout * PATIENCE, c.key.clone());
-        c.wait_with(Some(Patience::new(&self.interrupted, patience, ask).ending(move || key.cancel())))?;
+        let patience = Patience::new(&self.interrupted, patience, c.ask.clone());
+        c.wait_with(Some(patience.ending(move || key.cancel())))?;
         if !matches!(role, SessionRole::Inspect) {
             for sql in c.version.session_settings() {
                 c.query(sql)?;
@@ -319,6 +320,17 @@ impl Endpoint {
             c.query(c.version.io_timing())?;
         }
         Ok(())
+    }
+
+    /// From now on `c` waits as long as for a connection at most, whatever the server does.
+    pub(super) fn wait_briefly(&self, c: &mut Connection) -> Result<(), TargetError> {
+        let (ask, key) = (c.ask.clone(), c.key.clone());
+        let doing = move || match ask.as_ref().map_or(Doing::Works, |ask| ask()) {
+            Doing::Works => Doing::Waits("the server's own work: does the device of its log answer?".to_owned()),
+            other => other,
+        };
+        let patience = Patience::new(&self.interrupted, self.config.connect_timeout, Some(Arc::new(doing)));
+        c.wait_with(Some(patience.ending(move || key.cancel())))
     }
 
     /// Asks, through another session, what the server process `pid` does.
@@ -331,7 +343,7 @@ impl Endpoint {
             // Its commits are none of the jobs', also if it asks within a window.
             c.publish().and(done)
         };
-        Box::new(move || Doing::of(asked()))
+        Arc::new(move || Doing::of(asked()))
     }
 
     fn authenticate(&self, c: &mut Connection) -> Result<(), TargetError> {

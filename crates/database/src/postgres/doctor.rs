@@ -1,12 +1,13 @@
 //! Checks a server for everything that would spoil the figures of a run.
 
 use std::path::Path;
+use std::time::Instant;
 
 use loadline_model::format::bytes;
 use loadline_model::{Finding, Severity};
-use nix::sys::statfs::{FsType, TMPFS_MAGIC, statfs};
 
 use super::cluster::PgInstance;
+use super::connect::{Endpoint, SessionRole};
 use super::grants;
 use super::settings::PgSettings;
 use super::versions::{NEWEST, Version};
@@ -15,6 +16,7 @@ use crate::cloud::Cloud;
 use crate::error::TargetError;
 use crate::flavour::Flavour;
 use crate::role::{JobLimit, Privilege};
+use crate::storage::{free_space, in_memory};
 
 /// Redo of a fast log writer, bytes per second: `max_wal_size` is compared with it.
 const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
@@ -31,6 +33,8 @@ struct PgState {
     /// The session's process, if the handshake told of another one.
     behind: Option<String>,
     others_active: u32,
+    /// Whether the role does not see what sessions of other roles do.
+    others_hidden: bool,
     /// Standbys for which commits may wait; all that are connected, if the role may not see more.
     synchronous_standbys: u32,
     flavour: Option<&'static Flavour>,
@@ -61,6 +65,23 @@ pub(super) fn examine_standby(c: &mut Connection, instance: &PgInstance) -> Resu
     Ok(findings)
 }
 
+/// Commits once, as a job does, and says how long it took; nothing if the role may not.
+pub(super) fn durable_commit(endpoint: &Endpoint) -> Result<Option<Finding>, TargetError> {
+    let mut c = endpoint.connect(SessionRole::Observer)?;
+    endpoint.wait_briefly(&mut c)?;
+    let begin = Instant::now();
+    // The smallest redo that a commit must sync, and standbys confirm, without a table.
+    let done = c.query("SELECT pg_logical_emit_message(true, 'loadline', '')");
+    let took = format!("{:.1} ms", begin.elapsed().as_secs_f64() * 1e3);
+    let finding =
+        |severity, value, why| Ok(Some(Finding::new("durable-commit", severity, "durable commit", value, why)));
+    match done {
+        Ok(_) => c.publish().and(finding(Severity::Ok, took, String::new())),
+        Err(TargetError::Lost(why)) => finding(Severity::Impossible, "does not return".to_owned(), why),
+        Err(_) => Ok(None),
+    }
+}
+
 /// Whether the settings of a session of loadline's do not hold: `c` is one.
 pub(super) fn lost_settings(c: &mut Connection) -> Result<Option<Finding>, TargetError> {
     let held = c.value(
@@ -80,7 +101,7 @@ impl PgState {
              (SELECT count(*) FROM pg_stat_activity WHERE state IN ('active', 'idle in transaction') \
               AND pid <> pg_backend_pid() AND backend_type = 'client backend'), \
              (SELECT count(*) FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')), \
-             pg_backend_pid()",
+             pg_backend_pid(), pg_has_role('pg_read_all_stats', 'USAGE')",
         )?;
         let privileges = grants::privileges(c)?;
         let row = rows.into_iter().next().unwrap_or_default();
@@ -93,6 +114,7 @@ impl PgState {
             privileges,
             others_active: text(2).and_then(|n| n.parse().ok()).unwrap_or(0),
             synchronous_standbys: text(3).and_then(|n| n.parse().ok()).unwrap_or(0),
+            others_hidden: !is(5),
             behind: text(4).filter(|pid| *pid != c.key.pid.to_string()),
             flavour: None,
         })
@@ -265,6 +287,10 @@ fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
     if state.others_active > 0 {
         let advice = "other sessions are active on this server: they influence the figures";
         say("other-sessions", Warning, state.others_active.to_string(), advice);
+    } else if state.others_hidden {
+        let advice =
+            "what sessions of other roles do is hidden from this one; it is not measured either: GRANT pg_monitor";
+        say("other-sessions", Warning, "–".into(), advice);
     } else {
         say("other-sessions", Ok, "0".into(), "");
     }
@@ -282,14 +308,14 @@ fn check_directories(out: &mut Vec<Finding>, settings: &PgSettings, local: bool)
     };
     let log = format!("{data}/pg_wal");
     for (id, subject, path) in [("data-directory", "data directory", data), ("log-directory", "log directory", &log)] {
-        let finding = match local.then(|| is_in_memory(Path::new(path))) {
+        let finding = match local.then(|| in_memory(Path::new(path))) {
             None => Finding::new(id, Severity::Ok, subject, path, "on another machine: its storage is not checked"),
             Some(Some(true)) if id == "log-directory" => {
-                let advice = "the log is in memory (tmpfs): no commit is durable. Put the server on a disk";
+                let advice = "the log is in main memory: no commit is durable. Put the server on a disk";
                 Finding::new(id, Severity::Refused, subject, path, advice)
             }
             Some(Some(true)) => {
-                Finding::new(id, Severity::Warning, subject, path, "the data is in memory (tmpfs): writes cost nothing")
+                Finding::new(id, Severity::Warning, subject, path, "the data is in main memory: writes cost nothing")
             }
             Some(Some(false)) => Finding::new(id, Severity::Ok, subject, path, ""),
             Some(None) => {
@@ -299,14 +325,9 @@ fn check_directories(out: &mut Vec<Finding>, settings: &PgSettings, local: bool)
         };
         out.push(finding);
     }
-}
-
-/// Whether `path` is on tmpfs or ramfs; `None` if unknown. Without access to a folder its parent does not help, because
-/// the folder may be a link or a mount point.
-fn is_in_memory(path: &Path) -> Option<bool> {
-    const RAMFS_MAGIC: FsType = FsType(0x8584_58f6);
-    let kind = statfs(path).ok()?.filesystem_type();
-    Some(kind == TMPFS_MAGIC || kind == RAMFS_MAGIC)
+    if local && in_memory(Path::new(data)).is_some() {
+        out.push(free_space(Path::new(data)));
+    }
 }
 
 /// Number of sessions that this instance still accepts for jobs; three are reserved for loadline itself.
@@ -446,11 +467,8 @@ mod tests {
         }
         let busy = PgState { others_active: 3, ..good() };
         assert_eq!(severity(&[], &busy, "other-sessions"), Some(Severity::Warning));
-    }
-
-    #[test]
-    fn a_folder_in_memory_is_recognised() {
-        assert_eq!(is_in_memory(Path::new("/dev/shm")), Some(true));
-        assert_eq!(is_in_memory(Path::new("/no/such/folder")), None);
+        let hidden = PgState { others_hidden: true, ..good() };
+        assert_eq!(severity(&[], &hidden, "other-sessions"), Some(Severity::Warning));
+        assert_eq!(severity(&[], &good(), "other-sessions"), Some(Severity::Ok));
     }
 }

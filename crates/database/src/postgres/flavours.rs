@@ -16,7 +16,7 @@ pub(super) fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'stat
     };
     let known = flavour::of(&[&version]);
     let supported = format!("PostgreSQL {OLDEST} to {NEWEST}");
-    let refused = |name| flavour::refused(name, &version, place, "PostgreSQL", &supported);
+    let refused = |name| flavour::refused(name, &version, place, "PostgreSQL", flavour::OTHER_ENGINE, &supported);
     match known {
         Some(flavour) if flavour.basis == Basis::Other => return Err(refused(flavour.name)),
         None if !version.starts_with("PostgreSQL ") => return Err(refused("a product that loadline does not know")),

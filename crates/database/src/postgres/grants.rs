@@ -16,7 +16,8 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
          OR EXISTS (SELECT FROM pg_namespace WHERE nspname = 'loadline' AND pg_has_role(nspowner, 'USAGE')), \
          pg_has_role('pg_monitor', 'USAGE'), ({}), ({}), \
          has_function_privilege('pg_catalog.pg_read_file(text)', 'EXECUTE') AND pg_has_role('pg_read_server_files', 'USAGE'), \
-         current_setting('track_wal_io_timing') = 'on'",
+         current_setting('track_wal_io_timing') = 'on', \
+         EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements')",
         c.version.may_checkpoint().trim_start_matches("SELECT "),
         c.version.reads_are_timed()
     ))?;
@@ -61,6 +62,12 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
             sql: "ALTER SYSTEM SET track_wal_io_timing = on; SELECT pg_reload_conf()".to_owned(),
             gives: "times of the log's writes and syncs; it is a setting of the whole server, in a cloud one of its parameters",
             granted: granted(7),
+            used: Use::Setting,
+        },
+        Privilege {
+            sql: "CREATE EXTENSION IF NOT EXISTS pg_stat_statements".to_owned(),
+            gives: "what each statement cost, on the pages of tests; the server must also have it in shared_preload_libraries",
+            granted: granted(8),
             used: Use::Setting,
         },
         Privilege {

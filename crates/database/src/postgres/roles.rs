@@ -225,6 +225,9 @@ impl Doctor for Postgres {
             let examine = if instance.standby { doctor::examine_standby } else { doctor::examine };
             let mut found = self.session(instance, SessionRole::Inspect, |c| examine(c, instance))?;
             found.extend(self.admin(instance, doctor::lost_settings)?);
+            if !instance.standby && found.iter().all(|f| f.severity < Severity::Impossible) {
+                found.extend(doctor::durable_commit(&instance.endpoint)?);
+            }
             if self.pair.is_some() {
                 found.extend(self.session(instance, SessionRole::Inspect, pair::findings)?);
             }
@@ -327,7 +330,7 @@ impl Observation for Postgres {
             absent.extend(cpu.map(|id| (id, why.clone())));
         }
         if !self.instances.iter().all(|i| i.local) {
-            let without = "and PostgreSQL does not show its devices (the extension system_stats does)";
+            let without = "and PostgreSQL does not show its devices";
             absent.extend(absent_devices(self.cloud, without));
         }
         absent

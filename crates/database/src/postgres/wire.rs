@@ -12,7 +12,7 @@ use super::protocol::{self, ServerError};
 use super::sql::SCHEMA;
 use super::versions::Version;
 use crate::error::{TargetError, table_gone};
-use crate::patience::{GivenUp, Patience, Waiting};
+use crate::patience::{Ask, GivenUp, Patience, Waiting};
 use crate::role::Canceller;
 use crate::stream::{Input, Stream};
 
@@ -32,6 +32,8 @@ pub(super) struct Connection {
     pub(super) version_text: String,
     /// Key to cancel the session's query.
     pub(super) key: CancelKey,
+    /// Asks what the server does for this session; not for those that change no settings.
+    pub(super) ask: Option<Ask>,
     place: String,
     /// SQLSTATE of the last error.
     pub(super) last_code: String,
@@ -60,6 +62,7 @@ impl Connection {
             version: Version::default(),
             version_text: String::new(),
             key: CancelKey::default(),
+            ask: None,
             place,
             last_code: String::new(),
             // The server counts the login as a transaction.
@@ -310,11 +313,12 @@ impl Connection {
     /// a busy server does not notice the closed socket.
     pub(super) fn canceller(&self) -> Canceller {
         let shut = self.stream.stream.shutter();
-        let key = self.key.clone();
-        Canceller::new(move || {
+        let (key, ask) = (self.key.clone(), self.ask.clone());
+        let cancel = move || {
             shut();
             key.cancel();
-        })
+        };
+        Canceller::new(cancel).asking(move || ask.as_ref()?().hindrance())
     }
 }
 

@@ -91,6 +91,15 @@ pub trait ClientSession: Send {
         Ok(())
     }
 
+    /// From now on the server is waited for without a limit, which costs nothing. Until then a session gives up a call that
+    /// waits for something other than the server's work.
+    ///
+    /// # Errors
+    /// When the session is lost.
+    fn wait_without_limit(&mut self) -> Result<(), TargetError> {
+        Ok(())
+    }
+
     /// A handle with which another thread can end a call that hangs.
     fn canceller(&self) -> Canceller;
 }
@@ -142,18 +151,34 @@ impl Execute for dyn ClientSession + '_ {
     }
 }
 
-/// Ends a call of a session from another thread.
+/// Ends a call of a session from another thread, and finds out what it waits for.
 #[derive(Clone)]
-pub struct Canceller(Arc<dyn Fn() + Send + Sync>);
+pub struct Canceller {
+    cancel: Arc<dyn Fn() + Send + Sync>,
+    ask: Arc<dyn Fn() -> Option<String> + Send + Sync>,
+}
 
 impl Canceller {
     /// A handle that calls `cancel`.
     pub fn new(cancel: impl Fn() + Send + Sync + 'static) -> Canceller {
-        Canceller(Arc::new(cancel))
+        Canceller { cancel: Arc::new(cancel), ask: Arc::new(|| None) }
+    }
+
+    /// The same, if `ask` can find out why the call does not end.
+    #[must_use]
+    pub fn asking(self, ask: impl Fn() -> Option<String> + Send + Sync + 'static) -> Canceller {
+        Canceller { ask: Arc::new(ask), ..self }
     }
 
     /// Ends the call; the session is lost.
     pub fn cancel(&self) {
-        (self.0)();
+        (self.cancel)();
+    }
+
+    /// What keeps the call from ending, if that is not the database's own work: a lock, a replica, a server that is
+    /// stopped. Asks the server, which may take some seconds.
+    #[must_use]
+    pub fn hindrance(&self) -> Option<String> {
+        (self.ask)()
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn make(db: &Connection, file: &File, timeout: Duration) -> Result<()
             .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |r| {
                 Ok(CheckpointRow { busy: r.get(0)?, log: r.get(1)?, done: r.get(2)? })
             })
-            .map_err(failed("the checkpoint"))?;
+            .map_err(failed(db, "the checkpoint"))?;
         if is_complete(&mut wanted, answer) {
             break;
         }

@@ -6,7 +6,7 @@ use loadline_workload::Commit;
 use rusqlite::{Connection, OpenFlags};
 
 use super::failed;
-use super::files::SqliteFiles;
+use super::files::{SqliteFiles, held_by_others};
 use super::session::wait_for_writer;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
@@ -52,6 +52,7 @@ impl Connector {
             Some(rusqlite::ErrorCode::NotADatabase) => {
                 TargetError::Refused(format!("{} is not a database: give the name of a new file", path.display()))
             }
+            Some(rusqlite::ErrorCode::DatabaseBusy) => held_by_others(&db),
             _ => unreachable(e),
         })?;
         if known != APPLICATION_ID && objects > 0 {
@@ -123,13 +124,13 @@ pub(super) fn pragma(db: &Connection, name: &str) -> Result<String, TargetError>
             _ => String::new(),
         })
     })
-    .map_err(failed(name))
+    .map_err(failed(db, name))
 }
 
 pub(super) fn set_pragma(db: &Connection, name: &str, value: &str) -> Result<(), TargetError> {
     // Only some pragmas return a row.
     db.pragma_update_and_check(None, name, value, |_| Ok(())).or_else(|e| match e {
         rusqlite::Error::QueryReturnedNoRows => Ok(()),
-        e => Err(failed(name)(e)),
+        e => Err(failed(db, name)(e)),
     })
 }

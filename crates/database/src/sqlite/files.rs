@@ -1,13 +1,16 @@
 //! The files of an SQLite database: at a path of the user, or in a temporary folder.
 
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use loadline_model::{Finding, Severity};
+use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::error::TargetError;
 use crate::folder::{self, io};
+use crate::storage::{free_space, in_memory};
 
 /// Prefix of the temporary folders.
 pub(super) const TEMP_PREFIX: &str = "loadline-sqlite-";
@@ -104,22 +107,32 @@ impl SqliteFiles {
     }
 }
 
+/// The error of a session that may not write, because another process writes to the database or keeps a transaction open.
+pub(super) fn held_by_others(db: &Connection) -> TargetError {
+    let path = db.path().unwrap_or_default();
+    let who = holder(&[path.to_owned(), format!("{path}-shm")]).map_or(String::new(), |who| format!(" ({who})"));
+    TargetError::Refused(format!(
+        "another process{who} holds the lock of SQLite's writer in {path}: end its transaction, or that process"
+    ))
+}
+
+/// The process that has locked a part of one of these files for writing, as the kernel lists it (proc_locks(5)).
+fn holder(files: &[String]) -> Option<String> {
+    let inodes: Vec<String> = files.iter().filter_map(|f| Some(fs::metadata(f).ok()?.ino().to_string())).collect();
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        let [_, _, _, kind, pid, file, ..] = line.split_whitespace().collect::<Vec<_>>()[..] else { return None };
+        let held = kind == "WRITE" && inodes.iter().any(|inode| file.rsplit(':').next() == Some(inode));
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok().filter(|_| held)?;
+        (pid != std::process::id().to_string()).then(|| format!("{}, process {pid}", name.trim()))
+    })
+}
+
 /// The doctor's finding on the filesystem under `directory`.
 pub(super) fn filesystem(directory: &Path) -> Finding {
-    match nix::sys::statfs::statfs(directory) {
-        Ok(s) if s.filesystem_type() == nix::sys::statfs::TMPFS_MAGIC => Finding::new(
-            "log-on-tmpfs",
-            Severity::Refused,
-            "filesystem under the log",
-            "tmpfs",
-            "a log in memory is never durable: choose a folder on a disk (--results, or sqlite:/dir/file.db)",
-        ),
-        Ok(s) => {
-            let free = u64::try_from(s.block_size()).map_or(0, |block| s.blocks_available().saturating_mul(block));
-            Finding::new("free-space", Severity::Ok, "free space", loadline_model::format::bytes(free as f64), "")
-        }
-        Err(e) => {
-            Finding::new("free-space", Severity::Warning, "free space", format!("unknown: {e}"), "check it by hand")
-        }
+    if in_memory(directory) != Some(true) {
+        return free_space(directory);
     }
+    let advice = "a log in memory is never durable: choose a folder on a disk (--results, or sqlite:/dir/file.db)";
+    Finding::new("log-on-tmpfs", Severity::Refused, "filesystem under the log", "in main memory (tmpfs)", advice)
 }

@@ -91,11 +91,11 @@ impl Loader for SqliteLoader {
             let rows = statement.query_map([], |row| (0..columns).map(|i| row.get_ref(i).map(text)).collect())?;
             rows.collect()
         };
-        read().map_err(failed("a query about the data set"))
+        read().map_err(failed(&self.0, "a query about the data set"))
     }
 
     fn run(&mut self, sql: &str) -> Result<(), TargetError> {
-        self.0.execute_batch(sql).map_err(failed("loading"))
+        self.0.execute_batch(sql).map_err(failed(&self.0, "loading"))
     }
 
     fn exists(&mut self, stem: &str) -> Result<bool, TargetError> {
@@ -129,7 +129,7 @@ impl Loader for SqliteLoader {
             batches.iter().try_for_each(|batch| insert(&loading, work, table, batch))?;
             loading.commit()
         };
-        add().map_err(failed("loading"))
+        add().map_err(failed(&self.0, "loading"))
     }
 
     fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Driver, Snapshot};
 use loadline_workload::{Commit, Instrument, Piece, Statement};
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 
 use crate::error::TargetError;
 use crate::facts::{Facts, OwnFiles, Runs};
@@ -33,7 +33,7 @@ use crate::role::Observer;
 use crate::work::Work;
 use crate::workload_tables::LoadedTables;
 use connect::{Connector, pragma, set_pragma, settings, synchronous};
-use files::SqliteFiles;
+use files::{SqliteFiles, held_by_others};
 use loading::{SqliteLoader, create_table, table_name};
 use log_counters::LogCounters;
 
@@ -101,8 +101,12 @@ struct Sqlite {
     file: Arc<File>,
 }
 
-pub(super) fn failed(what: &str) -> impl FnOnce(rusqlite::Error) -> TargetError + '_ {
-    move |e| TargetError::Statement(format!("{what} failed: {e}"))
+/// The error of `what` in session `db`.
+fn failed<'a>(db: &'a Connection, what: &'a str) -> impl FnOnce(rusqlite::Error) -> TargetError + 'a {
+    move |e| match e.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy) => held_by_others(db),
+        _ => TargetError::Statement(format!("{what} failed: {e}")),
+    }
 }
 
 impl Sqlite {
@@ -157,7 +161,7 @@ impl Sqlite {
                 // An aggregate over the last column reads every page.
                 let last = table.columns.last().map_or("id", |c| c.name);
                 let sql = format!("SELECT sum(length(\"{last}\")) FROM {}", table_name(work, table.name));
-                db.query_row(&sql, [], |_| Ok(())).map_err(failed("filling the cache"))?;
+                db.query_row(&sql, [], |_| Ok(())).map_err(failed(db, "filling the cache"))?;
             }
         }
         Ok(())

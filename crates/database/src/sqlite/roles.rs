@@ -5,6 +5,7 @@ use std::sync::Arc;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Column, Driver, Finding, Severity, column};
 use loadline_workload::{Commit, RowCount, Table};
+use rusqlite::ErrorCode;
 
 use super::connect::{pragma, set_pragma};
 use super::loading::{self, create_table, table_name};
@@ -88,7 +89,8 @@ impl Administration for Sqlite {
         self.loaded.forget(work);
         for table in workload_tables(work) {
             let drop = format!("DROP TABLE IF EXISTS {}; ", table_name(work, table.name));
-            db.execute_batch(&format!("{drop}{}", create_table(work, table))).map_err(failed("creating the tables"))?;
+            db.execute_batch(&format!("{drop}{}", create_table(work, table)))
+                .map_err(failed(&db, "creating the tables"))?;
         }
         Ok(())
     }
@@ -112,14 +114,14 @@ impl Administration for Sqlite {
         let db = self.connector.connect(Commit::Nowait)?;
         for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
             db.execute_batch(&format!("DELETE FROM {}", table_name(work, table.name)))
-                .map_err(failed("emptying a table"))?;
+                .map_err(failed(&db, "emptying a table"))?;
         }
         Ok(())
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
         let db = self.connector.connect(Commit::Wait)?;
-        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed("the checkpoint"))?;
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed(&db, "the checkpoint"))?;
         Ok(None)
     }
 
@@ -165,6 +167,13 @@ impl Doctor for Sqlite {
             )
         };
         out.push(Finding::new("page-size", severity, "page_size", self.page_size.to_string(), advice));
+        match db.execute_batch("BEGIN IMMEDIATE; ROLLBACK") {
+            Err(e) if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                let why = files::held_by_others(&db).to_string();
+                out.push(Finding::new("writer", Severity::Impossible, "writer", "locked", why));
+            }
+            done => done.map_err(failed(&db, "an empty transaction"))?,
+        }
         out.push(files::filesystem(self.connector.files.directory()));
         Ok(out)
     }
@@ -200,7 +209,7 @@ impl Queries for Sqlite {
     fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError> {
         let sql = work.query(query, |table| table_name(work, table))?;
         let db = self.connector.connect(Commit::Wait)?;
-        Ok(Number::new(db.query_row(&sql, [], |r| r.get(0)).map_err(failed("a query"))?))
+        Ok(Number::new(db.query_row(&sql, [], |r| r.get(0)).map_err(failed(&db, "a query"))?))
     }
 
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
@@ -208,7 +217,7 @@ impl Queries for Sqlite {
         let db = self.connector.connect(Commit::Wait)?;
         let bytes: Option<i64> = db
             .query_row("SELECT SUM(pgsize) FROM dbstat WHERE name = ?1", [name], |r| r.get(0))
-            .map_err(failed("the query for a table's size"))?;
+            .map_err(failed(&db, "the query for a table's size"))?;
         Ok(bytes.map(|b| b as u64))
     }
 }

@@ -11,6 +11,7 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, ErrorCode};
 
 use super::data_counters::SessionCounts;
+use super::files::held_by_others;
 use super::loading::insert;
 use super::log_counters::LogCounters;
 use super::{failed, sql};
@@ -25,11 +26,23 @@ pub(super) const WAIT_DESCRIPTION: &str =
 
 const FIRST_WAIT_US: u64 = 50;
 const MAX_WAIT_US: u64 = 1000;
-const MAX_RETRIES: i32 = 60_000;
+/// Retries of a timed job: 60 s.
+const JOB_RETRIES: i32 = 60_000;
+/// Retries of all others, for whom only another process can be in the way: 5 s, in which nothing else is heard.
+const RETRIES: i32 = 5_000;
 
 /// SQLite calls this when another connection writes. SQLite's own `busy_timeout` sleeps up to 100 ms between retries,
 /// while the writer is free most of that time.
 pub(super) fn wait_for_writer(retries: i32) -> bool {
+    wait(retries) && retries < RETRIES
+}
+
+/// The same for a timed job, whose writer may be one of many other jobs.
+fn job_waits_for_writer(retries: i32) -> bool {
+    wait(retries) && retries < JOB_RETRIES
+}
+
+fn wait(retries: i32) -> bool {
     let us = FIRST_WAIT_US << u32::try_from(retries).unwrap_or(0).min(10);
     let begin = crate::clock::now_ns();
     std::thread::sleep(Duration::from_micros(us.min(MAX_WAIT_US)));
@@ -39,7 +52,7 @@ pub(super) fn wait_for_writer(retries: i32) -> bool {
             counters.writer_wait_ns.fetch_add(waited, Ordering::Relaxed);
         }
     });
-    retries < MAX_RETRIES
+    true
 }
 
 thread_local! {
@@ -55,6 +68,7 @@ pub(super) struct SqliteSession {
     writes: bool,
     counters: Arc<LogCounters>,
     counts: SessionCounts,
+    timed: bool,
     /// Closed after the connection: see `Sqlite::file`.
     _file: Arc<File>,
 }
@@ -71,7 +85,7 @@ impl SqliteSession {
         for (text, statement) in statements.iter().zip(&work.program.statements) {
             // A statement that creates or drops an object cannot be prepared in advance.
             if statement.effect != Effect::Command {
-                db.prepare_cached(text).map_err(failed("preparing a statement"))?;
+                db.prepare_cached(text).map_err(failed(&db, "preparing a statement"))?;
             }
         }
         let writes = work.program.writes();
@@ -83,6 +97,7 @@ impl SqliteSession {
             writes,
             counters,
             counts: SessionCounts::default(),
+            timed: false,
             _file: file,
         })
     }
@@ -98,7 +113,11 @@ impl SqliteSession {
             Some(ErrorCode::DiskFull) => TargetError::Statement(
                 "the disk under the database is full: free some space or choose another place".into(),
             ),
-            Some(ErrorCode::DatabaseBusy) => TargetError::Statement("the writer stayed busy for 60 s".into()),
+            // Of many jobs one may wait that long for the others.
+            Some(ErrorCode::DatabaseBusy) if self.timed => {
+                TargetError::Statement("the writer stayed busy for 60 s".into())
+            }
+            Some(ErrorCode::DatabaseBusy) => held_by_others(&self.db),
             _ if e.to_string().contains("no such table") => TargetError::Statement(table_gone(&format!("SQLite: {e}"))),
             _ => TargetError::Statement(format!("SQLite: {e}")),
         }
@@ -181,6 +200,11 @@ impl ClientSession for SqliteSession {
     fn publish_counters(&mut self) -> Result<(), TargetError> {
         self.counts.add(&self.db, &self.counters.data);
         Ok(())
+    }
+
+    fn wait_without_limit(&mut self) -> Result<(), TargetError> {
+        self.timed = true;
+        self.db.busy_handler(Some(job_waits_for_writer)).map_err(|e| self.error(&e))
     }
 
     fn canceller(&self) -> Canceller {

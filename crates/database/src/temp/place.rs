@@ -9,6 +9,7 @@ use nix::sys::signal::Signal;
 use nix::sys::statvfs::statvfs;
 
 use super::product::Product;
+use super::programs;
 use super::user::ServerUser;
 use crate::error::TargetError;
 
@@ -133,8 +134,9 @@ fn directory(path: &Path, product: &Product) -> Result<PathBuf, TargetError> {
 
 /// Tries access with a process of that user, because mode bits are not enough (access lists, network mounts).
 fn can_reach(user: &ServerUser, dir: &Path, program: &Path, product: &Product) -> Result<bool, TargetError> {
-    let tried = user.command(program, Signal::SIGKILL).arg("--version").current_dir(dir).output();
-    match tried {
+    let mut command = user.command(program, Signal::SIGKILL);
+    command.current_dir(dir);
+    match programs::version(command) {
         Ok(_) => Ok(true),
         Err(e) if e.kind() == ErrorKind::PermissionDenied => Ok(false),
         Err(e) => Err(product.cannot_use(dir, &e)),

@@ -1,15 +1,24 @@
 //! Recognises server programs by what they say of themselves.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 use super::product::Product;
 use super::user::ServerUser;
 use crate::error::TargetError;
+use crate::flavour;
 
 /// File names of server programs.
 const SERVERS: [&str; 3] = ["postgres", "mariadbd", "mysqld"];
+
+/// Time for a program to say its version.
+const AT_MOST: Duration = Duration::from_secs(10);
 
 /// A server program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +32,8 @@ pub(crate) struct Program {
 pub(crate) struct Said {
     /// As in [`Product::name`].
     pub(crate) product: &'static str,
+    /// The product's own name, if it is one that is like it.
+    pub(crate) name: &'static str,
     /// The scheme of its private servers.
     scheme: &'static str,
     /// `17.10`, `10.11.6-MariaDB`.
@@ -39,7 +50,10 @@ impl Said {
             (_, Some(version)) => ("MySQL", "mysql-temp", version),
             (None, None) => return None,
         };
-        Some(Said { product, scheme, version: version.to_owned() })
+        // Not of its path, which comes first.
+        let own = text.split_once(" Ver ").map_or(text, |(_, own)| own);
+        let name = flavour::of(&[own]).map_or(product, |flavour| flavour.name);
+        Some(Said { product, name, scheme, version: version.to_owned() })
     }
 }
 
@@ -56,8 +70,7 @@ impl Program {
                 path.display()
             ))
         };
-        let output = user.command(path, Signal::SIGKILL).arg("--version").output();
-        let output = output.map_err(|e| failed(e.to_string()))?;
+        let output = version(user.command(path, Signal::SIGKILL)).map_err(|e| failed(e.to_string()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let said = Said::parse(&text).filter(|_| output.status.success());
         said.map(|said| Program { path: path.to_owned(), said }).ok_or_else(|| {
@@ -88,7 +101,7 @@ impl Program {
         Err(TargetError::Usage(match (other.or_else(|| others.next()), beside) {
             (Some(Program { path, said }), _) => format!(
                 "bin='{shown}' holds {} {} ('{}'), and {wants}: use {}:?bin={shown}, or name another directory",
-                said.product,
+                said.name,
                 said.version,
                 path.display(),
                 said.scheme
@@ -101,6 +114,25 @@ impl Program {
             }
         }))
     }
+}
+
+/// What `program --version` says within [`AT_MOST`].
+///
+/// # Errors
+/// It cannot be run, or does not end.
+pub(super) fn version(mut program: Command) -> io::Result<Output> {
+    let mut child = program.arg("--version").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let begin = Instant::now();
+    while child.try_wait()?.is_none() {
+        if begin.elapsed() >= AT_MOST {
+            // With what it started, in a process group of its own.
+            let _ = killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL);
+            child.wait()?;
+            return Err(io::Error::other(format!("it has not ended in {} s", AT_MOST.as_secs())));
+        }
+        sleep(Duration::from_millis(2));
+    }
+    child.wait_with_output()
 }
 
 #[cfg(test)]
@@ -124,9 +156,11 @@ mod tests {
                 "10.11.6-MariaDB-0+deb12u1",
                 "mariadb-temp",
             ),
+            ("mysqld  Ver 8.0.36-28 for Linux on x86_64 (Percona Server (GPL))", "MySQL", "8.0.36-28", "mysql-temp"),
         ] {
             let said = Said::parse(text).unwrap();
             assert_eq!((said.product, said.version.as_str(), said.scheme), (product, version, scheme), "{text}");
+            assert_eq!(said.name == product, !text.contains("Percona"), "{text}");
         }
         assert_eq!(Said::parse("bash: postgres: command not found"), None);
     }

@@ -59,8 +59,9 @@ impl TempUrl {
                     unknown(name, &known)
                 )));
             }
-            let path = absolute(value)
-                .ok_or_else(|| usage(format!("bin='{value}' must be a directory such as bin={example}")))?;
+            let dir =
+                path(value).filter(|dir| !dir.as_os_str().is_empty()).and_then(|dir| std::path::absolute(dir).ok());
+            let path = dir.ok_or_else(|| usage(format!("bin='{value}' must be a directory such as bin={example}")))?;
             if address.bin.replace(path).is_some() {
                 return Err(usage("bin is given twice".to_owned()));
             }
@@ -98,6 +99,7 @@ mod tests {
             ("POSTGRES-TEMP:?", of(None, None)),
             ("postgres-temp:/a/b%20c", of(Some("/a/b c"), None)),
             ("postgres-temp:?bin=/usr/lib/postgresql/16/bin", of(None, Some("/usr/lib/postgresql/16/bin"))),
+            ("postgres-temp:/a?bin=/b/./c", of(Some("/a"), Some("/b/c"))),
             ("postgres-temp:/a?bin=/b%20c", of(Some("/a"), Some("/b c"))),
             ("postgres-temp:?standbys=2", TempUrl { further: 2, ..TempUrl::default() }),
         ] {

@@ -13,6 +13,7 @@ use loadline_model::{Finding, Severity};
 use super::log_folder::LogFolder;
 use super::wal_url::{Device, WalUrl};
 use crate::error::TargetError;
+use crate::storage::free_space;
 
 /// An open log device, with warnings for the user.
 pub(super) struct Opened {
@@ -93,18 +94,15 @@ pub(super) fn open(address: &WalUrl, folders: &[LogFolder]) -> Result<Opened, Ta
 /// The doctor's finding on the filesystem under `directory`.
 pub(super) fn filesystem(directory: &Path) -> Finding {
     match StorageFacts::of(directory) {
-        Ok(facts) => match (facts.kind.caveat(), facts.free_bytes) {
-            (Some(caveat), _) => Finding::new(
+        Ok(facts) => match facts.kind.caveat() {
+            Some(caveat) => Finding::new(
                 "filesystem",
                 Severity::Warning,
                 "filesystem under the log",
                 facts.filesystem.as_str(),
                 caveat,
             ),
-            (None, Some(free)) => {
-                Finding::new("free-space", Severity::Ok, "free space", loadline_model::format::bytes(free as f64), "")
-            }
-            (None, None) => Finding::new("free-space", Severity::Warning, "free space", "unknown", "check it by hand"),
+            None => free_space(directory),
         },
         Err(e) => {
             Finding::new("filesystem", Severity::Warning, "filesystem", format!("unknown: {e}"), "check it by hand")

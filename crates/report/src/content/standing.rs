@@ -8,7 +8,7 @@ use loadline_model::format::{ABSENT, number};
 use super::{count, kept, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
-use crate::platform_run::PlatformRun;
+use crate::platform_run::{PlatformRun, platform};
 use crate::words::{name, place, unit};
 
 /// The section; empty without published platforms. A brief one does not list what audits found.
@@ -86,7 +86,8 @@ fn rows(sides: &[PlatformRun<'_>], notes: &mut Notes) -> Vec<Row> {
         // Places are of those that do the measured platform's work.
         let own = ranked.iter().find(|(_, side, _)| side.run.published.is_none());
         let other = |side: &PlatformRun<'_>, s: &Sweep| {
-            own.and_then(|(_, me, mine)| unequal_work((me.label.as_str(), side.label.as_str()), mine, s))
+            let (_, me, mine) = own?;
+            unequal_work(&platform(me.run, &me.label), mine, &platform(side.run, &side.label), s)
         };
         let best = ranked.iter().find(|(_, side, s)| other(side, s).is_none()).map_or(0.0, |(peak, ..)| *peak);
         let alone = !ranked.iter().any(|(_, side, s)| is_reference(side) && other(side, s).is_none());

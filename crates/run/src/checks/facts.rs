@@ -65,8 +65,10 @@ pub(crate) struct Facts<'a> {
     pub(crate) evidence_counts: &'a str,
     /// Consistency queries with their results, which must be 0.
     pub(crate) consistency: &'a [(&'static str, Result<Option<i64>, String>)],
-    /// Redo per transaction, bytes, and the workload's defined range.
-    pub(crate) redo: Option<(f64, RedoSize)>,
+    /// Redo per transaction, bytes.
+    pub(crate) redo: Option<f64>,
+    /// The range that the workload is defined with.
+    pub(crate) redo_size: Option<RedoSize>,
     /// Share of the window by which the log's position was read before or after window start and window end, unless the
     /// jobs' own count is of the same moments.
     pub(crate) redo_off_share: f64,
@@ -139,7 +141,8 @@ impl<'a> Facts<'a> {
             writing_share: program.writing_share(),
             evidence_counts: workload.evidence.map_or("", |e| e.counts),
             consistency: &proof.consistency,
-            redo: figures.figure(column::REDO_BYTES_PER_TX).zip(workload.redo),
+            redo: figures.figure(column::REDO_BYTES_PER_TX),
+            redo_size: workload.redo,
             redo_off_share: counters.as_ref().map_or(0.0, of_other_moments),
             client_cpu_share: cpu,
             late_cpu_share: late_cpu_share(request, &measured.merged),

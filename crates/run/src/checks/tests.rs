@@ -74,7 +74,8 @@ impl Case {
             changed_by_readers: None,
             evidence_counts: "changed rows",
             redo_off_share: 0.0,
-            redo: Some((1500.0, RedoSize { min: 1024.0, nominal: 1536.0, max: 2048.0, payload: "p", rows: "r" })),
+            redo: Some(1500.0),
+            redo_size: Some(RedoSize { min: 1024.0, nominal: 1536.0, max: 2048.0, payload: "p", rows: "r" }),
             client_cpu_share: Ok(0.1),
             late_cpu_share: 1.0,
             wait_for_each_other: false,
@@ -120,12 +121,16 @@ fn each_false_figure_fails_its_check() {
             .any(|c| c.id == "read-only" && c.outcome == Outcome::Noted)
     };
     assert!(noted(1.0) && !noted(0.0));
-    let redo = |bytes, redo_off_share| Facts { redo: base().redo.map(|r| (bytes, r.1)), redo_off_share, ..base() };
+    let redo = |bytes, redo_off_share| Facts { redo: Some(bytes), redo_off_share, ..base() };
     assert_eq!(failed(&redo(4120.0, 0.0)), ["redo-size"]);
     // Read a tenth of the window late: a tenth of the redo may be of other transactions.
     assert_eq!(failed(&redo(2200.0, 0.0)), ["redo-size"]);
     assert_eq!(failed(&redo(2200.0, 0.1)), [""; 0]);
     assert_eq!(failed(&redo(2300.0, 0.1)), ["redo-size"]);
+    let said = |facts: &Facts<'_>| verify(facts).into_iter().find(|c| c.id == "redo-size").unwrap().detail;
+    assert!(said(&redo(2200.0, 0.1)).contains("2.15 KiB") && said(&redo(2200.0, 0.1)).contains("more or less 1"));
+    assert!(!said(&redo(1500.0, 0.0)).contains("more or less"), "within it");
+    assert!(said(&Facts { redo_size: None, ..base() }).contains("not defined by its redo"));
     assert_eq!(failed(&Facts { client_cpu_share: Ok(0.95), ..base() }), ["client-cpu"]);
     let agent = |start_skew_ms| [AgentFigures { name: "a1".into(), start_skew_ms, ..AgentFigures::default() }];
     assert_eq!(failed(&Facts { agents: &agent(Some(1.9)), ..base() }), [""; 0]);

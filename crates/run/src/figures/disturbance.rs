@@ -144,13 +144,26 @@ fn other_io(out: &mut Figures, used: &Used, seconds: f64, device_util_pct: Optio
         None => "the devices of log and data are unknown or on another machine",
         _ if !used.all_seen => "loadline does not see all processes, as in a container of its own",
         // Without CPU time there was no I/O.
-        _ if used.io_unread_s > IO_UNREAD * seconds => "the I/O of other users' processes can only be read by root",
+        _ if !used.as_root && used.io_unread_s > IO_UNREAD * seconds => {
+            "the I/O of other users' processes can only be read by root"
+        }
         Some(util_pct) => {
             let share = used.others_io_bytes as f64 / (used.io_bytes as f64).max(1.0);
+            out.notes.extend(left_out(used, seconds));
             return out.set(column::OTHER_IO_PCT, util_pct * share);
         }
     };
     out.set_absent(column::OTHER_IO_PCT, why);
+}
+
+/// What the I/O of others leaves out because not even root may read it, as that of process 1 in some containers.
+fn left_out(used: &Used, seconds: f64) -> Option<String> {
+    let (name, _) = used.io_unread.as_ref().filter(|_| used.io_unread_s > IO_UNREAD * seconds)?;
+    let pct = 100.0 * used.io_unread_s / seconds;
+    let title = column::OTHER_IO_PCT.title;
+    Some(format!(
+        "{title}: leaves out the I/O of '{name}', which this machine shows to nobody; it and what it waited for had {pct:.0} % of a CPU"
+    ))
 }
 
 /// What kept loadline and the database from CPUs.
@@ -313,8 +326,13 @@ mod tests {
         assert_eq!(of(used(1000, 250), Some(80.0)), (Some(20.0), false));
         assert_eq!(of(used(0, 0), Some(80.0)), (Some(0.0), false));
         assert_eq!(of(Used { io_unread_s: 0.01, ..used(1000, 250) }, Some(80.0)), (Some(20.0), false));
-        let unknown = [Used { all_seen: false, ..used(1, 1) }, Used { io_unread_s: 0.03, ..used(1, 1) }];
+        let unread = Used { io_unread_s: 0.03, io_unread: Some(("init".into(), 0.03)), ..used(1000, 250) };
+        let unknown = [Used { all_seen: false, ..used(1, 1) }, unread.clone()];
         unknown.into_iter().for_each(|used| assert_eq!(of(used, Some(1.0)), (None, true)));
         assert_eq!(of(used(1, 1), None), (None, true));
+        // What even root may not read is left out, and said.
+        let as_root = Used { as_root: true, ..unread };
+        assert_eq!(of(as_root.clone(), Some(80.0)), (Some(20.0), false));
+        assert!(left_out(&as_root, 2.0).unwrap().contains("'init'") && left_out(&used(1, 1), 2.0).is_none());
     }
 }

@@ -89,6 +89,7 @@ mod tests {
         let planned = |code: &str, parameters: &[(&str, i64)]| PlannedWorkload {
             code: code.to_owned(),
             driver: loadline_model::Driver::Client,
+            driver_given: false,
             driver_reason: String::new(),
             parameters: parameters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
             forced: None,

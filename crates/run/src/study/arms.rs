@@ -86,7 +86,9 @@ impl ArmsState {
     pub(super) fn note_what_is_on_purpose(&self, side: &Side, checks: &mut [Check]) {
         for check in checks.iter_mut().filter(|c| c.outcome == Outcome::Failed) {
             let purpose = match check.id.as_str() {
-                "commits-per-sync" => self.forced(side).map(|settings| format!("the arm has {settings}")),
+                "commits-per-sync" | "redo-on-device" => {
+                    self.forced(side).map(|settings| format!("the arm has {settings}"))
+                }
                 "redo-size" => Some("the arms do the same work, and it is calibrated in arm A".to_owned()),
                 _ => None,
             };

@@ -14,8 +14,8 @@ use super::proof::BeforeTest;
 use super::{Context, StudyError, agents, full_disk, nodes, window_length};
 use crate::activity::ReadViews;
 use crate::checks::disturbance::undisturbed;
-use crate::checks::settings;
 use crate::checks::steady::until_warm;
+use crate::checks::{redo_on_device, settings};
 use crate::event::{Event, Listener};
 use crate::figures::access::only_adds;
 use crate::figures::counters::Counters;
@@ -61,6 +61,9 @@ impl PlannedTest<'_> {
         };
         let allowed = context.manifest.plan.allow_disturbed;
         finished.figures.checks.extend(undisturbed(&finished.figures, allowed));
+        let (log, forced) = (context.side.info.storage.get("log"), context.side.forced.is_some());
+        let on_device = redo_on_device::check(&drawn.program, self.position.jobs, &finished.figures, log, forced);
+        finished.figures.checks.extend(on_device);
         if let Some(arms) = &context.arms {
             arms.note_what_is_on_purpose(&context.side, &mut finished.figures.checks);
         }

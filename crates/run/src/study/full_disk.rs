@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use loadline_database::{Target, says_disk_full};
+use loadline_database::{Target, TargetError, says_disk_full};
 use loadline_model::check::{Check, Outcome};
 use loadline_model::format::bytes;
 use loadline_model::machine::Storage;
@@ -22,17 +22,16 @@ const OF_FAILED_WORK: [&str; 2] = ["errors", "window"];
 /// `failure` with the full disk, if it was one.
 pub(super) fn explained(failure: StudyError, target: &dyn Target, info: &TargetInfo) -> StudyError {
     let more = |text: &str| advice(text, target, info).unwrap_or_default();
+    // Whatever statement met the full disk, the target cannot go on.
+    let with_more = |e: TargetError| match e.to_string() {
+        text if says_disk_full(&text) => TargetError::Refused(format!("{text}{}", more(&text))),
+        text => e.with(&more(&text)),
+    };
     match failure {
-        StudyError::Target(e) => {
-            let more = more(&e.to_string());
-            StudyError::Target(e.with(&more))
-        }
+        StudyError::Target(e) => StudyError::Target(with_more(e)),
         StudyError::Test { test, workload, jobs, source } => {
             let source = match source {
-                TestError::Target(e) => {
-                    let more = more(&e.to_string());
-                    TestError::Target(e.with(&more))
-                }
+                TestError::Target(e) => TestError::Target(with_more(e)),
                 TestError::Counters(text) => TestError::Counters(format!("{text}{}", more(&text))),
                 other => other,
             };
@@ -114,7 +113,7 @@ mod tests {
     #[test]
     fn only_failures_of_the_target_are_explained() {
         let (info, target) = (TargetInfo::default(), open(&OpenRequest::new("null:", "/tmp".into())).unwrap());
-        let failure = |text: &str| TestError::Target(loadline_database::TargetError::Statement(text.to_owned()));
+        let failure = |text: &str| TestError::Target(TargetError::Statement(text.to_owned()));
         let said = |source| {
             let e = StudyError::Test { test: 3, workload: "X".to_owned(), jobs: 1, source };
             explained(e, target.as_ref(), &info).to_string()
@@ -123,6 +122,9 @@ mod tests {
             said(failure("The table 't' is full (error 1114)"))
                 .contains("error 1114). A disk of the database is full.")
         );
+        let full = StudyError::Target(TargetError::Statement("database or disk is full".to_owned()));
+        let full = explained(full, target.as_ref(), &info);
+        assert!(matches!(full, StudyError::Target(TargetError::Refused(_))), "exit code 3, as everywhere: {full:?}");
         assert_eq!(said(failure("no such table")), "test 3 (X, 1 jobs) failed: no such table");
         assert_eq!(said(TestError::Interrupted), "test 3 (X, 1 jobs) failed: interrupted");
         let check = |id, outcome| Check::new(id, outcome, "one of them: database or disk is full");

@@ -9,7 +9,7 @@ use loadline_database::{OpenRequest, PRIVILEGE, RunLock, Target, kind_of};
 use loadline_model::machine::Machine;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
-use loadline_model::{Finding, Severity};
+use loadline_model::{Driver, Finding, Severity};
 
 use super::same::Changes;
 use super::{Study, StudyError, disk_space};
@@ -158,13 +158,22 @@ pub(super) fn refused(findings: &[Finding], force: bool, own: &[&str]) -> Result
     Ok((!refused.is_empty()).then(|| refused.join("; ").trim().to_owned()))
 }
 
-/// Skips workloads that the server cannot run because of its settings; with `--force`, marks them instead.
+/// Skips workloads that the server cannot run because of its version or settings; with `--force`, marks them instead. If the
+/// plan left the driver open, another one may do.
 pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target) -> Result<(), StudyError> {
-    let capabilities = target.capabilities()?;
+    let (capabilities, kind) = (target.capabilities()?, kind_of(&plan.target)?);
     for mut workload in std::mem::take(&mut plan.workloads) {
-        let needs = loadline_workload::find(&workload.code).map_or(&[][..], |w| w.needs);
-        match capabilities.refusal(workload.driver, needs) {
+        let found = loadline_workload::find(&workload.code).ok();
+        let refusal = |driver| capabilities.refusal(driver, found.map_or(&[][..], |w| w.needs));
+        let does = |driver: &Driver| {
+            refusal(*driver).is_none() && found.is_some_and(|w| crate::plan::refusal(w, kind, *driver).is_none())
+        };
+        match refusal(workload.driver) {
             None => {}
+            Some(reason) if !workload.driver_given && Driver::ALL.iter().any(does) => {
+                workload.driver_reason = format!("not with the {} driver: {reason}", workload.driver);
+                workload.driver = Driver::ALL.into_iter().find(does).unwrap_or(workload.driver);
+            }
             Some(reason) if plan.force => {
                 let before = workload.forced.take().map_or(String::new(), |f| format!("{f}; "));
                 workload.forced = Some(format!("{before}{reason}"));

@@ -43,8 +43,12 @@ pub(super) fn find(product: &Product, given: Option<&Path>, user: &ServerUser) -
         Some(dir) => Program::in_directory(product, dir, user)?,
         None => installed(product, user)?,
     };
-    let version = Version::parse(&program.said.version);
+    let mut version = Version::parse(&program.said.version);
     version.check(&program.path.display().to_string())?;
+    if program.said.name != product.name {
+        // For the report.
+        version.text = format!("{} {}", program.said.name, version.text);
+    }
     let install = if version.mariadb { Some(installer(&program.path, given)?) } else { None };
     let base = given.and_then(Path::parent).map(Path::to_owned);
     Ok(Binaries { server: program.path, install, base, version })
@@ -84,7 +88,7 @@ fn installed(product: &Product, user: &ServerUser) -> Result<Program, TargetErro
         if found.said.product == *name {
             return Ok(found);
         }
-        other.get_or_insert(format!("; '{}' is {} {}", path.display(), found.said.product, found.said.version));
+        other.get_or_insert(format!("; '{}' is {} {}", path.display(), found.said.name, found.said.version));
     }
     let other = other.unwrap_or_default();
     Err(TargetError::Local(format!(

@@ -147,6 +147,8 @@ pub(super) fn settings(
         ("query_cache_type", "0".to_owned()),
         ("query_cache_size", "0".to_owned()),
         ("performance_schema", "0".to_owned()),
+        // Only sockets lead to it, and from 11.4 on the server would make a key at each start, which takes 1 to 50 s.
+        ("ssl", "OFF".to_owned()),
     ]);
     let replicated = product.reserved.contains(&REPLICATED_RESERVED);
     if replicated {

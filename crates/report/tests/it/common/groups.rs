@@ -71,6 +71,7 @@ pub(crate) fn all_groups(platform: &str, id: &str, speed: f64) -> RunData {
         .map(|code| PlannedWorkload {
             code: code.to_owned(),
             driver: Driver::Database,
+            driver_given: false,
             driver_reason: String::new(),
             parameters: BTreeMap::new(),
             forced: None,

@@ -25,6 +25,7 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
     let workloads = ["LGWR-LAT1", "LGWR-THR"].map(|code| PlannedWorkload {
         code: code.to_owned(),
         driver: Driver::Database,
+        driver_given: false,
         driver_reason: String::new(),
         parameters: BTreeMap::new(),
         forced: None,

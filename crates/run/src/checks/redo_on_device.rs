@@ -1,0 +1,109 @@
+//! Whether the redo of durable commits reached the device of the log, by the device's own count of writes.
+//!
+//! A commit is durable if its redo is on a device. A library or filesystem whose syncs do nothing (`libeatmydata`, an overlay
+//! mounted `volatile`, `nobarrier` below a hypervisor's cache) leaves no trace in the database: it counts syncs that return at once.
+
+use loadline_model::machine::Storage;
+use loadline_model::{Check, Outcome, column};
+use loadline_workload::{Commit, Program};
+
+use crate::figures::Figures;
+
+/// Share of the redo, and of the syncs, that the device must have written. It writes whole blocks, so all of both is usual;
+/// half leaves room for windows of few transactions, and for syncs that one write serves. The kernel writes back what is not
+/// synced as well, after up to 30 s and in large pieces: then the bytes arrive, but in few writes.
+const REQUIRED: f64 = 0.5;
+
+/// The check; `None` if no commit waits. `forced`: the doctor refused something, and the run was forced.
+pub(crate) fn check(
+    program: &Program,
+    jobs: u32,
+    figures: &Figures,
+    log: Option<&Storage>,
+    forced: bool,
+) -> Option<Check> {
+    let id = "redo-on-device";
+    if program.commit != Commit::Wait || !program.writes() {
+        return None;
+    }
+    let not_made = |why: &str| Some(Check::new(id, Outcome::NotMade, why));
+    let absent = |c| not_made(figures.absence_reason(c).unwrap_or("not measured"));
+    let Some(mib_per_s) = figures.figure(column::DEVICE_WRITE_MIB_PER_S) else {
+        return absent(column::DEVICE_WRITE_MIB_PER_S);
+    };
+    let Some(writes_per_s) = figures.figure(column::DEVICE_WRITES_PER_S) else {
+        return absent(column::DEVICE_WRITES_PER_S);
+    };
+    let Some(redo) = figures.figure(column::REDO_MIB_PER_S) else { return absent(column::REDO_MIB_PER_S) };
+    let options = log.map_or("", |log| log.mount_options.as_str());
+    if options.contains("compr") {
+        return not_made("the log's filesystem compresses: less than the redo reaches the device");
+    }
+    if options.split(',').any(|o| o.starts_with("dax") && o != "dax=never") {
+        return not_made("the log is on persistent memory, which is written without the device's queue");
+    }
+    let (done, tps) = (figures.figure(column::COMMITS)?, figures.figure(column::COMMIT_THROUGHPUT_TPS)?);
+    // One sync makes at most one commit of each job durable.
+    let syncs = tps * program.writing_share() / f64::from(jobs.max(1));
+    let syncs = figures.figure(column::REDO_SYNC_WRITES_PER_S).map_or(syncs, |counted| counted.max(syncs));
+    // A transaction that crosses an edge of the window is counted on one side of it.
+    let share = (REQUIRED - f64::from(jobs) / done.max(1.0)).max(0.0);
+    let device = log.and_then(|log| log.device.as_deref()).unwrap_or("the log's device");
+    let detail = format!(
+        "{redo:.2} MiB/s of redo with {syncs:.0} syncs/s; {device} wrote {mib_per_s:.2} MiB/s in {writes_per_s:.0} writes/s \
+         (at least {:.0} % of both is required)",
+        share * 100.0
+    );
+    if mib_per_s >= redo * share && writes_per_s >= syncs * share {
+        return Some(Check::require(id, true, detail));
+    }
+    let detail = format!(
+        "{detail}: the syncs of the log do nothing, and no commit is durable. Look for a library that swallows them \
+         (LD_PRELOAD, libeatmydata), or a volatile mount"
+    );
+    Some(Check::new(id, if forced { Outcome::Noted } else { Outcome::Failed }, detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use loadline_workload::find;
+
+    use super::*;
+
+    /// Outcome for 8 jobs that commit 1000 times a second with 2 MiB/s of redo and `syncs`, in `done` transactions.
+    fn outcome(mib: Option<f64>, writes: f64, syncs: Option<f64>, done: f64, options: &str) -> Outcome {
+        let lat1 = find("LGWR-LAT1").unwrap();
+        let program = (lat1.program)(&lat1.params(&BTreeMap::new()).unwrap());
+        let mut figures = Figures::default();
+        figures.set_or_absent(column::DEVICE_WRITE_MIB_PER_S, mib, "unknown");
+        figures.set(column::DEVICE_WRITES_PER_S, writes);
+        figures.set(column::REDO_MIB_PER_S, 2.0);
+        figures.set(column::COMMITS, done);
+        figures.set(column::COMMIT_THROUGHPUT_TPS, 1000.0);
+        figures.set_or_absent(column::REDO_SYNC_WRITES_PER_S, syncs, "not counted");
+        let log = Storage { mount_options: options.into(), ..Storage::default() };
+        check(&program, 8, &figures, Some(&log), false).unwrap().outcome
+    }
+
+    #[test]
+    fn redo_that_does_not_reach_the_device_is_invalid() {
+        let of = |mib, writes| outcome(Some(mib), writes, Some(900.0), 1e4, "rw");
+        assert_eq!(of(4.0, 950.0), Outcome::Passed);
+        assert_eq!(of(1.1, 460.0), Outcome::Passed, "room for the edges of the window");
+        assert_eq!(of(0.0, 0.0), Outcome::Failed);
+        assert_eq!(of(0.9, 900.0), Outcome::Failed);
+        assert_eq!(of(3.0, 30.0), Outcome::Failed, "the kernel wrote it back later, in large pieces");
+        let uncounted = |writes| outcome(Some(3.0), writes, None, 1e4, "rw");
+        assert_eq!((uncounted(100.0), uncounted(30.0)), (Outcome::Passed, Outcome::Failed), "1000 / 8 syncs at least");
+    }
+
+    #[test]
+    fn what_is_unknown_proves_nothing() {
+        assert_eq!(outcome(None, 0.0, Some(900.0), 1e4, "rw"), Outcome::NotMade);
+        assert_eq!(outcome(Some(0.0), 0.0, Some(900.0), 1e4, "rw,compress=zstd:3"), Outcome::NotMade);
+        assert_eq!(outcome(Some(0.0), 0.0, Some(900.0), 1e4, "rw,dax=always"), Outcome::NotMade);
+        assert_eq!(outcome(Some(0.0), 0.0, Some(900.0), 10.0, "rw"), Outcome::Passed, "two transactions a job");
+    }
+}
