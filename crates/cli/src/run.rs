@@ -349,6 +349,10 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     if costs.is_some_and(|costs| !costs.holds || outcome.records.iter().any(lost)) {
         code = exit::FAILED;
     }
+    if !outcome.left_out.is_empty() {
+        code = exit::FAILED;
+        output::say(&format!("planned and not measured: {}", outcome.left_out.join(", ")));
+    }
     let written = data.and_then(|(stored, data)| report::write_index(&stored, data));
     match Some(written).filter(|_| !outcome.records.is_empty()) {
         Some(Ok(path)) => output::stdout(format!("\nreport: {}\n", path.display()).as_bytes())?,

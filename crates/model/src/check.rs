@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 /// All checks: the identifier of each, and what must hold for its test to be valid.
-pub const CHECKS: [(&str, &str); 42] = [
+pub const CHECKS: [(&str, &str); 43] = [
     ("agents", "Agents: all answered, started within 2 ms of each other and shared one window."),
     ("batches-seen", "DBL-STREAM: another session saw at least 99 % of the batches that were due."),
     ("cache-hit", "Server workloads: the database's cache served at least 99.9 % of the blocks."),
     ("checkpoint", "DBWR-CKPT: a checkpoint began in the window."),
     ("client-cpu", "loadline used less than 85 % of its machine's CPU; noted from 25 % on."),
     ("client-throttled", "No control group stopped loadline: noted from 1 %, invalid from 10 % of its periods."),
+    ("cluster", "Each node was a member of its cluster throughout the test, and nobody left or joined it."),
     (
         "commits-database",
         "From the first job's start to the last one's end the database counted as many commits as the jobs.",

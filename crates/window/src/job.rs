@@ -46,6 +46,9 @@ pub struct Tally {
     pub conflicts: u64,
     /// All such attempts.
     pub conflicts_total: u64,
+    /// COMMITs that failed in transactions that ended in the window.
+    #[serde(default)]
+    pub failed_commits: u64,
     /// What scripts did, if jobs run any.
     #[serde(skip)]
     pub scripted: Option<Scripted>,
@@ -96,6 +99,7 @@ impl Tally {
         self.errors_total += other.errors_total;
         self.conflicts += other.conflicts;
         self.conflicts_total += other.conflicts_total;
+        self.failed_commits += other.failed_commits;
         if let Some(theirs) = &other.scripted {
             self.scripted.get_or_insert_default().merge(theirs);
         }
@@ -121,6 +125,9 @@ pub struct JobResult {
     pub total: u64,
     /// All transactions that ended with an error.
     pub errors_total: u64,
+    /// All COMMITs that failed, also those of transactions that were tried again.
+    #[serde(default)]
+    pub failed_commits: u64,
     /// Start of the first transaction, ns.
     pub first_start_ns: Option<u64>,
     /// End of the last transaction, or the return of the last slice if that was later, ns.
@@ -184,6 +191,15 @@ impl JobResult {
             self.age_at_close_ns = schedule.close_ns - start_ns;
         }
     }
+}
+
+/// What a transaction tried in vain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Attempts {
+    /// Attempts that lost against another transaction and were rolled back.
+    pub(crate) conflicts: u64,
+    /// COMMITs that failed: some databases count them as commits.
+    pub(crate) failed_commits: u64,
 }
 
 /// Where a job writes down what it does: its own result, and the tally that it shares with the other jobs of its thread.
@@ -285,13 +301,16 @@ impl<'a> Books<'a> {
         }
     }
 
-    /// Counts `attempts` of a transaction that ended at `end_ns`, each of which lost against another transaction.
+    /// Counts the attempts of a transaction that ended at `end_ns`.
     #[inline]
-    pub(crate) fn conflicted(&mut self, schedule: &Schedule, end_ns: u64, attempts: u64) {
-        if attempts > 0 {
+    pub(crate) fn lost(&mut self, schedule: &Schedule, end_ns: u64, lost: Attempts) {
+        if lost != Attempts::default() {
+            self.job.failed_commits += lost.failed_commits;
             let mut tally = self.tally();
-            tally.conflicts_total += attempts;
-            tally.conflicts += if schedule.counts(end_ns) { attempts } else { 0 };
+            tally.conflicts_total += lost.conflicts;
+            let inside = u64::from(schedule.counts(end_ns));
+            tally.conflicts += inside * lost.conflicts;
+            tally.failed_commits += inside * lost.failed_commits;
         }
     }
 }

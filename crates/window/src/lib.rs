@@ -217,6 +217,22 @@ pub struct Edges {
 }
 
 impl Edges {
+    /// None could be read.
+    fn unread_because(text: &str) -> Edges {
+        let edge = |name: &str| Edge {
+            name: name.to_owned(),
+            at_ns: now_ns(),
+            snapshot: Err(text.to_owned()),
+            cpu: None,
+            disk: None,
+            data_disk: None,
+            process: None,
+            job_threads: None,
+            sessions: None,
+        };
+        Edges { at_open: edge("at open"), at_close: edge("at close"), passed_open: edge("passed open"), passed_close: edge("passed close") }
+    }
+
     /// Why the counters could not be read, if so.
     #[must_use]
     pub fn unread(&self) -> Option<String> {
@@ -351,7 +367,10 @@ pub fn run_test(
     if request.interrupted.load(Ordering::Relaxed) {
         return Err(TestError::Interrupted);
     }
-    let (mut edges, readings) = edges.map_err(|text| lost_first(&results, text))?;
+    let lost = results.iter().any(|job| job.lost.is_some());
+    // A server that answered neither the jobs nor the sampler: whoever asks for the test says which.
+    let unread = |text: String| if lost { Ok((Edges::unread_because(&text), None)) } else { Err(TestError::Counters(text)) };
+    let (mut edges, readings) = edges.or_else(unread)?;
     own_commits.subtract_from(&mut edges, &mut after);
     let own = own_processes(&agents);
     let around = readings.map(|readings| Around { readings, server, own });
@@ -387,14 +406,6 @@ fn own_processes(agents: &[AgentFigures]) -> Vec<u32> {
 fn wait_published(request: &Request, hooks: &dyn TestHooks) {
     if hooks.counts() {
         std::thread::sleep(Duration::from_secs_f64(request.target.facts().counter_lag_s));
-    }
-}
-
-/// If a job lost its session, reports that instead of the missing counters.
-fn lost_first(results: &[JobResult], text: String) -> TestError {
-    match results.iter().find_map(|r| r.lost.clone()) {
-        Some(lost) => TestError::Target(TargetError::Lost(lost)),
-        None => TestError::Counters(text),
     }
 }
 

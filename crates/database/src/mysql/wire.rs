@@ -152,6 +152,8 @@ impl Connection {
             // A deadlock, also with a change of another node of a cluster, and a row that was changed since it was read: the
             // whole transaction is rolled back.
             1213 | 1020 | 3101 => TargetError::Conflict(error.to_string()),
+            // The storage engine's words for the same at a COMMIT (HA_ERR_LOCK_DEADLOCK).
+            1180 if error.message.contains("error 149") => TargetError::Conflict(error.to_string()),
             // The node has left its cluster, or lost its majority.
             1047 => TargetError::Statement(format!("{} is not ready: {error}", self.place)),
             // No such table or database.

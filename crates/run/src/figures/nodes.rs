@@ -2,6 +2,7 @@
 
 use loadline_model::check::{Check, Outcome};
 use loadline_model::record::NodeFigures;
+use loadline_model::Snapshot;
 use loadline_model::snapshot::counter;
 use loadline_window::{JobResult, Measured, Request};
 
@@ -64,6 +65,55 @@ pub(crate) fn commits(request: &Request, measured: &Measured, counters: &Counter
     (0..nodes).filter_map(of_node).collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
+/// Each node of a cluster must have been a member of it in all snapshots of the test, beside the same others.
+pub(crate) fn membership(measured: &Measured) -> Option<Check> {
+    let of_nodes = |snapshot: &Snapshot| match &snapshot.nodes[..] {
+        [] => vec![snapshot.counters.clone()],
+        nodes => nodes.to_vec(),
+    };
+    let mut snapshots = measured.snapshots().map(|(_, snapshot)| of_nodes(snapshot));
+    let first = snapshots.next()?;
+    let later: Vec<_> = snapshots.collect();
+    let (mut lost, mut changed) = (Vec::new(), Vec::new());
+    let before = first.iter().filter_map(|node| node.get(counter::CLUSTER_SIZE)).copied().reduce(f64::max)?;
+    for (number, node) in first.iter().enumerate() {
+        let name = format!("node {}", number + 1);
+        let sizes = later.iter().map(|nodes| nodes.get(number)?.get(counter::CLUSTER_SIZE).copied());
+        let least = sizes.map(Option::unwrap_or_default).fold(before, f64::min);
+        let view = node.get(counter::CLUSTER_VIEW);
+        let same_view = later.iter().all(|nodes| nodes.get(number).is_some_and(|n| n.get(counter::CLUSTER_VIEW) == view));
+        if least <= 0.0 {
+            lost.push(name);
+        } else if least < before {
+            changed.push(format!("{name} counted {before} members and then {least}"));
+        } else if !same_view {
+            changed.push(format!("{name} saw a member leave or join"));
+        }
+    }
+    let said = if lost.is_empty() { Vec::new() } else { vec![format!("{} left the cluster of {before}", lost.join(" and "))] };
+    let said: Vec<String> = said.into_iter().chain(changed).collect();
+    let detail = if said.is_empty() {
+        format!("each node counted {before} members of the cluster throughout")
+    } else {
+        format!("{}: for a part of the test its throughput is that of fewer nodes, or of none", said.join("; "))
+    };
+    Some(Check::require("cluster", said.is_empty(), detail))
+}
+
+/// Whether [`membership`] found no change, or nothing to look at.
+pub(crate) fn is_same_cluster(measured: &Measured) -> bool {
+    membership(measured).is_none_or(|check| check.outcome == Outcome::Passed)
+}
+
+/// COMMITs of the jobs that failed, of those that ended in the window and of all, if the database counts them as commits.
+pub(crate) fn failed_commits(request: &Request, measured: &Measured) -> [f64; 2] {
+    if !request.target.facts().counts_failed_commits {
+        return [0.0; 2];
+    }
+    let all: u64 = measured.jobs.iter().map(|job| job.failed_commits).sum();
+    [measured.merged.failed_commits as f64, all as f64]
+}
+
 /// Each node must have counted the commits of the jobs that were meant to be on it, from before the first until after the last.
 pub(crate) fn check(request: &Request, measured: &Measured) -> Option<Check> {
     const ID: &str = "commits-node";
@@ -81,7 +131,9 @@ pub(crate) fn check(request: &Request, measured: &Measured) -> Option<Check> {
         let jobs = jobs_of(request, &measured.jobs, node, nodes);
         let ours: u64 = jobs.iter().map(|job| job.total).sum();
         let errors: u64 = jobs.iter().map(|job| job.errors_total).sum();
-        let (ours, counted) = (ours as f64, is - was);
+        let failed: u64 = jobs.iter().map(|job| job.failed_commits).sum();
+        let failed = if request.target.facts().counts_failed_commits { failed as f64 } else { 0.0 };
+        let (ours, counted) = (ours as f64, is - was - failed);
         let allowed = jobs.len() as f64 + errors as f64 + (ours * 0.005).max(20.0);
         agree &= (ours - counted).abs() <= allowed;
         said.push(format!("node {}: {ours} and {counted}", node + 1));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loadline_database::{Facts, Nodes, RemainingNodes, Target, TargetError, Work};
+use loadline_database::{Facts, Nodes, RemainingNodes, Target, Work};
 use loadline_model::Check;
 use loadline_model::plan::{Jobs, OnNodeLoss, Plan, PlannedWorkload};
 
@@ -75,20 +75,17 @@ pub(super) fn lost_in_test(lost: &[String]) -> Check {
 }
 
 /// What is left of a target that has lost nodes; `None` if it has lost none, or cannot say.
-///
-/// # Errors
-/// If no node is left.
-pub(super) fn without_lost(target: &dyn Target) -> Result<Option<RemainingNodes>, TargetError> {
-    target.abilities().nodes.map_or(Ok(None), Nodes::without_lost)
+pub(super) fn without_lost(target: &dyn Target) -> Option<RemainingNodes> {
+    target.abilities().nodes.and_then(Nodes::without_lost)
 }
 
 impl Context {
     /// Looks for lost nodes between tests, and leaves them if the plan says so. Returns whether there were any.
     ///
     /// # Errors
-    /// As [`Context::leave_nodes`], and if no node is left.
+    /// As [`Context::leave_nodes`].
     pub(super) fn left_lost_nodes(&mut self, listener: &mut dyn Listener) -> Result<bool, StudyError> {
-        let Some(remaining) = without_lost(self.side.target.as_ref())? else { return Ok(false) };
+        let Some(remaining) = without_lost(self.side.target.as_ref()) else { return Ok(false) };
         let when = format!("before test {}", self.records.len() + 1);
         self.leave_nodes(remaining, &when, listener)?;
         Ok(true)
@@ -98,7 +95,7 @@ impl Context {
     /// ends.
     ///
     /// # Errors
-    /// [`StudyError::NodesLost`] if the plan says that the run ends.
+    /// [`StudyError::NodesLost`] if the plan says that the run ends, or nothing can be measured at the nodes that are left.
     pub(super) fn leave_nodes(
         &mut self,
         remaining: RemainingNodes,
@@ -106,7 +103,10 @@ impl Context {
         listener: &mut dyn Listener,
     ) -> Result<(), StudyError> {
         // Also if the run ends: its tables are removed at a node that answers.
-        self.side.target = Arc::from(remaining.target);
+        match remaining.target {
+            Ok(target) => self.side.target = Arc::from(target),
+            Err(why) => return Err(StudyError::NoNodeLeft { lost: remaining.lost, why }),
+        }
         let plan = &self.manifest.plan;
         if plan.on_node_loss == OnNodeLoss::End || plan.arms.is_some() || plan.levels.is_some() {
             return Err(StudyError::NodesLost(remaining.lost));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use loadline_database::Work;
+use loadline_database::{Facts, Work};
 use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_model::{Column, Driver, TestRecord, column};
 use loadline_workload::Sweep;
@@ -46,6 +46,7 @@ impl Context {
             return self.measure_levels(levels, listener);
         }
         let length = DurationEstimate::of(&plan);
+        let all_nodes = self.side.target.facts().clone();
         let mut prepared: BTreeMap<String, Arc<Work>> = BTreeMap::new();
         for repetition in 1..=plan.repeat {
             for (index, workload) in plan.workloads.iter().enumerate() {
@@ -91,7 +92,22 @@ impl Context {
                 }
             }
         }
+        self.left_out = self.not_measured(&all_nodes);
         Ok(())
+    }
+
+    /// What was planned over numbers of nodes that were there when the run began, and was not measured.
+    fn not_measured(&self, all_nodes: &Facts) -> Vec<String> {
+        let plan = &self.manifest.plan;
+        let mut out = Vec::new();
+        for workload in plan.workloads.iter().filter(|w| !plan.node_counts.is_empty() && SweepPoints::of(w).over_jobs) {
+            for nodes in nodes::counts(plan, workload, all_nodes) {
+                if (1..=plan.repeat).any(|repetition| self.next_jobs(workload, repetition, nodes).is_some()) {
+                    out.push(format!("{} over {nodes} nodes", workload.code));
+                }
+            }
+        }
+        out
     }
 
     /// Recorded tests of a workload over so many nodes in a repetition.
