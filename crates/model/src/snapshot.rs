@@ -102,6 +102,8 @@ pub mod counter {
     pub const JOBS_BEFORE: &str = "loadline.jobs_before";
     /// Transactions that loadline's jobs had completed after the snapshot was read.
     pub const JOBS_AFTER: &str = "loadline.jobs_after";
+    /// COMMITs of loadline's jobs that had failed when the snapshot had been read.
+    pub const FAILED_COMMITS: &str = "loadline.failed_commits";
     /// CPU time of the sessions of others, ns, as far as they were seen.
     pub const OTHER_SESSIONS_CPU_NS: &str = "loadline.other_sessions_cpu_ns";
     /// When that was read, ns: a while before the snapshot.

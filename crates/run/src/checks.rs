@@ -179,7 +179,7 @@ fn all_commits(f: &Facts<'_>) -> Check {
         );
     };
     let ours = f.merged.scripted.as_ref().map_or(f.merged.total, |did| did.commits_total) as f64;
-    let (counted, failed) = without_failed(counted, f.failed_commits[1]);
+    let (counted, failed) = without_failed(counted, f.failed_commits.all);
     // Unknown: the outcome of transactions that failed or were cancelled at the end. Background workers commit too.
     let allowed = f.jobs.len() as f64 + f.merged.errors_total as f64 + (ours * 0.005).max(20.0);
     let detail = format!(
@@ -220,10 +220,11 @@ fn window_commits(f: &Facts<'_>) -> Check {
     let Completed { count, uncertain } = f.comparable();
     let per_tx = f.commits_per_tx();
     let (ours, uncertain) = (count * per_tx, uncertain * per_tx);
-    let (counted, failed) = without_failed(counted, f.failed_commits[0]);
+    let (counted, failed) = without_failed(counted, f.failed_commits.window);
     let allowed = 2.0 * f.jobs.len() as f64 * per_tx.max(1.0)
         + f.merged.errors as f64
-        + ((ours + f.failed_commits[0]) * 0.02).max(10.0)
+        + (ours * 0.02).max(10.0)
+        + f.failed_commits.uncertain
         + uncertain;
     let whose = if f.completed.is_some() { "between the database's snapshots" } else { "in the window" };
     let detail = format!(

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
 use loadline_database::clock::now_ns;
-use loadline_database::{ClientSession, TargetError};
+use loadline_database::{Attempts, ClientSession, TargetError};
 use loadline_workload::{Arg, Execute, Program, Stream};
 
 use crate::between::{Session, Think, think};
-use crate::job::{Attempts, Books, JobResult, Tally};
+use crate::job::{Books, JobResult, Tally};
 use crate::pace::Pace;
 pub use crate::schedule::sleep_until;
 use crate::schedule::{Schedule, Shared};
@@ -16,8 +16,11 @@ use crate::scripts::ScriptJob;
 
 /// A job ends after this many failed transactions in a row.
 const MAX_FAILURES_IN_A_ROW: u32 = 100;
-/// A transaction that lost against others this often ends with an error.
-const MAX_ATTEMPTS: u64 = 100;
+/// A transaction that lost against others this often, in some twenty seconds, ends with an error.
+const MAX_ATTEMPTS: u64 = 200;
+/// Pause before the third attempt, ns; before each later one it is twice as long, up to the second figure. A node of a cluster lets
+/// a transaction lose until it has applied the change that came first.
+const PAUSE_AFTER_CONFLICT_NS: [u64; 2] = [100_000, 100_000_000];
 /// Pause after a failed transaction, ns.
 const PAUSE_AFTER_FAILURE_NS: u64 = 1_000_000;
 /// After the window end, an open-loop job that is late still begins the transactions that were due in the window for
@@ -81,13 +84,23 @@ fn with_retries(
 ) -> (Option<Result<Option<u64>, TargetError>>, Attempts) {
     let sequence = stream.sequence();
     let mut lost = Attempts::default();
+    let [mut pause_ns, longest_ns] = PAUSE_AFTER_CONFLICT_NS;
     loop {
-        match transaction(session, stream, single, &mut lost.failed_commits) {
+        let failed_before = lost.failed_commits;
+        let outcome = transaction(session, stream, single, &mut lost.failed_commits);
+        if lost.failed_commits > failed_before {
+            shared.failed_commits.fetch_add(1, Ordering::Relaxed);
+        }
+        match outcome {
             Err(TargetError::Conflict(_)) if lost.conflicts + 1 < MAX_ATTEMPTS => lost.conflicts += 1,
             outcome => return (Some(outcome), lost),
         }
         if let Err(e) = session.rollback() {
             return (Some(Err(e)), lost);
+        }
+        if lost.conflicts > 1 {
+            sleep_until(now_ns() + pause_ns, shared);
+            pause_ns = (2 * pause_ns).min(longest_ns);
         }
         if shared.stopped() {
             return (None, lost);
@@ -160,7 +173,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
         let end_ns = now_ns();
         shared.update(&mut schedule);
         books.late(&schedule, end_ns);
-        books.lost(&schedule, end_ns, lost);
+        books.lost(schedule.counts(end_ns), lost);
         if let Some(script) = &mut script {
             books.scripted(&schedule, end_ns, script);
         }

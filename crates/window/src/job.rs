@@ -3,6 +3,7 @@
 use std::cell::{RefCell, RefMut};
 use std::collections::BTreeMap;
 
+use loadline_database::Attempts;
 use loadline_model::{JobLoad, Latencies};
 use serde::{Deserialize, Serialize};
 
@@ -193,15 +194,6 @@ impl JobResult {
     }
 }
 
-/// What a transaction tried in vain.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Attempts {
-    /// Attempts that lost against another transaction and were rolled back.
-    pub(crate) conflicts: u64,
-    /// COMMITs that failed: some databases count them as commits.
-    pub(crate) failed_commits: u64,
-}
-
 /// Where a job writes down what it does: its own result, and the tally that it shares with the other jobs of its thread.
 pub struct Books<'a> {
     /// Its own result.
@@ -301,16 +293,15 @@ impl<'a> Books<'a> {
         }
     }
 
-    /// Counts the attempts of a transaction that ended at `end_ns`.
+    /// Counts the attempts of transactions, which ended in the window if `inside`.
     #[inline]
-    pub(crate) fn lost(&mut self, schedule: &Schedule, end_ns: u64, lost: Attempts) {
+    pub(crate) fn lost(&mut self, inside: bool, lost: Attempts) {
         if lost != Attempts::default() {
             self.job.failed_commits += lost.failed_commits;
             let mut tally = self.tally();
             tally.conflicts_total += lost.conflicts;
-            let inside = u64::from(schedule.counts(end_ns));
-            tally.conflicts += inside * lost.conflicts;
-            tally.failed_commits += inside * lost.failed_commits;
+            tally.conflicts += u64::from(inside) * lost.conflicts;
+            tally.failed_commits += u64::from(inside) * lost.failed_commits;
         }
     }
 }

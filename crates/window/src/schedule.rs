@@ -110,6 +110,8 @@ pub struct Shared {
     pub first_job: u32,
     /// Transactions completed so far, per job, for the progress line.
     pub progress: Vec<Progress>,
+    /// COMMITs that failed so far, of all jobs of the client driver.
+    pub failed_commits: AtomicU64,
     /// Set when the user wants to stop.
     pub interrupted: Arc<AtomicBool>,
     /// Phase by which jobs split their times, if any. Set before they start.
@@ -148,6 +150,7 @@ impl Shared {
             ended: AtomicU32::new(0),
             first_job: 0,
             progress: (0..jobs).map(|_| Progress::default()).collect(),
+            failed_commits: AtomicU64::new(0),
             interrupted,
             phase: OnceLock::new(),
         }

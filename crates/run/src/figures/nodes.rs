@@ -105,13 +105,28 @@ pub(crate) fn is_same_cluster(measured: &Measured) -> bool {
     membership(measured).is_none_or(|check| check.outcome == Outcome::Passed)
 }
 
-/// COMMITs of the jobs that failed, of those that ended in the window and of all, if the database counts them as commits.
-pub(crate) fn failed_commits(request: &Request, measured: &Measured) -> [f64; 2] {
-    if !request.target.facts().counts_failed_commits {
-        return [0.0; 2];
+/// COMMITs of the jobs that failed and that the database counts all the same.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FailedCommits {
+    /// Between the snapshots of window start and window end.
+    pub(crate) window: f64,
+    /// How far that may be off: jobs in the database say only at the end of a transaction how often it was tried.
+    pub(crate) uncertain: f64,
+    /// All.
+    pub(crate) all: f64,
+}
+
+impl FailedCommits {
+    pub(crate) fn of(request: &Request, measured: &Measured, counters: Option<&Counters<'_>>) -> FailedCommits {
+        if !request.target.facts().counts_failed_commits {
+            return FailedCommits::default();
+        }
+        let all = measured.jobs.iter().map(|job| job.failed_commits).sum::<u64>() as f64;
+        match counters.and_then(|c| c.grown(counter::FAILED_COMMITS)) {
+            Some(window) => FailedCommits { window, uncertain: 0.02 * window, all },
+            None => FailedCommits { window: measured.merged.failed_commits as f64, uncertain: all, all },
+        }
     }
-    let all: u64 = measured.jobs.iter().map(|job| job.failed_commits).sum();
-    [measured.merged.failed_commits as f64, all as f64]
 }
 
 /// Each node must have counted the commits of the jobs that were meant to be on it, from before the first until after the last.
