@@ -19,21 +19,23 @@ use crate::relay::WatchedLinks;
 use crate::request::OpenRequest;
 use crate::role::{Level, Link, Replica, ReplicaWatch, Replication};
 
-/// The levels, and their values of `rpl_semi_sync_master_wait_point`.
-const LEVELS: [(&str, &str); 2] = [("after-sync", "AFTER_SYNC"), ("after-commit", "AFTER_COMMIT")];
+/// The levels, other names of them, and their values of `rpl_semi_sync_master_wait_point`; without one a commit does not wait, as in the
+/// baseline.
+const LEVELS: [(&str, Option<&str>, Option<&str>); 3] = [
+    ("off", None, None),
+    ("after-sync", Some("on"), Some("AFTER_SYNC")),
+    ("after-commit", None, Some("AFTER_COMMIT")),
+];
 /// Time for the replica to be attached as a level needs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The levels.
 pub(super) fn levels() -> Vec<Level> {
-    let level = |(name, _): &(&str, &str)| Level {
-        name: (*name).to_owned(),
-        replicas: 1,
-        waits_for: 1,
-        durable: true,
-        at_once: false,
+    let level = |(name, alias, point): (&str, _, Option<&str>)| {
+        let waits = u32::from(point.is_some());
+        Level { name: name.to_owned(), alias, replicas: waits, waits_for: waits, durable: true, at_once: false }
     };
-    LEVELS.iter().map(level).collect()
+    LEVELS.into_iter().map(level).collect()
 }
 
 /// Has the replicas of `server` follow it.
@@ -139,10 +141,10 @@ impl Replication for Mysql {
         let point = match level {
             None => None,
             Some(name) => {
-                Some(LEVELS.iter().find(|(known, _)| *known == name).map(|(_, point)| *point).ok_or_else(|| {
-                    let known = LEVELS.map(|(name, _)| name).join(", ");
+                LEVELS.iter().find(|(known, ..)| *known == name).map(|(.., point)| *point).ok_or_else(|| {
+                    let known = LEVELS.map(|(name, ..)| name).join(", ");
                     TargetError::Usage(format!("there is no level '{name}': known are {known}"))
-                })?)
+                })?
             }
         };
         self.replicated(|server| {

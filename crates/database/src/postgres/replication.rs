@@ -50,7 +50,8 @@ fn levels(standbys: &[String]) -> Vec<PgLevel> {
     for (mode, durable, waits) in MODES {
         let mut add = |suffix: String, names: String, replicas: usize, waits_for: usize, state| {
             let (replicas, waits_for) = (replicas as u32, waits_for as u32);
-            let level = Level { name: format!("{mode}{suffix}"), replicas, waits_for, durable, at_once: false };
+            let name = format!("{mode}{suffix}");
+            let level = Level { name, alias: None, replicas, waits_for, durable, at_once: false };
             let settings = [("synchronous_commit", mode.to_owned()), ("synchronous_standby_names", names)];
             levels.push(PgLevel { level, settings, state });
         };

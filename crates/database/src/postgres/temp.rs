@@ -78,7 +78,7 @@ impl TempServer {
         let binaries = binaries::find(start.address.bin.as_deref(), &start.user)?;
         let levels = request.replicas > 0;
         if start.further > 0 {
-            standby::check_names(&request.settings, levels)?;
+            standby::check_names(&request.settings, levels, start.further as usize)?;
         }
         let (instance, site) = start.create(&binaries.postgres())?;
         let mut instance = Instance::new(instance);
@@ -142,7 +142,7 @@ impl TempServer {
         if self.setup.settings.given != *given {
             PRODUCT.check_names(given)?;
             if !self.standbys.is_empty() {
-                standby::check_names(given, self.has_levels())?;
+                standby::check_names(given, self.has_levels(), self.standbys.len())?;
             }
             settings::check_values(given, &self.setup.binaries, &self.setup.user, &self.instance.data())?;
         }

@@ -27,6 +27,8 @@ pub trait Replication {
 pub struct Level {
     /// Its name on the command line and in tables: `remote_write`, `on:any-1`.
     pub name: String,
+    /// Another name by which it may be given.
+    pub alias: Option<&'static str>,
     /// Replicas that must be there.
     pub replicas: u32,
     /// Replicas that a commit waits for.

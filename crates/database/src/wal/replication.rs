@@ -32,7 +32,7 @@ pub(super) fn levels() -> Vec<Level> {
     let level = |(name, rule): &(&str, StandbyRule)| {
         let durable = matches!(rule, StandbyRule::Local | StandbyRule::Both);
         let waits = u32::from(*rule != StandbyRule::Local);
-        Level { name: (*name).to_owned(), replicas: waits, waits_for: waits, durable, at_once: true }
+        Level { name: (*name).to_owned(), alias: None, replicas: waits, waits_for: waits, durable, at_once: true }
     };
     RULES.iter().map(level).collect()
 }
