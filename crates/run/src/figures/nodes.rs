@@ -2,6 +2,9 @@
 
 use loadline_model::check::{Check, Outcome};
 use loadline_model::record::NodeFigures;
+use std::collections::BTreeMap;
+
+use loadline_analyze::stats;
 use loadline_model::Snapshot;
 use loadline_model::snapshot::counter;
 use loadline_window::{JobResult, Measured, Request};
@@ -17,14 +20,32 @@ pub(crate) fn figures(request: &Request, measured: &Measured, counters: Option<&
         .map(|(node, (open, close))| {
             let jobs = jobs_of(request, &measured.jobs, node, counters.open.nodes.len());
             let done: u64 = jobs.iter().map(|job| job.completed).sum();
-            let neutral = open.iter().filter(|(name, _)| name.starts_with("loadline."));
+            let gauge = |name: &str| counter::GAUGES.contains(&name);
+            let neutral = open.iter().filter(|(name, _)| name.starts_with("loadline.") && !gauge(name));
             let per_s = neutral.filter_map(|(name, was)| {
                 let grown = close.get(name)? - was;
                 (grown >= 0.0).then(|| (name.clone(), grown / counters.seconds.max(1e-9)))
             });
-            NodeFigures { jobs: jobs.len() as u32, tps: done as f64 / window_s, per_s: per_s.collect() }
+            NodeFigures {
+                jobs: jobs.len() as u32,
+                tps: done as f64 / window_s,
+                per_s: per_s.collect(),
+                gauges: gauges(measured, node),
+            }
         })
         .collect()
+}
+
+/// Means of what describes the moment, over the readings of the window.
+fn gauges(measured: &Measured, node: usize) -> BTreeMap<String, f64> {
+    let inside = measured.collected.points.iter().filter_map(|p| p.snapshot.as_ref());
+    let inside = inside.filter(|s| (measured.schedule.open_ns..=measured.schedule.close_ns).contains(&s.at_ns));
+    let readings: Vec<_> = inside.filter_map(|s| s.nodes.get(node)).collect();
+    let mean = |name: &&str| {
+        let values: Vec<f64> = readings.iter().filter_map(|node| node.get(*name)).copied().collect();
+        Some(((*name).to_owned(), stats::mean(&values)?))
+    };
+    counter::GAUGES.iter().filter_map(mean).collect()
 }
 
 /// The jobs of node number `node` of `nodes`.

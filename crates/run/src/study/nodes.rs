@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loadline_database::{Facts, Nodes, RemainingNodes, Target, Work};
 use loadline_model::Check;
-use loadline_model::plan::{Jobs, OnNodeLoss, Plan, PlannedWorkload};
+use loadline_model::plan::{OnNodeLoss, Plan, PlannedWorkload};
 
 use super::side::add_storage;
 use super::{Context, StudyError, are};
@@ -51,18 +51,12 @@ pub(super) fn fit(plan: &Plan, facts: &Facts, listener: &mut dyn Listener) -> Re
                 facts.read_only_nodes
             )));
         }
-        if let Jobs::List(list) = &plan.jobs {
-            let few: Vec<String> = fitting
-                .iter()
-                .flat_map(|n| list.iter().filter(move |jobs| *jobs < n).map(move |jobs| format!("{jobs} over {n}")))
-                .collect();
-            if !few.is_empty() {
-                listener.on(Event::Warning(format!(
-                    "{}: fewer jobs than nodes are not measured ({})",
-                    workload.code,
-                    few.join(", ")
-                )));
-            }
+        let jobs = |n: &u32| plan.jobs_over(*n).unwrap_or_default();
+        let few = fitting.iter().flat_map(|n| jobs(n).into_iter().filter(|jobs| jobs < n).map(move |jobs| (jobs, n)));
+        let few: Vec<String> = few.map(|(jobs, n)| format!("{jobs} over {n}")).collect();
+        if !few.is_empty() {
+            let (code, few) = (&workload.code, few.join(", "));
+            listener.on(Event::Warning(format!("{code}: fewer jobs than nodes are not measured ({few})")));
         }
     }
     Ok(())
@@ -162,6 +156,8 @@ mod tests {
         assert_eq!(of("TP-LOOKUP", None), [3]);
         assert_eq!(of("LGWR-LAT1", Some(vec![3, 1])), [1]);
         assert_eq!(of("TP-LOOKUP", Some(vec![3, 1])), [1, 3]);
+        let each = Plan { jobs_per_node: true, ..plan("TP-LOOKUP", None) };
+        assert_eq!((each.jobs_over(1), each.jobs_over(3)), (Some(vec![1, 4]), Some(vec![3, 12])));
         let all = Facts { read_only_nodes: 0, ..facts.clone() };
         assert_eq!(counts(&plan("LGWR-LAT1", None), &plan("LGWR-LAT1", None).workloads[0], &all), [3]);
         let refused = fit(&plan("TP-LOOKUP", Some(vec![4])), &facts, &mut Silent).unwrap_err().to_string();

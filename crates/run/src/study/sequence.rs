@@ -143,10 +143,7 @@ impl Context {
         listener: &mut dyn Listener,
     ) {
         let plan = &self.manifest.plan;
-        let more = match &plan.jobs {
-            Jobs::List(list) => list.iter().any(|j| *j > jobs),
-            Jobs::Auto { .. } => true,
-        };
+        let more = plan.jobs_over(nodes).is_none_or(|list| list.iter().any(|j| *j > jobs));
         let last = self.records.last().map(|r| r.test);
         let Some(failed) = self.failed_whole(&workload.code, nodes, jobs).filter(|r| Some(r.test) == last) else {
             return;
@@ -232,7 +229,7 @@ impl Context {
         let first_missing =
             |list: &[u32]| list.iter().copied().find(|j| wanted(j) && !of_jobs(repetition).any(|r| r.jobs == *j));
         let next = match &self.manifest.plan.jobs {
-            Jobs::List(list) => first_missing(list),
+            Jobs::List(_) => first_missing(&self.manifest.plan.jobs_over(nodes).unwrap_or_default()),
             Jobs::Auto { .. } if repetition > 1 => first_missing(&of_jobs(1).map(|r| r.jobs).collect::<Vec<u32>>()),
             Jobs::Auto { .. } => {
                 // Jobs per node: 1, 2, 4 …
