@@ -185,8 +185,12 @@ pub mod counter {
     pub const REPLICATED_BYTES: &str = "loadline.replicated_bytes";
     /// Time in which flow control stopped replication because a node could not keep up, ns; of several nodes the mean.
     pub const FLOW_PAUSED_NS: &str = "loadline.flow_paused_ns";
+    /// Redo that the slowest replica had not applied yet, bytes.
+    pub const REPLICA_BEHIND_BYTES: &str = "loadline.replica_behind_bytes";
+    /// Time from a commit until the slowest replica applied it, ns; 0 if all had applied everything.
+    pub const REPLICA_BEHIND_NS: &str = "loadline.replica_behind_ns";
     /// Those that describe the moment, and also fall.
-    pub const GAUGES: [&str; 3] = [CLUSTER_SIZE, CLUSTER_VIEW, APPLY_QUEUE];
+    pub const GAUGES: [&str; 5] = [CLUSTER_SIZE, CLUSTER_VIEW, APPLY_QUEUE, REPLICA_BEHIND_BYTES, REPLICA_BEHIND_NS];
     /// Checkpoints started or completed, whichever the database counts.
     pub const CHECKPOINTS: &str = "loadline.checkpoints";
     /// Parallel workers planned for queries.

@@ -79,6 +79,7 @@ pub(crate) fn figures(
         machine::client(request, measured, proof.cpus),
         blocks::figures(request, measured, counters, tps),
         shares::figures(request, measured, counters),
+        nodes::replicas(request, measured),
     ] {
         all.add(figures);
     }

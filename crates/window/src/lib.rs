@@ -319,7 +319,7 @@ pub fn run_test(
     let (sessions, server) = session_tasks(request, observer.as_mut(), crew.tasks());
     let around = hooks.counts().then_some(&server);
     if let Err(e) = hooks.start(request, &shared) {
-        crew.end(Counts::default());
+        crew.end(Counts::default(), &mut || ());
         return Err(e.into());
     }
 
@@ -349,14 +349,16 @@ pub fn run_test(
     let sampler = match Sampler::start(config, Box::new(Observed::new(observer, counting, took_ns))) {
         Ok(s) => s,
         Err(e) => {
-            crew.end(Counts::default());
+            crew.end(Counts::default(), &mut || ());
             return Err(TestError::Counters(e.to_string()));
         }
     };
     watch.recent = Some(sampler.recent());
     let edges = watch_window(&schedule, &mut watch, &sampler, around);
-    let counts = watch.counts;
-    let Ended { own: own_commits, mut tallies, jobs: results, sessions_per_thread, counts, agents } = crew.end(counts);
+    let counts = std::mem::take(&mut watch.counts);
+    watch.next_tick_ns = now_ns() + 1_000_000_000;
+    let ended = crew.end(counts, &mut || watch.tick_if_due());
+    let Ended { own: own_commits, mut tallies, jobs: results, sessions_per_thread, counts, agents } = ended;
     hooks.stop(&results);
     let mut collected = sampler.finish();
     wait_published(request, hooks);
@@ -460,6 +462,16 @@ impl<'a, T: FnMut(&Tick<'_>)> Watch<'a, T> {
         self.next_count_ns = next_count_ns(self.start_ns, now_ns());
     }
 
+    fn tick_if_due(&mut self) {
+        let now = now_ns();
+        if now >= self.next_tick_ns {
+            let second = self.recent.as_mut().map(Recent::second).unwrap_or_default();
+            let elapsed_s = (now - self.start_ns) as f64 / 1e9;
+            (self.tick)(&Tick { elapsed_s, jobs: self.shared, second });
+            self.next_tick_ns += 1_000_000_000;
+        }
+    }
+
     /// Waits until `ns` on the clock, or until the jobs have ended.
     fn wait_until(&mut self, ns: u64) {
         while now_ns() < ns && !self.ended() {
@@ -467,12 +479,7 @@ impl<'a, T: FnMut(&Tick<'_>)> Watch<'a, T> {
             if now >= self.next_count_ns {
                 self.count();
             }
-            if now >= self.next_tick_ns {
-                let second = self.recent.as_mut().map(Recent::second).unwrap_or_default();
-                let elapsed_s = (now - self.start_ns) as f64 / 1e9;
-                (self.tick)(&Tick { elapsed_s, jobs: self.shared, second });
-                self.next_tick_ns += 1_000_000_000;
-            }
+            self.tick_if_due();
             let next = ns.min(self.next_tick_ns).min(self.next_count_ns);
             std::thread::sleep(Duration::from_nanos(next.saturating_sub(now).min(50_000_000)));
         }

@@ -180,7 +180,7 @@ impl TempServer {
     /// [`TargetError::Local`]: a standby does not start again.
     pub(super) fn set_level(&mut self, level: [(&'static str, String); 2]) -> Result<bool, TargetError> {
         for standby in &mut self.standbys {
-            standby.revive(&self.setup)?;
+            standby.revive(&self.setup, false)?;
         }
         if self.instance.last == level {
             return Ok(false);
@@ -188,6 +188,15 @@ impl TempServer {
         self.instance.last = level.into();
         self.instance.configure(&self.setup)?;
         Ok(true)
+    }
+
+    /// Ends the standbys of these names, which hang, and starts them again.
+    ///
+    /// # Errors
+    /// [`TargetError::Local`]: one does not start.
+    pub(super) fn start_again(&mut self, names: &[String]) -> Result<(), TargetError> {
+        let mut hang = self.standbys.iter_mut().filter(|standby| names.contains(&standby.name));
+        hang.try_for_each(|standby| standby.revive(&self.setup, true))
     }
 
     /// The standbys.

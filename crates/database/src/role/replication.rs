@@ -75,6 +75,8 @@ pub struct Replica {
     pub state: String,
     /// Whether commits wait, or may wait (of a quorum), for it.
     pub synchronous: bool,
+    /// End of the log that it has on disk, and of what it has applied, bytes, if the database says so. Neither moves while it hangs.
+    pub acknowledged: Option<[u64; 2]>,
     /// Log that it has not applied yet, bytes.
     pub behind_bytes: Option<u64>,
     /// Time from a commit until it applies it, s.

@@ -104,7 +104,8 @@ impl Attached {
         let synchronous = self.control.rule() != StandbyRule::Local;
         let state = if synchronous { "receiving, sync" } else { "receiving, async" };
         let behind_bytes = Some(self.behind_bytes());
-        vec![Replica { name: NAME.to_owned(), state: state.to_owned(), synchronous, behind_bytes, behind_s: None }]
+        let state = state.to_owned();
+        vec![Replica { name: NAME.to_owned(), state, synchronous, behind_bytes, ..Replica::default() }]
     }
 }
 

@@ -5,11 +5,12 @@ use loadline_model::record::NodeFigures;
 use std::collections::BTreeMap;
 
 use loadline_analyze::stats;
-use loadline_model::Snapshot;
+use loadline_model::{Snapshot, column};
 use loadline_model::snapshot::counter;
 use loadline_window::{JobResult, Measured, Request};
 
 use super::counters::Counters;
+use super::{Figures, MIB};
 
 /// The figures of the nodes, if the snapshots have counters of several.
 pub(crate) fn figures(request: &Request, measured: &Measured, counters: Option<&Counters<'_>>) -> Vec<NodeFigures> {
@@ -36,11 +37,28 @@ pub(crate) fn figures(request: &Request, measured: &Measured, counters: Option<&
         .collect()
 }
 
+/// The readings of the window.
+fn readings(measured: &Measured) -> impl Iterator<Item = &Snapshot> {
+    let inside = measured.schedule.open_ns..=measured.schedule.close_ns;
+    measured.collected.points.iter().filter_map(|p| p.snapshot.as_ref()).filter(move |s| inside.contains(&s.at_ns))
+}
+
+/// How far the standbys that are nodes of the target were behind, at most.
+pub(crate) fn replicas(request: &Request, measured: &Measured) -> Figures {
+    let mut out = Figures::default();
+    if request.target.facts().read_only_nodes > 0 {
+        let most = |name| readings(measured).filter_map(|s| s.counters.get(name)).copied().reduce(f64::max);
+        let (bytes, ns) = (most(counter::REPLICA_BEHIND_BYTES), most(counter::REPLICA_BEHIND_NS));
+        const NO: &str = "the primary does not say how far its standbys are (the role needs pg_monitor)";
+        out.set_or_absent(column::REPLICA_BEHIND_MIB, bytes.map(|bytes| bytes / MIB), NO);
+        out.set_or_absent(column::REPLICA_BEHIND_MS, ns.map(|ns| ns / 1e6), NO);
+    }
+    out
+}
+
 /// Means of what describes the moment, over the readings of the window.
 fn gauges(measured: &Measured, node: usize) -> BTreeMap<String, f64> {
-    let inside = measured.collected.points.iter().filter_map(|p| p.snapshot.as_ref());
-    let inside = inside.filter(|s| (measured.schedule.open_ns..=measured.schedule.close_ns).contains(&s.at_ns));
-    let readings: Vec<_> = inside.filter_map(|s| s.nodes.get(node)).collect();
+    let readings: Vec<_> = readings(measured).filter_map(|s| s.nodes.get(node)).collect();
     let mean = |name: &&str| {
         let values: Vec<f64> = readings.iter().filter_map(|node| node.get(*name)).copied().collect();
         Some(((*name).to_owned(), stats::mean(&values)?))

@@ -91,9 +91,9 @@ impl Standby {
         self.instance.restart(setup).map_err(|e| e.with(&format!(" ({})", self.name)))
     }
 
-    /// Starts it again if it has ended.
-    pub(super) fn revive(&mut self, setup: &Setup) -> Result<(), TargetError> {
-        if self.runs() {
+    /// Starts it again if it has ended, or `hangs`.
+    pub(super) fn revive(&mut self, setup: &Setup, hangs: bool) -> Result<(), TargetError> {
+        if self.runs() && !hangs {
             return Ok(());
         }
         self.instance.clear()?;
