@@ -28,6 +28,7 @@ pub(super) const WITHOUT: &[(&str, &str)] = &[
     ("checkpoint", "the server would have to refuse a CHECKPOINT that it allowed before"),
     ("steady", "held against planted steps, trends and stalls by `loadline-bench statistics`"),
     ("warm-up", "made with `--warmup auto` only, and held against planted warm-ups there"),
+    ("cluster", "needs a cluster: an end-to-end test cuts one of its nodes off"),
     ("commits-node", "needs a cluster: an end-to-end test kills one of its nodes"),
     ("replicas", "needs a standby: tests of the relay and of levels cut it off"),
     ("read-only", "of pgbench scripts only: an end-to-end test runs one that writes although it may not"),

@@ -71,6 +71,7 @@ impl From<StudyError> for Failure {
             StudyError::Doctor(_)
             | StudyError::Impossible(_)
             | StudyError::NodesLost(_)
+            | StudyError::NoNodeLeft { .. }
             | StudyError::AgentsLost(_) => TARGET,
             StudyError::Interrupted => INTERRUPTED,
             StudyError::Test { source, .. } => match source {

@@ -128,6 +128,12 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
     };
     // Within one source workloads and groups add up; flags replace those of the file.
     let mut file = file;
+    // The jobs of a plan that comes with loadline are of each node: a speed-up compares as many on one node.
+    file.jobs_per_node = match (&flags.jobs, &flags.nodes, &args.plan_file) {
+        (Some(_), ..) => None,
+        (None, Some(_), None) => Some(true),
+        _ => file.jobs_per_node,
+    };
     // The longest warm-up belongs to the file's own.
     file.max_warmup.take_if(|_| flags.warmup.is_some());
     let scripts = flags.pgbench_script.is_some();
@@ -353,6 +359,10 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     if costs.is_some_and(|costs| !costs.holds || outcome.records.iter().any(lost)) {
         code = exit::FAILED;
     }
+    if !outcome.left_out.is_empty() {
+        code = exit::FAILED;
+        output::say(&format!("planned and not measured: {}", outcome.left_out.join(", ")));
+    }
     let written = data.and_then(|(stored, data)| report::write_index(&stored, data));
     match Some(written).filter(|_| !outcome.records.is_empty()) {
         Some(Ok(path)) => output::stdout(format!("\nreport: {}\n", path.display()).as_bytes())?,
@@ -404,7 +414,10 @@ fn has_own_size(code: &str) -> bool {
 fn describe(plan: &Plan, results: &Path) -> String {
     let length = DurationEstimate::of(plan);
     let jobs = match &plan.jobs {
-        Jobs::List(list) => list.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+        Jobs::List(list) => {
+            let each = if plan.jobs_per_node { " on each node" } else { "" };
+            format!("{}{each}", list.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))
+        }
         Jobs::Auto { max } => format!("1, 2, 4, … until throughput no longer grows, at most {max}"),
     };
     let mut out = format!("target      {}\n", plan.target);

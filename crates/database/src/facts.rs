@@ -27,6 +27,10 @@ pub struct Facts {
     /// Why the database counts more commits than transactions while parallel workers run a query; `None` if it does
     /// not.
     pub commits_of_workers: Option<&'static str>,
+    /// Whether the database counts a COMMIT that fails as a commit.
+    pub counts_failed_commits: bool,
+    /// Whether the in-database driver tries a transaction again that lost against another one; if not, that is an error.
+    pub retries_inside: bool,
     /// Whether a session's counts become visible only when it publishes them (at window start and window end, see
     /// [`ClientSession::publish_counters`](crate::ClientSession::publish_counters)). If not, they are visible at once.
     pub publishes_counters: bool,
@@ -75,6 +79,8 @@ impl Facts {
             runs,
             commit_unseen: None,
             commits_of_workers: None,
+            counts_failed_commits: false,
+            retries_inside: false,
             publishes_counters: false,
             shares_threads,
             counter_lag_s: 0.0,

@@ -46,6 +46,8 @@ pub struct TargetKind {
     /// Levels of replication that loadline can bring about ([`Replication`](crate::Replication)), in the order of how far a commit
     /// waits.
     pub levels: fn() -> Vec<Level>,
+    /// Why it has no levels although it replicates; a sentence of what to do instead included.
+    pub no_levels: Option<&'static str>,
     /// Settings that levels change on a server of the user's with standbys of its own ([`OpenRequest::standbys`]), until the run
     /// ends. Empty: levels are only those of replicas that loadline makes.
     pub level_settings: &'static [&'static str],

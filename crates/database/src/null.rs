@@ -55,6 +55,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     shares_threads: true,
     native_report: None,
     levels: Vec::new,
+    no_levels: None,
     level_settings: &[],
 };
 

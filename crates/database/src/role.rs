@@ -39,7 +39,7 @@ pub use block_cache::BlockCache;
 pub use checkpoints::Checkpoints;
 pub use client_driver::{Canceller, ClientDriver, ClientSession, Results, TextDone, TextResult};
 pub use data_set::DataSet;
-pub use database_driver::{DatabaseDriver, DatabaseSession, Slice, SliceEnd};
+pub use database_driver::{Attempts, DatabaseDriver, DatabaseSession, Slice, SliceEnd};
 pub use disk_space::{DiskSpace, FreeSpace};
 pub use doctor::{Doctor, JobLimit, PRIVILEGE, Privilege, Use};
 pub use native_reports::NativeReports;

@@ -45,16 +45,13 @@ pub trait Settings {
 /// The nodes of a target of several. Some may be lost while the others go on.
 pub trait Nodes {
     /// Asks each node whether it answers and is of use; waits until a cluster has noticed a loss. `None` if no node is lost.
-    ///
-    /// # Errors
-    /// [`TargetError::Lost`] if none is left that takes writes.
-    fn without_lost(&self) -> Result<Option<RemainingNodes>, TargetError>;
+    fn without_lost(&self) -> Option<RemainingNodes>;
 }
 
 /// What is left of a target that lost nodes.
 pub struct RemainingNodes {
-    /// The target over the nodes that are left, in their order.
-    pub target: Box<dyn Target>,
+    /// The target over the nodes that are left, in their order; why nothing can be measured there, if so.
+    pub target: Result<Box<dyn Target>, String>,
     /// Names of the lost nodes: `node 2 ('db2') at db2:3306`.
     pub lost: Vec<String>,
 }

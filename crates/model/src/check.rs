@@ -10,6 +10,7 @@ pub const CHECKS: [(&str, &str); 43] = [
     ("checkpoint", "DBWR-CKPT: a checkpoint began in the window."),
     ("client-cpu", "loadline used less than 85 % of its machine's CPU; noted from 25 % on."),
     ("client-throttled", "No control group stopped loadline: noted from 1 %, invalid from 10 % of its periods."),
+    ("cluster", "Each node was a member of its cluster throughout the test, and nobody left or joined it."),
     (
         "commits-database",
         "From the first job's start to the last one's end the database counted as many commits as the jobs.",

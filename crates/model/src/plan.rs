@@ -38,6 +38,8 @@ plan_spec! {
     standby: Vec<String>,
     /// Numbers of nodes to sweep over.
     nodes: Vec<u32>,
+    /// Whether `jobs` are those of each node, and not all together.
+    jobs_per_node: bool,
     /// Name of the platform in tables and charts.
     platform: String,
     /// Workload codes.
@@ -274,6 +276,9 @@ pub struct Plan {
     pub workload_files: Vec<WorkloadFile>,
     /// Job counts.
     pub jobs: Jobs,
+    /// Whether a list of them is of each node: `[1, 2]` over 3 nodes are 3 and 6 jobs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub jobs_per_node: bool,
     /// Length of the measured window, s.
     pub duration_s: f64,
     /// Warm-up: time under load before the window starts, s; the longest one, if `auto_warmup`.
@@ -339,6 +344,16 @@ impl Plan {
     #[must_use]
     pub fn seeds(&self) -> String {
         self.draws.map_or(self.seed.to_string(), |draws| format!("{} for rows, {draws} for what jobs draw", self.seed))
+    }
+
+    /// The listed job counts of tests over so many nodes, all nodes together; `None`: they are found in the sweep.
+    #[must_use]
+    pub fn jobs_over(&self, nodes: u32) -> Option<Vec<u32>> {
+        let each = if self.jobs_per_node { nodes } else { 1 };
+        match &self.jobs {
+            Jobs::List(list) => Some(list.iter().map(|jobs| jobs.saturating_mul(each)).collect()),
+            Jobs::Auto { .. } => None,
+        }
     }
 
     /// Length of the warm-up in words: `2 s`, or `at most 60 s`.

@@ -36,6 +36,9 @@ pub struct NodeFigures {
     pub tps: f64,
     /// Growth per second of its neutral counters (`loadline.commits`, see [`crate::snapshot::counter`]).
     pub per_s: BTreeMap<String, f64>,
+    /// Means of what describes the moment ([`crate::snapshot::counter::GAUGES`]) over the readings of the window.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub gauges: BTreeMap<String, f64>,
 }
 
 /// What the jobs of a part did in the window of a test.

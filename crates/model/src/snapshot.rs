@@ -102,6 +102,8 @@ pub mod counter {
     pub const JOBS_BEFORE: &str = "loadline.jobs_before";
     /// Transactions that loadline's jobs had completed after the snapshot was read.
     pub const JOBS_AFTER: &str = "loadline.jobs_after";
+    /// COMMITs of loadline's jobs that had failed when the snapshot had been read.
+    pub const FAILED_COMMITS: &str = "loadline.failed_commits";
     /// CPU time of the sessions of others, ns, as far as they were seen.
     pub const OTHER_SESSIONS_CPU_NS: &str = "loadline.other_sessions_cpu_ns";
     /// When that was read, ns: a while before the snapshot.
@@ -169,8 +171,12 @@ pub mod counter {
     pub const ROWS_READ: &str = "loadline.rows_read";
     /// Rows inserted, updated and deleted.
     pub const ROWS_CHANGED: &str = "loadline.rows_changed";
-    /// Nodes of a cluster as one of them counts them; of several nodes the mean.
+    /// Nodes of a cluster as one of them counts them, 0 at one that has lost the majority; of several nodes the mean.
     pub const CLUSTER_SIZE: &str = "loadline.cluster_size";
+    /// Number of the last change in a cluster's membership, as one of its nodes counts them; of several nodes the mean.
+    pub const CLUSTER_VIEW: &str = "loadline.cluster_view";
+    /// Transactions of other nodes that a node has received and not yet applied.
+    pub const APPLY_QUEUE: &str = "loadline.apply_queue";
     /// Transactions that failed certification: another node had changed one of their rows before.
     pub const CERT_FAILURES: &str = "loadline.cert_failures";
     /// Transactions that were aborted because a change of another node, applied here, needed their rows.
@@ -179,6 +185,12 @@ pub mod counter {
     pub const REPLICATED_BYTES: &str = "loadline.replicated_bytes";
     /// Time in which flow control stopped replication because a node could not keep up, ns; of several nodes the mean.
     pub const FLOW_PAUSED_NS: &str = "loadline.flow_paused_ns";
+    /// Redo that the slowest replica had not applied yet, bytes.
+    pub const REPLICA_BEHIND_BYTES: &str = "loadline.replica_behind_bytes";
+    /// Time from a commit until the slowest replica applied it, ns; 0 if all had applied everything.
+    pub const REPLICA_BEHIND_NS: &str = "loadline.replica_behind_ns";
+    /// Those that describe the moment, and also fall.
+    pub const GAUGES: [&str; 5] = [CLUSTER_SIZE, CLUSTER_VIEW, APPLY_QUEUE, REPLICA_BEHIND_BYTES, REPLICA_BEHIND_NS];
     /// Checkpoints started or completed, whichever the database counts.
     pub const CHECKPOINTS: &str = "loadline.checkpoints";
     /// Parallel workers planned for queries.

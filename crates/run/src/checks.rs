@@ -152,11 +152,16 @@ fn errors(f: &Facts<'_>) -> Check {
         return Check::require("errors", true, "no transaction ended with an error".into());
     }
     let share = errors / (errors + done).max(1.0);
-    let detail = format!(
-        "{errors} transactions in the window ended with an error, {:.2} % of all (allowed: {:.0} %){first}",
-        share * 100.0,
-        MAX_ERROR_SHARE * 100.0
-    );
+    let detail = if errors == 0.0 {
+        let outside = f.merged.errors_total;
+        format!("no transaction in the window ended with an error, {outside} before or after it did{first}")
+    } else {
+        format!(
+            "{errors} transactions in the window ended with an error, {:.2} % of all (allowed: {:.0} %){first}",
+            share * 100.0,
+            MAX_ERROR_SHARE * 100.0
+        )
+    };
     let outcome = if share > MAX_ERROR_SHARE { Outcome::Failed } else { Outcome::Noted };
     Check::new("errors", outcome, detail)
 }
@@ -192,13 +197,20 @@ fn all_commits(f: &Facts<'_>) -> Check {
         );
     };
     let ours = f.merged.scripted.as_ref().map_or(f.merged.total, |did| did.commits_total) as f64;
+    let (counted, failed) = without_failed(counted, f.failed_commits.all);
     // Unknown: the outcome of transactions that failed or were cancelled at the end. Background workers commit too.
     let allowed = f.jobs.len() as f64 + f.merged.errors_total as f64 + (ours * 0.005).max(20.0);
     let detail = format!(
-        "from the first job's start to the last job's end the jobs counted {ours} commits, the database {counted} \
+        "from the first job's start to the last job's end the jobs counted {ours} commits, the database {counted}{failed} \
         (allowed difference: {allowed:.0})"
     );
     compared(id, [ours, counted], allowed, detail)
+}
+
+/// The database's count without the COMMITs that failed, and words for that.
+fn without_failed(counted: f64, failed: f64) -> (f64, String) {
+    let words = if failed > 0.0 { format!(" without {failed} COMMITs that failed") } else { String::new() };
+    (counted - failed, words)
 }
 
 /// Two counts that may differ by `allowed`. If both are that small, equal ones prove nothing.
@@ -226,11 +238,15 @@ fn window_commits(f: &Facts<'_>) -> Check {
     let Completed { count, uncertain } = f.comparable();
     let per_tx = f.commits_per_tx();
     let (ours, uncertain) = (count * per_tx, uncertain * per_tx);
-    let allowed =
-        2.0 * f.jobs.len() as f64 * per_tx.max(1.0) + f.merged.errors as f64 + (ours * 0.02).max(10.0) + uncertain;
+    let (counted, failed) = without_failed(counted, f.failed_commits.window);
+    let allowed = 2.0 * f.jobs.len() as f64 * per_tx.max(1.0)
+        + f.merged.errors as f64
+        + (ours * 0.02).max(10.0)
+        + f.failed_commits.uncertain
+        + uncertain;
     let whose = if f.completed.is_some() { "between the database's snapshots" } else { "in the window" };
     let detail = format!(
-        "{whose} the jobs counted {ours:.0} commits, the database {counted} between its snapshots (allowed \
+        "{whose} the jobs counted {ours:.0} commits, the database {counted} between its snapshots{failed} (allowed \
         difference: {allowed:.0})"
     );
     compared(id, [ours, counted], allowed, detail)

@@ -79,6 +79,7 @@ pub(crate) fn figures(
         machine::client(request, measured, proof.cpus),
         blocks::figures(request, measured, counters, tps),
         shares::figures(request, measured, counters),
+        nodes::replicas(request, measured),
     ] {
         all.add(figures);
     }
@@ -118,7 +119,8 @@ fn own(request: &Request, measured: &Measured, tps: f64, no_commit: &str) -> Fig
     out.set(column::WARMUP_S, measured.warmup.taken_s);
     out.set(column::COMMITS, merged.transaction.count() as f64);
     out.set(column::ERRORS, merged.errors as f64);
-    let conflicts = (request.driver == Driver::Client).then_some(merged.conflicts as f64);
+    let counted = request.driver == Driver::Client || request.target.facts().retries_inside;
+    let conflicts = counted.then_some(merged.conflicts as f64);
     out.set_or_absent(column::CONFLICTS, conflicts, "inside the database a transaction that loses is an error");
     out.set(column::COMMIT_THROUGHPUT_TPS, tps);
     out.set(column::TX_PER_S, tps);

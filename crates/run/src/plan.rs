@@ -170,6 +170,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         skipped,
         workload_files,
         jobs,
+        jobs_per_node: spec.jobs_per_node.unwrap_or(false),
         duration_s: spec.duration.as_ref().map_or(Ok(DEFAULT_DURATION_S), |t| time("duration", t, 0.2, 86_400.0))?,
         warmup_s,
         auto_warmup,

@@ -89,6 +89,7 @@ impl Finished {
         let mut figures = figures(request, measured, &counters, proof);
         figures.checks = verify(&Facts::of(request, measured, &counters, proof, &figures));
         figures.checks.extend(steady::checks(request, measured));
+        figures.checks.extend(nodes::membership(measured));
         figures.checks.extend(nodes::check(request, measured));
         let merged = &measured.merged;
         let mut histograms =

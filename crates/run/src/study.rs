@@ -77,6 +77,8 @@ pub struct StudyOutcome {
     pub records: Vec<TestRecord>,
     /// Tables of the data set that it loaded.
     pub data_set: Vec<TableLoad>,
+    /// Tests of the plan that were not made because nodes were lost, in words.
+    pub left_out: Vec<String>,
     /// How it ended.
     pub ended: Ended,
 }
@@ -142,6 +144,14 @@ pub enum StudyError {
         are(.0)
     )]
     NodesLost(Vec<String>),
+    /// Nodes were lost, and nothing can be measured at the others.
+    #[error("{} lost, and {why}: the run ends here, and a test in which that happened is stored as invalid", are(.lost))]
+    NoNodeLeft {
+        /// The lost nodes.
+        lost: Vec<String>,
+        /// Why not.
+        why: String,
+    },
     /// Agents were lost, and the plan says that the run ends then.
     #[error(
         "{} lost: the run ends here, and a test in which that happened is stored as invalid. To measure on over the agents that \
@@ -175,6 +185,8 @@ struct Context {
     /// Agents that run the jobs.
     agents: Option<Arc<dyn RemoteJobs>>,
     interrupted: Arc<AtomicBool>,
+    /// See [`StudyOutcome::left_out`].
+    left_out: Vec<String>,
 }
 
 impl Study {
@@ -232,7 +244,8 @@ impl Study {
             (ended, _) => ended,
         };
         let folder = context.folder.path().to_owned();
-        Ok(StudyOutcome { folder, records: context.records, data_set: context.manifest.data_set, ended })
+        let (records, left_out) = (context.records, context.left_out);
+        Ok(StudyOutcome { folder, records, data_set: context.manifest.data_set, left_out, ended })
     }
 
     /// Everything before the first test.
@@ -311,7 +324,8 @@ impl Study {
         let arms = self.other.as_ref().map(|b| ArmsState::new(&self.request, b));
         let agents = self.agents.clone();
         let stored = records.iter().map(|r| r.test).max().unwrap_or(0);
-        let mut context = Context { side, other, arms, manifest, folder, records, stored, agents, interrupted };
+        let left_out = Vec::new();
+        let mut context = Context { side, other, arms, manifest, folder, records, stored, agents, interrupted, left_out };
         let written = context
             .measure_overhead()
             .and_then(|()| context.try_arms(listener))

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
 use loadline_database::clock::now_ns;
-use loadline_database::{ClientSession, TargetError};
+use loadline_database::{Attempts, ClientSession, TargetError};
 use loadline_workload::{Arg, Execute, Program, Stream};
 
 use crate::between::{Session, Think, think};
@@ -16,8 +16,11 @@ use crate::scripts::ScriptJob;
 
 /// A job ends after this many failed transactions in a row.
 const MAX_FAILURES_IN_A_ROW: u32 = 100;
-/// A transaction that lost against others this often ends with an error.
-const MAX_ATTEMPTS: u64 = 100;
+/// A transaction that lost against others this often, in some twenty seconds, ends with an error.
+const MAX_ATTEMPTS: u64 = 200;
+/// Pause before the third attempt, ns; before each later one it is twice as long, up to the second figure. A node of a cluster lets
+/// a transaction lose until it has applied the change that came first.
+const PAUSE_AFTER_CONFLICT_NS: [u64; 2] = [100_000, 100_000_000];
 /// Pause after a failed transaction, ns.
 const PAUSE_AFTER_FAILURE_NS: u64 = 1_000_000;
 /// After the window end, an open-loop job that is late still begins the transactions that were due in the window for
@@ -49,9 +52,14 @@ impl Execute for WithCommit<'_> {
     }
 }
 
-/// Runs one transaction. Returns when its commit began, if known.
+/// Runs one transaction. Returns when its commit began, if known. Counts a COMMIT that failed in `failed_commits`.
 #[inline]
-fn transaction(session: &mut dyn ClientSession, stream: &mut Stream, single: bool) -> Result<Option<u64>, TargetError> {
+fn transaction(
+    session: &mut dyn ClientSession,
+    stream: &mut Stream,
+    single: bool,
+    failed_commits: &mut u64,
+) -> Result<Option<u64>, TargetError> {
     if single {
         let mut with_commit = WithCommit { session, commit_ns: None };
         stream.transaction(&mut with_commit)?;
@@ -60,28 +68,42 @@ fn transaction(session: &mut dyn ClientSession, stream: &mut Stream, single: boo
     session.begin()?;
     stream.transaction(session)?;
     let commit_ns = now_ns();
-    session.commit()?;
+    session.commit().inspect_err(|_| *failed_commits += 1)?;
     Ok(Some(commit_ns))
 }
 
 /// Runs a transaction, and again with the same values each time that it loses against another one. Its time is that of all
-/// attempts, as an application has it. Returns as [`transaction`], and the number of attempts that were lost.
+/// attempts, as an application has it. Returns as [`transaction`], and the attempts that were lost; `None` in place of an outcome if the
+/// test ended before another attempt.
 #[inline]
 fn with_retries(
     session: &mut dyn ClientSession,
     stream: &mut Stream,
     single: bool,
     shared: &Shared,
-) -> (Result<Option<u64>, TargetError>, u64) {
+) -> (Option<Result<Option<u64>, TargetError>>, Attempts) {
     let sequence = stream.sequence();
-    let mut lost = 0;
+    let mut lost = Attempts::default();
+    let [mut pause_ns, longest_ns] = PAUSE_AFTER_CONFLICT_NS;
     loop {
-        match transaction(session, stream, single) {
-            Err(TargetError::Conflict(_)) if lost + 1 < MAX_ATTEMPTS && !shared.stopped() => lost += 1,
-            outcome => return (outcome, lost),
+        let failed_before = lost.failed_commits;
+        let outcome = transaction(session, stream, single, &mut lost.failed_commits);
+        if lost.failed_commits > failed_before {
+            shared.failed_commits.fetch_add(1, Ordering::Relaxed);
+        }
+        match outcome {
+            Err(TargetError::Conflict(_)) if lost.conflicts + 1 < MAX_ATTEMPTS => lost.conflicts += 1,
+            outcome => return (Some(outcome), lost),
         }
         if let Err(e) = session.rollback() {
-            return (Err(e), lost);
+            return (Some(Err(e)), lost);
+        }
+        if lost.conflicts > 1 {
+            sleep_until(now_ns() + pause_ns, shared);
+            pause_ns = (2 * pause_ns).min(longest_ns);
+        }
+        if shared.stopped() {
+            return (None, lost);
         }
         stream.go_on_at(sequence);
     }
@@ -144,14 +166,14 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
         let _ = loadline_multiplex::take_late();
         let start_ns = now_ns();
         books.job.intended_ns.extend(intended_ns.filter(|_| job == 0));
-        let (outcome, conflicts) = match &mut script {
-            Some(script) => (script.transaction(session, shared).map(|()| None), 0),
+        let (outcome, lost) = match &mut script {
+            Some(script) => (Some(script.transaction(session, shared).map(|()| None)), Attempts::default()),
             None => with_retries(session, stream, single, shared),
         };
         let end_ns = now_ns();
         shared.update(&mut schedule);
         books.late(&schedule, end_ns);
-        books.conflicted(&schedule, end_ns, conflicts);
+        books.lost(schedule.counts(end_ns), lost);
         if let Some(script) = &mut script {
             books.scripted(&schedule, end_ns, script);
         }
@@ -159,7 +181,11 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
             shared.started.fetch_add(1, Ordering::Relaxed);
         }
         match outcome {
-            Ok(commit_ns) => {
+            None => {
+                books.job.note_times(&schedule, start_ns, end_ns);
+                books.responded(&schedule, intended_ns, end_ns);
+            }
+            Some(Ok(commit_ns)) => {
                 books.completed(&schedule, start_ns, commit_ns, end_ns);
                 if let Some(phase) = phase.filter(|_| schedule.counts(end_ns))
                     && let Some(split) = books.tally().split.as_deref_mut()
@@ -173,7 +199,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
                     progress.set(books.job.total);
                 }
             }
-            Err(e) => {
+            Some(Err(e)) => {
                 failed_in_a_row += 1;
                 books.failed(&schedule, start_ns, end_ns, e.to_string());
                 // As pgbench's, a client of scripts only goes on if it lost against another one.

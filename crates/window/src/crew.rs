@@ -145,6 +145,11 @@ impl Crew {
 
     /// Ends all jobs and collects their results, with a tally for each part of them; cancels the sessions of jobs that do not end.
     pub fn end(self) -> (Vec<Tally>, Vec<JobResult>) {
+        self.end_with(&mut || ())
+    }
+
+    /// The same; calls `meanwhile` while it waits for jobs.
+    pub(crate) fn end_with(self, meanwhile: &mut dyn FnMut()) -> (Vec<Tally>, Vec<JobResult>) {
         let shared = &self.shared;
         shared.stop.store(true, Ordering::Relaxed);
         let threads: Vec<JoinHandle<Worked>> = self.workers.into_iter().map(|w| w.thread).collect();
@@ -168,6 +173,7 @@ impl Crew {
                 cancel(&self.cancellers);
                 cut = true;
             }
+            meanwhile();
             std::thread::sleep(Duration::from_millis(1));
         }
         let mut tallies = Vec::<Tally>::new();

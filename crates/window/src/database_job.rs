@@ -73,6 +73,7 @@ pub(crate) fn run(
 fn add_slice(books: &mut Books<'_>, schedule: &Schedule, begin_ns: u64, until_ns: u64, slice: &Slice) {
     let inside = begin_ns >= schedule.open_ns && until_ns <= schedule.close_ns;
     let n = slice.transaction.count();
+    books.lost(inside, slice.lost);
     books.job.total += n;
     books.tally().total += n;
     if n > 0 || slice.end.is_some() {

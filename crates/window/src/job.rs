@@ -3,6 +3,7 @@
 use std::cell::{RefCell, RefMut};
 use std::collections::BTreeMap;
 
+use loadline_database::Attempts;
 use loadline_model::{JobLoad, Latencies};
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +47,9 @@ pub struct Tally {
     pub conflicts: u64,
     /// All such attempts.
     pub conflicts_total: u64,
+    /// COMMITs that failed in transactions that ended in the window.
+    #[serde(default)]
+    pub failed_commits: u64,
     /// What scripts did, if jobs run any.
     #[serde(skip)]
     pub scripted: Option<Scripted>,
@@ -96,6 +100,7 @@ impl Tally {
         self.errors_total += other.errors_total;
         self.conflicts += other.conflicts;
         self.conflicts_total += other.conflicts_total;
+        self.failed_commits += other.failed_commits;
         if let Some(theirs) = &other.scripted {
             self.scripted.get_or_insert_default().merge(theirs);
         }
@@ -121,6 +126,9 @@ pub struct JobResult {
     pub total: u64,
     /// All transactions that ended with an error.
     pub errors_total: u64,
+    /// All COMMITs that failed, also those of transactions that were tried again.
+    #[serde(default)]
+    pub failed_commits: u64,
     /// Start of the first transaction, ns.
     pub first_start_ns: Option<u64>,
     /// End of the last transaction, or the return of the last slice if that was later, ns.
@@ -285,13 +293,15 @@ impl<'a> Books<'a> {
         }
     }
 
-    /// Counts `attempts` of a transaction that ended at `end_ns`, each of which lost against another transaction.
+    /// Counts the attempts of transactions, which ended in the window if `inside`.
     #[inline]
-    pub(crate) fn conflicted(&mut self, schedule: &Schedule, end_ns: u64, attempts: u64) {
-        if attempts > 0 {
+    pub(crate) fn lost(&mut self, inside: bool, lost: Attempts) {
+        if lost != Attempts::default() {
+            self.job.failed_commits += lost.failed_commits;
             let mut tally = self.tally();
-            tally.conflicts_total += attempts;
-            tally.conflicts += if schedule.counts(end_ns) { attempts } else { 0 };
+            tally.conflicts_total += lost.conflicts;
+            tally.conflicts += u64::from(inside) * lost.conflicts;
+            tally.failed_commits += u64::from(inside) * lost.failed_commits;
         }
     }
 }

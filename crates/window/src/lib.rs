@@ -217,6 +217,22 @@ pub struct Edges {
 }
 
 impl Edges {
+    /// None could be read.
+    fn unread_because(text: &str) -> Edges {
+        let edge = |name: &str| Edge {
+            name: name.to_owned(),
+            at_ns: now_ns(),
+            snapshot: Err(text.to_owned()),
+            cpu: None,
+            disk: None,
+            data_disk: None,
+            process: None,
+            job_threads: None,
+            sessions: None,
+        };
+        Edges { at_open: edge("at open"), at_close: edge("at close"), passed_open: edge("passed open"), passed_close: edge("passed close") }
+    }
+
     /// Why the counters could not be read, if so.
     #[must_use]
     pub fn unread(&self) -> Option<String> {
@@ -283,7 +299,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let (sessions, server) = session_tasks(request, observer.as_mut(), crew.tasks());
     let around = hooks.counts().then_some(&server);
     if let Err(e) = hooks.start(request, &shared) {
-        crew.end(Counts::default());
+        crew.end(Counts::default(), &mut || ());
         return Err(e.into());
     }
 
@@ -292,7 +308,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     crew.start(timing);
     if let Some(why) = wait_started(&shared, &crew) {
         let _ = shared.cut.set(why.clone());
-        crew.end(Counts::default());
+        crew.end(Counts::default(), &mut || ());
         return Err(TestError::Target(TargetError::Lost(why)));
     }
     let mut watch = Watch::new(&shared, start_ns, tick);
@@ -317,14 +333,16 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let sampler = match Sampler::start(config, Box::new(Observed::new(observer, counting, took_ns))) {
         Ok(s) => s,
         Err(e) => {
-            crew.end(Counts::default());
+            crew.end(Counts::default(), &mut || ());
             return Err(TestError::Counters(e.to_string()));
         }
     };
     watch.recent = Some(sampler.recent());
     let edges = watch_window(&schedule, &mut watch, &sampler, around);
-    let counts = watch.counts;
-    let Ended { own: own_commits, mut tallies, jobs: results, sessions_per_thread, counts, agents } = crew.end(counts);
+    let counts = std::mem::take(&mut watch.counts);
+    watch.tick_from_now();
+    let ended = crew.end(counts, &mut || watch.tick_if_due());
+    let Ended { own: own_commits, mut tallies, jobs: results, sessions_per_thread, counts, agents } = ended;
     hooks.stop(&results);
     let mut collected = sampler.finish();
     wait_published(request, hooks);
@@ -335,7 +353,10 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     if request.interrupted.load(Ordering::Relaxed) {
         return Err(TestError::Interrupted);
     }
-    let (mut edges, readings) = edges.map_err(|text| lost_first(&results, text))?;
+    let lost = results.iter().any(|job| job.lost.is_some());
+    // A server that answered neither the jobs nor the sampler: whoever asks for the test says which.
+    let unread = |text: String| if lost { Ok((Edges::unread_because(&text), None)) } else { Err(TestError::Counters(text)) };
+    let (mut edges, readings) = edges.or_else(unread)?;
     own_commits.subtract_from(&mut edges, &mut after);
     let own = own_processes(&agents);
     let around = readings.map(|readings| Around { readings, server, own });
@@ -371,14 +392,6 @@ fn own_processes(agents: &[AgentFigures]) -> Vec<u32> {
 fn wait_published(request: &Request, hooks: &dyn TestHooks) {
     if hooks.counts() {
         std::thread::sleep(Duration::from_secs_f64(request.target.facts().counter_lag_s));
-    }
-}
-
-/// If a job lost its session, reports that instead of the missing counters.
-fn lost_first(results: &[JobResult], text: String) -> TestError {
-    match results.iter().find_map(|r| r.lost.clone()) {
-        Some(lost) => TestError::Target(TargetError::Lost(lost)),
-        None => TestError::Counters(text),
     }
 }
 

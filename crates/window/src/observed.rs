@@ -1,6 +1,7 @@
 //! A target's observer as the source of the sampler.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use loadline_collect::Source;
 use loadline_collect::clock::least_disturbed;
@@ -32,11 +33,15 @@ impl Observed {
     /// Reads a snapshot. Returns how long that took, ns, and the snapshot.
     fn read(&mut self) -> (u64, Result<Snapshot, String>) {
         let completed = |shared: &Option<Arc<Shared>>| shared.as_ref().map(|s| s.completed() as f64);
+        let failed = |shared: &Arc<Shared>| shared.failed_commits.load(Ordering::Relaxed) as f64;
         let (begin_ns, before) = (now_ns(), completed(&self.counting));
         let mut snapshot = self.observer.snapshot().map_err(|e| e.to_string());
         let (took_ns, after) = (now_ns().saturating_sub(begin_ns), completed(&self.counting));
         if let Ok(snapshot) = &mut snapshot {
-            for (name, count) in [(counter::JOBS_BEFORE, before), (counter::JOBS_AFTER, after)] {
+            let failed = self.counting.as_ref().map(failed);
+            for (name, count) in
+                [(counter::JOBS_BEFORE, before), (counter::JOBS_AFTER, after), (counter::FAILED_COMMITS, failed)]
+            {
                 snapshot.counters.extend(count.map(|n| (name.to_owned(), n)));
             }
         }

@@ -170,12 +170,12 @@ impl AnyCrew {
         }
     }
 
-    /// Ends all jobs. `counts`: those that were made here.
-    pub(crate) fn end(self, counts: Counts) -> Ended {
+    /// Ends all jobs. `counts`: those that were made here. Calls `meanwhile` while it waits for jobs of this process.
+    pub(crate) fn end(self, counts: Counts, meanwhile: &mut dyn FnMut()) -> Ended {
         match self {
             AnyCrew::Here(crew) => {
                 let sessions_per_thread = crew.sessions_per_thread();
-                let (tallies, jobs) = crew.end();
+                let (tallies, jobs) = crew.end_with(meanwhile);
                 Ended { own: OwnCommits::default(), tallies, jobs, sessions_per_thread, counts, agents: Vec::new() }
             }
             AnyCrew::Remote(crew) => crew.end(),

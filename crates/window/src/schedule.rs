@@ -110,6 +110,8 @@ pub struct Shared {
     pub first_job: u32,
     /// Transactions completed so far, per job, for the progress line.
     pub progress: Vec<Progress>,
+    /// COMMITs that failed so far, of all jobs of the client driver.
+    pub failed_commits: AtomicU64,
     /// Set when the user wants to stop.
     pub interrupted: Arc<AtomicBool>,
     /// Why loadline ended the sessions of jobs that did not end. Set before it does so.
@@ -176,6 +178,7 @@ impl Shared {
             ended: AtomicU32::new(0),
             first_job: 0,
             progress: (0..jobs).map(|_| Progress::default()).collect(),
+            failed_commits: AtomicU64::new(0),
             interrupted,
             cut: OnceLock::new(),
             phase: OnceLock::new(),

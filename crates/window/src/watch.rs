@@ -19,6 +19,7 @@ const PASS_TIMEOUT: Duration = Duration::from_millis(1000);
 /// How long to wait for the first transaction of every job. Then the window is set anyway; the test is invalid if a
 /// job is still missing.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// What a test is at: about once a second, and when all jobs have passed window start and window end.
 #[derive(Debug)]
 pub struct Tick {
@@ -91,6 +92,19 @@ impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
         (self.tick)(&Tick { elapsed_s, when, jobs, start_ns: self.start_ns, second });
     }
 
+    /// The next tick is in a second.
+    pub(crate) fn tick_from_now(&mut self) {
+        self.next_tick_ns = now_ns() + SECOND_NS;
+    }
+
+    pub(crate) fn tick_if_due(&mut self) {
+        let now = now_ns();
+        if now >= self.next_tick_ns {
+            self.tick(TickAt::Second);
+            self.next_tick_ns += (now.saturating_sub(self.next_tick_ns) / SECOND_NS + 1) * SECOND_NS;
+        }
+    }
+
     /// Waits until `ns` on the clock, or until the jobs have ended.
     fn wait_until(&mut self, ns: u64) {
         while now_ns() < ns && !self.ended() {
@@ -98,10 +112,7 @@ impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
             if now >= self.next_count_ns {
                 self.count();
             }
-            if now >= self.next_tick_ns {
-                self.tick(TickAt::Second);
-                self.next_tick_ns += (now.saturating_sub(self.next_tick_ns) / SECOND_NS + 1) * SECOND_NS;
-            }
+            self.tick_if_due();
             let next = ns.min(self.next_tick_ns).min(self.next_count_ns);
             std::thread::sleep(Duration::from_nanos(next.saturating_sub(now).min(50_000_000)));
         }

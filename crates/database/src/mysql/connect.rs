@@ -107,7 +107,7 @@ impl Endpoint {
     }
 
     /// Opens a session with the server's settings in at most this time; no password is asked for.
-    fn connect_within(&self, at_most: Duration) -> Result<Connection, TargetError> {
+    pub(super) fn connect_within(&self, at_most: Duration) -> Result<Connection, TargetError> {
         let mut endpoint = self.clone();
         endpoint.config.connect_timeout = endpoint.config.connect_timeout.min(at_most);
         endpoint.attempt(false).map_err(|(e, _)| e)

@@ -81,7 +81,25 @@ impl MysqlSettings {
         ];
         let wanted = |name: &str| PARTS.iter().any(|p| name.starts_with(p)) || NAMES.contains(&name);
         let kept = self.0.iter().filter(|(name, _)| wanted(name) && !is_secret(name));
-        kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+        kept.map(|(name, value)| (name.clone(), value.clone())).chain(self.provider_options()).collect()
+    }
+
+    /// Those of Galera's options that bound its speed, or how long it waits: `gcache.size = 128M; gcs.fc_limit = 16; …`.
+    fn provider_options(&self) -> impl Iterator<Item = (String, String)> {
+        const NAMES: [&str; 9] = [
+            "evs.inactive_timeout",
+            "evs.send_window",
+            "evs.suspect_timeout",
+            "evs.user_send_window",
+            "gcache.size",
+            "gcs.fc_factor",
+            "gcs.fc_limit",
+            "gcs.fc_master_slave",
+            "gcs.max_packet_size",
+        ];
+        let options = self.get("wsrep_provider_options").unwrap_or_default().split(';');
+        let options = options.filter_map(|option| option.split_once('=')).map(|(n, v)| (n.trim(), v.trim()));
+        options.filter(|(n, _)| NAMES.contains(n)).map(|(n, v)| (format!("wsrep_provider_options.{n}"), v.to_owned()))
     }
 }
 

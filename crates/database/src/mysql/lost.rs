@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use super::instance::{MysqlInstance, MysqlNodes};
 use super::server::Mysql;
-use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::remaining::Remaining;
 use crate::target::{Nodes, RemainingNodes};
@@ -35,15 +34,16 @@ fn ask(instance: &MysqlInstance) -> Answer {
     }
 }
 
-/// Whether no more is to be expected: the nodes that answer are ready, and their cluster of `before` nodes is without the
-/// lost ones.
+/// Whether no more is to be expected: some nodes are ready, and their cluster of `before` nodes is without the others; or none is,
+/// and half of them do not answer.
 fn is_settled(answers: &[Answer], before: u32) -> bool {
-    let lost = answers.iter().filter(|a| **a == Answer::None).count() as u32;
-    answers.iter().all(|answer| match answer {
-        Answer::None | Answer::Ready(None) => true,
-        Answer::NotReady => false,
-        Answer::Ready(Some(size)) => lost == 0 || size + lost <= before,
-    })
+    let ready = answers.iter().filter(|a| matches!(a, Answer::Ready(_))).count();
+    let (others, silent) = ((answers.len() - ready) as u32, answers.iter().filter(|a| **a == Answer::None).count());
+    (ready > 0 || 2 * silent as u32 >= before)
+        && answers.iter().all(|answer| match answer {
+            Answer::None | Answer::NotReady | Answer::Ready(None) => true,
+            Answer::Ready(Some(size)) => others == 0 || size + others <= before,
+        })
 }
 
 impl MysqlNodes {
@@ -66,7 +66,7 @@ impl MysqlNodes {
 }
 
 impl Nodes for Mysql {
-    fn without_lost(&self) -> Result<Option<RemainingNodes>, TargetError> {
+    fn without_lost(&self) -> Option<RemainingNodes> {
         let before = self.instances().iter().filter_map(|i| Some(i.member.as_ref()?.size)).max().unwrap_or(0);
         let deadline = Instant::now() + EXCLUDING;
         let answers = loop {
@@ -79,15 +79,23 @@ impl Nodes for Mysql {
         };
         let nodes = self.nodes.ready(&answers);
         if nodes.instances.len() == self.instances().len() {
-            return Ok(None);
+            return None;
         }
-        let is_lost = |answer: &Answer| !matches!(answer, Answer::Ready(_));
-        let lost = self.instances().iter().zip(&answers).filter(|(_, answer)| is_lost(answer));
-        let lost: Vec<String> = lost.map(|(instance, _)| instance.endpoint.config.place()).collect();
+        let of = |is: fn(&Answer) -> bool| -> Vec<String> {
+            let them = self.instances().iter().zip(&answers).filter(|(_, answer)| is(answer));
+            them.map(|(instance, _)| instance.endpoint.config.place()).collect()
+        };
+        let lost = of(|answer| !matches!(answer, Answer::Ready(_)));
         if nodes.instances.is_empty() {
-            let why =
-                if answers.contains(&Answer::NotReady) { " (a cluster needs a majority of its nodes)" } else { "" };
-            return Err(TargetError::Lost(format!("no node is left{why}: {} are lost", lost.join(", "))));
+            let (gone, there) = (of(|a| *a == Answer::None), of(|a| *a == Answer::NotReady));
+            return Some(match &there[..] {
+                [] => RemainingNodes { target: Err("no node is left".to_owned()), lost },
+                there => RemainingNodes {
+                    target: Err(format!("{} cannot go on without a majority of the cluster", there.join(" and "))),
+                    // All are, if each is by itself.
+                    lost: if gone.is_empty() { lost } else { gone },
+                },
+            });
         }
         let target = Mysql {
             facts: Facts { nodes: nodes.job_endpoints.len() as u32, ..self.facts.clone() },
@@ -96,7 +104,7 @@ impl Nodes for Mysql {
             loaded: LoadedTables::default(),
             server: self.server.clone(),
         };
-        Ok(Some(RemainingNodes { target: Box::new(target), lost }))
+        Some(RemainingNodes { target: Ok(Box::new(target)), lost })
     }
 }
 
@@ -112,6 +120,10 @@ mod tests {
         assert!(is_settled(&[two, lost, two], 3));
         assert!(!is_settled(&[two, lost, three], 3), "one of them has not");
         assert!(!is_settled(&[Answer::NotReady, lost, two], 3));
+        assert!(is_settled(&[two, two, Answer::NotReady], 3), "it was cut off");
+        assert!(!is_settled(&[three, three, Answer::NotReady], 3), "they have not noticed yet");
+        assert!(!is_settled(&[Answer::NotReady, Answer::NotReady, lost], 3), "they may have a majority soon");
+        assert!(is_settled(&[Answer::NotReady, lost, lost], 3), "it will have none");
         // Servers with data of their own know nothing of each other.
         assert!(is_settled(&[Answer::Ready(None), lost], 0));
         // Some of the cluster's nodes are not of the target.

@@ -78,6 +78,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     shares_threads: true,
     native_report: None,
     levels: Vec::new,
+    no_levels: None,
     level_settings: &[],
 };
 
@@ -140,6 +141,11 @@ pub(crate) static GALERA_TEMP_KIND: TargetKind = TargetKind {
     check_url: |url| temp::check_url(&temp::GALERA, url),
     open: |request| open_temp(&temp::GALERA, request),
     levels: Vec::new,
+    no_levels: Some(
+        "the nodes of a Galera cluster learn each other's addresses and connect past any relay, so its traffic cannot be proved to \
+         take the distance. What a cluster adds to a commit without one is a comparison: loadline ab --target-a \
+         'galera-temp:?nodes=1' --target-b 'galera-temp:?nodes=3' --nodes 1 --workload LGWR-LAT1",
+    ),
     clean_leftovers: |request| temp::clean(&temp::GALERA, request),
     ..MARIADB_TEMP_KIND
 };

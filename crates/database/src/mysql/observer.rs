@@ -6,7 +6,7 @@ use loadline_model::snapshot::{WaitSample, counter};
 use super::data_counters;
 use super::flush::Flush;
 use super::ledger::Ledger;
-use super::member::{ClusterKind, group};
+use super::member::{ClusterKind, galera, group};
 use super::own_sessions::OwnSessions;
 use super::performance::CommitTimes;
 use super::version::Version;
@@ -32,26 +32,34 @@ const GALERA_STATUS: &str = "'wsrep_local_commits', 'wsrep_replicated', 'wsrep_r
      'wsrep_received_bytes', 'wsrep_local_cert_failures', 'wsrep_local_bf_aborts', 'wsrep_local_replays', \
      'wsrep_flow_control_paused_ns', 'wsrep_flow_control_sent', 'wsrep_flow_control_recv', 'wsrep_local_recv_queue', \
      'wsrep_local_recv_queue_max', 'wsrep_local_recv_queue_avg', 'wsrep_local_send_queue', 'wsrep_apply_window', \
-     'wsrep_cert_deps_distance', 'wsrep_last_committed', 'wsrep_cluster_size', 'wsrep_local_state', ";
+     'wsrep_cert_deps_distance', 'wsrep_last_committed', 'wsrep_cluster_size', 'wsrep_cluster_conf_id', \
+     'wsrep_local_state', ";
 /// Neutral counters of a node of a Galera cluster and their sources.
-const OF_GALERA: [(&str, &str); 5] = [
+const OF_GALERA: [(&str, &str); 7] = [
     (counter::CERT_FAILURES, "wsrep_local_cert_failures"),
     (counter::APPLY_ABORTS, "wsrep_local_bf_aborts"),
     (counter::FLOW_PAUSED_NS, "wsrep_flow_control_paused_ns"),
     (counter::REPLICATED_BYTES, "wsrep_replicated_bytes"),
+    (counter::APPLY_QUEUE, "wsrep_local_recv_queue"),
     (counter::CLUSTER_SIZE, "wsrep_cluster_size"),
+    (counter::CLUSTER_VIEW, "wsrep_cluster_conf_id"),
 ];
 /// The same of a member of a replication group.
-const OF_GROUP: [(&str, &str); 2] =
-    [(counter::CERT_FAILURES, group::LOCAL_ROLLBACKS), (counter::CLUSTER_SIZE, group::SIZE)];
+const OF_GROUP: [(&str, &str); 4] = [
+    (counter::CERT_FAILURES, group::LOCAL_ROLLBACKS),
+    (counter::APPLY_QUEUE, group::QUEUE),
+    (counter::CLUSTER_SIZE, group::SIZE),
+    (counter::CLUSTER_VIEW, group::VIEW),
+];
 /// What each node of a cluster does for all: the sum over the nodes is divided by their number.
-const OF_MEAN_NODE: [&str; 6] = [
+const OF_MEAN_NODE: [&str; 7] = [
     counter::REDO_BYTES,
     counter::REDO_WRITES,
     counter::REDO_SYNCS,
     counter::ROWS_CHANGED,
     counter::FLOW_PAUSED_NS,
     counter::CLUSTER_SIZE,
+    counter::CLUSTER_VIEW,
 ];
 /// Number of sessions that performance_schema had no memory for: its sums lack their waits.
 const LOST_SESSIONS: &str = "Performance_schema_thread_instances_lost";
@@ -120,6 +128,9 @@ impl ObserverSession {
             if let Ok(number) = value.parse::<f64>() {
                 snapshot.counters.insert(name, number);
             }
+        }
+        if snapshot.counters.get("wsrep_local_state").is_some_and(|state| !galera::MEMBER.contains(state)) {
+            snapshot.counters.insert("wsrep_cluster_size".to_owned(), 0.0);
         }
         if self.cluster == Some(ClusterKind::Group) {
             snapshot.counters.extend(group::counters(c)?.into_iter().map(|(name, n)| (name.to_owned(), n)));

@@ -17,6 +17,10 @@ pub(super) const CLOCK: &str = "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIG
 /// Session variable in which the procedure returns the next sequence number.
 pub(super) const NEXT: &str = "@loadline_next";
 
+/// Session variables in which the procedure of a cluster returns how many attempts lost against other transactions, and how many
+/// of them at their COMMIT.
+pub(super) const LOST: [&str; 2] = ["@loadline_conflicts", "@loadline_failed_commits"];
+
 /// A longer text of moments moves to the table, bytes.
 const CHUNK: usize = 3000;
 
@@ -46,22 +50,51 @@ pub(super) fn call(work: &Work) -> String {
     format!("CALL {}(?, ?, ?, ?, ?, ?)", name(work))
 }
 
-/// The statement that creates the procedure.
-pub(super) fn create(work: &Work) -> String {
-    let Body { declarations: declare, text: body, loops, .. } = procedure::body(work, &SqlPsm, 2);
+/// The statement that creates the procedure. In a cluster a transaction can lose against one of another node: it is then tried again
+/// with the same values, at once and later with pauses, as by the client driver.
+pub(super) fn create(work: &Work, in_cluster: bool) -> String {
+    let Body { declarations, text: body, loops, .. } = procedure::body(work, &SqlPsm, 2);
     let loops: String = (1..=loops).map(|depth| format!("  DECLARE {} BIGINT;\n", counter(depth))).collect();
     let wait = match work.program.commit {
         Commit::Wait => "",
         Commit::Nowait => " -- innodb_flush_log_at_trx_commit is not 1",
     };
+    let (declare, begin, end, finish) = if in_cluster { again() } else { Default::default() };
     routine(
         &name(work),
         "p_first_key BIGINT, p_new_key BIGINT, p_draw BIGINT, p_pool LONGBLOB, p_until BIGINT, p_next BIGINT",
-        &format!("{declare}{loops}  DECLARE l_seq BIGINT DEFAULT p_next - 1;\n"),
-        &format!("    START TRANSACTION;\n{body}"),
-        &format!("    COMMIT;{wait}\n"),
+        &format!("{declarations}{loops}  DECLARE l_seq BIGINT DEFAULT p_next - 1;\n{declare}"),
+        &format!("{begin}    START TRANSACTION;\n{body}"),
+        &format!("    COMMIT;{wait}\n{end}"),
         "l_end >= p_until",
-        &format!("  SET {NEXT} = l_seq + 1;\n"),
+        &format!("  SET {NEXT} = l_seq + 1;\n{finish}"),
+    )
+}
+
+/// What a procedure declares, begins and ends a transaction with, and finishes with, so that one that lost is tried again. Errors are
+/// those of `Connection::error`. A call that never ends is cancelled at the end of the test.
+fn again() -> (String, String, String, String) {
+    let [conflicts, failed] = LOST;
+    (
+        "  DECLARE l_from, l_tried, l_conflicts, l_failed BIGINT DEFAULT 0;\n".to_owned(),
+        r"    SET l_from = l_seq, l_tried = 0;
+    l_try: LOOP
+    IF l_tried > 1 THEN
+      DO SLEEP(LEAST(0.0001 * POW(2, LEAST(l_tried - 2, 10)), 0.1));
+    END IF;
+    SET l_seq = l_from, l_commit = 0;
+    BEGIN
+    DECLARE EXIT HANDLER FOR 1213, 1020, 1180, 3101 BEGIN
+      IF l_commit > 0 THEN
+        SET l_failed = l_failed + 1;
+      END IF;
+      ROLLBACK;
+      SET l_conflicts = l_conflicts + 1, l_tried = l_tried + 1;
+    END;
+"
+        .to_owned(),
+        "    LEAVE l_try;\n    END;\n    END LOOP;\n".to_owned(),
+        format!("  SET {conflicts} = l_conflicts, {failed} = l_failed;\n"),
     )
 }
 

@@ -60,7 +60,7 @@ pub(super) fn all(work: &Work, capabilities: &Capabilities) -> Vec<Rendered> {
     if refused.is_none() {
         let routines = kernels::routines(work).into_iter();
         out.extend(routines.map(|(_, create)| Rendered::new("routine", create).by(Driver::Database)));
-        out.push(Rendered::new("procedure", procedure::create(work)).by(Driver::Database));
+        out.push(Rendered::new("procedure", procedure::create(work, false)).by(Driver::Database));
     }
     out.extend(work.rendered_queries(query, ""));
     out

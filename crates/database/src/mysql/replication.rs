@@ -19,21 +19,26 @@ use crate::relay::WatchedLinks;
 use crate::request::OpenRequest;
 use crate::role::{Level, Link, Replica, ReplicaWatch, Replication};
 
-/// The levels, and their values of `rpl_semi_sync_master_wait_point`.
-const LEVELS: [(&str, &str); 2] = [("after-sync", "AFTER_SYNC"), ("after-commit", "AFTER_COMMIT")];
+/// The levels, other names of them, and their values of `rpl_semi_sync_master_wait_point`; without one a commit does not wait, as in the
+/// baseline.
+const LEVELS: [(&str, Option<&str>, Option<&str>); 3] = [
+    ("off", None, None),
+    ("after-sync", Some("on"), Some("AFTER_SYNC")),
+    ("after-commit", None, Some("AFTER_COMMIT")),
+];
+/// A replica that does not answer for this long hangs, and is started again; one that is looked at in a window counts as away sooner.
+const HANGS: Duration = Duration::from_secs(5);
+const AWAY: Duration = Duration::from_secs(2);
 /// Time for the replica to be attached as a level needs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The levels.
 pub(super) fn levels() -> Vec<Level> {
-    let level = |(name, _): &(&str, &str)| Level {
-        name: (*name).to_owned(),
-        replicas: 1,
-        waits_for: 1,
-        durable: true,
-        at_once: false,
+    let level = |(name, alias, point): (&str, _, Option<&str>)| {
+        let waits = u32::from(point.is_some());
+        Level { name: name.to_owned(), alias, replicas: waits, waits_for: waits, durable: true, at_once: false }
     };
-    LEVELS.iter().map(level).collect()
+    LEVELS.into_iter().map(level).collect()
 }
 
 /// Has the replicas of `server` follow it.
@@ -139,10 +144,10 @@ impl Replication for Mysql {
         let point = match level {
             None => None,
             Some(name) => {
-                Some(LEVELS.iter().find(|(known, _)| *known == name).map(|(_, point)| *point).ok_or_else(|| {
-                    let known = LEVELS.map(|(name, _)| name).join(", ");
+                LEVELS.iter().find(|(known, ..)| *known == name).map(|(.., point)| *point).ok_or_else(|| {
+                    let known = LEVELS.map(|(name, ..)| name).join(", ");
                     TargetError::Usage(format!("there is no level '{name}': known are {known}"))
-                })?)
+                })?
             }
         };
         self.replicated(|server| {
@@ -158,15 +163,19 @@ impl Replication for Mysql {
         })?;
         let patience = PATIENCE + 20 * (link.delay + link.jitter);
         let (begin, replicas) = (Instant::now(), self.at_replicas()?);
+        let mut hang = Vec::new();
         loop {
             // Each time: one that was killed just now may still seem to run.
-            self.replicated(TempServer::revive_replicas)?;
+            self.replicated(|server| server.revive_replicas(&hang))?;
+            hang.clear();
             let server = first.admin(Said::ask)?;
             let attached = point.is_none() || server.clients as usize >= replicas.len();
             let mut in_force = server.on == point.is_some() && attached;
             let mut found = Vec::new();
             for (name, endpoint) in &replicas {
-                let followed = endpoint.connect().and_then(|mut c| Followed::ask(&mut c));
+                let asked = Instant::now();
+                let followed = endpoint.connect_within(HANGS).and_then(|mut c| Followed::ask(&mut c));
+                hang.extend((followed.is_err() && asked.elapsed() >= HANGS).then(|| name.clone()));
                 let followed = followed.unwrap_or_else(|e| Followed { error: e.to_string(), ..Followed::default() });
                 in_force &= followed.receives && followed.applies;
                 found.push(format!("{name}: {}", followed.state(&server)));
@@ -194,7 +203,7 @@ impl Replication for Mysql {
         let unacknowledged = Said::ask(&mut server)?.unacknowledged;
         let mut replicas = Vec::new();
         for (name, endpoint) in self.at_replicas()? {
-            replicas.push((name, endpoint.connect()?));
+            replicas.push((name, Some(endpoint.connect_within(AWAY)?)));
         }
         Ok(Box::new(MariadbReplicaWatch { server, unacknowledged, replicas, links }))
     }
@@ -204,7 +213,8 @@ struct MariadbReplicaWatch {
     server: Connection,
     /// Commits that had not waited when the last look ended.
     unacknowledged: u64,
-    replicas: Vec<(String, Connection)>,
+    /// Without a session if it was away once.
+    replicas: Vec<(String, Option<Connection>)>,
     links: WatchedLinks,
 }
 
@@ -213,9 +223,13 @@ impl ReplicaWatch for MariadbReplicaWatch {
         let server = Said::ask(&mut self.server)?;
         let all_waited = server.unacknowledged == std::mem::replace(&mut self.unacknowledged, server.unacknowledged);
         let mut found = Vec::new();
-        for (name, c) in &mut self.replicas {
-            // One that has ended is not connected.
-            let Ok(followed) = Followed::ask(c) else { continue };
+        for (name, session) in &mut self.replicas {
+            let Some(c) = session else { continue };
+            // One that has ended is not connected, nor is one that hangs: what it answers later would be of this question.
+            let Ok(followed) = Followed::ask(c) else {
+                *session = None;
+                continue;
+            };
             if followed.receives {
                 let unwaited = if server.on && !all_waited { ", commits did not wait" } else { "" };
                 found.push(Replica {
@@ -225,6 +239,7 @@ impl ReplicaWatch for MariadbReplicaWatch {
                     behind_bytes: followed.behind_bytes(&server),
                     // Seconds_Behind_Master counts whole seconds.
                     behind_s: None,
+                    acknowledged: None,
                 });
             }
         }

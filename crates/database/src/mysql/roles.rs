@@ -294,7 +294,7 @@ impl Observation for Mysql {
 
 impl DatabaseDriver for Mysql {
     fn install(&self, work: &Work) -> Result<(), TargetError> {
-        self.each_database(|_, c| schema::install(c, work)).map(drop)
+        self.each_database(|i, c| schema::install(c, work, i.member.is_some())).map(drop)
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {

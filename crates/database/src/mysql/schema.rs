@@ -116,15 +116,15 @@ pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError>
     Ok(())
 }
 
-/// Creates the workload's procedure and the routines that it calls.
-pub(super) fn install(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
+/// Creates the workload's procedure and the routines that it calls; `in_cluster`: see [`procedure::create`].
+pub(super) fn install(c: &mut Connection, work: &Work, in_cluster: bool) -> Result<(), TargetError> {
     ensure(c)?;
     for (name, create) in kernels::routines(work) {
         c.query(&format!("DROP PROCEDURE IF EXISTS {name}"))?;
         c.query(&create)?;
     }
     c.query(&format!("DROP PROCEDURE IF EXISTS {}", procedure::name(work)))?;
-    c.query(&procedure::create(work)).map(drop)
+    c.query(&procedure::create(work, in_cluster)).map(drop)
 }
 
 /// Empties the tables that the workload fills itself.

@@ -61,6 +61,9 @@ impl Mysql {
                 .iter()
                 .all(|i| i.doublewrite)
                 .then_some("InnoDB syncs blocks after their doublewrite buffer, before it uses that again"),
+            // Com_commit, which is compared where the jobs send COMMIT.
+            counts_failed_commits: true,
+            retries_inside: nodes.instances.iter().all(|i| i.member.is_some()),
             empty_query: "SELECT 1",
             ..Facts::of(Runs::Apart, super::KIND.shares_threads)
         };

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use loadline_workload::{Arg, JobStart};
 
 use super::connect::{self, Endpoint};
-use super::procedure::{self, CLOCK, NEXT};
+use super::procedure::{self, CLOCK, LOST, NEXT};
 use super::wire::{Connection, Prepared};
 use crate::error::TargetError;
-use crate::role::{Canceller, DatabaseSession, Slice};
+use crate::role::{Attempts, Canceller, DatabaseSession, Slice};
 use crate::server_clock::{Moments, ServerClock};
 use crate::work::Work;
 
@@ -53,7 +53,10 @@ impl DatabaseSession for MysqlDatabaseSession {
             Arg::Int(self.next),
         ];
         c.execute(&mut self.call, &args)?;
-        let next = c.value(&format!("SELECT {NEXT}"))?.and_then(|v| v.parse().ok());
+        let returned = c.query(&format!("SELECT {NEXT}, {}", LOST.join(", ")))?;
+        let mut numbers = returned.iter().flatten().map(|v| std::str::from_utf8(v.as_deref()?).ok()?.parse::<i64>().ok());
+        let mut number = || numbers.next().flatten();
+        let (next, conflicts, failed_commits) = (number(), number(), number());
         self.next = next.ok_or_else(|| TargetError::Statement("the procedure returned no sequence number".into()))?;
         let table = procedure::moments();
         let rows = c.query(&format!("SELECT t FROM {table} ORDER BY k"))?;
@@ -63,7 +66,9 @@ impl DatabaseSession for MysqlDatabaseSession {
         let moments = moments.ok_or_else(|| {
             TargetError::Statement("the procedure returned times that cannot be read: run `loadline clean`".into())
         })?;
-        self.clock.slice(moments.into_iter())
+        let count = |n: Option<i64>| n.map_or(0, i64::unsigned_abs);
+        let lost = Attempts { conflicts: count(conflicts), failed_commits: count(failed_commits) };
+        Ok(Slice { lost, ..self.clock.slice(moments.into_iter())? })
     }
 
     fn canceller(&self) -> Canceller {

@@ -236,13 +236,13 @@ impl TempServer {
         &self.replicas
     }
 
-    /// Starts replicas again that have ended.
+    /// Starts replicas again that have ended, and those of the names `hang`.
     ///
     /// # Errors
     /// [`TargetError::Local`]: one does not start.
-    pub(super) fn revive_replicas(&mut self) -> Result<(), TargetError> {
+    pub(super) fn revive_replicas(&mut self, hang: &[String]) -> Result<(), TargetError> {
         let TempServer { binaries, user, settings, replicas, .. } = self;
-        replicas.iter_mut().try_for_each(|replica| replica.revive(binaries, user, settings))
+        replicas.iter_mut().try_for_each(|r| r.revive((binaries, user, settings), hang.contains(&r.name)))
     }
 
     /// URL of the running server, without a password; in `request` those of the further nodes of a cluster.

@@ -65,6 +65,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     shares_threads: false,
     native_report: Some(&awr::REPORT),
     levels: Vec::new,
+    no_levels: None,
     level_settings: &[],
 };
 

@@ -2,18 +2,17 @@
 
 use super::cluster::{PgInstance, Postgres};
 use super::connect::SessionRole;
-use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::remaining::Remaining;
 use crate::target::{Nodes, RemainingNodes};
 use crate::workload_tables::LoadedTables;
 
 impl Nodes for Postgres {
-    fn without_lost(&self) -> Result<Option<RemainingNodes>, TargetError> {
+    fn without_lost(&self) -> Option<RemainingNodes> {
         let answers = |i: &_| self.session(i, SessionRole::Inspect, |_| Ok(())).is_ok();
         let is_left: Vec<bool> = self.instances.iter().map(answers).collect();
         if is_left.iter().all(|left| *left) {
-            return Ok(None);
+            return None;
         }
         let name = |(number, instance): (usize, &PgInstance)| {
             let node = self.instance_of.iter().position(|of| *of == number).unwrap_or(number) + 1;
@@ -26,7 +25,8 @@ impl Nodes for Postgres {
         // A standby does not take the primary's place by itself, and what is measured at it is counted at both.
         let headless = left.instances.iter().any(|i| i.standby) && !is_left.first().is_some_and(|left| *left);
         if left.instances.is_empty() || headless {
-            return Err(TargetError::Lost(format!("no node that takes writes is left: lost {}", lost.join(", "))));
+            let why = if headless { "no standby takes the place of its primary" } else { "no node is left" };
+            return Some(RemainingNodes { target: Err(why.to_owned()), lost });
         }
         let read_only_nodes = left.instances.iter().filter(|i| i.standby).map(|i| i.nodes).sum();
         let target = Postgres {
@@ -46,6 +46,6 @@ impl Nodes for Postgres {
             loaded: LoadedTables::default(),
             server: self.server.clone(),
         };
-        Ok(Some(RemainingNodes { target: Box::new(target), lost }))
+        Some(RemainingNodes { target: Ok(Box::new(target)), lost })
     }
 }

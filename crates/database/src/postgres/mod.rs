@@ -79,6 +79,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     shares_threads: true,
     native_report: None,
     levels: replication::known,
+    no_levels: None,
     level_settings: &changed_settings::CHANGED,
 };
 

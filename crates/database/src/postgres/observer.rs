@@ -164,7 +164,7 @@ pub(super) struct PgObserver {
 impl ObserverSession {
     fn open(
         endpoint: &Endpoint,
-        standby: bool,
+        (standby, has_standbys): (bool, bool),
         gaps: &CounterGaps,
         scope: Scope,
     ) -> Result<ObserverSession, TargetError> {
@@ -174,7 +174,7 @@ impl ObserverSession {
             connection.query(sql)?;
         }
         let settings = PgSettings::read(&mut connection)?;
-        let query = version.snapshot_query(scope, |name| settings.is_on(name), gaps.reads_proc_stat);
+        let query = version.snapshot_query(scope, |name| settings.is_on(name), gaps.reads_proc_stat, has_standbys);
         let flush = version.flush_stats().unwrap_or("SELECT 1");
         let waits = waits(scope);
         let statements = [("f", flush), ("q", &query.sql), ("w", &waits), ("o", OTHERS)];
@@ -256,7 +256,8 @@ impl PgObserver {
         scope: Scope,
     ) -> Result<PgObserver, TargetError> {
         let first = endpoints.len().saturating_sub(standbys);
-        let open = |(i, endpoint): (usize, &&Arc<Endpoint>)| ObserverSession::open(endpoint, i >= first, gaps, scope);
+        let role = |i: usize| (i >= first, standbys > 0 && i < first);
+        let open = |(i, endpoint): (usize, &&Arc<Endpoint>)| ObserverSession::open(endpoint, role(i), gaps, scope);
         let sessions = endpoints.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
         let job_prefix = endpoints.first().map_or_else(String::new, |d| d.job_prefix());
         let own_prefix = endpoints.first().map_or_else(String::new, |d| d.name.clone());

@@ -1,6 +1,7 @@
 //! A user's own primary with standbys, whose levels of replication a run changes by ALTER SYSTEM. Here is what is asked before
 //! anything is changed, and the change; see `changed_settings.rs` for how it is undone.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use loadline_model::{Finding, Severity};
@@ -29,6 +30,8 @@ pub(super) struct Pair {
     standbys: Vec<GivenStandby>,
     /// What was set last.
     level: Mutex<Option<LevelSettings>>,
+    /// Whether one of them was not there when a level was brought about the last time.
+    pub(super) missing: AtomicBool,
 }
 
 impl Pair {
@@ -62,7 +65,7 @@ impl Pair {
         check_role(&mut c)?;
         check_sources(&changed_settings::present(&mut c)?)?;
         c.publish()?;
-        Ok(Pair { standbys, level: Mutex::default() })
+        Ok(Pair { standbys, level: Mutex::default(), missing: AtomicBool::new(false) })
     }
 
     /// Names of the standbys in pg_stat_replication.

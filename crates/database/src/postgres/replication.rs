@@ -3,6 +3,7 @@
 //! A commit waits for standbys if both ask for it: synchronous_commit says how far (written, on disk, applied), and
 //! synchronous_standby_names for how many. <https://www.postgresql.org/docs/current/warm-standby.html>, `Synchronous Replication`.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,7 +34,14 @@ const MOST: Duration = Duration::from_secs(600);
 
 /// What pg_stat_replication says of each standby.
 const LOOK: &str = "SELECT application_name, state, sync_state, pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::text, \
-     extract(epoch FROM replay_lag)::text FROM pg_stat_replication ORDER BY 1";
+     extract(epoch FROM replay_lag)::text, pg_wal_lsn_diff(flush_lsn, '0/0')::text, \
+     pg_wal_lsn_diff(replay_lsn, '0/0')::text FROM pg_stat_replication ORDER BY 1";
+/// End of the log that the standbys are to have.
+const END: &str = "SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::text";
+/// A standby that acknowledges nothing for this long, beside the way there and back, hangs: if it is loadline's, it is started again.
+const HANGS: Duration = Duration::from_secs(5);
+/// Time for the standbys of a user's, if one of them was not there before an earlier window.
+const ONCE_MISSING: Duration = Duration::from_secs(1);
 
 /// A level with its two settings.
 struct PgLevel {
@@ -50,7 +58,8 @@ fn levels(standbys: &[String]) -> Vec<PgLevel> {
     for (mode, durable, waits) in MODES {
         let mut add = |suffix: String, names: String, replicas: usize, waits_for: usize, state| {
             let (replicas, waits_for) = (replicas as u32, waits_for as u32);
-            let level = Level { name: format!("{mode}{suffix}"), replicas, waits_for, durable, at_once: false };
+            let name = format!("{mode}{suffix}");
+            let level = Level { name, alias: None, replicas, waits_for, durable, at_once: false };
             let settings = [("synchronous_commit", mode.to_owned()), ("synchronous_standby_names", names)];
             levels.push(PgLevel { level, settings, state });
         };
@@ -136,17 +145,28 @@ impl Replication for Postgres {
                 std::thread::sleep(CHECKPOINTER_READS);
             }
         }
-        let patience = PATIENCE.saturating_add(link.delay.saturating_add(link.jitter).saturating_mul(20)).min(MOST);
-        let begin = Instant::now();
+        let way = link.delay.saturating_add(link.jitter).saturating_mul(20);
+        let missing = self.pair.as_ref().is_some_and(|pair| pair.missing.load(Ordering::Relaxed));
+        let patience = if missing { ONCE_MISSING } else { PATIENCE.saturating_add(way).min(MOST) };
+        let (begin, mut started_again) = (Instant::now(), false);
         let waited = self.session(primary, SessionRole::Inspect, |c| {
+            let end = c.query(END)?.into_iter().flatten().flatten().next().and_then(|n| n.parse::<f64>().ok());
+            let (end, first) = (end.unwrap_or(0.0) as u64, look(c, &standbys)?);
             loop {
                 let found = look(c, &standbys)?;
                 let set = self.pair.as_ref().map_or(Ok(true), |pair| pair.is_set(c))?;
-                if set && is_in_force(&found, standbys.len(), wanted) {
+                let hang = hanging(&first, &found, end);
+                if set && hang.is_empty() && is_in_force(&found, standbys.len(), wanted) {
                     return Ok(());
                 }
+                if !hang.is_empty() && !started_again && self.pair.is_none() && begin.elapsed() >= HANGS + way {
+                    started_again = true;
+                    self.with_server(|s| s.start_again(&hang))?;
+                }
                 if begin.elapsed() >= patience {
-                    let found: Vec<String> = found.iter().map(|r| format!("{}: {}", r.name, r.state)).collect();
+                    let silent = |r: &Replica| if hang.contains(&r.name) { ", acknowledges nothing" } else { "" };
+                    let found = found.iter().map(|r| format!("{}: {}{}", r.name, r.state, silent(r)));
+                    let found: Vec<String> = found.collect();
                     let found = if found.is_empty() { "none is attached".to_owned() } else { found.join("; ") };
                     return Err(TargetError::Local(format!(
                         "the {} not in force after {} s: of {} standbys, {found}",
@@ -159,6 +179,9 @@ impl Replication for Postgres {
                 std::thread::sleep(Duration::from_millis(5));
             }
         });
+        if let Some(pair) = &self.pair {
+            pair.missing.store(waited.is_err(), Ordering::Relaxed);
+        }
         if let (Err(_), Some(pair)) = (&waited, &self.pair) {
             // Commits of others on the user's server must no longer wait for a standby that is away.
             let _ = pair.set_level(&primary.endpoint, baseline).and_then(|_| self.reload());
@@ -174,6 +197,13 @@ impl Replication for Postgres {
     }
 }
 
+/// Names of those that have not acknowledged the log up to `end`, nor anything since the first look.
+fn hanging(first: &[Replica], found: &[Replica], end: u64) -> Vec<String> {
+    let before = |r: &Replica| first.iter().find(|f| f.name == r.name).and_then(|f| f.acknowledged);
+    let hangs = |r: &&Replica| r.acknowledged.is_none_or(|at| at[0] < end && before(r) == Some(at));
+    found.iter().filter(hangs).map(|r| r.name.clone()).collect()
+}
+
 /// Whether all standbys are attached, and the level or the baseline holds for each.
 fn is_in_force(found: &[Replica], standbys: usize, level: Option<&PgLevel>) -> bool {
     let number = |state: &str| found.iter().filter(|r| r.state == format!("streaming, {state}")).count();
@@ -187,6 +217,7 @@ fn is_in_force(found: &[Replica], standbys: usize, level: Option<&PgLevel>) -> b
 
 /// The standbys of these names: a user's primary may have others.
 fn look(c: &mut Connection, names: &[String]) -> Result<Vec<Replica>, TargetError> {
+    let position = |text: Option<String>| text?.parse::<f64>().ok().map(|n| n as u64);
     let replica = |row: Vec<Option<String>>| {
         let mut row = row.into_iter();
         let mut text = || row.next().flatten();
@@ -197,6 +228,7 @@ fn look(c: &mut Connection, names: &[String]) -> Result<Vec<Replica>, TargetErro
             state: format!("{state}, {sync}"),
             behind_bytes: text().and_then(|n| n.parse::<f64>().ok()).map(|n| n.max(0.0) as u64),
             behind_s: text().and_then(|n| n.parse().ok()),
+            acknowledged: position(text()).zip(position(text())).map(|(flushed, applied)| [flushed, applied]),
         }
     };
     Ok(c.query(LOOK)?.into_iter().map(replica).filter(|r| names.contains(&r.name)).collect())
@@ -259,6 +291,18 @@ mod tests {
             assert_eq!(level.settings[1].1, setting, "{name}");
             assert_eq!((level.level.replicas, level.level.waits_for), (replicas, waits_for), "{name}");
         }
+    }
+
+    #[test]
+    fn a_standby_that_acknowledges_nothing_hangs() {
+        let at = |at: Option<u64>| {
+            vec![Replica { name: "a".into(), acknowledged: at.map(|at| [at, 1]), ..Replica::default() }]
+        };
+        let hangs = |first, now| !hanging(&at(first), &at(now), 100).is_empty();
+        assert!(!hangs(Some(90), Some(100)) && !hangs(Some(10), Some(11)), "it has all, or is on its way");
+        assert!(hangs(Some(90), Some(90)) && hangs(None, None));
+        assert!(hanging(&at(Some(90)), &[], 100).is_empty(), "it is not attached, which is said otherwise");
+        assert!(hanging(&[], &at(Some(90)), 100).is_empty(), "it has just come back");
     }
 
     #[test]

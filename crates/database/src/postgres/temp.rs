@@ -78,7 +78,7 @@ impl TempServer {
         let binaries = binaries::find(start.address.bin.as_deref(), &start.user)?;
         let levels = request.replicas > 0;
         if start.further > 0 {
-            standby::check_names(&request.settings, levels)?;
+            standby::check_names(&request.settings, levels, start.further as usize)?;
         }
         let (instance, site) = start.create(&binaries.postgres())?;
         let mut instance = Instance::new(instance);
@@ -142,7 +142,7 @@ impl TempServer {
         if self.setup.settings.given != *given {
             PRODUCT.check_names(given)?;
             if !self.standbys.is_empty() {
-                standby::check_names(given, self.has_levels())?;
+                standby::check_names(given, self.has_levels(), self.standbys.len())?;
             }
             settings::check_values(given, &self.setup.binaries, &self.setup.user, &self.instance.data())?;
         }
@@ -180,7 +180,7 @@ impl TempServer {
     /// [`TargetError::Local`]: a standby does not start again.
     pub(super) fn set_level(&mut self, level: [(&'static str, String); 2]) -> Result<bool, TargetError> {
         for standby in &mut self.standbys {
-            standby.revive(&self.setup)?;
+            standby.revive(&self.setup, false)?;
         }
         if self.instance.last == level {
             return Ok(false);
@@ -188,6 +188,15 @@ impl TempServer {
         self.instance.last = level.into();
         self.instance.configure(&self.setup)?;
         Ok(true)
+    }
+
+    /// Ends the standbys of these names, which hang, and starts them again.
+    ///
+    /// # Errors
+    /// [`TargetError::Local`]: one does not start.
+    pub(super) fn start_again(&mut self, names: &[String]) -> Result<(), TargetError> {
+        let mut hang = self.standbys.iter_mut().filter(|standby| names.contains(&standby.name));
+        hang.try_for_each(|standby| standby.revive(&self.setup, true))
     }
 
     /// The standbys.

@@ -316,7 +316,13 @@ impl Version {
 
     /// The query of a snapshot of the work in `scope`. `is_on` says whether a setting is on: times that are not measured are not read, because
     /// they would be 0. `proc_stat` adds `/proc/stat` as the last column.
-    pub(super) fn snapshot_query(self, scope: Scope, is_on: impl Fn(&str) -> bool, proc_stat: bool) -> SnapshotQuery {
+    pub(super) fn snapshot_query(
+        self,
+        scope: Scope,
+        is_on: impl Fn(&str) -> bool,
+        proc_stat: bool,
+        has_standbys: bool,
+    ) -> SnapshotQuery {
         let mut names = Vec::new();
         let (mut select, mut from) = (Vec::new(), Vec::new());
         for (i, view) in self.views().iter().enumerate() {
@@ -334,6 +340,15 @@ impl Version {
         }
         select.push("CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn() - '0/0'::pg_lsn END".into());
         names.push(LSN.into());
+        if has_standbys {
+            let slowest = |of: &str| format!("(SELECT max({of}) FROM pg_stat_replication WHERE state = 'streaming')");
+            let bytes = "greatest(pg_current_wal_lsn() - replay_lsn, 0)";
+            select.push(slowest(bytes));
+            select.push(slowest(&format!(
+                "CASE WHEN {bytes} = 0 THEN 0 ELSE extract(epoch FROM replay_lag) * 1000000000 END"
+            )));
+            names.extend([counter::REPLICA_BEHIND_BYTES, counter::REPLICA_BEHIND_NS].map(str::to_owned));
+        }
         if proc_stat {
             select.push("pg_read_file('/proc/stat')".into());
         }
@@ -455,7 +470,7 @@ mod tests {
     fn sql_per_version() {
         for major in 14..=18 {
             let version = Version { major };
-            let q = version.snapshot_query(Scope::Jobs, |_| true, true);
+            let q = version.snapshot_query(Scope::Jobs, |_| true, true, true);
             let text = format!(
                 "{}\n-- redo: {:?}\n-- data: {:?}\n-- flush: {:?}\n-- settings: {:?} {:?} {:?}",
                 q.sql,
@@ -485,11 +500,11 @@ mod tests {
     fn every_redo_counter_is_read_by_the_query() {
         for major in 14..=19 {
             let version = Version { major };
-            let all = version.snapshot_query(Scope::Jobs, |_| true, false).names;
+            let all = version.snapshot_query(Scope::Jobs, |_| true, false, false).names;
             for (_, source, _) in version.redo_counters(8192.0).into_iter().chain(version.data_counters(8192.0)) {
                 assert!(all.iter().any(|n| n == source), "{major}: {source}");
             }
-            let names = version.snapshot_query(Scope::Jobs, |_| false, false).names;
+            let names = version.snapshot_query(Scope::Jobs, |_| false, false, false).names;
             // All sources of a sum must be read.
             for (neutral, source, _) in version.data_counters(8192.0) {
                 let timed = neutral == counter::READ_NS;

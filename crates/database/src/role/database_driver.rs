@@ -52,6 +52,17 @@ pub struct Slice {
     pub commit: Latencies,
     /// The transaction that crossed the end, after which the slice ended.
     pub end: Option<SliceEnd>,
+    /// What its transactions tried in vain.
+    pub lost: Attempts,
+}
+
+/// What transactions tried in vain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Attempts {
+    /// Attempts that lost against another transaction and were rolled back.
+    pub conflicts: u64,
+    /// COMMITs that failed: some databases count them as commits.
+    pub failed_commits: u64,
 }
 
 /// The transaction that crossed the end of a slice.

@@ -27,6 +27,8 @@ pub trait Replication {
 pub struct Level {
     /// Its name on the command line and in tables: `remote_write`, `on:any-1`.
     pub name: String,
+    /// Another name by which it may be given.
+    pub alias: Option<&'static str>,
     /// Replicas that must be there.
     pub replicas: u32,
     /// Replicas that a commit waits for.
@@ -73,6 +75,8 @@ pub struct Replica {
     pub state: String,
     /// Whether commits wait, or may wait (of a quorum), for it.
     pub synchronous: bool,
+    /// End of the log that it has on disk, and of what it has applied, bytes, if the database says so. Neither moves while it hangs.
+    pub acknowledged: Option<[u64; 2]>,
     /// Log that it has not applied yet, bytes.
     pub behind_bytes: Option<u64>,
     /// Time from a commit until it applies it, s.

@@ -82,6 +82,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     shares_threads: false,
     native_report: None,
     levels: Vec::new,
+    no_levels: None,
     level_settings: &[],
 };
 

@@ -63,7 +63,14 @@ impl<'a> Start<'a> {
             )));
         }
         product.check_names(&request.settings)?;
-        let further = address.further.max(if product.further.is_some() { request.replicas } else { 0 });
+        let replicas = if product.further.is_some() { request.replicas } else { 0 };
+        if let Some(name) = product.further.filter(|_| ![0, replicas].contains(&address.further) && replicas > 0) {
+            return Err(TargetError::Usage(format!(
+                "{name}={} does not apply here: the levels need {replicas}, which loadline makes; leave it out",
+                address.further
+            )));
+        }
+        let further = address.further.max(replicas);
         Ok(Start { product, request, address, user: ServerUser::choose(product)?, further })
     }
 

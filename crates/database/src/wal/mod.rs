@@ -87,6 +87,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     shares_threads: true,
     native_report: None,
     levels: replication::levels,
+    no_levels: None,
     level_settings: &[],
 };
 

@@ -32,7 +32,7 @@ pub(super) fn levels() -> Vec<Level> {
     let level = |(name, rule): &(&str, StandbyRule)| {
         let durable = matches!(rule, StandbyRule::Local | StandbyRule::Both);
         let waits = u32::from(*rule != StandbyRule::Local);
-        Level { name: (*name).to_owned(), replicas: waits, waits_for: waits, durable, at_once: true }
+        Level { name: (*name).to_owned(), alias: None, replicas: waits, waits_for: waits, durable, at_once: true }
     };
     RULES.iter().map(level).collect()
 }
@@ -104,7 +104,8 @@ impl Attached {
         let synchronous = self.control.rule() != StandbyRule::Local;
         let state = if synchronous { "receiving, sync" } else { "receiving, async" };
         let behind_bytes = Some(self.behind_bytes());
-        vec![Replica { name: NAME.to_owned(), state: state.to_owned(), synchronous, behind_bytes, behind_s: None }]
+        let state = state.to_owned();
+        vec![Replica { name: NAME.to_owned(), state, synchronous, behind_bytes, ..Replica::default() }]
     }
 }
 

@@ -173,11 +173,11 @@ fn a_dead_node_is_named(target: &dyn Target, folders: &[PathBuf]) {
     client.execute_and_commit(0, &[Arg::Bytes(b"x"), Arg::Int(small.start(0).first_key)]).unwrap();
     assert!(begun.elapsed() < Duration::from_secs(20));
     // What is left is a target of two nodes.
-    let left = target.abilities().nodes.unwrap().without_lost().unwrap().unwrap();
+    let left = target.abilities().nodes.unwrap().without_lost().unwrap();
     assert!(matches!(&left.lost[..], [name] if name.contains("node 3 ('node3')")), "{:?}", left.lost);
-    let left = left.target;
+    let left = left.target.unwrap();
     assert_eq!(left.facts().nodes, 2);
-    assert!(left.abilities().nodes.unwrap().without_lost().unwrap().is_none());
+    assert!(left.abilities().nodes.unwrap().without_lost().is_none());
     left.reset(&small, Driver::Client).unwrap();
     let before = left.evidence(&small).unwrap().unwrap();
     run(left.as_ref(), &small, 3);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use loadline_analyze::stats;
+use loadline_analyze::stats::{self, Estimate, Interval};
 use loadline_model::format::whole;
 use loadline_model::record::NodeFigures;
 use loadline_model::snapshot::counter;
@@ -13,7 +13,7 @@ use crate::RunData;
 use crate::doc::{Block, Cell, Head, Row, Section, Table};
 
 /// Counters of a node in the table of nodes, with headings, units and what they are divided by.
-const OF_NODE: [(&str, &str, &str, f64); 8] = [
+const OF_NODE: [(&str, &str, &str, f64); 10] = [
     (counter::COMMITS, "Counted", "commits/s", 1.0),
     (counter::REDO_BYTES, "Redo", "MiB/s", 1_048_576.0),
     (counter::REDO_SYNCS, "Log syncs", "1/s", 1.0),
@@ -22,7 +22,14 @@ const OF_NODE: [(&str, &str, &str, f64); 8] = [
     (counter::CERT_FAILURES, "Certification failures", "1/s", 1.0),
     (counter::APPLY_ABORTS, "Aborted by others' changes", "1/s", 1.0),
     (counter::FLOW_PAUSED_NS, "Paused by flow control", "%", 1e7),
+    (counter::APPLY_QUEUE, "Queue", "transactions", 1.0),
+    (counter::CLUSTER_SIZE, "Group size", "", 1.0),
 ];
+
+/// A counter's growth per second, or the mean of what describes the moment.
+fn of_node(node: &NodeFigures, name: &str) -> Option<f64> {
+    node.per_s.get(name).or_else(|| node.gauges.get(name)).copied()
+}
 
 /// The section of one run over several nodes.
 pub(crate) fn section(runs: &[RunData]) -> Section {
@@ -52,6 +59,32 @@ pub(crate) fn table(run: &RunData) -> Option<Table> {
 fn over_jobs(run: &RunData) -> Vec<&TestRecord> {
     let of_jobs = |r: &&TestRecord| r.valid && r.arm.is_none() && r.swept.is_none();
     run.records.iter().filter(of_jobs).collect()
+}
+
+/// The column of a workload's throughput, and its unit: loads are of rows.
+fn throughput(r: &TestRecord) -> (&'static column::Column, &'static str) {
+    let of_rows = r.kpis.iter().any(|id| id == column::ROWS_PER_S.id);
+    if of_rows { (column::ROWS_PER_S, "rows/s") } else { (column::COMMIT_THROUGHPUT_TPS, "tps") }
+}
+
+/// Mean and spread of the throughput over repetitions.
+fn estimate(tests: &[&TestRecord]) -> Option<Estimate> {
+    let (column, _) = throughput(tests.first()?);
+    Estimate::of(&tests.iter().filter_map(|r| r.figure(column)).collect::<Vec<f64>>())
+}
+
+/// The least over the nodes of the mean over repetitions of what the jobs of a node did, in the unit of the throughput.
+fn slowest(tests: &[&TestRecord]) -> Option<f64> {
+    let nodes = tests.iter().map(|r| r.by_node.len()).max()?;
+    let of_node = |node: usize| {
+        let values = tests.iter().filter_map(|r| {
+            let here = r.by_node.get(node).filter(|n| n.jobs > 0)?;
+            let per_tx = r.figure(throughput(r).0)? / r.figure(column::COMMIT_THROUGHPUT_TPS).filter(|tps| *tps > 0.0)?;
+            Some(here.tps * per_tx)
+        });
+        stats::mean(&values.collect::<Vec<f64>>())
+    };
+    (0..nodes).filter_map(of_node).reduce(f64::min)
 }
 
 /// Mean of a figure over repetitions.
@@ -87,7 +120,7 @@ fn peaks(records: &[&TestRecord]) -> Vec<String> {
     for workload in workloads {
         let mut best: BTreeMap<u32, (f64, u32)> = BTreeMap::new();
         for group in groups(records).iter().filter(|g| g[0].workload == workload) {
-            if let Some(tps) = mean(group, column::COMMIT_THROUGHPUT_TPS) {
+            if let Some(Estimate { mean: tps, .. }) = estimate(group) {
                 let best = best.entry(group[0].nodes).or_insert((tps, group[0].jobs));
                 if tps > best.0 {
                     *best = (tps, group[0].jobs);
@@ -95,8 +128,9 @@ fn peaks(records: &[&TestRecord]) -> Vec<String> {
             }
         }
         let Some((fewest, (base, at))) = best.pop_first().filter(|(_, (base, _))| *base > 0.0) else { continue };
+        let unit = records.iter().find(|r| r.workload == workload).map_or("", |r| throughput(r).1);
         let first = format!(
-            "{workload}: {} tps at most on {} ({})",
+            "{workload}: {} {unit} at most on {} ({})",
             whole(base),
             count(fewest as usize, "node", "nodes"),
             count(at as usize, "job", "jobs")
@@ -153,7 +187,6 @@ fn scaling(records: &[&TestRecord]) -> Table {
         let key = |g: &[&TestRecord]| (g[0].workload.clone(), g[0].nodes, g[0].jobs, g[0].test);
         key(a).cmp(&key(b))
     });
-    let tps = |g: &[&TestRecord]| mean(g, column::COMMIT_THROUGHPUT_TPS);
     // Of one node with as many jobs as each node has here.
     let base = |g: &[&TestRecord]| {
         let like = |o: &&Vec<&TestRecord>| {
@@ -164,7 +197,7 @@ fn scaling(records: &[&TestRecord]) -> Table {
                 && a.jobs * b.nodes == b.jobs
                 && a.parameters == b.parameters
         };
-        groups.iter().find(like).and_then(|one| tps(one))
+        groups.iter().find(like).and_then(|one| estimate(one))
     };
     let absent = || "–".to_owned();
     let mut last = String::new();
@@ -173,17 +206,22 @@ fn scaling(records: &[&TestRecord]) -> Table {
         let r = g[0];
         let first = last != r.workload;
         last.clone_from(&r.workload);
-        let (total, latency) = (tps(g), mean(g, column::COMMIT_LATENCY_MS));
-        let up = total.zip(base(g)).filter(|(_, one)| *one > 0.0 && r.nodes > 1).map(|(total, one)| total / one);
-        let lowest = g.iter().flat_map(|r| &r.by_node).filter(|n| n.jobs > 0).map(|n| n.tps).reduce(f64::min);
+        let (total, latency) = (estimate(g), mean(g, column::COMMIT_LATENCY_MS));
+        let up = total.zip(base(g)).filter(|_| r.nodes > 1).and_then(|(total, one)| stats::ratio(&total, &one));
+        let (_, unit) = throughput(r);
+        let name = if unit == "tps" { r.workload.clone() } else { format!("{} ({unit})", r.workload) };
+        let within = |interval: Option<Interval>, shown: fn(f64) -> String| {
+            interval.map_or_else(String::new, |i| format!(" ({} to {})", shown(i.low.max(0.0)), shown(i.high)))
+        };
+        let two = |v: f64| format!("{v:.2}");
         let cells = vec![
-            Cell::from(if first { r.workload.clone() } else { String::new() }),
+            Cell::from(if first { name } else { String::new() }),
             Cell::from(r.nodes.to_string()),
             Cell::from(r.jobs.to_string()),
-            Cell::from(total.map_or_else(absent, whole)),
-            Cell::from(total.map_or_else(absent, |v| whole(v / f64::from(r.nodes.max(1))))),
-            Cell::from(lowest.map_or_else(absent, whole)),
-            Cell::from(up.map_or_else(absent, |v| format!("{v:.2}"))),
+            Cell::from(total.map_or_else(absent, |e| format!("{}{}", whole(e.mean), within(e.interval(), whole)))),
+            Cell::from(total.map_or_else(absent, |e| whole(e.mean / f64::from(r.nodes.max(1))))),
+            Cell::from(slowest(g).map_or_else(absent, whole)),
+            Cell::from(up.map_or_else(absent, |up| format!("{}{}", two(up.value), within(up.interval, two)))),
             Cell::from(latency.map_or_else(absent, |v| format!("{v:.3}"))),
             Cell::from(mean(g, column::CONFLICTS).map_or_else(absent, whole)),
             Cell::from(mean(g, column::ERRORS).map_or_else(absent, whole)),
@@ -194,10 +232,12 @@ fn scaling(records: &[&TestRecord]) -> Table {
         Head::text("Workload"),
         Head::number("Nodes", ""),
         Head::number("Jobs", "").tip("All nodes together; they are spread over the nodes in turn"),
-        Head::number("Throughput", "tps").tip("All nodes together"),
+        Head::number("Throughput", "tps").tip(
+            "All nodes together, of loads in rows per second; with repetitions their mean and its interval of 95 %",
+        ),
         Head::number("Per node", "tps"),
-        Head::number("Slowest node", "tps"),
-        Head::number("Speed-up", "").tip("Against one node with as many jobs as each node has here"),
+        Head::number("Slowest node", "tps").tip("Mean over the repetitions of the node with the least"),
+        Head::number("Speed-up", "").tip("Against one node with as many jobs as each node has here; interval of 95 %"),
         Head::number("Latency", "ms"),
         Head::number("Tried again", "")
             .tip("Transactions that lost against another one, were rolled back and tried again: no throughput"),
@@ -211,7 +251,7 @@ fn each(records: &[&TestRecord]) -> Option<Table> {
     let shown: Vec<_> = OF_NODE
         .iter()
         .filter(|(name, ..)| {
-            records.iter().flat_map(|r| &r.by_node).any(|n| n.per_s.get(*name).is_some_and(|v| *v > 0.0))
+            records.iter().flat_map(|r| &r.by_node).any(|n| of_node(n, name).is_some_and(|v| v > 0.0))
         })
         .collect();
     let mut rows = Vec::new();
@@ -226,7 +266,7 @@ fn each(records: &[&TestRecord]) -> Option<Table> {
                 Cell::from(whole(node.tps)),
             ];
             for (name, _, _, per) in &shown {
-                let value = node.per_s.get(*name).map_or_else(
+                let value = of_node(node, name).map_or_else(
                     || "–".to_owned(),
                     |v| {
                         let value = v / per;

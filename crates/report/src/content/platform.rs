@@ -43,7 +43,10 @@ fn plan(m: &Manifest) -> Vec<(String, String)> {
     let p = &m.plan;
     let jobs = match &p.jobs {
         Jobs::Auto { max } => format!("auto: doubled until saturated, at most {max}"),
-        Jobs::List(list) => list.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+        Jobs::List(list) => {
+            let each = if p.jobs_per_node { " on each node" } else { "" };
+            format!("{}{each}", list.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))
+        }
     };
     let workloads = p.workloads.iter().map(|w| {
         let parameters = w.parameters.iter().map(|(k, v)| format!("{k} {v}"));

@@ -35,7 +35,7 @@ const ABOUT: [(&str, &str, &[&str]); 7] = [
 ];
 
 /// Parts of the names of values that rise and fall: their growth is no rate.
-const GAUGES: [&str; 14] = [
+const GAUGES: [&str; 23] = [
     "pages_dirty",
     "pages_free",
     "pages_data",
@@ -50,6 +50,15 @@ const GAUGES: [&str; 14] = [
     "checkpoint_age",
     "bytes_dirty",
     "bytes_data",
+    "recv_queue",
+    "send_queue",
+    "apply_window",
+    "deps_distance",
+    "cluster_size",
+    "conf_id",
+    "local_state",
+    "replication.queue",
+    "members_online",
 ];
 
 /// Unit of a counter, by the end of its name: databases count times in milliseconds, V$OSSTAT in hundredths of a second.

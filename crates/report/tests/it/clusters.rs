@@ -136,6 +136,7 @@ fn numbers_of_nodes_are_set_side_by_side() {
                     (counter::FLOW_PAUSED_NS.to_owned(), if (n, jobs) == (1, 6) { 1.2e8 } else { 1e6 }),
                 ]
                 .into(),
+                gauges: [(counter::APPLY_QUEUE.to_owned(), 15.0), (counter::CLUSTER_SIZE.to_owned(), 3.0)].into(),
             };
             r.by_node = (0..nodes).map(of).collect();
         }
@@ -152,6 +153,37 @@ fn numbers_of_nodes_are_set_side_by_side() {
             "LGWR-LAT1: 1,500 tps at most on 1 node (2 jobs); 3,000 on 3 nodes (6 jobs), 2.00 times as many."
         )
     );
-    assert!(text(&run, Format::Html).contains("What each node did"));
+    let html = text(&run, Format::Html);
+    assert!(html.contains("What each node did") && html.contains("Group size") && html.contains(">15<"), "{html}");
     assert!(text(&run, Format::Csv).lines().next().unwrap().contains(",nodes,"));
+}
+
+#[test]
+fn repetitions_over_nodes_have_intervals_and_loads_are_of_rows() {
+    let m = manifest("P", "r1");
+    let mut records = Vec::new();
+    for repetition in 1..=3u32 {
+        for (nodes, tps) in [(1, 1000.0), (2, 1800.0)] {
+            let mut r = record(&m, records.len() as u32 + 1, "DBL-11", nodes, tps, 1.9);
+            let off = 100.0 * (f64::from(repetition) - 2.0);
+            r.figures.insert(column::COMMIT_THROUGHPUT_TPS.id.into(), tps + off);
+            r.figures.insert(column::ROWS_PER_S.id.into(), 2.0 * (tps + off));
+            r.kpis = vec![column::ROWS_PER_S.id.into()];
+            (r.nodes, r.repetition) = (nodes, repetition);
+            // Each node is the slower one once or twice: neither is as slow as the least of all tests.
+            let half = (tps + off) / 2.0;
+            let shift = if repetition == 2 { 60.0 } else { -30.0 };
+            let of = |tps| NodeFigures { jobs: 1, tps, ..NodeFigures::default() };
+            r.by_node = if nodes == 2 { vec![of(half - shift), of(half + shift)] } else { Vec::new() };
+            records.push(r);
+        }
+    }
+    let run = RunData::new(m, records, Vec::new());
+    let markdown = text(&run, Format::Markdown);
+    let row = |start: &str| markdown.lines().find(|l| l.contains(start)).unwrap_or_else(|| panic!("{start}: {markdown}"));
+    // t(0.975, 2) · 200 / √3 = 496.8
+    assert!(row("| DBL-11 (rows/s) |").contains("| 1 | 1 | 2,000 (1,503 to 2,497) |"), "{markdown}");
+    let two = row("| 2 | 2 | 3,600");
+    assert!(two.contains("| 3,600 (3,103 to 4,097) | 1,800 | 1,800 | 1.80 (1.4"), "{two}");
+    assert!(markdown.contains("DBL-11: 2,000 rows/s at most on 1 node (1 job); 3,600 on 2 nodes"), "{markdown}");
 }

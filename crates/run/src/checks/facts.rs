@@ -13,7 +13,7 @@ use crate::figures::Proof;
 use crate::figures::collected::Figures;
 use crate::figures::counters::{Completed, Counters};
 use crate::figures::database::{ENGINES_ELSEWHERE, commits_not_comparable, engines_elsewhere};
-use crate::figures::nodes::{self, NodeCommits};
+use crate::figures::nodes::{self, FailedCommits, NodeCommits};
 
 /// Input of the checks.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) whole: bool,
     /// Commits that it counted from before the jobs connected until after they disconnected.
     pub(crate) all_commits: Option<f64>,
+    /// COMMITs that failed.
+    pub(crate) failed_commits: FailedCommits,
     /// Syncs of the log between the snapshots of window start and window end.
     pub(crate) window_syncs: Option<f64>,
     /// Commits and syncs of each node with jobs, if there are several nodes that count both.
@@ -130,6 +132,7 @@ impl<'a> Facts<'a> {
             completed: counters.as_ref().ok().and_then(Counters::completed),
             whole: counters.as_ref().is_ok_and(|c| c.whole.is_some()),
             all_commits: whole.and_then(|(a, b)| a.delta(b, counter::COMMITS)).filter(|_| not_comparable.is_none()),
+            failed_commits: FailedCommits::of(request, measured, counters.as_ref().ok()),
             window_syncs: grown(counter::REDO_SYNCS),
             node_commits: counters.as_ref().map_or_else(|_| Vec::new(), |c| nodes::commits(request, measured, c)),
             snapshots_off_s: counters.as_ref().map_or(0.0, |c| c.off_s),

@@ -2,10 +2,15 @@
 
 use loadline_model::check::{Check, Outcome};
 use loadline_model::record::NodeFigures;
+use std::collections::BTreeMap;
+
+use loadline_analyze::stats;
+use loadline_model::{Snapshot, column};
 use loadline_model::snapshot::counter;
 use loadline_window::{JobResult, Measured, Request};
 
 use super::counters::Counters;
+use super::{Figures, MIB};
 
 /// The figures of the nodes, if the snapshots have counters of several.
 pub(crate) fn figures(request: &Request, measured: &Measured, counters: Option<&Counters<'_>>) -> Vec<NodeFigures> {
@@ -16,14 +21,49 @@ pub(crate) fn figures(request: &Request, measured: &Measured, counters: Option<&
         .map(|(node, (open, close))| {
             let jobs = jobs_of(request, &measured.jobs, node, counters.open.nodes.len());
             let done: u64 = jobs.iter().map(|job| job.completed).sum();
-            let neutral = open.iter().filter(|(name, _)| name.starts_with("loadline."));
+            let gauge = |name: &str| counter::GAUGES.contains(&name);
+            let neutral = open.iter().filter(|(name, _)| name.starts_with("loadline.") && !gauge(name));
             let per_s = neutral.filter_map(|(name, was)| {
                 let grown = close.get(name)? - was;
                 (grown >= 0.0).then(|| (name.clone(), grown / counters.seconds.max(1e-9)))
             });
-            NodeFigures { jobs: jobs.len() as u32, tps: done as f64 / window_s, per_s: per_s.collect() }
+            NodeFigures {
+                jobs: jobs.len() as u32,
+                tps: done as f64 / window_s,
+                per_s: per_s.collect(),
+                gauges: gauges(measured, node),
+            }
         })
         .collect()
+}
+
+/// The readings of the window.
+fn readings(measured: &Measured) -> impl Iterator<Item = &Snapshot> {
+    let inside = measured.schedule.open_ns..=measured.schedule.close_ns;
+    measured.collected.points.iter().filter_map(|p| p.snapshot.as_ref()).filter(move |s| inside.contains(&s.at_ns))
+}
+
+/// How far the standbys that are nodes of the target were behind, at most.
+pub(crate) fn replicas(request: &Request, measured: &Measured) -> Figures {
+    let mut out = Figures::default();
+    if request.target.facts().read_only_nodes > 0 {
+        let most = |name| readings(measured).filter_map(|s| s.counters.get(name)).copied().reduce(f64::max);
+        let (bytes, ns) = (most(counter::REPLICA_BEHIND_BYTES), most(counter::REPLICA_BEHIND_NS));
+        const NO: &str = "the primary does not say how far its standbys are (the role needs pg_monitor)";
+        out.set_or_absent(column::REPLICA_BEHIND_MIB, bytes.map(|bytes| bytes / MIB), NO);
+        out.set_or_absent(column::REPLICA_BEHIND_MS, ns.map(|ns| ns / 1e6), NO);
+    }
+    out
+}
+
+/// Means of what describes the moment, over the readings of the window.
+fn gauges(measured: &Measured, node: usize) -> BTreeMap<String, f64> {
+    let readings: Vec<_> = readings(measured).filter_map(|s| s.nodes.get(node)).collect();
+    let mean = |name: &&str| {
+        let values: Vec<f64> = readings.iter().filter_map(|node| node.get(*name)).copied().collect();
+        Some(((*name).to_owned(), stats::mean(&values)?))
+    };
+    counter::GAUGES.iter().filter_map(mean).collect()
 }
 
 /// The jobs of node number `node` of `nodes`.
@@ -64,6 +104,70 @@ pub(crate) fn commits(request: &Request, measured: &Measured, counters: &Counter
     (0..nodes).filter_map(of_node).collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
+/// Each node of a cluster must have been a member of it in all snapshots of the test, beside the same others.
+pub(crate) fn membership(measured: &Measured) -> Option<Check> {
+    let of_nodes = |snapshot: &Snapshot| match &snapshot.nodes[..] {
+        [] => vec![snapshot.counters.clone()],
+        nodes => nodes.to_vec(),
+    };
+    let mut snapshots = measured.snapshots().map(|(_, snapshot)| of_nodes(snapshot));
+    let first = snapshots.next()?;
+    let later: Vec<_> = snapshots.collect();
+    let (mut lost, mut changed) = (Vec::new(), Vec::new());
+    let before = first.iter().filter_map(|node| node.get(counter::CLUSTER_SIZE)).copied().reduce(f64::max)?;
+    for (number, node) in first.iter().enumerate() {
+        let name = format!("node {}", number + 1);
+        let sizes = later.iter().map(|nodes| nodes.get(number)?.get(counter::CLUSTER_SIZE).copied());
+        let least = sizes.map(Option::unwrap_or_default).fold(before, f64::min);
+        let view = node.get(counter::CLUSTER_VIEW);
+        let same_view = later.iter().all(|nodes| nodes.get(number).is_some_and(|n| n.get(counter::CLUSTER_VIEW) == view));
+        if least <= 0.0 {
+            lost.push(name);
+        } else if least < before {
+            changed.push(format!("{name} counted {before} members and then {least}"));
+        } else if !same_view {
+            changed.push(format!("{name} saw a member leave or join"));
+        }
+    }
+    let said = if lost.is_empty() { Vec::new() } else { vec![format!("{} left the cluster of {before}", lost.join(" and "))] };
+    let said: Vec<String> = said.into_iter().chain(changed).collect();
+    let detail = if said.is_empty() {
+        format!("each node counted {before} members of the cluster throughout")
+    } else {
+        format!("{}: for a part of the test its throughput is that of fewer nodes, or of none", said.join("; "))
+    };
+    Some(Check::require("cluster", said.is_empty(), detail))
+}
+
+/// Whether [`membership`] found no change, or nothing to look at.
+pub(crate) fn is_same_cluster(measured: &Measured) -> bool {
+    membership(measured).is_none_or(|check| check.outcome == Outcome::Passed)
+}
+
+/// COMMITs of the jobs that failed and that the database counts all the same.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FailedCommits {
+    /// Between the snapshots of window start and window end.
+    pub(crate) window: f64,
+    /// How far that may be off: jobs in the database say only at the end of a transaction how often it was tried.
+    pub(crate) uncertain: f64,
+    /// All.
+    pub(crate) all: f64,
+}
+
+impl FailedCommits {
+    pub(crate) fn of(request: &Request, measured: &Measured, counters: Option<&Counters<'_>>) -> FailedCommits {
+        if !request.target.facts().counts_failed_commits {
+            return FailedCommits::default();
+        }
+        let all = measured.jobs.iter().map(|job| job.failed_commits).sum::<u64>() as f64;
+        match counters.and_then(|c| c.grown(counter::FAILED_COMMITS)) {
+            Some(window) => FailedCommits { window, uncertain: 0.02 * window, all },
+            None => FailedCommits { window: measured.merged.failed_commits as f64, uncertain: all, all },
+        }
+    }
+}
+
 /// Each node must have counted the commits of the jobs that were meant to be on it, from before the first until after the last.
 pub(crate) fn check(request: &Request, measured: &Measured) -> Option<Check> {
     const ID: &str = "commits-node";
@@ -81,7 +185,9 @@ pub(crate) fn check(request: &Request, measured: &Measured) -> Option<Check> {
         let jobs = jobs_of(request, &measured.jobs, node, nodes);
         let ours: u64 = jobs.iter().map(|job| job.total).sum();
         let errors: u64 = jobs.iter().map(|job| job.errors_total).sum();
-        let (ours, counted) = (ours as f64, is - was);
+        let failed: u64 = jobs.iter().map(|job| job.failed_commits).sum();
+        let failed = if request.target.facts().counts_failed_commits { failed as f64 } else { 0.0 };
+        let (ours, counted) = (ours as f64, is - was - failed);
         let allowed = jobs.len() as f64 + errors as f64 + (ours * 0.005).max(20.0);
         agree &= (ours - counted).abs() <= allowed;
         said.push(format!("node {}: {ours} and {counted}", node + 1));

@@ -1,6 +1,8 @@
 //! Looks at the replicas of a database while a test runs: whether commits could wait for them in the whole window, how far
 //! away they were, and how far behind.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -16,6 +18,8 @@ use crate::figures::Figures;
 
 /// Time between two looks.
 const EVERY: Duration = Duration::from_millis(100);
+/// A replica that is behind and acknowledges nothing for this long, beside some round trips, hangs, ns.
+const HANGS_NS: u64 = 2_000_000_000;
 /// Its columns.
 pub(super) const COLUMNS: &[&Column] = &[
     column::RTT_MS,
@@ -25,7 +29,7 @@ pub(super) const COLUMNS: &[&Column] = &[
     column::REPLICA_LINK_MIB_PER_S,
 ];
 /// Why they are empty in other tests.
-pub(super) const ABSENT: &str = "no replica is part of the test";
+pub(super) const ABSENT: &str = "only a run of levels of replication looks at replicas (loadline replica-cost)";
 
 /// The instrument.
 pub(crate) struct Replicas {
@@ -66,7 +70,12 @@ struct Seen {
     /// Rising.
     round_trips_ns: Vec<u64>,
     link_bytes: Option<u64>,
+    /// How long a replica that was behind has acknowledged nothing, at most, ns, and its name.
+    stalled: Option<(u64, String)>,
 }
+
+/// What each replica had acknowledged, by its name, and since when, ns.
+type Acknowledged = BTreeMap<String, ([u64; 2], u64)>;
 
 impl Seen {
     fn add(&mut self, replicas: &[Replica]) {
@@ -91,6 +100,32 @@ impl Seen {
         };
     }
 
+    /// Notes replicas that are behind and acknowledge nothing; their state may still be that of one that does. Returns whether one of
+    /// them may hang.
+    fn add_stalls(&mut self, replicas: &[Replica], last: &mut Acknowledged, now_ns: u64) -> bool {
+        let mut suspect = false;
+        for replica in replicas {
+            let Some(at) = replica.acknowledged else { continue };
+            let known = last.entry(replica.name.clone()).or_insert((at, now_ns));
+            if known.0 != at || replica.behind_bytes.is_none_or(|bytes| bytes == 0) {
+                *known = (at, now_ns);
+            }
+            let stalled_ns = now_ns.saturating_sub(known.1);
+            suspect |= stalled_ns >= HANGS_NS / 5;
+            if stalled_ns > self.stalled.as_ref().map_or(0, |(most, _)| *most) {
+                self.stalled = Some((stalled_ns, replica.name.clone()));
+            }
+        }
+        suspect
+    }
+
+    /// The replica that hangs, if one does, and for how long it has, s: far longer than a round trip.
+    fn hangs(&self) -> Option<(&str, f64)> {
+        let least_ns = HANGS_NS + 3 * self.round_trips_ns.iter().max().copied().unwrap_or(0);
+        let (ns, name) = self.stalled.as_ref().filter(|(ns, _)| *ns >= least_ns)?;
+        Some((name, *ns as f64 / 1e9))
+    }
+
     /// The round trip that a share `q` of the probes did not exceed, ns.
     fn round_trip_ns(&self, q: f64) -> Option<u64> {
         let last = self.round_trips_ns.len().checked_sub(1)?;
@@ -113,6 +148,9 @@ impl Replicas {
     /// Whether commits could wait for enough replicas in the whole window, and whether they did.
     fn checks(&self, seen: &Seen, latency_ms: Option<f64>) -> Vec<Check> {
         let mut checks = Vec::new();
+        if let Some((name, s)) = seen.hangs() {
+            checks.push(Check::require("replicas", false, format!("{name} hangs: it acknowledged nothing for {s:.1} s")));
+        }
         if let Some((fewest, said)) = seen.fewest_at_all.as_ref().filter(|(fewest, _)| *fewest < self.all) {
             let (all, looks) = (self.all, seen.looks);
             let detail = format!("fewest connected replicas in {looks} looks: {fewest} of {all} ({said})");
@@ -152,9 +190,9 @@ impl Instrument for Replicas {
         let (shared, alarm, all) = (Arc::clone(shared), self.alarm.clone(), self.all);
         let alarm = move |seen: &Seen| {
             let gone = seen.fewest_at_all.as_ref().filter(|(fewest, _)| *fewest < all);
-            gone.iter()
-                .for_each(|(left, said)| alarm.raise(format!("{left} of {all} replicas are connected ({said})")));
-            gone.is_some()
+            let gone = gone.map(|(left, said)| format!("{left} of {all} replicas are connected ({said})"));
+            let hangs = || seen.hangs().map(|(name, s)| format!("{name} hangs: it has acknowledged nothing for {s:.1} s"));
+            gone.or_else(hangs).map(|text| alarm.raise(text)).is_some()
         };
         let thread = std::thread::Builder::new().name("replicas".to_owned()).spawn(move || look(watch, &shared, alarm));
         self.thread =
@@ -196,19 +234,29 @@ impl Instrument for Replicas {
     }
 }
 
-/// Looks until the window ends; only what is seen in it counts. `alarm` says what is to be said at once; it returns whether there
-/// was anything, and is then not called again.
+/// Looks until the jobs have ended, which a replica that hangs may keep waiting; only what is seen in the window counts otherwise.
+/// `alarm` says what is to be said at once; it returns whether there was anything, and is then not called again.
 fn look(mut watch: Box<dyn ReplicaWatch>, shared: &Shared, alarm: impl Fn(&Seen) -> bool) -> Result<Seen, String> {
     let mut seen = Seen::default();
     let mut alarmed = false;
-    let mut bytes_at_open = None;
-    while !shared.stopped() {
+    let (mut bytes_at_open, mut bytes_at_close) = (None, None);
+    let mut last = Acknowledged::new();
+    // A short window may end before it is known whether a replica hangs.
+    let mut suspect = false;
+    while !(shared.all_ended() && (!suspect || seen.hangs().is_some())) && !shared.interrupted.load(Ordering::Relaxed) {
         let window = shared.window.get().filter(|window| !window.is_pending());
         let now = now_ns();
         match window {
-            Some(window) if now >= window.close_ns => break,
+            Some(window) if now >= window.close_ns => {
+                bytes_at_close = bytes_at_close.or_else(|| Some(watch.link_bytes()));
+                // The test may have ended well before an answer comes.
+                let Ok(replicas) = watch.look() else { break };
+                suspect = seen.add_stalls(&replicas, &mut last, now);
+                alarmed = alarmed || alarm(&seen);
+            }
             Some(window) if now >= window.open_ns => {
                 let replicas = watch.look().map_err(|e| e.to_string())?;
+                suspect = seen.add_stalls(&replicas, &mut last, now);
                 let round_trips = watch.round_trips_ns();
                 // Those until the first look began before the window.
                 if bytes_at_open.is_none() {
@@ -221,10 +269,12 @@ fn look(mut watch: Box<dyn ReplicaWatch>, shared: &Shared, alarm: impl Fn(&Seen)
             }
             _ => {}
         }
-        let until = window.map_or(u64::MAX, |w| if now < w.open_ns { w.open_ns } else { w.close_ns });
+        let edges = window.map_or([u64::MAX; 2], |w| [w.open_ns, w.close_ns]);
+        let until = edges.into_iter().find(|at| now < *at).unwrap_or(u64::MAX);
         std::thread::sleep(EVERY.min(Duration::from_nanos(until.saturating_sub(now_ns()).max(1))));
     }
-    seen.link_bytes = watch.link_bytes().zip(bytes_at_open.flatten()).map(|(close, open)| close.saturating_sub(open));
+    let close = bytes_at_close.unwrap_or_else(|| watch.link_bytes());
+    seen.link_bytes = close.zip(bytes_at_open.flatten()).map(|(close, open)| close.saturating_sub(open));
     seen.round_trips_ns.sort_unstable();
     Ok(seen)
 }
@@ -239,7 +289,7 @@ mod tests {
     fn replica(synchronous: bool, behind: u64) -> Replica {
         let state = if synchronous { "streaming, sync" } else { "streaming, async" };
         let (name, state) = ("a".to_owned(), state.to_owned());
-        Replica { name, state, synchronous, behind_bytes: Some(behind), behind_s: None }
+        Replica { name, state, synchronous, behind_bytes: Some(behind), ..Replica::default() }
     }
 
     #[test]
@@ -292,9 +342,31 @@ mod tests {
             let gone = seen.fewest_at_all.as_ref().is_some_and(|(fewest, _)| *fewest == 0);
             gone.then(|| said.lock().unwrap().push(now_ns() < window.close_ns)).is_some()
         };
-        let seen = look(Box::new(Leaving(0)), &shared, alarm).unwrap();
+        let seen = std::thread::scope(|scope| {
+            let looking = scope.spawn(|| look(Box::new(Leaving(0)), &shared, alarm));
+            std::thread::sleep(Duration::from_millis(450));
+            shared.ended.store(1, Ordering::Relaxed);
+            looking.join().unwrap().unwrap()
+        });
         assert!(seen.looks >= 2, "{seen:?}");
         assert_eq!(*said.lock().unwrap(), [true]);
+    }
+
+    #[test]
+    fn a_replica_that_acknowledges_nothing_hangs() {
+        let at = |applied, behind| Replica { acknowledged: Some([20, applied]), ..replica(true, behind) };
+        let (mut seen, mut last) = (Seen::default(), Acknowledged::new());
+        let mut look = |at_s: u64, replica: Replica| {
+            seen.add_stalls(&[replica], &mut last, at_s * 1_000_000_000);
+            seen.hangs().map(|(name, s)| (name.to_owned(), s))
+        };
+        assert_eq!((look(1, at(10, 5)), look(5, at(11, 5)), look(9, at(11, 0))), (None, None, None));
+        assert_eq!((look(10, at(11, 7)), look(13, at(11, 7))), (None, Some(("a".to_owned(), 4.0))));
+        let checks = Replicas::new(None, 1).checks(&seen, None);
+        assert!(checks[0].outcome == Outcome::Failed && checks[0].detail.contains("a hangs"), "{checks:?}");
+        // A round trip of 2 s is no stall.
+        let far = Seen { round_trips_ns: vec![2_000_000_000], ..seen };
+        assert_eq!(far.hangs(), None);
     }
 
     #[test]

@@ -110,6 +110,8 @@ struct Sample {
 struct ScanSession {
     session: Box<dyn ClientSession>,
     observer: Box<dyn Observer>,
+    /// Its node.
+    node: usize,
     committed: u64,
     rows: u64,
     /// Minimum time per row, ns; 0 without a pace.
@@ -137,11 +139,21 @@ impl ScanSession {
 
     fn counters(&mut self) -> Result<Snapshot, TargetError> {
         self.session.publish_counters()?;
-        self.observer.snapshot()
+        self.snapshot()
+    }
+
+    /// The counters of the session's own node: the others of a cluster apply what it writes later.
+    fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
+        let mut snapshot = self.observer.snapshot()?;
+        if self.node < snapshot.nodes.len() {
+            snapshot.counters = snapshot.nodes.swap_remove(self.node);
+            snapshot.nodes.clear();
+        }
+        Ok(snapshot)
     }
 
     fn redo(&mut self) -> Result<f64, TargetError> {
-        let snapshot = self.observer.snapshot()?;
+        let snapshot = self.snapshot()?;
         snapshot.counters.get(counter::REDO_BYTES).copied().ok_or_else(|| {
             TargetError::Unsupported("the target does not count its redo, so sizes cannot be measured".into())
         })
@@ -158,6 +170,7 @@ pub(crate) fn scan(request: &Request, spec: SizeScan, mut tick: impl FnMut(u64, 
     let mut session = ScanSession {
         session: target.client_session(work, 0)?,
         observer: target.observer()?,
+        node: work.node(0, target.facts().nodes as usize),
         committed: 0,
         rows: 0,
         row_ns: 0.0,

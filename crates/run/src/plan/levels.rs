@@ -114,6 +114,9 @@ fn levels_of(kind: &TargetKind, url: &str) -> Result<Vec<Level>, PlanError> {
     if !known.is_empty() {
         return Ok(known);
     }
+    if let Some(why) = kind.no_levels {
+        return value(format!("{}: {why}", redact(url)));
+    }
     let with: Vec<String> = TARGETS
         .iter()
         .filter(|k| !(k.levels)().is_empty() && k.level_settings.is_empty())
@@ -190,7 +193,10 @@ fn chosen(names: Option<&[String]>, known: &[Level]) -> Result<Vec<Level>, PlanE
     let Some(names) = names else {
         return Ok(known.iter().filter(|level| level.replicas <= 1).cloned().collect());
     };
-    let is = |level: &Level, name: &str| level.name.eq_ignore_ascii_case(name.trim());
+    let is = |level: &Level, name: &str| {
+        let is = |known: &str| known.eq_ignore_ascii_case(name.trim());
+        is(&level.name) || level.alias.is_some_and(is)
+    };
     for (n, name) in names.iter().enumerate() {
         if !known.iter().any(|level| is(level, name)) {
             let all: Vec<&str> = known.iter().map(|level| level.name.as_str()).collect();

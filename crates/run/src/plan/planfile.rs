@@ -82,6 +82,7 @@ pub const KEYS: &[&str] = &[
     "bandwidth",
     "nodes",
     "on-node-loss",
+    "jobs-per-node",
     "hub",
     "agents",
     "agent-credentials",

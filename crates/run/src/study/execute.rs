@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loadline_database::{RemainingNodes, TargetError, Work, kind_of};
+use loadline_database::{RemainingNodes, Target, TargetError, Work, kind_of};
 use loadline_model::Column;
 use loadline_model::plan::PlannedWorkload;
 use loadline_window::{Place, Request, TestError, Warmup, run_test};
@@ -19,6 +19,7 @@ use crate::checks::{redo_on_device, settings};
 use crate::event::{Event, Listener};
 use crate::figures::access::only_adds;
 use crate::figures::counters::Counters;
+use crate::figures::nodes::is_same_cluster;
 use crate::instrument::{EndedTest, Instruments, Replicas, RunContext, size_scan};
 use crate::live::Pace;
 use crate::record::{Finished, Identity};
@@ -138,7 +139,9 @@ impl PlannedTest<'_> {
         };
         if let Attempt::Done(finished, remaining) = &mut attempt {
             finished.figures.notes.extend(unsettled.into_iter().chain(context.side.without.clone()));
-            finished.figures.checks.extend(remaining.as_ref().map(|remaining| nodes::lost_in_test(&remaining.lost)));
+            // What it spoils are other checks as well: the reason comes first.
+            let lost = remaining.as_ref().map(|remaining| nodes::lost_in_test(&remaining.lost));
+            finished.figures.checks.splice(0..0, lost);
             // loadline itself changes settings of a private server from test to test; nobody else does. Levels of a user's server
             // are changed as well.
             let private = kind_of(&plan.target).is_ok_and(|kind| (kind.is_temporary)(&plan.target));
@@ -152,7 +155,7 @@ impl PlannedTest<'_> {
                 );
             }
             finished.figures.notes.extend(start.and_then(|start| settings::changed_since(start, &now)));
-            finished.figures.checks.push(settings::unchanged(&info, &target.info()));
+            finished.figures.checks.push(settings::unchanged(&info, &of_the_rest(context, remaining).info()));
         }
         Ok(attempt)
     }
@@ -209,19 +212,16 @@ impl PlannedTest<'_> {
         })
         .map_err(|e| self.failed(e))?;
         let ended = agents::end_lost(context.side.target.as_ref(), &measured.agents);
-        // Before the queries that prove the jobs' work, which are loadline's own.
-        let views = views.grown(context.side.target.as_ref());
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
-        let remaining = if lost.is_some() || measured.after.is_err() {
-            nodes::without_lost(context.side.target.as_ref()).map_err(|e| self.target_failed(e))?
-        } else {
-            None
-        };
-        let target = remaining.as_ref().map_or(context.side.target.as_ref(), |remaining| remaining.target.as_ref());
-        if let (Some(lost), Err(_)) = (lost, target.info()) {
+        let left = lost.is_some() || measured.after.is_err() || !is_same_cluster(&measured);
+        let remaining = if left { nodes::without_lost(context.side.target.as_ref()) } else { None };
+        let target = of_the_rest(context, &remaining);
+        if let (Some(lost), None, Err(_)) = (lost, &remaining, target.info()) {
             // The server is down, not only a session: the test is not stored, so a resume repeats it.
             return Err(self.target_failed(TargetError::Lost(lost)));
         }
+        // Before the queries that prove the jobs' work, which are loadline's own.
+        let views = views.grown(target);
         let proof = before.proof(target, &self.work, context.manifest.machine.cpus);
         let mut finished = Finished::of_jobs(&request, &measured, &proof);
         if let Some(activity) = &mut finished.activity {
@@ -242,8 +242,8 @@ impl PlannedTest<'_> {
             EndedTest { request: &request, measured: &measured, counters: &counters, figures: &finished.figures, run };
         let more = instruments.finish(&ended);
         finished.figures.add(more);
-        // What a lost replica spoils are other checks as well: the reason comes first.
-        finished.figures.checks.sort_by_key(|check| check.id != "replicas");
+        // What a lost replica or node spoils are other checks as well: the reason comes first.
+        finished.figures.checks.sort_by_key(|check| !["replicas", "cluster"].contains(&check.id.as_str()));
         self.report(context, mark, &mut finished, listener);
         Ok(Attempt::Done(Box::new(finished), remaining))
     }
@@ -291,4 +291,10 @@ impl PlannedTest<'_> {
     fn target_failed(&self, e: TargetError) -> StudyError {
         self.failed(TestError::Target(e))
     }
+}
+
+/// The target over the nodes that are left; if nothing can be measured there, that over all nodes.
+fn of_the_rest<'a>(context: &'a Context, remaining: &'a Option<RemainingNodes>) -> &'a dyn Target {
+    let rest = remaining.as_ref().and_then(|remaining| remaining.target.as_ref().ok());
+    rest.map_or(context.side.target.as_ref(), |target| target.as_ref())
 }

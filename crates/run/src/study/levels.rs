@@ -14,6 +14,7 @@ use loadline_model::column;
 use loadline_model::format::bytes;
 use loadline_model::plan::{Levels, Plan, PlannedWorkload};
 use loadline_model::record::LevelPoint;
+use loadline_window::TestError;
 
 use super::arms::seed_of;
 use super::execute::PlannedTest;
@@ -67,8 +68,7 @@ impl Context {
                         if self.stopped() {
                             return Err(StudyError::Interrupted);
                         }
-                        listener.on(Event::Warning(format!("level {} is left out: {e}", point.level)));
-                        failed.get_or_insert(e);
+                        self.leave_out(point, e.into(), &mut failed, listener);
                         break 'cell;
                     }
                     let left = 2 * (points.len() - at) * pairs - 2 * index - place;
@@ -84,7 +84,17 @@ impl Context {
                     };
                     let level = Some(OfTest { point, level, replicas: levels.replicas });
                     let work = Arc::clone(&work);
-                    PlannedTest { workload: planned, work, position, swept: None, level }.measure(self, listener)?;
+                    let test = PlannedTest { workload: planned, work, position, swept: None, level };
+                    match test.measure(self, listener) {
+                        // The next level starts a replica again that hangs.
+                        Err(e @ StudyError::Test { source: TestError::Target(_) | TestError::Counters(_), .. })
+                            if !self.stopped() =>
+                        {
+                            self.leave_out(point, e, &mut failed, listener);
+                            break 'cell;
+                        }
+                        done => done?,
+                    }
                     if let Some(text) = narrow.and_then(|most| self.falls_behind(most)) {
                         narrow = None;
                         listener.on(Event::Warning(text));
@@ -92,7 +102,19 @@ impl Context {
                 }
             }
         }
-        failed.map_or(Ok(()), |e| Err(e.into()))
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Says that the rest of a cell is not measured. The first reason is the run's error.
+    fn leave_out(
+        &self,
+        point: &LevelPoint,
+        e: StudyError,
+        failed: &mut Option<StudyError>,
+        listener: &mut dyn Listener,
+    ) {
+        listener.on(Event::Warning(format!("level {} is left out: {e}", point.level)));
+        failed.get_or_insert(e);
     }
 
     /// That the last test wrote more redo than the links carry in the same time, `bytes_per_s`: then the replicas are waited for

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use loadline_database::{Facts, Nodes, RemainingNodes, Target, TargetError, Work};
+use loadline_database::{Facts, Nodes, RemainingNodes, Target, Work};
 use loadline_model::Check;
-use loadline_model::plan::{Jobs, OnNodeLoss, Plan, PlannedWorkload};
+use loadline_model::plan::{OnNodeLoss, Plan, PlannedWorkload};
 
 use super::side::add_storage;
 use super::{Context, StudyError, are};
@@ -51,18 +51,12 @@ pub(super) fn fit(plan: &Plan, facts: &Facts, listener: &mut dyn Listener) -> Re
                 facts.read_only_nodes
             )));
         }
-        if let Jobs::List(list) = &plan.jobs {
-            let few: Vec<String> = fitting
-                .iter()
-                .flat_map(|n| list.iter().filter(move |jobs| *jobs < n).map(move |jobs| format!("{jobs} over {n}")))
-                .collect();
-            if !few.is_empty() {
-                listener.on(Event::Warning(format!(
-                    "{}: fewer jobs than nodes are not measured ({})",
-                    workload.code,
-                    few.join(", ")
-                )));
-            }
+        let jobs = |n: &u32| plan.jobs_over(*n).unwrap_or_default();
+        let few = fitting.iter().flat_map(|n| jobs(n).into_iter().filter(|jobs| jobs < n).map(move |jobs| (jobs, n)));
+        let few: Vec<String> = few.map(|(jobs, n)| format!("{jobs} over {n}")).collect();
+        if !few.is_empty() {
+            let (code, few) = (&workload.code, few.join(", "));
+            listener.on(Event::Warning(format!("{code}: fewer jobs than nodes are not measured ({few})")));
         }
     }
     Ok(())
@@ -75,20 +69,17 @@ pub(super) fn lost_in_test(lost: &[String]) -> Check {
 }
 
 /// What is left of a target that has lost nodes; `None` if it has lost none, or cannot say.
-///
-/// # Errors
-/// If no node is left.
-pub(super) fn without_lost(target: &dyn Target) -> Result<Option<RemainingNodes>, TargetError> {
-    target.abilities().nodes.map_or(Ok(None), Nodes::without_lost)
+pub(super) fn without_lost(target: &dyn Target) -> Option<RemainingNodes> {
+    target.abilities().nodes.and_then(Nodes::without_lost)
 }
 
 impl Context {
     /// Looks for lost nodes between tests, and leaves them if the plan says so. Returns whether there were any.
     ///
     /// # Errors
-    /// As [`Context::leave_nodes`], and if no node is left.
+    /// As [`Context::leave_nodes`].
     pub(super) fn left_lost_nodes(&mut self, listener: &mut dyn Listener) -> Result<bool, StudyError> {
-        let Some(remaining) = without_lost(self.side.target.as_ref())? else { return Ok(false) };
+        let Some(remaining) = without_lost(self.side.target.as_ref()) else { return Ok(false) };
         let when = format!("before test {}", self.records.len() + 1);
         self.leave_nodes(remaining, &when, listener)?;
         Ok(true)
@@ -98,7 +89,7 @@ impl Context {
     /// ends.
     ///
     /// # Errors
-    /// [`StudyError::NodesLost`] if the plan says that the run ends.
+    /// [`StudyError::NodesLost`] if the plan says that the run ends, or nothing can be measured at the nodes that are left.
     pub(super) fn leave_nodes(
         &mut self,
         remaining: RemainingNodes,
@@ -106,7 +97,10 @@ impl Context {
         listener: &mut dyn Listener,
     ) -> Result<(), StudyError> {
         // Also if the run ends: its tables are removed at a node that answers.
-        self.side.target = Arc::from(remaining.target);
+        match remaining.target {
+            Ok(target) => self.side.target = Arc::from(target),
+            Err(why) => return Err(StudyError::NoNodeLeft { lost: remaining.lost, why }),
+        }
         let plan = &self.manifest.plan;
         if plan.on_node_loss == OnNodeLoss::End || plan.arms.is_some() || plan.levels.is_some() {
             return Err(StudyError::NodesLost(remaining.lost));
@@ -162,6 +156,8 @@ mod tests {
         assert_eq!(of("TP-LOOKUP", None), [3]);
         assert_eq!(of("LGWR-LAT1", Some(vec![3, 1])), [1]);
         assert_eq!(of("TP-LOOKUP", Some(vec![3, 1])), [1, 3]);
+        let each = Plan { jobs_per_node: true, ..plan("TP-LOOKUP", None) };
+        assert_eq!((each.jobs_over(1), each.jobs_over(3)), (Some(vec![1, 4]), Some(vec![3, 12])));
         let all = Facts { read_only_nodes: 0, ..facts.clone() };
         assert_eq!(counts(&plan("LGWR-LAT1", None), &plan("LGWR-LAT1", None).workloads[0], &all), [3]);
         let refused = fit(&plan("TP-LOOKUP", Some(vec![4])), &facts, &mut Silent).unwrap_err().to_string();

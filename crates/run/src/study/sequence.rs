@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use loadline_database::Work;
+use loadline_database::{Facts, Work};
 use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_model::{Column, Driver, TestRecord, column};
 use loadline_workload::Sweep;
@@ -46,6 +46,7 @@ impl Context {
             return self.measure_levels(levels, listener);
         }
         let length = DurationEstimate::of(&plan);
+        let all_nodes = self.side.target.facts().clone();
         let mut prepared: BTreeMap<String, Arc<Work>> = BTreeMap::new();
         for repetition in 1..=plan.repeat {
             for (index, workload) in plan.workloads.iter().enumerate() {
@@ -91,7 +92,22 @@ impl Context {
                 }
             }
         }
+        self.left_out = self.not_measured(&all_nodes);
         Ok(())
+    }
+
+    /// What was planned over numbers of nodes that were there when the run began, and was not measured.
+    fn not_measured(&self, all_nodes: &Facts) -> Vec<String> {
+        let plan = &self.manifest.plan;
+        let mut out = Vec::new();
+        for workload in plan.workloads.iter().filter(|w| !plan.node_counts.is_empty() && SweepPoints::of(w).over_jobs) {
+            for nodes in nodes::counts(plan, workload, all_nodes) {
+                if (1..=plan.repeat).any(|repetition| self.next_jobs(workload, repetition, nodes).is_some()) {
+                    out.push(format!("{} over {nodes} nodes", workload.code));
+                }
+            }
+        }
+        out
     }
 
     /// Recorded tests of a workload over so many nodes in a repetition.
@@ -127,10 +143,7 @@ impl Context {
         listener: &mut dyn Listener,
     ) {
         let plan = &self.manifest.plan;
-        let more = match &plan.jobs {
-            Jobs::List(list) => list.iter().any(|j| *j > jobs),
-            Jobs::Auto { .. } => true,
-        };
+        let more = plan.jobs_over(nodes).is_none_or(|list| list.iter().any(|j| *j > jobs));
         let last = self.records.last().map(|r| r.test);
         let Some(failed) = self.failed_whole(&workload.code, nodes, jobs).filter(|r| Some(r.test) == last) else {
             return;
@@ -216,7 +229,7 @@ impl Context {
         let first_missing =
             |list: &[u32]| list.iter().copied().find(|j| wanted(j) && !of_jobs(repetition).any(|r| r.jobs == *j));
         let next = match &self.manifest.plan.jobs {
-            Jobs::List(list) => first_missing(list),
+            Jobs::List(_) => first_missing(&self.manifest.plan.jobs_over(nodes).unwrap_or_default()),
             Jobs::Auto { .. } if repetition > 1 => first_missing(&of_jobs(1).map(|r| r.jobs).collect::<Vec<u32>>()),
             Jobs::Auto { .. } => {
                 // Jobs per node: 1, 2, 4 …

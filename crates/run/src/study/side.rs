@@ -196,8 +196,9 @@ pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target) -> Result<(), 
 fn fit_jobs(plan: &Plan, target: &dyn Target) -> Result<u32, StudyError> {
     let limit = target.job_limit()?;
     match &plan.jobs {
-        Jobs::List(list) => {
-            let asked = list.iter().copied().max().unwrap_or(1);
+        Jobs::List(_) => {
+            let nodes = plan.node_counts.last().copied().unwrap_or(target.facts().nodes);
+            let asked = plan.jobs_over(nodes).into_iter().flatten().max().unwrap_or(1);
             match limit.jobs {
                 Some(most) if asked > most => Err(StudyError::TooManyJobs { asked, because: limit.because, most }),
                 _ => Ok(asked),

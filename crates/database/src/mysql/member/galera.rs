@@ -10,6 +10,8 @@ use crate::mysql::wire::Connection;
 
 /// `wsrep_local_state` of a node that has all data.
 const SYNCED: &str = "4";
+/// Values of `wsrep_local_state` of a member of the cluster's majority: a donor, one that has joined, and Synced.
+pub(in crate::mysql) const MEMBER: [f64; 3] = [2.0, 3.0, 4.0];
 
 /// The node's name, if the server of `c` is one; by default that of the machine, so two may have the same.
 pub(in crate::mysql) fn name(c: &mut Connection) -> Result<Option<String>, TargetError> {

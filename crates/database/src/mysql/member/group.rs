@@ -11,19 +11,27 @@ use crate::mysql::wire::Connection;
 
 /// Counters of a member, by their names in snapshots; columns of `performance_schema.replication_group_member_stats`.
 pub(in crate::mysql) const LOCAL_COMMITS: &str = "group_replication.local_commits";
-/// `Com_commit` without what the member applies of others and what it rolled back: with transactions that only read.
+/// `Com_commit` without what the member applies of others: with transactions that only read, and COMMITs that failed.
 pub(in crate::mysql) const SENT_COMMITS: &str = "group_replication.sent_commits";
 /// What of `Com_commit` is no commit of a client.
-pub(in crate::mysql) const NOT_SENT: &str = "group_replication.applied_and_rolled_back";
+pub(in crate::mysql) const NOT_SENT: &str = "group_replication.applied";
 pub(in crate::mysql) const LOCAL_ROLLBACKS: &str = "group_replication.local_rollbacks";
+pub(in crate::mysql) const QUEUE: &str = "group_replication.queue";
+/// 0 at a member that is not online, or without a majority.
 pub(in crate::mysql) const SIZE: &str = "group_replication.members_online";
-const STATS: [(&str, &str); 6] = [
+pub(in crate::mysql) const VIEW: &str = "group_replication.view";
+const STATS: [(&str, &str); 7] = [
     (LOCAL_COMMITS, "COUNT_TRANSACTIONS_LOCAL_PROPOSED - COUNT_TRANSACTIONS_LOCAL_ROLLBACK"),
-    (NOT_SENT, "COUNT_TRANSACTIONS_REMOTE_APPLIED + COUNT_TRANSACTIONS_LOCAL_ROLLBACK"),
+    (NOT_SENT, "COUNT_TRANSACTIONS_REMOTE_APPLIED"),
     (LOCAL_ROLLBACKS, "COUNT_TRANSACTIONS_LOCAL_ROLLBACK"),
     ("group_replication.conflicts", "COUNT_CONFLICTS_DETECTED"),
-    ("group_replication.queue", "COUNT_TRANSACTIONS_IN_QUEUE"),
-    (SIZE, "(SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'ONLINE')"),
+    (QUEUE, "COUNT_TRANSACTIONS_IN_QUEUE + COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE"),
+    (
+        SIZE,
+        "(SELECT IF(SUM(MEMBER_ID = @@GLOBAL.server_uuid AND MEMBER_STATE = 'ONLINE') = 1 AND 2 * SUM(MEMBER_STATE = 'ONLINE') > \
+         COUNT(*), SUM(MEMBER_STATE = 'ONLINE'), 0) FROM performance_schema.replication_group_members)",
+    ),
+    (VIEW, "SUBSTRING_INDEX(VIEW_ID, ':', -1)"),
 ];
 
 /// The member's address, if the server of `c` is in a group, or may be.
@@ -50,6 +58,7 @@ pub(in crate::mysql) fn state(c: &mut Connection) -> Result<State, TargetError> 
     let members =
         c.query("SELECT MEMBER_ID, MEMBER_STATE, MEMBER_ROLE FROM performance_schema.replication_group_members")?;
     let (mut own, mut role) = ("OFFLINE".to_owned(), String::new());
+    let all = members.len() as u32;
     for member in members {
         let mut texts =
             member.into_iter().map(|v| v.map_or(String::new(), |v| String::from_utf8_lossy(&v).into_owned()));
@@ -60,11 +69,13 @@ pub(in crate::mysql) fn state(c: &mut Connection) -> Result<State, TargetError> 
             (own, role) = (now, as_what);
         }
     }
-    state.ready = own == "ONLINE" && role == "PRIMARY";
+    let majority = 2 * state.size > all;
+    state.ready = own == "ONLINE" && role == "PRIMARY" && majority;
     state.said = format!(
-        "it is {own}{}, and must be ONLINE and PRIMARY: transactions begin at all members \
+        "it is {own}{}{}, and must be ONLINE and PRIMARY: transactions begin at all members \
          (group_replication_single_primary_mode = OFF)",
-        if role.is_empty() { String::new() } else { format!(" and {role}") }
+        if role.is_empty() { String::new() } else { format!(" and {role}") },
+        if majority { "" } else { ", without a majority of its group" }
     );
     Ok(state)
 }

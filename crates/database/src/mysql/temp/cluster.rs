@@ -222,7 +222,8 @@ impl Cluster {
              loose_group_replication_start_on_boot=OFF\nloose_group_replication_local_address=127.0.0.1:{port}\n\
              loose_group_replication_communication_stack=MYSQL\n\
              loose_group_replication_group_seeds=127.0.0.1:{}\nloose_group_replication_single_primary_mode=OFF\n\
-             loose_group_replication_enforce_update_everywhere_checks=ON\nloose_group_replication_ip_allowlist=127.0.0.1\n",
+             loose_group_replication_enforce_update_everywhere_checks=ON\nloose_group_replication_ip_allowlist=127.0.0.1\n\
+             loose_sql_generate_invisible_primary_key=ON\n",
             number + 1,
             self.name,
             first.unwrap_or(port)

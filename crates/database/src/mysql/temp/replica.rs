@@ -55,14 +55,13 @@ impl ReplicaServer {
             .map_err(|e| e.with(&format!(" ({})", self.name)))
     }
 
-    /// Starts it again if it has ended: it knows whom it follows.
+    /// Starts it again if it has ended, or `hangs`: it knows whom it follows.
     pub(super) fn revive(
         &mut self,
-        binaries: &Binaries,
-        user: &ServerUser,
-        settings: &Settings,
+        (binaries, user, settings): (&Binaries, &ServerUser, &Settings),
+        hangs: bool,
     ) -> Result<(), TargetError> {
-        if self.instance.running().is_some() {
+        if self.instance.running().is_some() && !hangs {
             return Ok(());
         }
         self.instance.stop(&instance::AT_ONCE);

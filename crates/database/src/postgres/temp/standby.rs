@@ -91,9 +91,9 @@ impl Standby {
         self.instance.restart(setup).map_err(|e| e.with(&format!(" ({})", self.name)))
     }
 
-    /// Starts it again if it has ended.
-    pub(super) fn revive(&mut self, setup: &Setup) -> Result<(), TargetError> {
-        if self.runs() {
+    /// Starts it again if it has ended, or `hangs`.
+    pub(super) fn revive(&mut self, setup: &Setup, hangs: bool) -> Result<(), TargetError> {
+        if self.runs() && !hangs {
             return Ok(());
         }
         self.instance.clear()?;
@@ -129,8 +129,21 @@ impl Drop for Standby {
     }
 }
 
-/// Refuses settings that loadline sets itself on a primary with standbys; `levels`: also those of the levels.
-pub(super) fn check_names(given: &BTreeMap<String, String>, levels: bool) -> Result<(), TargetError> {
+/// Refuses settings that loadline sets itself on a primary with standbys, and values with which none can follow it; `levels`: also
+/// those of the levels.
+pub(super) fn check_names(given: &BTreeMap<String, String>, levels: bool, standbys: usize) -> Result<(), TargetError> {
+    for (name, value) in given {
+        let few = match normal(name).as_str() {
+            "max_wal_senders" | "max_replication_slots" => value.parse().is_ok_and(|n: usize| n < standbys),
+            "wal_level" => value.eq_ignore_ascii_case("minimal"),
+            _ => false,
+        };
+        if few {
+            return Err(TargetError::Usage(format!(
+                "--setting {name}={value}: no standby can follow such a server, and this one has {standbys}: leave it out"
+            )));
+        }
+    }
     let own = |name: &&String| {
         let name = normal(name);
         OF_STANDBYS.contains(&name.as_str()) || levels && OF_LEVELS.contains(&name.as_str())
@@ -201,7 +214,18 @@ mod tests {
             ("synchronous_commit", true, true),
             ("work_mem", true, false),
         ] {
-            assert_eq!(check_names(&given(name), levels).is_err(), refused, "{name}");
+            assert_eq!(check_names(&given(name), levels, 1).is_err(), refused, "{name}");
+        }
+        for (name, value, refused) in [
+            ("max_wal_senders", "0", true),
+            ("Max_WAL_Senders", "1", true),
+            ("max_wal_senders", "2", false),
+            ("max_replication_slots", "1", true),
+            ("wal_level", "minimal", true),
+            ("wal_level", "logical", false),
+        ] {
+            let given = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+            assert_eq!(check_names(&given, true, 2).is_err(), refused, "{name} = {value}");
         }
     }
 }
