@@ -15,6 +15,9 @@ pub(crate) fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
+/// Columns that hold numbers.
+const NUMBERS: [&str; 3] = ["process", "cpus", "max_jobs"];
+
 /// A table of text.
 pub(crate) struct Listing {
     /// Ids of the columns.
@@ -69,7 +72,11 @@ impl Listing {
 
     fn json(&self) -> String {
         let object = |row: &Vec<String>| {
-            let pairs = self.columns.iter().zip(row).map(|(c, v)| ((*c).to_owned(), Value::String(v.clone())));
+            let value = |column, text: &String| {
+                let number = text.parse::<u64>().ok().filter(|_| NUMBERS.contains(column));
+                number.map_or_else(|| Value::String(text.clone()), Value::from)
+            };
+            let pairs = self.columns.iter().zip(row).map(|(c, v)| ((*c).to_owned(), value(c, v)));
             Value::Object(pairs.collect::<Map<String, Value>>())
         };
         format!("{:#}\n", Value::Array(self.rows.iter().map(object).collect()))
