@@ -1,22 +1,10 @@
-//! What an agent counted, on its way to the coordinator: JSON, compressed, in parts that every hub takes. Nothing is lost: histograms
-//! go bucket by bucket, sums to the nanosecond.
+//! What an agent counted, on its way to the coordinator. Nothing is lost: histograms go bucket by bucket, sums to the nanosecond.
 
-use std::io::{Read, Write};
-
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use flate2::Compression;
-use flate2::read::ZlibDecoder;
-use flate2::write::ZlibEncoder;
 use loadline_window::{JobResult, OwnCommits, Tally};
 use serde::{Deserialize, Serialize};
 
 use crate::offset::Offset;
-
-/// Length of a part: half of the largest message of a hub by default.
-const PART: usize = 500_000;
-/// Most that is unpacked, bytes.
-const MOST: u64 = 4 << 30;
+use crate::pack::unpack;
 
 /// What an agent counted.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -38,27 +26,13 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// In parts.
-    #[must_use]
-    pub(crate) fn parts(&self) -> Vec<String> {
-        // Writing into memory cannot fail.
-        let mut packed = ZlibEncoder::new(Vec::new(), Compression::fast());
-        let _ = packed.write_all(&serde_json::to_vec(self).unwrap_or_default());
-        let text = STANDARD.encode(packed.finish().unwrap_or_default());
-        text.as_bytes().chunks(PART).map(|part| String::from_utf8_lossy(part).into_owned()).collect()
-    }
-
     /// Puts the parts together again. Times of `jobs` and `counts` are then on the coordinator's clock.
     ///
     /// # Errors
-    /// If they are not what [`Self::parts`] made.
+    /// If they are none of a [`Counted`], or do not add up.
     pub(crate) fn read(text: &[u8], clock: &Offset) -> Result<Counted, String> {
         let wrong = |what: &str| format!("what it counted cannot be read ({what})");
-        let packed = STANDARD.decode(text).map_err(|e| wrong(&e.to_string()))?;
-        let mut json = Vec::new();
-        let mut unpacked = ZlibDecoder::new(packed.as_slice()).take(MOST);
-        unpacked.read_to_end(&mut json).map_err(|e| wrong(&e.to_string()))?;
-        let mut counted: Counted = serde_json::from_slice(&json).map_err(|e| wrong(&e.to_string()))?;
+        let mut counted: Counted = unpack(text).map_err(|e| wrong(&e))?;
         // What comes from elsewhere is held against itself: the parts must add up to the whole.
         let sum = |of: fn(&JobResult) -> u64| counted.jobs.iter().try_fold(0, |sum: u64, job| sum.checked_add(of(job)));
         let (completed, all) = (sum(|job| job.completed), sum(|job| job.total));
@@ -79,6 +53,7 @@ impl Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pack::{pack, parts};
     use loadline_model::Latencies;
     use proptest::prelude::*;
 
@@ -103,7 +78,7 @@ mod tests {
             let first_start_ns = intended.first().copied();
             let job = JobResult { completed: n, total: n, first_start_ns, intended_ns: intended, ..JobResult::default() };
             counted.jobs = vec![job];
-            let text: String = counted.parts().concat();
+            let text: String = parts(&counted, 1000).concat();
             let clock = Offset { ahead_ns: ahead, bound_ns: 1 };
             let read = Counted::read(text.as_bytes(), &clock).unwrap();
             let (ours, theirs) = (&counted.tally, &read.tally);
@@ -126,9 +101,9 @@ mod tests {
         let mut counted = Counted::default();
         counted.tally.transaction.record(5);
         let clock = Offset { ahead_ns: 0, bound_ns: 0 };
-        let why = Counted::read(counted.parts().concat().as_bytes(), &clock).err().unwrap();
+        let why = Counted::read(pack(&counted).as_bytes(), &clock).err().unwrap();
         assert!(why.contains("do not add up"), "{why}");
         counted.jobs = [u64::MAX, 2].map(|completed| JobResult { completed, ..JobResult::default() }).into();
-        assert!(Counted::read(counted.parts().concat().as_bytes(), &clock).is_err(), "a sum that wraps to 1");
+        assert!(Counted::read(pack(&counted).as_bytes(), &clock).is_err(), "a sum that wraps to 1");
     }
 }

@@ -1,5 +1,6 @@
 //! The jobs of an agent: a thread opens their sessions, and starts, counts and ends them by the crew of a local run.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,8 @@ use loadline_database::{OpenRequest, Target, Work};
 use loadline_window::{Crew, OwnCommits, Place, Request, STEP_NS, Schedule, Shared, Timing, Warmup, next_count_ns};
 
 use crate::counted::Counted;
-use crate::message::{JobsOrder, Progress, Why};
+use crate::message::{JobsOrder, Opened, Progress, Why};
+use crate::pack::{pack, parts};
 
 /// Time between looks whether all have passed the window end, ns.
 const LOOK_NS: u64 = 2_000_000;
@@ -23,7 +25,7 @@ const LOOK_NS: u64 = 2_000_000;
 #[derive(Debug)]
 pub enum JobsEvent {
     /// Their sessions are open, or could not be opened.
-    Opened(u64, Result<String, (Why, String)>),
+    Opened(u64, Result<Opened, (Why, String)>),
     /// How far they are, until the window is set.
     Progress(Progress),
     /// All have passed the window end.
@@ -40,7 +42,7 @@ enum Command {
 
 /// The target as it was last opened, with what it was opened by: it is kept for the tests of a run, because opening one is work
 /// for the database that would be taken for that of the jobs.
-pub type Opened = Arc<Mutex<Option<(JobsOrder, Arc<dyn Target>)>>>;
+pub type OpenTarget = Arc<Mutex<Option<(JobsOrder, Arc<dyn Target>)>>>;
 
 /// Jobs in their thread.
 pub struct Jobs {
@@ -56,7 +58,8 @@ impl Jobs {
     /// If no thread can be started.
     pub fn open(
         order: JobsOrder,
-        opened: &Opened,
+        part_bytes: usize,
+        opened: &OpenTarget,
         interrupted: &Arc<AtomicBool>,
         tell: impl Fn(JobsEvent) + Send + 'static,
     ) -> std::io::Result<Jobs> {
@@ -65,7 +68,7 @@ impl Jobs {
         let (flag, opened) = (Arc::clone(&interrupted), Arc::clone(opened));
         std::thread::Builder::new()
             .name("jobs".to_owned())
-            .spawn(move || run(&order, &opened, &inbox, &flag, &tell))?;
+            .spawn(move || run(&order, part_bytes, &opened, &inbox, &flag, &tell))?;
         Ok(Jobs { commands, interrupted })
     }
 
@@ -117,7 +120,11 @@ fn work(order: &JobsOrder) -> Result<Work, String> {
 }
 
 /// The target of an order: the one of the test before, or opened.
-fn target(order: &JobsOrder, opened: &Opened, interrupted: &Arc<AtomicBool>) -> Result<Arc<dyn Target>, (Why, String)> {
+fn target(
+    order: &JobsOrder,
+    opened: &OpenTarget,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<Arc<dyn Target>, (Why, String)> {
     let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
     let same = |of: &JobsOrder| (&of.run, &of.url, &of.nodes) == (&order.run, &order.url, &order.nodes);
     if let Some((_, target)) = opened.as_ref().filter(|(of, _)| same(of)) {
@@ -168,7 +175,8 @@ fn request(
 
 fn run(
     order: &JobsOrder,
-    opened: &Opened,
+    part_bytes: usize,
+    opened: &OpenTarget,
     inbox: &Receiver<Command>,
     interrupted: &Arc<AtomicBool>,
     tell: &dyn Fn(JobsEvent),
@@ -180,11 +188,11 @@ fn run(
     };
     if order.jobs == 0 {
         // The run begins: nothing more is asked than whether the target can be reached.
-        tell(JobsEvent::Opened(test, Ok(String::new())));
+        tell(JobsEvent::Opened(test, Ok(Opened::default())));
         return tell(JobsEvent::Ended(test, Vec::new()));
     }
     let shared = Arc::new(Shared::of_part(order.first_job, order.jobs, Arc::clone(interrupted)));
-    let base = target.own_commits();
+    let (base, earlier) = (target.own_commits(), target.job_sessions());
     let of_watch = Arc::clone(&target);
     let opened = request(order, target, interrupted).and_then(|request| {
         let crew = Crew::open(&request, &shared).map_err(|e| (Why::Target, hidden(order, &e.to_string())))?;
@@ -194,7 +202,12 @@ fn run(
         Ok(opened) => opened,
         Err(why) => return tell(JobsEvent::Opened(test, Err(why))),
     };
-    tell(JobsEvent::Opened(test, Ok(fingerprint(&request.work, order.first_job))));
+    let fingerprint = fingerprint(&request.work, order.first_job);
+    let mut sessions = pack(&opened_since(&earlier, of_watch.job_sessions()));
+    if sessions.len() > part_bytes {
+        sessions.clear();
+    }
+    tell(JobsEvent::Opened(test, Ok(Opened { fingerprint, sessions })));
     let mut watch = Watch {
         test,
         shared: &shared,
@@ -229,7 +242,17 @@ fn run(
     let process_cpu_ns = between.as_ref().and_then(|(a, b)| b.0.checked_sub(a.0));
     let machine_cpu_pct = between.and_then(|(a, b)| Some(CpuShares::between(&a.1?, &b.1?)?.busy_pct));
     let counted = Counted { tally, jobs, own, counts, sessions_per_thread, process_cpu_ns, machine_cpu_pct };
-    tell(JobsEvent::Ended(test, counted.parts()));
+    tell(JobsEvent::Ended(test, parts(&counted, part_bytes)));
+}
+
+/// Sessions on each server that were not there `earlier`.
+fn opened_since(earlier: &[Vec<u32>], now: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
+    let mut earlier = earlier.iter();
+    let anew = |ids: Vec<u32>| {
+        let known: BTreeSet<u32> = earlier.next().into_iter().flatten().copied().collect();
+        ids.into_iter().filter(|id| !known.contains(id)).collect()
+    };
+    now.into_iter().map(anew).collect()
 }
 
 /// CPU time of this process, ns, and of its machine.

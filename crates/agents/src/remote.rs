@@ -42,8 +42,6 @@ pub struct Agents {
     coordinator: Arc<Mutex<Coordinator<HubLink>>>,
     target: AgentTarget,
     run: String,
-    /// Whether a test that has not begun is spread over the agents that are left.
-    go_on: bool,
     tests: AtomicU64,
 }
 
@@ -59,7 +57,6 @@ impl Agents {
         asked: usize,
         wait_ns: u64,
         target: AgentTarget,
-        go_on: bool,
     ) -> Result<Agents, AgentsError> {
         let secret =
             std::iter::once(&target.url).chain(&target.nodes).any(|url| loadline_database::redact(url) != *url);
@@ -78,6 +75,9 @@ impl Agents {
                  machine; use a tls:// hub, or --agent-credentials local"
             )]));
         }
+        if loadline_database::kind_of(&target.url).is_ok_and(|kind| kind.no_sessions.is_none()) {
+            coordinator.limit_by_sessions();
+        }
         let order = JobsOrder {
             run: run.to_owned(),
             url: target.url.clone(),
@@ -89,7 +89,7 @@ impl Agents {
             return Err(e);
         }
         let coordinator = Arc::new(Mutex::new(coordinator));
-        Ok(Agents { coordinator, target, run: run.to_owned(), go_on, tests: AtomicU64::new(0) })
+        Ok(Agents { coordinator, target, run: run.to_owned(), tests: AtomicU64::new(0) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Coordinator<HubLink>> {
@@ -142,17 +142,25 @@ impl RemoteJobs for Agents {
         let work = Arc::clone(&request.work);
         let fingerprint = move |first_job| fingerprint(&work, first_job);
         let mut c = self.lock();
-        let test = loop {
-            let number = self.tests.fetch_add(1, Ordering::Relaxed) + 1;
-            let before = c.left().len();
-            match Test::open(&mut c, number, &order, &fingerprint) {
-                Ok(test) => break test,
-                Err(AgentsError::Interrupted) => return Err(TestError::Interrupted),
-                // Some were lost meanwhile: the test has not begun, and may have the others.
-                Err(_) if self.go_on && c.left().len() < before && !c.left().is_empty() => {}
-                Err(e) => return Err(TestError::Remote(e.to_string())),
-            }
+        let number = self.tests.fetch_add(1, Ordering::Relaxed) + 1;
+        let (before, gone) = (c.left(), c.gather());
+        // Of those who are gone before the order to open them there are no sessions.
+        let jobs = if gone.is_empty() { request.jobs } else { 0 };
+        let opened = match gone.is_empty() {
+            true => Test::open(&mut c, number, &order, &fingerprint),
+            false => Err(AgentsError::Agents(gone)),
         };
+        let test = opened.map_err(|e| {
+            let lost: Vec<AgentFigures> = before.iter().filter_map(|agent| lost(&c, *agent, jobs)).collect();
+            match e {
+                _ if c.link.interrupted() => TestError::Interrupted,
+                e if lost.is_empty() => TestError::Remote(e.to_string()),
+                _ => TestError::AgentsLost(lost),
+            }
+        })?;
+        for share in &test.shares {
+            request.target.adopt_jobs(c.members().get(share.agent).map_or(&[], |member| &member.sessions));
+        }
         drop(c);
         let (commands, inbox) = channel();
         let conductor = Conductor {
@@ -169,6 +177,19 @@ impl RemoteJobs for Agents {
             .map_err(|source| TestError::Thread { job: 0, source })?;
         Ok(Box::new(RunningCrew { commands, thread: Some(thread), jobs: request.jobs }))
     }
+
+    fn left(&self) -> usize {
+        self.lock().left().len()
+    }
+}
+
+/// An agent that is lost before a test of so many jobs.
+fn lost(c: &Coordinator<HubLink>, agent: usize, jobs: u32) -> Option<AgentFigures> {
+    let member = c.members().get(agent)?;
+    let failed = Some(member.lost.clone()?);
+    let Presence { name, host, .. } = member.presence.clone();
+    let sessions = member.sessions.clone();
+    Some(AgentFigures { name, host, jobs, failed, lost: true, sessions, ..AgentFigures::default() })
 }
 
 enum Command {
@@ -288,8 +309,8 @@ impl Conductor {
             let why = self.test.failures.get(&of.agent).cloned();
             let (counted, why) = match read {
                 Some(Ok(counted)) => (Some(counted), why),
-                Some(Err(e)) => (None, why.or_else(|| Some(format!("agent {}: {e}", c.name(of.agent))))),
-                None => (None, why.or_else(|| Some(format!("agent {} counted nothing", c.name(of.agent))))),
+                Some(Err(e)) => (None, why.or(Some(e))),
+                None => (None, why.or_else(|| Some("it counted nothing".to_owned()))),
             };
             agents.push(figures(c, &of, counted.as_ref(), window, why.as_deref()));
             let places = jobs.iter_mut().skip(of.share.first as usize).take(of.share.jobs as usize);
@@ -302,7 +323,7 @@ impl Conductor {
                     places.zip(of.jobs).for_each(|(place, job)| *place = job);
                 }
                 None => {
-                    let why = why.unwrap_or_default();
+                    let why = format!("agent {}: {}", c.name(of.agent), why.unwrap_or_default());
                     places.for_each(|place| *place = JobResult::ended(why.as_str()));
                 }
             }
@@ -336,6 +357,7 @@ fn figures(
         host,
         machine,
         process,
+        sessions: member.sessions.clone(),
         cpus,
         first_job: of.share.first,
         jobs: of.share.jobs,

@@ -98,7 +98,7 @@ pub(crate) struct AgentArgs {
     /// Name of the agent in tables and messages; no two agents at a hub have the same [default: the name of this machine]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Most jobs that it runs at a time [default: 100000, or fewer if it may open fewer files]
+    /// Most jobs that it runs at a time; on servers no more than it may open files (ulimit -Hn) [default: 100000]
     #[arg(long, value_name = "N")]
     pub(crate) max_jobs: Option<u32>,
 }

@@ -8,7 +8,8 @@ use loadline_agents::hub::{HubError, HubOptions};
 use loadline_agents::remote::{AgentTarget, Agents, list};
 use loadline_agents::service::{HubLink, ServiceError, host, new_id, presence, serve};
 use loadline_database::machine::allow_open_files;
-use loadline_model::plan::{AgentCredentials, Jobs, OnAgentLoss};
+use loadline_model::format::counted;
+use loadline_model::plan::{AgentCredentials, Jobs};
 use loadline_run::Study;
 use loadline_run::plan::MAX_JOBS;
 use loadline_window::OWN_FILES;
@@ -71,14 +72,14 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
     }
     let files = allow_open_files(u64::MAX).unwrap_or(u64::MAX);
     let files = u32::try_from(files.saturating_sub(OWN_FILES)).unwrap_or(u32::MAX).max(1);
-    let most = args.max_jobs.unwrap_or(MAX_JOBS.min(files));
+    let most = args.max_jobs.unwrap_or(MAX_JOBS);
     if !(1..=MAX_JOBS).contains(&most) {
         return Err(Failure::usage(format!("--max-jobs {most} must be between 1 and {MAX_JOBS}")));
     }
     let options = options(args.hub.url().as_deref(), &args.hub, &name)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     signals::interruptible(&interrupted, "sessions on the database end with this process".to_owned())?;
-    serve(&options, presence(&name, VERSION, most), &interrupted, &mut |text| output::say(text))?;
+    serve(&options, presence(&name, VERSION, most, files), &interrupted, &mut |text| output::say(text))?;
     Ok(exit::INTERRUPTED)
 }
 
@@ -91,7 +92,8 @@ pub(crate) fn agents_list(args: &AgentsListArgs) -> Result<u8, Failure> {
     let mut link = HubLink::connect(&options(hub.url().as_deref(), hub, "list")?, &asker, interrupted)?;
     let row = |p: loadline_agents::message::Presence| {
         let state = p.busy.map_or_else(|| "free".to_owned(), |run| format!("busy with run {run}"));
-        vec![p.name, p.version, p.host, p.process.to_string(), p.cpus.to_string(), state, p.most_jobs.to_string()]
+        let most = p.most_jobs.min(p.most_sessions);
+        vec![p.name, p.version, p.host, p.process.to_string(), p.cpus.to_string(), state, most.to_string()]
     };
     let rows: Vec<Vec<String>> = list(&mut link, &asker, LIST_NS)?.into_iter().map(row).collect();
     if rows.is_empty() {
@@ -107,8 +109,9 @@ pub(crate) fn with(mut study: Study, hub: Option<&str>, args: &HubArgs) -> Resul
     let Some(planned) = study.plan.agents.clone() else { return Ok(study) };
     let hub = hub.ok_or_else(|| {
         Failure::usage(format!(
-            "the run has {} agents: add --hub {}, with its token if it has one",
-            planned.agents, planned.hub
+            "the run has {}: add --hub {}, with its token if it has one",
+            counted(planned.agents as usize, "agent"),
+            planned.hub
         ))
     })?;
     // Short enough to be read; subjects of the hub hold it.
@@ -122,8 +125,7 @@ pub(crate) fn with(mut study: Study, hub: Option<&str>, args: &HubArgs) -> Resul
         nodes: study.request.nodes.iter().map(url).collect(),
         files: study.plan.workload_files.clone(),
     };
-    let go_on = planned.on_loss == OnAgentLoss::Continue;
-    let agents = Agents::enlist(link, &run, VERSION, planned.agents as usize, WAIT_NS, target, go_on)?;
+    let agents = Agents::enlist(link, &run, VERSION, planned.agents as usize, WAIT_NS, target)?;
     let who = agents.who();
     let most = who.iter().map(|(p, _)| p.most_jobs).fold(0, u32::saturating_add);
     match &mut study.plan.jobs {
@@ -131,9 +133,10 @@ pub(crate) fn with(mut study: Study, hub: Option<&str>, args: &HubArgs) -> Resul
         Jobs::List(list) => {
             if let Some(more) = list.iter().find(|n| **n > most) {
                 let each: Vec<String> = who.iter().map(|(p, _)| format!("{} {}", p.name, p.most_jobs)).collect();
+                let by_files = who.iter().any(|(p, _)| p.most_jobs == p.most_sessions);
+                let limit = if by_files { "a higher limit of open files (ulimit -Hn)" } else { "more --max-jobs" };
                 return Err(Failure::usage(format!(
-                    "{more} jobs are more than the agents run, which is {most} ({}): ask for more agents, or start them with \
-                     more --max-jobs",
+                    "{more} jobs are more than the agents run, which is {most} ({}): ask for more agents, or start them with {limit}",
                     each.join(", ")
                 )));
             }

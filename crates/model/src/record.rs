@@ -58,10 +58,29 @@ pub struct PopulationFigures {
 pub const MOST_START_SKEW_MS: f64 = 2.0;
 
 impl AgentFigures {
-    /// As it is stored: what tells its machine and process apart is of no use later.
+    /// As it is stored: what tells its machine, process and sessions apart is of no use later.
     #[must_use]
     pub fn stored(&self) -> AgentFigures {
-        AgentFigures { machine: String::new(), process: 0, ..self.clone() }
+        AgentFigures { machine: String::new(), process: 0, sessions: Vec::new(), ..self.clone() }
+    }
+
+    /// Why agents failed: those with the same reason together.
+    #[must_use]
+    pub fn failures(agents: &[AgentFigures]) -> String {
+        let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
+        for agent in agents {
+            let Some(why) = agent.failed.as_deref() else { continue };
+            let name = format!("{} on {}", agent.name, agent.host);
+            match by_reason.iter_mut().find(|(of, _)| *of == why) {
+                Some((_, names)) => names.push(name),
+                None => by_reason.push((why, vec![name])),
+            }
+        }
+        let said = by_reason.iter().map(|(why, names)| {
+            let plural = if names.len() == 1 { "agent" } else { "agents" };
+            format!("{plural} {}: {why}", names.join(", "))
+        });
+        said.collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -78,6 +97,9 @@ pub struct AgentFigures {
     /// Its process there.
     #[serde(skip)]
     pub process: u32,
+    /// Sessions of its jobs on each server, by the server's ids, as far as known.
+    #[serde(skip)]
+    pub sessions: Vec<Vec<u32>>,
     /// CPUs of its machine that it may use.
     pub cpus: u32,
     /// Number of its first job in the test.
@@ -107,7 +129,7 @@ pub struct AgentFigures {
     /// Upper bound of the distance of its window from the common one, ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_skew_ms: Option<f64>,
-    /// Why it counted nothing, if it was lost or failed.
+    /// Why it counted nothing, if it was lost or failed, in words that follow its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
     /// Whether it is lost for the tests that follow.

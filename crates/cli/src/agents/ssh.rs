@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
+use loadline_model::format::counted;
 use sha2::{Digest, Sha256};
 
 use super::hub::Hub;
@@ -201,17 +202,13 @@ fn watch(hosts: &mut [Host], events: &Receiver<(usize, Event)>, interrupted: &At
             }
             all_run = true;
             let running = hosts.iter().filter(|h| h.state == State::Runs).count();
-            output::say(&format!("{} running; Ctrl-C ends them", count(running)));
+            output::say(&format!("{} running; Ctrl-C ends them", counted(running, "agent")));
         }
         if hosts.iter().all(|h| h.state.is_over()) {
             let worst = |state| hosts.iter().any(|h| h.state == state);
             return if worst(State::Lost) { exit::TARGET } else { u8::from(worst(State::Failed)) };
         }
     }
-}
-
-fn count(agents: usize) -> String {
-    if agents == 1 { "1 agent".to_owned() } else { format!("{agents} agents") }
 }
 
 /// Notes and tells one event.
@@ -228,7 +225,9 @@ fn take(hosts: &mut [Host], n: usize, event: Event) {
         Event::Said(line) => (host.state, Some(line)),
         Event::Ended(0) => (State::Ended, Some("the agent has ended".to_owned())),
         Event::Ended(code) => (State::Failed, Some(format!("the agent ended with exit code {code}"))),
-        Event::Failed(why) if was_running => (State::Lost, Some(format!("{why}; {} left", count(running - 1)))),
+        Event::Failed(why) if was_running => {
+            (State::Lost, Some(format!("{why}; {} left", counted(running - 1, "agent"))))
+        }
         Event::Failed(why) => (State::Lost, Some(why)),
     };
     if !host.state.is_over() || state == host.state {

@@ -3,23 +3,29 @@
 use std::collections::BTreeMap;
 
 use loadline_model::Check;
+use loadline_model::format::counted;
 use loadline_model::record::{AgentFigures, MOST_START_SKEW_MS};
 
 /// All agents must have counted, and their windows must be the common one. `None` without agents.
 pub(super) fn check(agents: &[AgentFigures]) -> Option<Check> {
     const ID: &str = "agents";
-    let failed: Vec<&str> = agents.iter().filter_map(|agent| agent.failed.as_deref()).collect();
-    if !failed.is_empty() {
-        let detail = format!("{} of {} agents failed: {}", failed.len(), agents.len(), failed.join("; "));
+    let failed = agents.iter().filter(|agent| agent.failed.is_some()).count();
+    if failed > 0 {
+        let all = counted(agents.len(), "agent");
+        let detail = format!("{failed} of {all} failed: {}", AgentFigures::failures(agents));
         return Some(Check::require(ID, false, detail));
     }
     let skew = |agent: &AgentFigures| agent.start_skew_ms.unwrap_or(f64::INFINITY);
     let worst = agents.iter().max_by(|a, b| skew(a).total_cmp(&skew(b)))?;
     let late: u32 = agents.iter().map(|agent| agent.late_starts).sum();
-    let said = if late == 0 { String::new() } else { format!("; {late} jobs began after the window did") };
+    let said = if late == 0 {
+        String::new()
+    } else {
+        format!("; {} began after the window did", counted(late as usize, "job"))
+    };
     let detail = format!(
-        "the windows of {} agents are the common one to within {:.3} ms, of {} (allowed: {MOST_START_SKEW_MS} ms){said}",
-        agents.len(),
+        "{} had the common window to within {:.3} ms (the worst: {}; allowed: {MOST_START_SKEW_MS} ms){said}",
+        counted(agents.len(), "agent"),
         skew(worst),
         worst.name
     );
