@@ -32,11 +32,11 @@ const LEAST_BYTES: usize = 8192;
 pub struct HubOptions {
     /// `nats://host:port`, `tls://host:port`, with a token or a user and a password in it, if so.
     pub url: String,
-    /// File with the credentials of a user (`.creds`).
-    pub credentials: Option<PathBuf>,
+    /// Credentials of a user, as in a `.creds` file: a secret.
+    pub credentials: Option<String>,
     /// Seed of an nkey: a secret.
     pub nkey: Option<String>,
-    /// File with the certificates that the hub's is checked by, besides those of the system.
+    /// File with the certificates that the hub's is checked by, in place of those of the system.
     pub ca: Option<PathBuf>,
     /// Name of this connection at the hub.
     pub name: String,
@@ -263,9 +263,13 @@ async fn connect(
             }
             async {}
         });
-    if let Some(path) = &options.credentials {
-        let wrong = |e: std::io::Error| HubError::Usage(format!("{}: {e}", path.display()));
-        with = with.credentials_file(path).await.map_err(wrong)?;
+    if let Some(text) = &options.credentials {
+        let wrong = |_| {
+            HubError::Usage(
+                "--hub-creds holds no credentials: a JWT and the seed of an nkey, as nsc writes them".to_owned(),
+            )
+        };
+        with = with.credentials(text).map_err(wrong)?;
     }
     if let Some(seed) = &options.nkey {
         with = with.nkey(seed.clone());

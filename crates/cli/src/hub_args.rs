@@ -15,6 +15,11 @@ pub(crate) const HUB_VARIABLE: &str = "LOADLINE_HUB";
 /// Environment variable with the seed of an nkey.
 pub(crate) const NKEY_VARIABLE: &str = "LOADLINE_HUB_NKEY";
 
+/// The same with the credentials of a user, as in a .creds file.
+pub(crate) const CREDS_VARIABLE: &str = "LOADLINE_HUB_CREDS";
+/// The same with certificates in PEM.
+pub(crate) const CA_VARIABLE: &str = "LOADLINE_HUB_CA";
+
 /// How the hub is reached.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct HubArgs {
@@ -22,13 +27,14 @@ pub(crate) struct HubArgs {
     /// if it asks for one [default: the environment variable LOADLINE_HUB]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) hub: Option<String>,
-    /// Credentials of a user of the hub (.creds)
+    /// Credentials of a user of the hub (.creds) [default: the environment variable LOADLINE_HUB_CREDS, which holds the text itself]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) hub_creds: Option<PathBuf>,
     /// Seed of an nkey that the hub knows [default: the environment variable LOADLINE_HUB_NKEY, which holds the seed itself]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) hub_nkey: Option<PathBuf>,
-    /// Certificates by which the hub's is checked, besides those of the system (PEM)
+    /// Certificates by which the hub's is checked, in place of those of the system (PEM) [default: the environment variable
+    /// LOADLINE_HUB_CA, which holds the text itself]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) hub_ca: Option<PathBuf>,
 }
@@ -45,16 +51,16 @@ fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// What a file holds, or else the environment variable `name`.
+pub(crate) fn text_of(flag: &str, file: Option<&Path>, name: &str) -> Result<Option<String>, Failure> {
+    let failed = |path: &Path, e| Failure::usage(format!("{flag} {}: {e}", path.display()));
+    file.map_or_else(|| Ok(environment(name)), |p| std::fs::read_to_string(p).map(Some).map_err(|e| failed(p, e)))
+}
+
 /// Seed of an nkey, from its file or the environment. No message has it.
 pub(crate) fn nkey(file: Option<&Path>) -> Result<Option<String>, Failure> {
-    let (text, whence) = match file {
-        Some(path) => {
-            let failed = |e| Failure::usage(format!("--hub-nkey {}: {e}", path.display()));
-            (Some(std::fs::read_to_string(path).map_err(failed)?), format!("--hub-nkey {}", path.display()))
-        }
-        None => (environment(NKEY_VARIABLE), NKEY_VARIABLE.to_owned()),
-    };
-    let Some(text) = text else { return Ok(None) };
+    let Some(text) = text_of("--hub-nkey", file, NKEY_VARIABLE)? else { return Ok(None) };
+    let whence = file.map_or_else(|| NKEY_VARIABLE.to_owned(), |path| format!("--hub-nkey {}", path.display()));
     // A file of `nk` may have its comments around the seed.
     let seed = text.split_whitespace().find(|word| is_seed(word));
     let Some(seed) = seed else {

@@ -1,5 +1,9 @@
 //! `loadline agent`, `loadline agents list`, and the agents of a run.
 
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::IntoRawFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -13,9 +17,10 @@ use loadline_model::plan::{AgentCredentials, Jobs};
 use loadline_run::Study;
 use loadline_run::plan::MAX_JOBS;
 use loadline_window::OWN_FILES;
+use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::exit::{self, Failure};
-use crate::hub_args::{AgentArgs, AgentsListArgs, HUB_VARIABLE, HubArgs, nkey};
+use crate::hub_args::{AgentArgs, AgentsListArgs, CA_VARIABLE, CREDS_VARIABLE, HUB_VARIABLE, HubArgs, nkey, text_of};
 use crate::listing::Listing;
 use crate::{output, secrets, signals};
 
@@ -57,11 +62,27 @@ fn options(url: Option<&str>, args: &HubArgs, name: &str) -> Result<HubOptions, 
     secrets::keep(std::iter::once(url));
     Ok(HubOptions {
         url: url.to_owned(),
-        credentials: args.hub_creds.clone(),
+        credentials: text_of("--hub-creds", args.hub_creds.as_deref(), CREDS_VARIABLE)?,
         nkey: nkey(args.hub_nkey.as_deref())?,
-        ca: args.hub_ca.clone(),
+        ca: match &args.hub_ca {
+            Some(path) => Some(path.clone()),
+            None => text_of("", None, CA_VARIABLE)?.map(|text| in_memory(&text)).transpose()?,
+        },
         name: format!("loadline {name}"),
     })
+}
+
+/// A file of this process that holds `text`, and is on no disk.
+fn in_memory(text: &str) -> Result<PathBuf, Failure> {
+    let written = memfd_create(c"hub-ca", MFdFlags::MFD_CLOEXEC)
+        .map(File::from)
+        .map_err(std::io::Error::from)
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            Ok(file.into_raw_fd())
+        });
+    let fd = written.map_err(|e| Failure::failed(format!("{CA_VARIABLE} cannot be put into a file of memory: {e}")))?;
+    Ok(PathBuf::from(format!("/proc/self/fd/{fd}")))
 }
 
 /// `loadline agent`: works until it is interrupted.

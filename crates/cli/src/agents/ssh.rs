@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use super::hub::Hub;
 use crate::exit::{self, Failure};
-use crate::hub_args::nkey;
+use crate::hub_args::{CA_VARIABLE, CREDS_VARIABLE, nkey, text_of};
 use crate::{output, secrets, signals};
 use remote::{Copied, Event, Handle, Shared};
 
@@ -47,6 +47,14 @@ pub(crate) struct SshArgs {
     /// LOADLINE_HUB_NKEY, which holds the seed itself]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     hub_nkey: Option<PathBuf>,
+    /// Credentials of a user of the hub (.creds); they travel as well [default: the environment variable LOADLINE_HUB_CREDS, which
+    /// holds the text itself]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    hub_creds: Option<PathBuf>,
+    /// Certificates by which the hosts check the hub's, for 127.0.0.1 (PEM) [default: the environment variable LOADLINE_HUB_CA, which
+    /// holds the text itself]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    hub_ca: Option<PathBuf>,
     /// Copy this program to ~/.cache/loadline/VERSION of each host, if there is another there
     #[arg(long, conflicts_with = "binary")]
     copy: bool,
@@ -109,7 +117,12 @@ pub(super) fn ssh(args: &SshArgs) -> Result<u8, Failure> {
         ssh: args.ssh.clone(),
         identity: args.identity.clone(),
         hub,
-        nkey: nkey(args.hub_nkey.as_deref())?,
+        secrets: [
+            nkey(args.hub_nkey.as_deref())?,
+            text_of("--hub-creds", args.hub_creds.as_deref(), CREDS_VARIABLE)?,
+            text_of("--hub-ca", args.hub_ca.as_deref(), CA_VARIABLE)?,
+        ]
+        .map(|text| text.unwrap_or_default().trim().replace('\n', remote::NEW_LINE)),
         program: args.binary.clone(),
         copy,
     });

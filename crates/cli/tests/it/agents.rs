@@ -205,6 +205,16 @@ fn a_hub_with_tls_and_keys_is_used_by_those_who_have_them() {
         assert!(ran.code == code && ran.err.contains(said), "{ca} {key}: {}", ran.said());
         assert!(!ran.said().contains(&known.seed().unwrap()), "{}", ran.said());
     }
+    // The same from the environment, where there are no files.
+    let from_environment = |ca: &str| {
+        let mut command = loadline();
+        command.env("LOADLINE_HUB_CA", std::fs::read_to_string(at(ca)).unwrap());
+        command.env("LOADLINE_HUB_NKEY", known.seed().unwrap()).args(["agents", "list", "--hub", &url]);
+        Ran::of(command.output().unwrap())
+    };
+    assert_eq!(["ca.crt", "other.crt"].map(|ca| from_environment(ca).code), [0, 3]);
+    let creds = run(&["agents", "list", "--hub", &url, "--hub-ca", &at("ca.crt"), "--hub-creds", &at("ca.crt")]);
+    assert!(creds.code == 2 && creds.err.contains("--hub-creds holds no credentials"), "{}", creds.said());
     let own = ["--hub-ca", &at("ca.crt"), "--hub-nkey", &at("known.nk")];
     let agent = |name: &str| {
         let mut command = loadline();
