@@ -1,5 +1,6 @@
 //! What an agent counted, on its way to the coordinator. Nothing is lost: histograms go bucket by bucket, sums to the nanosecond.
 
+use loadline_model::record::LinkUse;
 use loadline_window::{JobResult, OwnCommits, Tally};
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,8 @@ pub(crate) struct Counted {
     pub(crate) process_cpu_ns: Option<u64>,
     /// CPU time of its machine that was used in the window, %.
     pub(crate) machine_cpu_pct: Option<f64>,
+    /// The busiest network link of its machine in the window.
+    pub(crate) network: Option<LinkUse>,
 }
 
 impl Counted {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loadline_collect::CpuSource;
-use loadline_collect::os::{CpuShares, CpuTimes, ProcessCpu};
+use loadline_collect::os::{CpuShares, CpuTimes, Interfaces, ProcessCpu};
 use loadline_database::clock::now_ns;
 use loadline_database::{OpenRequest, Target, Work};
 use loadline_window::{Crew, OwnCommits, Place, Request, STEP_NS, Schedule, Shared, Timing, Warmup, next_count_ns};
@@ -213,7 +213,7 @@ fn run(
         shared: &shared,
         start_ns: 0,
         window: None,
-        cpu: [None, None],
+        edges: [None, None],
         ..Watch::new(&shared, &*of_watch, base)
     };
     loop {
@@ -236,12 +236,15 @@ fn run(
     let (tallies, jobs) = crew.end();
     let tally = tallies.into_iter().next().unwrap_or_default();
     watch.own.end = watch.own_commits();
-    let Watch { counts, cpu, own, .. } = watch;
-    let [open, close] = cpu;
+    let Watch { counts, edges: [open, close], own, .. } = watch;
     let between = open.zip(close);
-    let process_cpu_ns = between.as_ref().and_then(|(a, b)| b.0.checked_sub(a.0));
-    let machine_cpu_pct = between.and_then(|(a, b)| Some(CpuShares::between(&a.1?, &b.1?)?.busy_pct));
-    let counted = Counted { tally, jobs, own, counts, sessions_per_thread, process_cpu_ns, machine_cpu_pct };
+    let process_cpu_ns = between.as_ref().and_then(|(a, b)| b.process_ns?.checked_sub(a.process_ns?));
+    let machine_cpu_pct = between
+        .as_ref()
+        .and_then(|(a, b)| Some(CpuShares::between(a.machine.as_ref()?, b.machine.as_ref()?)?.busy_pct));
+    let network =
+        between.and_then(|(a, b)| a.network.busiest(&b.network, b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9));
+    let counted = Counted { tally, jobs, own, counts, sessions_per_thread, process_cpu_ns, machine_cpu_pct, network };
     tell(JobsEvent::Ended(test, parts(&counted, part_bytes)));
 }
 
@@ -255,8 +258,25 @@ fn opened_since(earlier: &[Vec<u32>], now: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
     now.into_iter().map(anew).collect()
 }
 
-/// CPU time of this process, ns, and of its machine.
-type Cpu = (u64, Option<CpuTimes>);
+/// What is read at an edge of the window.
+struct Edge {
+    at_ns: u64,
+    /// CPU time of this process, ns.
+    process_ns: Option<u64>,
+    machine: Option<CpuTimes>,
+    network: Interfaces,
+}
+
+impl Edge {
+    fn read() -> Edge {
+        Edge {
+            at_ns: now_ns(),
+            process_ns: ProcessCpu::own().ok().map(|of| of.total_ns()),
+            machine: CpuTimes::local().ok(),
+            network: Interfaces::local(),
+        }
+    }
+}
 
 /// The thread of the jobs, which waits and counts.
 struct Watch<'a> {
@@ -270,7 +290,7 @@ struct Watch<'a> {
     window: Option<Schedule>,
     counts: Vec<(u64, u64)>,
     /// At window start and window end.
-    cpu: [Option<Cpu>; 2],
+    edges: [Option<Edge>; 2],
     next_count_ns: u64,
     closed: bool,
 }
@@ -286,7 +306,7 @@ impl<'a> Watch<'a> {
             start_ns: 0,
             window: None,
             counts: Vec::new(),
-            cpu: [None, None],
+            edges: [None, None],
             next_count_ns: 0,
             closed: false,
         }
@@ -301,8 +321,8 @@ impl<'a> Watch<'a> {
     fn next_ns(&self) -> u64 {
         let now = now_ns();
         let Some(window) = self.window else { return if self.start_ns == 0 { now + STEP_NS } else { self.next(now) } };
-        let edges = [window.open_ns, window.close_ns];
-        let edge = edges.iter().zip(&self.cpu).filter(|(_, cpu)| cpu.is_none()).map(|(at, _)| *at).min();
+        let times = [window.open_ns, window.close_ns];
+        let edge = times.iter().zip(&self.edges).filter(|(_, read)| read.is_none()).map(|(at, _)| *at).min();
         match edge {
             Some(edge) => edge.min(self.next(now)),
             None if self.closed => now + STEP_NS,
@@ -345,9 +365,9 @@ impl<'a> Watch<'a> {
             self.own.passed_open.clone_from(&own);
         }
         self.own.passed_close.clone_from(&own);
-        for (at, cpu) in [window.open_ns, window.close_ns].into_iter().zip(&mut self.cpu) {
-            if now >= at && cpu.is_none() {
-                *cpu = ProcessCpu::own().ok().map(|of| (of.total_ns(), CpuTimes::local().ok()));
+        for (at, edge) in [window.open_ns, window.close_ns].into_iter().zip(&mut self.edges) {
+            if now >= at {
+                edge.get_or_insert_with(Edge::read);
             }
         }
         let passed = self.shared.passed_close.load(Ordering::Relaxed) + self.shared.ended.load(Ordering::Relaxed);

@@ -371,6 +371,7 @@ fn figures(
             .filter(|_| window_ns > 0.0)
             .map(|ns| ns as f64 / window_ns / f64::from(cpus.max(1)) * 100.0),
         machine_cpu_pct: counted.and_then(|counted| counted.machine_cpu_pct),
+        network: counted.and_then(|counted| counted.network.clone()),
         start_skew_ms: of.skew_ns.filter(|_| counted.is_some()).map(|ns| ns as f64 / 1e6),
         failed: failed.map(str::to_owned),
         lost: member.lost.is_some(),

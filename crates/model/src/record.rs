@@ -84,6 +84,18 @@ impl AgentFigures {
     }
 }
 
+/// How much of a network link was used.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkUse {
+    /// Its interface.
+    pub interface: String,
+    /// Bytes per second in the direction that had more.
+    pub bytes_per_s: f64,
+    /// The same as a share of the link's speed, %; `None` if that is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pct: Option<f64>,
+}
+
 /// What one agent did in the window of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentFigures {
@@ -126,6 +138,9 @@ pub struct AgentFigures {
     /// CPU time of its machine that was used, by whomever, %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_cpu_pct: Option<f64>,
+    /// The network interface of its machine that was used most, by whomever, if one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<LinkUse>,
     /// Upper bound of the distance of its window from the common one, ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_skew_ms: Option<f64>,

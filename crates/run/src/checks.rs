@@ -50,6 +50,7 @@ pub(crate) fn verify(f: &Facts<'_>) -> Vec<Check> {
     checks.extend(rows_read(f));
     checks.extend(read_late(f));
     checks.extend(agents::check(f.agents));
+    checks.extend(agents::network(f.agents));
     checks
 }
 
