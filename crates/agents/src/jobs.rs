@@ -232,9 +232,7 @@ fn run(
         }
     }
     let sessions_per_thread = crew.sessions_per_thread();
-    // All jobs are alike.
     let (tallies, jobs) = crew.end();
-    let tally = tallies.into_iter().next().unwrap_or_default();
     watch.own.end = watch.own_commits();
     let Watch { counts, edges: [open, close], own, .. } = watch;
     let between = open.zip(close);
@@ -244,7 +242,7 @@ fn run(
         .and_then(|(a, b)| Some(CpuShares::between(a.machine.as_ref()?, b.machine.as_ref()?)?.busy_pct));
     let network =
         between.and_then(|(a, b)| a.network.busiest(&b.network, b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9));
-    let counted = Counted { tally, jobs, own, counts, sessions_per_thread, process_cpu_ns, machine_cpu_pct, network };
+    let counted = Counted { tallies, jobs, own, counts, sessions_per_thread, process_cpu_ns, machine_cpu_pct, network };
     tell(JobsEvent::Ended(test, parts(&counted, part_bytes)));
 }
 

@@ -298,7 +298,7 @@ impl Conductor {
     fn ended(&mut self, c: &Coordinator<HubLink>, counted: Vec<test::Counted>) -> Ended {
         let window = self.window;
         let window_ns = window.map_or(0, |w| w.window_ns());
-        let mut tally = Tally::new(window_ns, false);
+        let mut tallies = vec![Tally::new(window_ns, false)];
         let mut own = OwnCommits::default();
         let mut jobs = vec![JobResult::ended("the job never started"); self.jobs as usize];
         let (mut counts, mut agents, mut sessions_per_thread) = (Vec::new(), Vec::new(), 1);
@@ -316,7 +316,8 @@ impl Conductor {
             let places = jobs.iter_mut().skip(of.share.first as usize).take(of.share.jobs as usize);
             match counted {
                 Some(of) => {
-                    tally.merge(&of.tally);
+                    tallies.resize_with(tallies.len().max(of.tallies.len()), Tally::default);
+                    tallies.iter_mut().zip(&of.tallies).for_each(|(all, theirs)| all.merge(theirs));
                     own.merge(&of.own);
                     sessions_per_thread = of.sessions_per_thread.max(sessions_per_thread);
                     counts.push(Counts::new(of.counts));
@@ -328,7 +329,7 @@ impl Conductor {
                 }
             }
         }
-        Ended { own, tallies: vec![tally], jobs, sessions_per_thread, counts: Counts::sum(&counts), agents }
+        Ended { own, tallies, jobs, sessions_per_thread, counts: Counts::sum(&counts), agents }
     }
 }
 
@@ -351,7 +352,8 @@ fn figures(
     let window_ns = window.map_or(0, |w| w.window_ns()) as f64;
     let open_ns = window.map_or(0, |w| w.open_ns);
     let late = |job: &&JobResult| job.first_start_ns.is_none_or(|at| at > open_ns);
-    let transaction = counted.map(|counted| &counted.tally.transaction);
+    let tally = counted.map(Counted::tally);
+    let transaction = tally.as_ref().map(|tally| &tally.transaction);
     AgentFigures {
         name,
         host,
@@ -364,7 +366,7 @@ fn figures(
         tps: transaction.filter(|_| window_ns > 0.0).map(|t| t.count() as f64 / window_ns * 1e9),
         transaction_time_ns_p50: transaction.and_then(|t| t.quantile_ns(0.5)),
         transaction_time_ns_p99: transaction.and_then(|t| t.quantile_ns(0.99)),
-        errors: counted.map_or(0, |counted| counted.tally.errors),
+        errors: tally.as_ref().map_or(0, |tally| tally.errors),
         late_starts: counted.map_or(0, |counted| counted.jobs.iter().filter(late).count() as u32),
         client_cpu_pct: counted
             .and_then(|counted| counted.process_cpu_ns)

@@ -167,6 +167,27 @@ fn a_server_is_loaded_by_agents_that_it_is_sent_to() {
     assert!(ran.err.contains("password"), "{}", ran.said());
 }
 
+#[test]
+fn populations_are_those_of_one_process() {
+    let (hub, results) = (Hub::start(&[]), results());
+    let _agents = Agents::start(&hub.url(), &["a1", "a2"], &[]);
+    let plan = results.path().join("mixed.toml");
+    let text = "workload = [\"LGWR-LAT1\"]\nduration = \"1s\"\nwarmup = \"300ms\"\n\
+                [[populations]]\njobs = 5\n[[populations]]\njobs = 3\nthink = \"20ms\"\n\
+                [[populations]]\njobs = 1\nrate = 50\n";
+    std::fs::write(&plan, text).unwrap();
+    let args = over(&hub.url(), "2", "null:?pause=2ms", results.path(), &[plan.to_str().unwrap()]);
+    let ran = measure(&args);
+    let tests = tests_of(&ran.folder());
+    assert!(ran.code == 0 && valid(&tests[0]), "{}", ran.said());
+    let of = |part: usize, figure: &str| tests[0]["populations"][part][figure].as_f64().unwrap();
+    // Five jobs of 2 ms, three of 22, one of 20.
+    let tps = [of(0, "tps"), of(1, "tps"), of(2, "tps")];
+    assert!(tps[0] > 5.0 * tps[1] && (70.0..=200.0).contains(&tps[1]) && (40.0..=60.0).contains(&tps[2]), "{tps:?}");
+    let all = tests[0]["commit_throughput_tps"].as_f64().unwrap();
+    assert!((tps.iter().sum::<f64>() / all - 1.0).abs() < 1e-6, "{tps:?} {all}");
+}
+
 /// A workload file of the documentation.
 fn example() -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples");

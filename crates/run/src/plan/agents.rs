@@ -60,12 +60,8 @@ pub(super) fn planned(spec: &PlanSpec, url: &str) -> Result<Option<PlannedAgents
         }
         (None, None) => return Ok(None),
     };
-    for (key, given) in
-        [("reconnect-every", spec.reconnect_every.is_some()), ("populations", spec.populations.is_some())]
-    {
-        if given {
-            return value(format!("{key} is not for jobs of agents: leave it out, or --hub and --agents"));
-        }
+    if spec.reconnect_every.is_some() {
+        return value("reconnect-every is not for jobs of agents: leave it out, or --hub and --agents".to_owned());
     }
     check_number(agents)?;
     let kind = kind_of(url)?;
