@@ -90,7 +90,7 @@ pub(crate) struct AgentsArgs {
     /// Where agents have the target's password from [default: that of the plan, else send]
     #[arg(long, value_parser = agent_credentials())]
     pub(crate) agent_credentials: Option<AgentCredentials>,
-    /// When an agent is lost in a test, which makes that test invalid: end the run, or continue over the agents that are left
+    /// When an agent is lost, in a test (which is invalid then) or before one: end the run, or continue over the agents that are left
     /// [default: that of the plan, else end]
     #[arg(long, value_parser = on_agent_loss())]
     pub(crate) on_agent_loss: Option<OnAgentLoss>,
@@ -124,7 +124,7 @@ fn agent_credentials() -> impl TypedValueParser<Value = AgentCredentials> {
 /// What a run does when an agent is lost.
 fn on_agent_loss() -> impl TypedValueParser<Value = OnAgentLoss> {
     one_of([
-        ("end", "The run ends after that test", OnAgentLoss::End),
+        ("end", "The run ends, after the test in which it was lost", OnAgentLoss::End),
         ("continue", "The later tests are measured over the agents that are left", OnAgentLoss::Continue),
     ])
 }

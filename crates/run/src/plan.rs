@@ -148,7 +148,8 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let jobs = load::jobs_of(&load.populations).map_or_else(|| jobs(spec.jobs.as_ref(), processes), Ok)?;
     let threads = !kind.shares_threads || workloads.iter().any(|w| w.driver == loadline_model::Driver::Database);
     check_threads(&jobs, MAX_THREADS.saturating_mul(processes), threads)?;
-    let sessions_per_thread = spec.sessions_per_thread.map(|n| sessions_per_thread(n, kind, &workloads)).transpose()?;
+    let sessions_per_thread =
+        spec.sessions_per_thread.map(|n| load::sessions_per_thread(n, kind, &workloads)).transpose()?;
     let compressibility = spec.payload_compressibility.unwrap_or(0.0);
     if !(0.0..=1.0).contains(&compressibility) {
         return value(format!(
@@ -364,21 +365,6 @@ fn size(text: Option<&str>) -> Result<u64, PlanError> {
         return Ok(size);
     }
     value(format!("size {text} must be between 1 MiB and 8 TiB"))
-}
-
-fn sessions_per_thread(n: u32, kind: &TargetKind, workloads: &[PlannedWorkload]) -> Result<u32, PlanError> {
-    if !(1..=MAX_JOBS).contains(&n) {
-        return value(format!("{n} sessions cannot share a thread: give 1 (a thread for each) to {MAX_JOBS}"));
-    }
-    let why = match kind.shares_threads {
-        _ if n == 1 => None,
-        false => Some(format!("on {} each job has a thread of its own: give 1", kind.product)),
-        true if workloads.iter().all(|w| w.driver == loadline_model::Driver::Database) => {
-            Some("with the database driver jobs run inside the database: add --driver client".to_owned())
-        }
-        true => None,
-    };
-    why.map_or(Ok(n), |why| value(format!("sessions-per-thread = {n}: {why}, or leave it out")))
 }
 
 /// Range of `--server-memory`. A number without a unit is bytes, and too small.

@@ -160,6 +160,35 @@ fn a_server_is_loaded_by_agents_that_it_is_sent_to() {
         assert_eq!(counted["outcome"], "passed", "{counted}");
         assert!(check(test, "work-evidence")["outcome"] != "failed", "{test}");
     }
+    // Files that may be opened bound sessions on a server, here and on agents, and no jobs on null:.
+    let with_files = |args: &[&str]| {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "ulimit -n 210; exec \"$0\" \"$@\"", loadline().get_program().to_str().unwrap()])
+            .args(args);
+        command.env("LOADLINE_ALLOW_DISTURBED", "1");
+        command
+    };
+    let before = std::fs::read_dir(results.path()).unwrap().count();
+    let folder = results.path().to_str().unwrap();
+    let line = ["run", "--target", &target, "--driver", "client", "--results", folder, "--jobs", "11", "--no-probe"];
+    let ran = Ran::of(with_files(&[&line[..], &SHORT].concat()).output().unwrap());
+    assert!(ran.code == 2 && ran.err.contains("11 jobs need 211 open files"), "{}", ran.said());
+    assert_eq!(std::fs::read_dir(results.path()).unwrap().count(), before, "no run was begun");
+    let mut agent = with_files(&["agent", "--hub", &hub.url(), "--name", "a0", "--max-jobs", "40"]);
+    let limited = Killed(agent.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    wait_for("the agent", 10, || listed(&hub.url()).get("a0").is_some_and(|agent| agent["max_jobs"] == 10));
+    let more = [&SHORT[..], &["--jobs", "11"]].concat();
+    let ran = measure(&over(&hub.url(), "1", &target, results.path(), &more));
+    assert!(
+        ran.code == 2 && ran.err.contains("11 jobs are more than the agents run, which is 10 (a0 10)"),
+        "{}",
+        ran.said()
+    );
+    assert!(ran.err.contains("ulimit -Hn"), "{}", ran.said());
+    let ran = measure(&over(&hub.url(), "1", "null:?pause=1ms", results.path(), &more));
+    assert!(ran.code == 0, "{}", ran.said());
+    drop(limited);
     // Whoever lacks the password says so, and which agent it is.
     let more = [&SHORT[..], &["--jobs", "2", "--agent-credentials", "local"]].concat();
     let ran = measure(&over(&hub.url(), "2", &target, results.path(), &more));

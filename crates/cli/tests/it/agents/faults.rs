@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use super::{Agents, Hub, SHORT, listed, over};
 use crate::common::figures::check;
 use crate::common::mariadb::Maria;
-use crate::common::{Ran, Server, results, run, signal, start, tests_of, valid, wait_for};
+use crate::common::{Ran, Server, manifest_of, results, run, signal, start, tests_of, valid, wait_for};
 
 /// Waits until the jobs of the newest run in `results` run, a second before the window or in it.
 fn wait_until_jobs_run(results: &Path) {
@@ -136,13 +136,19 @@ fn an_interrupted_run_goes_on_with_other_agents() {
     assert_eq!(first.len(), 1, "{}", ran.said());
     wait_for("the agents to be free again", 5, || listed(&hub.url()).values().all(|a| a["state"] == "free"));
     drop(agents);
-    let _others = Agents::start(&hub.url(), &["b1", "b2"], &[]);
-    let ran = run(&["run", "--resume", folder.to_str().unwrap(), "--hub", &hub.url()]);
+    let _others = Agents::start(&hub.url(), &["b1"], &[]);
+    let resume = ["run", "--resume", folder.to_str().unwrap(), "--hub", &hub.url()];
+    let few = run(&resume);
+    assert!(few.code == 3 && few.err.contains("2 agents were asked for, 1 is free"), "{}", few.said());
+    let ran = run(&[&resume[..], &["--agents", "1", "--on-agent-loss", "continue"]].concat());
+    let manifest = manifest_of(&folder);
+    let planned = &manifest["plan"]["agents"];
+    assert!(planned["agents"] == 1 && planned["on_loss"] == "continue", "{planned}");
     let tests = tests_of(&folder);
     assert_eq!(tests.len(), 2, "{}", ran.said());
     assert_eq!(tests[0], first[0], "what was measured stays");
     let names: Vec<&str> = tests[1]["by_agent"].as_array().unwrap().iter().filter_map(|a| a["name"].as_str()).collect();
-    assert_eq!(names, ["b1", "b2"]);
+    assert_eq!(names, ["b1"]);
     assert_eq!(check(&tests[1], "agents")["outcome"], "passed", "{}", tests[1]);
 }
 
