@@ -114,8 +114,7 @@ mod tests {
 
     #[test]
     fn counts_that_do_not_add_up_are_refused() {
-        let mut counted = Counted::default();
-        counted.tallies = vec![Tally::default()];
+        let mut counted = Counted { tallies: vec![Tally::default()], ..Counted::default() };
         counted.tallies[0].transaction.record(5);
         let clock = Offset { ahead_ns: 0, bound_ns: 0 };
         let why = Counted::read(pack(&counted).as_bytes(), &clock).err().unwrap();
