@@ -39,7 +39,7 @@ pub(crate) struct Args {
 }
 
 /// Figures that are compared, by name.
-type Figure = (&'static str, fn(&TestRecord) -> Option<f64>);
+pub(crate) type Figure = (&'static str, fn(&TestRecord) -> Option<f64>);
 const FIGURES: [Figure; 2] = [
     ("transactions/s", |r| r.figure(column::COMMIT_THROUGHPUT_TPS).or_else(|| r.figure(column::TX_PER_S))),
     ("client CPU/tx", |r| r.figure(column::CLIENT_CPU_US_PER_TX)),
@@ -53,38 +53,55 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     for build in [&args.a, &args.b] {
         println!("{}: {}", build.display(), version(build)?);
     }
+    let jobs: Vec<String> = args.jobs.iter().map(u32::to_string).collect();
+    compare(args.pairs, args.seconds, &FIGURES, &work, |arm, (target, workloads)| {
+        let build = if arm == ArmName::A { &args.a } else { &args.b };
+        let (seconds, jobs) = (format!("{}s", args.seconds), jobs.join(","));
+        let what = ["--target", target, "--workload", workloads, "--jobs", &jobs, "--duration", &seconds];
+        records(build, &args.results, &what)
+    })
+}
+
+/// Measures pairs of windows of `seconds` of each work, and prints the ratios of their figures.
+pub(crate) fn compare(
+    pairs: usize,
+    seconds: u32,
+    figures: &[Figure],
+    work: &[(&str, &str)],
+    mut measure: impl FnMut(ArmName, (&str, &str)) -> Outcome<Vec<TestRecord>>,
+) -> Outcome<()> {
     let seed = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos();
-    println!("{} pairs, {} s a window, order from seed {seed}", args.pairs, args.seconds);
-    let mut pairs: BTreeMap<(Test, usize), Vec<Pair>> = BTreeMap::new();
-    for (number, order) in order(u64::from(seed), args.pairs).into_iter().enumerate() {
-        for (target, workloads) in &work {
+    println!("{pairs} pairs, {seconds} s a window, order from seed {seed}");
+    let mut all: BTreeMap<(Test, usize), Vec<Pair>> = BTreeMap::new();
+    for (number, order) in order(u64::from(seed), pairs).into_iter().enumerate() {
+        for what in work {
             let mut measured: BTreeMap<Test, [Option<TestRecord>; 2]> = BTreeMap::new();
             for arm in order {
-                let (build, at) = if arm == ArmName::A { (&args.a, 0) } else { (&args.b, 1) };
-                for record in records(build, target, workloads, args)? {
+                let at = usize::from(arm != ArmName::A);
+                for record in measure(arm, *what)? {
                     if let Some(why) = &record.invalid_reason {
                         eprintln!("    INVALID ({arm}, {} with {} jobs): {why}", record.workload, record.jobs);
                     }
-                    let test = ((*target).to_owned(), record.workload.clone(), record.jobs);
+                    let test = (what.0.to_owned(), record.workload.clone(), record.jobs);
                     measured.entry(test).or_default()[at] = Some(record);
                 }
             }
             for (test, records) in measured {
-                for (at, (_, of)) in FIGURES.iter().enumerate() {
+                for (at, (_, of)) in figures.iter().enumerate() {
                     let [a, b] = &records;
                     let figure = |record: &Option<TestRecord>| of(record.as_ref().filter(|r| r.valid)?);
-                    pairs.entry((test.clone(), at)).or_default().push(Pair { a: figure(a), b: figure(b) });
+                    all.entry((test.clone(), at)).or_default().push(Pair { a: figure(a), b: figure(b) });
                 }
             }
         }
-        eprintln!("pair {} of {} is done", number + 1, args.pairs);
+        eprintln!("pair {} of {pairs} is done", number + 1);
     }
     println!(
         "\n| target | workload | jobs | figure | B / A | 95 % interval | pairs |\n| --- | --- | --- | --- | --- | --- | --- |"
     );
-    for (((target, workload, jobs), at), pairs) in &pairs {
+    for (((target, workload, jobs), at), pairs) in &all {
         let (value, interval, valid) = shown(paired_ratio(pairs, 0.05));
-        println!("| {target} | {workload} | {jobs} | {} | {value} | {interval} | {valid} |", FIGURES[*at].0);
+        println!("| {target} | {workload} | {jobs} | {} | {value} | {interval} | {valid} |", figures[*at].0);
     }
     Ok(())
 }
@@ -100,15 +117,12 @@ fn version(build: &Path) -> Outcome<String> {
 }
 
 /// The tests of a run of `build`. Its exit code says no more than they do.
-fn records(build: &Path, target: &str, workloads: &str, args: &Args) -> Outcome<Vec<TestRecord>> {
-    let jobs: Vec<String> = args.jobs.iter().map(u32::to_string).collect();
+pub(crate) fn records(build: &Path, results: &Path, what: &[&str]) -> Outcome<Vec<TestRecord>> {
     let mut run = Command::new(build);
-    run.args(["run", "--no-probe", "--driver", "client", "--warmup", "1s"]);
-    run.args(["--target", target, "--workload", workloads]);
-    run.args(["--jobs", &jobs.join(","), "--duration", &format!("{}s", args.seconds), "--results"]).arg(&args.results);
+    run.args(["run", "--no-probe", "--driver", "client", "--warmup", "1s"]).args(what).arg("--results").arg(results);
     let out = run.stderr(Stdio::piped()).output()?;
     let said = String::from_utf8_lossy(&out.stdout);
-    let failed = || format!("{} {target}: {}", build.display(), String::from_utf8_lossy(&out.stderr));
+    let failed = || format!("{} {}: {}", build.display(), what.join(" "), String::from_utf8_lossy(&out.stderr));
     let folder = said.lines().last().filter(|_| out.status.code().is_some_and(|code| code <= 1)).ok_or_else(failed)?;
     Ok(StoredRun::open(Path::new(folder))?.records)
 }

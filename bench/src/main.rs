@@ -12,11 +12,13 @@
 //! `-- replica-kills` kills a primary while jobs commit and counts what its standby lacks, at each level.
 //! `-- sessions` compares loadline with pgbench and sysbench at many sessions, and shows what a session costs;
 //! `-- peer` is a scripted server for as many as wanted.
+//! `-- agents` compares a load over agents with the same of one process.
 //! `-- builds` compares two builds of loadline under the same work, such as musl and glibc.
 //! `-- report` shows time and memory of a report on a run of 1,000 tests.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod agents;
 mod arena;
 mod arms;
 mod builds;
@@ -76,6 +78,8 @@ enum Command {
     Spoil(spoil::Args),
     /// `loadline ab` against equal arms on a real server, and against differences that are known
     Arms(arms::Args),
+    /// A load over agents against the same of one process: sums and percentiles
+    Agents(agents::Args),
     /// Two builds of loadline under the same work in pairs: transactions per second and CPU of each
     Builds(builds::Args),
     /// `loadline report` over a run of 1,000 tests: time and memory
@@ -107,6 +111,7 @@ fn main() -> ExitCode {
         Command::Servers(args) => servers::run(&args),
         Command::Spoil(args) => spoil::run(&args),
         Command::Arms(args) => done(arms::run(&args)),
+        Command::Agents(args) => done(agents::run(&args)),
         Command::Builds(args) => done(builds::run(&args)),
         Command::Warmups(args) => done(warmups::run(&args)),
         Command::ReplicaKills(args) => done(replica_kills::run(&args)),

@@ -2,15 +2,16 @@
 //! that the simulation drives what runs.
 
 use crate::lease::Lease;
-use crate::message::{Answer, JobsOrder, Message, MessageError, Order, Presence, Progress, Why};
+use crate::message::{Answer, JobsOrder, Message, MessageError, Opened, Order, Presence, Progress, Why};
+use crate::pack::unpack;
 
 /// What happens to an agent.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A message came.
     Message(&'a [u8]),
-    /// The sessions of a test are open (with the fingerprint of its work), or could not be opened.
-    Opened(u64, Result<String, (Why, String)>),
+    /// The sessions of a test are open, or could not be opened.
+    Opened(u64, Result<Opened, (Why, String)>),
     /// How far the jobs are, before the window is set.
     Progress(Progress),
     /// All jobs of a test have passed the window end.
@@ -46,8 +47,8 @@ pub enum Action {
 enum Stage {
     /// Sessions are being opened, by the order of this number.
     Opening(u64),
-    /// They are open; the fingerprint of the work.
-    Open(String),
+    /// They are open.
+    Open(Opened),
     Running,
     /// The window is set.
     Window,
@@ -62,6 +63,8 @@ struct Enlisted {
     run: String,
     lease: Lease,
     test: Option<(u64, Stage)>,
+    /// The user's workload file for the next test, packed, as far as it has come.
+    file: String,
     /// The last answer, in case its order is repeated.
     last: Option<Message<Answer>>,
 }
@@ -154,7 +157,13 @@ impl Agent {
                 vec![self.refusal(&run, number, Why::Busy, "it still ends the jobs of another run")]
             }
             (Order::Enlist, None) => {
-                self.work = Some(Enlisted { run: run.clone(), lease: Lease::new(now_ns), test: None, last: None });
+                self.work = Some(Enlisted {
+                    run: run.clone(),
+                    lease: Lease::new(now_ns),
+                    test: None,
+                    file: String::new(),
+                    last: None,
+                });
                 self.left = None;
                 let say = Action::Say(format!("works for run {run}"));
                 vec![say, self.answer(&run, number, Answer::Done)]
@@ -194,16 +203,32 @@ impl Agent {
                 let pong = Answer::Pong { received_ns: now_ns, answered_ns: now_ns };
                 vec![Action::Send(Box::new(Message::new(&run, number, &self.presence.id, pong)))]
             }
-            Order::Open(jobs) => match &work.test {
+            Order::File { part, text } => {
+                if part == 0 {
+                    work.file.clear();
+                }
+                work.file.push_str(&text);
+                vec![self.answer(&run, number, Answer::Done)]
+            }
+            Order::Open(mut jobs) => match &work.test {
                 Some((test, Stage::Opening(_))) if *test == jobs.test => {
                     work.test = Some((jobs.test, Stage::Opening(number)));
                     Vec::new()
                 }
-                Some((test, Stage::Open(fingerprint))) if *test == jobs.test => {
-                    let opened = Answer::Opened(fingerprint.clone());
+                Some((test, Stage::Open(opened))) if *test == jobs.test => {
+                    let opened = Answer::Opened(opened.clone());
                     vec![self.answer(&run, number, opened)]
                 }
                 Some((_, Stage::Ended(_))) | None => {
+                    if let Some(file) = &mut jobs.file {
+                        match unpack(work.file.as_bytes()) {
+                            Ok(text) => file.text = text,
+                            Err(e) => {
+                                let text = format!("the workload file {} did not come whole: {e}", file.name);
+                                return vec![self.refuse(&run, number, Why::Work, &text)];
+                            }
+                        }
+                    }
                     work.test = Some((jobs.test, Stage::Opening(number)));
                     vec![Action::Open(jobs)]
                 }
@@ -264,7 +289,7 @@ impl Agent {
         }
     }
 
-    fn opened(&mut self, test: u64, outcome: Result<String, (Why, String)>) -> Vec<Action> {
+    fn opened(&mut self, test: u64, outcome: Result<Opened, (Why, String)>) -> Vec<Action> {
         let Some(work) = &mut self.work else {
             self.ending &= outcome.is_ok();
             return Vec::new();
@@ -274,9 +299,9 @@ impl Agent {
             _ => return Vec::new(),
         };
         match (stage, outcome) {
-            (Stage::Opening(number), Ok(fingerprint)) => {
-                work.test = Some((test, Stage::Open(fingerprint.clone())));
-                vec![self.answer(&run, number, Answer::Opened(fingerprint))]
+            (Stage::Opening(number), Ok(opened)) => {
+                work.test = Some((test, Stage::Open(opened.clone())));
+                vec![self.answer(&run, number, Answer::Opened(opened))]
             }
             (Stage::Opening(number), Err((why, text))) => {
                 work.test = None;

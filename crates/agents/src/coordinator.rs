@@ -3,9 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use loadline_model::format::counted;
+
 use crate::link::{Link, Received};
 use crate::message::{Answer, Message, MessageError, Order, PROTOCOL, Presence, Progress, Why};
 use crate::offset::{Offset, RoundTrip};
+use crate::pack::unpack;
 
 /// An order that is not answered is repeated after this long, ns.
 const AGAIN_NS: u64 = 250_000_000;
@@ -33,6 +36,8 @@ pub struct Member {
     pub progress: Progress,
     /// The last test whose window end all its jobs have passed.
     pub closed: u64,
+    /// Its jobs' sessions on each server, by the server's ids, as far as known.
+    pub sessions: Vec<Vec<u32>>,
 }
 
 impl Member {
@@ -51,7 +56,7 @@ fn described(presence: &Presence) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AgentsError {
     /// Fewer agents than asked for.
-    #[error("{asked} agents were asked for, {} free at the hub{}; start more with `loadline agent --hub … --name …`", are(*.free), listed(.there))]
+    #[error("{} were asked for, {} free at the hub{}; start more with `loadline agent --hub … --name …`", counted(*.asked, "agent"), are(*.free), listed(.there))]
     Few {
         /// How many were asked for.
         asked: usize,
@@ -129,7 +134,7 @@ pub fn roll(
             return Err(AgentsError::Interrupted);
         }
         if now >= next_ns {
-            if let Some(why) = link.broken() {
+            if let Some(why) = link.trouble(u64::MAX) {
                 return Err(AgentsError::Hub(why));
             }
             number += 1;
@@ -137,7 +142,8 @@ pub fn roll(
             next_ns = now + AGAIN_NS;
         }
         let Some(Received { bytes, .. }) = link.receive(next_ns.min(begin_ns + wait_ns)) else { continue };
-        if let Some(presence) = presence_in(&bytes) {
+        // One that starts may find that its name is taken.
+        if let Some(presence) = presence_in(&bytes).filter(|p| !p.starting) {
             there.insert(presence.id.clone(), presence);
         }
     }
@@ -213,12 +219,18 @@ impl<L: Link> Coordinator<L> {
             return Err(AgentsError::Few { asked, free, there: there.iter().map(say).collect() });
         }
         let taken = there.into_iter().filter(|p| unusable(p, version).is_none()).take(asked);
-        let member = |presence| Member { presence, clock: None, lost: None, progress: Progress::default(), closed: 0 };
+        let member = |presence| Member {
+            presence,
+            clock: None,
+            lost: None,
+            progress: Progress::default(),
+            closed: 0,
+            sessions: Vec::new(),
+        };
         let mut coordinator =
             Coordinator { link, run: run.to_owned(), number: 1 << 32, members: taken.map(member).collect() };
         coordinator.link.beat(Some(run));
-        let who = coordinator.left();
-        let failed = coordinator.all(&who, SILENT_NS, |_, _| Order::Enlist);
+        let failed = coordinator.gather();
         if failed.is_empty() {
             return Ok(coordinator);
         }
@@ -230,6 +242,13 @@ impl<L: Link> Coordinator<L> {
     #[must_use]
     pub fn members(&self) -> &[Member] {
         &self.members
+    }
+
+    /// From now on no agent runs more jobs than it may open sessions on servers.
+    pub fn limit_by_sessions(&mut self) {
+        for Member { presence, .. } in &mut self.members {
+            presence.most_jobs = presence.most_jobs.min(presence.most_sessions);
+        }
     }
 
     /// The agents that are not lost.
@@ -297,7 +316,7 @@ impl<L: Link> Coordinator<L> {
             }
         }
         let seconds = self.link.now_ns().saturating_sub(begin_ns) as f64 / 1e9;
-        let silent = match self.link.broken() {
+        let silent = match self.link.trouble(begin_ns) {
             Some(why) => format!("could not be asked: {why}"),
             None => format!("did not answer for {seconds:.1} s: it ended, hangs, or is cut off from the hub"),
         };
@@ -309,22 +328,32 @@ impl<L: Link> Coordinator<L> {
         open.into_iter().map(|o| (o.agent, outcome(o.answer))).collect()
     }
 
-    /// A round in which every answer is that the order was carried out. Agents that do not are lost, and named.
-    pub fn all(&mut self, who: &[usize], within_ns: u64, order: impl FnMut(usize, &Member) -> Order) -> Vec<String> {
-        let mut failed = Vec::new();
-        for (agent, outcome) in self.round(who, within_ns, order) {
-            if let Err(failure) = outcome {
-                failed.push(self.fail(agent, &failure));
+    /// Takes all agents that are left for what comes next: one that heard nothing for too long left the run, and comes back. Those that
+    /// do not are lost, and named.
+    pub fn gather(&mut self) -> Vec<String> {
+        let (mut who, mut failed) = (self.left(), Vec::new());
+        self.members.iter_mut().for_each(|member| member.sessions.clear());
+        let end_ns = self.link.now_ns() + SILENT_NS;
+        loop {
+            let late = self.link.now_ns() >= end_ns;
+            let mut busy = Vec::new();
+            for (agent, outcome) in self.round(&who, SILENT_NS, |_, _| Order::Enlist) {
+                match outcome {
+                    Ok(_) => {}
+                    // It still ends the jobs of a test that it left.
+                    Err(Failure::Refused(Why::Busy, _)) if !late => busy.push(agent),
+                    Err(failure) => {
+                        self.lose(agent, failure.text());
+                        failed.push(format!("agent {}: {}", self.name(agent), failure.text()));
+                    }
+                }
             }
+            if busy.is_empty() || self.link.interrupted() {
+                return failed;
+            }
+            who = busy;
+            self.pump(self.link.now_ns() + AGAIN_NS);
         }
-        failed
-    }
-
-    /// Marks an agent as lost, and says so.
-    pub fn fail(&mut self, agent: usize, failure: &Failure) -> String {
-        let said = format!("agent {}: {}", self.name(agent), failure.text());
-        self.lose(agent, failure.text());
-        said
     }
 
     /// Handles what comes until `until_ns`.
@@ -368,9 +397,8 @@ impl<L: Link> Coordinator<L> {
         }
     }
 
-    /// Measures the clocks of these agents. One that does not answer is lost, and named.
-    pub fn clocks(&mut self, who: &[usize]) -> Vec<String> {
-        let mut failed = Vec::new();
+    /// Measures the clocks of these agents. One that does not answer is lost.
+    pub fn clocks(&mut self, who: &[usize]) {
         for some in who.chunks(AT_A_TIME) {
             let mut trips: Vec<Vec<RoundTrip>> = vec![Vec::new(); some.len()];
             let end_ns = self.link.now_ns() + SILENT_NS;
@@ -391,13 +419,11 @@ impl<L: Link> Coordinator<L> {
                 match (Offset::of(trips), self.members.get_mut(*agent)) {
                     (Some(clock), Some(member)) => member.clock = Some(clock),
                     _ => {
-                        let silent = "did not tell the time: it ended, hangs, or is cut off from the hub".to_owned();
-                        failed.push(self.fail(*agent, &Failure::Silent(silent)));
+                        self.lose(*agent, "did not tell the time: it ended, hangs, or is cut off from the hub");
                     }
                 }
             }
         }
-        failed
     }
 
     /// A round trip to each of `some` whose number in it is in `need`.
@@ -430,6 +456,7 @@ impl<L: Link> Coordinator<L> {
         match &message.body {
             Answer::Progress(progress) if progress.test >= member.progress.test => member.progress = *progress,
             Answer::Closed(test) => member.closed = member.closed.max(*test),
+            Answer::Opened(opened) => member.sessions = unpack(opened.sessions.as_bytes()).unwrap_or_default(),
             _ => {}
         }
         Some((at_ns, message))

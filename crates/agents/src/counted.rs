@@ -1,28 +1,17 @@
-//! What an agent counted, on its way to the coordinator: JSON, compressed, in parts that every hub takes. Nothing is lost: histograms
-//! go bucket by bucket, sums to the nanosecond.
+//! What an agent counted, on its way to the coordinator. Nothing is lost: histograms go bucket by bucket, sums to the nanosecond.
 
-use std::io::{Read, Write};
-
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use flate2::Compression;
-use flate2::read::ZlibDecoder;
-use flate2::write::ZlibEncoder;
+use loadline_model::record::LinkUse;
 use loadline_window::{JobResult, OwnCommits, Tally};
 use serde::{Deserialize, Serialize};
 
 use crate::offset::Offset;
-
-/// Length of a part: half of the largest message of a hub by default.
-const PART: usize = 500_000;
-/// Most that is unpacked, bytes.
-const MOST: u64 = 4 << 30;
+use crate::pack::unpack;
 
 /// What an agent counted.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Counted {
-    /// What its jobs counted together.
-    pub(crate) tally: Tally,
+    /// What the jobs of each part of them counted together.
+    pub(crate) tallies: Vec<Tally>,
     /// Each job, times on the agent's clock.
     pub(crate) jobs: Vec<JobResult>,
     /// Transactions of its jobs at times on its clock.
@@ -35,34 +24,33 @@ pub(crate) struct Counted {
     pub(crate) process_cpu_ns: Option<u64>,
     /// CPU time of its machine that was used in the window, %.
     pub(crate) machine_cpu_pct: Option<f64>,
+    /// The busiest network link of its machine in the window.
+    pub(crate) network: Option<LinkUse>,
 }
 
 impl Counted {
-    /// In parts.
-    #[must_use]
-    pub(crate) fn parts(&self) -> Vec<String> {
-        // Writing into memory cannot fail.
-        let mut packed = ZlibEncoder::new(Vec::new(), Compression::fast());
-        let _ = packed.write_all(&serde_json::to_vec(self).unwrap_or_default());
-        let text = STANDARD.encode(packed.finish().unwrap_or_default());
-        text.as_bytes().chunks(PART).map(|part| String::from_utf8_lossy(part).into_owned()).collect()
+    /// What all its jobs counted together.
+    pub(crate) fn tally(&self) -> Tally {
+        let mut all = Tally::default();
+        self.tallies.iter().for_each(|tally| all.merge(tally));
+        all
     }
 
     /// Puts the parts together again. Times of `jobs` and `counts` are then on the coordinator's clock.
     ///
     /// # Errors
-    /// If they are not what [`Self::parts`] made.
+    /// If they are none of a [`Counted`], or do not add up.
     pub(crate) fn read(text: &[u8], clock: &Offset) -> Result<Counted, String> {
         let wrong = |what: &str| format!("what it counted cannot be read ({what})");
-        let packed = STANDARD.decode(text).map_err(|e| wrong(&e.to_string()))?;
-        let mut json = Vec::new();
-        let mut unpacked = ZlibDecoder::new(packed.as_slice()).take(MOST);
-        unpacked.read_to_end(&mut json).map_err(|e| wrong(&e.to_string()))?;
-        let mut counted: Counted = serde_json::from_slice(&json).map_err(|e| wrong(&e.to_string()))?;
+        let mut counted: Counted = unpack(text).map_err(|e| wrong(&e))?;
         // What comes from elsewhere is held against itself: the parts must add up to the whole.
-        let sum = |of: fn(&JobResult) -> u64| counted.jobs.iter().try_fold(0, |sum: u64, job| sum.checked_add(of(job)));
-        let (completed, all) = (sum(|job| job.completed), sum(|job| job.total));
-        if (completed, all) != (Some(counted.tally.transaction.count()), Some(counted.tally.total)) {
+        fn sum<T>(all: &[T], of: fn(&T) -> u64) -> Option<u64> {
+            all.iter().try_fold(0, |sum: u64, one| sum.checked_add(of(one)))
+        }
+        let (jobs, tallies) = (&counted.jobs, &counted.tallies);
+        let of_jobs = sum(jobs, |job| job.completed).zip(sum(jobs, |job| job.total));
+        let of_tallies = sum(tallies, |tally| tally.transaction.count()).zip(sum(tallies, |tally| tally.total));
+        if of_jobs.is_none() || of_jobs != of_tallies {
             return Err(wrong("its jobs do not add up to its histogram"));
         }
         let times = counted.jobs.iter_mut().flat_map(|job| {
@@ -79,6 +67,7 @@ impl Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pack::{pack, parts};
     use loadline_model::Latencies;
     use proptest::prelude::*;
 
@@ -89,24 +78,26 @@ mod tests {
             intended in prop::collection::vec(1u64 << 51..1u64 << 52, 0..2000), open in proptest::bool::ANY,
         ) {
             let mut counted = Counted { process_cpu_ns: Some(7), machine_cpu_pct: Some(12.5), ..Counted::default() };
-            counted.tally.response = open.then(Latencies::new);
+            let mut tally = Tally { response: open.then(Latencies::new), ..Tally::default() };
             for ns in &times {
-                counted.tally.transaction.record(*ns);
-                counted.tally.response.iter_mut().for_each(|r| r.record(*ns + 5));
+                tally.transaction.record(*ns);
+                tally.response.iter_mut().for_each(|r| r.record(*ns + 5));
             }
             // A sum of more than 64 bits.
-            counted.tally.transaction.add_sum(1 << 70, 0);
+            tally.transaction.add_sum(1 << 70, 0);
             let n = times.len() as u64;
-            counted.tally.total = n;
-            counted.tally.per_second = vec![n / 2, n - n / 2];
-            counted.tally.error_texts.insert("é 'x'".into(), 3);
+            tally.total = n;
+            tally.per_second = vec![n / 2, n - n / 2];
+            tally.error_texts.insert("é 'x'".into(), 3);
             let first_start_ns = intended.first().copied();
+            counted.tallies = vec![Tally::default(), tally];
             let job = JobResult { completed: n, total: n, first_start_ns, intended_ns: intended, ..JobResult::default() };
             counted.jobs = vec![job];
-            let text: String = counted.parts().concat();
+            let text: String = parts(&counted, 1000).concat();
             let clock = Offset { ahead_ns: ahead, bound_ns: 1 };
             let read = Counted::read(text.as_bytes(), &clock).unwrap();
-            let (ours, theirs) = (&counted.tally, &read.tally);
+            prop_assert_eq!(read.tallies.len(), 2);
+            let (ours, theirs) = (&counted.tallies[1], &read.tallies[1]);
             prop_assert!(ours.transaction.histogram() == theirs.transaction.histogram());
             prop_assert_eq!(ours.transaction.sum_ns(), theirs.transaction.sum_ns());
             prop_assert_eq!(ours.transaction.max_ns(), theirs.transaction.max_ns());
@@ -123,12 +114,12 @@ mod tests {
 
     #[test]
     fn counts_that_do_not_add_up_are_refused() {
-        let mut counted = Counted::default();
-        counted.tally.transaction.record(5);
+        let mut counted = Counted { tallies: vec![Tally::default()], ..Counted::default() };
+        counted.tallies[0].transaction.record(5);
         let clock = Offset { ahead_ns: 0, bound_ns: 0 };
-        let why = Counted::read(counted.parts().concat().as_bytes(), &clock).err().unwrap();
+        let why = Counted::read(pack(&counted).as_bytes(), &clock).err().unwrap();
         assert!(why.contains("do not add up"), "{why}");
         counted.jobs = [u64::MAX, 2].map(|completed| JobResult { completed, ..JobResult::default() }).into();
-        assert!(Counted::read(counted.parts().concat().as_bytes(), &clock).is_err(), "a sum that wraps to 1");
+        assert!(Counted::read(pack(&counted).as_bytes(), &clock).is_err(), "a sum that wraps to 1");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -24,17 +24,19 @@ const AGAIN: Duration = Duration::from_millis(200);
 const FLUSH: Duration = Duration::from_secs(1);
 /// Oldest server that is used.
 const OLDEST: (u32, u32) = (2, 9);
+/// Messages of this length must be taken, bytes.
+const LEAST_BYTES: usize = 8192;
 
 /// How the hub is reached.
 #[derive(Clone)]
 pub struct HubOptions {
     /// `nats://host:port`, `tls://host:port`, with a token or a user and a password in it, if so.
     pub url: String,
-    /// File with the credentials of a user (`.creds`).
-    pub credentials: Option<PathBuf>,
+    /// Credentials of a user, as in a `.creds` file: a secret.
+    pub credentials: Option<String>,
     /// Seed of an nkey: a secret.
     pub nkey: Option<String>,
-    /// File with the certificates that the hub's is checked by, besides those of the system.
+    /// File with the certificates that the hub's is checked by, in place of those of the system.
     pub ca: Option<PathBuf>,
     /// Name of this connection at the hub.
     pub name: String,
@@ -71,21 +73,51 @@ pub struct Hub {
     pub private: bool,
     /// Version of the server.
     pub version: String,
+    /// Longest message that it takes, bytes.
+    pub most_bytes: usize,
 }
 
-/// What the connection is doing.
+/// What was wrong with the connection.
 #[derive(Debug, Default)]
 struct State {
-    /// Since when, and why, the hub is away, if it is.
-    away: Option<(u64, String)>,
-    /// How often it was away.
+    last: Option<Trouble>,
+    /// How often something was.
     times: u64,
+}
+
+#[derive(Debug)]
+struct Trouble {
+    from_ns: u64,
+    /// `None`: the hub is away.
+    until_ns: Option<u64>,
+    /// What the hub refuses; `None`: the connection broke.
+    refusal: Option<String>,
+}
+
+impl State {
+    fn away(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| last.until_ns.is_none())
+    }
+
+    fn note(&mut self, refusal: Option<String>) {
+        if !self.away() {
+            let now = now_ns();
+            self.last = Some(Trouble { from_ns: now, until_ns: refusal.is_some().then_some(now), refusal });
+            self.times += 1;
+        }
+    }
+}
+
+/// The state of a connection, also after a panic.
+fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What is known once the connection stands.
 struct Connected {
     private: bool,
     version: String,
+    most_bytes: usize,
 }
 
 impl Hub {
@@ -108,10 +140,10 @@ impl Hub {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(usage)?;
         let thread = std::thread::Builder::new().name("hub".to_owned()).spawn(move || {
             runtime.block_on(async move {
-                match connect(&options_of_thread, server, &subjects, of_thread).await {
+                match connect(&options_of_thread, server, &subjects, Arc::clone(&of_thread)).await {
                     Ok((client, heard, about)) => {
                         let _ = ready.send(Ok(about));
-                        talk(&client, heard, orders, on).await;
+                        talk(&client, heard, orders, &of_thread, on).await;
                     }
                     Err(e) => drop(ready.send(Err(e))),
                 }
@@ -121,15 +153,13 @@ impl Hub {
         let about: Connected = connected
             .recv()
             .unwrap_or_else(|_| Err(HubError::Usage("the thread of the hub crashed: please report it".to_owned())))?;
-        let Connected { private, version } = about;
-        Ok(Hub { out: Some(out), thread: Some(thread), state, private, version })
+        let Connected { private, version, most_bytes } = about;
+        Ok(Hub { out: Some(out), thread: Some(thread), state, private, version, most_bytes })
     }
 
     /// Sends. What cannot be sent because the hub is away is lost: it would come too late.
     pub fn publish(&self, subject: String, bytes: Vec<u8>) {
-        if self.broken().is_none()
-            && let Some(out) = &self.out
-        {
+        if let Some(out) = self.out.as_ref().filter(|_| !locked(&self.state).away()) {
             let _ = out.send(Out::Publish(subject, bytes));
         }
     }
@@ -141,18 +171,24 @@ impl Hub {
         }
     }
 
-    /// Why the hub is away, if it is.
+    /// What is wrong with the hub now, or was since `since_ns`.
     #[must_use]
-    pub fn broken(&self) -> Option<String> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, why) = state.away.as_ref()?;
-        Some(format!("{why} {:.1} s ago", now_ns().saturating_sub(*since) as f64 / 1e9))
+    pub fn trouble(&self, since_ns: u64) -> Option<String> {
+        let state = locked(&self.state);
+        let last = state.last.as_ref()?;
+        let seconds = |until_ns: u64| until_ns.saturating_sub(last.from_ns) as f64 / 1e9;
+        Some(match (&last.refusal, last.until_ns) {
+            (_, Some(until_ns)) if until_ns <= since_ns => return None,
+            (Some(what), _) => what.clone(),
+            (None, Some(until_ns)) => format!("the connection to the hub was broken for {:.1} s", seconds(until_ns)),
+            (None, None) => format!("the connection to the hub broke {:.1} s ago", seconds(now_ns())),
+        })
     }
 
-    /// How often the hub was away so far.
+    /// How often something was wrong so far.
     #[must_use]
-    pub fn was_away(&self) -> u64 {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).times
+    pub fn troubles(&self) -> u64 {
+        locked(&self.state).times
     }
 }
 
@@ -210,21 +246,30 @@ async fn connect(
         .reconnect_delay_callback(|_| AGAIN)
         .subscription_capacity(1 << 16)
         .event_callback(move |event| {
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = locked(&state);
             match event {
-                Event::Connected => state.away = None,
-                Event::Disconnected | Event::Closed if state.away.is_none() => {
-                    state.away = Some((now_ns(), "the connection to the hub broke".to_owned()));
-                    state.times += 1;
+                Event::Connected => {
+                    if let Some(last) = &mut state.last {
+                        last.until_ns.get_or_insert_with(now_ns);
+                    }
+                }
+                Event::Disconnected | Event::Closed => state.note(None),
+                Event::ServerError(e) => state.note(Some(format!("the hub says: {e}"))),
+                Event::SlowConsumer(_) => {
+                    state.note(Some("messages of the hub came faster than they were read".to_owned()))
                 }
                 // The server asks to be left, and closes soon.
                 _ => {}
             }
             async {}
         });
-    if let Some(path) = &options.credentials {
-        let wrong = |e: std::io::Error| HubError::Usage(format!("{}: {e}", path.display()));
-        with = with.credentials_file(path).await.map_err(wrong)?;
+    if let Some(text) = &options.credentials {
+        let wrong = |_| {
+            HubError::Usage(
+                "--hub-creds holds no credentials: a JWT and the seed of an nkey, as nsc writes them".to_owned(),
+            )
+        };
+        with = with.credentials(text).map_err(wrong)?;
     }
     if let Some(seed) = &options.nkey {
         with = with.nkey(seed.clone());
@@ -251,6 +296,10 @@ async fn connect(
         let (major, minor) = OLDEST;
         return Err(unreachable(format!("is nats-server {}: {major}.{minor} or newer is needed", about.version)));
     }
+    if about.max_payload < LEAST_BYTES {
+        let least = format!("{LEAST_BYTES} are needed (max_payload)");
+        return Err(unreachable(format!("takes messages of {} bytes at most: {least}", about.max_payload)));
+    }
     let mut heard = Vec::new();
     for subject in subjects {
         let subscribed = client.subscribe(subject.clone()).await;
@@ -259,7 +308,7 @@ async fn connect(
     // So that nothing that is said from now on is missed.
     client.flush().await.map_err(|e| unreachable(format!("took no message: {e}")))?;
     let private = tls || about.tls_required || is_loopback(&host);
-    Ok((client, select_all(heard), Connected { private, version: about.version }))
+    Ok((client, select_all(heard), Connected { private, version: about.version, most_bytes: about.max_payload }))
 }
 
 /// `%40` as `@`.
@@ -286,7 +335,13 @@ fn refusal(error: &async_nats::ConnectError) -> String {
 }
 
 /// Hears and says until nobody has an order any more.
-async fn talk(client: &Client, mut heard: Heard, mut orders: UnboundedReceiver<Out>, on: impl Fn(Received)) {
+async fn talk(
+    client: &Client,
+    mut heard: Heard,
+    mut orders: UnboundedReceiver<Out>,
+    state: &Mutex<State>,
+    on: impl Fn(Received),
+) {
     let mut beats = tokio::time::interval(Duration::from_nanos(BEAT_NS));
     beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut run: Option<String> = None;
@@ -298,7 +353,12 @@ async fn talk(client: &Client, mut heard: Heard, mut orders: UnboundedReceiver<O
                 None => break,
             },
             order = orders.recv() => match order {
-                Some(Out::Publish(subject, bytes)) => drop(client.publish(subject, bytes.into()).await),
+                Some(Out::Publish(subject, bytes)) => {
+                    let length = bytes.len();
+                    if let Err(e) = client.publish(subject, bytes.into()).await {
+                        locked(state).note(Some(format!("a message of {length} bytes could not be sent: {e}")));
+                    }
+                }
                 Some(Out::Beat(of)) => {
                     run = of;
                     beats.reset_immediately();

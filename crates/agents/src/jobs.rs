@@ -1,5 +1,6 @@
 //! The jobs of an agent: a thread opens their sessions, and starts, counts and ends them by the crew of a local run.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,13 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loadline_collect::CpuSource;
-use loadline_collect::os::{CpuShares, CpuTimes, ProcessCpu};
+use loadline_collect::os::{CpuShares, CpuTimes, Interfaces, ProcessCpu};
 use loadline_database::clock::now_ns;
 use loadline_database::{OpenRequest, Target, Work};
 use loadline_window::{Crew, OwnCommits, Place, Request, STEP_NS, Schedule, Shared, Timing, Warmup, next_count_ns};
 
 use crate::counted::Counted;
-use crate::message::{JobsOrder, Progress, Why};
+use crate::message::{JobsOrder, Opened, Progress, Why};
+use crate::pack::{pack, parts};
 
 /// Time between looks whether all have passed the window end, ns.
 const LOOK_NS: u64 = 2_000_000;
@@ -23,7 +25,7 @@ const LOOK_NS: u64 = 2_000_000;
 #[derive(Debug)]
 pub enum JobsEvent {
     /// Their sessions are open, or could not be opened.
-    Opened(u64, Result<String, (Why, String)>),
+    Opened(u64, Result<Opened, (Why, String)>),
     /// How far they are, until the window is set.
     Progress(Progress),
     /// All have passed the window end.
@@ -40,7 +42,7 @@ enum Command {
 
 /// The target as it was last opened, with what it was opened by: it is kept for the tests of a run, because opening one is work
 /// for the database that would be taken for that of the jobs.
-pub type Opened = Arc<Mutex<Option<(JobsOrder, Arc<dyn Target>)>>>;
+pub type OpenTarget = Arc<Mutex<Option<(JobsOrder, Arc<dyn Target>)>>>;
 
 /// Jobs in their thread.
 pub struct Jobs {
@@ -56,7 +58,8 @@ impl Jobs {
     /// If no thread can be started.
     pub fn open(
         order: JobsOrder,
-        opened: &Opened,
+        part_bytes: usize,
+        opened: &OpenTarget,
         interrupted: &Arc<AtomicBool>,
         tell: impl Fn(JobsEvent) + Send + 'static,
     ) -> std::io::Result<Jobs> {
@@ -65,7 +68,7 @@ impl Jobs {
         let (flag, opened) = (Arc::clone(&interrupted), Arc::clone(opened));
         std::thread::Builder::new()
             .name("jobs".to_owned())
-            .spawn(move || run(&order, &opened, &inbox, &flag, &tell))?;
+            .spawn(move || run(&order, part_bytes, &opened, &inbox, &flag, &tell))?;
         Ok(Jobs { commands, interrupted })
     }
 
@@ -117,7 +120,11 @@ fn work(order: &JobsOrder) -> Result<Work, String> {
 }
 
 /// The target of an order: the one of the test before, or opened.
-fn target(order: &JobsOrder, opened: &Opened, interrupted: &Arc<AtomicBool>) -> Result<Arc<dyn Target>, (Why, String)> {
+fn target(
+    order: &JobsOrder,
+    opened: &OpenTarget,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<Arc<dyn Target>, (Why, String)> {
     let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
     let same = |of: &JobsOrder| (&of.run, &of.url, &of.nodes) == (&order.run, &order.url, &order.nodes);
     if let Some((_, target)) = opened.as_ref().filter(|(of, _)| same(of)) {
@@ -168,7 +175,8 @@ fn request(
 
 fn run(
     order: &JobsOrder,
-    opened: &Opened,
+    part_bytes: usize,
+    opened: &OpenTarget,
     inbox: &Receiver<Command>,
     interrupted: &Arc<AtomicBool>,
     tell: &dyn Fn(JobsEvent),
@@ -180,11 +188,11 @@ fn run(
     };
     if order.jobs == 0 {
         // The run begins: nothing more is asked than whether the target can be reached.
-        tell(JobsEvent::Opened(test, Ok(String::new())));
+        tell(JobsEvent::Opened(test, Ok(Opened::default())));
         return tell(JobsEvent::Ended(test, Vec::new()));
     }
     let shared = Arc::new(Shared::of_part(order.first_job, order.jobs, Arc::clone(interrupted)));
-    let base = target.own_commits();
+    let (base, earlier) = (target.own_commits(), target.job_sessions());
     let of_watch = Arc::clone(&target);
     let opened = request(order, target, interrupted).and_then(|request| {
         let crew = Crew::open(&request, &shared).map_err(|e| (Why::Target, hidden(order, &e.to_string())))?;
@@ -194,13 +202,18 @@ fn run(
         Ok(opened) => opened,
         Err(why) => return tell(JobsEvent::Opened(test, Err(why))),
     };
-    tell(JobsEvent::Opened(test, Ok(fingerprint(&request.work, order.first_job))));
+    let fingerprint = fingerprint(&request.work, order.first_job);
+    let mut sessions = pack(&opened_since(&earlier, of_watch.job_sessions()));
+    if sessions.len() > part_bytes {
+        sessions.clear();
+    }
+    tell(JobsEvent::Opened(test, Ok(Opened { fingerprint, sessions })));
     let mut watch = Watch {
         test,
         shared: &shared,
         start_ns: 0,
         window: None,
-        cpu: [None, None],
+        edges: [None, None],
         ..Watch::new(&shared, &*of_watch, base)
     };
     loop {
@@ -219,21 +232,49 @@ fn run(
         }
     }
     let sessions_per_thread = crew.sessions_per_thread();
-    // All jobs are alike.
     let (tallies, jobs) = crew.end();
-    let tally = tallies.into_iter().next().unwrap_or_default();
     watch.own.end = watch.own_commits();
-    let Watch { counts, cpu, own, .. } = watch;
-    let [open, close] = cpu;
+    let Watch { counts, edges: [open, close], own, .. } = watch;
     let between = open.zip(close);
-    let process_cpu_ns = between.as_ref().and_then(|(a, b)| b.0.checked_sub(a.0));
-    let machine_cpu_pct = between.and_then(|(a, b)| Some(CpuShares::between(&a.1?, &b.1?)?.busy_pct));
-    let counted = Counted { tally, jobs, own, counts, sessions_per_thread, process_cpu_ns, machine_cpu_pct };
-    tell(JobsEvent::Ended(test, counted.parts()));
+    let process_cpu_ns = between.as_ref().and_then(|(a, b)| b.process_ns?.checked_sub(a.process_ns?));
+    let machine_cpu_pct = between
+        .as_ref()
+        .and_then(|(a, b)| Some(CpuShares::between(a.machine.as_ref()?, b.machine.as_ref()?)?.busy_pct));
+    let network =
+        between.and_then(|(a, b)| a.network.busiest(&b.network, b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9));
+    let counted = Counted { tallies, jobs, own, counts, sessions_per_thread, process_cpu_ns, machine_cpu_pct, network };
+    tell(JobsEvent::Ended(test, parts(&counted, part_bytes)));
 }
 
-/// CPU time of this process, ns, and of its machine.
-type Cpu = (u64, Option<CpuTimes>);
+/// Sessions on each server that were not there `earlier`.
+fn opened_since(earlier: &[Vec<u32>], now: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
+    let mut earlier = earlier.iter();
+    let anew = |ids: Vec<u32>| {
+        let known: BTreeSet<u32> = earlier.next().into_iter().flatten().copied().collect();
+        ids.into_iter().filter(|id| !known.contains(id)).collect()
+    };
+    now.into_iter().map(anew).collect()
+}
+
+/// What is read at an edge of the window.
+struct Edge {
+    at_ns: u64,
+    /// CPU time of this process, ns.
+    process_ns: Option<u64>,
+    machine: Option<CpuTimes>,
+    network: Interfaces,
+}
+
+impl Edge {
+    fn read() -> Edge {
+        Edge {
+            at_ns: now_ns(),
+            process_ns: ProcessCpu::own().ok().map(|of| of.total_ns()),
+            machine: CpuTimes::local().ok(),
+            network: Interfaces::local(),
+        }
+    }
+}
 
 /// The thread of the jobs, which waits and counts.
 struct Watch<'a> {
@@ -247,7 +288,7 @@ struct Watch<'a> {
     window: Option<Schedule>,
     counts: Vec<(u64, u64)>,
     /// At window start and window end.
-    cpu: [Option<Cpu>; 2],
+    edges: [Option<Edge>; 2],
     next_count_ns: u64,
     closed: bool,
 }
@@ -263,7 +304,7 @@ impl<'a> Watch<'a> {
             start_ns: 0,
             window: None,
             counts: Vec::new(),
-            cpu: [None, None],
+            edges: [None, None],
             next_count_ns: 0,
             closed: false,
         }
@@ -278,8 +319,8 @@ impl<'a> Watch<'a> {
     fn next_ns(&self) -> u64 {
         let now = now_ns();
         let Some(window) = self.window else { return if self.start_ns == 0 { now + STEP_NS } else { self.next(now) } };
-        let edges = [window.open_ns, window.close_ns];
-        let edge = edges.iter().zip(&self.cpu).filter(|(_, cpu)| cpu.is_none()).map(|(at, _)| *at).min();
+        let times = [window.open_ns, window.close_ns];
+        let edge = times.iter().zip(&self.edges).filter(|(_, read)| read.is_none()).map(|(at, _)| *at).min();
         match edge {
             Some(edge) => edge.min(self.next(now)),
             None if self.closed => now + STEP_NS,
@@ -322,9 +363,9 @@ impl<'a> Watch<'a> {
             self.own.passed_open.clone_from(&own);
         }
         self.own.passed_close.clone_from(&own);
-        for (at, cpu) in [window.open_ns, window.close_ns].into_iter().zip(&mut self.cpu) {
-            if now >= at && cpu.is_none() {
-                *cpu = ProcessCpu::own().ok().map(|of| (of.total_ns(), CpuTimes::local().ok()));
+        for (at, edge) in [window.open_ns, window.close_ns].into_iter().zip(&mut self.edges) {
+            if now >= at {
+                edge.get_or_insert_with(Edge::read);
             }
         }
         let passed = self.shared.passed_close.load(Ordering::Relaxed) + self.shared.ended.load(Ordering::Relaxed);

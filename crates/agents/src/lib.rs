@@ -12,6 +12,7 @@ pub mod lease;
 pub mod link;
 pub mod message;
 pub mod offset;
+pub mod pack;
 pub mod remote;
 pub mod service;
 pub mod share;

@@ -22,11 +22,14 @@ pub trait Link {
     /// The next message for this coordinator; waits for it until `until_ns` at most.
     fn receive(&mut self, until_ns: u64) -> Option<Received>;
 
+    /// Length of the parts of what is too long for a message, bytes.
+    fn part_bytes(&self) -> usize;
+
     /// From now on says once a second that this run goes on, until `None` is given. It does not depend on [`Link::receive`].
     fn beat(&mut self, run: Option<&str>);
 
-    /// Why the hub cannot be reached now, if so.
-    fn broken(&self) -> Option<String>;
+    /// What is wrong with the hub now, or was since `since_ns`.
+    fn trouble(&self, since_ns: u64) -> Option<String>;
 
     /// Whether the user wants to stop.
     fn interrupted(&self) -> bool;

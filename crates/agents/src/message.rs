@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Number of this protocol. Agents of another one are named and not used.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 /// Subject of messages for all agents.
 pub const TO_ALL: &str = "loadline.all";
 
@@ -105,6 +105,13 @@ pub enum Order {
     Enlist,
     /// What time is it?
     Ping,
+    /// A part of the user's workload file of the order that follows ([`crate::pack`]), because the hub takes no message of any length.
+    File {
+        /// Number of the part, from 0.
+        part: usize,
+        /// Its text.
+        text: String,
+    },
     /// Open the sessions of these jobs.
     Open(Box<JobsOrder>),
     /// Start the jobs, at this time of the agent's clock.
@@ -162,7 +169,7 @@ pub struct JobsOrder {
     pub driver: Driver,
     /// Code of the workload.
     pub workload: String,
-    /// Its file, if it is the user's own.
+    /// Its file, if it is the user's own; without its text, which went ahead.
     pub file: Option<WorkloadFile>,
     /// All its parameters.
     pub parameters: BTreeMap<String, i64>,
@@ -197,8 +204,8 @@ pub enum Answer {
     Here(Presence),
     /// The order was carried out.
     Done,
-    /// The sessions are open. Holds the fingerprint of the work.
-    Opened(String),
+    /// The sessions are open.
+    Opened(Opened),
     /// The time: when the order came and when this left, on the agent's clock, ns.
     Pong {
         /// When the order came.
@@ -221,6 +228,15 @@ pub enum Answer {
     Ended(usize),
     /// A part of what was counted, in base64.
     Part(String),
+}
+
+/// Sessions that are open.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opened {
+    /// Fingerprint of the work.
+    pub fingerprint: String,
+    /// The sessions' ids on each server, packed ([`crate::pack`]); empty if unknown, or more than a message holds.
+    pub sessions: String,
 }
 
 /// Why an agent refuses.
@@ -277,6 +293,12 @@ pub struct Presence {
     pub cpus: u32,
     /// Most jobs that it runs.
     pub most_jobs: u32,
+    /// Most sessions on servers: it may not open more files.
+    #[serde(default)]
+    pub most_sessions: u32,
+    /// Whether it still looks if its name is free.
+    #[serde(default)]
+    pub starting: bool,
     /// The run that it works for.
     #[serde(default)]
     pub busy: Option<String>,
@@ -292,9 +314,9 @@ mod tests {
         assert_eq!(Message::read(&order.bytes()), Ok(order.clone()));
         let text = String::from_utf8(order.bytes()).unwrap();
         // Whatever else is in it.
-        let newer = text.replace("\"protocol\":2", "\"protocol\":3").replace("\"ping\"", "{\"sing\":3}");
+        let newer = text.replace("\"protocol\":3", "\"protocol\":4").replace("\"ping\"", "{\"sing\":3}");
         let read: Result<Message<Order>, _> = Message::read(newer.as_bytes());
-        assert_eq!(read, Err(MessageError::Protocol { theirs: 3, run: "r1".into(), number: 7 }));
+        assert_eq!(read, Err(MessageError::Protocol { theirs: 4, run: "r1".into(), number: 7 }));
         let other: Result<Message<Order>, _> = Message::read(b"hello");
         assert!(matches!(other, Err(MessageError::Other(_))));
     }

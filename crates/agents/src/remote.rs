@@ -42,8 +42,6 @@ pub struct Agents {
     coordinator: Arc<Mutex<Coordinator<HubLink>>>,
     target: AgentTarget,
     run: String,
-    /// Whether a test that has not begun is spread over the agents that are left.
-    go_on: bool,
     tests: AtomicU64,
 }
 
@@ -59,7 +57,6 @@ impl Agents {
         asked: usize,
         wait_ns: u64,
         target: AgentTarget,
-        go_on: bool,
     ) -> Result<Agents, AgentsError> {
         let secret =
             std::iter::once(&target.url).chain(&target.nodes).any(|url| loadline_database::redact(url) != *url);
@@ -78,6 +75,9 @@ impl Agents {
                  machine; use a tls:// hub, or --agent-credentials local"
             )]));
         }
+        if loadline_database::kind_of(&target.url).is_ok_and(|kind| kind.no_sessions.is_none()) {
+            coordinator.limit_by_sessions();
+        }
         let order = JobsOrder {
             run: run.to_owned(),
             url: target.url.clone(),
@@ -89,7 +89,7 @@ impl Agents {
             return Err(e);
         }
         let coordinator = Arc::new(Mutex::new(coordinator));
-        Ok(Agents { coordinator, target, run: run.to_owned(), go_on, tests: AtomicU64::new(0) })
+        Ok(Agents { coordinator, target, run: run.to_owned(), tests: AtomicU64::new(0) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Coordinator<HubLink>> {
@@ -142,17 +142,25 @@ impl RemoteJobs for Agents {
         let work = Arc::clone(&request.work);
         let fingerprint = move |first_job| fingerprint(&work, first_job);
         let mut c = self.lock();
-        let test = loop {
-            let number = self.tests.fetch_add(1, Ordering::Relaxed) + 1;
-            let before = c.left().len();
-            match Test::open(&mut c, number, &order, &fingerprint) {
-                Ok(test) => break test,
-                Err(AgentsError::Interrupted) => return Err(TestError::Interrupted),
-                // Some were lost meanwhile: the test has not begun, and may have the others.
-                Err(_) if self.go_on && c.left().len() < before && !c.left().is_empty() => {}
-                Err(e) => return Err(TestError::Remote(e.to_string())),
-            }
+        let number = self.tests.fetch_add(1, Ordering::Relaxed) + 1;
+        let (before, gone) = (c.left(), c.gather());
+        // Of those who are gone before the order to open them there are no sessions.
+        let jobs = if gone.is_empty() { request.jobs } else { 0 };
+        let opened = match gone.is_empty() {
+            true => Test::open(&mut c, number, &order, &fingerprint),
+            false => Err(AgentsError::Agents(gone)),
         };
+        let test = opened.map_err(|e| {
+            let lost: Vec<AgentFigures> = before.iter().filter_map(|agent| lost(&c, *agent, jobs)).collect();
+            match e {
+                _ if c.link.interrupted() => TestError::Interrupted,
+                e if lost.is_empty() => TestError::Remote(e.to_string()),
+                _ => TestError::AgentsLost(lost),
+            }
+        })?;
+        for share in &test.shares {
+            request.target.adopt_jobs(c.members().get(share.agent).map_or(&[], |member| &member.sessions));
+        }
         drop(c);
         let (commands, inbox) = channel();
         let conductor = Conductor {
@@ -169,6 +177,19 @@ impl RemoteJobs for Agents {
             .map_err(|source| TestError::Thread { job: 0, source })?;
         Ok(Box::new(RunningCrew { commands, thread: Some(thread), jobs: request.jobs }))
     }
+
+    fn left(&self) -> usize {
+        self.lock().left().len()
+    }
+}
+
+/// An agent that is lost before a test of so many jobs.
+fn lost(c: &Coordinator<HubLink>, agent: usize, jobs: u32) -> Option<AgentFigures> {
+    let member = c.members().get(agent)?;
+    let failed = Some(member.lost.clone()?);
+    let Presence { name, host, .. } = member.presence.clone();
+    let sessions = member.sessions.clone();
+    Some(AgentFigures { name, host, jobs, failed, lost: true, sessions, ..AgentFigures::default() })
 }
 
 enum Command {
@@ -278,7 +299,7 @@ impl Conductor {
     fn ended(&mut self, c: &Coordinator<HubLink>, counted: Vec<test::Counted>) -> Ended {
         let window = self.window;
         let window_ns = window.map_or(0, |w| w.window_ns());
-        let mut tally = Tally::new(window_ns, false);
+        let mut tallies = vec![Tally::new(window_ns, false)];
         let mut own = OwnCommits::default();
         let mut jobs = vec![JobResult::ended("the job never started"); self.jobs as usize];
         let (mut counts, mut agents, mut sessions_per_thread) = (Vec::new(), Vec::new(), 1);
@@ -289,26 +310,27 @@ impl Conductor {
             let why = self.test.failures.get(&of.agent).cloned();
             let (counted, why) = match read {
                 Some(Ok(counted)) => (Some(counted), why),
-                Some(Err(e)) => (None, why.or_else(|| Some(format!("agent {}: {e}", c.name(of.agent))))),
-                None => (None, why.or_else(|| Some(format!("agent {} counted nothing", c.name(of.agent))))),
+                Some(Err(e)) => (None, why.or(Some(e))),
+                None => (None, why.or_else(|| Some("it counted nothing".to_owned()))),
             };
             agents.push(figures(c, &of, counted.as_ref(), window, why.as_deref()));
             let places = jobs.iter_mut().skip(of.share.first as usize).take(of.share.jobs as usize);
             match counted {
                 Some(of) => {
-                    tally.merge(&of.tally);
+                    tallies.resize_with(tallies.len().max(of.tallies.len()), Tally::default);
+                    tallies.iter_mut().zip(&of.tallies).for_each(|(all, theirs)| all.merge(theirs));
                     own.merge(&of.own);
                     sessions_per_thread = of.sessions_per_thread.max(sessions_per_thread);
                     counts.push(Counts::new(of.counts));
                     places.zip(of.jobs).for_each(|(place, job)| *place = job);
                 }
                 None => {
-                    let why = why.unwrap_or_default();
+                    let why = format!("agent {}: {}", c.name(of.agent), why.unwrap_or_default());
                     places.for_each(|place| *place = JobResult::ended(why.as_str()));
                 }
             }
         }
-        Ended { own, tallies: vec![tally], jobs, sessions_per_thread, counts: Counts::sum(&counts), agents }
+        Ended { own, tallies, jobs, sessions_per_thread, counts: Counts::sum(&counts), agents }
     }
 }
 
@@ -331,25 +353,28 @@ fn figures(
     let window_ns = window.map_or(0, |w| w.window_ns()) as f64;
     let open_ns = window.map_or(0, |w| w.open_ns);
     let late = |job: &&JobResult| job.first_start_ns.is_none_or(|at| at > open_ns);
-    let transaction = counted.map(|counted| &counted.tally.transaction);
+    let tally = counted.map(Counted::tally);
+    let transaction = tally.as_ref().map(|tally| &tally.transaction);
     AgentFigures {
         name,
         host,
         machine,
         process,
+        sessions: member.sessions.clone(),
         cpus,
         first_job: of.share.first,
         jobs: of.share.jobs,
         tps: transaction.filter(|_| window_ns > 0.0).map(|t| t.count() as f64 / window_ns * 1e9),
         transaction_time_ns_p50: transaction.and_then(|t| t.quantile_ns(0.5)),
         transaction_time_ns_p99: transaction.and_then(|t| t.quantile_ns(0.99)),
-        errors: counted.map_or(0, |counted| counted.tally.errors),
+        errors: tally.as_ref().map_or(0, |tally| tally.errors),
         late_starts: counted.map_or(0, |counted| counted.jobs.iter().filter(late).count() as u32),
         client_cpu_pct: counted
             .and_then(|counted| counted.process_cpu_ns)
             .filter(|_| window_ns > 0.0)
             .map(|ns| ns as f64 / window_ns / f64::from(cpus.max(1)) * 100.0),
         machine_cpu_pct: counted.and_then(|counted| counted.machine_cpu_pct),
+        network: counted.and_then(|counted| counted.network.clone()),
         start_skew_ms: of.skew_ns.filter(|_| counted.is_some()).map(|ns| ns as f64 / 1e6),
         failed: failed.map(str::to_owned),
         lost: member.lost.is_some(),

@@ -10,10 +10,11 @@ use loadline_database::machine::{boot_id, host_name};
 
 use crate::agent::{Action, Agent, Event};
 use crate::hub::{Hub, HubError, HubOptions};
-use crate::jobs::{Jobs, JobsEvent, Opened};
+use crate::jobs::{Jobs, JobsEvent, OpenTarget};
 use crate::lease::CANCEL_AFTER_NS;
 use crate::link::{Link, Received};
 use crate::message::{Answer, Message, Order, PROTOCOL, Presence, TO_ALL, to_agent, to_run};
+use crate::pack::part_bytes;
 
 /// Longest wait for anything, so that a signal is noticed.
 const LOOK_NS: u64 = 100_000_000;
@@ -51,9 +52,9 @@ pub fn new_id() -> String {
     read("/proc/sys/kernel/random/uuid").unwrap_or_else(|| format!("{}-{}", std::process::id(), now_ns()))
 }
 
-/// This process as an agent.
+/// This process as an agent that runs at most `most_jobs`, and `most_sessions` on servers.
 #[must_use]
-pub fn presence(name: &str, version: &str, most_jobs: u32) -> Presence {
+pub fn presence(name: &str, version: &str, most_jobs: u32, most_sessions: u32) -> Presence {
     Presence {
         id: new_id(),
         name: name.to_owned(),
@@ -65,6 +66,8 @@ pub fn presence(name: &str, version: &str, most_jobs: u32) -> Presence {
         private: false,
         cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
         most_jobs,
+        most_sessions,
+        starting: false,
         busy: None,
     }
 }
@@ -93,8 +96,8 @@ pub fn serve(
     alone(&hub, &presence, &events)?;
     say(&format!("agent {} waits for work at {} (nats-server {})", presence.name, redacted(options), hub.version));
     let mut agent = Agent::new(presence);
-    let (mut jobs, mut away): (Option<Jobs>, u64) = (None, 0);
-    let opened = Opened::default();
+    let (mut jobs, mut troubles): (Option<Jobs>, u64) = (None, 0);
+    let opened = OpenTarget::default();
     let mut run_over = Arc::new(AtomicBool::new(false));
     let mut ending_until_ns = None;
     loop {
@@ -110,9 +113,9 @@ pub fn serve(
         if ending_until_ns.is_some_and(|until| now >= until) {
             return Ok(());
         }
-        if hub.was_away() != away {
-            away = hub.was_away();
-            say("the connection to the hub broke: it is tried again until it stands");
+        if hub.troubles() != troubles {
+            troubles = hub.troubles();
+            say(&hub.trouble(0).unwrap_or_default());
         }
         let due_ns = agent.due_ns().map_or(LOOK_NS, |due| due.saturating_sub(now).min(LOOK_NS));
         let event = events.recv_timeout(Duration::from_nanos(due_ns));
@@ -143,7 +146,10 @@ pub fn serve(
                 Action::Say(text) => say(&text),
                 Action::Open(order) => {
                     let (test, tell) = (order.test, inbox.clone());
-                    match Jobs::open(*order, &opened, &run_over, move |event| drop(tell.send(In::Jobs(event)))) {
+                    let part_bytes = part_bytes(hub.most_bytes);
+                    match Jobs::open(*order, part_bytes, &opened, &run_over, move |event| {
+                        drop(tell.send(In::Jobs(event)))
+                    }) {
                         Ok(of) => jobs = Some(of),
                         Err(e) => {
                             let why = (crate::message::Why::Work, format!("no thread can be started: {e}"));
@@ -170,16 +176,24 @@ fn send(hub: &Hub, mut message: Message<Answer>) {
     hub.publish(to_run(&message.run), message.bytes());
 }
 
-/// Refuses if another agent has this name.
+/// Refuses if another agent has this name. Of several that start at a time, the one with the smallest id stays: each answers the
+/// others, and asks again halfway, so that it is heard by one that came after its first question.
 fn alone(hub: &Hub, presence: &Presence, events: &Receiver<In>) -> Result<(), ServiceError> {
-    let end_ns = now_ns() + SAME_NAME_NS;
-    hub.publish(TO_ALL.to_owned(), Message::new(&presence.id, 1, "", Order::Roll).bytes());
-    while now_ns() < end_ns {
-        let Ok(In::Heard(Received { bytes, .. })) = events.recv_timeout(Duration::from_nanos(LOOK_NS)) else {
+    let (begin_ns, mut asked) = (now_ns(), 0);
+    let here = Presence { starting: true, ..presence.clone() };
+    while now_ns() < begin_ns + SAME_NAME_NS {
+        if now_ns() >= begin_ns + asked * SAME_NAME_NS / 2 {
+            asked += 1;
+            hub.publish(TO_ALL.to_owned(), Message::new(&presence.id, asked, "", Order::Roll).bytes());
+        }
+        let Ok(In::Heard(Received { bytes, .. })) = events.recv_timeout(Duration::from_nanos(LOOK_NS / 2)) else {
             continue;
         };
+        if let Ok(Message { run, number, body: Order::Roll, .. }) = Message::<Order>::read(&bytes) {
+            send(hub, Message::new(&run, number, &presence.id, Answer::Here(here.clone())));
+        }
         let Ok(Message { body: Answer::Here(other), .. }) = Message::<Answer>::read(&bytes) else { continue };
-        if other.name == presence.name && other.id != presence.id {
+        if other.name == presence.name && other.id != presence.id && (!other.starting || other.id < presence.id) {
             let Presence { name, process, host, .. } = other;
             return Err(ServiceError::SameName { name, process, host });
         }
@@ -227,12 +241,16 @@ impl Link for HubLink {
         self.inbox.recv_timeout(Duration::from_nanos(left_ns.min(LOOK_NS))).ok()
     }
 
+    fn part_bytes(&self) -> usize {
+        part_bytes(self.hub.most_bytes)
+    }
+
     fn beat(&mut self, run: Option<&str>) {
         self.hub.beat(run);
     }
 
-    fn broken(&self) -> Option<String> {
-        self.hub.broken()
+    fn trouble(&self, since_ns: u64) -> Option<String> {
+        self.hub.trouble(since_ns)
     }
 
     fn interrupted(&self) -> bool {

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use loadline_model::Driver;
+use loadline_model::plan::WorkloadFile;
 
 use crate::coordinator::{AgentsError, Coordinator, Failure, Member, SILENT_NS};
 use crate::link::Link;
 use crate::message::{Answer, JobsOrder, Order, Progress, Why};
 use crate::offset::Offset;
+use crate::pack::parts;
 use crate::share::{Share, spread};
 
 /// All agents must have the order to start by then, ns after it is given.
@@ -33,6 +35,8 @@ pub struct Test {
     before: Vec<Option<Offset>>,
     /// What went wrong with which agent (its number in the run), in words.
     pub failures: BTreeMap<usize, String>,
+    /// When it was opened, ns.
+    opened_ns: u64,
 }
 
 /// What an agent gave back.
@@ -62,18 +66,19 @@ impl Test {
         order: &JobsOrder,
         fingerprint: &dyn Fn(u32) -> String,
     ) -> Result<Test, AgentsError> {
-        // An agent that heard nothing for too long has left the run, and comes back for this test.
-        let who = c.left();
-        let _ = c.all(&who, SILENT_NS, |_, _| Order::Enlist);
         let limits: Vec<(usize, u32)> =
             c.left().into_iter().filter_map(|i| Some((i, c.members().get(i)?.presence.most_jobs))).collect();
         let Some(shares) = spread(order.all_jobs, &limits) else {
             let most: u64 = limits.iter().map(|(_, n)| u64::from(*n)).sum();
-            let text = format!("{} jobs are more than the {} agents run: {most}", order.all_jobs, limits.len());
+            let text = format!("{} jobs are more than the agents that are left run, which is {most}", order.all_jobs);
             return Err(AgentsError::Agents(vec![text]));
         };
         let before = vec![None; shares.len()];
-        let mut test = Test { number, shares, before, failures: BTreeMap::new() };
+        let mut test = Test { number, shares, before, failures: BTreeMap::new(), opened_ns: c.link.now_ns() };
+        test.send_file(c, order);
+        // The text went ahead.
+        let file = order.file.as_ref().map(|file| WorkloadFile { text: String::new(), ..file.clone() });
+        let order = &JobsOrder { file, ..order.clone() };
         let of = test.by_agent();
         let open = |agent: usize| {
             let share = of.get(&agent).copied().unwrap_or(Share { agent, first: 0, jobs: 0 });
@@ -83,7 +88,7 @@ impl Test {
         for (agent, outcome) in c.patient(&who, OPEN_NS, |agent, _| open(agent)) {
             let first = of.get(&agent).map_or(0, |share| share.first);
             let failure = match outcome {
-                Ok(Answer::Opened(theirs)) if theirs == fingerprint(first) => continue,
+                Ok(Answer::Opened(theirs)) if theirs.fingerprint == fingerprint(first) => continue,
                 Ok(Answer::Opened(_)) => {
                     let text =
                         "it would do other work: the rows of its jobs, or their order, differ from this loadline's";
@@ -97,9 +102,8 @@ impl Test {
             test.failed(c, agent, &failure);
         }
         if test.failures.is_empty() {
-            for text in c.clocks(&who) {
-                test.note(c, &text);
-            }
+            c.clocks(&who);
+            test.note(c);
         }
         if c.link.interrupted() {
             test.abandon(c);
@@ -107,16 +111,30 @@ impl Test {
         }
         if !test.failures.is_empty() {
             test.abandon(c);
-            return Err(AgentsError::Agents(test.failures.values().cloned().collect()));
+            let named = test.failures.iter().map(|(agent, why)| format!("agent {}: {why}", c.name(*agent)));
+            return Err(AgentsError::Agents(named.collect()));
         }
         test.before = who.iter().map(|i| c.members().get(*i).and_then(|m| m.clock)).collect();
         Ok(test)
     }
 
-    /// Lets all agents open the target, without sessions of jobs.
+    /// Sends the user's workload file, which agents do not have.
+    fn send_file<L: Link>(&mut self, c: &mut Coordinator<L>, order: &JobsOrder) {
+        let parts = order.file.as_ref().map_or_else(Vec::new, |file| parts(&file.text, c.link.part_bytes()));
+        for (part, text) in parts.into_iter().enumerate() {
+            let who = self.who();
+            for (agent, outcome) in c.round(&who, SILENT_NS, |_, _| Order::File { part, text: text.clone() }) {
+                if let Err(failure) = outcome {
+                    self.failed(c, agent, &failure);
+                }
+            }
+        }
+    }
+
+    /// Lets all agents open the target, without sessions of jobs, and measures their clocks.
     ///
     /// # Errors
-    /// [`AgentsError::Agents`]: each agent that cannot, and why.
+    /// [`AgentsError::Agents`]: each agent that cannot, or is too far from the hub, and why.
     pub fn reach<L: Link>(c: &mut Coordinator<L>, order: &JobsOrder) -> Result<(), AgentsError> {
         let who = c.left();
         let open = |_: usize, _: &Member| Order::Open(Box::new(JobsOrder { test: 0, jobs: 0, ..order.clone() }));
@@ -126,6 +144,10 @@ impl Test {
                 Ok(_) => {}
                 Err(failure) => failed.push(format!("agent {}: {}", c.name(agent), failure.text())),
             }
+        }
+        if failed.is_empty() {
+            c.clocks(&who);
+            failed.extend(c.members().iter().filter_map(|m| Some(format!("agent {}: {}", m.name(), unfit(m)?))));
         }
         match failed.is_empty() {
             _ if c.link.interrupted() => Err(AgentsError::Interrupted),
@@ -149,16 +171,18 @@ impl Test {
         if lost {
             c.lose(agent, failure.text());
         }
-        let text = format!("agent {}: {}", c.name(agent), failure.text());
+        let mut text = failure.text().to_owned();
+        if let (Failure::Refused(..), Some(trouble)) = (failure, c.link.trouble(self.opened_ns)) {
+            text = format!("{text}; {trouble}");
+        }
         self.failures.entry(agent).or_insert(text);
     }
 
     /// Notes the agents that are lost meanwhile.
-    fn note<L: Link>(&mut self, c: &Coordinator<L>, text: &str) {
+    fn note<L: Link>(&mut self, c: &Coordinator<L>) {
         for agent in self.who() {
-            if c.members().get(agent).is_some_and(|m| m.lost.is_some()) {
-                let text = if text.is_empty() { format!("agent {} is lost", c.name(agent)) } else { text.to_owned() };
-                self.failures.entry(agent).or_insert(text);
+            if let Some(why) = c.members().get(agent).and_then(|m| m.lost.clone()) {
+                self.failures.insert(agent, why);
             }
         }
     }
@@ -241,8 +265,8 @@ impl Test {
         }
         // All jobs have ended: the machines are quiet, and the clocks are measured best.
         let ended: Vec<usize> = parts.keys().copied().collect();
-        let _ = c.clocks(&ended);
-        self.note(c, "");
+        c.clocks(&ended);
+        self.note(c);
         let mut fetched: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
         for some in ended.chunks(FETCH_AT_A_TIME) {
             let most = some.iter().filter_map(|agent| parts.get(agent)).max().copied().unwrap_or(0);
@@ -277,6 +301,21 @@ impl Test {
         };
         self.shares.iter().zip(&self.before).map(counted).collect()
     }
+}
+
+/// Why the window of an agent can never be the common one, if so.
+fn unfit(member: &Member) -> Option<String> {
+    let Some(clock) = &member.clock else { return member.lost.clone() };
+    let ms = |ns: u64| ns as f64 / 1e6;
+    (clock.bound_ns > MOST_SKEW_NS).then(|| {
+        format!(
+            "it is too far away: messages to it and back take {:.1} ms, so its clock is known to {:.1} ms, and {:.0} ms are allowed; \
+             bring the hub, this loadline and the agents nearer to each other",
+            ms(clock.bound_ns * 2),
+            ms(clock.bound_ns),
+            ms(MOST_SKEW_NS)
+        )
+    })
 }
 
 impl JobsOrder {

@@ -10,8 +10,9 @@ use loadline_agents::agent::{Action, Agent, Event};
 use loadline_agents::coordinator::{AgentsError, Coordinator};
 use loadline_agents::lease::BEAT_NS;
 use loadline_agents::link::{Link, Received};
-use loadline_agents::message::{Answer, JobsOrder, Message, Order, PROTOCOL, Presence, Progress};
+use loadline_agents::message::{Answer, JobsOrder, Message, Opened, Order, PROTOCOL, Presence, Progress};
 use loadline_agents::test::{MOST_SKEW_NS, START_LEAD_NS, Test, WINDOW_LEAD_NS};
+use loadline_model::plan::WorkloadFile;
 use loadline_model::random::Random;
 
 const MS: u64 = 1_000_000;
@@ -108,6 +109,8 @@ fn presence(i: usize) -> Presence {
         private: true,
         cpus: 2,
         most_jobs: 64,
+        most_sessions: 64,
+        starting: false,
         busy: None,
     }
 }
@@ -173,7 +176,9 @@ impl World {
             What::ToCoordinator(bytes) => return Some(Received { at_ns: self.now_ns, bytes }),
             What::ToAgent(i, bytes) => self.tell(i, Event::Message(&bytes)),
             What::Timer(i) => self.tell(i, Event::Time),
-            What::Opened(i, test) => self.tell(i, Event::Opened(test, Ok("work".into()))),
+            What::Opened(i, test) => {
+                self.tell(i, Event::Opened(test, Ok(Opened { fingerprint: "work".into(), ..Opened::default() })))
+            }
             What::Progress(i, test) => {
                 let host = &self.hosts[i];
                 if host.loads.is_some() && host.window.is_none() && host.opened == Some(test) {
@@ -250,6 +255,7 @@ impl World {
                 }
             }
             Action::Open(order) => {
+                assert!(order.file.is_none_or(|file| file.text == text()), "the file came whole");
                 self.hosts[i].opened = Some(order.test);
                 self.hosts[i].window = None;
                 let takes = self.random.below(200 * MS);
@@ -299,18 +305,28 @@ impl Link for World {
         None
     }
 
+    fn part_bytes(&self) -> usize {
+        100
+    }
+
     fn beat(&mut self, run: Option<&str>) {
         self.run = run.map(str::to_owned);
         self.at(self.now_ns, What::Beat);
     }
 
-    fn broken(&self) -> Option<String> {
-        (self.away.0..self.away.1).contains(&self.now_ns).then(|| "no hub".to_owned())
+    fn trouble(&self, since_ns: u64) -> Option<String> {
+        let away = self.now_ns >= self.away.0 && self.away.1 > since_ns.min(self.now_ns);
+        away.then(|| "no hub".to_owned())
     }
 
     fn interrupted(&self) -> bool {
         false
     }
+}
+
+/// A workload file of several messages.
+fn text() -> String {
+    (0..99u64).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect()
 }
 
 /// What a test over agents came to.
@@ -333,7 +349,9 @@ impl Outcome {
 }
 
 fn test(c: &mut Coordinator<World>, number: u64, jobs: u32, window_s: u64) -> Result<Outcome, AgentsError> {
-    let order = JobsOrder::of_jobs(jobs);
+    let mut order = JobsOrder::of_jobs(jobs);
+    // A thousand agents get none: it is the time of the test.
+    order.file = (jobs < 1000).then(|| WorkloadFile { name: "mine.toml".into(), text: text() });
     let mut test = Test::open(c, number, &order, &|_| "work".to_owned())?;
     let start_ns = c.link.now_ns + START_LEAD_NS;
     test.start(c, start_ns, window_s * S);
@@ -440,7 +458,7 @@ fn the_agent_that_is_lost_is_the_one_that_is_named() {
         let outcome = test(&mut c, 1, 40, 10).unwrap();
         let failed: Vec<usize> = outcome.failed.iter().map(|(i, _)| *i).collect();
         assert_eq!(failed, [13], "{fault:?} {:?}", outcome.failed);
-        assert!(outcome.failed[0].1.contains("a13 on h13"), "{:?}", outcome.failed);
+        assert!(outcome.failed[0].1.contains("hangs, or is cut off"), "{:?}", outcome.failed);
         assert_eq!(outcome.jobs, 38, "what the others counted is there");
         // The next test is spread over those that are left.
         let outcome = test(&mut c, 2, 38, 10).unwrap();
@@ -496,6 +514,20 @@ fn who_cannot_be_used_is_named() {
     let old = refused(&|all| all[1].version = "1.2.2".into(), 3).unwrap();
     assert!(old.contains("a1 on h1 (has version 1.2.2 of loadline, not 1.2.3)"), "{old}");
     assert_eq!(refused(&|all| all[1].version = "1.2.2".into(), 2), None, "the others are enough");
+}
+
+#[test]
+fn an_agent_whose_window_can_never_be_common_is_refused_before_the_first_test() {
+    let mut c = enlisted(World::new(4, 3));
+    let reach = |c: &mut Coordinator<World>| Test::reach(c, &JobsOrder::of_jobs(0)).err().map(|e| e.to_string());
+    assert_eq!(reach(&mut c), None);
+    // No leg takes less than half of this.
+    c.link.hosts[2].legs = [6.0 * MS as f64; 2];
+    let why = reach(&mut c).unwrap();
+    assert!(
+        why.starts_with("agent a2 on h2: it is too far away: messages to it and back take") && !why.contains("a1"),
+        "{why}"
+    );
 }
 
 #[test]

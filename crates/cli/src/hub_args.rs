@@ -15,6 +15,11 @@ pub(crate) const HUB_VARIABLE: &str = "LOADLINE_HUB";
 /// Environment variable with the seed of an nkey.
 pub(crate) const NKEY_VARIABLE: &str = "LOADLINE_HUB_NKEY";
 
+/// The same with the credentials of a user, as in a .creds file.
+pub(crate) const CREDS_VARIABLE: &str = "LOADLINE_HUB_CREDS";
+/// The same with certificates in PEM.
+pub(crate) const CA_VARIABLE: &str = "LOADLINE_HUB_CA";
+
 /// How the hub is reached.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct HubArgs {
@@ -22,13 +27,14 @@ pub(crate) struct HubArgs {
     /// if it asks for one [default: the environment variable LOADLINE_HUB]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) hub: Option<String>,
-    /// Credentials of a user of the hub (.creds)
+    /// Credentials of a user of the hub (.creds) [default: the environment variable LOADLINE_HUB_CREDS, which holds the text itself]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) hub_creds: Option<PathBuf>,
     /// Seed of an nkey that the hub knows [default: the environment variable LOADLINE_HUB_NKEY, which holds the seed itself]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) hub_nkey: Option<PathBuf>,
-    /// Certificates by which the hub's is checked, besides those of the system (PEM)
+    /// Certificates by which the hub's is checked, in place of those of the system (PEM) [default: the environment variable
+    /// LOADLINE_HUB_CA, which holds the text itself]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) hub_ca: Option<PathBuf>,
 }
@@ -45,16 +51,16 @@ fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// What a file holds, or else the environment variable `name`.
+pub(crate) fn text_of(flag: &str, file: Option<&Path>, name: &str) -> Result<Option<String>, Failure> {
+    let failed = |path: &Path, e| Failure::usage(format!("{flag} {}: {e}", path.display()));
+    file.map_or_else(|| Ok(environment(name)), |p| std::fs::read_to_string(p).map(Some).map_err(|e| failed(p, e)))
+}
+
 /// Seed of an nkey, from its file or the environment. No message has it.
 pub(crate) fn nkey(file: Option<&Path>) -> Result<Option<String>, Failure> {
-    let (text, whence) = match file {
-        Some(path) => {
-            let failed = |e| Failure::usage(format!("--hub-nkey {}: {e}", path.display()));
-            (Some(std::fs::read_to_string(path).map_err(failed)?), format!("--hub-nkey {}", path.display()))
-        }
-        None => (environment(NKEY_VARIABLE), NKEY_VARIABLE.to_owned()),
-    };
-    let Some(text) = text else { return Ok(None) };
+    let Some(text) = text_of("--hub-nkey", file, NKEY_VARIABLE)? else { return Ok(None) };
+    let whence = file.map_or_else(|| NKEY_VARIABLE.to_owned(), |path| format!("--hub-nkey {}", path.display()));
     // A file of `nk` may have its comments around the seed.
     let seed = text.split_whitespace().find(|word| is_seed(word));
     let Some(seed) = seed else {
@@ -84,7 +90,7 @@ pub(crate) struct AgentsArgs {
     /// Where agents have the target's password from [default: that of the plan, else send]
     #[arg(long, value_parser = agent_credentials())]
     pub(crate) agent_credentials: Option<AgentCredentials>,
-    /// When an agent is lost in a test, which makes that test invalid: end the run, or continue over the agents that are left
+    /// When an agent is lost, in a test (which is invalid then) or before one: end the run, or continue over the agents that are left
     /// [default: that of the plan, else end]
     #[arg(long, value_parser = on_agent_loss())]
     pub(crate) on_agent_loss: Option<OnAgentLoss>,
@@ -98,7 +104,7 @@ pub(crate) struct AgentArgs {
     /// Name of the agent in tables and messages; no two agents at a hub have the same [default: the name of this machine]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Most jobs that it runs at a time [default: 100000, or fewer if it may open fewer files]
+    /// Most jobs that it runs at a time; on servers no more than it may open files (ulimit -Hn) [default: 100000]
     #[arg(long, value_name = "N")]
     pub(crate) max_jobs: Option<u32>,
 }
@@ -118,7 +124,7 @@ fn agent_credentials() -> impl TypedValueParser<Value = AgentCredentials> {
 /// What a run does when an agent is lost.
 fn on_agent_loss() -> impl TypedValueParser<Value = OnAgentLoss> {
     one_of([
-        ("end", "The run ends after that test", OnAgentLoss::End),
+        ("end", "The run ends, after the test in which it was lost", OnAgentLoss::End),
         ("continue", "The later tests are measured over the agents that are left", OnAgentLoss::Continue),
     ])
 }

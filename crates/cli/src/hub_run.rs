@@ -1,5 +1,9 @@
 //! `loadline agent`, `loadline agents list`, and the agents of a run.
 
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::IntoRawFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -8,13 +12,15 @@ use loadline_agents::hub::{HubError, HubOptions};
 use loadline_agents::remote::{AgentTarget, Agents, list};
 use loadline_agents::service::{HubLink, ServiceError, host, new_id, presence, serve};
 use loadline_database::machine::allow_open_files;
-use loadline_model::plan::{AgentCredentials, Jobs, OnAgentLoss};
+use loadline_model::format::counted;
+use loadline_model::plan::{AgentCredentials, Jobs};
 use loadline_run::Study;
 use loadline_run::plan::MAX_JOBS;
 use loadline_window::OWN_FILES;
+use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::exit::{self, Failure};
-use crate::hub_args::{AgentArgs, AgentsListArgs, HUB_VARIABLE, HubArgs, nkey};
+use crate::hub_args::{AgentArgs, AgentsListArgs, CA_VARIABLE, CREDS_VARIABLE, HUB_VARIABLE, HubArgs, nkey, text_of};
 use crate::listing::Listing;
 use crate::{output, secrets, signals};
 
@@ -56,11 +62,27 @@ fn options(url: Option<&str>, args: &HubArgs, name: &str) -> Result<HubOptions, 
     secrets::keep(std::iter::once(url));
     Ok(HubOptions {
         url: url.to_owned(),
-        credentials: args.hub_creds.clone(),
+        credentials: text_of("--hub-creds", args.hub_creds.as_deref(), CREDS_VARIABLE)?,
         nkey: nkey(args.hub_nkey.as_deref())?,
-        ca: args.hub_ca.clone(),
+        ca: match &args.hub_ca {
+            Some(path) => Some(path.clone()),
+            None => text_of("", None, CA_VARIABLE)?.map(|text| in_memory(&text)).transpose()?,
+        },
         name: format!("loadline {name}"),
     })
+}
+
+/// A file of this process that holds `text`, and is on no disk.
+fn in_memory(text: &str) -> Result<PathBuf, Failure> {
+    let written = memfd_create(c"hub-ca", MFdFlags::MFD_CLOEXEC)
+        .map(File::from)
+        .map_err(std::io::Error::from)
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            Ok(file.into_raw_fd())
+        });
+    let fd = written.map_err(|e| Failure::failed(format!("{CA_VARIABLE} cannot be put into a file of memory: {e}")))?;
+    Ok(PathBuf::from(format!("/proc/self/fd/{fd}")))
 }
 
 /// `loadline agent`: works until it is interrupted.
@@ -71,14 +93,14 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
     }
     let files = allow_open_files(u64::MAX).unwrap_or(u64::MAX);
     let files = u32::try_from(files.saturating_sub(OWN_FILES)).unwrap_or(u32::MAX).max(1);
-    let most = args.max_jobs.unwrap_or(MAX_JOBS.min(files));
+    let most = args.max_jobs.unwrap_or(MAX_JOBS);
     if !(1..=MAX_JOBS).contains(&most) {
         return Err(Failure::usage(format!("--max-jobs {most} must be between 1 and {MAX_JOBS}")));
     }
     let options = options(args.hub.url().as_deref(), &args.hub, &name)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     signals::interruptible(&interrupted, "sessions on the database end with this process".to_owned())?;
-    serve(&options, presence(&name, VERSION, most), &interrupted, &mut |text| output::say(text))?;
+    serve(&options, presence(&name, VERSION, most, files), &interrupted, &mut |text| output::say(text))?;
     Ok(exit::INTERRUPTED)
 }
 
@@ -91,14 +113,15 @@ pub(crate) fn agents_list(args: &AgentsListArgs) -> Result<u8, Failure> {
     let mut link = HubLink::connect(&options(hub.url().as_deref(), hub, "list")?, &asker, interrupted)?;
     let row = |p: loadline_agents::message::Presence| {
         let state = p.busy.map_or_else(|| "free".to_owned(), |run| format!("busy with run {run}"));
-        vec![p.name, p.version, p.host, p.process.to_string(), p.cpus.to_string(), state, p.most_jobs.to_string()]
+        let most = p.most_jobs.min(p.most_sessions);
+        vec![p.name, p.version, p.host, p.process.to_string(), p.cpus.to_string(), state, most.to_string()]
     };
     let rows: Vec<Vec<String>> = list(&mut link, &asker, LIST_NS)?.into_iter().map(row).collect();
     if rows.is_empty() {
         output::say("no agent is at the hub: start one with `loadline agent --hub URL --name NAME`");
     }
     let columns = vec!["name", "version", "host", "process", "cpus", "state", "max_jobs"];
-    Listing { columns, rows }.write(format)?;
+    Listing { columns, rows }.write_with(format, &["process", "cpus", "max_jobs"])?;
     Ok(0)
 }
 
@@ -107,8 +130,9 @@ pub(crate) fn with(mut study: Study, hub: Option<&str>, args: &HubArgs) -> Resul
     let Some(planned) = study.plan.agents.clone() else { return Ok(study) };
     let hub = hub.ok_or_else(|| {
         Failure::usage(format!(
-            "the run has {} agents: add --hub {}, with its token if it has one",
-            planned.agents, planned.hub
+            "the run has {}: add --hub {}, with its token if it has one",
+            counted(planned.agents as usize, "agent"),
+            planned.hub
         ))
     })?;
     // Short enough to be read; subjects of the hub hold it.
@@ -122,8 +146,7 @@ pub(crate) fn with(mut study: Study, hub: Option<&str>, args: &HubArgs) -> Resul
         nodes: study.request.nodes.iter().map(url).collect(),
         files: study.plan.workload_files.clone(),
     };
-    let go_on = planned.on_loss == OnAgentLoss::Continue;
-    let agents = Agents::enlist(link, &run, VERSION, planned.agents as usize, WAIT_NS, target, go_on)?;
+    let agents = Agents::enlist(link, &run, VERSION, planned.agents as usize, WAIT_NS, target)?;
     let who = agents.who();
     let most = who.iter().map(|(p, _)| p.most_jobs).fold(0, u32::saturating_add);
     match &mut study.plan.jobs {
@@ -131,9 +154,10 @@ pub(crate) fn with(mut study: Study, hub: Option<&str>, args: &HubArgs) -> Resul
         Jobs::List(list) => {
             if let Some(more) = list.iter().find(|n| **n > most) {
                 let each: Vec<String> = who.iter().map(|(p, _)| format!("{} {}", p.name, p.most_jobs)).collect();
+                let by_files = who.iter().any(|(p, _)| p.most_jobs == p.most_sessions);
+                let limit = if by_files { "a higher limit of open files (ulimit -Hn)" } else { "more --max-jobs" };
                 return Err(Failure::usage(format!(
-                    "{more} jobs are more than the agents run, which is {most} ({}): ask for more agents, or start them with \
-                     more --max-jobs",
+                    "{more} jobs are more than the agents run, which is {most} ({}): ask for more agents, or start them with {limit}",
                     each.join(", ")
                 )));
             }

@@ -9,7 +9,7 @@ use loadline_model::plan::{Jobs, JobsSpec, OnNodeLoss, Plan, PlanSpec, TimeSpec}
 use loadline_model::{JobLoad, Outcome, TestRecord};
 use loadline_report::{Compared, Costs, end_page, terminal_table};
 use loadline_run::plan::duration::DurationEstimate;
-use loadline_run::plan::{DEFAULT_RESULTS, register_files};
+use loadline_run::plan::{DEFAULT_RESULTS, check_agents, register_files};
 use loadline_run::planfile::PlanFileError;
 use loadline_run::study::Ended;
 use loadline_run::sweep::{SweepPoints, SweptParameter};
@@ -279,7 +279,18 @@ fn resumed(args: &RunArgs, arms: [Option<&str>; 2], run: &Path, command: Vec<Str
     request.replicas = plan.levels.as_ref().map_or(0, |levels| levels.replicas);
     request.ask_password = arguments::ask();
     let allow_disturbed = plan.allow_disturbed || args.allow_disturbed;
-    let plan = Plan { force: plan.force || args.force, allow_disturbed, ..plan };
+    let mut plan = Plan { force: plan.force || args.force, allow_disturbed, ..plan };
+    match &mut plan.agents {
+        Some(of) => {
+            of.agents = args.agents.agents.unwrap_or(of.agents);
+            of.on_loss = args.agents.on_agent_loss.unwrap_or(of.on_loss);
+            check_agents(of.agents).map_err(|e| Failure::usage(e.to_string()))?;
+        }
+        None if args.agents.agents.is_some() || args.agents.on_agent_loss.is_some() => {
+            return Err(Failure::usage(format!("the jobs of run {} do not run on agents", stored.id())));
+        }
+        None => {}
+    }
     let url_b =
         plan.arms.as_ref().map(|of| own_url(arms[1].or(given.filter(|_| of.a.target == of.b.target)), &of.b.target));
     let other = request_b(url_b.transpose()?.as_deref(), &plan, &request);

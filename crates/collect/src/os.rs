@@ -4,6 +4,7 @@
 mod cpu;
 mod disk;
 mod limits;
+mod network;
 mod pressure;
 mod process;
 mod processes;
@@ -12,6 +13,7 @@ mod tasks;
 pub use cpu::{CpuShares, CpuTimes};
 pub use disk::{DiskCounters, DiskRates};
 pub use limits::{CpuLimit, Cpus, allowed, frequency_pct, thermal_ms};
+pub use network::Interfaces;
 pub use pressure::Pressure;
 pub use process::ProcessCpu;
 pub use processes::{Processes, Server, TICKS_PER_S, Used};

@@ -21,6 +21,8 @@ pub struct Facts {
     pub in_place_pct: u64,
     /// Where the database runs.
     pub runs: Runs,
+    /// Whether each commit takes a time that was asked for: jobs that share a thread wait for it, as for a server.
+    pub pauses: bool,
     /// Why the client driver cannot see when the commit of a single-statement transaction begins; `None` if it can,
     /// at least for a sample of the transactions.
     pub commit_unseen: Option<&'static str>,
@@ -77,6 +79,7 @@ impl Facts {
             rows_in_primary_key: false,
             in_place_pct: 100,
             runs,
+            pauses: false,
             commit_unseen: None,
             commits_of_workers: None,
             counts_failed_commits: false,
@@ -97,6 +100,12 @@ impl Facts {
             empty_query: "",
             remarks: None,
         }
+    }
+
+    /// The same if commits take a time that was asked for.
+    pub(crate) const fn pausing(mut self) -> Facts {
+        self.pauses = true;
+        self
     }
 }
 

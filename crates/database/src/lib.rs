@@ -56,6 +56,7 @@ pub use kind::{NativeReport, TargetKind};
 pub use names::table_names;
 pub use number::Number;
 pub use registry::{TARGETS, kind_of, open};
+pub use relay::Relay;
 pub use render::Rendered;
 pub use request::{AskPassword, OpenRequest};
 pub use role::*;

@@ -37,7 +37,7 @@ use queue::{Piece, Queue};
 use way::{READ, Way};
 
 /// A listening relay. Dropping it closes its connections and removes its socket.
-pub(crate) struct Relay {
+pub struct Relay {
     /// Removed with it.
     socket: Option<PathBuf>,
     link: Arc<Shared>,
@@ -96,7 +96,7 @@ impl Relay {
     ///
     /// # Errors
     /// When the socket cannot be made.
-    pub(crate) fn start(socket: &Path, server: &Path) -> io::Result<Relay> {
+    pub fn start(socket: &Path, server: &Path) -> io::Result<Relay> {
         let mut relay = Relay::of(Listener::at(socket)?, server)?;
         relay.socket = Some(socket.to_owned());
         Ok(relay)
@@ -139,7 +139,7 @@ impl Relay {
     }
 
     /// Changes the link, at once and in both directions; what is under way arrives as it would have.
-    pub(crate) fn set(&self, link: Link) {
+    pub fn set(&self, link: Link) {
         for way in &self.link.ways {
             way.set(link);
         }

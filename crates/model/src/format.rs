@@ -150,6 +150,12 @@ pub fn parse_duration_s(text: &str) -> Result<f64, String> {
     Ok(value * factor)
 }
 
+/// `1 agent`, `3 agents`.
+#[must_use]
+pub fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
 /// A line of CSV: cells quoted as in RFC 4180, ended by LF.
 pub fn csv_line(cells: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let mut out = String::new();

@@ -61,11 +61,42 @@ pub struct PopulationFigures {
 pub const MOST_START_SKEW_MS: f64 = 2.0;
 
 impl AgentFigures {
-    /// As it is stored: what tells its machine and process apart is of no use later.
+    /// As it is stored: what tells its machine, process and sessions apart is of no use later.
     #[must_use]
     pub fn stored(&self) -> AgentFigures {
-        AgentFigures { machine: String::new(), process: 0, ..self.clone() }
+        AgentFigures { machine: String::new(), process: 0, sessions: Vec::new(), ..self.clone() }
     }
+
+    /// Why agents failed: those with the same reason together.
+    #[must_use]
+    pub fn failures(agents: &[AgentFigures]) -> String {
+        let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
+        for agent in agents {
+            let Some(why) = agent.failed.as_deref() else { continue };
+            let name = format!("{} on {}", agent.name, agent.host);
+            match by_reason.iter_mut().find(|(of, _)| *of == why) {
+                Some((_, names)) => names.push(name),
+                None => by_reason.push((why, vec![name])),
+            }
+        }
+        let said = by_reason.iter().map(|(why, names)| {
+            let plural = if names.len() == 1 { "agent" } else { "agents" };
+            format!("{plural} {}: {why}", names.join(", "))
+        });
+        said.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// How much of a network link was used.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkUse {
+    /// Its interface.
+    pub interface: String,
+    /// Bytes per second in the direction that had more.
+    pub bytes_per_s: f64,
+    /// The same as a share of the link's speed, %; `None` if that is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pct: Option<f64>,
 }
 
 /// What one agent did in the window of a test.
@@ -81,6 +112,9 @@ pub struct AgentFigures {
     /// Its process there.
     #[serde(skip)]
     pub process: u32,
+    /// Sessions of its jobs on each server, by the server's ids, as far as known.
+    #[serde(skip)]
+    pub sessions: Vec<Vec<u32>>,
     /// CPUs of its machine that it may use.
     pub cpus: u32,
     /// Number of its first job in the test.
@@ -107,10 +141,13 @@ pub struct AgentFigures {
     /// CPU time of its machine that was used, by whomever, %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_cpu_pct: Option<f64>,
+    /// The network interface of its machine that was used most, by whomever, if one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<LinkUse>,
     /// Upper bound of the distance of its window from the common one, ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_skew_ms: Option<f64>,
-    /// Why it counted nothing, if it was lost or failed.
+    /// Why it counted nothing, if it was lost or failed, in words that follow its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
     /// Whether it is lost for the tests that follow.

@@ -174,9 +174,9 @@ impl Loop {
         let now = now_ns();
         loop {
             let next = self.core.timers.borrow().peek().map(|Reverse(timer)| *timer);
-            let Some((_, fiber, wait)) = next.filter(|(at, _, _)| *at <= now) else { return };
+            let Some((at, fiber, wait)) = next.filter(|(at, _, _)| *at <= now) else { return };
             self.core.timers.borrow_mut().pop();
-            if self.core.states.borrow().get(fiber as usize).is_some_and(|state| state.waits == wait) {
+            if self.core.is_due(at, fiber, wait) {
                 self.resume(fiber);
             }
         }

@@ -186,6 +186,19 @@ impl Core {
         true
     }
 
+    /// Whether the fiber still is in this wait, whose time `at_ns` has come. One that slept is late by now; who had the CPU meanwhile
+    /// is not known.
+    pub(crate) fn is_due(&self, at_ns: u64, fiber: u32, wait: u32) -> bool {
+        let mut states = self.states.borrow_mut();
+        let Some(state) = states.get_mut(fiber as usize).filter(|s| s.waits == wait) else { return false };
+        if state.sleeps {
+            let ns = now_ns().saturating_sub(at_ns);
+            state.late.ns += ns;
+            state.late.cpu_ns += ns;
+        }
+        true
+    }
+
     /// Changes a token; `None` if there is none of this number.
     pub(crate) fn token<T>(&self, token: u32, change: impl FnOnce(&mut Token) -> T) -> Option<T> {
         self.tokens.borrow_mut().get_mut(token as usize).map(change)

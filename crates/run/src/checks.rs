@@ -52,6 +52,7 @@ pub(crate) fn verify(f: &Facts<'_>) -> Vec<Check> {
     checks.extend(read_only(f));
     checks.extend(read_late(f));
     checks.extend(agents::check(f.agents));
+    checks.extend(agents::network(f.agents));
     checks
 }
 
@@ -421,7 +422,7 @@ fn read_late(f: &Facts<'_>) -> Option<Check> {
         share * 100.0,
         usual / 1e3
     );
-    Some(if f.client_cpu_share.is_err() {
+    Some(if f.client_cpu_share.is_err() && !f.pauses {
         Check::new(id, Outcome::NotMade, format!("{detail}; there is no client apart from the database"))
     } else if share > MAX_READ_LATE_SHARE {
         Check::require(

@@ -21,6 +21,7 @@ use loadline_model::plan::{
 use loadline_workload::{CATALOGUE, ParamError, Unknown, UserError, Workload, find, find_group, register};
 use thiserror::Error;
 
+pub use agents::check_number as check_agents;
 use driver::{DriverChoice, choose_driver};
 pub use driver::{Refusal, refusal};
 
@@ -147,6 +148,8 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let jobs = load::jobs_of(&load.populations).map_or_else(|| jobs(spec.jobs.as_ref(), processes), Ok)?;
     let threads = !kind.shares_threads || workloads.iter().any(|w| w.driver == loadline_model::Driver::Database);
     check_threads(&jobs, MAX_THREADS.saturating_mul(processes), threads)?;
+    let sessions_per_thread =
+        spec.sessions_per_thread.map(|n| load::sessions_per_thread(n, kind, &workloads)).transpose()?;
     let compressibility = spec.payload_compressibility.unwrap_or(0.0);
     if !(0.0..=1.0).contains(&compressibility) {
         return value(format!(
@@ -182,7 +185,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         // caches.
         draws: spec.seed.is_none().then(|| u64::from(arms::drawn_seed() as u32)),
         size_bytes: size(spec.size.as_deref())?,
-        sessions_per_thread: spec.sessions_per_thread.map(sessions_per_thread).transpose()?,
+        sessions_per_thread,
         server_memory_bytes: spec.server_memory.as_deref().map(server_memory).transpose()?,
         allow_cached: spec.allow_cached.unwrap_or(false),
         allow_disturbed: spec.allow_disturbed.unwrap_or(false),
@@ -364,13 +367,6 @@ fn size(text: Option<&str>) -> Result<u64, PlanError> {
         return Ok(size);
     }
     value(format!("size {text} must be between 1 MiB and 8 TiB"))
-}
-
-fn sessions_per_thread(n: u32) -> Result<u32, PlanError> {
-    if (1..=MAX_JOBS).contains(&n) {
-        return Ok(n);
-    }
-    value(format!("{n} sessions cannot share a thread: give 1 (a thread for each) to {MAX_JOBS}"))
 }
 
 /// Range of `--server-memory`. A number without a unit is bytes, and too small.

@@ -154,11 +154,13 @@ pub enum StudyError {
     },
     /// Agents were lost, and the plan says that the run ends then.
     #[error(
-        "{} lost: the run ends here, and a test in which that happened is stored as invalid. To measure on over the agents that \
-         are left, begin a run with --on-agent-loss continue",
-        are(.0)
+        "{0}. The run ends here: to measure on over the agents that are left, go on with --on-agent-loss continue, here or in a run \
+         that is resumed"
     )]
-    AgentsLost(Vec<String>),
+    AgentsLost(String),
+    /// All agents were lost.
+    #[error("no agent is left; {0}")]
+    NoAgentLeft(String),
     /// The user stopped the run before its first test.
     #[error("interrupted")]
     Interrupted,
@@ -294,6 +296,8 @@ impl Study {
             Some(r) => {
                 r.warnings.iter().chain(&side.changes.settings).for_each(|w| listener.on(Event::Warning(w.clone())));
                 let mut manifest = Manifest { state: RunState::Started, ..r.manifest };
+                // What may be given anew.
+                (manifest.plan.agents, manifest.plan.allow_disturbed) = (plan.agents, plan.allow_disturbed);
                 manifest.target.notes.extend(side.changes.upgraded.iter().chain(&side.changes.settings).cloned());
                 (manifest, r.folder, r.records)
             }

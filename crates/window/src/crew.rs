@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use loadline_database::machine::allow_open_files;
-use loadline_database::{Canceller, Runs};
+use loadline_database::{Canceller, Runs, Target};
 use loadline_model::Driver;
 
 use crate::client_job::Timing;
@@ -71,9 +71,7 @@ impl Crew {
     /// # Errors
     /// The first that a session had; [`TestError::Thread`].
     pub fn open(request: &Request, shared: &Arc<Shared>) -> Result<Crew, TestError> {
-        if request.target.facts().runs == Runs::Apart {
-            allow_files(request.jobs)?;
-        }
+        allow_files(request.target.as_ref(), request.jobs)?;
         let (ready, inbox) = channel();
         let sessions_per_thread = sessions_per_thread(request);
         let (workers, cancellers, tasks) = (Vec::new(), Vec::new(), Vec::new());
@@ -191,8 +189,14 @@ impl Crew {
     }
 }
 
-/// Raises the limit of open files, as far as the process may, so that each job has one.
-fn allow_files(jobs: u32) -> Result<(), TestError> {
+/// Raises the limit of open files, as far as the process may, so that each session of `jobs` on a server has one.
+///
+/// # Errors
+/// [`TestError::Files`].
+pub fn allow_files(target: &dyn Target, jobs: u32) -> Result<(), TestError> {
+    if target.facts().runs != Runs::Apart {
+        return Ok(());
+    }
     let need = u64::from(jobs) + OWN_FILES;
     match allow_open_files(need) {
         Some(most) if most < need => Err(TestError::Files { jobs, need, most }),

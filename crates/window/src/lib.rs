@@ -18,7 +18,7 @@ mod watch;
 mod worker;
 
 pub use client_job::Timing;
-pub use crew::{Crew, OWN_FILES};
+pub use crew::{Crew, OWN_FILES, allow_files};
 pub use job::{Books, JobResult, Tally};
 pub use remote::{Ended, OwnCommits, RemoteCrew, RemoteJobs};
 pub use schedule::{Reported, Schedule, Shared};
@@ -257,6 +257,9 @@ pub enum TestError {
     /// The processes that run the jobs cannot do so.
     #[error("{0}")]
     Remote(String),
+    /// Agents were lost before the test began. Each says why it `failed`.
+    #[error("{}", AgentFigures::failures(.0))]
+    AgentsLost(Vec<AgentFigures>),
     /// The process may not open a file for each session.
     #[error(
         "{jobs} jobs need {need} open files, and this process may open {most}: run fewer jobs or raise the limit (ulimit -Hn)"

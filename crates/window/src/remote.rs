@@ -21,8 +21,12 @@ pub trait RemoteJobs: Send + Sync {
     /// window starts, and after its end; in the window nothing is heard of them.
     ///
     /// # Errors
-    /// [`TestError::Remote`] names who cannot, and why; no session is open then.
+    /// [`TestError::Remote`] names who cannot, and why; [`TestError::AgentsLost`] who is gone: the others may run the test. No session
+    /// of those that answer is open then.
     fn open(&self, request: &Request, shared: &Arc<Shared>) -> Result<Box<dyn RemoteCrew>, TestError>;
+
+    /// Processes that are not lost.
+    fn left(&self) -> usize;
 }
 
 /// Jobs in other processes, with open sessions. If it is dropped, they end.

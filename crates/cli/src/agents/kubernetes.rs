@@ -29,8 +29,9 @@ pub(crate) struct KubernetesArgs {
     /// Hub as the pods reach it, nats://host:4222; its token or password is in a secret, not here
     #[arg(long, value_name = "URL")]
     hub: String,
-    /// Secret (of the same namespace) whose key `hub` is the hub's URL with its token or password; its key `password`, if there is
-    /// one, is the database's (`--agent-credentials local`)
+    /// Secret (of the same namespace) whose key `hub` is the hub's URL with its token or password. Its other keys, as far as there are:
+    /// `nkey`, `creds` and `ca` (what --hub-nkey, --hub-creds and --hub-ca hold), `password` of the database (--agent-credentials
+    /// local)
     #[arg(long, value_name = "NAME", value_parser = dns_label)]
     secret: Option<String>,
     /// Namespace
@@ -100,6 +101,8 @@ fn environment(args: &KubernetesArgs, hub: &Hub) -> String {
         Some(secret) => [
             of_secret("LOADLINE_HUB", secret, "hub", false),
             of_secret("LOADLINE_HUB_NKEY", secret, "nkey", true),
+            of_secret("LOADLINE_HUB_CREDS", secret, "creds", true),
+            of_secret("LOADLINE_HUB_CA", secret, "ca", true),
             of_secret("PGPASSWORD", secret, "password", true),
             of_secret("MYSQL_PWD", secret, "password", true),
         ]

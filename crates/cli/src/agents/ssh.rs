@@ -12,11 +12,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
+use loadline_model::format::counted;
 use sha2::{Digest, Sha256};
 
 use super::hub::Hub;
 use crate::exit::{self, Failure};
-use crate::hub_args::nkey;
+use crate::hub_args::{CA_VARIABLE, CREDS_VARIABLE, nkey, text_of};
 use crate::{output, secrets, signals};
 use remote::{Copied, Event, Handle, Shared};
 
@@ -46,6 +47,14 @@ pub(crate) struct SshArgs {
     /// LOADLINE_HUB_NKEY, which holds the seed itself]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     hub_nkey: Option<PathBuf>,
+    /// Credentials of a user of the hub (.creds); they travel as well [default: the environment variable LOADLINE_HUB_CREDS, which
+    /// holds the text itself]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    hub_creds: Option<PathBuf>,
+    /// Certificates by which the hosts check the hub's, for 127.0.0.1 (PEM) [default: the environment variable LOADLINE_HUB_CA, which
+    /// holds the text itself]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    hub_ca: Option<PathBuf>,
     /// Copy this program to ~/.cache/loadline/VERSION of each host, if there is another there
     #[arg(long, conflicts_with = "binary")]
     copy: bool,
@@ -108,7 +117,12 @@ pub(super) fn ssh(args: &SshArgs) -> Result<u8, Failure> {
         ssh: args.ssh.clone(),
         identity: args.identity.clone(),
         hub,
-        nkey: nkey(args.hub_nkey.as_deref())?,
+        secrets: [
+            nkey(args.hub_nkey.as_deref())?,
+            text_of("--hub-creds", args.hub_creds.as_deref(), CREDS_VARIABLE)?,
+            text_of("--hub-ca", args.hub_ca.as_deref(), CA_VARIABLE)?,
+        ]
+        .map(|text| text.unwrap_or_default().trim().replace('\n', remote::NEW_LINE)),
         program: args.binary.clone(),
         copy,
     });
@@ -201,17 +215,13 @@ fn watch(hosts: &mut [Host], events: &Receiver<(usize, Event)>, interrupted: &At
             }
             all_run = true;
             let running = hosts.iter().filter(|h| h.state == State::Runs).count();
-            output::say(&format!("{} running; Ctrl-C ends them", count(running)));
+            output::say(&format!("{} running; Ctrl-C ends them", counted(running, "agent")));
         }
         if hosts.iter().all(|h| h.state.is_over()) {
             let worst = |state| hosts.iter().any(|h| h.state == state);
             return if worst(State::Lost) { exit::TARGET } else { u8::from(worst(State::Failed)) };
         }
     }
-}
-
-fn count(agents: usize) -> String {
-    if agents == 1 { "1 agent".to_owned() } else { format!("{agents} agents") }
 }
 
 /// Notes and tells one event.
@@ -228,7 +238,9 @@ fn take(hosts: &mut [Host], n: usize, event: Event) {
         Event::Said(line) => (host.state, Some(line)),
         Event::Ended(0) => (State::Ended, Some("the agent has ended".to_owned())),
         Event::Ended(code) => (State::Failed, Some(format!("the agent ended with exit code {code}"))),
-        Event::Failed(why) if was_running => (State::Lost, Some(format!("{why}; {} left", count(running - 1)))),
+        Event::Failed(why) if was_running => {
+            (State::Lost, Some(format!("{why}; {} left", counted(running - 1, "agent"))))
+        }
         Event::Failed(why) => (State::Lost, Some(why)),
     };
     if !host.state.is_over() || state == host.state {

@@ -1,16 +1,17 @@
 //! Runs over agents: a real hub, agents as processes.
 
+mod faults;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::common::figures::check;
 use crate::common::mariadb::Maria;
 use crate::common::{
-    Killed, Ran, Server, free_port, loadline, ok, results, run, signal, start, tests_of, valid, wait_for, words,
+    Killed, Ran, Server, free_port, loadline, ok, results, run, start, tests_of, valid, wait_for, words,
 };
 
 /// How to get the hub: said by every test that needs it, which then fails.
@@ -40,8 +41,11 @@ impl Hub {
         Killed(child)
     }
 
-    fn again(&mut self) {
+    fn kill(&mut self) {
         drop(self.child.take());
+    }
+
+    fn again(&mut self) {
         self.child = Some(Hub::launch(self.port, &self.options));
     }
 
@@ -91,7 +95,7 @@ fn jobs_are_spread_over_agents_and_add_up() {
     let _agents = Agents::start(&hub.url(), &["a1", "a2", "a10"], &["--max-jobs", "4"]);
     let there = listed(&hub.url());
     assert_eq!(there.len(), 3);
-    assert!(there["a2"]["state"] == "free" && there["a2"]["max_jobs"] == "4", "{there:?}");
+    assert!(there["a2"]["state"] == "free" && there["a2"]["max_jobs"] == 4, "{there:?}");
     let more = [&SHORT[..], &["--jobs", "2,7", "--repeat", "1"]].concat();
     let ran = measure(&over(&hub.url(), "3", "null:?pause=1ms", results.path(), &more));
     assert_eq!(ran.code, 0, "{}", ran.said());
@@ -131,10 +135,15 @@ fn jobs_are_spread_over_agents_and_add_up() {
 
 #[test]
 fn a_server_is_loaded_by_agents_that_it_is_sent_to() {
-    let (hub, results, server) = (Hub::start(&[]), results(), Server::start(&[]));
+    let (results, server) = (results(), Server::start(&[]));
+    // The file is longer than the longest message that this hub takes, and compresses to half of it.
+    let config = results.path().join("hub.conf");
+    std::fs::write(&config, "max_payload: 10000").unwrap();
+    let hub = Hub::start(&["-c", config.to_str().unwrap()]);
     let _agents = Agents::start(&hub.url(), &["a1", "a2"], &[]);
     let file = results.path().join("mine.toml");
-    std::fs::write(&file, std::fs::read_to_string(example()).unwrap()).unwrap();
+    let digits: String = (0..4000u64).map(|n| format!("{:016x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+    std::fs::write(&file, format!("# {digits}\n{}", std::fs::read_to_string(example()).unwrap())).unwrap();
     let target = server.tcp("boss", Some("tops3cret"));
     let more =
         ["--workload-file", file.to_str().unwrap(), "--workload", "LGWR-LAT1", "--jobs", "5", "--duration", "2s"];
@@ -151,11 +160,61 @@ fn a_server_is_loaded_by_agents_that_it_is_sent_to() {
         assert_eq!(counted["outcome"], "passed", "{counted}");
         assert!(check(test, "work-evidence")["outcome"] != "failed", "{test}");
     }
+    // Files that may be opened bound sessions on a server, here and on agents, and no jobs on null:.
+    let with_files = |args: &[&str]| {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "ulimit -n 210; exec \"$0\" \"$@\"", loadline().get_program().to_str().unwrap()])
+            .args(args);
+        command.env("LOADLINE_ALLOW_DISTURBED", "1");
+        command
+    };
+    let before = std::fs::read_dir(results.path()).unwrap().count();
+    let folder = results.path().to_str().unwrap();
+    let line = ["run", "--target", &target, "--driver", "client", "--results", folder, "--jobs", "11", "--no-probe"];
+    let ran = Ran::of(with_files(&[&line[..], &SHORT].concat()).output().unwrap());
+    assert!(ran.code == 2 && ran.err.contains("11 jobs need 211 open files"), "{}", ran.said());
+    assert_eq!(std::fs::read_dir(results.path()).unwrap().count(), before, "no run was begun");
+    let mut agent = with_files(&["agent", "--hub", &hub.url(), "--name", "a0", "--max-jobs", "40"]);
+    let limited = Killed(agent.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    wait_for("the agent", 10, || listed(&hub.url()).get("a0").is_some_and(|agent| agent["max_jobs"] == 10));
+    let more = [&SHORT[..], &["--jobs", "11"]].concat();
+    let ran = measure(&over(&hub.url(), "1", &target, results.path(), &more));
+    assert!(
+        ran.code == 2 && ran.err.contains("11 jobs are more than the agents run, which is 10 (a0 10)"),
+        "{}",
+        ran.said()
+    );
+    assert!(ran.err.contains("ulimit -Hn"), "{}", ran.said());
+    let ran = measure(&over(&hub.url(), "1", "null:?pause=1ms", results.path(), &more));
+    assert!(ran.code == 0, "{}", ran.said());
+    drop(limited);
     // Whoever lacks the password says so, and which agent it is.
     let more = [&SHORT[..], &["--jobs", "2", "--agent-credentials", "local"]].concat();
     let ran = measure(&over(&hub.url(), "2", &target, results.path(), &more));
     assert!(ran.code == 3 && ran.err.contains("agent a1 on") && ran.err.contains("agent a2 on"), "{}", ran.said());
     assert!(ran.err.contains("password"), "{}", ran.said());
+}
+
+#[test]
+fn populations_are_those_of_one_process() {
+    let (hub, results) = (Hub::start(&[]), results());
+    let _agents = Agents::start(&hub.url(), &["a1", "a2"], &[]);
+    let plan = results.path().join("mixed.toml");
+    let text = "workload = [\"LGWR-LAT1\"]\nduration = \"1s\"\nwarmup = \"300ms\"\n\
+                [[populations]]\njobs = 5\n[[populations]]\njobs = 3\nthink = \"20ms\"\n\
+                [[populations]]\njobs = 1\nrate = 50\n";
+    std::fs::write(&plan, text).unwrap();
+    let args = over(&hub.url(), "2", "null:?pause=2ms", results.path(), &[plan.to_str().unwrap()]);
+    let ran = measure(&args);
+    let tests = tests_of(&ran.folder());
+    assert!(ran.code == 0 && valid(&tests[0]), "{}", ran.said());
+    let of = |part: usize, figure: &str| tests[0]["populations"][part][figure].as_f64().unwrap();
+    // Five jobs of 2 ms, three of 22, one of 20.
+    let tps = [of(0, "tps"), of(1, "tps"), of(2, "tps")];
+    assert!(tps[0] > 5.0 * tps[1] && (70.0..=200.0).contains(&tps[1]) && (40.0..=60.0).contains(&tps[2]), "{tps:?}");
+    let all = tests[0]["commit_throughput_tps"].as_f64().unwrap();
+    assert!((tps.iter().sum::<f64>() / all - 1.0).abs() < 1e-6, "{tps:?} {all}");
 }
 
 /// A workload file of the documentation.
@@ -165,100 +224,6 @@ fn example() -> PathBuf {
     files.retain(|p| p.extension().is_some_and(|e| e == "toml"));
     files.sort();
     files.remove(0)
-}
-
-#[test]
-fn a_lost_agent_is_named_and_the_next_test_has_the_others() {
-    let (hub, results, server) = (Hub::start(&[]), results(), Server::start(&[]));
-    let agents = Agents::start(&hub.url(), &["a1", "a2", "a3"], &[]);
-    let more =
-        ["--workload", "LGWR-LAT1", "--jobs", "6", "--duration", "3s", "--repeat", "2", "--on-agent-loss", "continue"];
-    let args = over(&hub.url(), "3", &server.tcp("boss", Some("tops3cret")), results.path(), &more);
-    let child = start(&args.iter().map(String::as_str).collect::<Vec<_>>());
-    let sessions = || server.sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadline job %'");
-    // Its sessions stay on the database while it hangs.
-    let running = "SELECT count(*) FROM pg_stat_user_tables WHERE n_tup_ins > 50";
-    wait_for("the jobs to run", 30, || {
-        sessions().is_ok_and(|n| n == "6") && server.sql(running).is_ok_and(|n| n != "0")
-    });
-    std::thread::sleep(std::time::Duration::from_secs(1));
-    signal(&agents.0[1].0, Signal::SIGSTOP);
-    let ran = Ran::of(child.wait_with_output().unwrap());
-    assert_eq!(sessions(), Ok("0".to_owned()), "{}", ran.said());
-    let tests = tests_of(&ran.folder());
-    assert_eq!(tests.len(), 2, "{}", ran.said());
-    assert!(!valid(&tests[0]) && check(&tests[0], "agents")["outcome"] == "failed", "{}", tests[0]);
-    let why = check(&tests[0], "agents")["detail"].as_str().unwrap().to_owned();
-    assert!(why.contains("1 of 3 agents failed: agent a2 on") && why.contains("did not answer"), "{why}");
-    assert!(tests[0]["notes"].to_string().contains("2 sessions that agent a2"), "{}", tests[0]["notes"]);
-    assert!(valid(&tests[1]) && tests[1]["by_agent"].as_array().unwrap().len() == 2, "{}", tests[1]);
-    signal(&agents.0[1].0, Signal::SIGCONT);
-}
-
-#[test]
-fn nothing_loads_the_database_after_the_run_is_gone() {
-    let (hub, results, server) = (Hub::start(&[]), results(), Server::start(&[]));
-    let _agents = Agents::start(&hub.url(), &["a1", "a2"], &[]);
-    let more = ["--workload", "LGWR-LAT1", "--jobs", "4", "--duration", "60s"];
-    let args = over(&hub.url(), "2", &server.tcp("boss", Some("tops3cret")), results.path(), &more);
-    let mut child = start(&args.iter().map(String::as_str).collect::<Vec<_>>());
-    let sessions = || server.sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadline job %'");
-    wait_for("the jobs to run", 30, || sessions().is_ok_and(|n| n == "4"));
-    std::thread::sleep(std::time::Duration::from_secs(2));
-    assert_eq!(sessions(), Ok("4".to_owned()), "beats hold the lease");
-    signal(&child, Signal::SIGKILL);
-    child.wait().unwrap();
-    let gone = std::time::Instant::now();
-    wait_for("the sessions to end", 5, || sessions().is_ok_and(|n| n == "0"));
-    assert!(gone.elapsed().as_secs_f64() < 5.0);
-    wait_for("the agents to be free again", 5, || listed(&hub.url()).values().all(|a| a["state"] == "free"));
-}
-
-#[test]
-fn an_interrupted_run_goes_on_with_other_agents() {
-    let (hub, results, server) = (Hub::start(&[]), results(), Server::start(&[]));
-    let agents = Agents::start(&hub.url(), &["a1", "a2"], &[]);
-    let more = ["--workload", "LGWR-LAT1", "--jobs", "2,4", "--duration", "3s"];
-    let args = over(&hub.url(), "2", &server.url(), results.path(), &more);
-    let child = start(&args.iter().map(String::as_str).collect::<Vec<_>>());
-    let sessions = || server.sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadline job %'");
-    wait_for("the jobs of the second test", 60, || sessions().is_ok_and(|n| n == "4"));
-    signal(&child, Signal::SIGINT);
-    let ran = Ran::of(child.wait_with_output().unwrap());
-    assert!(ran.code == 130, "{}", ran.said());
-    wait_for("the sessions to end", 5, || sessions().is_ok_and(|n| n == "0"));
-    let folder = ran.folder();
-    let first = tests_of(&folder);
-    assert_eq!(first.len(), 1, "{}", ran.said());
-    wait_for("the agents to be free again", 5, || listed(&hub.url()).values().all(|a| a["state"] == "free"));
-    drop(agents);
-    let _others = Agents::start(&hub.url(), &["b1", "b2"], &[]);
-    let ran = run(&["run", "--resume", folder.to_str().unwrap(), "--hub", &hub.url()]);
-    let tests = tests_of(&folder);
-    assert_eq!(tests.len(), 2, "{}", ran.said());
-    assert_eq!(tests[0], first[0], "what was measured stays");
-    let names: Vec<&str> = tests[1]["by_agent"].as_array().unwrap().iter().filter_map(|a| a["name"].as_str()).collect();
-    assert_eq!(names, ["b1", "b2"]);
-    assert_eq!(check(&tests[1], "agents")["outcome"], "passed", "{}", tests[1]);
-}
-
-#[test]
-fn a_hub_that_starts_again_costs_a_test_and_not_the_agents() {
-    let (mut hub, results) = (Hub::start(&[]), results());
-    let _agents = Agents::start(&hub.url(), &["a1", "a2"], &[]);
-    let more = ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "4s"];
-    let args = over(&hub.url(), "2", "null:?pause=1ms", results.path(), &more);
-    let child = start(&args.iter().map(String::as_str).collect::<Vec<_>>());
-    std::thread::sleep(std::time::Duration::from_secs(4));
-    hub.again();
-    let ran = Ran::of(child.wait_with_output().unwrap());
-    // Back within the lease it is not even noticed; later, the test is invalid. Never is it anything else.
-    let tests = tests_of(&ran.folder());
-    assert!(valid(&tests[0]) == (ran.code == 0), "{}", ran.said());
-    wait_for("the agents to be back", 10, || listed(&hub.url()).len() == 2);
-    let more = [&SHORT[..], &["--jobs", "2"]].concat();
-    let ran = measure(&over(&hub.url(), "2", "null:?pause=1ms", results.path(), &more));
-    assert_eq!(ran.code, 0, "{}", ran.said());
 }
 
 #[test]
@@ -290,6 +255,16 @@ fn a_hub_with_tls_and_keys_is_used_by_those_who_have_them() {
         assert!(ran.code == code && ran.err.contains(said), "{ca} {key}: {}", ran.said());
         assert!(!ran.said().contains(&known.seed().unwrap()), "{}", ran.said());
     }
+    // The same from the environment, where there are no files.
+    let from_environment = |ca: &str| {
+        let mut command = loadline();
+        command.env("LOADLINE_HUB_CA", std::fs::read_to_string(at(ca)).unwrap());
+        command.env("LOADLINE_HUB_NKEY", known.seed().unwrap()).args(["agents", "list", "--hub", &url]);
+        Ran::of(command.output().unwrap())
+    };
+    assert_eq!(["ca.crt", "other.crt"].map(|ca| from_environment(ca).code), [0, 3]);
+    let creds = run(&["agents", "list", "--hub", &url, "--hub-ca", &at("ca.crt"), "--hub-creds", &at("ca.crt")]);
+    assert!(creds.code == 2 && creds.err.contains("--hub-creds holds no credentials"), "{}", creds.said());
     let own = ["--hub-ca", &at("ca.crt"), "--hub-nkey", &at("known.nk")];
     let agent = |name: &str| {
         let mut command = loadline();
@@ -336,6 +311,13 @@ fn what_cannot_be_is_said_before_anything_starts() {
     }
     let twice = run(&["agent", "--hub", &with_token, "--name", "a1"]);
     assert!(twice.code == 2 && twice.err.contains("an agent with the name a1 already"), "{}", twice.said());
+    // Also if they start at the same moment: one of them stays.
+    let mut same: Vec<Killed> =
+        (0..3).map(|_| Killed(start(&["agent", "--hub", &with_token, "--name", "same"]))).collect();
+    let mut stay = || same.iter_mut().map(|a| usize::from(a.0.try_wait().unwrap().is_none())).sum::<usize>();
+    wait_for("one to stay", 10, || stay() <= 1);
+    wait_for("it to be there", 10, || listed(&with_token).contains_key("same"));
+    assert_eq!(stay(), 1);
     let arms = words("ab --agents 1 --target null: --workload LGWR-LAT1 --target-b null:?pause=1us --hub");
     let pair = run(&[&arms[..], &[&with_token]].concat());
     assert!(pair.code == 2 && pair.err.contains("two arms cannot be measured with agents"), "{}", pair.said());

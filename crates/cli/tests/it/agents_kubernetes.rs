@@ -104,6 +104,13 @@ fn a_job_is_indexed_bounded_and_confined() {
     assert!(of("LOADLINE_AGENT_INDEX").field_ref.unwrap().field_path.contains("job-completion-index"));
     let hub = of("LOADLINE_HUB").secret_key_ref.unwrap();
     assert_eq!((hub.name.as_str(), hub.key.as_str(), hub.optional), ("hub-access", "hub", Some(false)));
+    for (name, key) in [("LOADLINE_HUB_NKEY", "nkey"), ("LOADLINE_HUB_CREDS", "creds"), ("LOADLINE_HUB_CA", "ca")] {
+        let of_secret = of(name).secret_key_ref.unwrap();
+        assert_eq!(
+            (of_secret.name.as_str(), of_secret.key.as_str(), of_secret.optional),
+            ("hub-access", key, Some(true))
+        );
+    }
     // Out to the hub, the database and DNS only; nobody in.
     let policy = typed::<NetworkPolicy>(&policy).unwrap().spec.unwrap();
     assert_eq!(policy.policy_types.unwrap(), ["Ingress", "Egress"]);

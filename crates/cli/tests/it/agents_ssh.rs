@@ -70,6 +70,8 @@ impl Sshd {
             "#!/bin/bash\nhub=${LOADLINE_HUB##*@}\nexec 3<>/dev/tcp/${hub%:*}/${hub##*:}\nread -r hello <&3\n\
              [[ $LOADLINE_HUB == nats://t0pt0ken-*@* ]] && token='has the token'\n\
              [[ $LOADLINE_HUB_NKEY == SU* ]] && token=\"$token and the key\"\n\
+             [[ $LOADLINE_HUB_CREDS == *t0pcr3ds$'\\n'* ]] && token=\"$token, credentials\"\n\
+             [[ $LOADLINE_HUB_CA == CA$'\\n'two ]] && token=\"$token and certificates\"\n\
              echo \"agent $3 $token and hears $hello\" >&2\necho $$ > ${0%/*}/$3.pid\ntrap 'echo bye; exit 0' TERM\n\
              while :; do sleep 0.05; done\n",
         );
@@ -209,18 +211,26 @@ fn agents_start_hear_their_hub_and_end_with_the_command() {
     );
     let seed = format!("SU{}", "A7".repeat(28));
     fs::write(sshd.at("nkey"), format!("{seed}\n")).unwrap();
-    let mut running = Running::start(sshd.command(
-        &[&host, &host, "localhost"],
-        &hub,
-        &["--ssh", &sshd.text("ssh-any"), "--hub-nkey", &sshd.text("nkey")],
-    ));
+    fs::write(sshd.at("creds"), "-----\nt0pcr3ds\n-----\n").unwrap();
+    fs::write(sshd.at("ca"), "CA\ntwo\n").unwrap();
+    let mut running = Running::start(
+        sshd.command(
+            &[&host, &host, "localhost"],
+            &hub,
+            &[
+                &["--ssh", &sshd.text("ssh-any"), "--hub-nkey", &sshd.text("nkey")],
+                &["--hub-creds", &sshd.text("creds"), "--hub-ca", &sshd.text("ca")][..],
+            ]
+            .concat(),
+        ),
+    );
     for name in ["127-0-0-1-1", "127-0-0-1-2", "localhost"] {
-        running.says(&[name, "has the token and the key", "hears hello"]);
+        running.says(&[name, "has the token and the key, credentials and certificates", "hears hello"]);
     }
     running.says(&["3 agents running"]);
     // Token and key came through, and no process shows them.
     let shown = command_lines();
-    assert!(!shown.contains(&hub.token()) && !shown.contains(&seed), "{shown}");
+    assert!(!shown.contains(&hub.token()) && !shown.contains(&seed) && !shown.contains("t0pcr3ds"), "{shown}");
     assert!(running.said.iter().all(|line| !line.contains(TOKEN) && !line.contains(&seed)), "{:#?}", running.said);
     signal(&running.child, Signal::SIGINT);
     assert_eq!(running.code(), Some(130));

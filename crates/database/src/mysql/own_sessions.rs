@@ -47,6 +47,9 @@ const THREADS: &str =
 const MYSQL_THREADS: &str = "SELECT PROCESSLIST_ID, THREAD_OS_ID FROM performance_schema.threads \
      WHERE PROCESSLIST_COMMAND <> 'Daemon' AND PROCESSLIST_USER <> 'system user'";
 
+/// Code of the error of KILL if the session has ended.
+const NO_SUCH_SESSION: &str = "1094";
+
 /// Commands of sessions that work, and the states in which they only wait for a time or a name.
 const WORKING: [&str; 5] = ["Query", "Execute", "Prepare", "Fetch", "Killed"];
 const RESTING: [&str; 2] = ["User sleep", "User lock"];
@@ -88,6 +91,11 @@ impl OwnSessions {
     /// Adds a session.
     pub(super) fn add(&self, session: u32, of_job: bool) {
         self.ids().insert(session, of_job);
+    }
+
+    /// Ids of the jobs' sessions.
+    pub(super) fn of_jobs(&self) -> Vec<u32> {
+        self.ids().iter().filter(|(_, of_job)| **of_job).map(|(id, _)| *id).collect()
     }
 
     /// Adds the current states of the sessions in `scope` to `sample`, and the number of others at work, which are unknown
@@ -178,6 +186,26 @@ impl OwnSessions {
         };
         Ok(rows.iter().filter_map(|r| Some(SessionTask { session: id(r)?, task: text(r, 1).parse().ok()? })).collect())
     }
+}
+
+/// Ends those of the sessions `ids` that are still there. Returns how many; `None` behind a proxy, where ids are not the server's.
+///
+/// # Errors
+/// If the list cannot be read, or a session may not be ended.
+pub(super) fn end(c: &mut Connection, ids: &[u32]) -> Result<Option<u32>, TargetError> {
+    let rows = c.query(if c.version.mariadb { SESSIONS.0 } else { MYSQL_SESSIONS.0 })?;
+    if !is_listed(&rows, c) {
+        return Ok(None);
+    }
+    let mut ended = 0;
+    for session in rows.iter().filter_map(id).filter(|id| ids.contains(id)) {
+        match c.query(&format!("KILL {session}")) {
+            Ok(_) => ended += 1,
+            Err(TargetError::Statement(text)) if text.contains(NO_SUCH_SESSION) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(Some(ended))
 }
 
 /// The id of a row's session.

@@ -12,7 +12,7 @@ use super::loading::{self, MysqlLoader};
 use super::observer::{UNCOUNTED_SYNCS, sync_counter};
 use super::server::{Mysql, NOWAIT};
 use super::slice::MysqlDatabaseSession;
-use super::{cache, grants, procedure, render, schema, sql};
+use super::{cache, grants, own_sessions, procedure, render, schema, sql};
 use crate::changed_rows;
 use crate::cloud::{Part, absent_devices, why_absent};
 use crate::data_set::{self, FoundTable, LoadProgress};
@@ -269,6 +269,23 @@ impl Observation for Mysql {
 
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
         self.evidence_query(work)
+    }
+
+    fn job_sessions(&self) -> Vec<Vec<u32>> {
+        self.instances().iter().map(|instance| instance.endpoint.sessions.of_jobs()).collect()
+    }
+
+    fn adopt_jobs(&self, sessions: &[Vec<u32>]) {
+        for (instance, ids) in self.instances().iter().zip(sessions) {
+            ids.iter().for_each(|id| instance.endpoint.sessions.add(*id, true));
+        }
+    }
+
+    fn end_jobs(&self, _: std::ops::Range<u32>, sessions: &[Vec<u32>]) -> Result<Option<u32>, TargetError> {
+        let of_each = self.instances().iter().zip(sessions);
+        let ended = of_each.map(|(instance, ids)| instance.admin(|c| own_sessions::end(c, ids)));
+        let ended = ended.collect::<Result<Vec<_>, _>>()?;
+        Ok(if ended.is_empty() { None } else { ended.into_iter().sum() })
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {

@@ -296,7 +296,7 @@ impl Observation for Postgres {
         self.instances.iter().map(|instance| instance.endpoint.ledger.total()).collect()
     }
 
-    fn end_jobs(&self, jobs: std::ops::Range<u32>) -> Result<Option<u32>, TargetError> {
+    fn end_jobs(&self, jobs: std::ops::Range<u32>, _: &[Vec<u32>]) -> Result<Option<u32>, TargetError> {
         let mut ended = 0;
         for instance in &self.instances {
             let prefix = instance.endpoint.job_prefix();

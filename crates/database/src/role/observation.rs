@@ -31,13 +31,24 @@ pub trait Observation {
         Vec::new()
     }
 
-    /// Ends the sessions of jobs of another process, which hangs or cannot be reached; `jobs` are their numbers in the test. Returns
-    /// how many were there; `None` if this database cannot tell whose sessions they are.
+    /// The server's ids of the jobs' sessions that this process opened so far, of each instance in the order of a snapshot's nodes.
+    /// Empty where sessions of jobs have names, or are none of the server's.
+    fn job_sessions(&self) -> Vec<Vec<u32>> {
+        Vec::new()
+    }
+
+    /// Takes sessions for those of jobs which another process opened, and knows by [`Self::job_sessions`].
+    fn adopt_jobs(&self, sessions: &[Vec<u32>]) {
+        let _ = sessions;
+    }
+
+    /// Ends the sessions of jobs of another process, which hangs or cannot be reached; `jobs` are their numbers in the test, `sessions`
+    /// the server's ids, as far as known. Returns how many were there; `None` if this database cannot tell whose sessions they are.
     ///
     /// # Errors
     /// When the target does not answer or refuses.
-    fn end_jobs(&self, jobs: std::ops::Range<u32>) -> Result<Option<u32>, TargetError> {
-        let _ = jobs;
+    fn end_jobs(&self, jobs: std::ops::Range<u32>, sessions: &[Vec<u32>]) -> Result<Option<u32>, TargetError> {
+        let _ = (jobs, sessions);
         Ok(None)
     }
 }

@@ -61,6 +61,10 @@ pub(crate) static KIND: TargetKind = TargetKind {
             "wal:/dir?buffer=1536KiB&flush-fraction=1/3&flush-at=off&flush-every=3s&file-size=64MiB",
             "when the log is written in addition to commits, and its sizes",
         ),
+        (
+            "wal:/dir?pause=100us",
+            "each commit takes this much longer: a difference of known size, to try `loadline ab` with",
+        ),
     ],
     capabilities: || Capabilities {
         missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
@@ -92,6 +96,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
 };
 
 static FACTS: Facts = Facts::of(Runs::InProcess, KIND.shares_threads);
+static PAUSING: Facts = Facts::of(Runs::InProcess, KIND.shares_threads).pausing();
 
 struct Wal {
     address: WalUrl,
@@ -235,7 +240,7 @@ impl Drop for Held {
 
 impl Target for Wal {
     fn facts(&self) -> &Facts {
-        &FACTS
+        if self.address.pause_ns > 0 { &PAUSING } else { &FACTS }
     }
 
     fn info(&self) -> Result<TargetInfo, TargetError> {

@@ -36,6 +36,7 @@ fn table<'a>(records: impl Iterator<Item = &'a TestRecord>) -> Table {
         Head::number("Late starts", "").tip("Jobs that began after the window did"),
         Head::number("CPU", "%").tip("CPU time of the agent, as a share of its machine"),
         Head::number("Machine CPU", "%").tip("CPU time of its machine that was used, by whomever"),
+        Head::number("Network", "%").tip("The busiest link of its machine, as a share of the link's speed"),
         Head::number("Skew", "ms").tip("Upper bound of the distance of its window from the common one"),
         Head::text("Failed"),
     ];
@@ -59,6 +60,7 @@ fn row(r: &TestRecord, agent: &AgentFigures, first: bool) -> Row {
         Cell::from(only(agent.late_starts.to_string())),
         Cell::from(shown(agent.client_cpu_pct, 0)),
         Cell::from(shown(agent.machine_cpu_pct, 0)),
+        Cell::from(shown(agent.network.as_ref().and_then(|link| link.pct), 0)),
         Cell::from(shown(agent.start_skew_ms, 3)),
         Cell::from(agent.failed.clone().unwrap_or_default()),
     ];

@@ -2,7 +2,7 @@
 
 use loadline_analyze::kpi::{LATENCY, rate_of};
 use loadline_analyze::sweep::{JOBS, swept_value};
-use loadline_model::format::{ABSENT, number};
+use loadline_model::format::{ABSENT, counted, number};
 use loadline_model::record::LevelPoint;
 use loadline_model::{ArmName, Column, TestRecord, column};
 
@@ -56,7 +56,9 @@ fn verdict(r: &TestRecord) -> String {
 /// How common the windows of agents were.
 fn skew(r: &TestRecord) -> String {
     match column::START_SKEW_MS.cell(r) {
-        column::Cell::Number(ms) => format!("  {} agents, skew ≤ {} ms", r.by_agent.len(), number(ms, 3)),
+        column::Cell::Number(ms) => {
+            format!("  {}, skew ≤ {} ms", counted(r.by_agent.len(), "agent"), number(ms, 3))
+        }
         _ => String::new(),
     }
 }

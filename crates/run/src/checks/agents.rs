@@ -2,28 +2,66 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::Check;
-use loadline_model::record::{AgentFigures, MOST_START_SKEW_MS};
+use loadline_model::format::counted;
+use loadline_model::record::{AgentFigures, LinkUse, MOST_START_SKEW_MS};
+use loadline_model::{Check, Outcome};
+
+use super::{MAX_CLIENT_CPU, NOTE_CLIENT_CPU};
 
 /// All agents must have counted, and their windows must be the common one. `None` without agents.
 pub(super) fn check(agents: &[AgentFigures]) -> Option<Check> {
     const ID: &str = "agents";
-    let failed: Vec<&str> = agents.iter().filter_map(|agent| agent.failed.as_deref()).collect();
-    if !failed.is_empty() {
-        let detail = format!("{} of {} agents failed: {}", failed.len(), agents.len(), failed.join("; "));
+    let failed = agents.iter().filter(|agent| agent.failed.is_some()).count();
+    if failed > 0 {
+        let all = counted(agents.len(), "agent");
+        let detail = format!("{failed} of {all} failed: {}", AgentFigures::failures(agents));
         return Some(Check::require(ID, false, detail));
     }
     let skew = |agent: &AgentFigures| agent.start_skew_ms.unwrap_or(f64::INFINITY);
     let worst = agents.iter().max_by(|a, b| skew(a).total_cmp(&skew(b)))?;
     let late: u32 = agents.iter().map(|agent| agent.late_starts).sum();
-    let said = if late == 0 { String::new() } else { format!("; {late} jobs began after the window did") };
+    let said = if late == 0 {
+        String::new()
+    } else {
+        format!("; {} began after the window did", counted(late as usize, "job"))
+    };
     let detail = format!(
-        "the windows of {} agents are the common one to within {:.3} ms, of {} (allowed: {MOST_START_SKEW_MS} ms){said}",
-        agents.len(),
+        "{} had the common window to within {:.3} ms (the worst: {}; allowed: {MOST_START_SKEW_MS} ms){said}",
+        counted(agents.len(), "agent"),
         skew(worst),
         worst.name
     );
     Some(Check::require(ID, skew(worst) <= MOST_START_SKEW_MS, detail))
+}
+
+/// No agent's network may be the bottleneck. `None` without agents that counted.
+pub(super) fn network(agents: &[AgentFigures]) -> Option<Check> {
+    const ID: &str = "agents-network";
+    let used: Vec<(&AgentFigures, &LinkUse)> = agents.iter().filter_map(|a| Some((a, a.network.as_ref()?))).collect();
+    let said = |(agent, link): &(&AgentFigures, &LinkUse)| {
+        let mib = link.bytes_per_s / f64::from(1 << 20);
+        format!("{} of agent {} on {} carried {mib:.1} MiB/s", link.interface, agent.name, agent.host)
+    };
+    let pct = |of: &(&AgentFigures, &LinkUse)| of.1.pct.unwrap_or(0.0);
+    let Some(worst) = used.iter().max_by(|a, b| pct(a).total_cmp(&pct(b))) else {
+        let counted = agents.iter().any(|agent| agent.failed.is_none());
+        return counted.then(|| Check::require(ID, true, "no network link carried anything".to_owned()));
+    };
+    let detail = format!("{}, {:.0} % of its link's speed", said(worst), pct(worst));
+    let unknown = used.iter().find(|(_, link)| link.pct.is_none());
+    Some(match unknown {
+        _ if pct(worst) >= MAX_CLIENT_CPU * 100.0 => {
+            Check::require(ID, false, format!("{detail}: the agent's network is the bottleneck, not the target"))
+        }
+        Some(unknown) => {
+            let why = format!("{}; the speed of its link is unknown (/sys/class/net/*/speed)", said(unknown));
+            Check::new(ID, Outcome::NotMade, why)
+        }
+        None if pct(worst) >= NOTE_CLIENT_CPU * 100.0 => {
+            Check::new(ID, Outcome::Noted, format!("{detail}: with more agents the figures may be higher"))
+        }
+        None => Check::require(ID, true, detail),
+    })
 }
 
 /// Sum of a figure over the agents of each machine.
@@ -73,6 +111,20 @@ pub(crate) fn cpu_ns(agents: &[AgentFigures], window_s: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_link_is_no_figure_of_the_target_and_an_unknown_one_proves_nothing() {
+        let of = |pct: &[Option<f64>]| {
+            let link = |pct| LinkUse { interface: "eth0".into(), bytes_per_s: 1e8, pct };
+            let agent = |pct: &Option<f64>| AgentFigures { network: Some(link(*pct)), ..AgentFigures::default() };
+            network(&pct.iter().map(agent).collect::<Vec<_>>()).unwrap().outcome
+        };
+        assert_eq!([of(&[Some(3.0), Some(90.0)]), of(&[None, Some(90.0)])], [Outcome::Failed; 2]);
+        assert_eq!([of(&[Some(30.0)]), of(&[Some(3.0)])], [Outcome::Noted, Outcome::Passed]);
+        assert_eq!(of(&[Some(3.0), None]), Outcome::NotMade);
+        assert_eq!(network(&[AgentFigures::default()]).unwrap().outcome, Outcome::Passed, "all on the loopback");
+        assert!(network(&[]).is_none());
+    }
 
     #[test]
     fn agents_of_one_machine_share_its_cpus() {

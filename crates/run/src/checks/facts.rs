@@ -83,6 +83,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) late_cpu_share: f64,
     /// Whether jobs that share a thread wait for nothing but each other, because the engine answers at once.
     pub(crate) wait_for_each_other: bool,
+    /// Whether commits take a time that was asked for, also in an engine that is loadline's own.
+    pub(crate) pauses: bool,
     /// What each agent did, if the jobs ran on agents.
     pub(crate) agents: &'a [AgentFigures],
     /// Why the database has no evidence of the jobs' work, if so.
@@ -106,7 +108,8 @@ impl<'a> Facts<'a> {
         let whole = measured.before.as_ref().ok().zip(measured.after.as_ref().ok());
         let through = workload.volume.map(|of| of(&request.work.params).rows).filter(|rows| *rows > 0.0);
         let through = through.filter(|_| !program.writes());
-        let cpu = match request.target.facts().runs {
+        let target = request.target.facts();
+        let cpu = match target.runs {
             Runs::Apart => figures
                 .figure(column::CLIENT_CPU_PCT)
                 .map(|pct| pct / 100.0)
@@ -149,7 +152,8 @@ impl<'a> Facts<'a> {
             redo_off_share: counters.as_ref().map_or(0.0, of_other_moments),
             client_cpu_share: cpu,
             late_cpu_share: late_cpu_share(request, &measured.merged),
-            wait_for_each_other: request.target.facts().runs == Runs::Nowhere && measured.sessions_per_thread > 1,
+            wait_for_each_other: target.runs == Runs::Nowhere && !target.pauses && measured.sessions_per_thread > 1,
+            pauses: target.pauses,
             cpus: agents::cpus(&measured.agents).unwrap_or(proof.cpus),
             agents: &measured.agents,
             no_evidence: engines_elsewhere(request).then_some(ENGINES_ELSEWHERE),

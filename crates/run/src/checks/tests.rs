@@ -79,6 +79,7 @@ impl Case {
             client_cpu_share: Ok(0.1),
             late_cpu_share: 1.0,
             wait_for_each_other: false,
+            pauses: false,
             cpus: 2,
             agents: &[],
             no_evidence: None,

@@ -36,6 +36,17 @@ pub(super) fn driver(spec: &PlanSpec) -> Result<Option<Driver>, PlanError> {
     }
 }
 
+/// Checks a number of agents.
+///
+/// # Errors
+/// It is none that can be asked for.
+pub fn check_number(agents: u32) -> Result<(), PlanError> {
+    match agents {
+        1..=MOST_AGENTS => Ok(()),
+        _ => value(format!("{agents} agents must be between 1 and {MOST_AGENTS}")),
+    }
+}
+
 /// The agents of a plan, for a target.
 pub(super) fn planned(spec: &PlanSpec, url: &str) -> Result<Option<PlannedAgents>, PlanError> {
     let (hub, agents) = match (&spec.hub, spec.agents) {
@@ -49,16 +60,10 @@ pub(super) fn planned(spec: &PlanSpec, url: &str) -> Result<Option<PlannedAgents
         }
         (None, None) => return Ok(None),
     };
-    for (key, given) in
-        [("reconnect-every", spec.reconnect_every.is_some()), ("populations", spec.populations.is_some())]
-    {
-        if given {
-            return value(format!("{key} is not for jobs of agents: leave it out, or --hub and --agents"));
-        }
+    if spec.reconnect_every.is_some() {
+        return value("reconnect-every is not for jobs of agents: leave it out, or --hub and --agents".to_owned());
     }
-    if !(1..=MOST_AGENTS).contains(&agents) {
-        return value(format!("{agents} agents must be between 1 and {MOST_AGENTS}"));
-    }
+    check_number(agents)?;
     let kind = kind_of(url)?;
     // The null engine is temporary, but each process has one.
     if (kind.is_temporary)(url) && kind.no_limit.is_none() {

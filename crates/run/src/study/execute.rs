@@ -5,6 +5,7 @@ use std::sync::Arc;
 use loadline_database::{RemainingNodes, Target, TargetError, Work, kind_of};
 use loadline_model::Column;
 use loadline_model::plan::PlannedWorkload;
+use loadline_model::record::AgentFigures;
 use loadline_window::{Place, Request, TestError, Warmup, run_test};
 use loadline_workload::{Instrument, SizeScan};
 
@@ -50,14 +51,23 @@ impl PlannedTest<'_> {
         let mut longer_s = None;
         let (mut finished, remaining, drawn) = loop {
             let drawn = context.drawn_anew(&self.work)?;
-            match self.attempt(context, &drawn, longer_s, listener)? {
-                Attempt::Done(finished, remaining) => break (finished, remaining, drawn),
-                Attempt::WindowTooShort(seconds) => longer_s = Some(seconds),
-            }
+            let longer = match self.attempt(context, &drawn, longer_s, listener) {
+                Ok(Attempt::Done(finished, remaining)) => break (finished, remaining, drawn),
+                Ok(Attempt::WindowTooShort(seconds)) => seconds,
+                // The test has not begun: those that are left may run it.
+                Err(StudyError::Test { source: TestError::AgentsLost(lost), test, .. }) => {
+                    for done in agents::end_lost(context.side.target.as_ref(), &lost) {
+                        listener.on(Event::Warning(done));
+                    }
+                    context.leave_agents(&lost, &format!("before test {test}"), listener)?;
+                    continue;
+                }
+                Err(e) => return Err(e),
+            };
+            longer_s = Some(longer);
             listener.on(Event::Step(format!(
-                "test {}: the window is too short for the transactions; repeating the test with {:.0} s",
-                self.position.test,
-                longer_s.unwrap_or_default()
+                "test {}: the window is too short for the transactions; repeating the test with {longer:.0} s",
+                self.position.test
             )));
         };
         let allowed = context.manifest.plan.allow_disturbed;
@@ -75,10 +85,9 @@ impl PlannedTest<'_> {
         let output = finished.output(self.identity(context, drawn));
         context.folder.append(&output)?;
         listener.on(Event::TestDone(&output.record));
-        let lost = output.record.by_agent.iter().filter(|agent| agent.lost);
-        let lost: Vec<String> = lost.map(|agent| format!("agent {} on {}", agent.name, agent.host)).collect();
+        let lost: Vec<AgentFigures> = output.record.by_agent.iter().filter(|agent| agent.lost).cloned().collect();
         context.records.push(output.record);
-        context.leave_agents(lost, self.position.test, listener)?;
+        context.leave_agents(&lost, &format!("in test {}, which is invalid", self.position.test), listener)?;
         remaining.map_or(Ok(()), |remaining| {
             context.leave_nodes(remaining, &format!("in test {}", self.position.test), listener)
         })
@@ -229,7 +238,9 @@ impl PlannedTest<'_> {
         }
         let (clean, window_s) = (finished.error_texts.is_empty(), request.duration_s);
         let longer_s = window_length::longer_s(&finished.figures, request.jobs, window_s, clean);
-        if let Some(seconds) = longer_s.filter(|_| !last && remaining.is_none()) {
+        // With agents that failed, few transactions say nothing of their length.
+        let whole = remaining.is_none() && measured.agents.iter().all(|agent| agent.failed.is_none());
+        if let Some(seconds) = longer_s.filter(|_| !last && whole) {
             return Ok(Attempt::WindowTooShort(seconds));
         }
         let notes = [
@@ -242,8 +253,8 @@ impl PlannedTest<'_> {
             EndedTest { request: &request, measured: &measured, counters: &counters, figures: &finished.figures, run };
         let more = instruments.finish(&ended);
         finished.figures.add(more);
-        // What a lost replica or node spoils are other checks as well: the reason comes first.
-        finished.figures.checks.sort_by_key(|check| !["replicas", "cluster"].contains(&check.id.as_str()));
+        // What a lost replica, node or agent spoils are other checks as well: the reason comes first.
+        finished.figures.checks.sort_by_key(|check| !["replicas", "cluster", "agents"].contains(&check.id.as_str()));
         self.report(context, mark, &mut finished, listener);
         Ok(Attempt::Done(Box::new(finished), remaining))
     }

@@ -11,6 +11,8 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
 use loadline_model::{Driver, Finding, Severity};
 
+use loadline_window::allow_files;
+
 use super::same::Changes;
 use super::{Study, StudyError, disk_space};
 use crate::event::{Event, Listener};
@@ -195,18 +197,26 @@ pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target) -> Result<(), 
 /// Checks the plan's job counts against the target's limit. Returns the maximum for a sweep.
 fn fit_jobs(plan: &Plan, target: &dyn Target) -> Result<u32, StudyError> {
     let limit = target.job_limit()?;
+    // Agents have limits of their own.
+    let files = |jobs| match allow_files(target, jobs) {
+        Err(e) if plan.agents.is_none() => Err(PlanError::Value(e.to_string())),
+        _ => Ok(()),
+    };
     match &plan.jobs {
         Jobs::List(_) => {
             let nodes = plan.node_counts.last().copied().unwrap_or(target.facts().nodes);
             let asked = plan.jobs_over(nodes).into_iter().flatten().max().unwrap_or(1);
             match limit.jobs {
                 Some(most) if asked > most => Err(StudyError::TooManyJobs { asked, because: limit.because, most }),
-                _ => Ok(asked),
+                _ => Ok(files(asked).map(|()| asked)?),
             }
         }
         Jobs::Auto { max } => match limit.jobs {
             Some(0) => Err(StudyError::TooManyJobs { asked: 1, because: limit.because, most: 0 }),
-            limit => Ok((*max).min(limit.unwrap_or(u32::MAX))),
+            limit => {
+                let max = (*max).min(limit.unwrap_or(u32::MAX));
+                Ok(files(max).map(|()| max)?)
+            }
         },
     }
 }

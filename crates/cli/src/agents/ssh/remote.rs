@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | version | `loadline-host` system, machine, checksum of the copied program |
 //! | size of what is copied, or 0; its checksum; the bytes | `loadline-copied` |
-//! | agent's name; program, or an empty line for the copied one; the hub's URL | `loadline-started` |
+//! | agent's name; program, or an empty line for the copied one; the hub's URL, its nkey, credentials, certificates | `loadline-started` |
 //! | | the agent's output; `loadline-ended` and its exit code |
 //! | the end, to end the agent | |
 
@@ -26,6 +26,8 @@ use crate::hub_args::{HUB_VARIABLE, NKEY_VARIABLE};
 
 /// The script, without single quotes: it is passed between such.
 const SCRIPT: &str = include_str!("remote.sh");
+/// A new line within a line that the script reads.
+pub(super) const NEW_LINE: &str = "\x1e";
 /// Time to connect; ssh's own for the network, ours for the rest of it.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Time from the last answer of ssh to the tunnel's port.
@@ -40,8 +42,8 @@ pub(super) struct Shared {
     pub(super) ssh: PathBuf,
     pub(super) identity: Option<PathBuf>,
     pub(super) hub: Hub,
-    /// Seed of an nkey, if the hub wants one.
-    pub(super) nkey: Option<String>,
+    /// Seed of an nkey, credentials of a user and certificates for the hub, each in a line; empty without.
+    pub(super) secrets: [String; 3],
     /// Program on the hosts.
     pub(super) program: String,
     pub(super) copy: Option<Copied>,
@@ -238,8 +240,8 @@ impl Connection {
             Err(why) => return self.failed(Some(why), collected, errors),
         };
         let program = if self.shared.copy.is_some() { "" } else { &self.shared.program };
-        let nkey = self.shared.nkey.as_deref().unwrap_or_default();
-        for line in [&self.name, program, &self.shared.hub.through(port).url(), nkey] {
+        let [nkey, creds, ca] = &self.shared.secrets;
+        for line in [&self.name, program, &self.shared.hub.through(port).url(), nkey, creds, ca] {
             self.handle.send(line);
         }
         match next(&mut out, &["loadline-started", "loadline-missing"]) {
