@@ -14,6 +14,8 @@ use crate::stats::mean;
 
 /// Time of a value, s.
 pub const STEP_S: f64 = 0.1;
+/// A time without work that is an outage, s.
+pub const OUTAGE_S: f64 = 0.5;
 /// Values between two looks.
 pub const LOOK_EVERY: usize = 5;
 /// Looks without a trend, one after the other, after which throughput is steady.
@@ -54,6 +56,14 @@ pub fn steps(rate: f64, jobs: u32) -> usize {
 pub fn steps_of(rates: &[f64], jobs: u32) -> usize {
     let level = rates.get(rates.len() / 2..).and_then(mean).filter(|level| *level > 0.0);
     level.map_or(1, |level| steps(level, jobs))
+}
+
+/// Fewest values of `each_s` without work that are an outage. With few transactions in a value (`sparse`) one without any may be
+/// chance.
+#[must_use]
+pub fn outage(each_s: f64, sparse: bool) -> usize {
+    // The cast saturates.
+    ((OUTAGE_S / each_s - 1e-9).ceil() as usize).max(if sparse { 2 } else { 1 })
 }
 
 /// Looks at `values`, all since the load began, in means of `least` or more.
@@ -142,7 +152,7 @@ mod tests {
     proptest! {
         #[test]
         fn never_panics(values in prop::collection::vec(any::<f64>(), 0..200), jobs in 0u32..5000) {
-            let _ = (is_warm(&values, steps_of(&values, jobs)), departure(&values));
+            let _ = (is_warm(&values, steps_of(&values, jobs)), departure(&values, 5));
         }
 
         #[test]

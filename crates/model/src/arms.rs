@@ -19,6 +19,12 @@ pub enum ArmName {
 impl ArmName {
     /// Both.
     pub const ALL: [ArmName; 2] = [ArmName::A, ArmName::B];
+
+    /// The other one.
+    #[must_use]
+    pub fn other(self) -> ArmName {
+        if self == ArmName::A { ArmName::B } else { ArmName::A }
+    }
 }
 
 impl fmt::Display for ArmName {

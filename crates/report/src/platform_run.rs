@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use loadline_analyze::{Comparison, Platform, Shape, Sweep, compare, shape, sweeps};
 use loadline_model::column::TABLES;
+use loadline_model::manifest::{Calibration, TargetInfo};
 use loadline_model::record::LevelPoint;
 use loadline_model::{ArmName, TestRecord};
 
@@ -99,10 +100,32 @@ fn node_counts(run: &RunData, alone: bool) -> Option<Vec<RunData>> {
 fn arms(run: &RunData) -> Option<Vec<RunData>> {
     let arms = run.manifest.plan.arms.as_deref()?;
     let part = |name: ArmName| {
-        let mut of_arm = part_of(run, &arms.get(name).label, |r| r.arm == Some(name));
-        let arm = arms.get(name);
-        of_arm.manifest.target.url.clone_from(&arm.target);
-        of_arm.manifest.target.settings.extend(arm.settings.clone());
+        let (arm, m) = (arms.get(name), &run.manifest);
+        let mut of_arm = part_of(run, &arm.label, |r| r.arm == Some(name));
+        let part = &mut of_arm.manifest;
+        part.target = m.target_of(Some(name)).cloned().unwrap_or_else(|| TargetInfo {
+            product: "unknown product".to_owned(),
+            nodes: 1,
+            local: m.target.local,
+            ..TargetInfo::default()
+        });
+        match &m.arms {
+            Some(found) => part.doctor.clone_from(&found[name as usize].doctor),
+            // Older runs hold what was found in arm A alone.
+            None => {
+                part.target.url.clone_from(&arm.target);
+                part.target.settings.extend(arm.settings.clone());
+                part.doctor.retain(|_| name == ArmName::A);
+            }
+        }
+        part.data_set.retain(|table| table.arm.is_none_or(|of| of == name));
+        // Databases of different kinds are calibrated each, and have clocks of their own.
+        let of_b = |code: &str| code.strip_suffix(Calibration::IN_ARM_B).map(str::to_owned);
+        if name == ArmName::B && m.calibration.keys().any(|code| of_b(code).is_some()) {
+            part.calibration = m.calibration.iter().filter_map(|(code, c)| Some((of_b(code)?, c.clone()))).collect();
+            part.overhead.in_database_ns_per_tx = None;
+        }
+        part.calibration.retain(|code, _| of_b(code).is_none());
         of_arm
     };
     Some(ArmName::ALL.map(part).into())

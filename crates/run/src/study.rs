@@ -257,10 +257,9 @@ impl Study {
         let mut other = None;
         if let Some(request) = self.other.as_ref().filter(|_| two_sides(&plan, &side)) {
             let mut of_b = arms::plan_of_b(&plan);
-            other = Some(Side::open(self, request, &mut of_b, &machine, None, listener)?);
+            let earlier = resumed.as_ref().and_then(|r| Some(&r.manifest.arms.as_ref()?[1].target));
+            other = Some(Side::open(self, request, &mut of_b, &machine, earlier, listener)?);
             arms::keep(&mut plan, of_b)?;
-        } else if self.other.is_some() {
-            arms::fit_b(&mut plan, &side)?;
         }
         let info = side.info.clone();
         let no_limit = kind_of(&self.request.url)?.no_limit;
@@ -279,9 +278,15 @@ impl Study {
         }
         let (manifest, folder, records) = match resumed {
             Some(r) => {
-                r.warnings.iter().chain(&side.changes.settings).for_each(|w| listener.on(Event::Warning(w.clone())));
+                r.warnings.iter().for_each(|w| listener.on(Event::Warning(w.clone())));
                 let mut manifest = Manifest { state: RunState::Started, ..r.manifest };
-                manifest.target.notes.extend(side.changes.upgraded.iter().chain(&side.changes.settings).cloned());
+                manifest.target.notes.extend(side.changes.said());
+                if let Some([a, b]) = manifest.arms.as_deref_mut() {
+                    a.target.notes.extend(side.changes.said());
+                    b.target.notes.extend(other.as_ref().unwrap_or(&side).changes.said());
+                }
+                let settings = std::iter::once(&side).chain(&other).filter_map(|side| side.changes.settings.as_ref());
+                settings.for_each(|w| listener.on(Event::Warning(w.clone())));
                 (manifest, r.folder, r.records)
             }
             None => {
@@ -296,6 +301,7 @@ impl Study {
                     plan,
                     target: info,
                     doctor: side.findings.clone(),
+                    arms: None,
                     machine,
                     overhead: Overhead::default(),
                     calibration: Default::default(),

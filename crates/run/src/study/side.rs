@@ -1,11 +1,12 @@
 //! A target that a run measures, opened, and what the run knows of it. A run of two arms may have two.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use loadline_collect::page_cache::DataFiles;
 use loadline_collect::{CpuSource, inventory};
-use loadline_database::{OpenRequest, PRIVILEGE, RunLock, Target, kind_of};
+use loadline_database::{OpenRequest, PRIVILEGE, RunLock, Target, TargetError, kind_of};
 use loadline_model::machine::Machine;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
@@ -45,6 +46,8 @@ pub(super) struct Side {
     pub(super) drop_data_set: bool,
     /// The note on later tests after a node was lost.
     pub(super) without: Option<String>,
+    /// Notes on the space that the run takes.
+    space: Vec<String>,
 }
 
 impl Side {
@@ -71,12 +74,12 @@ impl Side {
         let names: Vec<&str> = request.settings.keys().map(String::as_str).filter(|_| plan.arms.is_some()).collect();
         let forced = [changes.forced(plan.force)?, refused(&findings, plan.force, &names)?];
         let forced = forced.into_iter().flatten().reduce(|a, b| format!("{a}; {b}"));
-        fit_workloads(plan, target.as_ref())?;
+        fit_workloads(plan, target.as_ref(), &names)?;
         let max_jobs = fit_jobs(plan, target.as_ref())?;
         add_storage(&mut info);
         let space = disk_space::check(target.as_ref(), plan, &info, earlier.is_none())?;
         space.notes.iter().for_each(|note| listener.on(Event::Warning(note.clone())));
-        info.notes.extend(space.notes);
+        info.notes.extend(space.notes.iter().cloned());
         let (cpu, disk) = if info.local {
             (CpuSource::Local, info.storage.get("log").and_then(|s| s.device.clone()))
         } else {
@@ -111,7 +114,22 @@ impl Side {
             references,
             drop_data_set: space.drop_data_set,
             without: None,
+            space: space.notes,
         })
+    }
+
+    /// Reads the target's description anew. `values`: what it said of settings that no report may state otherwise.
+    pub(super) fn read_back(&mut self, values: &BTreeMap<String, Option<String>>) -> Result<(), TargetError> {
+        let mut info = self.target.info()?;
+        for (name, value) in values {
+            if let Some(value) = value.as_ref().filter(|_| !info.settings.contains_key(name)) {
+                info.settings.insert(name.clone(), value.clone());
+            }
+        }
+        info.notes.extend(self.space.iter().cloned());
+        add_storage(&mut info);
+        self.info = info;
+        Ok(())
     }
 }
 
@@ -158,17 +176,24 @@ pub(super) fn refused(findings: &[Finding], force: bool, own: &[&str]) -> Result
     Ok((!refused.is_empty()).then(|| refused.join("; ").trim().to_owned()))
 }
 
-/// Skips workloads that the server cannot run because of its settings; with `--force`, marks them instead.
-pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target) -> Result<(), StudyError> {
+/// Skips workloads that the server cannot run because of its settings; marks them instead with `--force`, and if one of the
+/// settings `own`, which an arm has on purpose, is the reason.
+pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target, own: &[&str]) -> Result<(), StudyError> {
     let capabilities = target.capabilities()?;
     for mut workload in std::mem::take(&mut plan.workloads) {
         let needs = loadline_workload::find(&workload.code).map_or(&[][..], |w| w.needs);
+        let on_purpose = |reason: &str| {
+            let mut words = reason.split(|c: char| !c.is_ascii_alphanumeric() && !"_.".contains(c));
+            words.any(|word| own.contains(&word)) && capabilities.refusal_for_good(workload.driver, needs).is_none()
+        };
         match capabilities.refusal(workload.driver, needs) {
             None => {}
-            Some(reason) if plan.force => {
-                let before = workload.forced.take().map_or(String::new(), |f| format!("{f}; "));
-                workload.forced = Some(format!("{before}{reason}"));
-            }
+            Some(reason) if plan.force || on_purpose(&reason) => match &mut workload.forced {
+                // A resumed run knows.
+                Some(known) if known.contains(&reason) => {}
+                Some(known) => *known += &format!("; {reason}"),
+                None => workload.forced = Some(reason),
+            },
             Some(reason) => {
                 plan.skipped.push(SkippedWorkload { code: workload.code, reason });
                 continue;
@@ -184,7 +209,7 @@ pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target) -> Result<(), 
 }
 
 /// Checks the plan's job counts against the target's limit. Returns the maximum for a sweep.
-fn fit_jobs(plan: &Plan, target: &dyn Target) -> Result<u32, StudyError> {
+pub(super) fn fit_jobs(plan: &Plan, target: &dyn Target) -> Result<u32, StudyError> {
     let limit = target.job_limit()?;
     match &plan.jobs {
         Jobs::List(list) => {

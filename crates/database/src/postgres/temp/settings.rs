@@ -150,7 +150,9 @@ pub(super) fn server_message(log: &str) -> String {
         let found = levels.iter().filter_map(|level| line.find(level).map(|at| at + level.len())).min()?;
         Some(line[found..].trim().to_owned())
     };
-    let lines: Vec<&str> = log.lines().collect();
+    // What its sessions heard while it stopped and started is no cause.
+    let heard = ["terminating connection due to", "the database system is"];
+    let lines: Vec<&str> = log.lines().filter(|line| !heard.iter().any(|text| line.contains(text))).collect();
     let mut parts: Vec<String> = Vec::new();
     // An invalid line of a configuration file is explained in a LOG message before the fatal one.
     for levels in [&["FATAL:", "PANIC:", "ERROR:", "DETAIL:", "HINT:", "error:", "detail:", "hint:"][..], &["LOG:"][..]]
