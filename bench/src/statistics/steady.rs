@@ -1,8 +1,8 @@
 //! When a window may open, and whether throughput stayed as it was in it: methods against planted series and real warm-ups.
 
-use loadline_analyze::stats::{mean, median};
+use loadline_analyze::stats::{averaged, mean, median};
 use loadline_analyze::steady::simulated::{Course, Plant};
-use loadline_analyze::steady::{self, LOOK_EVERY, LOOKS, STEP_S, averaged, departure, is_warm, trend};
+use loadline_analyze::steady::{self, LOOK_EVERY, LOOKS, STEP_S, departure, is_warm, trend};
 
 /// A method: whether a warm-up with these values so far is over.
 pub(crate) type Method = fn(&[f64]) -> bool;

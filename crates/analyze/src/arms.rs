@@ -104,6 +104,23 @@ impl<'a> Cell<'a> {
     }
 }
 
+/// Numbers of the tests that are the windows of a typical pair in each cell: that whose ratio is the median.
+#[must_use]
+pub fn typical_windows(records: &[TestRecord], planned: u32) -> Vec<u32> {
+    let typical = |cell: &Cell<'_>| {
+        let windows = |(windows, figures): (&Option<[&TestRecord; 2]>, Pair)| {
+            let ratio = figures.b? / figures.a?;
+            windows.filter(|_| ratio.is_finite()).map(|[a, b]| (ratio, [a.test, b.test]))
+        };
+        let mut found: Vec<(f64, [u32; 2])> = cell.pairs.iter().zip(cell.main_pairs()).filter_map(windows).collect();
+        found.sort_by(|x, y| x.0.total_cmp(&y.0));
+        // Without a valid pair, the last one.
+        let last = || cell.pairs.iter().flatten().next_back().map(|[a, b]| [a.test, b.test]);
+        found.get(found.len() / 2).map(|(_, tests)| *tests).or_else(last)
+    };
+    cells(records, planned).iter().filter_map(typical).flatten().collect()
+}
+
 /// A figure of both arms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<'a> {
@@ -275,6 +292,20 @@ mod tests {
             compared.rows.iter().all(|r| r.metric.column != column::LOG_FILE_SYNC_MS),
             "no figure that no window has"
         );
+    }
+
+    #[test]
+    fn a_typical_pair_is_that_with_the_median_ratio() {
+        let mut records = windows(5, 1.2);
+        let typical = |records: &[TestRecord]| typical_windows(records, 5);
+        // B's lead of 200 counts for less the higher the level: the third pair is the one in the middle.
+        let third: Vec<u32> = ["A", "B"]
+            .iter()
+            .flat_map(|arm| records.iter().filter(|r| r.repetition == 3 && r.arm.unwrap().to_string() == *arm).map(|r| r.test))
+            .collect();
+        assert_eq!(typical(&records), third);
+        records.iter_mut().for_each(|r| r.valid = false);
+        assert_eq!(typical(&records).len(), 2, "invalid windows have pages as well");
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod trend;
 pub use change::{Departure, Kind, LEAST_CHANGE, LEAST_VALUES, departure};
 pub use trend::{Trend, trend};
 
-use crate::stats::mean;
+use crate::stats::{averaged, mean};
 
 /// Time of a value, s.
 pub const STEP_S: f64 = 0.1;
@@ -90,14 +90,6 @@ pub fn is_warm(values: &[f64], least: usize) -> bool {
         let before = values.len().checked_sub(back * LOOK_EVERY).and_then(|n| values.get(..n));
         before.is_some_and(|values| matches!(look(values, least), Look::Trend(_, false)))
     })
-}
-
-/// Means of `each` values; the oldest that make no whole group are left out.
-#[must_use]
-pub fn averaged(values: &[f64], each: usize) -> Vec<f64> {
-    let each = each.max(1);
-    let whole = values.get(values.len() % each..).unwrap_or_default();
-    whole.chunks(each).filter_map(mean).collect()
 }
 
 #[cfg(test)]

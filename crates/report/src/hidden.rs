@@ -80,7 +80,7 @@ fn rewrite(run: &mut RunData, change: &mut dyn FnMut(&str) -> String) -> Result<
     run.warnings.iter_mut().for_each(|text| *text = change(text));
     run.notes.values_mut().for_each(|text| *text = change(text));
     // Pages beside the report show everything.
-    run.has_pages = false;
+    run.pages.clear();
     Ok(())
 }
 

@@ -158,12 +158,17 @@ fn part_of(run: &RunData, label: &str, of: impl Fn(&TestRecord) -> bool) -> RunD
 
 /// Every platform against the first. The arms or levels of one run are compared in their pairs of windows instead.
 pub(crate) fn comparisons(sides: &[PlatformRun<'_>], across_drivers: bool) -> Vec<Comparison> {
+    comparisons_as_told(sides, across_drivers, false)
+}
+
+/// The same, of unequal work as well if `unequal`.
+pub(crate) fn comparisons_as_told(sides: &[PlatformRun<'_>], across_drivers: bool, unequal: bool) -> Vec<Comparison> {
     let in_pairs = |s: &PlatformRun<'_>| s.run.manifest.plan.arms.is_some() || s.run.manifest.plan.levels.is_some();
     if sides.iter().all(|s| in_pairs(s) && s.run.manifest.run == sides[0].run.manifest.run) {
         return Vec::new();
     }
     let platforms: Vec<Platform<'_>> =
-        sides.iter().map(|s| Platform { across_drivers, ..platform(s.run, &s.label) }).collect();
+        sides.iter().map(|s| Platform { across_drivers, unequal, ..platform(s.run, &s.label) }).collect();
     compare(&platforms)
 }
 
@@ -178,6 +183,7 @@ pub(crate) fn platform<'a>(run: &'a RunData, label: &'a str) -> Platform<'a> {
         workload_files: &m.plan.workload_files,
         in_process: m.target.in_process,
         across_drivers: false,
+        unequal: false,
         records: &run.records,
     }
 }

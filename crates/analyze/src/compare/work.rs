@@ -5,8 +5,8 @@ use loadline_model::column;
 use super::blocks::of_other_size;
 use super::setup::{Setup, jobs_word};
 use super::{ComparedAt, ComparisonRow, Factor};
-use crate::kpi::{Metric, defined_by_redo, writes_redo};
-use crate::stats::{Estimate, ratio};
+use crate::kpi::{Metric, defined_by_redo, of_throughput, writes_redo};
+use crate::stats::{Estimate, Interval, ratio};
 use crate::sweep::{Sweep, SweepPoint};
 
 /// Largest difference in redo per transaction, as a share, between equal work of workloads that are defined by their
@@ -34,6 +34,8 @@ pub(super) struct WorkComparison<'a> {
     over_jobs: bool,
     /// Where each ran, if with different drivers.
     drivers: Option<String>,
+    /// What else differs between the setups, if other work may be compared.
+    told: Option<Vec<String>>,
     /// See [`Setup::not_recorded`].
     not_recorded: [Vec<&'static str>; 2],
 }
@@ -54,6 +56,7 @@ impl<'a> WorkComparison<'a> {
             redo,
             over_jobs: a.over_jobs(),
             drivers: setup.drivers().map(|d| d.said),
+            told: setup.told(),
             not_recorded: setup.not_recorded(),
         }
     }
@@ -63,17 +66,19 @@ impl<'a> WorkComparison<'a> {
         let alike = self.over_jobs || a.at == b.at;
         let apart = if alike && self.redo != Redo::None { redo_apart(self.names, a, b) } else { None };
         let (refusing, noted) = if self.redo == Redo::Defines { (apart, None) } else { (None, apart) };
-        let unequal = || alike.then(|| unequal_counts(self.names, a, b)).flatten();
+        let counts = alike.then(|| unequal_counts(self.names, a, b)).flatten();
+        let unequal = counts.or_else(|| refusing.map(|apart| format!("unequal work: {apart}")));
+        let told = self.told.as_ref().map(|told| told.iter().chain(&unequal).cloned().collect::<Vec<_>>().join("; "));
         let refused = no_valid_test(self.names, a, b)
             .or_else(|| other_source(self.names, a, b))
-            .or_else(unequal)
-            .or_else(|| refusing.map(|apart| format!("unequal work: {apart}")));
+            .or_else(|| unequal.filter(|_| self.told.is_none()));
         if refused.is_some() {
             return ComparisonRow { at, factors: Vec::new(), refused, caveat: None };
         }
         let factors =
-            self.metrics.iter().filter_map(|m| factor(*m, a.figure(m.column)?, b.figure(m.column)?)).collect();
+            self.metrics.iter().filter_map(|m| factor(*m, a, b)).collect();
         let all = [
+            told.filter(|told| !told.is_empty()).map(|told| format!("not the same work (--unequal): {told}")),
             self.drivers.clone(),
             kept(self.names, a, b),
             of_other_size(self.names, &self.metrics, a, b),
@@ -141,9 +146,19 @@ fn redo_apart(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<Str
     })
 }
 
-fn factor(metric: Metric, a: &Estimate, b: &Estimate) -> Option<Factor> {
-    let factor = if metric.higher_is_better { ratio(b, a)? } else { ratio(a, b)? };
-    Some(Factor { metric, base: a.mean, other: b.mean, n_base: a.n, n_other: b.n, factor })
+fn factor(metric: Metric, a: &SweepPoint, b: &SweepPoint) -> Option<Factor> {
+    let (x, y) = (a.figure(metric.column)?, b.figure(metric.column)?);
+    let factor = if metric.higher_is_better { ratio(y, x)? } else { ratio(x, y)? };
+    let half = |point: &SweepPoint, e: &Estimate| match e.half_width() {
+        Some(half) => Some(half / e.mean),
+        None => Some(point.figure(column::WITHIN_WINDOW_PCT)?.mean / 100.0),
+    };
+    let halves = half(a, x).zip(half(b, y)).filter(|_| factor.interval.is_none() && of_throughput(metric.column));
+    let within = halves.map(|(x, y)| {
+        let half = x.ln_1p().hypot(y.ln_1p()).exp();
+        Interval { low: factor.value / half, high: factor.value * half }
+    });
+    Some(Factor { metric, base: x.mean, other: y.mean, n_base: x.n, n_other: y.n, factor, within })
 }
 
 fn no_valid_test(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<String> {

@@ -4,8 +4,7 @@
 //! the smaller squares is compared with its standard error, which holds for autocorrelated values: an autoregressive model
 //! of order 1 of what it leaves, with Kendall's (1954) correction of bias. The limits are simulated: docs/steady.md.
 
-use super::averaged;
-use crate::stats::{mean, median};
+use crate::stats::{averaged, long_run, mean, median};
 
 /// Fewest values in which a change can be seen.
 pub const LEAST_VALUES: usize = 10;
@@ -26,8 +25,6 @@ const STALL_STEPS: [(usize, f64); 2] = [(1, 7.0), (5, 3.5)];
 const OUTAGE: f64 = 0.02;
 /// Standard deviations of a normal distribution in a median absolute deviation.
 const MAD: f64 = 1.482_6;
-/// Highest autocorrelation of neighbours.
-const MOST_CORRELATION: f64 = 0.95;
 
 /// What changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -125,7 +122,7 @@ fn change(values: &[f64]) -> Option<Departure> {
         (false, false) => after,
     };
     let left: Vec<f64> = v.iter().enumerate().map(|(i, x)| x - fitted(i)).collect();
-    let errors = (of_line.max(of_level) / long_run_variance(&left)).sqrt();
+    let errors = (of_line.max(of_level) / long_run(&left).variance).sqrt();
     let (first, last) = if is_line { (fitted(0), fitted(v.len() - 1)) } else { (before, after) };
     let share = (last - first) / if is_line { middle } else { first };
     let limit = LIMIT * (LIMIT_VALUES / values.len() as f64).max(1.0).powf(LIMIT_POWER);
@@ -145,18 +142,6 @@ fn best_level(values: &[f64], middle: f64) -> Option<(usize, f64)> {
         (i + 1, sum * sum * n as f64 / (before * after))
     });
     gains.filter(|(at, _)| (least..=n - least).contains(at)).max_by(|a, b| a.1.total_cmp(&b.1))
-}
-
-/// Variance of the mean of the residuals `left`, times their number.
-fn long_run_variance(left: &[f64]) -> f64 {
-    let n = left.len() as f64;
-    let squares: f64 = left.iter().map(|x| x * x).sum();
-    if squares == 0.0 {
-        return 0.0;
-    }
-    let seen = left.iter().zip(left.iter().skip(1)).map(|(a, b)| a * b).sum::<f64>() / squares;
-    let correlation = ((n * seen + 2.0) / (n - 5.0)).clamp(0.0, MOST_CORRELATION);
-    squares / (n - 1.0) * (1.0 + correlation) / (1.0 - correlation)
 }
 
 #[cfg(test)]

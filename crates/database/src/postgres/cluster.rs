@@ -10,7 +10,7 @@ use super::observer::{
     BUFFER_WAIT_EVENTS, CounterGaps, LOG_FILE_EVENTS, LOG_SYNC_EVENTS, LOG_WRITE_EVENTS, PgObserver, uncounted_syncs,
 };
 use super::pair::Pair;
-use super::settings::PgSettings;
+use super::settings::{PgSettings, refuse_placeholders};
 use super::temp::TempServer;
 use super::versions::Version;
 use super::wire::Connection;

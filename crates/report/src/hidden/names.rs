@@ -245,22 +245,22 @@ fn telling(name: &str) -> bool {
 
 /// Replaces values of settings and facts that hold names, places or commands.
 pub(super) fn hide_settings(manifest: &mut Manifest, records: &mut [TestRecord]) {
-    let plan = &mut manifest.plan;
-    let of_arms = plan.arms.iter_mut().flat_map(|a| [&mut a.a.settings, &mut a.b.settings]);
+    let (plan, mut values) = (&mut manifest.plan, Vec::new());
+    let mut replace = |settings: &mut BTreeMap<String, String>| {
+        for (_, value) in settings.iter_mut().filter(|(name, value)| tells(name, value)) {
+            values.push(std::mem::replace(value, "redacted".to_owned()));
+        }
+    };
+    replace(&mut plan.settings);
+    plan.arms.iter_mut().flat_map(|a| [&mut a.a.settings, &mut a.b.settings]).for_each(&mut replace);
     let (mut targets, mut doctor) = (vec![&mut manifest.target], vec![&mut manifest.doctor]);
     for arm in manifest.arms.iter_mut().flat_map(|arms| arms.iter_mut()) {
         targets.push(&mut arm.target);
         doctor.push(&mut arm.doctor);
     }
-    let mut values = Vec::new();
-    let of_targets = targets.iter_mut().flat_map(|target| {
-        let facts = target.storage.values_mut().map(|s| &mut s.device_facts);
-        facts.chain([&mut target.settings])
-    });
-    for settings in of_arms.chain([&mut plan.settings]).chain(of_targets) {
-        for (_, value) in settings.iter_mut().filter(|(name, value)| tells(name, value)) {
-            values.push(std::mem::replace(value, "redacted".to_owned()));
-        }
+    for target in &mut targets {
+        replace(&mut target.settings);
+        target.storage.values_mut().for_each(|s| replace(&mut s.device_facts));
     }
     for finding in doctor
         .into_iter()
@@ -278,7 +278,7 @@ pub(super) fn hide_settings(manifest: &mut Manifest, records: &mut [TestRecord])
             }
         }
     };
-    targets.iter_mut().flat_map(|target| &mut target.notes).for_each(hide);
+    targets.into_iter().flat_map(|target| &mut target.notes).for_each(hide);
     for record in records {
         record.notes.iter_mut().for_each(hide);
         record.checks.iter_mut().for_each(|c| hide(&mut c.detail));

@@ -1,6 +1,7 @@
 //! Whether the warm-up came to a plateau and the window stayed on it. These checks never fail: what they saw is noted.
 
 use loadline_analyze::stats::mean;
+use loadline_analyze::within;
 use loadline_analyze::steady::{self, Departure, Kind, LEAST_CHANGE, LOOK_EVERY, LOOKS, Look, STEP_S};
 use loadline_database::Runs;
 use loadline_model::snapshot::counter;
@@ -99,6 +100,21 @@ fn window(request: &Request, measured: &Measured) -> Check {
     };
     let cause = checkpoint(request, measured).map_or(String::new(), |text| format!("; {text}"));
     Check::new(WINDOW, Outcome::Noted, words(&departure, each_s) + &cause)
+}
+
+/// Half width of the 95 % interval of throughput from the course of the window, as a share of it; or why there is none.
+pub(crate) fn within_window(request: &Request, measured: &Measured) -> Result<f64, String> {
+    if request.load.waits() {
+        return Err("in an open loop throughput is given".to_owned());
+    }
+    let (values, each_s, _) = values(request, measured);
+    within::half_width(&values).ok_or_else(|| {
+        format!(
+            "the window has {} values of {each_s:.1} s, and an interval takes {} or more (--duration)",
+            values.len(),
+            within::LEAST_VALUES
+        )
+    })
 }
 
 /// Transactions per second in equal parts of the window, the length of a part, s, and whether that is as long as few transactions.

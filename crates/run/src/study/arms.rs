@@ -167,11 +167,11 @@ impl Context {
                 let own: Vec<&str> = arms.get(arm).settings.keys().map(String::as_str).collect();
                 let doctor = self.side.target.doctor()?;
                 let forced = refused(&doctor, self.manifest.plan.force, &own)?;
-                let forced = self.side.changes.upgraded.iter().cloned().chain(forced);
+                let upgraded = self.side.changes.upgraded.clone();
                 if self.other.is_none() {
                     self.fit_arm(arm, &own)?;
                 }
-                (doctor, forced.reduce(|a, b| format!("{a}; {b}")))
+                (doctor, upgraded.into_iter().chain(forced).reduce(|a, b| format!("{a}; {b}")))
             };
             if let Some(state) = &mut self.arms {
                 state.forced[arm as usize] = forced;
