@@ -118,6 +118,9 @@ fn arms(run: &RunData) -> Option<Vec<RunData>> {
                 part.doctor.retain(|_| name == ArmName::A);
             }
         }
+        part.plan.target.clone_from(&arm.target);
+        part.plan.settings.clone_from(&arm.settings);
+        part.plan.workloads.clone_from(&arm.workloads);
         part.data_set.retain(|table| table.arm.is_none_or(|of| of == name));
         // Databases of different kinds are calibrated each, and have clocks of their own.
         let of_b = |code: &str| code.strip_suffix(Calibration::IN_ARM_B).map(str::to_owned);

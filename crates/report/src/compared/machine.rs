@@ -1,7 +1,7 @@
 //! How fast the machine itself was in two runs: by the limits measured beside their tests, and by the probes before them.
 
 use loadline_analyze::stats::{Ratio, ratio_in_strata};
-use loadline_model::TestRecord;
+use loadline_model::{TestLimit, TestRecord};
 use loadline_model::format::bytes;
 
 use crate::content::ratios::{percent, ratio};
@@ -40,7 +40,13 @@ fn limits(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> Vec<String> {
             }
         }
         let of = |tests: &[TestRecord], at: &TestRecord| -> Vec<f64> {
-            tests.iter().filter(|r| place(r) == place(at)).filter_map(|r| Some(r.limit.as_ref()?.tps)).collect()
+            let limits: Vec<&TestLimit> =
+                tests.iter().filter(|r| place(r) == place(at)).filter_map(|r| r.limit.as_ref()).collect();
+            match limits.as_slice() {
+                // It was measured before and after the test.
+                [one] if one.samples.iter().all(|tps| *tps > 0.0) && one.samples.len() > 1 => one.samples.clone(),
+                all => all.iter().map(|limit| limit.tps).collect(),
+            }
         };
         let strata: Vec<(Vec<f64>, Vec<f64>)> = seen.iter().map(|at| (of(a, at), of(b, at))).collect();
         Some(said(name, &ratio_in_strata(&strata)?))
@@ -57,13 +63,13 @@ fn said(name: &str, found: &Ratio) -> String {
         (true, false) => format!("was {} faster in B", percent(value - 1.0)),
     };
     let sure = found.interval.map_or_else(
-        || "how sure that is, single tests do not tell".to_owned(),
+        || "how sure that is, single ones do not tell".to_owned(),
         |i| format!("95 % interval {} to {}", ratio(i.low), ratio(i.high)),
     );
     let part = if differs { ": that is part of the ratios" } else { "" };
     format!(
-        "The machine itself {how}, by its limit of {name} beside {} of A and {} of B ({}; {sure}){part}.",
-        count(found.n_denominator, "test", "tests"),
+        "The machine itself {how}, by {} of its limit ({name}) beside tests of A and {} of B ({}; {sure}){part}.",
+        count(found.n_denominator, "measurement", "measurements"),
         found.n_numerator,
         ratio(value)
     )

@@ -55,8 +55,8 @@ impl OfRun<'_> {
         let forced: BTreeSet<(ArmName, &str)> =
             self.records.iter().filter_map(|r| Some((r.arm?, r.forced.as_deref()?))).collect();
         let forced = forced.into_iter().map(|(arm, why)| although(arm, why) + ".");
-        let families = ["main figures", "other figures"].into_iter().zip(&self.compared.families);
-        let families = families.filter_map(|(which, family)| Some(format!("Of the {which}, {}.", family.says()?)));
+        let families = ["Main figures", "Other figures"].into_iter().zip(&self.compared.families);
+        let families = families.filter_map(|(which, family)| Some(format!("{which}: {}.", family.says()?)));
         answers.chain(forced).chain(self.not_alike()).chain(families).collect()
     }
 
@@ -171,14 +171,14 @@ impl OfRun<'_> {
 
     /// How to read it.
     fn method(&self) -> String {
-        let looks = match self.arms.looks.as_slice() {
-            [_] => String::new(),
-            looks => format!(
+        let looks = match self.arms.precision {
+            None => String::new(),
+            Some(precision) => format!(
                 " Measured until the interval was ±{} wide or narrower, at most {} pairs; looked at after {} pairs, which were set before \
                  the run.",
-                percent(self.arms.precision.unwrap_or_default()),
+                percent(precision),
                 self.arms.pairs,
-                looks.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+                self.arms.looks.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
             ),
         };
         format!(

@@ -15,7 +15,7 @@ const WITHIN_WINDOW: &str =
 /// A figure of `point` with its interval, or `–` with the reason.
 pub(crate) fn figure(records: &[TestRecord], point: &SweepPoint, column: &Column, notes: &mut Notes) -> Cell {
     match point.figure(column) {
-        Some(e) => match point.figure(column::WITHIN_WINDOW_PCT).filter(|_| e.n == 1 && of_throughput(column)) {
+        Some(e) => match point.figure(column::WITHIN_WINDOW_PCT).filter(|pct| e.n == 1 && pct.mean < 100.0 && of_throughput(column)) {
             Some(pct) => {
                 let text = format!("{} ± {}", value(column, e.mean), value(column, e.mean * pct.mean / 100.0));
                 Cell { text, mark: notes.mark(WITHIN_WINDOW, "") }

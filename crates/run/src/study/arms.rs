@@ -190,7 +190,8 @@ impl Context {
         let alike = a.target.settings == b.target.settings && a.target.version == b.target.version;
         if arms.a.switch.is_some() && same_target(&arms) && alike {
             let text = format!(
-                "after --switch-a and --switch-b all {} settings that loadline reads are the same, and so is the version: whether the                  commands changed anything else is not known",
+                "after --switch-a and --switch-b all {} settings that loadline reads are the same, and so is the version: whether the \
+                 commands changed anything else is not known",
                 a.target.settings.len()
             );
             listener.on(Event::Warning(text.clone()));

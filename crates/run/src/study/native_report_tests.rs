@@ -118,6 +118,7 @@ fn two_tests(
         references: Err("not probed".to_owned()),
         drop_data_set: false,
         without: None,
+        space: Vec::new(),
     };
     let interrupted = Arc::new(AtomicBool::new(false));
     let mut context = Context {

@@ -47,7 +47,7 @@ pub(super) struct Side {
     /// The note on later tests after a node was lost.
     pub(super) without: Option<String>,
     /// Notes on the space that the run takes.
-    space: Vec<String>,
+    pub(super) space: Vec<String>,
 }
 
 impl Side {
