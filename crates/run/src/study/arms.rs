@@ -85,9 +85,8 @@ impl ArmsState {
     }
 
     /// What an arm has on purpose does not make its windows invalid: commits that do not wait, if that was `forced`, and other
-    /// redo in arm B for the rows that arm A was calibrated for.
+    /// redo for the rows that arm A was calibrated for. (In both arms: what failed in one alone would choose its windows.)
     pub(super) fn note_what_is_on_purpose(
-        &self,
         arms: &Arms,
         workload: &PlannedWorkload,
         forced: &[String],
@@ -96,8 +95,8 @@ impl ArmsState {
         for check in checks.iter_mut().filter(|c| c.outcome == Outcome::Failed) {
             let purpose = match check.id.as_str() {
                 "commits-per-sync" if !forced.is_empty() => format!("the arm has {}", forced.join("; ")),
-                "redo-size" if self.now == ArmName::B && may_change_redo(arms, workload) => {
-                    "arm B does the work that was calibrated in arm A".to_owned()
+                "redo-size" if may_change_redo(arms, workload) => {
+                    "both do the work that was calibrated in arm A".to_owned()
                 }
                 _ => continue,
             };
@@ -427,4 +426,71 @@ pub(super) fn seed_of(seed: u64, cell: &str, jobs: u32) -> u64 {
     cell.bytes().fold(seed ^ u64::from(jobs), |seed, byte| {
         seed.wrapping_mul(0x0000_0100_0000_01b3).wrapping_add(u64::from(byte))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::Driver;
+
+    use super::*;
+
+    fn arms() -> Arms {
+        let workload = PlannedWorkload {
+            code: "LGWR-LAT1".into(),
+            driver: Driver::Client,
+            driver_reason: String::new(),
+            parameters: BTreeMap::new(),
+            forced: None,
+        };
+        let arm = || Arm {
+            label: String::new(),
+            target: "postgres-temp:".into(),
+            settings: BTreeMap::new(),
+            workloads: vec![workload.clone()],
+            switch: None,
+        };
+        Arms { a: arm(), b: arm(), pairs: 6, precision: None, looks: vec![6], margin: 0.02, seed: 1 }
+    }
+
+    #[test]
+    fn only_what_arms_differ_in_on_purpose_is_noted() {
+        let noted = |arms: &Arms, id: &str, forced: &[&str]| {
+            let mut checks = [Check::require(id, false, String::new())];
+            let forced: Vec<String> = forced.iter().map(|f| (*f).to_owned()).collect();
+            ArmsState::note_what_is_on_purpose(arms, &arms.a.workloads[0], &forced, &mut checks);
+            checks[0].outcome == Outcome::Noted
+        };
+        let mut differ = arms();
+        differ.b.workloads[0].driver = Driver::Database;
+        assert!(!noted(&differ, "redo-size", &[]), "a driver changes no redo");
+        differ.b.workloads[0].parameters.insert("rows".into(), 2);
+        assert!(noted(&differ, "redo-size", &[]));
+        let mut differ = arms();
+        differ.b.settings.insert("wal_compression".into(), "on".into());
+        assert!(noted(&differ, "redo-size", &[]) && !noted(&differ, "littles-law", &["x"]));
+        assert!(noted(&differ, "commits-per-sync", &["fsync = off"]) && !noted(&differ, "commits-per-sync", &[]));
+        differ.b.target = "mariadb-temp:".into();
+        assert!(!noted(&differ, "redo-size", &[]), "each is calibrated");
+    }
+
+    #[test]
+    fn a_setting_that_is_lost_is_named() {
+        let mut arms = arms();
+        arms.b.settings.insert("work_mem".into(), "8MB".into());
+        let values = |work_mem: &str| Values::from([("work_mem".to_owned(), Some(work_mem.to_owned()))]);
+        let info = |jit: &str| TargetInfo { settings: [("jit".to_owned(), jit.to_owned())].into(), ..TargetInfo::default() };
+        let found = |jit, work_mem| (ArmFound { target: info(jit), doctor: Vec::new() }, values(work_mem));
+        let request = OpenRequest::new("postgres-temp:", std::path::PathBuf::new());
+        let mut state = ArmsState::new(&request, &request);
+        state.found = Some([found("on", "4MB"), found("off", "8MB")]);
+        let wrong = |state: &ArmsState, arms: &Arms, work_mem, jit| state.not_in_force(arms, &values(work_mem), &info(jit));
+        // Arm A leaves it as it is: only the value of B is wrong there.
+        assert!(wrong(&state, &arms, "4MB", "on").is_empty() && wrong(&state, &arms, "5MB", "on").is_empty());
+        assert!(wrong(&state, &arms, "8MB", "on")[0].contains("work_mem is 8MB, and was 4MB"));
+        state.now = ArmName::B;
+        assert!(wrong(&state, &arms, "8MB", "on").is_empty(), "no command says that jit must be off");
+        assert!(wrong(&state, &arms, "5MB", "off")[0].contains("work_mem is 5MB"));
+        (arms.a.switch, arms.b.switch) = (Some("a".into()), Some("b".into()));
+        assert!(wrong(&state, &arms, "8MB", "on")[0].contains("jit is on, and was off"));
+    }
 }

@@ -62,9 +62,9 @@ impl PlannedTest<'_> {
         };
         let allowed = context.manifest.plan.allow_disturbed;
         finished.figures.checks.extend(undisturbed(&finished.figures, allowed));
-        if let (Some(state), Some(arms)) = (&context.arms, &context.manifest.plan.arms) {
+        if let Some(arms) = &context.manifest.plan.arms {
             let forced = self.forced(context);
-            state.note_what_is_on_purpose(arms, self.workload, &forced, &mut finished.figures.checks);
+            ArmsState::note_what_is_on_purpose(arms, self.workload, &forced, &mut finished.figures.checks);
         }
         if let Some(level) = &self.level {
             level.note_what_is_on_purpose(&mut finished.figures.checks);

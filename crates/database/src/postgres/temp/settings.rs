@@ -213,6 +213,8 @@ mod tests {
         assert!(server_message(log).contains("invalid value for parameter \"x\""), "{}", server_message(log));
         let log = "now [7] LOG:  starting\nnow [7] FATAL:  no memory\nnow [7] HINT:  use less\n";
         assert_eq!(server_message(log), "no memory – use less");
+        let restarted = "FATAL:  terminating connection due to administrator command\nLOG:  database system is shut down\nFATAL:  no library\n";
+        assert_eq!(server_message(restarted), "no library");
         assert_eq!(server_message("odd\n"), "odd");
         assert_eq!(server_message(""), "");
     }
