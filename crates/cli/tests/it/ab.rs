@@ -187,12 +187,12 @@ fn a_command_brings_an_arm_about_and_a_resumed_run_keeps_its_pairs() {
 #[test]
 fn two_runs_are_compared_and_a_slower_one_fails_a_script() {
     let results = results();
-    let measured = |url: &str| {
+    let measured = |url: &str, load: &[&str]| {
         let dir = results.path().display().to_string();
         let more = ["run", "--target", url, "--repeat", "3", "--no-probe", "--results", &dir];
-        ok(&[&more[..], &SHORT].concat()).folder()
+        ok(&[&more[..], &SHORT, load].concat()).folder()
     };
-    let (a, b) = (measured("null:?pause=1ms"), measured("null:?pause=3ms"));
+    let (a, b) = (measured("null:?pause=1ms", &[]), measured("null:?pause=3ms", &[]));
     let row = &compared(&[&a, &b])["commit_throughput_tps"];
     assert!(number(row, "ratio") < 1.0 && row["pairs"] == "3", "{row:?}");
     let failing = |a: &Path, b: &Path| {
@@ -203,7 +203,14 @@ fn two_runs_are_compared_and_a_slower_one_fails_a_script() {
     assert_eq!(code, Some(if row["verdict"] == "slower" && number(row, "high") < 0.97 { 1 } else { 0 }), "{row:?}");
     assert!(said.contains("measured at different times") && said.contains("--no-probe"), "{said}");
     assert_eq!(failing(&b, &a).0, Some(0), "the faster one does not fail");
-    let ran = run(&["compare", &a.display().to_string()]);
+    // Other load is other work: that is an answer for people, and none for a script.
+    let thinks = measured("null:?pause=1ms", &["--think", "1ms"]);
+    let [a, thinks] = [a, thinks].map(|folder| folder.display().to_string());
+    let code = |more: &[&str]| run(&[&["compare", &a, &thinks], more].concat()).code;
+    assert_eq!((code(&[]), code(&["--fail-if-slower", "3%"])), (0, 2));
+    let told = ok(&["compare", &a, &thinks, "--unequal"]).out;
+    assert!(told.contains("not the same work (--unequal): different load"), "{told}");
+    let ran = run(&["compare", &a]);
     assert!(ran.code == 2 && ran.err.contains("second run"), "{}", ran.said());
 }
 
