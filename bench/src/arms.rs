@@ -1,18 +1,27 @@
-//! `loadline ab` against truth: comparisons of equal arms on a real server, and of arms that differ by a known amount.
+//! `loadline ab` against truth: comparisons of equal arms on a real server, of arms that differ by a known amount, and short windows
+//! against long ones.
 //!
 //! One long run of pairs is cut into comparisons of `--pairs` each, which is what as many runs would be, without as many
 //! servers: each has its own coins, and whatever happens between the windows of a run happens between these.
 
-use loadline_analyze::arms::compare;
-use loadline_analyze::paired::Verdict;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use loadline_analyze::arms::{Cell, cells};
+use loadline_analyze::paired::verdict::{detectable, verdict};
+use loadline_analyze::paired::{PairedRatio, Verdict, paired_ratio};
+use loadline_analyze::stats::median;
 use loadline_database::OpenRequest;
 use loadline_model::arms::ArmSpec;
 use loadline_model::plan::{JobsSpec, PlanSpec, TimeSpec};
-use loadline_model::{Plan, TestRecord};
+use loadline_model::{Column, TestRecord, column};
 use loadline_run::make_plan;
 
 use crate::arena::Outcome;
 use crate::short::study;
+
+/// Margin of equivalence.
+const MARGIN: f64 = 0.02;
 
 #[derive(Debug, clap::Parser)]
 pub(crate) struct Args {
@@ -22,6 +31,9 @@ pub(crate) struct Args {
     /// Comparisons of each planted difference
     #[arg(long, default_value_t = 20)]
     planted: u32,
+    /// Comparisons of each setting whose direction is known
+    #[arg(long, default_value_t = 4)]
+    settings: u32,
     /// Pairs of a comparison
     #[arg(long, default_value_t = 16)]
     pairs: u32,
@@ -31,8 +43,37 @@ pub(crate) struct Args {
     /// Number of jobs
     #[arg(long, default_value_t = 2)]
     jobs: u32,
-    /// Workload of the comparisons on PostgreSQL
+    /// Workload of the equal arms
     #[arg(long, default_value = "LGWR-LAT1")]
+    workload: String,
+}
+
+/// `loadline ab` with short windows, and the same arms in long windows in turns.
+#[derive(Debug, clap::Parser)]
+pub(crate) struct TurnsArgs {
+    /// Length of a long window, s
+    #[arg(long, default_value_t = 300.0)]
+    seconds: f64,
+    /// Pairs of long windows
+    #[arg(long, default_value_t = 6)]
+    turns: u32,
+    /// Length of a short window, s
+    #[arg(long, default_value_t = 1.0)]
+    short: f64,
+    /// Pairs of short windows
+    #[arg(long, default_value_t = 32)]
+    pairs: u32,
+    /// Number of jobs
+    #[arg(long, default_value_t = 2)]
+    jobs: u32,
+    /// Setting of the private PostgreSQL in which the arms differ
+    #[arg(long, default_value = "shared_buffers")]
+    setting: String,
+    /// Its values in arms A and B, separated by a comma
+    #[arg(long, value_delimiter = ',', num_args = 2, default_values_t = ["8MB".to_owned(), "512MB".to_owned()])]
+    values: Vec<String>,
+    /// Workload
+    #[arg(long, default_value = "TP-LOOKUP")]
     workload: String,
 }
 
@@ -42,91 +83,189 @@ fn arm(url: Option<&str>, setting: Option<(&str, &str)>) -> ArmSpec {
     ArmSpec { target: url.map(str::to_owned), setting, ..ArmSpec::default() }
 }
 
-/// Measures the comparisons and prints how many had which verdict.
-fn try_arms(args: &Args, what: &str, workload: &str, comparisons: u32, arms: [ArmSpec; 2]) -> Outcome<()> {
-    let [a, b] = arms;
-    let (url_a, url_b) = (a.target.clone(), b.target.clone());
-    let default = "postgres-temp:".to_owned();
-    let spec = PlanSpec {
-        target: Some(default.clone()),
-        workload: Some(vec![workload.to_owned()]),
-        jobs: Some(JobsSpec::One(args.jobs)),
-        duration: Some(TimeSpec::Seconds(args.seconds)),
-        warmup: Some(TimeSpec::Seconds(0.2)),
-        probe: Some(false),
-        allow_disturbed: Some(true),
-        pairs: Some(comparisons * args.pairs),
-        arm_a: Some(a),
-        arm_b: Some(b),
-        ..PlanSpec::default()
+/// What two arms are compared by.
+#[derive(Clone)]
+struct Case {
+    workload: String,
+    /// A parameter of the workload.
+    parameter: Option<(&'static str, i64)>,
+    /// Share of the payload that can be compressed away.
+    compressible: f64,
+    jobs: u32,
+    seconds: f64,
+    pairs: u32,
+}
+
+impl Case {
+    fn of(args: &Args, workload: &str, comparisons: u32) -> Case {
+        Case {
+            workload: workload.to_owned(),
+            parameter: None,
+            compressible: 0.0,
+            jobs: args.jobs,
+            seconds: args.seconds,
+            pairs: comparisons * args.pairs,
+        }
+    }
+
+    /// Measures all pairs. Each window begins right after a checkpoint and 0.2 s of warm-up.
+    fn measure(&self, arms: [ArmSpec; 2]) -> Outcome<Vec<TestRecord>> {
+        let [a, b] = arms;
+        let (url_a, url_b) = (a.target.clone(), b.target.clone());
+        let default = "postgres-temp:".to_owned();
+        let of = |(name, value): (&str, i64)| {
+            BTreeMap::from([(self.workload.clone(), BTreeMap::from([(name.to_owned(), value)]))])
+        };
+        let spec = PlanSpec {
+            target: Some(default.clone()),
+            workload: Some(vec![self.workload.clone()]),
+            parameters: self.parameter.map(of),
+            payload_compressibility: Some(self.compressible),
+            jobs: Some(JobsSpec::One(self.jobs)),
+            duration: Some(TimeSpec::Seconds(self.seconds)),
+            warmup: Some(TimeSpec::Seconds(0.2)),
+            probe: Some(false),
+            allow_disturbed: Some(true),
+            pairs: Some(self.pairs),
+            arm_a: Some(a),
+            arm_b: Some(b),
+            ..PlanSpec::default()
+        };
+        let plan = make_plan(&spec).map_err(|e| e.to_string())?;
+        let dir = tempfile::tempdir_in(".")?;
+        let open = |url: Option<String>, settings| {
+            let mut request = OpenRequest::new(url.as_deref().unwrap_or(&default), dir.path().to_owned());
+            request.settings = settings;
+            request
+        };
+        let of = plan.arms.clone().ok_or("no arms")?;
+        let requests = (open(url_a, of.a.settings.clone()), open(url_b, of.b.settings.clone()));
+        Ok(study(plan, requests.0, Some(requests.1))?.records)
+    }
+}
+
+/// The ratio of `figure`, or of the main figure, in `cell`.
+fn ratio_of(cell: &Cell<'_>, figure: Option<&Column>) -> Option<(PairedRatio, bool)> {
+    let main = cell.metrics().first().copied()?;
+    let (pairs, higher_is_better) = match figure {
+        Some(column) => (cell.pairs_of(column), false),
+        None => (cell.main_pairs(), main.higher_is_better),
     };
-    let plan = make_plan(&spec).map_err(|e| e.to_string())?;
-    let dir = tempfile::tempdir_in(".")?;
-    let open = |url: Option<String>, settings| {
-        let mut request = OpenRequest::new(url.as_deref().unwrap_or(&default), dir.path().to_owned());
-        request.settings = settings;
-        request
-    };
-    let of = plan.arms.clone().ok_or("no arms")?;
-    let requests = (open(url_a, of.a.settings.clone()), open(url_b, of.b.settings.clone()));
-    let records = study(plan.clone(), requests.0, Some(requests.1))?.records;
-    let mut counts = [0; 4];
-    let mut ratios = Vec::new();
+    Some((paired_ratio(&pairs, 0.05)?, higher_is_better))
+}
+
+/// Prints how many of the comparisons in `records`, of `pairs` each, had which verdict.
+fn count(what: &str, case: &Case, records: &[TestRecord], pairs: u32, figure: Option<&Column>) {
+    let (mut counts, mut ratios, mut seen) = ([0; 4], Vec::new(), Vec::new());
+    let comparisons = case.pairs / pairs;
     for n in 0..comparisons {
-        let (verdict, ratio) = verdict(&plan, &records, n * args.pairs, args.pairs);
+        let from = n * pairs;
+        let of = |r: &&TestRecord| (from + 1..=from + pairs).contains(&r.repetition);
+        let part: Vec<TestRecord> =
+            records.iter().filter(of).map(|r| TestRecord { repetition: r.repetition - from, ..r.clone() }).collect();
+        let found = cells(&part, pairs).first().and_then(|cell| ratio_of(cell, figure));
+        let verdict = found.map_or(Verdict::NotShown, |(ratio, more)| verdict(&ratio, more, MARGIN));
         counts[match verdict {
             Verdict::Faster => 0,
             Verdict::Slower => 1,
             Verdict::Equivalent => 2,
             Verdict::NotShown => 3,
         }] += 1;
-        ratios.extend(ratio);
+        ratios.extend(found.map(|(ratio, _)| ratio.value));
+        seen.extend(found.and_then(|(ratio, _)| detectable(&ratio)));
     }
     let [faster, slower, equivalent, not_shown] = counts;
-    let typical = loadline_analyze::stats::median(&ratios).unwrap_or(f64::NAN);
+    let typical = median(&ratios).unwrap_or(f64::NAN);
+    let detectable = median(&seen).map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", 100.0 * share));
+    let workload = &case.workload;
     println!(
-        "| {what} | {workload} | {comparisons} | {faster} | {slower} | {equivalent} | {not_shown} | {typical:.3} |"
+        "| {what} | {workload} | {comparisons} | {faster} | {slower} | {equivalent} | {not_shown} | {typical:.3} | {detectable} |"
     );
-    Ok(())
-}
-
-/// Verdict and ratio of the main figure in the pairs after `from`.
-fn verdict(plan: &Plan, records: &[TestRecord], from: u32, pairs: u32) -> (Verdict, Option<f64>) {
-    let of = |r: &&TestRecord| (from + 1..=from + pairs).contains(&r.repetition);
-    let part: Vec<TestRecord> =
-        records.iter().filter(of).map(|r| TestRecord { repetition: r.repetition - from, ..r.clone() }).collect();
-    let Some(arms) = &plan.arms else { return (Verdict::NotShown, None) };
-    let mut arms = arms.as_ref().clone();
-    (arms.pairs, arms.looks) = (pairs, vec![pairs as usize]);
-    let compared = compare(&part, &arms);
-    let row = compared.rows.first();
-    let verdict = row.and_then(|r| r.verdict).unwrap_or(Verdict::NotShown);
-    (verdict, row.and_then(|r| Some(r.ratio?.value)))
 }
 
 pub(crate) fn run(args: &Args) -> Outcome<()> {
     println!("Comparisons of {} pairs, windows of {} s, {} jobs, margin ±2 %.\n", args.pairs, args.seconds, args.jobs);
-    println!("| arms | workload | comparisons | faster | slower | equivalent | not shown | B/A, median |");
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
-    // Only the planner of queries with twelve tables and more looks at it.
-    let equal = [arm(None, Some(("geqo_seed", "0.1"))), arm(None, Some(("geqo_seed", "0.2")))];
-    try_arms(args, "equal, PostgreSQL", &args.workload, args.comparisons, equal)?;
+    println!(
+        "| arms | workload | comparisons | faster | slower | equivalent | not shown | B/A, median | found with 80 %, from |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    if args.comparisons > 0 {
+        // Only the planner of queries with twelve tables and more looks at it.
+        let equal = [arm(None, Some(("geqo_seed", "0.1"))), arm(None, Some(("geqo_seed", "0.2")))];
+        let case = Case::of(args, &args.workload, args.comparisons);
+        count("equal, PostgreSQL", &case, &case.measure(equal)?, args.pairs, None);
+    }
     // A commit of the reference log writer takes about 0.2 ms more than its pause, and varies as the device does.
     for (engine, scheme) in [("null engine", "null:"), ("reference log writer", "wal:")] {
         for (what, pause) in [("2 %", "1020us"), ("5 %", "1050us"), ("20 %", "1200us")] {
-            let url = format!("{scheme}?pause={pause}");
-            let arms = [arm(Some(&format!("{scheme}?pause=1000us")), None), arm(Some(&url), None)];
-            try_arms(args, &format!("pause longer by {what}, {engine}"), "LGWR-LAT1", args.planted, arms)?;
+            if args.planted > 0 {
+                let url = format!("{scheme}?pause={pause}");
+                let arms = [arm(Some(&format!("{scheme}?pause=1000us")), None), arm(Some(&url), None)];
+                let case = Case::of(args, "LGWR-LAT1", args.planted);
+                let records = case.measure(arms)?;
+                count(&format!("pause longer by {what}, {engine}"), &case, &records, args.pairs, None);
+            }
         }
     }
-    for (name, a, b, workload) in [
-        ("synchronous_commit", "on", "off", "LGWR-LAT1"),
-        ("full_page_writes", "off", "on", "TP-LIGHT"),
-        ("wal_compression", "off", "on", "LGWR-LAT25"),
-        ("shared_buffers", "8MB", "512MB", "TP-LOOKUP"),
-    ] {
+    // Of many accounts, nearly every change after a checkpoint is the first to its page, which is then logged as a whole; its rows
+    // can be compressed.
+    let pages = Some(("accounts", 1_000_000));
+    let known: [(&str, [&str; 2], &str, Option<(&'static str, i64)>); 4] = [
+        ("synchronous_commit", ["on", "off"], "LGWR-LAT1", None),
+        ("full_page_writes", ["off", "on"], "TP-LIGHT", pages),
+        ("wal_compression", ["off", "on"], "TP-LIGHT", pages),
+        ("shared_buffers", ["8MB", "512MB"], "TP-LOOKUP", None),
+    ];
+    for (name, [a, b], workload, parameter) in known {
+        if args.settings == 0 {
+            break;
+        }
         let arms = [arm(None, Some((name, a))), arm(None, Some((name, b)))];
-        try_arms(args, &format!("{name} {a} → {b}"), workload, args.planted.min(4), arms)?;
+        let compressible = if parameter.is_some() { 0.8 } else { 0.0 };
+        let case = Case { parameter, compressible, ..Case::of(args, workload, args.settings) };
+        let records = case.measure(arms)?;
+        let what = format!("{name} {a} → {b}");
+        count(&what, &case, &records, args.pairs, None);
+        if parameter.is_some() {
+            let redo = format!("{what}: redo per transaction, less is faster");
+            count(&redo, &case, &records, args.pairs, Some(column::REDO_KIB_PER_TX));
+        }
+    }
+    Ok(())
+}
+
+/// Short windows against long ones: the same answer, in how much of the time?
+pub(crate) fn turns(args: &TurnsArgs) -> Outcome<()> {
+    let [a, b] = args.values.as_slice() else { return Err("give two values, one of each arm".into()) };
+    println!("{} {a} → {b}, {}, {} jobs, margin ±2 %\n", args.setting, args.workload, args.jobs);
+    println!("| windows | pairs | time | B/A | 95 % interval | B is |");
+    println!("| --- | --- | --- | --- | --- | --- |");
+    let mut found: Vec<(f64, PairedRatio)> = Vec::new();
+    for (seconds, pairs) in [(args.short, args.pairs), (args.seconds, args.turns)] {
+        let arms = [a, b].map(|value| arm(None, Some((&args.setting, value))));
+        let workload = args.workload.clone();
+        let case = Case { workload, parameter: None, compressible: 0.0, jobs: args.jobs, seconds, pairs };
+        let began = Instant::now();
+        let records = case.measure(arms)?;
+        let took = began.elapsed().as_secs_f64();
+        let cells = cells(&records, pairs);
+        let (ratio, more) = cells.first().and_then(|cell| ratio_of(cell, None)).ok_or("no pair is valid")?;
+        let interval = ratio.interval.map_or_else(|| "–".to_owned(), |i| format!("{:.3} to {:.3}", i.low, i.high));
+        let said = format!("{:?}", verdict(&ratio, more, MARGIN)).to_lowercase();
+        println!(
+            "| {seconds} s | {} of {pairs} | {took:.0} s | {:.3} | {interval} | {said} |",
+            ratio.pairs, ratio.value
+        );
+        found.push((took, ratio));
+    }
+    if let [(short_s, short), (long_s, long)] = found.as_slice() {
+        let meet = short.interval.zip(long.interval).map(|(x, y)| x.low <= y.high && y.low <= x.high);
+        let meet = match meet {
+            Some(true) => "the intervals overlap",
+            Some(false) => "THE INTERVALS DO NOT OVERLAP",
+            None => "too few pairs for an interval",
+        };
+        println!("\n{meet}; the short windows took {:.0} % of the time of the long ones", 100.0 * short_s / long_s);
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 //! `-- named` shows what bounds each workload at its peak, against the component that it is named for; it is no comparison.
 //! `-- servers` runs plans on servers of many versions and says which tests are valid; it is no comparison either.
 //! `-- spoil` spoils figures in every known way and shows that each is caught, and holds percentiles against known stalls.
-//! `-- arms` holds `loadline ab` against equal arms on a real server and planted differences;
+//! `-- arms` holds `loadline ab` against equal arms on a real server and planted differences, `-- turns` against long windows;
 //! `-- statistics` holds the statistics of two arms and of warm-ups against simulated truth.
 //! `-- warmups` holds methods that find the end of a warm-up against real ones.
 //! `-- replica-kills` kills a primary while jobs commit and counts what its standby lacks, at each level.
@@ -80,6 +80,8 @@ enum Command {
     Arms(arms::Args),
     /// A load over agents against the same of one process: sums and percentiles
     Agents(agents::Args),
+    /// `loadline ab` with short windows against the same arms in long windows in turns: the same answer, in which time?
+    Turns(arms::TurnsArgs),
     /// Two builds of loadline under the same work in pairs: transactions per second and CPU of each
     Builds(builds::Args),
     /// `loadline report` over a run of 1,000 tests: time and memory
@@ -112,6 +114,7 @@ fn main() -> ExitCode {
         Command::Spoil(args) => spoil::run(&args),
         Command::Arms(args) => done(arms::run(&args)),
         Command::Agents(args) => done(agents::run(&args)),
+        Command::Turns(args) => done(arms::turns(&args)),
         Command::Builds(args) => done(builds::run(&args)),
         Command::Warmups(args) => done(warmups::run(&args)),
         Command::ReplicaKills(args) => done(replica_kills::run(&args)),

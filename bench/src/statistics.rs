@@ -6,10 +6,12 @@ pub(crate) mod steady;
 
 use clap::Parser;
 use loadline_analyze::paired::looks::precise_enough;
-use loadline_analyze::paired::simulated::Machine;
+use loadline_analyze::paired::simulated::{Machine, normal};
 use loadline_analyze::paired::verdict::{Verdict, detectable, verdict};
 use loadline_analyze::paired::{Looks, Pair, PairedRatio, Question, judge, paired_ratio};
-use loadline_analyze::stats::median;
+use loadline_analyze::stats::{mean, median, sample_sd};
+use loadline_analyze::steady::simulated::Plant;
+use loadline_analyze::within::half_width;
 use loadline_model::Random;
 
 #[derive(Debug, Parser)]
@@ -46,6 +48,8 @@ pub(crate) fn run(args: &Args) {
         power(args.runs);
         price(args.runs);
         families(args.runs);
+        figures(args.runs / 4);
+        windows(args.runs);
     }
     if !args.only_steady {
         histories::print(args.runs / 4);
@@ -205,4 +209,66 @@ fn families(runs: usize) {
         };
         println!("| {different} | {noise} | {:.1} % | {found} |", 100.0 * wrong_share / runs as f64);
     }
+}
+
+/// Equal arms of one workload with several figures of the same windows, some of which move against each other.
+fn figures(runs: usize) {
+    // How a figure follows what all windows have in common, and its own noise.
+    const FIGURES: [(f64, f64); 5] = [(-0.05, 0.0), (0.05, 0.001), (-0.05, 0.03), (-0.03, 0.03), (-0.02, 0.2)];
+    println!("### Runs of equal arms with a verdict on some figure beside the main one, no margin\n");
+    println!("| figures | pairs | judged together | judged one by one |");
+    println!("| --- | --- | --- | --- |");
+    for (cells, pairs) in [(1, 8), (1, 16), (1, 32), (4, 16)] {
+        let mut random = Random::new(pairs as u64);
+        let mut run = |_| {
+            let mut all: Vec<Vec<Pair>> = Vec::new();
+            for _ in 0..cells {
+                let common: Vec<[f64; 2]> = (0..pairs).map(|_| [normal(&mut random), normal(&mut random)]).collect();
+                all.extend(FIGURES.map(|(of_common, own)| {
+                    let mut value = |common: f64| f64::exp(of_common * common + own * normal(&mut random));
+                    common.iter().map(|[a, b]| Pair::of(value(*a), value(*b))).collect()
+                }));
+            }
+            let question =
+                |pairs: &Vec<Pair>| judge(&[Question { pairs, higher_is_better: true, margin: 0.0 }], ERROR, 1);
+            let questions: Vec<Question<'_>> =
+                all.iter().map(|pairs| Question { pairs, higher_is_better: true, margin: 0.0 }).collect();
+            (judge(&questions, ERROR, 1).verdicts > 0, all.iter().any(|pairs| question(pairs).verdicts > 0))
+        };
+        let found: Vec<(bool, bool)> = (0..runs).map(&mut run).collect();
+        println!(
+            "| {} | {pairs} | {:.1} % | {:.1} % |",
+            cells * FIGURES.len(),
+            percent(found.iter().map(|f| f.0)),
+            percent(found.iter().map(|f| f.1))
+        );
+    }
+    println!();
+}
+
+/// Intervals of single windows from their own course.
+fn windows(runs: usize) {
+    const VALUES: [usize; 6] = [10, 20, 40, 100, 300, 600];
+    println!(
+        "### 95 % intervals of single windows that miss the true mean, and their typical half width in shares of the ideal one\n"
+    );
+    println!("| φ |{}", VALUES.map(|n| format!(" {n} values |")).concat());
+    println!("| --- |{}", " --- |".repeat(VALUES.len()));
+    for correlation in [0.0, 0.5, 0.8, 0.9, 0.95] {
+        let cell = |n: usize| {
+            let plant = Plant { noise: 0.1, correlation, ..Plant::FLAT };
+            let of = |seed: usize| {
+                let values = plant.series(seed as u64, n);
+                Some((mean(&values)?, half_width(&values)?))
+            };
+            let found: Vec<(f64, f64)> = (0..runs).filter_map(of).collect();
+            let means: Vec<f64> = found.iter().map(|(mean, _)| *mean).collect();
+            let halves: Vec<f64> = found.iter().map(|(_, half)| *half).collect();
+            let ideal = 1.96 * sample_sd(&means).unwrap_or(f64::NAN);
+            let missed = percent(found.iter().map(|(mean, half)| (mean - 1.0).abs() > half * mean));
+            format!(" {missed:.1} %, {:.1} × |", median(&halves).unwrap_or(f64::NAN) / ideal)
+        };
+        println!("| {correlation} |{}", VALUES.map(cell).concat());
+    }
+    println!();
 }

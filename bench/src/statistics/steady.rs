@@ -1,8 +1,8 @@
 //! When a window may open, and whether throughput stayed as it was in it: methods against planted series and real warm-ups.
 
-use loadline_analyze::stats::{mean, median};
+use loadline_analyze::stats::{averaged, mean, median};
 use loadline_analyze::steady::simulated::{Course, Plant};
-use loadline_analyze::steady::{self, LOOK_EVERY, LOOKS, STEP_S, averaged, departure, is_warm, trend};
+use loadline_analyze::steady::{self, LOOK_EVERY, LOOKS, STEP_S, departure, is_warm, trend};
 
 /// A method: whether a warm-up with these values so far is over.
 pub(crate) type Method = fn(&[f64]) -> bool;
@@ -130,18 +130,24 @@ fn marks(runs: usize) {
     println!("| --- | --- |{}", " --- |".repeat(WINDOWS.len()));
     /// Name, course of a window of so many seconds, noises.
     type Case = (&'static str, fn(f64) -> Course, &'static [(f64, f64)]);
-    let courses: [Case; 5] = [
+    let courses: [Case; 7] = [
         ("flat", |_| Course::Flat, &[(0.05, 0.8), (0.3, 0.0), (0.3, 0.5), (0.3, 0.8)]),
         ("falls by 20 % at 2/3", |s| Course::Fall(0.8, s * 2.0 / 3.0), &[(0.05, 0.5), (0.1, 0.5)]),
         ("falls by 50 % at 4/5", |s| Course::Fall(0.5, s * 0.8), &[(0.05, 0.5), (0.1, 0.5)]),
         ("rises straight by 25 %", |s| Course::Ramp(0.8, s), &[(0.05, 0.5), (0.1, 0.5)]),
-        ("nothing for a fifth", |s| Course::Stall(0.0, s * 0.3, s * 0.2), &[(0.05, 0.5), (0.1, 0.5)]),
+        (
+            "nothing for a fifth",
+            |s| Course::Stall(0.0, s * 0.3, s * 0.2),
+            &[(0.05, 0.5), (0.1, 0.5), (0.3, 0.5), (0.3, 0.8)],
+        ),
+        ("nothing for 0.6 s", |s| Course::Stall(0.0, s * 0.3, 0.6), &[(0.1, 0.5), (0.3, 0.5), (0.3, 0.8)]),
+        ("a tenth for a fifth", |s| Course::Stall(0.1, s * 0.3, s * 0.2), &[(0.1, 0.5), (0.3, 0.5), (0.3, 0.8)]),
     ];
     for (name, course, noises) in courses {
         for (noise, correlation) in noises {
             let cell = |n: usize| {
                 let plant = Plant { course: course(n as f64 * STEP_S), noise: *noise, correlation: *correlation };
-                let of = |seed: usize| departure(&plant.series(seed as u64, n));
+                let of = |seed: usize| departure(&plant.series(seed as u64, n), steady::outage(STEP_S, false));
                 format!(" {:.1} % |", super::percent((0..runs).map(|seed| of(seed).is_some())))
             };
             println!("| {name} | {:.0} %, {correlation} |{}", 100.0 * noise, WINDOWS.map(cell).concat());

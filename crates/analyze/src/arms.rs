@@ -5,8 +5,10 @@ use loadline_model::record::LevelPoint;
 use loadline_model::{ArmName, Column, TestRecord};
 
 use crate::kpi::{Metric, RESPONSE, metrics};
-use crate::paired::verdict::{detectable, more_pairs, verdict};
-use crate::paired::{Family, Pair, PairedRatio, Question, Verdict, judge, paired_ratio};
+use crate::paired::looks::pairs_to;
+use crate::paired::ratio::levels;
+use crate::paired::verdict::{detectable, more_pairs};
+use crate::paired::{Answer, Family, Pair, PairedRatio, Question, Verdict, judge, paired_ratio};
 
 /// Probability that the interval of a figure misses the true ratio, and share of false verdicts.
 pub const ERROR: f64 = 0.05;
@@ -102,6 +104,23 @@ impl<'a> Cell<'a> {
     }
 }
 
+/// Numbers of the tests that are the windows of a typical pair in each cell: that whose ratio is the median.
+#[must_use]
+pub fn typical_windows(records: &[TestRecord], planned: u32) -> Vec<u32> {
+    let typical = |cell: &Cell<'_>| {
+        let windows = |(windows, figures): (&Option<[&TestRecord; 2]>, Pair)| {
+            let ratio = figures.b? / figures.a?;
+            windows.filter(|_| ratio.is_finite()).map(|[a, b]| (ratio, [a.test, b.test]))
+        };
+        let mut found: Vec<(f64, [u32; 2])> = cell.pairs.iter().zip(cell.main_pairs()).filter_map(windows).collect();
+        found.sort_by(|x, y| x.0.total_cmp(&y.0));
+        // Without a valid pair, the last one.
+        let last = || cell.pairs.iter().flatten().next_back().map(|[a, b]| [a.test, b.test]);
+        found.get(found.len() / 2).map(|(_, tests)| *tests).or_else(last)
+    };
+    cells(records, planned).iter().filter_map(typical).flatten().collect()
+}
+
 /// A figure of both arms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<'a> {
@@ -111,22 +130,33 @@ pub struct Row<'a> {
     pub jobs: u32,
     /// The figure.
     pub metric: Metric,
-    /// Whether it is the main figure of its cell: those are judged together.
+    /// Whether it is the main figure of its cell.
     pub main: bool,
-    /// Mean over A's windows of valid pairs, in the column's unit.
-    pub a: f64,
-    /// The same of B.
-    pub b: f64,
+    /// Typical level of A and of B in the valid pairs, in the column's unit: the typical level of both (the estimate of Hodges and
+    /// Lehmann of their geometric means), divided by and times the root of the ratio, so that B/A is the ratio. Not numbers without
+    /// a ratio.
+    pub levels: (f64, f64),
     /// The ratio B/A; `None` if no pair is valid.
     pub ratio: Option<PairedRatio>,
-    /// If the pairs are too few for an interval of comparisons judged together, how many that takes; `ratio` then has the
-    /// interval of this figure alone, and nothing is shown.
+    /// If the pairs are too few for an interval of figures judged together, how many that takes; `ratio` then has the interval of
+    /// this figure alone, and nothing is shown.
     pub together_takes: Option<usize>,
     /// What it shows; `None` if no pair is valid.
     pub verdict: Option<Verdict>,
     /// Smallest difference that would have been shown with a probability of 80 %, as a share.
     pub detectable: Option<f64>,
     /// Pairs that it would take beside those measured.
+    pub more_pairs: Option<usize>,
+    /// Of a main figure in a run with a precision, whether and how that was reached.
+    pub precision: Option<Precision>,
+}
+
+/// How near the interval of a figure is to the precision that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Precision {
+    /// Half its width, as a share; `None` without an interval.
+    pub half_width: Option<f64>,
+    /// How many more pairs the precision takes, about: 0 if it was reached; `None` if there is no interval to tell it from.
     pub more_pairs: Option<usize>,
 }
 
@@ -135,53 +165,78 @@ pub struct Row<'a> {
 pub struct Compared<'a> {
     /// Cell by cell, the main figure first.
     pub rows: Vec<Row<'a>>,
-    /// What was done about several comparisons.
-    pub family: Family,
+    /// What was done about several main figures, and about several others.
+    pub families: [Family; 2],
 }
 
-/// Compares the arms in all figures of all cells. Only the main figures are judged together, at [`ERROR`]: a reader who looks
-/// for any difference looks at those; the other figures have the same confidence.
+/// Compares the arms in all figures of all cells. The main figures are judged together, and so are all others: a reader looks at
+/// either for any difference. Each of both holds the share of false verdicts at [`ERROR`].
 #[must_use]
 pub fn compare<'a>(records: &'a [TestRecord], arms: &Arms) -> Compared<'a> {
     let cells = cells(records, arms.pairs);
-    let mains: Vec<(Metric, Vec<Pair>)> =
-        cells.iter().filter_map(|cell| Some((*cell.metrics().first()?, cell.main_pairs()))).collect();
-    let questions: Vec<Question<'_>> = mains
-        .iter()
-        .map(|(main, pairs)| Question { pairs, higher_is_better: main.higher_is_better, margin: arms.margin })
-        .collect();
-    let family = judge(&questions, ERROR, arms.looks.len());
-    let errors = (1.0 - family.confidence, ERROR / arms.looks.len().max(1) as f64);
-    let mut rows = Vec::new();
-    for cell in &cells {
-        for (index, metric) in cell.metrics().into_iter().enumerate() {
-            rows.push(row(cell, metric, index == 0, arms.margin, errors));
-        }
-    }
-    Compared { rows, family }
+    let all: Vec<Figure<'_>> = cells.iter().flat_map(figures).collect();
+    let looks = arms.looks.len().max(1);
+    let family = |main: bool| {
+        let of = all.iter().filter(|figure| figure.main == main);
+        let questions = of.map(|figure| Question {
+            pairs: &figure.pairs,
+            higher_is_better: figure.metric.higher_is_better,
+            margin: arms.margin,
+        });
+        judge(&questions.collect::<Vec<_>>(), ERROR, looks)
+    };
+    let families = [family(true), family(false)];
+    let mut answers = families.each_ref().map(|family| family.answers.iter());
+    let row = |figure: &Figure<'a>| {
+        let answer = answers[usize::from(!figure.main)].next()?;
+        Some(row(figure, answer, arms, ERROR / looks as f64))
+    };
+    let rows = all.iter().filter_map(row).collect();
+    Compared { rows, families }
 }
 
-/// `together` and `alone`: the error of an interval of comparisons judged together, and of a single one.
-fn row<'a>(cell: &Cell<'a>, metric: Metric, main: bool, margin: f64, (together, alone): (f64, f64)) -> Row<'a> {
-    let pairs = cell.pairs_of(metric.column);
-    let both: Vec<(f64, f64)> = pairs.iter().filter_map(|p| p.a.zip(p.b)).collect();
-    let mean = |of: fn(&(f64, f64)) -> f64| both.iter().map(of).sum::<f64>() / both.len().max(1) as f64;
-    let judged = paired_ratio(&pairs, together);
-    let by_itself = paired_ratio(&pairs, alone).filter(|r| r.interval.is_some());
-    let lacks = judged.filter(|r| r.interval.is_none() && by_itself.is_some());
-    let ratio = if lacks.is_some() { by_itself } else { judged };
-    Row {
+/// A figure of a cell with its pairs.
+struct Figure<'a> {
+    workload: &'a str,
+    jobs: u32,
+    metric: Metric,
+    main: bool,
+    pairs: Vec<Pair>,
+}
+
+fn figures<'a>(cell: &Cell<'a>) -> Vec<Figure<'a>> {
+    let of = |(index, metric): (usize, Metric)| Figure {
         workload: cell.workload,
         jobs: cell.jobs,
         metric,
-        main,
-        a: mean(|p| p.0),
-        b: mean(|p| p.1),
+        main: index == 0,
+        pairs: cell.pairs_of(metric.column),
+    };
+    cell.metrics().into_iter().enumerate().map(of).collect()
+}
+
+/// `answer`: that of its family; `alone`: the error of an interval of a single figure.
+fn row<'a>(figure: &Figure<'a>, answer: &Answer, arms: &Arms, alone: f64) -> Row<'a> {
+    let by_itself = paired_ratio(&figure.pairs, alone);
+    let with_interval = by_itself.filter(|r| r.interval.is_some());
+    let lacks = answer.ratio.filter(|r| r.interval.is_none() && with_interval.is_some());
+    let ratio = if lacks.is_some() { with_interval } else { answer.ratio };
+    let precision = arms.precision.filter(|_| figure.main).map(|wanted| {
+        let half_width = by_itself.and_then(|r| r.half_width());
+        Precision { half_width, more_pairs: by_itself.and_then(|r| pairs_to(&r, wanted)) }
+    });
+    Row {
+        workload: figure.workload,
+        jobs: figure.jobs,
+        metric: figure.metric,
+        main: figure.main,
+        levels: levels(&figure.pairs).unwrap_or((f64::NAN, f64::NAN)),
         ratio,
         together_takes: lacks.map(|r| r.least_pairs),
-        verdict: judged.map(|r| verdict(&r, metric.higher_is_better, margin)),
+        verdict: answer.ratio.map(|_| answer.verdict),
         detectable: ratio.and_then(|r| detectable(&r)),
-        more_pairs: ratio.and_then(|r| more_pairs(&r, margin)),
+        more_pairs: ratio.and_then(|r| more_pairs(&r, arms.margin)),
+        precision,
     }
 }
 
@@ -228,12 +283,68 @@ mod tests {
         let compared = compare(&records, &arms(12));
         let row = &compared.rows[0];
         assert!(row.main && row.verdict == Some(Verdict::Faster), "{row:?}");
-        assert!((row.ratio.unwrap().value - 1.3).abs() < 0.01 && row.b > row.a);
+        let (ratio, (a, b)) = (row.ratio.unwrap().value, row.levels);
+        assert!((ratio - 1.3).abs() < 0.01 && (b / a - ratio).abs() < 1e-12, "{row:?}");
+        // 1,000 and 1,300, and the number of the pair.
+        assert!((a - 1006.5).abs() < 1.0 && (b - 1306.5).abs() < 2.0, "{row:?}");
         assert_eq!(compare(&windows(12, 1.0), &arms(12)).rows[0].verdict, Some(Verdict::Equivalent));
         assert!(
             compared.rows.iter().all(|r| r.metric.column != column::LOG_FILE_SYNC_MS),
             "no figure that no window has"
         );
+    }
+
+    #[test]
+    fn a_typical_pair_is_that_with_the_median_ratio() {
+        let mut records = windows(5, 1.2);
+        let typical = |records: &[TestRecord]| typical_windows(records, 5);
+        // B's lead of 200 counts for less the higher the level: the third pair is the one in the middle.
+        let third: Vec<u32> = ["A", "B"]
+            .iter()
+            .flat_map(|arm| {
+                records.iter().filter(|r| r.repetition == 3 && r.arm.unwrap().to_string() == *arm).map(|r| r.test)
+            })
+            .collect();
+        assert_eq!(typical(&records), third);
+        records.iter_mut().for_each(|r| r.valid = false);
+        assert_eq!(typical(&records).len(), 2, "invalid windows have pages as well");
+    }
+
+    #[test]
+    fn of_many_figures_without_a_difference_few_have_a_verdict() {
+        use crate::paired::simulated::normal;
+        use loadline_model::Random;
+        // One workload of equal arms with as many figures as a log writer has: some move together, some against each other.
+        let columns = [
+            (column::COMMIT_THROUGHPUT_TPS, 0.05, 0.0),
+            (column::COMMIT_LATENCY_MS, -0.05, 0.0),
+            (column::REDO_MIB_PER_S, 0.05, 0.001),
+            (column::LOG_FILE_SYNC_MS, -0.05, 0.03),
+            (column::COMMIT_TIME_NS_P50, -0.03, 0.03),
+            (column::COMMIT_TIME_NS_P99, -0.02, 0.2),
+        ];
+        let mut exact = arms(16);
+        exact.margin = 0.0001;
+        let (mut any, mut figures) = (0, 0);
+        for seed in 0..200 {
+            let mut random = Random::new(seed);
+            let mut records = windows(16, 1.0);
+            for record in &mut records {
+                record.group = "log-writer".to_owned();
+                let common = normal(&mut random);
+                for (column, of_common, own) in columns {
+                    let log = of_common * common + own * normal(&mut random);
+                    record.figures.insert(column.id.to_owned(), 100.0 * f64::exp(log));
+                }
+            }
+            let compared = compare(&records, &exact);
+            let others: Vec<&Row<'_>> = compared.rows.iter().filter(|r| !r.main).collect();
+            figures = others.len();
+            any += usize::from(others.iter().any(|r| r.verdict != Some(Verdict::NotShown)));
+            assert_eq!(compared.families.each_ref().map(|f| f.answers.len()), [1, figures]);
+        }
+        // Ten of 200 are 5 %; three standard deviations are nine. Judged one by one, half of the runs have a verdict.
+        assert!(figures >= 4 && any <= 19, "{any} of 200 runs, {figures} figures");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use loadline_model::{Column, TestRecord};
 use serde::Serialize;
 
 use crate::kpi::{Metric, metrics};
-use crate::stats::Ratio;
+use crate::stats::{Interval, Ratio};
 use crate::sweep::{JOBS, Sweep, sweeps};
 
 mod blocks;
@@ -38,6 +38,8 @@ pub struct Platform<'a> {
     pub in_process: bool,
     /// Whether it may be compared with a platform that was measured with another driver (`--across-drivers`).
     pub across_drivers: bool,
+    /// Whether it may be compared with a platform that did other work, which is then said (`--unequal`).
+    pub unequal: bool,
     /// All of its tests.
     pub records: &'a [TestRecord],
 }
@@ -54,6 +56,7 @@ impl<'a> Platform<'a> {
             workload_files: &[],
             in_process: false,
             across_drivers: false,
+            unequal: false,
             records,
         }
     }
@@ -75,6 +78,9 @@ pub struct Factor {
     pub n_other: usize,
     /// The factor and its interval.
     pub factor: Ratio,
+    /// If a side has a single test: an interval from the course of its window, in which what differs from window to window is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<Interval>,
 }
 
 /// The points of two sweeps that are compared.
@@ -251,7 +257,7 @@ fn one_sided(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, lacks: &s
 
 fn compare_sweeps(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Sweep) -> Comparison {
     let setup = Setup::of(base, a, other, b);
-    let refused = setup.different();
+    let refused = setup.refused();
     let work = WorkComparison::of(&setup, metrics(&a.group, &a.kpis));
     let mut rows = Vec::new();
     if refused.is_none() {

@@ -47,6 +47,13 @@ pub fn is_rate(column: &Column) -> bool {
     ["_per_s", "_tps", "_per_s_per_job"].iter().any(|unit| column.id.ends_with(unit))
 }
 
+/// Whether `column` is throughput times a constant, or jobs by throughput: what is uncertain of one is of the other.
+#[must_use]
+pub fn of_throughput(column: &Column) -> bool {
+    let parts = [column::CHECKPOINT_TPS, column::CALM_TPS];
+    (is_rate(column) && !parts.contains(&column)) || [LATENCY, MEAN_TIME].contains(&column)
+}
+
 /// Whether more of `column` is better; less is better for times, waits and costs.
 #[must_use]
 pub fn higher_is_better(column: &Column) -> bool {

@@ -16,6 +16,7 @@ pub mod steady;
 pub mod sweep;
 pub mod trend;
 pub mod waits;
+pub mod within;
 
 pub use bound::{Bound, BoundBy, bound, bound_of_sweep, fill_bounded_by};
 pub use compare::{Comparison, Factor, Platform, compare};

@@ -48,10 +48,20 @@ impl Pair {
         Pair { a: Some(a), b: Some(b) }
     }
 
-    /// `ln(b / a)`; `None` unless both are positive and finite.
-    fn log_ratio(self) -> Option<f64> {
+    /// The logarithms; `None` unless both are positive and finite.
+    fn logs(self) -> Option<(f64, f64)> {
         let log = |v: Option<f64>| v.filter(|v| v.is_finite() && *v > 0.0).map(f64::ln);
-        Some(log(self.b)? - log(self.a)?)
+        log(self.a).zip(log(self.b))
+    }
+
+    /// `ln(b / a)`.
+    fn log_ratio(self) -> Option<f64> {
+        self.logs().map(|(a, b)| b - a)
+    }
+
+    /// `ln √(a b)`.
+    fn log_mean(self) -> Option<f64> {
+        self.logs().map(|(a, b)| f64::midpoint(a, b))
     }
 
     /// `b − a`; `None` unless both are finite.

@@ -97,6 +97,29 @@ fn log_ratio_half_width(a: &Estimate, b: &Estimate) -> Option<f64> {
     Some(student_t_975((df as usize).max(1))? * total.sqrt())
 }
 
+/// The ratio of positive values in several strata, each with values of the denominator and of the numerator: the mean of the
+/// differences of logarithms, weighted by how precise they are, and its 95 % interval from the spread within the strata, taken for
+/// the same in all. `None` without a stratum that has both.
+#[must_use]
+pub fn ratio_in_strata(strata: &[(Vec<f64>, Vec<f64>)]) -> Option<Ratio> {
+    let (mut sum, mut weights, mut squares, mut df, mut n) = (0.0, 0.0, 0.0, 0, (0, 0));
+    for (denominator, numerator) in strata {
+        let logs = |values: &[f64]| values.iter().map(|v| v.ln()).collect::<Vec<f64>>();
+        let (x, y) = (logs(denominator), logs(numerator));
+        let Some((a, b)) = mean(&x).zip(mean(&y)) else { continue };
+        let (of_x, of_y) = (x.len() as f64, y.len() as f64);
+        let weight = of_x * of_y / (of_x + of_y);
+        (sum, weights) = (sum + weight * (b - a), weights + weight);
+        squares += x.iter().map(|v| (v - a).powi(2)).chain(y.iter().map(|v| (v - b).powi(2))).sum::<f64>();
+        df += x.len() + y.len() - 2;
+        n = (n.0 + x.len(), n.1 + y.len());
+    }
+    let value = Some((sum / weights).exp()).filter(|value| value.is_finite() && *value > 0.0)?;
+    let half = student_t_975(df).map(|t| (t * (squares / df as f64 / weights).sqrt()).exp());
+    let interval = half.map(|half| Interval { low: value / half, high: value * half });
+    Some(Ratio { value, interval, n_numerator: n.1, n_denominator: n.0 })
+}
+
 /// Arithmetic mean; `None` if there are no values or one is not finite.
 #[must_use]
 pub fn mean(values: &[f64]) -> Option<f64> {
@@ -202,6 +225,38 @@ pub fn normal_quantile(tail: f64) -> f64 {
     t - above / (1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308)))
 }
 
+/// Means of `each` values; the oldest that make no whole group are left out.
+#[must_use]
+pub fn averaged(values: &[f64], each: usize) -> Vec<f64> {
+    let each = each.max(1);
+    let whole = values.get(values.len() % each..).unwrap_or_default();
+    whole.chunks(each).filter_map(mean).collect()
+}
+
+/// Highest autocorrelation of neighbours.
+const MOST_CORRELATION: f64 = 0.95;
+
+/// What values vary by in the long run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct LongRun {
+    /// Variance of their mean, times their number.
+    pub(crate) variance: f64,
+    /// Autocorrelation of neighbours.
+    pub(crate) correlation: f64,
+}
+
+/// Of the residuals `left`, as an autoregressive model of order 1 has it; Kendall (1954) corrects its bias.
+pub(crate) fn long_run(left: &[f64]) -> LongRun {
+    let n = left.len() as f64;
+    let squares: f64 = left.iter().map(|x| x * x).sum();
+    if squares == 0.0 {
+        return LongRun { variance: 0.0, correlation: 0.0 };
+    }
+    let seen = left.iter().zip(left.iter().skip(1)).map(|(a, b)| a * b).sum::<f64>() / squares;
+    let correlation = ((n * seen + 2.0) / (n - 5.0)).clamp(0.0, MOST_CORRELATION);
+    LongRun { variance: squares / (n - 1.0) * (1.0 + correlation) / (1.0 - correlation), correlation }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,6 +270,23 @@ mod tests {
             (0..=n).map(|i| f(i) * if i == 0 || i == n { 1.0 } else { 2.0 + 2.0 * (i % 2) as f64 }).sum::<f64>() * end
         };
         0.5 * integral((t / (df as f64).sqrt()).atan()) / integral(std::f64::consts::FRAC_PI_2)
+    }
+
+    #[test]
+    fn strata_are_compared_within_themselves() {
+        // One stratum is a t test of logarithms: Welch's with equal spreads and numbers.
+        let (a, b) = (vec![100.0, 110.0, 90.0], vec![200.0, 220.0, 180.0]);
+        let one = ratio_in_strata(&[(a.clone(), b.clone())]).unwrap();
+        assert!((one.value - 2.0).abs() < 1e-12 && (one.n_denominator, one.n_numerator) == (3, 3), "{one:?}");
+        let logs = |v: &[f64]| sample_sd(&v.iter().map(|x| x.ln()).collect::<Vec<_>>()).unwrap();
+        let half = student_t_975(4).unwrap() * ((logs(&a).powi(2) + logs(&b).powi(2)) / 3.0).sqrt();
+        assert!((one.interval.unwrap().high - 2.0 * half.exp()).abs() < 1e-9, "{one:?}");
+        // What differs between strata is no spread, and a stratum without a partner does not count.
+        let far = (vec![1e6, 1.1e6, 0.9e6], vec![2e6, 2.2e6, 1.8e6]);
+        let two = ratio_in_strata(&[(a, b), far, (vec![5.0], vec![])]).unwrap();
+        assert!(two.interval.unwrap().low > one.interval.unwrap().low && two.n_numerator == 6, "{two:?}");
+        assert_eq!(ratio_in_strata(&[(vec![1.0], vec![2.0])]).map(|r| (r.value, r.interval)), Some((2.0, None)));
+        assert!(ratio_in_strata(&[]).is_none() && ratio_in_strata(&[(vec![0.0], vec![2.0])]).is_none());
     }
 
     #[test]

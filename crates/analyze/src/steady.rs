@@ -10,10 +10,12 @@ mod trend;
 pub use change::{Departure, Kind, LEAST_CHANGE, LEAST_VALUES, departure};
 pub use trend::{Trend, trend};
 
-use crate::stats::mean;
+use crate::stats::{averaged, mean};
 
 /// Time of a value, s.
 pub const STEP_S: f64 = 0.1;
+/// A time without work that is an outage, s.
+pub const OUTAGE_S: f64 = 0.5;
 /// Values between two looks.
 pub const LOOK_EVERY: usize = 5;
 /// Looks without a trend, one after the other, after which throughput is steady.
@@ -56,6 +58,14 @@ pub fn steps_of(rates: &[f64], jobs: u32) -> usize {
     level.map_or(1, |level| steps(level, jobs))
 }
 
+/// Fewest values of `each_s` without work that are an outage. With few transactions in a value (`sparse`) one without any may be
+/// chance.
+#[must_use]
+pub fn outage(each_s: f64, sparse: bool) -> usize {
+    // The cast saturates.
+    ((OUTAGE_S / each_s - 1e-9).ceil() as usize).max(if sparse { 2 } else { 1 })
+}
+
 /// Looks at `values`, all since the load began, in means of `least` or more.
 #[must_use]
 pub fn look(values: &[f64], least: usize) -> Look {
@@ -80,14 +90,6 @@ pub fn is_warm(values: &[f64], least: usize) -> bool {
         let before = values.len().checked_sub(back * LOOK_EVERY).and_then(|n| values.get(..n));
         before.is_some_and(|values| matches!(look(values, least), Look::Trend(_, false)))
     })
-}
-
-/// Means of `each` values; the oldest that make no whole group are left out.
-#[must_use]
-pub fn averaged(values: &[f64], each: usize) -> Vec<f64> {
-    let each = each.max(1);
-    let whole = values.get(values.len() % each..).unwrap_or_default();
-    whole.chunks(each).filter_map(mean).collect()
 }
 
 #[cfg(test)]
@@ -142,7 +144,7 @@ mod tests {
     proptest! {
         #[test]
         fn never_panics(values in prop::collection::vec(any::<f64>(), 0..200), jobs in 0u32..5000) {
-            let _ = (is_warm(&values, steps_of(&values, jobs)), departure(&values));
+            let _ = (is_warm(&values, steps_of(&values, jobs)), departure(&values, 5));
         }
 
         #[test]

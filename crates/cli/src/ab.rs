@@ -33,12 +33,14 @@ fn with_arms(args: &AbArgs, mut spec: PlanSpec) -> Result<PlanSpec, Failure> {
         ));
     }
     let arm = |of: Option<ArmSpec>,
+               label: &Option<String>,
                target: &Option<String>,
                setting: BTreeMap<String, String>,
                driver: Option<Driver>,
                switch: &Option<String>,
                more| {
         let mut arm = of.unwrap_or_default();
+        arm.label = label.clone().or(arm.label);
         arm.target = target.clone().or(arm.target);
         arm.setting.extend(setting);
         arm.driver = driver.or(arm.driver);
@@ -51,8 +53,8 @@ fn with_arms(args: &AbArgs, mut spec: PlanSpec) -> Result<PlanSpec, Failure> {
     };
     let [more_a, more_b] = [&args.parameter_a, &args.parameter_b].map(|given| parameters(given));
     let (setting_a, setting_b) = (run::unique("--setting-a", setting_a)?, run::unique("--setting-b", setting_b)?);
-    spec.arm_a = arm(spec.arm_a, target_a, setting_a, *driver_a, switch_a, more_a);
-    spec.arm_b = arm(spec.arm_b, target_b, setting_b, *driver_b, switch_b, more_b);
+    spec.arm_a = arm(spec.arm_a, &args.label_a, target_a, setting_a, *driver_a, switch_a, more_a);
+    spec.arm_b = arm(spec.arm_b, &args.label_b, target_b, setting_b, *driver_b, switch_b, more_b);
     spec.pairs = args.pairs.or(spec.pairs);
     spec.precision = args.precision.clone().or(spec.precision);
     spec.equivalence = args.equivalence.clone().or(spec.equivalence);

@@ -318,13 +318,19 @@ pub(crate) struct AbArgs {
     /// Parameter of a workload in arm B; repeatable
     #[arg(long, value_name = "CODE.NAME=N", value_parser = parameter, conflicts_with = "resume")]
     pub(crate) parameter_b: Vec<(String, String, i64)>,
-    /// Command that brings arm A about (a mount, a tuned profile, SET GLOBAL): sh runs it before each window of A, and at the end.
-    /// It is stored in the run: no passwords
+    /// Command that brings arm A about (a mount, a tuned profile, SET GLOBAL): sh runs it before each window of A, and at the end,
+    /// with LOADLINE_ARM=A. It is stored in the run: no passwords
     #[arg(long, value_name = "COMMAND", requires = "switch_b", conflicts_with = "resume")]
     pub(crate) switch_a: Option<String>,
-    /// Command that brings arm B about
+    /// Command that brings arm B about, with LOADLINE_ARM=B
     #[arg(long, value_name = "COMMAND", requires = "switch_a", conflicts_with = "resume")]
     pub(crate) switch_b: Option<String>,
+    /// Name of arm A in reports [default: what it differs in]
+    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
+    pub(crate) label_a: Option<String>,
+    /// Name of arm B in reports
+    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
+    pub(crate) label_b: Option<String>,
     /// Pairs of windows per workload and job count; with --precision, the most [default: 16; with --precision 200]
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(crate) pairs: Option<u32>,
@@ -377,7 +383,7 @@ pub(crate) struct CompareArgs {
     /// Folder of the runs that are named by id
     #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,
-    /// Exit with 1 if a main figure of B is shown to be slower by more than this, e.g. 3%
+    /// Exit with 1 if a main figure of B is shown to be slower by more than this, e.g. 3%; with 2 if nothing could be compared
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     pub(crate) fail_if_slower: Option<f64>,
     /// Difference up to which two runs are called equivalent [default: 2%]
@@ -386,6 +392,9 @@ pub(crate) struct CompareArgs {
     /// Two runs: compare figures that were measured with different drivers as well
     #[arg(long)]
     pub(crate) across_drivers: bool,
+    /// Two runs: compare other work as well (parameters, load, data, rows and redo per transaction), and mark it
+    #[arg(long)]
+    pub(crate) unequal: bool,
     /// Format
     #[arg(long, value_enum, default_value_t = VerdictFormat::Text)]
     pub(crate) format: VerdictFormat,

@@ -1,7 +1,7 @@
 //! `loadline compare`: what a run of two arms shows, or which of two stored runs is faster.
 
 use loadline_model::manifest::RunState;
-use loadline_report::{Compared, RunData};
+use loadline_report::{Compared, RunData, Terms};
 use loadline_run::plan::arms::DEFAULT_EQUIVALENCE;
 
 use crate::args::{CompareArgs, VerdictFormat};
@@ -24,9 +24,9 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     let compared = match args.runs.as_slice() {
         [run] => {
             let (stored, data) = load(run)?;
-            if args.equivalence.is_some() || args.across_drivers {
+            if args.equivalence.is_some() || args.across_drivers || args.unequal {
                 return Err(Failure::usage(
-                    "--equivalence and --across-drivers are for two runs: what two arms are judged by was set when they were \
+                    "--equivalence, --across-drivers and --unequal are for two runs: what two arms are judged by was set when they were \
                      measured",
                 ));
             }
@@ -47,12 +47,12 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
                 return Err(Failure::usage(format!("{} is a run of two arms: compare it by itself", run.manifest.run)));
             }
             warn(&[&a, &b]);
-            Compared::of_runs(
-                &[a, b],
-                args.equivalence.unwrap_or(DEFAULT_EQUIVALENCE),
-                args.across_drivers,
-                run::width(),
-            )
+            let terms = Terms {
+                margin: args.equivalence.unwrap_or(DEFAULT_EQUIVALENCE),
+                across_drivers: args.across_drivers,
+                unequal: args.unequal,
+            };
+            Compared::of_runs(&[a, b], terms, run::width())
         }
         _ => return Err(Failure::usage("name one run of `loadline ab`, or two runs")),
     };
@@ -63,8 +63,13 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     output::write(&args.output, text.as_bytes())?;
     let [figures, with_interval, _] = compared.counts();
     if figures == 0 {
-        output::say("nothing was compared: the reasons are in the table");
-        return Ok(exit::FAILED);
+        let why = "nothing was compared: the reasons are in the table";
+        if args.fail_if_slower.is_some() {
+            // A script must not take that for an answer.
+            return Err(Failure::usage(format!("{why}, and --fail-if-slower cannot be answered")));
+        }
+        output::say(why);
+        return Ok(0);
     }
     if args.fail_if_slower.is_some() && with_interval < figures {
         let without = figures - with_interval;

@@ -60,12 +60,9 @@ fn pages(args: &ReportArgs) -> Result<u8, Failure> {
 /// Writes the page of every test of a run, to which its report links. They hold what is only of interest for one test, so a
 /// failure to make them is a warning.
 fn write_pages(stored: &StoredRun, data: &mut RunData) {
-    // Its windows are many, and each says little by itself.
-    if data.manifest.plan.arms.is_some() {
-        return;
-    }
+    let tests = data.tests_with_pages();
     let write = |data: &RunData| -> Result<(), Failure> {
-        for test in data.records.iter().map(|r| r.test) {
+        for test in tests.iter().copied() {
             let page = render_page(&[period(stored, data, test)?], Format::Html);
             let page = page.map_err(|e| Failure::failed(e.to_string()))?;
             write_report(stored.path(), &format!("report/test-{test}.html"), &page)?;
@@ -73,7 +70,7 @@ fn write_pages(stored: &StoredRun, data: &mut RunData) {
         Ok(())
     };
     match write(data) {
-        Ok(()) => data.has_pages = true,
+        Ok(()) => data.pages = tests,
         Err(e) => output::say(&format!("warning: the pages of the tests could not be made: {}", e.message)),
     }
 }

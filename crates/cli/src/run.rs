@@ -209,7 +209,10 @@ fn planned(spec: &PlanSpec) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
     let arms = [&spec.arm_a, &spec.arm_b].into_iter().flatten();
     let of_arms = arms.flat_map(|arm| {
         let keys = arm.parameters.iter().flat_map(|(code, of)| std::iter::once(code).chain(of.keys()));
-        keys.chain(arm.setting.iter().flat_map(|(name, value)| [name, value])).chain(&arm.target).chain(&arm.switch)
+        keys.chain(arm.setting.iter().flat_map(|(name, value)| [name, value]))
+            .chain(&arm.target)
+            .chain(&arm.switch)
+            .chain(&arm.label)
     });
     let all = words.chain(lists.into_iter().flatten().flatten()).chain(keys).chain(settings).chain(of_arms);
     secrets::keep(all.map(String::as_str));
@@ -334,6 +337,8 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     let folder = outcome.folder.display().to_string();
     let width = width();
     let data = stored::load(&outcome.folder);
+    let resume = data.as_ref().map_or("run", |(_, data)| data.manifest.plan.command());
+    let resume = format!("loadline {resume} --resume {folder}");
     let arms = data.as_ref().ok().and_then(|(_, data)| Compared::of_arms(data, width));
     let costs = data.as_ref().ok().and_then(|(_, data)| Costs::of(data, width));
     let many = workloads(&outcome.records) > MOST_TABLES;
@@ -386,15 +391,12 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     match outcome.ended {
         Ended::Complete => {}
         Ended::Interrupted => {
-            output::say(&format!("interrupted: continue with  loadline run --resume {folder}"));
+            output::say(&format!("interrupted: continue with  {resume}"));
             code = exit::INTERRUPTED;
         }
         Ended::Failed(e) => {
             let failure = Failure::from(e);
-            output::say(&format!(
-                "loadline: {}\nfinished tests are kept: continue with  loadline run --resume {folder}",
-                failure.message
-            ));
+            output::say(&format!("loadline: {}\nfinished tests are kept: continue with  {resume}", failure.message));
             code = failure.code;
         }
     }

@@ -200,6 +200,7 @@ impl<'a> Ways<'_, 'a> {
         loader.finish(work, table, complete)?;
         self.progress.end(TableLoad {
             table: name.to_owned(),
+            arm: None,
             rows: table.total_rows(&work.params, 0),
             rows_loaded: rows,
             bytes_loaded: rows * table.value_bytes(&work.params),

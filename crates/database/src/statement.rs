@@ -14,7 +14,7 @@ pub(crate) enum DoubleQuotes {
     Literal,
 }
 
-/// `sql` on one line without its comments; `…` stands for the content of literals, and for the rest after one whose end is
+/// `sql` on one line without its comments; `…` stands for numbers, the content of literals, and for the rest after one whose end is
 /// unknown or after a word that may introduce a secret.
 pub(crate) fn without_secrets(sql: &str, quotes: DoubleQuotes) -> String {
     let line = without_literals(sql, quotes).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -51,6 +51,10 @@ fn without_literals(sql: &str, quotes: DoubleQuotes) -> String {
             }
             '-' if after.starts_with('-') => Some(next_line(after)),
             '#' if quotes == DoubleQuotes::Literal => Some(next_line(after)),
+            '0'..='9' if !in_word => {
+                out.push('…');
+                Some(after_number(after))
+            }
             _ => {
                 out.push(first);
                 Some(after)
@@ -124,6 +128,17 @@ fn after_comment(text: &str) -> Option<&str> {
     Some(rest)
 }
 
+/// What follows the number whose first digit precedes `text`: `2`, `0x1F`, `1_000.5e-7`.
+fn after_number(text: &str) -> &str {
+    let mut before = ' ';
+    let inside = |c: char| {
+        let exponent = "+-".contains(c) && "eE".contains(std::mem::replace(&mut before, c));
+        before = c;
+        exponent || c == '.' || is_word(c)
+    };
+    text.trim_start_matches(inside)
+}
+
 fn next_line(text: &str) -> &str {
     text.find(['\n', '\r']).and_then(|at| text.get(at..)).unwrap_or("")
 }
@@ -155,20 +170,23 @@ mod tests {
     fn literals_and_comments_are_hidden() {
         for (sql, shown) in [
             ("alter system set archive_command='scp -pw SEKRET10 %p'", "alter system set archive_command='…'"),
-            ("set my.api_key='SEKC2'; SELECT 1", "set my.api_key='…'; SELECT 1"),
+            ("set my.api_key='SEKC2'; SELECT 1", "set my.api_key='…'; SELECT …"),
             ("DO $$ BEGIN PERFORM 'SEKRET'; END $$", "DO $…$"),
             ("DO $a$ SEKRET $$ SEKRET $a$ LANGUAGE sql", "DO $…$ LANGUAGE sql"),
-            ("SELECT /* postgres://u:SEKC6@h */ 1", "SELECT 1"),
-            ("SELECT /* a /* SEKRET */ SEKRET */ 1 -- SEKRET\n + 2", "SELECT 1 + 2"),
+            ("SELECT /* postgres://u:SEKC6@h */ 1", "SELECT …"),
+            ("SELECT /* a /* SEKRET */ SEKRET */ 1 -- SEKRET\n + 2", "SELECT … + …"),
             ("SELECT 'it''s SEKRET', \"it's\"", "SELECT '…', \"it's\""),
             ("SELECT 'SEKRET", "SELECT '…"),
             ("SELECT E'a\\'SEKRET' x", "SELECT E'…"),
             ("SELECT E'a\\'''SEKRET' x", "SELECT E'…"),
-            ("SELECT 1 /* SEKRET", "SELECT 1 …"),
+            ("SELECT 1 /* SEKRET", "SELECT … …"),
             ("DO $x$ SEKRET", "DO $…"),
             ("SELECT q'[it's SEKRET]' x", "SELECT q'…"),
             ("SELECT $1 + $2, a$b$c FROM \"odd name\"", "SELECT $1 + $2, a$b$c FROM \"odd name\""),
             ("INSERT INTO `odd name` SELECT ?", "INSERT INTO `odd name` SELECT ?"),
+            ("SET bbalance = bbalance + -2891 WHERE bid = 3", "SET bbalance = bbalance + -… WHERE bid = …"),
+            ("SELECT t1.c2-17, .5, 1.5e-7+0x1F, 1_000 FROM t1", "SELECT t1.c2-…, .…, …+…, … FROM t1"),
+            ("LIMIT 10 OFFSET $2", "LIMIT … OFFSET $2"),
         ] {
             assert_eq!(plain(sql), shown);
         }

@@ -19,6 +19,12 @@ pub enum ArmName {
 impl ArmName {
     /// Both.
     pub const ALL: [ArmName; 2] = [ArmName::A, ArmName::B];
+
+    /// The other one.
+    #[must_use]
+    pub fn other(self) -> ArmName {
+        if self == ArmName::A { ArmName::B } else { ArmName::A }
+    }
 }
 
 impl fmt::Display for ArmName {
@@ -34,6 +40,8 @@ impl fmt::Display for ArmName {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ArmSpec {
+    /// Its name in reports, in place of what it differs in.
+    pub label: Option<String>,
     /// Target in place of the plan's.
     pub target: Option<String>,
     /// Settings of a private server, beside the plan's.

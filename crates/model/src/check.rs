@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// All checks: the identifier of each, and what must hold for its test to be valid.
-pub const CHECKS: [(&str, &str); 43] = [
+pub const CHECKS: [(&str, &str); 46] = [
     ("agents", "Agents: all answered, started within 2 ms of each other and shared one window."),
     ("agents-network", "Agents: no network link of theirs was used by more than 85 %; noted from 25 % on."),
     ("batches-seen", "DBL-STREAM: another session saw at least 99 % of the batches that were due."),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::arms::ArmName;
 use crate::finding::Finding;
 use crate::machine::{Machine, Storage};
 use crate::plan::Plan;
@@ -27,10 +28,13 @@ pub struct Manifest {
     pub command: Vec<String>,
     /// The plan.
     pub plan: Plan,
-    /// The target.
+    /// The target; of two arms that of A.
     pub target: TargetInfo,
     /// Findings of the doctor before the run.
     pub doctor: Vec<Finding>,
+    /// Arms A and B of a run that compares them; absent in older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arms: Option<Box<[ArmFound; 2]>>,
     /// Machine that ran loadline (and the database, if `target.local`).
     pub machine: Machine,
     /// Cost of loadline itself.
@@ -51,11 +55,23 @@ pub struct Manifest {
     pub state: RunState,
 }
 
+/// An arm as it was found when it was first in force.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ArmFound {
+    /// The target, with the settings as they were read back.
+    pub target: TargetInfo,
+    /// Findings of the doctor.
+    pub doctor: Vec<Finding>,
+}
+
 /// How a table of the data set was loaded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TableLoad {
     /// Name of the table.
     pub table: String,
+    /// The arm that it belongs to, if each has a target of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arm: Option<ArmName>,
     /// Rows of the table.
     pub rows: u64,
     /// Rows loaded by this run; an interrupted load had loaded the others.
@@ -103,6 +119,19 @@ pub enum RunState {
     Failed,
     /// All tests of the plan are stored.
     Complete,
+}
+
+impl Manifest {
+    /// The target of `arm` as it was found; of a test without an arm, that of the run. `None` if it is not known, in a run of an
+    /// older version whose arms had a target each.
+    #[must_use]
+    pub fn target_of(&self, arm: Option<ArmName>) -> Option<&TargetInfo> {
+        match (arm, &self.arms, &self.plan.arms) {
+            (Some(arm), Some(found), _) => Some(&found[arm as usize].target),
+            (Some(ArmName::B), None, Some(arms)) if arms.a.target != arms.b.target => None,
+            _ => Some(&self.target),
+        }
+    }
 }
 
 /// The database under test.
@@ -168,4 +197,9 @@ pub struct Calibration {
     pub nominal: Option<[f64; 3]>,
     /// Why there is no figure, or why the nominal size could not be met.
     pub note: Option<String>,
+}
+
+impl Calibration {
+    /// After the code of a workload that was calibrated in arm B as well.
+    pub const IN_ARM_B: &str = " in arm B";
 }

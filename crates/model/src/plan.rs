@@ -340,6 +340,16 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The command of loadline that measures and resumes such a run.
+    #[must_use]
+    pub fn command(&self) -> &'static str {
+        match (&self.arms, &self.levels) {
+            (Some(_), _) => "ab",
+            (None, Some(_)) => "replica-cost",
+            (None, None) => "run",
+        }
+    }
+
     /// Seeds in words: `7`, or `42 for rows, 1234 for what jobs draw`.
     #[must_use]
     pub fn seeds(&self) -> String {

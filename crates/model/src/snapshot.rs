@@ -49,10 +49,13 @@ pub struct WaitSample {
     /// Sessions of others at work; `None` if unknown.
     #[serde(default)]
     pub others: Option<u32>,
-    /// Background work that runs (`checkpoint`, `autovacuum`); `None` if unknown.
+    /// Background work that runs (`checkpoint`, [`AUTOVACUUM`]); `None` if unknown.
     #[serde(default)]
     pub background: Option<Vec<String>>,
 }
+
+/// Background work that cleans up after changed rows.
+pub const AUTOVACUUM: &str = "autovacuum";
 
 /// Sum of the wait samples of one window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,7 @@
 //! Two stored runs: which is faster, by how much, how sure is that, and what else changed between them.
 
+pub(crate) mod machine;
+
 use loadline_analyze::compare::ComparedAt;
 use loadline_analyze::paired::Verdict;
 use loadline_analyze::paired::verdict::{detectable_of, verdict_of};
@@ -9,15 +11,23 @@ use loadline_model::Manifest;
 use loadline_model::manifest::RunState;
 use loadline_model::plan::{Jobs, PlannedWorkload};
 
-use crate::content::ratios::{self, Shown, percent, ratio};
+use crate::content::ratios::{self, Shown, ratio};
 use crate::content::{arms, count, settings, wait_profiles};
 use crate::doc::{Block, Document, Section, Table};
-use crate::platform_run::{PlatformRun, comparisons, sides};
+use crate::platform_run::{PlatformRun, comparisons_as_told, sides};
 use crate::text::{table, wrapped};
 use crate::{RunData, html};
 
-/// Differences of the device below this share are not worth a word: its figures vary by that much.
-const DEVICE_VARIES: f64 = 0.1;
+/// How two runs are compared.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms {
+    /// Margin of equivalence, 0.02 for ±2 %.
+    pub margin: f64,
+    /// Whether figures of different drivers are compared.
+    pub across_drivers: bool,
+    /// Whether unequal work is compared, and marked.
+    pub unequal: bool,
+}
 
 /// What comparisons show.
 #[derive(Debug)]
@@ -51,12 +61,12 @@ impl Compared {
         Some(Compared { rows, title: run.manifest.run.clone(), words, text })
     }
 
-    /// Of two runs, B against A, with a margin of equivalence (0.02: ±2 %). Unequal work is refused.
+    /// Of two runs, B against A.
     #[must_use]
-    pub fn of_runs(runs: &[RunData; 2], margin: f64, across_drivers: bool, width: usize) -> Compared {
+    pub fn of_runs(runs: &[RunData; 2], terms: Terms, width: usize) -> Compared {
         let sides = sides(runs);
-        let rows: Vec<Shown> =
-            comparisons(&sides, across_drivers).iter().flat_map(|comparison| shown(comparison, margin)).collect();
+        let compared = comparisons_as_told(&sides, terms.across_drivers, terms.unequal);
+        let rows: Vec<Shown> = compared.iter().flat_map(|comparison| shown(comparison, terms.margin)).collect();
         let text = text(&sides, &rows, width);
         let title = format!("{} against {}", runs[1].manifest.run, runs[0].manifest.run);
         let items = heads(&sides).into_iter().chain(qualified(&sides)).collect();
@@ -149,6 +159,7 @@ fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
             pairs: 0,
             dropped: 0,
             why: Some(why.to_owned()),
+            but: None,
         })
     };
     if let Some(why) = &comparison.refused {
@@ -160,9 +171,11 @@ fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
         if let Some(why) = &row.refused {
             rows.extend(refused(Some(jobs), why));
         }
-        rows.extend(
-            row.factors.iter().enumerate().map(|(n, factor)| of_factor(comparison, jobs, factor, n == 0, margin)),
-        );
+        rows.extend(row.factors.iter().enumerate().map(|(n, factor)| {
+            let shown = of_factor(comparison, jobs, factor, n == 0, margin);
+            let caveat = row.caveat.clone().filter(|_| n == 0);
+            Shown { but: caveat.into_iter().chain(shown.but).reduce(|a, b| format!("{a}; {b}")), ..shown }
+        }));
     }
     rows
 }
@@ -171,7 +184,8 @@ fn of_factor(comparison: &Comparison, jobs: u32, factor: &Factor, main: bool, ma
     let more = factor.metric.higher_is_better;
     // A factor says how many times better B is; a ratio is B/A.
     let turned = |i: Interval| if more { i } else { Interval { low: 1.0 / i.high, high: 1.0 / i.low } };
-    let interval = factor.factor.interval.map(turned);
+    let interval = factor.factor.interval.or(factor.within).map(turned);
+    let within = factor.within.filter(|_| factor.factor.interval.is_none());
     let pairs = factor.n_base.min(factor.n_other);
     Shown {
         workload: comparison.workload.clone(),
@@ -186,8 +200,13 @@ fn of_factor(comparison: &Comparison, jobs: u32, factor: &Factor, main: bool, ma
         pairs,
         dropped: 0,
         why: interval.is_none().then(|| {
-            "an interval needs at least two tests on each side (--repeat), or `loadline ab`, which also excludes what \
-             changed between the runs"
+            "an interval needs at least two tests on each side (--repeat), a window of 10 values (of 0.1 s; in the database 1 s) for \
+             figures of throughput, or `loadline ab`, which also excludes what changed between the runs"
+                .to_owned()
+        }),
+        but: within.map(|_| {
+            "interval from the course of a single window: what differs from window to window, and how the device drifted between the \
+             runs, is not in it"
                 .to_owned()
         }),
     }
@@ -221,7 +240,8 @@ fn qualified(sides: &[PlatformRun<'_>]) -> Vec<String> {
                        each other if tool, name of the work and its stated parameters are the same.";
         return said.chain([unknown.to_owned()]).chain(incomplete).chain(disturbed).collect();
     }
-    [warning.to_owned(), machine(first, second)].into_iter().chain(incomplete).chain(disturbed).collect()
+    let machine = machine::sentences(first, second);
+    std::iter::once(warning.to_owned()).chain(machine).chain(incomplete).chain(disturbed).collect()
 }
 
 /// Whether another tool measured one of the runs.
@@ -271,42 +291,6 @@ pub(crate) fn differences(sides: &[PlatformRun<'_>], width: usize) -> String {
         }
     }
     out
-}
-
-/// How fast the machine itself was in B against A, or that it is unknown.
-pub(crate) fn machine(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> String {
-    device(a, b).unwrap_or_else(|| {
-        "How fast the machine itself was then is unknown: a run measures that unless it has --no-probe.".to_owned()
-    })
-}
-
-/// How fast the machine itself was in B against A, by the limits that both runs measured for the same tests.
-fn device(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> Option<String> {
-    let mut logs: Vec<f64> = Vec::new();
-    for (x, y) in a.run.records.iter().flat_map(|x| b.run.records.iter().map(move |y| (x, y))) {
-        let same = x.workload == y.workload && x.jobs == y.jobs && x.driver == y.driver && x.parameters == y.parameters;
-        if let (true, Some(of_x), Some(of_y)) = (same, &x.limit, &y.limit)
-            && of_x.name == of_y.name
-            && of_x.tps > 0.0
-            && of_y.tps > 0.0
-        {
-            logs.push((of_y.tps / of_x.tps).ln());
-        }
-    }
-    let n = logs.len();
-    let mean = loadline_analyze::stats::mean(&logs)?.exp();
-    let how =
-        if mean < 1.0 { format!("{} slower", percent(1.0 - mean)) } else { format!("{} faster", percent(mean - 1.0)) };
-    Some(if (mean - 1.0).abs() < DEVICE_VARIES {
-        format!(
-            "The machine itself was about as fast in both runs, by the limits measured beside {n} tests ({}).",
-            ratio(mean)
-        )
-    } else {
-        format!(
-            "The machine itself was {how} in B, by the limits measured beside {n} tests: that is part of the ratios."
-        )
-    })
 }
 
 /// That tests of a run were disturbed.

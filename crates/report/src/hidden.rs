@@ -82,7 +82,7 @@ fn rewrite(run: &mut RunData, change: &mut dyn FnMut(&str) -> String) -> Result<
     run.warnings.iter_mut().for_each(|text| *text = change(text));
     run.notes = std::mem::take(&mut run.notes).into_iter().map(|(of, text)| (change(&of), change(&text))).collect();
     // Pages beside the report show everything.
-    run.has_pages = false;
+    run.pages.clear();
     Ok(())
 }
 

@@ -33,11 +33,12 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use loadline_analyze::arms::typical_windows;
 use loadline_analyze::fill_bounded_by;
 use loadline_analyze::waits::Counts;
 use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
-pub use compared::Compared;
+pub use compared::{Compared, Terms};
 pub use costs::Costs;
 pub use forecasted::{Evaluated, Forecasted, Questions};
 pub use hidden::{anonymise, redact};
@@ -62,8 +63,8 @@ pub struct RunData {
     pub over_time: BTreeMap<u32, OverTime>,
     /// Latencies by test number, with their kind (`transaction`, `commit`, …).
     pub histograms: BTreeMap<u32, Vec<(String, Counts)>>,
-    /// Whether there is a page `test-N.html` beside the report for each test.
-    pub has_pages: bool,
+    /// Numbers of the tests that have a page `test-N.html` beside the report.
+    pub pages: Vec<u32>,
     /// Defects of the run folder and how they were handled.
     pub warnings: Vec<String>,
     /// Notes in Markdown by workload, and of the whole run under the empty name.
@@ -100,10 +101,19 @@ impl RunData {
             records,
             over_time: BTreeMap::new(),
             histograms: BTreeMap::new(),
-            has_pages: false,
+            pages: Vec::new(),
             warnings,
             notes: BTreeMap::new(),
             published,
+        }
+    }
+
+    /// Numbers of the tests that have a page: all, and of two arms those of a typical pair, as their windows are many.
+    #[must_use]
+    pub fn tests_with_pages(&self) -> Vec<u32> {
+        match &self.manifest.plan.arms {
+            Some(arms) => typical_windows(&self.records, arms.pairs),
+            None => self.records.iter().map(|r| r.test).collect(),
         }
     }
 

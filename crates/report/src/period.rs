@@ -57,7 +57,8 @@ impl Period {
         let jobs = if record.jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", record.jobs) };
         let title = format!("{}, {jobs}", record.workload);
         let m = &run.manifest;
-        let database = format!("{} {}", m.target.product, m.target.version);
+        let target = m.target_of(record.arm);
+        let database = target.map_or_else(String::new, |t| format!("{} {}", t.product, t.version));
         let subtitle = format!(
             "Test {test} of run {}, platform {}: {}, {} driver, {}loadline {}",
             record.run,

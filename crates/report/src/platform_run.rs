@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use loadline_analyze::{Comparison, Platform, Shape, Sweep, compare, shape, sweeps};
 use loadline_model::column::TABLES;
+use loadline_model::manifest::{Calibration, TargetInfo};
 use loadline_model::record::LevelPoint;
 use loadline_model::{ArmName, TestRecord};
 
@@ -99,10 +100,35 @@ fn node_counts(run: &RunData, alone: bool) -> Option<Vec<RunData>> {
 fn arms(run: &RunData) -> Option<Vec<RunData>> {
     let arms = run.manifest.plan.arms.as_deref()?;
     let part = |name: ArmName| {
-        let mut of_arm = part_of(run, &arms.get(name).label, |r| r.arm == Some(name));
-        let arm = arms.get(name);
-        of_arm.manifest.target.url.clone_from(&arm.target);
-        of_arm.manifest.target.settings.extend(arm.settings.clone());
+        let (arm, m) = (arms.get(name), &run.manifest);
+        let mut of_arm = part_of(run, &arm.label, |r| r.arm == Some(name));
+        let part = &mut of_arm.manifest;
+        part.target = m.target_of(Some(name)).cloned().unwrap_or_else(|| TargetInfo {
+            product: "unknown product".to_owned(),
+            nodes: 1,
+            local: m.target.local,
+            ..TargetInfo::default()
+        });
+        match &m.arms {
+            Some(found) => part.doctor.clone_from(&found[name as usize].doctor),
+            // Older runs hold what was found in arm A alone.
+            None => {
+                part.target.url.clone_from(&arm.target);
+                part.target.settings.extend(arm.settings.clone());
+                part.doctor.retain(|_| name == ArmName::A);
+            }
+        }
+        part.plan.target.clone_from(&arm.target);
+        part.plan.settings.clone_from(&arm.settings);
+        part.plan.workloads.clone_from(&arm.workloads);
+        part.data_set.retain(|table| table.arm.is_none_or(|of| of == name));
+        // Databases of different kinds are calibrated each, and have clocks of their own.
+        let of_b = |code: &str| code.strip_suffix(Calibration::IN_ARM_B).map(str::to_owned);
+        if name == ArmName::B && m.calibration.keys().any(|code| of_b(code).is_some()) {
+            part.calibration = m.calibration.iter().filter_map(|(code, c)| Some((of_b(code)?, c.clone()))).collect();
+            part.overhead.in_database_ns_per_tx = None;
+        }
+        part.calibration.retain(|code, _| of_b(code).is_none());
         of_arm
     };
     Some(ArmName::ALL.map(part).into())
@@ -135,12 +161,17 @@ fn part_of(run: &RunData, label: &str, of: impl Fn(&TestRecord) -> bool) -> RunD
 
 /// Every platform against the first. The arms or levels of one run are compared in their pairs of windows instead.
 pub(crate) fn comparisons(sides: &[PlatformRun<'_>], across_drivers: bool) -> Vec<Comparison> {
+    comparisons_as_told(sides, across_drivers, false)
+}
+
+/// The same, of unequal work as well if `unequal`.
+pub(crate) fn comparisons_as_told(sides: &[PlatformRun<'_>], across_drivers: bool, unequal: bool) -> Vec<Comparison> {
     let in_pairs = |s: &PlatformRun<'_>| s.run.manifest.plan.arms.is_some() || s.run.manifest.plan.levels.is_some();
     if sides.iter().all(|s| in_pairs(s) && s.run.manifest.run == sides[0].run.manifest.run) {
         return Vec::new();
     }
     let platforms: Vec<Platform<'_>> =
-        sides.iter().map(|s| Platform { across_drivers, ..platform(s.run, &s.label) }).collect();
+        sides.iter().map(|s| Platform { across_drivers, unequal, ..platform(s.run, &s.label) }).collect();
     compare(&platforms)
 }
 
@@ -155,6 +186,7 @@ pub(crate) fn platform<'a>(run: &'a RunData, label: &'a str) -> Platform<'a> {
         workload_files: &m.plan.workload_files,
         in_process: m.target.in_process,
         across_drivers: false,
+        unequal: false,
         records: &run.records,
     }
 }

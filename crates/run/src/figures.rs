@@ -18,7 +18,7 @@ mod volume;
 
 use loadline_database::Runs;
 use loadline_model::format::number;
-use loadline_model::snapshot::counter;
+use loadline_model::snapshot::{AUTOVACUUM, counter};
 use loadline_model::{Driver, Latencies, column};
 use loadline_window::{Measured, Request, Tally};
 use loadline_workload::Instrument;
@@ -93,6 +93,11 @@ pub(crate) fn figures(
         let cpus = counters.as_ref().ok().and_then(of_others);
         all.add(disturbance::sessions(around, &measured.waits(), cpus));
     }
+    all.set_or_fallback(
+        column::AUTOVACUUM_SHARE_PCT,
+        autovacuum_pct(measured),
+        "the target's background work is not sampled",
+    );
     if let Ok(Some(grown)) = proof.grown() {
         all.set(column::ROWS_CHANGED_DATABASE, grown as f64);
     }
@@ -110,6 +115,16 @@ pub(crate) fn figures(
         all.notes.extend(checkpoints(request, made));
     }
     all
+}
+
+/// Share of the samples in the window that saw autovacuum at work, %.
+fn autovacuum_pct(measured: &Measured) -> Option<f64> {
+    let window = measured.schedule.open_ns..measured.schedule.close_ns;
+    let samples = measured.collected.wait_samples.iter().filter(|(at, _)| window.contains(at));
+    let at_work: Vec<bool> =
+        samples.filter_map(|(_, s)| Some(s.background.as_ref()?.iter().any(|what| what == AUTOVACUUM))).collect();
+    let n = at_work.iter().filter(|at_work| **at_work).count();
+    (!at_work.is_empty()).then(|| 100.0 * n as f64 / at_work.len() as f64)
 }
 
 /// Figures counted and timed by the jobs.

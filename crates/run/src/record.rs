@@ -8,7 +8,7 @@ use loadline_database::Work;
 use loadline_model::disturbance::disturbed_by;
 use loadline_model::record::{AgentFigures, LevelPoint, NOT_THE_DEVICES, NodeFigures, PopulationFigures};
 use loadline_model::snapshot::WaitProfile;
-use loadline_model::{Activity, ArmName, Driver, Latencies, Series, SizePoint, Snapshot, TestRecord};
+use loadline_model::{Activity, ArmName, Driver, Latencies, Series, SizePoint, Snapshot, TestRecord, column};
 use loadline_store::{NativeFile, TestOutput, rfc3339};
 use loadline_window::{Measured, Request};
 
@@ -90,6 +90,10 @@ impl Finished {
         figures.checks = verify(&Facts::of(request, measured, &counters, proof, &figures));
         figures.checks.extend(steady::checks(request, measured));
         figures.checks.extend(nodes::membership(measured));
+        match steady::within_window(request, measured) {
+            Ok(share) => figures.set(column::WITHIN_WINDOW_PCT, 100.0 * share),
+            Err(why) => figures.set_absent(column::WITHIN_WINDOW_PCT, why),
+        }
         figures.checks.extend(nodes::check(request, measured));
         let merged = &measured.merged;
         let mut histograms =

@@ -272,10 +272,9 @@ impl Study {
         let mut other = None;
         if let Some(request) = self.other.as_ref().filter(|_| two_sides(&plan, &side)) {
             let mut of_b = arms::plan_of_b(&plan);
-            other = Some(Side::open(self, request, &mut of_b, &machine, None, listener)?);
+            let earlier = resumed.as_ref().and_then(|r| Some(&r.manifest.arms.as_ref()?[1].target));
+            other = Some(Side::open(self, request, &mut of_b, &machine, earlier, listener)?);
             arms::keep(&mut plan, of_b)?;
-        } else if self.other.is_some() {
-            arms::fit_b(&mut plan, &side)?;
         }
         let info = side.info.clone();
         let no_limit = kind_of(&self.request.url)?.no_limit;
@@ -294,11 +293,17 @@ impl Study {
         }
         let (manifest, folder, records) = match resumed {
             Some(r) => {
-                r.warnings.iter().chain(&side.changes.settings).for_each(|w| listener.on(Event::Warning(w.clone())));
+                r.warnings.iter().for_each(|w| listener.on(Event::Warning(w.clone())));
                 let mut manifest = Manifest { state: RunState::Started, ..r.manifest };
                 // What may be given anew.
                 (manifest.plan.agents, manifest.plan.allow_disturbed) = (plan.agents, plan.allow_disturbed);
-                manifest.target.notes.extend(side.changes.upgraded.iter().chain(&side.changes.settings).cloned());
+                manifest.target.notes.extend(side.changes.said());
+                if let Some([a, b]) = manifest.arms.as_deref_mut() {
+                    a.target.notes.extend(side.changes.said());
+                    b.target.notes.extend(other.as_ref().unwrap_or(&side).changes.said());
+                }
+                let settings = std::iter::once(&side).chain(&other).filter_map(|side| side.changes.settings.as_ref());
+                settings.for_each(|w| listener.on(Event::Warning(w.clone())));
                 (manifest, r.folder, r.records)
             }
             None => {
@@ -313,6 +318,7 @@ impl Study {
                     plan,
                     target: info,
                     doctor: side.findings.clone(),
+                    arms: None,
                     machine,
                     overhead: Overhead::default(),
                     calibration: Default::default(),
@@ -329,7 +335,8 @@ impl Study {
         let agents = self.agents.clone();
         let stored = records.iter().map(|r| r.test).max().unwrap_or(0);
         let left_out = Vec::new();
-        let mut context = Context { side, other, arms, manifest, folder, records, stored, agents, interrupted, left_out };
+        let mut context =
+            Context { side, other, arms, manifest, folder, records, stored, agents, interrupted, left_out };
         let written = context
             .measure_overhead()
             .and_then(|()| context.try_arms(listener))

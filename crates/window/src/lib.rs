@@ -230,7 +230,12 @@ impl Edges {
             job_threads: None,
             sessions: None,
         };
-        Edges { at_open: edge("at open"), at_close: edge("at close"), passed_open: edge("passed open"), passed_close: edge("passed close") }
+        Edges {
+            at_open: edge("at open"),
+            at_close: edge("at close"),
+            passed_open: edge("passed open"),
+            passed_close: edge("passed close"),
+        }
     }
 
     /// Why the counters could not be read, if so.
@@ -358,7 +363,8 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     }
     let lost = results.iter().any(|job| job.lost.is_some());
     // A server that answered neither the jobs nor the sampler: whoever asks for the test says which.
-    let unread = |text: String| if lost { Ok((Edges::unread_because(&text), None)) } else { Err(TestError::Counters(text)) };
+    let unread =
+        |text: String| if lost { Ok((Edges::unread_because(&text), None)) } else { Err(TestError::Counters(text)) };
     let (mut edges, readings) = edges.or_else(unread)?;
     own_commits.subtract_from(&mut edges, &mut after);
     let own = own_processes(&agents);

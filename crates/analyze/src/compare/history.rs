@@ -63,7 +63,7 @@ impl Group<'_> {
             && of_newest.over == sweep.over
             && of_newest.driver == sweep.driver
             && self.members.iter().all(|(other, _)| *other != index);
-        alike && Setup::of(a, of_newest, b, sweep).different().is_none()
+        alike && Setup::of(a, of_newest, b, sweep).refused().is_none()
     }
 
     fn histories(&self, runs: &[Platform<'_>], figures: Option<&[&'static Column]>) -> Vec<History> {

@@ -58,8 +58,8 @@ impl<'a> Setup<'a> {
         Some(Drivers { alike, said: format!("{}, {}{said}", place(base, a), place(other, b)) })
     }
 
-    /// The first difference between the setups, if any.
-    pub(super) fn different(&self) -> Option<String> {
+    /// Why the setups are not compared, if so: the first difference.
+    pub(super) fn refused(&self) -> Option<String> {
         let Setup { base, a, other, b } = self;
         if self.drivers().is_some_and(|d| !d.alike) && !(base.across_drivers && other.across_drivers) {
             return Some(format!(
@@ -68,47 +68,59 @@ impl<'a> Setup<'a> {
                 base.label, a.driver, other.label, b.driver
             ));
         }
-        if a.load != b.load {
+        self.different().into_iter().next().filter(|_| !self.may_differ())
+    }
+
+    /// What differs, if the user wants it compared all the same.
+    pub(super) fn told(&self) -> Option<Vec<String>> {
+        self.may_differ().then(|| self.different())
+    }
+
+    fn may_differ(&self) -> bool {
+        self.base.unequal && self.other.unequal
+    }
+
+    /// The differences between the setups, besides drivers.
+    fn different(&self) -> Vec<String> {
+        let Setup { base, a, other, b } = self;
+        let load = (a.load != b.load).then(|| {
             let (x, y) = (a.load.words(), b.load.words());
-            return Some(format!("different load: '{}' ran {x}, '{}' {y}", base.label, other.label));
-        }
-        if !a.over_jobs() && a.points.first().map(|p| p.jobs) != b.points.first().map(|p| p.jobs) {
-            let jobs = |s: &Sweep| s.points.first().map_or(0, |p| p.jobs);
-            return Some(format!(
-                "different load: '{}' was swept over {} with {} {}, '{}' with {}",
+            format!("different load: '{}' ran {x}, '{}' {y}", base.label, other.label)
+        });
+        let jobs = |s: &Sweep| s.points.first().map(|p| p.jobs);
+        let swept = (!a.over_jobs() && jobs(a) != jobs(b)).then(|| {
+            let (x, y) = (jobs(a).unwrap_or(0), jobs(b).unwrap_or(0));
+            format!(
+                "different load: '{}' was swept over {} with {x} {}, '{}' with {y}",
                 base.label,
                 a.over,
-                jobs(a),
-                jobs_word(jobs(a)),
-                other.label,
-                jobs(b)
-            ));
-        }
-        if let Some(refused) = self.different_program().or_else(|| self.different_parameters()) {
-            return Some(refused);
-        }
-        if let (true, Some(x), Some(y)) = (uses_data(&a.workload), base.data_bytes, other.data_bytes)
-            && x != y
-        {
+                jobs_word(x),
+                other.label
+            )
+        });
+        let data = base.data_bytes.zip(other.data_bytes).filter(|(x, y)| uses_data(&a.workload) && x != y);
+        let data = data.map(|(x, y)| {
             let size = |bytes: u64| format::bytes(bytes as f64);
-            return Some(format!(
+            format!(
                 "different data: a data set of {} on '{}', of {} on '{}' (--size)",
                 size(x),
                 base.label,
                 size(y),
                 other.label
-            ));
-        }
-        match (base.payload_compressibility, other.payload_compressibility) {
-            (Some(x), Some(y)) if (x - y).abs() > 1e-9 => Some(format!(
+            )
+        });
+        let payload = base.payload_compressibility.zip(other.payload_compressibility);
+        let payload = payload.filter(|(x, y)| (x - y).abs() > 1e-9).map(|(x, y)| {
+            format!(
                 "different payload: {:.0} % of it can be compressed away on '{}', {:.0} % on '{}'",
                 x * 100.0,
                 base.label,
                 y * 100.0,
                 other.label
-            )),
-            _ => None,
-        }
+            )
+        });
+        let all = [load, swept, self.different_program(), self.different_parameters(), data, payload];
+        all.into_iter().flatten().collect()
     }
 
     /// Texts of the user's workload file on both platforms.

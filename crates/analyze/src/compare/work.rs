@@ -5,8 +5,8 @@ use loadline_model::{Column, column};
 use super::blocks::of_other_size;
 use super::setup::{DefinedRedo, Setup, jobs_word};
 use super::{ComparedAt, ComparisonRow, Factor, Platform};
-use crate::kpi::{Metric, writes_redo};
-use crate::stats::{Estimate, ratio};
+use crate::kpi::{Metric, of_throughput, writes_redo};
+use crate::stats::{Estimate, Interval, ratio};
 use crate::sweep::{Sweep, SweepPoint};
 
 /// Difference in redo per transaction, as a share, from which on it is said.
@@ -39,6 +39,8 @@ pub(super) struct WorkComparison<'a> {
     over_jobs: bool,
     /// Where each ran, if with different drivers.
     drivers: Option<String>,
+    /// What else differs between the setups, if other work may be compared.
+    told: Option<Vec<String>>,
     /// See [`Setup::not_recorded`].
     not_recorded: [Vec<&'static str>; 2],
 }
@@ -57,6 +59,7 @@ impl<'a> WorkComparison<'a> {
             redo,
             over_jobs: a.over_jobs(),
             drivers: setup.drivers().map(|d| d.said),
+            told: setup.told(),
             not_recorded: setup.not_recorded(),
         }
     }
@@ -65,19 +68,21 @@ impl<'a> WorkComparison<'a> {
         // Peaks of a sweep over a work parameter do different work by design.
         let alike = self.over_jobs || a.at == b.at;
         let work = if alike { work_apart(self.names, self.redo, a, b) } else { Ok(None) };
+        let (unequal, noted) = work.map_or_else(|why| (Some(why), None), |noted| (None, noted));
+        let told = self.told.as_ref().map(|told| told.iter().chain(&unequal).cloned().collect::<Vec<_>>().join("; "));
         let refused = no_valid_test(self.names, a, b)
             .or_else(|| other_source(self.names, a, b))
-            .or_else(|| work.as_ref().err().cloned());
+            .or_else(|| unequal.filter(|_| self.told.is_none()));
         if refused.is_some() {
             return ComparisonRow { at, factors: Vec::new(), refused, caveat: None };
         }
-        let factors =
-            self.metrics.iter().filter_map(|m| factor(*m, a.figure(m.column)?, b.figure(m.column)?)).collect();
+        let factors = self.metrics.iter().filter_map(|m| factor(*m, a, b)).collect();
         let all = [
+            told.filter(|told| !told.is_empty()).map(|told| format!("not the same work (--unequal): {told}")),
             self.drivers.clone(),
             kept(self.names, a, b),
             of_other_size(self.names, &self.metrics, a, b),
-            work.ok().flatten(),
+            noted,
             timed(self.names, a, b),
             self.unchecked(a, b),
         ];
@@ -162,9 +167,19 @@ fn redo_apart(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<Str
     })
 }
 
-fn factor(metric: Metric, a: &Estimate, b: &Estimate) -> Option<Factor> {
-    let factor = if metric.higher_is_better { ratio(b, a)? } else { ratio(a, b)? };
-    Some(Factor { metric, base: a.mean, other: b.mean, n_base: a.n, n_other: b.n, factor })
+fn factor(metric: Metric, a: &SweepPoint, b: &SweepPoint) -> Option<Factor> {
+    let (x, y) = (a.figure(metric.column)?, b.figure(metric.column)?);
+    let factor = if metric.higher_is_better { ratio(y, x)? } else { ratio(x, y)? };
+    let half = |point: &SweepPoint, e: &Estimate| match e.half_width() {
+        Some(half) => Some(half / e.mean),
+        None => Some(point.figure(column::WITHIN_WINDOW_PCT)?.mean / 100.0),
+    };
+    let halves = half(a, x).zip(half(b, y)).filter(|_| factor.interval.is_none() && of_throughput(metric.column));
+    let within = halves.map(|(x, y)| {
+        let half = x.ln_1p().hypot(y.ln_1p()).exp();
+        Interval { low: factor.value / half, high: factor.value * half }
+    });
+    Some(Factor { metric, base: x.mean, other: y.mean, n_base: x.n, n_other: y.n, factor, within })
 }
 
 fn no_valid_test(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<String> {

@@ -47,6 +47,12 @@ impl Sample {
         Sample::by(pairs, Pair::difference)
     }
 
+    /// The logarithms of the geometric means of pairs with two positive, finite figures.
+    #[must_use]
+    pub fn of_levels(pairs: &[Pair]) -> Sample {
+        Sample::by(pairs, Pair::log_mean)
+    }
+
     fn by(pairs: &[Pair], contrast: fn(Pair) -> Option<f64>) -> Sample {
         let valid = |block: &[Pair]| block.iter().filter_map(|p| contrast(*p)).collect::<Vec<f64>>();
         let of = |size| pairs.chunks(size).map(valid).filter(|b| !b.is_empty()).collect::<Vec<_>>();

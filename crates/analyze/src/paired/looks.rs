@@ -62,6 +62,16 @@ pub fn precise_enough(ratio: &PairedRatio, precision: f64) -> bool {
     ratio.half_width().is_some_and(|half| half <= precision)
 }
 
+/// How many more pairs make the interval of `ratio` as narrow as ±`precision`, about, in whole blocks: it narrows with the root of
+/// their number. 0 if it is; `None` without an interval.
+#[must_use]
+pub fn pairs_to(ratio: &PairedRatio, precision: f64) -> Option<usize> {
+    let times = (ratio.half_width()?.ln_1p() / precision.ln_1p()).powi(2);
+    // The cast saturates.
+    let more = ((ratio.pairs as f64 * times).ceil() as usize).saturating_sub(ratio.pairs);
+    Some(if precise_enough(ratio, precision) { 0 } else { more.div_ceil(BLOCK).max(1).saturating_mul(BLOCK) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::paired_ratio;
@@ -81,6 +91,21 @@ mod tests {
             assert_eq!(looks.next(0), looks.pairs.first().copied());
             assert_eq!(looks.next(most + 1), None);
         }
+    }
+
+    #[test]
+    fn as_many_more_pairs_as_said_are_precise_enough() {
+        let mut random = Random::new(5);
+        let ratio =
+            |pairs: usize, random: &mut Random| paired_ratio(&Machine::QUIET.run(random, pairs, 1.0), 0.05).unwrap();
+        let at_24: Vec<PairedRatio> = (0..100).map(|_| ratio(24, &mut random)).collect();
+        let more: Vec<f64> = at_24.iter().map(|r| pairs_to(r, 0.01).unwrap() as f64).collect();
+        let typical = crate::stats::median(&more).unwrap() as usize;
+        let half = |_| ratio(24 + typical, &mut random).half_width().unwrap();
+        let half = crate::stats::median(&(0..40).map(half).collect::<Vec<f64>>()).unwrap();
+        assert!((0.008..0.012).contains(&half), "{typical} more pairs: ±{half}");
+        assert!(at_24.iter().all(|r| pairs_to(r, 0.5) == Some(0)));
+        assert_eq!(pairs_to(&ratio(4, &mut random), 0.01), None);
     }
 
     #[test]

@@ -67,6 +67,16 @@ pub fn paired_ratio(pairs: &[Pair], error: f64) -> Option<PairedRatio> {
     })
 }
 
+/// Typical levels of A and B: c / √r and c × √r, with the ratio r = B/A of [`paired_ratio`] and the typical level c of both, the
+/// estimate of Hodges and Lehmann of the geometric means of the pairs. So they give the ratio, which means of A and of B do not.
+/// `None` without a valid pair.
+#[must_use]
+pub fn levels(pairs: &[Pair]) -> Option<(f64, f64)> {
+    let half = stats::median(&Sample::of(pairs).walsh())? / 2.0;
+    let both = stats::median(&Sample::of_levels(pairs).walsh())?;
+    Some(((both - half).exp(), (both + half).exp()))
+}
+
 /// Pairs from which on an interval exists that misses in a share `error` of all runs: k coins all fall alike with
 /// probability 2^(1 − k), and a cut-off block has a coin as well. `by_pairs`: each pair is a block.
 #[must_use]

@@ -78,6 +78,7 @@ fn unit(random: &mut Random) -> f64 {
 }
 
 /// A standard normal number (Box and Muller 1958).
-pub(crate) fn normal(random: &mut Random) -> f64 {
+#[must_use]
+pub fn normal(random: &mut Random) -> f64 {
     (-2.0 * unit(random).ln()).sqrt() * (std::f64::consts::TAU * unit(random)).cos()
 }

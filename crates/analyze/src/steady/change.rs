@@ -1,11 +1,10 @@
 //! What changed in the course of a window: a stall, a change of level, or a straight rise or fall.
 //!
-//! A stall is a time far below the median. Of the rest, the change of level (at any time) or the straight line that leaves
+//! A stall is a time far below the median, or without any work. Of the rest, the change of level (at any time) or the straight line that leaves
 //! the smaller squares is compared with its standard error, which holds for autocorrelated values: an autoregressive model
 //! of order 1 of what it leaves, with Kendall's (1954) correction of bias. The limits are simulated: docs/steady.md.
 
-use super::averaged;
-use crate::stats::{mean, median};
+use crate::stats::{averaged, long_run, mean, median};
 
 /// Fewest values in which a change can be seen.
 pub const LEAST_VALUES: usize = 10;
@@ -22,10 +21,10 @@ const LIMIT_POWER: f64 = 0.36;
 const STALL: f64 = 0.5;
 /// and, in means of so many values, so many robust standard deviations of their noise below it. Longer means have less noise.
 const STALL_STEPS: [(usize, f64); 2] = [(1, 7.0), (5, 3.5)];
+/// An outage is at most this share of the median. It is a stall however noisy the other values are, and whatever it cost.
+const OUTAGE: f64 = 0.02;
 /// Standard deviations of a normal distribution in a median absolute deviation.
 const MAD: f64 = 1.482_6;
-/// Highest autocorrelation of neighbours.
-const MOST_CORRELATION: f64 = 0.95;
 
 /// What changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,33 +55,44 @@ pub enum Kind {
     Line(f64),
 }
 
-/// What changed in `values`; `None` if nothing of note did, or there are too few.
+/// What changed in `values`; `None` if nothing of note did, or there are too few. `outage`: fewest values one after the other
+/// without work that cannot be chance.
 #[must_use]
-pub fn departure(values: &[f64]) -> Option<Departure> {
+pub fn departure(values: &[f64], outage: usize) -> Option<Departure> {
     if values.len() < LEAST_VALUES || values.iter().any(|v| !v.is_finite()) {
         return None;
     }
-    STALL_STEPS.into_iter().find_map(|(each, errors)| stalls(values, each, errors)).or_else(|| change(values))
+    let slow = |(each, errors): (usize, f64)| {
+        let values: Vec<f64> = values.chunks_exact(each).filter_map(mean).collect();
+        let (usual, floor) = usual(&values, errors)?;
+        stalls(&values, each, usual, floor, 1).filter(|(_, lost)| *lost >= LEAST_CHANGE)
+    };
+    let dark = || usual(values, 0.0).and_then(|(usual, _)| stalls(values, 1, usual, OUTAGE * usual, outage.max(1)));
+    let stall = STALL_STEPS.into_iter().find_map(slow).or_else(dark);
+    stall.map(|(departure, _)| departure).or_else(|| change(values))
 }
 
-/// Stalls in means of `each` values, which are `errors` standard deviations below the median.
-fn stalls(values: &[f64], each: usize, errors: f64) -> Option<Departure> {
-    let values: Vec<f64> = values.chunks_exact(each).filter_map(mean).collect();
-    let (usual, floor) = match median(&values).filter(|_| values.len() >= LEAST_VALUES)? {
+/// The usual value, and the floor below which a value is a stall: `errors` standard deviations lower.
+fn usual(values: &[f64], errors: f64) -> Option<(f64, f64)> {
+    match median(values).filter(|_| values.len() >= LEAST_VALUES)? {
         // It stalled for longer than not.
-        0.0 => mean(&values).map(|mean| (mean, mean * STALL))?,
+        0.0 => mean(values).map(|mean| (mean, mean * STALL)),
         usual => {
             // Of neighbours, so that a drift is no noise.
             let apart: Vec<f64> = values.iter().zip(values.iter().skip(1)).map(|(a, b)| (b - a).abs()).collect();
             let noise = MAD * median(&apart)? / std::f64::consts::SQRT_2;
-            (usual, (usual * STALL).min(usual - errors * noise))
+            Some((usual, (usual * STALL).min(usual - errors * noise)))
         }
-    };
+    }
+}
+
+/// The times of `least` values or more below `floor`, and the share of the work that they cost. Each value is a mean of `each`.
+fn stalls(values: &[f64], each: usize, usual: f64, floor: f64, least: usize) -> Option<(Departure, f64)> {
     let stalled = |v: f64| v < floor;
     let lost_in = |of: &[f64]| of.iter().map(|v| usual - v).sum::<f64>();
     let (mut at, mut all) = (0, Vec::new());
     for run in values.chunk_by(|a, b| stalled(*a) == stalled(*b)) {
-        if run.first().is_some_and(|v| stalled(*v)) {
+        if run.len() >= least && run.first().is_some_and(|v| stalled(*v)) {
             all.push((at, run));
         }
         at += run.len();
@@ -91,7 +101,7 @@ fn stalls(values: &[f64], each: usize, errors: f64) -> Option<Departure> {
     let (from, worst) = all.iter().max_by(|a, b| lost_in(a.1).total_cmp(&lost_in(b.1)))?;
     let level = mean(worst)? / usual;
     let kind = Kind::Stall { long: worst.len() * each, level, lost, times: all.len() };
-    (lost >= LEAST_CHANGE).then_some(Departure { kind, from: from * each })
+    Some((Departure { kind, from: from * each }, lost))
 }
 
 fn change(values: &[f64]) -> Option<Departure> {
@@ -112,7 +122,7 @@ fn change(values: &[f64]) -> Option<Departure> {
         (false, false) => after,
     };
     let left: Vec<f64> = v.iter().enumerate().map(|(i, x)| x - fitted(i)).collect();
-    let errors = (of_line.max(of_level) / long_run_variance(&left)).sqrt();
+    let errors = (of_line.max(of_level) / long_run(&left).variance).sqrt();
     let (first, last) = if is_line { (fitted(0), fitted(v.len() - 1)) } else { (before, after) };
     let share = (last - first) / if is_line { middle } else { first };
     let limit = LIMIT * (LIMIT_VALUES / values.len() as f64).max(1.0).powf(LIMIT_POWER);
@@ -134,18 +144,6 @@ fn best_level(values: &[f64], middle: f64) -> Option<(usize, f64)> {
     gains.filter(|(at, _)| (least..=n - least).contains(at)).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Variance of the mean of the residuals `left`, times their number.
-fn long_run_variance(left: &[f64]) -> f64 {
-    let n = left.len() as f64;
-    let squares: f64 = left.iter().map(|x| x * x).sum();
-    if squares == 0.0 {
-        return 0.0;
-    }
-    let seen = left.iter().zip(left.iter().skip(1)).map(|(a, b)| a * b).sum::<f64>() / squares;
-    let correlation = ((n * seen + 2.0) / (n - 5.0)).clamp(0.0, MOST_CORRELATION);
-    squares / (n - 1.0) * (1.0 + correlation) / (1.0 - correlation)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -155,7 +153,7 @@ mod tests {
 
     /// What is seen in 20 windows of `n` values.
     fn seen(course: Course, noise: f64, n: usize) -> Vec<Option<Departure>> {
-        (0..20).map(|seed| departure(&Plant { course, noise, correlation: 0.5 }.series(seed, n))).collect()
+        (0..20).map(|seed| departure(&Plant { course, noise, correlation: 0.5 }.series(seed, n), 5)).collect()
     }
 
     #[test]
@@ -186,15 +184,30 @@ mod tests {
         let noisy = seen(Course::Stall(0.0, 6.0, 2.0), 0.35, 120);
         let found = noisy.iter().flatten().filter(|d| matches!(d.kind, Kind::Stall { .. })).count();
         assert!(found >= 18, "{found} of 20 in much noise");
-        let mostly = departure(&[[5.0; 4].as_slice(), &[0.0; 16]].concat());
+        let mostly = departure(&[[5.0; 4].as_slice(), &[0.0; 16]].concat(), 5);
         assert!(matches!(mostly, Some(Departure { kind: Kind::Stall { long: 16, .. }, from: 4 })), "{mostly:?}");
+    }
+
+    #[test]
+    fn an_outage_is_seen_in_any_noise_and_however_little_it_cost() {
+        for (noise, long) in [(0.15, 2.5), (0.35, 2.5), (0.6, 1.0), (0.05, 0.6)] {
+            for d in seen(Course::Stall(0.0, 7.0, long), noise, 300) {
+                let Some(Departure { kind: Kind::Stall { long: values, .. }, from }) = d else {
+                    panic!("{noise}: {d:?}")
+                };
+                assert!(values.abs_diff((long * 10.0) as usize) <= 3 && from.abs_diff(70) <= 3, "{noise}: {d:?}");
+            }
+        }
+        // A value without work may be chance; so many in a row are none.
+        let gap = |n: usize| departure(&[vec![1.0; 50], vec![0.0; n], vec![1.0; 50]].concat(), 5);
+        assert!(gap(4).is_none() && gap(5).is_some());
     }
 
     #[test]
     fn flat_series_are_not_marked() {
         let marked = |n, correlation| {
-            let of = |seed| departure(&Plant { noise: 0.2, correlation, ..Plant::FLAT }.series(seed, n));
-            (0..500).filter(|seed| of(*seed).is_some()).count()
+            let of = |noise, seed| departure(&Plant { noise, correlation, ..Plant::FLAT }.series(seed, n), 5);
+            (0..500).filter(|seed| of(if seed % 2 == 0 { 0.2 } else { 0.3 }, *seed).is_some()).count()
         };
         for n in [20, 40, 100, 300] {
             let all = [marked(n, 0.0), marked(n, 0.8)];
@@ -205,8 +218,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_constant_is_steady_and_nothing_panics(values in prop::collection::vec(any::<f64>(), 0..150), level in 0.1f64..1e6) {
-            let _ = departure(&values);
-            prop_assert_eq!(departure(&vec![level; values.len()]), None);
+            let _ = departure(&values, values.len() % 7);
+            prop_assert_eq!(departure(&vec![level; values.len()], 1), None);
         }
 
         #[test]
@@ -214,7 +227,7 @@ mod tests {
             let values = Plant { course: Course::Fall(0.6, 5.0), noise: 0.1, correlation: 0.3 }.series(seed, 100);
             // By a power of 2, so that nothing is rounded.
             let scaled: Vec<f64> = values.iter().map(|v| v * 2f64.powi(power)).collect();
-            prop_assert_eq!(departure(&values), departure(&scaled));
+            prop_assert_eq!(departure(&values, 5), departure(&scaled, 5));
         }
     }
 }

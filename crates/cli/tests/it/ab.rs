@@ -6,7 +6,7 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::common::{folder_with_tests, loadline, ok, results, run, signal, start, tests_of};
+use crate::common::{Ran, Server, folder_with_tests, loadline, manifest_of, ok, results, run, signal, start, tests_of};
 
 /// Short windows of one job.
 const SHORT: [&str; 8] = ["--workload", "LGWR-LAT1", "--jobs", "1", "--duration", "200ms", "--warmup", "200ms"];
@@ -49,21 +49,33 @@ fn order(tests: &[Value]) -> Vec<(String, u64)> {
 #[test]
 fn a_planted_difference_is_found_and_equal_arms_are_not_told_apart() {
     let results = results();
-    // 20 % fewer transactions, and the same by another name.
-    for (b, expected) in [("null:?pause=1250us", "slower"), ("null:?pause=1000us", "equivalent")] {
+    // 20 % fewer transactions, and arms that only loadline tells apart.
+    let (slower, same) = ("null:?pause=1250us", ": $LOADLINE_ARM");
+    let arms: [(&[&str], &str); 2] = [
+        (&["--target-a", A, "--target-b", slower], "slower"),
+        (&["--target", A, "--switch-a", same, "--switch-b", same], "equivalent"),
+    ];
+    for (arms, expected) in arms {
         // Other tests may stall the machine: windows may be invalid and a verdict missing. An interval of 95 % is wrong
         // once in twenty times, and always on one side in a drift: three times in a row is a fault.
-        let mut verdicts = (0..3).map(|_| verdict_between("null:?pause=1ms", b, results.path()));
-        assert!(verdicts.any(|v| [expected, "not_shown"].contains(&v.as_str())), "{b} is not {expected}, thrice");
+        let mut verdicts = (0..3).map(|_| verdict_between(arms, results.path()));
+        assert!(verdicts.any(|v| [expected, "not_shown"].contains(&v.as_str())), "{arms:?} is not {expected}, thrice");
     }
 }
 
+/// Arm A.
+const A: &str = "null:?pause=1ms";
+
 /// The verdict on the throughput of two arms in six pairs; what must hold of it whatever it is, is asserted.
-fn verdict_between(a: &str, b: &str, results: &Path) -> String {
-    let given = ab(&["--target-a", a, "--target-b", b, "--pairs", "6", "--equivalence", "8%"], results);
+fn verdict_between(arms: &[&str], results: &Path) -> String {
+    let given = ab(&[arms, &["--pairs", "6", "--equivalence", "8%"]].concat(), results);
     let ran = ok(&args(&given));
     let rows = compared(&[&ran.folder()]);
     let row = &rows["commit_throughput_tps"];
+    for row in rows.values() {
+        let of_levels = number(row, "b") / number(row, "a");
+        assert!((of_levels / number(row, "ratio") - 1.0).abs() < 1e-9, "A and B give the ratio: {row:?}");
+    }
     assert_eq!((row["workload"].as_str(), row["jobs"].as_str()), ("LGWR-LAT1", "1"));
     if row["pairs"] == "6" {
         let (low, high) = (number(row, "low"), number(row, "high"));
@@ -103,8 +115,11 @@ fn settings_of_a_private_server_change_from_window_to_window() {
 #[test]
 fn arms_that_are_no_arms_are_refused() {
     let results = results();
-    let refused: [(&[&str], i32, &[&str]); 11] = [
+    let refused: [(&[&str], i32, &[&str]); 14] = [
         (&["--target", "null:"], 2, &["arms A and B are the same"]),
+        (&["--target-a", "null:?pause=1ms", "--target-b", "null:?pause=1000us"], 2, &["arms A and B are the same"]),
+        (&["--target", "null:", "--switch-a", "true", "--switch-b", "true"], 2, &["are the same", "LOADLINE_ARM"]),
+        (&["--target", "postgres-temp:", "--setting-b", "nosuch.param=1"], 2, &["nosuch.param", "no extension"]),
         (&["--target", "null:", "--setting-a", "x=1"], 2, &["--setting x", "null: has no settings"]),
         (&["--target", "sqlite:", "--setting-b", "no_such=1"], 2, &["no_such"]),
         (&["--target", "postgres-temp:", "--setting-b", "wrk_mem=1MB"], 2, &["wrk_mem", "work_mem"]),
@@ -170,12 +185,12 @@ fn a_command_brings_an_arm_about_and_a_resumed_run_keeps_its_pairs() {
 #[test]
 fn two_runs_are_compared_and_a_slower_one_fails_a_script() {
     let results = results();
-    let measured = |url: &str| {
+    let measured = |url: &str, load: &[&str]| {
         let dir = results.path().display().to_string();
         let more = ["run", "--target", url, "--repeat", "3", "--no-probe", "--results", &dir];
-        ok(&[&more[..], &SHORT].concat()).folder()
+        ok(&[&more[..], &SHORT, load].concat()).folder()
     };
-    let (a, b) = (measured("null:?pause=1ms"), measured("null:?pause=3ms"));
+    let (a, b) = (measured("null:?pause=1ms", &[]), measured("null:?pause=3ms", &[]));
     let row = &compared(&[&a, &b])["commit_throughput_tps"];
     assert!(number(row, "ratio") < 1.0 && row["pairs"] == "3", "{row:?}");
     let failing = |a: &Path, b: &Path| {
@@ -186,6 +201,103 @@ fn two_runs_are_compared_and_a_slower_one_fails_a_script() {
     assert_eq!(code, Some(if row["verdict"] == "slower" && number(row, "high") < 0.97 { 1 } else { 0 }), "{row:?}");
     assert!(said.contains("measured at different times") && said.contains("--no-probe"), "{said}");
     assert_eq!(failing(&b, &a).0, Some(0), "the faster one does not fail");
-    let ran = run(&["compare", &a.display().to_string()]);
+    // Other load is other work: that is an answer for people, and none for a script.
+    let thinks = measured("null:?pause=1ms", &["--think", "1ms"]);
+    let [a, thinks] = [a, thinks].map(|folder| folder.display().to_string());
+    let code = |more: &[&str]| run(&[&["compare", &a, &thinks], more].concat()).code;
+    assert_eq!((code(&[]), code(&["--fail-if-slower", "3%"])), (0, 2));
+    let told = ok(&["compare", &a, &thinks, "--unequal"]).out;
+    assert!(told.contains("not the same work (--unequal): different load"), "{told}");
+    let ran = run(&["compare", &a]);
     assert!(ran.code == 2 && ran.err.contains("second run"), "{}", ran.said());
+}
+
+#[test]
+fn each_arm_is_stored_and_reported_as_it_was_found() {
+    let results = results();
+    let given = ab(&["--target-a", "sqlite:", "--target-b", "wal:", "--pairs", "2"], results.path());
+    let folder = ok(&args(&given)).folder();
+    let found = &manifest_of(&folder)["arms"];
+    let product = |n: usize| found[n]["target"]["product"].as_str().unwrap().to_owned();
+    assert_ne!(product(0), product(1), "{found}");
+    let text = ok(&["report", &folder.display().to_string(), "--format", "md"]).out;
+    assert!(text.contains(&format!("| Product | {} | {} |", product(0), product(1))), "{text}");
+    // A page of a window of each arm, with the product that it is of.
+    let pages: Vec<String> = std::fs::read_dir(folder.join("report"))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("test-"))
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    let of = |product: &str| pages.iter().filter(|page| page.contains(&format!(": {product} "))).count();
+    assert_eq!((pages.len(), of(&product(0)), of(&product(1))), (2, 1, 1));
+}
+
+#[test]
+fn a_command_is_held_against_the_settings_that_it_changed() {
+    let (server, results) = (Server::start(&[]), results());
+    let psql = format!(
+        "{} -Xqh {} -p {} -U boss postgres",
+        Server::bin().join("psql").display(),
+        server.folder_path().display(),
+        server.port
+    );
+    let set = |value: &str| {
+        format!(
+            "{psql} -c 'ALTER SYSTEM SET full_page_writes = {value}' -c 'SELECT pg_reload_conf()' > /dev/null && sleep 0.2"
+        )
+    };
+    let url = server.url();
+    let with = |a: &str, b: &str, pairs: &str| {
+        let switch = ["--target", &url, "--switch-a", a, "--switch-b", b, "--pairs", pairs, "--label-b", "torn pages"];
+        run(&args(&ab(&switch, results.path())))
+    };
+    // A window may be invalid beside other tests; what the arms are is known all the same.
+    let ran = with(&set("on"), &set("off"), "1");
+    assert!(ran.code < 2, "{}", ran.said());
+    let found = manifest_of(&ran.folder());
+    let state = |n: usize| found["arms"][n]["target"]["settings"]["full_page_writes"].as_str().unwrap().to_owned();
+    assert_eq!([state(0), state(1)], ["on", "off"]);
+    assert!(found["target"]["settings"]["full_page_writes"] == "on" && ran.out.contains("B: torn pages"), "{found}");
+    let text = ok(&["report", &ran.folder().display().to_string(), "--format", "md"]).out;
+    assert!(text.contains("| full\\_page\\_writes | on | off |"), "{text}");
+    // A command that does nothing from its third call on.
+    let count = results.path().join("count");
+    let count = count.display();
+    let twice = |value: &str| format!("echo x >> {count}; [ $(wc -l < {count}) -gt 2 ] || {{ {}; }}", set(value));
+    let ran = with(&twice("on"), &twice("off"), "2");
+    assert_eq!(ran.code, 3, "{}", ran.said());
+    assert!(ran.err.contains("was not brought about: full_page_writes is"), "{}", ran.said());
+    let ran = with("true", ":", "1");
+    assert!(ran.code < 2 && ran.err.contains("whether the commands changed anything else"), "{}", ran.said());
+}
+
+#[test]
+fn commits_that_do_not_wait_are_marked_in_mariadb_as_well() {
+    let results = results();
+    let name = "innodb_flush_log_at_trx_commit";
+    let (a, b) = (format!("{name}=1"), format!("{name}=2"));
+    let given = ["--target", "mariadb-temp:", "--setting-a", &a, "--setting-b", &b, "--pairs", "1"];
+    let ran = ok(&args(&ab(&given, results.path())));
+    for test in tests_of(&ran.folder()) {
+        let marked = test["forced"].as_str().is_some_and(|why| why.contains(&format!("{name} = 2")));
+        assert_eq!(marked, test["arm"] == "B", "{test}");
+    }
+    assert!(ran.out.contains("Arm B was measured although"), "{}", ran.said());
+}
+
+#[test]
+fn a_server_that_no_longer_starts_ends_the_run_as_a_target_that_failed() {
+    let results = results();
+    let library = Path::new("/var/tmp").join(format!("loadline-test-{}.so", std::process::id()));
+    std::fs::copy(Server::bin().join("../lib/auto_explain.so"), &library).unwrap();
+    let b = format!("shared_preload_libraries={}", library.display());
+    let given = ["--target", "postgres-temp:", "--setting-a", "shared_preload_libraries=", "--setting-b", &b];
+    let child = start(&args(&ab(&[&given[..], &["--pairs", "40"]].concat(), results.path())));
+    folder_with_tests(results.path(), 2);
+    std::fs::remove_file(library).unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 3, "{}", ran.said());
+    assert!(ran.err.contains("says: 'could not access file"), "the cause is first: {}", ran.said());
+    assert!(ran.err.contains("loadline ab --resume"), "{}", ran.said());
 }

@@ -21,11 +21,8 @@ use crate::role::{Level, Link, Replica, ReplicaWatch, Replication};
 
 /// The levels, other names of them, and their values of `rpl_semi_sync_master_wait_point`; without one a commit does not wait, as in the
 /// baseline.
-const LEVELS: [(&str, Option<&str>, Option<&str>); 3] = [
-    ("off", None, None),
-    ("after-sync", Some("on"), Some("AFTER_SYNC")),
-    ("after-commit", None, Some("AFTER_COMMIT")),
-];
+const LEVELS: [(&str, Option<&str>, Option<&str>); 3] =
+    [("off", None, None), ("after-sync", Some("on"), Some("AFTER_SYNC")), ("after-commit", None, Some("AFTER_COMMIT"))];
 /// A replica that does not answer for this long hangs, and is started again; one that is looked at in a window counts as away sooner.
 const HANGS: Duration = Duration::from_secs(5);
 const AWAY: Duration = Duration::from_secs(2);

@@ -54,7 +54,8 @@ impl DatabaseSession for MysqlDatabaseSession {
         ];
         c.execute(&mut self.call, &args)?;
         let returned = c.query(&format!("SELECT {NEXT}, {}", LOST.join(", ")))?;
-        let mut numbers = returned.iter().flatten().map(|v| std::str::from_utf8(v.as_deref()?).ok()?.parse::<i64>().ok());
+        let mut numbers =
+            returned.iter().flatten().map(|v| std::str::from_utf8(v.as_deref()?).ok()?.parse::<i64>().ok());
         let mut number = || numbers.next().flatten();
         let (next, conflicts, failed_commits) = (number(), number(), number());
         self.next = next.ok_or_else(|| TargetError::Statement("the procedure returned no sequence number".into()))?;

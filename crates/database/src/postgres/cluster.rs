@@ -10,7 +10,7 @@ use super::observer::{
     BUFFER_WAIT_EVENTS, CounterGaps, LOG_FILE_EVENTS, LOG_SYNC_EVENTS, LOG_WRITE_EVENTS, PgObserver, uncounted_syncs,
 };
 use super::pair::Pair;
-use super::settings::PgSettings;
+use super::settings::{PgSettings, refuse_placeholders};
 use super::temp::TempServer;
 use super::versions::Version;
 use super::wire::Connection;
@@ -99,6 +99,9 @@ impl Postgres {
         for slot in &mut endpoints {
             let endpoint = &Arc::clone(slot);
             let mut c = endpoint.connect(SessionRole::Inspect)?;
+            if server.is_some() {
+                refuse_placeholders(&mut c, &request.settings)?;
+            }
             let identity = Identity::read(&mut c, endpoint, server.is_some())?;
             let known = instances.iter().position(|i| i.identity == identity);
             if let Some((_, text, _, _)) = found.as_ref().filter(|(version, _, _, _)| *version != c.version) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::own::own;
+use super::sql::literal;
 use super::wire::Connection;
 use crate::cloud::Cloud;
 use crate::error::TargetError;
@@ -166,6 +167,26 @@ impl PgSettings {
         };
         PgSettings(pairs.iter().map(|(n, v, u)| ((*n).to_owned(), setting(v, u))).collect())
     }
+}
+
+/// Refuses names of extensions' settings that nothing defines: PostgreSQL takes any name with a dot, and does nothing with it.
+pub(super) fn refuse_placeholders(c: &mut Connection, given: &BTreeMap<String, String>) -> Result<(), TargetError> {
+    for name in given.keys() {
+        let Some((extension, _)) = name.split_once('.') else { continue };
+        let defined = format!("SELECT name FROM pg_settings WHERE lower(name) = lower({})", literal(name));
+        // The library of a language is loaded when it is first used.
+        let language = format!("SELECT extname FROM pg_extension WHERE extname = {}", literal(extension));
+        if c.value(&defined)?.is_none() && c.value(&language)?.is_some() {
+            c.query(&format!("LOAD {}", literal(extension)))?;
+        }
+        if c.value(&defined)?.is_none() {
+            return Err(TargetError::Usage(format!(
+                "--setting {name}: no extension that is loaded has such a setting, so it would do nothing; correct its name, or load \
+                 the library that defines it, as with --setting shared_preload_libraries={extension}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use loadline_analyze::forecast::{Figure, of_run};
 use loadline_model::manifest::RunState;
 use loadline_report::{
-    Compared, Forecasted, Format, Options, Questions, ReportError, RunData, Text, Trended, render, render_live,
+    Compared, Forecasted, Format, Options, Questions, ReportError, RunData, Terms, Text, Trended, render, render_live,
     render_page, shown_name, validity,
 };
 use loadline_store::{StoredRun, clock_s};
@@ -27,7 +27,7 @@ const MOST_FOLLOWED: usize = 1000;
 /// Width of texts, characters.
 const WIDTH: usize = 110;
 /// Difference up to which two runs are called equivalent, as `loadline compare` has it.
-const EQUIVALENCE: f64 = 0.02;
+const TERMS: Terms = Terms { margin: 0.02, across_drivers: false, unequal: false };
 /// Seconds drawn of a run that goes on.
 const SECONDS: usize = 120;
 
@@ -107,7 +107,7 @@ pub(super) async fn list(
 pub(super) async fn run(State(served): State<Arc<Served>>, Path(id): Path<String>) -> Result<Html<String>, PageError> {
     made(served, move |served| {
         let (_, mut data) = served.runs.read(&id)?;
-        data.has_pages = data.manifest.plan.arms.is_none();
+        data.pages = data.tests_with_pages();
         let mut links = String::new();
         if data.manifest.state == RunState::Started {
             links.push_str("<a href=\"live\">As it goes on</a>");
@@ -201,7 +201,7 @@ pub(super) async fn compare(
                 // What was measured later is held against what was before, whatever the order of the list.
                 runs.sort_by(|a, b| a.manifest.started_at.cmp(&b.manifest.started_at));
                 let pair: Result<[RunData; 2], _> = runs.try_into();
-                Compared::of_runs(&pair.map_err(|_| PageError::Defect)?, EQUIVALENCE, false, WIDTH)
+                Compared::of_runs(&pair.map_err(|_| PageError::Defect)?, TERMS, WIDTH)
             }
             _ => return asked("choose one run of two arms, or two other runs"),
         };

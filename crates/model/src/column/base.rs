@@ -179,6 +179,9 @@ define! {
         "Share of the window in which the device that holds the log had I/O in flight.",
         &[("*", "/proc/diskstats, io_ticks")];
     WARMUP_S: "warmup_s", "Warm-up", "s", Format::Fixed(1), "Time under load before the window started.", NOT;
+    WITHIN_WINDOW_PCT: "within_window_pct", "Within window ±", "%", Format::Fixed(1),
+        "Half width of the 95 % interval of throughput, from the course of the window alone. What differs from window to window is not in it.",
+        &[("*", "throughput of each 0.1 s (in the database: 1 s), batch means corrected for autocorrelation")];
     STARTED_AT: "started_at", "Window start", "", Format::Text,
         "Wall-clock time of the window start, UTC.", NOT, |r| text(&r.started_at);
     FORCED: "forced", "Forced", "", Format::Text,

@@ -143,6 +143,9 @@ define! {
             ("sqlite", "checkpoints of the log into the database's file, counted by loadline's VFS"),
             ("oracle", "V$SYSSTAT 'DBWR checkpoints'")
         ];
+    AUTOVACUUM_SHARE_PCT: "autovacuum_share_pct", "In autovacuum", "%", Format::Integer,
+        "Share of the samples in the window in which a background process cleaned up after changed rows.",
+        &[("postgres", "autovacuum workers in pg_stat_activity, sampled ten times a second")];
     CHECKPOINT_SHARE_PCT: "checkpoint_share_pct", "In checkpoints", "%", Format::Integer,
         "Share of the window in which a checkpoint was running.", NOT;
     CHECKPOINT_TPS: "checkpoint_tps", "Checkpoint throughput", "tps", Format::Integer,

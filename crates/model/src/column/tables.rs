@@ -67,6 +67,7 @@ const OF_ALL: &[&Column] = &[
     REPETITION,
     STARTED_AT,
     WARMUP_S,
+    WITHIN_WINDOW_PCT,
     RATE_TPS,
     COMMITS,
     COMMITS_DATABASE,

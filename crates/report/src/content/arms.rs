@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use loadline_analyze::arms::{Compared, Row as Figure, compare};
+use loadline_analyze::arms::{Compared, Precision, Row as Figure, compare};
 use loadline_analyze::paired::{Verdict, percent as confidence};
 use loadline_model::arms::ArmName;
 use loadline_model::format::whole;
 use loadline_model::plan::Arms;
-use loadline_model::{TestRecord, column};
+use loadline_model::{Outcome, TestRecord, column};
 
-use super::count;
 use super::ratios::{Shown, percent, ratio, table};
 use super::wait_profiles;
+use super::{count, stop};
 use crate::RunData;
 use crate::doc::{Block, Chart, Section, Table};
 use crate::svg_ratios::ratios;
@@ -21,22 +21,25 @@ pub(crate) struct OfRun<'a> {
     arms: &'a Arms,
     compared: Compared<'a>,
     records: &'a [TestRecord],
-    /// What each arm was measured in spite of.
-    forced: BTreeSet<(ArmName, &'a str)>,
-    /// Windows of each arm with a checkpoint, if they differ.
-    checkpoints: Option<[usize; 2]>,
 }
 
 /// Of `run`, if it has arms.
 pub(crate) fn of(run: &RunData) -> Option<OfRun<'_>> {
     let arms = run.manifest.plan.arms.as_deref()?;
-    let forced = run.records.iter().filter_map(|r| Some((r.arm?, r.forced.as_deref()?))).collect();
-    let with_checkpoint =
-        |arm: ArmName, r: &&TestRecord| r.arm == Some(arm) && r.figure(column::CHECKPOINTS).is_some_and(|n| n > 0.0);
-    let checkpoints = ArmName::ALL.map(|arm| run.records.iter().filter(|r| with_checkpoint(arm, r)).count());
-    let checkpoints = Some(checkpoints).filter(|[a, b]| a != b);
-    Some(OfRun { arms, compared: compare(&run.records, arms), records: &run.records, forced, checkpoints })
+    Some(OfRun { arms, compared: compare(&run.records, arms), records: &run.records })
 }
+
+/// Whether a window had something that falls into windows by chance.
+type Seen = fn(&TestRecord) -> bool;
+
+/// What is counted in the windows of each arm.
+const BURSTS: [(&str, Seen); 4] = [
+    (CHECKPOINT, |r| r.figure(column::CHECKPOINTS).is_some_and(|n| n > 0.0)),
+    ("autovacuum", |r| r.figure(column::AUTOVACUUM_SHARE_PCT).is_some_and(|share| share > 0.0)),
+    ("a stall or a change of level", |r| r.checks.iter().any(|c| c.id == "steady" && c.outcome == Outcome::Noted)),
+    ("a disturbance by others", |r| r.disturbed_by.is_some()),
+];
+const CHECKPOINT: &str = "a checkpoint";
 
 /// `1,400`: two digits that count.
 fn rough(n: usize) -> String {
@@ -45,18 +48,40 @@ fn rough(n: usize) -> String {
 }
 
 impl OfRun<'_> {
-    /// The answer in a sentence for each main figure, and what an arm has that no platform should have.
+    /// The answer in a sentence for each main figure, what an arm has that no platform should have, what did not fall into both
+    /// arms alike, and how many figures were judged together.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let answers = self.compared.rows.iter().filter(|row| row.main).map(|row| self.sentence(row));
-        let forced = self.forced.iter().map(|(arm, why)| format!("Arm {arm} was measured although {why}."));
-        let checkpoints = self.checkpoints.map(|[a, b]| {
+        let forced: BTreeSet<(ArmName, &str)> =
+            self.records.iter().filter_map(|r| Some((r.arm?, r.forced.as_deref()?))).collect();
+        let forced = forced.into_iter().map(|(arm, why)| although(arm, why) + ".");
+        let families = ["Main figures", "Other figures"].into_iter().zip(&self.compared.families);
+        let families = families.filter_map(|(which, family)| Some(format!("{which}: {}.", family.says()?)));
+        answers.chain(forced).chain(self.not_alike()).chain(families).collect()
+    }
+
+    /// What fell into windows of one arm more often than into those of the other.
+    fn not_alike(&self) -> Option<String> {
+        let counted =
+            |seen: Seen| ArmName::ALL.map(|arm| self.records.iter().filter(|r| r.arm == Some(arm) && seen(r)).count());
+        let found: Vec<(&str, [usize; 2])> =
+            BURSTS.into_iter().map(|(what, seen)| (what, counted(seen))).filter(|(_, [a, b])| a != b).collect();
+        let said: Vec<String> = found
+            .iter()
+            .map(|(what, [a, b])| format!("{what} in {} of A and {b} of B", count(*a, "window", "windows")))
+            .collect();
+        let cycles = if found.iter().any(|(what, _)| *what == CHECKPOINT) {
+            " Windows as long as the time between checkpoints (--duration) share them out."
+        } else {
+            ""
+        };
+        (!said.is_empty()).then(|| {
             format!(
-                "A checkpoint fell into {} of A and {b} of B: its writes are in the figures of one arm more than in those of the \
-                 other. Windows as long as the time between checkpoints (--duration) share them out.",
-                count(a, "window", "windows")
+                "Not the same in both arms: {}. What hit an arm by chance is in its figures; if the arm brings it about, that is part \
+                 of the answer.{cycles}",
+                said.join("; ")
             )
-        });
-        answers.chain(forced).chain(checkpoints).collect()
+        })
     }
 
     fn sentence(&self, row: &Figure<'_>) -> String {
@@ -77,6 +102,19 @@ impl OfRun<'_> {
         if let Some(pairs) = row.together_takes {
             text +=
                 &format!("; that is the interval of this figure alone, all figures judged together take {pairs} pairs");
+        }
+        if let Some(Precision { half_width, more_pairs: Some(more) }) =
+            row.precision.filter(|p| p.more_pairs != Some(0))
+        {
+            text += &format!(
+                "; ±{} was not reached with {}, the interval is ±{} wide: that takes about {} more",
+                percent(self.arms.precision.unwrap_or_default()),
+                count(found.pairs, "pair", "pairs"),
+                percent(half_width.unwrap_or_default()),
+                rough(more)
+            );
+        } else if let Some(Precision { more_pairs: None, .. }) = row.precision {
+            text += &format!("; ±{} was not reached", percent(self.arms.precision.unwrap_or_default()));
         }
         if found.by_pairs && found.interval.is_some() {
             text += "; with so few pairs the interval assumes that neighbouring windows vary independently";
@@ -105,7 +143,7 @@ impl OfRun<'_> {
             jobs: Some(row.jobs),
             column: row.metric.column,
             main: row.main,
-            sides: row.ratio.map(|_| (row.a, row.b)),
+            sides: row.ratio.map(|_| row.levels),
             ratio: row.ratio.map(|r| r.value),
             interval: row.ratio.and_then(|r| r.interval),
             verdict: row.verdict,
@@ -117,33 +155,48 @@ impl OfRun<'_> {
                 (Some(r), Some(pairs)) => Some(format!(
                     "interval of each figure alone ({} %); a verdict among {} takes {pairs} pairs",
                     confidence(r.confidence),
-                    count(self.compared.family.answers.len(), "comparison", "comparisons")
+                    count(self.compared.families[usize::from(!row.main)].answers.len(), "figure", "figures")
                 )),
                 (Some(r), None) => r.why_no_interval(),
             },
+            but: self.although(row),
         };
         self.compared.rows.iter().map(shown).collect()
     }
 
+    /// In spite of what an arm was measured in the windows of `row`.
+    fn although(&self, row: &Figure<'_>) -> Option<String> {
+        let of_row = self.records.iter().filter(|r| (r.workload.as_str(), r.jobs) == (row.workload, row.jobs));
+        let forced: BTreeSet<(ArmName, &str)> = of_row.filter_map(|r| Some((r.arm?, r.forced.as_deref()?))).collect();
+        let said: Vec<String> = forced.into_iter().map(|(arm, why)| although(arm, why)).collect();
+        (!said.is_empty()).then(|| said.join("; "))
+    }
+
     /// How to read it.
     fn method(&self) -> String {
-        let looks = match self.arms.looks.as_slice() {
-            [_] => String::new(),
-            looks => format!(
-                " Measured until the interval was ±{} wide, looked at after {} pairs, which were set before the run.",
-                percent(self.arms.precision.unwrap_or_default()),
-                looks.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+        let looks = match self.arms.precision {
+            None => String::new(),
+            Some(precision) => format!(
+                " Measured until the interval was ±{} wide or narrower, at most {} pairs; looked at after {} pairs, which were set before \
+                 the run.",
+                percent(precision),
+                self.arms.pairs,
+                self.arms.looks.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
             ),
         };
-        let family = self.compared.family.says().map_or_else(String::new, |says| format!(" The main figures: {says}."));
         format!(
             "Windows of both arms in turns, in blocks ABBA or BAAB by coin, so that a device that drifts is the same for both. \
-             The ratio is that of neighbouring windows, at {} % confidence; equivalent means within ±{}.{looks}{family} \
-             docs/statistics.md says how.",
-            confidence(self.compared.family.confidence),
+             The ratio is that of neighbouring windows, at {} % confidence; A and B are the typical levels of both that give it. \
+             Equivalent means within ±{}.{looks} docs/statistics.md says how.",
+            confidence(self.compared.families[0].confidence),
             percent(self.arms.margin)
         )
     }
+}
+
+/// `Arm B was measured although commits do not wait`.
+fn although(arm: ArmName, why: &str) -> String {
+    format!("Arm {arm} was measured although {}", stop(why))
 }
 
 /// The section of a report on one run of two arms.

@@ -1,16 +1,29 @@
 //! A figure of a point of a sweep as a cell, or why there is none.
 
+use loadline_analyze::kpi::of_throughput;
 use loadline_analyze::{Estimate, SweepPoint};
 use loadline_model::format::ABSENT;
-use loadline_model::{Column, TestRecord};
+use loadline_model::{Column, TestRecord, column};
 
 use crate::columns::value;
 use crate::doc::{Cell, Notes};
 
+/// What is marked if an interval is that of a single window.
+const WITHIN_WINDOW: &str = "± is from the course of a single window (95 %): what differs from window to window is not in it, --repeat shows that";
+
 /// A figure of `point` with its interval, or `–` with the reason.
 pub(crate) fn figure(records: &[TestRecord], point: &SweepPoint, column: &Column, notes: &mut Notes) -> Cell {
     match point.figure(column) {
-        Some(e) => with_interval(column, e).into(),
+        Some(e) => match point
+            .figure(column::WITHIN_WINDOW_PCT)
+            .filter(|pct| e.n == 1 && pct.mean < 100.0 && of_throughput(column))
+        {
+            Some(pct) => {
+                let text = format!("{} ± {}", value(column, e.mean), value(column, e.mean * pct.mean / 100.0));
+                Cell { text, mark: notes.mark(WITHIN_WINDOW, "") }
+            }
+            None => with_interval(column, e).into(),
+        },
         None => {
             let reason = reason(records, point, column).unwrap_or("the record gives no reason");
             Cell { text: ABSENT.to_owned(), mark: notes.mark(reason, &column.heading()) }

@@ -151,17 +151,16 @@ fn notes(runs: &[RunData], of_workloads: bool) -> Section {
 
 /// Links to the pages of the tests of one run.
 fn pages(runs: &[RunData]) -> Section {
-    let one = match runs {
-        [run] if run.has_pages => run.records.as_slice(),
-        _ => &[],
-    };
+    let [run] = runs else { return Section::of("pages", "", Vec::new()) };
     let link = |r: &TestRecord| {
         let jobs = count(r.jobs as usize, "job", "jobs");
-        (format!("{} {}, {jobs}", r.test, r.workload), format!("test-{}.html", r.test))
+        let arm = r.arm.map_or_else(String::new, |arm| format!(", arm {arm}"));
+        (format!("{} {}, {jobs}{arm}", r.test, r.workload), format!("test-{}.html", r.test))
     };
-    let items: Vec<(String, String)> = one.iter().map(link).collect();
+    let items: Vec<(String, String)> = run.records.iter().filter(|r| run.pages.contains(&r.test)).map(link).collect();
+    let title = if items.len() == run.records.len() { "A page for every test" } else { "Pages of typical windows" };
     let blocks = if items.is_empty() { Vec::new() } else { vec![Block::Links { items }] };
-    Section { in_text: false, ..Section::of("pages", "A page for every test", blocks) }
+    Section { in_text: false, ..Section::of("pages", title, blocks) }
 }
 
 /// The verdict on measured tests; `None` if there is nothing but imported ones.
@@ -220,7 +219,7 @@ fn remarks(sides: &[PlatformRun<'_>]) -> Vec<String> {
     for side in sides {
         let m = &side.run.manifest;
         let of = if several { format!(" of '{}'", side.label) } else { String::new() };
-        let resume = format!("resume it with `loadline run --resume {}`", m.run);
+        let resume = format!("resume it with `loadline {} --resume {}`", m.plan.command(), m.run);
         match m.state {
             RunState::Complete => {}
             RunState::Started => {

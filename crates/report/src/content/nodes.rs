@@ -79,7 +79,8 @@ fn slowest(tests: &[&TestRecord]) -> Option<f64> {
     let of_node = |node: usize| {
         let values = tests.iter().filter_map(|r| {
             let here = r.by_node.get(node).filter(|n| n.jobs > 0)?;
-            let per_tx = r.figure(throughput(r).0)? / r.figure(column::COMMIT_THROUGHPUT_TPS).filter(|tps| *tps > 0.0)?;
+            let per_tx =
+                r.figure(throughput(r).0)? / r.figure(column::COMMIT_THROUGHPUT_TPS).filter(|tps| *tps > 0.0)?;
             Some(here.tps * per_tx)
         });
         stats::mean(&values.collect::<Vec<f64>>())
@@ -250,9 +251,7 @@ fn scaling(records: &[&TestRecord]) -> Table {
 fn each(records: &[&TestRecord]) -> Option<Table> {
     let shown: Vec<_> = OF_NODE
         .iter()
-        .filter(|(name, ..)| {
-            records.iter().flat_map(|r| &r.by_node).any(|n| of_node(n, name).is_some_and(|v| v > 0.0))
-        })
+        .filter(|(name, ..)| records.iter().flat_map(|r| &r.by_node).any(|n| of_node(n, name).is_some_and(|v| v > 0.0)))
         .collect();
     let mut rows = Vec::new();
     for r in records {

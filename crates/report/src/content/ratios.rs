@@ -35,6 +35,8 @@ pub(crate) struct Shown {
     pub(crate) dropped: usize,
     /// Why there is no interval, or no comparison.
     pub(crate) why: Option<String>,
+    /// What qualifies the verdict.
+    pub(crate) but: Option<String>,
 }
 
 impl Shown {
@@ -70,7 +72,9 @@ pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
     let mut notes = Notes::default();
     let absent = || "–".to_owned();
     let row = |shown: &Shown| {
-        let mark = shown.why.as_ref().map_or_else(String::new, |why| notes.mark(why, &shown.workload));
+        let mut marked =
+            |text: &Option<String>| text.as_ref().map_or_else(String::new, |text| notes.mark(text, &shown.workload));
+        let (mark, but) = (marked(&shown.why), marked(&shown.but));
         let jobs = shown.jobs.map_or_else(String::new, |jobs| jobs.to_string());
         let (workload, jobs) = if shown.main { (shown.workload.clone(), jobs) } else { Default::default() };
         let side = |of: fn((f64, f64)) -> f64| shown.sides.map_or_else(absent, |s| value(shown.column, of(s)));
@@ -89,7 +93,7 @@ pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
             Cell::from(shown.column.unit),
             Cell::from(shown.ratio.map_or_else(absent, ratio)),
             Cell { text: interval, mark },
-            Cell::from(shown.word().replace('_', " ")),
+            Cell { text: shown.word().replace('_', " "), mark: but },
             Cell::from(shown.detectable.map_or_else(absent, percent)),
             Cell::from(pairs),
         ];

@@ -31,7 +31,7 @@ fn place(test: &TestRecord) -> (&str, u32, &BTreeMap<String, i64>) {
 /// A row for each wait whose time per transaction differs, of all places at which both sides have valid tests.
 pub(crate) fn table(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
     let mut rows = Vec::new();
-    let mut seen = Vec::new();
+    let (mut seen, mut more) = (Vec::new(), false);
     for first in a.iter().filter(|r| r.valid) {
         if seen.contains(&place(first)) {
             continue;
@@ -40,16 +40,20 @@ pub(crate) fn table(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
         let [x, y] = [a, b].map(|side| {
             side.iter().copied().filter(|r| r.valid && place(r) == place(first)).collect::<Vec<&TestRecord>>()
         });
-        rows.extend(rows_of(first, &x, &y));
+        let (all, of_place) = rows_of(first, &x, &y);
+        more |= all > of_place.len();
+        rows.extend(of_place);
     }
     let numbers = ["A", "B", "B − A"].map(|title| Head::number(title, "per transaction"));
     let head = ["Workload", "Jobs", "Wait"].map(Head::text).into_iter().chain(numbers);
     let caption = "What the sessions waited for".to_owned();
-    let sub = format!("sampled; the {MOST} that differ most");
+    let sub =
+        if more { format!("sampled; the {MOST} that differ most") } else { "sampled; those that differ".to_owned() };
     (!rows.is_empty()).then(|| Table { caption, sub, ..Table::of("figures narrow", head, rows) })
 }
 
-fn rows_of(first: &TestRecord, a: &[&TestRecord], b: &[&TestRecord]) -> Vec<Row> {
+/// The waits that differ, and a row for each of the first.
+fn rows_of(first: &TestRecord, a: &[&TestRecord], b: &[&TestRecord]) -> (usize, Vec<Row>) {
     let mut events: Vec<&str> = a.iter().chain(b).flat_map(|r| r.waits.sessions.keys()).map(String::as_str).collect();
     events.sort_unstable();
     events.dedup();
@@ -67,7 +71,7 @@ fn rows_of(first: &TestRecord, a: &[&TestRecord], b: &[&TestRecord]) -> Vec<Row>
         let cells = place.into_iter().chain([(*event).to_owned(), time(*x), time(*y), more]);
         Row { first: n == 0, ..Row::of(cells) }
     };
-    found.iter().take(MOST).enumerate().map(row).collect()
+    (found.len(), found.iter().take(MOST).enumerate().map(row).collect())
 }
 
 #[cfg(test)]
@@ -92,6 +96,7 @@ mod tests {
         assert_eq!(cells[0], ["LGWR-LAT1", "1", "IO:Sync", "500.0 µs", "2.00 ms", "+1.50 ms"]);
         assert_eq!(cells[1], ["", "", "Lock:x", "–", "200.0 µs", "+200.0 µs"]);
         assert_eq!(cells.len(), 2, "the CPU is the same per transaction");
+        assert_eq!(table.sub, "sampled; those that differ");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use loadline_model::manifest::TargetInfo;
 use loadline_model::{Manifest, TestRecord};
 
 use super::text;
@@ -109,14 +110,16 @@ impl Names {
     /// Finds the names of hosts, users and databases in a run.
     pub(super) fn collect(&mut self, manifest: &Manifest, records: &[TestRecord]) {
         self.host(&manifest.machine.host);
-        let target = &manifest.target;
-        target.host.iter().for_each(|h| self.host(h));
+        let of_arms = manifest.arms.iter().flat_map(|arms| arms.iter().map(|arm| &arm.target));
+        let targets: Vec<&TargetInfo> = std::iter::once(&manifest.target).chain(of_arms).collect();
+        targets.iter().filter_map(|target| target.host.as_ref()).for_each(|h| self.host(h));
         let plan = &manifest.plan;
         let agents = plan.agents.iter().map(|a| a.hub.as_str());
         let arms = plan.arms.iter().flat_map(|a| [a.a.target.as_str(), a.b.target.as_str()]);
         let standbys = plan.levels.iter().flat_map(|l| l.standbys.iter().map(String::as_str));
         let given = manifest.command.iter().map(String::as_str);
-        let urls = [target.url.as_str(), plan.target.as_str()].into_iter().chain(agents).chain(arms).chain(standbys);
+        let urls = targets.iter().map(|target| target.url.as_str()).chain([plan.target.as_str()]);
+        let urls = urls.chain(agents).chain(arms).chain(standbys);
         for url in urls.chain(given).chain(plan.nodes.iter().map(String::as_str)) {
             self.url(url);
         }
@@ -127,8 +130,9 @@ impl Names {
                 self.host(&agent.name);
             }
         }
-        let facts = target.storage.values().flat_map(|s| &s.device_facts);
-        for (_, value) in target.settings.iter().chain(&plan.settings).chain(facts).filter(|(n, v)| tells(n, v)) {
+        let facts = targets.iter().flat_map(|target| target.storage.values().flat_map(|s| &s.device_facts));
+        let settings = targets.iter().flat_map(|target| &target.settings).chain(&plan.settings).chain(facts);
+        for (_, value) in settings.filter(|(n, v)| tells(n, v)) {
             // Their parts appear in messages: `cluster_name` in the name of a process, hosts of a connection string by themselves.
             for word in value.split(|c: char| !(c.is_alphanumeric() || "-_.".contains(c))).filter(|w| w.len() > 3) {
                 if !word.chars().all(|c| c.is_ascii_digit() || c == '.') {
@@ -136,9 +140,8 @@ impl Names {
                 }
             }
         }
-        for place in [&target.data_dir, &target.log_dir].into_iter().flatten().chain(&manifest.command) {
-            self.home(place);
-        }
+        let places = targets.iter().flat_map(|target| [&target.data_dir, &target.log_dir]).flatten();
+        places.chain(&manifest.command).for_each(|place| self.home(place));
     }
 
     /// A host, and its first label and domain if it has several.
@@ -257,20 +260,28 @@ fn telling(name: &str) -> bool {
 
 /// Replaces values of settings and facts that hold names, places or commands.
 pub(super) fn hide_settings(manifest: &mut Manifest, records: &mut [TestRecord]) {
-    let plan = &mut manifest.plan;
-    let of_arms = plan.arms.iter_mut().flat_map(|a| [&mut a.a.settings, &mut a.b.settings]);
-    let facts = manifest.target.storage.values_mut().map(|s| &mut s.device_facts);
-    let mut values = Vec::new();
-    for settings in of_arms.chain([&mut manifest.target.settings, &mut plan.settings]).chain(facts) {
+    let (plan, mut values) = (&mut manifest.plan, Vec::new());
+    let mut replace = |settings: &mut BTreeMap<String, String>| {
         for (name, value) in settings.iter_mut().filter(|(name, value)| tells(name, value)) {
             let value = std::mem::replace(value, "redacted".to_owned());
             // A number alone is also a figure.
             values.push(if is_port(name) { format!("port {value}") } else { value });
         }
+    };
+    replace(&mut plan.settings);
+    plan.arms.iter_mut().flat_map(|a| [&mut a.a.settings, &mut a.b.settings]).for_each(&mut replace);
+    let (mut targets, mut doctor) = (vec![&mut manifest.target], vec![&mut manifest.doctor]);
+    for arm in manifest.arms.iter_mut().flat_map(|arms| arms.iter_mut()) {
+        targets.push(&mut arm.target);
+        doctor.push(&mut arm.doctor);
     }
-    for finding in manifest
-        .doctor
-        .iter_mut()
+    for target in &mut targets {
+        replace(&mut target.settings);
+        target.storage.values_mut().for_each(|s| replace(&mut s.device_facts));
+    }
+    for finding in doctor
+        .into_iter()
+        .flatten()
         .filter(|f| tells(&f.id.replace('-', "_"), &f.value) || tells(&f.subject.replace(' ', "_"), &f.value))
     {
         values.push(std::mem::replace(&mut finding.value, "redacted".to_owned()));
@@ -284,7 +295,7 @@ pub(super) fn hide_settings(manifest: &mut Manifest, records: &mut [TestRecord])
             }
         }
     };
-    manifest.target.notes.iter_mut().for_each(hide);
+    targets.into_iter().flat_map(|target| &mut target.notes).for_each(hide);
     for record in records {
         record.notes.iter_mut().for_each(hide);
         record.checks.iter_mut().for_each(|c| hide(&mut c.detail));

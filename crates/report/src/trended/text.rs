@@ -293,7 +293,7 @@ fn between(trended: &Trended<'_>, width: usize) -> String {
         let [from, to] = [first, second].map(|run| &run.manifest.run);
         out.push_str(&wrapped(&format!("From {from} (A) to {to} (B)"), "", width));
         if let [a, b] = sides.as_slice() {
-            out.push_str(&wrapped(&machine(a, b), "", width));
+            machine::sentences(a, b).iter().for_each(|text| out.push_str(&wrapped(text, "", width)));
         }
         out.push_str(&differences(&sides, width));
     }

@@ -180,7 +180,8 @@ fn repetitions_over_nodes_have_intervals_and_loads_are_of_rows() {
     }
     let run = RunData::new(m, records, Vec::new());
     let markdown = text(&run, Format::Markdown);
-    let row = |start: &str| markdown.lines().find(|l| l.contains(start)).unwrap_or_else(|| panic!("{start}: {markdown}"));
+    let row =
+        |start: &str| markdown.lines().find(|l| l.contains(start)).unwrap_or_else(|| panic!("{start}: {markdown}"));
     // t(0.975, 2) · 200 / √3 = 496.8
     assert!(row("| DBL-11 (rows/s) |").contains("| 1 | 1 | 2,000 (1,503 to 2,497) |"), "{markdown}");
     let two = row("| 2 | 2 | 3,600");

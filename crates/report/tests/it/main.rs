@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod arms;
 mod clusters;
 mod common;
 mod disturbed;

@@ -2,6 +2,7 @@
 
 use loadline_analyze::stats::mean;
 use loadline_analyze::steady::{self, Departure, Kind, LEAST_CHANGE, LOOK_EVERY, LOOKS, Look, STEP_S};
+use loadline_analyze::within;
 use loadline_database::Runs;
 use loadline_model::snapshot::counter;
 use loadline_model::{Check, Driver, Outcome};
@@ -75,7 +76,7 @@ fn window(request: &Request, measured: &Measured) -> Check {
     if request.work.workload.has(Instrument::Checkpoint) {
         return Check::new(WINDOW, Outcome::NotMade, "the workload has a checkpoint in its window on purpose");
     }
-    let (values, each_s) = values(request, measured);
+    let (values, each_s, sparse) = values(request, measured);
     if values.len() < if each_s < 1.0 { LEAST_SHORT_VALUES } else { steady::LEAST_VALUES } {
         let detail = format!(
             "the window has {} values of {each_s:.1} s, which are too few to see a change; use a longer window (--duration)",
@@ -86,11 +87,14 @@ fn window(request: &Request, measured: &Measured) -> Check {
     if values.iter().all(|rate| *rate == 0.0) {
         return Check::new(WINDOW, Outcome::NotMade, "no transaction completed in the window");
     }
-    let Some(departure) = steady::departure(&values) else {
+    let outage = steady::outage(each_s, sparse);
+    let Some(departure) = steady::departure(&values, outage) else {
         let detail = format!(
-            "throughput had no step, trend or stalls of {:.0} % that stand out in {} values of {each_s:.1} s",
+            "throughput had no step, trend or stalls of {:.0} % that stand out in {} values of {each_s:.1} s, and never stopped for \
+             {:.1} s",
             100.0 * LEAST_CHANGE,
-            values.len()
+            values.len(),
+            outage as f64 * each_s
         );
         return Check::require(WINDOW, true, detail);
     };
@@ -98,8 +102,23 @@ fn window(request: &Request, measured: &Measured) -> Check {
     Check::new(WINDOW, Outcome::Noted, words(&departure, each_s) + &cause)
 }
 
-/// Transactions per second in equal parts of the window, and the length of a part, s.
-fn values(request: &Request, measured: &Measured) -> (Vec<f64>, f64) {
+/// Half width of the 95 % interval of throughput from the course of the window, as a share of it; or why there is none.
+pub(crate) fn within_window(request: &Request, measured: &Measured) -> Result<f64, String> {
+    if request.load.waits() {
+        return Err("in an open loop throughput is given".to_owned());
+    }
+    let (values, each_s, _) = values(request, measured);
+    within::half_width(&values).ok_or_else(|| {
+        format!(
+            "the window has {} values of {each_s:.1} s, and an interval takes {} or more (--duration)",
+            values.len(),
+            within::LEAST_VALUES
+        )
+    })
+}
+
+/// Transactions per second in equal parts of the window, the length of a part, s, and whether that is as long as few transactions.
+fn values(request: &Request, measured: &Measured) -> (Vec<f64>, f64, bool) {
     let (rates, step_s) = match request.driver {
         Driver::Client => (measured.load().rates, STEP_S),
         // These publish once a second.
@@ -108,13 +127,13 @@ fn values(request: &Request, measured: &Measured) -> (Vec<f64>, f64) {
             (measured.merged.per_second.iter().take(whole).map(|n| *n as f64).collect(), 1.0)
         }
     };
-    let Some(rate) = mean(&rates).filter(|rate| *rate > 0.0) else { return (rates, step_s) };
+    let Some(rate) = mean(&rates).filter(|rate| *rate > 0.0) else { return (rates, step_s, false) };
     // By Little's law.
     let open_loop = measured.merged.transaction.mean_ns().filter(|_| request.load.waits());
     let busy = open_loop.map_or(request.jobs, |ns| request.jobs.min((rate * ns / 1e9).ceil() as u32));
     let each = (steady::steps(rate, busy) as f64 * STEP_S / step_s - 1e-9).ceil().max(1.0) as usize;
     let values = rates.chunks_exact(each).filter_map(mean).collect();
-    (values, each as f64 * step_s)
+    (values, each as f64 * step_s, each > 1)
 }
 
 fn words(departure: &Departure, each_s: f64) -> String {
@@ -209,7 +228,7 @@ mod tests {
         assert_eq!(said(Kind::Level(-0.38), 24), "throughput fell by 38 % at 12.0 s of the window");
         // Too short for a stall that counts, so it is a change of level.
         let begun: Vec<f64> = (0..25).map(|i| if i < 2 { 0.0 } else { 1000.0 + f64::from(i * 7 % 13) }).collect();
-        let begins = words(&steady::departure(&begun).unwrap(), 0.1);
+        let begins = words(&steady::departure(&begun, 5).unwrap(), 0.1);
         assert_eq!(begins, "throughput rose from nothing at 0.2 s of the window");
         assert_eq!(said(Kind::Line(0.2), 0), "throughput rose by 20 % of its mean from window start to window end");
         let stall = said(Kind::Stall { long: 3, level: 0.02, lost: 0.147, times: 2 }, 10);

@@ -6,7 +6,7 @@ use loadline_window::{Books, JobResult, Schedule, Tally};
 use loadline_workload::RedoSize;
 
 use crate::figures::counters::Completed;
-use crate::figures::nodes::NodeCommits;
+use crate::figures::nodes::{FailedCommits, NodeCommits};
 use crate::figures::populations::TimeShares;
 
 use super::*;
@@ -56,6 +56,7 @@ impl Case {
             load: &self.load,
             durable: true,
             commits_not_comparable: None,
+            failed_commits: FailedCommits::default(),
             unread: None,
             unread_whole: None,
             rows_read: None,

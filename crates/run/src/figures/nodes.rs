@@ -5,8 +5,8 @@ use loadline_model::record::NodeFigures;
 use std::collections::BTreeMap;
 
 use loadline_analyze::stats;
-use loadline_model::{Snapshot, column};
 use loadline_model::snapshot::counter;
+use loadline_model::{Snapshot, column};
 use loadline_window::{JobResult, Measured, Request};
 
 use super::counters::Counters;
@@ -120,7 +120,8 @@ pub(crate) fn membership(measured: &Measured) -> Option<Check> {
         let sizes = later.iter().map(|nodes| nodes.get(number)?.get(counter::CLUSTER_SIZE).copied());
         let least = sizes.map(Option::unwrap_or_default).fold(before, f64::min);
         let view = node.get(counter::CLUSTER_VIEW);
-        let same_view = later.iter().all(|nodes| nodes.get(number).is_some_and(|n| n.get(counter::CLUSTER_VIEW) == view));
+        let same_view =
+            later.iter().all(|nodes| nodes.get(number).is_some_and(|n| n.get(counter::CLUSTER_VIEW) == view));
         if least <= 0.0 {
             lost.push(name);
         } else if least < before {
@@ -129,7 +130,8 @@ pub(crate) fn membership(measured: &Measured) -> Option<Check> {
             changed.push(format!("{name} saw a member leave or join"));
         }
     }
-    let said = if lost.is_empty() { Vec::new() } else { vec![format!("{} left the cluster of {before}", lost.join(" and "))] };
+    let said =
+        if lost.is_empty() { Vec::new() } else { vec![format!("{} left the cluster of {before}", lost.join(" and "))] };
     let said: Vec<String> = said.into_iter().chain(changed).collect();
     let detail = if said.is_empty() {
         format!("each node counted {before} members of the cluster throughout")

@@ -149,7 +149,11 @@ impl Replicas {
     fn checks(&self, seen: &Seen, latency_ms: Option<f64>) -> Vec<Check> {
         let mut checks = Vec::new();
         if let Some((name, s)) = seen.hangs() {
-            checks.push(Check::require("replicas", false, format!("{name} hangs: it acknowledged nothing for {s:.1} s")));
+            checks.push(Check::require(
+                "replicas",
+                false,
+                format!("{name} hangs: it acknowledged nothing for {s:.1} s"),
+            ));
         }
         if let Some((fewest, said)) = seen.fewest_at_all.as_ref().filter(|(fewest, _)| *fewest < self.all) {
             let (all, looks) = (self.all, seen.looks);
@@ -191,7 +195,8 @@ impl Instrument for Replicas {
         let alarm = move |seen: &Seen| {
             let gone = seen.fewest_at_all.as_ref().filter(|(fewest, _)| *fewest < all);
             let gone = gone.map(|(left, said)| format!("{left} of {all} replicas are connected ({said})"));
-            let hangs = || seen.hangs().map(|(name, s)| format!("{name} hangs: it has acknowledged nothing for {s:.1} s"));
+            let hangs =
+                || seen.hangs().map(|(name, s)| format!("{name} hangs: it has acknowledged nothing for {s:.1} s"));
             gone.or_else(hangs).map(|text| alarm.raise(text)).is_some()
         };
         let thread = std::thread::Builder::new().name("replicas".to_owned()).spawn(move || look(watch, &shared, alarm));

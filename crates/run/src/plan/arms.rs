@@ -7,7 +7,7 @@ use loadline_analyze::arms::ERROR;
 use loadline_analyze::paired::looks::Looks;
 use loadline_database::kind_of;
 use loadline_model::arms::{ArmName, ArmSpec};
-use loadline_model::format::parse_share;
+use loadline_model::format::{parse_bytes, parse_duration_s, parse_share};
 use loadline_model::plan::{Arm, Arms, Jobs, JobsSpec, Plan, PlanSpec};
 
 use super::sweep::SweepPoints;
@@ -175,7 +175,7 @@ fn labels(arms: &[(&PlanSpec, &ArmSpec); 2]) -> Result<[String; 2], PlanError> {
     let [(a, _), (b, _)] = arms;
     let mut names = [const { Vec::new() }; 2];
     let target = |spec: &PlanSpec| loadline_database::redact(spec.target.as_deref().unwrap_or(DEFAULT_TARGET));
-    if target(a) != target(b) {
+    if !same_address(&target(a), &target(b)) {
         names.iter_mut().zip([a, b]).for_each(|(n, spec)| n.push(target(spec)));
     }
     let none = BTreeMap::new();
@@ -200,19 +200,60 @@ fn labels(arms: &[(&PlanSpec, &ArmSpec); 2]) -> Result<[String; 2], PlanError> {
             n.push(if given.is_empty() { "parameters as they are".to_owned() } else { given.join(", ") });
         }
     }
-    let switches = arms.map(|(_, arm)| arm.switch.clone());
-    if switches[0] != switches[1] {
-        names.iter_mut().zip(switches).for_each(|(n, switch)| n.extend(switch));
+    let switches = arms.map(|(_, arm)| arm.switch.as_deref());
+    let reads = |switch: Option<&str>| switch.is_some_and(|text| text.contains(ARM_VARIABLE));
+    if switches[0] != switches[1] || reads(switches[0]) {
+        for ((n, switch), arm) in names.iter_mut().zip(switches).zip(ArmName::ALL) {
+            let with = if switches[0] == switches[1] { format!(" ({ARM_VARIABLE}={arm})") } else { String::new() };
+            n.extend(switch.map(|text| shortened(text) + &with));
+        }
     }
-    if names[0] == names[1] {
-        return value(
+    if names.iter().all(Vec::is_empty) {
+        return value(format!(
             "arms A and B are the same: let them differ in --setting-a and --setting-b, --target-…, --driver-…, --parameter-… or \
-             --switch-…"
-                .to_owned(),
-        );
+             --switch-… (one command for both must have {ARM_VARIABLE} in its text, which is A or B)"
+        ));
     }
-    let mut names = names.into_iter().zip(ArmName::ALL).map(|(n, arm)| format!("{arm}: {}", n.join(", ")));
-    Ok([names.next().unwrap_or_default(), names.next().unwrap_or_default()])
+    let mut labels = ["", ""].map(str::to_owned);
+    for (((label, named), (_, arm)), name) in labels.iter_mut().zip(names).zip(arms).zip(ArmName::ALL) {
+        let given = arm.label.as_deref().map(str::trim);
+        if given.is_some_and(|label| label.is_empty() || label.chars().any(char::is_control)) {
+            return value(format!("the label of arm {name} must have a character, and no line break"));
+        }
+        *label = format!("{name}: {}", given.map_or_else(|| named.join(", "), str::to_owned));
+    }
+    Ok(labels)
+}
+
+/// The variable that tells a command of the user's which arm it brings about.
+pub(crate) const ARM_VARIABLE: &str = "LOADLINE_ARM";
+/// Most characters of a command in the name of an arm.
+const MOST_OF_COMMAND: usize = 48;
+
+/// The beginning of a command, on one line.
+fn shortened(command: &str) -> String {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let line = words.join(" ");
+    if line.chars().count() <= MOST_OF_COMMAND {
+        return line;
+    }
+    line.chars().take(MOST_OF_COMMAND - 1).chain(['…']).collect()
+}
+
+/// Whether two addresses are the same, and their options as well: `1ms` is `1000us`.
+fn same_address(a: &str, b: &str) -> bool {
+    let options = |url: &str| {
+        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        let value = |text: &str| match (parse_duration_s(text), parse_bytes(text)) {
+            (Ok(s), _) => format!("{} ns", (s * 1e9).round()),
+            (_, Ok(bytes)) => format!("{bytes} bytes"),
+            _ => text.to_owned(),
+        };
+        let of =
+            |pair: &str| pair.split_once('=').map_or((pair.to_owned(), None), |(k, v)| (k.to_owned(), Some(value(v))));
+        (place.to_owned(), query.split('&').filter(|pair| !pair.is_empty()).map(of).collect::<BTreeMap<_, _>>())
+    };
+    options(a) == options(b)
 }
 
 /// Names of settings that two arms have with different values, or one of them alone.
@@ -283,6 +324,14 @@ mod tests {
         let more = ArmSpec { parameters: rows, ..ArmSpec::default() };
         let arms = make_plan(&spec(ArmSpec::default(), more)).unwrap().arms.unwrap();
         assert_eq!(arms.b.label, "B: lgwr-lat25.rows=50");
+        let switch = |text: &str| ArmSpec { switch: Some(text.to_owned()), ..ArmSpec::default() };
+        let one = "./mount.sh $LOADLINE_ARM";
+        let both = [one, one].map(switch);
+        let [a, b] = both;
+        assert_eq!(labels(a, b), ["A", "B"].map(|arm| format!("{arm}: {one} (LOADLINE_ARM={arm})")));
+        let long = "psql -qh /run -U postgres -c 'alter system set full_page_writes=off' -c 'select pg_reload_conf()'";
+        let [a, b] = labels(switch(long), ArmSpec { label: Some("fpw".into()), ..switch(&format!("{long} ")) });
+        assert!(a.ends_with('…') && a.chars().count() < 60 && b == "B: fpw", "{a}, {b}");
         assert_eq!(arms.b.workloads[0].parameters["rows"], 50);
         assert!(arms.a.workloads[0].parameters.is_empty());
     }
@@ -329,6 +378,11 @@ mod tests {
         let rows = BTreeMap::from([("LGWR-LAT1".to_owned(), BTreeMap::from([("rows".to_owned(), 5)]))]);
         let other = ArmSpec { parameters: rows, ..ArmSpec::default() };
         refused(spec(other, ArmSpec::default()), "LGWR-LAT1 is given for arm A");
+        let to = |url: &str| ArmSpec { target: Some(url.to_owned()), ..ArmSpec::default() };
+        refused(spec(to("null:?pause=1ms"), to("null:?pause=1000us")), "are the same");
+        let command = |text: &str| ArmSpec { switch: Some(text.into()), ..ArmSpec::default() };
+        refused(spec(command("./x.sh"), command("./x.sh")), "LOADLINE_ARM in its text");
+        refused(spec(ArmSpec { label: Some(" ".into()), ..set("x", "1") }, set("x", "2")), "label of arm A");
         refused(spec(set("Work-Mem", "1MB"), set("work_mem", "1MB")), "are the same");
         let switched = ArmSpec { switch: Some("true".into()), ..ArmSpec::default() };
         refused(spec(switched, ArmSpec::default()), "--switch-a without --switch-b");

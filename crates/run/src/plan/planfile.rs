@@ -231,6 +231,7 @@ mod tests {
             allow_writes: Some(true),
             evidence: Some("e".into()),
             jobs: Some(JobsSpec::One(1)),
+            jobs_per_node: Some(true),
             duration: Some(loadline_model::plan::TimeSpec::Seconds(1.0)),
             warmup: Some(loadline_model::plan::TimeSpec::Seconds(1.0)),
             max_warmup: Some(loadline_model::plan::TimeSpec::Seconds(1.0)),

@@ -8,15 +8,17 @@ use loadline_analyze::paired::flips::FEW_BLOCKS;
 use loadline_analyze::paired::order::BLOCK;
 use loadline_analyze::paired::ratio::least_pairs;
 use loadline_analyze::paired::{looks, order, paired_ratio};
-use loadline_database::{OpenRequest, Work};
+use loadline_database::{OpenRequest, TargetError, Work, kind_of};
 use loadline_model::arms::ArmName;
-use loadline_model::plan::{Arms, Plan, PlannedWorkload};
+use loadline_model::manifest::{ArmFound, Calibration, TargetInfo};
+use loadline_model::plan::{Arm, Arms, Plan, PlannedWorkload};
 use loadline_model::record::LevelPoint;
 use loadline_model::{Check, Outcome, TestRecord};
 
 use super::execute::PlannedTest;
-use super::side::{add_storage, fit_workloads, refused};
+use super::side::{fit_jobs, fit_workloads, refused};
 use super::{Context, Side, StudyError, Switch, until_released};
+use crate::checks::settings;
 use crate::event::{Event, Listener};
 use crate::plan::PlanError;
 use crate::plan::arms::{differing, job_counts, same_kind, same_target};
@@ -31,9 +33,16 @@ pub(super) struct ArmsState {
     requests: [OpenRequest; 2],
     /// Whether a setting of the arms needs a restart: then each window begins after one, so that all begin alike.
     restart: bool,
-    /// What the doctor refused in each arm and the user has on purpose; `None` if each arm has a side, which knows.
-    forced: Option<[Option<String>; 2]>,
+    /// What was refused in each arm and the user has on purpose.
+    forced: [Option<String>; 2],
+    /// The arms as this process found them, and the values of the settings that they give; `None` until both were in force.
+    found: Option<[(ArmFound, Values); 2]>,
+    /// What has changed since then in the target of the arm in force, for a note.
+    pub(super) changed: Option<String>,
 }
+
+/// Values of settings as the target states them; `None` if it has no such setting.
+type Values = BTreeMap<String, Option<String>>;
 
 /// Whether the arms need a target each: they name two, or their settings differ and the target cannot change its own.
 pub(super) fn two_sides(plan: &Plan, side: &Side) -> bool {
@@ -69,40 +78,77 @@ pub(super) fn keep(plan: &mut Plan, of_b: Plan) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// Skips workloads that arm B, on the same target, cannot run.
-pub(super) fn fit_b(plan: &mut Plan, side: &Side) -> Result<(), StudyError> {
-    let mut of_b = plan_of_b(plan);
-    fit_workloads(&mut of_b, side.target.as_ref())?;
-    keep(plan, of_b)
-}
-
 impl ArmsState {
     pub(super) fn new(a: &OpenRequest, b: &OpenRequest) -> ArmsState {
-        ArmsState { now: ArmName::A, requests: [a.clone(), b.clone()], restart: false, forced: None }
+        let requests = [a.clone(), b.clone()];
+        ArmsState { now: ArmName::A, requests, restart: false, forced: [None, None], found: None, changed: None }
     }
 
-    /// What an arm has on purpose does not make its windows invalid: commits that do not wait, if the arm's settings say so, and
-    /// other redo for the same rows than arm A was calibrated for.
-    pub(super) fn note_what_is_on_purpose(&self, side: &Side, checks: &mut [Check]) {
+    /// What an arm has on purpose does not make its windows invalid: commits that do not wait, if that was `forced`, and other
+    /// redo for the rows that arm A was calibrated for. (In both arms: what failed in one alone would choose its windows.)
+    pub(super) fn note_what_is_on_purpose(
+        arms: &Arms,
+        workload: &PlannedWorkload,
+        forced: &[String],
+        checks: &mut [Check],
+    ) {
         for check in checks.iter_mut().filter(|c| c.outcome == Outcome::Failed) {
             let purpose = match check.id.as_str() {
-                "commits-per-sync" | "redo-on-device" => {
-                    self.forced(side).map(|settings| format!("the arm has {settings}"))
+                "commits-per-sync" | "redo-on-device" if !forced.is_empty() => {
+                    format!("the arm has {}", forced.join("; "))
                 }
-                "redo-size" => Some("the arms do the same work, and it is calibrated in arm A".to_owned()),
-                _ => None,
+                "redo-size" if may_change_redo(arms, workload) => {
+                    "both do the work that was calibrated in arm A".to_owned()
+                }
+                _ => continue,
             };
-            if let Some(purpose) = purpose {
-                check.outcome = Outcome::Noted;
-                check.detail = format!("{}; it is what the arms differ in: {purpose}", check.detail);
-            }
+            check.outcome = Outcome::Noted;
+            check.detail = format!("{}; it is what the arms differ in: {purpose}", check.detail);
         }
     }
 
-    /// What the doctor refused in the arm in force, on its `side`.
-    pub(super) fn forced<'a>(&'a self, side: &'a Side) -> Option<&'a String> {
-        self.forced.as_ref().map_or(side.forced.as_ref(), |of| of[self.now as usize].as_ref())
+    /// What was refused in the arm in force.
+    pub(super) fn forced(&self) -> Option<&String> {
+        self.forced[self.now as usize].as_ref()
     }
+
+    /// Settings that are not as they were when arm `now` was first in force, though the arms differ in them.
+    fn not_in_force(&self, arms: &Arms, values: &Values, info: &TargetInfo) -> Vec<String> {
+        let Some(found) = &self.found else { return Vec::new() };
+        let of = |arm: ArmName| &found[arm as usize];
+        let ((own, own_values), (other, other_values)) = (of(self.now), of(self.now.other()));
+        let given = &arms.get(self.now).settings;
+        // loadline itself may change what an arm leaves as it is, such as the size of the cache.
+        let lost = |name: &String, now: &Option<String>| {
+            Some(now) != own_values.get(name) && (given.contains_key(name) || Some(now) == other_values.get(name))
+        };
+        let shown = |value: Option<&String>| value.map_or("unknown", String::as_str).to_owned();
+        let said = |name: &String, now: Option<&String>, was: Option<&String>| {
+            format!("{name} is {}, and was {} when the arm was first in force", shown(now), shown(was))
+        };
+        let mut wrong: Vec<String> = values
+            .iter()
+            .filter(|(name, now)| lost(name, now))
+            .map(|(name, now)| said(name, now.as_ref(), own_values.get(name).and_then(Option::as_ref)))
+            .collect();
+        if arms.get(self.now).switch.is_some() && same_target(arms) {
+            let differing = differing(&own.target.settings, &other.target.settings).into_iter();
+            let values = differing.map(|name| (name, info.settings.get(name), own.target.settings.get(name)));
+            wrong.extend(values.filter(|(_, now, was)| now != was).map(|(name, now, was)| said(name, now, was)));
+        }
+        wrong
+    }
+}
+
+/// Whether something in which the arms differ can change how much redo the rows of `workload` are.
+fn may_change_redo(arms: &Arms, workload: &PlannedWorkload) -> bool {
+    let parameters = |arm: &Arm| {
+        let of = arm.workloads.iter().find(|w| w.code == workload.code);
+        of.map(|w| w.parameters.clone())
+    };
+    let (a, b) = (&arms.a, &arms.b);
+    let differ = a.settings != b.settings || a.switch != b.switch || !same_target(arms);
+    same_kind(arms) && (differ || parameters(a) != parameters(b))
 }
 
 impl Context {
@@ -110,49 +156,89 @@ impl Context {
         self.manifest.plan.arms.as_deref().cloned()
     }
 
-    /// Brings both arms about, B first, and sees that their settings took effect.
+    /// Brings both arms about, B first. Sees what each is, what it can run, and that their settings took effect.
     pub(super) fn try_arms(&mut self, listener: &mut dyn Listener) -> Result<(), StudyError> {
         let Some(arms) = self.arms() else { return Ok(()) };
-        if self.other.is_some() && arms.a.switch.is_none() {
-            return Ok(());
-        }
-        let mut values: BTreeMap<String, Vec<Option<String>>> = BTreeMap::new();
+        let mut found = [ArmName::A, ArmName::B].map(|_| Default::default());
         for arm in [ArmName::B, ArmName::A] {
             self.take(arm, listener)?;
-            let findings = self.side.target.doctor()?;
-            let own: Vec<&str> = arms.get(arm).settings.keys().map(String::as_str).collect();
-            let forced = refused(&findings, self.manifest.plan.force, &own)?;
-            let forced = self.side.changes.upgraded.iter().cloned().chain(forced).reduce(|a, b| format!("{a}; {b}"));
-            if let Some(state) = &mut self.arms {
-                state.forced.get_or_insert_default()[arm as usize] = forced;
-            }
-            for name in differing(&arms.a.settings, &arms.b.settings) {
-                let settings = self.side.target.abilities().settings.filter(|_| self.other.is_none());
-                if let Some(settings) = settings {
-                    values.entry(name.clone()).or_default().push(settings.setting(name)?);
+            let (doctor, forced) = if self.other.is_some() && arms.a.switch.is_none() {
+                (self.side.findings.clone(), self.side.forced.clone())
+            } else {
+                let own: Vec<&str> = arms.get(arm).settings.keys().map(String::as_str).collect();
+                let doctor = self.side.target.doctor()?;
+                let forced = refused(&doctor, self.manifest.plan.force, &own)?;
+                let upgraded = self.side.changes.upgraded.clone();
+                if self.other.is_none() {
+                    self.fit_arm(arm, &own)?;
                 }
+                (doctor, upgraded.into_iter().chain(forced).reduce(|a, b| format!("{a}; {b}")))
+            };
+            if let Some(state) = &mut self.arms {
+                state.forced[arm as usize] = forced;
             }
+            let target = self.side.info.clone();
+            found[arm as usize] = (ArmFound { target, doctor }, self.given_values(&arms)?);
         }
-        for (name, values) in values {
-            if let [b, a] = values.as_slice()
-                && a == b
-            {
-                let shown = a.as_deref().unwrap_or("not a setting of the server");
-                return Err(PlanError::Value(format!(
-                    "the setting '{name}' is the same in both arms ({shown}), as the server states it: give values that differ"
-                ))
-                .into());
-            }
+        let [(a, of_a), (b, of_b)] = &mut found;
+        if let Some((name, value)) = of_a.iter().find(|(name, value)| of_b.get(*name) == Some(*value)) {
+            let shown = value.as_deref().unwrap_or("not a setting of the server");
+            return Err(PlanError::Value(format!(
+                "the setting '{name}' is the same in both arms ({shown}), as the server states it: give values that differ"
+            ))
+            .into());
+        }
+        let alike = a.target.settings == b.target.settings && a.target.version == b.target.version;
+        if arms.a.switch.is_some() && same_target(&arms) && alike {
+            let text = format!(
+                "after --switch-a and --switch-b all {} settings that loadline reads are the same, and so is the version: whether the \
+                 commands changed anything else is not known",
+                a.target.settings.len()
+            );
+            listener.on(Event::Warning(text.clone()));
+            [a, b].into_iter().for_each(|arm| arm.target.notes.push(text.clone()));
+        }
+        if self.manifest.arms.is_none() {
+            self.manifest.target.clone_from(&found[0].0.target);
+            self.manifest.arms = Some(Box::new([found[0].0.clone(), found[1].0.clone()]));
+        }
+        if let Some(state) = &mut self.arms {
+            state.found = Some(found);
         }
         Ok(())
     }
 
-    /// Brings `arm` about, in the same steps whether or not it is in force.
+    /// Skips or marks the workloads that `arm`, which is in force on the target of both, cannot run. `own`: its settings.
+    fn fit_arm(&mut self, arm: ArmName, own: &[&str]) -> Result<(), StudyError> {
+        let (plan, target) = (&mut self.manifest.plan, self.side.target.as_ref());
+        let mut of_b = plan_of_b(plan);
+        let fitted = if arm == ArmName::A { &mut *plan } else { &mut of_b };
+        fit_workloads(fitted, target, own)?;
+        fit_jobs(fitted, target)?;
+        let of_b = if arm == ArmName::A { plan_of_b(plan) } else { of_b };
+        keep(plan, of_b)
+    }
+
+    /// The settings that the arms give, as the target of both states them; none if each has its own.
+    fn given_values(&self, arms: &Arms) -> Result<Values, StudyError> {
+        let settings = self.side.target.abilities().settings.filter(|_| self.other.is_none());
+        let Some(settings) = settings else { return Ok(Values::new()) };
+        let value = |name: &String| Ok((name.clone(), settings.setting(name)?));
+        differing(&arms.a.settings, &arms.b.settings).into_iter().map(value).collect()
+    }
+
+    /// Brings `arm` about, in the same steps whether or not it is in force, and reads its settings back.
     fn take(&mut self, arm: ArmName, listener: &mut dyn Listener) -> Result<(), StudyError> {
         let (Some(arms), Some(mut state)) = (self.arms(), self.arms.take()) else { return Ok(()) };
-        let taken = self.bring_about(arm, &arms, &mut state, listener);
+        let taken =
+            self.bring_about(arm, &arms, &mut state, listener).and_then(|()| self.see_in_force(&arms, &mut state));
+        // What worked before is no mistake of the user's.
+        let measuring = state.found.is_some();
         self.arms = Some(state);
-        taken
+        taken.map_err(|e| match e {
+            StudyError::Target(TargetError::Usage(text)) if measuring => TargetError::Refused(text).into(),
+            e => e,
+        })
     }
 
     fn bring_about(
@@ -174,9 +260,6 @@ impl Context {
         }
         let settings = self.side.target.abilities().settings;
         let settings = settings.filter(|_| self.other.is_none() && arms.a.settings != arms.b.settings);
-        if settings.is_none() && command.is_none() {
-            return Ok(());
-        }
         if let Some(settings) = settings {
             let (target, restarted) = settings.switch(&state.requests[arm as usize], state.restart)?;
             state.restart |= restarted && changed;
@@ -188,8 +271,26 @@ impl Context {
         if self.side.lock.is_none() {
             self.side.lock = Some(until_released(|| self.side.target.lock())?);
         }
-        self.side.info = self.side.target.info()?;
-        add_storage(&mut self.side.info);
+        Ok(())
+    }
+
+    /// Reads back what the arm in force is; an error names settings that did not take effect.
+    fn see_in_force(&mut self, arms: &Arms, state: &mut ArmsState) -> Result<(), StudyError> {
+        let values = self.given_values(arms)?;
+        self.side.read_back(&values)?;
+        let info = &self.side.info;
+        let wrong = state.not_in_force(arms, &values, info);
+        if !wrong.is_empty() {
+            let label = &arms.get(state.now).label;
+            return Err(
+                TargetError::Refused(format!("arm '{label}' was not brought about: {}", wrong.join("; "))).into()
+            );
+        }
+        // loadline itself changes settings of a private server from test to test; nobody else does.
+        let own =
+            |arm: ArmName| kind_of(&arms.get(arm).target).is_ok_and(|kind| (kind.is_temporary)(&arms.get(arm).target));
+        let found = state.found.as_ref().filter(|_| !own(state.now));
+        state.changed = found.and_then(|found| settings::changed_since(&found[state.now as usize].0.target, info));
         Ok(())
     }
 
@@ -296,7 +397,8 @@ impl Context {
     ) -> Result<Arc<Work>, StudyError> {
         let one_target = self.other.is_none();
         let of = |arm: ArmName| arms.get(arm).workloads.iter().find(|w| w.code == workload.code);
-        let shared = one_target && of(ArmName::A) == of(ArmName::B);
+        let work = |arm: ArmName| of(arm).map(|w| (w.driver, &w.parameters));
+        let shared = one_target && work(ArmName::A) == work(ArmName::B);
         let key = (if shared { ArmName::A } else { arm }, workload.code.clone());
         // The work is calibrated in arm A, because both do the same.
         if arm == ArmName::B && !self.manifest.calibration.contains_key(&workload.code) {
@@ -318,7 +420,7 @@ impl Context {
     pub(super) fn calibration_key(&self, code: &str) -> String {
         let own = self.arms.as_ref().is_some_and(|state| state.now == ArmName::B)
             && self.manifest.plan.arms.as_deref().is_some_and(|arms| !same_kind(arms));
-        if own { format!("{code} in arm B") } else { code.to_owned() }
+        if own { format!("{code}{}", Calibration::IN_ARM_B) } else { code.to_owned() }
     }
 }
 
@@ -327,4 +429,74 @@ pub(super) fn seed_of(seed: u64, cell: &str, jobs: u32) -> u64 {
     cell.bytes().fold(seed ^ u64::from(jobs), |seed, byte| {
         seed.wrapping_mul(0x0000_0100_0000_01b3).wrapping_add(u64::from(byte))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::Driver;
+
+    use super::*;
+
+    fn arms() -> Arms {
+        let workload = PlannedWorkload {
+            code: "LGWR-LAT1".into(),
+            driver: Driver::Client,
+            driver_given: false,
+            driver_reason: String::new(),
+            parameters: BTreeMap::new(),
+            forced: None,
+        };
+        let arm = || Arm {
+            label: String::new(),
+            target: "postgres-temp:".into(),
+            settings: BTreeMap::new(),
+            workloads: vec![workload.clone()],
+            switch: None,
+        };
+        Arms { a: arm(), b: arm(), pairs: 6, precision: None, looks: vec![6], margin: 0.02, seed: 1 }
+    }
+
+    #[test]
+    fn only_what_arms_differ_in_on_purpose_is_noted() {
+        let noted = |arms: &Arms, id: &str, forced: &[&str]| {
+            let mut checks = [Check::require(id, false, String::new())];
+            let forced: Vec<String> = forced.iter().map(|f| (*f).to_owned()).collect();
+            ArmsState::note_what_is_on_purpose(arms, &arms.a.workloads[0], &forced, &mut checks);
+            checks[0].outcome == Outcome::Noted
+        };
+        let mut differ = arms();
+        differ.b.workloads[0].driver = Driver::Database;
+        assert!(!noted(&differ, "redo-size", &[]), "a driver changes no redo");
+        differ.b.workloads[0].parameters.insert("rows".into(), 2);
+        assert!(noted(&differ, "redo-size", &[]));
+        let mut differ = arms();
+        differ.b.settings.insert("wal_compression".into(), "on".into());
+        assert!(noted(&differ, "redo-size", &[]) && !noted(&differ, "littles-law", &["x"]));
+        assert!(noted(&differ, "commits-per-sync", &["fsync = off"]) && !noted(&differ, "commits-per-sync", &[]));
+        differ.b.target = "mariadb-temp:".into();
+        assert!(!noted(&differ, "redo-size", &[]), "each is calibrated");
+    }
+
+    #[test]
+    fn a_setting_that_is_lost_is_named() {
+        let mut arms = arms();
+        arms.b.settings.insert("work_mem".into(), "8MB".into());
+        let values = |work_mem: &str| Values::from([("work_mem".to_owned(), Some(work_mem.to_owned()))]);
+        let info =
+            |jit: &str| TargetInfo { settings: [("jit".to_owned(), jit.to_owned())].into(), ..TargetInfo::default() };
+        let found = |jit, work_mem| (ArmFound { target: info(jit), doctor: Vec::new() }, values(work_mem));
+        let request = OpenRequest::new("postgres-temp:", std::path::PathBuf::new());
+        let mut state = ArmsState::new(&request, &request);
+        state.found = Some([found("on", "4MB"), found("off", "8MB")]);
+        let wrong =
+            |state: &ArmsState, arms: &Arms, work_mem, jit| state.not_in_force(arms, &values(work_mem), &info(jit));
+        // Arm A leaves it as it is: only the value of B is wrong there.
+        assert!(wrong(&state, &arms, "4MB", "on").is_empty() && wrong(&state, &arms, "5MB", "on").is_empty());
+        assert!(wrong(&state, &arms, "8MB", "on")[0].contains("work_mem is 8MB, and was 4MB"));
+        state.now = ArmName::B;
+        assert!(wrong(&state, &arms, "8MB", "on").is_empty(), "no command says that jit must be off");
+        assert!(wrong(&state, &arms, "5MB", "off")[0].contains("work_mem is 5MB"));
+        (arms.a.switch, arms.b.switch) = (Some("a".into()), Some("b".into()));
+        assert!(wrong(&state, &arms, "8MB", "on")[0].contains("jit is on, and was off"));
+    }
 }

@@ -9,6 +9,7 @@ use loadline_model::record::AgentFigures;
 use loadline_window::{Place, Request, TestError, Warmup, run_test};
 use loadline_workload::{Instrument, SizeScan};
 
+use super::arms::ArmsState;
 use super::level::OfTest;
 use super::native_report::Mark;
 use super::proof::BeforeTest;
@@ -72,11 +73,12 @@ impl PlannedTest<'_> {
         };
         let allowed = context.manifest.plan.allow_disturbed;
         finished.figures.checks.extend(undisturbed(&finished.figures, allowed));
-        let (log, forced) = (context.side.info.storage.get("log"), context.side.forced.is_some());
+        let (log, forced) = (context.side.info.storage.get("log"), forced_on_target(context).is_some());
         let on_device = redo_on_device::check(&drawn.program, self.position.jobs, &finished.figures, log, forced);
         finished.figures.checks.extend(on_device);
-        if let Some(arms) = &context.arms {
-            arms.note_what_is_on_purpose(&context.side, &mut finished.figures.checks);
+        if let Some(arms) = &context.manifest.plan.arms {
+            let forced = self.forced(context);
+            ArmsState::note_what_is_on_purpose(arms, self.workload, &forced, &mut finished.figures.checks);
         }
         if let Some(level) = &self.level {
             level.note_what_is_on_purpose(&mut finished.figures.checks);
@@ -154,8 +156,8 @@ impl PlannedTest<'_> {
             // loadline itself changes settings of a private server from test to test; nobody else does. Levels of a user's server
             // are changed as well.
             let private = kind_of(&plan.target).is_ok_and(|kind| (kind.is_temporary)(&plan.target));
-            let start = if context.arms.is_some() { &context.side.info } else { &context.manifest.target };
-            let start = Some(start).filter(|_| !private);
+            let start = Some(&context.manifest.target).filter(|_| !private && context.arms.is_none());
+            finished.figures.notes.extend(context.arms.as_ref().and_then(|arms| arms.changed.clone()));
             let levels = kind_of(&plan.target).ok().filter(|_| plan.levels.is_some());
             let mut now = info.clone();
             for name in levels.map_or(&[][..], |kind| kind.level_settings) {
@@ -271,10 +273,12 @@ impl PlannedTest<'_> {
         }
     }
 
+    /// What was refused but forced, or is what an arm has on purpose.
+    fn forced(&self, context: &Context) -> Vec<String> {
+        forced_on_target(context).into_iter().chain(&self.workload.forced).cloned().collect()
+    }
+
     fn identity(&self, context: &Context, work: Arc<Work>) -> Identity {
-        let arm = context.arms.as_ref();
-        let forced = arm.map_or(context.side.forced.as_ref(), |arm| arm.forced(&context.side));
-        let forced = forced.into_iter().chain(&self.workload.forced).cloned().collect();
         let manifest = &context.manifest;
         let label = manifest.plan.arms.as_ref().zip(self.position.arm).map(|(arms, arm)| &arms.get(arm).label);
         Identity {
@@ -289,7 +293,7 @@ impl PlannedTest<'_> {
             work,
             driver: self.workload.driver,
             jobs: self.position.jobs,
-            forced,
+            forced: self.forced(context),
             swept: self.swept.map(|column| column.id.to_owned()),
         }
     }
@@ -302,6 +306,11 @@ impl PlannedTest<'_> {
     fn target_failed(&self, e: TargetError) -> StudyError {
         self.failed(TestError::Target(e))
     }
+}
+
+/// What the target, or the arm in force, has that was refused but forced.
+fn forced_on_target(context: &Context) -> Option<&String> {
+    context.arms.as_ref().map_or(context.side.forced.as_ref(), ArmsState::forced)
 }
 
 /// The target over the nodes that are left; if nothing can be measured there, that over all nodes.

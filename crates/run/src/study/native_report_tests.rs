@@ -118,6 +118,7 @@ fn two_tests(
         references: Err("not probed".to_owned()),
         drop_data_set: false,
         without: None,
+        space: Vec::new(),
     };
     let interrupted = Arc::new(AtomicBool::new(false));
     let mut context = Context {
@@ -130,6 +131,7 @@ fn two_tests(
         stored: 0,
         agents: None,
         interrupted,
+        left_out: Vec::new(),
     };
     context.measure(&mut Silent).unwrap();
     (context.folder.path().to_owned(), context.records, target)

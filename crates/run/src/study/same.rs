@@ -66,6 +66,11 @@ impl Changes {
         Changes { upgraded, settings }
     }
 
+    /// Both, for the notes on the target.
+    pub(super) fn said(&self) -> impl Iterator<Item = String> {
+        self.upgraded.iter().chain(&self.settings).cloned()
+    }
+
     /// Refuses another version, unless `force`; then returns how its tests are marked.
     pub(super) fn forced(&self, force: bool) -> Result<Option<String>, TargetError> {
         match &self.upgraded {

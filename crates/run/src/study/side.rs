@@ -1,11 +1,12 @@
 //! A target that a run measures, opened, and what the run knows of it. A run of two arms may have two.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use loadline_collect::page_cache::DataFiles;
 use loadline_collect::{CpuSource, inventory};
-use loadline_database::{OpenRequest, PRIVILEGE, RunLock, Target, kind_of};
+use loadline_database::{OpenRequest, PRIVILEGE, RunLock, Target, TargetError, kind_of};
 use loadline_model::machine::Machine;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
@@ -47,6 +48,8 @@ pub(super) struct Side {
     pub(super) drop_data_set: bool,
     /// The note on later tests after a node was lost.
     pub(super) without: Option<String>,
+    /// Notes on the space that the run takes.
+    pub(super) space: Vec<String>,
 }
 
 impl Side {
@@ -73,12 +76,12 @@ impl Side {
         let names: Vec<&str> = request.settings.keys().map(String::as_str).filter(|_| plan.arms.is_some()).collect();
         let forced = [changes.forced(plan.force)?, refused(&findings, plan.force, &names)?];
         let forced = forced.into_iter().flatten().reduce(|a, b| format!("{a}; {b}"));
-        fit_workloads(plan, target.as_ref())?;
+        fit_workloads(plan, target.as_ref(), &names)?;
         let max_jobs = fit_jobs(plan, target.as_ref())?;
         add_storage(&mut info);
         let space = disk_space::check(target.as_ref(), plan, &info, earlier.is_none())?;
         space.notes.iter().for_each(|note| listener.on(Event::Warning(note.clone())));
-        info.notes.extend(space.notes);
+        info.notes.extend(space.notes.iter().cloned());
         let (cpu, disk) = if info.local {
             (CpuSource::Local, info.storage.get("log").and_then(|s| s.device.clone()))
         } else {
@@ -113,7 +116,22 @@ impl Side {
             references,
             drop_data_set: space.drop_data_set,
             without: None,
+            space: space.notes,
         })
+    }
+
+    /// Reads the target's description anew. `values`: what it said of settings that no report may state otherwise.
+    pub(super) fn read_back(&mut self, values: &BTreeMap<String, Option<String>>) -> Result<(), TargetError> {
+        let mut info = self.target.info()?;
+        for (name, value) in values {
+            if let Some(value) = value.as_ref().filter(|_| !info.settings.contains_key(name)) {
+                info.settings.insert(name.clone(), value.clone());
+            }
+        }
+        info.notes.extend(self.space.iter().cloned());
+        add_storage(&mut info);
+        self.info = info;
+        Ok(())
     }
 }
 
@@ -160,26 +178,33 @@ pub(super) fn refused(findings: &[Finding], force: bool, own: &[&str]) -> Result
     Ok((!refused.is_empty()).then(|| refused.join("; ").trim().to_owned()))
 }
 
-/// Skips workloads that the server cannot run because of its version or settings; with `--force`, marks them instead. If the
-/// plan left the driver open, another one may do.
-pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target) -> Result<(), StudyError> {
+/// Skips workloads that the server cannot run because of its version or settings; marks them instead with `--force`, and if one of the
+/// settings `own`, which an arm has on purpose, is the reason. If the plan left the driver open, another one may do.
+pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target, own: &[&str]) -> Result<(), StudyError> {
     let (capabilities, kind) = (target.capabilities()?, kind_of(&plan.target)?);
     for mut workload in std::mem::take(&mut plan.workloads) {
         let found = loadline_workload::find(&workload.code).ok();
-        let refusal = |driver| capabilities.refusal(driver, found.map_or(&[][..], |w| w.needs));
+        let needs = found.map_or(&[][..], |w| w.needs);
+        let refusal = |driver| capabilities.refusal(driver, needs);
         let does = |driver: &Driver| {
             refusal(*driver).is_none() && found.is_some_and(|w| crate::plan::refusal(w, kind, *driver).is_none())
         };
+        let on_purpose = |reason: &str| {
+            let mut words = reason.split(|c: char| !c.is_ascii_alphanumeric() && !"_.".contains(c));
+            words.any(|word| own.contains(&word)) && capabilities.refusal_for_good(workload.driver, needs).is_none()
+        };
         match refusal(workload.driver) {
             None => {}
-            Some(reason) if !workload.driver_given && Driver::ALL.iter().any(does) => {
+            Some(reason) if !on_purpose(&reason) && !workload.driver_given && Driver::ALL.iter().any(does) => {
                 workload.driver_reason = format!("not with the {} driver: {reason}", workload.driver);
                 workload.driver = Driver::ALL.into_iter().find(does).unwrap_or(workload.driver);
             }
-            Some(reason) if plan.force => {
-                let before = workload.forced.take().map_or(String::new(), |f| format!("{f}; "));
-                workload.forced = Some(format!("{before}{reason}"));
-            }
+            Some(reason) if plan.force || on_purpose(&reason) => match &mut workload.forced {
+                // A resumed run knows.
+                Some(known) if known.contains(&reason) => {}
+                Some(known) => *known += &format!("; {reason}"),
+                None => workload.forced = Some(reason),
+            },
             Some(reason) => {
                 plan.skipped.push(SkippedWorkload { code: workload.code, reason });
                 continue;
@@ -195,7 +220,7 @@ pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target) -> Result<(), 
 }
 
 /// Checks the plan's job counts against the target's limit. Returns the maximum for a sweep.
-fn fit_jobs(plan: &Plan, target: &dyn Target) -> Result<u32, StudyError> {
+pub(super) fn fit_jobs(plan: &Plan, target: &dyn Target) -> Result<u32, StudyError> {
     let limit = target.job_limit()?;
     // Agents have limits of their own.
     let files = |jobs| match allow_files(target, jobs) {

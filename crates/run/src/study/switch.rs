@@ -12,6 +12,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use super::StudyError;
+use crate::plan::arms::ARM_VARIABLE;
 
 /// Longest time for a command.
 const LONGEST: Duration = Duration::from_secs(600);
@@ -35,7 +36,7 @@ impl Switch<'_> {
         // A file, because nobody reads a pipe while the command runs.
         let mut output = tempfile::tempfile().map_err(io)?;
         let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(self.command).env("LOADLINE_ARM", self.arm.to_string()).process_group(0);
+        command.arg("-c").arg(self.command).env(ARM_VARIABLE, self.arm.to_string()).process_group(0);
         command.stdin(Stdio::null()).stdout(output.try_clone().map_err(io)?).stderr(output.try_clone().map_err(io)?);
         let mut child = command.spawn().map_err(io)?;
         let began = Instant::now();

@@ -150,7 +150,9 @@ pub(super) fn server_message(log: &str) -> String {
         let found = levels.iter().filter_map(|level| line.find(level).map(|at| at + level.len())).min()?;
         Some(line[found..].trim().to_owned())
     };
-    let lines: Vec<&str> = log.lines().collect();
+    // What its sessions heard while it stopped and started is no cause.
+    let heard = ["terminating connection due to", "the database system is"];
+    let lines: Vec<&str> = log.lines().filter(|line| !heard.iter().any(|text| line.contains(text))).collect();
     let mut parts: Vec<String> = Vec::new();
     // An invalid line of a configuration file is explained in a LOG message before the fatal one.
     for levels in [&["FATAL:", "PANIC:", "ERROR:", "DETAIL:", "HINT:", "error:", "detail:", "hint:"][..], &["LOG:"][..]]
@@ -211,6 +213,8 @@ mod tests {
         assert!(server_message(log).contains("invalid value for parameter \"x\""), "{}", server_message(log));
         let log = "now [7] LOG:  starting\nnow [7] FATAL:  no memory\nnow [7] HINT:  use less\n";
         assert_eq!(server_message(log), "no memory – use less");
+        let restarted = "FATAL:  terminating connection due to administrator command\nLOG:  database system is shut down\nFATAL:  no library\n";
+        assert_eq!(server_message(restarted), "no library");
         assert_eq!(server_message("odd\n"), "odd");
         assert_eq!(server_message(""), "");
     }

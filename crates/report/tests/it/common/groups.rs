@@ -82,6 +82,7 @@ pub(crate) fn all_groups(platform: &str, id: &str, speed: f64) -> RunData {
     m.plan.skipped =
         vec![skip("STO-SCAN", direct), skip("STO-READ-ASYNC", direct), skip("DBL-STREAM", "it needs --rate")];
     m.data_set = vec![TableLoad {
+        arm: None,
         table: "data_rows".to_owned(),
         rows: 1_048_576,
         rows_loaded: 1_048_576,

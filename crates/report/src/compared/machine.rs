@@ -1,0 +1,113 @@
+//! How fast the machine itself was in two runs: by the limits measured beside their tests, and by the probes before them.
+
+use loadline_analyze::stats::{Ratio, ratio_in_strata};
+use loadline_model::format::bytes;
+use loadline_model::{TestLimit, TestRecord};
+
+use crate::content::count;
+use crate::content::ratios::{percent, ratio};
+use crate::platform_run::PlatformRun;
+
+/// Differences below this share are not worth a word if nothing tells how sure they are.
+const VARIES: f64 = 0.1;
+
+/// How fast the machine was in B against A, or that it is unknown.
+pub(crate) fn sentences(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> Vec<String> {
+    let found: Vec<String> = limits(a, b).into_iter().chain(probes(a, b)).collect();
+    if !found.is_empty() {
+        return found;
+    }
+    vec!["How fast the machine itself was then is unknown: a run measures that unless it has --no-probe.".to_owned()]
+}
+
+/// The tests of one place, and the name of their limit.
+fn place(test: &TestRecord) -> Option<(&str, impl PartialEq)> {
+    let limit = test.limit.as_ref().filter(|limit| limit.tps > 0.0)?;
+    Some((limit.name.as_str(), (&test.workload, test.jobs, test.driver, &test.parameters)))
+}
+
+/// A sentence for each kind of limit that was measured beside the same tests of both.
+fn limits(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> Vec<String> {
+    let [a, b] = [a, b].map(|side| &side.run.records);
+    let mut names: Vec<&str> = a.iter().filter_map(|r| Some(place(r)?.0)).collect();
+    names.sort_unstable();
+    names.dedup();
+    let sentence = |name: &str| {
+        let mut seen: Vec<&TestRecord> = Vec::new();
+        for test in a.iter().filter(|r| place(r).is_some_and(|(of, _)| of == name)) {
+            if !seen.iter().any(|other| place(other) == place(test)) {
+                seen.push(test);
+            }
+        }
+        let of = |tests: &[TestRecord], at: &TestRecord| -> Vec<f64> {
+            let limits: Vec<&TestLimit> =
+                tests.iter().filter(|r| place(r) == place(at)).filter_map(|r| r.limit.as_ref()).collect();
+            match limits.as_slice() {
+                // It was measured before and after the test.
+                [one] if one.samples.iter().all(|tps| *tps > 0.0) && one.samples.len() > 1 => one.samples.clone(),
+                all => all.iter().map(|limit| limit.tps).collect(),
+            }
+        };
+        let strata: Vec<(Vec<f64>, Vec<f64>)> = seen.iter().map(|at| (of(a, at), of(b, at))).collect();
+        Some(said(name, &ratio_in_strata(&strata)?))
+    };
+    names.into_iter().filter_map(sentence).collect()
+}
+
+fn said(name: &str, found: &Ratio) -> String {
+    let value = found.value;
+    let differs = found.interval.map_or((value - 1.0).abs() >= VARIES, |i| !i.contains(1.0));
+    let how = match (differs, value < 1.0) {
+        (false, _) => "is not shown to have been faster or slower in B".to_owned(),
+        (true, true) => format!("was {} slower in B", percent(1.0 - value)),
+        (true, false) => format!("was {} faster in B", percent(value - 1.0)),
+    };
+    let sure = found.interval.map_or_else(
+        || "how sure that is, single ones do not tell".to_owned(),
+        |i| format!("95 % interval {} to {}", ratio(i.low), ratio(i.high)),
+    );
+    let part = if differs { ": that is part of the ratios" } else { "" };
+    format!(
+        "The machine itself {how}, by {} of its limit ({name}) beside tests of A and {} of B ({}; {sure}){part}.",
+        count(found.n_denominator, "measurement", "measurements"),
+        found.n_numerator,
+        ratio(value)
+    )
+}
+
+/// What the probes of the storage before both runs say.
+fn probes(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> Option<String> {
+    let (a, b) = (&a.run.manifest.probes, &b.run.manifest.probes);
+    let of_role = |role: &String| {
+        let (x, y) = (a.get(role)?, b.get(role)?);
+        if (x.engine, x.direct, x.file_bytes) != (y.engine, y.direct, y.file_bytes) {
+            return Some(format!("{role}: measured in another way"));
+        }
+        let mut rates: Vec<(f64, String)> = x
+            .rows
+            .iter()
+            .filter_map(|row| {
+                let then = y.row(row.operation, row.size_bytes, row.depth)?.per_s / row.per_s;
+                let what = format!("{}, {}", row.operation.title().to_lowercase(), bytes(row.size_bytes as f64));
+                (then.is_finite() && then > 0.0).then_some((then, what))
+            })
+            .collect();
+        rates.sort_by(|x, y| x.0.total_cmp(&y.0));
+        let [(low, slowest), .., (high, fastest)] = rates.as_slice() else { return None };
+        let middle = rates[rates.len() / 2].0;
+        Some(format!(
+            "{role} {}, of {} from {} ({slowest}) to {} ({fastest})",
+            ratio(middle),
+            count(rates.len(), "rate", "rates"),
+            ratio(*low),
+            ratio(*high)
+        ))
+    };
+    let roles: Vec<String> = a.keys().filter_map(of_role).collect();
+    (!roles.is_empty()).then(|| {
+        format!(
+            "The probe of the storage before B by that before A: {}. Each ran once: how sure that is, it does not tell.",
+            roles.join("; ")
+        )
+    })
+}
