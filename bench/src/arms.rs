@@ -209,17 +209,17 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     }
     // Of many accounts, nearly every change after a checkpoint is the first to its page, which is then logged as a whole; its rows
     // can be compressed.
-    let pages = Some(("accounts", 1_000_000));
-    let known: [(&str, [&str; 2], &str, Option<(&'static str, i64)>); 4] = [
-        ("synchronous_commit", ["on", "off"], "LGWR-LAT1", None),
-        ("full_page_writes", ["off", "on"], "TP-LIGHT", pages),
-        ("wal_compression", ["off", "on"], "TP-LIGHT", pages),
-        ("shared_buffers", ["8MB", "512MB"], "TP-LOOKUP", None),
+    let known = [
+        ("synchronous_commit", ["on", "off"], "LGWR-LAT1"),
+        ("full_page_writes", ["off", "on"], "TP-LIGHT"),
+        ("wal_compression", ["off", "on"], "TP-LIGHT"),
+        ("shared_buffers", ["8MB", "512MB"], "TP-LOOKUP"),
     ];
-    for (name, [a, b], workload, parameter) in known {
+    for (name, [a, b], workload) in known {
         if args.settings == 0 {
             break;
         }
+        let parameter = (workload == "TP-LIGHT").then_some(("accounts", 1_000_000));
         let arms = [arm(None, Some((name, a))), arm(None, Some((name, b)))];
         let compressible = if parameter.is_some() { 0.8 } else { 0.0 };
         let case = Case { parameter, compressible, ..Case::of(args, workload, args.settings) };
