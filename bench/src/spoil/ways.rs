@@ -21,6 +21,7 @@ pub(super) const WITHOUT: &[(&str, &str)] = &[
     ("thermal-throttling", "a virtual machine has no sensor"),
     ("client-cpu", "a server on the same machine needs more than the 15 % of its CPUs that are left"),
     ("agents", "needs a hub and agents: end-to-end tests stop and kill one, a simulation spoils their clocks"),
+    ("agents-network", "a link between hosts would have to be full; unit tests fill one"),
     ("think-time", "a timer would have to be wrong; its unit tests make it so"),
     ("read-late", "loadline's own loop would have to be slow; its unit tests make it so"),
     ("littles-law", "loadline's own loop would have to be slow; its unit tests make it so"),

@@ -144,7 +144,7 @@ mod tests {
     fn rows_become_texts_and_numbers() {
         let row = vec![Some("SELECT\n  1".to_owned()), Some("7".to_owned()), Some("none".to_owned())];
         let view = timed().view(Ok(vec![row])).unwrap();
-        assert_eq!(view.rows, [[Some(Value::Text("SELECT 1".into())), Some(Value::Number(7.0)), None]]);
+        assert_eq!(view.rows, [[Some(Value::Text("SELECT …".into())), Some(Value::Number(7.0)), None]]);
         let refused = timed().view(Err(TargetError::Statement("permission denied".into()))).unwrap();
         assert_eq!(refused.absent.as_deref(), Some("permission denied"));
         assert!(timed().view(Err(TargetError::Lost("gone".into()))).is_err());

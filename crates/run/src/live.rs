@@ -110,7 +110,12 @@ impl Pace {
     /// Transactions per second: of each job, what it completed between two of its reports, by the time between these. `None` until
     /// all have reported long enough; the time of a rate begins at the window start and ends at the window end.
     fn rate(&mut self, tick: &Tick) -> Option<f64> {
-        let least_ns = if tick.when == TickAt::WindowEnd { 1 } else { LEAST_NS };
+        let least_ns = match tick.when {
+            // Jobs that end do no work.
+            TickAt::Ending => return None,
+            TickAt::WindowEnd => 1,
+            _ => LEAST_NS,
+        };
         let of = |(begin, now): (&Reported, &Reported)| {
             let ns = now.at_ns.checked_sub(begin.at_ns).filter(|ns| *ns >= least_ns)?;
             Some(now.completed.saturating_sub(begin.completed) as f64 / ns as f64 * 1e9)
@@ -211,5 +216,6 @@ mod tests {
         let mut pace = Pace { begin: vec![Reported::default()], ..Pace::default() };
         assert_eq!(pace.rate(&tick(0.1, TickAt::WindowStart, &[(50, 0.1)])), None);
         assert_eq!(pace.rate(&tick(0.2, TickAt::WindowEnd, &[(50, 0.2)])), Some(0.0), "a stall");
+        assert_eq!(pace.rate(&tick(3.0, TickAt::Ending, &[(90, 3.0)])), None);
     }
 }

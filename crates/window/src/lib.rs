@@ -349,7 +349,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let edges = watch_window(&schedule, &mut watch, &sampler, around);
     let counts = std::mem::take(&mut watch.counts);
     watch.tick_from_now();
-    let ended = crew.end(counts, &mut || watch.tick_if_due());
+    let ended = crew.end(counts, &mut || watch.tick_if_due(TickAt::Ending));
     let Ended { own: own_commits, mut tallies, jobs: results, sessions_per_thread, counts, agents } = ended;
     hooks.stop(&results);
     let mut collected = sampler.finish();

@@ -44,6 +44,8 @@ pub enum TickAt {
     WindowStart,
     /// All jobs have passed the window end.
     WindowEnd,
+    /// Jobs are still to end, more than a second after it.
+    Ending,
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -97,10 +99,10 @@ impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
         self.next_tick_ns = now_ns() + SECOND_NS;
     }
 
-    pub(crate) fn tick_if_due(&mut self) {
+    pub(crate) fn tick_if_due(&mut self, when: TickAt) {
         let now = now_ns();
         if now >= self.next_tick_ns {
-            self.tick(TickAt::Second);
+            self.tick(when);
             self.next_tick_ns += (now.saturating_sub(self.next_tick_ns) / SECOND_NS + 1) * SECOND_NS;
         }
     }
@@ -112,7 +114,7 @@ impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
             if now >= self.next_count_ns {
                 self.count();
             }
-            self.tick_if_due();
+            self.tick_if_due(TickAt::Second);
             let next = ns.min(self.next_tick_ns).min(self.next_count_ns);
             std::thread::sleep(Duration::from_nanos(next.saturating_sub(now).min(50_000_000)));
         }

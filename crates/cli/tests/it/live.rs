@@ -71,7 +71,7 @@ fn three_runs(results: &Path) -> [String; 3] {
     };
     let swept = ["run", "--no-probe", "--target", "null:?pause=1ms", "--jobs", "1,2,4", "--platform"];
     let arms =
-        ["ab", "--target-a", "null:?pause=1ms", "--target-b", "null:?pause=1000us", "--pairs", "3", "--jobs", "1"];
+        ["ab", "--target-a", "null:?pause=1ms", "--target-b", "null:?pause=1001us", "--pairs", "3", "--jobs", "1"];
     [
         measured(&[&swept[..], &["one <b>bold</b>"]].concat()),
         measured(&[&swept[..], &["two"]].concat()),

@@ -64,7 +64,7 @@ fn commits_wait_for_a_replica_at_its_distance() {
         assert!(watch.link_bytes().unwrap() > 0);
     }
     match replication.bring_about(Some("nearly"), Link::default()) {
-        Err(TargetError::Usage(text)) => assert!(text.contains("known are after-sync, after-commit"), "{text}"),
+        Err(TargetError::Usage(text)) => assert!(text.contains("known are off, after-sync, after-commit"), "{text}"),
         other => panic!("{other:?}"),
     }
 

@@ -279,7 +279,7 @@ mod tests {
         let used = |others_s: f64| Used { loadline_s: 0.9, others_s, all_seen: true, ..Used::default() };
         assert_eq!(share(&[0], ALL, None, &used(0.0)), Some(0.0));
         assert_eq!(share(&[0], ALL, None, &used(1.0)), Some(12.5), "of four CPUs");
-        assert_eq!(share(ALL, ALL, None, &used(20.0)), Some(100.0), "no more than there is");
+        assert_eq!(share(ALL, ALL, None, &used(20.0)), Some(88.75), "no more than was busy beside loadline");
         // Pinned to a CPU that a loop shares: 1.1 of its 2 s.
         let pinned = share(&[0], &[0], None, &used(1.1)).unwrap();
         assert!((pinned - 55.0).abs() < 1e-9, "{pinned}");
