@@ -62,8 +62,8 @@ impl Fitted {
     }
 
     /// What the model says, also if it is refused. The interval includes how far the other models are from it, by their merit, and
-    /// stays within what a closed loop allows: more jobs make none faster (Lazowska et al., chapter 5), nor, as far as is known,
-    /// throughput fall faster than jobs rise.
+    /// stays within what a closed loop allows: more jobs make none faster (Lazowska et al., chapter 5), unless the last ones measured
+    /// did, and then no more than those; nor, as far as is known, does throughput fall faster than jobs rise.
     pub(crate) fn modelled(&self, jobs: f64) -> Option<Estimate> {
         let last = self.series.points.last()?;
         let value = self.curve?.tps(jobs);
@@ -72,11 +72,13 @@ impl Fitted {
         // What is measured there will be as noisy as the points between.
         let half = (self.beyond * growth((jobs / last.jobs).ln())).hypot(self.between).hypot(spread);
         let e = Estimate::around(value, half);
-        let [least, most] = [last.jobs / jobs, jobs / last.jobs].map(|share| last.tps * share);
+        let before = self.series.points.iter().rev().nth(1).unwrap_or(last);
+        let rises = (last.tps / before.tps).ln() / (last.jobs / before.jobs).ln();
+        let [least, most] = [-1.0, rises.max(1.0)].map(|power| last.tps * (jobs / last.jobs).powf(power));
         // Nor, beyond noise, do transactions find more CPU than there is.
         let most = most.min(self.curve?.full);
-        let (least, most) = (least * (-self.between).exp(), most * self.between.exp());
-        let e = Estimate { value, low: e.low.max(least).min(value), high: e.high.min(most).max(value) };
+        let (least, most) = (least.min(value) * (-self.between).exp(), most.max(value) * self.between.exp());
+        let e = Estimate { value, low: e.low.max(least), high: e.high.min(most) };
         (value.is_finite() && value > 0.0).then_some(e)
     }
 
@@ -170,12 +172,14 @@ fn rivals(chosen: &Judged, candidates: &[(&Judged, Curve, Option<String>)]) -> V
 
 /// Why a model does not follow a series.
 fn why_not(place: usize, judged: &Judged, curve: Curve) -> Option<String> {
-    let off = curve.misses.abs();
     let own: Vec<f64> = judged.residuals.iter().filter(|r| r.series == place).map(Residual::scaled).collect();
+    // Where no point could be left out, only how well those that were fitted are followed tells a law from chance.
+    let off = if own.is_empty() { curve.off } else { curve.misses.abs() };
     let missed = crate::stats::mean(&own).unwrap_or(0.0) * growth(std::f64::consts::LN_2);
     if off.is_nan() || off > NO_FIT {
         return Some(format!(
-            "regime change: no model follows the measured points (the best misses the last one by {:.0} %)",
+            "regime change: no model follows the measured points (the best misses {} by {:.0} %)",
+            if own.is_empty() { "one of them" } else { "the last one" },
             off * 100.0
         ));
     }

@@ -77,14 +77,17 @@ pub(crate) struct Curve {
     last_jobs: f64,
     /// ln(law / measured) at the last point.
     pub(crate) misses: f64,
+    /// The largest |ln(law / measured)| of the points.
+    pub(crate) off: f64,
 }
 
 impl Curve {
     fn of(law: Law, points: &[Point]) -> Option<Curve> {
         let last = points.last()?;
         let full = full_cpu_tps(points).unwrap_or(f64::INFINITY);
-        let misses = (law.tps(last.jobs).min(full) / last.tps).ln();
-        Some(Curve { law, full, last_jobs: last.jobs, misses })
+        let miss = |p: &Point| (law.tps(p.jobs).min(full) / p.tps).ln();
+        let off = points.iter().map(|p| miss(p).abs()).max_by(f64::total_cmp)?;
+        Some(Curve { law, full, last_jobs: last.jobs, misses: miss(last), off })
     }
 
     /// What the law misses the last point by is carried on, and fades as that point's share of the jobs: near it the series goes on

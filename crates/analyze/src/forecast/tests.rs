@@ -77,6 +77,35 @@ fn a_change_of_regime_is_refused() {
     assert!(one(&points(filling, &[1, 2, 4, 8, 16, 24, 32])).refused.is_none());
 }
 
+/// Throughputs by chance, a third to three times a law, are hardly ever forecast from three points, nor from six.
+#[test]
+fn scattered_series_are_refused() {
+    let mut random = Random::new(3);
+    for jobs in [&[1, 2, 4, 8, 16, 32][..], &[1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64]] {
+        let mut scattered = |jobs| filling(jobs) * 3f64.powf(super::simulated::uniform(&mut random) * 2.0 - 1.0);
+        let tables = (0..60).map(|_| {
+            let points: Vec<Point> = points(|_| 1.0, jobs);
+            let points: Vec<Point> = points.iter().map(|p| Point { tps: scattered(p.jobs), ..*p }).collect();
+            evaluate(&[Series::new("P", "W", &points).unwrap()])
+        });
+        let refused = tables.map(|found| found.refused()).sum::<usize>();
+        assert!(refused > 30, "{refused} of 60, {jobs:?}");
+    }
+}
+
+#[test]
+fn intervals_have_two_sides_also_where_throughput_grows_faster_than_jobs() {
+    for (power, jobs) in [(1.0, &[1, 2, 4, 8][..]), (1.2, &[1, 2, 4, 8, 16, 32]), (1.5, &[1, 2, 4, 8, 16, 32])] {
+        let truth = |jobs: f64| 100.0 * jobs.powf(power);
+        let fitted = one(&points(truth, jobs));
+        for jobs in [1.1, 1.5, 2.0, 4.0].map(|by| fitted.measured_to() * by) {
+            let (e, _) = fitted.tps(jobs).unwrap();
+            assert!(e.high > e.value * 1.02 && e.low < e.value * 0.98, "{power}, {jobs}: {e:?}");
+            assert!(e.low < truth(jobs) && truth(jobs) < e.high, "{power}, {jobs}: {e:?}");
+        }
+    }
+}
+
 #[test]
 fn figures_obey_the_operational_laws() {
     let with = |p: &Point| Point {
