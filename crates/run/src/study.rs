@@ -1,6 +1,7 @@
 //! A run, from its plan to its last record: checks the target, creates the run folder, measures, cleans up.
 
 mod agents;
+mod arm_state;
 mod arms;
 mod data;
 mod disk_space;
@@ -37,7 +38,8 @@ use thiserror::Error;
 
 pub use same::KnownLimits;
 
-use self::arms::{ArmsState, two_sides};
+use self::arm_state::ArmsState;
+use self::arms::two_sides;
 use self::side::Side;
 use self::switch::Switch;
 use crate::event::{Event, Listener};

@@ -51,7 +51,8 @@ fn jobs_that_share_threads_lose_and_miscount_nothing() {
 #[test]
 fn mariadb_and_the_log_share_threads_too() {
     let server = Maria::start(&["--max-connections=120"]);
-    let many = test(&server.url("root"), "TP-LIGHT", &["--driver", "client", "--jobs", "40", "--sessions-per-thread", "20"]);
+    let many =
+        test(&server.url("root"), "TP-LIGHT", &["--driver", "client", "--jobs", "40", "--sessions-per-thread", "20"]);
     assert_eq!(figure(&many, "sessions_per_thread"), 20.0);
     counted(&many);
     let log = test("wal:", "LGWR-LAT1", &["--jobs", "200", "--sessions-per-thread", "100"]);

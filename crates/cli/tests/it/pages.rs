@@ -186,8 +186,9 @@ fn the_first_hour_works_as_written() {
         for line in printed.lines().filter(|line| !line.starts_with('[') && !line.starts_with('!')) {
             // The rest is decided by the machine: what bounds it, whether it was disturbed, how sure a verdict is, how many waits differ, and
             // which is the longest and stands beside the workload.
-            let ends =
-                ["bounded by", "log sync", "(kept by", "faster", " – ", "(sampled;"].iter().filter_map(|word| line.find(word));
+            let ends = ["bounded by", "log sync", "(kept by", "faster", " – ", "(sampled;"]
+                .iter()
+                .filter_map(|word| line.find(word));
             let from = ["IO:", "LWLock:"].iter().find_map(|class| line.find(class)).unwrap_or(0);
             let line = masked(&line[from..ends.min().unwrap_or(line.len())]);
             assert!(said.contains(&line), "{command}: '{line}' is not in: {said}");

@@ -9,7 +9,7 @@ use loadline_model::record::AgentFigures;
 use loadline_window::{Place, Request, TestError, Warmup, run_test};
 use loadline_workload::{Instrument, SizeScan};
 
-use super::arms::ArmsState;
+use super::arm_state::ArmsState;
 use super::level::OfTest;
 use super::native_report::Mark;
 use super::proof::BeforeTest;

@@ -1,0 +1,173 @@
+//! What a run of two arms remembers, and what the arms differ in on purpose.
+
+use std::collections::BTreeMap;
+
+use loadline_database::OpenRequest;
+use loadline_model::arms::ArmName;
+use loadline_model::manifest::{ArmFound, TargetInfo};
+use loadline_model::plan::{Arm, Arms, PlannedWorkload};
+use loadline_model::{Check, Outcome};
+
+use crate::plan::arms::{differing, same_kind, same_target};
+
+/// What a run of two arms remembers.
+pub(super) struct ArmsState {
+    /// The arm in force.
+    pub(super) now: ArmName,
+    /// How each arm's target is opened.
+    pub(super) requests: [OpenRequest; 2],
+    /// Whether a setting of the arms needs a restart: then each window begins after one, so that all begin alike.
+    pub(super) restart: bool,
+    /// What was refused in each arm and the user has on purpose.
+    pub(super) forced: [Option<String>; 2],
+    /// The arms as this process found them, and the values of the settings that they give; `None` until both were in force.
+    pub(super) found: Option<[(ArmFound, Values); 2]>,
+    /// What has changed since then in the target of the arm in force, for a note.
+    pub(super) changed: Option<String>,
+}
+
+/// Values of settings as the target states them; `None` if it has no such setting.
+pub(super) type Values = BTreeMap<String, Option<String>>;
+
+impl ArmsState {
+    pub(super) fn new(a: &OpenRequest, b: &OpenRequest) -> ArmsState {
+        let requests = [a.clone(), b.clone()];
+        ArmsState { now: ArmName::A, requests, restart: false, forced: [None, None], found: None, changed: None }
+    }
+
+    /// What an arm has on purpose does not make its windows invalid: commits that do not wait, if that was `forced`, and other
+    /// redo for the rows that arm A was calibrated for. (In both arms: what failed in one alone would choose its windows.)
+    pub(super) fn note_what_is_on_purpose(
+        arms: &Arms,
+        workload: &PlannedWorkload,
+        forced: &[String],
+        checks: &mut [Check],
+    ) {
+        for check in checks.iter_mut().filter(|c| c.outcome == Outcome::Failed) {
+            let purpose = match check.id.as_str() {
+                "commits-per-sync" | "redo-on-device" if !forced.is_empty() => {
+                    format!("the arm has {}", forced.join("; "))
+                }
+                "redo-size" if may_change_redo(arms, workload) => {
+                    "both do the work that was calibrated in arm A".to_owned()
+                }
+                _ => continue,
+            };
+            check.outcome = Outcome::Noted;
+            check.detail = format!("{}; it is what the arms differ in: {purpose}", check.detail);
+        }
+    }
+
+    /// What was refused in the arm in force.
+    pub(super) fn forced(&self) -> Option<&String> {
+        self.forced[self.now as usize].as_ref()
+    }
+
+    /// Settings that are not as they were when arm `now` was first in force, though the arms differ in them.
+    pub(super) fn not_in_force(&self, arms: &Arms, values: &Values, info: &TargetInfo) -> Vec<String> {
+        let Some(found) = &self.found else { return Vec::new() };
+        let of = |arm: ArmName| &found[arm as usize];
+        let ((own, own_values), (other, other_values)) = (of(self.now), of(self.now.other()));
+        let given = &arms.get(self.now).settings;
+        // loadline itself may change what an arm leaves as it is, such as the size of the cache.
+        let lost = |name: &String, now: &Option<String>| {
+            Some(now) != own_values.get(name) && (given.contains_key(name) || Some(now) == other_values.get(name))
+        };
+        let shown = |value: Option<&String>| value.map_or("unknown", String::as_str).to_owned();
+        let said = |name: &String, now: Option<&String>, was: Option<&String>| {
+            format!("{name} is {}, and was {} when the arm was first in force", shown(now), shown(was))
+        };
+        let mut wrong: Vec<String> = values
+            .iter()
+            .filter(|(name, now)| lost(name, now))
+            .map(|(name, now)| said(name, now.as_ref(), own_values.get(name).and_then(Option::as_ref)))
+            .collect();
+        if arms.get(self.now).switch.is_some() && same_target(arms) {
+            let differing = differing(&own.target.settings, &other.target.settings).into_iter();
+            let values = differing.map(|name| (name, info.settings.get(name), own.target.settings.get(name)));
+            wrong.extend(values.filter(|(_, now, was)| now != was).map(|(name, now, was)| said(name, now, was)));
+        }
+        wrong
+    }
+}
+
+/// Whether something in which the arms differ can change how much redo the rows of `workload` are.
+fn may_change_redo(arms: &Arms, workload: &PlannedWorkload) -> bool {
+    let parameters = |arm: &Arm| {
+        let of = arm.workloads.iter().find(|w| w.code == workload.code);
+        of.map(|w| w.parameters.clone())
+    };
+    let (a, b) = (&arms.a, &arms.b);
+    let differ = a.settings != b.settings || a.switch != b.switch || !same_target(arms);
+    same_kind(arms) && (differ || parameters(a) != parameters(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::Driver;
+
+    use super::*;
+
+    fn arms() -> Arms {
+        let workload = PlannedWorkload {
+            code: "LGWR-LAT1".into(),
+            driver: Driver::Client,
+            driver_given: false,
+            driver_reason: String::new(),
+            parameters: BTreeMap::new(),
+            forced: None,
+        };
+        let arm = || Arm {
+            label: String::new(),
+            target: "postgres-temp:".into(),
+            settings: BTreeMap::new(),
+            workloads: vec![workload.clone()],
+            switch: None,
+        };
+        Arms { a: arm(), b: arm(), pairs: 6, precision: None, looks: vec![6], margin: 0.02, seed: 1 }
+    }
+
+    #[test]
+    fn only_what_arms_differ_in_on_purpose_is_noted() {
+        let noted = |arms: &Arms, id: &str, forced: &[&str]| {
+            let mut checks = [Check::require(id, false, String::new())];
+            let forced: Vec<String> = forced.iter().map(|f| (*f).to_owned()).collect();
+            ArmsState::note_what_is_on_purpose(arms, &arms.a.workloads[0], &forced, &mut checks);
+            checks[0].outcome == Outcome::Noted
+        };
+        let mut differ = arms();
+        differ.b.workloads[0].driver = Driver::Database;
+        assert!(!noted(&differ, "redo-size", &[]), "a driver changes no redo");
+        differ.b.workloads[0].parameters.insert("rows".into(), 2);
+        assert!(noted(&differ, "redo-size", &[]));
+        let mut differ = arms();
+        differ.b.settings.insert("wal_compression".into(), "on".into());
+        assert!(noted(&differ, "redo-size", &[]) && !noted(&differ, "littles-law", &["x"]));
+        assert!(noted(&differ, "commits-per-sync", &["fsync = off"]) && !noted(&differ, "commits-per-sync", &[]));
+        differ.b.target = "mariadb-temp:".into();
+        assert!(!noted(&differ, "redo-size", &[]), "each is calibrated");
+    }
+
+    #[test]
+    fn a_setting_that_is_lost_is_named() {
+        let mut arms = arms();
+        arms.b.settings.insert("work_mem".into(), "8MB".into());
+        let values = |work_mem: &str| Values::from([("work_mem".to_owned(), Some(work_mem.to_owned()))]);
+        let info =
+            |jit: &str| TargetInfo { settings: [("jit".to_owned(), jit.to_owned())].into(), ..TargetInfo::default() };
+        let found = |jit, work_mem| (ArmFound { target: info(jit), doctor: Vec::new() }, values(work_mem));
+        let request = OpenRequest::new("postgres-temp:", std::path::PathBuf::new());
+        let mut state = ArmsState::new(&request, &request);
+        state.found = Some([found("on", "4MB"), found("off", "8MB")]);
+        let wrong =
+            |state: &ArmsState, arms: &Arms, work_mem, jit| state.not_in_force(arms, &values(work_mem), &info(jit));
+        // Arm A leaves it as it is: only the value of B is wrong there.
+        assert!(wrong(&state, &arms, "4MB", "on").is_empty() && wrong(&state, &arms, "5MB", "on").is_empty());
+        assert!(wrong(&state, &arms, "8MB", "on")[0].contains("work_mem is 8MB, and was 4MB"));
+        state.now = ArmName::B;
+        assert!(wrong(&state, &arms, "8MB", "on").is_empty(), "no command says that jit must be off");
+        assert!(wrong(&state, &arms, "5MB", "off")[0].contains("work_mem is 5MB"));
+        (arms.a.switch, arms.b.switch) = (Some("a".into()), Some("b".into()));
+        assert!(wrong(&state, &arms, "8MB", "on")[0].contains("jit is on, and was off"));
+    }
+}
