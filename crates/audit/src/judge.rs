@@ -5,6 +5,7 @@
 use crate::context::Context;
 use crate::finding::{Findings, Severity, shown};
 use crate::interval::{Interval, Reading, common};
+use crate::laws;
 
 /// What it means if an equation is missed on one side.
 #[derive(Debug, Clone, Copy)]
@@ -64,8 +65,6 @@ impl Sides {
 /// An equation.
 pub(crate) struct Equation<'f> {
     pub(crate) law: &'static str,
-    /// In words: `commit_throughput_tps × redo_kib_per_tx = redo_mib_per_s`.
-    pub(crate) formula: &'static str,
     pub(crate) columns: &'f [&'static str],
     /// The column that is compared.
     pub(crate) target: &'static str,
@@ -77,6 +76,12 @@ pub(crate) struct Equation<'f> {
     pub(crate) slack: f64,
     /// The target as the other columns give it, in a row where the sides are as given.
     pub(crate) recompute: &'f dyn Fn(usize, f64) -> Option<f64>,
+}
+
+impl Equation<'_> {
+    fn formula(&self) -> &'static str {
+        laws::find(self.law).map_or("", |law| law.formula)
+    }
 }
 
 /// Share of the rows that must agree with each other to speak against another.
@@ -145,7 +150,7 @@ pub(crate) fn judge(equation: &Equation<'_>, all: &[Sides], context: &Context<'_
         |severity, text| findings.push(context.about_table(equation.law, severity, equation.columns, text));
     if cut {
         let text =
-            format!("{}: digits were cut off rather than rounded in {edges} of {} rows", equation.formula, all.len());
+            format!("{}: digits were cut off rather than rounded in {edges} of {} rows", equation.formula(), all.len());
         about_table(Severity::Info, text);
     }
     let off = all.iter().filter(|s| !s.meets(equal)).count();
@@ -165,7 +170,7 @@ pub(crate) fn judge(equation: &Equation<'_>, all: &[Sides], context: &Context<'_
             } else {
                 format!("its left side is {value} × its right")
             };
-            let text = format!("{}: in {count} of {} rows {off}; {}", equation.formula, intervals.len(), side.text());
+            let text = format!("{}: in {count} of {} rows {off}; {}", equation.formula(), intervals.len(), side.text());
             about_table(Severity::Warning, text);
         }
     }
@@ -177,7 +182,7 @@ pub(crate) fn judge(equation: &Equation<'_>, all: &[Sides], context: &Context<'_
         let text = format!(
             "{}: not in {off} of {} rows, where {what} {} to {}: the columns are not what they were taken for, or figures of different \
              tests or times",
-            equation.formula,
+            equation.formula(),
             all.len(),
             shown(low, 4),
             shown(high, 4)
@@ -242,7 +247,7 @@ fn row(
     };
     let edge = if edge { "; it fits if digits were cut off rather than rounded" } else { "" };
     let moment = if timing { "; it fits if they were read at slightly different moments" } else { "" };
-    let text = format!("{}: {}{others}{zero}{edge}{moment}", equation.formula, side.text());
+    let text = format!("{}: {}{others}{zero}{edge}{moment}", equation.formula(), side.text());
     findings.push(context.about_row(
         equation.law,
         severity,

@@ -142,9 +142,6 @@ const DERIVED: &str = "delta δ diff difference change gain improvement increase
 const KINDS: &str = "server host primary standby replica master slave random sequential seq new order payment commit query scan \
     first last upper lower typical";
 
-/// Headings of one word that others use for much else: read so only if a law holds with them.
-const AMBIGUOUS: [&str; 5] = ["rows_per_tx", "rows_per_s", "cpu_busy_pct", "cpu_idle_pct", "cpu_iowait_pct"];
-
 /// Rates of work, the first that there is being that of transactions.
 pub(crate) const THROUGHPUTS: [&str; 4] = ["commit_throughput_tps", "tx_per_s", "queries_per_s", "io_per_s"];
 
@@ -332,7 +329,7 @@ fn meaning(id: &'static str, rank: usize, words: &[&str], unit: Option<&Unit>) -
     let share = Unit::of_id(id).dimension.of == Of::Share;
     let bare = unit.is_none() && words.len() < 2;
     let cpu = id.starts_with("cpu_") && !words.contains(&"cpu") && bare && share;
-    let rows = bare && AMBIGUOUS.contains(&id) && words == ["rows"];
+    let rows = bare && words == ["rows"];
     let time = bare && words.is_empty();
     Meaning { id, rank, ambiguous: cpu || rows || time }
 }

@@ -72,7 +72,6 @@ pub(super) fn parts(context: &Context<'_>, findings: &mut Findings) {
     let sum = |row: usize, _: f64| way.iter().try_fold(0.0, |all, id| Some(all + context.value(id, row)?));
     let equation = Equation {
         law: "cpu-parts",
-        formula: super::find("cpu-parts").map_or("", |law| law.formula),
         columns: &columns,
         target: "cpu_busy_pct",
         equal: 0.0,
@@ -107,7 +106,6 @@ pub(super) fn sum(context: &Context<'_>, findings: &mut Findings) {
     };
     let equation = Equation {
         law: "cpu-sum",
-        formula: super::find("cpu-sum").map_or("", |law| law.formula),
         columns: &way,
         target,
         equal: 0.0,

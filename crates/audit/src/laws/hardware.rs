@@ -39,16 +39,21 @@ pub(super) fn check(context: &Context<'_>, findings: &mut Findings) {
         };
         // Without a column of nodes, it may be the rate of any number of them.
         let columns = [id];
-        let limit = Limit::of("hardware", &columns, id, context.has("nodes"), context);
-        keep(&Limit { strict: limit.strict && limit.sure, ..limit }, &exceeds, &say, context, findings);
+        let sure = context.has("nodes") && context.is_sure(&columns);
+        keep(&Limit::of("hardware", &columns, id, sure, context), &exceeds, &say, context, findings);
     }
     for (id, durable, cache) in TIMES.into_iter().filter(|(id, ..)| context.has(id)) {
         let high = |row| context.sheet.figure(id, row).filter(|f| f.value > 0.0).map(|f| f.value + f.loose());
         let exceeds = |row| high(row).map(|high| if high < durable { found(high < cache) } else { Above::No });
         let text = "shorter than persistent memory takes: not durable, or a wrong unit";
         let columns = [id];
-        let limit = Limit::of("hardware", &columns, id, true, context);
         let say = |_| (Some(durable), text.to_owned());
-        keep(&Limit { strict: limit.sure, ..limit }, &exceeds, &say, context, findings);
+        keep(
+            &Limit::of("hardware", &columns, id, context.is_sure(&columns), context),
+            &exceeds,
+            &say,
+            context,
+            findings,
+        );
     }
 }

@@ -9,6 +9,8 @@ use crate::judge::{SAMPLE, Sides, most_meet};
 
 /// What the law is about.
 pub(crate) const SESSIONS: [&str; 3] = ["jobs", "tps", "commit_latency_ms"];
+/// Shares of the jobs' time outside transactions, %, if the tool knows its own loop.
+pub(super) const OUTSIDE: [&str; 3] = ["outside_tx_pct", "thinking_pct", "connecting_pct"];
 
 /// Relative excess that transactions crossing the window's edges may explain.
 const EDGES: f64 = 0.01;
@@ -75,8 +77,7 @@ fn rows(context: &Context<'_>, range: Range<usize>) -> Vec<Row> {
     let of = |row: usize| {
         let jobs = |reading| {
             // Where the tool knows its own loop, and what jobs did between transactions, they were in transactions for the rest.
-            let shares = ["outside_tx_pct", "thinking_pct", "connecting_pct"];
-            let known = shares.into_iter().filter_map(|id| context.interval(id, row, reading));
+            let known = OUTSIDE.into_iter().filter_map(|id| context.interval(id, row, reading));
             let outside = known.fold(Interval::exact(0.0), |sum, share| sum.plus(share.scaled(0.01)));
             Some(context.jobs(row, reading)?.times(Interval::exact(1.0).minus(outside)))
         };

@@ -44,28 +44,19 @@ fn marks(family: &str, context: &Context<'_>) -> Vec<(f64, &'static str)> {
     MARKS.iter().filter_map(of).collect()
 }
 
-/// A limit of columns whose headers name percentiles of times: these are sure.
-fn limit<'f>(
-    law: &'static str,
-    columns: &'f [&'static str],
-    target: &'static str,
-    strict: bool,
-    context: &Context<'_>,
-) -> Limit<'f> {
-    let named = |id: &&'static str| context.sheet.column(id).is_some_and(|c| !c.ambiguous);
-    let percentiles = columns.iter().filter(|id| id.contains("_ns_") || id.contains("_us_")).all(named);
-    let sure = context.is_sure(columns) || law == "percentiles" && percentiles;
-    Limit { law, columns, target, strict, sure }
-}
-
 pub(super) fn order(context: &Context<'_>, findings: &mut Findings) {
     for (family, _) in FAMILIES {
         for pair in marks(family, context).windows(2) {
             let [(_, small), (_, large)] = *pair else { continue };
+            let columns = [small, large];
             let of = |id, row| move |reading: Reading| context.interval(id, row, reading);
             let exceeds = |row| above(of(small, row), of(large, row));
             let say = |row| (context.value(large, row), format!("{small} is larger than {large}"));
-            keep(&limit("percentiles", &[small, large], small, true, context), &exceeds, &say, context, findings);
+            let limit = Limit::of("percentiles", &columns, small, true, context);
+            // What headers name as percentiles of times is sure.
+            let named = |id: &&str| context.sheet.column(id).is_some_and(|c| !c.ambiguous);
+            let sure = limit.sure || columns.iter().all(named);
+            keep(&Limit { sure, ..limit }, &exceeds, &say, context, findings);
         }
     }
 }
@@ -103,7 +94,7 @@ fn bounds(
         (!upper || before == 1.0).then(|| sum.scaled(if upper { BUCKETS } else { 1.0 / BUCKETS }))
     };
     let printed = |row, reading| context.interval(id, row, reading);
-    let limit = limit("mean", columns, id, true, context);
+    let limit = Limit::of("mean", columns, id, true, context);
     for (upper, what) in [(false, "lower"), (true, "higher")] {
         let bound = |row, reading| sum(row, reading, upper);
         let exceeds = |row| match upper {
@@ -148,6 +139,6 @@ pub(super) fn inside(context: &Context<'_>, findings: &mut Findings) {
         let say = |row| {
             (context.value(whole, row), format!("{part} is of a part of the transaction and larger than {whole}"))
         };
-        keep(&limit("inside", &set, part, all_timed, context), &exceeds, &say, context, findings);
+        keep(&Limit::of("inside", &set, part, all_timed, context), &exceeds, &say, context, findings);
     }
 }

@@ -88,7 +88,6 @@ impl Product {
             context.has("commits_database") && columns.contains(&"tps") && columns.contains(&"redo_mib_per_s");
         let equation = Equation {
             law: law.id,
-            formula: law.formula,
             columns: &columns,
             target: self.target,
             equal: 1.0,

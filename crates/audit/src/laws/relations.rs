@@ -101,11 +101,14 @@ struct Search<'a> {
 
 /// Searches a table, and says whether there is any relation.
 pub(crate) fn search(table: &Table, style: Style, findings: &mut Findings) -> bool {
-    let columns: Vec<Column<'_>> = (0..table.headers.len()).filter_map(|i| column(table, style, i)).collect();
-    let mut search = Search { columns, rows: table.rows(), any: false, broken: Vec::new() };
-    if !(3..=ROWS).contains(&search.rows) || search.columns.len() > COLUMNS {
+    if !(3..=ROWS).contains(&table.rows()) {
         return false;
     }
+    let columns: Vec<Column<'_>> = (0..table.headers.len()).filter_map(|i| column(table, style, i)).collect();
+    if columns.len() > COLUMNS {
+        return false;
+    }
+    let mut search = Search { columns, rows: table.rows(), any: false, broken: Vec::new() };
     search.products();
     search.sums();
     search.changes();
@@ -377,11 +380,11 @@ impl Search<'_> {
                         let sum = cells.into_iter().fold(Interval::exact(0.0), Interval::plus);
                         parts.then(|| sum.over(whole).scaled(1.0 / by))
                     };
-                    let cells: Vec<Option<Interval>> = (0..self.rows).map(quotient).collect();
                     // Soon it is clear that it is none.
-                    if cells.iter().flatten().take(3).filter(|q| q.holds(1.0)).count() < 2 {
+                    if (0..self.rows).filter_map(&quotient).take(3).filter(|q| q.holds(1.0)).count() < 2 {
                         continue;
                     }
+                    let cells: Vec<Option<Interval>> = (0..self.rows).map(&quotient).collect();
                     let names: Vec<String> = parts.iter().map(|i| self.name(*i)).collect();
                     let total = self.columns[c].words.iter().any(|w| TOTALS.contains(&w.as_str()));
                     let what = if by == 1.0 { names.join(" + ") } else { format!("mean of {}", names.join(", ")) };

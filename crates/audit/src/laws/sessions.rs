@@ -1,7 +1,7 @@
 //! Which figures of a table are its jobs. Throughput × time is the number of transactions under way: that of the column called
 //! jobs, of another one, or of two together, such as nodes × clients or clients × requests in flight.
 
-use super::little::{SESSIONS, under_way};
+use super::little::{OUTSIDE, SESSIONS, under_way};
 use crate::context::Context;
 use crate::finding::{Finding, Severity};
 use crate::header::Header;
@@ -33,7 +33,7 @@ struct Fit {
 /// Finds the columns whose product the jobs are, or the wait that the time holds. Comes before all laws.
 pub(crate) fn settle(context: &mut Context<'_>) -> Option<Finding> {
     let rows = context.rows().len().min(SAMPLE);
-    let own = ["outside_tx_pct", "thinking_pct", "connecting_pct"].iter().any(|id| context.has(id));
+    let own = OUTSIDE.iter().any(|id| context.has(id));
     let flights: Vec<(usize, Interval)> = (0..rows)
         .filter_map(|row| Some((row, under_way(context, row, Reading::Loose).filter(|i| i.at > 0.0)?)))
         .collect();

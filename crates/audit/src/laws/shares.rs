@@ -46,7 +46,6 @@ pub(super) fn hits(context: &Context<'_>, findings: &mut Findings) {
     };
     let equation = Equation {
         law: "cache-hits",
-        formula: super::find("cache-hits").map_or("", |law| law.formula),
         columns: &columns,
         target: "block_reads_per_s",
         equal: 0.0,

