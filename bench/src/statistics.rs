@@ -248,7 +248,7 @@ fn figures(runs: usize) {
 
 /// Intervals of single windows from their own course.
 fn windows(runs: usize) {
-    const VALUES: [usize; 6] = [10, 20, 40, 100, 300, 600];
+    const VALUES: [usize; 5] = [40, 60, 100, 300, 600];
     println!(
         "### 95 % intervals of single windows that miss the true mean, and their typical half width in shares of the ideal one\n"
     );

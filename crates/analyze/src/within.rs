@@ -9,17 +9,19 @@
 
 use crate::stats::{LongRun, averaged, long_run, mean, student_t_975};
 
-/// Batches of a window, and of one with fewer than twice as many values.
-const BATCHES: [usize; 2] = [20, 10];
-/// Fewest values.
-pub const LEAST_VALUES: usize = BATCHES[1];
+/// Batches of a window. Of 10 the correlation is not known well enough: one interval in ten would be 25 times too wide.
+const BATCHES: usize = 20;
+/// Fewest values: two in each batch.
+pub const LEAST_VALUES: usize = 2 * BATCHES;
 
 /// Half width of the 95 % interval of the mean of `values`, as a share of it. They are evenly spaced in one window, each the mean
 /// over its time. `None` with fewer than [`LEAST_VALUES`], or unless their mean is positive and all is finite.
 #[must_use]
 pub fn half_width(values: &[f64]) -> Option<f64> {
-    let batches = BATCHES.into_iter().find(|n| values.len() >= if *n == LEAST_VALUES { *n } else { 2 * n })?;
-    let means = averaged(values, values.len() / batches);
+    if values.len() < LEAST_VALUES {
+        return None;
+    }
+    let means = averaged(values, values.len() / BATCHES);
     let level = mean(&means).filter(|level| *level > 0.0)?;
     let left: Vec<f64> = means.iter().map(|x| x - level).collect();
     let LongRun { variance, correlation } = long_run(&left);
@@ -39,8 +41,8 @@ mod tests {
     #[test]
     fn intervals_hold_the_true_mean_however_alike_neighbours_are() {
         for (n, correlation, most) in [
-            (20, 0.0, 0.07),
-            (20, 0.8, 0.08),
+            (40, 0.0, 0.07),
+            (40, 0.8, 0.08),
             (40, 0.5, 0.07),
             (40, 0.9, 0.09),
             (100, 0.0, 0.07),
@@ -61,12 +63,18 @@ mod tests {
     #[test]
     fn the_interval_is_not_much_wider_than_it_must_be() {
         let plant = Plant { noise: 0.1, ..Plant::FLAT };
-        let widths: Vec<f64> = (0..100).map(|seed| half_width(&plant.series(seed, 400)).unwrap()).collect();
-        let typical = crate::stats::median(&widths).unwrap();
+        let widths = |values: usize| {
+            let mut all: Vec<f64> = (0..100).map(|seed| half_width(&plant.series(seed, values)).unwrap()).collect();
+            all.sort_by(f64::total_cmp);
+            all
+        };
         // 1.96 × 0.1 / √400.
+        let typical = crate::stats::median(&widths(400)).unwrap();
         assert!((0.0098..0.0150).contains(&typical), "{typical}");
+        let least = widths(LEAST_VALUES);
+        assert!(least[90] < 3.0 * 1.96 * 0.1 / (LEAST_VALUES as f64).sqrt(), "{least:?}");
         assert_eq!(half_width(&[5.0; 40]), Some(0.0));
-        assert_eq!((half_width(&[5.0; 9]), half_width(&[0.0; 40])), (None, None));
+        assert_eq!((half_width(&[5.0; LEAST_VALUES - 1]), half_width(&[0.0; 40])), (None, None));
     }
 
     proptest! {

@@ -200,8 +200,8 @@ fn of_factor(comparison: &Comparison, jobs: u32, factor: &Factor, main: bool, ma
         pairs,
         dropped: 0,
         why: interval.is_none().then(|| {
-            "an interval needs at least two tests on each side (--repeat), a window of 10 values (of 0.1 s; in the database 1 s) for \
-             figures of throughput, or `loadline ab`, which also excludes what changed between the runs"
+            "an interval needs two tests on each side (--repeat) or, for figures of throughput, windows of 40 values or more (of \
+             at least 0.1 s; with the database driver 1 s); `loadline ab` also excludes what changed between the runs"
                 .to_owned()
         }),
         but: within.map(|_| {

@@ -129,6 +129,17 @@ impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
         self.wait_until(schedule.close_ns);
     }
 
+    /// Waits until all running jobs have passed window start or window end: their counters are then visible. Goes on counting.
+    fn wait_passed(&mut self, passed: &AtomicU32) {
+        let deadline = Instant::now() + PASS_TIMEOUT;
+        while passed.load(Ordering::Relaxed) < self.shared.jobs() && Instant::now() < deadline && !self.ended() {
+            if now_ns() >= self.next_count_ns {
+                self.count();
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
     /// Waits until the warm-up is nearly over. Returns the window start, and what the warm-up was.
     pub(crate) fn warm_up(&mut self, request: &Request) -> (u64, WarmedUp) {
         let began_ns = now_ns();
@@ -163,13 +174,13 @@ pub(crate) fn watch_window(
     // Requested in advance, so that the sampler does nothing else at that moment.
     let at_open = sampler.edge_at("at open", schedule.open_ns).map_err(text);
     watch.wait_until(schedule.open_ns);
-    wait_passed(&shared.passed_open, shared);
+    watch.wait_passed(&shared.passed_open);
     let passed_open = sampler.edge("passed open").map_err(text);
     let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
     let around_open = server.map(Surroundings::read);
     watch.tick(TickAt::WindowStart);
     watch.in_window(schedule);
-    wait_passed(&shared.passed_close, shared);
+    watch.wait_passed(&shared.passed_close);
     watch.count();
     if shared.stopped() {
         // Do not wait for a snapshot that is still to come.
@@ -214,15 +225,4 @@ pub(crate) fn wait_started(shared: &Shared, crew: &AnyCrew) -> Option<String> {
         std::thread::sleep(Duration::from_millis(1));
     }
     None
-}
-
-/// Waits until all running jobs have passed window start or window end: their counters are then visible.
-fn wait_passed(passed: &AtomicU32, shared: &Shared) {
-    let deadline = Instant::now() + PASS_TIMEOUT;
-    while passed.load(Ordering::Relaxed) < shared.jobs() && Instant::now() < deadline && !shared.stopped() {
-        if shared.all_ended() {
-            return;
-        }
-        std::thread::sleep(Duration::from_micros(200));
-    }
 }
