@@ -7,14 +7,14 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use loadline_database::{Link, Relay};
 use loadline_model::{ArmName, TestRecord, column};
 
-use crate::arena::{Outcome, target};
-use crate::builds::{Figure, compare, records};
+use crate::arena::{Outcome, Running, target};
+use crate::builds::{Figure, TRANSACTIONS, Windows, compare, records};
 
 /// Options of the comparison.
 #[derive(Debug, clap::Args)]
@@ -30,32 +30,15 @@ pub(crate) struct Args {
     /// One-way delay of the way to PostgreSQL, ms
     #[arg(long, default_value_t = 0.0)]
     delay: f64,
-    /// Pairs
-    #[arg(long, default_value_t = 12)]
-    pairs: usize,
-    /// Window of each test, s
-    #[arg(long, default_value_t = 5)]
-    seconds: u32,
-    /// Folder for the runs
-    #[arg(long, default_value = "loadline-results")]
-    results: PathBuf,
+    #[command(flatten)]
+    windows: Windows,
 }
 
 const FIGURES: [Figure; 3] = [
-    ("transactions/s", |r| r.figure(column::COMMIT_THROUGHPUT_TPS).or_else(|| r.figure(column::TX_PER_S))),
+    TRANSACTIONS,
     ("p50", |r| r.figure(column::TRANSACTION_TIME_NS_P50)),
     ("p99", |r| r.figure(column::TRANSACTION_TIME_NS_P99)),
 ];
-
-/// Ends with its value.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn start(command: &mut Command) -> Outcome<Running> {
     let name = command.get_program().display().to_string();
@@ -80,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
         pairs(args, &hub, args.null, ("null:?pause=1ms", "LGWR-LAT1"))?;
     }
     if args.postgres > 0 {
-        let server = target("postgres-temp:", &args.results)?;
+        let server = target("postgres-temp:", &args.windows.results)?;
         let settings = server.info()?.settings;
         let at = settings.get("unix_socket_directories").ok_or("the private server has no socket")?;
         let port = settings.get("port").map_or("5432", String::as_str);
@@ -97,16 +80,16 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
 
 /// Pairs of one work.
 fn pairs(args: &Args, hub: &str, agents: u32, work: (&str, &str)) -> Outcome<()> {
-    let (jobs, seconds) = ((agents * 2).to_string(), format!("{}s", args.seconds));
+    let (jobs, seconds) = ((agents * 2).to_string(), format!("{}s", args.windows.seconds));
     println!("\nA: one process, B: {agents} agents; {jobs} jobs");
     let agents = agents.to_string();
     let mut skew: f64 = 0.0;
-    compare(args.pairs, args.seconds, &FIGURES, &[work], |arm, (target, workloads)| {
+    compare(&args.windows, &FIGURES, &[work], |arm, (target, workloads)| {
         let mut what = vec!["--target", target, "--workload", workloads, "--jobs", &jobs, "--duration", &seconds];
         if arm == ArmName::B {
             what.extend(["--hub", hub, "--agents", &agents]);
         }
-        let records: Vec<TestRecord> = records(&args.loadline, &args.results, &what)?;
+        let records: Vec<TestRecord> = records(&args.loadline, &args.windows.results, &what)?;
         skew = records.iter().flat_map(|r| &r.by_agent).filter_map(|agent| agent.start_skew_ms).fold(skew, f64::max);
         Ok(records)
     })?;

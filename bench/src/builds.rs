@@ -14,6 +14,20 @@ use loadline_store::StoredRun;
 
 use crate::arena::Outcome;
 
+/// The windows of a comparison.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Windows {
+    /// Pairs
+    #[arg(long, default_value_t = 12)]
+    pub(crate) pairs: usize,
+    /// Window of each test, s
+    #[arg(long, default_value_t = 5)]
+    pub(crate) seconds: u32,
+    /// Folder for the runs
+    #[arg(long, default_value = "loadline-results")]
+    pub(crate) results: PathBuf,
+}
+
 /// Options of the comparison.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -27,23 +41,16 @@ pub(crate) struct Args {
     /// Jobs of each test
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8])]
     jobs: Vec<u32>,
-    /// Pairs
-    #[arg(long, default_value_t = 12)]
-    pairs: usize,
-    /// Window of each test, s
-    #[arg(long, default_value_t = 5)]
-    seconds: u32,
-    /// Folder for the runs
-    #[arg(long, default_value = "loadline-results")]
-    results: PathBuf,
+    #[command(flatten)]
+    windows: Windows,
 }
 
 /// Figures that are compared, by name.
 pub(crate) type Figure = (&'static str, fn(&TestRecord) -> Option<f64>);
-const FIGURES: [Figure; 2] = [
-    ("transactions/s", |r| r.figure(column::COMMIT_THROUGHPUT_TPS).or_else(|| r.figure(column::TX_PER_S))),
-    ("client CPU/tx", |r| r.figure(column::CLIENT_CPU_US_PER_TX)),
-];
+/// Transactions per second.
+pub(crate) const TRANSACTIONS: Figure =
+    ("transactions/s", |r| r.figure(column::COMMIT_THROUGHPUT_TPS).or_else(|| r.figure(column::TX_PER_S)));
+const FIGURES: [Figure; 2] = [TRANSACTIONS, ("client CPU/tx", |r| r.figure(column::CLIENT_CPU_US_PER_TX))];
 
 /// A test of the comparison: target, workload, jobs.
 type Test = (String, String, u32);
@@ -54,22 +61,22 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
         println!("{}: {}", build.display(), version(build)?);
     }
     let jobs: Vec<String> = args.jobs.iter().map(u32::to_string).collect();
-    compare(args.pairs, args.seconds, &FIGURES, &work, |arm, (target, workloads)| {
+    compare(&args.windows, &FIGURES, &work, |arm, (target, workloads)| {
         let build = if arm == ArmName::A { &args.a } else { &args.b };
-        let (seconds, jobs) = (format!("{}s", args.seconds), jobs.join(","));
+        let (seconds, jobs) = (format!("{}s", args.windows.seconds), jobs.join(","));
         let what = ["--target", target, "--workload", workloads, "--jobs", &jobs, "--duration", &seconds];
-        records(build, &args.results, &what)
+        records(build, &args.windows.results, &what)
     })
 }
 
-/// Measures pairs of windows of `seconds` of each work, and prints the ratios of their figures.
+/// Measures pairs of `windows` of each work, and prints the ratios of their figures.
 pub(crate) fn compare(
-    pairs: usize,
-    seconds: u32,
+    windows: &Windows,
     figures: &[Figure],
     work: &[(&str, &str)],
     mut measure: impl FnMut(ArmName, (&str, &str)) -> Outcome<Vec<TestRecord>>,
 ) -> Outcome<()> {
+    let Windows { pairs, seconds, .. } = *windows;
     let seed = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos();
     println!("{pairs} pairs, {seconds} s a window, order from seed {seed}");
     let mut all: BTreeMap<(Test, usize), Vec<Pair>> = BTreeMap::new();

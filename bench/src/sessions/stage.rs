@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use loadline_model::snapshot::counter;
 use loadline_workload::find;
 
 use super::Args;
-use crate::arena::{self, Outcome, with_settings};
+use crate::arena::{self, Outcome, Running, with_settings};
 use crate::{pgbench, sysbench};
 
 /// The server may count this many commits beside those of a contender: sessions that it opens itself.
@@ -102,7 +102,7 @@ impl Stage {
 
     /// Number of the scripted server's process.
     pub(super) fn process(&self) -> String {
-        self.scripted.as_ref().map_or_else(String::new, |(scripted, ..)| scripted.child.id().to_string())
+        self.scripted.as_ref().map_or_else(String::new, |(scripted, ..)| scripted.child.0.id().to_string())
     }
 
     /// What the server has counted so far: commits, the scripted one statements.
@@ -145,7 +145,7 @@ impl Stage {
 
 /// The scripted server as a process of its own, so that its memory and CPU time are not loadline's. Ends with this.
 struct Scripted {
-    child: Child,
+    child: Running,
     /// Statements that it has executed, as it says once a second.
     statements: Arc<AtomicU64>,
 }
@@ -163,7 +163,7 @@ impl Scripted {
         let mut lines = BufReader::new(child.stdout.take().ok_or("no output of the scripted server")?).lines();
         let statements = Arc::new(AtomicU64::new(0));
         let first = lines.next().transpose()?.unwrap_or_default();
-        let scripted = Scripted { child, statements: Arc::clone(&statements) };
+        let scripted = Scripted { child: Running(child), statements: Arc::clone(&statements) };
         if !first.starts_with("listening") {
             return Err("the scripted server did not start".into());
         }
@@ -175,12 +175,5 @@ impl Scripted {
             }
         });
         Ok(scripted)
-    }
-}
-
-impl Drop for Scripted {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -317,8 +317,7 @@ impl Conductor {
             let places = jobs.iter_mut().skip(of.share.first as usize).take(of.share.jobs as usize);
             match counted {
                 Some(of) => {
-                    tallies.resize_with(tallies.len().max(of.tallies.len()), Tally::default);
-                    tallies.iter_mut().zip(&of.tallies).for_each(|(all, theirs)| all.merge(theirs));
+                    Tally::merge_parts(&mut tallies, &of.tallies);
                     own.merge(&of.own);
                     sessions_per_thread = of.sessions_per_thread.max(sessions_per_thread);
                     counts.push(Counts::new(of.counts));

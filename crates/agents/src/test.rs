@@ -70,7 +70,8 @@ impl Test {
             c.left().into_iter().filter_map(|i| Some((i, c.members().get(i)?.presence.most_jobs))).collect();
         let Some(shares) = spread(order.all_jobs, &limits) else {
             let most: u64 = limits.iter().map(|(_, n)| u64::from(*n)).sum();
-            let text = format!("{} jobs are more than the agents that are left run, which is {most}", order.all_jobs);
+            let text =
+                format!("{} jobs are asked for, and the agents that are left run {most} at most", order.all_jobs);
             return Err(AgentsError::Agents(vec![text]));
         };
         let before = vec![None; shares.len()];

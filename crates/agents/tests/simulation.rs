@@ -54,6 +54,8 @@ struct Host {
     legs: [f64; 2],
     fault: Option<(u64, Fault)>,
     opened: Option<u64>,
+    /// The file that came with it.
+    file: Option<String>,
     /// Window on its own clock.
     window: Option<(u64, u64)>,
     /// When its jobs began and ended, on the true clock.
@@ -125,6 +127,7 @@ impl World {
             legs: [between(&mut random, 50e3, 400e3), between(&mut random, 50e3, 400e3)],
             fault: None,
             opened: None,
+            file: None,
             window: None,
             loads: None,
             ended_ns: 0,
@@ -255,7 +258,7 @@ impl World {
                 }
             }
             Action::Open(order) => {
-                assert!(order.file.is_none_or(|file| file.text == text()), "the file came whole");
+                self.hosts[i].file = order.file.map(|file| file.text);
                 self.hosts[i].opened = Some(order.test);
                 self.hosts[i].window = None;
                 let takes = self.random.below(200 * MS);
@@ -352,6 +355,7 @@ fn test(c: &mut Coordinator<World>, number: u64, jobs: u32, window_s: u64) -> Re
     let mut order = JobsOrder::of_jobs(jobs);
     // A thousand agents get none: it is the time of the test.
     order.file = (jobs < 1000).then(|| WorkloadFile { name: "mine.toml".into(), text: text() });
+    let file = order.file.as_ref().map(|file| file.text.clone());
     let mut test = Test::open(c, number, &order, &|_| "work".to_owned())?;
     let start_ns = c.link.now_ns + START_LEAD_NS;
     test.start(c, start_ns, window_s * S);
@@ -370,6 +374,7 @@ fn test(c: &mut Coordinator<World>, number: u64, jobs: u32, window_s: u64) -> Re
     for of in counted.iter().filter(|of| of.bytes.is_some()) {
         assert_eq!(of.bytes.as_deref().unwrap(), format!("{},end", of.agent).as_bytes(), "all parts, in order");
         let host = &c.link.hosts[of.agent];
+        assert_eq!(host.file, file, "the file came whole");
         let (open, close) = host.window.unwrap();
         let off = |local, truth: u64| host.clock.truth(local).abs_diff(truth);
         truly_off_ns = truly_off_ns.max(off(open, open_ns)).max(off(close, close_ns));

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use loadline_model::disturbance::{DISTURBANCES, allowed, why_invalid_in_common};
 use loadline_model::record::by_force;
-use loadline_model::{Column, Driver, JobLoad, TestRecord};
+use loadline_model::{Column, Driver, JobLoad, TestRecord, column};
 use serde::Serialize;
 
 use crate::kept::{PoolKey, SetAside, allows_cached, kept, unchecked};
-use crate::kpi::{LATENCY, RESPONSE, THROUGHPUT, in_checkpoint, rate_of};
+use crate::kpi::{LATENCY, RESPONSE, THROUGHPUT, in_checkpoint, of_throughput, rate_of};
 use crate::stats::Estimate;
 
 /// The column that sweeps go over by default.
@@ -87,6 +87,14 @@ impl SweepPoint {
     #[must_use]
     pub fn figure(&self, column: &Column) -> Option<&Estimate> {
         self.figures.get(column.id)
+    }
+
+    /// Half width of the interval of `column` from the course of a single window, as a share of the figure; only what follows from
+    /// throughput has one.
+    #[must_use]
+    pub fn within_window(&self, column: &Column) -> Option<f64> {
+        self.figure(column).filter(|e| e.n == 1 && of_throughput(column))?;
+        Some(self.figure(column::WITHIN_WINDOW_PCT)?.mean / 100.0)
     }
 
     /// Throughput, tps.

@@ -6,6 +6,7 @@ use loadline_audit::{
     Audit, Claim, Expected, Finding, LAWS, Mapping, Options, Severity, audit, columns_of_laws, table,
 };
 use loadline_model::column::{REDO_BYTES_PER_TX, REDO_KIB_PER_TX};
+use loadline_model::format::counted;
 use loadline_report::{Format, RunData, render};
 use loadline_workload::CATALOGUE;
 
@@ -155,18 +156,14 @@ fn text_of(audit: &Audit) -> String {
         }
         out.push('\n');
     }
-    let count = |severity, name: &str| {
-        let n = audit.count(severity);
-        format!("{n} {name}{}", if n == 1 { "" } else { "s" })
-    };
+    let count = |severity, name: &str| counted(audit.count(severity), name);
     out.push_str(&format!(
-        "{}, {}, {} in {} rows of {} table{}; {} of {} laws could be checked\n",
+        "{}, {}, {} in {} rows of {}; {} of {} laws could be checked\n",
         count(Severity::Error, "error"),
         count(Severity::Warning, "warning"),
         count(Severity::Info, "info"),
         audit.rows,
-        audit.tables,
-        if audit.tables == 1 { "" } else { "s" },
+        counted(audit.tables, "table"),
         audit.checked.len(),
         LAWS.len()
     ));

@@ -8,7 +8,7 @@ use loadline_database::{Privilege, Runs, Target, Use, kind_of, open};
 use loadline_model::disturbance::measured_by;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Driver, Finding, Severity, column};
-use loadline_run::plan::AWR_FLAG;
+use loadline_run::plan::{AWR_FLAG, refusal};
 use loadline_workload::CATALOGUE;
 
 use crate::args::{DoctorArgs, ListFormat};
@@ -59,9 +59,10 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
         let subject = format!("figure{} {}", if titles.len() > 1 { "s" } else { "" }, titles.join(", "));
         findings.push(Finding::new("figure", Severity::Warning, subject, "–", reason));
     }
-    let (of_kind, of_server) = ((kind.capabilities)(), target.capabilities()?);
+    let of_server = target.capabilities()?;
     for workload in CATALOGUE {
-        let refusal = |d| of_kind.refusal(d, workload.needs).or_else(|| of_server.refusal(d, workload.needs));
+        let of_kind = |d| refusal(workload, kind, d).map(|refused| refused.reason);
+        let refusal = |d| of_kind(d).or_else(|| of_server.refusal(d, workload.needs));
         let refusals: Vec<_> = Driver::ALL.iter().map(|d| (d, refusal(*d))).collect();
         let drivers: Vec<_> = refusals.iter().filter(|(_, r)| r.is_none()).map(|(d, _)| d.name()).collect();
         let reasons: Vec<_> =

@@ -55,7 +55,7 @@ pub use facts::{Facts, OwnFiles, Runs};
 pub use kind::{NativeReport, TargetKind};
 pub use names::table_names;
 pub use number::Number;
-pub use registry::{TARGETS, kind_of, open};
+pub use registry::{TARGETS, is_temporary, kind_of, open};
 pub use relay::Relay;
 pub use render::Rendered;
 pub use request::{AskPassword, OpenRequest};

@@ -40,6 +40,12 @@ pub fn kind_of(url: &str) -> Result<&'static TargetKind, TargetError> {
     Err(TargetError::Usage(format!("'{}' is not a target{hint} (known: {known})", crate::redact(url))))
 }
 
+/// Whether `url` names a target that loadline makes and removes.
+#[must_use]
+pub fn is_temporary(url: &str) -> bool {
+    kind_of(url).is_ok_and(|kind| (kind.is_temporary)(url))
+}
+
 /// Opens the target that `request` names.
 ///
 /// # Errors

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use loadline_database::{OpenRequest, Runs, TargetError, Work, kind_of};
+use loadline_database::{OpenRequest, Runs, TargetError, Work, is_temporary, kind_of};
 use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TableLoad, TargetInfo};
 use loadline_model::plan::Plan;
 use loadline_model::{LogWriterPoint, Manifest, TestRecord, seed_of_window};
@@ -156,8 +156,8 @@ pub enum StudyError {
     },
     /// Agents were lost, and the plan says that the run ends then.
     #[error(
-        "{0}. The run ends here: to measure on over the agents that are left, go on with --on-agent-loss continue, here or in a run \
-         that is resumed"
+        "{0}. The run ends here: begin it anew, or resume it, with --on-agent-loss continue, and it goes on over the agents that are \
+         left"
     )]
     AgentsLost(String),
     /// All agents were lost.
@@ -202,7 +202,7 @@ impl Study {
         let targets = || std::iter::once(&self.request).chain(&self.other);
         let urls = targets().flat_map(|r| r.nodes.iter().chain(&r.standbys).chain([&r.url])).cloned().collect();
         let listener = &mut WatchedRun::new(listener, urls);
-        let temporary = kind_of(&self.request.url).is_ok_and(|k| (k.is_temporary)(&self.request.url));
+        let temporary = is_temporary(&self.request.url);
         let mut context = self.begin(listener)?;
         listener.on(Event::Started { folder: context.folder.path() });
         for skipped in &context.manifest.plan.skipped {
@@ -232,7 +232,7 @@ impl Study {
         context.leave(temporary, &self.request, listener);
         if let (Some(side), Some(request)) = (context.other.take(), &self.other) {
             context.side = side;
-            let temporary = kind_of(&request.url).is_ok_and(|k| (k.is_temporary)(&request.url));
+            let temporary = is_temporary(&request.url);
             context.leave(temporary, request, listener);
         }
         if context.records.is_empty() && !matches!(ended, Ended::Complete) {
@@ -299,6 +299,7 @@ impl Study {
                 let mut manifest = Manifest { state: RunState::Started, ..r.manifest };
                 // What may be given anew.
                 (manifest.plan.agents, manifest.plan.allow_disturbed) = (plan.agents, plan.allow_disturbed);
+                manifest.plan.force = plan.force;
                 manifest.target.notes.extend(side.changes.said());
                 if let Some([a, b]) = manifest.arms.as_deref_mut() {
                     a.target.notes.extend(side.changes.said());

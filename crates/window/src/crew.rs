@@ -157,7 +157,7 @@ impl Crew {
             let waited = begin.elapsed();
             // After an interrupt, do not wait long for a server that does not respond.
             let urgent = shared.interrupted.load(Ordering::Relaxed) && waited >= Duration::from_secs(2);
-            if !cut && !urgent && waited >= ask_at && shared.cut.get().is_none() {
+            if !cut && !urgent && waited >= ask_at {
                 ask_at = waited + ASK_AGAIN;
                 let why = hindrance(&self.cancellers);
                 if why.is_some() || waited >= at_most {
@@ -177,8 +177,7 @@ impl Crew {
         let mut tallies = Vec::<Tally>::new();
         let mut results = vec![JobResult::ended(CRASHED); shared.jobs() as usize];
         for worked in threads.into_iter().map(|t| t.join().unwrap_or_default()) {
-            tallies.resize_with(tallies.len().max(worked.tallies.len()), Tally::default);
-            tallies.iter_mut().zip(&worked.tallies).for_each(|(all, theirs)| all.merge(theirs));
+            Tally::merge_parts(&mut tallies, &worked.tallies);
             for (job, result) in worked.jobs {
                 if let Some(place) = results.get_mut(job as usize) {
                     *place = result;

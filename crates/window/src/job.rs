@@ -72,6 +72,12 @@ impl Tally {
         self.scripted.as_ref().filter(|_| done > 0).map_or(1.0, |did| did.commits as f64 / done as f64)
     }
 
+    /// Adds tallies of parts of jobs to those of all.
+    pub fn merge_parts(all: &mut Vec<Tally>, theirs: &[Tally]) {
+        all.resize_with(all.len().max(theirs.len()), Tally::default);
+        all.iter_mut().zip(theirs).for_each(|(all, theirs)| all.merge(theirs));
+    }
+
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Tally) {
         self.transaction.merge(&other.transaction);

@@ -5,7 +5,7 @@ use loadline_model::{Column, column};
 use super::blocks::of_other_size;
 use super::setup::{DefinedRedo, Setup, jobs_word};
 use super::{ComparedAt, ComparisonRow, Factor, Platform};
-use crate::kpi::{Metric, of_throughput, writes_redo};
+use crate::kpi::{Metric, writes_redo};
 use crate::stats::{Estimate, Interval, ratio};
 use crate::sweep::{Sweep, SweepPoint};
 
@@ -172,9 +172,9 @@ fn factor(metric: Metric, a: &SweepPoint, b: &SweepPoint) -> Option<Factor> {
     let factor = if metric.higher_is_better { ratio(y, x)? } else { ratio(x, y)? };
     let half = |point: &SweepPoint, e: &Estimate| match e.half_width() {
         Some(half) => Some(half / e.mean),
-        None => Some(point.figure(column::WITHIN_WINDOW_PCT)?.mean / 100.0),
+        None => point.within_window(metric.column),
     };
-    let halves = half(a, x).zip(half(b, y)).filter(|_| factor.interval.is_none() && of_throughput(metric.column));
+    let halves = half(a, x).zip(half(b, y)).filter(|_| factor.interval.is_none());
     let within = halves.map(|(x, y)| {
         let half = x.ln_1p().hypot(y.ln_1p()).exp();
         Interval { low: factor.value / half, high: factor.value * half }

@@ -91,8 +91,8 @@ pub trait ClientSession: Send {
         Ok(())
     }
 
-    /// From now on the server is waited for without a limit, which costs nothing. Until then a session gives up a call that
-    /// waits for something other than the server's work.
+    /// From now on calls wait without a limit, and spend no time on watching for one: for timed jobs. Until then a session gives
+    /// up a call that waits for something other than the server's work.
     ///
     /// # Errors
     /// When the session is lost.

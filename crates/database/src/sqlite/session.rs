@@ -34,15 +34,15 @@ const RETRIES: i32 = 5_000;
 /// SQLite calls this when another connection writes. SQLite's own `busy_timeout` sleeps up to 100 ms between retries,
 /// while the writer is free most of that time.
 pub(super) fn wait_for_writer(retries: i32) -> bool {
-    wait(retries) && retries < RETRIES
+    wait(retries, RETRIES)
 }
 
 /// The same for a timed job, whose writer may be one of many other jobs.
 fn job_waits_for_writer(retries: i32) -> bool {
-    wait(retries) && retries < JOB_RETRIES
+    wait(retries, JOB_RETRIES)
 }
 
-fn wait(retries: i32) -> bool {
+fn wait(retries: i32, most: i32) -> bool {
     let us = FIRST_WAIT_US << u32::try_from(retries).unwrap_or(0).min(10);
     let begin = crate::clock::now_ns();
     std::thread::sleep(Duration::from_micros(us.min(MAX_WAIT_US)));
@@ -52,7 +52,7 @@ fn wait(retries: i32) -> bool {
             counters.writer_wait_ns.fetch_add(waited, Ordering::Relaxed);
         }
     });
-    true
+    retries < most
 }
 
 thread_local! {

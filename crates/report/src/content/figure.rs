@@ -1,9 +1,8 @@
 //! A figure of a point of a sweep as a cell, or why there is none.
 
-use loadline_analyze::kpi::of_throughput;
 use loadline_analyze::{Estimate, SweepPoint};
 use loadline_model::format::ABSENT;
-use loadline_model::{Column, TestRecord, column};
+use loadline_model::{Column, TestRecord};
 
 use crate::columns::value;
 use crate::doc::{Cell, Notes};
@@ -14,12 +13,9 @@ const WITHIN_WINDOW: &str = "± is from the course of a single window (95 %): wh
 /// A figure of `point` with its interval, or `–` with the reason.
 pub(crate) fn figure(records: &[TestRecord], point: &SweepPoint, column: &Column, notes: &mut Notes) -> Cell {
     match point.figure(column) {
-        Some(e) => match point
-            .figure(column::WITHIN_WINDOW_PCT)
-            .filter(|pct| e.n == 1 && pct.mean < 100.0 && of_throughput(column))
-        {
-            Some(pct) => {
-                let text = format!("{} ± {}", value(column, e.mean), value(column, e.mean * pct.mean / 100.0));
+        Some(e) => match point.within_window(column).filter(|share| *share < 1.0) {
+            Some(share) => {
+                let text = format!("{} ± {}", value(column, e.mean), value(column, e.mean * share));
                 Cell { text, mark: notes.mark(WITHIN_WINDOW, "") }
             }
             None => with_interval(column, e).into(),

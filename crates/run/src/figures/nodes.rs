@@ -1,10 +1,10 @@
 //! What each node of a cluster did, and whether each job was where it should be.
 
-use loadline_model::check::{Check, Outcome};
-use loadline_model::record::NodeFigures;
 use std::collections::BTreeMap;
 
 use loadline_analyze::stats;
+use loadline_model::check::{Check, Outcome};
+use loadline_model::record::NodeFigures;
 use loadline_model::snapshot::counter;
 use loadline_model::{Snapshot, column};
 use loadline_window::{JobResult, Measured, Request};
@@ -104,12 +104,12 @@ pub(crate) fn commits(request: &Request, measured: &Measured, counters: &Counter
     (0..nodes).filter_map(of_node).collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
+fn of_nodes(snapshot: &Snapshot) -> &[BTreeMap<String, f64>] {
+    if snapshot.nodes.is_empty() { std::slice::from_ref(&snapshot.counters) } else { &snapshot.nodes }
+}
+
 /// Each node of a cluster must have been a member of it in all snapshots of the test, beside the same others.
 pub(crate) fn membership(measured: &Measured) -> Option<Check> {
-    let of_nodes = |snapshot: &Snapshot| match &snapshot.nodes[..] {
-        [] => vec![snapshot.counters.clone()],
-        nodes => nodes.to_vec(),
-    };
     let mut snapshots = measured.snapshots().map(|(_, snapshot)| of_nodes(snapshot));
     let first = snapshots.next()?;
     let later: Vec<_> = snapshots.collect();

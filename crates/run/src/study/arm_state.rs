@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use loadline_database::OpenRequest;
+use loadline_database::{OpenRequest, is_temporary};
 use loadline_model::arms::ArmName;
 use loadline_model::manifest::{ArmFound, TargetInfo};
 use loadline_model::plan::{Arm, Arms, PlannedWorkload};
 use loadline_model::{Check, Outcome};
 
+use crate::checks::settings;
 use crate::plan::arms::{differing, same_kind, same_target};
 
 /// What a run of two arms remembers.
@@ -22,8 +23,6 @@ pub(super) struct ArmsState {
     pub(super) forced: [Option<String>; 2],
     /// The arms as this process found them, and the values of the settings that they give; `None` until both were in force.
     pub(super) found: Option<[(ArmFound, Values); 2]>,
-    /// What has changed since then in the target of the arm in force, for a note.
-    pub(super) changed: Option<String>,
 }
 
 /// Values of settings as the target states them; `None` if it has no such setting.
@@ -32,11 +31,12 @@ pub(super) type Values = BTreeMap<String, Option<String>>;
 impl ArmsState {
     pub(super) fn new(a: &OpenRequest, b: &OpenRequest) -> ArmsState {
         let requests = [a.clone(), b.clone()];
-        ArmsState { now: ArmName::A, requests, restart: false, forced: [None, None], found: None, changed: None }
+        ArmsState { now: ArmName::A, requests, restart: false, forced: [None, None], found: None }
     }
 
     /// What an arm has on purpose does not make its windows invalid: commits that do not wait, if that was `forced`, and other
-    /// redo for the rows that arm A was calibrated for. (In both arms: what failed in one alone would choose its windows.)
+    /// redo for the rows that arm A was calibrated for. Both arms
+    /// are excused: if windows of one arm alone counted as failed, that would be a choice among its windows.
     pub(super) fn note_what_is_on_purpose(
         arms: &Arms,
         workload: &PlannedWorkload,
@@ -61,6 +61,13 @@ impl ArmsState {
     /// What was refused in the arm in force.
     pub(super) fn forced(&self) -> Option<&String> {
         self.forced[self.now as usize].as_ref()
+    }
+
+    /// What has changed in the target of the arm in force, which is `info` now, since it was found; for a note.
+    pub(super) fn changed(&self, arms: &Arms, info: &TargetInfo) -> Option<String> {
+        // loadline itself changes settings of a private server from test to test; nobody else does.
+        let found = self.found.as_ref().filter(|_| !is_temporary(&arms.get(self.now).target))?;
+        settings::changed_since(&found[self.now as usize].0.target, info)
     }
 
     /// Settings that are not as they were when arm `now` was first in force, though the arms differ in them.

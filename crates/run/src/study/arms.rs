@@ -8,7 +8,7 @@ use loadline_analyze::paired::flips::FEW_BLOCKS;
 use loadline_analyze::paired::order::BLOCK;
 use loadline_analyze::paired::ratio::least_pairs;
 use loadline_analyze::paired::{looks, order, paired_ratio};
-use loadline_database::{TargetError, Work, kind_of};
+use loadline_database::{TargetError, Work};
 use loadline_model::TestRecord;
 use loadline_model::arms::ArmName;
 use loadline_model::manifest::{ArmFound, Calibration};
@@ -17,9 +17,8 @@ use loadline_model::record::LevelPoint;
 
 use super::arm_state::{ArmsState, Values};
 use super::execute::PlannedTest;
-use super::side::{fit_jobs, fit_workloads, refused};
+use super::side::{fit_jobs, fit_workloads, forced};
 use super::{Context, Side, StudyError, Switch, until_released};
-use crate::checks::settings;
 use crate::event::{Event, Listener};
 use crate::plan::PlanError;
 use crate::plan::arms::{differing, job_counts, same_kind, same_target};
@@ -68,7 +67,7 @@ impl Context {
     /// Brings both arms about, B first. Sees what each is, what it can run, and that their settings took effect.
     pub(super) fn try_arms(&mut self, listener: &mut dyn Listener) -> Result<(), StudyError> {
         let Some(arms) = self.arms() else { return Ok(()) };
-        let mut found = [ArmName::A, ArmName::B].map(|_| Default::default());
+        let mut found: [(ArmFound, Values); 2] = Default::default();
         for arm in [ArmName::B, ArmName::A] {
             self.take(arm, listener)?;
             let (doctor, forced) = if self.other.is_some() && arms.a.switch.is_none() {
@@ -76,12 +75,11 @@ impl Context {
             } else {
                 let own: Vec<&str> = arms.get(arm).settings.keys().map(String::as_str).collect();
                 let doctor = self.side.target.doctor()?;
-                let forced = refused(&doctor, self.manifest.plan.force, &own)?;
-                let upgraded = self.side.changes.upgraded.clone();
+                let forced = forced(&self.side.changes, &doctor, self.manifest.plan.force, &own)?;
                 if self.other.is_none() {
                     self.fit_arm(arm, &own)?;
                 }
-                (doctor, upgraded.into_iter().chain(forced).reduce(|a, b| format!("{a}; {b}")))
+                (doctor, forced)
             };
             if let Some(state) = &mut self.arms {
                 state.forced[arm as usize] = forced;
@@ -120,11 +118,14 @@ impl Context {
     /// Skips or marks the workloads that `arm`, which is in force on the target of both, cannot run. `own`: its settings.
     fn fit_arm(&mut self, arm: ArmName, own: &[&str]) -> Result<(), StudyError> {
         let (plan, target) = (&mut self.manifest.plan, self.side.target.as_ref());
+        let fit = |plan: &mut Plan| fit_workloads(plan, target, own).and_then(|()| fit_jobs(plan, target));
+        if arm == ArmName::A {
+            fit(plan)?;
+        }
         let mut of_b = plan_of_b(plan);
-        let fitted = if arm == ArmName::A { &mut *plan } else { &mut of_b };
-        fit_workloads(fitted, target, own)?;
-        fit_jobs(fitted, target)?;
-        let of_b = if arm == ArmName::A { plan_of_b(plan) } else { of_b };
+        if arm == ArmName::B {
+            fit(&mut of_b)?;
+        }
         keep(plan, of_b)
     }
 
@@ -195,11 +196,6 @@ impl Context {
                 TargetError::Refused(format!("arm '{label}' was not brought about: {}", wrong.join("; "))).into()
             );
         }
-        // loadline itself changes settings of a private server from test to test; nobody else does.
-        let own =
-            |arm: ArmName| kind_of(&arms.get(arm).target).is_ok_and(|kind| (kind.is_temporary)(&arms.get(arm).target));
-        let found = state.found.as_ref().filter(|_| !own(state.now));
-        state.changed = found.and_then(|found| settings::changed_since(&found[state.now as usize].0.target, info));
         Ok(())
     }
 

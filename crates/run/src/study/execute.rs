@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loadline_database::{RemainingNodes, Target, TargetError, Work, kind_of};
+use loadline_database::{RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
 use loadline_model::Column;
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::record::AgentFigures;
@@ -155,9 +155,10 @@ impl PlannedTest<'_> {
             finished.figures.checks.splice(0..0, lost);
             // loadline itself changes settings of a private server from test to test; nobody else does. Levels of a user's server
             // are changed as well.
-            let private = kind_of(&plan.target).is_ok_and(|kind| (kind.is_temporary)(&plan.target));
-            let start = Some(&context.manifest.target).filter(|_| !private && context.arms.is_none());
-            finished.figures.notes.extend(context.arms.as_ref().and_then(|arms| arms.changed.clone()));
+            let start =
+                Some(&context.manifest.target).filter(|_| !is_temporary(&plan.target) && context.arms.is_none());
+            let of_arm = context.arms.as_ref().zip(plan.arms.as_deref());
+            finished.figures.notes.extend(of_arm.and_then(|(state, arms)| state.changed(arms, &context.side.info)));
             let levels = kind_of(&plan.target).ok().filter(|_| plan.levels.is_some());
             let mut now = info.clone();
             for name in levels.map_or(&[][..], |kind| kind.level_settings) {
@@ -227,7 +228,7 @@ impl PlannedTest<'_> {
         let left = lost.is_some() || measured.after.is_err() || !is_same_cluster(&measured);
         let remaining = if left { nodes::without_lost(context.side.target.as_ref()) } else { None };
         let target = of_the_rest(context, &remaining);
-        if let (Some(lost), None, Err(_)) = (lost, &remaining, target.info()) {
+        if let Some(lost) = lost.filter(|_| remaining.is_none() && target.info().is_err()) {
             // The server is down, not only a session: the test is not stored, so a resume repeats it.
             return Err(self.target_failed(TargetError::Lost(lost)));
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use loadline_collect::page_cache::DataFiles;
 use loadline_collect::{CpuSource, inventory};
-use loadline_database::{OpenRequest, PRIVILEGE, RunLock, Target, TargetError, kind_of};
+use loadline_database::{OpenRequest, PRIVILEGE, RunLock, Target, TargetError, is_temporary, kind_of};
 use loadline_model::machine::Machine;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
@@ -63,7 +63,7 @@ impl Side {
         earlier: Option<&TargetInfo>,
         listener: &mut dyn Listener,
     ) -> Result<Side, StudyError> {
-        let temporary = kind_of(&request.url).is_ok_and(|k| (k.is_temporary)(&request.url));
+        let temporary = is_temporary(&request.url);
         let target: Arc<dyn Target> = Arc::from(loadline_database::open(request)?);
         let lock = target.lock()?;
         let mut info = target.info()?;
@@ -74,8 +74,7 @@ impl Side {
         listener.on(Event::Doctor(&findings));
         let changes = earlier.map_or(Changes::default(), |earlier| Changes::between(earlier, &info, temporary));
         let names: Vec<&str> = request.settings.keys().map(String::as_str).filter(|_| plan.arms.is_some()).collect();
-        let forced = [changes.forced(plan.force)?, refused(&findings, plan.force, &names)?];
-        let forced = forced.into_iter().flatten().reduce(|a, b| format!("{a}; {b}"));
+        let forced = forced(&changes, &findings, plan.force, &names)?;
         fit_workloads(plan, target.as_ref(), &names)?;
         let max_jobs = fit_jobs(plan, target.as_ref())?;
         add_storage(&mut info);
@@ -160,8 +159,19 @@ pub(crate) fn add_storage(info: &mut TargetInfo) {
     }
 }
 
-/// The doctor's refusals; an error unless forced, or about the settings `own`, which an arm has on purpose.
-pub(super) fn refused(findings: &[Finding], force: bool, own: &[&str]) -> Result<Option<String>, StudyError> {
+/// What is refused of a target: another version than before, and by the doctor; an error unless forced, or about the settings
+/// `own`, which an arm has on purpose.
+pub(super) fn forced(
+    changes: &Changes,
+    findings: &[Finding],
+    force: bool,
+    own: &[&str],
+) -> Result<Option<String>, StudyError> {
+    let all = [changes.forced(force)?, refused(findings, force, own)?];
+    Ok(all.into_iter().flatten().reduce(|a, b| format!("{a}; {b}")))
+}
+
+fn refused(findings: &[Finding], force: bool, own: &[&str]) -> Result<Option<String>, StudyError> {
     let with = |severity| findings.iter().filter(move |f| f.severity == severity);
     let lines = |found: Vec<&Finding>| {
         found.iter().map(|f| format!("  {} = {}: {}", f.subject, f.value, f.advice)).collect::<Vec<_>>()
@@ -193,19 +203,20 @@ pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target, own: &[&str]) 
             let mut words = reason.split(|c: char| !c.is_ascii_alphanumeric() && !"_.".contains(c));
             words.any(|word| own.contains(&word)) && capabilities.refusal_for_good(workload.driver, needs).is_none()
         };
-        match refusal(workload.driver) {
-            None => {}
-            Some(reason) if !on_purpose(&reason) && !workload.driver_given && Driver::ALL.iter().any(does) => {
+        if let Some(reason) = refusal(workload.driver) {
+            let purpose = on_purpose(&reason);
+            let open = !purpose && !workload.driver_given;
+            if let Some(other) = Driver::ALL.into_iter().find(|d| open && does(d)) {
                 workload.driver_reason = format!("not with the {} driver: {reason}", workload.driver);
-                workload.driver = Driver::ALL.into_iter().find(does).unwrap_or(workload.driver);
-            }
-            Some(reason) if plan.force || on_purpose(&reason) => match &mut workload.forced {
-                // A resumed run knows.
-                Some(known) if known.contains(&reason) => {}
-                Some(known) => *known += &format!("; {reason}"),
-                None => workload.forced = Some(reason),
-            },
-            Some(reason) => {
+                workload.driver = other;
+            } else if plan.force || purpose {
+                match &mut workload.forced {
+                    // A resumed run knows.
+                    Some(known) if known.contains(&reason) => {}
+                    Some(known) => *known += &format!("; {reason}"),
+                    None => workload.forced = Some(reason),
+                }
+            } else {
                 plan.skipped.push(SkippedWorkload { code: workload.code, reason });
                 continue;
             }
@@ -222,26 +233,25 @@ pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target, own: &[&str]) 
 /// Checks the plan's job counts against the target's limit. Returns the maximum for a sweep.
 pub(super) fn fit_jobs(plan: &Plan, target: &dyn Target) -> Result<u32, StudyError> {
     let limit = target.job_limit()?;
-    // Agents have limits of their own.
-    let files = |jobs| match allow_files(target, jobs) {
-        Err(e) if plan.agents.is_none() => Err(PlanError::Value(e.to_string())),
-        _ => Ok(()),
-    };
-    match &plan.jobs {
+    let most = match &plan.jobs {
         Jobs::List(_) => {
             let nodes = plan.node_counts.last().copied().unwrap_or(target.facts().nodes);
             let asked = plan.jobs_over(nodes).into_iter().flatten().max().unwrap_or(1);
             match limit.jobs {
-                Some(most) if asked > most => Err(StudyError::TooManyJobs { asked, because: limit.because, most }),
-                _ => Ok(files(asked).map(|()| asked)?),
+                Some(most) if asked > most => {
+                    return Err(StudyError::TooManyJobs { asked, because: limit.because, most });
+                }
+                _ => asked,
             }
         }
         Jobs::Auto { max } => match limit.jobs {
-            Some(0) => Err(StudyError::TooManyJobs { asked: 1, because: limit.because, most: 0 }),
-            limit => {
-                let max = (*max).min(limit.unwrap_or(u32::MAX));
-                Ok(files(max).map(|()| max)?)
-            }
+            Some(0) => return Err(StudyError::TooManyJobs { asked: 1, because: limit.because, most: 0 }),
+            limit => (*max).min(limit.unwrap_or(u32::MAX)),
         },
+    };
+    // Agents have limits of their own.
+    if plan.agents.is_none() {
+        allow_files(target, most).map_err(|e| PlanError::Value(e.to_string()))?;
     }
+    Ok(most)
 }

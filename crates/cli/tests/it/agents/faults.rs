@@ -112,9 +112,7 @@ fn nothing_loads_the_database_after_the_run_is_gone() {
     assert_eq!(sessions(), Ok("4".to_owned()), "beats hold the lease");
     signal(&child, Signal::SIGKILL);
     child.wait().unwrap();
-    let gone = std::time::Instant::now();
     wait_for("the sessions to end", 5, || sessions().is_ok_and(|n| n == "0"));
-    assert!(gone.elapsed().as_secs_f64() < 5.0);
     wait_for("the agents to be free again", 5, || listed(&hub.url()).values().all(|a| a["state"] == "free"));
 }
 
