@@ -99,6 +99,22 @@ impl Check {
         Check::new(id, if ok { Outcome::Passed } else { Outcome::Failed }, detail)
     }
 
+    /// A check of pairs of counts, each of which may differ by so much. Where that is more than half of a count, counts that agree
+    /// prove nothing.
+    #[must_use]
+    pub fn compare(id: &str, counts: &[([f64; 2], f64)], detail: String) -> Check {
+        let agree = counts.iter().all(|([a, b], allowed)| (a - b).abs() <= *allowed);
+        let few = counts.iter().any(|([a, b], allowed)| a.max(*b) < 2.0 * allowed);
+        if agree && few {
+            return Check::new(
+                id,
+                Outcome::NotMade,
+                format!("{detail}: too few to prove anything; use a longer window"),
+            );
+        }
+        Check::require(id, agree, detail)
+    }
+
     /// A check with the given outcome.
     #[must_use]
     pub fn new(id: &str, outcome: Outcome, detail: impl Into<String>) -> Check {

@@ -205,22 +205,13 @@ fn all_commits(f: &Facts<'_>) -> Check {
         "from the first job's start to the last job's end the jobs counted {ours} commits, the database {counted}{failed} \
         (allowed difference: {allowed:.0})"
     );
-    compared(id, [ours, counted], allowed, detail)
+    Check::compare(id, &[([ours, counted], allowed)], detail)
 }
 
 /// The database's count without the COMMITs that failed, and words for that.
 fn without_failed(counted: f64, failed: f64) -> (f64, String) {
     let words = if failed > 0.0 { format!(" without {failed} COMMITs that failed") } else { String::new() };
     (counted - failed, words)
-}
-
-/// Two counts that may differ by `allowed`. If both are that small, equal ones prove nothing.
-fn compared(id: &str, counts: [f64; 2], allowed: f64, detail: String) -> Check {
-    let [a, b] = counts;
-    if a.max(b) <= allowed {
-        return Check::new(id, Outcome::NotMade, format!("{detail}: too few to prove anything; use a longer window"));
-    }
-    Check::require(id, (a - b).abs() <= allowed, detail)
 }
 
 fn window_commits(f: &Facts<'_>) -> Check {
@@ -250,7 +241,7 @@ fn window_commits(f: &Facts<'_>) -> Check {
         "{whose} the jobs counted {ours:.0} commits, the database {counted} between its snapshots{failed} (allowed \
         difference: {allowed:.0})"
     );
-    compared(id, [ours, counted], allowed, detail)
+    Check::compare(id, &[([ours, counted], allowed)], detail)
 }
 
 fn evidence(f: &Facts<'_>) -> Check {

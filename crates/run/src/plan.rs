@@ -346,7 +346,7 @@ fn choose(
     for workload in all.iter().copied().filter(|w| wanted.iter().any(|v| v.code == w.code)) {
         let parameters = parameters.get(workload.code).copied().cloned().unwrap_or_default();
         let asked = agents::driver(spec)?;
-        match choose_driver(workload, kind, asked, force) {
+        match choose_driver(workload, kind, asked, spec.sessions_per_thread.is_some_and(|n| n > 1), force) {
             Ok(DriverChoice { driver, reason: driver_reason, forced }) => {
                 let (code, driver_given) = (workload.code.into(), asked.is_some());
                 planned.push(PlannedWorkload { code, driver, driver_given, driver_reason, parameters, forced });

@@ -46,9 +46,13 @@ fn a_level_that_waits_pays_its_round_trip() {
             assert_eq!(check(test, id)["outcome"], "passed", "{test}");
         }
     }
-    // Complete: nothing is measured again.
+    let code = |tests: &[Value]| i32::from(tests.iter().any(|t| t["valid"] != true));
+    assert_eq!(ran.code, code(&tests), "{}", ran.said());
+    // Complete: nothing is measured again. An invalid window is said by the exit code, also if its cell has another pair.
+    let stored = std::fs::read_to_string(folder.join("tests.jsonl")).unwrap();
+    std::fs::write(folder.join("tests.jsonl"), stored.replacen("\"passed\"", "\"failed\"", 1)).unwrap();
     let again = run(&["run", "--resume", folder.to_str().unwrap()]);
-    assert_eq!(tests_of(&again.folder()).len(), 8, "{}", again.said());
+    assert!(again.code == 1 && tests_of(&again.folder()).len() == 8, "{}", again.said());
 }
 
 #[test]
@@ -184,6 +188,8 @@ fn what_cannot_be_measured_is_refused_before_anything_starts() {
         (&["replica-cost", "--delay", "-1ms"], "-1ms"),
         (&["replica-cost", "--delay", "1h"], "must be between"),
         (&["replica-cost", "--target", "sqlite:"], "postgres-temp:"),
+        (&["replica-cost", "--target", "mysql-temp:"], "semi-synchronous replication of MySQL is not supported"),
+        (&["replica-cost", "--target", "galera-temp:"], "connect past any relay"),
         (&["replica-cost", "--workload", "TP-LOOKUP"], "writes nothing"),
         (&["replica-cost", "--bandwidth", "1KiB"], "64KiB"),
         (&["replica-cost", "--standby", "postgres://h/d"], "servers of yours"),

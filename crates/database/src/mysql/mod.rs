@@ -124,6 +124,10 @@ pub(crate) static MYSQL_TEMP_KIND: TargetKind = TargetKind {
         open_temp(product, request)
     },
     levels: Vec::new,
+    no_levels: Some(
+        "semi-synchronous replication of MySQL is not supported: --target mariadb-temp: has levels with the same waits (after-sync, \
+         after-commit)",
+    ),
     clean_leftovers: |request| temp::clean(&temp::MYSQL, request),
     ..MARIADB_TEMP_KIND
 };

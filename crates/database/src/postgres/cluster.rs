@@ -289,12 +289,6 @@ impl Postgres {
         }
     }
 
-    /// Index of the instance that has the rows of `job`: that of its node, or the primary of it.
-    pub(super) fn home_of(&self, work: &Work, job: u32) -> usize {
-        let instance = self.instance_of.get(work.node(job, self.endpoints.len())).copied().unwrap_or(0);
-        if self.instances.get(instance).is_some_and(|i| i.standby) { 0 } else { instance }
-    }
-
     /// Opens the session of `job` at its node. With several servers it proves that it is at the right one: an address may
     /// lead to another one by now.
     pub(super) fn job_session(&self, work: &Work, job: u32) -> Result<Connection, TargetError> {

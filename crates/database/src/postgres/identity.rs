@@ -32,7 +32,7 @@ impl Identity {
         Ok(Identity { system, instance: format!("{place} {}", instance.unwrap_or_default()), standby })
     }
 
-    /// Refuses a further server, at `endpoint`, that is a standby, unless it is one of the first.
+    /// Refuses a further server, at `endpoint`, unless it is a standby of the first.
     pub(super) fn check_standby(
         &self,
         endpoint: &Endpoint,
@@ -46,7 +46,10 @@ impl Identity {
             )));
         }
         match (&first.system, &self.system) {
-            _ if !self.standby => Ok(()),
+            _ if !self.standby => Err(TargetError::Refused(format!(
+                "'{shown}' is no standby of '{at}', but a server of its own: nodes are instances of one database. Measure each by \
+                 itself, and set their runs side by side (loadline report RUN RUN)"
+            ))),
             (Some(a), Some(b)) if a == b => Ok(()),
             (Some(a), Some(b)) => Err(TargetError::Refused(format!(
                 "'{shown}' is a standby of another primary: its system identifier is {b}, and that of the URL's server is {a}"

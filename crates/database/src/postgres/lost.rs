@@ -1,4 +1,4 @@
-//! Goes on without the standbys, or the servers with tables of their own, that are lost.
+//! Goes on without the standbys that are lost.
 
 use super::cluster::{PgInstance, Postgres};
 use super::connect::SessionRole;

@@ -128,9 +128,9 @@ impl Administration for Postgres {
     }
 
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        for (i, instance) in self.primaries().enumerate() {
-            let here: Vec<u32> = (0..jobs).filter(|job| self.home_of(work, *job) == i).collect();
-            let wanted = WantedRows { work, jobs: &here, server: i, loaded: &self.loaded };
+        let jobs: Vec<u32> = (0..jobs).collect();
+        for instance in self.primaries() {
+            let wanted = WantedRows { work, jobs: &jobs, server: 0, loaded: &self.loaded };
             loading::load(&instance.endpoint, &wanted, progress)?;
         }
         self.wait_replayed()

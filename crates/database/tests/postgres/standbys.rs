@@ -226,8 +226,10 @@ fn a_users_standby_is_a_node_of_its_primary_only() {
     };
     let target = open(&[&servers[0], &servers[1]]).unwrap();
     assert_eq!((target.facts().nodes, target.facts().read_only_nodes), (2, 1));
-    // Primaries are before standbys, in whatever order they were given.
-    let target = open(&[&servers[0], &servers[1], &others[0]]).unwrap();
+    // Nodes at the primary are before standbys, in whatever order they were given.
+    let link = other.path().join("link");
+    std::os::unix::fs::symlink(&servers[0], &link).unwrap();
+    let target = open(&[&servers[0], &servers[1], &link]).unwrap();
     assert_eq!((target.facts().nodes, target.facts().read_only_nodes), (3, 1));
     let work = work("TP-LOOKUP", &[("accounts", 1000)]);
     target.create(&work).unwrap();
@@ -236,6 +238,8 @@ fn a_users_standby_is_a_node_of_its_primary_only() {
         target.client_session(&work, job).unwrap();
     }
     assert!(refused(&[&servers[0], &others[1]]).contains("a standby of another primary"));
+    let apart = refused(&[&servers[0], &servers[1], &others[0]]);
+    assert!(apart.contains("is no standby of") && apart.contains(others[0].to_str().unwrap()), "{apart}");
     assert!(refused(&[&servers[1], &servers[0]]).contains("give its primary in the URL"));
     assert!(refused(&[&servers[0], &servers[1], &servers[1]]).contains("given twice"));
     // A promoted standby is no longer the node that it was.

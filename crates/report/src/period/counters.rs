@@ -1,5 +1,7 @@
 //! All counters of the database that moved, under its own names, by what they are about.
 
+use std::collections::BTreeMap;
+
 use loadline_model::Snapshot;
 use loadline_model::activity::Unit;
 use loadline_model::format::ABSENT;
@@ -93,7 +95,7 @@ pub(super) fn sections(periods: &[Period]) -> Vec<Section> {
         }
     }
     let columns = [
-        Head::number("total", "").tip("Of a value that rises and falls: at the start → at the end."),
+        Head::number("total", "").tip("Of a value that rises and falls: at the start → at the end, at each node."),
         Head::number("per second", ""),
         Head::number("per transaction", ""),
     ];
@@ -121,7 +123,12 @@ fn growth(counter: &str, unit: Unit, periods: &[Period], tps: &[Option<f64>]) ->
 fn gauge(name: &str, periods: &[Period]) -> Option<Row> {
     let snapshots = periods.iter().filter_map(|p| p.counters.as_ref()).flat_map(|(open, close, _)| [open, close]);
     snapshots.filter_map(|s| s.counters.get(name)).find(|n| **n != 0.0)?;
-    let at = |snapshot: &Snapshot| shown(snapshot.counters.get(name).copied(), Unit::Count);
+    let of = |counters: &BTreeMap<String, f64>| shown(counters.get(name).copied(), Unit::Count);
+    // The sum over nodes is no value of any of them.
+    let at = |snapshot: &Snapshot| match &snapshot.nodes[..] {
+        [] => of(&snapshot.counters),
+        nodes => nodes.iter().map(of).collect::<Vec<_>>().join(", "),
+    };
     let cells = periods.iter().flat_map(|p| {
         let both = p.counters.as_ref().map(|(open, close, _)| format!("{} → {}", at(open), at(close)));
         [both.unwrap_or(ABSENT.to_owned()), String::new(), String::new()]

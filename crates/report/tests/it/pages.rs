@@ -76,6 +76,11 @@ fn what_is_no_counter_and_no_time_in_ms_is_not_shown_as_one() {
     assert!(!page.contains("os_pending_reads"), "{page}");
     assert_eq!(line(&page, both[0].0), ["5", "→", "12"], "purge makes it rise and fall");
     assert_eq!(line(&page, both[1].0)[..2], ["200", "20"], "Oracle counts hundredths of a second");
+    let mut cluster = watched(&[("wsrep_cluster_size", 5.0, 5.0)]);
+    let nodes = |sizes: [f64; 2]| sizes.map(|n| BTreeMap::from([("wsrep_cluster_size".to_owned(), n)])).into();
+    (cluster.open.nodes, cluster.close.nodes) = (nodes([3.0, 2.0]), nodes([2.0, 2.0]));
+    let sizes = ["3,", "2", "→", "2,", "2"];
+    assert_eq!(line(&text(cluster), "wsrep_cluster_size"), sizes, "each node's, which make no sum");
     let mut reset = watched(&both);
     reset.close.counters.insert("pg_stat_wal.stats_reset".to_owned(), 2.0);
     let two = [Period::of_watched(watched(&both), "a"), Period::of_watched(reset, "b")];

@@ -29,7 +29,10 @@ pub(super) const COLUMNS: &[&Column] = &[
     column::REPLICA_LINK_MIB_PER_S,
 ];
 /// Why they are empty in other tests.
-pub(super) const ABSENT: &str = "only a run of levels of replication looks at replicas (loadline replica-cost)";
+pub(super) const ABSENT: &str = "replicas are looked at by loadline replica-cost; how far they are behind is also known if they are nodes of the target";
+/// Why it is not known how far replicas are behind.
+const NOT_SAID: &str = "the database does not say how far its replicas are (PostgreSQL: to roles with pg_monitor; MariaDB: in \
+     bytes of one binary log)";
 
 /// The instrument.
 pub(crate) struct Replicas {
@@ -229,8 +232,8 @@ impl Instrument for Replicas {
         let fewest = seen.fewest.as_ref().map(|(n, _)| f64::from(*n));
         set(&mut out, column::REPLICAS_SYNCHRONOUS, fewest, "nobody looked in the window");
         let behind = seen.behind_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20));
-        set(&mut out, column::REPLICA_BEHIND_MIB, behind, "the database does not say");
-        set(&mut out, column::REPLICA_BEHIND_MS, seen.behind_s.map(|s| s * 1e3), "the database does not say");
+        set(&mut out, column::REPLICA_BEHIND_MIB, behind, NOT_SAID);
+        set(&mut out, column::REPLICA_BEHIND_MS, seen.behind_s.map(|s| s * 1e3), NOT_SAID);
         let traffic = seen.link_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20) / window_s.max(1e-9));
         set(&mut out, column::REPLICA_LINK_MIB_PER_S, traffic, NO_RELAY);
         let latency_ms = ended.figures.figure(column::COMMIT_LATENCY_MS);

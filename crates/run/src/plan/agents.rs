@@ -61,7 +61,11 @@ pub(super) fn planned(spec: &PlanSpec, url: &str) -> Result<Option<PlannedAgents
         (None, None) => return Ok(None),
     };
     if spec.reconnect_every.is_some() {
-        return value("reconnect-every is not for jobs of agents: leave it out, or --hub and --agents".to_owned());
+        return value(
+            "reconnect-every is not for jobs of agents: sessions that a lost agent leaves on the server are ended by the ids that they had \
+             at the start. Leave it out, or --hub and --agents"
+                .to_owned(),
+        );
     }
     check_number(agents)?;
     let kind = kind_of(url)?;

@@ -115,7 +115,7 @@ fn levels_of(kind: &TargetKind, url: &str) -> Result<Vec<Level>, PlanError> {
         return Ok(known);
     }
     if let Some(why) = kind.no_levels {
-        return value(format!("{}: {why}", redact(url)));
+        return value(format!("no levels with '{}': {why}", redact(url)));
     }
     let with: Vec<String> = TARGETS
         .iter()

@@ -205,6 +205,12 @@ mod tests {
         for (target, driver, n) in [("sqlite:", Driver::Client, 1), ("postgres://a@h/b", Driver::Client, 5)] {
             assert_eq!(make_plan(&of(target, driver, n)).unwrap().sessions_per_thread, Some(n));
         }
+        // The driver is chosen with it.
+        for (n, driver) in [(5, Driver::Client), (1, Driver::Database)] {
+            let open = PlanSpec { driver: None, ..of("mysql://a@h/b", Driver::Client, n) };
+            let open = PlanSpec { workload: Some(vec!["LGWR-THR".into()]), ..open };
+            assert_eq!(make_plan(&open).unwrap().workloads[0].driver, driver);
+        }
     }
 
     #[test]

@@ -127,7 +127,8 @@ fn an_interrupted_run_goes_on_with_other_agents() {
     wait_for("the jobs of the second test", 60, || sessions().is_ok_and(|n| n == "4"));
     signal(&child, Signal::SIGINT);
     let ran = Ran::of(child.wait_with_output().unwrap());
-    assert!(ran.code == 130, "{}", ran.said());
+    let goes_on = format!("--resume {} --hub {}", ran.folder().display(), hub.url());
+    assert!(ran.code == 130 && ran.err.contains(&goes_on), "{}", ran.said());
     wait_for("the sessions to end", 5, || sessions().is_ok_and(|n| n == "0"));
     let folder = ran.folder();
     let first = tests_of(&folder);
