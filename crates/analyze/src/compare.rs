@@ -120,7 +120,7 @@ pub struct Comparison {
     pub group: String,
     /// Id of the swept column: `jobs` or another parameter.
     pub over: String,
-    /// Figures compared, the workload's KPIs first.
+    /// Figures compared, the main one first.
     pub metrics: Vec<Metric>,
     /// Base platform: the first one given.
     pub base: String,
@@ -132,6 +132,9 @@ pub struct Comparison {
     pub lacks: Option<String>,
     /// The peak first, then every job count that both platforms measured.
     pub rows: Vec<ComparisonRow>,
+    /// Job counts that only one of both measured, each with the platform that lacks it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub one_sided: Vec<(u32, String)>,
 }
 
 impl Comparison {
@@ -246,21 +249,27 @@ fn one_sided(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, lacks: &s
         workload: sweep.workload.clone(),
         group: sweep.group.clone(),
         over: sweep.over.clone(),
-        metrics: metrics(&sweep.group, &sweep.kpis),
+        metrics: metrics(&sweep.group, &sweep.kpis, sweep.is_open_loop()),
         base: base.label.to_owned(),
         other: other.label.to_owned(),
         refused: Some(format!("'{lacks}' has no test of {}{over}{why}", sweep.workload)),
         lacks: Some(lacks.to_owned()),
         rows: Vec::new(),
+        one_sided: Vec::new(),
     }
 }
 
 fn compare_sweeps(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Sweep) -> Comparison {
     let setup = Setup::of(base, a, other, b);
     let refused = setup.refused();
-    let work = WorkComparison::of(&setup, metrics(&a.group, &a.kpis));
-    let mut rows = Vec::new();
+    let open_loop = a.is_open_loop() && b.is_open_loop();
+    let work = WorkComparison::of(&setup, metrics(&a.group, &a.kpis, open_loop));
+    let (mut rows, mut one_sided) = (Vec::new(), Vec::new());
     if refused.is_none() {
+        for (has, lacks, label) in [(a, b, other.label), (b, a, base.label)] {
+            let alone = has.points.iter().filter(|p| lacks.at(p.at).is_none());
+            one_sided.extend(alone.map(|p| (p.at, label.to_owned())));
+        }
         if let (Some(pa), Some(pb)) = (a.peak(), b.peak()) {
             let at = ComparedAt::Peak { base_jobs: pa.at, other_jobs: pb.at };
             let refused = (a.rate != b.rate).then(|| {
@@ -284,5 +293,6 @@ fn compare_sweeps(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Swee
         refused,
         lacks: None,
         rows,
+        one_sided,
     }
 }

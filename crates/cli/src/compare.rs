@@ -61,7 +61,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
         VerdictFormat::Text => compared.text().to_owned(),
     };
     output::write(&args.output, text.as_bytes())?;
-    let [figures, with_interval, _] = compared.counts();
+    let [figures, with_interval, refused] = compared.counts();
     if figures == 0 {
         let why = "nothing was compared: the reasons are in the table";
         if args.fail_if_slower.is_some() {
@@ -71,9 +71,11 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
         output::say(why);
         return Ok(0);
     }
-    if args.fail_if_slower.is_some() && with_interval < figures {
-        let without = figures - with_interval;
-        output::say(&format!("{without} of {figures} main figures have no interval: of those nothing can be shown"));
+    let all = figures + refused;
+    for (n, lacks) in [(refused, "were not compared"), (figures - with_interval, "have no interval")] {
+        if args.fail_if_slower.is_some() && n > 0 {
+            output::say(&format!("{n} of {all} main figures {lacks}: of those nothing can be shown"));
+        }
     }
     let slower = args.fail_if_slower.map_or_else(Vec::new, |share| compared.slower_by(share));
     slower.iter().for_each(|text| output::say(&format!("slower: {text}")));

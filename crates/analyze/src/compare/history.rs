@@ -119,7 +119,7 @@ fn usual(sweep: &Sweep) -> Vec<Metric> {
     if sweep.load.rate_tps.is_some() {
         return vec![metric(RESPONSE)];
     }
-    let all = metrics(&sweep.group, &sweep.kpis);
+    let all = metrics(&sweep.group, &sweep.kpis, false);
     let time = all.iter().find(|m| [LATENCY, column::TRANSACTION_TIME_NS_MEAN].contains(&m.column));
     let mut usual: Vec<Metric> = all.first().into_iter().chain(time).copied().collect();
     usual.dedup();
