@@ -151,22 +151,20 @@ fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
         true => (comparison.workload.clone(), Some(at)),
         false => (format!("{} {}={at}", comparison.workload, comparison.over), None),
     };
-    let refused = |(workload, jobs), why: &str| {
-        Shown {
-            workload,
-            jobs,
-            column: main,
-            main: true,
-            sides: None,
-            ratio: None,
-            interval: None,
-            verdict: None,
-            detectable: None,
-            pairs: 0,
-            dropped: 0,
-            why: Some(why.to_owned()),
-            but: None,
-        }
+    let refused = |(workload, jobs), why: &str| Shown {
+        workload,
+        jobs,
+        column: main,
+        main: true,
+        sides: None,
+        ratio: None,
+        interval: None,
+        verdict: None,
+        detectable: None,
+        pairs: 0,
+        dropped: 0,
+        why: Some(why.to_owned()),
+        but: None,
     };
     if let Some(why) = &comparison.refused {
         return vec![refused((comparison.workload.clone(), None), why)];

@@ -119,7 +119,11 @@ fn a_precision_that_was_not_reached_is_said_with_what_it_takes() {
 #[test]
 fn what_fell_into_one_arm_and_what_was_judged_together_is_said() {
     let mut records = windows(6, 1.0, 0.1);
+    records.iter_mut().for_each(|r| r.set(column::REDO_KIB_PER_TX, 1.0));
+    let text = Compared::of_arms(&run(records.clone(), 6, None), 2000).unwrap().text().to_owned();
+    assert!(!text.contains("redo per transaction"), "{text}");
     for r in records.iter_mut().filter(|r| r.arm == Some(ArmName::B)) {
+        r.set(column::REDO_KIB_PER_TX, 7.65);
         r.set(column::CHECKPOINTS, 1.0);
         r.set(column::AUTOVACUUM_SHARE_PCT, 30.0);
         r.disturbed_by = Some("CPU steal 8 %".to_owned());
@@ -128,6 +132,7 @@ fn what_fell_into_one_arm_and_what_was_judged_together_is_said() {
     records[0].add_check(Check::new("steady", Outcome::Noted, "throughput was 2 % of the usual"));
     let text = Compared::of_arms(&run(records, 6, None), 2000).unwrap().text().to_owned();
     for part in [
+        "LGWR-LAT1 with 1 job: 1.00 KiB of redo per transaction in A, 7.65 KiB in B.",
         "a checkpoint in 0 windows of A and 6 of B",
         "autovacuum in 0 windows of A and 6 of B",
         "a stall or a change of level in 1 window of A and 0 of B",

@@ -6,9 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use loadline_analyze::arms::ERROR;
 use loadline_analyze::paired::looks::Looks;
 use loadline_database::kind_of;
+use loadline_model::Driver;
 use loadline_model::arms::{ArmName, ArmSpec};
 use loadline_model::format::{parse_bytes, parse_duration_s, parse_share};
-use loadline_model::Driver;
 use loadline_model::plan::{Arm, Arms, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload};
 use loadline_workload::find;
 
