@@ -147,9 +147,11 @@ pub(crate) fn beyond(interval: Interval, share: f64) -> bool {
 fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
     let Some(main) = comparison.metrics.first().map(|metric| metric.column) else { return Vec::new() };
     // A swept value is no number of jobs.
+    let nodes = comparison.nodes.map_or_else(String::new, |n| format!(" nodes={n}"));
+    let workload = comparison.workload.clone() + &nodes;
     let place = |at: u32| match comparison.over == JOBS {
-        true => (comparison.workload.clone(), Some(at)),
-        false => (format!("{} {}={at}", comparison.workload, comparison.over), None),
+        true => (workload.clone(), Some(at)),
+        false => (format!("{workload} {}={at}", comparison.over), None),
     };
     let refused = |(workload, jobs), why: &str| Shown {
         workload,
@@ -167,7 +169,7 @@ fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
         but: None,
     };
     if let Some(why) = &comparison.refused {
-        return vec![refused((comparison.workload.clone(), None), why)];
+        return vec![refused((workload, None), why)];
     }
     let mut rows = Vec::new();
     for row in &comparison.rows {
