@@ -121,7 +121,18 @@ impl Context {
     /// Skips or marks the workloads that `arm`, which is in force on the target of both, cannot run. `own`: its settings.
     fn fit_arm(&mut self, arm: ArmName, own: &[&str]) -> Result<(), StudyError> {
         let (plan, target) = (&mut self.manifest.plan, self.side.target.as_ref());
-        let fit = |plan: &mut Plan| fit_workloads(plan, target, own).and_then(|()| fit_jobs(plan, target));
+        let named = |e| {
+            match e {
+            StudyError::Plan(PlanError::Nothing { target, reasons }) => PlanError::Nothing {
+                target,
+                reasons: format!("in arm {arm}, {reasons}. An arm may be so on purpose: --force measures and marks what can be forced"),
+            }
+            .into(),
+            e => e,
+        }
+        };
+        let fit =
+            |plan: &mut Plan| fit_workloads(plan, target, own).map_err(named).and_then(|()| fit_jobs(plan, target));
         if arm == ArmName::A {
             fit(plan)?;
         }
