@@ -84,10 +84,8 @@ impl<'a> Cell<'a> {
     pub fn metrics(&self) -> Vec<Metric> {
         let windows: Vec<&TestRecord> = self.pairs.iter().flatten().flatten().copied().collect();
         let Some(first) = windows.first() else { return Vec::new() };
-        let mut found = metrics(&first.group, &first.kpis);
-        if windows.iter().any(|r| r.figure(RESPONSE).is_some()) {
-            found.insert(0, Metric { column: RESPONSE, higher_is_better: false });
-        }
+        let open_loop = windows.iter().any(|r| r.figure(RESPONSE).is_some());
+        let mut found = metrics(&first.group, &first.kpis, open_loop);
         // The main figure stays, because its lack is an answer; others that an arm's database does not have are left out.
         let has = |arm: ArmName, column| {
             windows.iter().any(|r| r.arm == Some(arm) && r.figure(column).is_some_and(|v| v > 0.0))

@@ -120,7 +120,7 @@ pub struct Comparison {
     pub group: String,
     /// Id of the swept column: `jobs` or another parameter.
     pub over: String,
-    /// Figures compared, the workload's KPIs first.
+    /// Figures compared, the main one first.
     pub metrics: Vec<Metric>,
     /// Base platform: the first one given.
     pub base: String,
@@ -132,6 +132,12 @@ pub struct Comparison {
     pub lacks: Option<String>,
     /// The peak first, then every job count that both platforms measured.
     pub rows: Vec<ComparisonRow>,
+    /// Number of nodes, if a platform measured the workload over several numbers of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// Job counts that only one of both measured, each with the platform that lacks it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub one_sided: Vec<(u32, String)>,
 }
 
 impl Comparison {
@@ -186,19 +192,30 @@ pub fn compare(platforms: &[Platform<'_>]) -> Vec<Comparison> {
     let mut out = Vec::new();
     for other in others {
         let mut partnered = vec![false; base_sweeps.len()];
-        for sweep in sweeps(other.records) {
-            match partner(base, &base_sweeps, other, &sweep) {
+        let other_sweeps = sweeps(other.records);
+        for sweep in &other_sweeps {
+            // Over several numbers of nodes, each is compared with its own.
+            let counts = |all: &[Sweep]| {
+                let of: Vec<u32> = all.iter().filter(|s| s.workload == sweep.workload).map(|s| s.nodes).collect();
+                of.iter().any(|n| Some(n) != of.first())
+            };
+            let nodes = (counts(&base_sweeps) || counts(&other_sweeps)).then_some(sweep.nodes);
+            match partner(base, &base_sweeps, other, sweep, nodes) {
                 Some((index, partner)) => {
                     if let Some(mark) = partnered.get_mut(index) {
                         *mark = true;
                     }
-                    out.push(compare_sweeps(base, partner, other, &sweep));
+                    out.push(Comparison { nodes, ..compare_sweeps(base, partner, other, sweep) });
                 }
-                None => out.push(one_sided(base, other, &sweep, base.label)),
+                None => out.push(one_sided(base, other, sweep, base.label)),
             }
         }
         for (sweep, _) in base_sweeps.iter().zip(&partnered).filter(|(_, seen)| !**seen) {
-            if !other.records.iter().any(|r| r.workload == sweep.workload && swept_alike(r, sweep)) {
+            let several = other.records.iter().any(|r| r.workload == sweep.workload && r.nodes != sweep.nodes);
+            let alike = |r: &TestRecord| {
+                r.workload == sweep.workload && swept_alike(r, sweep) && (!several || r.nodes == sweep.nodes)
+            };
+            if !other.records.iter().any(alike) {
                 out.push(one_sided(base, other, sweep, other.label));
             }
         }
@@ -208,15 +225,17 @@ pub fn compare(platforms: &[Platform<'_>]) -> Vec<Comparison> {
     out
 }
 
-/// The base platform's sweep to compare `sweep` with: preferably with the same driver, rate and parameters, else any
-/// of the same workload (which is then refused).
+/// The base platform's sweep to compare `sweep` with: over so many `nodes`, if that matters, and preferably with the same driver,
+/// rate and parameters, else any of the same workload (which is then refused).
 fn partner<'a>(
     base: &Platform<'_>,
     sweeps: &'a [Sweep],
     other: &Platform<'_>,
     sweep: &Sweep,
+    nodes: Option<u32>,
 ) -> Option<(usize, &'a Sweep)> {
-    let alike = |b: &Sweep| b.workload == sweep.workload && b.over == sweep.over;
+    let alike =
+        |b: &Sweep| b.workload == sweep.workload && b.over == sweep.over && nodes.is_none_or(|nodes| b.nodes == nodes);
     let same: Vec<(usize, &Sweep)> = sweeps.iter().enumerate().filter(|(_, b)| alike(b)).collect();
     let pick = |wanted: &dyn Fn(&Sweep) -> bool| same.iter().copied().find(|(_, b)| wanted(b));
     let parameters = |b: &Sweep| Setup::of(base, b, other, sweep).different_parameters().is_none();
@@ -242,25 +261,33 @@ fn other_tool(platforms: [&Platform<'_>; 2]) -> Option<String> {
 fn one_sided(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, lacks: &str) -> Comparison {
     let why = other_tool([base, other]).map_or_else(String::new, |why| format!(" ({why})"));
     let over = if sweep.over_jobs() { String::new() } else { format!(" over {}", sweep.over) };
+    let over = if sweep.nodes > 1 { format!("{over} over {} nodes", sweep.nodes) } else { over };
     Comparison {
         workload: sweep.workload.clone(),
         group: sweep.group.clone(),
         over: sweep.over.clone(),
-        metrics: metrics(&sweep.group, &sweep.kpis),
+        metrics: metrics(&sweep.group, &sweep.kpis, sweep.is_open_loop()),
         base: base.label.to_owned(),
         other: other.label.to_owned(),
         refused: Some(format!("'{lacks}' has no test of {}{over}{why}", sweep.workload)),
         lacks: Some(lacks.to_owned()),
         rows: Vec::new(),
+        nodes: None,
+        one_sided: Vec::new(),
     }
 }
 
 fn compare_sweeps(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Sweep) -> Comparison {
     let setup = Setup::of(base, a, other, b);
     let refused = setup.refused();
-    let work = WorkComparison::of(&setup, metrics(&a.group, &a.kpis));
-    let mut rows = Vec::new();
+    let open_loop = a.is_open_loop() && b.is_open_loop();
+    let work = WorkComparison::of(&setup, metrics(&a.group, &a.kpis, open_loop));
+    let (mut rows, mut one_sided) = (Vec::new(), Vec::new());
     if refused.is_none() {
+        for (has, lacks, label) in [(a, b, other.label), (b, a, base.label)] {
+            let alone = has.points.iter().filter(|p| lacks.at(p.at).is_none());
+            one_sided.extend(alone.map(|p| (p.at, label.to_owned())));
+        }
         if let (Some(pa), Some(pb)) = (a.peak(), b.peak()) {
             let at = ComparedAt::Peak { base_jobs: pa.at, other_jobs: pb.at };
             let refused = (a.rate != b.rate).then(|| {
@@ -284,5 +311,7 @@ fn compare_sweeps(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Swee
         refused,
         lacks: None,
         rows,
+        nodes: None,
+        one_sided,
     }
 }

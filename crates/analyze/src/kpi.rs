@@ -138,9 +138,9 @@ pub const METRICS: [Metric; 6] = [
 ];
 
 /// Figures that tests of `group` with the KPIs `kpis` are compared by: the KPIs first, then the times, or
-/// [`METRICS`] for log writers.
+/// [`METRICS`] for log writers. Of an open loop, in which throughput is given, the response time comes before all.
 #[must_use]
-pub fn metrics(group: &str, kpis: &[String]) -> Vec<Metric> {
+pub fn metrics(group: &str, kpis: &[String], open_loop: bool) -> Vec<Metric> {
     let log = kpis.is_empty() || group == "log-writer";
     let time = |c: &'static Column| if c == LATENCY && !log { MEAN_TIME } else { c };
     let own = kpis.iter().filter_map(|id| column(id)).map(time).filter(|c| !PROOFS.contains(c));
@@ -160,6 +160,9 @@ pub fn metrics(group: &str, kpis: &[String]) -> Vec<Metric> {
     if log {
         // In the order of the log-writer table, not of the KPIs.
         out.sort_by_key(|m| METRICS.iter().position(|k| k.column == m.column).unwrap_or(METRICS.len()));
+    }
+    if open_loop {
+        out.insert(0, less(RESPONSE));
     }
     out
 }
@@ -195,7 +198,7 @@ mod tests {
     fn kpis_are_compared_before_the_times() {
         let columns = |group: &str, kpis: &[&Column]| -> Vec<&Column> {
             let kpis: Vec<String> = kpis.iter().map(|k| k.id.to_owned()).collect();
-            metrics(group, &kpis).iter().map(|m| m.column).collect()
+            metrics(group, &kpis, false).iter().map(|m| m.column).collect()
         };
         let reads = columns(
             "storage",

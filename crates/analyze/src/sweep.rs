@@ -209,6 +209,11 @@ impl Sweep {
         self.over == JOBS
     }
 
+    /// Whether it has response times: its tests are of an open loop.
+    pub(crate) fn is_open_loop(&self) -> bool {
+        self.points.iter().any(|point| point.figure(RESPONSE).is_some())
+    }
+
     /// The figure of [`Sweep::rate`] at `point`.
     #[must_use]
     pub fn rate_at<'a>(&self, point: &'a SweepPoint) -> Option<&'a Estimate> {

@@ -19,6 +19,18 @@ fn warn(runs: &[&RunData]) {
     }
 }
 
+/// Levels are compared with the baseline of their own run.
+fn refuse_levels(runs: &[&RunData]) -> Result<(), Failure> {
+    match runs.iter().find(|data| data.manifest.plan.levels.is_some()) {
+        Some(run) => Err(Failure::usage(format!(
+            "{} is a run of levels of replication, each of which was measured in turns with a baseline: `loadline report` shows what they \
+             cost",
+            run.manifest.run
+        ))),
+        None => Ok(()),
+    }
+}
+
 pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     let load = |run| stored::load(&run_folder(run, &args.results)?);
     let compared = match args.runs.as_slice() {
@@ -46,6 +58,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
             if let Some(run) = [&a, &b].into_iter().find(|data| data.manifest.plan.arms.is_some()) {
                 return Err(Failure::usage(format!("{} is a run of two arms: compare it by itself", run.manifest.run)));
             }
+            refuse_levels(&[&a, &b])?;
             warn(&[&a, &b]);
             let terms = Terms {
                 margin: args.equivalence.unwrap_or(DEFAULT_EQUIVALENCE),
@@ -61,7 +74,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
         VerdictFormat::Text => compared.text().to_owned(),
     };
     output::write(&args.output, text.as_bytes())?;
-    let [figures, with_interval, _] = compared.counts();
+    let [figures, with_interval, refused] = compared.counts();
     if figures == 0 {
         let why = "nothing was compared: the reasons are in the table";
         if args.fail_if_slower.is_some() {
@@ -71,9 +84,11 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
         output::say(why);
         return Ok(0);
     }
-    if args.fail_if_slower.is_some() && with_interval < figures {
-        let without = figures - with_interval;
-        output::say(&format!("{without} of {figures} main figures have no interval: of those nothing can be shown"));
+    let all = figures + refused;
+    for (n, lacks) in [(refused, "were not compared"), (figures - with_interval, "have no interval")] {
+        if args.fail_if_slower.is_some() && n > 0 {
+            output::say(&format!("{n} of {all} main figures {lacks}: of those nothing can be shown"));
+        }
     }
     let slower = args.fail_if_slower.map_or_else(Vec::new, |share| compared.slower_by(share));
     slower.iter().for_each(|text| output::say(&format!("slower: {text}")));

@@ -73,6 +73,9 @@ fn known(path: &Path, runs: &[(SystemTime, RunData)]) -> Result<(SystemTime, Run
     if m.plan.arms.is_some() {
         return Err("it is a run of two arms (`loadline compare` shows it)".to_owned());
     }
+    if m.plan.levels.is_some() {
+        return Err("it is a run of levels of replication (`loadline report` shows it)".to_owned());
+    }
     if runs.iter().any(|(time, run)| *time == started && run.manifest.run == m.run) {
         return Err(format!("it is the run {} once more", m.run));
     }

@@ -54,16 +54,20 @@ impl Peer {
     /// The error for a server that cannot be reached.
     pub(crate) fn unreachable(&self, e: &io::Error) -> TargetError {
         let Names { listen, timeout, .. } = self.names;
-        let advice = match e.kind() {
+        let (why, advice) = match e.kind() {
             io::ErrorKind::ConnectionRefused => {
-                format!("no server listens there: check host and port, and the server's {listen}")
+                (e.to_string(), format!("no server listens there: check host and port, and the server's {listen}"))
             }
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-                format!("no answer in time: check host, port and firewall, or set a longer {timeout}=SECONDS")
-            }
-            _ => "check host, port and network".to_owned(),
+            // The system says of a socket that waited that its resource is temporarily unavailable.
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => (
+                "no answer in time".to_owned(),
+                format!(
+                    "check host, port and firewall, and whether the server is stopped, or set a longer {timeout}=SECONDS"
+                ),
+            ),
+            _ => (e.to_string(), "check host, port and network".to_owned()),
         };
-        TargetError::Unreachable(format!("{} cannot be reached: {e}; {advice}", self.place))
+        TargetError::Unreachable(format!("{} cannot be reached: {why}; {advice}", self.place))
     }
 
     /// Does the TLS handshake.
@@ -91,5 +95,20 @@ impl Peer {
             String::new()
         };
         TargetError::Refused(format!("the TLS handshake with {} failed: {e}{advice}", self.place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_does_not_answer_is_said_without_the_words_of_a_socket() {
+        let names = &Names { listen: "listen_addresses", timeout: "connect_timeout", verify_ca: "", ca: "" };
+        let peer = Peer { place: "db1:5432".to_owned(), names };
+        let of = |code| peer.unreachable(&io::Error::from_raw_os_error(code)).to_string();
+        let silent = of(11);
+        assert!(silent.starts_with("db1:5432 cannot be reached: no answer in time; check host"), "{silent}");
+        assert!(of(111).contains("Connection refused") && of(111).contains("listen_addresses"), "{}", of(111));
     }
 }

@@ -6,6 +6,7 @@ use loadline_analyze::compare::ComparedAt;
 use loadline_analyze::paired::Verdict;
 use loadline_analyze::paired::verdict::{detectable_of, verdict_of};
 use loadline_analyze::stats::Interval;
+use loadline_analyze::sweep::JOBS;
 use loadline_analyze::{Comparison, Factor};
 use loadline_model::Manifest;
 use loadline_model::manifest::RunState;
@@ -14,7 +15,7 @@ use loadline_model::plan::{Jobs, PlannedWorkload};
 use crate::content::ratios::{self, Shown, ratio};
 use crate::content::{arms, count, settings, wait_profiles};
 use crate::doc::{Block, Document, Section, Table};
-use crate::platform_run::{PlatformRun, comparisons_as_told, sides};
+use crate::platform_run::{PlatformRun, comparisons_as_told, scanned, sides};
 use crate::text::{table, wrapped};
 use crate::{RunData, html};
 
@@ -142,45 +143,54 @@ pub(crate) fn beyond(interval: Interval, share: f64) -> bool {
     if interval.high < 1.0 { interval.high <= 1.0 / (1.0 + share) } else { interval.low >= 1.0 + share }
 }
 
-/// The rows of a workload at equal job counts.
+/// The rows of a workload at each job count.
 fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
-    let refused = |jobs, why: &str| {
-        let column = comparison.metrics.first()?.column;
-        Some(Shown {
-            workload: comparison.workload.clone(),
-            jobs,
-            column,
-            main: true,
-            sides: None,
-            ratio: None,
-            interval: None,
-            verdict: None,
-            detectable: None,
-            pairs: 0,
-            dropped: 0,
-            why: Some(why.to_owned()),
-            but: None,
-        })
+    let Some(main) = comparison.metrics.first().map(|metric| metric.column) else { return Vec::new() };
+    // A swept value is no number of jobs.
+    let nodes = comparison.nodes.map_or_else(String::new, |n| format!(" nodes={n}"));
+    let workload = comparison.workload.clone() + &nodes;
+    let place = |at: u32| match comparison.over == JOBS {
+        true => (workload.clone(), Some(at)),
+        false => (format!("{workload} {}={at}", comparison.over), None),
+    };
+    let refused = |(workload, jobs), why: &str| Shown {
+        workload,
+        jobs,
+        column: main,
+        main: true,
+        sides: None,
+        ratio: None,
+        interval: None,
+        verdict: None,
+        detectable: None,
+        pairs: 0,
+        dropped: 0,
+        why: Some(why.to_owned()),
+        but: None,
     };
     if let Some(why) = &comparison.refused {
-        return refused(None, why).into_iter().collect();
+        return vec![refused((workload, None), why)];
     }
     let mut rows = Vec::new();
     for row in &comparison.rows {
-        let ComparedAt::Jobs(jobs) = row.at else { continue };
-        if let Some(why) = &row.refused {
-            rows.extend(refused(Some(jobs), why));
+        let ComparedAt::Jobs(at) = row.at else { continue };
+        if row.factor(main).is_none() {
+            let unknown = || format!("{} is not known of both", main.title);
+            rows.push(refused(place(at), &row.refused.clone().unwrap_or_else(unknown)));
         }
-        rows.extend(row.factors.iter().enumerate().map(|(n, factor)| {
-            let shown = of_factor(comparison, jobs, factor, n == 0, margin);
-            let caveat = row.caveat.clone().filter(|_| n == 0);
+        rows.extend(row.factors.iter().map(|factor| {
+            let is_main = factor.metric.column == main;
+            let shown = of_factor(place(at), factor, is_main, margin);
+            let caveat = row.caveat.clone().filter(|_| is_main);
             Shown { but: caveat.into_iter().chain(shown.but).reduce(|a, b| format!("{a}; {b}")), ..shown }
         }));
     }
+    let one_sided = comparison.one_sided.iter();
+    rows.extend(one_sided.map(|(at, lacks)| refused(place(*at), &format!("'{lacks}' has no test there"))));
     rows
 }
 
-fn of_factor(comparison: &Comparison, jobs: u32, factor: &Factor, main: bool, margin: f64) -> Shown {
+fn of_factor((workload, jobs): (String, Option<u32>), factor: &Factor, main: bool, margin: f64) -> Shown {
     let more = factor.metric.higher_is_better;
     // A factor says how many times better B is; a ratio is B/A.
     let turned = |i: Interval| if more { i } else { Interval { low: 1.0 / i.high, high: 1.0 / i.low } };
@@ -188,8 +198,8 @@ fn of_factor(comparison: &Comparison, jobs: u32, factor: &Factor, main: bool, ma
     let within = factor.within.filter(|_| factor.factor.interval.is_none());
     let pairs = factor.n_base.min(factor.n_other);
     Shown {
-        workload: comparison.workload.clone(),
-        jobs: Some(jobs),
+        workload,
+        jobs,
         column: factor.metric.column,
         main,
         sides: Some((factor.base, factor.other)),
@@ -241,7 +251,8 @@ fn qualified(sides: &[PlatformRun<'_>]) -> Vec<String> {
         return said.chain([unknown.to_owned()]).chain(incomplete).chain(disturbed).collect();
     }
     let machine = machine::sentences(first, second);
-    std::iter::once(warning.to_owned()).chain(machine).chain(incomplete).chain(disturbed).collect()
+    let curves = scanned(sides).into_iter().map(|code| format!("{code} is a curve: `loadline report A B` shows both."));
+    std::iter::once(warning.to_owned()).chain(machine).chain(curves).chain(incomplete).chain(disturbed).collect()
 }
 
 /// Whether another tool measured one of the runs.

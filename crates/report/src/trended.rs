@@ -206,7 +206,8 @@ impl<'a> Trended<'a> {
         let Some(plan) = self.run(series, Some(0)).map(|m| &m.plan) else { return Vec::new() };
         let data = uses_data(&series.history.workload).then(|| format!("{} of data", bytes(plan.size_bytes as f64)));
         let payload = format!("{:.0} % compressible", plan.payload_compressibility * 100.0);
-        [plan.load.words()].into_iter().chain(data).chain([payload]).collect()
+        let nodes = (series.history.nodes > 1).then(|| format!("{} nodes", series.history.nodes));
+        [plan.load.words()].into_iter().chain(data).chain([payload]).chain(nodes).collect()
     }
 
     /// The work of `series`, with what distinguishes it from others.

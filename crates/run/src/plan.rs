@@ -107,7 +107,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     if !settings.is_empty() && !(kind.is_temporary)(&url) {
         return value(format!(
             "--setting {} does not apply to {}: it is only for servers and databases that loadline creates itself; \
-            change the setting on the server",
+            change the setting on the server, of two arms with --switch-a and --switch-b",
             settings.keys().next().map_or("", String::as_str),
             redact(&url)
         ));

@@ -23,6 +23,8 @@ pub struct History {
     pub swept: Option<(String, u32)>,
     /// Number of jobs.
     pub jobs: u32,
+    /// Number of nodes.
+    pub nodes: u32,
     /// The figure.
     pub metric: Metric,
     /// Whether it is the first figure of its work.
@@ -62,6 +64,7 @@ impl Group<'_> {
         let alike = of_newest.workload == sweep.workload
             && of_newest.over == sweep.over
             && of_newest.driver == sweep.driver
+            && of_newest.nodes == sweep.nodes
             && self.members.iter().all(|(other, _)| *other != index);
         alike && Setup::of(a, of_newest, b, sweep).refused().is_none()
     }
@@ -86,6 +89,7 @@ impl Group<'_> {
             parameters: sweep.parameters.clone(),
             swept: (!over_jobs).then(|| (sweep.over.clone(), at)),
             jobs: point.jobs,
+            nodes: sweep.nodes,
             metric,
             main,
             points: Vec::new(),
@@ -119,7 +123,7 @@ fn usual(sweep: &Sweep) -> Vec<Metric> {
     if sweep.load.rate_tps.is_some() {
         return vec![metric(RESPONSE)];
     }
-    let all = metrics(&sweep.group, &sweep.kpis);
+    let all = metrics(&sweep.group, &sweep.kpis, false);
     let time = all.iter().find(|m| [LATENCY, column::TRANSACTION_TIME_NS_MEAN].contains(&m.column));
     let mut usual: Vec<Metric> = all.first().into_iter().chain(time).copied().collect();
     usual.dedup();

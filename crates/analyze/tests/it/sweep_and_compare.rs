@@ -230,3 +230,20 @@ fn data_sets_of_another_size_are_refused_if_tables_grow_with_it() {
     assert_eq!(refused("STO-READ", [Some(128 << 20), Some(128 << 20)]), None);
     assert_eq!(refused("STO-READ", [Some(128 << 20), None]), None, "a run of an older version");
 }
+
+#[test]
+fn each_number_of_nodes_is_compared_with_its_own() {
+    let over = |platform: &str, speed: f64| {
+        [(1, 100.0), (3, 250.0)].map(|(n, tps)| TestRecord { nodes: n, ..measured(platform, n, 4, tps * speed, 40.0) })
+    };
+    let (a, b) = (over("a", 1.0), over("b", 2.0));
+    let factors = |b: &[TestRecord]| {
+        let all = compare(&[Platform::of("a", &a), Platform::of("b", b)]);
+        let factor =
+            |c: &loadline_analyze::Comparison| Some(c.at_jobs(4)?.factor(column::COMMIT_THROUGHPUT_TPS)?.factor.value);
+        all.iter().map(|c| (c.nodes, factor(c), c.refused.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(factors(&b), [(Some(1), Some(2.0), None), (Some(3), Some(2.0), None)]);
+    let lacks = "'b' has no test of LGWR-LAT1".to_owned();
+    assert_eq!(factors(&b[1..]), [(Some(3), Some(2.0), None), (None, None, Some(lacks))]);
+}

@@ -6,6 +6,7 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use crate::common::mariadb::Maria;
 use crate::common::{Ran, Server, folder_with_tests, loadline, manifest_of, ok, results, run, signal, start, tests_of};
 
 /// Short windows of one job.
@@ -284,6 +285,18 @@ fn commits_that_do_not_wait_are_marked_in_mariadb_as_well() {
         assert_eq!(marked, test["arm"] == "B", "{test}");
     }
     assert!(ran.out.contains("Arm B was measured although"), "{}", ran.said());
+}
+
+#[test]
+fn an_arm_that_a_command_spoils_is_named_with_the_way_to_measure_it() {
+    let (server, results) = (Maria::start(&[]), results());
+    let client = format!("mariadb --no-defaults -uroot -S {}", server.file("s"));
+    let set = |value: u8| format!("{client} -e 'SET GLOBAL innodb_flush_log_at_trx_commit = {value}'");
+    let (a, b, url) = (set(1), set(2), server.url("root"));
+    let given = ["--target", &url, "--switch-a", &a, "--switch-b", &b, "--pairs", "1"];
+    let ran = run(&args(&ab(&given, results.path())));
+    assert!(ran.code == 2 && ran.err.contains("in arm B, LGWR-LAT1") && ran.err.contains("--force"), "{}", ran.said());
+    assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit").unwrap(), "1", "put back");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use loadline_model::column;
 use loadline_model::manifest::RunState;
-use loadline_model::plan::{Arm, Arms};
+use loadline_model::plan::{Arm, Arms, Levels};
 use loadline_model::{Manifest, Series, TestRecord};
 use loadline_store::{RunFolder, StoredRun, TestOutput, rfc3339, run_name};
 
@@ -53,6 +53,21 @@ fn history(run: &StoredRun, to: &Path, nights: u64, from: u64, ratio: f64) -> Ve
         path.file_name().unwrap().to_str().unwrap().to_owned()
     };
     (0..nights).map(night).collect()
+}
+
+/// The plan of a run of levels of replication.
+fn levels() -> Levels {
+    Levels {
+        levels: vec!["on".to_owned()],
+        delays_ms: vec![0.0],
+        jitter_ms: 0.0,
+        bytes_per_s: None,
+        at_once: false,
+        standbys: Vec::new(),
+        replicas: 1,
+        pairs: 6,
+        seed: 1,
+    }
 }
 
 fn trend(dir: &Path, more: &[&str]) -> Ran {
@@ -129,6 +144,7 @@ fn what_cannot_be_followed_is_left_out_with_a_reason() {
         let arms = Arms { a: arm(), b: arm(), pairs: 6, precision: None, looks: Vec::new(), margin: 0.02, seed: 1 };
         manifest.plan.arms = Some(Box::new(arms));
     });
+    let levels = copy(&of, &dir, 59, 10.0, |manifest, _| manifest.plan.levels = Some(Box::new(levels())));
     std::fs::create_dir(dir.join("notes")).unwrap();
     let twice = results.path().join("nightly/../nightly").display().to_string();
 
@@ -140,10 +156,13 @@ fn what_cannot_be_followed_is_left_out_with_a_reason() {
         "manifest.json",
         "once more",
         "run of two arms",
+        "run of levels",
         "is not complete",
     ] {
         assert!(ran.code == 0 && ran.err.contains(says), "{says}: {}", ran.said());
     }
+    let compared = run(&["compare", dir.join(&ids[0]).to_str().unwrap(), levels.to_str().unwrap()]);
+    assert!(compared.code == 2 && compared.err.contains("levels of replication"), "{}", compared.said());
     let all: Vec<&str> = ran.out.lines().filter(|line| line.contains("commit_throughput_tps")).collect();
     assert_eq!(all.len(), 2, "other parameters are another series: {}", ran.said());
     let first = all.iter().find(|line| line.contains(&ids[6])).unwrap_or_else(|| panic!("{}", ran.said()));

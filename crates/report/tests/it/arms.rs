@@ -119,7 +119,11 @@ fn a_precision_that_was_not_reached_is_said_with_what_it_takes() {
 #[test]
 fn what_fell_into_one_arm_and_what_was_judged_together_is_said() {
     let mut records = windows(6, 1.0, 0.1);
+    records.iter_mut().for_each(|r| r.set(column::REDO_KIB_PER_TX, 1.0));
+    let text = Compared::of_arms(&run(records.clone(), 6, None), 2000).unwrap().text().to_owned();
+    assert!(!text.contains("redo per transaction"), "{text}");
     for r in records.iter_mut().filter(|r| r.arm == Some(ArmName::B)) {
+        r.set(column::REDO_KIB_PER_TX, 7.65);
         r.set(column::CHECKPOINTS, 1.0);
         r.set(column::AUTOVACUUM_SHARE_PCT, 30.0);
         r.disturbed_by = Some("CPU steal 8 %".to_owned());
@@ -128,6 +132,7 @@ fn what_fell_into_one_arm_and_what_was_judged_together_is_said() {
     records[0].add_check(Check::new("steady", Outcome::Noted, "throughput was 2 % of the usual"));
     let text = Compared::of_arms(&run(records, 6, None), 2000).unwrap().text().to_owned();
     for part in [
+        "LGWR-LAT1 with 1 job: 1.00 KiB of redo per transaction in A, 7.65 KiB in B.",
         "a checkpoint in 0 windows of A and 6 of B",
         "autovacuum in 0 windows of A and 6 of B",
         "a stall or a change of level in 1 window of A and 0 of B",
@@ -216,4 +221,55 @@ fn unequal_work_is_compared_if_told_and_marked() {
     assert!(told.text().contains("not the same work (--unequal): different parameters: rows is 1"), "{}", told.text());
     let equal = Compared::of_runs(&[rows(1, "a"), rows(1, "b")], Terms { unequal: true, ..TERMS }, 2000);
     assert!(!equal.text().contains("--unequal"), "{}", equal.text());
+}
+
+#[test]
+fn of_an_open_loop_the_response_time_is_the_main_figure() {
+    let at_rate = |run: &str, response_ms: f64| {
+        let mut run = stored(run, &[100.0, 100.1, 99.9], &[2000.0; 3], None);
+        for (r, more) in run.records.iter_mut().zip([1.0, 1.01, 0.99]) {
+            r.set(column::RATE_TPS, 100.0);
+            r.set(column::RESPONSE_TIME_NS_MEAN, response_ms * more * 1e6);
+        }
+        run
+    };
+    let compared = Compared::of_runs(&[at_rate("a", 2.0), at_rate("b", 4.0)], TERMS, 2000);
+    assert_eq!(compared.slower_by(0.03).len(), 1, "throughput is as given in both: {}", compared.text());
+    let faster = Compared::of_runs(&[at_rate("a", 4.0), at_rate("b", 2.0)], TERMS, 2000);
+    assert!(faster.slower_by(0.03).is_empty() && faster.csv().contains("response_time_ns_mean"), "{}", faster.csv());
+}
+
+#[test]
+fn what_only_one_run_measured_is_a_row_of_its_own() {
+    let with = |run: &str, more: u32| {
+        let mut run = stored(run, &[1000.0, 1010.0], &[2000.0; 2], None);
+        let last = TestRecord { test: 3, jobs: more, repetition: 1, ..run.records[0].clone() };
+        run.records.push(last);
+        run
+    };
+    let compared = Compared::of_runs(&[with("a", 4), with("b", 8)], TERMS, 2000);
+    assert_eq!(compared.counts(), [1, 1, 2], "{}", compared.text());
+    for row in ["LGWR-LAT1,4,commit_throughput_tps,,,,,,refused,,0", "LGWR-LAT1,8,commit_throughput_tps,,,,,,refused"] {
+        assert!(compared.csv().contains(row), "{}", compared.csv());
+    }
+    assert!(compared.text().contains("'b' has no test there"), "{}", compared.text());
+    // A main figure that one of both lacks is said, and no other takes its place.
+    let mut b = stored("b", &[1000.0, 1010.0], &[2000.0; 2], None);
+    for r in &mut b.records {
+        r.leave_out(column::COMMIT_THROUGHPUT_TPS, "not counted");
+        r.set(column::COMMIT_LATENCY_MS, 1.0);
+    }
+    let mut a = stored("a", &[1000.0, 1010.0], &[2000.0; 2], None);
+    a.records.iter_mut().for_each(|r| r.set(column::COMMIT_LATENCY_MS, 1.0));
+    let compared = Compared::of_runs(&[a, b], TERMS, 2000);
+    assert_eq!(compared.counts(), [0, 0, 1], "{}", compared.text());
+    // A swept value is no number of jobs.
+    let swept = |run: &str| {
+        let mut run = stored(run, &[1000.0, 1010.0], &[2000.0; 2], None);
+        run.records.iter_mut().for_each(|r| r.swept = Some("rows_per_tx".to_owned()));
+        run.records.iter_mut().for_each(|r| r.set(column::ROWS_PER_TX, 100.0));
+        run
+    };
+    let csv = Compared::of_runs(&[swept("a"), swept("b")], TERMS, 2000).csv();
+    assert!(csv.contains("LGWR-LAT1 rows_per_tx=100,,commit_throughput_tps"), "{csv}");
 }

@@ -6,9 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use loadline_analyze::arms::ERROR;
 use loadline_analyze::paired::looks::Looks;
 use loadline_database::kind_of;
+use loadline_model::Driver;
 use loadline_model::arms::{ArmName, ArmSpec};
 use loadline_model::format::{parse_bytes, parse_duration_s, parse_share};
-use loadline_model::plan::{Arm, Arms, Jobs, JobsSpec, Plan, PlanSpec};
+use loadline_model::plan::{Arm, Arms, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload};
+use loadline_workload::find;
 
 use super::sweep::SweepPoints;
 use super::{DEFAULT_TARGET, PlanError, one_plan, value};
@@ -77,6 +79,8 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let skipped: Vec<_> =
         other.skipped.iter().filter(|s| plan.workloads.iter().any(|w| w.code == s.code)).cloned().collect();
     plan.skipped.extend(skipped);
+    let apart = in_one_place([&plan.target, &other.target], [&mut plan.workloads, &mut other.workloads])?;
+    plan.skipped.extend(apart);
     let gone = |code: &str| plan.skipped.iter().any(|s| s.code == code);
     plan.workloads.retain(|w| !gone(&w.code));
     other.workloads.retain(|w| !gone(&w.code));
@@ -111,6 +115,41 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let seed = spec.seed.unwrap_or_else(drawn_seed);
     plan.arms = Some(Box::new(Arms { a, b, pairs, precision, looks, margin, seed }));
     Ok(plan)
+}
+
+/// Puts workloads at the client in both arms if one arm alone runs them inside its database and nobody gave the drivers: their
+/// ratio would be that of round trips. Returns those that the arms cannot run in one place.
+pub(crate) fn in_one_place(
+    targets: [&str; 2],
+    [of_a, of_b]: [&mut [PlannedWorkload]; 2],
+) -> Result<Vec<SkippedWorkload>, PlanError> {
+    let kinds = [kind_of(targets[0])?, kind_of(targets[1])?];
+    // Without procedures it runs in loadline's process.
+    let embedded = kinds.map(|kind| (kind.capabilities)().missing_drivers.iter().any(|(d, _)| *d == Driver::Database));
+    let mut apart = Vec::new();
+    for a in of_a {
+        let Some(b) = of_b.iter_mut().find(|b| b.code == a.code) else { continue };
+        if a.driver == b.driver || a.driver_given || b.driver_given || embedded != [false; 2] {
+            continue;
+        }
+        let ((inside, kind), client) =
+            if a.driver == Driver::Database { ((a, kinds[0]), b) } else { ((b, kinds[1]), a) };
+        match find(&inside.code).ok().and_then(|workload| super::refusal(workload, kind, Driver::Client)) {
+            None => {
+                inside.driver = Driver::Client;
+                inside.driver_reason = format!("as in the other arm: {}", client.driver_reason);
+            }
+            Some(refused) => apart.push(SkippedWorkload {
+                code: inside.code.clone(),
+                reason: format!(
+                    "one arm runs it at the client only ({}), the other inside the database only ({}): to compare them all the same, \
+                     give --driver-a and --driver-b",
+                    client.driver_reason, refused.reason
+                ),
+            }),
+        }
+    }
+    Ok(apart)
 }
 
 /// Refuses workloads of which no window is like another at the same number of jobs.
@@ -290,8 +329,6 @@ pub fn job_counts(plan: &Plan) -> &[u32] {
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::Driver;
-
     use super::*;
     use crate::make_plan;
 
@@ -302,6 +339,24 @@ mod tests {
 
     fn set(name: &str, value: &str) -> ArmSpec {
         ArmSpec { setting: [(name.to_owned(), value.to_owned())].into(), ..ArmSpec::default() }
+    }
+
+    #[test]
+    fn both_arms_run_a_workload_in_one_place_unless_told() {
+        let drivers = |a: &str, b: &str, code: &str, given: Option<Driver>| {
+            let [a, b] = [a, b].map(|url| ArmSpec { target: Some(url.to_owned()), ..ArmSpec::default() });
+            let b = ArmSpec { driver: given, ..b };
+            let spec = PlanSpec { workload: Some(vec![code.to_owned()]), ..spec(a, b) };
+            let arms = make_plan(&spec).unwrap().arms.unwrap();
+            [arms.a.workloads[0].driver, arms.b.workloads[0].driver]
+        };
+        let (database, client) = (Driver::Database, Driver::Client);
+        let [postgres, mariadb] = ["postgres-temp:", "mariadb-temp:"];
+        assert_eq!(drivers(postgres, mariadb, "LGWR-LAT1", None), [client; 2], "MariaDB cannot in its procedures");
+        assert_eq!(drivers(mariadb, postgres, "TP-LIGHT", None), [client; 2]);
+        assert_eq!(drivers(postgres, mariadb, "PLS-ADD", None), [database; 2]);
+        assert_eq!(drivers(postgres, mariadb, "LGWR-LAT1", Some(client)), [database, client], "on purpose");
+        assert_eq!(drivers(postgres, "sqlite:", "LGWR-LAT1", None), [database, client], "neither has a client");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::side::{fit_jobs, fit_workloads, forced};
 use super::{Context, Side, StudyError, Switch, until_released};
 use crate::event::{Event, Listener};
 use crate::plan::PlanError;
-use crate::plan::arms::{differing, job_counts, same_kind, same_target};
+use crate::plan::arms::{differing, in_one_place, job_counts, same_kind, same_target};
 use crate::plan::duration::DurationEstimate;
 use loadline_model::live::LiveTest;
 
@@ -44,10 +44,13 @@ pub(super) fn plan_of_b(plan: &Plan) -> Plan {
     of_b
 }
 
-/// Keeps the workloads that arm B can run as well.
-pub(super) fn keep(plan: &mut Plan, of_b: Plan) -> Result<(), StudyError> {
+/// Keeps the workloads that arm B can run as well, in the same place.
+pub(super) fn keep(plan: &mut Plan, mut of_b: Plan) -> Result<(), StudyError> {
+    // What the servers that are there cannot do may have changed a driver.
+    let apart = in_one_place([&plan.target, &of_b.target], [&mut plan.workloads, &mut of_b.workloads])?;
+    of_b.workloads.retain(|b| apart.iter().all(|skipped| skipped.code != b.code));
     plan.workloads.retain(|a| of_b.workloads.iter().any(|b| b.code == a.code));
-    plan.skipped = of_b.skipped;
+    plan.skipped = of_b.skipped.into_iter().chain(apart).collect();
     if plan.workloads.is_empty() {
         let reasons = crate::plan::reasons(&plan.skipped);
         return Err(PlanError::Nothing { target: of_b.target, reasons }.into());
@@ -118,7 +121,18 @@ impl Context {
     /// Skips or marks the workloads that `arm`, which is in force on the target of both, cannot run. `own`: its settings.
     fn fit_arm(&mut self, arm: ArmName, own: &[&str]) -> Result<(), StudyError> {
         let (plan, target) = (&mut self.manifest.plan, self.side.target.as_ref());
-        let fit = |plan: &mut Plan| fit_workloads(plan, target, own).and_then(|()| fit_jobs(plan, target));
+        let named = |e| {
+            match e {
+            StudyError::Plan(PlanError::Nothing { target, reasons }) => PlanError::Nothing {
+                target,
+                reasons: format!("in arm {arm}, {reasons}. An arm may be so on purpose: --force measures and marks what can be forced"),
+            }
+            .into(),
+            e => e,
+        }
+        };
+        let fit =
+            |plan: &mut Plan| fit_workloads(plan, target, own).map_err(named).and_then(|()| fit_jobs(plan, target));
         if arm == ArmName::A {
             fit(plan)?;
         }
