@@ -152,7 +152,8 @@ fn of_sheet(sheet: &Sheet<'_>, remarks: &mut Vec<String>) -> Result<Vec<Series>,
         let (platform, workload) = (sheet.text("platform", first), sheet.text("workload", first));
         let (label, workload) = names(&label, platform, workload, &sheet.table.name);
         let label = label.as_str();
-        let (mut points, mut seen): (Vec<Point>, HashSet<String>) = Default::default();
+        let mut points: Vec<Point> = Vec::new();
+        let mut seen: HashSet<String> = HashSet::new();
         let mut out = LeftOut::default();
         for row in &rows {
             if matches!(sheet.text("valid", *row), "false" | "no" | "0") {
@@ -259,7 +260,8 @@ fn impossible(sheet: &Sheet<'_>, label: &str, rows: &[usize], points: &[Point]) 
 
 /// Labels and rows of the series; repetitions of a test belong together.
 fn groups(sheet: &Sheet<'_>) -> Vec<(String, Vec<usize>)> {
-    let (mut out, mut known): (Vec<(String, Vec<usize>)>, HashMap<String, usize>) = Default::default();
+    let mut out: Vec<(String, Vec<usize>)> = Vec::new();
+    let mut known: HashMap<String, usize> = HashMap::new();
     for series in sheet.series() {
         let first = series.rows.first().copied().unwrap_or(0);
         let header =
