@@ -9,7 +9,7 @@ use loadline_run::watch::WatchError;
 use loadline_store::StoreError;
 use loadline_window::TestError;
 
-use crate::output;
+use crate::secrets;
 
 /// A test failed or is invalid, or measuring failed.
 pub(crate) const FAILED: u8 = 1;
@@ -118,7 +118,7 @@ impl From<StoreError> for Failure {
 #[allow(clippy::print_stderr)]
 pub(crate) fn show(failure: &Failure) -> ExitCode {
     if failure.code != INTERRUPTED {
-        eprintln!("loadline: {}", output::harmless(&failure.message));
+        eprintln!("loadline: {}", secrets::harmless(&failure.message));
     }
     ExitCode::from(failure.code)
 }

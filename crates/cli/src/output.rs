@@ -28,10 +28,5 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 /// A line on standard error.
 #[allow(clippy::print_stderr)]
 pub(crate) fn say(text: &str) {
-    eprintln!("{}", harmless(text));
-}
-
-/// `text` for a terminal: without passwords, and without characters of a file's names that would control it.
-pub(crate) fn harmless(text: &str) -> String {
-    secrets::hide(text).split('\n').map(loadline_report::clean).collect::<Vec<_>>().join("\n")
+    eprintln!("{}", secrets::harmless(text));
 }
