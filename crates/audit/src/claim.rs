@@ -168,8 +168,9 @@ impl Claim {
         if is_negative(text) {
             return Err(no_ratio());
         }
-        let lower = in_digits(&text.to_lowercase()).replace(['×', '-'], " x ").replace("x  fold", "fold");
-        let (lower, named) = Named::split(&lower.replace('_', "\u{1}"));
+        let (lower, named) = Named::split(&in_digits(&text.to_lowercase()));
+        // Names keep their dashes: X9M-2.
+        let lower = lower.replace(['×', '-'], " x ").replace('_', "\u{1}");
         let at = lower.find(|c: char| c.is_ascii_digit()).ok_or_else(wrong)?;
         // A digit of a name, such as p99, is none of the ratio: the last number is it.
         let last = lower

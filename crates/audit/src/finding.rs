@@ -123,6 +123,9 @@ pub(crate) fn shown(value: f64, digits: i32) -> String {
         return "0".to_owned();
     }
     let magnitude = value.abs().log10().floor() as i32;
+    if magnitude > 15 {
+        return format!("{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
+    }
     let decimals = (digits - 1 - magnitude).clamp(0, 12);
     let text = format!("{value:.*}", usize::try_from(decimals).unwrap_or(0));
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }

@@ -133,12 +133,8 @@ pub fn audit(tables: &[Table], options: &Options) -> Audit {
 /// How the table is written, and what was assumed of its columns.
 fn remarks(context: &Context<'_>, findings: &mut Findings) {
     let sheet = &context.sheet;
-    for (remark, of_table) in
-        sheet.table.remarks.iter().map(|r| (r, true)).chain(sheet.remarks.iter().map(|r| (r, false)))
-    {
-        let unused = remark.message.contains("names two units");
-        let odd = of_table && remark.row.is_some();
-        let severity = if odd || unused { Severity::Warning } else { Severity::Info };
+    for remark in sheet.table.remarks.iter().chain(&sheet.remarks) {
+        let severity = if remark.odd { Severity::Warning } else { Severity::Info };
         let mut finding = context.about_table(TABLE, severity, &[], remark.message.clone());
         finding.row = remark.row.map(|row| row + 1);
         findings.push(finding);

@@ -99,7 +99,9 @@ fn below_each_other(table: &Table) -> Option<Table> {
         return None;
     }
     let shared: Vec<usize> = (0..table.headers.len()).filter(|i| !sides.iter().any(|s| s.column == *i)).collect();
-    let mut headers = vec!["platform".to_owned()];
+    // One name before all figures tells no platforms apart.
+    let several = platforms.len() > 1;
+    let mut headers: Vec<String> = several.then(|| "platform".to_owned()).into_iter().collect();
     headers.extend(shared.iter().map(|i| table.headers[*i].clone()));
     headers.extend(first.iter().map(|s| s.figure.clone()));
     let mut long = Table::new(headers);
@@ -108,14 +110,15 @@ fn below_each_other(table: &Table) -> Option<Table> {
         let columns: Vec<usize> = shared.iter().copied().chain(of(platform).iter().map(|s| s.column)).collect();
         for row in 0..table.rows() {
             let cells = columns.iter().map(|column| table.cell(row, *column));
-            long.push(std::iter::once(*platform).chain(cells)).ok()?;
+            long.push(several.then_some(*platform).into_iter().chain(cells)).ok()?;
         }
     }
     let (count, rows) = (platforms.len(), table.rows());
-    let text = format!(
-        "{} stand side by side: they were read as {count} × {rows} rows below each other",
-        platforms.join(", ")
-    );
+    let text = if several {
+        format!("{} stand side by side: they were read as {count} × {rows} rows below each other", platforms.join(", "))
+    } else {
+        format!("'{}' is in the name of each figure: they were read without it", platforms.join(""))
+    };
     long.remark(None, text);
     Some(long)
 }

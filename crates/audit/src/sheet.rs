@@ -147,8 +147,7 @@ impl<'a> Sheet<'a> {
                 bound.ambiguous = meaning.ambiguous;
             }
         }
-        let place = |r: &Remark| table.headers.iter().position(|h| r.message.starts_with(&format!("column '{h}'")));
-        sheet.remarks.sort_by_key(|r| place(r).unwrap_or(usize::MAX));
+        sheet.remarks.sort_by_key(|r| r.column);
         sheet.bare_bandwidth(&headers);
         sheet.rate_is_throughput(&headers);
         sheet.threads_are_jobs();
@@ -166,7 +165,9 @@ impl<'a> Sheet<'a> {
 
     fn bind(&mut self, index: usize, header: &Header, mut id: &'static str, how: How) {
         let text = self.table.headers[index].as_str();
-        if self.columns.iter().any(|c| c.index == index) {
+        let absent = |row| matches!(number::value(self.table.cell(row, index), self.style), Value::Absent);
+        // One without a cell is none that a law can be checked with.
+        if self.columns.iter().any(|c| c.index == index) || (0..self.table.rows()).all(absent) {
             return;
         }
         let text_like = |row: &usize| matches!(number::value(self.table.cell(*row, index), self.style), Value::Text);
@@ -180,14 +181,15 @@ impl<'a> Sheet<'a> {
         }
         if let (Some(first), Some(second), How::Inferred) = (&header.unit, &header.second, how) {
             let (first, second) = (&first.text, &second.text);
-            self.remark(format!(
+            let message = format!(
                 "column '{text}' names two units, {first} and {second}: it was not used; say which with --columns '{text}={id}'"
-            ));
+            );
+            self.remarks.push(Remark { row: None, column: Some(index), odd: true, message });
             return;
         }
         if let Some(other) = self.columns.iter().find(|c| c.id == id) {
             let other = &self.table.headers[other.index];
-            self.remark(format!("column '{text}' would be {id} as well as '{other}': it was not used"));
+            self.remark_of(index, format!("column '{text}' would be {id} as well as '{other}': it was not used"));
             return;
         }
         let own = Unit::of_id(id);
@@ -202,7 +204,7 @@ impl<'a> Sheet<'a> {
         if how == How::Inferred && !is_text(id) && !own_heading {
             let unit = printed.as_ref().filter(|u| u.text != text.trim());
             let unit = unit.map_or(String::new(), |u| format!(" in {}", u.text));
-            self.remark(format!("column '{text}' was taken for {id}{unit}"));
+            self.remark_of(index, format!("column '{text}' was taken for {id}{unit}"));
         }
         let mut bound = Bound { printed, factor, or, ..Bound::new(index, id, how) };
         if !is_text(id) {
@@ -230,7 +232,11 @@ impl<'a> Sheet<'a> {
     }
 
     fn remark(&mut self, message: String) {
-        self.remarks.push(Remark { row: None, message });
+        self.remarks.push(Remark { row: None, column: None, odd: false, message });
+    }
+
+    fn remark_of(&mut self, column: usize, message: String) {
+        self.remarks.push(Remark { row: None, column: Some(column), odd: false, message });
     }
 
     /// The column of throughput in transactions per second that the table has.

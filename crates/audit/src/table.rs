@@ -33,6 +33,10 @@ pub enum ReadError {
 pub struct Remark {
     /// Row, counted from 0.
     pub row: Option<usize>,
+    /// Column, counted from 0.
+    pub column: Option<usize>,
+    /// Whether something of the table was not used as it is written.
+    pub odd: bool,
     /// What is odd, and what was done about it.
     pub message: String,
 }
@@ -81,7 +85,7 @@ impl Table {
 
     pub(crate) fn remark(&mut self, row: Option<usize>, message: String) {
         if self.remarks.len() < REMARKS {
-            self.remarks.push(Remark { row, message });
+            self.remarks.push(Remark { row, column: None, odd: row.is_some(), message });
         }
     }
 

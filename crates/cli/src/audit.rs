@@ -7,7 +7,7 @@ use loadline_audit::{
 };
 use loadline_model::column::{REDO_BYTES_PER_TX, REDO_KIB_PER_TX};
 use loadline_model::format::counted;
-use loadline_report::{Format, RunData, render};
+use loadline_report::{Format, RunData, clean, render};
 use loadline_workload::CATALOGUE;
 
 use crate::args::{AuditArgs, ListArgs, ListFormat};
@@ -147,7 +147,7 @@ fn text_of(audit: &Audit) -> String {
             rest = after;
             let table = if audit.tables > 1 { format!("{}: ", first.table) } else { String::new() };
             let shown = if group.len() > SHOWN && are_small(group) { 1 } else { SHOWN };
-            let text = |f: &&Finding| format!("  {table}{}", line(f)).replace(['\n', '\r'], " ") + "\n";
+            let text = |f: &&Finding| format!("  {}\n", clean(&format!("{table}{}", line(f))));
             out.extend(group.iter().take(shown).map(text));
             if let Some(more) = group.len().checked_sub(shown).filter(|n| *n > 0) {
                 let (low, high) = range(group);

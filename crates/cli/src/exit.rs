@@ -118,7 +118,7 @@ impl From<StoreError> for Failure {
 #[allow(clippy::print_stderr)]
 pub(crate) fn show(failure: &Failure) -> ExitCode {
     if failure.code != INTERRUPTED {
-        eprintln!("loadline: {}", secrets::hide(&failure.message));
+        eprintln!("loadline: {}", secrets::harmless(&failure.message));
     }
     ExitCode::from(failure.code)
 }

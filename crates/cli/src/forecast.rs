@@ -1,5 +1,6 @@
 //! `loadline forecast`: what lies beyond the measured jobs of a stored run or of a table of results.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use loadline_analyze::forecast::{Figure, Point, Series, of_run as of_run_tests};
@@ -12,9 +13,6 @@ use crate::exit::{self, Failure};
 use crate::output;
 use crate::source;
 use crate::target::run_folder;
-
-/// Largest table that is read.
-const LARGEST: u64 = 256 << 20;
 
 /// Series and what was left out or assumed, in words.
 struct Input {
@@ -48,15 +46,10 @@ pub(crate) fn forecast(args: &ForecastArgs) -> Result<u8, Failure> {
 /// A run or a file.
 fn of_path(args: &ForecastArgs) -> Result<Input, Failure> {
     let path = run_folder(&args.input, &args.results)?;
-    let shown = path.display();
-    match std::fs::metadata(&path) {
-        Err(e) => Err(Failure::usage(format!("'{shown}' cannot be read: {e}; name a run or a table of results"))),
-        Ok(found) if found.is_dir() => of_run(&path, args),
-        Ok(found) if found.len() > LARGEST => {
-            Err(Failure::usage(format!("'{shown}' is larger than {} MiB", LARGEST >> 20)))
-        }
-        Ok(_) => of_text(&source::text_of_file(&path)?, shown.to_string(), args),
+    if path.is_dir() {
+        return of_run(&path, args);
     }
+    of_text(&source::text_of_file(&path)?, path.display().to_string(), args)
 }
 
 fn evaluate(args: &ForecastArgs, input: Input) -> Result<u8, Failure> {
@@ -153,14 +146,14 @@ fn columns_missing(sheet: &Sheet<'_>) -> Option<String> {
 
 fn of_sheet(sheet: &Sheet<'_>, remarks: &mut Vec<String>) -> Result<Vec<Series>, Failure> {
     let throughput = sheet.throughput().unwrap_or("commit_throughput_tps");
-    let mut found = Vec::new();
+    let (mut found, mut single) = (Vec::new(), Vec::new());
     for (label, rows) in groups(sheet) {
         let first = rows.first().copied().unwrap_or(0);
         let (platform, workload) = (sheet.text("platform", first), sheet.text("workload", first));
         let (label, workload) = names(&label, platform, workload, &sheet.table.name);
         let label = label.as_str();
         let mut points: Vec<Point> = Vec::new();
-        let mut repeated: Vec<f64> = Vec::new();
+        let mut seen: HashSet<String> = HashSet::new();
         let mut out = LeftOut::default();
         for row in &rows {
             if matches!(sheet.text("valid", *row), "false" | "no" | "0") {
@@ -171,27 +164,24 @@ fn of_sheet(sheet: &Sheet<'_>, remarks: &mut Vec<String>) -> Result<Vec<Series>,
                 out.add("left out: jobs or throughput are missing", *row);
                 continue;
             };
-            if points.contains(&point) {
+            if !seen.insert(format!("{point:?}")) {
                 out.add("there twice: it counts once", *row);
                 continue;
-            }
-            if points.iter().any(|p| p.jobs == point.jobs) && !repeated.contains(&point.jobs) {
-                repeated.push(point.jobs);
             }
             points.push(point);
         }
         out.say(label, remarks);
         remarks.extend(impossible(sheet, label, &rows, &points));
+        let mut jobs: Vec<f64> = points.iter().map(|p| p.jobs).collect();
+        jobs.sort_by(f64::total_cmp);
+        let repeated = jobs.chunk_by(|a, b| a == b).filter(|same| same.len() > 1);
+        let repeated: Vec<String> = repeated.map(|same| same[0].to_string()).collect();
         if !repeated.is_empty() {
-            let jobs: Vec<String> = repeated.iter().map(f64::to_string).collect();
-            remarks.push(format!("{label} has several rows with {} jobs: their median counts", jobs.join(", ")));
+            remarks.push(format!("{label} has several rows with {} jobs: their median counts", repeated.join(", ")));
         }
         match points.first() {
             Some(first) if points.iter().all(|p| p.jobs == first.jobs) => {
-                remarks.push(format!(
-                    "{label} is left out: it has a single job count, {}; a forecast needs 2, better 4",
-                    first.jobs
-                ));
+                single.push(format!("{label} ({} jobs)", first.jobs));
             }
             Some(_) => {
                 found.push(Series::new(platform, &workload, &points).map_err(|e| Failure::usage(e.to_string()))?)
@@ -199,30 +189,39 @@ fn of_sheet(sheet: &Sheet<'_>, remarks: &mut Vec<String>) -> Result<Vec<Series>,
             None => {}
         }
     }
+    if !single.is_empty() {
+        let (few, is) = few(&single);
+        remarks.push(format!("{few} {is} left out, with a single job count: a forecast needs 2, better 4"));
+    }
     Ok(found)
+}
+
+/// The first of many names, and the verb that goes with them.
+fn few(names: &[String]) -> (String, &'static str) {
+    const NAMED: usize = 5;
+    let more = names.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let is = if names.len() == 1 { "is" } else { "are" };
+    (format!("{}{more}", names[..names.len().min(NAMED)].join(", ")), is)
 }
 
 /// Rows that are not used, by why: the first of many are named.
 #[derive(Default)]
-struct LeftOut(Vec<(&'static str, Vec<usize>)>);
+struct LeftOut(Vec<(&'static str, Vec<String>)>);
 
 impl LeftOut {
-    const NAMED: usize = 5;
-
     fn add(&mut self, why: &'static str, row: usize) {
         match self.0.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, rows)) => rows.push(row + 1),
-            None => self.0.push((why, vec![row + 1])),
+            Some((_, rows)) => rows.push((row + 1).to_string()),
+            None => self.0.push((why, vec![(row + 1).to_string()])),
         }
     }
 
     fn say(self, label: &str, remarks: &mut Vec<String>) {
         for (why, rows) in self.0 {
-            let named: Vec<String> = rows.iter().take(LeftOut::NAMED).map(usize::to_string).collect();
-            let more = rows.len().saturating_sub(LeftOut::NAMED);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let is = if rows.len() == 1 { ("row", "is") } else { ("rows", "are") };
-            remarks.push(format!("{} {}{more} of {label} {} {why}", is.0, named.join(", "), is.1));
+            let (named, is) = few(&rows);
+            let row = if rows.len() == 1 { "row" } else { "rows" };
+            remarks.push(format!("{row} {named} of {label} {is} {why}"));
         }
     }
 }
@@ -262,6 +261,7 @@ fn impossible(sheet: &Sheet<'_>, label: &str, rows: &[usize], points: &[Point]) 
 /// Labels and rows of the series; repetitions of a test belong together.
 fn groups(sheet: &Sheet<'_>) -> Vec<(String, Vec<usize>)> {
     let mut out: Vec<(String, Vec<usize>)> = Vec::new();
+    let mut known: HashMap<String, usize> = HashMap::new();
     for series in sheet.series() {
         let first = series.rows.first().copied().unwrap_or(0);
         let header =
@@ -269,9 +269,12 @@ fn groups(sheet: &Sheet<'_>) -> Vec<(String, Vec<usize>)> {
         let repetition = format!("{header} {}", sheet.text("repetition", first));
         let label =
             if header.is_empty() { series.label } else { series.label.replace(&repetition, "").trim().to_owned() };
-        match out.iter_mut().find(|(known, _)| *known == label) {
-            Some((_, rows)) => rows.extend(series.rows),
-            None => out.push((label, series.rows)),
+        match known.get(&label) {
+            Some(at) => out[*at].1.extend(series.rows),
+            None => {
+                known.insert(label.clone(), out.len());
+                out.push((label, series.rows));
+            }
         }
     }
     out

@@ -16,7 +16,7 @@ use loadline_store::runs_in;
 use crate::exit::{self, Failure};
 use crate::live_args::{ServeArgs, TOKEN_VARIABLE, WatchArgs};
 use crate::target::run_folder;
-use crate::{output, signals};
+use crate::{output, report, signals};
 
 #[cfg(feature = "otlp")]
 #[path = "live/otlp.rs"]
@@ -76,6 +76,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
         token,
         names: args.name.clone(),
         until_stdin_ends: args.until_stdin_ends,
+        audited: report::audited,
     };
     let ready = |at: std::net::SocketAddr| {
         if !at.ip().is_loopback() {

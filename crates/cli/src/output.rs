@@ -17,16 +17,16 @@ pub(crate) fn stdout(bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Writes `bytes` to `path`, `-` meaning standard output.
+/// Writes `bytes` to `path`, `-` meaning standard output. Exit code 1 would say that figures are wrong, refused or slower.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if path == Path::new("-") {
         return stdout(bytes);
     }
-    std::fs::write(path, bytes).map_err(|e| Failure::failed(format!("{} cannot be written: {e}", path.display())))
+    std::fs::write(path, bytes).map_err(|e| Failure::usage(format!("'{}' cannot be written: {e}", path.display())))
 }
 
 /// A line on standard error.
 #[allow(clippy::print_stderr)]
 pub(crate) fn say(text: &str) {
-    eprintln!("{}", secrets::hide(text));
+    eprintln!("{}", secrets::harmless(text));
 }

@@ -87,7 +87,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
             return Err(Failure::usage(format!("{} is named twice", stored.path().display())));
         }
         all_stored.push(stored);
-        runs.push(audited(data)?);
+        runs.push(audited(data));
     }
     for name in &args.with {
         let named = references::named(name)?;
@@ -152,12 +152,15 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
 }
 
 /// `data` with what an audit finds in it, if it is imported: nothing else was checked.
-fn audited(mut data: RunData) -> Result<RunData, Failure> {
+pub(crate) fn audited(mut data: RunData) -> RunData {
     if let Some(mut published) = data.published.take() {
-        published.findings = audit::findings(&audit::table_of(&data)?, &data.manifest.run)?;
+        match audit::table_of(&data).and_then(|table| audit::findings(&table, &data.manifest.run)) {
+            Ok(findings) => published.findings = findings,
+            Err(e) => data.warnings.push(format!("its figures were not audited: {}", e.message)),
+        }
         data.published = Some(published);
     }
-    Ok(data)
+    data
 }
 
 /// Charts of a summary: as many as its pages hold, else fewer.

@@ -20,6 +20,11 @@ pub(crate) fn hide(text: &str) -> String {
     secrets.iter().fold(text.to_owned(), |text, secret| loadline_database::hide(&text, secret))
 }
 
+/// `text` for a terminal: without these passwords, and without characters in names of a file that would control it.
+pub(crate) fn harmless(text: &str) -> String {
+    hide(text).split('\n').map(loadline_report::clean).collect::<Vec<_>>().join("\n")
+}
+
 /// Whether a text is a URL with a password.
 pub(crate) fn is_secret(text: &str) -> bool {
     text.contains("://") && redact(text) != text

@@ -7,6 +7,9 @@ use loadline_run::references::find;
 
 use crate::exit::Failure;
 
+/// Largest table that is read. A million rows have about 100 MiB.
+const LARGEST: u64 = 1 << 30;
+
 /// What the names of published tables begin with.
 pub(crate) const PREFIX: &str = "reference:";
 
@@ -14,10 +17,8 @@ pub(crate) const PREFIX: &str = "reference:";
 pub(crate) fn text(source: &Path) -> Result<Option<(String, String)>, Failure> {
     let name = source.to_string_lossy();
     if name == "-" {
-        let mut bytes = Vec::new();
-        let read = std::io::stdin().lock().read_to_end(&mut bytes);
-        read.map_err(|e| Failure::usage(format!("standard input cannot be read: {e}")))?;
-        return Ok(Some((decoded(bytes), "standard input".to_owned())));
+        let name = "standard input";
+        return Ok(Some((text_of(std::io::stdin().lock(), LARGEST, name)?, name.to_owned())));
     }
     let Some(id) = name.strip_prefix(PREFIX) else { return Ok(None) };
     let reference = find(id).map_err(|e| Failure::usage(e.to_string()))?;
@@ -26,10 +27,22 @@ pub(crate) fn text(source: &Path) -> Result<Option<(String, String)>, Failure> {
 
 /// The text of a file.
 pub(crate) fn text_of_file(path: &Path) -> Result<String, Failure> {
-    let wrong = |e: std::io::Error| Failure::usage(format!("{} cannot be read: {e}", path.display()));
-    let text = decoded(std::fs::read(path).map_err(wrong)?);
-    let binary = text.chars().take(4096).any(|c| c == '\0');
-    if binary { Err(Failure::usage(format!("{} is no text", path.display()))) } else { Ok(text) }
+    let name = format!("'{}'", path.display());
+    let file = std::fs::File::open(path)
+        .map_err(|e| Failure::usage(format!("{name} cannot be read: {e}; name a run or a table of results")))?;
+    text_of(file, LARGEST, &name)
+}
+
+/// All of `input`, if it is text of at most `largest` bytes.
+fn text_of(input: impl Read, largest: u64, name: &str) -> Result<String, Failure> {
+    let wrong = |what: String| Failure::usage(format!("{name} {what}"));
+    let mut bytes = Vec::new();
+    input.take(largest + 1).read_to_end(&mut bytes).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+    if bytes.len() as u64 > largest {
+        return Err(wrong(format!("is larger than {} MiB: no table of results is so large", largest >> 20)));
+    }
+    let text = decoded(bytes);
+    if text.chars().take(4096).any(|c| c == '\0') { Err(wrong("is no text".to_owned())) } else { Ok(text) }
 }
 
 /// Text of a file: UTF-8, UTF-16 with its mark, or else Latin-1.
@@ -44,4 +57,17 @@ fn decoded(bytes: Vec<u8>) -> String {
         _ => {}
     }
     String::from_utf8(bytes).unwrap_or_else(|e| e.into_bytes().iter().map(|b| char::from(*b)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_or_no_text_is_refused() {
+        let said = |bytes: &[u8]| text_of(bytes, 1 << 20, "it").map_err(|e| e.message);
+        assert_eq!(said(b"a,b\n1,2\n").unwrap(), "a,b\n1,2\n");
+        assert!(said(&vec![b'1'; (1 << 20) + 1]).unwrap_err().contains("larger than 1 MiB"));
+        assert_eq!(said(b"a\0b").unwrap_err(), "it is no text");
+    }
 }

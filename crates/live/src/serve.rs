@@ -19,6 +19,7 @@ use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse as _;
 use axum::routing::{get, post};
+use loadline_report::RunData;
 use tokio::sync::Semaphore;
 
 use access::Access;
@@ -42,6 +43,8 @@ pub struct ServeOptions {
     pub names: Vec<String>,
     /// Ends as well once standard input does: a server that another loadline started ends with it.
     pub until_stdin_ends: bool,
+    /// Adds what an audit finds in imported runs, as in a report.
+    pub audited: fn(RunData) -> RunData,
 }
 
 /// Why nothing is served.
@@ -95,7 +98,7 @@ pub fn serve(options: ServeOptions, ready: impl FnOnce(SocketAddr)) -> Result<()
         return Err(ServeError::NoFolder(options.dir));
     }
     let served = Arc::new(Served {
-        runs: Runs::new(dir),
+        runs: Runs::new(dir, options.audited),
         access: Access::new(options.token.as_deref(), options.names),
         making: Semaphore::new(PAGES_AT_A_TIME),
         following: Arc::new(Semaphore::new(MOST_FOLLOWED)),

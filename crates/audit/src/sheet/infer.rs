@@ -101,9 +101,13 @@ impl Sheet<'_> {
     /// Uses no column for `id`, as `why` says.
     pub(crate) fn leave_out(&mut self, id: &str, why: &str) {
         let Some(at) = self.columns.iter().position(|c| c.id == id) else { return };
-        let name = self.table.headers[self.columns.remove(at).index].clone();
-        self.remarks.retain(|r| !r.message.starts_with(&format!("column '{name}' was taken for")));
-        self.remark(format!("column '{name}' was left out: {why}; --columns '{name}={id}' says that it is {id}"));
+        let index = self.columns.remove(at).index;
+        let name = &self.table.headers[index];
+        self.remarks.retain(|r| r.column != Some(index));
+        self.remark_of(
+            index,
+            format!("column '{name}' was left out: {why}; --columns '{name}={id}' says that it is {id}"),
+        );
     }
 
     /// A time that rises in equal steps from row to row is when each of them was, and not how long it took.
@@ -175,22 +179,23 @@ impl Sheet<'_> {
         if most(self.busy(&self.columns[at])) {
             return;
         }
-        let name = |index: usize| self.table.headers[index].clone();
-        let old = (self.columns[at].index, name(self.columns[at].index));
-        for (index, header) in headers.iter().enumerate().filter(|(i, h)| *i != old.0 && h.second.is_none()) {
+        let old = self.columns[at].index;
+        for (index, header) in headers.iter().enumerate().filter(|(i, h)| *i != old && h.second.is_none()) {
             if names::read(header).map(|m| m.id) != Some(id) {
                 continue;
             }
             let mut other = self.clone();
             other.columns.remove(at);
-            let of = |text: &str| [&old.1, &name(index)].iter().any(|n| text.starts_with(&format!("column '{n}' ")));
-            other.remarks.retain(|r| !of(&r.message));
+            other.remarks.retain(|r| r.column != Some(old) && r.column != Some(index));
             other.bind(index, header, id, How::Inferred);
             if other.columns.last().is_some_and(|c| c.index == index && most(other.busy(c))) {
-                other.remark(format!(
-                    "it was preferred to '{}', as it is the rate that Little's law gives with the printed time",
-                    old.1
-                ));
+                let name = &self.table.headers[old];
+                other.remark_of(
+                    old,
+                    format!(
+                        "it was preferred to '{name}', as it is the rate that Little's law gives with the printed time"
+                    ),
+                );
                 *self = other;
                 return;
             }
@@ -222,8 +227,8 @@ impl Sheet<'_> {
         let rows = self.table.rows().min(SAMPLE);
         let begins = |cell: &str| cell.starts_with(|c: char| c.is_ascii_digit());
         let numbers = |index: usize| (0..rows).filter(|row| begins(self.table.cell(*row, index))).count();
-        let named = |text: &str| self.remarks.iter().any(|r| r.message.contains(&format!("'{text}'")));
-        let is_unused = |i: &usize| !known.contains(i) && numbers(*i) * 2 > rows && !named(&self.table.headers[*i]);
+        let named = |index: usize| self.remarks.iter().any(|r| r.column == Some(index));
+        let is_unused = |i: &usize| !known.contains(i) && numbers(*i) * 2 > rows && !named(*i);
         let unused: Vec<usize> = (0..self.table.headers.len()).filter(is_unused).collect();
         if !unused.is_empty() && !known.is_empty() {
             let few: Vec<String> = unused.iter().take(20).map(|i| format!("'{}'", self.table.headers[*i])).collect();

@@ -48,9 +48,10 @@ impl Record {
         self.text.trim().is_empty()
     }
 
-    /// Whether it only rules off a header: `------- ------`.
+    /// Whether it only rules off a header: `------- ------`, or counts the rows above: `3 rows selected.`
     fn is_rule(&self) -> bool {
-        self.text.len() > 4 && self.text.bytes().all(|b| matches!(b, b'-' | b'=' | b'~' | b' '))
+        let counts = self.text.ends_with("selected.") && self.text.contains("row");
+        counts || self.text.len() > 4 && self.text.bytes().all(|b| matches!(b, b'-' | b'=' | b'~' | b' '))
     }
 
     /// Reads one record from the start of `text` and returns what follows it.

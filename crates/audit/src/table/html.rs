@@ -151,9 +151,9 @@ pub(super) fn read(text: &str) -> Result<Vec<Table>, ReadError> {
             .to_ascii_lowercase();
         match name.as_str() {
             "script" | "style" => {
-                let close = format!("</{name}");
-                let skip = after.to_ascii_lowercase().find(&close).unwrap_or(after.len());
-                rest = &after[skip..];
+                let closes = |text: &str| text.get(2..2 + name.len()).is_some_and(|n| n.eq_ignore_ascii_case(&name));
+                let close = after.match_indices("</").map(|(at, _)| at).find(|at| closes(&after[*at..]));
+                rest = &after[close.unwrap_or(after.len())..];
             }
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
                 heading.clear();
@@ -269,17 +269,14 @@ pub(super) fn without_tags(text: &str) -> String {
     while let Some(at) = rest.find('<') {
         let tag = &rest[at + 1..];
         // "< 1 ms" is no tag.
-        let begins = tag.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
-        match tag.find('>').filter(|_| begins) {
-            Some(end) => {
-                out.push_str(&rest[..at]);
-                rest = &tag[end + 1..];
-            }
-            None => {
-                out.push_str(&rest[..=at]);
-                rest = tag;
-            }
+        if !tag.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') {
+            out.push_str(&rest[..=at]);
+            rest = tag;
+            continue;
         }
+        let Some(end) = tag.find('>') else { break };
+        out.push_str(&rest[..at]);
+        rest = &tag[end + 1..];
     }
     out.push_str(rest);
     entities(&out)
@@ -293,7 +290,9 @@ fn entities(text: &str) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some(at) = rest.find('&') {
         out.push_str(&rest[..at]);
-        let name = rest[at + 1..].split(';').next().unwrap_or("");
+        let tail = &rest[at + 1..];
+        let end = tail.find(|c: char| !(c.is_ascii_alphanumeric() || c == '#')).unwrap_or(tail.len());
+        let name = &tail[..end];
         match entity(name).filter(|_| rest[at + 1 + name.len()..].starts_with(';')) {
             Some(c) => {
                 out.push(c);

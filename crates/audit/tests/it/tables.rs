@@ -43,6 +43,10 @@ fn the_same_table_is_read_from_every_form() {
             " clients |  tps  | latency_ms \n---------+-------+-----------\n 2 | 3949 | 0.506\n 12 | 19610 | 0.61\n(2 rows)\n",
         ),
         (
+            "SQL*Plus",
+            "   CLIENTS        TPS LATENCY_MS\n---------- ---------- ----------\n         2       3949       .506\n        12      19610        .61\n\n2 rows selected.\n",
+        ),
+        (
             "HTML",
             "<html><body><h2>Run <b>1</b></h2><TABLE class='x'><thead><tr><th rowspan=2>Jobs<th colspan=2>Commit</tr>\
              <tr><th>throughput [tps]<th>latency [ms]</tr></thead><tr><td>2<td>3&nbsp;949<td>0.506</tr><tr><td colspan=3>Test 1 was disturbed.</tr><tr><td>12</td><td>19&#160;610</td><td>0.61</td></tr></table>",
@@ -119,6 +123,20 @@ fn odd_texts_never_panic() {
                 let _ = (sheet.series(), sheet.swept());
             }
         }
+    }
+}
+
+/// A few MiB that would take minutes if each tag were looked for in all that follows.
+#[test]
+fn hostile_tags_and_entities_are_read_once() {
+    let many = |text: &str| text.repeat((4 << 20) / text.len());
+    let texts = [
+        format!("| {} |\n|---|\n| 1 |\n", many("<a")),
+        format!("<table><tr><th>{}</th></tr><tr><td>1</td></tr></table>", many("&")),
+        format!("<table><tr><th>a</th></tr><tr><td>1</td></tr></table>{}", many("<style></STYLE>")),
+    ];
+    for text in texts {
+        assert_eq!(one(&text).rows(), 1);
     }
 }
 

@@ -80,6 +80,18 @@ fn a_table_may_come_from_elsewhere() {
     }
 }
 
+/// What a file calls its columns and platforms cannot control the terminal.
+#[test]
+fn names_do_not_control_the_terminal() {
+    let dir = results();
+    let text = "platform,jobs,tps,latency_ms,\u{1b}[2Jx\n\u{1b}[31mred,8,9000,2.00,1\n\u{1b}[31mred,16,9500,1.70,2\n";
+    let path = file(dir.path(), "colours.csv", text);
+    for args in [&["audit", path.as_str()][..], &["audit", &path, "--columns", "y=jobs"], &["forecast", &path]] {
+        let ran = run(args);
+        assert!(!ran.said().contains('\u{1b}') && ran.said().contains("[2Jx"), "{args:?}: {:?}", ran.said());
+    }
+}
+
 /// One line says which rows are left out, however many they are.
 #[test]
 fn rows_that_are_there_twice_are_one_note() {

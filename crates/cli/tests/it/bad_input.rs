@@ -77,6 +77,7 @@ fn usage_errors_name_the_value_and_the_allowed_ones() {
         (&["run", "--resume", "/nope"], 2, &["/nope", "no run"]),
         (&["run", "--resume", "no-such-run", "--no-probe"], 2, &["--resume", "--no-probe"]),
         (&["report", "no-such-run"], 2, &["no-such-run"]),
+        (&["forecast", "reference:exadata-x9m", "--output", "/nope/x"], 2, &["'/nope/x' cannot be written"]),
         (&["workloads", "SRV-QUERY"], 2, &["SRV-QUERY"]),
         (&["frobnicate"], 2, &["frobnicate"]),
         (&["run", "--target", "postgres://u@127.0.0.1:1/d"], 3, &["127.0.0.1", "1"]),

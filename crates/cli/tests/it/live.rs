@@ -130,11 +130,24 @@ fn pages_are_there_and_say_nothing_else(results: &Path, [first, second, arms]: &
         // A table or JSON that no browser takes for a page has the name as it is.
         assert!(!answer.body.contains("<b>bold") || !answer.head.contains("text/html"), "{path}");
     }
-    // The report of the server is that of the command line, but for its links.
-    let page = server.get(&format!("/runs/{first}/")).body;
-    let file = fs::read_to_string(results.join(first).join("report/index.html")).unwrap();
+    // The report of the server is that of the command line, but for its links: with notes, and with the audit of imported figures.
+    let imported = tempfile::tempdir().unwrap();
+    let printed = include_str!("../../../exchange/tests/files/pgbench-rate.txt").replace("tps = 45.", "tps = 4500.");
+    let file = imported.path().join("pgbench.txt");
+    fs::write(&file, printed).unwrap();
+    let runs = imported.path().to_str().unwrap();
+    let theirs = ok(&["import", "pgbench", file.to_str().unwrap(), "--runs", runs]).folder();
     let body = |page: &str| page[page.find("<header>").unwrap()..].to_owned();
-    assert_eq!(body(&page), body(&file));
+    for (server, folder, part) in [
+        (&server, &results.join(first), "of <em>ours</em>"),
+        (&Server::start(imported.path(), &[], None), &theirs, "The audit of"),
+    ] {
+        ok(&["note", folder.to_str().unwrap(), "A note of *ours*."]);
+        ok(&["report", folder.to_str().unwrap()]);
+        let page = server.get(&format!("/runs/{}/", folder.file_name().unwrap().to_str().unwrap())).body;
+        assert!(page.contains(part), "{part}: {page}");
+        assert_eq!(body(&page), body(&fs::read_to_string(folder.join("report/index.html")).unwrap()));
+    }
     for (path, status) in [
         ("/nothing".to_owned(), 404),
         ("/runs/nothing/".to_owned(), 404),

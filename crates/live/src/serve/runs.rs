@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use loadline_model::manifest::RunState;
 use loadline_report::{Period, RunData};
-use loadline_store::{StoreError, StoredRun, is_written};
+use loadline_store::{StoreError, StoredRun, is_written, notes};
 use serde::Deserialize;
 
 /// Largest file of a run that is read, bytes.
@@ -78,6 +78,8 @@ type Stamp = (u64, SystemTime);
 #[derive(Debug)]
 pub(super) struct Runs {
     dir: PathBuf,
+    /// As [`super::ServeOptions::audited`].
+    audited: fn(RunData) -> RunData,
     /// What was read of each run, and of which manifest.
     known: Mutex<BTreeMap<String, (Stamp, Arc<Listed>)>>,
     counts: Mutex<BTreeMap<String, (Stamp, Counts)>>,
@@ -95,8 +97,8 @@ pub(super) enum RunError {
 }
 
 impl Runs {
-    pub(super) fn new(dir: PathBuf) -> Runs {
-        Runs { dir, known: Mutex::default(), counts: Mutex::default() }
+    pub(super) fn new(dir: PathBuf, audited: fn(RunData) -> RunData) -> Runs {
+        Runs { dir, audited, known: Mutex::default(), counts: Mutex::default() }
     }
 
     /// All runs, the newest first. Reads only manifests that changed since the last time.
@@ -175,10 +177,11 @@ impl Runs {
         let mut stored = StoredRun::open(&self.path(id)?)?;
         let warnings = std::mem::take(&mut stored.warnings);
         let mut data = RunData::new(stored.manifest.clone(), stored.records.clone(), warnings);
+        data.notes = notes(stored.path())?;
         for test in stored.records.iter().map(|r| r.test) {
             data.add(test, &stored.series(test)?, &stored.histograms(test)?);
         }
-        Ok((stored, data))
+        Ok((stored, (self.audited)(data)))
     }
 
     /// Test number `test` of a run; `None` if it has none of that number.
