@@ -4,21 +4,18 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use loadline_analyze::stats::{geometric_mean, median};
-use loadline_collect::CpuSource;
 use loadline_database::{OpenRequest, Target, Work, open};
 use loadline_model::snapshot::counter;
-use loadline_model::{Column, Driver, JobLoad, column};
+use loadline_model::{Column, Driver, column};
 use loadline_run::calibrate;
 use loadline_run::figures::Proof;
 use loadline_run::record::{Finished, Identity};
 use loadline_window::{Request, Warmup, run_test};
-use loadline_workload::find;
 use nix::sys::resource::{UsageWho, getrusage};
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -93,8 +90,7 @@ impl Arena {
     pub(crate) fn open(url: &str, code: &str, args: &Args, in_database: bool) -> Outcome<Arena> {
         let target = with_settings(url, &args.results, &args.settings)?;
         let info = target.info()?;
-        let workload = find(code)?;
-        let work = Work::new(workload, workload.params(&BTreeMap::new())?, 42, 0.0);
+        let work = Work::of(code, &[])?;
         let most = args.clients.iter().copied().max().unwrap_or(1);
         let calibration = calibrate::calibrate(&work, |w| calibrate::measure(&target, w))?;
         let work = Arc::new(calibrate::with(&work, &calibration.parameters));
@@ -230,21 +226,7 @@ pub(crate) fn request(
     jobs: u32,
     (warmup_s, duration_s): (f64, f64),
 ) -> Request {
-    Request {
-        target: Arc::clone(target),
-        work: Arc::clone(work),
-        driver,
-        sessions_per_thread: None,
-        jobs,
-        warmup: Warmup::Seconds(warmup_s),
-        duration_s,
-        load: JobLoad::default(),
-        cpu: CpuSource::Local,
-        place: loadline_window::Place::Here,
-        disk: None,
-        data_disk: None,
-        interrupted: Arc::new(AtomicBool::new(false)),
-    }
+    Request { driver, warmup: Warmup::Seconds(warmup_s), duration_s, ..Request::of(target, work, jobs) }
 }
 
 pub(crate) fn loadline(
@@ -295,6 +277,25 @@ pub(crate) fn loadline(
         cpu_ms_per_1000: figure(column::CLIENT_CPU_US_PER_TX).unwrap_or(f64::NAN),
         redo_kib_per_tx: figure(column::REDO_KIB_PER_TX)?,
     })
+}
+
+/// Runs `command` and returns what it prints.
+///
+/// # Errors
+/// It cannot be run (`missing` says how to get it), or fails: with all that it said.
+pub(crate) fn said_by(command: &mut Command, missing: &str) -> Outcome<String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let out = command.stdin(Stdio::null()).output().map_err(|e| format!("{program}: {e}; {missing}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    let said = text(&out.stdout);
+    if out.status.success() { Ok(said) } else { Err(format!("{program}: {said}{}", text(&out.stderr)).into()) }
+}
+
+/// The number after `what` in `text`.
+pub(crate) fn number_after(text: &str, what: &str) -> Outcome<f64> {
+    let rest = text.split(what).nth(1).ok_or_else(|| format!("nobody said '{what}': {text}"))?;
+    let digits: String = rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+    Ok(digits.parse()?)
 }
 
 /// CPU time of children that have ended, s.

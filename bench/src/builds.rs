@@ -12,7 +12,7 @@ use loadline_analyze::paired::{Pair, PairedRatio, order, paired_ratio};
 use loadline_model::{ArmName, TestRecord, column};
 use loadline_store::StoredRun;
 
-use crate::arena::Outcome;
+use crate::arena::{Outcome, said_by};
 
 /// The windows of a comparison.
 #[derive(Debug, clap::Args)]
@@ -119,8 +119,7 @@ fn of(work: &str) -> Outcome<(&str, &str)> {
 }
 
 fn version(build: &Path) -> Outcome<String> {
-    let out = Command::new(build).arg("--version").output().map_err(|e| format!("{}: {e}", build.display()))?;
-    Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
+    said_by(Command::new(build).arg("--version"), "build it first")
 }
 
 /// The tests of a run of `build`. Its exit code says no more than they do.

@@ -14,7 +14,10 @@ use loadline_model::probe::Operation;
 use loadline_probe::{Point, ProbeOptions, ProbeSession};
 use serde_json::Value;
 
-use crate::arena::{Outcome, children_cpu_s};
+use crate::arena::{Outcome, children_cpu_s, said_by};
+
+/// How to get fio.
+const MISSING: &str = "apt-get install fio";
 
 /// Options of the comparison.
 #[derive(Debug, clap::Args)]
@@ -185,7 +188,7 @@ fn command(file: &Path, point: &Point) -> Command {
         O::SyncWriteDsyncPrealloc => drop(command.arg("--sync=dsync")),
         _ => {}
     }
-    command.stdin(Stdio::null()).stderr(Stdio::inherit());
+    command.stderr(Stdio::inherit());
     command
 }
 
@@ -193,23 +196,16 @@ fn command(file: &Path, point: &Point) -> Command {
 fn idle(file: &Path) -> Outcome<f64> {
     let before = children_cpu_s()?;
     let point = Point { operation: Operation::RandomRead, size: 4096, depth: 1 };
-    let out = command(file, &point).args(["--number_ios=1"]).output();
-    let out = out.map_err(|e| format!("fio: {e}; apt-get install fio"))?;
-    if !out.status.success() {
-        return Err(format!("fio failed: {}", String::from_utf8_lossy(&out.stdout)).into());
-    }
+    said_by(command(file, &point).args(["--number_ios=1"]), MISSING)?;
     Ok(children_cpu_s()? - before)
 }
 
 fn fio(file: &Path, point: &Point, args: &Args, baseline: f64) -> Outcome<Figure> {
     let before = children_cpu_s()?;
-    let out =
-        command(file, point).arg("--time_based=1").arg(format!("--runtime={:.0}ms", args.seconds * 1e3)).output()?;
+    let runtime = format!("--runtime={:.0}ms", args.seconds * 1e3);
+    let said = said_by(command(file, point).args(["--time_based=1", &runtime]), MISSING)?;
     let all_cpu = children_cpu_s()? - before - baseline;
-    if !out.status.success() {
-        return Err(format!("fio failed: {}", String::from_utf8_lossy(&out.stdout)).into());
-    }
-    let said: Value = serde_json::from_slice(&out.stdout)?;
+    let said: Value = serde_json::from_str(&said)?;
     let reads = matches!(point.operation, Operation::RandomRead | Operation::SequentialRead);
     let part = &said["jobs"][0][if reads { "read" } else { "write" }];
     let number = |key: &str| part[key].as_f64().ok_or_else(|| format!("fio says no {key}"));

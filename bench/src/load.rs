@@ -15,10 +15,9 @@ use std::time::{Duration, Instant};
 use loadline_analyze::stats::median;
 use loadline_database::{LoadProgress, Target, Work};
 use loadline_model::Driver;
-use loadline_workload::find;
 
-use crate::arena::{Args, Outcome, loadline, target};
-use crate::pgbench::binary;
+use crate::arena::{Args, Outcome, loadline, said_by, target};
+use crate::pgbench::{MISSING, binary};
 
 /// Format, and its option of `\copy`.
 const FORMATS: [(&str, &str); 2] = [("psql \\copy, text", ""), ("psql \\copy, binary", " with (format binary)")];
@@ -26,13 +25,8 @@ const TABLE: &str = "\"loadline\".\"dbl_22_heap\"";
 
 pub(crate) fn run(args: &Args) -> Outcome<()> {
     let target = target("postgres-temp:", &args.results)?;
-    let work = |code: &str, given: &[(&str, i64)]| -> Outcome<Arc<Work>> {
-        let workload = find(code)?;
-        let given = given.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        Ok(Arc::new(Work::new(workload, workload.params(&given)?, 42, 0.0)))
-    };
-    let (bulk, data) = (work("DBL-22", &[])?, work("DA-SCAN", &[])?);
-    let indexed = work("DBL-22", &[("indexes", 1)])?;
+    let (bulk, data) = (Arc::new(Work::of("DBL-22", &[])?), Work::of("DA-SCAN", &[])?);
+    let indexed = Arc::new(Work::of("DBL-22", &[("indexes", 1)])?);
     let rows = bulk.params.get("rows") as f64;
     target.create(&bulk)?;
     let info = target.info()?;
@@ -120,10 +114,7 @@ fn make_files(target: &dyn Target, work: &Work, server: &[String], dir: &Path) -
     session.commit()?;
     for (i, (_, with)) in FORMATS.iter().enumerate() {
         let command = format!("\\copy {TABLE} to '{}'{with}", dir.join(i.to_string()).display());
-        let out = Command::new(binary("psql")?).args(server).arg("-c").arg(command).output()?;
-        if !out.status.success() {
-            return Err(format!("psql: {}", String::from_utf8_lossy(&out.stderr)).into());
-        }
+        said_by(Command::new(binary("psql")?).args(server).arg("-c").arg(command), MISSING)?;
     }
     Ok(())
 }

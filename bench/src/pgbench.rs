@@ -6,13 +6,16 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use loadline_database::{Target, Work};
 use loadline_model::Driver;
 use loadline_workload::data::LOOKUPS;
 
-use crate::arena::{Arena, Args, Load, Outcome, PAYLOADS, Said};
+use crate::arena::{Arena, Args, Load, Outcome, PAYLOADS, Said, number_after, said_by};
+
+/// How to get PostgreSQL's programs.
+pub(crate) const MISSING: &str = "apt-get install postgresql";
 
 const CONTENDERS: [(&str, Option<Driver>); 3] =
     [("pgbench", None), ("loadline client", Some(Driver::Client)), ("loadline database", Some(Driver::Database))];
@@ -99,21 +102,12 @@ fn payloads(command: &mut Command, work: &Work, scripts: &Path) {
 }
 
 pub(crate) fn pgbench(mut command: Command, server: &[String]) -> Outcome<Said> {
-    let out = command.args(server).stdin(Stdio::null()).output()?;
-    if !out.status.success() {
-        return Err(format!("pgbench failed: {}", String::from_utf8_lossy(&out.stderr)).into());
-    }
-    said(&String::from_utf8_lossy(&out.stdout))
+    said(&said_by(command.args(server), MISSING)?)
 }
 
 /// The figures at the end of pgbench's output.
 pub(crate) fn said(text: &str) -> Outcome<Said> {
-    let number = |what: &str| -> Outcome<f64> {
-        let rest = text.split(what).nth(1).ok_or_else(|| format!("pgbench did not say '{what}': {text}"))?;
-        let digits: String = rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-        Ok(digits.parse()?)
-    };
-    Ok(Said { tps: number("tps =")?, transactions: number("actually processed:")? })
+    Ok(Said { tps: number_after(text, "tps =")?, transactions: number_after(text, "actually processed:")? })
 }
 
 /// A PostgreSQL program: the newest installed.

@@ -15,9 +15,9 @@ use loadline_model::Driver;
 use loadline_model::snapshot::counter;
 use loadline_workload::{Commit, LogicalType, POOL_BYTES};
 
-use crate::arena::{Arena, Args, Outcome, loadline};
+use crate::arena::{Arena, Args, Outcome, loadline, said_by};
 use crate::forms::POOL_ROWS;
-use crate::pgbench::{binary, place};
+use crate::pgbench::{MISSING, binary, place};
 
 /// Time before a window, s: as long as loadline's own warm-up.
 const WARMUP_S: f64 = 1.0;
@@ -165,9 +165,7 @@ fn psql(server: &[String]) -> Outcome<Command> {
 
 /// Runs `sql` and returns what it prints.
 fn run_sql(server: &[String], sql: &str) -> Outcome<String> {
-    let out = psql(server)?.args(["-At", "-c", sql]).output()?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    if out.status.success() { Ok(text(&out.stdout)) } else { Err(text(&out.stderr).into()) }
+    said_by(psql(server)?.args(["-At", "-c", sql]), MISSING)
 }
 
 /// Runs procedure number `number` in `sessions` sessions for `seconds` and a warm-up.

@@ -3,18 +3,18 @@
 //! Each job changes a row of its own and counts the commits that returned; the row counts its changes. A commit that was
 //! acknowledged and is missing at the standby is lost. At levels that wait for the standby there must be none.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use loadline_database::{Link, OpenRequest, Target, Work, kind_of, open};
-use loadline_workload::{Arg, find};
+use loadline_workload::Arg;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::arena::Outcome;
+use crate::arena::{Outcome, said_by};
+use crate::pgbench;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -52,8 +52,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     std::fs::create_dir_all(&args.results)?;
     let mut request = OpenRequest::new(&args.target, std::path::absolute(&args.results)?);
     request.replicas = args.replicas;
-    let workload = find("LGWR-LAT1")?;
-    let work = Work::new(workload, workload.params(&BTreeMap::new())?, 42, 0.0);
+    let work = Work::of("LGWR-LAT1", &[])?;
     let known = (kind_of(&args.target)?.levels)();
     let of_one = known.iter().filter(|level| level.replicas < 2).map(|level| level.name.clone());
     let all = || std::iter::once(BASELINE.to_owned()).chain(of_one).collect();
@@ -182,20 +181,14 @@ fn standbys_in(folder: &Path) -> Outcome<Vec<PathBuf>> {
 }
 
 fn psql(socket: &Path, sql: &str) -> Outcome<String> {
-    answer(Command::new("psql").args(["-XAtqc", sql, "-U", "postgres", "-h"]).arg(socket).arg("postgres"))
+    let mut psql = Command::new("psql");
+    said_by(psql.args(["-XAtqc", sql, "-U", "postgres", "-h"]).arg(socket).arg("postgres"), pgbench::MISSING)
 }
 
 fn mariadb(socket: &Path, sql: &str) -> Outcome<String> {
-    answer(Command::new("mariadb").args(["--no-defaults", "-N", "-B", "-uroot", "-e", sql, "-S"]).arg(socket))
-}
-
-/// What a client program prints.
-fn answer(client: &mut Command) -> Outcome<String> {
-    let output = client.output()?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
-    }
-    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    let mut mariadb = Command::new("mariadb");
+    let mariadb = mariadb.args(["--no-defaults", "-N", "-B", "-uroot", "-e", sql, "-S"]).arg(socket);
+    said_by(mariadb, "apt-get install mariadb-server")
 }
 
 /// Lets the jobs commit for `time`, kills all processes of the primary, and returns how many commits each had acknowledged.

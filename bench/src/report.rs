@@ -8,10 +8,12 @@ use std::time::Instant;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::Value;
 
-use crate::arena::{Outcome, children_cpu_s};
+use crate::arena::{Outcome, children_cpu_s, said_by};
 
 /// Files that are stored beside each test's record.
 const BESIDE: [(&str, &str); 3] = [("series", "csv"), ("histograms", "hlog"), ("snapshots", "json")];
+/// How to get the loadline that is measured.
+const MISSING: &str = "cargo build --release, or give --loadline FILE";
 const FORMATS: [&str; 5] = ["csv", "text", "md", "json", "html"];
 
 #[derive(Debug, clap::Args)]
@@ -30,11 +32,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome<()> {
-    if !args.loadline.exists() {
-        return Err(
-            format!("{} not found: cargo build --release, or give --loadline FILE", args.loadline.display()).into()
-        );
-    }
     let folder = tempfile::tempdir()?;
     let few = args.run.clone().map_or_else(|| short_run(&args.loadline, folder.path()), Ok)?;
     let many = folder.path().join("many");
@@ -48,10 +45,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
         let (begun, cpu_s) = (Instant::now(), children_cpu_s()?);
         let mut report = Command::new(&args.loadline);
         report.arg("report").arg(&many).args(["--format", format, "--output"]).arg(&output);
-        let said = report.output()?;
-        if !said.status.success() {
-            return Err(String::from_utf8_lossy(&said.stderr).into());
-        }
+        said_by(&mut report, MISSING)?;
         println!(
             "{format:<6} {:>8.2} {:>8.2} {:>16.0} {:>10}",
             begun.elapsed().as_secs_f64(),
@@ -68,7 +62,7 @@ fn short_run(loadline: &Path, results: &Path) -> Outcome<PathBuf> {
     let mut run = Command::new(loadline);
     run.args(["run", "--target", "sqlite:", "--workload", "LGWR-LAT1,TP-LIGHT,STO-READ", "--jobs", "1,2,4"]);
     run.args(["--duration", "2s", "--warmup", "1s", "--size", "64MB", "--force", "--results"]).arg(results);
-    let said = run.output()?;
+    let said = run.output().map_err(|e| format!("{}: {e}; {MISSING}", loadline.display()))?;
     let made = fs::read_dir(results)?.flatten().map(|e| e.path()).find(|p| p.join("tests.jsonl").exists());
     made.ok_or_else(|| String::from_utf8_lossy(&said.stderr).into())
 }

@@ -1,17 +1,16 @@
 //! pgbench scripts run by loadline against the same scripts run by pgbench, on the same tables.
 
-use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 
 use loadline_database::Work;
 use loadline_model::Driver;
 use loadline_model::plan::PlanSpec;
 use loadline_run::make_plan;
-use loadline_workload::{SCALE, find};
+use loadline_workload::SCALE;
 
-use crate::arena::{self, Arena, Outcome, with_settings};
-use crate::pgbench::{binary, command, pgbench, place};
+use crate::arena::{self, Arena, Outcome, said_by, with_settings};
+use crate::pgbench::{MISSING, binary, command, pgbench, place};
 
 const CONTENDERS: [(&str, Option<Driver>); 2] = [("pgbench", None), ("loadline", Some(Driver::Client))];
 
@@ -30,14 +29,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome<()> {
     let target = with_settings("postgres-temp:", &args.common.results, &args.common.settings)?;
     let server = place(target.as_ref())?;
-    let made = Command::new(binary("pgbench")?)
-        .args(["-i", "-q", "-s", &args.scale.to_string()])
-        .args(&server)
-        .stdin(Stdio::null())
-        .output()?;
-    if !made.status.success() {
-        return Err(format!("pgbench -i failed: {}", String::from_utf8_lossy(&made.stderr)).into());
-    }
+    let scale = args.scale.to_string();
+    said_by(Command::new(binary("pgbench")?).args(["-i", "-q", "-s", &scale]).args(&server), MISSING)?;
     for script in &args.scripts {
         let plan = make_plan(&PlanSpec {
             target: Some("postgres-temp:".to_owned()),
@@ -46,9 +39,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
             ..PlanSpec::default()
         })?;
         let code = plan.workloads.first().map(|w| w.code.as_str()).ok_or("the plan has no workload")?;
-        let workload = find(code)?;
-        let params = workload.params(&BTreeMap::from([(SCALE.to_owned(), i64::from(args.scale))]))?;
-        let work = Arc::new(Work::new(workload, params, 42, 0.0));
+        let work = Arc::new(Work::of(code, &[(SCALE, args.scale.into())])?);
         let arena = Arena { target: Arc::clone(&target), work };
         println!("\n{script}, scale {}, simple protocol, {} s a measurement", args.scale, args.common.seconds);
         arena.compare(&args.common, &CONTENDERS, |clients, load| {

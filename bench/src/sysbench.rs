@@ -11,7 +11,7 @@ use loadline_database::{Target, Work};
 use loadline_model::Driver;
 use loadline_workload::data::LOOKUPS;
 
-use crate::arena::{Arena, Args, Load, Outcome, Said};
+use crate::arena::{Arena, Args, Load, Outcome, Said, number_after, said_by};
 
 /// Number of payloads of the script. InnoDB does not log bytes that an UPDATE does not change, so with few payloads sysbench
 /// would write less redo.
@@ -124,21 +124,12 @@ pub(crate) fn command(socket: &Path, script: &Path, clients: u32, load: Load) ->
 }
 
 fn sysbench(socket: &Path, script: &Path, clients: u32, load: Load) -> Outcome<Said> {
-    let out = command(socket, script, clients, load).output().map_err(|e| format!("{MISSING} ({e})"))?;
-    let text = String::from_utf8_lossy(&out.stdout);
-    if !out.status.success() {
-        return Err(format!("sysbench failed: {text}{}", String::from_utf8_lossy(&out.stderr)).into());
-    }
-    said(&text)
+    said(&said_by(&mut command(socket, script, clients, load), MISSING)?)
 }
 
 /// The figures at the end of sysbench's output.
 pub(crate) fn said(text: &str) -> Outcome<Said> {
-    let number = |what: &str| -> Outcome<f64> {
-        let rest = text.split(what).nth(1).ok_or_else(|| format!("sysbench did not say '{what}': {text}"))?;
-        let digits: String = rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-        Ok(digits.parse()?)
-    };
-    let (transactions, time) = (number("total number of events:")?, number("total time:")?);
+    let transactions = number_after(text, "total number of events:")?;
+    let time = number_after(text, "total time:")?;
     Ok(Said { tps: transactions / time, transactions })
 }

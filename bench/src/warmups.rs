@@ -1,18 +1,14 @@
 //! Real warm-ups of PostgreSQL after a restart, with empty caches: when would each method have opened the window, and how far
 //! would a window of 10 s have been from the plateau?
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use loadline_analyze::stats::mean;
 use loadline_analyze::steady::STEP_S;
-use loadline_collect::CpuSource;
 use loadline_collect::page_cache::DataFiles;
 use loadline_database::Work;
-use loadline_model::{Driver, JobLoad};
 use loadline_window::{Request, Warmup, run_test};
-use loadline_workload::find;
 
 use crate::arena::{Outcome, target};
 use crate::statistics::steady::{METHODS, opens};
@@ -57,9 +53,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     println!("| --- | --- | --- |{}", " --- |".repeat(METHODS.len()));
     let mut all = String::new();
     for code in &args.workload {
-        let workload = find(code)?;
-        let params = workload.params(&BTreeMap::new())?.with_size(args.mib << 20);
-        let work = Arc::new(Work::new(workload, params, 42, 0.0));
+        let work = Arc::new(Work::of(code, &[])?.with_size(args.mib << 20));
         server.create(&work)?;
         server.load(&work, args.jobs)?;
         for mib in [args.mib / 8, args.mib + args.mib / 4] {
@@ -70,21 +64,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
                 server.settle()?;
                 files.drop_all()?;
                 let never = Warmup::UntilSteady { most_s: args.seconds, steady: |_| false };
-                let request = Request {
-                    target: Arc::clone(&server),
-                    work: Arc::clone(&work),
-                    driver: Driver::Client,
-                    jobs: args.jobs,
-                    sessions_per_thread: None,
-                    warmup: never,
-                    duration_s: 1.0,
-                    load: JobLoad::default(),
-                    cpu: CpuSource::Local,
-                    place: loadline_window::Place::Here,
-                    disk: None,
-                    data_disk: None,
-                    interrupted: Arc::default(),
-                };
+                let request = Request { warmup: never, ..Request::of(&server, &work, args.jobs) };
                 let rates = run_test(&request, &mut (), |_| ())?.warmup.load.rates;
                 println!("| {code} | {} |{}", bytes >> 20, row(&rates));
                 all += &format!("{code} {} {rates:.0?}\n", bytes >> 20);

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use loadline_database::{Target, Work};
 use loadline_model::snapshot::counter;
-use loadline_workload::find;
 
 use super::Args;
 use crate::arena::{self, Outcome, Running, with_settings};
@@ -49,8 +48,7 @@ impl Stage {
         };
         let settings = BTreeMap::from([("max_connections".to_owned(), (sessions + 100).to_string())]);
         let target = with_settings(url, &args.results, &settings)?;
-        let workload = find("SRV-QUERY1")?;
-        let work = Arc::new(Work::new(workload, workload.params(&BTreeMap::new())?, 42, 0.0));
+        let work = Arc::new(Work::of("SRV-QUERY1", &[])?);
         target.create(&work)?;
         target.load(&work, 8)?;
         Ok(Stage { product, target, work, scripted: None })

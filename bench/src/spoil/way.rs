@@ -14,8 +14,9 @@ use loadline_store::StoredRun;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::arena::Outcome;
+use crate::arena::{Outcome, said_by};
 use crate::pgbench::{binary, place};
+use crate::sysbench;
 
 /// What a run is measured on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -305,9 +306,7 @@ impl Server {
         let open = |url| loadline_database::open(&loadline_database::OpenRequest::new(url, results.to_owned()));
         let (target, url, client) = if on == On::MariaDb {
             let target = open("mariadb-temp:")?;
-            let data = PathBuf::from(target.info()?.data_dir.ok_or("the private server has no data directory")?);
-            let socket =
-                data.parent().ok_or("the data directory has no parent")?.join("socket/s").display().to_string();
+            let socket = sysbench::socket(target.as_ref())?.display().to_string();
             let client = ["mariadb", "--no-defaults", "-NB", "-uroot", "-S", &socket].map(str::to_owned).to_vec();
             (target, format!("mysql://root@/?socket={socket}"), client)
         } else {
@@ -358,11 +357,9 @@ impl Server {
 
     /// Runs statements in another session and returns what they print.
     pub(super) fn sql(&self, sql: &str) -> Outcome<String> {
-        let out = Command::new(&self.client[0]).args(&self.client[1..]).args([self.flag(), sql]).output()?;
-        if !out.status.success() {
-            return Err(format!("{sql}: {}", String::from_utf8_lossy(&out.stderr)).into());
-        }
-        Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
+        let mut client = Command::new(&self.client[0]);
+        let said = said_by(client.args(&self.client[1..]).args([self.flag(), sql]), "install the server's client");
+        said.map_err(|e| format!("{sql}: {e}").into())
     }
 
     /// A shell script that runs a statement in another session.

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use super::way::Must::{Escape, Fail, Note, Refuse, Say, Show, Withstand};
 use super::way::On::{MariaDb, Postgres, Sqlite, Url};
 use super::way::{Beside, Run, Scene, Seen, Way, way};
-use crate::arena::Outcome;
+use crate::arena::{Outcome, said_by};
 use crate::pgbench::binary;
 
 /// Checks for which there is no way here, and why.
@@ -690,6 +690,5 @@ fn eatmydata() -> Outcome<String> {
 }
 
 fn run(program: &str, args: &[&str]) -> Outcome<()> {
-    let out = std::process::Command::new(program).args(args).output()?;
-    if out.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&out.stderr).into()) }
+    said_by(std::process::Command::new(program).args(args), "it is needed, as root").map(drop)
 }

@@ -57,68 +57,47 @@ const DATA_DEVICE_FULL: f64 = 90.0;
 /// Mean write size at which the transfer, not the latency, takes most of the time, KiB.
 const LARGE_WRITE_KIB: f64 = 128.0;
 
-/// What bounds a test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BoundBy {
-    /// The requested rate.
-    Rate,
-    /// loadline itself.
-    Client,
-    /// The CPUs.
-    Cpu,
-    /// A single writer: commits run one at a time.
-    SingleWriter,
-    /// Bytes per second of the log's device.
-    DeviceBandwidth,
-    /// Waits for block reads.
-    StorageReads,
-    /// Writes of blocks, and waits for free buffers.
-    StorageWrites,
-    /// Waits for locks and latches of other sessions.
-    Locks,
-    /// The way between client and session: network, wake-ups.
-    RoundTrip,
-    /// Waits for log writes and syncs.
-    LogSync,
-    /// Waits of commits for a replica.
-    Replica,
-    /// Waits for a place in the log's buffers, and writes of the log before a commit.
-    LogWrite,
-    /// The jobs' think times.
-    ThinkTime,
-    /// Sleeps that scripts ask for.
-    ScriptSleep,
-    /// Sessions that are opened anew.
-    Connecting,
-    /// The figures do not show it.
-    #[serde(rename = "not-told")]
-    Unknown,
-}
-
-impl BoundBy {
-    /// In words: `log sync`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            BoundBy::Rate => "requested rate",
-            BoundBy::Client => "client",
-            BoundBy::Cpu => "CPU",
-            BoundBy::SingleWriter => "single writer",
-            BoundBy::DeviceBandwidth => "device bandwidth",
-            BoundBy::StorageReads => "storage reads",
-            BoundBy::StorageWrites => "storage writes",
-            BoundBy::Locks => "locks",
-            BoundBy::RoundTrip => "round trip",
-            BoundBy::LogSync => "log sync",
-            BoundBy::Replica => "replica",
-            BoundBy::LogWrite => "log write",
-            BoundBy::ThinkTime => "think time",
-            BoundBy::ScriptSleep => "the script's own sleep",
-            BoundBy::Connecting => "connecting",
-            BoundBy::Unknown => "limit unknown",
-        }
+loadline_model::named! {
+    /// What bounds a test.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum BoundBy {
+        /// The requested rate.
+        Rate: "requested rate";
+        /// loadline itself.
+        Client: "client";
+        /// The CPUs.
+        Cpu: "CPU";
+        /// A single writer: commits run one at a time.
+        SingleWriter: "single writer";
+        /// Bytes per second of the log's device.
+        DeviceBandwidth: "device bandwidth";
+        /// Waits for block reads.
+        StorageReads: "storage reads";
+        /// Writes of blocks, and waits for free buffers.
+        StorageWrites: "storage writes";
+        /// Waits for locks and latches of other sessions.
+        Locks: "locks";
+        /// The way between client and session: network, wake-ups.
+        RoundTrip: "round trip";
+        /// Waits for log writes and syncs.
+        LogSync: "log sync";
+        /// Waits of commits for a replica.
+        Replica: "replica";
+        /// Waits for a place in the log's buffers, and writes of the log before a commit.
+        LogWrite: "log write";
+        /// The jobs' think times.
+        ThinkTime: "think time";
+        /// Sleeps that scripts ask for.
+        ScriptSleep: "the script's own sleep";
+        /// Sessions that are opened anew.
+        Connecting: "connecting";
+        /// The figures do not show it.
+        #[serde(rename = "not-told")]
+        Unknown: "limit unknown";
     }
+    /// In words: `log sync`.
+    pub fn name;
 }
 
 /// What bounds a test, and why.

@@ -226,7 +226,7 @@ static BY_WORDS: LazyLock<HashMap<String, Vec<&'static str>>> = LazyLock::new(||
         let words: Vec<&str> = id.split('_').collect();
         add(unit::take_unit(&words).0.join(" "), id);
     }
-    for c in COLUMNS {
+    for c in COLUMNS.iter() {
         add(Header::parse(c.title).words.join(" "), c.id);
     }
     for (id, words) in HEADINGS {

@@ -185,37 +185,8 @@ fn jobs(text: &str) -> Result<JobsSpec, Failure> {
 }
 
 fn planned(spec: &PlanSpec) -> Result<(Plan, OpenRequest, PathBuf), Failure> {
-    let jobs = match &spec.jobs {
-        Some(JobsSpec::Word(word)) => Some(word),
-        _ => None,
-    };
-    let words = [&spec.target, &spec.hub, &spec.platform, &spec.results, &spec.size, &spec.evidence]
-        .into_iter()
-        .flatten()
-        .chain(jobs);
-    let lists = [
-        &spec.node,
-        &spec.standby,
-        &spec.levels,
-        &spec.workload,
-        &spec.group,
-        &spec.workload_file,
-        &spec.known_workload_file,
-        &spec.pgbench_script,
-        &spec.define,
-    ];
-    let keys = spec.parameters.iter().flatten().flat_map(|(code, of)| std::iter::once(code).chain(of.keys()));
-    let settings = spec.setting.iter().flatten().flat_map(|(name, value)| [name, value]);
-    let arms = [&spec.arm_a, &spec.arm_b].into_iter().flatten();
-    let of_arms = arms.flat_map(|arm| {
-        let keys = arm.parameters.iter().flat_map(|(code, of)| std::iter::once(code).chain(of.keys()));
-        keys.chain(arm.setting.iter().flat_map(|(name, value)| [name, value]))
-            .chain(&arm.target)
-            .chain(&arm.switch)
-            .chain(&arm.label)
-    });
-    let all = words.chain(lists.into_iter().flatten().flatten()).chain(keys).chain(settings).chain(of_arms);
-    secrets::keep(all.map(String::as_str));
+    secrets::keep_all(&serde_json::to_value(spec).map_err(|e| Failure::usage(e.to_string()))?);
+    secrets::keep(spec.known_workload_file.iter().flatten().map(String::as_str));
     let plan = make_plan(spec).map_err(|e| Failure::usage(e.to_string()))?;
     let results = PathBuf::from(spec.results.as_deref().unwrap_or(DEFAULT_RESULTS));
     let url = spec.arm_a.as_ref().and_then(|arm| arm.target.clone()).or_else(|| spec.target.clone());

@@ -99,9 +99,8 @@ mod tests {
 
     #[test]
     fn the_sample_is_spread_over_the_whole_table() {
-        let workload = loadline_workload::find("DA-JOIN").unwrap();
-        let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
-        for table in workload.tables.iter().filter(|t| t.scope == loadline_workload::Scope::DataSet) {
+        let work = Work::of("DA-JOIN", &[]).unwrap();
+        for table in work.workload.tables.iter().filter(|t| t.scope == loadline_workload::Scope::DataSet) {
             let (keys, total): (Vec<i64>, _) = (
                 sample(&work, table).iter().map(|row| row.keys.start).collect(),
                 table.total_rows(&work.params, 0) as i64,

@@ -512,9 +512,8 @@ mod tests {
 
     #[test]
     fn refused_loaders_are_not_counted() {
-        let workload = loadline_workload::find("SRV-QUERY1").unwrap();
-        let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
-        let table = workload.tables.iter().find(|t| t.name == "lookup").unwrap();
+        let work = Work::of("SRV-QUERY1", &[]).unwrap();
+        let table = work.workload.tables.iter().find(|t| t.name == "lookup").unwrap();
         let missing = batches(&work, table, &[]);
         let load = |open: &Open<'_, '_>| {
             let progress = LoadProgress::default();

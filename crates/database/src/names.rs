@@ -2,9 +2,9 @@
 
 use loadline_workload::{Scope, Workload};
 
-/// Name of the workload table `table`: the workload's code is its prefix.
-pub(crate) fn own(workload: &Workload, table: &str) -> String {
-    format!("{}_{table}", workload.code.to_lowercase().replace('-', "_"))
+/// Name of the table or procedure `object` of a workload: its code is the prefix.
+pub(crate) fn own(workload: &Workload, object: &str) -> String {
+    format!("{}_{object}", workload.code.to_lowercase().replace('-', "_"))
 }
 
 /// The workload tables of `workload`, each with its name in a database: unique within a plan.

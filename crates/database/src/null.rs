@@ -252,8 +252,7 @@ mod tests {
         const JOBS: usize = 16;
         let target = Null::open(&OpenRequest::new("null:?pause=5ms", std::env::temp_dir())).unwrap();
         let target: Rc<dyn Target> = Rc::from(target);
-        let workload = loadline_workload::find("LGWR-LAT1").unwrap();
-        let work = Work::new(workload, workload.params(&[].into()).unwrap(), 1, 0.0);
+        let work = Work::of("LGWR-LAT1", &[]).unwrap();
         let (mut on_loop, times) = (loadline_multiplex::Loop::new(JOBS).unwrap(), Rc::new(RefCell::new(Vec::new())));
         let begin_ns = now_ns();
         for job in 0..JOBS as u32 {

@@ -53,7 +53,6 @@ pub(crate) fn queries(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use loadline_workload::limit;
 
@@ -61,8 +60,7 @@ mod tests {
 
     #[test]
     fn queries_have_literal_values() {
-        let workload = loadline_workload::find("DA-PARALLEL").unwrap();
-        let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+        let work = Work::of("DA-PARALLEL", &[]).unwrap();
         let all = queries(&work, |t| format!("<{t}>"), limit).unwrap();
         assert_eq!(all.len(), 1);
         assert!(all[0].contains("FROM <fact> WHERE day >= (-") && all[0].ends_with("LIMIT 10"), "{}", all[0]);

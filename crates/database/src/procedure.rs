@@ -360,9 +360,8 @@ pub(crate) fn assert_no_literals_alone(compute: impl Fn(Kernel, u32, &str) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
-    use loadline_workload::{Commit, Statement, find};
+    use loadline_workload::{Commit, Statement};
 
     use super::*;
 
@@ -415,8 +414,7 @@ mod tests {
             ],
             commit: Commit::Wait,
         };
-        let workload = find("LGWR-LAT1").unwrap();
-        let work = Work { program, ..Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0) };
+        let work = Work { program, ..Work::of("LGWR-LAT1", &[]).unwrap() };
         let body = body(&work, &Plain, 1);
         assert_eq!((body.declarations.as_str(), body.loops), ("  v_k Int\n  v_p Bytes\n", 2));
         let sql = work.program.statements[0].template.render(|t| format!("t_{t}"), |v| format!("v_{v}"));
@@ -458,8 +456,7 @@ mod tests {
             commit: Commit::Wait,
         };
         program.check().unwrap();
-        let workload = find("LGWR-LAT1").unwrap();
-        let work = Work { program, ..Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0) };
+        let work = Work { program, ..Work::of("LGWR-LAT1", &[]).unwrap() };
         let body = body(&work, &Plain, 0);
         assert_eq!(body.declarations, "  v_c Int\n  v_k Int\n");
         let want = "l_seq := l_seq + 1;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use loadline_workload::{
     JobStart, NEW_KEYS_PER_JOB, Params, Piece, Program, RowCount, Stream, StreamError, Table, Template, Workload,
-    draw_offset, pool,
+    draw_offset, find, pool,
 };
 
 use crate::error::TargetError;
@@ -46,6 +46,24 @@ impl Work {
     pub fn new(workload: &'static Workload, params: Params, seed: u64, compressibility: f64) -> Work {
         let program = workload.make(&params);
         Work { workload, params, program, seed, draws: seed, compressibility, nodes: None }
+    }
+
+    /// The work of the workload `code` with the parameters `given`, all others at their defaults, and seed 42.
+    ///
+    /// # Errors
+    /// There is no such workload or parameter, or a value is out of range.
+    pub fn of(code: &str, given: &[(&str, i64)]) -> Result<Work, TargetError> {
+        let workload = find(code).map_err(|e| TargetError::Usage(e.to_string()))?;
+        let given = given.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        let params = workload.params(&given).map_err(|e| TargetError::Usage(e.to_string()))?;
+        Ok(Work::new(workload, params, 42, 0.0))
+    }
+
+    /// The same for a data set of so many bytes.
+    #[must_use]
+    pub fn with_size(self, bytes: u64) -> Work {
+        let program = self.workload.make(&self.params.clone().with_size(bytes));
+        Work { params: self.params.with_size(bytes), program, ..self }
     }
 
     /// Number of the node of `job`, from 0, of a target with `nodes` of them: jobs are assigned in turn.
@@ -170,7 +188,7 @@ impl From<StreamError<TargetError>> for TargetError {
 
 #[cfg(test)]
 mod tests {
-    use loadline_workload::{Arg, Execute, find};
+    use loadline_workload::{Arg, Execute};
 
     use super::*;
 
@@ -201,8 +219,7 @@ mod tests {
         for code in
             ["STO-READ", "STO-RANDOM", "DBWR-CKPT", "TP-LIGHT", "TP-LOOKUP", "DBL-11", "LGWR-LAT1", "LGWR-LAT25"]
         {
-            let workload = find(code).unwrap();
-            let first = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 42, 0.0);
+            let first = Work::of(code, &[]).unwrap();
             let later = Work { draws: 7, ..first.clone() };
             assert_ne!(sent(&first, 1), sent(&later, 1), "{code}");
             assert_eq!(sent(&later, 1), sent(&later.clone(), 1), "{code}: the same seed draws the same");

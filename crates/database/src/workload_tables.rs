@@ -111,7 +111,6 @@ fn may_lose_rows(work: &Work, table: &Table) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use loadline_workload::CATALOGUE;
 
@@ -122,19 +121,14 @@ mod tests {
         let losing: Vec<String> = CATALOGUE
             .iter()
             .flat_map(|w| {
-                let work = Work::new(w, w.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+                let work = Work::of(w.code, &[]).unwrap();
                 let tables: Vec<_> =
                     workload_tables(&work).filter(|t| t.is_whole() && may_lose_rows(&work, t)).collect();
                 tables.into_iter().map(|t| format!("{}.{}", w.code, t.name)).collect::<Vec<_>>()
             })
             .collect();
         assert_eq!(losing, Vec::<String>::new());
-        let work = Work::new(
-            loadline_workload::find("TP-HEAVY").unwrap(),
-            loadline_workload::find("TP-HEAVY").unwrap().params(&BTreeMap::new()).unwrap(),
-            1,
-            0.0,
-        );
+        let work = Work::of("TP-HEAVY", &[]).unwrap();
         let grows = workload_tables(&work).find(|t| t.name == "orders").unwrap();
         assert!(may_lose_rows(&work, grows), "rows are inserted there");
     }

@@ -45,59 +45,32 @@ pub struct Counted {
     pub seconds: f64,
 }
 
-/// Part of a page that a view belongs to, in the order of the page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Topic {
-    /// Waits by event, timed by the database.
-    Waits,
-    /// Statements.
-    Statements,
-    /// Reads and writes by kind of file and by object.
-    Io,
-    /// Tables and indexes: accesses, changes, vacuum or purge.
-    Objects,
-    /// The database's cache.
-    Cache,
-    /// Locks.
-    Locks,
-    /// Replication.
-    Replication,
-    /// Sessions by state.
-    Sessions,
-    /// Settings that differ from their defaults.
-    Settings,
-}
-
-impl Topic {
-    /// All topics, in the order of the page.
-    pub const ALL: [Topic; 9] = [
-        Topic::Waits,
-        Topic::Statements,
-        Topic::Io,
-        Topic::Objects,
-        Topic::Cache,
-        Topic::Locks,
-        Topic::Replication,
-        Topic::Sessions,
-        Topic::Settings,
-    ];
-
-    /// Heading.
-    #[must_use]
-    pub fn title(self) -> &'static str {
-        match self {
-            Topic::Waits => "Waits timed by the database",
-            Topic::Statements => "Top statements",
-            Topic::Io => "I/O by file and object",
-            Topic::Objects => "Tables and indexes",
-            Topic::Cache => "Cache",
-            Topic::Locks => "Locks",
-            Topic::Replication => "Replication",
-            Topic::Sessions => "Sessions",
-            Topic::Settings => "Settings that differ from their defaults",
-        }
+crate::named! {
+    /// Part of a page that a view belongs to, in the order of the page.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Topic {
+        /// Waits by event, timed by the database.
+        Waits: "Waits timed by the database";
+        /// Statements.
+        Statements: "Top statements";
+        /// Reads and writes by kind of file and by object.
+        Io: "I/O by file and object";
+        /// Tables and indexes: accesses, changes, vacuum or purge.
+        Objects: "Tables and indexes";
+        /// The database's cache.
+        Cache: "Cache";
+        /// Locks.
+        Locks: "Locks";
+        /// Replication.
+        Replication: "Replication";
+        /// Sessions by state.
+        Sessions: "Sessions";
+        /// Settings that differ from their defaults.
+        Settings: "Settings that differ from their defaults";
     }
+    /// Heading.
+    pub fn title;
 }
 
 /// What a column of a view holds.

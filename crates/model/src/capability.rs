@@ -2,28 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How the work reaches the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Driver {
-    /// A procedure inside the database runs the loop and times it: no client, no network.
-    Database,
-    /// Prepared statements sent by loadline and timed at the client, as an application sees it.
-    Client,
-}
-
-impl Driver {
-    /// All drivers, the preferred one first.
-    pub const ALL: [Driver; 2] = [Driver::Database, Driver::Client];
-
-    /// The word used on the command line and in files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Driver::Database => "database",
-            Driver::Client => "client",
-        }
+crate::named! {
+    /// How the work reaches the database; the preferred way first.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Driver {
+        /// A procedure inside the database runs the loop and times it: no client, no network.
+        Database: "database";
+        /// Prepared statements sent by loadline and timed at the client, as an application sees it.
+        Client: "client";
     }
+    /// The word used on the command line and in files.
+    pub fn name;
 }
 
 impl std::fmt::Display for Driver {
@@ -32,72 +22,43 @@ impl std::fmt::Display for Driver {
     }
 }
 
-/// One ability that a workload can ask for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Capability {
-    /// Changes that are written to a log.
-    Redo,
-    /// Tables whose rows can be read and changed by SQL inside transactions.
-    Rows,
-    /// A commit that is durable when it returns.
-    CommitWait,
-    /// A commit that returns before it is durable.
-    CommitNowait,
-    /// A log that tells how many bytes are written to it.
-    RedoKnown,
-    /// Queries that return rows.
-    ReadRows,
-    /// Bulk load: a faster way to add many rows than statements.
-    BulkLoad,
-    /// A procedural language.
-    Procedures,
-    /// Parallel query: several workers run one query.
-    ParallelQuery,
-    /// A checkpoint on request.
-    Checkpoint,
-    /// pgbench scripts: texts of SQL whose results the client keeps.
-    Scripts,
+crate::named! {
+    /// One ability that a workload can ask for.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Capability {
+        /// Changes that are written to a log.
+        Redo: "changes that are written to a log";
+        /// Tables whose rows can be read and changed by SQL inside transactions.
+        Rows: "tables with rows that can be changed";
+        /// A commit that is durable when it returns.
+        CommitWait: "a commit that is durable when it returns";
+        /// A commit that returns before it is durable.
+        CommitNowait: "a commit that returns before it is durable";
+        /// A log that tells how many bytes are written to it.
+        RedoKnown: "a log that tells how many bytes are written to it";
+        /// Queries that return rows.
+        ReadRows: "queries that return rows";
+        /// Bulk load: a faster way to add many rows than statements.
+        BulkLoad: "a bulk load";
+        /// A procedural language.
+        Procedures: "a procedural language";
+        /// Parallel query: several workers run one query.
+        ParallelQuery: "parallel queries";
+        /// A checkpoint on request.
+        Checkpoint: "a checkpoint on request";
+        /// pgbench scripts: texts of SQL whose results the client keeps.
+        Scripts: "pgbench scripts";
+    }
+    /// What completes the sentence 'the workload needs …'.
+    pub fn phrase;
 }
 
 impl Capability {
-    /// All capabilities.
-    pub const ALL: [Capability; 11] = [
-        Capability::Redo,
-        Capability::Rows,
-        Capability::CommitWait,
-        Capability::CommitNowait,
-        Capability::RedoKnown,
-        Capability::ReadRows,
-        Capability::BulkLoad,
-        Capability::Procedures,
-        Capability::ParallelQuery,
-        Capability::Checkpoint,
-        Capability::Scripts,
-    ];
-
     /// Whether `--force` can override its absence. The figures are then marked.
     #[must_use]
     pub fn can_be_forced(self) -> bool {
         matches!(self, Capability::CommitWait | Capability::CommitNowait | Capability::RedoKnown)
-    }
-
-    /// What completes the sentence 'the workload needs …'.
-    #[must_use]
-    pub fn phrase(self) -> &'static str {
-        match self {
-            Capability::Redo => "changes that are written to a log",
-            Capability::Rows => "tables with rows that can be changed",
-            Capability::CommitWait => "a commit that is durable when it returns",
-            Capability::CommitNowait => "a commit that returns before it is durable",
-            Capability::RedoKnown => "a log that tells how many bytes are written to it",
-            Capability::ReadRows => "queries that return rows",
-            Capability::BulkLoad => "a bulk load",
-            Capability::Procedures => "a procedural language",
-            Capability::ParallelQuery => "parallel queries",
-            Capability::Checkpoint => "a checkpoint on request",
-            Capability::Scripts => "pgbench scripts",
-        }
     }
 }
 

@@ -17,6 +17,7 @@ pub mod live;
 pub mod load;
 pub mod machine;
 pub mod manifest;
+mod named;
 pub mod plan;
 pub mod probe;
 pub mod random;

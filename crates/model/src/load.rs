@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::format::number;
+use crate::format::{counted, number};
 
 /// How the jobs of a test make load. The default is a closed loop: each job runs one transaction after the other.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -48,8 +48,7 @@ impl Population {
     /// `8 jobs: closed loop, think time 10 ms`.
     #[must_use]
     pub fn words(&self) -> String {
-        let jobs = if self.jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", self.jobs) };
-        format!("{jobs}: {}", manner(self.rate_tps, self.think_s))
+        format!("{}: {}", counted(self.jobs as usize, "job"), manner(self.rate_tps, self.think_s))
     }
 }
 

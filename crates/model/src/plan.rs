@@ -17,13 +17,24 @@ macro_rules! plan_spec {
         #[serde(deny_unknown_fields, rename_all = "kebab-case")]
         pub struct PlanSpec {
             $($(#[$about])* pub $key: Option<$value>,)*
+            /// Workload files of a plan file if flags select the workloads: they can be named in `workload` and
+            /// `parameters`, but do not run by themselves.
+            #[serde(skip)]
+            pub known_workload_file: Option<Vec<String>>,
         }
 
         impl PlanSpec {
+            /// The keys of a plan file.
+            #[must_use]
+            pub fn keys() -> Vec<String> {
+                [$(stringify!($key)),*].map(|key| key.replace('_', "-")).to_vec()
+            }
+
             /// This specification with every key that `other` sets taken from `other`.
             #[must_use]
             pub fn overridden_by(self, other: PlanSpec) -> PlanSpec {
-                PlanSpec { $($key: other.$key.or(self.$key),)* }
+                let known_workload_file = other.known_workload_file.or(self.known_workload_file);
+                PlanSpec { $($key: other.$key.or(self.$key),)* known_workload_file }
             }
         }
     };
@@ -48,10 +59,6 @@ plan_spec! {
     group: Vec<String>,
     /// Files of the user's workloads; all of them run.
     workload_file: Vec<String>,
-    /// Workload files of a plan file if flags select the workloads: they can be named in `workload` and
-    /// `parameters`, but do not run by themselves.
-    #[serde(skip)]
-    known_workload_file: Vec<String>,
     /// pgbench scripts, as `FILE[@WEIGHT]` or `builtin:NAME[@WEIGHT]`: one workload, which then runs alone.
     pgbench_script: Vec<String>,
     /// Variables of the scripts, as `NAME=VALUE`.
@@ -475,6 +482,21 @@ pub struct PlannedWorkload {
     /// What a missing capability refused and `--force` overrode; such tests are marked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced: Option<String>,
+}
+
+impl PlannedWorkload {
+    /// The workload `code` by `driver`, without parameters of its own.
+    #[must_use]
+    pub fn of(code: &str, driver: Driver) -> PlannedWorkload {
+        PlannedWorkload {
+            code: code.to_owned(),
+            driver,
+            driver_given: false,
+            driver_reason: String::new(),
+            parameters: BTreeMap::new(),
+            forced: None,
+        }
+    }
 }
 
 /// A workload file.

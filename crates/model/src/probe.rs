@@ -93,70 +93,32 @@ impl fmt::Display for Engine {
     }
 }
 
-/// A measured operation. The serialised names are stable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Operation {
-    /// Write the next block of a file whose blocks exist, then fdatasync.
-    SyncWriteFdatasyncPrealloc,
-    /// Append a block to a growing file, then fdatasync.
-    SyncWriteFdatasyncGrowing,
-    /// Write the next block of a file whose blocks exist, opened with `O_DSYNC`.
-    SyncWriteDsyncPrealloc,
-    /// Append a block to a growing file, opened with `O_DSYNC`.
-    SyncWriteDsyncGrowing,
-    /// Read random blocks of the file.
-    RandomRead,
-    /// Read the file from start to end, repeatedly.
-    SequentialRead,
-    /// Write the file from start to end, repeatedly, without a sync.
-    SequentialWrite,
-    /// Store to mapped memory and flush the cache lines.
-    PmemPersist,
-}
-
-impl Operation {
-    /// All operations, in the order of tables.
-    pub const ALL: [Operation; 8] = [
-        Operation::SyncWriteFdatasyncPrealloc,
-        Operation::SyncWriteFdatasyncGrowing,
-        Operation::SyncWriteDsyncPrealloc,
-        Operation::SyncWriteDsyncGrowing,
-        Operation::RandomRead,
-        Operation::SequentialRead,
-        Operation::SequentialWrite,
-        Operation::PmemPersist,
-    ];
-
+crate::named! {
+    /// A measured operation, in the order of tables. The serialised names are stable.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Operation {
+        /// Write the next block of a file whose blocks exist, then fdatasync.
+        SyncWriteFdatasyncPrealloc: "sync-write-fdatasync-prealloc", "Sync write, fdatasync, preallocated file";
+        /// Append a block to a growing file, then fdatasync.
+        SyncWriteFdatasyncGrowing: "sync-write-fdatasync-growing", "Sync write, fdatasync, growing file";
+        /// Write the next block of a file whose blocks exist, opened with `O_DSYNC`.
+        SyncWriteDsyncPrealloc: "sync-write-dsync-prealloc", "Sync write, O_DSYNC, preallocated file";
+        /// Append a block to a growing file, opened with `O_DSYNC`.
+        SyncWriteDsyncGrowing: "sync-write-dsync-growing", "Sync write, O_DSYNC, growing file";
+        /// Read random blocks of the file.
+        RandomRead: "random-read", "Random read";
+        /// Read the file from start to end, repeatedly.
+        SequentialRead: "sequential-read", "Sequential read";
+        /// Write the file from start to end, repeatedly, without a sync.
+        SequentialWrite: "sequential-write", "Sequential write, not synced";
+        /// Store to mapped memory and flush the cache lines.
+        PmemPersist: "pmem-persist", "Mapped memory: store and persist";
+    }
     /// Its stable name, as in CSV and JSON.
-    #[must_use]
-    pub fn id(self) -> &'static str {
-        match self {
-            Operation::SyncWriteFdatasyncPrealloc => "sync-write-fdatasync-prealloc",
-            Operation::SyncWriteFdatasyncGrowing => "sync-write-fdatasync-growing",
-            Operation::SyncWriteDsyncPrealloc => "sync-write-dsync-prealloc",
-            Operation::SyncWriteDsyncGrowing => "sync-write-dsync-growing",
-            Operation::RandomRead => "random-read",
-            Operation::SequentialRead => "sequential-read",
-            Operation::SequentialWrite => "sequential-write",
-            Operation::PmemPersist => "pmem-persist",
-        }
-    }
-
+    pub fn id;
     /// Heading in tables.
-    #[must_use]
-    pub fn title(self) -> &'static str {
-        match self {
-            Operation::SyncWriteFdatasyncPrealloc => "Sync write, fdatasync, preallocated file",
-            Operation::SyncWriteFdatasyncGrowing => "Sync write, fdatasync, growing file",
-            Operation::SyncWriteDsyncPrealloc => "Sync write, O_DSYNC, preallocated file",
-            Operation::SyncWriteDsyncGrowing => "Sync write, O_DSYNC, growing file",
-            Operation::RandomRead => "Random read",
-            Operation::SequentialRead => "Sequential read",
-            Operation::SequentialWrite => "Sequential write, not synced",
-            Operation::PmemPersist => "Mapped memory: store and persist",
-        }
-    }
+    pub fn title;
 }
 
 impl fmt::Display for Operation {

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use loadline_database::{ClientSession, OpenRequest, Target, Work, open};
 use loadline_peer::{Listen, Options, Peer, Protocol, raise_open_files};
-use loadline_workload::{Arg, find};
+use loadline_workload::Arg;
 
 /// A folder that a server's user can pass through.
 fn folder() -> tempfile::TempDir {
@@ -18,8 +17,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 fn work(code: &str) -> Work {
-    let workload = find(code).unwrap();
-    Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 42, 0.0)
+    Work::of(code, &[]).unwrap()
 }
 
 fn target(url: &str, scratch: &Path) -> Box<dyn Target> {

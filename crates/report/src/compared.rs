@@ -9,11 +9,12 @@ use loadline_analyze::stats::Interval;
 use loadline_analyze::sweep::JOBS;
 use loadline_analyze::{Comparison, Factor};
 use loadline_model::Manifest;
+use loadline_model::format::counted;
 use loadline_model::manifest::RunState;
 use loadline_model::plan::{Jobs, PlannedWorkload};
 
 use crate::content::ratios::{self, Shown, ratio};
-use crate::content::{arms, count, settings, wait_profiles};
+use crate::content::{arms, settings, wait_profiles};
 use crate::doc::{Block, Document, Section, Table};
 use crate::platform_run::{PlatformRun, comparisons_as_told, scanned, sides};
 use crate::text::{table, wrapped};
@@ -87,7 +88,7 @@ impl Compared {
             subtitle: "Ratios of B to A with 95 % intervals".to_owned(),
             verdict: format!(
                 "{} compared, {with_interval} with an interval, {refused} refused.",
-                count(figures, "main figure", "main figures")
+                counted(figures, "main figure")
             ),
             all_well: figures > 0 && refused == 0,
             sections: vec![Section::of("ratios", "Comparison", std::iter::once(table).chain(self.words).collect())],
@@ -126,7 +127,7 @@ impl Compared {
         let found = self.rows.iter().filter(shown).filter(|row| row.interval.is_some_and(|i| beyond(i, share)));
         found
             .map(|row| {
-                let jobs = row.jobs.map_or_else(String::new, |n| format!(" with {}", count(n as usize, "job", "jobs")));
+                let jobs = row.jobs.map_or_else(String::new, |n| format!(" with {}", counted(n as usize, "job")));
                 format!(
                     "{}{jobs}: {} is {} of A's",
                     row.workload,

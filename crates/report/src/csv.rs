@@ -6,6 +6,20 @@ use loadline_model::format::csv_line;
 
 use crate::{RunData, columns};
 
+/// A column of a table: its name, and what it holds of a row.
+pub(crate) type Named<'a, T> = (&'static str, &'a dyn Fn(&T) -> String);
+
+/// A header of the columns' names, then a line per row.
+pub(crate) fn table<T>(columns: &[Named<'_, T>], rows: impl IntoIterator<Item = T>) -> String {
+    let line = |row: T| csv_line(columns.iter().map(|(_, cell)| cell(&row)));
+    csv_line(columns.iter().map(|(name, _)| name)) + &rows.into_iter().map(line).collect::<String>()
+}
+
+/// A number as files have it; empty if it is missing.
+pub(crate) fn number(value: Option<f64>) -> String {
+    value.filter(|v| v.is_finite()).map_or_else(String::new, |v| v.to_string())
+}
+
 /// A header of column ids, then one line per test. A missing figure is an empty cell, and so is the validity of published tests,
 /// which nobody has checked.
 pub(crate) fn render(runs: &[RunData], chosen: Option<&[&'static Column]>) -> String {

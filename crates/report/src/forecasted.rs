@@ -1,10 +1,11 @@
 //! The page of a forecast: measured and forecast points with their intervals, the answer to an objective, and what it rests on.
 
 use loadline_analyze::forecast::{Estimate, Figure, Fitted, Jobs, Kind, Series, fit};
-use loadline_model::format::{csv_line, number};
+use loadline_model::format::{counted, number};
 use serde::Serialize;
 
 use crate::content::count;
+use crate::csv::{self, Named};
 use crate::doc::{Block, Cell, Chart, Document, Head, Row, Section, Table};
 use crate::svg::{self, ChartLine, ChartPoint};
 use crate::{Format, ReportError, html, markdown, text};
@@ -93,20 +94,16 @@ impl Forecasted {
     }
 
     fn csv(&self) -> String {
-        let number = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
-        let row = |a: Answer| {
-            csv_line([
-                a.series,
-                number(a.jobs),
-                a.figure,
-                number(a.value),
-                number(a.low),
-                number(a.high),
-                a.model.to_owned(),
-            ])
-        };
-        let head = csv_line(["series", "jobs", "figure", "value", "low", "high", "model"]);
-        head + &self.answers().into_iter().map(row).collect::<String>()
+        let columns: [Named<'_, Answer>; 7] = [
+            ("series", &|a| a.series.clone()),
+            ("jobs", &|a| csv::number(a.jobs)),
+            ("figure", &|a| a.figure.clone()),
+            ("value", &|a| csv::number(a.value)),
+            ("low", &|a| csv::number(a.low)),
+            ("high", &|a| csv::number(a.high)),
+            ("model", &|a| a.model.to_owned()),
+        ];
+        csv::table(&columns, self.answers())
     }
 
     fn answers(&self) -> Vec<Answer> {
@@ -305,7 +302,7 @@ impl Forecasted {
 
 /// What the forecast rests on.
 fn basis(fitted: &Fitted) -> String {
-    let points = count(fitted.series.points.len(), "point", "points");
+    let points = counted(fitted.series.points.len(), "point");
     let measured = format!("Measured: {points} up to {}.", count_of(fitted.measured_to()));
     if let Some(why) = &fitted.refused {
         return format!("{measured} Nothing is forecast beyond: {why}.");
@@ -319,7 +316,7 @@ fn basis(fitted: &Fitted) -> String {
             format!(
                 "it forecast the platform's last points from those before with a mean error of {:.1} % ({})",
                 c.mean_abs_error_pct,
-                count(c.forecasts, "forecast", "forecasts")
+                counted(c.forecasts, "forecast")
             )
         },
     );

@@ -2,11 +2,11 @@
 
 use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
 use loadline_model::TestRecord;
-use loadline_model::format::{ABSENT, duration_s, number, whole};
+use loadline_model::format::{ABSENT, counted, duration_s, number, whole};
 use loadline_model::live::{LiveSecond, LiveTest, bands};
 
 use crate::columns::value;
-use crate::content::{count, stop};
+use crate::content::stop;
 use crate::doc::{Block, Chart, Head, Row, Table};
 use crate::html;
 use crate::svg::{self, ChartLine, ChartPoint};
@@ -100,7 +100,7 @@ pub fn validity(records: &[TestRecord]) -> String {
     let unchecked = if imported == 0 { String::new() } else { format!(", {imported} imported and not checked") };
     format!(
         "{} done: {} valid, {} invalid{unchecked}{newest}",
-        count(records.len(), "test", "tests"),
+        counted(records.len(), "test"),
         records.len() - invalid.len() - imported,
         invalid.len()
     )

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use loadline_analyze::kpi::THROUGHPUT;
 use loadline_analyze::waits::Counts;
 use loadline_model::activity::Counted;
+use loadline_model::format::counted;
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::watched::Watched;
 use loadline_model::{Activity, Column, Series, Snapshot, TestRecord};
@@ -54,8 +55,7 @@ impl Period {
         activity: Option<Activity>,
     ) -> Option<Period> {
         let record = run.records.iter().find(|r| r.test == test)?.clone();
-        let jobs = if record.jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", record.jobs) };
-        let title = format!("{}, {jobs}", record.workload);
+        let title = format!("{}, {}", record.workload, counted(record.jobs as usize, "job"));
         let m = &run.manifest;
         let target = m.target_of(record.arm);
         let database = target.map_or_else(String::new, |t| format!("{} {}", t.product, t.version));

@@ -1,5 +1,6 @@
 //! The platforms of a report: one per run, each with a unique name.
 
+use loadline_model::format::counted;
 use std::collections::BTreeSet;
 
 use loadline_analyze::{Comparison, Platform, Shape, Sweep, compare, shape, sweeps};
@@ -10,7 +11,6 @@ use loadline_model::{ArmName, TestRecord};
 
 use crate::RunData;
 use crate::cause;
-use crate::words::count;
 
 /// One run as a platform.
 #[derive(Debug, Clone)]
@@ -86,7 +86,7 @@ pub(crate) fn apart(runs: &[RunData]) -> Option<Vec<RunData>> {
 fn node_counts(run: &RunData, alone: bool) -> Option<Vec<RunData>> {
     let counts: BTreeSet<u32> = run.records.iter().map(|r| r.nodes).collect();
     let part = |n: &u32| {
-        let label = count(*n as usize, "node", "nodes");
+        let label = counted(*n as usize, "node");
         let label = if alone { label } else { format!("{}, {label}", run.manifest.plan.platform) };
         let mut part = part_of(run, &label, |r| r.nodes == *n);
         // Workloads that write are not measured over nodes that take no writes.

@@ -1,30 +1,12 @@
 //! What a simulation says: the calibration with its error first, then each what-if beside the platform as it was measured.
 
-use loadline_model::format::{ABSENT, csv_line, number, whole};
+use loadline_model::format::{ABSENT, number, whole};
 use loadline_simulate::{Answer, Bound, Fitted, GOOD_PCT, Line, Outcome};
 
+use crate::csv::{self, Named};
 use crate::doc::{Block, Chart, Document, Head, Row, Section, Table};
 use crate::svg::{self, ChartLine, ChartPoint};
 use crate::{Format, ReportError, html, markdown, text};
-
-/// Columns of the CSV.
-const COLUMNS: [&str; 15] = [
-    "run",
-    "workload",
-    "line",
-    "bound",
-    "calibrated_within_pct",
-    "jobs",
-    "tps",
-    "tps_within_pct",
-    "latency_us",
-    "commits_per_sync",
-    "syncs_per_s",
-    "cpu_us_per_tx",
-    "cpu_busy_pct",
-    "times_as_measured",
-    "measured_tps",
-];
 
 /// Writes `answer` in `format`.
 ///
@@ -52,33 +34,28 @@ fn times(answer: &Answer, outcome: &Outcome) -> Option<f64> {
 }
 
 fn csv(answer: &Answer) -> String {
-    let cell = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
-    let mut out = csv_line(COLUMNS);
-    for (of, o) in answer.lines.iter().flat_map(|l| l.outcomes.iter().map(move |o| (l, o))) {
-        let cells = [
-            answer.measured.run.clone(),
-            answer.measured.workload.clone(),
-            of.name.clone(),
-            match of.bound {
-                None => String::new(),
-                Some(Bound::Slowest) => "slowest".to_owned(),
-                Some(Bound::Fastest) => "fastest".to_owned(),
-            },
-            answer.calibration.worst_pct().to_string(),
-            o.jobs.to_string(),
-            o.tps.to_string(),
-            (o.tps_within * 100.0).to_string(),
-            o.latency_us.to_string(),
-            o.commits_per_sync.to_string(),
-            o.syncs_per_s.to_string(),
-            o.cpu_us_per_tx.to_string(),
-            cell(o.cpu_busy_pct),
-            cell(times(answer, o)),
-            cell(measured_tps(answer, o.jobs)),
-        ];
-        out.push_str(&csv_line(cells));
-    }
-    out
+    let columns: [Named<'_, (&Line, &Outcome)>; 15] = [
+        ("run", &|_| answer.measured.run.clone()),
+        ("workload", &|_| answer.measured.workload.clone()),
+        ("line", &|(of, _)| of.name.clone()),
+        ("bound", &|(of, _)| match of.bound {
+            None => String::new(),
+            Some(Bound::Slowest) => "slowest".to_owned(),
+            Some(Bound::Fastest) => "fastest".to_owned(),
+        }),
+        ("calibrated_within_pct", &|_| answer.calibration.worst_pct().to_string()),
+        ("jobs", &|(_, o)| o.jobs.to_string()),
+        ("tps", &|(_, o)| o.tps.to_string()),
+        ("tps_within_pct", &|(_, o)| (o.tps_within * 100.0).to_string()),
+        ("latency_us", &|(_, o)| o.latency_us.to_string()),
+        ("commits_per_sync", &|(_, o)| o.commits_per_sync.to_string()),
+        ("syncs_per_s", &|(_, o)| o.syncs_per_s.to_string()),
+        ("cpu_us_per_tx", &|(_, o)| o.cpu_us_per_tx.to_string()),
+        ("cpu_busy_pct", &|(_, o)| csv::number(o.cpu_busy_pct)),
+        ("times_as_measured", &|(_, o)| csv::number(times(answer, o))),
+        ("measured_tps", &|(_, o)| csv::number(measured_tps(answer, o.jobs))),
+    ];
+    csv::table(&columns, answer.lines.iter().flat_map(|line| line.outcomes.iter().map(move |o| (line, o))))
 }
 
 /// `+1.2 %`.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use loadline_model::format::counted;
+
 use crate::content::ratios::{Shown, ratio};
 use crate::svg::escape;
 
@@ -25,7 +27,7 @@ pub(crate) fn ratios(title: &str, rows: &[Shown], margin: f64) -> Option<String>
         return None;
     }
     let label = |row: &Shown| match row.jobs {
-        Some(jobs) => format!("{}, {jobs} job{}", row.workload, if jobs == 1 { "" } else { "s" }),
+        Some(jobs) => format!("{}, {}", row.workload, counted(jobs as usize, "job")),
         None => row.workload.clone(),
     };
     let left = 12.0 + CHAR * rows.iter().map(|(row, _)| label(row).chars().count()).max().unwrap_or(0) as f64;

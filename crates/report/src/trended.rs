@@ -7,11 +7,11 @@ use loadline_analyze::paired::Verdict;
 use loadline_analyze::paired::verdict::verdict_of;
 use loadline_analyze::trend::{Change, Judged, Trend, judge};
 use loadline_model::Manifest;
-use loadline_model::format::{bytes, csv_line};
+use loadline_model::format::{bytes, counted};
 
 use crate::compared::beyond;
-use crate::content::count;
 use crate::content::ratios::ratio;
+use crate::csv::{self, Named, number};
 use crate::platform_run::platform;
 use crate::{ReportError, RunData, columns};
 
@@ -19,37 +19,6 @@ mod text;
 
 /// Expected share of false ones among the series that are said to have changed.
 const ERROR: f64 = 0.05;
-/// Columns of [`Trended::csv`].
-const COLUMNS: [&str; 27] = [
-    "platform",
-    "workload",
-    "parameters",
-    "driver",
-    "swept",
-    "jobs",
-    "figure",
-    "runs",
-    "left_out",
-    "verdict",
-    "change_points",
-    "last_run_before",
-    "first_run_after",
-    "earliest_run_after",
-    "latest_run_after",
-    "before",
-    "after",
-    "ratio",
-    "low",
-    "high",
-    "p",
-    "gradual",
-    "perhaps_since",
-    "more_runs_needed",
-    "smallest_detectable_pct",
-    "newest",
-    "setup",
-];
-
 /// What histories show.
 #[derive(Debug)]
 pub struct Trended<'a> {
@@ -138,56 +107,59 @@ impl<'a> Trended<'a> {
     /// A row per series; the columns from `last_run_before` to `gradual` are of its newest change.
     #[must_use]
     pub fn csv(&self) -> String {
-        csv_line(COLUMNS) + &self.series.iter().map(|s| self.row(s)).collect::<String>()
-    }
-
-    fn row(&self, series: &Series) -> String {
-        let history = &series.history;
         let id = |run: Option<&Manifest>| run.map_or_else(String::new, |m| m.run.clone());
-        let number = |value: Option<f64>| value.filter(|v| v.is_finite()).map_or_else(String::new, |v| v.to_string());
-        let trend = series.trend.as_ref();
-        let changes = trend.map_or(&[][..], |t| &t.changes);
-        let newest = changes.last();
-        let [before, after] = newest.map_or([None, None], |change| self.between(series, change));
-        let [earliest, latest] =
-            newest.map_or([None, None], |change| change.possible.map(|at| self.run(series, Some(at))));
-        let perhaps = trend.and_then(|t| t.perhaps);
-        let verdict = match newest.map(|c| (c.ratio > 1.0) == history.metric.higher_is_better) {
-            None if trend.is_none() => "too_short",
+        let newest = |s: &'_ Series| s.trend.as_ref()?.changes.last().cloned();
+        let interval = |s: &Series| newest(s)?.interval;
+        let between =
+            |s: &Series, n: usize| newest(s).map_or_else(String::new, |change| id(self.between(s, &change)[n]));
+        let possible =
+            |s: &Series, n: usize| newest(s).map_or_else(String::new, |c| id(self.run(s, Some(c.possible[n]))));
+        let perhaps = |s: &Series| s.trend.as_ref()?.perhaps;
+        let verdict = |s: &Series| match newest(s).map(|c| (c.ratio > 1.0) == s.history.metric.higher_is_better) {
+            None if s.trend.is_none() => "too_short",
             None => "no_change",
             Some(true) => "faster",
             Some(false) => "slower",
         };
-        let cells = [
-            series.platform.clone(),
-            history.workload.clone(),
-            parameters(history),
-            history.driver.to_string(),
-            history.swept.as_ref().map_or_else(String::new, |(column, value)| format!("{column}={value}")),
-            history.jobs.to_string(),
-            history.metric.column.id.to_owned(),
-            history.points.len().to_string(),
-            history.left_out.len().to_string(),
-            verdict.to_owned(),
-            changes.iter().map(|c| id(self.run(series, Some(c.at)))).collect::<Vec<_>>().join(";"),
-            id(before),
-            id(after),
-            id(earliest),
-            id(latest),
-            number(newest.map(|c| c.before)),
-            number(newest.map(|c| c.after)),
-            number(newest.map(|c| c.ratio)),
-            number(newest.and_then(|c| c.interval).map(|i| i.low)),
-            number(newest.and_then(|c| c.interval).map(|i| i.high)),
-            number(newest.map(|c| c.p)),
-            newest.and(trend).map_or_else(String::new, |t| t.gradual.to_string()),
-            perhaps.map_or_else(String::new, |p| id(self.run(series, Some(p.since)))),
-            perhaps.and_then(|p| p.more).map_or_else(String::new, |more| more.to_string()),
-            number(trend.and_then(|t| t.detectable).map(|share| share * 100.0)),
-            number(history.points.last().map(|(_, figure)| *figure)),
-            self.setup(series).join("; "),
+        let columns: [Named<'_, &Series>; 27] = [
+            ("platform", &|s| s.platform.clone()),
+            ("workload", &|s| s.history.workload.clone()),
+            ("parameters", &|s| parameters(&s.history)),
+            ("driver", &|s| s.history.driver.to_string()),
+            ("swept", &|s| {
+                s.history.swept.as_ref().map_or_else(String::new, |(column, value)| format!("{column}={value}"))
+            }),
+            ("jobs", &|s| s.history.jobs.to_string()),
+            ("figure", &|s| s.history.metric.column.id.to_owned()),
+            ("runs", &|s| s.history.points.len().to_string()),
+            ("left_out", &|s| s.history.left_out.len().to_string()),
+            ("verdict", &|s| verdict(s).to_owned()),
+            ("change_points", &|s| {
+                let changes = s.trend.iter().flat_map(|t| &t.changes);
+                changes.map(|c| id(self.run(s, Some(c.at)))).collect::<Vec<_>>().join(";")
+            }),
+            ("last_run_before", &|s| between(s, 0)),
+            ("first_run_after", &|s| between(s, 1)),
+            ("earliest_run_after", &|s| possible(s, 0)),
+            ("latest_run_after", &|s| possible(s, 1)),
+            ("before", &|s| number(newest(s).map(|c| c.before))),
+            ("after", &|s| number(newest(s).map(|c| c.after))),
+            ("ratio", &|s| number(newest(s).map(|c| c.ratio))),
+            ("low", &|s| number(interval(s).map(|i| i.low))),
+            ("high", &|s| number(interval(s).map(|i| i.high))),
+            ("p", &|s| number(newest(s).map(|c| c.p))),
+            ("gradual", &|s| newest(s).and(s.trend.as_ref()).map_or_else(String::new, |t| t.gradual.to_string())),
+            ("perhaps_since", &|s| perhaps(s).map_or_else(String::new, |p| id(self.run(s, Some(p.since))))),
+            ("more_runs_needed", &|s| {
+                perhaps(s).and_then(|p| p.more).map_or_else(String::new, |more| more.to_string())
+            }),
+            ("smallest_detectable_pct", &|s| {
+                number(s.trend.as_ref().and_then(|t| t.detectable).map(|share| share * 100.0))
+            }),
+            ("newest", &|s| number(s.history.points.last().map(|(_, figure)| *figure))),
+            ("setup", &|s| self.setup(s).join("; ")),
         ];
-        csv_line(cells)
+        csv::table(&columns, &self.series)
     }
 
     /// The run of the point `at` of `series`.
@@ -230,7 +202,7 @@ impl<'a> Trended<'a> {
         if self.series.iter().any(|s| s.platform != series.platform) {
             name.push_str(&format!(", {}", series.platform));
         }
-        name + ", " + &count(history.jobs as usize, "job", "jobs")
+        name + ", " + &counted(history.jobs as usize, "job")
     }
 }
 

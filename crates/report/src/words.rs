@@ -3,7 +3,7 @@
 use loadline_analyze::Sweep;
 use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
 use loadline_model::column::{self, column};
-use loadline_model::format::number;
+use loadline_model::format::{counted, number};
 use loadline_model::{Column, JobLoad};
 
 /// A column's title within a sentence: `commit latency`, but `SQL service time` and `I/O`.
@@ -117,7 +117,7 @@ pub(crate) fn name(sweep: &Sweep, all: &[Sweep]) -> String {
     }
     let others = || all.iter().filter(alike).filter(|s| s.over == sweep.over);
     if others().any(|s| s.nodes != sweep.nodes) {
-        out = format!("{out} on {}", count(sweep.nodes as usize, "node", "nodes"));
+        out = format!("{out} on {}", counted(sweep.nodes as usize, "node"));
     }
     if others().filter(|s| s.nodes == sweep.nodes).count() > 1 {
         let parameters = sweep.parameters.iter().map(|(k, v)| format!("{k} {v}"));

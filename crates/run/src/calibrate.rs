@@ -177,11 +177,10 @@ pub(crate) fn measure_expected(target: &Arc<dyn Target>, work: &Work, expected: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use loadline_workload::{CATALOGUE, find};
+    use loadline_workload::CATALOGUE;
 
     fn work(code: &str) -> Work {
-        let w = find(code).unwrap();
-        Work::new(w, w.params(&BTreeMap::new()).unwrap(), 1, 0.0)
+        Work::of(code, &[]).unwrap()
     }
 
     fn by_bytes(work: &Work) -> f64 {

@@ -1,6 +1,6 @@
 //! What a calibrated platform would do if something about it were different.
 
-use loadline_model::format::{duration_ns, number};
+use loadline_model::format::{counted, duration_ns, number};
 
 use crate::device::MeasuredDevice;
 use crate::measured::Measured;
@@ -132,7 +132,7 @@ impl WhatIf {
             CpuChange::Count(n) => format!("{n} CPUs"),
             CpuChange::Times(times) => format!("{times} × CPUs"),
         });
-        let nodes = self.nodes.map(|n| if n == 1 { "1 node".to_owned() } else { format!("{n} nodes") });
+        let nodes = self.nodes.map(|n| counted(n as usize, "node"));
         let delay = self.delay_us.map(|t| format!("commit delay {}", us(t)));
         [device, standby, cpus, nodes, delay].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }

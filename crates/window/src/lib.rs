@@ -75,6 +75,26 @@ pub struct Request {
 }
 
 impl Request {
+    /// One second of so many jobs in a closed loop, without a warm-up: by the client driver, in this process and on this machine.
+    #[must_use]
+    pub fn of(target: &Arc<dyn Target>, work: &Arc<Work>, jobs: u32) -> Request {
+        Request {
+            target: Arc::clone(target),
+            work: Arc::clone(work),
+            driver: Driver::Client,
+            jobs,
+            sessions_per_thread: None,
+            warmup: Warmup::Seconds(0.0),
+            duration_s: 1.0,
+            load: JobLoad::default(),
+            cpu: CpuSource::Local,
+            disk: None,
+            data_disk: None,
+            place: Place::Here,
+            interrupted: Arc::default(),
+        }
+    }
+
     /// Number in the test of the job of this number here.
     pub(crate) fn number(&self, job: u32) -> u32 {
         if let Place::Part { first_job, .. } = self.place { first_job + job } else { job }

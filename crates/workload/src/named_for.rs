@@ -3,45 +3,31 @@
 //! A workload that something else bounds measures that. So each states its component, and, for databases or machines on
 //! which another one bounds it, why that is so and what would be needed.
 
-/// What can bound a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Component {
-    /// The CPUs that execute queries, code or loads.
-    Cpu,
-    /// The log: its syncs or its bandwidth.
-    Log,
-    /// Reads from the data device.
-    DeviceReads,
-    /// Writes of changed or new blocks to the data files and their device.
-    DeviceWrites,
-    /// A database that executes changes of one session at a time.
-    SingleWriter,
-    /// Locks and latches that sessions hold for each other.
-    Locks,
-    /// loadline itself.
-    Client,
-    /// The way between client and session.
-    RoundTrip,
-    /// The rate that is asked for.
-    Rate,
-}
-
-impl Component {
-    /// In words: `reads from the data device`.
-    #[must_use]
-    pub const fn phrase(self) -> &'static str {
-        match self {
-            Component::Cpu => "CPU",
-            Component::Log => "log",
-            Component::DeviceReads => "reads from the data device",
-            Component::DeviceWrites => "writes to the data files",
-            Component::SingleWriter => "single writer",
-            Component::Locks => "locks",
-            Component::Client => "client",
-            Component::RoundTrip => "round trips",
-            Component::Rate => "requested rate",
-        }
+loadline_model::named! {
+    /// What can bound a workload.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Component {
+        /// The CPUs that execute queries, code or loads.
+        Cpu: "CPU";
+        /// The log: its syncs or its bandwidth.
+        Log: "log";
+        /// Reads from the data device.
+        DeviceReads: "reads from the data device";
+        /// Writes of changed or new blocks to the data files and their device.
+        DeviceWrites: "writes to the data files";
+        /// A database that executes changes of one session at a time.
+        SingleWriter: "single writer";
+        /// Locks and latches that sessions hold for each other.
+        Locks: "locks";
+        /// loadline itself.
+        Client: "client";
+        /// The way between client and session.
+        RoundTrip: "round trips";
+        /// The rate that is asked for.
+        Rate: "requested rate";
     }
+    /// In words: `reads from the data device`.
+    pub fn phrase;
 }
 
 /// What a workload is named for.

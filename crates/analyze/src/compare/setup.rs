@@ -91,10 +91,10 @@ impl<'a> Setup<'a> {
         let swept = (!a.over_jobs() && jobs(a) != jobs(b)).then(|| {
             let (x, y) = (jobs(a).unwrap_or(0), jobs(b).unwrap_or(0));
             format!(
-                "different load: '{}' was swept over {} with {x} {}, '{}' with {y}",
+                "different load: '{}' was swept over {} with {}, '{}' with {y}",
                 base.label,
                 a.over,
-                jobs_word(x),
+                format::counted(x as usize, "job"),
                 other.label
             )
         });
@@ -225,9 +225,4 @@ fn program<'a>(platform: &Platform<'a>, code: &str) -> Option<&'a str> {
         said.is_some_and(|(key, value)| key == "code" && value.as_deref() == Some(code))
     };
     platform.workload_files.iter().find(|f| f.text.lines().any(defines)).map(|f| f.text.as_str())
-}
-
-/// `job` or `jobs`.
-pub(super) fn jobs_word(n: u32) -> &'static str {
-    if n == 1 { "job" } else { "jobs" }
 }

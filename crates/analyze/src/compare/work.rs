@@ -1,9 +1,10 @@
 //! Checks that two points did equal work on the same kind of storage, and computes the factors between them.
 
+use loadline_model::format::counted;
 use loadline_model::{Column, column};
 
 use super::blocks::of_other_size;
-use super::setup::{DefinedRedo, Setup, jobs_word};
+use super::setup::{DefinedRedo, Setup};
 use super::{ComparedAt, ComparisonRow, Factor, Platform};
 use crate::kpi::{Metric, writes_redo};
 use crate::stats::{Estimate, Interval, ratio};
@@ -184,7 +185,7 @@ fn factor(metric: Metric, a: &SweepPoint, b: &SweepPoint) -> Option<Factor> {
 
 fn no_valid_test(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<String> {
     let side = |name: &str, p: &SweepPoint| {
-        p.tests.is_empty().then(|| format!("'{name}' has no valid test at {} {}", p.jobs, jobs_word(p.jobs)))
+        p.tests.is_empty().then(|| format!("'{name}' has no valid test at {}", counted(p.jobs as usize, "job")))
     };
     side(names.0, a).or_else(|| side(names.1, b))
 }

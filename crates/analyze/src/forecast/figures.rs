@@ -10,49 +10,26 @@ use super::model::Kind;
 use super::series::Point;
 use super::utilisation::utilisation;
 
-/// A figure that can be forecast.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Figure {
-    /// Throughput, tps.
-    Tps,
-    /// Mean transaction time, ms.
-    LatencyMs,
-    /// 99th percentile of the transaction time, ms.
-    P99Ms,
-    /// Redo, MiB/s.
-    RedoMibPerS,
-    /// CPU busy, percent.
-    CpuPct,
-}
-
-impl Figure {
-    /// All figures.
-    pub const ALL: [Figure; 5] = [Figure::Tps, Figure::LatencyMs, Figure::P99Ms, Figure::RedoMibPerS, Figure::CpuPct];
-
+loadline_model::named! {
+    /// A figure that can be forecast.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Figure {
+        /// Throughput, tps.
+        Tps: "commit_throughput_tps", "tps";
+        /// Mean transaction time, ms.
+        LatencyMs: "commit_latency_ms", "latency [ms]";
+        /// 99th percentile of the transaction time, ms.
+        P99Ms: "transaction_time_ms_p99", "p99 [ms]";
+        /// Redo, MiB/s.
+        RedoMibPerS: "redo_mib_per_s", "redo [MiB/s]";
+        /// CPU busy, percent.
+        CpuPct: "cpu_busy_pct", "CPU [%]";
+    }
     /// Id of its column.
-    #[must_use]
-    pub fn id(self) -> &'static str {
-        match self {
-            Figure::Tps => "commit_throughput_tps",
-            Figure::LatencyMs => "commit_latency_ms",
-            Figure::P99Ms => "transaction_time_ms_p99",
-            Figure::RedoMibPerS => "redo_mib_per_s",
-            Figure::CpuPct => "cpu_busy_pct",
-        }
-    }
-
+    pub fn id;
     /// Its name and unit for tables.
-    #[must_use]
-    pub fn title(self) -> &'static str {
-        match self {
-            Figure::Tps => "tps",
-            Figure::LatencyMs => "latency [ms]",
-            Figure::P99Ms => "p99 [ms]",
-            Figure::RedoMibPerS => "redo [MiB/s]",
-            Figure::CpuPct => "CPU [%]",
-        }
-    }
+    pub fn title;
 }
 
 impl Fitted {

@@ -7,50 +7,28 @@ use super::closed::{self, Closed};
 use super::series::Point;
 use super::utilisation::full_cpu_tps;
 
-/// A kind of model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// Monotone interpolation between measured points.
-    Interpolation,
-    /// Jobs that go round between CPUs and log.
-    Closed,
-    /// The Universal Scalability Law.
-    Usl,
-    /// Amdahl's law.
-    Amdahl,
-    /// A straight line through the last two points.
-    LastTwo,
-    /// Jobs that meet only at the CPUs.
-    CpuLine,
-}
-
-impl Kind {
+loadline_model::named! {
+    /// A kind of model.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Kind {
+        /// Monotone interpolation between measured points.
+        Interpolation: "interpolation", "interpolation";
+        /// Jobs that go round between CPUs and log.
+        Closed: "closed", "closed model";
+        /// The Universal Scalability Law.
+        Usl: "usl", "Universal Scalability Law";
+        /// Amdahl's law.
+        Amdahl: "amdahl", "Amdahl's law";
+        /// A straight line through the last two points.
+        LastTwo: "last_two", "line through the last two points";
+        /// Jobs that meet only at the CPUs.
+        CpuLine: "cpu_line", "CPU-bound line";
+    }
     /// Its id in CSV and JSON.
-    #[must_use]
-    pub fn id(self) -> &'static str {
-        match self {
-            Kind::Interpolation => "interpolation",
-            Kind::Closed => "closed",
-            Kind::Usl => "usl",
-            Kind::Amdahl => "amdahl",
-            Kind::LastTwo => "last_two",
-            Kind::CpuLine => "cpu_line",
-        }
-    }
-
+    pub fn id;
     /// Its name in text.
-    #[must_use]
-    pub fn title(self) -> &'static str {
-        match self {
-            Kind::Interpolation => "interpolation",
-            Kind::Closed => "closed model",
-            Kind::Usl => "Universal Scalability Law",
-            Kind::Amdahl => "Amdahl's law",
-            Kind::LastTwo => "line through the last two points",
-            Kind::CpuLine => "CPU-bound line",
-        }
-    }
+    pub fn title;
 }
 
 /// A model that can be fitted.

@@ -1,5 +1,6 @@
 //! Series of a stored run: its valid sweeps of closed loops over jobs.
 
+use loadline_model::format::counted;
 use loadline_model::manifest::RunState;
 use loadline_model::{Manifest, TestRecord};
 
@@ -57,7 +58,7 @@ fn name(sweep: &Sweep, records: &[TestRecord]) -> String {
         name += &format!(", {} driver", sweep.driver);
     }
     if others().any(|r| r.nodes != sweep.nodes) {
-        name += &format!(", {} {}", sweep.nodes, if sweep.nodes == 1 { "node" } else { "nodes" });
+        name += &format!(", {}", counted(sweep.nodes as usize, "node"));
     }
     name
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::alone;
 use crate::common::figures::check;
-use crate::common::{Ran, folder_with_tests, results, start, tests_of, valid, wait_for};
+use crate::common::{Ran, folder_with_tests, results, start_on, tests_of, valid, wait_for};
 
 /// Kills the server of a private cluster in `folder` that is called `name` there.
 fn kill_node(folder: &str, name: &str) {
@@ -26,28 +26,9 @@ fn kill_node(folder: &str, name: &str) {
 fn a_galera_cluster_is_measured_over_its_nodes_and_goes_on_without_a_lost_one() {
     let _alone = alone();
     let results = results();
-    let child = start(&[
-        "run",
-        "--target",
-        "galera-temp:?nodes=3",
-        "--nodes",
-        "2,3",
-        "--on-node-loss",
-        "continue",
-        "--workload",
-        "LGWR-LAT1,LGWR-LAT25,TP-LOOKUP",
-        "--jobs",
-        "3",
-        "--duration",
-        "1s",
-        "--warmup",
-        "1s",
-        "--size",
-        "1MiB",
-        "--no-probe",
-        "--results",
-        results.path().to_str().unwrap(),
-    ]);
+    let more = "--nodes 2,3 --on-node-loss continue --workload LGWR-LAT1,LGWR-LAT25,TP-LOOKUP --jobs 3 --duration 1s --warmup 1s \
+                --size 1MiB --no-probe";
+    let child = start_on("galera-temp:?nodes=3", results.path(), more);
     folder_with_tests(results.path(), 2);
     let tasks = format!("/proc/{}/task", child.id());
     let is_job = |task: std::fs::DirEntry| {

@@ -1,19 +1,18 @@
 //! Analytic queries and procedural code: the same answers on every database, and no work that is not done.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::common::figures::{check, passed};
-use crate::common::{Server, ok, results, run, tests_of};
+use crate::common::{Server, ok, on, results, tests_of};
 use loadline_database::{OpenRequest, Target, Work, kind_of, open};
 use loadline_workload::data::{CUSTOMER, FACT, PRODUCT, fact_rows};
-use loadline_workload::{Datum, Params, Table, find};
+use loadline_workload::{Datum, Params, Table};
 
 const SIZE: u64 = 4 << 20;
 
 fn work(code: &str, given: &[(&str, i64)]) -> Work {
-    let workload = find(code).unwrap();
-    let given: BTreeMap<_, _> = given.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-    Work::new(workload, workload.params(&given).unwrap().with_size(SIZE), 7, 0.0)
+    Work { seed: 7, draws: 7, ..Work::of(code, given).unwrap().with_size(SIZE) }
 }
 
 /// All rows of a table, their numbers by column.
@@ -136,10 +135,8 @@ fn every_query_has_the_same_right_answer_everywhere() {
     }
 }
 
-fn measure(target: &str, results: &str, more: &[&str]) -> Vec<serde_json::Value> {
-    let fixed = ["run", "--target", target, "--results", results, "--no-probe", "--size", "4MiB", "--warmup", "200ms"];
-    let args: Vec<&str> = fixed.iter().chain(more).copied().collect();
-    tests_of(&run(&args).folder())
+fn measure(target: &str, results: &Path, more: &str) -> Vec<serde_json::Value> {
+    tests_of(&on(target, results, &format!("--no-probe --size 4MiB --warmup 200ms {more}")).folder())
 }
 
 #[test]
@@ -148,8 +145,7 @@ fn queries_have_their_figures_and_groups_are_counted() {
     let plan = dir.path().join("plan.toml");
     std::fs::write(&plan, "workload = [\"DA-AGG\", \"DA-SCAN\"]\njobs = 1\n").unwrap();
     for target in ["sqlite:", "postgres-temp:", "mariadb-temp:"] {
-        let more = [plan.to_str().unwrap(), "--duration", "600ms"];
-        let tests = measure(target, dir.path().to_str().unwrap(), &more);
+        let tests = measure(target, dir.path(), &format!("{} --duration 600ms", plan.display()));
         assert_eq!(tests.len(), 4, "{tests:#?}");
         let rows = (SIZE / 100 * 100 / 256) as f64;
         for t in &tests {
@@ -174,10 +170,9 @@ fn workers_come_or_the_test_is_invalid() {
         "parallel_tuple_cost=0",
     ]);
     let dir = results();
-    let path = dir.path().to_str().unwrap();
     for driver in ["client", "database"] {
-        let more = ["--driver", driver, "--workload", "DA-PARALLEL", "--workload", "DA-SCAN"];
-        let tests = measure(&server.url(), path, &[&more[..], &["--jobs", "1", "--duration", "1s"]].concat());
+        let more = format!("--driver {driver} --workload DA-PARALLEL,DA-SCAN --jobs 1 --duration 1s");
+        let tests = measure(&server.url(), dir.path(), &more);
         let threads: Vec<_> = tests.iter().map(|t| (t["workload"].as_str().unwrap(), t["threads"].as_f64())).collect();
         let parallel = "DA-PARALLEL";
         assert_eq!(threads, [("DA-SCAN", Some(1.0)), (parallel, Some(1.0)), (parallel, Some(2.0))], "2 + 1 at most");
@@ -200,14 +195,14 @@ fn workers_come_or_the_test_is_invalid() {
     // More than there are: asked for by hand, and found out.
     let plan = dir.path().join("plan.toml");
     std::fs::write(&plan, "workload = [\"DA-PARALLEL\"]\n[parameters.DA-PARALLEL]\nworkers = 6\n").unwrap();
-    let tests = measure(&server.url(), path, &[plan.to_str().unwrap(), "--duration", "600ms"]);
+    let tests = measure(&server.url(), dir.path(), &format!("{} --duration 600ms", plan.display()));
     assert_eq!((tests.len(), &tests[0]["valid"]), (1, &false.into()), "{tests:#?}");
     let why = tests[0]["invalid_reason"].as_str().unwrap();
     assert!(why.contains("6 processes were asked for, 6 planned and 3 launched"), "{why}");
     assert!(tests[0]["absent"]["speed_up"].as_str().unwrap().contains("one worker"), "{:#}", tests[0]);
 
     for target in ["sqlite:", "mariadb-temp:"] {
-        let refused = run(&["run", "--target", target, "--workload", "DA-PARALLEL", "--results", path]);
+        let refused = on(target, dir.path(), "--workload DA-PARALLEL");
         assert!(refused.code == 2 && refused.err.contains("parallel queries"), "{}", refused.said());
     }
 }
@@ -215,10 +210,8 @@ fn workers_come_or_the_test_is_invalid() {
 #[test]
 fn procedures_compute_and_their_commits_are_counted() {
     let dir = results();
-    let path = dir.path().to_str().unwrap();
     for target in ["postgres-temp:", "mariadb-temp:"] {
-        let more = ["--group", "procedural-code", "--jobs", "2", "--duration", "600ms"];
-        let tests = measure(target, path, &more);
+        let tests = measure(target, dir.path(), "--group procedural-code --jobs 2 --duration 600ms");
         assert_eq!(tests.len(), 6);
         for t in &tests {
             let f = |id: &str| t[id].as_f64().unwrap_or_else(|| panic!("{id}: {:#}", t["absent"]));
@@ -231,7 +224,7 @@ fn procedures_compute_and_their_commits_are_counted() {
         let operations = |i: usize| tests[i]["mops_per_s"].as_f64().unwrap() / tests[i]["tx_per_s"].as_f64().unwrap();
         assert!((operations(0) - 5000e-6).abs() < 1e-9, "{}", operations(0));
     }
-    let none = run(&["run", "--target", "sqlite:", "--group", "procedural-code", "--results", path]);
+    let none = on("sqlite:", dir.path(), "--group procedural-code");
     assert!(
         none.code == 2 && none.err.contains("PLS-FIBO") && none.err.contains("no stored procedures"),
         "{}",

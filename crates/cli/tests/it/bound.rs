@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Server, json_of, ok, results, run};
+use crate::common::{Server, json_of, lat1, ok, results};
 
 /// One row that all jobs change, held for a while: `pg_sleep` keeps its lock without a CPU.
 const ONE_ROW: &str = r#"
@@ -131,9 +131,7 @@ fn storage_is_the_cause_if_most_of_the_time_is_spent_on_it() {
 #[test]
 fn figures_of_storage_name_it_in_every_report() {
     let dir = results();
-    let path = dir.path().to_str().unwrap();
-    let short = ["--workload", "LGWR-LAT1", "--jobs", "4", "--duration", "300ms", "--warmup", "200ms", "--no-probe"];
-    let folder = run(&[&["run", "--target", "sqlite:", "--results", path], &short[..]].concat()).folder();
+    let folder = lat1("sqlite:", dir.path(), "--jobs 4 --duration 300ms --warmup 200ms --no-probe").folder();
     let tests = folder.join("tests.jsonl");
     let measured = json_of(&tests);
     const QUIET: [(&str, f64); 12] = [

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::common::figures::check;
 use crate::common::{
-    Ran, Server, folder_with_tests, leftovers, ok, results, run, signal, start, tests_of, valid, wait_for, words,
+    Ran, Server, folder_with_tests, leftovers, ok, on, results, run, signal, start, tests_of, valid, wait_for, words,
 };
 
 /// The rows of a run's CSV.
@@ -146,26 +146,10 @@ fn levels_of_a_users_own_pair_are_put_back() {
 #[test]
 fn jobs_that_read_are_spread_over_standbys_and_counted_there() {
     let results = results();
-    let ran = ok(&[
-        "run",
-        "--target",
-        "postgres-temp:?standbys=1",
-        "--nodes",
-        "1,2",
-        "--workload",
-        "TP-LOOKUP,LGWR-LAT1",
-        "--jobs",
-        "2",
-        "--duration",
-        "400ms",
-        "--warmup",
-        "200ms",
-        "--size",
-        "1MiB",
-        "--no-probe",
-        "--results",
-        results.path().to_str().unwrap(),
-    ]);
+    let more =
+        "--nodes 1,2 --workload TP-LOOKUP,LGWR-LAT1 --jobs 2 --duration 400ms --warmup 200ms --size 1MiB --no-probe";
+    let ran = on("postgres-temp:?standbys=1", results.path(), more);
+    assert_eq!(ran.code, 0, "{}", ran.said());
     assert!(ran.err.contains("LGWR-LAT1 is not measured over 2 nodes"), "{}", ran.said());
     let tests = tests_of(&ran.folder());
     let of: Vec<(&str, u64)> =

@@ -4,15 +4,13 @@ use std::path::Path;
 use std::process::Stdio;
 
 use crate::common::{
-    Ran, Server, folder_with_tests, leftovers, loadline, ok, results, run, signal, start, tests_of, wait_for,
+    Ran, Server, folder_with_tests, leftovers, loadline, ok, results, run, signal, start_on, tests_of, wait_for,
 };
 use nix::sys::signal::Signal;
 
-const SLOW: [&str; 9] =
-    ["--workload", "LGWR-LAT1,LGWR-LAT25", "--jobs", "1,2,3", "--duration", "600ms", "--warmup", "200ms", "--no-probe"];
-
 fn slow(target: &str, results: &Path) -> std::process::Child {
-    start(&[&["run", "--target", target, "--results", results.to_str().unwrap()], &SLOW[..]].concat())
+    let more = "--workload LGWR-LAT1,LGWR-LAT25 --jobs 1,2,3 --duration 600ms --warmup 200ms --no-probe";
+    start_on(target, results, more)
 }
 
 /// Goes on with a run. A busy machine may spoil one of its short windows: whether tests are valid is checked elsewhere.
@@ -97,8 +95,7 @@ fn a_killed_run_on_a_private_server_goes_on() {
 #[test]
 fn ctrl_c_does_not_wait_for_a_long_window_to_close() {
     let dir = results();
-    let of = ["run", "--target", "sqlite:", "--workload", "LGWR-LAT1", "--jobs", "1", "--duration", "300s"];
-    let mut child = start(&[&of[..], &["--no-probe", "--results", dir.path().to_str().unwrap()]].concat());
+    let mut child = start_on("sqlite:", dir.path(), "--workload LGWR-LAT1 --jobs 1 --duration 300s --no-probe");
     let manifests = || {
         let folders = std::fs::read_dir(dir.path()).into_iter().flatten().flatten();
         folders.filter(|f| f.path().join("manifest.json").exists()).count()

@@ -1,13 +1,9 @@
 //! What the machine allows stands beside every figure, and where it comes from.
 
-use crate::common::{json_of, leftovers, manifest_of, ok, results, run, tests_of, valid};
+use crate::common::{json_of, lat1, leftovers, manifest_of, ok, results, run, tests_of, valid};
 
-const ONE: [&str; 8] = ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "1s", "--warmup", "300ms"];
-
-fn measure(target: &str, path: &str, more: &[&str]) -> crate::common::Ran {
-    let args: Vec<&str> =
-        ["run", "--target", target, "--results", path].iter().chain(&ONE).chain(more).copied().collect();
-    let ran = run(&args);
+fn measure(target: &str, path: &str, more: &str) -> crate::common::Ran {
+    let ran = lat1(target, path, &format!("--jobs 2 --duration 1s --warmup 300ms {more}"));
     // Jobs may have waited for a CPU that other tests use.
     assert!(ran.code == 0 || tests_of(&ran.folder()).iter().all(valid), "{}", ran.said());
     ran
@@ -16,7 +12,7 @@ fn measure(target: &str, path: &str, more: &[&str]) -> crate::common::Ran {
 fn held_against_the_reference(target: &str) {
     let dir = results();
     let path = dir.path().to_str().unwrap();
-    let folder = measure(target, path, &[]).folder();
+    let folder = measure(target, path, "").folder();
     let t = &tests_of(&folder)[0];
     let limit = &t["limit"];
     assert_eq!(limit["source"], "run", "{target}: {}", t["absent"]["limit_tps"]);
@@ -59,9 +55,9 @@ fn without_a_limit_its_reason_stands_there() {
     let dir = results();
     let path = dir.path().to_str().unwrap();
     for (target, more, says) in
-        [("sqlite:", vec!["--no-probe"], "--no-probe"), ("wal:", vec![], "it is itself"), ("null:", vec![], "no log")]
+        [("sqlite:", "--no-probe", "--no-probe"), ("wal:", "", "it is itself"), ("null:", "", "no log")]
     {
-        let t = &tests_of(&measure(target, path, &more).folder())[0];
+        let t = &tests_of(&measure(target, path, more).folder())[0];
         assert!(t.get("limit").is_none() && t.get("limit_share_pct").is_none(), "{target}");
         assert!(t["absent"]["limit_share_pct"].as_str().unwrap().contains(says), "{target}: {}", t["absent"]);
     }
@@ -87,9 +83,9 @@ fn limits_are_brought_from_the_databases_own_machine() {
         let in_flight = figure(p, "tps") * figure(p, "latency_ns_mean") / 1e9;
         assert!(in_flight > 0.0 && (in_flight / figure(p, "jobs") - 1.0).abs() < 0.01, "{in_flight} in flight: {p}");
     }
-    let t = &tests_of(&measure("wal:", path, &["--limits", shown]).folder())[0];
+    let t = &tests_of(&measure("wal:", path, &format!("--limits {shown}")).folder())[0];
     assert!(t.get("limit").is_none(), "the reference is not held against itself");
-    let t = &tests_of(&measure("postgres-temp:", path, &["--limits", shown]).folder())[0];
+    let t = &tests_of(&measure("postgres-temp:", path, &format!("--limits {shown}")).folder())[0];
     assert_eq!(t["limit"]["source"], "file", "{}", t["absent"]["limit_tps"]);
     // Of another machine: refused with both names.
     stored["machine"]["host"] = "elsewhere".into();

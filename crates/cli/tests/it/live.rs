@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::browser::Browser;
-use crate::common::{Killed, folder_with_tests, loadline, ok, run, start, wait_for};
+use crate::common::{Killed, folder_with_tests, loadline, ok, on, run, start, wait_for};
 
 /// A server that is ended with the test.
 struct Server {
@@ -60,6 +60,9 @@ impl Server {
         self.get_with(path, "")
     }
 }
+
+/// A run of a short test.
+const SHORT: &str = "--workload LGWR-LAT1 --jobs 1 --duration 200ms --warmup 200ms --no-probe";
 
 /// Two short runs over 1, 2 and 4 jobs, and one of two arms; names of the folders.
 fn three_runs(results: &Path) -> [String; 3] {
@@ -293,23 +296,7 @@ fn bad_input_is_said() {
         assert!(ran.err.contains(part), "{args:?}: {}", ran.said());
     }
     // A watcher's exit code says whether the run got to its end.
-    let measured = [
-        "run",
-        "--target",
-        "null:?pause=1ms",
-        "--results",
-        dir,
-        "--workload",
-        "LGWR-LAT1",
-        "--jobs",
-        "1",
-        "--duration",
-        "200ms",
-        "--warmup",
-        "200ms",
-        "--no-probe",
-    ];
-    let folder = run(&measured).folder();
+    let folder = on("null:?pause=1ms", dir, SHORT).folder();
     let watched = |part: &str, code: i32| {
         let ran = run(&["watch", folder.to_str().unwrap(), "--plain"]);
         assert!(ran.code == code && ran.out.contains(part), "{part}: {}", ran.said());
@@ -327,10 +314,7 @@ fn bad_input_is_said() {
 #[test]
 fn ten_thousand_runs_are_listed_in_a_second_of_cpu() {
     let results = tempfile::tempdir().unwrap();
-    let short = ["--workload", "LGWR-LAT1", "--jobs", "1", "--duration", "200ms", "--warmup", "200ms", "--no-probe"];
-    let ran =
-        ok(&[&["run", "--target", "null:?pause=1ms", "--results", results.path().to_str().unwrap()], &short[..]]
-            .concat());
+    let ran = on("null:?pause=1ms", results.path(), SHORT);
     let first = ran.folder().file_name().unwrap().to_str().unwrap().to_owned();
     let manifest = fs::read_to_string(results.path().join(&first).join("manifest.json")).unwrap();
     let tests = fs::read(results.path().join(&first).join("tests.jsonl")).unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::common::figures::passed;
-use crate::common::{Ran, Server, leftovers, manifest_of, ok, results, run, signal, start, tests_of, wait_for};
+use crate::common::{Ran, Server, leftovers, manifest_of, ok, on, results, signal, start_on, tests_of, wait_for};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -24,8 +24,7 @@ fn near(a: f64, b: f64) -> bool {
 
 fn group_on(target: &str) {
     let dir = results();
-    let path = dir.path().join("runs");
-    let ran = run(&["run", &plan(dir.path()), "--target", target, "--results", path.to_str().unwrap()]);
+    let ran = on(target, dir.path().join("runs"), &plan(dir.path()));
     assert!(ran.code <= 1, "{}", ran.said());
     let tests = tests_of(&ran.folder());
     let count = |code: &str| tests.iter().filter(|t| t["workload"] == code).count();
@@ -79,23 +78,9 @@ fn the_group_on_mariadb() {
     group_on("mariadb-temp:");
 }
 
-const QUERIES: &[&str] = &[
-    "--workload",
-    "SRV-QUERY1",
-    "--jobs",
-    "1",
-    "--duration",
-    "0.3s",
-    "--warmup",
-    "0.2s",
-    "--no-probe",
-    "--size",
-    "1MiB",
-];
-
-fn queries(target: &str, results: &Path, more: &[&str]) -> Ran {
-    let args = [&["run", "--target", target, "--results", results.to_str().unwrap()][..], QUERIES, more].concat();
-    run(&args)
+fn queries(target: &str, results: &Path, more: &str) -> Ran {
+    let short = "--workload SRV-QUERY1 --jobs 1 --duration 0.3s --warmup 0.2s --no-probe --size 1MiB";
+    on(target, results, &format!("{short} {more}"))
 }
 
 #[test]
@@ -103,24 +88,24 @@ fn data_are_kept_used_again_refused_and_loaded_anew() {
     let dir = results();
     let (runs, file) = (dir.path().join("runs"), dir.path().join("kept.db"));
     let url = format!("sqlite:{}", file.display());
-    let first = queries(&url, &runs, &["--keep-data"]);
+    let first = queries(&url, &runs, "--keep-data");
     assert!(first.code == 0 && first.err.contains("loaded lookup: 100,000 rows"), "{}", first.said());
     let manifest = manifest_of(&first.folder());
     let loaded = &manifest["data_set"][0];
     assert!(loaded["rows_loaded"] == 100_000 && loaded["load_s"].as_f64().unwrap() > 0.0, "{loaded:#}");
     // Used again, and kept by a run that does not say so: it did not make them.
-    let again = queries(&url, &runs, &[]);
+    let again = queries(&url, &runs, "");
     assert!(again.code == 0 && !again.said().contains("loaded lookup") && file.exists(), "{}", again.said());
     let before = std::fs::read_dir(&runs).unwrap().count();
-    let other = queries(&url, &runs, &["--seed", "7"]);
+    let other = queries(&url, &runs, "--seed 7");
     for part in ["other data are in place", "seed 42", "seed 7", "--reload", "loadline clean"] {
         assert!(other.code == 3 && other.err.contains(part), "{part}: {}", other.said());
     }
     assert_eq!(std::fs::read_dir(&runs).unwrap().count(), before, "nothing was begun");
-    let reloaded = queries(&url, &runs, &["--seed", "7", "--reload"]);
+    let reloaded = queries(&url, &runs, "--seed 7 --reload");
     assert!(reloaded.code == 0 && reloaded.err.contains("loaded lookup"), "{}", reloaded.said());
     assert!(!file.exists(), "what a run makes goes with it");
-    queries(&url, &runs, &["--keep-data"]);
+    queries(&url, &runs, "--keep-data");
     assert!(file.exists());
     ok(&["clean", "--target", &url]);
     assert!(!file.exists());
@@ -129,9 +114,7 @@ fn data_are_kept_used_again_refused_and_loaded_anew() {
 #[test]
 fn a_size_that_does_not_fit_is_refused_before_anything_is_made() {
     let dir = results();
-    let path = dir.path().to_str().unwrap();
-    let args = ["run", "--target", "sqlite:", "--workload", "DA-SCAN", "--size", "8TiB", "--results", path];
-    let ran = run(&args);
+    let ran = on("sqlite:", dir.path(), "--workload DA-SCAN --size 8TiB");
     for part in ["needs about", "data 7", "indexes", "log", "is free in", "--size"] {
         assert!(ran.code == 3 && ran.err.contains(part), "{part}: {}", ran.said());
     }
@@ -143,9 +126,8 @@ fn a_table_dropped_in_mid_run_fails_its_test_and_names_it() {
     let server = Server::start(&[]);
     let dir = results();
     for driver in ["client", "database"] {
-        let of = ["run", "--target", &server.url(), "--driver", driver, "--results", dir.path().to_str().unwrap()];
-        let short = ["--jobs", "1,2", "--duration", "3s", "--warmup", "0.5s", "--no-probe"];
-        let child = start(&[&of[..], &["--workload", "SRV-QUERY1"], &short].concat());
+        let more = format!("--workload SRV-QUERY1 --driver {driver} --jobs 1,2 --duration 3s --warmup 0.5s --no-probe");
+        let child = start_on(&server.url(), dir.path(), &more);
         let jobs = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadline%job 1%'";
         wait_for("the second test", 60, || server.sql(jobs).is_ok_and(|n| n == "1"));
         std::thread::sleep(std::time::Duration::from_millis(700));
@@ -167,15 +149,12 @@ fn a_table_dropped_in_mid_run_fails_its_test_and_names_it() {
 #[test]
 fn the_workloads_own_tables_are_refused_loaded_and_told_as_the_data_set_is() {
     let dir = results();
-    let path = dir.path().join("runs");
-    let base = ["run", "--target", "sqlite:", "--results", path.to_str().unwrap(), "--no-probe", "--jobs", "1"];
-    let with = |more: &[&str]| run(&[&base[..], more].concat());
-    let refused = with(&["--workload", "DBWR-THR", "--size", "8TiB"]);
+    let with = |more: &str| on("sqlite:", dir.path().join("runs"), &format!("--no-probe --jobs 1 {more}"));
+    let refused = with("--workload DBWR-THR --size 8TiB");
     for part in ["the tables of DBWR-THR need about", "is free in", "--force"] {
         assert!(refused.code == 3 && refused.err.contains(part), "{part}: {}", refused.said());
     }
-    let times = ["--duration", "0.3s", "--warmup", "0.2s", "--size", "4MiB"];
-    let ran = with(&[&["--workload", "DBWR-THR,STO-READ-ASYNC"][..], &times[..]].concat());
+    let ran = with("--workload DBWR-THR,STO-READ-ASYNC --duration 0.3s --warmup 0.2s --size 4MiB");
     assert!(ran.code <= 1, "{}", ran.said());
     for table in ["loaded blocks of DBWR-THR: 16,", "loaded spread of STO-READ-ASYNC: 13,"] {
         assert_eq!(ran.err.matches(table).count(), 1, "{table}: {}", ran.said());
@@ -191,9 +170,7 @@ fn the_workloads_own_tables_are_refused_loaded_and_told_as_the_data_set_is() {
 fn ctrl_c_ends_the_load_of_a_workloads_own_table() {
     let dir = results();
     let url = format!("sqlite:{}", dir.path().join("x.db").display());
-    let runs = dir.path().join("runs").display().to_string();
-    let of = ["run", "--target", &url, "--workload", "DBWR-THR", "--size", "2GiB", "--jobs", "1", "--no-probe"];
-    let child = start(&[&of[..], &["--results", &runs]].concat());
+    let child = start_on(&url, dir.path().join("runs"), "--workload DBWR-THR --size 2GiB --jobs 1 --no-probe");
     // The log of the load, or the file, has grown: rows are coming in.
     let file = dir.path().join("x.db");
     wait_for("the load", 60, || std::fs::metadata(&file).is_ok_and(|m| m.len() > 8 << 20));

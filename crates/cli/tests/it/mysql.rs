@@ -4,20 +4,16 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use crate::common::mariadb::Maria;
-use crate::common::{Ran, lat1, loadline, manifest_of, results, run, signal, start, tests_of, valid, wait_for};
+use crate::common::{Ran, lat1, loadline, manifest_of, on, results, run, signal, start_on, tests_of, valid, wait_for};
 use nix::sys::signal::Signal;
 
-const ONE: [&str; 9] =
-    ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "600ms", "--warmup", "300ms", "--no-probe"];
-
-fn measure(url: &str, results: &str, more: &[&str]) -> crate::common::Ran {
-    let args: Vec<&str> =
-        ["run", "--target", url, "--results", results].iter().chain(&ONE).chain(more).copied().collect();
-    run(&args)
+fn measure(url: &str, results: impl AsRef<Path>, more: &str) -> Ran {
+    lat1(url, results, &format!("--jobs 2 --duration 600ms --warmup 300ms --no-probe {more}"))
 }
 
 /// The check that a test of a forced in-database commit must not pass.
@@ -78,8 +74,7 @@ fn a_users_server_is_measured_checked_and_left_clean() {
         "--max-connections=20",
     ]);
     let dir = results();
-    let path = dir.path().to_str().unwrap();
-    let ran = measure(&server.url("root"), path, &[]);
+    let ran = measure(&server.url("root"), dir.path(), "");
     assert_eq!(ran.code, 0, "{}", ran.said());
     let t = &tests_of(&ran.folder())[0];
     let f = |id: &str| t[id].as_f64().unwrap_or_else(|| panic!("{id}: {:#}", t["absent"]));
@@ -92,25 +87,14 @@ fn a_users_server_is_measured_checked_and_left_clean() {
     assert_eq!(server.sql(there).unwrap(), "0");
 
     // A commit that does not wait is a matter of the whole server, which loadline leaves alone.
-    let args = [
-        "run",
-        "--target",
-        &server.url("root"),
-        "--no-probe",
-        "--jobs",
-        "1",
-        "--results",
-        path,
-        "--workload",
-        "LGWR-THR",
-    ];
-    let nowait = run(&args);
+    let of_nowait =
+        |more| on(&server.url("root"), dir.path(), &format!("--no-probe --jobs 1 --workload LGWR-THR {more}"));
+    let nowait = of_nowait("");
     assert!(nowait.code == 2 && nowait.err.contains("innodb_flush_log_at_trx_commit = 1"), "{}", nowait.said());
     server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 2").unwrap();
-    let more = ["--duration", "500ms", "--warmup", "300ms"];
-    let nowait = run(&args.iter().chain(&more).copied().collect::<Vec<_>>());
+    let nowait = of_nowait("--duration 500ms --warmup 300ms");
     assert!(tests_of(&nowait.folder()).iter().all(valid), "{}", nowait.said());
-    let wait = measure(&server.url("root"), path, &[]);
+    let wait = measure(&server.url("root"), dir.path(), "");
     assert!(wait.code == 2 && wait.err.contains("innodb_flush_log_at_trx_commit = 2"), "{}", wait.said());
     server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1").unwrap();
 
@@ -118,14 +102,14 @@ fn a_users_server_is_measured_checked_and_left_clean() {
     server
         .sql("CREATE USER poor@localhost; CREATE DATABASE loadline; GRANT ALL ON loadline.* TO poor@localhost")
         .unwrap();
-    let poor = measure(&server.url("poor"), path, &[]);
+    let poor = measure(&server.url("poor"), dir.path(), "");
     assert_eq!(poor.code, 0, "{}", poor.said());
     assert!(poor.said().contains("GRANT PROCESS"), "{}", poor.said());
     let t = &tests_of(&poor.folder())[0];
     for id in ["commits_database", "redo_kib_per_tx", "commits_per_redo_sync", "log_file_sync_ms", "cpu_busy_pct"] {
         assert!(t[id].as_f64().is_some(), "{id}: {t:#}");
     }
-    let snapshots = |folder: &std::path::Path| {
+    let snapshots = |folder: &Path| {
         let files = std::fs::read_dir(folder.join("snapshots")).unwrap().flatten();
         files.map(|f| std::fs::read_to_string(f.path()).unwrap()).collect::<String>()
     };
@@ -137,15 +121,15 @@ fn a_users_server_is_measured_checked_and_left_clean() {
         "0"
     );
     server.sql("DROP DATABASE loadline; REVOKE ALL ON loadline.* FROM poor@localhost").unwrap();
-    let refused = measure(&server.url("poor"), path, &[]);
+    let refused = measure(&server.url("poor"), dir.path(), "");
     assert!(refused.code == 3 && refused.err.contains("GRANT ALL ON loadline.*"), "{}", refused.said());
 
-    let many = run(&["run", "--target", &server.url("root"), "--jobs", "50", "--results", path]);
+    let many = on(&server.url("root"), dir.path(), "--jobs 50");
     assert!(many.code == 2 && many.err.contains("max_connections = 20"), "{}", many.said());
     server.sql("SET GLOBAL read_only = ON; GRANT ALL ON loadline.* TO poor@localhost").unwrap();
     // Nothing can be measured there: not even forced.
-    for more in [&[][..], &["--force"]] {
-        let standby = measure(&server.url("poor"), path, more);
+    for more in ["", "--force"] {
+        let standby = measure(&server.url("poor"), dir.path(), more);
         assert!(standby.code == 3 && standby.err.contains("name the primary"), "{}", standby.said());
     }
 }
@@ -226,9 +210,8 @@ fn encryption_and_passwords() {
 fn a_server_that_goes_away_in_mid_test() {
     let mut server = Maria::start(&[]);
     let dir = results();
-    let path = dir.path().to_str().unwrap();
-    let of = ["run", "--target", &server.url("root"), "--no-probe", "--results", path, "--workload", "LGWR-LAT1"];
-    let child = start(&[&of[..], &["--jobs", "1,2", "--duration", "2s", "--warmup", "300ms"]].concat());
+    let more = "--no-probe --workload LGWR-LAT1 --jobs 1,2 --duration 2s --warmup 300ms";
+    let child = start_on(&server.url("root"), dir.path(), more);
     let folder = crate::common::folder_with_tests(dir.path(), 1);
     std::thread::sleep(std::time::Duration::from_millis(900));
     server.kill();
@@ -249,7 +232,7 @@ fn a_private_server_takes_settings_and_dies_with_its_owner() {
         ("innodb_log_file_size=big", "mariadbd says"),
         ("datadir=/tmp", "itself"),
     ] {
-        let bad = measure("mariadb-temp:", path, &["--setting", setting]);
+        let bad = measure("mariadb-temp:", dir.path(), &format!("--setting {setting}"));
         assert!(bad.code == 2 && bad.err.contains(words), "{setting}: {}", bad.said());
     }
     let mut command = loadline();
@@ -302,7 +285,7 @@ fn nothing_outlives_an_owner_that_dies_while_the_database_is_made() {
         lines.map(|l| String::from_utf8_lossy(&l).into_owned()).any(|l| l.contains(&ours) && l.contains(what))
     };
     for ends in ["kill", "two interrupts"] {
-        let child = start(&["run", "--target", &target, "--results", path, "--workload", "LGWR-LAT1", "--jobs", "1"]);
+        let child = start_on(&target, path, "--workload LGWR-LAT1 --jobs 1");
         wait_for("the bootstrap", 30, || running("--bootstrap"));
         if ends == "kill" {
             signal(&child, Signal::SIGKILL);
@@ -327,9 +310,8 @@ fn nothing_outlives_an_owner_that_dies_while_the_database_is_made() {
 fn two_nodes_share_the_jobs() {
     let (one, two) = (Maria::start(&[]), Maria::start(&[]));
     let dir = results();
-    let path = dir.path().to_str().unwrap();
     let node = two.url("root");
-    let ran = measure(&one.url("root"), path, &["--node", &node]);
+    let ran = measure(&one.url("root"), dir.path(), &format!("--node {node}"));
     assert_eq!(ran.code, 0, "{}", ran.said());
     let t = &tests_of(&ran.folder())[0];
     assert!(t["nodes"] == 2 && t["valid"] == true, "{t:#}");

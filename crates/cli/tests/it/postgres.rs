@@ -1,18 +1,16 @@
 //! PostgreSQL as a user has it: passwords, privileges, limits, settings that spoil figures.
 
 use std::io::Read;
+use std::path::Path;
 use std::process::Stdio;
 
 use crate::common::figures::check;
-use crate::common::{Server, loadline, results, run, start, tests_of};
+use crate::common::{Ran, Server, lat1, loadline, on, results, run, start, tests_of, words};
 
-const ONE: [&str; 9] =
-    ["--workload", "LGWR-LAT1", "--jobs", "2", "--duration", "800ms", "--warmup", "500ms", "--no-probe"];
+const SHORT: &str = "--jobs 2 --duration 800ms --warmup 500ms --no-probe";
 
-fn measure(url: &str, results: &str, more: &[&str]) -> crate::common::Ran {
-    let args: Vec<&str> =
-        ["run", "--target", url, "--results", results].iter().chain(&ONE).chain(more).copied().collect();
-    run(&args)
+fn measure(url: &str, results: impl AsRef<Path>, more: &str) -> Ran {
+    lat1(url, results, &format!("{SHORT} {more}"))
 }
 
 #[test]
@@ -23,7 +21,7 @@ fn a_users_server_is_measured_checked_and_left_clean() {
 
     // Over the socket with both drivers: the database's own counters stand beside the jobs' counts.
     for driver in ["client", "database"] {
-        let ran = measure(&server.url(), path, &["--driver", driver]);
+        let ran = measure(&server.url(), path, &format!("--driver {driver}"));
         assert_eq!(ran.code, 0, "{}", ran.said());
         let t = &tests_of(&ran.folder())[0];
         let f = |id: &str| t[id].as_f64().unwrap_or_else(|| panic!("{id}: {:#}", t["absent"]));
@@ -37,35 +35,35 @@ fn a_users_server_is_measured_checked_and_left_clean() {
     assert_eq!(server.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'").unwrap(), "0");
 
     // Over TCP with a password; a wrong one is refused and never shown.
-    let right = measure(&server.tcp("boss", Some("tops3cret")), path, &[]);
+    let right = measure(&server.tcp("boss", Some("tops3cret")), path, "");
     assert_eq!(right.code, 0, "{}", right.said());
     let everything = std::process::Command::new("grep").args(["-rl", "tops3cret", path]).output().unwrap();
     assert!(everything.stdout.is_empty(), "a password in {}", String::from_utf8_lossy(&everything.stdout));
-    let wrong = measure(&server.tcp("boss", Some("wr0ngpass")), path, &[]);
+    let wrong = measure(&server.tcp("boss", Some("wr0ngpass")), path, "");
     assert!(wrong.code == 3 && wrong.err.contains("password"), "{}", wrong.said());
     assert!(!wrong.said().contains("wr0ngpass"), "{}", wrong.said());
-    let none = measure(&server.tcp("boss", None), path, &[]);
+    let none = measure(&server.tcp("boss", None), path, "");
     assert!(none.code == 3 && none.err.contains("PGPASSWORD"), "{}", none.said());
 
     // More jobs than connections: which setting, and what fits.
-    let many = run(&["run", "--target", &server.url(), "--jobs", "50", "--results", path]);
+    let many = on(&server.url(), path, "--jobs 50");
     assert!(many.code == 2 && many.err.contains("max_connections") && many.err.contains("20"), "{}", many.said());
 
     // A role that may not create anything, and a database that does not exist.
     server.sql("CREATE ROLE ann LOGIN PASSWORD 'x'; REVOKE CREATE ON DATABASE postgres FROM PUBLIC").unwrap();
-    let poor = measure(&server.url().replace("boss@", "ann@"), path, &[]);
+    let poor = measure(&server.url().replace("boss@", "ann@"), path, "");
     assert!(poor.code == 3 && poor.err.contains("CREATE"), "{}", poor.said());
-    let missing = measure(&server.url().replace("/postgres?", "/nodb?"), path, &[]);
+    let missing = measure(&server.url().replace("/postgres?", "/nodb?"), path, "");
     assert!(missing.code == 3 && missing.err.contains("nodb"), "{}", missing.said());
 
     // A role with just what is needed: works, and what it may not see is said.
     server.sql("GRANT CREATE ON DATABASE postgres TO ann").unwrap();
-    let plain = measure(&server.url().replace("boss@", "ann@"), path, &[]);
+    let plain = measure(&server.url().replace("boss@", "ann@"), path, "");
     assert_eq!(plain.code, 0, "{}", plain.said());
 
     // A schema of that name that is not loadline's is never touched.
     server.sql("CREATE SCHEMA loadline; CREATE TABLE loadline.mine (a int)").unwrap();
-    let foreign = measure(&server.url(), path, &[]);
+    let foreign = measure(&server.url(), path, "");
     assert!(foreign.code == 3 && foreign.err.contains("schema"), "{}", foreign.said());
     let clean = run(&["clean", "--target", &server.url()]);
     assert!(clean.code != 0, "{}", clean.said());
@@ -78,7 +76,7 @@ fn settings_that_spoil_figures_are_refused_or_marked() {
     let server = Server::start(&["synchronous_commit=off"]);
     let dir = results();
     let path = dir.path().to_str().unwrap();
-    let refused = measure(&server.url(), path, &[]);
+    let refused = measure(&server.url(), path, "");
     assert!(refused.code == 3 && refused.err.contains("synchronous_commit"), "{}", refused.said());
     let doctor = run(&["doctor", "--target", &server.url()]);
     assert!(
@@ -86,18 +84,18 @@ fn settings_that_spoil_figures_are_refused_or_marked() {
         "{}",
         doctor.said()
     );
-    let forced = measure(&server.url(), path, &["--force"]);
+    let forced = measure(&server.url(), path, "--force");
     let t = &tests_of(&forced.folder())[0];
     assert!(t["forced"].as_str().unwrap().contains("synchronous_commit"), "{t:#}");
 
     let read_only = Server::start(&["default_transaction_read_only=on"]);
-    let ran = measure(&read_only.url(), path, &[]);
+    let ran = measure(&read_only.url(), path, "");
     assert!(ran.code == 3 && ran.err.contains("read"), "{}", ran.said());
     drop(read_only);
 
     // A standby can be read only: refused, with --force as well, because nothing can be written.
     let standby = server.standby();
-    for more in [&[][..], &["--force"]] {
+    for more in ["", "--force"] {
         let ran = measure(&standby.url(), path, more);
         assert!(ran.code == 3 && ran.err.contains("standby"), "{}", ran.said());
     }
@@ -111,7 +109,11 @@ fn a_server_elsewhere_gives_its_cpu_figures_through_the_database() {
     // machine. Needs root, as in CI.
     let mut command = std::process::Command::new("unshare");
     command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_loadline"), "run", "--target"]);
-    command.arg(server.tcp("boss", Some("tops3cret"))).arg("--results").arg(dir.path()).args(ONE);
+    command
+        .arg(server.tcp("boss", Some("tops3cret")))
+        .arg("--results")
+        .arg(dir.path())
+        .args(words(&format!("--workload LGWR-LAT1 {SHORT}")));
     let ran = crate::common::Ran::of(command.output().unwrap());
     assert_eq!(ran.code, 0, "unshare needs root: {}", ran.said());
     let t = &tests_of(&ran.folder())[0];
@@ -124,7 +126,11 @@ fn a_server_elsewhere_gives_its_cpu_figures_through_the_database() {
     server.sql("CREATE ROLE ann LOGIN PASSWORD 'x'; GRANT CREATE ON DATABASE postgres TO ann").unwrap();
     let mut command = std::process::Command::new("unshare");
     command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_loadline"), "run", "--target"]);
-    command.arg(server.tcp("ann", Some("x"))).arg("--results").arg(dir.path()).args(ONE);
+    command
+        .arg(server.tcp("ann", Some("x")))
+        .arg("--results")
+        .arg(dir.path())
+        .args(words(&format!("--workload LGWR-LAT1 {SHORT}")));
     let ran = crate::common::Ran::of(command.output().unwrap());
     let t = &tests_of(&ran.folder())[0];
     assert!(t.get("cpu_busy_pct").is_none() && t["absent"]["cpu_busy_pct"].is_string(), "{t:#}");
@@ -160,7 +166,7 @@ fn commits_that_do_not_wait_are_caught_by_the_counters() {
     // fsync off: the server claims durability that no sync backs.
     let server = Server::start(&["fsync=off"]);
     let dir = results();
-    let ran = measure(&server.url(), dir.path().to_str().unwrap(), &["--force"]);
+    let ran = measure(&server.url(), dir.path(), "--force");
     let t = &tests_of(&ran.folder())[0];
     assert!(t["forced"].as_str().unwrap().contains("fsync"), "{t:#}");
     assert_ne!(check(t, "commits-per-sync")["outcome"], "passed", "{t:#}");

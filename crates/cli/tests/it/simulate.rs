@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use crate::common::{ok, results, run};
+use crate::common::{lat1, ok, results, run};
 
 /// A sweep of `wal:`. Other tests may disturb it: its figures do not count.
 fn sweep(results: &Path, jobs: &str) -> String {
-    let dir = results.join("runs").display().to_string();
+    let dir = results.join("runs");
     let log = results.join("log");
     std::fs::create_dir_all(&log).unwrap();
     let target = format!("wal:{}?device=fdatasync", log.display());
-    let of = ["--workload", "LGWR-LAT1", "--duration", "300ms", "--warmup", "200ms", "--no-probe"];
-    let args = [&["run", "--target", &target, "--jobs", jobs, "--results", &dir][..], &of].concat();
-    ok(&args).folder().display().to_string()
+    let ran = lat1(&target, dir, &format!("--jobs {jobs} --duration 300ms --warmup 200ms --no-probe"));
+    assert_eq!(ran.code, 0, "{}", ran.said());
+    ran.folder().display().to_string()
 }
 
 fn csv(text: &str) -> Vec<Vec<String>> {

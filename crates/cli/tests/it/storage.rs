@@ -2,16 +2,14 @@
 //! invalid; and the proof of the server group that they come from the cache.
 
 use crate::common::figures::{check, figure, from_the_device, passed};
-use crate::common::{Server, ok, results, run, tests_of};
+use crate::common::{Server, ok, on, results, tests_of};
 use serde_json::Value;
 
 /// Runs `workloads` on `target` in short windows and returns the tests.
-fn measure(target: &str, workloads: &[&str], more: &[&str]) -> Vec<Value> {
+fn measure(target: &str, workloads: &[&str], more: &str) -> Vec<Value> {
     let dir = results();
-    let named: Vec<&str> = workloads.iter().flat_map(|w| ["--workload", *w]).collect();
-    let common = ["--duration", "800ms", "--warmup", "300ms", "--no-probe", "--results", dir.path().to_str().unwrap()];
-    let args = [&["run", "--target", target], &named[..], &common, more].concat();
-    let ran = run(&args);
+    let short = "--duration 800ms --warmup 300ms --no-probe";
+    let ran = on(target, dir.path(), &format!("--workload {} {short} {more}", workloads.join(",")));
     let tests = tests_of(&ran.folder());
     assert!(!tests.is_empty(), "{}", ran.said());
     tests
@@ -20,11 +18,10 @@ fn measure(target: &str, workloads: &[&str], more: &[&str]) -> Vec<Value> {
 #[test]
 fn sqlite_reads_from_the_device_and_from_its_cache() {
     let workloads = ["SRV-QUERY1", "STO-READ", "STO-READ-ASYNC", "DBWR-THR", "DBWR-CKPT"];
-    let small = ["--jobs", "2", "--size", "32MiB"];
-    let mut tests = measure("sqlite:", &workloads, &small);
+    let mut tests = measure("sqlite:", &workloads, "--jobs 2 --size 32MiB");
     assert_eq!(tests.len(), workloads.len());
     // A second job's rows wait in the log while the first makes a checkpoint: too much of so short a window.
-    tests.extend(measure("sqlite:", &["STO-WRITE"], &["--jobs", "1"]));
+    tests.extend(measure("sqlite:", &["STO-WRITE"], "--jobs 1"));
     for test in &tests {
         assert_eq!(figure(test, "block_bytes"), 1024.0);
         match test["workload"].as_str().unwrap() {
@@ -60,7 +57,7 @@ fn sqlite_reads_from_the_device_and_from_its_cache() {
 #[test]
 fn a_private_postgres_has_the_cache_that_each_workload_needs() {
     let workloads = ["SRV-QUERY1", "STO-READ", "STO-WRITE", "STO-RANDOM", "DBWR-THR", "DBWR-CKPT"];
-    let tests = measure("postgres-temp:", &workloads, &["--jobs", "2", "--size", "64MiB"]);
+    let tests = measure("postgres-temp:", &workloads, "--jobs 2 --size 64MiB");
     let of = |code: &str| tests.iter().filter(|t| t["workload"] == code).collect::<Vec<_>>();
     passed(of("SRV-QUERY1")[0], "cache-hit");
     let read = of("STO-READ")[0];
@@ -109,7 +106,7 @@ fn through_a_checkpoint(test: &Value) {
 #[test]
 fn a_private_mariadb_reads_past_the_page_cache() {
     let workloads = ["SRV-SCAN", "STO-READ", "STO-WRITE", "DBWR-THR", "DBWR-CKPT"];
-    let tests = measure("mariadb-temp:", &workloads, &["--jobs", "2", "--size", "64MiB"]);
+    let tests = measure("mariadb-temp:", &workloads, "--jobs 2 --size 64MiB");
     let of = |code: &str| tests.iter().find(|t| t["workload"] == code).unwrap();
     passed(of("SRV-SCAN"), "cache-hit");
     from_the_device(of("STO-READ"));
@@ -127,8 +124,8 @@ fn a_private_mariadb_reads_past_the_page_cache() {
 
 #[test]
 fn changes_that_stay_in_a_large_cache_are_no_figures_of_the_storage() {
-    let large = ["--jobs", "1", "--size", "16MiB", "--setting", "innodb_buffer_pool_size=512M"];
-    for test in measure("mariadb-temp:", &["STO-WRITE", "DBWR-THR"], &large) {
+    let large = "--jobs 1 --size 16MiB --setting innodb_buffer_pool_size=512M";
+    for test in measure("mariadb-temp:", &["STO-WRITE", "DBWR-THR"], large) {
         assert_eq!(test["valid"], false, "{test}");
         let found = check(&test, "data-written");
         assert_eq!(found["outcome"], "failed");
@@ -140,15 +137,14 @@ fn changes_that_stay_in_a_large_cache_are_no_figures_of_the_storage() {
 #[test]
 fn a_users_cache_that_holds_the_data_makes_the_test_invalid_unless_allowed() {
     let server = Server::start(&["shared_buffers=128MB"]);
-    let small = ["--jobs", "1", "--size", "8MiB"];
-    let test = measure(&server.url(), &["STO-READ"], &small).remove(0);
+    let small = "--jobs 1 --size 8MiB";
+    let test = measure(&server.url(), &["STO-READ"], small).remove(0);
     assert_eq!((&test["valid"], &test["data_source"]), (&Value::Bool(false), &Value::from("cached")));
     let why = test["invalid_reason"].as_str().unwrap();
     for part in ["128.0 MiB", "--size 2GiB", "--allow-cached"] {
         assert!(why.contains(part), "'{part}' in {why}");
     }
-    let allowed = [&small[..], &["--allow-cached"]].concat();
-    let test = measure(&server.url(), &["STO-READ"], &allowed).remove(0);
+    let test = measure(&server.url(), &["STO-READ"], &format!("{small} --allow-cached")).remove(0);
     assert!(crate::common::valid(&test) && test["data_source"] == "cached", "{}", test["invalid_reason"]);
     assert!(test["forced"].as_str().unwrap().contains("--allow-cached"), "{}", test["forced"]);
     assert_eq!(check(&test, "data-source")["outcome"], "noted");

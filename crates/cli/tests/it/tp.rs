@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::common::figures::{check, passed};
-use crate::common::{Ran, Server, ok, results, start, tests_of, valid, wait_for};
+use crate::common::{Ran, Server, on, results, start_on, tests_of, valid, wait_for};
 use serde_json::Value;
 
 /// Twenty accounts and seven items for sixteen jobs: everybody waits for everybody, and nobody in a circle.
@@ -16,8 +16,7 @@ fn jobs_that_meet_all_the_time(target: &str, driver: &str) {
         .concat();
     let keys = "workload = [\"TP-LIGHT\", \"TP-MEDIUM\", \"TP-HEAVY\", \"TP-MIXED\"]\njobs = [16]\nduration = \"1s\"\nwarmup = \"300ms\"\n";
     std::fs::write(&plan, format!("{keys}{crowded}")).unwrap();
-    let args = [plan.to_str().unwrap(), "--target", target, "--driver", driver, "--no-probe", "--results"];
-    let ran = crate::common::run(&[&["run"], &args[..], &[dir.path().to_str().unwrap()]].concat());
+    let ran = on(target, dir.path(), &format!("{} --driver {driver} --no-probe", plan.display()));
     let tests = tests_of(&ran.folder());
     assert_eq!(tests.len(), 4, "{}", ran.said());
     for t in &tests {
@@ -51,9 +50,8 @@ fn jobs_that_meet_at_their_rows_never_fail_on_mariadb() {
 fn money_or_stock_that_vanishes_makes_a_test_invalid() {
     let server = Server::start(&[]);
     let dir = results();
-    let of = ["run", "--target", &server.url(), "--workload", "TP-LIGHT,TP-MEDIUM", "--jobs", "2", "--duration", "2s"];
-    let more = ["--warmup", "500ms", "--no-probe", "--results", dir.path().to_str().unwrap()];
-    let child = start(&[&of[..], &more].concat());
+    let more = "--workload TP-LIGHT,TP-MEDIUM --jobs 2 --duration 2s --warmup 500ms --no-probe";
+    let child = start_on(&server.url(), dir.path(), more);
     let under_way = |what: &str, sql: &str| {
         wait_for(what, 60, || {
             std::thread::sleep(Duration::from_millis(30));
@@ -84,17 +82,16 @@ fn the_log_writers_mix_is_held_against_the_same_mix() {
     let dir = results();
     // Redo per transaction is checked: with the few transactions of a busy machine, whole pages that PostgreSQL logs at first weigh
     // more, and so does a large transaction at the window's edge.
-    let times = ["--jobs", "2", "--duration", "1500ms", "--warmup", "600ms"];
-    let args = [&times[..], &["--results", dir.path().to_str().unwrap()]].concat();
+    let times = "--jobs 2 --duration 1500ms --warmup 600ms";
     for (target, driver, with_limit) in [
         ("sqlite:", "client", true),
         ("postgres-temp:", "client", true),
         ("postgres-temp:", "database", false),
         ("mariadb-temp:", "client", false),
     ] {
-        let of = ["run", "--workload", "LGWR-MIXED", "--target", target, "--driver", driver];
-        let no_probe: &[&str] = if with_limit { &[] } else { &["--no-probe"] };
-        let ran = ok(&[&of[..], &args[..], no_probe].concat());
+        let no_probe = if with_limit { "" } else { "--no-probe" };
+        let ran = on(target, dir.path(), &format!("--workload LGWR-MIXED --driver {driver} {times} {no_probe}"));
+        assert_eq!(ran.code, 0, "{}", ran.said());
         let tests = tests_of(&ran.folder());
         let t = &tests[0];
         let figure = |id: &str| t[id].as_f64().unwrap_or_else(|| panic!("no {id} on {target}: {t}"));

@@ -19,7 +19,7 @@ const NOISE: [f64; 8] = [1.01, 0.985, 1.02, 0.995, 0.98, 1.005, 1.015, 0.99];
 fn measured(results: &Path) -> StoredRun {
     // Other tests may disturb it: its figures do not count.
     let short = "--jobs 1 --duration 200ms --warmup 200ms --no-probe";
-    let ran = lat1("null:?pause=1ms", &results.join("measured"), short);
+    let ran = lat1("null:?pause=1ms", results.join("measured"), short);
     StoredRun::open(&ran.folder()).unwrap()
 }
 

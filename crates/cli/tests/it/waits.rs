@@ -7,13 +7,10 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::common::mariadb::Maria;
-use crate::common::{Killed, Ran, Server, folder_with_tests, results, run, signal, start, wait_for};
-
-const SHORT: [&str; 9] =
-    ["--workload", "LGWR-LAT1", "--jobs", "1,2", "--duration", "1s", "--warmup", "200ms", "--no-probe"];
+use crate::common::{Killed, Ran, Server, folder_with_tests, results, run, signal, start_on, wait_for};
 
 fn short(url: &str, results: &Path) -> Child {
-    start(&[&["run", "--target", url, "--results", results.to_str().unwrap()], &SHORT[..]].concat())
+    start_on(url, results, "--workload LGWR-LAT1 --jobs 1,2 --duration 1s --warmup 200ms --no-probe")
 }
 
 /// The end of a run, which must come within `seconds`.

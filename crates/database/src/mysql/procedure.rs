@@ -6,7 +6,8 @@
 use loadline_workload::{Commit, Effect, Kernel, PAYLOAD_STRIDE, VarType};
 
 use super::kernels;
-use super::sql::{MARK, full_name, prefix, quoted, renewed, table_name};
+use super::sql::{MARK, full_name, quoted, renewed, table_name};
+use crate::names::own;
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 
@@ -41,7 +42,7 @@ pub(super) fn create_moments() -> String {
 
 /// Full name of the procedure.
 pub(super) fn name(work: &Work) -> String {
-    full_name(&format!("{}_run", prefix(work)))
+    full_name(&own(work.workload, "run"))
 }
 
 /// The statement that runs a slice. Arguments: first key, first new key, first draw, pool, end of the slice,

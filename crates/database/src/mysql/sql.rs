@@ -26,11 +26,6 @@ pub(super) fn full_name(name: &str) -> String {
     format!("{}.{}", quoted(DATABASE), quoted(name))
 }
 
-/// `lgwr_lat1` for `LGWR-LAT1`.
-pub(super) fn prefix(work: &Work) -> String {
-    work.workload.code.to_lowercase().replace('-', "_")
-}
-
 /// Full name of a table of the workload, or an index of one ([`IndexAtom`]).
 pub(super) fn table_name(work: &Work, table: &str) -> String {
     if let Some(index) = IndexAtom::parse(table) {

@@ -77,15 +77,13 @@ fn of_statistics(rows: &[Row]) -> Option<ParallelWorkers> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use super::super::fake::{FakeServer, row};
     use super::super::session::{NO_VIEW, OraError};
     use super::*;
 
     fn work(workers: i64) -> Work {
-        let shared = loadline_workload::find("DA-PARALLEL").unwrap();
-        Work::new(shared, shared.params(&BTreeMap::from([("workers".to_owned(), workers)])).unwrap(), 1, 0.0)
+        Work::of("DA-PARALLEL", &[("workers", workers)]).unwrap()
     }
 
     #[test]

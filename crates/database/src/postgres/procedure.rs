@@ -8,8 +8,9 @@ use loadline_workload::{Commit, Effect, Kernel, PAYLOAD_STRIDE, VarType};
 
 use super::kernels;
 use super::protocol::{BYTEA, INT8, TIMESTAMPTZ};
-use super::sql::{SCHEMA, prefix, quoted, table_name};
+use super::sql::{SCHEMA, quoted, table_name};
 use super::versions::Version;
+use crate::names::own;
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
 
@@ -25,7 +26,7 @@ const RESULTS: [&str; 3] = ["r_start timestamptz", "r_commit timestamptz[]", "r_
 
 /// Full name of the procedure.
 pub(super) fn name(work: &Work) -> String {
-    format!("{}.{}", quoted(SCHEMA), quoted(&format!("{}_run", prefix(work))))
+    format!("{}.{}", quoted(SCHEMA), quoted(&own(work.workload, "run")))
 }
 
 /// The statement that runs a slice. Parameters: the job's start values (first key, first new key, first draw), pool, end

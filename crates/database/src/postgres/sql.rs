@@ -23,11 +23,6 @@ pub(super) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// `lgwr_lat1` for `LGWR-LAT1`.
-pub(super) fn prefix(work: &Work) -> String {
-    work.workload.code.to_lowercase().replace('-', "_")
-}
-
 /// Full name of a table of the workload, or of an index ([`IndexAtom`]).
 pub(super) fn table_name(work: &Work, table: &str) -> String {
     if let Some(index) = IndexAtom::parse(table) {

@@ -1,12 +1,12 @@
 use std::collections::BTreeMap;
 
-use loadline_workload::{Arg, CATALOGUE, Effect, Execute, Limit, LoopRows, Looping};
+use loadline_workload::{Arg, CATALOGUE, Effect, Execute, Limit, LoopRows, Looping, Stream};
 use rusqlite::params_from_iter;
 
 use super::*;
 use crate::data_set::LoadProgress;
 use crate::registry;
-use crate::role::Administration;
+use crate::role::{Administration, ClientSession};
 use crate::target::Target;
 
 fn request(url: &str, scratch: &std::path::Path) -> OpenRequest {
@@ -15,6 +15,13 @@ fn request(url: &str, scratch: &std::path::Path) -> OpenRequest {
 
 fn message(result: Result<Box<dyn Target>, TargetError>) -> String {
     result.err().map(|e| e.to_string()).unwrap_or_default()
+}
+
+/// The next transaction.
+fn commit(session: &mut dyn ClientSession, stream: &mut Stream) {
+    session.begin().unwrap();
+    stream.transaction(session).unwrap();
+    session.commit().unwrap();
 }
 
 #[test]
@@ -36,9 +43,7 @@ fn every_workload_changes_what_it_says_and_logs_whole_pages() {
         // A whole cycle of a mix: its shares are exact.
         let n = 3_u64.next_multiple_of(work.program.cycle());
         for _ in 0..n {
-            session.begin().unwrap();
-            stream.transaction(session.as_mut()).unwrap();
-            session.commit().unwrap();
+            commit(session.as_mut(), &mut stream);
         }
         // What is rolled back leaves no trace.
         session.begin().unwrap();
@@ -63,10 +68,8 @@ fn an_update_that_fails_midway_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.db");
     let target = registry::open(&request(&format!("sqlite:{}", path.display()), dir.path())).unwrap();
-    let workload = loadline_workload::find("LGWR-LAT25").unwrap();
     // A single range, which every transaction changes.
-    let one = BTreeMap::from([("own-rows".to_owned(), 25)]);
-    let work = Work::new(workload, workload.params(&one).unwrap(), 1, 0.0);
+    let work = Work::of("LGWR-LAT25", &[("own-rows", 25)]).unwrap();
     target.create(&work).unwrap();
     target.load(&work, 1).unwrap();
     // Row 5 cannot get the number that row 10 has.
@@ -81,9 +84,7 @@ fn an_update_that_fails_midway_leaves_nothing() {
     session.rollback().unwrap();
     assert_eq!(target.evidence(&work).unwrap(), Some(1));
     db.execute_batch("DROP INDEX apart").unwrap();
-    session.begin().unwrap();
-    stream.transaction(session.as_mut()).unwrap();
-    session.commit().unwrap();
+    commit(session.as_mut(), &mut stream);
     assert_eq!(target.evidence(&work).unwrap(), Some(26));
 }
 
@@ -169,8 +170,7 @@ fn pages_rows_and_checkpoints_are_counted() {
     // A cache of few pages, so that reads must go to the file.
     request.settings.insert("cache_size".into(), "10".into());
     let target = registry::open(&request).unwrap();
-    let workload = loadline_workload::find("LGWR-LAT25").unwrap();
-    let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+    let work = Work::of("LGWR-LAT25", &[]).unwrap();
     target.create(&work).unwrap();
     target.load(&work, 2).unwrap();
     target.settle().unwrap();
@@ -179,9 +179,7 @@ fn pages_rows_and_checkpoints_are_counted() {
     let now = || target.observer().unwrap().snapshot().unwrap();
     let before = now();
     for _ in 0..20 {
-        session.begin().unwrap();
-        stream.transaction(session.as_mut()).unwrap();
-        session.commit().unwrap();
+        commit(session.as_mut(), &mut stream);
     }
     session.publish_counters().unwrap();
     let after = now();
@@ -205,17 +203,12 @@ fn lost_rows_and_null_are_no_proof() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.db");
     let target = registry::open(&request(&format!("sqlite:{}", file.display()), dir.path())).unwrap();
-    let workload = loadline_workload::find("TP-LIGHT").unwrap();
-    let given = BTreeMap::from([("accounts".to_owned(), 20)]);
-    let work = Work::new(workload, workload.params(&given).unwrap(), 1, 0.0);
+    let work = Work::of("TP-LIGHT", &[("accounts", 20)]).unwrap();
     target.create(&work).unwrap();
     target.load(&work, 1).unwrap();
     let found = || {
-        workload
-            .consistency
-            .iter()
-            .map(|c| target.abilities().queries.unwrap().integer(&work, c.query))
-            .collect::<Vec<_>>()
+        let queries = target.abilities().queries.unwrap();
+        work.workload.consistency.iter().map(|c| queries.integer(&work, c.query)).collect::<Vec<_>>()
     };
     assert!(found().iter().all(|f| matches!(f, Ok(0))), "{:?}", found());
     let without = |which: &str| {
@@ -238,10 +231,8 @@ fn lost_rows_and_null_are_no_proof() {
 fn whole_tables_of_a_workload_are_loaded_once_and_dropped() {
     let scratch = tempfile::tempdir().unwrap();
     let target = registry::open(&request("sqlite:", scratch.path())).unwrap();
-    let workload = loadline_workload::find("STO-READ-ASYNC").unwrap();
-    let params = workload.params(&BTreeMap::new()).unwrap().with_size(1 << 20);
-    let work = Work::new(workload, params, 1, 0.0);
-    let rows = workload.tables[0].total_rows(&work.params, 0);
+    let work = Work::of("STO-READ-ASYNC", &[]).unwrap().with_size(1 << 20);
+    let rows = work.workload.tables[0].total_rows(&work.params, 0);
     let load = || {
         let progress = LoadProgress::default();
         target.load_watched(&work, 1, &progress).unwrap();
@@ -275,15 +266,12 @@ fn opening_the_database_outside_sqlite_keeps_its_locks() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.db");
     let target = registry::open(&request(&format!("sqlite:{}", path.display()), dir.path())).unwrap();
-    let workload = loadline_workload::find("STO-RANDOM").unwrap();
-    let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap().with_size(1 << 20), 1, 0.0);
+    let work = Work::of("STO-RANDOM", &[]).unwrap().with_size(1 << 20);
     target.create(&work).unwrap();
     target.load(&work, 1).unwrap();
     let mut session = target.client_session(&work, 0).unwrap();
     let mut stream = work.stream(0).unwrap();
-    session.begin().unwrap();
-    stream.transaction(session.as_mut()).unwrap();
-    session.commit().unwrap();
+    commit(session.as_mut(), &mut stream);
     assert!(locks(&path) > 0, "a session in WAL mode holds a lock on the database as long as it is open");
     let own = target.facts().own_files.clone().unwrap();
     assert_eq!(own.named, [dir.path().join("x.db-wal")]);
@@ -296,15 +284,11 @@ fn opening_the_database_outside_sqlite_keeps_its_locks() {
 
 #[test]
 fn the_log_is_short_to_measure_storage_and_long_for_a_checkpoint_on_demand() {
-    let params = |code: &str| {
-        let workload = loadline_workload::find(code).unwrap();
-        Work::new(workload, workload.params(&BTreeMap::new()).unwrap().with_size(1 << 20), 1, 0.0)
-    };
     let dir = tempfile::tempdir().unwrap();
     let target = registry::open(&request("sqlite:", dir.path())).unwrap();
     let log = std::fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path().join("loadline.db-wal");
     let run = |code: &str, transactions: u32| {
-        let work = params(code);
+        let work = Work::of(code, &[]).unwrap().with_size(1 << 20);
         target.create(&work).unwrap();
         target.load(&work, 1).unwrap();
         target.settle().unwrap();
@@ -312,9 +296,7 @@ fn the_log_is_short_to_measure_storage_and_long_for_a_checkpoint_on_demand() {
         let mut session = target.client_session(&work, 0).unwrap();
         let mut stream = work.stream(0).unwrap();
         for _ in 0..transactions {
-            session.begin().unwrap();
-            stream.transaction(session.as_mut()).unwrap();
-            session.commit().unwrap();
+            commit(session.as_mut(), &mut stream);
         }
         let after = target.observer().unwrap().snapshot().unwrap();
         let counted = before.delta(&after, counter::ROWS_CHANGED).unwrap();

@@ -1,6 +1,5 @@
 //! The log as a target, without a run.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use loadline_model::snapshot::counter;
@@ -14,7 +13,7 @@ fn counters_say_what_was_done() {
     let scratch = tempfile::tempdir().unwrap();
     let wal = Wal::open(&OpenRequest::new("wal:?file-size=4MiB", scratch.path().to_owned())).unwrap();
     for workload in CATALOGUE.iter().filter(|w| w.redo.is_some()) {
-        let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+        let work = Work::of(workload.code, &[]).unwrap();
         let mut observer = wal.observer().unwrap();
         let mut session = wal.client_session(&work, 0).unwrap();
         let mut stream = work.stream(0).unwrap();
@@ -85,8 +84,7 @@ fn every_kind_of_device_takes_commits_and_says_what_it_is() {
         (format!("wal:{a}?file-size=1MiB&standby={b}&standby-rule=written"), "written"),
         (format!("wal:{a}?file-size=1MiB&standby={b}"), "here and at the standby"),
     ];
-    let lat1 = loadline_workload::find("LGWR-LAT1").unwrap();
-    let work = Work::new(lat1, lat1.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+    let work = Work::of("LGWR-LAT1", &[]).unwrap();
     for (url, says) in urls {
         let wal =
             Wal::open(&OpenRequest::new(&url, dirs[0].path().to_owned())).unwrap_or_else(|e| panic!("{url}: {e}"));
@@ -123,8 +121,7 @@ fn levels_come_into_force_and_a_link_takes_its_time() {
     let wal = Wal::open(&request).unwrap();
     let replication = wal.abilities().replication.unwrap();
     let mut watch = replication.watch().unwrap();
-    let lat1 = loadline_workload::find("LGWR-LAT1").unwrap();
-    let work = Work::new(lat1, lat1.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+    let work = Work::of("LGWR-LAT1", &[]).unwrap();
     let commit = || {
         let mut session = wal.client_session(&work, 0).unwrap();
         let mut stream = work.stream(0).unwrap();

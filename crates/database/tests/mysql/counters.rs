@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use loadline_database::{Observer, Target, Work, clock};
+use loadline_database::{Observer, Target, clock};
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Capability, Driver, Snapshot, column};
 use loadline_workload::Arg;
@@ -171,8 +171,7 @@ fn with_a_binary_log_the_time_of_commits_agrees_with_samples_of_them() {
         assert!((0.5..=2.0).contains(&(sampled / timed)), "{sampled} sampled, {timed} timed: {profile:?}");
     }
     // A change is a commit of the binary log as well; a read is not, and counts once.
-    let query = loadline_workload::find("SRV-QUERY1").unwrap();
-    let query = Work::new(query, query.params(&Default::default()).unwrap().with_size(1 << 20), 42, 0.0);
+    let query = work("SRV-QUERY1", &[]).with_size(1 << 20);
     target.create(&query).unwrap();
     target.load(&query, 1).unwrap();
     for (work, args) in [(&query, &[Arg::Int(1)][..]), (&small, &[Arg::Bytes(&[1; 500]), Arg::Int(1)])] {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use loadline_database::{LoadProgress, Secret, TargetError, Work};
+use loadline_database::{LoadProgress, Secret, TargetError};
 use loadline_model::snapshot::counter;
 use loadline_model::{Capability, Severity};
 
@@ -218,7 +218,7 @@ fn whole_tables_of_a_workload_are_loaded_once_and_indexed_then() {
     let _alone = alone();
     let target = &server.target;
     let work = work("STO-READ-ASYNC", &[]);
-    let work = Work { params: work.params.clone().with_size(4 << 20), ..work };
+    let work = work.with_size(4 << 20);
     let rows = work.workload.tables[0].total_rows(&work.params, 0);
     let load = || {
         let progress = LoadProgress::default();

@@ -1,6 +1,5 @@
 //! The shared server. It lives as long as a test holds it, and is removed with the last.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -100,7 +99,5 @@ pub(crate) fn scratch() -> tempfile::TempDir {
 }
 
 pub(crate) fn work(code: &str, parameters: &[(&str, i64)]) -> Work {
-    let workload = loadline_workload::find(code).unwrap();
-    let given: BTreeMap<String, i64> = parameters.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect();
-    Work::new(workload, workload.params(&given).unwrap(), 42, 0.0)
+    Work::of(code, parameters).unwrap()
 }

@@ -299,11 +299,7 @@ fn data_without_statistics_are_not_complete() {
 fn a_query_gets_the_requested_workers_for_any_size_of_its_table() {
     let db = server().database("together");
     let target = db.target();
-    let work = |workers: i64| {
-        let workload = loadline_workload::find("DA-PARALLEL").unwrap();
-        let params = workload.params(&[("workers".to_owned(), workers)].into()).unwrap();
-        Work::new(workload, params.with_size(2 << 20), 7, 0.0)
-    };
+    let work = |workers: i64| work("DA-PARALLEL", &[("workers", workers)]).with_size(2 << 20);
     target.create(&work(1)).unwrap();
     target.load(&work(1), 1).unwrap();
     for workers in [12, 2, 1] {

@@ -1,13 +1,11 @@
 //! One private server for all tests of this binary. It is stopped when the test process ends or is killed.
 
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 
 use loadline_database::{OpenRequest, Secret, Target, Work};
-use loadline_workload::find;
 
 pub(crate) const SCRAM_PASSWORD: &str = "s:c\\r@m pässword";
 const PORT: u16 = 54329;
@@ -186,9 +184,7 @@ pub(crate) fn open_asking(url: &str, password: &str) -> Result<Box<dyn Target>, 
 }
 
 pub(crate) fn work(code: &str, given: &[(&str, i64)]) -> Work {
-    let workload = find(code).unwrap();
-    let given: BTreeMap<String, i64> = given.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
-    Work::new(workload, workload.params(&given).unwrap(), 42, 0.0)
+    Work::of(code, given).unwrap()
 }
 
 pub(crate) fn ca(name: &str) -> String {

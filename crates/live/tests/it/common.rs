@@ -6,13 +6,11 @@ use loadline_live::now::Now;
 use loadline_model::live::{LiveEvent, LiveLine, LiveSecond, LiveTest};
 use loadline_model::manifest::{MANIFEST_SCHEMA, RunState, TargetInfo};
 use loadline_model::plan::PlannedWorkload;
-use loadline_model::{Jobs, Manifest, Plan, TestRecord, column};
+use loadline_model::{Driver, Jobs, Manifest, Plan, TestRecord, column};
 
 /// A manifest of a run in `state` that measures three workloads.
 pub(crate) fn manifest(state: RunState) -> Manifest {
-    let workload = |code: &str| -> PlannedWorkload {
-        serde_json::from_value(serde_json::json!({ "code": code, "driver": "client" })).unwrap()
-    };
+    let workload = |code| PlannedWorkload::of(code, Driver::Client);
     let plan = Plan {
         size_bytes: 128 << 20,
         target: "null:".to_owned(),

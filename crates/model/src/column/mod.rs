@@ -1,6 +1,7 @@
 //! Every column, defined once: terminal, CSV, HTML, Markdown and docs are drawn from this table.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use serde::{Serialize, Serializer};
 
@@ -106,42 +107,19 @@ macro_rules! define {
 }
 use define;
 
-const PARTS: [&[&Column]; 7] = [
-    base::COLUMNS,
-    log::COLUMNS,
-    work::COLUMNS,
-    storage::COLUMNS,
-    shares::COLUMNS,
-    replication::COLUMNS,
-    disturbance::COLUMNS,
-];
-const COUNT: usize = {
-    let (mut count, mut part) = (0, 0);
-    while part < PARTS.len() {
-        count += PARTS[part].len();
-        part += 1;
-    }
-    count
-};
-
-/// Joins `PARTS`.
-const fn joined() -> [&'static Column; COUNT] {
-    let mut all = [PARTS[0][0]; COUNT];
-    let (mut part, mut next) = (0, 0);
-    while part < PARTS.len() {
-        let mut i = 0;
-        while i < PARTS[part].len() {
-            all[next] = PARTS[part][i];
-            next += 1;
-            i += 1;
-        }
-        part += 1;
-    }
-    all
-}
-
 /// All columns.
-pub static COLUMNS: &[&Column] = &joined();
+pub static COLUMNS: LazyLock<Vec<&'static Column>> = LazyLock::new(|| {
+    let parts = [
+        base::COLUMNS,
+        log::COLUMNS,
+        work::COLUMNS,
+        storage::COLUMNS,
+        shares::COLUMNS,
+        replication::COLUMNS,
+        disturbance::COLUMNS,
+    ];
+    parts.concat()
+});
 
 /// Finds a column by its id.
 #[must_use]
@@ -354,7 +332,7 @@ mod tests {
 
     #[test]
     fn every_column_is_in_the_files_of_some_group() {
-        for c in COLUMNS {
+        for c in COLUMNS.iter() {
             assert!(TABLES.iter().any(|t| t.file_columns().any(|f| f.id == c.id)), "{} is in no file", c.id);
         }
     }

@@ -1,10 +1,9 @@
 //! How fast the machine itself was in two runs: by the limits measured beside their tests, and by the probes before them.
 
 use loadline_analyze::stats::{Ratio, ratio_in_strata};
-use loadline_model::format::bytes;
+use loadline_model::format::{bytes, counted};
 use loadline_model::{TestLimit, TestRecord};
 
-use crate::content::count;
 use crate::content::ratios::{percent, ratio};
 use crate::platform_run::PlatformRun;
 
@@ -69,7 +68,7 @@ fn said(name: &str, found: &Ratio) -> String {
     let part = if differs { ": that is part of the ratios" } else { "" };
     format!(
         "The machine itself {how}, by {} of its limit ({name}) beside tests of A and {} of B ({}; {sure}){part}.",
-        count(found.n_denominator, "measurement", "measurements"),
+        counted(found.n_denominator, "measurement"),
         found.n_numerator,
         ratio(value)
     )
@@ -98,7 +97,7 @@ fn probes(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> Option<String> {
         Some(format!(
             "{role} {}, of {} from {} ({slowest}) to {} ({fastest})",
             ratio(middle),
-            count(rates.len(), "rate", "rates"),
+            counted(rates.len(), "rate"),
             ratio(*low),
             ratio(*high)
         ))

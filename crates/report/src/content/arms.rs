@@ -6,13 +6,13 @@ use loadline_analyze::arms::{Compared, Precision, Row as Figure, compare};
 use loadline_analyze::paired::{Verdict, percent as confidence};
 use loadline_analyze::stats::mean;
 use loadline_model::arms::ArmName;
-use loadline_model::format::whole;
+use loadline_model::format::{counted, whole};
 use loadline_model::plan::Arms;
 use loadline_model::{Outcome, TestRecord, column};
 
 use super::ratios::{Shown, percent, ratio, table};
+use super::stop;
 use super::wait_profiles;
-use super::{count, stop};
 use crate::RunData;
 use crate::doc::{Block, Chart, Section, Table};
 use crate::svg_ratios::ratios;
@@ -82,13 +82,13 @@ impl OfRun<'_> {
 
     /// What fell into windows of one arm more often than into those of the other.
     fn not_alike(&self) -> Option<String> {
-        let counted =
+        let seen_in =
             |seen: Seen| ArmName::ALL.map(|arm| self.records.iter().filter(|r| r.arm == Some(arm) && seen(r)).count());
         let found: Vec<(&str, [usize; 2])> =
-            BURSTS.into_iter().map(|(what, seen)| (what, counted(seen))).filter(|(_, [a, b])| a != b).collect();
+            BURSTS.into_iter().map(|(what, seen)| (what, seen_in(seen))).filter(|(_, [a, b])| a != b).collect();
         let said: Vec<String> = found
             .iter()
-            .map(|(what, [a, b])| format!("{what} in {} of A and {b} of B", count(*a, "window", "windows")))
+            .map(|(what, [a, b])| format!("{what} in {} of A and {b} of B", counted(*a, "window")))
             .collect();
         let cycles = if found.iter().any(|(what, _)| *what == CHECKPOINT) {
             " Windows as long as the time between checkpoints (--duration) share them out."
@@ -105,7 +105,7 @@ impl OfRun<'_> {
     }
 
     fn sentence(&self, row: &Figure<'_>) -> String {
-        let place = format!("{} with {}", row.workload, count(row.jobs as usize, "job", "jobs"));
+        let place = format!("{} with {}", row.workload, counted(row.jobs as usize, "job"));
         let Some(found) = &row.ratio else { return format!("{place}: no pair of windows is valid.") };
         let title = row.metric.column.title.to_lowercase();
         let interval = found.interval.map_or_else(
@@ -129,7 +129,7 @@ impl OfRun<'_> {
             text += &format!(
                 "; ±{} was not reached with {}, the interval is ±{} wide: that takes about {} more",
                 percent(self.arms.precision.unwrap_or_default()),
-                count(found.pairs, "pair", "pairs"),
+                counted(found.pairs, "pair"),
                 percent(half_width.unwrap_or_default()),
                 rough(more)
             );
@@ -175,7 +175,7 @@ impl OfRun<'_> {
                 (Some(r), Some(pairs)) => Some(format!(
                     "interval of each figure alone ({} %); a verdict among {} takes {pairs} pairs",
                     confidence(r.confidence),
-                    count(self.compared.families[usize::from(!row.main)].answers.len(), "figure", "figures")
+                    counted(self.compared.families[usize::from(!row.main)].answers.len(), "figure")
                 )),
                 (Some(r), None) => r.why_no_interval(),
             },

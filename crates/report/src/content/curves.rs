@@ -2,7 +2,7 @@
 
 use loadline_analyze::kpi::{LATENCY, RESPONSE};
 use loadline_analyze::{Sweep, SweepPoint};
-use loadline_model::format::number;
+use loadline_model::format::{counted, number};
 use loadline_model::{Column, column};
 
 use super::figure::with_interval;
@@ -149,7 +149,7 @@ fn speed_up(sides: &[PlatformRun<'_>], workload: &str) -> Option<Chart> {
         dashed: true,
         ..svg::ChartLine::default()
     });
-    let jobs = crate::words::count(base as usize, "job", "jobs");
+    let jobs = counted(base as usize, "job");
     chart(
         format!("{workload}: speed-up against the ideal"),
         "Jobs".to_owned(),

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use loadline_model::column::column;
-use loadline_model::format::number;
+use loadline_model::format::{counted, number};
 use loadline_model::{Outcome, TestRecord};
 
-use super::{count, disturbed, stop};
+use super::{disturbed, stop};
 use crate::doc::{Block, Cell, Head, Row, Section, Table};
 use crate::platform_run::PlatformRun;
 use crate::words::spans;
@@ -178,7 +178,7 @@ fn checks(all: &[(&str, &TestRecord)], several: bool, on_paper: bool) -> Vec<Blo
     let n = |o: Outcome| made.iter().filter(|(.., c)| c.outcome == o).count();
     let summary = format!(
         "{}: {} passed, {} noted, {} failed, {} not possible",
-        count(made.len(), "check", "checks"),
+        counted(made.len(), "check"),
         n(Outcome::Passed),
         n(Outcome::Noted),
         n(Outcome::Failed),

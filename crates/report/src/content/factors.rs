@@ -4,9 +4,8 @@ use loadline_analyze::compare::ComparedAt;
 use loadline_analyze::sweep::JOBS;
 use loadline_analyze::{Comparison, Factor};
 use loadline_model::Column;
-use loadline_model::format::ABSENT;
+use loadline_model::format::{ABSENT, counted};
 
-use super::count;
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::words::{heading_of, place, swept, swept_title, without_numbers};
@@ -199,7 +198,7 @@ fn caveats(c: &Comparison) -> Vec<String> {
     }
     let words = |(caveat, others): (&str, Vec<&str>)| match others.len() {
         0 => caveat.to_owned(),
-        n => format!("{caveat} (similar at {})", count(n, "more point", "more points")),
+        n => format!("{caveat} (similar at {})", counted(n, "more point")),
     };
     all.into_iter().map(words).collect()
 }

@@ -1,8 +1,9 @@
 //! Imported tests: their source, and what qualifies their figures. loadline has checked none of them.
 
 use loadline_model::Imported;
+use loadline_model::format::counted;
 
-use super::{count, standing, stop};
+use super::{standing, stop};
 use crate::doc::{Block, Section};
 use crate::platform_run::PlatformRun;
 use crate::words::spans;
@@ -29,7 +30,7 @@ pub(super) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let imported = sides.iter().filter_map(|side| Some((side, side.run.published.as_ref().filter(|p| p.imported)?)));
     let mut blocks: Vec<Block> = Vec::new();
     for (side, published) in imported {
-        let tests = count(side.run.records.len(), "test", "tests");
+        let tests = counted(side.run.records.len(), "test");
         let source = format!("{}: {tests}, {}.", side.label, stop(&published.source));
         blocks.extend(standing::audited(&side.label, source, &published.findings));
         blocks.push(Block::List { items: files(side).into_iter().chain(notes(side)).collect() });

@@ -2,11 +2,11 @@
 
 use loadline_analyze::kpi::time_in_checkpoint;
 use loadline_analyze::{BoundBy, LoadLine, Saturation, Sweep, bound_of_sweep};
-use loadline_model::format::{ABSENT, duration_ns};
+use loadline_model::format::{ABSENT, counted, duration_ns};
 use loadline_model::{Column, column};
 
 use super::figure::figure;
-use super::{count, kept, limit, stop};
+use super::{kept, limit, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, group_title, groups, swept};
@@ -183,7 +183,7 @@ fn load_line(sweep: &Sweep, objective_ns: Option<u64>) -> String {
     let ms = |v: f64| duration_ns(v * 1e6);
     let rate = sweep.rate;
     let at = |jobs: u32, throughput: f64, latency: f64, at_least: bool| {
-        let jobs = count(jobs as usize, "job", "jobs");
+        let jobs = counted(jobs as usize, "job");
         let least = if at_least { "at least " } else { "" };
         format!("{least}{jobs}: {} {} at {}", value(rate, throughput), unit(rate), ms(latency))
     };
@@ -198,7 +198,7 @@ fn load_line(sweep: &Sweep, objective_ns: Option<u64>) -> String {
             "none: the objective of {} is missed at every job count (lowest mean: {} at {})",
             ms(objective_ms),
             ms(lowest_latency_ms),
-            count(jobs as usize, "job", "jobs")
+            counted(jobs as usize, "job")
         ),
         LoadLine::Power { jobs, throughput, latency_ms, at_least } => {
             format!("{} (power)", at(jobs, throughput, latency_ms, at_least))

@@ -2,37 +2,14 @@
 
 use loadline_analyze::levels::{Cost, Line, costs, line_of};
 use loadline_analyze::stats::Interval;
-use loadline_model::format::{csv_line, whole};
+use loadline_model::format::{counted, whole};
 use loadline_model::plan::Levels;
 
-use super::count;
 use super::ratios::percent;
 use crate::RunData;
+use crate::csv::{self, Named, number};
 use crate::doc::{Block, Cell, Chart, Head, Notes, Row, Section, Table};
 use crate::svg::{self, ChartLine, ChartPoint};
-
-/// Columns of [`OfRun::csv`].
-const COLUMNS: [&str; 19] = [
-    "level",
-    "delay_ms",
-    "rtt_ms",
-    "jobs",
-    "commit_latency_ms",
-    "added_ms",
-    "added_low_ms",
-    "added_high_ms",
-    "tps_share",
-    "tps_share_low",
-    "tps_share_high",
-    "baseline_latency_ms",
-    "commit_throughput_tps",
-    "baseline_throughput_tps",
-    "transaction_p99_ms",
-    "baseline_p99_ms",
-    "workload",
-    "pairs",
-    "pairs_dropped",
-];
 
 /// Columns of the table with the way between the servers: delay and round trip.
 const WAY: std::ops::Range<usize> = 2..4;
@@ -117,7 +94,7 @@ impl<'a> OfRun<'a> {
                          part of the commits did not wait.",
                         cost.level,
                         cost.delay_ms,
-                        count(cost.cell.jobs as usize, "job", "jobs"),
+                        counted(cost.cell.jobs as usize, "job"),
                         ms(i.high),
                         ms(rtt)
                     ));
@@ -230,7 +207,7 @@ impl<'a> OfRun<'a> {
                 let tip = format!("{}: {} ms at a round trip of {} ms", c.level, signed(added.value), ms(x));
                 Some(ChartPoint { x, y: added.value, bar: added.interval.map(|i| (i.low, i.high)), tip })
             };
-            let title = format!("Added to a commit, {}", count(*jobs as usize, "job", "jobs"));
+            let title = format!("Added to a commit, {}", counted(*jobs as usize, "job"));
             drawn.push(chart(&title, "Round trip, ms", "Added, ms", &groups, |c| c.cell.jobs == *jobs, point));
         }
         for delay_ms in self.levels.delays_ms.iter().filter(|_| jobs.len() > 1) {
@@ -240,7 +217,7 @@ impl<'a> OfRun<'a> {
                 let tip = format!(
                     "{}, {}: {} of the baseline",
                     c.level,
-                    count(c.cell.jobs as usize, "job", "jobs"),
+                    counted(c.cell.jobs as usize, "job"),
                     percent(share.value)
                 );
                 Some(ChartPoint { x: f64::from(c.cell.jobs), y, bar: scaled, tip })
@@ -287,39 +264,34 @@ impl<'a> OfRun<'a> {
 
     /// A header and a row of each cost.
     pub(crate) fn csv(&self) -> String {
-        let of = |value: Option<f64>| value.filter(|v| v.is_finite()).map_or_else(String::new, |v| v.to_string());
-        let row = |c: &Cost<'_>| {
-            let (added, share) = (c.added, c.share);
-            let cells = [
-                c.level.to_owned(),
-                c.delay_ms.to_string(),
-                of(c.rtt_ms),
-                c.cell.jobs.to_string(),
-                of(c.latency_ms.map(|l| l[1])),
-                of(added.map(|a| a.value)),
-                of(added.and_then(|a| a.interval).map(|i| i.low)),
-                of(added.and_then(|a| a.interval).map(|i| i.high)),
-                of(share.map(|s| s.value)),
-                of(share.and_then(|s| s.interval).map(|i| i.low)),
-                of(share.and_then(|s| s.interval).map(|i| i.high)),
-                of(c.latency_ms.map(|l| l[0])),
-                of(c.tps.map(|t| t[1])),
-                of(c.tps.map(|t| t[0])),
-                of(c.p99_ms.map(|p| p[1])),
-                of(c.p99_ms.map(|p| p[0])),
-                c.cell.workload.to_owned(),
-                (c.cell.pairs.len() - c.dropped()).to_string(),
-                c.dropped().to_string(),
-            ];
-            csv_line(cells)
-        };
-        csv_line(COLUMNS) + &self.costs.iter().map(row).collect::<String>()
+        let columns: [Named<'_, &Cost<'_>>; 19] = [
+            ("level", &|c| c.level.to_owned()),
+            ("delay_ms", &|c| c.delay_ms.to_string()),
+            ("rtt_ms", &|c| number(c.rtt_ms)),
+            ("jobs", &|c| c.cell.jobs.to_string()),
+            ("commit_latency_ms", &|c| number(c.latency_ms.map(|l| l[1]))),
+            ("added_ms", &|c| number(c.added.map(|a| a.value))),
+            ("added_low_ms", &|c| number(c.added.and_then(|a| a.interval).map(|i| i.low))),
+            ("added_high_ms", &|c| number(c.added.and_then(|a| a.interval).map(|i| i.high))),
+            ("tps_share", &|c| number(c.share.map(|s| s.value))),
+            ("tps_share_low", &|c| number(c.share.and_then(|s| s.interval).map(|i| i.low))),
+            ("tps_share_high", &|c| number(c.share.and_then(|s| s.interval).map(|i| i.high))),
+            ("baseline_latency_ms", &|c| number(c.latency_ms.map(|l| l[0]))),
+            ("commit_throughput_tps", &|c| number(c.tps.map(|t| t[1]))),
+            ("baseline_throughput_tps", &|c| number(c.tps.map(|t| t[0]))),
+            ("transaction_p99_ms", &|c| number(c.p99_ms.map(|p| p[1]))),
+            ("baseline_p99_ms", &|c| number(c.p99_ms.map(|p| p[0]))),
+            ("workload", &|c| c.cell.workload.to_owned()),
+            ("pairs", &|c| (c.cell.pairs.len() - c.dropped()).to_string()),
+            ("pairs_dropped", &|c| c.dropped().to_string()),
+        ];
+        csv::table(&columns, &self.costs)
     }
 }
 
 /// `on: +0.41 ms (0.38 to 0.45) + 1.02 × round trip (0.99 to 1.05); …`.
 fn sentence(of: &str, costs: &[&Cost<'_>], own_standbys: bool) -> String {
-    let jobs = |n: u32| count(n as usize, "job", "jobs");
+    let jobs = |n: u32| counted(n as usize, "job");
     // Without intervals a line says more than is known.
     let line = line_of(costs).filter(|(_, line)| line.slope.1.is_some() && line.intercept.1.is_some()).map_or_else(
         || {

@@ -3,12 +3,12 @@
 use loadline_analyze::kpi::THROUGHPUT;
 use loadline_analyze::limit::doubt;
 use loadline_analyze::{Estimate, Sweep, SweepPoint};
-use loadline_model::format::{ABSENT, bytes};
+use loadline_model::format::{ABSENT, bytes, counted};
 use loadline_model::limits::{LimitSource, TestLimit};
 use loadline_model::{Column, TestRecord, column};
 
 use super::figure::{figure, reason, with_interval};
-use super::{count, kept};
+use super::kept;
 use crate::doc::{Cell, Notes};
 use crate::words::unit;
 
@@ -45,7 +45,7 @@ pub(super) fn share(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint, no
     let more = all.len().saturating_sub(1);
     all.truncate(1);
     if let Some(first) = all.first_mut().filter(|_| more > 0) {
-        *first += &format!(" (similar in {})", count(more, "more test", "more tests"));
+        *first += &format!(" (similar in {})", counted(more, "more test"));
     }
     if sweep.rate != shown {
         all.push("the share is that of all transactions of the window".to_owned());
@@ -67,7 +67,7 @@ fn of_point<'a>(records: &'a [TestRecord], point: &SweepPoint) -> impl Iterator<
 }
 
 fn what_limits(limit: &TestLimit) -> String {
-    let jobs = count(limit.jobs as usize, "job", "jobs");
+    let jobs = counted(limit.jobs as usize, "job");
     let redo =
         limit.redo_bytes_per_tx.map_or(String::new(), |redo| format!(", {} of redo per transaction", bytes(redo)));
     let source = match limit.source {

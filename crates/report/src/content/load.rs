@@ -1,10 +1,9 @@
 //! What jobs did between transactions, and what each population of them did: think times, new sessions, parts that differ.
 
-use loadline_model::format::{ABSENT, number, whole};
+use loadline_model::format::{ABSENT, counted, number, whole};
 use loadline_model::record::PopulationFigures;
 use loadline_model::{Column, JobLoad, TestRecord, column};
 
-use super::count;
 use crate::RunData;
 use crate::doc::{Block, Cell, Head, Row, Section, Table};
 
@@ -68,10 +67,10 @@ fn of_test(r: &TestRecord, load: &JobLoad) -> Vec<Cell> {
     };
     let ms = |column| figure(column, &|ns| number(ns / 1e6, 3));
     let said = if load.is_mixed() {
-        let parts = count(load.populations.len(), "population", "populations");
-        format!("{}: {parts}{}", count(r.jobs as usize, "job", "jobs"), load.new_sessions())
+        let parts = counted(load.populations.len(), "population");
+        format!("{}: {parts}{}", counted(r.jobs as usize, "job"), load.new_sessions())
     } else {
-        format!("{}: {}", count(r.jobs as usize, "job", "jobs"), load.words())
+        format!("{}: {}", counted(r.jobs as usize, "job"), load.words())
     };
     vec![
         Cell::from(format!("{} {}", r.test, r.workload)),

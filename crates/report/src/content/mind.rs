@@ -2,7 +2,7 @@
 
 use loadline_analyze::{BoundBy, Saturation, Sweep, bound_of_sweep};
 use loadline_model::disturbance::why_invalid;
-use loadline_model::format::{bytes, duration_s};
+use loadline_model::format::{bytes, counted, duration_s};
 use loadline_model::manifest::Manifest;
 use loadline_model::{Severity, TestRecord, column};
 
@@ -53,7 +53,7 @@ pub(crate) fn platform(manifest: &Manifest) -> String {
         let storage = target.storage.get(role)?;
         Some(format!("{role} on {} ({})", storage.filesystem, storage.device.as_deref().unwrap_or(&storage.source)))
     });
-    let nodes = (target.nodes > 1).then(|| count(target.nodes as usize, "node", "nodes"));
+    let nodes = (target.nodes > 1).then(|| counted(target.nodes as usize, "node"));
     let more: Vec<String> = stored.chain(nodes).collect();
     let more = if more.is_empty() { String::new() } else { format!("; {}", more.join(", ")) };
     format!("{place}{}{more}", parts.join(", "))

@@ -38,6 +38,7 @@ pub(crate) use sizes::sentence;
 pub(crate) use tables::{Hidden, cell as test_cell, default_columns};
 pub(crate) use waits::{Waits, all as waits_of, histogram};
 
+use loadline_model::format::counted;
 use loadline_model::manifest::RunState;
 use loadline_model::{Column, TestRecord};
 
@@ -153,7 +154,7 @@ fn notes(runs: &[RunData], of_workloads: bool) -> Section {
 fn pages(runs: &[RunData]) -> Section {
     let [run] = runs else { return Section::of("pages", "", Vec::new()) };
     let link = |r: &TestRecord| {
-        let jobs = count(r.jobs as usize, "job", "jobs");
+        let jobs = counted(r.jobs as usize, "job");
         let arm = r.arm.map_or_else(String::new, |arm| format!(", arm {arm}"));
         (format!("{} {}, {jobs}{arm}", r.test, r.workload), format!("test-{}.html", r.test))
     };

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use loadline_analyze::stats::{self, Estimate, Interval};
-use loadline_model::format::whole;
+use loadline_model::format::{counted, whole};
 use loadline_model::record::NodeFigures;
 use loadline_model::snapshot::counter;
 use loadline_model::{TestRecord, column};
 
-use super::count;
 use crate::RunData;
 use crate::doc::{Block, Cell, Head, Row, Section, Table};
 
@@ -133,11 +132,11 @@ fn peaks(records: &[&TestRecord]) -> Vec<String> {
         let first = format!(
             "{workload}: {} {unit} at most on {} ({})",
             whole(base),
-            count(fewest as usize, "node", "nodes"),
-            count(at as usize, "job", "jobs")
+            counted(fewest as usize, "node"),
+            counted(at as usize, "job")
         );
         let others = best.iter().map(|(nodes, (tps, jobs))| {
-            let (on, jobs) = (count(*nodes as usize, "node", "nodes"), count(*jobs as usize, "job", "jobs"));
+            let (on, jobs) = (counted(*nodes as usize, "node"), counted(*jobs as usize, "job"));
             format!("{} on {on} ({jobs}), {:.2} times as many", whole(*tps), tps / base)
         });
         out.push(std::iter::once(first).chain(others).collect::<Vec<_>>().join("; ") + ".");
@@ -160,7 +159,7 @@ fn paused(records: &[&TestRecord]) -> Option<String> {
              others wrote, and all waited for it.",
             r.test,
             r.workload,
-            count(r.jobs as usize, "job", "jobs")
+            counted(r.jobs as usize, "job")
         )
     })
 }
@@ -257,7 +256,7 @@ fn each(records: &[&TestRecord]) -> Option<Table> {
     for r in records {
         for (number, node) in r.by_node.iter().enumerate() {
             let first = number == 0;
-            let jobs = count(r.jobs as usize, "job", "jobs");
+            let jobs = counted(r.jobs as usize, "job");
             let mut cells = vec![
                 Cell::from(if first { format!("{} {}, {jobs}", r.test, r.workload) } else { String::new() }),
                 Cell::from((number + 1).to_string()),

@@ -5,12 +5,12 @@ use loadline_analyze::kpi::{LATENCY, RESPONSE, time_in_checkpoint};
 use loadline_analyze::{BoundBy, Sweep, SweepPoint, bound_of_sweep, kept_test};
 use loadline_model::column;
 use loadline_model::disturbance::why_invalid;
-use loadline_model::format::{ABSENT, Format, number};
+use loadline_model::format::{ABSENT, Format, counted, number};
 use loadline_model::{Column, TestRecord};
 
 use super::figure::reason;
 use super::key::NO_MEAN;
-use super::{count, kept, limit, sizes, stop};
+use super::{kept, limit, sizes, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, group_title, groups};
@@ -218,7 +218,7 @@ fn scan_line(scan: &Scan<'_>) -> Row {
         r.workload.as_str().into(),
         ABSENT.into(),
         "".into(),
-        count(r.sizes.len(), "size", "sizes").into(),
+        counted(r.sizes.len(), "size").into(),
         median(column::COMMIT_TIME_NS_MEAN).into(),
         median(column::COMMIT_TIME_NS_P99).into(),
         if r.valid { "1" } else { "0 of 1" }.into(),

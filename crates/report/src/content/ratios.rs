@@ -3,14 +3,10 @@
 use loadline_analyze::paired::Verdict;
 use loadline_analyze::stats::Interval;
 use loadline_model::Column;
-use loadline_model::format::csv_line;
 
 use crate::columns::value;
+use crate::csv::{self, Named, number};
 use crate::doc::{Cell, Head, Notes, Row, Table};
-
-/// Columns of [`csv`].
-const COLUMNS: [&str; 11] =
-    ["workload", "jobs", "figure", "a", "b", "ratio", "low", "high", "verdict", "smallest_detectable_pct", "pairs"];
 
 /// A figure of A and B.
 #[derive(Debug, Clone)]
@@ -119,21 +115,18 @@ pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
 
 /// A header and a row of each figure.
 pub(crate) fn csv(rows: &[Shown]) -> String {
-    let of = |value: Option<f64>| value.filter(|v| v.is_finite()).map_or_else(String::new, |v| v.to_string());
-    let row = |shown: &Shown| {
-        csv_line([
-            shown.workload.clone(),
-            shown.jobs.map_or_else(String::new, |jobs| jobs.to_string()),
-            shown.column.id.to_owned(),
-            of(shown.sides.map(|s| s.0)),
-            of(shown.sides.map(|s| s.1)),
-            of(shown.ratio),
-            of(shown.interval.map(|i| i.low)),
-            of(shown.interval.map(|i| i.high)),
-            shown.word().to_owned(),
-            of(shown.detectable.map(|share| share * 100.0)),
-            shown.pairs.to_string(),
-        ])
-    };
-    csv_line(COLUMNS) + &rows.iter().map(row).collect::<String>()
+    let columns: [Named<'_, &Shown>; 11] = [
+        ("workload", &|row| row.workload.clone()),
+        ("jobs", &|row| row.jobs.map_or_else(String::new, |jobs| jobs.to_string())),
+        ("figure", &|row| row.column.id.to_owned()),
+        ("a", &|row| number(row.sides.map(|s| s.0))),
+        ("b", &|row| number(row.sides.map(|s| s.1))),
+        ("ratio", &|row| number(row.ratio)),
+        ("low", &|row| number(row.interval.map(|i| i.low))),
+        ("high", &|row| number(row.interval.map(|i| i.high))),
+        ("verdict", &|row| row.word().to_owned()),
+        ("smallest_detectable_pct", &|row| number(row.detectable.map(|share| share * 100.0))),
+        ("pairs", &|row| row.pairs.to_string()),
+    ];
+    csv::table(&columns, rows)
 }

@@ -4,10 +4,10 @@ use loadline_analyze::stats::quantile;
 use loadline_analyze::{Interval, Shape, kept_test};
 use loadline_model::TestRecord;
 use loadline_model::disturbance::why_invalid;
-use loadline_model::format::{ABSENT, duration_ns, number};
+use loadline_model::format::{ABSENT, counted, duration_ns, number};
 use loadline_model::limits::SizePoint;
 
-use super::{count, stop};
+use super::stop;
 use crate::doc::{Block, Cell, Chart, Head, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, scanned};
 use crate::svg;
@@ -182,7 +182,7 @@ fn points(name: &str, scan: &Scan<'_>, quantiles: [f64; 3]) -> Vec<svg::ChartPoi
                 "{name}, {} MiB: median {}, half of {} between {} and {}{invalid}",
                 number(p.redo_bytes / MIB, 3),
                 duration_ns(middle),
-                count(p.commit_ns.len(), "commit", "commits"),
+                counted(p.commit_ns.len(), "commit"),
                 duration_ns(low),
                 duration_ns(high)
             ),

@@ -3,7 +3,7 @@
 use loadline_analyze::Sweep;
 use loadline_analyze::compare::unequal_work;
 use loadline_analyze::kpi::LATENCY;
-use loadline_model::format::{ABSENT, number};
+use loadline_model::format::{ABSENT, counted, number};
 
 use super::{count, kept, stop};
 use crate::columns::value;
@@ -139,7 +139,7 @@ fn without_company(sides: &[PlatformRun<'_>]) -> Option<Block> {
 /// The source of a published platform, and what its audit found.
 fn published(side: &PlatformRun<'_>) -> Vec<Block> {
     let Some(published) = side.run.published.as_ref().filter(|p| !p.imported) else { return Vec::new() };
-    let tests = count(side.run.records.len(), "test", "tests");
+    let tests = counted(side.run.records.len(), "test");
     let source = format!("{}: {tests}, {}.", side.label, stop(&published.source));
     audited(&side.label, source, &published.findings)
 }
@@ -151,7 +151,7 @@ pub(super) fn audited(label: &str, source: String, findings: &[String]) -> Vec<B
         n => {
             let errors = findings.iter().filter(|f| f.starts_with("error")).count();
             let of_them =
-                if errors == 0 { String::new() } else { format!(" ({} among them)", count(errors, "error", "errors")) };
+                if errors == 0 { String::new() } else { format!(" ({} among them)", counted(errors, "error")) };
             let kinds = count(n, "kind of finding", "kinds of findings");
             format!(" An audit of its table (`loadline audit`) has {kinds}{of_them}.")
         }

@@ -1,7 +1,7 @@
 //! What forecasts of a table's own upper half are off by, for people and scripts.
 
 use loadline_analyze::forecast::{Evaluation, Kind, Overall, Series, evaluate};
-use loadline_model::format::csv_line;
+use loadline_model::format::{counted, csv_line};
 use serde::Serialize;
 
 use crate::content::count;
@@ -188,7 +188,7 @@ fn said(all: &Overall) -> String {
     format!(
         "Mean error of tps {:.1} % over {}, median series {:.1} %; the 90 % intervals hold {:.0} % of them, with a mean half-width of {:.1} %.",
         all.mean_abs_error_pct,
-        count(all.held_out, "held-out point", "held-out points"),
+        counted(all.held_out, "held-out point"),
         all.median_series_pct,
         all.coverage_pct,
         all.half_width_pct

@@ -3,6 +3,7 @@
 use loadline_analyze::paired::percent as confidence;
 use loadline_analyze::trend::{Change, LEAST_RUNS, Trend};
 use loadline_model::Manifest;
+use loadline_model::format::counted;
 
 use super::{Series, Trended};
 use crate::columns::{scale, value};
@@ -33,7 +34,7 @@ pub(super) fn render(trended: &Trended<'_>, width: usize) -> String {
     let mut say = |text: &str| out.push_str(&wrapped(text, "", width));
     if let (Some(first), Some(last)) = (trended.runs.first(), trended.runs.last()) {
         let of = |run: &Manifest| when(&run.started_at);
-        let runs = count(trended.runs.len(), "run", "runs");
+        let runs = counted(trended.runs.len(), "run");
         say(&format!("{runs}, from {} to {}", of(&first.manifest), of(&last.manifest)));
     }
     if trended.series.iter().any(|s| s.trend.as_ref().is_some_and(|t| !t.changes.is_empty())) {
@@ -67,8 +68,8 @@ pub(super) fn page(trended: &Trended<'_>, width: usize) -> Document {
     }
     Document {
         title: "Trend".to_owned(),
-        subtitle: format!("{}, {}", count(trended.runs.len(), "run", "runs"), count(series, "series", "series")),
-        verdict: format!("{judged} series are long enough to be judged; {}.", count(changed, "change", "changes")),
+        subtitle: format!("{}, {}", counted(trended.runs.len(), "run"), count(series, "series", "series")),
+        verdict: format!("{judged} series are long enough to be judged; {}.", counted(changed, "change")),
         all_well: changed == 0 && series > 0 && judged == series,
         sections: vec![Section::of("trend", "Levels over time", blocks)],
         ..Document::default()
@@ -201,7 +202,7 @@ fn sentences(trended: &Trended<'_>) -> Vec<String> {
         let since = trended.run(series, Some(perhaps.since)).map_or("", |m| m.run.as_str());
         let more = perhaps.more.map_or_else(
             || "more than a dozen more runs like it would be needed".to_owned(),
-            |n| format!("{} like those since would show it", count(n, "more run", "more runs")),
+            |n| format!("{} like those since would show it", counted(n, "more run")),
         );
         let title = series.history.metric.column.title;
         out.push(format!("? {}: {title} perhaps changed since {since}: {more}.", trended.name(series)));
@@ -243,7 +244,7 @@ fn sentences(trended: &Trended<'_>) -> Vec<String> {
     if let Some((tests, by)) = kept_tests(trended.runs.iter().flat_map(|run| &run.records)) {
         out.push(format!(
             "{} of these runs {} valid only by {by}.",
-            count(tests, "test", "tests"),
+            counted(tests, "test"),
             if tests == 1 { "is" } else { "are" }
         ));
     }

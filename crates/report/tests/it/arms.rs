@@ -42,12 +42,8 @@ fn run(records: Vec<TestRecord>, pairs: u32, precision: Option<f64>) -> RunData 
         target: target.to_owned(),
         settings: Default::default(),
         workloads: vec![PlannedWorkload {
-            code: "LGWR-LAT1".to_owned(),
-            driver: Driver::Client,
-            driver_given: false,
             driver_reason: why.to_owned(),
-            parameters: Default::default(),
-            forced: None,
+            ..PlannedWorkload::of("LGWR-LAT1", Driver::Client)
         }],
         switch: None,
     };

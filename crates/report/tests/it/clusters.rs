@@ -7,11 +7,7 @@ use loadline_model::snapshot::counter;
 use loadline_model::{ArmName, TestRecord};
 use loadline_report::{Costs, Format, Options, RunData, render};
 
-use crate::common::{manifest, record};
-
-fn text(run: &RunData, format: Format) -> String {
-    String::from_utf8(render(std::slice::from_ref(run), format, &Options::default()).unwrap()).unwrap()
-}
+use crate::common::{manifest, record, text};
 
 /// A run in which `on` adds 0.3 ms and a round trip to a commit of 0.5 ms, and `local` nothing.
 fn levels() -> RunData {
@@ -64,10 +60,10 @@ fn the_way_to_a_users_own_standbys_is_left_out() {
     for r in &mut run.records {
         r.figures.remove(column::RTT_MS.id);
     }
-    let csv = text(&run, Format::Csv);
+    let csv = text(std::slice::from_ref(&run), Format::Csv);
     let rows: Vec<Vec<&str>> = csv.lines().skip(1).map(|l| l.split(',').collect()).collect();
     assert!(rows.len() == 4 && rows.iter().all(|r| r[2].is_empty() && r[5].parse::<f64>().is_ok()), "{csv}");
-    let html = text(&run, Format::Html);
+    let html = text(std::slice::from_ref(&run), Format::Html);
     assert!(html.contains("Throughput left") && html.contains("The way between the servers is their own"));
     let costs = Costs::of(&run, 160).unwrap();
     for text in [&html, &costs.text] {
@@ -78,7 +74,7 @@ fn the_way_to_a_users_own_standbys_is_left_out() {
 
 #[test]
 fn costs_have_a_row_per_level_distance_and_jobs() {
-    let csv = text(&levels(), Format::Csv);
+    let csv = text(&[levels()], Format::Csv);
     let mut lines = csv.lines();
     let head = "level,delay_ms,rtt_ms,jobs,commit_latency_ms,added_ms,added_low_ms,added_high_ms,tps_share";
     assert!(lines.next().unwrap().starts_with(head));
@@ -97,9 +93,9 @@ fn the_cost_of_a_level_is_a_sentence() {
     let costs = Costs::of(&levels(), 160).unwrap();
     assert!(costs.holds && costs.text.contains("on: +0.300 ms"), "{}", costs.text);
     assert!(costs.text.contains("1.00 × round trip"), "{}", costs.text);
-    let html = text(&levels(), Format::Html);
+    let html = text(&[levels()], Format::Html);
     assert!(html.contains("What a commit pays for its copy") && html.contains("<svg"), "no chart");
-    assert!(text(&levels(), Format::Markdown).contains("| on |"));
+    assert!(text(&[levels()], Format::Markdown).contains("| on |"));
 }
 
 #[test]
@@ -111,12 +107,12 @@ fn a_level_that_did_not_wait_is_named() {
     }
     let costs = Costs::of(&run, 160).unwrap();
     assert!(!costs.holds && costs.text.contains("part of the commits did not wait"), "{}", costs.text);
-    assert!(text(&run, Format::Markdown).contains("Of law"));
+    assert!(text(std::slice::from_ref(&run), Format::Markdown).contains("Of law"));
     // A copy that is sent while the own log is written takes part of the same time.
     run.manifest.plan.levels.as_mut().unwrap().at_once = true;
     let costs = Costs::of(&run, 160).unwrap();
     assert!(costs.holds && !costs.text.contains("did not wait"), "{}", costs.text);
-    let markdown = text(&run, Format::Markdown);
+    let markdown = text(std::slice::from_ref(&run), Format::Markdown);
     assert!(markdown.contains("the longer of the two") && !markdown.contains("Of law"));
 }
 
@@ -143,7 +139,7 @@ fn numbers_of_nodes_are_set_side_by_side() {
         records.push(r);
     }
     let run = RunData::new(m, records, Vec::new());
-    let markdown = text(&run, Format::Markdown);
+    let markdown = text(std::slice::from_ref(&run), Format::Markdown);
     assert!(markdown.contains("paused node 2 for 12 % of the time in test 4 (LGWR-LAT1, 6 jobs)"), "{markdown}");
     let row = markdown.lines().find(|l| l.contains("| 3 | 3 | 2,400 |")).unwrap();
     assert!(row.contains("| 800 | 800 | 2.40 |"), "{row}");
@@ -153,9 +149,9 @@ fn numbers_of_nodes_are_set_side_by_side() {
             "LGWR-LAT1: 1,500 tps at most on 1 node (2 jobs); 3,000 on 3 nodes (6 jobs), 2.00 times as many."
         )
     );
-    let html = text(&run, Format::Html);
+    let html = text(std::slice::from_ref(&run), Format::Html);
     assert!(html.contains("What each node did") && html.contains("Group size") && html.contains(">15<"), "{html}");
-    assert!(text(&run, Format::Csv).lines().next().unwrap().contains(",nodes,"));
+    assert!(text(std::slice::from_ref(&run), Format::Csv).lines().next().unwrap().contains(",nodes,"));
 }
 
 #[test]
@@ -179,7 +175,7 @@ fn repetitions_over_nodes_have_intervals_and_loads_are_of_rows() {
         }
     }
     let run = RunData::new(m, records, Vec::new());
-    let markdown = text(&run, Format::Markdown);
+    let markdown = text(std::slice::from_ref(&run), Format::Markdown);
     let row =
         |start: &str| markdown.lines().find(|l| l.contains(start)).unwrap_or_else(|| panic!("{start}: {markdown}"));
     // t(0.975, 2) · 200 / √3 = 496.8

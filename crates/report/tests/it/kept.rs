@@ -1,19 +1,11 @@
 //! Remarks beside figures: tests that are valid by an option only, caveats, missing histograms.
 
 use crate::common::groups::all_groups;
-use crate::common::run;
+use crate::common::{run, text, words};
 use loadline_analyze::waits::Counts;
 use loadline_model::record::NOT_THE_DEVICES;
 use loadline_model::{Latencies, TestRecord, column};
 use loadline_report::{DISPENSABLE, Format, Options, Print, RunData, end_page, render};
-
-fn text(runs: &[RunData], format: Format) -> String {
-    String::from_utf8(render(runs, format, &Options::default()).unwrap()).unwrap()
-}
-
-fn words(text: &str) -> String {
-    text.replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" ")
-}
 
 /// The section `title` of a Markdown report.
 fn section<'a>(markdown: &'a str, title: &str) -> &'a str {

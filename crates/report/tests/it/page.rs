@@ -1,13 +1,9 @@
 //! The page of key figures, sections of groups and wait histograms.
 
 use crate::common::groups::all_groups;
-use crate::common::{run, two_platforms};
+use crate::common::{run, text, two_platforms, words};
 use loadline_model::{Check, LimitSource, Outcome, TestLimit, column};
-use loadline_report::{Format, Options, RunData, end_page, render, terminal_table, test_line};
-
-fn text(runs: &[RunData], format: Format) -> String {
-    String::from_utf8(render(runs, format, &Options::default()).unwrap()).unwrap()
-}
+use loadline_report::{Format, RunData, end_page, terminal_table, test_line};
 
 /// A run of `code` whose peak of `rate` per transaction has a limit with these `samples`, tps.
 fn with_limit(code: &str, samples: [f64; 2], share: f64) -> RunData {
@@ -124,10 +120,6 @@ fn a_doubtful_limit_has_a_footnote_with_its_two_values() {
             );
         }
     }
-}
-
-fn words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The line of the page that begins with `code`.

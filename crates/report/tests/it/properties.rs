@@ -1,17 +1,13 @@
 //! Properties of all reports.
 
-use crate::common::{record, run, two_platforms, two_scans};
+use crate::common::{record, run, text, two_platforms, two_scans, words};
 use loadline_analyze::waits::Counts;
 use loadline_model::limits::SizePoint;
 use loadline_model::{Check, Latencies, Outcome, TestRecord, column};
-use loadline_report::{Format, Options, ReportError, RunData, end_page, render, terminal_table};
+use loadline_report::{Format, Options, ReportError, end_page, render, terminal_table};
 use proptest::prelude::*;
 
 const ALL: [Format; 5] = [Format::Html, Format::Markdown, Format::Csv, Format::Json, Format::Text];
-
-fn text(runs: &[RunData], format: Format) -> String {
-    String::from_utf8(render(runs, format, &Options::default()).unwrap()).unwrap()
-}
 
 #[test]
 fn every_reason_for_a_missing_figure_is_shown() {
@@ -216,7 +212,7 @@ fn scans_have_charts_and_causes_and_stay_out_of_sweeps() {
     assert_eq!(csv.lines().count(), 9, "one line a test, scans among them");
     // With another setting there is no likely cause.
     runs[0].manifest.target.settings.insert("wal_writer_flush_after".to_owned(), "2MB".to_owned());
-    let words = text(&runs, Format::Text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = words(&text(&runs, Format::Text));
     assert!(words.contains("No setting explains it: wal_writer_flush_after = 2MB (2.0 MiB)"), "{words}");
     // An invalid test has no shape.
     runs[0].records[3].add_check(Check::require("commits-window", false, "the counts differ".to_owned()));

@@ -1,31 +1,27 @@
 //! Snapshots of whole reports of the fixture.
 
 use crate::common::groups::all_groups;
-use crate::common::{run, two_platforms, two_scans};
-use loadline_report::{Format, Options, end_page, render, terminal_table};
-
-fn text(format: Format) -> String {
-    String::from_utf8(render(&two_platforms(), format, &Options::default()).unwrap()).unwrap()
-}
+use crate::common::{run, text, two_platforms, two_scans};
+use loadline_report::{Format, end_page, terminal_table};
 
 #[test]
 fn html() {
-    insta::assert_snapshot!(text(Format::Html));
+    insta::assert_snapshot!(text(&two_platforms(), Format::Html));
 }
 
 #[test]
 fn markdown() {
-    insta::assert_snapshot!(text(Format::Markdown));
+    insta::assert_snapshot!(text(&two_platforms(), Format::Markdown));
 }
 
 #[test]
 fn csv() {
-    insta::assert_snapshot!(text(Format::Csv));
+    insta::assert_snapshot!(text(&two_platforms(), Format::Csv));
 }
 
 #[test]
 fn plain_text() {
-    insta::assert_snapshot!(text(Format::Text));
+    insta::assert_snapshot!(text(&two_platforms(), Format::Text));
 }
 
 #[test]
@@ -40,9 +36,7 @@ fn terminal_at_200_columns() {
 
 #[test]
 fn scans_as_plain_text() {
-    insta::assert_snapshot!(
-        String::from_utf8(render(&two_scans(), Format::Text, &Options::default()).unwrap()).unwrap()
-    );
+    insta::assert_snapshot!(text(&two_scans(), Format::Text));
 }
 
 #[test]
@@ -50,19 +44,14 @@ fn scans_on_a_terminal() {
     insta::assert_snapshot!(terminal_table(&two_scans()[0].records, Some(100)));
 }
 
-fn of_all_groups(format: Format) -> String {
-    let runs = [all_groups("disk", "run-disk", 1.0)];
-    String::from_utf8(render(&runs, format, &Options::default()).unwrap()).unwrap()
-}
-
 #[test]
 fn all_groups_html() {
-    insta::assert_snapshot!(of_all_groups(Format::Html));
+    insta::assert_snapshot!(text(&[all_groups("disk", "run-disk", 1.0)], Format::Html));
 }
 
 #[test]
 fn all_groups_plain_text() {
-    insta::assert_snapshot!(of_all_groups(Format::Text));
+    insta::assert_snapshot!(text(&[all_groups("disk", "run-disk", 1.0)], Format::Text));
 }
 
 #[test]

@@ -115,8 +115,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn work(code: &str, size: u64, compressibility: f64) -> Work {
-        let workload = loadline_workload::find(code).unwrap();
-        Work::new(workload, workload.params(&Default::default()).unwrap().with_size(size), 1, compressibility)
+        Work { compressibility, ..Work::of(code, &[]).unwrap().with_size(size) }
     }
 
     fn judge(table_gib: u64, memory_gib: Option<u64>, read: f64) -> Result<Bound, String> {

@@ -30,11 +30,7 @@ mod tests {
 
     #[test]
     fn the_indexes_are_those_of_the_table_that_is_loaded() {
-        let count = |value: i64| {
-            let workload = loadline_workload::find("DBL-22").unwrap();
-            let params = workload.params(&[("indexes".to_owned(), value)].into()).unwrap();
-            indexes(&Work::new(workload, params, 1, 0.0))
-        };
+        let count = |value: i64| indexes(&Work::of("DBL-22", &[("indexes", value)]).unwrap());
         assert_eq!((count(0), count(1)), (0, 3), "none, or a primary key and two more");
     }
 }

@@ -65,7 +65,6 @@ fn statements(out: &mut Figures, work: &Work, merged: &Tally, tps: f64) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use loadline_workload::register;
 
@@ -79,8 +78,7 @@ mod tests {
              [[statement]]\nname = \"look\"\nsql = \"SELECT id FROM {{t}} WHERE id < :n\"\neffect = {effect}\n\
              [[statement]]\nname = \"one\"\nsql = \"SELECT id FROM {{t}} WHERE id = 1\"\neffect = {{ read = 1 }}\n"
         );
-        let workload = register("x.toml", &text).unwrap();
-        let work = Work::new(workload, workload.params(&BTreeMap::new()).unwrap(), 1, 0.0);
+        let work = Work::of(register("x.toml", &text).unwrap().code, &[]).unwrap();
         let mut out = Figures::default();
         statements(&mut out, &work, &Tally::default(), 100.0);
         out

@@ -266,8 +266,7 @@ mod tests {
     #[test]
     fn what_is_done_with_the_page_cache_follows_from_the_work() {
         let of = |code: &str, bytes: Option<u64>, jobs| {
-            let workload = loadline_workload::find(code).unwrap();
-            let work = Work::new(workload, workload.params(&Default::default()).unwrap(), 1, 0.0);
+            let work = Work::of(code, &[]).unwrap();
             kept(&work, bytes, jobs).0
         };
         assert_eq!(of("STO-READ", Some(1 << 30), 8), Keep::Out);
@@ -296,8 +295,7 @@ mod tests {
     #[test]
     fn unread_counters_prove_nothing() {
         let failed = |code: &str, facts: &CacheFacts| {
-            let workload = loadline_workload::find(code).unwrap();
-            let work = Work::new(workload, workload.params(&Default::default()).unwrap(), 1, 0.0);
+            let work = Work::of(code, &[]).unwrap();
             let mut out = Figures::default();
             unread(&mut out, &work, facts, "the counters could not be read: gone");
             out.checks.into_iter().map(|c| (c.id, c.outcome)).collect::<Vec<_>>()

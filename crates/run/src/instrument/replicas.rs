@@ -329,14 +329,6 @@ mod tests {
             self.0 += 1;
             Ok(if self.0 == 1 { vec![replica(true, 0)] } else { Vec::new() })
         }
-
-        fn round_trips_ns(&mut self) -> Vec<u64> {
-            Vec::new()
-        }
-
-        fn link_bytes(&self) -> Option<u64> {
-            None
-        }
     }
 
     #[test]

@@ -87,12 +87,8 @@ mod tests {
     #[test]
     fn a_parameter_sweep_ignores_the_job_list() {
         let planned = |code: &str, parameters: &[(&str, i64)]| PlannedWorkload {
-            code: code.to_owned(),
-            driver: loadline_model::Driver::Client,
-            driver_given: false,
-            driver_reason: String::new(),
             parameters: parameters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
-            forced: None,
+            ..PlannedWorkload::of(code, loadline_model::Driver::Client)
         };
         let count = |code: &str, parameters: &[(&str, i64)]| SweepPoints::of(&planned(code, parameters)).count(4.0);
         assert_eq!(count("LGWR-LAT1", &[]), 4.0);

@@ -6,10 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use loadline_collect::CpuSource;
 use loadline_database::{OpenRequest, Target, TargetError, Work, kind_of, open};
 use loadline_model::limits::name;
-use loadline_model::{Driver, JobLoad, LogWriterPoint, TestLimit, column};
+use loadline_model::{LogWriterPoint, TestLimit, column};
 use loadline_window::{Request, TestError, Warmup};
 use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS};
 
@@ -109,19 +108,10 @@ impl LogWriter {
 
     fn request(&self, work: &Arc<Work>, jobs: u32, warmup_s: f64) -> Request {
         Request {
-            target: Arc::clone(&self.target),
-            work: Arc::clone(work),
-            driver: Driver::Client,
-            sessions_per_thread: None,
-            jobs,
             warmup: Warmup::Seconds(warmup_s),
             duration_s: 0.0,
-            load: JobLoad::default(),
-            cpu: CpuSource::Local,
-            place: loadline_window::Place::Here,
-            disk: None,
-            data_disk: None,
             interrupted: Arc::clone(&self.interrupted),
+            ..Request::of(&self.target, work, jobs)
         }
     }
 }
@@ -325,8 +315,7 @@ mod tests {
     fn any_redo_has_a_reference() {
         let dir = tempfile::tempdir().unwrap();
         let writer = LogWriter::open(dir.path(), &Arc::default()).unwrap();
-        let workload = loadline_workload::find("DBL-11").unwrap();
-        let work = Work::new(workload, workload.params(&Default::default()).unwrap(), 1, 0.0);
+        let work = Work::of("DBL-11", &[]).unwrap();
         for redo in [LEAST_REDO, 90.0, 130.0, 180.0, 370.0, 1500.0, 19_341.0, 1e6, 4e6] {
             let like = writer.equivalent_work(&work, redo).unwrap();
             let seen = measure_expected(&writer.target, &like, ENOUGH_BYTES).unwrap();

@@ -3,33 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use loadline_collect::CpuSource;
 use loadline_database::{OpenRequest, Target, Work, open};
-use loadline_model::{Driver, JobLoad};
-use loadline_window::{Request, Warmup};
+use loadline_window::Request;
 
 use super::{LogSource, References, Subject, TestFile};
 
 /// A test of `code` on SQLite in `dir`.
 pub(crate) fn request(dir: &Path, code: &str, jobs: u32) -> Request {
-    let workload = loadline_workload::find(code).unwrap();
     let url = format!("sqlite:{}", dir.join("x.db").display());
     let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new(&url, dir.to_owned())).unwrap());
-    Request {
-        sessions_per_thread: None,
-        target,
-        work: Arc::new(Work::new(workload, workload.params(&Default::default()).unwrap(), 1, 0.0)),
-        driver: Driver::Client,
-        jobs,
-        warmup: Warmup::Seconds(0.0),
-        duration_s: 1.0,
-        load: JobLoad::default(),
-        cpu: CpuSource::Local,
-        place: loadline_window::Place::Here,
-        disk: Some("vda".to_owned()),
-        data_disk: Some("vda".to_owned()),
-        interrupted: Arc::default(),
-    }
+    let disk = || Some("vda".to_owned());
+    Request { disk: disk(), data_disk: disk(), ..Request::of(&target, &Arc::new(Work::of(code, &[]).unwrap()), jobs) }
 }
 
 /// References without a log, with a test file in `data_dir`.

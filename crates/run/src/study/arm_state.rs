@@ -116,14 +116,7 @@ mod tests {
     use super::*;
 
     fn arms() -> Arms {
-        let workload = PlannedWorkload {
-            code: "LGWR-LAT1".into(),
-            driver: Driver::Client,
-            driver_given: false,
-            driver_reason: String::new(),
-            parameters: BTreeMap::new(),
-            forced: None,
-        };
+        let workload = PlannedWorkload::of("LGWR-LAT1", Driver::Client);
         let arm = || Arm {
             label: String::new(),
             target: "postgres-temp:".into(),

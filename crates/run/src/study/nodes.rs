@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use loadline_database::{Facts, Nodes, RemainingNodes, Target, Work};
 use loadline_model::Check;
+use loadline_model::format::counted;
 use loadline_model::plan::{OnNodeLoss, Plan, PlannedWorkload};
 
 use super::side::add_storage;
@@ -35,7 +36,7 @@ pub(super) fn fit(plan: &Plan, facts: &Facts, listener: &mut dyn Listener) -> Re
         return Err(PlanError::Value(format!(
             "--nodes {more}: the target has {}; a node is added with --node, to a private server with a number in its URL \
              (see `loadline targets`)",
-            if facts.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", facts.nodes) }
+            counted(facts.nodes as usize, "node")
         ))
         .into());
     }

@@ -55,7 +55,6 @@ pub(crate) fn client_ns_per_tx(work: &Work, interrupted: &Arc<AtomicBool>) -> Re
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::sync::atomic::Ordering;
     use std::time::{Duration, Instant};
 
@@ -71,10 +70,7 @@ mod tests {
                     [[table]]\nname = \"t\"\nrows = 10\ncolumn = [{ name = \"id\", type = \"int\", fill = \"key\" }]\n\
                     [[statement]]\nname = \"change\"\nsql = \"UPDATE {t} SET id = :n\"\neffect = { change = 10 }\n";
         let workload = register("long.toml", long).unwrap();
-        let work = |times: i64| {
-            let given = BTreeMap::from([("times".to_owned(), times)]);
-            Work::new(workload, workload.params(&given).unwrap(), 1, 0.0)
-        };
+        let work = |times: i64| Work::of(workload.code, &[("times", times)]).unwrap();
         let interrupted = Arc::new(AtomicBool::new(false));
         let short = client_ns_per_tx(&work(1), &interrupted).unwrap();
         assert!(short > 0.0);

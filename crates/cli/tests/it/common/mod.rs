@@ -77,10 +77,24 @@ pub(crate) fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
+/// The command line of `loadline run` on `target`, with its results in `results`; `more` are further words.
+fn line(target: &str, results: impl AsRef<Path>, more: &str) -> String {
+    format!("run --target {target} --results {} {more}", results.as_ref().display())
+}
+
+/// `loadline run` on `target`; `more` are further words.
+pub(crate) fn on(target: &str, results: impl AsRef<Path>, more: &str) -> Ran {
+    run(&words(&line(target, results, more)))
+}
+
+/// The same, just started.
+pub(crate) fn start_on(target: &str, results: impl AsRef<Path>, more: &str) -> Child {
+    start(&words(&line(target, results, more)))
+}
+
 /// Runs LGWR-LAT1; `more` are further words.
-pub(crate) fn lat1(target: &str, results: &Path, more: &str) -> Ran {
-    let line = format!("run --target {target} --workload LGWR-LAT1 --results {} {more}", results.display());
-    run(&words(&line))
+pub(crate) fn lat1(target: &str, results: impl AsRef<Path>, more: &str) -> Ran {
+    on(target, results, &format!("--workload LGWR-LAT1 {more}"))
 }
 
 /// A file of JSON.

@@ -68,14 +68,7 @@ pub(crate) fn all_groups(platform: &str, id: &str, speed: f64) -> RunData {
         .iter()
         .map(|shape| shape.0)
         .chain(["TP-HEAVY"])
-        .map(|code| PlannedWorkload {
-            code: code.to_owned(),
-            driver: Driver::Database,
-            driver_given: false,
-            driver_reason: String::new(),
-            parameters: BTreeMap::new(),
-            forced: None,
-        })
+        .map(|code| PlannedWorkload::of(code, Driver::Database))
         .collect();
     let skip = |code: &str, reason: &str| SkippedWorkload { code: code.to_owned(), reason: reason.to_owned() };
     let direct = "it needs reads that pass by the page cache, which only root can make here";

@@ -12,7 +12,7 @@ use loadline_model::manifest::{Calibration, Overhead, RunState, TargetInfo};
 use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Check, Driver, Finding, Jobs, Manifest, Outcome, Plan, Series, Severity, TestRecord, column};
-use loadline_report::{OverTime, RunData};
+use loadline_report::{Format, Options, OverTime, RunData, render};
 
 fn map<V>(pairs: &[(&str, V)]) -> BTreeMap<String, V>
 where
@@ -21,15 +21,18 @@ where
     pairs.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect()
 }
 
+/// The report of `runs`.
+pub(crate) fn text(runs: &[RunData], format: Format) -> String {
+    String::from_utf8(render(runs, format, &Options::default()).unwrap()).unwrap()
+}
+
+/// `text` without escapes, on one line.
+pub(crate) fn words(text: &str) -> String {
+    text.replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
-    let workloads = ["LGWR-LAT1", "LGWR-THR"].map(|code| PlannedWorkload {
-        code: code.to_owned(),
-        driver: Driver::Database,
-        driver_given: false,
-        driver_reason: String::new(),
-        parameters: BTreeMap::new(),
-        forced: None,
-    });
+    let workloads = ["LGWR-LAT1", "LGWR-THR"].map(|code| PlannedWorkload::of(code, Driver::Database));
     Manifest {
         schema: 1,
         run: run.to_owned(),

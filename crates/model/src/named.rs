@@ -1,0 +1,60 @@
+//! Enums whose values have names: each is written once, beside its value.
+
+/// Defines an enum, `ALL` of its values in order, and a function for their texts, or two.
+///
+/// ```
+/// loadline_model::named! {
+///     /// A side.
+///     #[derive(Debug, Clone, Copy, PartialEq)]
+///     pub enum Side {
+///         /// The one at the left.
+///         Left: "l", "left-hand";
+///         /// The other.
+///         Right: "r", "right-hand";
+///     }
+///     /// In files.
+///     pub fn id;
+///     /// In sentences.
+///     pub fn words;
+/// }
+/// assert_eq!((Side::ALL.len(), Side::Left.id(), Side::Right.words()), (2, "l", "right-hand"));
+/// ```
+#[macro_export]
+macro_rules! named {
+    (
+        $(#[$about:meta])* pub enum $name:ident { $($(#[$of:meta])* $value:ident: $text:literal;)* }
+        $(#[$means:meta])* pub fn $get:ident;
+    ) => {
+        $(#[$about])*
+        pub enum $name { $($(#[$of])* $value,)* }
+
+        impl $name {
+            /// All values, in this order.
+            pub const ALL: [$name; [$($name::$value),*].len()] = [$($name::$value),*];
+
+            $(#[$means])*
+            #[must_use]
+            pub const fn $get(self) -> &'static str {
+                match self { $($name::$value => $text,)* }
+            }
+        }
+    };
+    (
+        $(#[$about:meta])* pub enum $name:ident { $($(#[$of:meta])* $value:ident: $text:literal, $other:literal;)* }
+        $(#[$means:meta])* pub fn $get:ident;
+        $(#[$other_means:meta])* pub fn $get_other:ident;
+    ) => {
+        $crate::named! {
+            $(#[$about])* pub enum $name { $($(#[$of])* $value: $text;)* }
+            $(#[$means])* pub fn $get;
+        }
+
+        impl $name {
+            $(#[$other_means])*
+            #[must_use]
+            pub const fn $get_other(self) -> &'static str {
+                match self { $($name::$value => $other,)* }
+            }
+        }
+    };
+}
