@@ -73,7 +73,7 @@ impl OfRun<'_> {
         let differ = move |row: &Figure<'_>| {
             let (a, b) = (of(row, ArmName::A)?, of(row, ArmName::B)?);
             let (less, more) = (a.min(b), a.max(b));
-            let place = format!("{} with {}", row.workload, count(row.jobs as usize, "job", "jobs"));
+            let place = format!("{} with {}", row.workload, counted(row.jobs as usize, "job"));
             (more > LEAST_REDO_KIB && more >= less * 1.1)
                 .then(|| format!("{place}: {a:.2} KiB of redo per transaction in A, {b:.2} KiB in B."))
         };
