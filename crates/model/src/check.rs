@@ -99,12 +99,12 @@ impl Check {
         Check::new(id, if ok { Outcome::Passed } else { Outcome::Failed }, detail)
     }
 
-    /// A check of pairs of counts, each of which may differ by so much. Where that is more than half of a count, counts that agree
-    /// prove nothing.
+    /// A check of pairs of counts, each of which may differ by so much. Counts as small as that prove nothing, nor do such that differ
+    /// by more than half.
     #[must_use]
     pub fn compare(id: &str, counts: &[([f64; 2], f64)], detail: String) -> Check {
         let agree = counts.iter().all(|([a, b], allowed)| (a - b).abs() <= *allowed);
-        let few = counts.iter().any(|([a, b], allowed)| a.max(*b) < 2.0 * allowed);
+        let few = counts.iter().any(|([a, b], allowed)| a.max(*b) <= *allowed || (a - b).abs() > a.max(*b) / 2.0);
         if agree && few {
             return Check::new(
                 id,
