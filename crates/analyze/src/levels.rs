@@ -160,13 +160,10 @@ mod tests {
         Levels {
             levels: vec!["on".to_owned()],
             delays_ms: vec![0.0, 1.0, 5.0],
-            jitter_ms: 0.0,
-            bytes_per_s: None,
-            at_once: false,
-            standbys: Vec::new(),
             replicas: 1,
             pairs,
             seed: 1,
+            ..Levels::default()
         }
     }
 

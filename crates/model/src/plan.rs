@@ -382,7 +382,7 @@ impl Plan {
 }
 
 /// Levels of replication and distances, each compared with the baseline in pairs of windows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Levels {
     /// Names of the levels.
     pub levels: Vec<String>,

@@ -57,17 +57,7 @@ fn history(run: &StoredRun, to: &Path, nights: u64, from: u64, ratio: f64) -> Ve
 
 /// The plan of a run of levels of replication.
 fn levels() -> Levels {
-    Levels {
-        levels: vec!["on".to_owned()],
-        delays_ms: vec![0.0],
-        jitter_ms: 0.0,
-        bytes_per_s: None,
-        at_once: false,
-        standbys: Vec::new(),
-        replicas: 1,
-        pairs: 6,
-        seed: 1,
-    }
+    Levels { levels: vec!["on".to_owned()], delays_ms: vec![0.0], replicas: 1, pairs: 6, seed: 1, ..Levels::default() }
 }
 
 fn trend(dir: &Path, more: &[&str]) -> Ran {

@@ -44,7 +44,7 @@ pub(super) struct Postgres {
     pub(super) endpoints: Vec<Arc<Endpoint>>,
     /// Index of the instance behind each node.
     pub(super) instance_of: Vec<usize>,
-    /// Primaries first.
+    /// The primary first, then its standbys; or the one standby that the target is.
     pub(super) instances: Vec<PgInstance>,
     pub(super) version: Version,
     pub(super) version_text: String,
@@ -154,7 +154,10 @@ impl Postgres {
         let Some((version, version_text, settings, unreadable)) = found else {
             return Err(TargetError::Usage("the target has no node".into()));
         };
-        let (endpoints, instance_of, instances) = primaries_first(endpoints, &instance_of, instances);
+        // Nodes that take writes are before standbys, in whatever order they were given.
+        let mut nodes: Vec<_> = instance_of.into_iter().zip(endpoints).collect();
+        nodes.sort_by_key(|(instance, _)| instances[*instance].standby);
+        let (instance_of, endpoints): (_, Vec<_>) = nodes.into_iter().unzip();
         let read_only_nodes = instances.iter().filter(|i| i.standby).map(|i| i.nodes).sum();
         gaps.redo_syncs = uncounted_syncs(&settings);
         match (instances.iter().all(|i| i.local), instances.len(), unreadable) {
@@ -246,26 +249,22 @@ impl Postgres {
         }
     }
 
-    /// The instances that take writes.
-    pub(super) fn primaries(&self) -> impl Iterator<Item = &PgInstance> {
-        self.instances.iter().filter(|i| !i.standby)
+    /// The instance that takes writes.
+    pub(super) fn primary(&self) -> &PgInstance {
+        &self.instances[0]
     }
 
-    /// As [`Self::admin`], in each primary in turn.
-    pub(super) fn each<T>(
+    /// As [`Self::admin`], in the primary.
+    pub(super) fn at_primary<T>(
         &self,
-        mut f: impl FnMut(&PgInstance, &mut Connection) -> Result<T, TargetError>,
-    ) -> Result<Vec<T>, TargetError> {
-        self.primaries().map(|i| self.admin(i, |c| f(i, c))).collect()
-    }
-
-    /// Runs `f` with a loader on `instance`.
-    pub(super) fn loader<T>(
-        &self,
-        instance: &PgInstance,
-        f: impl FnOnce(&mut PgLoader) -> Result<T, TargetError>,
+        f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
     ) -> Result<T, TargetError> {
-        let mut loader = PgLoader::open(&instance.endpoint)?;
+        self.admin(self.primary(), f)
+    }
+
+    /// Runs `f` with a loader on the primary.
+    pub(super) fn loader<T>(&self, f: impl FnOnce(&mut PgLoader) -> Result<T, TargetError>) -> Result<T, TargetError> {
+        let mut loader = PgLoader::open(&self.primary().endpoint)?;
         let done = f(&mut loader)?;
         loader.close()?;
         Ok(done)
@@ -283,10 +282,7 @@ impl Postgres {
 
     /// Waits until all standbys have replayed what their primary has on disk.
     pub(super) fn wait_replayed(&self) -> Result<(), TargetError> {
-        match self.instances.first() {
-            Some(primary) => replay::wait(&primary.endpoint, &self.standbys()?),
-            None => Ok(()),
-        }
+        replay::wait(&self.primary().endpoint, &self.standbys()?)
     }
 
     /// Opens the session of `job` at its node. With several servers it proves that it is at the right one: an address may
@@ -308,25 +304,6 @@ impl Postgres {
         }
         Ok(c)
     }
-}
-
-/// Puts the nodes and instances that take writes before the standbys.
-fn primaries_first(
-    endpoints: Vec<Arc<Endpoint>>,
-    instance_of: &[usize],
-    instances: Vec<PgInstance>,
-) -> (Vec<Arc<Endpoint>>, Vec<usize>, Vec<PgInstance>) {
-    let mut order: Vec<usize> = (0..instances.len()).collect();
-    order.sort_by_key(|i| instances[*i].standby);
-    let place = |instance: usize| order.iter().position(|i| *i == instance).unwrap_or(0);
-    let mut nodes: Vec<(usize, Arc<Endpoint>)> =
-        instance_of.iter().zip(endpoints).map(|(instance, endpoint)| (place(*instance), endpoint)).collect();
-    nodes.sort_by_key(|(instance, _)| instances[order[*instance]].standby);
-    let mut numbered: Vec<(usize, PgInstance)> =
-        instances.into_iter().enumerate().map(|(i, instance)| (place(i), instance)).collect();
-    numbered.sort_by_key(|(i, _)| *i);
-    let (instance_of, endpoints) = nodes.into_iter().unzip();
-    (endpoints, instance_of, numbered.into_iter().map(|(_, instance)| instance).collect())
 }
 
 /// Whether the server runs on this machine: its address is local, and `pid` is a PostgreSQL process here (not so behind

@@ -124,7 +124,7 @@ impl Replication for Postgres {
         };
         let baseline = [("synchronous_commit", "on".to_owned()), ("synchronous_standby_names", String::new())];
         let settings = wanted.map_or(baseline.clone(), |l| l.settings.clone());
-        let Some(primary) = self.instances.first() else { return Ok(()) };
+        let primary = self.primary();
         let changed = match &self.pair {
             Some(_) if link != Link::default() => {
                 let why =
@@ -191,8 +191,7 @@ impl Replication for Postgres {
 
     fn watch(&self) -> Result<Box<dyn ReplicaWatch>, TargetError> {
         let links = WatchedLinks::watch(self.links()?)?;
-        let primary = self.instances.first().ok_or_else(|| TargetError::Usage("the target has no node".into()))?;
-        let connection = primary.endpoint.connect(SessionRole::Observer)?;
+        let connection = self.primary().endpoint.connect(SessionRole::Observer)?;
         Ok(Box::new(PgReplicaWatch { connection, names: self.standby_names(), links }))
     }
 }

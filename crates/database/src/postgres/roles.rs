@@ -37,10 +37,7 @@ impl Target for Postgres {
     }
 
     fn info(&self) -> Result<TargetInfo, TargetError> {
-        let settings = match self.instances.first() {
-            Some(instance) => self.session(instance, SessionRole::Inspect, PgSettings::read)?,
-            None => PgSettings::default(),
-        };
+        let settings = self.session(self.primary(), SessionRole::Inspect, PgSettings::read)?;
         let local = self.instances.iter().all(|i| i.local);
         let data_dir = settings.get("data_directory").map(str::to_owned);
         let log_dir = data_dir.as_ref().map(|dir| {
@@ -51,7 +48,7 @@ impl Target for Postgres {
         });
         let own = self.server.as_ref().map(|s| s.lock().unwrap_or_else(PoisonError::into_inner));
         let mut notes = own.map_or_else(Vec::new, |s| s.notes().to_vec());
-        notes.extend(self.instances.first().and_then(|i| i.endpoint.recognised.note()));
+        notes.extend(self.primary().endpoint.recognised.note());
         if self.endpoints.len() > 1 {
             notes.push(format!(
                 "{} nodes lead to {} server instances; each instance's counters are counted once",
@@ -77,11 +74,8 @@ impl Target for Postgres {
              pgbench scripts have the server's own settings"
                 .into(),
         );
-        let machine = self.instances.first().filter(|_| !local);
-        let (host, memory_bytes) = match machine {
-            Some(instance) => self.session(instance, SessionRole::Inspect, cluster::machine)?,
-            None => (None, None),
-        };
+        let (host, memory_bytes) =
+            if local { (None, None) } else { self.session(self.primary(), SessionRole::Inspect, cluster::machine)? };
         Ok(TargetInfo {
             host,
             memory_bytes,
@@ -124,15 +118,13 @@ impl Administration for Postgres {
 
     fn create(&self, work: &Work) -> Result<(), TargetError> {
         self.loaded.forget(work);
-        self.each(|_, c| schema::create(c, work)).map(drop)
+        self.at_primary(|c| schema::create(c, work))
     }
 
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
         let jobs: Vec<u32> = (0..jobs).collect();
-        for instance in self.primaries() {
-            let wanted = WantedRows { work, jobs: &jobs, server: 0, loaded: &self.loaded };
-            loading::load(&instance.endpoint, &wanted, progress)?;
-        }
+        let wanted = WantedRows { work, jobs: &jobs, server: 0, loaded: &self.loaded };
+        loading::load(&self.primary().endpoint, &wanted, progress)?;
         self.wait_replayed()
     }
 
@@ -142,23 +134,21 @@ impl Administration for Postgres {
             Some(server) => server.lock().unwrap_or_else(PoisonError::into_inner).standbys().len() as u64,
             None => 0,
         };
-        let each = self.each(|_, c| log_space::estimate(c, data, indexes, standbys > 0))?;
-        let mut log = each.into_iter().max_by_key(|r| r.bytes).unwrap_or_default();
+        let mut log = self.at_primary(|c| log_space::estimate(c, data, indexes, standbys > 0))?;
         log.bytes = (1 + standbys) * log.bytes + standbys * data.saturating_add(indexes);
         Ok(log)
     }
 
     fn reset(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
-        self.each(|_, c| {
+        self.at_primary(|c| {
             schema::reset(c, work)?;
             if self.has_levels { schema::renew(c, work) } else { Ok(()) }
         })
-        .map(drop)
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
         let privilege = self.version.checkpoint_privilege();
-        let said = self.each(|_, c| {
+        let said = self.at_primary(|c| {
             // With levels, `reset` has made the checkpoint.
             let made = if self.has_levels {
                 c.value(self.version.may_checkpoint())?.as_deref() == Some("t")
@@ -174,26 +164,24 @@ impl Administration for Postgres {
             schema::checkpoint_if_allowed(&mut c)?;
             c.publish()?;
         }
-        Ok(said.into_iter().flatten().next())
+        Ok(said)
     }
 
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
         self.loaded.forget(work);
-        self.each(|_, c| schema::drop_tables(c, work)).map(drop)
+        self.at_primary(|c| schema::drop_tables(c, work))
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {
         let (_lock, mut removed) = self.locked()?;
-        removed.extend(self.each(|_, c| schema::clean(c, &BTreeSet::new()))?.concat());
+        removed.extend(self.at_primary(|c| schema::clean(c, &BTreeSet::new()))?);
         Ok(removed)
     }
 
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
         let (_lock, mut removed) = self.locked()?;
-        for instance in self.primaries() {
-            let kept = self.loader(instance, |l| data_set::kept(l, keep_data))?;
-            removed.extend(self.admin(instance, |c| schema::clean(c, &kept))?);
-        }
+        let kept = self.loader(|l| data_set::kept(l, keep_data))?;
+        removed.extend(self.at_primary(|c| schema::clean(c, &kept))?);
         Ok(removed)
     }
 }
@@ -201,19 +189,15 @@ impl Administration for Postgres {
 impl Postgres {
     /// Takes the lock, and puts back the settings that a run changed which no longer holds it; with a line for each.
     fn locked(&self) -> Result<(RunLock, Vec<String>), TargetError> {
-        let (mut held, mut done) = (Vec::new(), Vec::new());
-        for instance in self.primaries() {
-            let mut c = instance.endpoint.connect(SessionRole::Lock)?;
-            schema::lock(&mut c)?;
-            done.extend(changed_settings::put_back(&mut c)?);
-            c.publish()?;
-            held.push(c);
-        }
+        let mut c = self.primary().endpoint.connect(SessionRole::Lock)?;
+        schema::lock(&mut c)?;
+        let done = changed_settings::put_back(&mut c)?;
+        c.publish()?;
         if !done.is_empty() {
             // Until the server has read them, sessions would still see the settings of a level.
             self.reload()?;
         }
-        Ok((RunLock::new(held), done))
+        Ok((RunLock::new(c), done))
     }
 }
 
@@ -245,13 +229,13 @@ impl Doctor for Postgres {
     }
 
     fn privileges(&self) -> Result<Vec<Privilege>, TargetError> {
-        Ok(self.each(|_, c| grants::privileges(c))?.into_iter().next().unwrap_or_default())
+        self.at_primary(grants::privileges)
     }
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
-        let may = self.each(|_, c| c.value(self.version.may_checkpoint()))?;
+        let may = self.at_primary(|c| c.value(self.version.may_checkpoint()))?;
         let mut missing = Vec::new();
-        if may.iter().any(|may| may.as_deref() != Some("t")) {
+        if may.as_deref() != Some("t") {
             let why = format!("the role is not {}", self.version.checkpoint_privilege());
             missing.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, why.clone())));
         }
@@ -339,7 +323,7 @@ impl Observation for Postgres {
 
 impl DatabaseDriver for Postgres {
     fn install(&self, work: &Work) -> Result<(), TargetError> {
-        self.each(|_, c| schema::install(c, work))?;
+        self.at_primary(|c| schema::install(c, work))?;
         self.wait_replayed()
     }
 
@@ -349,8 +333,7 @@ impl DatabaseDriver for Postgres {
 
     fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {
         const ITERATIONS: u32 = 20_000;
-        let Some(instance) = self.instances.first() else { return Ok(None) };
-        let mut times = self.admin(instance, |c| {
+        let mut times = self.at_primary(|c| {
             let block = procedure::overhead(ITERATIONS);
             let mut times = Vec::new();
             for _ in 0..3 {
@@ -369,31 +352,27 @@ impl DatabaseDriver for Postgres {
 impl Queries for Postgres {
     fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError> {
         let sql = sql::query(work, query)?;
-        Number::of_all(self.each(|_, c| c.value(&sql))?)
+        Number::read(self.at_primary(|c| c.value(&sql))?)
     }
 
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
         let name = sql::literal(&sql::table_name(work, table));
-        let sizes = self.each(|_, c| c.value(&format!("SELECT pg_table_size(to_regclass({name}))")))?;
-        Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
+        let size = self.at_primary(|c| c.value(&format!("SELECT pg_table_size(to_regclass({name}))")))?;
+        Ok(size.and_then(|s| s.parse().ok()))
     }
 }
 
 impl DataSet for Postgres {
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
-        let mut all = Vec::new();
-        for instance in self.primaries() {
-            all.extend(self.loader(instance, |l| data_set::found(l))?);
-        }
-        Ok(all)
+        self.loader(|l| data_set::found(l))
     }
 
     fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {
-        self.primaries().try_for_each(|i| self.loader(i, |l| changed_rows::check(l, work, table)))
+        self.loader(|l| changed_rows::check(l, work, table))
     }
 
     fn drop_data_set(&self) -> Result<(), TargetError> {
-        self.primaries().try_for_each(|i| self.loader(i, loading::drop_all))
+        self.loader(loading::drop_all)
     }
 }
 
@@ -402,27 +381,25 @@ impl BlockCache for Postgres {
         if let Some(server) = &self.server {
             server.lock().unwrap_or_else(PoisonError::into_inner).set_cache(data_bytes)?;
         }
-        let sizes = self.each(|_, c| {
+        let size = self.at_primary(|c| {
             c.value("SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers' AND unit = '8kB'")
         })?;
-        Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
+        Ok(size.and_then(|s| s.parse().ok()))
     }
 }
 
 impl Checkpoints for Postgres {
     fn checkpoint(&self) -> Result<(), TargetError> {
-        self.each(|_, c| c.query("CHECKPOINT")).map(drop)
+        self.at_primary(|c| c.query("CHECKPOINT")).map(drop)
     }
 }
 
 impl ParallelQueries for Postgres {
     fn max_parallel_workers(&self) -> Result<Option<WorkerLimit>, TargetError> {
-        let limits = self.each(|_, c| Ok(parallel::worker_limit(&PgSettings::read(c)?)))?;
-        Ok(limits.into_iter().flatten().min_by_key(|limit| limit.workers))
+        self.at_primary(|c| Ok(parallel::worker_limit(&PgSettings::read(c)?)))
     }
 
     fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
-        let Some(instance) = self.instances.first() else { return Ok(None) };
-        self.session(instance, SessionRole::job(work, 0), |c| parallel::count_workers(c, work))
+        self.session(self.primary(), SessionRole::job(work, 0), |c| parallel::count_workers(c, work))
     }
 }

@@ -33,9 +33,8 @@ impl Settings for Postgres {
     }
 
     fn setting(&self, name: &str) -> Result<Option<String>, TargetError> {
-        let Some(instance) = self.instances.first() else { return Ok(None) };
         // Not in an administrative session, which has settings of its own.
-        self.session(instance, SessionRole::Inspect, |c| {
+        self.session(self.primary(), SessionRole::Inspect, |c| {
             c.value(&format!("SELECT current_setting({}, true)", literal(name)))
         })
     }
@@ -48,8 +47,7 @@ fn lock(server: &std::sync::Mutex<TempServer>) -> MutexGuard<'_, TempServer> {
 impl Postgres {
     /// Makes the server read its configuration file; `false` if a setting in it needs a restart.
     pub(super) fn reload(&self) -> Result<bool, TargetError> {
-        let Some(instance) = self.instances.first() else { return Ok(true) };
-        let ask = |sql: &str| self.session(instance, SessionRole::Inspect, |c| c.value(sql));
+        let ask = |sql: &str| self.session(self.primary(), SessionRole::Inspect, |c| c.value(sql));
         let read = "SELECT pg_conf_load_time()::text";
         let before = ask(read)?;
         ask("SELECT pg_reload_conf()")?;

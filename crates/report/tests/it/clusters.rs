@@ -15,13 +15,10 @@ fn levels() -> RunData {
     m.plan.levels = Some(Box::new(Levels {
         levels: vec!["local".into(), "on".into()],
         delays_ms: vec![0.0, 1.0],
-        jitter_ms: 0.0,
-        bytes_per_s: None,
-        at_once: false,
-        standbys: Vec::new(),
         replicas: 1,
         pairs: 6,
         seed: 1,
+        ..Levels::default()
     }));
     let mut records: Vec<TestRecord> = Vec::new();
     for jobs in [1, 4] {
