@@ -14,6 +14,7 @@ use super::member::ClusterKind;
 use super::temp::TempServer;
 use super::wire::Connection;
 use super::{apply, own_sessions};
+use crate::data_set::Loader as _;
 use crate::env::of_target;
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
