@@ -13,7 +13,8 @@ one through `?bin=`, runs the plans with short windows, and removes it (rest: th
 valid counts here, not their figures, and tests that others on the machine disturbed are kept. A cell is the number of valid
 tests of all that ran, with both drivers, and how many workloads were skipped with each. Where a plan has fewer tests than
 elsewhere, it ran with one driver, fewer job counts or some of its workloads only. The builds from Maven are made for size:
-their speed is not that of a distribution's.
+their speed is not that of a distribution's. PostgreSQL 15 and MariaDB 10.11 are the packages of Debian 12, with which
+loadline is tested and its [measurements](measurements.md) are made.
 
 ";
 

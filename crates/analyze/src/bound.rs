@@ -24,7 +24,7 @@
 //! redo.
 
 use loadline_model::disturbance::measured_by;
-use loadline_model::format::number;
+use loadline_model::format::{counted, number};
 use loadline_model::limits::name;
 use loadline_model::{Column, TestRecord, column};
 use serde::Serialize;
@@ -285,9 +285,9 @@ fn single_writer(record: &TestRecord, tps: f64) -> Option<Bound> {
         e.add(
             &[column::COMMITS_PER_REDO_SYNC, column, THROUGHPUT],
             format!(
-                "{} commits per sync with {} jobs, and on average {} of the jobs {doing}: commits run one at a time",
+                "{} commits per sync with {}, and on average {} of the jobs {doing}: commits run one at a time",
                 number(per_sync, 2),
-                record.jobs,
+                counted(record.jobs as usize, "job"),
                 number(sessions, 2)
             ),
         )

@@ -1,4 +1,4 @@
-//! Runs of levels of replication: what a commit pays for its copy, and how that grows with the distance.
+//! Runs of levels of replication: the cost of synchronous replication for a commit, and how it grows with the distance.
 //!
 //! A level is compared with the baseline in pairs of windows ([`crate::paired`]): the time added to a commit is the difference of
 //! neighbouring windows, the share of throughput that is left their ratio. Over distances the added time is a line of the round

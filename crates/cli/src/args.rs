@@ -42,12 +42,12 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure a platform: by default the plan 'quick' on embedded SQLite, in two to five minutes
+    /// Measure a platform: by default the plan 'quick' on embedded SQLite, in three to four minutes
     Run(Box<RunArgs>),
     /// Measure two settings, targets, drivers or states in turns, and say which is faster, by how much and how sure that is
     Ab(Box<AbArgs>),
-    /// Measure what a commit pays for its copy: levels of replication over distances and jobs, each in turns with a baseline that
-    /// waits for no replica
+    /// Measure the cost of synchronous replication for a commit: levels over distances and jobs, each in turns with a baseline
+    /// that waits for no replica
     ReplicaCost(Box<ReplicaCostArgs>),
     /// Say what a run of two arms shows, or which of two runs is faster, as a table for people or scripts
     Compare(CompareArgs),

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use indicatif::{ProgressBar, ProgressStyle};
 use loadline_collect::inventory::{machine, storage};
 use loadline_model::LogWriterPoint;
-use loadline_model::format::{bytes, duration_s};
+use loadline_model::format::{bytes, counted, duration_s};
 use loadline_model::probe::{Engine, ProbeReport, ProbedDir, VERSION};
 use loadline_probe::{Event, ProbeError, ProbeOptions, ProbeSession};
 use loadline_run::study::KnownLimits;
@@ -48,7 +48,11 @@ fn log_writer(
     }
     let seconds = args.seconds * (1.0 - FOR_DEVICE);
     loadline_run::reference::grid(dir, seconds, ProbeOptions::default().seed, stop, |workload, jobs| {
-        progress.bar.set_message(format!("{}  reference log writer, {workload} with {jobs} jobs", progress.dir));
+        progress.bar.set_message(format!(
+            "{}  reference log writer, {workload} with {}",
+            progress.dir,
+            counted(jobs as usize, "job")
+        ));
     })
 }
 

@@ -23,11 +23,22 @@ pub(crate) fn trend(args: &TrendArgs) -> Result<u8, Failure> {
     output::write(&args.output, text.as_bytes())?;
     let [series, judged] = trended.counts();
     if series == 0 {
-        output::say("nothing was followed: no valid test has such a figure");
-        return Ok(exit::FAILED);
+        let why = "nothing was followed: no valid test has such a figure";
+        if args.fail_if_slower.is_some() {
+            // A script must not take that for an answer.
+            return Err(Failure::usage(format!("{why}, and --fail-if-slower cannot be answered")));
+        }
+        output::say(why);
+        return Ok(0);
     }
-    if args.fail_if_slower.is_some() && judged < series {
-        output::say(&format!("{} of {series} series are too short: of those nothing can be shown", series - judged));
+    let ended = trended.not_in_newest();
+    for (n, says) in [
+        (series - judged, "are too short: of those nothing can be shown"),
+        (ended, "have no figure in the newest run: what is shown of them is older"),
+    ] {
+        if args.fail_if_slower.is_some() && n > 0 {
+            output::say(&format!("{n} of {series} series {says}"));
+        }
     }
     let slower = args.fail_if_slower.map_or_else(Vec::new, |share| trended.slower_by(share));
     slower.iter().for_each(|text| output::say(&format!("slower: {text}")));

@@ -25,8 +25,8 @@ pub struct TargetKind {
     pub url_forms: &'static [(&'static str, &'static str)],
     /// What it can and cannot do, as far as known without a connection.
     pub capabilities: fn() -> Capabilities,
-    /// Validates a URL without connecting.
-    pub check_url: fn(&str) -> Result<(), TargetError>,
+    /// Validates a URL without connecting, and counts its nodes.
+    pub check_url: fn(&str) -> Result<u32, TargetError>,
     /// Opens the target.
     pub open: fn(&OpenRequest) -> Result<Box<dyn Target>, TargetError>,
     /// Renders a workload as SQL.

@@ -45,7 +45,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         .map(|(capability, why)| (Driver::Client, capability, why.to_owned()))
         .to_vec(),
     },
-    check_url: |url| pause_of(url).map(drop),
+    check_url: |url| pause_of(url).map(|_| 1),
     open: |request| Null::open(request),
     render: |_| vec![Rendered::new("statements", "-- none: the engine answers at once").in_words()],
     clean_leftovers: |_| Ok(Vec::new()),

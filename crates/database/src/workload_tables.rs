@@ -11,18 +11,18 @@ use crate::error::TargetError;
 use crate::loading::{batches, table_stem};
 use crate::work::Work;
 
-/// Tables known to hold all their rows, so they are not counted again before each test: server number, name, rows.
+/// Tables known to hold all their rows, so they are not counted again before each test: name, rows.
 #[derive(Default)]
-pub(crate) struct LoadedTables(Mutex<BTreeSet<(usize, String, u64)>>);
+pub(crate) struct LoadedTables(Mutex<BTreeSet<(String, u64)>>);
 
 impl LoadedTables {
     /// Forgets the tables of `work`, because they are created again.
     pub(crate) fn forget(&self, work: &Work) {
         let stems: Vec<String> = work.workload.tables.iter().map(|t| table_stem(work, t.name)).collect();
-        self.lock().retain(|(_, stem, _)| !stems.contains(stem));
+        self.lock().retain(|(stem, _)| !stems.contains(stem));
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<(usize, String, u64)>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<(String, u64)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -30,10 +30,7 @@ impl LoadedTables {
 /// Rows that must be loaded before a test.
 pub(crate) struct WantedRows<'a> {
     pub(crate) work: &'a Work,
-    /// The jobs whose rows belong on this server.
     pub(crate) jobs: &'a [u32],
-    /// Server number.
-    pub(crate) server: usize,
     pub(crate) loaded: &'a LoadedTables,
 }
 
@@ -60,8 +57,8 @@ fn load(wanted: &WantedRows<'_>, ways: Ways<'_, '_>) -> Result<(), TargetError> 
     ways.with_each(tables, |table, loader| load_table(wanted, table, loader, ways))
 }
 
-fn key(wanted: &WantedRows<'_>, table: &Table) -> (usize, String, u64) {
-    (wanted.server, table_stem(wanted.work, table.name), table.total_rows(&wanted.work.params, 0))
+fn key(wanted: &WantedRows<'_>, table: &Table) -> (String, u64) {
+    (table_stem(wanted.work, table.name), table.total_rows(&wanted.work.params, 0))
 }
 
 fn load_table<'a>(

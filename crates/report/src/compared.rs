@@ -236,8 +236,9 @@ fn heads(sides: &[PlatformRun<'_>]) -> Vec<String> {
 fn qualified(sides: &[PlatformRun<'_>]) -> Vec<String> {
     let [first, second] = sides else { return Vec::new() };
     let warning = "These runs were measured at different times. What the device and its neighbours did then is part of every \
-                   ratio, and the intervals do not hold it: they are of the repetitions within a run. `loadline ab` measures \
-                   both in turns.";
+                   ratio, and the intervals do not hold it: they are of the repetitions within a run. Each figure is judged \
+                   by itself: of 20 equal ones, one shows a difference by chance. `loadline ab` measures both in turns, and \
+                   holds the share of false verdicts.";
     let incomplete =
         ["A", "B"].into_iter().zip(sides).filter(|(_, side)| side.run.manifest.state != RunState::Complete);
     let incomplete = incomplete.map(|(name, side)| format!("{name} ({}) is not complete.", side.run.manifest.run));

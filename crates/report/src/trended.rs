@@ -75,6 +75,13 @@ impl<'a> Trended<'a> {
         [self.series.len(), self.judged.judged]
     }
 
+    /// Number of series of which the newest run of their platform has no figure.
+    #[must_use]
+    pub fn not_in_newest(&self) -> usize {
+        let newest = |s: &Series| self.runs.iter().rposition(|run| name(&run.manifest) == s.platform);
+        self.series.iter().filter(|s| s.history.points.last().map(|(run, _)| *run) != newest(s)).count()
+    }
+
     /// As a page.
     #[must_use]
     pub fn html(&self, width: usize) -> String {

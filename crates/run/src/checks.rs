@@ -13,6 +13,7 @@ pub(crate) mod redo_on_device;
 pub(crate) mod settings;
 pub(crate) mod steady;
 
+use loadline_model::format::counted;
 use loadline_model::{Check, Outcome};
 
 pub(crate) use facts::Facts;
@@ -303,7 +304,8 @@ fn commits_per_sync(f: &Facts<'_>) -> Check {
     let ratio = if syncs > 0.0 { commits / syncs } else { f64::INFINITY };
     let of = if share < 1.0 { format!(" (lower bound of the writing ones among {all})") } else { String::new() };
     let detail = format!(
-        "{commits} commits{of} and {syncs} syncs of the log: {ratio:.2} commits per sync (allowed with {jobs} jobs: {jobs})"
+        "{commits} commits{of} and {syncs} syncs of the log: {ratio:.2} commits per sync (allowed with {}: {jobs})",
+        counted(f.jobs.len(), "job")
     );
     let detail = if commits > allowed_commits {
         format!("{detail}: commits did not wait until they were durable")
@@ -335,8 +337,10 @@ fn commits_per_sync_of_nodes(f: &Facts<'_>) -> Check {
         let (commits, jobs) = (writing(f, node.commits), node.jobs as f64);
         let ratio = if node.syncs > 0.0 { commits / node.syncs } else { f64::INFINITY };
         said.push(format!(
-            "node {}: {commits} commits and {} syncs of its log, {ratio:.2} per sync (allowed with {jobs} jobs: {jobs})",
-            node.node, node.syncs
+            "node {}: {commits} commits and {} syncs of its log, {ratio:.2} per sync (allowed with {}: {jobs})",
+            node.node,
+            node.syncs,
+            counted(node.jobs as usize, "job")
         ));
         if commits > allowed_commits(f, commits, node.syncs, jobs) {
             broken.push(format!("node {}", node.node));

@@ -29,6 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use loadline_database::{OpenRequest, Runs, TargetError, Work, is_temporary, kind_of};
+use loadline_model::format::counted;
 use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TableLoad, TargetInfo};
 use loadline_model::plan::Plan;
 use loadline_model::{LogWriterPoint, Manifest, TestRecord, seed_of_window};
@@ -128,7 +129,7 @@ pub enum StudyError {
         most: u32,
     },
     /// A test failed to run.
-    #[error("test {test} ({workload}, {jobs} jobs) failed: {source}")]
+    #[error("test {test} ({workload}, {}) failed: {source}", counted(*jobs as usize, "job"))]
     Test {
         /// Number of the test.
         test: u32,
@@ -265,7 +266,7 @@ impl Study {
         let machine = loadline_collect::inventory::machine();
         let earlier = resumed.as_ref().map(|r| &r.manifest.target);
         let side = Side::open(self, &self.request, &mut plan, &machine, earlier, listener)?;
-        nodes::fit(&plan, side.target.facts(), listener)?;
+        nodes::say_left_out(&plan, side.target.facts(), listener);
         if plan.agents.is_some() && side.target.facts().runs == Runs::InProcess {
             let url = loadline_database::redact(&self.request.url);
             let text = format!("{url} runs inside loadline's own process: agents on other machines cannot load it");

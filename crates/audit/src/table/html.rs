@@ -223,15 +223,19 @@ fn in_table(open: &mut Open, name: &str, inner: &str) {
     }
 }
 
-/// Position of the `>` that ends a tag, which may hold others in quotes.
+/// Position of the `>` that ends a tag, which may hold others in quotes. In a value without quotes, `title=it's`, they are text.
 fn end_of_tag(tag: &str) -> usize {
     let mut quote = None;
+    let mut before = b' ';
     for (at, byte) in tag.bytes().enumerate() {
         match (byte, quote) {
             (b'>', None) => return at,
-            (b'"' | b'\'', None) => quote = Some(byte),
+            (b'"' | b'\'', None) if before == b'=' => quote = Some(byte),
             (byte, Some(open)) if byte == open => quote = None,
             _ => {}
+        }
+        if !byte.is_ascii_whitespace() {
+            before = byte;
         }
     }
     tag.find('>').unwrap_or(tag.len())

@@ -267,7 +267,7 @@ fn the_rate_that_fits_the_time_is_held_against_littles_law() {
 #[test]
 fn a_raised_digit_is_none_of_the_number() {
     let html = "<table><tr><th>Clients<th>TPS<th>Latency (ms)<tr><td>1<td>1,482<td>0.675 ± 0.002<tr><td>8<td>10,954<sup>1</sup><td>0.730\
-                <tr><td>16<td>19,120<td>0.837<tr><td>32<td>LAST<td>1.059<sup>2</sup></table>";
+                <tr><td title=it's>16<td title='a > b'>19,120<td>0.837<tr><td>32<td>LAST<td>1.059<sup>2</sup></table>";
     assert_eq!(found(&html.replace("LAST", "30,221")), []);
     assert_eq!(found(&html.replace("LAST", "35,221<sup>3</sup>")), [("little", Severity::Error, Some(4))]);
     let md =

@@ -51,7 +51,7 @@ fn the_readme_names_what_is_not_swept_over_jobs() {
 fn the_help_says_how_long_the_quick_plan_takes_and_what_is_measured() {
     let help = ok(&["--help"]).out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        help.contains("in two to five minutes") && help.contains("commits, loads, reads, writes and computes"),
+        help.contains("in three to four minutes") && help.contains("commits, loads, reads, writes and computes"),
         "{help}"
     );
 }

@@ -305,18 +305,3 @@ fn nothing_outlives_an_owner_that_dies_while_the_database_is_made() {
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }
-
-#[test]
-fn two_nodes_share_the_jobs() {
-    let (one, two) = (Maria::start(&[]), Maria::start(&[]));
-    let dir = results();
-    let node = two.url("root");
-    let ran = measure(&one.url("root"), dir.path(), &format!("--node {node}"));
-    assert_eq!(ran.code, 0, "{}", ran.said());
-    let t = &tests_of(&ran.folder())[0];
-    assert!(t["nodes"] == 2 && t["valid"] == true, "{t:#}");
-    let both = [&one, &two].map(|s| s.sql("SHOW GLOBAL STATUS LIKE 'Com_update'").unwrap());
-    assert!(both.iter().all(|n| n.split('\t').nth(1).unwrap().parse::<u64>().unwrap() > 10), "{both:?}");
-    let doctor = run(&["doctor", "--target", &one.url("root"), "--node", &node]);
-    assert!([&one, &two].iter().all(|s| doctor.said().contains(&s.file("s"))), "{}", doctor.said());
-}

@@ -179,6 +179,14 @@ fn the_newest_runs_are_perhaps_a_change_and_one_bad_night_is_none() {
     let ran = trend(&late, &["--fail-if-slower", "3%"]);
     let says = format!("perhaps changed since {}: 2 more runs like those since would show it.", ids[12]);
     assert!(ran.code == 0 && ran.out.contains(&says), "{}", ran.said());
+
+    copy(&of, &late, 20, 1000.0, |_, record| record.valid = false);
+    let ran = trend(&late, &["--fail-if-slower", "3%"]);
+    assert!(ran.code == 0 && ran.err.contains("2 of 2 series have no figure in the newest run"), "{}", ran.said());
+    let none = results.path().join("none");
+    copy(&of, &none, 1, 1000.0, |_, record| record.valid = false);
+    let ran = trend(&none, &["--fail-if-slower", "3%"]);
+    assert!(ran.code == 2 && ran.err.contains("cannot be answered"), "{}", ran.said());
 }
 
 #[test]

@@ -54,20 +54,9 @@ pub(super) struct MysqlNodes {
 }
 
 impl MysqlNodes {
-    /// Whether the servers are one Galera cluster, and hold the same data.
+    /// Whether there are several servers, which are one cluster and hold the same data.
     pub(super) fn is_cluster(&self) -> bool {
-        self.instances.len() > 1 && self.instances.iter().all(|i| i.member.is_some())
-    }
-
-    /// The servers that hold data of their own: of a cluster the first, all otherwise.
-    pub(super) fn databases(&self) -> &[MysqlInstance] {
-        let own = if self.is_cluster() { 1 } else { self.instances.len() };
-        self.instances.get(..own).unwrap_or_default()
-    }
-
-    /// The number in [`MysqlNodes::databases`] of the one that has the rows of a job at `node`.
-    pub(super) fn database_of(&self, node: usize) -> Option<usize> {
-        if self.is_cluster() { Some(0) } else { self.instance_of.get(node).copied() }
+        self.instances.len() > 1
     }
 }
 
@@ -133,25 +122,30 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
     Ok(nodes)
 }
 
-/// Checks that `new`, if it is of a cluster, is of that of the `known` servers.
+/// Checks that `new` is of one cluster with the `known` servers.
 ///
 /// # Errors
 /// [`TargetError::Refused`] with both servers.
 fn check_cluster(known: &[MysqlInstance], new: &MysqlInstance) -> Result<(), TargetError> {
     let Some(first) = known.first() else { return Ok(()) };
     let of = |i: &MysqlInstance| i.member.as_ref().map(|m| m.cluster.clone());
-    if of(first) == of(new) {
-        return Ok(());
+    match (of(first), of(new)) {
+        (Some(a), Some(b)) if a == b => return Ok(()),
+        (None, None) => {
+            return Err(TargetError::Refused(format!(
+                "'{}' is a server of its own, and so is '{}': nodes are servers of one cluster. Measure each by itself, and set their \
+                 runs side by side (loadline report RUN RUN)",
+                new.endpoint.config.place(),
+                first.endpoint.config.place()
+            )));
+        }
+        _ => {}
     }
     let say = |i: &MysqlInstance| {
         let place = i.endpoint.config.place();
         of(i).map_or_else(|| format!("{place} is in no cluster"), |name| format!("{place} is in the cluster {name}"))
     };
-    Err(TargetError::Refused(format!(
-        "{}, and {}: all nodes must be servers by themselves, or all of one cluster",
-        say(first),
-        say(new)
-    )))
+    Err(TargetError::Refused(format!("{}, and {}: all nodes must be servers of one cluster", say(first), say(new))))
 }
 
 impl MysqlInstance {

@@ -1,6 +1,6 @@
 //! Bulk load: LOAD DATA LOCAL INFILE with rows generated on the fly; the loader of the data set.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use loadline_workload::{ColumnDef, Datum, LogicalType, Table};
@@ -10,7 +10,7 @@ use super::ledger::Ledger;
 use super::schema;
 use super::sql::{self, DATABASE, MARK, create_table, full_name, quoted, table_name};
 use super::wire::Connection;
-use crate::data_set::{self, LoadProgress, Loader, RECORD, Ways};
+use crate::data_set::{LoadProgress, Loader, RECORD, Ways};
 use crate::error::TargetError;
 use crate::loading::{Batch, rows, table_stem};
 use crate::work::Work;
@@ -209,14 +209,8 @@ pub(super) fn load(
     workload_tables::load_all(wanted, Ways { open: &open, one_writer: false, progress })
 }
 
-/// Tables of the data set that stay after a run.
-pub(super) fn kept(endpoint: &Endpoint, ledger: &Ledger, keep_data: bool) -> Result<BTreeSet<String>, TargetError> {
-    data_set::kept(&mut MysqlLoader::open(endpoint, ledger)?, keep_data)
-}
-
 /// Drops the data set's tables.
-pub(super) fn drop_all(endpoint: &Endpoint, ledger: &Ledger) -> Result<(), TargetError> {
-    let mut loader = MysqlLoader::open(endpoint, ledger)?;
+pub(super) fn drop_all(loader: &mut MysqlLoader) -> Result<(), TargetError> {
     let tables = loader.rows(&format!(
         "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME LIKE 'data\\_%' AND \
          TABLE_COMMENT LIKE '{MARK}%'"

@@ -20,17 +20,14 @@ enum Answer {
     None,
     /// It answers, but has lost its cluster, or the cluster is changing.
     NotReady,
-    /// It is of use. In a cluster of so many nodes, if it is in one.
-    Ready(Option<u32>),
+    /// It is of use, in a cluster of so many nodes.
+    Ready(u32),
 }
 
 fn ask(instance: &MysqlInstance) -> Answer {
-    let size = |c: &mut _| instance.member.as_ref().map(|member| member.size(c)).transpose();
-    match instance.admin(size) {
+    match instance.admin(|c| instance.member.as_ref().map_or(Ok(None), |member| member.size(c))) {
         Err(_) => Answer::None,
-        Ok(Some(None)) => Answer::NotReady,
-        Ok(Some(size)) => Answer::Ready(size),
-        Ok(None) => Answer::Ready(None),
+        Ok(size) => size.map_or(Answer::NotReady, Answer::Ready),
     }
 }
 
@@ -41,8 +38,8 @@ fn is_settled(answers: &[Answer], before: u32) -> bool {
     let (others, silent) = ((answers.len() - ready) as u32, answers.iter().filter(|a| **a == Answer::None).count());
     (ready > 0 || 2 * silent as u32 >= before)
         && answers.iter().all(|answer| match answer {
-            Answer::None | Answer::NotReady | Answer::Ready(None) => true,
-            Answer::Ready(Some(size)) => others == 0 || size + others <= before,
+            Answer::None | Answer::NotReady => true,
+            Answer::Ready(size) => others == 0 || size + others <= before,
         })
 }
 
@@ -57,7 +54,7 @@ impl MysqlNodes {
             Answer::None | Answer::NotReady => None,
         });
         for (instance, size) in instances.iter_mut().zip(sizes) {
-            if let Some((member, size)) = instance.member.as_mut().zip(size) {
+            if let Some(member) = instance.member.as_mut() {
                 member.size = size;
             }
         }
@@ -114,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_loss_is_settled_once_the_cluster_is_smaller() {
-        let (lost, three, two) = (Answer::None, Answer::Ready(Some(3)), Answer::Ready(Some(2)));
+        let (lost, three, two) = (Answer::None, Answer::Ready(3), Answer::Ready(2));
         assert!(is_settled(&[three, three, three], 3));
         assert!(!is_settled(&[three, lost, three], 3), "it has not noticed yet");
         assert!(is_settled(&[two, lost, two], 3));
@@ -124,9 +121,7 @@ mod tests {
         assert!(!is_settled(&[three, three, Answer::NotReady], 3), "they have not noticed yet");
         assert!(!is_settled(&[Answer::NotReady, Answer::NotReady, lost], 3), "they may have a majority soon");
         assert!(is_settled(&[Answer::NotReady, lost, lost], 3), "it will have none");
-        // Servers with data of their own know nothing of each other.
-        assert!(is_settled(&[Answer::Ready(None), lost], 0));
         // Some of the cluster's nodes are not of the target.
-        assert!(is_settled(&[Answer::Ready(Some(4)), lost], 5) && !is_settled(&[Answer::Ready(Some(5)), lost], 5));
+        assert!(is_settled(&[Answer::Ready(4), lost], 5) && !is_settled(&[Answer::Ready(5), lost], 5));
     }
 }

@@ -68,7 +68,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     ],
     // Those of both; the server's own are known once it is open.
     capabilities: render::of_mysql,
-    check_url: |url| config::Config::parse(url, &process_env).map(drop),
+    check_url: |url| config::Config::parse(url, &process_env).map(|_| 1),
     open: |request| Ok(Box::new(Mysql::open(&request.url, request, None)?)),
     render: |work| render::all(work, &render::of_mariadb()),
     clean_leftovers: |_| Ok(Vec::new()),

@@ -151,7 +151,7 @@ impl Replication for Mysql {
             server.replicas().iter().for_each(|replica| replica.relay.set(link));
             Ok(())
         })?;
-        let first = self.first()?;
+        let first = self.first();
         first.admin(|c| {
             // The server reads it for each commit, also for those under way: none is.
             let wait_point = point.map(|point| format!("SET GLOBAL rpl_semi_sync_master_wait_point = {point}"));
@@ -196,7 +196,7 @@ impl Replication for Mysql {
     fn watch(&self) -> Result<Box<dyn ReplicaWatch>, TargetError> {
         let links = self.replicated(|s| Ok(s.replicas().iter().map(|r| Arc::clone(&r.relay)).collect()))?;
         let links = WatchedLinks::watch(links)?;
-        let mut server = self.first()?.endpoint.connect()?;
+        let mut server = self.first().endpoint.connect()?;
         let unacknowledged = Said::ask(&mut server)?.unacknowledged;
         let mut replicas = Vec::new();
         for (name, endpoint) in self.at_replicas()? {

@@ -8,7 +8,7 @@ use loadline_workload::Table;
 
 use super::client::MysqlClientSession;
 use super::doctor::{self, MysqlSettings, MysqlState};
-use super::loading::{self, MysqlLoader};
+use super::loading;
 use super::observer::{UNCOUNTED_SYNCS, sync_counter};
 use super::server::{Mysql, NOWAIT};
 use super::slice::MysqlDatabaseSession;
@@ -34,7 +34,7 @@ impl Target for Mysql {
     }
 
     fn info(&self) -> Result<TargetInfo, TargetError> {
-        let first = self.first()?;
+        let first = self.first();
         let settings = first.admin(MysqlSettings::read)?;
         let mut notes = self.private().map_or_else(Vec::new, |s| s.notes().to_vec());
         if self.server.is_some() {
@@ -48,12 +48,7 @@ impl Target for Mysql {
         if self.nodes.is_cluster() {
             notes.extend(self.cluster_notes(&settings));
         } else if self.facts.nodes > 1 {
-            notes.push(format!(
-                "{} nodes lead to {} servers; each server's counters are counted once, and the settings are those of the \
-                 first",
-                self.facts.nodes,
-                self.instances().len()
-            ));
+            notes.push(format!("{} nodes lead to one server, whose counters are counted once", self.facts.nodes));
         }
         Ok(TargetInfo {
             in_process: false,
@@ -104,20 +99,13 @@ impl Administration for Mysql {
         self.loaded.forget(work);
         self.set_flush(work.program.commit)?;
         self.jobs_run(work, Driver::Client);
-        self.each_database(|_, c| schema::create(c, work)).map(drop)
+        self.at_first(|c| schema::create(c, work))
     }
 
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        let nodes = self.nodes.instance_of.len();
-        self.caught_up(|| {
-            for (i, instance) in self.nodes.databases().iter().enumerate() {
-                let is_here = |job: &u32| self.nodes.database_of(work.node(*job, nodes)) == Some(i);
-                let here: Vec<u32> = (0..jobs).filter(is_here).collect();
-                let wanted = WantedRows { work, jobs: &here, server: i, loaded: &self.loaded };
-                loading::load(&instance.endpoint, &instance.ledger, &wanted, progress)?;
-            }
-            Ok(())
-        })
+        let jobs: Vec<u32> = (0..jobs).collect();
+        let wanted = WantedRows { work, jobs: &jobs, loaded: &self.loaded };
+        self.caught_up(|| loading::load(&self.first().endpoint, &self.first().ledger, &wanted, progress))
     }
 
     /// The redo log has its full size from the start; only a binary log grows.
@@ -129,7 +117,7 @@ impl Administration for Mysql {
     fn reset(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
         self.set_flush(work.program.commit)?;
         self.jobs_run(work, driver);
-        self.each_database(|_, c| schema::reset(c, work)).map(drop)
+        self.at_first(|c| schema::reset(c, work))
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
@@ -142,24 +130,18 @@ impl Administration for Mysql {
 
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
         self.loaded.forget(work);
-        self.each_database(|_, c| schema::drop_tables(c, work)).map(drop)
+        self.at_first(|c| schema::drop_tables(c, work))
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {
         let _lock = self.lock()?;
-        Ok(self.each_database(|_, c| schema::clean(c, &BTreeSet::new()))?.concat())
+        self.at_first(|c| schema::clean(c, &BTreeSet::new()))
     }
 
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
         let _lock = self.lock()?;
-        self.caught_up(|| {
-            let mut removed = Vec::new();
-            for instance in self.nodes.databases() {
-                let kept = loading::kept(&instance.endpoint, &instance.ledger, keep_data)?;
-                removed.extend(instance.admin(|c| schema::clean(c, &kept))?);
-            }
-            Ok(removed)
-        })
+        let kept = self.loader(|loader| data_set::kept(loader, keep_data))?;
+        self.at_first(|c| schema::clean(c, &kept))
     }
 }
 
@@ -192,7 +174,7 @@ impl Doctor for Mysql {
     }
 
     fn privileges(&self) -> Result<Vec<Privilege>, TargetError> {
-        self.first()?.admin(grants::privileges)
+        self.first().admin(grants::privileges)
     }
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
@@ -292,7 +274,7 @@ impl Observation for Mysql {
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
-        let product = self.instances().first().map_or("MariaDB", |i| i.version.product());
+        let product = self.first().version.product();
         let mut absent = vec![
             (column::FLASH_CACHE_WRITE_PCT, format!("{product} has no flash cache")),
             (column::REDO_BLOCKS_PER_S, format!("{product} does not count the blocks of its log")),
@@ -302,7 +284,7 @@ impl Observation for Mysql {
             absent.push((column::COMMITS_PER_REDO_SYNC, UNCOUNTED_SYNCS.to_owned()));
         }
         if !self.instances().iter().all(|i| i.local) {
-            let cloud = self.instances().first().and_then(|i| i.cloud);
+            let cloud = self.first().cloud;
             let why = why_absent(cloud, Part::Cpus, "and MariaDB and MySQL do not show its /proc/stat");
             let cpu = column::CPU_SHARES;
             absent.extend(cpu.map(|id| (id, why.clone())));
@@ -314,7 +296,7 @@ impl Observation for Mysql {
 
 impl DatabaseDriver for Mysql {
     fn install(&self, work: &Work) -> Result<(), TargetError> {
-        self.each_database(|i, c| schema::install(c, work, i.member.is_some())).map(drop)
+        self.at_first(|c| schema::install(c, work, self.first().member.is_some()))
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
@@ -324,7 +306,7 @@ impl DatabaseDriver for Mysql {
     fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {
         const ITERATIONS: u32 = 5_000;
         let name = procedure::overhead_name();
-        let mut times = self.first()?.admin(|c| {
+        let mut times = self.first().admin(|c| {
             c.query(&format!("DROP PROCEDURE IF EXISTS {name}"))?;
             c.query(&procedure::create_overhead())?;
             c.query(&procedure::create_moments())?;
@@ -345,39 +327,31 @@ impl DatabaseDriver for Mysql {
 impl Queries for Mysql {
     fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError> {
         let sql = sql::query(work, query)?;
-        Number::of_all(self.each_database(|_, c| c.value(&sql))?)
+        Number::read(self.at_first(|c| c.value(&sql))?)
     }
 
     /// The size of the primary key's tree, which holds the rows.
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-        let sizes = self.each_database(|_, c| {
+        let size = self.at_first(|c| {
             // The server shows the size as of the last ANALYZE.
             c.query(&sql::analyze(work, table))?;
             c.value(&sql::table_size(work, table))
         })?;
-        Ok(sizes.into_iter().map(|s| s?.parse::<u64>().ok()).sum())
+        Ok(size.and_then(|s| s.parse::<u64>().ok()))
     }
 }
 
 impl DataSet for Mysql {
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
-        let mut all = Vec::new();
-        for instance in self.nodes.databases() {
-            all.extend(data_set::found(&mut MysqlLoader::open(&instance.endpoint, &instance.ledger)?)?);
-        }
-        Ok(all)
+        self.loader(|loader| data_set::found(loader))
     }
 
     fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {
-        self.nodes
-            .databases()
-            .iter()
-            .try_for_each(|i| changed_rows::check(&mut MysqlLoader::open(&i.endpoint, &i.ledger)?, work, table))
+        self.loader(|loader| changed_rows::check(loader, work, table))
     }
 
     fn drop_data_set(&self) -> Result<(), TargetError> {
-        let databases = self.nodes.databases();
-        self.caught_up(|| databases.iter().try_for_each(|i| loading::drop_all(&i.endpoint, &i.ledger)))
+        self.loader(loading::drop_all)
     }
 }
 

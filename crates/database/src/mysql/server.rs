@@ -9,6 +9,7 @@ use loadline_workload::Commit;
 use super::connect::Endpoint;
 use super::doctor::MysqlSettings;
 use super::instance::{self, MysqlInstance, MysqlNodes};
+use super::loading::MysqlLoader;
 use super::member::ClusterKind;
 use super::temp::TempServer;
 use super::wire::Connection;
@@ -48,7 +49,7 @@ impl Mysql {
         let nodes = instance::identify(endpoints, server.is_some())?;
         let facts = Facts {
             nodes: nodes.job_endpoints.len() as u32,
-            block_bytes: nodes.instances.first().map(|i| i.page_bytes),
+            block_bytes: Some(nodes.instances[0].page_bytes),
             rows_in_primary_key: true,
             commit_unseen: Some(
                 "MariaDB and MySQL answer a transaction of one statement once, after its commit: the time of the commit alone \
@@ -80,8 +81,9 @@ impl Mysql {
         &self.nodes.instances
     }
 
-    pub(super) fn first(&self) -> Result<&MysqlInstance, TargetError> {
-        self.instances().first().ok_or_else(|| TargetError::Usage("the target has no node".into()))
+    /// The server that is asked what holds for all, and by which tables are made and rows are loaded.
+    pub(super) fn first(&self) -> &MysqlInstance {
+        &self.instances()[0]
     }
 
     /// Runs `f` in an administrative session of each server in turn.
@@ -92,13 +94,26 @@ impl Mysql {
         self.instances().iter().map(|i| i.admin(|c| f(i, c))).collect()
     }
 
-    /// Runs `f` in an administrative session of each server with data of its own ([`MysqlNodes::databases`]). In a cluster,
-    /// what `f` reads includes what other nodes had committed before, and all nodes have applied what it wrote.
-    pub(super) fn each_database<T>(
+    /// Runs `f` in an administrative session of the first server. In a cluster, what `f` reads includes what other nodes had
+    /// committed before, and all nodes have applied what it wrote.
+    pub(super) fn at_first<T>(
         &self,
-        mut f: impl FnMut(&MysqlInstance, &mut Connection) -> Result<T, TargetError>,
-    ) -> Result<Vec<T>, TargetError> {
-        self.caught_up(|| self.nodes.databases().iter().map(|i| i.admin(|c| f(i, c))).collect())
+        f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
+    ) -> Result<T, TargetError> {
+        self.caught_up(|| self.first().admin(f))
+    }
+
+    /// As [`Self::at_first`], with a session that loads.
+    pub(super) fn loader<T>(
+        &self,
+        f: impl FnOnce(&mut MysqlLoader) -> Result<T, TargetError>,
+    ) -> Result<T, TargetError> {
+        self.caught_up(|| {
+            let mut loader = MysqlLoader::open(&self.first().endpoint, &self.first().ledger)?;
+            let done = f(&mut loader)?;
+            loader.close()?;
+            Ok(done)
+        })
     }
 
     /// Calls `f` after the nodes of a cluster have applied each other's changes, and has them apply those of `f`.
@@ -123,7 +138,7 @@ impl Mysql {
 
     /// What holds for the nodes of a cluster, for the report; `settings` are those of the first.
     pub(super) fn cluster_notes(&self, settings: &MysqlSettings) -> Vec<String> {
-        let Some(kind) = self.instances().first().and_then(|i| Some(i.member.as_ref()?.kind)) else {
+        let Some(kind) = self.first().member.as_ref().map(|m| m.kind) else {
             return Vec::new();
         };
         let of = |name: &str| settings.get(name).unwrap_or("unknown").to_owned();

@@ -26,7 +26,7 @@ impl Settings for Mysql {
     fn setting(&self, name: &str) -> Result<Option<String>, TargetError> {
         // Options are written with - as well; names are compared without case.
         let name = name.replace('-', "_").replace('\\', "\\\\").replace('\'', "''");
-        self.first()?.admin(|c| {
+        self.first().admin(|c| {
             let found = c.pairs(&format!("SHOW GLOBAL VARIABLES WHERE Variable_name = '{name}'"))?;
             Ok(found.into_iter().next().map(|(_, value)| value))
         })

@@ -106,8 +106,10 @@ fn single(url: &str) -> Result<String, TargetError> {
 ///
 /// # Errors
 /// As there.
-pub(super) fn check_url(product: &Product, url: &str) -> Result<(), TargetError> {
-    crate::temp::check_url(product, &single(url)?)
+pub(super) fn check_url(product: &Product, url: &str) -> Result<u32, TargetError> {
+    let of_cluster = cluster_of(url).map(|kind| ClusterUrl::parse(url, kind)).transpose()?;
+    let nodes = crate::temp::check_url(product, of_cluster.as_ref().map_or(url, |url| &url.rest))?;
+    Ok(of_cluster.map_or(nodes, |url| url.nodes))
 }
 
 /// As [`crate::temp::clean_leftovers`], also for clusters.

@@ -55,7 +55,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         ),
     ],
     capabilities: render::capabilities,
-    check_url: |url| address::OraAddress::parse(url).map(drop),
+    check_url: |url| address::OraAddress::parse(url).map(|_| 1),
     open,
     render: render::all,
     clean_leftovers: |_| Ok(Vec::new()),

@@ -69,7 +69,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         ("postgres://user@/database?host=/socket/folder&port=5433", "over the Unix socket in this folder"),
     ],
     capabilities: render::capabilities,
-    check_url: |url| config::Config::parse(url, &process_env).map(drop),
+    check_url: |url| config::Config::parse(url, &process_env).map(|_| 1),
     open: |request| Ok(Box::new(Postgres::open("postgres", &request.url, request, None)?)),
     render: render::all,
     clean_leftovers: |_| Ok(Vec::new()),

@@ -72,7 +72,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
             (Driver::Client, Capability::Scripts, NO_SCRIPTS.to_owned()),
         ],
     },
-    check_url: |url| files::path_of(url).map(|_| ()),
+    check_url: |url| files::path_of(url).map(|_| 1),
     open: |request| Ok(Box::new(Sqlite::open(request)?)),
     render,
     clean_leftovers: |request| folder::clean_leftovers(&request.scratch, files::TEMP_PREFIX),

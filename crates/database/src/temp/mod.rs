@@ -122,12 +122,12 @@ fn parse(product: &Product, url: &str) -> Result<TempUrl, TargetError> {
     TempUrl::parse(url, product)
 }
 
-/// Validates a URL.
+/// Validates a URL, and counts its servers.
 ///
 /// # Errors
 /// [`TargetError::Usage`] with the invalid part and what is allowed.
-pub(crate) fn check_url(product: &Product, url: &str) -> Result<(), TargetError> {
-    parse(product, url).map(drop)
+pub(crate) fn check_url(product: &Product, url: &str) -> Result<u32, TargetError> {
+    parse(product, url).map(|url| 1 + url.further)
 }
 
 /// Stops and removes the private servers of dead owners in the results folder, in the directory of the URL and in

@@ -74,7 +74,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
             (Driver::Client, Capability::Scripts, NO_SQL.to_owned()),
         ],
     },
-    check_url: |url| WalUrl::parse(url).map(|_| ()),
+    check_url: |url| WalUrl::parse(url).map(|_| 1),
     open: |request| Ok(Box::new(Wal::open(request)?)),
     render,
     clean_leftovers: |request| {

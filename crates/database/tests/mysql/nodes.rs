@@ -1,4 +1,4 @@
-//! Several nodes: of one server, and of two.
+//! Several nodes of one server.
 
 use loadline_database::{OpenRequest, Target, TargetError};
 use loadline_model::snapshot::counter;
@@ -45,53 +45,25 @@ fn two_nodes_of_one_server_are_counted_once() {
     assert_eq!(before.delta(&after, counter::COMMITS), Some(10.0));
     assert_eq!(target.evidence(&small).unwrap(), Some(10));
     let info = target.info().unwrap();
-    assert!(info.nodes == 2 && info.notes.iter().any(|n| n.contains("2 nodes lead to 1 servers")), "{:?}", info.notes);
+    assert!(info.nodes == 2 && info.notes.iter().any(|n| n.contains("2 nodes lead to one server")), "{:?}", info.notes);
     assert_eq!(target.job_limit().unwrap(), server.target.job_limit().unwrap());
     target.clean().unwrap();
     server.sql("DROP USER second@localhost");
 }
 
 #[test]
-fn two_servers_share_the_jobs_and_are_added_up() {
+fn a_server_of_its_own_is_no_node() {
     let one = server();
     let _alone = alone();
     let two = Server::start("", &[]);
-    let target = open(&one, &two.request("root"));
-    let small = work("LGWR-LAT1", &[]);
-    target.create(&small).unwrap();
-    target.load(&small, 4).unwrap();
-    // Job j runs at node j mod 2.
-    let rows = |server: &Server| server.sql("SELECT DISTINCT id DIV 128 FROM loadline.lgwr_lat1_redo ORDER BY 1");
-    assert_eq!((rows(&one).as_str(), rows(&two).as_str()), ("0\n2", "1\n3"));
-    let mut observer = target.observer().unwrap();
-    let before = observer.snapshot().unwrap();
-    run(target.as_ref());
-    let after = observer.snapshot().unwrap();
-    assert_eq!(before.delta(&after, counter::COMMITS), Some(10.0));
-    assert_eq!(before.delta(&after, "Handler_update"), Some(10.0));
-    assert_eq!(target.evidence(&small).unwrap(), Some(10));
+    let mut request = one.request("root");
+    request.nodes = vec![two.request("root").url];
+    let e = loadline_database::open(&request).map(drop).unwrap_err();
     let sockets = [one.socket(), two.socket()].map(|s| s.display().to_string());
-    let findings = target.doctor().unwrap();
-    for socket in &sockets {
-        assert!(findings.iter().any(|f| f.id == "innodb_flush_method" && f.subject.contains(socket)), "{findings:?}");
-    }
-    // What one of them cannot do, the target cannot, and it is said which.
-    two.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 2");
-    let limited = open(&one, &two.request("root"));
-    let missing = limited.capabilities().unwrap().missing;
     assert!(
-        missing.iter().any(|(_, c, why)| *c == loadline_model::Capability::CommitWait && why.contains(&sockets[1]))
+        matches!(&e, TargetError::Refused(t) if sockets.iter().all(|s| t.contains(s)) && t.contains("one cluster")),
+        "{e}"
     );
-    // The lock is held at both.
-    let held = two.target.lock().unwrap();
-    let e = target.lock().map(drop).unwrap_err();
-    assert!(matches!(&e, TargetError::Refused(t) if t.contains("another loadline run")), "{e}");
-    drop(held);
-    let cleaned = (0..100).find_map(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        target.clean().ok()
-    });
-    assert_eq!(cleaned.unwrap().iter().filter(|line| *line == "the database loadline").count(), 2);
 }
 
 #[test]

@@ -375,5 +375,5 @@ pub(crate) fn section(of_run: Option<&OfRun<'_>>) -> Section {
         blocks.push(Block::Table(of_run.table()));
         blocks.push(Block::Para { text: of_run.method() });
     }
-    Section::of("levels", "What a commit pays for its copy", blocks)
+    Section::of("levels", "The cost of synchronous replication", blocks)
 }

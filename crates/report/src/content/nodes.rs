@@ -45,7 +45,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
             }));
         }
     }
-    Section::of("nodes", "Over nodes", blocks)
+    Section::of("nodes", "Tests over nodes", blocks)
 }
 
 /// A row for each workload, number of nodes and jobs; `None` if all tests were of one node.

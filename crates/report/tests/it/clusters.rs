@@ -91,7 +91,7 @@ fn the_cost_of_a_level_is_a_sentence() {
     assert!(costs.holds && costs.text.contains("on: +0.300 ms"), "{}", costs.text);
     assert!(costs.text.contains("1.00 × round trip"), "{}", costs.text);
     let html = text(&[levels()], Format::Html);
-    assert!(html.contains("What a commit pays for its copy") && html.contains("<svg"), "no chart");
+    assert!(html.contains("The cost of synchronous replication") && html.contains("<svg"), "no chart");
     assert!(text(&[levels()], Format::Markdown).contains("| on |"));
 }
 

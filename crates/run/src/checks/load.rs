@@ -1,5 +1,6 @@
 //! Checks of how jobs made load: Little's law, the rate asked for, think times.
 
+use loadline_model::format::counted;
 use loadline_model::{Check, Outcome};
 
 use super::{Facts, MAX_ERROR_SHARE};
@@ -62,8 +63,9 @@ pub(super) fn littles_law(f: &Facts<'_>) -> Check {
         }
     }
     let detail = format!(
-        "throughput × mean transaction time = {law:.2}{parts}{between} for {jobs} jobs; {:.2} % of the jobs' time was outside \
+        "throughput × mean transaction time = {law:.2}{parts}{between} for {}; {:.2} % of the jobs' time was outside \
         transactions, {:.1} µs per transaction (allowed: {:.1} % or {:.0} µs)",
+        counted(closed.len(), "job"),
         share * 100.0,
         outside_ns / 1e3,
         allowed * 100.0,

@@ -125,8 +125,8 @@ mod tests {
         let full = StudyError::Target(TargetError::Statement("database or disk is full".to_owned()));
         let full = explained(full, target.as_ref(), &info);
         assert!(matches!(full, StudyError::Target(TargetError::Refused(_))), "exit code 3, as everywhere: {full:?}");
-        assert_eq!(said(failure("no such table")), "test 3 (X, 1 jobs) failed: no such table");
-        assert_eq!(said(TestError::Interrupted), "test 3 (X, 1 jobs) failed: interrupted");
+        assert_eq!(said(failure("no such table")), "test 3 (X, 1 job) failed: no such table");
+        assert_eq!(said(TestError::Interrupted), "test 3 (X, 1 job) failed: interrupted");
         let check = |id, outcome| Check::new(id, outcome, "one of them: database or disk is full");
         let mut checks =
             [check("errors", Outcome::Failed), check("errors", Outcome::Passed), check("rate", Outcome::Failed)];

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use loadline_database::{Facts, Nodes, RemainingNodes, Target, Work};
 use loadline_model::Check;
-use loadline_model::format::counted;
 use loadline_model::plan::{OnNodeLoss, Plan, PlannedWorkload};
 
 use super::side::add_storage;
 use super::{Context, StudyError, are};
 use crate::event::{Event, Listener};
 use crate::instrument::data_files;
-use crate::plan::{PlanError, planned};
+use crate::plan::planned;
 
 /// Nodes on which a workload can run: all, but those that take writes only if it writes.
 pub(super) fn most(workload: &PlannedWorkload, facts: &Facts) -> u32 {
@@ -30,16 +29,8 @@ pub(super) fn counts(plan: &Plan, workload: &PlannedWorkload, facts: &Facts) -> 
     plan.node_counts.iter().copied().filter(|n| *n <= most).collect()
 }
 
-/// Checks the plan's numbers of nodes, and says what is left out.
-pub(super) fn fit(plan: &Plan, facts: &Facts, listener: &mut dyn Listener) -> Result<(), StudyError> {
-    if let Some(more) = plan.node_counts.iter().find(|n| **n > facts.nodes) {
-        return Err(PlanError::Value(format!(
-            "--nodes {more}: the target has {}; a node is added with --node, to a private server with a number in its URL \
-             (see `loadline targets`)",
-            counted(facts.nodes as usize, "node")
-        ))
-        .into());
-    }
+/// Says which of the plan's numbers of nodes are left out.
+pub(super) fn say_left_out(plan: &Plan, facts: &Facts, listener: &mut dyn Listener) {
     for workload in &plan.workloads {
         let fitting = counts(plan, workload, facts);
         let left_out: Vec<String> =
@@ -60,7 +51,6 @@ pub(super) fn fit(plan: &Plan, facts: &Facts, listener: &mut dyn Listener) -> Re
             listener.on(Event::Warning(format!("{code}: fewer jobs than nodes are not measured ({few})")));
         }
     }
-    Ok(())
 }
 
 /// The check of a test in which nodes were lost.
@@ -147,7 +137,8 @@ mod tests {
     fn plan(workload: &str, nodes: Option<Vec<u32>>) -> Plan {
         let workload = Some(vec![workload.to_owned()]);
         let jobs = Some(JobsSpec::List(vec![1, 4]));
-        make_plan(&PlanSpec { target: Some("null:".into()), workload, nodes, jobs, ..PlanSpec::default() }).unwrap()
+        let target = Some("postgres-temp:?standbys=2".into());
+        make_plan(&PlanSpec { target, workload, nodes, jobs, ..PlanSpec::default() }).unwrap()
     }
 
     #[test]
@@ -166,14 +157,18 @@ mod tests {
         assert_eq!((each.jobs_over(1), each.jobs_over(3)), (Some(vec![1, 4]), Some(vec![3, 12])));
         let all = Facts { read_only_nodes: 0, ..facts.clone() };
         assert_eq!(counts(&plan("LGWR-LAT1", None), &plan("LGWR-LAT1", None).workloads[0], &all), [3]);
-        let refused = fit(&plan("TP-LOOKUP", Some(vec![4])), &facts, &mut Silent).unwrap_err().to_string();
-        assert!(refused.contains("the target has 3 nodes"), "{refused}");
     }
 
     #[test]
     fn numbers_of_nodes_that_mean_nothing_are_refused() {
-        for (nodes, says) in [(vec![0], "between 1"), (vec![2, 2], "given twice"), (vec![], "[]")] {
-            let spec = PlanSpec { target: Some("null:".into()), nodes: Some(nodes), ..PlanSpec::default() };
+        for (nodes, says) in [
+            (vec![0], "--nodes 0: the target has 3 nodes"),
+            (vec![4], "--nodes 4"),
+            (vec![2, 2], "given twice"),
+            (vec![], "[]"),
+        ] {
+            let spec =
+                PlanSpec { target: Some("galera-temp:?nodes=3".into()), nodes: Some(nodes), ..PlanSpec::default() };
             let e = make_plan(&spec).unwrap_err().to_string();
             assert!(e.contains(says), "{e}");
         }
