@@ -127,7 +127,7 @@ impl Shape {
     fn new() -> Self {
         let config = LogConfig {
             buffer_bytes: 16 * BLOCK,
-                buffer_fraction: None,
+            buffer_fraction: None,
             at_bytes: None,
             every: None,
             gather: true,

@@ -75,14 +75,11 @@ pub(super) fn open(address: &WalUrl, folders: &[LogFolder]) -> Result<Opened, Ta
             let device = open_copy(address, only.path()).map_err(failed)?;
             Ok(Opened { device, warnings: Vec::new(), standby: None })
         }
-        ([first, second], Some(_), _) => {
-            set(open_flash_log([member(first)?, member(second)?]).map_err(failed)?, None)
-        }
+        ([first, second], Some(_), _) => set(open_flash_log([member(first)?, member(second)?]).map_err(failed)?, None),
         ([first, second], _, Some((_, rule))) => {
             let device = open_copy(address, second.path()).map_err(failed)?;
             let receiver = Receiver::start(device, None).map_err(failed)?;
-            let (replicas, _) =
-                open_standby(member(first)?, receiver.address(), *rule, TIMEOUT).map_err(failed)?;
+            let (replicas, _) = open_standby(member(first)?, receiver.address(), *rule, TIMEOUT).map_err(failed)?;
             set(replicas, Some(receiver))
         }
         (copies, _, _) => {

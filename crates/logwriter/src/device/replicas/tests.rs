@@ -17,7 +17,8 @@ fn disks(members: usize) -> Vec<Disk> {
 }
 
 fn members(disks: &[Disk]) -> Vec<Member> {
-    let member = |(i, disk): (usize, &Disk)| Member { name: format!("member-{i}"), device: disk.device(), storage: None };
+    let member =
+        |(i, disk): (usize, &Disk)| Member { name: format!("member-{i}"), device: disk.device(), storage: None };
     disks.iter().enumerate().map(member).collect()
 }
 

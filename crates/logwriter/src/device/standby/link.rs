@@ -101,11 +101,7 @@ pub(super) struct Link {
 impl Link {
     /// Connects to the standby at `address`. While `on_receipt` is set, a sync is answered when the standby has the
     /// blocks in memory.
-    pub(super) fn connect(
-        address: &str,
-        timeout: Duration,
-        on_receipt: &Arc<AtomicBool>,
-    ) -> Result<Link, DeviceError> {
+    pub(super) fn connect(address: &str, timeout: Duration, on_receipt: &Arc<AtomicBool>) -> Result<Link, DeviceError> {
         let (connection, greeting) = Connection::open(address, timeout)?;
         let wrong = || unreachable(address, io::Error::new(io::ErrorKind::InvalidData, "its greeting is too short"));
         let (block, rest) = greeting.split_first_chunk().ok_or_else(wrong)?;
