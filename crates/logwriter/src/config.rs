@@ -6,14 +6,12 @@ use crate::error::LogError;
 use crate::layout::Layout;
 use crate::record;
 
-/// Settings of a log. [`LogConfig::default`] writes as databases do: at each commit that waits, when the buffer is
-/// a third full, at 1 MiB, and every 3 s.
+/// Settings of a log. It is written at each commit that waits. [`LogConfig::default`] also writes as databases do: when
+/// the buffer is a third full, at 1 MiB, and every 3 s.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogConfig {
     /// Size of the buffer, bytes: a multiple of the device's block, at least 4 blocks.
     pub buffer_bytes: usize,
-    /// Write when a commit waits. Otherwise the commit waits for another rule.
-    pub at_commit: bool,
     /// Write when this share of the buffer is filled, above 0 and at most 1.
     pub buffer_fraction: Option<f64>,
     /// Write when this many bytes are in the buffer.
@@ -44,7 +42,6 @@ impl Default for LogConfig {
     fn default() -> Self {
         Self {
             buffer_bytes: 16 << 20,
-            at_commit: true,
             buffer_fraction: Some(1.0 / 3.0),
             at_bytes: Some(1 << 20),
             every: Some(Duration::from_secs(3)),
@@ -89,9 +86,6 @@ impl LogConfig {
         }
         if self.every.is_some_and(|every| every < Duration::from_millis(1)) {
             return wrong("the interval between writes must be at least 1 ms".into());
-        }
-        if !self.at_commit && self.every.is_none() {
-            return wrong("a commit would wait for ever: write at commit, or at an interval".into());
         }
         if let Keep::Newest(0 | 1) = self.keep {
             return wrong("at least 2 log files must be kept: the current one and the one before it".into());

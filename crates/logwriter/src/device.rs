@@ -37,13 +37,11 @@ mod write_out;
 
 pub use direct::{DirectDevice, DirectOptions, DirectSync, Via};
 pub use error::DeviceError;
-pub use flash::{FlashOptions, open_flash_log};
-pub use mirror::{Durable, MirrorOptions, open_mirror};
+pub use flash::open_flash_log;
+pub use mirror::{Durable, open_mirror};
 pub use pmem::{PmemDevice, PmemOptions};
-pub use replicas::{Member, MemberState, Opened, Position, Replicas, Scan, Watch};
-pub use standby::{
-    LinkFigures, LinkWatch, Receiver, ReceiverOptions, StandbyControl, StandbyOptions, StandbyRule, open_standby,
-};
+pub use replicas::{Member, MemberState, Replicas, Watch};
+pub use standby::{Receiver, StandbyControl, StandbyRule, open_standby};
 
 /// Durations of the two halves of one durable write, ns of `CLOCK_MONOTONIC`.
 ///

@@ -62,7 +62,7 @@ impl Engine {
         drop(guard);
         crate::sync::switch_point();
         claim.put(0, &header.encode(sum));
-        let mut at = header_bytes();
+        let mut at = crate::record::HEADER as u64;
         for part in parts {
             claim.put(at, part);
             at += part.len() as u64;
@@ -309,8 +309,4 @@ impl Drop for StopOnUnwind<'_> {
 fn claim<'p>(state: &mut State, port: &'p mut Port, len: u32) -> Result<Claim<'p>, LogError> {
     let space = crate::record::space(len as usize);
     state.cursor.claim(port, space).ok_or(LogError::RecordTooBig { bytes: u64::from(len), most: 0 })
-}
-
-fn header_bytes() -> u64 {
-    crate::record::HEADER as u64
 }

@@ -43,7 +43,6 @@
 mod clock;
 mod config;
 pub mod device;
-mod ends;
 mod engine;
 mod error;
 mod files;
@@ -68,7 +67,6 @@ mod writer;
 pub use clock::{Clock, Monotonic};
 pub use config::{Keep, LogConfig};
 pub use device::{DeviceError, DeviceTimes, FileMaker, LogDevice};
-pub use ends::log_end;
 pub use error::{LogError, RecoverError};
 pub use recover::{Body, Record, Records, Recovered, recover};
 pub use session::LogSession;

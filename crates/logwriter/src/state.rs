@@ -85,7 +85,6 @@ struct SpaceWaiter {
 pub(crate) struct State {
     pub(crate) cursor: Cursor,
     rules: SizeRules,
-    at_commit: bool,
     pub(crate) gather: Gather,
     phase: Phase,
     /// Committing jobs, in the order of their records.
@@ -111,7 +110,6 @@ impl State {
     pub(crate) fn new(cursor: Cursor, config: &LogConfig) -> Self {
         Self {
             rules: config.size_rules(),
-            at_commit: config.at_commit,
             gather: Gather::new(config.gather),
             durable: cursor.freed(),
             put_off_bytes: config.put_off_bytes,
@@ -177,7 +175,7 @@ impl State {
             return Ok(Arrival::Durable);
         }
         let lead = match self.phase {
-            Phase::Idle => urgent || self.at_commit,
+            Phase::Idle => true,
             Phase::Gathering(plan) => self.waiters.len() + 1 >= plan.goal || now_ns >= plan.deadline_ns,
             Phase::Writing => false,
         };
@@ -265,7 +263,7 @@ impl State {
         };
         self.phase = Phase::Writing;
         let by_size = matches!(trigger, Trigger::Bytes | Trigger::Fraction);
-        let more_wanted = self.want.0 > self.cursor.sealed() || (self.at_commit && waiting > 0);
+        let more_wanted = self.want.0 > self.cursor.sealed() || waiting > 0;
         if !by_size || more_wanted {
             self.seal();
         }
@@ -318,7 +316,7 @@ impl State {
     fn succeed(&mut self, released: usize, now_ns: u64) -> Next {
         self.phase = Phase::Idle;
         let sealed = self.cursor.sealed() > self.cursor.freed();
-        let may_gather = self.at_commit && self.space_waiters.is_empty() && !(sealed && self.waiters.is_empty());
+        let may_gather = self.space_waiters.is_empty() && !(sealed && self.waiters.is_empty());
         if may_gather && let Some(plan) = self.gather.plan(released, self.waiters.len(), now_ns) {
             self.phase = Phase::Gathering(plan);
             return match self.waiters.front() {
@@ -326,9 +324,7 @@ impl State {
                 None => Next::Nobody,
             };
         }
-        if self.at_commit
-            && let Some((_, first)) = self.waiters.pop_front()
-        {
+        if let Some((_, first)) = self.waiters.pop_front() {
             self.phase = Phase::Writing;
             return Next::Lead(first);
         }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::instance::MysqlInstance;
 use super::member::galera::applied;
 use super::member::{ClusterKind, group};
+use super::wire::Connection;
 use crate::error::TargetError;
 
 /// Longest that nodes may take to apply what another has committed.
@@ -20,19 +21,9 @@ pub(super) fn catch_up(instances: &[MysqlInstance]) -> Result<(), TargetError> {
 }
 
 fn catch_up_group(instances: &[MysqlInstance]) -> Result<(), TargetError> {
-    let mut sessions = Vec::new();
-    let mut all = Vec::new();
-    for (number, instance) in instances.iter().enumerate() {
-        match instance.endpoint.connect().and_then(|mut c| Ok((group::executed(&mut c)?, c))) {
-            Ok((executed, c)) => {
-                all.push(executed);
-                sessions.push((instance, c));
-            }
-            Err(e) if number == 0 => return Err(e),
-            Err(_) => {}
-        }
-    }
-    for (instance, c) in &mut sessions {
+    let mut nodes = of_nodes(instances, |c| group::executed(c).map(Some))?;
+    let all: Vec<String> = nodes.iter().map(|(_, _, executed)| executed.clone()).collect();
+    for (instance, c, _) in &mut nodes {
         for executed in &all {
             if !group::wait_for(c, executed, CATCHING_UP)? {
                 return Err(late(instance));
@@ -43,30 +34,11 @@ fn catch_up_group(instances: &[MysqlInstance]) -> Result<(), TargetError> {
     Ok(())
 }
 
-fn late(instance: &MysqlInstance) -> TargetError {
-    TargetError::Statement(format!(
-        "{} has not applied within {} s what another node of the cluster has committed",
-        instance.endpoint.config.place(),
-        CATCHING_UP.as_secs()
-    ))
-}
-
 fn catch_up_galera(instances: &[MysqlInstance]) -> Result<(), TargetError> {
-    let mut sessions = Vec::new();
-    let mut last = 0.0_f64;
-    for (number, instance) in instances.iter().enumerate() {
-        let looked = instance.endpoint.connect().and_then(|mut c| Ok((applied(&mut c)?, c)));
-        match looked {
-            Ok((Some(applied), c)) => {
-                last = last.max(applied);
-                sessions.push((instance, c));
-            }
-            Err(e) if number == 0 => return Err(e),
-            Ok((None, _)) | Err(_) => {}
-        }
-    }
+    let mut nodes = of_nodes(instances, applied)?;
+    let last = nodes.iter().map(|(_, _, applied)| *applied).fold(0.0, f64::max);
     let deadline = Instant::now() + CATCHING_UP;
-    for (instance, c) in &mut sessions {
+    for (instance, c, _) in &mut nodes {
         while applied(c)?.is_some_and(|applied| applied < last) {
             if Instant::now() >= deadline {
                 return Err(late(instance));
@@ -76,4 +48,28 @@ fn catch_up_galera(instances: &[MysqlInstance]) -> Result<(), TargetError> {
         instance.ledger.book(c)?;
     }
     Ok(())
+}
+
+/// What `read` finds at each node, with the session; without the nodes where it finds nothing or that are lost.
+fn of_nodes<T>(
+    instances: &[MysqlInstance],
+    read: impl Fn(&mut Connection) -> Result<Option<T>, TargetError>,
+) -> Result<Vec<(&MysqlInstance, Connection, T)>, TargetError> {
+    let mut nodes = Vec::new();
+    for (number, instance) in instances.iter().enumerate() {
+        match instance.endpoint.connect().and_then(|mut c| Ok((read(&mut c)?, c))) {
+            Ok((Some(found), c)) => nodes.push((instance, c, found)),
+            Err(e) if number == 0 => return Err(e),
+            Ok((None, _)) | Err(_) => {}
+        }
+    }
+    Ok(nodes)
+}
+
+fn late(instance: &MysqlInstance) -> TargetError {
+    TargetError::Statement(format!(
+        "{} has not applied within {} s what another node of the cluster has committed",
+        instance.endpoint.config.place(),
+        CATCHING_UP.as_secs()
+    ))
 }

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use loadline_workload::{ColumnDef, LogicalType, Table};
 
-use super::schema::{self, drop_statement};
+use super::schema;
 use super::session::{Bind, OraSession};
-use super::sql::{create_table, mark, quoted, table_name};
+use super::sql::{mark, quoted, table_name};
 use crate::data_set::{Loader, RECORD};
 use crate::error::TargetError;
 use crate::loading::Batch;
@@ -65,13 +65,8 @@ impl Loader for OraLoader {
     }
 
     fn make(&mut self, work: &Work, table: &Table) -> Result<(), TargetError> {
-        let name = table_name(work, table.name);
-        match schema::tables(self.0.as_mut())?.into_iter().find(|(n, _)| *n == name) {
-            Some((_, false)) => return Err(schema::not_ours(&name)),
-            Some((_, true)) => drop(self.0.execute(&drop_statement(&name), &[])?),
-            None => {}
-        }
-        create_table(work, table).iter().try_for_each(|sql| schema::make(self.0.as_mut(), sql))
+        let existing = schema::tables(self.0.as_mut())?;
+        schema::create_anew(self.0.as_mut(), &existing, work, table)
     }
 
     fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {

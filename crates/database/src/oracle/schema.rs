@@ -72,7 +72,7 @@ pub(super) fn tables(session: &mut dyn OraSession) -> Result<Vec<(String, bool)>
         .collect())
 }
 
-pub(super) fn not_ours(table: &str) -> TargetError {
+fn not_ours(table: &str) -> TargetError {
     TargetError::Refused(format!(
         "there is a table '{table}' that loadline did not create (its comment does not say so), and it is left \
          untouched: rename it, or connect as another user"
@@ -111,18 +111,23 @@ pub(super) fn create(session: &mut dyn OraSession, work: &Work) -> Result<(), Ta
         )));
     }
     let existing = tables(session)?;
-    for table in workload_tables(work) {
-        let name = table_name(work, table.name);
-        match existing.iter().find(|(n, _)| *n == name) {
-            Some((_, false)) => return Err(not_ours(&name)),
-            Some((_, true)) => drop(session.execute(&drop_statement(&name), &[])?),
-            None => {}
-        }
-        for sql in create_table(work, table) {
-            make(session, &sql)?;
-        }
+    workload_tables(work).try_for_each(|table| create_anew(session, &existing, work, table))
+}
+
+/// Drops `table`, if it is one of the `existing` ones that loadline created, and creates it.
+pub(super) fn create_anew(
+    session: &mut dyn OraSession,
+    existing: &[(String, bool)],
+    work: &Work,
+    table: &Table,
+) -> Result<(), TargetError> {
+    let name = table_name(work, table.name);
+    match existing.iter().find(|(n, _)| *n == name) {
+        Some((_, false)) => return Err(not_ours(&name)),
+        Some((_, true)) => drop(session.execute(&drop_statement(&name), &[])?),
+        None => {}
     }
-    Ok(())
+    create_table(work, table).iter().try_for_each(|sql| make(session, sql))
 }
 
 /// Empties the tables that the workload fills itself.

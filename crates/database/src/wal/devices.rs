@@ -1,13 +1,14 @@
 //! Opens the log device that a URL describes.
 
 use std::path::Path;
+use std::time::Duration;
 
 use loadline_device::StorageFacts;
 use loadline_logwriter::device::{
-    DirectDevice, DirectOptions, Durable, FlashOptions, Member, MirrorOptions, PmemDevice, PmemOptions, Receiver,
-    ReceiverOptions, Replicas, StandbyOptions, Via, file, open_flash_log, open_mirror, open_standby,
+    DirectDevice, DirectOptions, Durable, Member, PmemDevice, PmemOptions, Receiver, Replicas, Via, file,
+    open_flash_log, open_mirror, open_standby,
 };
-use loadline_logwriter::{DeviceError, LogDevice, log_end};
+use loadline_logwriter::{DeviceError, LogDevice};
 use loadline_model::{Finding, Severity};
 
 use super::log_folder::LogFolder;
@@ -30,6 +31,9 @@ pub(super) fn failed(e: DeviceError) -> TargetError {
 /// Block size with O_DIRECT, bytes: the size that devices and filesystems are optimised for, even if smaller ones are
 /// allowed.
 const BLOCK_BYTES: usize = 4096;
+
+/// How long a standby on this machine may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Opens one copy.
 pub(super) fn open_copy(address: &WalUrl, folder: &Path) -> Result<Box<dyn LogDevice>, DeviceError> {
@@ -59,9 +63,11 @@ pub(super) fn open_copy(address: &WalUrl, folder: &Path) -> Result<Box<dyn LogDe
 
 /// Opens all copies that the URL names.
 pub(super) fn open(address: &WalUrl, folders: &[LogFolder]) -> Result<Opened, TargetError> {
-    let member = |folder: &LogFolder| Member::new(folder.path(), open_copy(address, folder.path()));
+    let member = |folder: &LogFolder| {
+        open_copy(address, folder.path()).map(|device| Member::new(folder.path(), device)).map_err(failed)
+    };
     let set = |set: Replicas, standby| {
-        let warnings = set.opened().warnings.clone();
+        let warnings = set.warnings().to_vec();
         Ok(Opened { device: Box::new(set), warnings, standby })
     };
     match (folders, &address.flash, &address.standby) {
@@ -69,24 +75,17 @@ pub(super) fn open(address: &WalUrl, folders: &[LogFolder]) -> Result<Opened, Ta
             let device = open_copy(address, only.path()).map_err(failed)?;
             Ok(Opened { device, warnings: Vec::new(), standby: None })
         }
-        ([first, second], Some(_), _) => {
-            let members = [member(first), member(second)];
-            set(open_flash_log(members, FlashOptions::default(), &log_end).map_err(failed)?, None)
-        }
+        ([first, second], Some(_), _) => set(open_flash_log([member(first)?, member(second)?]).map_err(failed)?, None),
         ([first, second], _, Some((_, rule))) => {
             let device = open_copy(address, second.path()).map_err(failed)?;
-            // On a free port of 127.0.0.1.
-            let receiver = Receiver::start(device, second.path(), &ReceiverOptions::default()).map_err(failed)?;
-            let options = StandbyOptions { rule: *rule, ..StandbyOptions::default() };
-            let (replicas, _, _) =
-                open_standby(member(first), receiver.address(), options, &log_end).map_err(failed)?;
+            let receiver = Receiver::start(device, None).map_err(failed)?;
+            let (replicas, _) = open_standby(member(first)?, receiver.address(), *rule, TIMEOUT).map_err(failed)?;
             set(replicas, Some(receiver))
         }
         (copies, _, _) => {
             let durable = address.quorum.map_or(Durable::All, Durable::Quorum);
-            let options = MirrorOptions { durable, ..MirrorOptions::default() };
-            let members = copies.iter().map(member).collect();
-            set(open_mirror(members, options, &log_end).map_err(failed)?, None)
+            let members = copies.iter().map(member).collect::<Result<_, _>>()?;
+            set(open_mirror(members, durable).map_err(failed)?, None)
         }
     }
 }

@@ -3,21 +3,18 @@
 //! The log sends a group to the standby while it writes it itself, so a commit at a level that waits takes the longer of the
 //! two and not their sum. In the baseline the standby receives and writes as well, behind.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use loadline_logwriter::device::{
-    Member, Receiver, ReceiverOptions, StandbyControl, StandbyOptions, StandbyRule, open_standby,
-};
-use loadline_logwriter::{CommitMode, log_end};
+use loadline_logwriter::CommitMode;
+use loadline_logwriter::device::{Member, Receiver, StandbyControl, StandbyRule, open_standby};
 
 use super::Wal;
 use super::devices::{Opened, failed, open_copy};
 use super::log_folder::LogFolder;
 use super::wal_url::{RULES, WalUrl};
 use crate::error::TargetError;
-use crate::relay::{Prober, Relay};
+use crate::relay::{Relay, WatchedLinks};
 use crate::role::{Level, Link, Replica, ReplicaWatch, Replication};
 
 /// Name of the standby in tables.
@@ -42,9 +39,7 @@ pub(super) struct Attached {
     /// The log and the standby, for people.
     pub(super) description: String,
     control: StandbyControl,
-    /// Bytes that the standby had written when the log was opened.
-    written_before: u64,
-    relay: Relay,
+    relay: Arc<Relay>,
     receiver: Receiver,
     _sockets: LogFolder,
 }
@@ -55,27 +50,22 @@ impl Attached {
         // Paths of sockets are short.
         let sockets = LogFolder::temporary(&std::env::temp_dir())?;
         let at = |name: &str| sockets.path().join(name);
-        let listen = at("standby").display().to_string();
+        let listen = at("standby");
         let [first, second] = folders.map(LogFolder::path);
-        let options = ReceiverOptions { listen: listen.clone(), ..ReceiverOptions::default() };
-        let receiver =
-            Receiver::start(open_copy(address, second).map_err(failed)?, second, &options).map_err(failed)?;
+        let receiver = Receiver::start(open_copy(address, second).map_err(failed)?, Some(&listen)).map_err(failed)?;
         let no_relay = |e| TargetError::Local(format!("no relay to the standby can be started: {e}"));
-        let relay = Relay::start(&at("relay"), Path::new(&listen)).map_err(no_relay)?;
-        let options = StandbyOptions { rule: StandbyRule::Local, timeout: TIMEOUT, ..StandbyOptions::default() };
+        let relay = Arc::new(Relay::start(&at("relay"), &listen).map_err(no_relay)?);
         let own = open_copy(address, first).map_err(failed)?;
         let description = format!(
             "{}, and its standby in {}; their rule is the level of each test",
             own.describe(),
             second.display()
         );
-        let member = Member::new(first, Ok(own));
-        let (set, _, control) =
-            open_standby(member, &at("relay").display().to_string(), options, &log_end).map_err(failed)?;
-        let written_before = receiver.written_bytes();
+        let (relayed, member) = (at("relay").display().to_string(), Member::new(first, own));
+        let (set, control) = open_standby(member, &relayed, StandbyRule::Local, TIMEOUT).map_err(failed)?;
         // No warning of copies on one device: they are what is measured.
         let opened = Opened { device: Box::new(set), warnings: Vec::new(), standby: None };
-        Ok((opened, Attached { description, control, written_before, relay, receiver, _sockets: sockets }))
+        Ok((opened, Attached { description, control, relay, receiver, _sockets: sockets }))
     }
 
     /// Closes the standby's connections, as a host that is gone would.
@@ -93,7 +83,7 @@ impl Attached {
     /// Log that the standby has not written, bytes.
     fn behind_bytes(&self) -> u64 {
         let sent = self.control.watch().members().first().map_or(0, |own| own.bytes + own.behind_bytes);
-        sent.saturating_sub(self.receiver.written_bytes().saturating_sub(self.written_before))
+        sent.saturating_sub(self.receiver.written_bytes())
     }
 
     /// The standby, unless it is lost.
@@ -147,15 +137,14 @@ impl Replication for Wal {
 
     fn watch(&self) -> Result<Box<dyn ReplicaWatch>, TargetError> {
         let standby = Arc::clone(self.attached()?);
-        let failed = |e| TargetError::Local(format!("the link's round trip cannot be measured: {e}"));
-        let prober = standby.relay.prober().map_err(failed)?;
-        Ok(Box::new(WalReplicaWatch { standby, prober }))
+        let links = WatchedLinks::watch(vec![Arc::clone(&standby.relay)])?;
+        Ok(Box::new(WalReplicaWatch { standby, links }))
     }
 }
 
 struct WalReplicaWatch {
     standby: Arc<Attached>,
-    prober: Prober,
+    links: WatchedLinks,
 }
 
 impl ReplicaWatch for WalReplicaWatch {
@@ -164,10 +153,10 @@ impl ReplicaWatch for WalReplicaWatch {
     }
 
     fn round_trips_ns(&mut self) -> Vec<u64> {
-        self.prober.take()
+        self.links.round_trips_ns()
     }
 
     fn link_bytes(&self) -> Option<u64> {
-        Some(self.standby.relay.bytes())
+        self.links.bytes()
     }
 }

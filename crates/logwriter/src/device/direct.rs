@@ -28,8 +28,6 @@ pub enum Via {
     /// io_uring if the kernel allows it, otherwise system calls; [`LogDevice::describe`] then says why.
     #[default]
     Auto,
-    /// io_uring; an error if it is not available.
-    IoUring,
     /// pwrite and fdatasync.
     SystemCalls,
 }
@@ -70,8 +68,7 @@ impl DirectDevice {
     /// Opens the existing directory `dir`.
     ///
     /// # Errors
-    /// The filesystem has no `O_DIRECT` or does not take the block size, the file size does not fit, or
-    /// [`Via::IoUring`] is not available.
+    /// The filesystem has no `O_DIRECT` or does not take the block size, or the file size does not fit.
     pub fn open(dir: &Path, options: DirectOptions) -> Result<DirectDevice, DeviceError> {
         let smallest = smallest_block(dir)?;
         let block_bytes = options.block_bytes.unwrap_or(smallest);
@@ -96,11 +93,8 @@ impl DirectDevice {
         }
         let (ring, no_ring) = match options.via {
             Via::SystemCalls => (None, None),
-            via => match io_uring_available().and_then(|()| SyncRing::new().map_err(|e| e.to_string())) {
+            Via::Auto => match io_uring_available().and_then(|()| SyncRing::new().map_err(|e| e.to_string())) {
                 Ok(ring) => (Some(ring), None),
-                Err(why) if via == Via::IoUring => {
-                    return Err(refuse(why, "Allow io_uring, or use system calls".to_owned()));
-                }
                 Err(why) => (None, Some(why)),
             },
         };

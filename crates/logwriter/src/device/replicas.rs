@@ -1,43 +1,27 @@
 //! A replica set: the same log on several devices, each written by its own thread. The mirror, the flash log and
 //! the standby are replica sets with different rules of durability.
 //!
-//! When a member fails, the others first catch up with every acknowledged commit, then record the loss in their
-//! labels; only then does the log continue. So a set that is opened later either holds every acknowledged commit
-//! or is refused (see `assemble`).
+//! When a member fails, the others first catch up with every acknowledged commit; only then does the log continue. So
+//! the longest log of those that work holds every acknowledged commit. A set is always a new log: its members must be
+//! empty.
 
-mod assemble;
-mod label;
 mod lane;
 #[cfg(test)]
 mod tests;
 mod watch;
 
-use std::cell::RefCell;
-use std::error::Error;
 use std::path::Path;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
-pub(crate) use label::{FileLabel, LabelStore};
 pub(crate) use lane::{Blocks, Board, Lane, Op, Pool, State, close};
 
 pub use watch::{MemberState, Watch};
 
 use super::shared_disk::{self, Storage};
 use super::{DeviceError, DeviceTimes, FileMaker, LogDevice};
-use label::Label;
 
-/// The end of the last whole record of a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
-    /// The log file.
-    pub file: u64,
-    /// The offset in it, bytes.
-    pub offset: u64,
-}
-
-/// Finds the end of the log on one device; `None` if there is no log. Needs the log's own recovery, which alone
-/// can recognise records.
-pub type Scan<'a> = &'a dyn Fn(&dyn LogDevice) -> Result<Option<Position>, Box<dyn Error + Send + Sync>>;
+/// How far a member may be behind before writes wait for it, bytes.
+pub(crate) const BACKLOG_BYTES: usize = 64 << 20;
 
 /// When a commit is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,150 +34,104 @@ pub(crate) enum Rule {
     Member(usize),
 }
 
-/// Settings of a set.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ReplicaOptions {
-    pub(crate) rule: Rule,
-    /// Whether the set continues with the members left when the rule can no longer be met (not for a quorum).
-    pub(crate) degrade: bool,
-    /// How far a member may be behind before writes wait for it, bytes.
-    pub(crate) backlog_bytes: usize,
-    /// Open even if a missing member may be the only one with some acknowledged commits.
-    pub(crate) accept_missing: bool,
-}
-
-impl ReplicaOptions {
-    /// How many members must work to meet the rule, given those that do (`current`).
-    fn needed(&self, members: usize, current: &[usize]) -> usize {
-        match self.rule {
+impl Rule {
+    /// How many members must work to meet the rule, given those that do (`live`).
+    fn needed(self, members: usize, live: &[usize]) -> usize {
+        match self {
             Rule::Quorum(n) => n,
-            Rule::Member(i) if current.contains(&i) => 1,
-            Rule::All | Rule::Member(_) if self.degrade => 1,
+            Rule::Member(i) if live.contains(&i) => 1,
             Rule::All | Rule::Member(_) => members,
         }
     }
 }
 
-/// A member of a set: a device and its label.
+/// A member of a set.
 pub struct Member {
-    pub(crate) name: String,
-    pub(crate) device: Result<Box<dyn LogDevice>, String>,
-    pub(crate) label: Box<dyn LabelStore>,
+    pub(super) name: String,
+    pub(super) device: Box<dyn LogDevice>,
     pub(super) storage: Option<Storage>,
 }
 
 impl Member {
-    /// A member whose label is in `dir`, the directory of its log files. `device` may be the error of opening it:
-    /// the set then decides whether it can do without this member.
+    /// A member whose log files are in `dir`.
     #[must_use]
-    pub fn new(dir: &Path, device: Result<Box<dyn LogDevice>, DeviceError>) -> Member {
-        Member {
-            name: dir.display().to_string(),
-            device: device.map_err(|e| e.to_string()),
-            label: Box::new(FileLabel::in_dir(dir)),
-            storage: Storage::of(dir),
+    pub fn new(dir: &Path, device: Box<dyn LogDevice>) -> Member {
+        Member { name: dir.display().to_string(), device, storage: Storage::of(dir) }
+    }
+}
+
+/// Checks that the members are empty and that their files have one size, which it returns.
+fn check(what: &str, members: &[Member]) -> Result<u64, DeviceError> {
+    let mut file_bytes = None;
+    for member in members {
+        let refuse = |why: String, advice: &str| DeviceError::Unsupported {
+            what: what.to_owned(),
+            wish: format!("take {} as a member", member.name),
+            why,
+            advice: advice.to_owned(),
+        };
+        if !member.device.files()?.is_empty() {
+            return Err(refuse("it holds log files already".to_owned(), "Name an empty directory"));
+        }
+        let size = member.device.file_bytes();
+        if *file_bytes.get_or_insert(size) != size {
+            return Err(refuse(
+                format!("its log files have {size} bytes, unlike those of the members before it"),
+                "Use one file size for all members",
+            ));
         }
     }
-}
-
-/// The result of opening a set.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Opened {
-    /// Generation of the set: 1 when new, plus one for each opening and each lost member.
-    pub generation: u64,
-    /// Members that lacked the newest records, and the bytes copied to them.
-    pub healed: Vec<(String, u64)>,
-    /// Members that were new or out of date, and the bytes copied to them.
-    pub rebuilt: Vec<(String, u64)>,
-    /// Missing members, and why.
-    pub missing: Vec<(String, String)>,
-    /// Sentences for the user.
-    pub warnings: Vec<String>,
-}
-
-impl Opened {
-    fn causes(&self) -> String {
-        let causes: Vec<_> = self.missing.iter().map(|(name, why)| format!("{name}: {why}")).collect();
-        if causes.is_empty() { "according to the labels".to_owned() } else { causes.join("; ") }
-    }
+    Ok(file_bytes.unwrap_or_default())
 }
 
 /// A replica set as a log device, opened by [`open_mirror`](super::open_mirror),
 /// [`open_flash_log`](super::open_flash_log) and [`open_standby`](super::open_standby).
 pub struct Replicas {
     what: &'static str,
-    /// The rule of durability, for people.
+    rule: Rule,
+    /// The rule, for people.
     rule_text: String,
-    options: ReplicaOptions,
+    backlog_bytes: usize,
     board: Arc<Board>,
-    lanes: Vec<Option<Lane>>,
-    labels: Vec<Box<dyn LabelStore>>,
-    label: Label,
+    lanes: Vec<Lane>,
     described: Vec<String>,
     block_bytes: usize,
     file_bytes: u64,
-    makers: RefCell<Vec<Option<Box<dyn FileMaker>>>>,
     pool: Pool,
     ticket: u64,
     acked: u64,
-    opened: Opened,
+    warnings: Vec<String>,
 }
 
 impl Replicas {
-    /// Opens the set: makes the members equal, adds new ones, and starts their threads.
+    /// Opens the set on empty members, and starts their threads.
     pub(crate) fn open(
         what: &'static str,
+        rule: Rule,
         rule_text: String,
-        mut members: Vec<Member>,
-        options: ReplicaOptions,
-        scan: Scan<'_>,
+        members: Vec<Member>,
     ) -> Result<Replicas, DeviceError> {
         let storage: Vec<_> = members.iter().map(|m| (m.name.as_str(), m.storage.as_ref())).collect();
         let warnings = shared_disk::warnings(&storage);
-        let mut assembled = assemble::assemble(what, &mut members, &options, scan)?;
-        assembled.opened.warnings = warnings;
+        let file_bytes = check(what, &members)?;
+        let block_bytes = members.iter().map(|m| m.device.block_bytes()).max().unwrap_or(4096);
+        let described = members.iter().map(|m| m.device.describe()).collect();
         let board = Arc::new(Board::new(members.iter().map(|m| m.name.clone())));
-        let devices = || assembled.devices.iter().flatten().map(|(device, _)| device);
-        let block_bytes = devices().map(|d| d.block_bytes()).max().unwrap_or(4096);
-        let file_bytes = devices().map(|d| d.file_bytes()).next().unwrap_or_default();
-        let described = devices().map(|d| d.describe()).collect();
-        let (mut lanes, mut makers) = (Vec::new(), Vec::new());
-        for (index, device) in assembled.devices.into_iter().enumerate() {
-            if let Some((device, maker)) = device {
-                lanes.push(Some(Lane::start(&board, index, device)?));
-                makers.push(Some(maker));
-            } else {
-                let name = members.get(index).map_or("", |m| m.name.as_str());
-                let cause = assembled.opened.missing.iter().find(|(n, _)| n == name);
-                board.fail(index, cause.map_or_else(|| "it was missing".to_owned(), |(_, why)| why.clone()));
-                if let Some(lane) = board.lock().lanes.get_mut(index) {
-                    lane.dropped = true;
-                }
-                lanes.push(None);
-                makers.push(None);
-            }
-        }
-        let labels = members.into_iter().map(|m| m.label).collect();
-        let (label, opened) = (assembled.label, assembled.opened);
-        let makers = RefCell::new(makers);
-        let (pool, ticket, acked) = (Pool::default(), 0, 0);
+        let lanes = members.into_iter().enumerate().map(|(index, member)| Lane::start(&board, index, member.device));
         Ok(Replicas {
             what,
+            rule,
             rule_text,
-            options,
+            backlog_bytes: BACKLOG_BYTES,
+            lanes: lanes.collect::<Result<_, _>>()?,
             board,
-            lanes,
-            labels,
-            label,
             described,
             block_bytes,
             file_bytes,
-            makers,
-            pool,
-            ticket,
-            acked,
-            opened,
+            pool: Pool::default(),
+            ticket: 0,
+            acked: 0,
+            warnings,
         })
     }
 
@@ -203,10 +141,10 @@ impl Replicas {
         Watch(Arc::clone(&self.board))
     }
 
-    /// The result of opening it.
+    /// Sentences for the user.
     #[must_use]
-    pub fn opened(&self) -> &Opened {
-        &self.opened
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// A copy of `blocks` that all lanes share, because they finish at different times.
@@ -221,16 +159,13 @@ impl Replicas {
     fn enqueue(&mut self, op: &Op, bytes: usize) -> Result<(), DeviceError> {
         let board = Arc::clone(&self.board);
         let state = self.adopt_rule(board.lock(), &board)?;
-        let mut state = self.drop_failed(state, &board)?;
+        let mut state = self.without_failed(state, &board)?;
         let full = |state: &State| {
             let behind = |lane: &lane::LaneState| lane.failed.is_none() && lane.behind > 0;
-            state.lanes.iter().any(|lane| behind(lane) && lane.behind + bytes > self.options.backlog_bytes)
+            state.lanes.iter().any(|lane| behind(lane) && lane.behind + bytes > self.backlog_bytes)
         };
-        if bytes > 0 && full(&state) {
-            state.stalls += 1;
-            while full(&state) {
-                state = board.wait(state);
-            }
+        while bytes > 0 && full(&state) {
+            state = board.wait(state);
         }
         board.enqueue(&mut state, op);
         Ok(())
@@ -241,7 +176,7 @@ impl Replicas {
         let board = Arc::clone(&self.board);
         let mut state = board.lock();
         loop {
-            state = self.drop_failed(state, &board)?;
+            state = self.without_failed(state, &board)?;
             if self.covered(&state, ticket) {
                 self.acked = ticket;
                 return Ok(());
@@ -254,19 +189,18 @@ impl Replicas {
     fn covered(&self, state: &State, ticket: u64) -> bool {
         let mut live = state.lanes.iter().filter(|lane| lane.failed.is_none());
         let has = |lane: &lane::LaneState| lane.done >= ticket;
-        match self.options.rule {
+        match self.rule {
             Rule::All => live.all(has),
             Rule::Quorum(n) => live.filter(|lane| has(lane)).count() >= n,
-            Rule::Member(i) => match state.lanes.get(i) {
-                Some(lane) if lane.failed.is_none() => has(lane),
-                _ => live.all(has),
-            },
+            // If that one has failed, the set does not go on.
+            Rule::Member(i) => state.lanes.get(i).is_some_and(has),
         }
     }
 
     /// Refuses to go on with too few members for the rule.
-    fn require_enough(&self, state: &State, live: &[usize]) -> Result<(), DeviceError> {
-        let needed = self.options.needed(state.lanes.len(), live);
+    fn require_enough(&self, state: &State) -> Result<(), DeviceError> {
+        let live = state.live();
+        let needed = self.rule.needed(state.lanes.len(), &live);
         if live.len() >= needed {
             return Ok(());
         }
@@ -282,7 +216,7 @@ impl Replicas {
         })
     }
 
-    /// Makes the rule that was asked for that of the set, in all labels, once the members have all earlier commits.
+    /// Makes the rule that was asked for that of the set, once the members have all earlier commits.
     fn adopt_rule<'a>(
         &mut self,
         mut state: MutexGuard<'a, State>,
@@ -290,82 +224,41 @@ impl Replicas {
     ) -> Result<MutexGuard<'a, State>, DeviceError> {
         let Some((rule, text)) = state.wanted.take() else { return Ok(state) };
         loop {
-            state = self.drop_failed(state, board)?;
+            state = self.without_failed(state, board)?;
             if state.lanes.iter().filter(|lane| lane.failed.is_none()).all(|lane| lane.done >= self.acked) {
                 break;
             }
             state = board.wait(state);
         }
-        let live = state.live();
-        (self.options.rule, self.label.rule, self.rule_text) = (rule, rule, text.to_owned());
-        self.require_enough(&state, &live)?;
-        drop(state);
-        self.relabel(&live, board);
-        Ok(board.lock())
+        (self.rule, self.rule_text) = (rule, text.to_owned());
+        self.require_enough(&state)?;
+        Ok(state)
     }
 
-    /// Drops failed members. Before it continues without them, the others catch up with every acknowledged commit
-    /// and record the loss. An error if too few are left.
-    fn drop_failed<'a>(
-        &mut self,
+    /// Goes on without members that have failed, once the others have every acknowledged commit. An error if too few
+    /// are left.
+    fn without_failed<'a>(
+        &self,
         mut state: MutexGuard<'a, State>,
         board: &'a Board,
     ) -> Result<MutexGuard<'a, State>, DeviceError> {
-        loop {
-            let failed: Vec<usize> = (0..state.lanes.len())
-                .filter(|i| state.lanes.get(*i).is_some_and(|lane| lane.failed.is_some() && !lane.dropped))
-                .collect();
-            if failed.is_empty() {
-                return Ok(state);
+        while state.lanes.iter().any(|lane| lane.failed.is_some()) {
+            self.require_enough(&state)?;
+            if self.covered(&state, self.acked) {
+                break;
             }
-            let live = state.live();
-            self.require_enough(&state, &live)?;
-            if !self.covered(&state, self.acked) {
-                state = board.wait(state);
-                continue;
-            }
-            drop(state);
-            self.relabel(&live, board);
-            state = board.lock();
-            // If another one has failed meanwhile, start over.
-            let same = live.iter().all(|i| state.lanes.get(*i).is_some_and(|lane| lane.failed.is_none()));
-            if same {
-                for i in failed {
-                    if let Some(lane) = state.lanes.get_mut(i) {
-                        lane.dropped = true;
-                    }
-                }
-            }
+            state = board.wait(state);
         }
-    }
-
-    /// Writes the remaining members to the labels of all of them. One that cannot be written is lost, too.
-    fn relabel(&mut self, live: &[usize], board: &Board) {
-        self.label.generation = self.label.generation.saturating_add(1);
-        self.label.current = live.to_vec();
-        for open in [false, true] {
-            self.label.open = open;
-            for i in live {
-                let text = Label { member: *i, ..self.label.clone() }.encode();
-                if let Some(Err(e)) = self.labels.get_mut(*i).map(|label| label.store(&text)) {
-                    board.fail(*i, e.to_string());
-                    return;
-                }
-            }
-        }
+        Ok(state)
     }
 
     /// Asks the members in order until one answers.
-    fn ask<T>(&self, question: impl Fn(&dyn LogDevice) -> Result<T, DeviceError>) -> Result<T, DeviceError> {
+    fn ask<T>(&self, mut question: impl FnMut(&dyn LogDevice) -> Result<T, DeviceError>) -> Result<T, DeviceError> {
         let mut refused = None;
-        for (index, lane) in self.lanes.iter().enumerate() {
-            let works = self.board.lock().lanes.get(index).is_some_and(|lane| lane.failed.is_none());
-            if let Some(lane) = lane.as_ref().filter(|_| works) {
-                let device = lane.device.lock().unwrap_or_else(PoisonError::into_inner);
-                match question(device.as_ref()) {
-                    Ok(answer) => return Ok(answer),
-                    Err(e) => refused = Some(e),
-                }
+        for (_, lane) in self.lanes.iter().enumerate().filter(|(index, _)| self.board.works(*index)) {
+            match question(lane.device().as_ref()) {
+                Ok(answer) => return Ok(answer),
+                Err(e) => refused = Some(e),
             }
         }
         Err(refused.unwrap_or_else(|| DeviceError::TooFew {
@@ -389,7 +282,7 @@ impl LogDevice for Replicas {
     }
 
     fn file_maker(&self) -> Box<dyn FileMaker> {
-        let makers = std::mem::take(&mut *self.makers.borrow_mut());
+        let makers = self.lanes.iter().map(|lane| lane.device().file_maker()).collect();
         Box::new(ReplicaMaker { board: Arc::clone(&self.board), makers })
     }
 
@@ -432,8 +325,7 @@ impl LogDevice for Replicas {
     }
 
     fn read(&self, file: u64, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
-        let into = RefCell::new(into);
-        self.ask(|device| device.read(file, offset, &mut into.borrow_mut()))
+        self.ask(|device| device.read(file, offset, into))
     }
 
     fn describe(&self) -> String {
@@ -450,23 +342,20 @@ impl Drop for Replicas {
 /// Prepares files on all members.
 struct ReplicaMaker {
     board: Arc<Board>,
-    makers: Vec<Option<Box<dyn FileMaker>>>,
+    makers: Vec<Box<dyn FileMaker>>,
 }
 
 impl FileMaker for ReplicaMaker {
     fn make(&mut self, file: u64, recycle: Option<u64>) -> Result<(), DeviceError> {
         let mut made = false;
         let mut refused = None;
-        for (index, maker) in self.makers.iter_mut().enumerate() {
-            let works = self.board.lock().lanes.get(index).is_some_and(|lane| lane.failed.is_none());
-            if let Some(maker) = maker.as_mut().filter(|_| works) {
-                match maker.make(file, recycle) {
-                    Ok(()) => made = true,
-                    // The writer's next call decides whether the set can do without it.
-                    Err(e) => {
-                        self.board.fail(index, e.to_string());
-                        refused = Some(e);
-                    }
+        for (index, maker) in self.makers.iter_mut().enumerate().filter(|(index, _)| self.board.works(*index)) {
+            match maker.make(file, recycle) {
+                Ok(()) => made = true,
+                // The writer's next call decides whether the set can do without it.
+                Err(e) => {
+                    self.board.fail(index, e.to_string());
+                    refused = Some(e);
                 }
             }
         }

@@ -1,9 +1,8 @@
-//! A log with a standby: it is written locally and sent over TCP to a second host, or through a Unix socket. A commit
+//! A log with a standby: it is written locally and sent over TCP, or through a Unix socket. A commit
 //! is durable when this side has written it, when the standby has received or written it, or when both have written
 //! it. The rule can be changed while the log is written ([`StandbyControl`]).
 //!
-//! The standby writes what it receives in order, behind by at most its backlog. A lost standby stays lost until
-//! the log is opened again, which brings it up to date.
+//! The standby writes what it receives in order, behind by at most its backlog. A lost standby stays lost.
 
 mod frame;
 mod link;
@@ -16,11 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-pub use link::{LinkFigures, LinkWatch};
-pub use receiver::{Receiver, ReceiverOptions};
+pub use receiver::Receiver;
 
-use super::replicas::{LabelStore, Member, ReplicaOptions, Replicas, Rule, Scan, Watch};
-use crate::device::{DeviceError, LogDevice};
+use super::replicas::{Member, Replicas, Rule, Watch};
+use crate::device::DeviceError;
 use link::Link;
 
 /// When a commit of a log with a standby is durable.
@@ -57,8 +55,8 @@ pub struct StandbyControl {
 }
 
 impl StandbyControl {
-    /// Makes `rule` the one of commits from now on. Those under way may follow the old or the new one. The labels name
-    /// it before the next commit returns, and both sides then have all earlier commits.
+    /// Makes `rule` the one of commits from now on. Those under way may follow the old or the new one. When the next
+    /// commit returns, both sides have all earlier commits.
     pub fn set_rule(&self, rule: StandbyRule) {
         let mut current = self.rule.lock().unwrap_or_else(PoisonError::into_inner);
         self.on_receipt.store(rule == StandbyRule::Received, Ordering::SeqCst);
@@ -79,73 +77,22 @@ impl StandbyControl {
     }
 }
 
-/// Settings of a log with a standby.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StandbyOptions {
-    /// When a commit is durable.
-    pub rule: StandbyRule,
-    /// Whether the log continues without a lost standby (a commit is then durable when it is written locally).
-    /// Otherwise the loss is an error.
-    pub degrade: bool,
-    /// How far either side may be behind before writes wait for it, bytes.
-    pub backlog_bytes: usize,
-    /// How long the standby may take to answer before it counts as lost.
-    pub timeout: Duration,
-    /// Open even if a missing side may be the only one with some acknowledged commits. These commits are lost.
-    pub accept_missing: bool,
-}
-
-impl Default for StandbyOptions {
-    fn default() -> Self {
-        Self {
-            rule: StandbyRule::Both,
-            degrade: false,
-            backlog_bytes: 64 << 20,
-            timeout: Duration::from_secs(10),
-            accept_missing: false,
-        }
-    }
-}
-
-/// Opens the log at `local` with its standby at `address` (`host:port` or the path of a socket), where a [`Receiver`]
-/// runs. Also returns handles to the figures of the connection and to the rule.
+/// Opens the log at `local` with its standby at `address` (IP address and port, or the path of a socket), where a [`Receiver`]
+/// runs. A standby that does not answer within `timeout` counts as lost. Also returns a handle to the rule.
 ///
 /// # Errors
-/// The two do not belong to one set, or a missing side is needed by the rule or may hold acknowledged commits.
+/// The standby cannot be reached, or a side holds log files, or their sizes differ.
 pub fn open_standby(
     local: Member,
     address: &str,
-    options: StandbyOptions,
-    scan: Scan<'_>,
-) -> Result<(Replicas, LinkWatch, StandbyControl), DeviceError> {
-    let watch = LinkWatch::default();
-    let rule = Arc::new(Mutex::new(options.rule));
-    let on_receipt = Arc::new(AtomicBool::new(options.rule == StandbyRule::Received));
-    let name = format!("standby at {address}");
-    let remote = match Link::connect(address, options.timeout, &on_receipt, &watch) {
-        Ok(link) => {
-            let label = link.label();
-            Member { name, device: Ok(Box::new(link) as Box<dyn LogDevice>), label, storage: None }
-        }
-        Err(e) => Member { name, device: Err(e.to_string()), label: Box::new(NoLabel), storage: None },
-    };
-    let (set_rule, rule_text) = options.rule.of_set();
-    let StandbyOptions { degrade, backlog_bytes, accept_missing, .. } = options;
-    let options = ReplicaOptions { rule: set_rule, degrade, backlog_bytes, accept_missing };
-    let set = Replicas::open("log with a standby", rule_text.to_owned(), vec![local, remote], options, scan)?;
-    let control = StandbyControl { set: set.watch(), on_receipt, rule };
-    Ok((set, watch, control))
-}
-
-/// The label of a missing standby. Never used.
-struct NoLabel;
-
-impl LabelStore for NoLabel {
-    fn load(&mut self) -> Result<Option<String>, DeviceError> {
-        Ok(None)
-    }
-
-    fn store(&mut self, _: &str) -> Result<(), DeviceError> {
-        Ok(())
-    }
+    rule: StandbyRule,
+    timeout: Duration,
+) -> Result<(Replicas, StandbyControl), DeviceError> {
+    let on_receipt = Arc::new(AtomicBool::new(rule == StandbyRule::Received));
+    let link = Link::connect(address, timeout, &on_receipt)?;
+    let remote = Member { name: format!("standby at {address}"), device: Box::new(link), storage: None };
+    let (set_rule, rule_text) = rule.of_set();
+    let set = Replicas::open("log with a standby", set_rule, rule_text.to_owned(), vec![local, remote])?;
+    let control = StandbyControl { set: set.watch(), on_receipt, rule: Arc::new(Mutex::new(rule)) };
+    Ok((set, control))
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use super::{DeviceError, FileMaker, LogDevice, Position};
+use super::{DeviceError, FileMaker, LogDevice};
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -40,19 +40,11 @@ impl Disk {
         Box::new(Mounted { disk: self.clone(), file: 0 })
     }
 
-    /// Drops unsynced data, and all faults.
-    pub(crate) fn power_cut(&self) {
-        let mut inner = self.inner.lock().unwrap();
-        inner.cache = inner.durable.clone();
-        (inner.fail_write_after, inner.fail_sync_after, inner.delay) = (None, None, Duration::ZERO);
-    }
-
     /// A copy of what a power cut would leave at this moment.
     pub(crate) fn snapshot(&self) -> Disk {
-        let copy = Disk::new(self.block, self.file_bytes);
-        copy.inner.lock().unwrap().durable = self.inner.lock().unwrap().durable.clone();
-        copy.power_cut();
-        copy
+        let durable = self.durable();
+        let inner = Inner { cache: durable.clone(), durable, ..Inner::default() };
+        Disk { inner: Arc::new(Mutex::new(inner)), ..Disk::new(self.block, self.file_bytes) }
     }
 
     /// Every write after `more` others fails with EIO.
@@ -82,19 +74,8 @@ impl Disk {
         self.released.notify_all();
     }
 
-    /// Flips a bit on the platter.
-    pub(crate) fn rot(&self, file: u64, offset: usize) {
-        let mut inner = self.inner.lock().unwrap();
-        inner.durable.get_mut(&file).unwrap()[offset] ^= 1;
-        inner.cache.get_mut(&file).unwrap()[offset] ^= 1;
-    }
-
     pub(crate) fn durable(&self) -> BTreeMap<u64, Vec<u8>> {
         self.inner.lock().unwrap().durable.clone()
-    }
-
-    pub(crate) fn set_durable(&self, files: BTreeMap<u64, Vec<u8>>) {
-        self.inner.lock().unwrap().durable = files;
     }
 
     pub(crate) fn syncs(&self) -> u64 {
@@ -248,13 +229,4 @@ pub(crate) fn recover(device: &dyn LogDevice) -> Result<Vec<u64>, DeviceError> {
         }
         found.push(number);
     }
-}
-
-/// The end of the log, for [`Scan`](super::Scan).
-pub(crate) fn scan(device: &dyn LogDevice) -> Result<Option<Position>, Box<dyn std::error::Error + Send + Sync>> {
-    let block = device.block_bytes() as u64;
-    let per_file = device.file_bytes() / block;
-    let blocks = recover(device)?.len() as u64;
-    let Some(last) = blocks.checked_sub(1) else { return Ok(None) };
-    Ok(Some(Position { file: last / per_file, offset: (last % per_file + 1) * block }))
 }

@@ -172,12 +172,11 @@ fn a_size_rule_ends_a_group_where_it_is_met() {
 
 #[test]
 fn settings_that_cannot_be_are_refused_in_words() {
-    let cases: [(LogConfig, &str); 7] = [
+    let cases: [(LogConfig, &str); 6] = [
         (LogConfig { buffer_bytes: 1000, ..plain() }, "its buffer has 1000 bytes"),
         (LogConfig { buffer_bytes: 0, ..plain() }, "its buffer has 0 bytes"),
         (LogConfig { buffer_fraction: Some(f64::NAN), ..plain() }, "the share of the buffer"),
         (LogConfig { at_bytes: Some(0), ..plain() }, "at 0 bytes"),
-        (LogConfig { at_commit: false, ..plain() }, "wait for ever"),
         (LogConfig { keep: Keep::Newest(1), ..plain() }, "at least 2 log files"),
         (LogConfig { buffer_bytes: (1 << 62) / BLOCK * BLOCK, ..plain() }, "no memory"),
     ];

@@ -14,7 +14,6 @@ const BLOCK: usize = 512;
 fn config(buffer_blocks: usize, at_bytes: Option<u64>, keep: Keep) -> LogConfig {
     LogConfig {
         buffer_bytes: buffer_blocks * BLOCK,
-        at_commit: true,
         buffer_fraction: None,
         at_bytes,
         every: None,

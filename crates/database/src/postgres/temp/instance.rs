@@ -10,12 +10,12 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::binaries::Binaries;
-use super::probe::{ProbeAnswer, ask};
+use super::probe::progress;
 use super::processes::Marks;
 use super::settings::{file, server_message};
 use super::{PRODUCT, SUPERUSER, processes, shared_memory};
 use crate::error::TargetError;
-use crate::temp::instance::{self, Progress};
+use crate::temp::instance;
 use crate::temp::owner::Owner;
 use crate::temp::product::cannot_run;
 use crate::temp::settings::Settings;
@@ -178,18 +178,6 @@ pub(super) fn end(dir: &Path, name: &str, owner: &Owner) -> io::Result<bool> {
     let ran = processes::end_all(Marks { name, uid: owner.uid, initdb })?;
     shared_memory::remove(owner);
     Ok(ran)
-}
-
-fn progress(socket: &Path) -> Progress {
-    match ask(socket, SUPERUSER) {
-        Ok(ProbeAnswer::Ready) => Progress::Ready,
-        Ok(ProbeAnswer::Refused(why)) => Progress::Hopeless(why),
-        Ok(ProbeAnswer::Starting) => Progress::Waiting("it is still starting".to_owned()),
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
-            Progress::Hopeless(format!("its socket '{}' cannot be used: {e}", socket.display()))
-        }
-        Err(e) => Progress::Waiting(e.to_string()),
-    }
 }
 
 /// Writes a file that only the server's user can read.

@@ -89,13 +89,8 @@ pub(crate) struct LaneState {
     pub(crate) done: u64,
     /// Why it failed.
     pub(crate) failed: Option<String>,
-    /// Whether the set has continued without it.
-    pub(crate) dropped: bool,
-    pub(crate) writes: u64,
-    pub(crate) syncs: u64,
+    /// Bytes written.
     pub(crate) bytes: u64,
-    /// How often it was the first member to make a ticket durable.
-    pub(crate) first: u64,
 }
 
 /// What all lanes share.
@@ -105,8 +100,6 @@ pub(crate) struct State {
     closing: bool,
     /// Another rule that the set must adopt, and its text for people.
     pub(crate) wanted: Option<(Rule, &'static str)>,
-    /// How often a write waited because a lane was too far behind.
-    pub(crate) stalls: u64,
 }
 
 impl State {
@@ -154,6 +147,11 @@ impl Board {
         }
     }
 
+    /// Whether lane `index` has not failed.
+    pub(crate) fn works(&self, index: usize) -> bool {
+        self.lock().lanes.get(index).is_some_and(|lane| lane.failed.is_none())
+    }
+
     /// Marks a lane as failed.
     pub(crate) fn fail(&self, index: usize, cause: String) {
         if let Some(lane) = self.lock().lanes.get_mut(index) {
@@ -186,16 +184,10 @@ impl Board {
 
     fn wrote(&self, index: usize, bytes: usize, synced: Option<u64>) {
         let mut state = self.lock();
-        let first = synced.is_some_and(|t| state.lanes.iter().all(|l| l.done < t));
         if let Some(lane) = state.lanes.get_mut(index) {
             lane.behind = lane.behind.saturating_sub(bytes);
             lane.bytes += bytes as u64;
-            lane.writes += u64::from(bytes > 0);
-            if let Some(ticket) = synced {
-                lane.done = ticket;
-                lane.syncs += 1;
-                lane.first += u64::from(first);
-            }
+            lane.done = synced.unwrap_or(lane.done);
         }
         drop(state);
         self.progress.notify_all();
@@ -205,7 +197,7 @@ impl Board {
 /// A member's device and its thread.
 pub(crate) struct Lane {
     pub(crate) device: Arc<Mutex<Box<dyn LogDevice>>>,
-    thread: Option<thread::JoinHandle<()>>,
+    thread: thread::JoinHandle<()>,
 }
 
 impl Lane {
@@ -222,17 +214,21 @@ impl Lane {
                 source,
                 advice: "Raise the limit on threads (ulimit -u)".to_owned(),
             })?;
-        Ok(Lane { device, thread: Some(thread) })
+        Ok(Lane { device, thread })
+    }
+
+    pub(crate) fn device(&self) -> MutexGuard<'_, Box<dyn LogDevice>> {
+        self.device.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Waits until all lanes have finished their queues, and ends them.
-pub(crate) fn close(board: &Board, lanes: &mut [Option<Lane>]) {
+pub(crate) fn close(board: &Board, lanes: &mut Vec<Lane>) {
     board.lock().closing = true;
     board.work.iter().for_each(Condvar::notify_all);
-    for thread in lanes.iter_mut().flatten().filter_map(|lane| lane.thread.take()) {
+    for lane in lanes.drain(..) {
         // What a lane that panicked did not write was not acknowledged.
-        let _ = thread.join();
+        let _ = lane.thread.join();
     }
 }
 

@@ -11,9 +11,9 @@ use std::io::{self, Read, Write};
 
 const MAGIC: u32 = 0x4253_4c4c;
 const VERSION: u16 = 1;
-pub(super) const HEADER: usize = 32;
+const HEADER: usize = 32;
 /// The longest body, bytes.
-pub(super) const MAX_BODY: usize = 64 << 20;
+const MAX_BODY: usize = 64 << 20;
 
 /// Flag of a sync: answer when the blocks have been received.
 pub(super) const ON_RECEIPT: u8 = 1;
@@ -22,7 +22,7 @@ pub(super) const ON_RECEIPT: u8 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
-    /// Starts a connection: `number` is 0 for the log, 1 for the maker of its files.
+    /// Starts a connection.
     Hello = 1,
     /// Makes log file `number` the current one.
     Open,
@@ -34,14 +34,8 @@ pub(super) enum Kind {
     WriteSync,
     /// List the log files.
     Files,
-    /// Read file `number` at `offset`; the body is the number of bytes (4 bytes).
-    Read,
     /// Prepare file `number`; the body is the file to recycle, if any.
     Make,
-    /// Read the label.
-    LoadLabel,
-    /// Replace the label by the body.
-    StoreLabel,
     /// Answer: success.
     Done = 100,
     /// Answer: failure; the body is the reason.
@@ -50,10 +44,9 @@ pub(super) enum Kind {
 
 impl Kind {
     fn of(code: u8) -> Option<Kind> {
-        use Kind::{Done, Failed, Files, Hello, LoadLabel, Make, Open, Read, StoreLabel, Sync, Write, WriteSync};
-        [Hello, Open, Write, Sync, WriteSync, Files, Read, Make, LoadLabel, StoreLabel, Done, Failed]
-            .into_iter()
-            .find(|kind| *kind as u8 == code)
+        use Kind::{Done, Failed, Files, Hello, Make, Open, Sync, Write, WriteSync};
+        let all = [Hello, Open, Write, Sync, WriteSync, Files, Make, Done, Failed];
+        all.into_iter().find(|kind| *kind as u8 == code)
     }
 }
 
@@ -141,7 +134,7 @@ impl Head {
     }
 
     /// Sends the frame with `body` in one write; `memory` is a scratch buffer.
-    pub(super) fn send(&self, body: &[u8], memory: &mut Vec<u8>, to: &mut impl Write) -> io::Result<usize> {
+    pub(super) fn send(&self, body: &[u8], memory: &mut Vec<u8>, to: &mut impl Write) -> io::Result<()> {
         if body.len() > MAX_BODY {
             let why = format!("a frame of {} bytes; the limit is {MAX_BODY}", body.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
@@ -149,8 +142,7 @@ impl Head {
         memory.clear();
         memory.extend_from_slice(&self.encode(body));
         memory.extend_from_slice(body);
-        to.write_all(memory)?;
-        Ok(memory.len())
+        to.write_all(memory)
     }
 }
 

@@ -1,76 +1,28 @@
 //! The log's side of a standby: a log device that works over a connection.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::frame::{Head, Kind, ON_RECEIPT};
 use super::stream::Stream;
-use crate::device::replicas::LabelStore;
 use crate::device::{DeviceError, DeviceTimes, FileMaker, LogDevice};
-
-/// Counters of a connection.
-#[derive(Debug, Default)]
-struct Counters {
-    bytes: AtomicU64,
-    round_trips: AtomicU64,
-    round_trip_ns: AtomicU64,
-    round_trip_ns_max: AtomicU64,
-}
-
-/// Figures of a standby's connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkFigures {
-    /// Bytes sent, headers included.
-    pub bytes: u64,
-    /// Syncs answered.
-    pub round_trips: u64,
-    /// Sum of their times from sending to the answer, ns.
-    pub round_trip_ns: u64,
-    /// The longest, ns.
-    pub round_trip_ns_max: u64,
-}
-
-/// A handle to read the figures of a standby's connection from any thread.
-#[derive(Clone, Debug, Default)]
-pub struct LinkWatch(Arc<Counters>);
-
-impl LinkWatch {
-    /// The figures so far.
-    #[must_use]
-    pub fn figures(&self) -> LinkFigures {
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        LinkFigures {
-            bytes: of(&self.0.bytes),
-            round_trips: of(&self.0.round_trips),
-            round_trip_ns: of(&self.0.round_trip_ns),
-            round_trip_ns_max: of(&self.0.round_trip_ns_max),
-        }
-    }
-}
 
 /// One connection.
 struct Connection {
     stream: Stream,
     address: String,
     memory: Vec<u8>,
-    counters: Arc<Counters>,
     /// Set after an error: a later answer could belong to an earlier request.
     broken: Option<String>,
 }
 
 impl Connection {
-    fn open(
-        address: &str,
-        timeout: Duration,
-        role: u64,
-        counters: Arc<Counters>,
-    ) -> Result<(Self, Vec<u8>), DeviceError> {
+    fn open(address: &str, timeout: Duration) -> Result<(Self, Vec<u8>), DeviceError> {
         let stream = Stream::connect(address, timeout).map_err(|source| unreachable(address, source))?;
-        let mut connection =
-            Connection { stream, address: address.to_owned(), memory: Vec::new(), counters, broken: None };
-        let greeting = connection.ask(Head::new(Kind::Hello).number(role), &[])?;
+        let mut connection = Connection { stream, address: address.to_owned(), memory: Vec::new(), broken: None };
+        let greeting = connection.ask(Head::new(Kind::Hello), &[])?;
         Ok((connection, greeting))
     }
 
@@ -78,13 +30,7 @@ impl Connection {
         if let Some(why) = &self.broken {
             return Err(unreachable(&self.address, io::Error::new(io::ErrorKind::NotConnected, why.clone())));
         }
-        match head.send(body, &mut self.memory, &mut self.stream) {
-            Ok(bytes) => {
-                self.counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-                Ok(())
-            }
-            Err(e) => Err(self.lost(e)),
-        }
+        head.send(body, &mut self.memory, &mut self.stream).map_err(|e| self.lost(e))
     }
 
     fn ask(&mut self, head: Head, body: &[u8]) -> Result<Vec<u8>, DeviceError> {
@@ -108,17 +54,6 @@ impl Connection {
             }
             Err(e) => Err(self.lost(e)),
         }
-    }
-
-    /// Requests a sync, and times it.
-    fn ask_sync(&mut self, head: Head, body: &[u8]) -> Result<(), DeviceError> {
-        let begun = Instant::now();
-        self.ask(head, body)?;
-        let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.counters.round_trips.fetch_add(1, Ordering::Relaxed);
-        self.counters.round_trip_ns.fetch_add(took, Ordering::Relaxed);
-        self.counters.round_trip_ns_max.fetch_max(took, Ordering::Relaxed);
-        Ok(())
     }
 
     fn lost(&mut self, source: io::Error) -> DeviceError {
@@ -166,13 +101,8 @@ pub(super) struct Link {
 impl Link {
     /// Connects to the standby at `address`. While `on_receipt` is set, a sync is answered when the standby has the
     /// blocks in memory.
-    pub(super) fn connect(
-        address: &str,
-        timeout: Duration,
-        on_receipt: &Arc<AtomicBool>,
-        watch: &LinkWatch,
-    ) -> Result<Link, DeviceError> {
-        let (connection, greeting) = Connection::open(address, timeout, 0, Arc::clone(&watch.0))?;
+    pub(super) fn connect(address: &str, timeout: Duration, on_receipt: &Arc<AtomicBool>) -> Result<Link, DeviceError> {
+        let (connection, greeting) = Connection::open(address, timeout)?;
         let wrong = || unreachable(address, io::Error::new(io::ErrorKind::InvalidData, "its greeting is too short"));
         let (block, rest) = greeting.split_first_chunk().ok_or_else(wrong)?;
         let (file, text) = rest.split_first_chunk().ok_or_else(wrong)?;
@@ -188,11 +118,6 @@ impl Link {
 
     fn flags(&self) -> u8 {
         if self.on_receipt.load(Ordering::SeqCst) { ON_RECEIPT } else { 0 }
-    }
-
-    /// The label, which the standby stores.
-    pub(super) fn label(&self) -> Box<dyn LabelStore> {
-        Box::new(RemoteLabel(Arc::clone(&self.connection)))
     }
 }
 
@@ -219,7 +144,7 @@ impl LogDevice for Link {
     }
 
     fn sync(&mut self) -> Result<(), DeviceError> {
-        lock(&self.connection).ask_sync(Head::new(Kind::Sync).flags(self.flags()), &[])
+        lock(&self.connection).ask(Head::new(Kind::Sync).flags(self.flags()), &[]).map(drop)
     }
 
     fn write_and_sync(
@@ -229,7 +154,7 @@ impl LogDevice for Link {
         now: &dyn Fn() -> u64,
     ) -> Result<DeviceTimes, DeviceError> {
         let begun = now();
-        lock(&self.connection).ask_sync(Head::new(Kind::WriteSync).offset(offset).flags(self.flags()), blocks)?;
+        lock(&self.connection).ask(Head::new(Kind::WriteSync).offset(offset).flags(self.flags()), blocks)?;
         Ok(DeviceTimes { write_ns: 0, sync_ns: now().saturating_sub(begun) })
     }
 
@@ -238,15 +163,13 @@ impl LogDevice for Link {
         Ok(body.as_chunks().0.iter().map(|eight| u64::from_le_bytes(*eight)).collect())
     }
 
-    fn read(&self, file: u64, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
-        let wanted = u32::try_from(into.len().min(super::frame::MAX_BODY)).unwrap_or_default();
-        let head = Head::new(Kind::Read).number(file).offset(offset);
-        let body = lock(&self.connection).ask(head, &wanted.to_le_bytes())?;
-        let length = body.len().min(into.len());
-        if let (Some(into), Some(body)) = (into.get_mut(..length), body.get(..length)) {
-            into.copy_from_slice(body);
-        }
-        Ok(length)
+    fn read(&self, _: u64, _: u64, _: &mut [u8]) -> Result<usize, DeviceError> {
+        Err(DeviceError::Unsupported {
+            what: self.described.clone(),
+            wish: "be read from here".to_owned(),
+            why: "it only receives".to_owned(),
+            advice: "Read its log files where they are".to_owned(),
+        })
     }
 
     fn describe(&self) -> String {
@@ -269,24 +192,11 @@ impl FileMaker for RemoteMaker {
             None => {
                 // Preparing a file takes longer than a commit may.
                 let patience = self.timeout.max(Duration::from_secs(60));
-                let (connection, _) = Connection::open(&self.address, patience, 1, Arc::default())?;
+                let (connection, _) = Connection::open(&self.address, patience)?;
                 self.connection.insert(connection)
             }
         };
         let body = recycle.map(u64::to_le_bytes);
         connection.ask(Head::new(Kind::Make).number(file), body.as_ref().map_or(&[], |b| b)).map(|_| ())
-    }
-}
-
-struct RemoteLabel(SharedConnection);
-
-impl LabelStore for RemoteLabel {
-    fn load(&mut self) -> Result<Option<String>, DeviceError> {
-        let body = lock(&self.0).ask(Head::new(Kind::LoadLabel), &[])?;
-        Ok((!body.is_empty()).then(|| String::from_utf8_lossy(&body).into_owned()))
-    }
-
-    fn store(&mut self, text: &str) -> Result<(), DeviceError> {
-        lock(&self.0).ask(Head::new(Kind::StoreLabel), text.as_bytes()).map(|_| ())
     }
 }

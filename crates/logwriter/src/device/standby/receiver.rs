@@ -7,47 +7,28 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::frame::{Head, Kind, MAX_BODY, ON_RECEIPT};
+use super::frame::{Head, Kind, ON_RECEIPT};
 use super::stream::{Listener, Stream};
-use crate::device::replicas::{Blocks, Board, FileLabel, LabelStore as _, Lane, Op, Pool, close};
+use crate::device::replicas::{BACKLOG_BYTES, Blocks, Board, Lane, Op, Pool, close};
 use crate::device::{DeviceError, FileMaker, LogDevice};
-
-/// Settings of a [`Receiver`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReceiverOptions {
-    /// Listen address: `host:port` (port 0 picks a free one), or the absolute path of a new Unix socket.
-    pub listen: String,
-    /// Whether it may listen on an address that other hosts can reach. There is no encryption and no password:
-    /// anyone who reaches the port can write to the log.
-    pub allow_remote: bool,
-    /// How much it keeps in memory before it stops receiving, bytes.
-    pub backlog_bytes: usize,
-}
-
-impl Default for ReceiverOptions {
-    fn default() -> Self {
-        Self { listen: "127.0.0.1:0".to_owned(), allow_remote: false, backlog_bytes: 64 << 20 }
-    }
-}
 
 /// A standby that receives a log. Dropping it ends it after everything received is written.
 pub struct Receiver {
     address: String,
     standby: Arc<Standby>,
+    lane: Vec<Lane>,
     thread: Option<JoinHandle<()>>,
 }
 
 struct Standby {
     board: Arc<Board>,
-    lane: Mutex<[Option<Lane>; 1]>,
-    label: Mutex<FileLabel>,
+    device: Arc<Mutex<Box<dyn LogDevice>>>,
     maker: Mutex<Box<dyn FileMaker>>,
     greeting: Vec<u8>,
-    backlog_bytes: usize,
     stopping: AtomicBool,
     ticket: AtomicU64,
-    /// Open connections by number, to be closed at the end, and the number of the log's newest greeting.
-    connections: Mutex<(Vec<(u64, Stream)>, u64)>,
+    /// Open connections by number, to be closed at the end.
+    connections: Mutex<Vec<(u64, Stream)>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -56,31 +37,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Receiver {
-    /// Starts to receive to `device`, whose directory is `dir`.
+    /// Starts to receive to `device`: through a new Unix socket, or over TCP at a free port of 127.0.0.1. There is no
+    /// encryption and no password.
     ///
     /// # Errors
-    /// The address is not of this host, the port is in use, or other hosts can reach it and
-    /// [`ReceiverOptions::allow_remote`] is not set.
-    pub fn start(device: Box<dyn LogDevice>, dir: &Path, options: &ReceiverOptions) -> Result<Receiver, DeviceError> {
+    /// The socket cannot be made, or there is no free port.
+    pub fn start(device: Box<dyn LogDevice>, socket: Option<&Path>) -> Result<Receiver, DeviceError> {
         let failed = |source| DeviceError::Io {
             action: "start",
-            what: format!("standby at {}", options.listen),
+            what: socket.map_or("a standby".to_owned(), |path| format!("standby at {}", path.display())),
             source,
-            advice: "Name an address of this host and a free port".to_owned(),
+            advice: "Check the folder of its socket, and the limits on open files and threads".to_owned(),
         };
-        let listener = Listener::bind(&options.listen, options.allow_remote)?;
+        let listener = Listener::bind(socket).map_err(failed)?;
         let address = listener.address().map_err(failed)?;
         let mut greeting = u32::try_from(device.block_bytes()).unwrap_or_default().to_le_bytes().to_vec();
         greeting.extend_from_slice(&device.file_bytes().to_le_bytes());
         greeting.extend_from_slice(device.describe().as_bytes());
         let board = Arc::new(Board::new([device.describe()]));
+        let maker = Mutex::new(device.file_maker());
+        let lane = Lane::start(&board, 0, device)?;
         let standby = Arc::new(Standby {
-            maker: Mutex::new(device.file_maker()),
-            lane: Mutex::new([Some(Lane::start(&board, 0, device)?)]),
             board,
-            label: Mutex::new(FileLabel::in_dir(dir)),
+            device: Arc::clone(&lane.device),
+            maker,
             greeting,
-            backlog_bytes: options.backlog_bytes,
             stopping: AtomicBool::new(false),
             ticket: AtomicU64::new(0),
             connections: Mutex::default(),
@@ -90,7 +71,7 @@ impl Receiver {
             .name("log-standby".to_owned())
             .spawn(move || accept(&listener, &shared))
             .map_err(failed)?;
-        Ok(Receiver { address, standby, thread: Some(thread) })
+        Ok(Receiver { address, standby, lane: vec![lane], thread: Some(thread) })
     }
 
     /// Its listen address.
@@ -112,9 +93,9 @@ impl Receiver {
     }
 
     /// Bytes received and not yet written.
-    #[must_use]
-    pub fn behind_bytes(&self) -> u64 {
-        self.standby.board.lock().lanes.first().map_or(0, |lane| lane.behind as u64)
+    #[cfg(test)]
+    pub(super) fn behind_bytes(&self) -> usize {
+        self.standby.board.lock().lanes.first().map_or(0, |lane| lane.behind)
     }
 }
 
@@ -126,7 +107,7 @@ impl Drop for Receiver {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        close(&self.standby.board, lock(&self.standby.lane).as_mut_slice());
+        close(&self.standby.board, &mut self.lane);
     }
 }
 
@@ -144,18 +125,18 @@ fn accept(listener: &Listener, standby: &Arc<Standby>) {
         };
         threads.retain(|thread| !thread.is_finished());
         if let Ok(ours) = stream.try_clone() {
-            lock(&standby.connections).0.push((number, ours));
+            lock(&standby.connections).push((number, ours));
             let shared = Arc::clone(standby);
             let serve = move || {
                 serve(&shared, stream);
-                lock(&shared.connections).0.retain(|(other, _)| *other != number);
+                lock(&shared.connections).retain(|(other, _)| *other != number);
             };
             if let Ok(thread) = thread::Builder::new().name("log-standby-link".to_owned()).spawn(serve) {
                 threads.push(thread);
             }
         }
     }
-    for (_, stream) in &lock(&standby.connections).0 {
+    for (_, stream) in lock(&standby.connections).iter() {
         stream.close();
     }
     for thread in threads {
@@ -179,20 +160,10 @@ fn serve(standby: &Standby, mut stream: Stream) {
 fn talk(standby: &Standby, stream: &mut Stream, memory: &mut Vec<u8>) -> io::Result<()> {
     let hello = Head::receive(stream)?;
     hello.body(stream)?;
-    if hello.kind != Kind::Hello || hello.number > 1 {
+    if hello.kind != Kind::Hello {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a connection must start with a greeting"));
     }
     let mut pool = Pool::default();
-    let mut mine = None;
-    if hello.number == 0 {
-        // The newest connection of a log wins: the previous one may belong to a dead primary. What that one sent
-        // is written first.
-        let mut connections = lock(&standby.connections);
-        connections.1 += 1;
-        mine = Some(connections.1);
-        drop(connections);
-        standby.sync_all()?;
-    }
     Head::new(Kind::Done).send(&standby.greeting, memory, stream)?;
     loop {
         let head = Head::receive(stream)?;
@@ -202,18 +173,16 @@ fn talk(standby: &Standby, stream: &mut Stream, memory: &mut Vec<u8>) -> io::Res
                     io::Read::read_exact(stream, to)?;
                     head.check(to).map_err(FillError)
                 });
-                let blocks = blocks.map_err(|FillError(e)| e)?;
-                standby.put(&head, mine, Some(blocks))?;
-                None
+                standby.put(&head, Some(blocks.map_err(|FillError(e)| e)?))?;
+                Vec::new()
             }
-            _ => Some(head.body(stream)?),
-        };
-        let answer = match answer {
-            None => Vec::new(),
-            Some(body) => standby.answer(&head, mine, &body)?,
+            _ => {
+                let body = head.body(stream)?;
+                standby.answer(&head, &body)?
+            }
         };
         if head.kind != Kind::Write {
-            Head::new(Kind::Done).number(head.number).offset(head.offset).send(&answer, memory, stream)?;
+            Head::new(Kind::Done).send(&answer, memory, stream)?;
         }
     }
 }
@@ -233,83 +202,41 @@ impl From<loadline_device::DeviceError> for FillError {
     }
 }
 
-fn as_io(e: &DeviceError) -> io::Error {
+fn as_io(e: DeviceError) -> io::Error {
     io::Error::other(e.to_string())
 }
 
 impl Standby {
     /// Executes a request without blocks.
-    fn answer(&self, head: &Head, mine: Option<u64>, body: &[u8]) -> io::Result<Vec<u8>> {
+    fn answer(&self, head: &Head, body: &[u8]) -> io::Result<Vec<u8>> {
         match head.kind {
-            Kind::Open | Kind::Sync => self.put(head, mine, None).map(|()| Vec::new()),
+            Kind::Open | Kind::Sync => self.put(head, None).map(|()| Vec::new()),
             Kind::Files => {
-                self.sync_all()?;
-                let files = self.ask(|device| device.files())?;
+                let files = lock(&self.device).files().map_err(as_io)?;
                 Ok(files.into_iter().flat_map(u64::to_le_bytes).collect())
-            }
-            Kind::Read => {
-                self.sync_all()?;
-                let wanted = body.first_chunk().map_or(0, |four| u32::from_le_bytes(*four)) as usize;
-                let mut bytes = vec![0; wanted.min(MAX_BODY)];
-                let read = self.ask(|device| device.read(head.number, head.offset, &mut bytes))?;
-                bytes.truncate(read);
-                Ok(bytes)
             }
             Kind::Make => {
                 let recycle = body.first_chunk().map(|eight| u64::from_le_bytes(*eight));
-                lock(&self.maker).make(head.number, recycle).map_err(|e| as_io(&e))?;
-                Ok(Vec::new())
-            }
-            Kind::LoadLabel => {
-                Ok(lock(&self.label).load().map_err(|e| as_io(&e))?.map_or_else(Vec::new, String::into_bytes))
-            }
-            Kind::StoreLabel => {
-                self.check_newest(mine)?;
-                // The label describes what was written before it.
-                self.sync_all()?;
-                lock(&self.label).store(&String::from_utf8_lossy(body)).map_err(|e| as_io(&e))?;
+                lock(&self.maker).make(head.number, recycle).map_err(as_io)?;
                 Ok(Vec::new())
             }
             kind => Err(io::Error::new(io::ErrorKind::InvalidData, format!("{kind:?} is no request"))),
         }
     }
 
-    /// Asks the device.
-    fn ask<T>(&self, question: impl FnOnce(&dyn LogDevice) -> Result<T, DeviceError>) -> io::Result<T> {
-        let device = match lock(&self.lane).as_slice() {
-            [Some(lane)] => Arc::clone(&lane.device),
-            _ => return Err(io::Error::other("the standby is ending")),
-        };
-        let device = lock(&device);
-        question(device.as_ref()).map_err(|e| as_io(&e))
-    }
-
-    /// Checks that this connection is still the newest of the log.
-    fn check_newest(&self, mine: Option<u64>) -> io::Result<()> {
-        if mine.is_some_and(|mine| mine == lock(&self.connections).1) {
-            return Ok(());
-        }
-        Err(io::Error::other("another log has connected to this standby in the meantime"))
-    }
-
     /// Queues blocks, a file or a sync, and waits for a sync unless it is answered on receipt.
-    fn put(&self, head: &Head, mine: Option<u64>, blocks: Option<Blocks>) -> io::Result<()> {
+    fn put(&self, head: &Head, blocks: Option<Blocks>) -> io::Result<()> {
         let mut state = self.board.lock();
         let bytes = blocks.as_ref().map_or(0, |blocks| blocks.length);
-        let mut stalled = false;
         while let Some(lane) = state.lanes.first() {
             if let Some(why) = &lane.failed {
                 return Err(io::Error::other(why.clone()));
             }
-            if bytes == 0 || lane.behind == 0 || lane.behind + bytes <= self.backlog_bytes {
+            if bytes == 0 || lane.behind == 0 || lane.behind + bytes <= BACKLOG_BYTES {
                 break;
             }
-            stalled = true;
             state = self.board.wait(state);
         }
-        state.stalls += u64::from(stalled);
-        // Under the board's lock: nothing may follow the first sync of a newer connection.
-        self.check_newest(mine)?;
         let offset = head.offset;
         let mut ticket = None;
         let mut next = || *ticket.insert(self.ticket.fetch_add(1, Ordering::SeqCst) + 1);
@@ -325,19 +252,6 @@ impl Standby {
             Some(ticket) if head.flags & ON_RECEIPT == 0 => self.wait(ticket),
             _ => Ok(()),
         }
-    }
-
-    /// Waits until everything received is durable.
-    fn sync_all(&self) -> io::Result<()> {
-        if self.ticket.load(Ordering::SeqCst) == 0 {
-            // Nothing was written, so no file is open.
-            return Ok(());
-        }
-        let mut state = self.board.lock();
-        let ticket = self.ticket.fetch_add(1, Ordering::SeqCst) + 1;
-        self.board.enqueue(&mut state, &Op::Sync { ticket });
-        drop(state);
-        self.wait(ticket)
     }
 
     fn wait(&self, ticket: u64) -> io::Result<()> {

@@ -1,12 +1,10 @@
 //! The connection between a log and its standby: TCP, or a Unix socket if the address is an absolute path.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Shutdown, TcpListener, TcpStream, ToSocketAddrs as _};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-use crate::device::DeviceError;
 
 /// A connected byte stream.
 pub(super) enum Stream {
@@ -15,12 +13,14 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Connects to `host:port` or to the socket at an absolute path. No read or write takes longer than `timeout`.
+    /// Connects to an IP address and port, or to the socket at an absolute path. No read or write takes longer than
+    /// `timeout`.
     pub(super) fn connect(address: &str, timeout: Duration) -> io::Result<Stream> {
         let stream = if address.starts_with('/') {
             Stream::Unix(UnixStream::connect(address)?)
         } else {
-            Stream::Tcp(connect_tcp(address, timeout)?)
+            let address = address.parse::<SocketAddr>().map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?;
+            Stream::Tcp(TcpStream::connect_timeout(&address, timeout)?)
         };
         stream.send_at_once()?;
         match &stream {
@@ -54,17 +54,6 @@ impl Stream {
     }
 }
 
-fn connect_tcp(address: &str, timeout: Duration) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for place in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&place, timeout) {
-            Ok(stream) => return Ok(stream),
-            Err(e) => last = e,
-        }
-    }
-    Err(last)
-}
-
 impl Read for Stream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
@@ -94,29 +83,12 @@ pub(super) enum Listener {
 }
 
 impl Listener {
-    /// Listens at `host:port` (on an address that other hosts can reach only with `allow_remote`), or at a new socket
-    /// at an absolute path.
-    pub(super) fn bind(address: &str, allow_remote: bool) -> Result<Listener, DeviceError> {
-        let failed = |action, source| DeviceError::Io {
-            action,
-            what: format!("standby at {address}"),
-            source,
-            advice: "Name an address of this host and a free port".to_owned(),
-        };
-        if address.starts_with('/') {
-            let listener = UnixListener::bind(address).map_err(|e| failed("start", e))?;
-            return Ok(Listener::Unix(listener, address.into()));
+    /// Listens at a new Unix socket, or at a free port of 127.0.0.1.
+    pub(super) fn bind(socket: Option<&Path>) -> io::Result<Listener> {
+        match socket {
+            Some(path) => UnixListener::bind(path).map(|listener| Listener::Unix(listener, path.to_owned())),
+            None => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map(Listener::Tcp),
         }
-        let places: Vec<_> = address.to_socket_addrs().map_err(|e| failed("find", e))?.collect();
-        if let Some(place) = places.iter().find(|place| !allow_remote && !is_loopback(place.ip())) {
-            return Err(DeviceError::Unsupported {
-                what: format!("standby at {address}"),
-                wish: format!("listen on {}", place.ip()),
-                why: "other hosts can reach it there, and there is no password".to_owned(),
-                advice: "Listen on 127.0.0.1, or allow remote connections on a trusted network".to_owned(),
-            });
-        }
-        TcpListener::bind(places.as_slice()).map(Listener::Tcp).map_err(|e| failed("start", e))
     }
 
     /// Its address, with the port that it got.
@@ -141,8 +113,4 @@ impl Drop for Listener {
             let _ = std::fs::remove_file(path);
         }
     }
-}
-
-fn is_loopback(ip: IpAddr) -> bool {
-    ip.to_canonical().is_loopback()
 }
