@@ -32,15 +32,9 @@ pub(crate) fn readers(source: &Source) -> Result<()> {
     command::run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "pyarrow", "hdrhistogram"]))?;
     let loadline = |arguments: &[&str]| {
         let mut cargo = Command::new("cargo");
-        cargo.current_dir(&source.root).args([
-            "run",
-            "--quiet",
-            "--package",
-            "loadline-cli",
-            "--features",
-            "parquet",
-            "--",
-        ]);
+        cargo
+            .current_dir(&source.root)
+            .args(["run", "--quiet", "--package", "loadline-cli", "--features", "parquet", "--"]);
         cargo.args(arguments).env("LOADLINE_ALLOW_DISTURBED", "1");
         cargo
     };

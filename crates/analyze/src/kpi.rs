@@ -27,18 +27,8 @@ const READING: [&str; 4] = ["server", "storage", "data-analytics", "procedural-c
 pub const WRITING: [&str; 2] = ["STO-WRITE", "STO-RANDOM"];
 /// Workloads whose tables grow with `--size`. (A test checks this list against the catalogue.)
 pub const SIZED: [&str; 12] = [
-    "STO-READ",
-    "STO-READ-ASYNC",
-    "STO-SCAN",
-    "STO-RANDOM",
-    "DBWR-THR",
-    "DBWR-CKPT",
-    "DA-SCAN",
-    "DA-AGG",
-    "DA-JOIN",
-    "DA-SORT",
-    "DA-WINDOW",
-    "DA-PARALLEL",
+    "STO-READ", "STO-READ-ASYNC", "STO-SCAN", "STO-RANDOM", "DBWR-THR", "DBWR-CKPT", "DA-SCAN", "DA-AGG", "DA-JOIN",
+    "DA-SORT", "DA-WINDOW", "DA-PARALLEL",
 ];
 
 /// Whether `column` is work per time.

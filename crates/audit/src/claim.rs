@@ -282,13 +282,8 @@ fn columns(words: &str) -> Option<Vec<&'static str>> {
     let times = |all: &[&'static str]| Some(all.to_vec());
     match words {
         "latency" | "latencies" | "response time" => times(&[
-            "commit_latency_ms",
-            "transaction_time_ns_mean",
-            "log_file_sync_ms",
-            "redo_write_time_us",
-            "redo_sync_time_us",
-            "read_time_us_mean",
-            "sql_service_time_s",
+            "commit_latency_ms", "transaction_time_ns_mean", "log_file_sync_ms", "redo_write_time_us",
+            "redo_sync_time_us", "read_time_us_mean", "sql_service_time_s",
         ]),
         "throughput" => times(&["commit_throughput_tps", "tx_per_s", "rows_per_s", "redo_mib_per_s", "data_mib_per_s"]),
         _ => names::read(&Header::parse(words)).map(|m| vec![m.id]),

@@ -239,12 +239,7 @@ mod tests {
             assert_eq!(header.second, None, "{text}");
         }
         let others = [
-            "Max TPS",
-            "TPS per client",
-            "TPM/NOPM",
-            "Throughput (msg/s)",
-            "Avg active sessions",
-            "Δ TPS",
+            "Max TPS", "TPS per client", "TPM/NOPM", "Throughput (msg/s)", "Avg active sessions", "Δ TPS",
             "Total latency",
         ];
         for text in ["comment", "stddev", "price [$]", ""].into_iter().chain(others) {

@@ -248,15 +248,9 @@ fn row(
     let edge = if edge { "; it fits if digits were cut off rather than rounded" } else { "" };
     let moment = if timing { "; it fits if they were read at slightly different moments" } else { "" };
     let text = format!("{}: {}{others}{zero}{edge}{moment}", equation.formula(), side.text());
-    findings.push(context.about_row(
-        equation.law,
-        severity,
-        sides.row,
-        equation.columns,
-        equation.target,
-        recomputed,
-        text,
-    ));
+    findings.push(
+        context.about_row(equation.law, severity, sides.row, equation.columns, equation.target, recomputed, text),
+    );
 }
 
 /// A bound that figures cannot exceed.

@@ -15,15 +15,8 @@ use crate::unit::{self, Of, Per, Piece, Unit};
 
 /// Columns that others print and we do not.
 const MORE: [&str; 9] = [
-    "transaction_time_ns_min",
-    "transaction_time_ns_p75",
-    "transaction_time_ns_p90",
-    "transaction_time_ns_p95",
-    "transaction_time_ns_p999",
-    "transaction_time_ns_p9999",
-    "cpu_nice_pct",
-    "cpu_irq_pct",
-    "cpu_softirq_pct",
+    "transaction_time_ns_min", "transaction_time_ns_p75", "transaction_time_ns_p90", "transaction_time_ns_p95",
+    "transaction_time_ns_p999", "transaction_time_ns_p9999", "cpu_nice_pct", "cpu_irq_pct", "cpu_softirq_pct",
 ];
 
 /// Other words for columns, without their units.
@@ -175,16 +168,7 @@ impl Kind {
 
 /// Settings; the first that varies is what a series is over, the others tell series apart.
 pub(crate) const SETTINGS: [&str; 10] = [
-    "jobs",
-    "rows_per_tx",
-    "threads",
-    "nodes",
-    "rate_tps",
-    "delay_ms",
-    "block_bytes",
-    "write_pct",
-    "indexes",
-    "groups",
+    "jobs", "rows_per_tx", "threads", "nodes", "rate_tps", "delay_ms", "block_bytes", "write_pct", "indexes", "groups",
 ];
 
 /// Whether the cells of a column are text.

@@ -48,13 +48,8 @@ impl Printer {
         print_to.push(pdf);
         let mut profile = std::ffi::OsString::from("--user-data-dir=");
         profile.push(folder.join("profile"));
-        command.args([
-            "--headless",
-            "--disable-gpu",
-            "--no-pdf-header-footer",
-            "--no-first-run",
-            "--disable-extensions",
-        ]);
+        command
+            .args(["--headless", "--disable-gpu", "--no-pdf-header-footer", "--no-first-run", "--disable-extensions"]);
         command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
         // Nothing is looked up, and nothing is reached by number either.
         command.args(["--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9"]);

@@ -53,22 +53,14 @@ impl TargetError {
 pub fn says_disk_full(text: &str) -> bool {
     const WORDS: [&str; 12] = [
         // The system, and MariaDB that passes on its number.
-        "No space left on device",
-        "Disk quota exceeded",
-        "rror 28 ",
+        "No space left on device", "Disk quota exceeded", "rror 28 ",
         // PostgreSQL: its code in any language, and the hint to `wrote only 4096 of 8192 bytes`.
-        " 53100: ",
-        "Check free disk space",
+        " 53100: ", "Check free disk space",
         // MariaDB and MySQL: a disk, a table or a tablespace that cannot grow; and the state of a session that waits.
-        "(error 1021)",
-        "(error 1114)",
-        "for free space",
-        // SQLite, and others.
-        "disk is full",
-        "Disk full",
+        "(error 1021)", "(error 1114)", "for free space", // SQLite, and others.
+        "disk is full", "Disk full",
         // Oracle: a tablespace that cannot grow, and an archiver without space.
-        "ORA-0165",
-        "ORA-00257",
+        "ORA-0165", "ORA-00257",
     ];
     WORDS.iter().any(|part| text.contains(part))
 }

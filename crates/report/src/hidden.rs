@@ -61,18 +61,8 @@ pub fn anonymise(runs: &mut [RunData]) -> Result<(), ReportError> {
 
 /// Keys whose values are loadline's own words, which reports read.
 const OWN: &[&str] = &[
-    "started_at",
-    "loadline_version",
-    "state",
-    "severity",
-    "outcome",
-    "driver",
-    "group",
-    "kpis",
-    "swept",
-    "fingerprint",
-    "credentials",
-    "arm",
+    "started_at", "loadline_version", "state", "severity", "outcome", "driver", "group", "kpis", "swept",
+    "fingerprint", "credentials", "arm",
 ];
 
 /// Applies `change` to every text of `run`.

@@ -12,14 +12,8 @@ use crate::sheet::How;
 
 /// Figures that are curves over a sweep, besides those of [`FOLLOWING`]. Times of parts, shares and counts of odd things jump.
 const CURVES: [&str; 8] = [
-    "commit_throughput_tps",
-    "tx_per_s",
-    "queries_per_s",
-    "commit_latency_ms",
-    "transaction_time_ns_mean",
-    "redo_write_time_us",
-    "read_time_us_mean",
-    "cpu_idle_pct",
+    "commit_throughput_tps", "tx_per_s", "queries_per_s", "commit_latency_ms", "transaction_time_ns_mean",
+    "redo_write_time_us", "read_time_us_mean", "cpu_idle_pct",
 ];
 /// A series this long is not searched: each row is compared with all others.
 const LONGEST: usize = 200;

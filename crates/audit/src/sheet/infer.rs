@@ -22,13 +22,7 @@ pub(super) fn has_own_dimension(header: &Header, id: &str) -> bool {
 
 /// Parts of the CPU time; the last, which some count as idle or busy.
 const CPU_PARTS: [&str; 8] = [
-    "cpu_user_pct",
-    "cpu_sys_pct",
-    "cpu_nice_pct",
-    "cpu_irq_pct",
-    "cpu_softirq_pct",
-    "cpu_steal_pct",
-    "cpu_idle_pct",
+    "cpu_user_pct", "cpu_sys_pct", "cpu_nice_pct", "cpu_irq_pct", "cpu_softirq_pct", "cpu_steal_pct", "cpu_idle_pct",
     "cpu_iowait_pct",
 ];
 

@@ -135,28 +135,10 @@ pub(crate) fn noisy(random: &mut Random, noise: f64) -> Made {
 }
 
 const COLUMNS: [&str; 22] = [
-    "test",
-    "jobs",
-    "cpu_busy_pct",
-    "cpu_user_pct",
-    "cpu_sys_pct",
-    "cpu_idle_pct",
-    "cpu_iowait_pct",
-    "commit_throughput_tps",
-    "commit_latency_ms",
-    "redo_blocks_per_s",
-    "redo_writes_per_s",
-    "redo_sync_writes_per_s",
-    "redo_mib_per_s",
-    "redo_kib_per_tx",
-    "log_file_sync_ms",
-    "elapsed_s",
-    "transaction_time_ns_p50",
-    "transaction_time_ns_p99",
-    "transaction_time_ns_max",
-    "rows_per_tx",
-    "rows_per_s",
-    "commits",
+    "test", "jobs", "cpu_busy_pct", "cpu_user_pct", "cpu_sys_pct", "cpu_idle_pct", "cpu_iowait_pct",
+    "commit_throughput_tps", "commit_latency_ms", "redo_blocks_per_s", "redo_writes_per_s", "redo_sync_writes_per_s",
+    "redo_mib_per_s", "redo_kib_per_tx", "log_file_sync_ms", "elapsed_s", "transaction_time_ns_p50",
+    "transaction_time_ns_p99", "transaction_time_ns_max", "rows_per_tx", "rows_per_s", "commits",
 ];
 
 /// Prints some of the columns with some digits: as many decimals as leave the smallest value of a column 2 to 5 digits.

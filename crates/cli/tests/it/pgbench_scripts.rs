@@ -185,14 +185,7 @@ fn reports_for_outside_tell_nothing_of_a_script() {
     assert_eq!(tests_of(Path::new(&runs[1]))[0]["workload"], "PGBENCH-LEDGER-VIP");
     let port = format!("\"{}\"", server.port);
     let names = [
-        "topsecretdir",
-        "shop_orders",
-        "secret_orders",
-        "audit_trail",
-        "ledger_vip",
-        "LEDGER",
-        "acme_customers",
-        &port,
+        "topsecretdir", "shop_orders", "secret_orders", "audit_trail", "ledger_vip", "LEDGER", "acme_customers", &port,
     ];
     let products = ["PGBENCH", "PostgreSQL 1", "42P01", "ERROR"];
     for (flag, forbidden) in [("--redact", names.to_vec()), ("--anonymous", [&names[..], &products].concat())] {

@@ -108,15 +108,7 @@ fn directories_stand_side_by_side_in_tables() {
     let more = ["--no-log-writer", "--compressibility", "0.5", "--dedup", "0.25"];
     let ran = probe(&[disk.path(), memory.path()], &more);
     for part in [
-        "A  ",
-        "B  ",
-        "no disk",
-        "A per s",
-        "B p99",
-        "Random read",
-        "Mapped memory",
-        "512 B",
-        "compressibility 0.5",
+        "A  ", "B  ", "no disk", "A per s", "B p99", "Random read", "Mapped memory", "512 B", "compressibility 0.5",
         "dedup 0.25",
     ] {
         assert!(ran.out.contains(part), "{part}\n{}", ran.said());

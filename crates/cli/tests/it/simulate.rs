@@ -48,15 +48,8 @@ fn what_ifs_stand_beside_the_platform_as_measured() {
     let text = ask(&all);
     assert_eq!(text, ask(&all));
     for part in [
-        "explains, it does not promise",
-        "largest error",
-        "left out of its calibration",
-        "Parameters",
-        "not measured",
-        "Assumed",
-        "Bounds instead of a figure",
-        "(slowest)",
-        "(fastest)",
+        "explains, it does not promise", "largest error", "left out of its calibration", "Parameters", "not measured",
+        "Assumed", "Bounds instead of a figure", "(slowest)", "(fastest)",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -140,14 +140,8 @@ fn what_cannot_be_followed_is_left_out_with_a_reason() {
 
     let ran = trend(&dir, &[&twice, "--format", "csv"]);
     for says in [
-        "'tomorrow' is no time",
-        "layout 99",
-        "line 1, is damaged",
-        "manifest.json",
-        "once more",
-        "run of two arms",
-        "run of levels",
-        "is not complete",
+        "'tomorrow' is no time", "layout 99", "line 1, is damaged", "manifest.json", "once more", "run of two arms",
+        "run of levels", "is not complete",
     ] {
         assert!(ran.code == 0 && ran.err.contains(says), "{says}: {}", ran.said());
     }

@@ -35,13 +35,8 @@ const ROWS: [(&str, &[&str]); 4] = [
     (
         counter::ROWS_READ,
         &[
-            "Handler_read_first",
-            "Handler_read_key",
-            "Handler_read_last",
-            "Handler_read_next",
-            "Handler_read_prev",
-            "Handler_read_rnd",
-            "Handler_read_rnd_next",
+            "Handler_read_first", "Handler_read_key", "Handler_read_last", "Handler_read_next", "Handler_read_prev",
+            "Handler_read_rnd", "Handler_read_rnd_next",
         ],
     ),
     (counter::ROWS_CHANGED, &["Handler_write", "Handler_update", "Handler_delete"]),

@@ -87,15 +87,8 @@ impl MysqlSettings {
     /// Those of Galera's options that bound its speed, or how long it waits: `gcache.size = 128M; gcs.fc_limit = 16; …`.
     fn provider_options(&self) -> impl Iterator<Item = (String, String)> {
         const NAMES: [&str; 9] = [
-            "evs.inactive_timeout",
-            "evs.send_window",
-            "evs.suspect_timeout",
-            "evs.user_send_window",
-            "gcache.size",
-            "gcs.fc_factor",
-            "gcs.fc_limit",
-            "gcs.fc_master_slave",
-            "gcs.max_packet_size",
+            "evs.inactive_timeout", "evs.send_window", "evs.suspect_timeout", "evs.user_send_window", "gcache.size",
+            "gcs.fc_factor", "gcs.fc_limit", "gcs.fc_master_slave", "gcs.max_packet_size",
         ];
         let options = self.get("wsrep_provider_options").unwrap_or_default().split(';');
         let options = options.filter_map(|option| option.split_once('=')).map(|(n, v)| (n.trim(), v.trim()));

@@ -209,13 +209,8 @@ fn queries(v: &str, run: &str) -> Vec<ViewQuery> {
 /// The sums of the statistics of segments, each a row of the view.
 fn segments() -> String {
     const STATISTICS: [&str; 7] = [
-        "logical reads",
-        "db block changes",
-        "physical reads",
-        "physical writes",
-        "row lock waits",
-        "buffer busy waits",
-        "ITL waits",
+        "logical reads", "db block changes", "physical reads", "physical writes", "row lock waits",
+        "buffer busy waits", "ITL waits",
     ];
     STATISTICS.map(|name| format!("SUM(CASE WHEN STATISTIC_NAME = '{name}' THEN VALUE END)")).join(", ")
 }

@@ -13,17 +13,8 @@ use crate::url::{self, Url, choice, unknown};
 
 /// Parameters of a URL, after `?`.
 const PARAMETERS: [&str; 11] = [
-    "host",
-    "port",
-    "user",
-    "password",
-    "dbname",
-    "sslmode",
-    "sslrootcert",
-    "connect_timeout",
-    "options",
-    "application_name",
-    "passfile",
+    "host", "port", "user", "password", "dbname", "sslmode", "sslrootcert", "connect_timeout", "options",
+    "application_name", "passfile",
 ];
 
 /// libpq's values of `sslmode`.

@@ -23,11 +23,7 @@ pub(super) const LOG_SYNC_EVENTS: &[&str] =
 
 /// Wait events of a session that waits for a place in the log's buffers, or makes a new log file.
 pub(super) const LOG_WRITE_EVENTS: &[&str] = &[
-    "LWLock:WALInsert",
-    "LWLock:WALBufMapping",
-    "IO:WALInitWrite",
-    "IO:WalInitWrite",
-    "IO:WALInitSync",
+    "LWLock:WALInsert", "LWLock:WALBufMapping", "IO:WALInitWrite", "IO:WalInitWrite", "IO:WALInitSync",
     "IO:WalInitSync",
 ];
 
@@ -38,14 +34,8 @@ pub(super) const LOG_FILE_EVENTS: &[&str] = &["IO:WALInitWrite", "IO:WalInitWrit
 /// Wait events of a session that frees a buffer of the block cache, extends a table, or waits for a block that another
 /// session reads, writes or holds. `BufferIO` is an IPC event from version 14 on.
 pub(super) const BUFFER_WAIT_EVENTS: &[&str] = &[
-    "IO:DataFileWrite",
-    "IO:DataFileFlush",
-    "IO:DataFileExtend",
-    "IPC:BufferIO",
-    "LWLock:BufferIO",
-    "LWLock:BufferContent",
-    "LWLock:BufferMapping",
-    "BufferPin:BufferPin",
+    "IO:DataFileWrite", "IO:DataFileFlush", "IO:DataFileExtend", "IPC:BufferIO", "LWLock:BufferIO",
+    "LWLock:BufferContent", "LWLock:BufferMapping", "BufferPin:BufferPin",
 ];
 
 /// Whose session it is, and what it does. A parallel worker that has just started has no state yet; a session without the

@@ -11,17 +11,8 @@ use crate::role::{Results, TextDone, TextResult};
 
 /// Statements that, outside a block, may commit while they run.
 const COMMIT_BY_THEMSELVES: [&str; 11] = [
-    "CALL",
-    "DO",
-    "VACUUM",
-    "ANALYZE",
-    "REINDEX",
-    "CLUSTER",
-    "CREATE INDEX",
-    "DROP INDEX",
-    "PREPARE TRANSACTION",
-    "COMMIT PREPARED",
-    "ROLLBACK PREPARED",
+    "CALL", "DO", "VACUUM", "ANALYZE", "REINDEX", "CLUSTER", "CREATE INDEX", "DROP INDEX", "PREPARE TRANSACTION",
+    "COMMIT PREPARED", "ROLLBACK PREPARED",
 ];
 
 /// Counts the commits of a text from its command tags.

@@ -32,29 +32,10 @@ const DATABASE: View = View {
     name: "pg_stat_database",
     from: "(SELECT * FROM pg_stat_database WHERE datname = current_database())",
     columns: &[
-        "xact_commit",
-        "xact_rollback",
-        "blks_read",
-        "blks_hit",
-        "blk_read_time",
-        "blk_write_time",
-        "tup_returned",
-        "tup_fetched",
-        "tup_inserted",
-        "tup_updated",
-        "tup_deleted",
-        "conflicts",
-        "deadlocks",
-        "temp_files",
-        "temp_bytes",
-        "session_time",
-        "active_time",
-        "idle_in_transaction_time",
-        "sessions",
-        "sessions_abandoned",
-        "sessions_fatal",
-        "sessions_killed",
-        STATS_RESET,
+        "xact_commit", "xact_rollback", "blks_read", "blks_hit", "blk_read_time", "blk_write_time", "tup_returned",
+        "tup_fetched", "tup_inserted", "tup_updated", "tup_deleted", "conflicts", "deadlocks", "temp_files",
+        "temp_bytes", "session_time", "active_time", "idle_in_transaction_time", "sessions", "sessions_abandoned",
+        "sessions_fatal", "sessions_killed", STATS_RESET,
     ],
 };
 
@@ -81,15 +62,8 @@ const WAL_14: View = View {
     name: "pg_stat_wal",
     from: "pg_stat_wal",
     columns: &[
-        "wal_records",
-        "wal_fpi",
-        "wal_bytes",
-        "wal_buffers_full",
-        "wal_write",
-        "wal_sync",
-        "wal_write_time",
-        "wal_sync_time",
-        STATS_RESET,
+        "wal_records", "wal_fpi", "wal_bytes", "wal_buffers_full", "wal_write", "wal_sync", "wal_write_time",
+        "wal_sync_time", STATS_RESET,
     ],
 };
 
@@ -103,17 +77,8 @@ const BGWRITER_14: View = View {
     name: "pg_stat_bgwriter",
     from: "pg_stat_bgwriter",
     columns: &[
-        "checkpoints_timed",
-        "checkpoints_req",
-        "checkpoint_write_time",
-        "checkpoint_sync_time",
-        "buffers_checkpoint",
-        "buffers_clean",
-        "maxwritten_clean",
-        "buffers_backend",
-        "buffers_backend_fsync",
-        "buffers_alloc",
-        STATS_RESET,
+        "checkpoints_timed", "checkpoints_req", "checkpoint_write_time", "checkpoint_sync_time", "buffers_checkpoint",
+        "buffers_clean", "maxwritten_clean", "buffers_backend", "buffers_backend_fsync", "buffers_alloc", STATS_RESET,
     ],
 };
 
@@ -133,13 +98,7 @@ const CHECKPOINTER_18: View = View {
     name: "pg_stat_checkpointer",
     from: "pg_stat_checkpointer",
     columns: &[
-        "num_timed",
-        "num_requested",
-        "num_done",
-        "write_time",
-        "sync_time",
-        "buffers_written",
-        "slru_written",
+        "num_timed", "num_requested", "num_done", "write_time", "sync_time", "buffers_written", "slru_written",
         STATS_RESET,
     ],
 };
@@ -160,15 +119,7 @@ const IO_18: View = View {
            sum(writebacks) AS writebacks, sum(extends) AS extends, sum(evictions) AS evictions, sum(fsyncs) AS fsyncs, \
            max(stats_reset) AS stats_reset FROM pg_stat_io WHERE object = 'relation')",
     columns: &[
-        "reads",
-        "read_bytes",
-        "writes",
-        "write_bytes",
-        "writebacks",
-        "extends",
-        "evictions",
-        "fsyncs",
-        STATS_RESET,
+        "reads", "read_bytes", "writes", "write_bytes", "writebacks", "extends", "evictions", "fsyncs", STATS_RESET,
     ],
 };
 

@@ -9,13 +9,7 @@ use crate::platform_run::{PlatformRun, group_title, groups, workloads_of};
 
 /// Ids of the sections; an unknown group has the id `other`.
 const IDS: [&str; 8] = [
-    "server",
-    "storage",
-    "log-writer",
-    "database-writer",
-    "data-load",
-    "data-analytics",
-    "transaction-processing",
+    "server", "storage", "log-writer", "database-writer", "data-load", "data-analytics", "transaction-processing",
     "procedural-code",
 ];
 

@@ -7,62 +7,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const ENDS: &str = "\"'`<>(){}|,;";
 /// Kinds of targets and their aliases, after which a colon begins a path and no host.
 const KINDS: &[&str] = &[
-    "sqlite",
-    "wal",
-    "null",
-    "postgres",
-    "mysql",
-    "mariadb",
-    "oracle",
-    "postgres-temp",
-    "mariadb-temp",
-    "mysql-temp",
-    "galera-temp",
-    "file",
+    "sqlite", "wal", "null", "postgres", "mysql", "mariadb", "oracle", "postgres-temp", "mariadb-temp", "mysql-temp",
+    "galera-temp", "file",
 ];
 /// Folders of paths that every machine has.
 const EVERYWHERE: &[&str] = &["/proc/", "/sys/", "/usr/", "/bin/", "/sbin/"];
 /// Ends of host names that are no ends of file names.
 const DOMAINS: &[&str] = &[
-    "com",
-    "net",
-    "org",
-    "local",
-    "internal",
-    "lan",
-    "corp",
-    "intern",
-    "cloud",
-    "example",
-    "invalid",
-    "arpa",
-    "gov",
-    "edu",
-    "mil",
-    "home",
-    "localdomain",
-    "svc",
-    "private",
+    "com", "net", "org", "local", "internal", "lan", "corp", "intern", "cloud", "example", "invalid", "arpa", "gov",
+    "edu", "mil", "home", "localdomain", "svc", "private",
 ];
 /// Words before a name in quotes, as in `user "bob"`.
 const BEFORE_NAME: &[&str] = &[
-    "user",
-    "role",
-    "host",
-    "database",
-    "schema",
-    "server",
-    "cluster",
-    "relation",
-    "table",
-    "column",
-    "index",
-    "view",
-    "sequence",
-    "function",
-    "procedure",
-    "type",
-    "constraint",
+    "user", "role", "host", "database", "schema", "server", "cluster", "relation", "table", "column", "index", "view",
+    "sequence", "function", "procedure", "type", "constraint",
 ];
 /// Begins of identifiers that clouds give.
 const CLOUD: &[&str] = &[

@@ -153,28 +153,13 @@ fn names_of_the_record_are_hidden_where_they_stand_alone() {
     }
     redact(&mut runs).unwrap();
     let forbidden = [
-        "zeus",
-        "hera-3",
-        "olymp",
-        "hermes",
-        "styx",
-        "orders",
-        "apollo",
-        "artemis",
-        "nyx",
-        "charon",
-        "persephone",
+        "zeus", "hera-3", "olymp", "hermes", "styx", "orders", "apollo", "artemis", "nyx", "charon", "persephone",
         "athena",
     ];
     assert_gone(&runs, &forbidden);
     let page = text(&runs, Format::Html);
     for kept in [
-        "4MB",
-        "AMD EPYC 7543",
-        "PostgreSQL",
-        "15.8 (Debian 15.8-0+deb12u1)",
-        "--jobs 1,2",
-        "host-1, new disks",
+        "4MB", "AMD EPYC 7543", "PostgreSQL", "15.8 (Debian 15.8-0+deb12u1)", "--jobs 1,2", "host-1, new disks",
         "nvme0n1",
     ] {
         assert!(page.contains(kept), "'{kept}' is gone");

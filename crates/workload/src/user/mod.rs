@@ -103,20 +103,8 @@ fn leak(text: impl Into<String>) -> &'static str {
 }
 
 const KEYS: &[&str] = &[
-    "code",
-    "summary",
-    "description",
-    "spoiled-by",
-    "group",
-    "commit",
-    "kpis",
-    "parameter",
-    "table",
-    "statement",
-    "program",
-    "evidence",
-    "consistency",
-    "unchanged",
+    "code", "summary", "description", "spoiled-by", "group", "commit", "kpis", "parameter", "table", "statement",
+    "program", "evidence", "consistency", "unchanged",
 ];
 
 /// Reads a file; `taken` are codes of other files.

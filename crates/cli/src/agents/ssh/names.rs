@@ -61,20 +61,7 @@ mod tests {
             assert_eq!(host(good).as_deref(), Ok(good));
         }
         for bad in [
-            "",
-            "-oProxyCommand=x",
-            "a b",
-            "a;b",
-            "$(x)",
-            "`x`",
-            "a\nb",
-            "a'b",
-            "a\"b",
-            "a|b",
-            "a&b",
-            "ä",
-            "a\\b",
-            "~",
+            "", "-oProxyCommand=x", "a b", "a;b", "$(x)", "`x`", "a\nb", "a'b", "a\"b", "a|b", "a&b", "ä", "a\\b", "~",
             "a*",
         ] {
             assert!(host(bad).is_err_and(|e| e.contains(&format!("'{bad}'"))), "{bad}");

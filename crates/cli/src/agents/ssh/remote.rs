@@ -130,13 +130,8 @@ pub(super) fn start(
     let mut command = Command::new(&shared.ssh);
     // No question on the terminal, no connection shared with another session, and a tunnel or nothing.
     for option in [
-        "BatchMode=yes",
-        "ExitOnForwardFailure=yes",
-        "ControlMaster=no",
-        "ControlPath=none",
-        "LogLevel=INFO",
-        "ServerAliveInterval=5",
-        "ServerAliveCountMax=3",
+        "BatchMode=yes", "ExitOnForwardFailure=yes", "ControlMaster=no", "ControlPath=none", "LogLevel=INFO",
+        "ServerAliveInterval=5", "ServerAliveCountMax=3",
     ] {
         command.args(["-o", option]);
     }

@@ -19,41 +19,16 @@ use crate::temp::user::ServerUser;
 
 /// Settings that loadline chooses, to reach the server and to find its process.
 pub(super) const RESERVED: &[&str] = &[
-    "datadir",
-    "socket",
-    "port",
-    "bind_address",
-    "skip_networking",
-    "pid_file",
-    "user",
-    "log_error",
-    "basedir",
-    "defaults_file",
-    "defaults_extra_file",
-    "no_defaults",
-    "help",
-    "bootstrap",
+    "datadir", "socket", "port", "bind_address", "skip_networking", "pid_file", "user", "log_error", "basedir",
+    "defaults_file", "defaults_extra_file", "no_defaults", "help", "bootstrap",
 ];
 
 /// Further ones, of the nodes of a private cluster.
 pub(super) const GALERA_RESERVED: &[&str] = &[
-    "binlog_format",
-    "default_storage_engine",
-    "innodb_autoinc_lock_mode",
-    "wsrep_on",
-    "wsrep_provider",
-    "wsrep_provider_options",
-    "wsrep_cluster_name",
-    "wsrep_cluster_address",
-    "wsrep_new_cluster",
-    "wsrep_node_name",
-    "wsrep_node_address",
-    "wsrep_node_incoming_address",
-    "wsrep_start_position",
-    "wsrep_sst_method",
-    "wsrep_sst_auth",
-    "wsrep_sst_donor",
-    "wsrep_sst_receive_address",
+    "binlog_format", "default_storage_engine", "innodb_autoinc_lock_mode", "wsrep_on", "wsrep_provider",
+    "wsrep_provider_options", "wsrep_cluster_name", "wsrep_cluster_address", "wsrep_new_cluster", "wsrep_node_name",
+    "wsrep_node_address", "wsrep_node_incoming_address", "wsrep_start_position", "wsrep_sst_method", "wsrep_sst_auth",
+    "wsrep_sst_donor", "wsrep_sst_receive_address",
 ];
 
 /// What loadline sets at servers that replicate.

@@ -4,18 +4,8 @@ use super::*;
 
 /// Names of what needs the Diagnostics Pack (Database Licensing Information), in capitals.
 const LICENSED: [&str; 12] = [
-    "DBA_HIST_",
-    "ACTIVE_SESSION_HISTORY",
-    "ACTIVE_SESS_HIST",
-    "DBMS_WORKLOAD_REPOSITORY",
-    "DBMS_ADDM",
-    "DBA_ADDM_",
-    "DBA_ADVISOR_",
-    "AWR_",
-    "SQL_MONITOR",
-    "METRIC_HISTORY",
-    "V$METRIC",
-    "MGMT$",
+    "DBA_HIST_", "ACTIVE_SESSION_HISTORY", "ACTIVE_SESS_HIST", "DBMS_WORKLOAD_REPOSITORY", "DBMS_ADDM", "DBA_ADDM_",
+    "DBA_ADVISOR_", "AWR_", "SQL_MONITOR", "METRIC_HISTORY", "V$METRIC", "MGMT$",
 ];
 
 #[test]

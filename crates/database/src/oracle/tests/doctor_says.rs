@@ -165,14 +165,7 @@ fn good() -> FakeServer {
             vec![row(&["cluster_database", "FALSE"]), row(&["processes", "300"])]
         } else if is("v$database") {
             vec![row(&[
-                "ARCHIVELOG",
-                "YES",
-                "READ WRITE",
-                "PRIMARY",
-                "Linux x86 64-bit",
-                "YES",
-                "NO",
-                "MAXIMUM PERFORMANCE",
+                "ARCHIVELOG", "YES", "READ WRITE", "PRIMARY", "Linux x86 64-bit", "YES", "NO", "MAXIMUM PERFORMANCE",
             ])]
         } else if is("v$log") {
             vec![row(&["1", "4294967296", "512", "CURRENT"]), row(&["2", "4294967296", "512", "INACTIVE"])]

@@ -15,21 +15,9 @@ use crate::temp::user::ServerUser;
 
 /// Settings that loadline needs to reach the server, to read its log and to find its processes.
 pub(super) const RESERVED: &[&str] = &[
-    "cluster_name",
-    "config_file",
-    "data_directory",
-    "external_pid_file",
-    "hba_file",
-    "ident_file",
-    "listen_addresses",
-    "log_destination",
-    "logging_collector",
-    "port",
-    "unix_socket_directories",
-    "unix_socket_group",
-    "unix_socket_permissions",
-    "lc_messages",
-    "log_line_prefix",
+    "cluster_name", "config_file", "data_directory", "external_pid_file", "hba_file", "ident_file", "listen_addresses",
+    "log_destination", "logging_collector", "port", "unix_socket_directories", "unix_socket_group",
+    "unix_socket_permissions", "lc_messages", "log_line_prefix",
 ];
 
 const MIB: u64 = 1 << 20;
