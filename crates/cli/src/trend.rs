@@ -29,7 +29,7 @@ pub(crate) fn trend(args: &TrendArgs) -> Result<u8, Failure> {
             return Err(Failure::usage(format!("{why}, and --fail-if-slower cannot be answered")));
         }
         output::say(why);
-        return Ok(0);
+        return Ok(exit::FAILED);
     }
     let ended = trended.not_in_newest();
     for (n, says) in [

@@ -14,7 +14,7 @@ pub mod sweep;
 use std::collections::BTreeMap;
 
 use loadline_database::{TargetError, TargetKind, kind_of, redact, table_names};
-use loadline_model::format::{counted, parse_bytes, parse_duration_s};
+use loadline_model::format::{parse_bytes, parse_duration_s};
 use loadline_model::plan::{
     DEFAULT_SIZE_BYTES, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile,
 };
@@ -98,7 +98,7 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
 fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let url = spec.target.clone().unwrap_or_else(|| DEFAULT_TARGET.to_owned());
     let kind = kind_of(&url)?;
-    let of_url = (kind.check_url)(&url)?;
+    (kind.check_url)(&url)?;
     let nodes = spec.node.clone().unwrap_or_default();
     for node in &nodes {
         (kind_of(node)?.check_url)(node)?;
@@ -165,7 +165,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     Ok(Plan {
         target: redact(&url),
         nodes: nodes.iter().map(|n| redact(n)).collect(),
-        node_counts: node_counts(spec.nodes.as_deref(), of_url + nodes.len() as u32)?,
+        node_counts: node_counts(spec.nodes.as_deref())?,
         on_node_loss: spec.on_node_loss.unwrap_or_default(),
         agents: agents.clone(),
         platform: spec.platform.clone().unwrap_or_default(),
@@ -201,24 +201,18 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     })
 }
 
-/// Numbers of nodes, rising, of a target that has `nodes`.
-fn node_counts(given: Option<&[u32]>, nodes: u32) -> Result<Vec<u32>, PlanError> {
+/// Numbers of nodes, rising. Whether the target has as many is checked when the run begins: plans are listed without one.
+fn node_counts(given: Option<&[u32]>) -> Result<Vec<u32>, PlanError> {
     let Some(given) = given else { return Ok(Vec::new()) };
     let mut counts = given.to_vec();
     counts.sort_unstable();
     if let Some(twice) = counts.windows(2).find(|pair| pair[0] == pair[1]) {
         return value(format!("nodes: {} is given twice: keep one", twice[0]));
     }
-    match counts.iter().find(|n| !(1..=nodes).contains(*n)) {
-        Some(n) => value(format!(
-            "--nodes {n}: the target has {}; a node is added with --node, to a private server with a number in its URL (see \
-             `loadline targets`)",
-            counted(nodes as usize, "node")
-        )),
-        None if counts.is_empty() => {
-            value("nodes = [] names nothing to measure: leave the key out for all nodes".to_owned())
-        }
-        None => Ok(counts),
+    match counts.first() {
+        Some(0) => value("--nodes 0: a test needs a node".to_owned()),
+        None => value("nodes = [] names nothing to measure: leave the key out for all nodes".to_owned()),
+        Some(_) => Ok(counts),
     }
 }
 

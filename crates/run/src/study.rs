@@ -261,6 +261,9 @@ impl Study {
         if resumed.is_none() {
             writable(&self.results)?;
         }
+        for request in std::iter::once(&self.request).chain(&self.other) {
+            nodes::check(&self.plan, request)?;
+        }
         step("opening the target");
         let mut plan = self.plan.clone();
         let machine = loadline_collect::inventory::machine();

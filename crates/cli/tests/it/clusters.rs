@@ -182,7 +182,7 @@ fn what_cannot_be_measured_is_refused_before_anything_starts() {
         (&["run", "--target", "postgres-temp:?standbys=0"], "standbys"),
         (&["run", "--target", "galera-temp:?nodes=99"], "nodes"),
         (&["run", "--nodes", "2,2"], "given twice"),
-        (&["run", "--nodes", "0"], "the target has 1 node"),
+        (&["run", "--nodes", "0"], "a test needs a node"),
         (&["run", "--nodes", "4", "--target", "galera-temp:?nodes=3"], "the target has 3 nodes"),
         (&["run", "--nodes", "2", "--target", "null:"], "the target has 1 node"),
     ] {

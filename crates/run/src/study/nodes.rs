@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use loadline_database::{Facts, Nodes, RemainingNodes, Target, Work};
+use loadline_database::{Facts, Nodes, OpenRequest, RemainingNodes, Target, Work, kind_of};
 use loadline_model::Check;
+use loadline_model::format::counted;
 use loadline_model::plan::{OnNodeLoss, Plan, PlannedWorkload};
 
 use super::side::add_storage;
 use super::{Context, StudyError, are};
 use crate::event::{Event, Listener};
 use crate::instrument::data_files;
-use crate::plan::planned;
+use crate::plan::{PlanError, planned};
 
 /// Nodes on which a workload can run: all, but those that take writes only if it writes.
 pub(super) fn most(workload: &PlannedWorkload, facts: &Facts) -> u32 {
@@ -27,6 +28,23 @@ pub(super) fn counts(plan: &Plan, workload: &PlannedWorkload, facts: &Facts) -> 
         return vec![most];
     }
     plan.node_counts.iter().copied().filter(|n| *n <= most).collect()
+}
+
+/// Checks that the target that `request` would open has the plan's numbers of nodes.
+///
+/// # Errors
+/// [`PlanError::Value`] with the number that it has not.
+pub(super) fn check(plan: &Plan, request: &OpenRequest) -> Result<(), StudyError> {
+    let nodes = (kind_of(&request.url)?.check_url)(&request.url)? + request.nodes.len() as u32;
+    match plan.node_counts.iter().find(|n| **n > nodes) {
+        Some(n) => Err(PlanError::Value(format!(
+            "--nodes {n}: the target has {}; a node is added with --node, to a private server with a number in its URL (see \
+             `loadline targets`)",
+            counted(nodes as usize, "node")
+        ))
+        .into()),
+        None => Ok(()),
+    }
 }
 
 /// Says which of the plan's numbers of nodes are left out.
@@ -131,14 +149,12 @@ mod tests {
     use loadline_model::plan::{JobsSpec, PlanSpec};
 
     use super::*;
-    use crate::event::Silent;
     use crate::make_plan;
 
     fn plan(workload: &str, nodes: Option<Vec<u32>>) -> Plan {
         let workload = Some(vec![workload.to_owned()]);
         let jobs = Some(JobsSpec::List(vec![1, 4]));
-        let target = Some("postgres-temp:?standbys=2".into());
-        make_plan(&PlanSpec { target, workload, nodes, jobs, ..PlanSpec::default() }).unwrap()
+        make_plan(&PlanSpec { target: Some("null:".into()), workload, nodes, jobs, ..PlanSpec::default() }).unwrap()
     }
 
     #[test]
@@ -161,14 +177,8 @@ mod tests {
 
     #[test]
     fn numbers_of_nodes_that_mean_nothing_are_refused() {
-        for (nodes, says) in [
-            (vec![0], "--nodes 0: the target has 3 nodes"),
-            (vec![4], "--nodes 4"),
-            (vec![2, 2], "given twice"),
-            (vec![], "[]"),
-        ] {
-            let spec =
-                PlanSpec { target: Some("galera-temp:?nodes=3".into()), nodes: Some(nodes), ..PlanSpec::default() };
+        for (nodes, says) in [(vec![0], "--nodes 0"), (vec![2, 2], "given twice"), (vec![], "[]")] {
+            let spec = PlanSpec { target: Some("null:".into()), nodes: Some(nodes), ..PlanSpec::default() };
             let e = make_plan(&spec).unwrap_err().to_string();
             assert!(e.contains(says), "{e}");
         }
