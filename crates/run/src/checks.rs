@@ -340,7 +340,7 @@ fn commits_per_sync_of_nodes(f: &Facts<'_>) -> Check {
             "node {}: {commits} commits and {} syncs of its log, {ratio:.2} per sync (allowed with {}: {jobs})",
             node.node,
             node.syncs,
-            counted(node.jobs as usize, "job")
+            counted(node.jobs, "job")
         ));
         if commits > allowed_commits(f, commits, node.syncs, jobs) {
             broken.push(format!("node {}", node.node));
