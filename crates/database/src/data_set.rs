@@ -425,7 +425,7 @@ fn load_table<'a>(
         _ => {}
     }
     let record = loader.record();
-    let mut missing = batches(work, table, &[]);
+    let mut missing = batches(work, table, 0);
     if recorded.is_some() && exists {
         let counted = loader.counted(work, table)?;
         missing.retain(|b| counted.get(&b.number) != Some(&b.len()));
@@ -514,7 +514,7 @@ mod tests {
     fn refused_loaders_are_not_counted() {
         let work = Work::of("SRV-QUERY1", &[]).unwrap();
         let table = work.workload.tables.iter().find(|t| t.name == "lookup").unwrap();
-        let missing = batches(&work, table, &[]);
+        let missing = batches(&work, table, 0);
         let load = |open: &Open<'_, '_>| {
             let progress = LoadProgress::default();
             let ways = Ways { open, one_writer: false, progress: &progress };

@@ -35,13 +35,13 @@ impl Batch {
     }
 }
 
-/// Batches of `table`: those of `jobs` if jobs own rows, else all.
-pub(crate) fn batches(work: &Work, table: &Table, jobs: &[u32]) -> Vec<Batch> {
+/// Batches of `table`: those of the first `jobs` jobs if jobs own rows, else all.
+pub(crate) fn batches(work: &Work, table: &Table, jobs: u32) -> Vec<Batch> {
     if let RowCount::PerJob(_) = table.rows {
         let rows = table.batch_rows(&work.params) as i64;
-        let of = |job: &u32| (*job, table.first_key(*job, &work.params));
+        let of = |job: u32| (job, table.first_key(job, &work.params));
         let batch = |(job, first): (u32, i64)| Batch { number: job.into(), skipped: 0, keys: first..first + rows };
-        return jobs.iter().map(of).map(batch).collect();
+        return (0..jobs).map(of).map(batch).collect();
     }
     let all = 0..table.batches(&work.params, 0);
     all.map(|number| Batch { number, skipped: 0, keys: table.batch(&work.params, 0, number) }).collect()

@@ -30,7 +30,8 @@ impl LoadedTables {
 /// Rows that must be loaded before a test.
 pub(crate) struct WantedRows<'a> {
     pub(crate) work: &'a Work,
-    pub(crate) jobs: &'a [u32],
+    /// Number of jobs that run.
+    pub(crate) jobs: u32,
     pub(crate) loaded: &'a LoadedTables,
 }
 

@@ -103,8 +103,7 @@ impl Administration for Mysql {
     }
 
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        let jobs: Vec<u32> = (0..jobs).collect();
-        let wanted = WantedRows { work, jobs: &jobs, loaded: &self.loaded };
+        let wanted = WantedRows { work, jobs, loaded: &self.loaded };
         self.caught_up(|| loading::load(&self.first().endpoint, &self.first().ledger, &wanted, progress))
     }
 

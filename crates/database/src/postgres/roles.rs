@@ -122,8 +122,7 @@ impl Administration for Postgres {
     }
 
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        let jobs: Vec<u32> = (0..jobs).collect();
-        let wanted = WantedRows { work, jobs: &jobs, loaded: &self.loaded };
+        let wanted = WantedRows { work, jobs, loaded: &self.loaded };
         loading::load(&self.primary().endpoint, &wanted, progress)?;
         self.wait_replayed()
     }

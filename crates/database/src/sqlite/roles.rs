@@ -96,9 +96,8 @@ impl Administration for Sqlite {
     }
 
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        let jobs: Vec<u32> = (0..jobs).collect();
         let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
-        let wanted = WantedRows { work, jobs: &jobs, loaded: &self.loaded };
+        let wanted = WantedRows { work, jobs, loaded: &self.loaded };
         workload_tables::load_all(&wanted, Ways { open: &open, one_writer: true, progress })
     }
 
