@@ -130,8 +130,10 @@ impl Used {
     /// Reading all processes is not one moment: a child that its parent waits for meanwhile is in no list, and its whole life
     /// appears as growth of the parent.
     pub fn limit_others(&mut self, most_s: f64) {
+        // By less than a tick, loadline and the database may have more than all that was busy.
+        let most_s = most_s.max(0.0);
         if self.others_s > most_s {
-            let share = most_s.max(0.0) / self.others_s;
+            let share = most_s / self.others_s;
             self.others_s *= share;
             self.busiest.iter_mut().for_each(|(_, s)| *s *= share);
         }
@@ -416,6 +418,8 @@ mod tests {
         assert_eq!((used.others_s, used.names(1.0).as_str()), (2.0, "cargo 1.80 CPUs"));
         used.limit_others(-0.01);
         assert_eq!((used.others_s, used.names(1.0).as_str()), (0.0, ""));
+        used.limit_others(-0.01);
+        assert_eq!(used.others_s, 0.0, "a share of nothing is no number, and would count as all of the CPUs");
     }
 
     /// Readings until `enough`, at most 20 s.
