@@ -54,6 +54,10 @@ mod trend;
 mod value_args;
 mod workloads;
 
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 use std::path::Path;
 use std::process::ExitCode;
 
