@@ -6,8 +6,12 @@
 //! counters. Counted is from the second report to the last: connecting, preparing and what loadline reads once at window start and
 //! window end (all processes of the machine) are not in it. The server's own count of commits confirms the transactions of the
 //! whole run.
+//!
+//! A session that is served again at once finds its server process in the CPU's caches. So the share of the busiest tenth of the
+//! sessions stands beside the figures, and what the other nine tenths got.
 
 mod stage;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -29,6 +33,7 @@ use nix::unistd::Pid;
 use crate::arena::{Load, Outcome, request};
 use crate::{pgbench, sysbench};
 use stage::{Product, Stage};
+use turns::{Turns, busiest_tenth};
 
 /// The interval of a ratio misses the truth in this share of runs.
 const ERROR: f64 = 0.1;
@@ -73,6 +78,9 @@ pub(crate) struct Args {
         default_value = "pgbench,sysbench,scripted-pgbench,scripted-sysbench,open-postgres,open-mysql"
     )]
     parts: Vec<Part>,
+    /// A thread for each session of loadline, as by default with so few, not an event loop per CPU
+    #[arg(long)]
+    threads: bool,
     /// Sessions that are opened against the scripted server
     #[arg(long, default_value_t = 10_000)]
     open: u32,
@@ -109,6 +117,9 @@ fn alone(args: &Args, part: Part) -> Outcome<()> {
     for (flag, n) in numbers {
         command.arg(flag).arg(n.to_string());
     }
+    if args.threads {
+        command.arg("--threads");
+    }
     match command.arg("--results").arg(&args.results).status()?.success() {
         true => Ok(()),
         false => Err(format!("{name} failed").into()),
@@ -132,7 +143,9 @@ fn against_peer(product: Product, stage: &Stage, args: &Args) -> Outcome<()> {
                 };
                 // The scripted server knows job sessions by their name.
                 command.env("PGAPPNAME", "pgbench job 1");
-                let (readings, text) = watched(command, "pgbench", reported)?;
+                let (mut readings, text) = watched(command, "pgbench", reported, stage)?;
+                // As long as loadline: the longer a backend runs, the more of the shared memory it has mapped.
+                readings.truncate(seconds as usize);
                 Ok((readings, pgbench::said(&text)?.transactions))
             })
         }
@@ -145,21 +158,24 @@ fn against_peer(product: Product, stage: &Stage, args: &Args) -> Outcome<()> {
                 let reported = |line: &str| {
                     line.split("tps: ").nth(1).filter(|_| line.starts_with('['))?.split(' ').next()?.parse().ok()
                 };
-                let (readings, text) = watched(command, sysbench::MISSING, reported)?;
+                let (readings, text) = watched(command, sysbench::MISSING, reported, stage)?;
                 Ok((readings, sysbench::said(&text)?.transactions))
             })
         }
     }
 }
 
+/// Of which readings the server's turns are read.
+const WITH_TURNS: [usize; 2] = [1, 3];
+
 /// What a contender had done at one moment.
-#[derive(Clone, Copy)]
 struct Reading {
     at: Instant,
     /// CPU time of its process.
     cpu: Duration,
     /// Transactions since the first reading.
     transactions: f64,
+    turns: Option<Turns>,
 }
 
 /// Runs a peer, which reports its rate since the last report in lines that `reported` knows. Returns a reading with each,
@@ -168,6 +184,7 @@ fn watched(
     mut command: Command,
     name: &str,
     reported: impl Fn(&str) -> Option<f64>,
+    stage: &Stage,
 ) -> Outcome<(Vec<Reading>, String)> {
     let (output, input) = std::io::pipe()?;
     command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
@@ -183,7 +200,8 @@ fn watched(
             let cpu = Duration::from(clock_gettime(clock)?);
             let transactions =
                 readings.last().map_or(0.0, |last| last.transactions + tps * (at - last.at).as_secs_f64());
-            readings.push(Reading { at, cpu, transactions });
+            let turns = WITH_TURNS.contains(&readings.len()).then(|| stage.turns()).flatten();
+            readings.push(Reading { at, cpu, transactions, turns });
         }
         text = text + &line + "\n";
     }
@@ -198,6 +216,15 @@ struct Figure {
     tps: f64,
     /// CPU time per transaction, µs.
     cpu_us: f64,
+    /// Share of the busiest tenth of the sessions; not known of the scripted server's.
+    busiest: Option<f64>,
+}
+
+impl Figure {
+    /// Transactions per second of all sessions but the busiest tenth.
+    fn others_tps(&self) -> f64 {
+        self.tps * (1.0 - self.busiest.unwrap_or(f64::NAN))
+    }
 }
 
 /// Measures peer and loadline in turns and prints the ratios.
@@ -208,8 +235,15 @@ fn compare(
     of_peer: impl Fn(u32, u32) -> Outcome<(Vec<Reading>, f64)>,
 ) -> Outcome<()> {
     println!("loadline against {peer}: {}, {} rounds of {} s", stage.name()?, args.rounds, args.seconds);
-    println!("{:>5} {:>8}  {:<9} {:>9} {:>10}", "round", "sessions", "contender", "tps", "CPU µs/tx");
-    let of_loadline = |jobs, seconds| loadline(stage, jobs, f64::from(seconds));
+    println!(
+        "{:>5} {:>8}  {:<9} {:>9} {:>10} {:>14}",
+        "round", "sessions", "contender", "tps", "CPU µs/tx", "busiest tenth"
+    );
+    let of_loadline = |jobs, seconds| {
+        let request =
+            request(&stage.target, &stage.work, Driver::Client, jobs, (WARMUP_S, f64::from(seconds) - WARMUP_S));
+        loadline(stage, if args.threads { request } else { shared(request) })
+    };
     let mut all: BTreeMap<u32, Vec<[Figure; 2]>> = BTreeMap::new();
     for round in 0..args.rounds {
         for &clients in &args.clients {
@@ -223,21 +257,27 @@ fn compare(
                 [theirs()?, ours]
             };
             for (name, of) in ["peer", "loadline"].iter().zip(&pair) {
-                println!("{:>5} {clients:>8}  {name:<9} {:>9.0} {:>10.2}", round + 1, of.tps, of.cpu_us);
+                let busiest = of.busiest.map_or("–".to_owned(), |share| format!("{:.0} %", share * 100.0));
+                println!("{:>5} {clients:>8}  {name:<9} {:>9.0} {:>10.2} {busiest:>14}", round + 1, of.tps, of.cpu_us);
             }
             all.entry(clients).or_default().push(pair);
         }
     }
     println!("\nmedians of the rounds; loadline / peer with its {:.0} % interval", (1.0 - ERROR) * 100.0);
-    println!("| sessions | tps: peer | loadline | ratio | CPU µs/tx: peer | loadline | ratio |");
-    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    println!(
+        "| sessions | tps: peer | loadline | ratio | without the busiest tenth | CPU µs/tx: peer | loadline | ratio |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     for (clients, rounds) in &all {
+        let values =
+            |of: fn(&Figure) -> f64, n: usize| rounds.iter().filter_map(|r| r.get(n).map(of)).collect::<Vec<_>>();
+        let of_both = |of| ratio(&values(of, 0), &values(of, 1));
         let cells = |of: fn(&Figure) -> f64, digits: usize| {
-            let values = |n: usize| rounds.iter().filter_map(|r| r.get(n).map(of)).collect::<Vec<_>>();
-            let middle = |n: usize| median(&values(n)).unwrap_or(f64::NAN);
-            format!("{:.digits$} | {:.digits$} | {}", middle(0), middle(1), ratio(&values(0), &values(1)))
+            let middle = |n: usize| median(&values(of, n)).unwrap_or(f64::NAN);
+            format!("{:.digits$} | {:.digits$} | {}", middle(0), middle(1), of_both(of))
         };
-        println!("| {clients} | {} | {} |", cells(|f| f.tps, 0), cells(|f| f.cpu_us, 2));
+        let (tps, cpu) = (cells(|f| f.tps, 0), cells(|f| f.cpu_us, 2));
+        println!("| {clients} | {tps} | {} | {cpu} |", of_both(Figure::others_tps));
     }
     println!();
     Ok(())
@@ -268,18 +308,28 @@ fn figure(
     };
     let transactions = last.transactions - first.transactions;
     let cpu_us = (last.cpu - first.cpu).as_secs_f64() * 1e6;
-    Ok(Figure { tps: transactions / (last.at - first.at).as_secs_f64(), cpu_us: cpu_us / transactions })
+    let mut turns = readings.iter().filter_map(|r| r.turns.as_ref());
+    let between = turns.next().zip(turns.next());
+    Ok(Figure {
+        tps: transactions / (last.at - first.at).as_secs_f64(),
+        cpu_us: cpu_us / transactions,
+        busiest: between.and_then(|(before, after)| busiest_tenth([before, after], clients)),
+    })
 }
 
 /// loadline's client driver.
-fn loadline(stage: &Stage, jobs: u32, seconds: f64) -> Outcome<(Vec<Reading>, f64)> {
-    let test = shared(request(&stage.target, &stage.work, Driver::Client, jobs, (WARMUP_S, seconds - WARMUP_S)));
+fn loadline(stage: &Stage, test: Request) -> Outcome<(Vec<Reading>, f64)> {
     let mut readings: Vec<Reading> = Vec::new();
+    // Reading the server's turns is the bench's work, not loadline's.
+    let mut ours = Duration::ZERO;
+    let cpu_of = |clock| clock_gettime(clock).map(Duration::from).unwrap_or_default();
     let measured = run_test(&test, &mut (), |tick| {
-        if let Ok(cpu) = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID) {
-            let transactions = tick.jobs.iter().map(|job| job.completed).sum::<u64>() as f64;
-            readings.push(Reading { at: Instant::now(), cpu: cpu.into(), transactions });
-        }
+        let transactions = tick.jobs.iter().map(|job| job.completed).sum::<u64>() as f64;
+        let (at, cpu) = (Instant::now(), cpu_of(ClockId::CLOCK_PROCESS_CPUTIME_ID) - ours);
+        let before = cpu_of(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        let turns = WITH_TURNS.contains(&readings.len()).then(|| stage.turns()).flatten();
+        ours += cpu_of(ClockId::CLOCK_THREAD_CPUTIME_ID) - before;
+        readings.push(Reading { at, cpu, transactions, turns });
     })?;
     if let Some(why) = measured.jobs.iter().find_map(|job| job.lost.clone()) {
         return Err(why.into());

@@ -12,6 +12,7 @@ use loadline_database::{Target, Work};
 use loadline_model::snapshot::counter;
 
 use super::Args;
+use super::turns::{Turns, turns};
 use crate::arena::{self, Outcome, Running, with_settings};
 use crate::{pgbench, sysbench};
 
@@ -96,6 +97,11 @@ impl Stage {
             Some((_, _, folder)) => Ok(folder.path().join(".s.PGSQL.1")),
             None => sysbench::socket(self.target.as_ref()),
         }
+    }
+
+    /// Times that each session of the server was given a CPU; the scripted one has no task for each.
+    pub(super) fn turns(&self) -> Option<Turns> {
+        self.scripted.is_none().then(|| turns(self.product))
     }
 
     /// Number of the scripted server's process.
