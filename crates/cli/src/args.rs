@@ -262,7 +262,7 @@ pub(crate) struct RunArgs {
     /// drawn for each run]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Jobs of the client driver that share a thread, 1 to 100000 [default: that of the plan, else 1 up to 512 jobs per CPU, then so
+    /// Jobs of the client driver that share a thread, 1 to 100000 [default: that of the plan, else 1 up to 256 jobs per CPU, then so
     /// many that there is a thread per CPU]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) sessions_per_thread: Option<u32>,

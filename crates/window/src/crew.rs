@@ -19,8 +19,9 @@ use crate::worker::{Ready, Worked, job};
 use crate::{Request, TestError};
 
 /// Threads per CPU that a machine holds. A job with a thread of its own reads its answer at once, so jobs share one only
-/// beyond that, or if asked to.
-const THREADS_PER_CPU: u32 = 512;
+/// beyond that, or if asked to. With 500 per CPU and the database on the same CPUs, loadline's readings of the counters, which have
+/// the weight of one thread among a thousand, took more than ten seconds.
+const THREADS_PER_CPU: u32 = 256;
 /// After this time without a transaction, the database is asked why …
 pub(crate) const ASK_AFTER: Duration = Duration::from_secs(30);
 /// … and again after this one.
