@@ -101,7 +101,11 @@ impl Stage {
 
     /// Times that each session of the server was given a CPU; the scripted one has no task for each.
     pub(super) fn turns(&self) -> Option<Turns> {
-        self.scripted.is_none().then(|| turns(self.product))
+        let server = match self.product {
+            Product::Postgres => "postgres",
+            Product::Mariadb => "mariadbd",
+        };
+        self.scripted.is_none().then(|| turns(server))
     }
 
     /// Number of the scripted server's process.

@@ -3,17 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use super::stage::Product;
-
 /// Times that each task of a server was given a CPU.
 pub(super) type Turns = BTreeMap<String, u64>;
 
-/// Those of all servers of a product, from `/proc/PID/task/TID/schedstat` (kernel: Documentation/scheduler/sched-stats.rst).
-pub(super) fn turns(product: Product) -> Turns {
-    let name = match product {
-        Product::Postgres => "postgres",
-        Product::Mariadb => "mariadbd",
-    };
+/// Those of all servers whose process has this name, from `/proc/PID/task/TID/schedstat` (kernel: Documentation/scheduler/sched-stats.rst).
+pub(super) fn turns(name: &str) -> Turns {
     let entries = |path: String| fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path());
     let servers = entries("/proc".to_owned())
         .filter(|process| fs::read_to_string(process.join("comm")).is_ok_and(|comm| comm.trim_end() == name));
@@ -25,16 +19,17 @@ pub(super) fn turns(product: Product) -> Turns {
     tasks.filter_map(of).collect()
 }
 
-/// Share of the turns between two readings that the busiest tenth of `sessions` had. If all are served alike: 0.1.
+/// Share of the turns between two readings that the busiest tenth of `sessions` had: 0.1 if all are served alike. `None` if the
+/// server has not so many tasks.
 pub(super) fn busiest_tenth([before, after]: [&Turns; 2], sessions: u32) -> Option<f64> {
     let since = |(task, turns): (&String, &u64)| turns.saturating_sub(before.get(task).copied().unwrap_or(0));
     let mut each: Vec<u64> = after.iter().map(since).collect();
     // The server's own tasks have the fewest.
     each.sort_unstable_by(|a, b| b.cmp(a));
-    each.truncate(sessions as usize);
+    let each = each.get(..sessions as usize)?;
     let sum = |of: &[u64]| of.iter().sum::<u64>() as f64;
-    let busiest = each.get(..sessions as usize / 10)?;
-    Some(sum(busiest) / sum(&each)).filter(|share| share.is_finite())
+    let busiest = each.get(..each.len() / 10)?;
+    Some(sum(busiest) / sum(each)).filter(|share| share.is_finite())
 }
 
 #[cfg(test)]
