@@ -60,32 +60,41 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
         .map(|n| start(Command::new(&args.loadline).args(["agent", "--hub", &hub, "--name", &format!("a{n}")])));
     let _agents = agents.collect::<Outcome<Vec<Running>>>()?;
     if args.null > 0 {
-        pairs(args, &hub, args.null, ("null:?pause=1ms", "LGWR-LAT1"))?;
+        pairs(args, &hub, args.null, ("null:?pause=1ms", "LGWR-LAT1"), &[])?;
     }
     if args.postgres > 0 {
         let server = target("postgres-temp:", &args.windows.results)?;
         let settings = server.info()?.settings;
         let at = settings.get("unix_socket_directories").ok_or("the private server has no socket")?;
         let port = settings.get("port").map_or("5432", String::as_str);
-        let folder = tempfile::Builder::new().prefix("loadline-link-").tempdir_in("/var/tmp")?;
-        let relay = Relay::start(&folder.path().join(".s.PGSQL.1"), &Path::new(at).join(format!(".s.PGSQL.{port}")))?;
-        let delay = Duration::from_secs_f64(args.delay / 1e3);
-        relay.set(Link { delay, jitter: Duration::ZERO, bytes_per_s: None });
-        let url = format!("postgres://postgres@/postgres?host={}&port=1", folder.path().display());
-        println!("\nbehind a link of {} ms each way", args.delay);
-        pairs(args, &hub, args.postgres, (&url, "LGWR-LAT1,TP-LOOKUP"))?;
+        let url =
+            |folder: &Path, port: &str| format!("postgres://postgres@/postgres?host={}&port={port}", folder.display());
+        let work = "LGWR-LAT1,TP-LOOKUP";
+        if args.delay > 0.0 {
+            let folder = tempfile::Builder::new().prefix("loadline-link-").tempdir_in("/var/tmp")?;
+            let server = Path::new(at).join(format!(".s.PGSQL.{port}"));
+            let relay = Relay::start(&folder.path().join(".s.PGSQL.1"), &server)?;
+            let delay = Duration::from_secs_f64(args.delay / 1e3);
+            relay.set(Link { delay, jitter: Duration::ZERO, bytes_per_s: None });
+            println!("\nbehind a link of {} ms each way", args.delay);
+            // What carries the link takes CPU time in both arms.
+            pairs(args, &hub, args.postgres, (&url(folder.path(), "1"), work), &["--allow-disturbed"])?;
+        } else {
+            pairs(args, &hub, args.postgres, (&url(Path::new(at), port), work), &[])?;
+        }
     }
     Ok(())
 }
 
 /// Pairs of one work.
-fn pairs(args: &Args, hub: &str, agents: u32, work: (&str, &str)) -> Outcome<()> {
+fn pairs(args: &Args, hub: &str, agents: u32, work: (&str, &str), more: &[&str]) -> Outcome<()> {
     let (jobs, seconds) = ((agents * 2).to_string(), format!("{}s", args.windows.seconds));
     println!("\nA: one process, B: {agents} agents; {jobs} jobs");
     let agents = agents.to_string();
     let mut skew: f64 = 0.0;
     compare(&args.windows, &FIGURES, &[work], |arm, (target, workloads)| {
         let mut what = vec!["--target", target, "--workload", workloads, "--jobs", &jobs, "--duration", &seconds];
+        what.extend(more);
         if arm == ArmName::B {
             what.extend(["--hub", hub, "--agents", &agents]);
         }
