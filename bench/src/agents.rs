@@ -15,6 +15,7 @@ use loadline_model::{ArmName, TestRecord, column};
 
 use crate::arena::{Outcome, Running, target};
 use crate::builds::{Figure, TRANSACTIONS, Windows, compare, records};
+use crate::pgbench;
 
 /// Options of the comparison.
 #[derive(Debug, clap::Args)]
@@ -64,15 +65,12 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     }
     if args.postgres > 0 {
         let server = target("postgres-temp:", &args.windows.results)?;
-        let settings = server.info()?.settings;
-        let at = settings.get("unix_socket_directories").ok_or("the private server has no socket")?;
-        let port = settings.get("port").map_or("5432", String::as_str);
-        let url =
-            |folder: &Path, port: &str| format!("postgres://postgres@/postgres?host={}&port={port}", folder.display());
+        let (at, port) = pgbench::socket(server.as_ref())?;
+        let url = |at: &Path, port: &str| format!("postgres://postgres@/postgres?host={}&port={port}", at.display());
         let work = "LGWR-LAT1,TP-LOOKUP";
         if args.delay > 0.0 {
             let folder = tempfile::Builder::new().prefix("loadline-link-").tempdir_in("/var/tmp")?;
-            let server = Path::new(at).join(format!(".s.PGSQL.{port}"));
+            let server = at.join(format!(".s.PGSQL.{port}"));
             let relay = Relay::start(&folder.path().join(".s.PGSQL.1"), &server)?;
             let delay = Duration::from_secs_f64(args.delay / 1e3);
             relay.set(Link { delay, jitter: Duration::ZERO, bytes_per_s: None });
@@ -80,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
             // What carries the link takes CPU time in both arms.
             pairs(args, &hub, args.postgres, (&url(folder.path(), "1"), work), &["--allow-disturbed"])?;
         } else {
-            pairs(args, &hub, args.postgres, (&url(Path::new(at), port), work), &[])?;
+            pairs(args, &hub, args.postgres, (&url(&at, &port), work), &[])?;
         }
     }
     Ok(())

@@ -17,7 +17,7 @@ use loadline_database::{LoadProgress, Target, Work};
 use loadline_model::Driver;
 
 use crate::arena::{Args, Outcome, loadline, said_by, target};
-use crate::pgbench::{MISSING, binary};
+use crate::pgbench::{self, MISSING, binary};
 
 /// Format, and its option of `\copy`.
 const FORMATS: [(&str, &str); 2] = [("psql \\copy, text", ""), ("psql \\copy, binary", " with (format binary)")];
@@ -30,9 +30,9 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     let rows = bulk.params.get("rows") as f64;
     target.create(&bulk)?;
     let info = target.info()?;
-    let socket = info.settings.get("unix_socket_directories").ok_or("the private server has no socket")?;
-    let port = info.settings.get("port").map_or("5432", String::as_str);
-    let server = ["-X", "-h", socket, "-p", port, "-U", "postgres", "-d", "postgres"].map(str::to_owned);
+    let (socket, port) = pgbench::socket(target.as_ref())?;
+    let socket = socket.display().to_string();
+    let server = ["-X", "-h", &socket, "-p", &port, "-U", "postgres", "-d", "postgres"].map(str::to_owned);
     let files = tempfile::tempdir()?;
     make_files(target.as_ref(), &bulk, &server, files.path())?;
     println!(

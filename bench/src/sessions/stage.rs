@@ -62,11 +62,9 @@ impl Stage {
         let own = folder.path().join(".s.PGSQL.1");
         let (protocol, behind, url) = match product {
             Product::Postgres => {
-                let info = real.info()?;
-                let port = info.settings.get("port").map_or("5432", String::as_str);
-                let at = info.settings.get("unix_socket_directories").ok_or("the private server has no socket")?;
+                let (at, port) = pgbench::socket(real.as_ref())?;
                 let url = format!("postgres://postgres@/postgres?host={}&port=1", folder.path().display());
-                ("postgres", Path::new(at).join(format!(".s.PGSQL.{port}")), url)
+                ("postgres", at.join(format!(".s.PGSQL.{port}")), url)
             }
             Product::Mariadb => {
                 ("mysql", sysbench::socket(real.as_ref())?, format!("mariadb://root@/?socket={}", own.display()))

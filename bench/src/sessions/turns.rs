@@ -6,7 +6,8 @@ use std::fs;
 /// Times that each task of a server was given a CPU.
 pub(super) type Turns = BTreeMap<String, u64>;
 
-/// Those of all servers whose process has this name, from `/proc/PID/task/TID/schedstat` (kernel: Documentation/scheduler/sched-stats.rst).
+/// Those of all servers whose process has this name, from `/proc/PID/task/TID/schedstat` (kernel:
+/// Documentation/scheduler/sched-stats.rst).
 pub(super) fn turns(name: &str) -> Turns {
     let entries = |path: String| fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path());
     let servers = entries("/proc".to_owned())

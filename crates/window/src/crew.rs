@@ -18,9 +18,8 @@ use crate::schedule::{Schedule, Shared};
 use crate::worker::{Ready, Worked, job};
 use crate::{Request, TestError};
 
-/// Threads per CPU that a machine holds. A job with a thread of its own reads its answer at once, so jobs share one only
-/// beyond that, or if asked to. With 500 per CPU and the database on the same CPUs, loadline's readings of the counters, which have
-/// the weight of one thread among a thousand, took more than ten seconds.
+/// Up to so many jobs per CPU have a thread each, in which a job reads its answer at once. With 500 per CPU, and the database on
+/// the same CPUs, reading the counters, by one thread among a thousand, took more than ten seconds.
 const THREADS_PER_CPU: u32 = 256;
 /// After this time without a transaction, the database is asked why …
 pub(crate) const ASK_AFTER: Duration = Duration::from_secs(30);
