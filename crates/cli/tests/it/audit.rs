@@ -38,7 +38,9 @@ fn own_runs_have_no_errors() {
     let path = dir.path().display().to_string();
     for target in ["null:?pause=1ms", "wal:", "sqlite:"] {
         let short = "--workload LGWR-LAT1,LGWR-LAT25 --jobs 1,2 --duration 1s --warmup 200ms --no-probe";
-        let ran = ok(&[vec!["run", "--target", target, "--results", &path], words(short)].concat());
+        let ran = run(&[vec!["run", "--target", target, "--results", &path], words(short)].concat());
+        // A test may be invalid beside other tests: its figures are audited all the same.
+        assert!(ran.code <= 1, "{}", ran.said());
         let found = audit(ran.folder().to_str().unwrap());
         assert_eq!(found.code, 0, "{target}: {}", found.said());
         assert!(!found.out.contains("\nerror,"), "{target}: {}", found.said());
