@@ -1,5 +1,5 @@
 //! Low-level storage access: aligned buffers, `O_DIRECT` files, io_uring, mapped persistent memory, facts about the
-//! filesystem and device under a directory, huge pages, and the priority of a thread.
+//! filesystem and device under a directory, the memory that control groups allow, huge pages, and the priority of a thread.
 //!
 //! Depends on no other crate of loadline and reads no clock.
 
@@ -10,6 +10,7 @@ mod facts;
 mod file;
 mod flush;
 mod huge;
+mod memory;
 mod mounts;
 mod pmem;
 mod priority;
@@ -24,6 +25,7 @@ pub use facts::{Kind, StorageFacts};
 pub use file::{Access, DirectAlignment, direct_alignment, open_file, preallocate, set_direct};
 pub use flush::Flush;
 pub use huge::use_huge_pages;
+pub use memory::memory_limit;
 pub use pmem::{Backing, PmemMap};
 pub use priority::run_only_when_idle;
 pub use ring::{Completion, Direction, Ring, io_uring_available};

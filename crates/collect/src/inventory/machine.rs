@@ -78,9 +78,7 @@ fn virtualisation(root: &Path, cpuinfo: &str, kernel: &str) -> Option<String> {
     } else if let Some(kind) = container {
         found.push(format!("{kind} container"));
     }
-    let limit = ["sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"].into_iter().find_map(text);
-    // Version 1 has no word for 'unlimited', just a number near 2^63.
-    if let Some(bytes) = limit.and_then(|l| l.parse::<u64>().ok()).filter(|b| *b < 1 << 60) {
+    if let Some(bytes) = loadline_device::memory_limit(root) {
         found.push(format!("memory limited to {}", format::bytes(bytes as f64)));
     }
     (!found.is_empty()).then(|| found.join(", "))
@@ -112,7 +110,8 @@ mod tests {
         put("proc/meminfo", "MemTotal:       16384 kB\nMemFree: 1 kB\n");
         put("etc/os-release", "NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n");
         put("sys/class/dmi/id/sys_vendor", "QEMU\n");
-        put("sys/fs/cgroup/memory.max", "2147483648\n");
+        put("proc/self/cgroup", "0::/bench.slice/run\n");
+        put("sys/fs/cgroup/bench.slice/memory.max", "2147483648\n");
         put(".dockerenv", "");
         let m = machine_at(root.path());
         assert_eq!((m.host.as_str(), m.kernel.as_str()), ("db1", "6.1.0-18-amd64"));
@@ -120,7 +119,7 @@ mod tests {
         assert_eq!(m.os, "Debian GNU/Linux 12 (bookworm)");
         let virtualisation = "virtual machine (QEMU), Docker container, memory limited to 2.0 GiB";
         assert_eq!(m.virtualisation.as_deref(), Some(virtualisation));
-        put("sys/fs/cgroup/memory.max", "max\n");
+        put("sys/fs/cgroup/bench.slice/memory.max", "max\n");
         assert!(!machine_at(root.path()).virtualisation.unwrap().contains("memory"));
     }
 

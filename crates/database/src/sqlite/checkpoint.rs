@@ -1,12 +1,18 @@
 //! Checkpoints: the size of the log at which SQLite makes one, and checkpoints on demand.
 
+use std::ffi::c_int;
 use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use loadline_workload::{Instrument, RowCount};
 use rusqlite::Connection;
+use rusqlite::hooks::Wal;
+use rusqlite::wal::CheckpointMode;
 
-use super::failed;
+use super::session::waiting_briefly;
+use super::{failed, pragma};
 use crate::error::TargetError;
 use crate::work::Work;
 
@@ -21,22 +27,72 @@ const SHORT_LOG_PAGES: u64 = 100;
 const SHORT_LOG_TRANSACTIONS: u64 = 32;
 /// Maximum size of the log for workloads with a checkpoint on demand, bytes: all changes wait for it.
 const LONG_LOG_BYTES: u64 = 512 << 20;
+/// Transactions between two checkpoints elsewhere, if these change many pages each: with SQLite's default, a session that
+/// changes 480 pages spends most of its time in a checkpoint every third commit, not in the log.
+const LOG_TRANSACTIONS: u64 = 256;
+/// Maximum size of the log of these, bytes. Until it has been filled once, each commit also makes the file longer.
+const LOG_BYTES: u64 = 64 << 20;
+/// SQLite's default of `wal_autocheckpoint`.
+const DEFAULT_PAGES: u64 = 1000;
 
 /// Note for the report.
-pub(super) const NOTE: &str = "wal_autocheckpoint is 100 pages if changes must reach the storage, and 512 MiB if loadline \
-     requests a checkpoint; --setting wal_autocheckpoint replaces both";
+pub(super) const NOTE: &str = "wal_autocheckpoint is 100 pages if changes must reach the storage, 512 MiB if loadline requests a \
+     checkpoint, and else what 256 transactions change, from 1,000 pages to 64 MiB; --setting wal_autocheckpoint replaces all of these. \
+     The job that reaches it makes the checkpoint while the other writers wait: SQLite's own would not end while several write";
 
-/// Pages in the log at which SQLite itself makes a checkpoint; `None` for the default.
+/// Pages in the log at which a checkpoint is made; `None` for the default.
 pub(super) fn log_pages(work: &Work, page_size: u64) -> Option<u64> {
     let workload = work.workload;
+    let page_size = page_size.max(512);
     if workload.has(Instrument::Checkpoint) {
-        return Some(LONG_LOG_BYTES / page_size.max(512));
+        return Some(LONG_LOG_BYTES / page_size);
     }
     // Rows that are changed are in a page each; new rows share pages.
     let changes = workload.tables.iter().any(|t| t.rows != RowCount::Empty);
     let pages = if changes { work.program.rows_changed_per_tx() } else { 0 };
-    let measured = workload.has(Instrument::Device) && work.program.writes();
-    measured.then(|| pages.saturating_mul(SHORT_LOG_TRANSACTIONS).max(SHORT_LOG_PAGES))
+    if workload.has(Instrument::Device) && work.program.writes() {
+        return Some(pages.saturating_mul(SHORT_LOG_TRANSACTIONS).max(SHORT_LOG_PAGES));
+    }
+    let pages = pages.saturating_mul(LOG_TRANSACTIONS).min(LOG_BYTES / page_size);
+    (pages > DEFAULT_PAGES).then_some(pages)
+}
+
+/// Replaces SQLite's own checkpoints, which let the others write on: the log is started again only if it was copied to its end,
+/// which never happens as long as several sessions write. It then grows without bound, and each commit makes another checkpoint
+/// with its two syncs (<https://www.sqlite.org/wal.html#avoiding_excessively_large_wal_files>).
+///
+/// Here the session that has added the last of `wal_autocheckpoint` pages makes one. Where `others_write` it is SQLite's own, as
+/// long as the log has less than [`LOG_BYTES`]; else the other writers wait for it, and the next one starts the log again.
+/// `copied` is the length of a target's log at the last attempt, in pages.
+pub(super) fn make_by_length(
+    db: &mut Connection,
+    others_write: bool,
+    copied: &Arc<AtomicI32>,
+) -> Result<(), TargetError> {
+    let number = |name| pragma(db, name).map(|text| text.parse::<c_int>().unwrap_or(0));
+    let (interval, page_size) = (number("wal_autocheckpoint")?, number("page_size")?);
+    if interval <= 0 {
+        return Ok(());
+    }
+    let restart = if others_write { (LOG_BYTES as c_int) / page_size.max(512) } else { 0 };
+    let (copied, mut seen) = (Arc::clone(copied), 0);
+    let hook = move |wal: &mut Wal, pages: c_int| {
+        if pages < seen {
+            copied.store(0, Ordering::Relaxed);
+        }
+        seen = pages;
+        if pages.saturating_sub(copied.load(Ordering::Relaxed)) >= interval {
+            copied.store(pages, Ordering::Relaxed);
+            // As with SQLite's own, the commit has succeeded whether the checkpoint does or not.
+            let _ = if pages < restart {
+                wal.checkpoint_v2(CheckpointMode::PASSIVE)
+            } else {
+                waiting_briefly(|| wal.checkpoint_v2(CheckpointMode::RESTART))
+            };
+        }
+        Ok(())
+    };
+    db.wal_hook(Some(hook)).map_err(|e| failed(db, "the hook of the log")(e))
 }
 
 /// The row of `PRAGMA wal_checkpoint`: whether it was blocked, pages in the log at its start, and how many of them are
@@ -135,5 +191,40 @@ mod tests {
         assert!(size() < 100_000);
         make(&open(), &file, short).unwrap();
         assert!(size() > 100_000);
+    }
+
+    /// By SQLite's own checkpoints the log of these writers grows to 20 times the interval and more.
+    #[test]
+    fn the_log_stays_short_while_several_sessions_write_and_others_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.db");
+        let open = || {
+            let mut db = Connection::open(&path).unwrap();
+            db.busy_handler(Some(super::super::session::wait_for_writer)).unwrap();
+            db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 50; PRAGMA synchronous = NORMAL")
+                .unwrap();
+            db
+        };
+        open().execute_batch("CREATE TABLE t (a); PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        let log = || path.with_extension("db-wal").metadata().unwrap().len() / 4096;
+        let copied = Arc::default();
+        let write = |commits: u32| {
+            let mut db = open();
+            make_by_length(&mut db, false, &copied).unwrap();
+            for _ in 0..commits {
+                db.execute_batch("BEGIN IMMEDIATE; INSERT INTO t VALUES (randomblob(9000)); COMMIT").unwrap();
+            }
+        };
+        let reader = open();
+        std::thread::scope(|s| (0..3).for_each(|_| drop(s.spawn(|| write(1000)))));
+        assert!(log() < 200, "{} pages", log());
+        // A reader keeps the log from being started again, and nobody waits long for it.
+        reader.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
+        write(100);
+        let held = log();
+        assert!(held >= 300, "{held} pages");
+        reader.execute_batch("COMMIT").unwrap();
+        write(200);
+        assert!(log() < held + 100, "{} pages", log());
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Column, Driver, Finding, Severity, column};
-use loadline_workload::{Commit, RowCount, Table};
+use loadline_workload::{Commit, Instrument, RowCount, Table};
 use rusqlite::ErrorCode;
 
 use super::connect::{pragma, set_pragma};
@@ -180,11 +180,12 @@ impl Doctor for Sqlite {
 
 impl ClientDriver for Sqlite {
     fn client_session(&self, work: &Work, _job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        let db = self.connector.connect(work.program.commit)?;
+        let mut db = self.connector.connect(work.program.commit)?;
         self.ready_cache(&db, work)?;
         if let Some(pages) = checkpoint::log_pages(work, self.page_size).filter(|_| !self.log_given) {
             set_pragma(&db, "wal_autocheckpoint", &pages.to_string())?;
         }
+        checkpoint::make_by_length(&mut db, work.workload.has(Instrument::Device), &self.log_copied)?;
         Ok(Box::new(SqliteSession::new(db, work, Arc::clone(&self.counters), Arc::clone(&self.file))?))
     }
 }

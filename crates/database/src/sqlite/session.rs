@@ -1,6 +1,6 @@
 //! A job's connection to SQLite.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,6 +31,9 @@ const JOB_RETRIES: i32 = 60_000;
 /// Retries of all others, for whom only another process can be in the way: 5 s, in which nothing else is heard.
 const RETRIES: i32 = 5_000;
 
+/// Retries within a checkpoint that waits for others, about 100 ms: behind it all writers wait.
+const CHECKPOINT_RETRIES: i32 = 100;
+
 /// SQLite calls this when another connection writes. SQLite's own `busy_timeout` sleeps up to 100 ms between retries,
 /// while the writer is free most of that time.
 pub(super) fn wait_for_writer(retries: i32) -> bool {
@@ -52,10 +55,19 @@ fn wait(retries: i32, most: i32) -> bool {
             counters.writer_wait_ns.fetch_add(waited, Ordering::Relaxed);
         }
     });
-    retries < most
+    retries < if HURRIES.get() { CHECKPOINT_RETRIES } else { most }
+}
+
+/// Runs `work`, in which this thread waits for others no longer than [`CHECKPOINT_RETRIES`].
+pub(super) fn waiting_briefly<T>(work: impl FnOnce() -> T) -> T {
+    HURRIES.set(true);
+    let done = work();
+    HURRIES.set(false);
+    done
 }
 
 thread_local! {
+    static HURRIES: Cell<bool> = const { Cell::new(false) };
     /// The counters of the job that runs in this thread; a busy handler gets no argument to find them by.
     static COUNTERS: RefCell<Option<Arc<LogCounters>>> = const { RefCell::new(None) };
 }
