@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use loadline_workload::{Instrument, RowCount};
@@ -11,6 +11,7 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use rusqlite::wal::CheckpointMode;
 
+use super::log_counters::LogCounters;
 use super::session::waiting_briefly;
 use super::{failed, pragma};
 use crate::error::TargetError;
@@ -37,8 +38,9 @@ const DEFAULT_PAGES: u64 = 1000;
 
 /// Note for the report.
 pub(super) const NOTE: &str = "wal_autocheckpoint is 100 pages if changes must reach the storage, 512 MiB if loadline requests a \
-     checkpoint, and else what 256 transactions change, from 1,000 pages to 64 MiB; --setting wal_autocheckpoint replaces all of these. \
-     The job that reaches it makes the checkpoint while the other writers wait: SQLite's own would not end while several write";
+     checkpoint, and else what 256 transactions change, from 1,000 pages to 64 MiB; --setting wal_autocheckpoint replaces all \
+     of these. The job that reaches it makes the checkpoint while the other writers wait (where changes must reach the storage: \
+     from 64 MiB of log on), as SQLite's own never end while several write";
 
 /// Pages in the log at which a checkpoint is made; `None` for the default.
 pub(super) fn log_pages(work: &Work, page_size: u64) -> Option<u64> {
@@ -63,11 +65,10 @@ pub(super) fn log_pages(work: &Work, page_size: u64) -> Option<u64> {
 ///
 /// Here the session that has added the last of `wal_autocheckpoint` pages makes one. Where `others_write` it is SQLite's own, as
 /// long as the log has less than [`LOG_BYTES`]; else the other writers wait for it, and the next one starts the log again.
-/// `copied` is the length of a target's log at the last attempt, in pages.
 pub(super) fn make_by_length(
     db: &mut Connection,
     others_write: bool,
-    copied: &Arc<AtomicI32>,
+    counters: &Arc<LogCounters>,
 ) -> Result<(), TargetError> {
     let number = |name| pragma(db, name).map(|text| text.parse::<c_int>().unwrap_or(0));
     let (interval, page_size) = (number("wal_autocheckpoint")?, number("page_size")?);
@@ -75,14 +76,11 @@ pub(super) fn make_by_length(
         return Ok(());
     }
     let restart = if others_write { (LOG_BYTES as c_int) / page_size.max(512) } else { 0 };
-    let (copied, mut seen) = (Arc::clone(copied), 0);
+    let counters = Arc::clone(counters);
     let hook = move |wal: &mut Wal, pages: c_int| {
-        if pages < seen {
-            copied.store(0, Ordering::Relaxed);
-        }
-        seen = pages;
-        if pages.saturating_sub(copied.load(Ordering::Relaxed)) >= interval {
-            copied.store(pages, Ordering::Relaxed);
+        let at = &counters.checkpoint_at;
+        if pages.saturating_sub(at.load(Ordering::Relaxed)) >= interval {
+            at.store(pages, Ordering::Relaxed);
             // As with SQLite's own, the commit has succeeded whether the checkpoint does or not.
             let _ = if pages < restart {
                 wal.checkpoint_v2(CheckpointMode::PASSIVE)
@@ -154,6 +152,7 @@ fn is_complete(wanted: &mut Option<i64>, answer: CheckpointRow) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rusqlite::OpenFlags;
 
     #[test]
     fn a_partial_or_blocked_checkpoint_is_not_complete() {
@@ -198,8 +197,9 @@ mod tests {
     fn the_log_stays_short_while_several_sessions_write_and_others_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.db");
+        let (vfs, counters) = super::super::log_counters::register().unwrap();
         let open = || {
-            let mut db = Connection::open(&path).unwrap();
+            let mut db = Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), vfs).unwrap();
             db.busy_handler(Some(super::super::session::wait_for_writer)).unwrap();
             db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 50; PRAGMA synchronous = NORMAL")
                 .unwrap();
@@ -207,10 +207,9 @@ mod tests {
         };
         open().execute_batch("CREATE TABLE t (a); PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
         let log = || path.with_extension("db-wal").metadata().unwrap().len() / 4096;
-        let copied = Arc::default();
         let write = |commits: u32| {
             let mut db = open();
-            make_by_length(&mut db, false, &copied).unwrap();
+            make_by_length(&mut db, false, &counters).unwrap();
             for _ in 0..commits {
                 db.execute_batch("BEGIN IMMEDIATE; INSERT INTO t VALUES (randomblob(9000)); COMMIT").unwrap();
             }

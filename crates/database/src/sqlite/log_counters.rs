@@ -5,7 +5,7 @@
 //! for a device are also timed.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rusqlite::ffi;
@@ -31,6 +31,8 @@ pub(super) struct LogCounters {
     pub(super) write_ns: AtomicU64,
     /// Time in which jobs waited for their turn to write, ns.
     pub(super) writer_wait_ns: AtomicU64,
+    /// Length of the present log when its last checkpoint began, pages: see [`super::checkpoint::make_by_length`].
+    pub(super) checkpoint_at: AtomicI32,
     /// Operations on the database.
     pub(super) data: DataCounters,
 }
@@ -157,6 +159,10 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, data: *const c_void, am
         counters.writes.fetch_add(1, Ordering::Relaxed);
         counters.bytes.fetch_add(u64::from(amount.unsigned_abs()), Ordering::Relaxed);
         counters.pages.fetch_add(u64::from(amount >= MIN_PAGE_BYTES), Ordering::Relaxed);
+        if offset == 0 {
+            // Its header: the log starts again.
+            counters.checkpoint_at.store(0, Ordering::Relaxed);
+        }
         let begin = clock::now_ns();
         let code = (*table.real).xWrite.map_or(ffi::SQLITE_IOERR_WRITE, |real| real(file, data, amount, offset));
         counters.write_ns.fetch_add(clock::now_ns().saturating_sub(begin), Ordering::Relaxed);

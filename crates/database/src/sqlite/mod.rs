@@ -17,7 +17,7 @@ mod session;
 use std::fs::File;
 use std::sync::Arc;
 
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Driver, Snapshot};
@@ -98,8 +98,6 @@ struct Sqlite {
     loaded: LoadedTables,
     /// Whether the user set `wal_autocheckpoint`.
     log_given: bool,
-    /// Length of the log at its last checkpoint: see [`checkpoint::make_by_length`].
-    log_copied: Arc<AtomicI32>,
     /// The database file, opened outside SQLite. Closing any descriptor of it releases SQLite's locks, so this one is
     /// closed after all connections (sqlite.org/howtocorrupt.html, 2.2).
     file: Arc<File>,
@@ -140,7 +138,6 @@ impl Sqlite {
             cache_given: request.settings.contains_key("cache_size"),
             loaded: LoadedTables::default(),
             log_given: request.settings.contains_key("wal_autocheckpoint"),
-            log_copied: Arc::default(),
             file,
         })
     }

@@ -185,7 +185,7 @@ impl ClientDriver for Sqlite {
         if let Some(pages) = checkpoint::log_pages(work, self.page_size).filter(|_| !self.log_given) {
             set_pragma(&db, "wal_autocheckpoint", &pages.to_string())?;
         }
-        checkpoint::make_by_length(&mut db, work.workload.has(Instrument::Device), &self.log_copied)?;
+        checkpoint::make_by_length(&mut db, work.workload.has(Instrument::Device), &self.counters)?;
         Ok(Box::new(SqliteSession::new(db, work, Arc::clone(&self.counters), Arc::clone(&self.file))?))
     }
 }
