@@ -39,8 +39,8 @@ const DEFAULT_PAGES: u64 = 1000;
 /// Note for the report.
 pub(super) const NOTE: &str = "wal_autocheckpoint is 100 pages if changes must reach the storage, 512 MiB if loadline requests a \
      checkpoint, and else what 256 transactions change, from 1,000 pages to 64 MiB; --setting wal_autocheckpoint replaces all \
-     of these. The job that reaches it makes the checkpoint while the other writers wait (where changes must reach the storage: \
-     from 64 MiB of log on), as SQLite's own never end while several write";
+     of these. The job that reaches it makes the checkpoint while the other writers wait (where changes must reach the storage, or \
+     one transaction fills the log: from 64 MiB of log on), as SQLite's own never end while several write";
 
 /// Pages in the log at which a checkpoint is made; `None` for the default.
 pub(super) fn log_pages(work: &Work, page_size: u64) -> Option<u64> {
@@ -91,6 +91,12 @@ pub(super) fn make_by_length(
         Ok(())
     };
     db.wal_hook(Some(hook)).map_err(|e| failed(db, "the hook of the log")(e))
+}
+
+/// Whether a checkpoint lets the others write on: where the writes of the storage are measured, and where one transaction fills
+/// the log (DBL-22), which writes more if the next one begins meanwhile.
+pub(super) fn others_write(work: &Work) -> bool {
+    work.workload.has(Instrument::Device) || work.program.rows_changed_per_tx() > DEFAULT_PAGES
 }
 
 /// The row of `PRAGMA wal_checkpoint`: whether it was blocked, pages in the log at its start, and how many of them are

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Column, Driver, Finding, Severity, column};
-use loadline_workload::{Commit, Instrument, RowCount, Table};
+use loadline_workload::{Commit, RowCount, Table};
 use rusqlite::ErrorCode;
 
 use super::connect::{pragma, set_pragma};
@@ -185,7 +185,7 @@ impl ClientDriver for Sqlite {
         if let Some(pages) = checkpoint::log_pages(work, self.page_size).filter(|_| !self.log_given) {
             set_pragma(&db, "wal_autocheckpoint", &pages.to_string())?;
         }
-        checkpoint::make_by_length(&mut db, work.workload.has(Instrument::Device), &self.counters)?;
+        checkpoint::make_by_length(&mut db, checkpoint::others_write(work), &self.counters)?;
         Ok(Box::new(SqliteSession::new(db, work, Arc::clone(&self.counters), Arc::clone(&self.file))?))
     }
 }
