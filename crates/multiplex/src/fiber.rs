@@ -156,6 +156,32 @@ impl Ready {
         })
     }
 
+    /// To be called before something is sent: its answer comes later. Returns whether to look for the answer right after that,
+    /// and to say by [`Self::looked`] what was found. A server on this machine that was woken by what is sent may take the
+    /// thread's CPU, and has answered when the thread goes on.
+    #[inline]
+    #[must_use]
+    pub fn sends(&self) -> bool {
+        with(|here| {
+            here.state(|state| state.sent_ns = now_ns());
+            here.core.at_once.tries()
+        }) == Some(true)
+    }
+
+    /// Whether the answer to what was just sent was there already.
+    #[inline]
+    pub fn looked(&self, there: bool) {
+        with(|here| {
+            here.core.at_once.tried(there);
+            here.state(|state| {
+                let sent_ns = std::mem::take(&mut state.sent_ns);
+                if there {
+                    here.core.was_there(state, sent_ns);
+                }
+            });
+        });
+    }
+
     /// Waits until something comes for the socket or it is closed, or `limit` has passed: then false. Something that came
     /// since the last call counts.
     ///
@@ -177,7 +203,11 @@ impl Ready {
             here.core.token(self.token, |t| t.waiting = Some(here.fiber));
             here.state(|state| {
                 state.warm = Warm::new(answer, self);
-                state.waits_since_ns = now_ns();
+                // Also while it was sent, the thread may have lost its CPU to the one who answers.
+                state.waits_since_ns = match std::mem::take(&mut state.sent_ns) {
+                    0 => now_ns(),
+                    sent_ns => sent_ns,
+                };
             });
             if let Some(limit) = limit {
                 here.timer(now_ns().saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)));
