@@ -1,8 +1,9 @@
 //! Is a load from many agents the load of one process?
 //!
 //! `-- agents target/release/loadline` (built with `--features hub`). A: one process, B: the same jobs over agents, all on this
-//! machine, in pairs of windows in an order that is drawn: 64 agents on `null:?pause=1ms`, whose commits take a time that is known, and
-//! 8 on a private PostgreSQL, with `--delay` behind a link that is as long for both arms.
+//! machine, in pairs of windows in an order that is drawn: 64 agents on `null:?pause=5ms`, whose commits take a time that is known and
+//! long enough to leave the CPUs idle most of the time (64 processes need more CPU per transaction than one, because each has caches to
+//! fill), and 8 on a private PostgreSQL, with `--delay` behind a link that is as long for both arms.
 //! Throughput is the sum over agents, p50 and p99 are of the merged histograms: the intervals of all ratios must hold 1.
 
 use std::net::{TcpListener, TcpStream};
@@ -25,6 +26,9 @@ pub(crate) struct Args {
     /// Agents on `null:`, with two jobs each; 0: none
     #[arg(long, default_value_t = 64)]
     null: u32,
+    /// How long a commit on `null:` takes
+    #[arg(long, default_value = "5ms")]
+    pause: String,
     /// Agents on PostgreSQL, with two jobs each; 0: none
     #[arg(long, default_value_t = 8)]
     postgres: u32,
@@ -61,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
         .map(|n| start(Command::new(&args.loadline).args(["agent", "--hub", &hub, "--name", &format!("a{n}")])));
     let _agents = agents.collect::<Outcome<Vec<Running>>>()?;
     if args.null > 0 {
-        pairs(args, &hub, args.null, ("null:?pause=1ms", "LGWR-LAT1"), &[])?;
+        pairs(args, &hub, args.null, (&format!("null:?pause={}", args.pause), "LGWR-LAT1"), &[])?;
     }
     if args.postgres > 0 {
         let server = target("postgres-temp:", &args.windows.results)?;
