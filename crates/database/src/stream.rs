@@ -38,18 +38,8 @@ pub(crate) struct Socket {
 /// Of a socket on a thread that it shares with others.
 struct OnLoop {
     ready: Ready,
-    next: Next,
-}
-
-/// What the next read does first.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
-    /// It reads: more may be there.
-    Reads,
-    /// It looks whether the answer to what was just sent is there.
-    Looks,
-    /// It waits: the last read took all there was, and the loop will report what comes.
-    Waits,
+    /// The last read took all there was: the loop will report what comes.
+    drained: bool,
 }
 
 impl Kind {
@@ -98,7 +88,7 @@ impl Socket {
     }
 
     fn of(kind: Kind, ready: Option<Ready>) -> Socket {
-        let shared = ready.map(|ready| OnLoop { ready, next: Next::Reads });
+        let shared = ready.map(|ready| OnLoop { ready, drained: false });
         Socket { kind: Arc::new(kind), timeout: None, shared }
     }
 
@@ -166,26 +156,21 @@ impl Socket {
 impl Read for Socket {
     #[inline]
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let Some(OnLoop { ready, next }) = &mut self.shared else {
+        let Some(OnLoop { ready, drained }) = &mut self.shared else {
             if let Kind::Unix(_) = *self.kind {
                 self.wait()?;
             }
             return self.kind.read(buf);
         };
         loop {
-            if *next == Next::Waits && !ready.readable_to(buf, self.timeout)? {
+            if *drained && !ready.readable_to(buf, self.timeout)? {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            let read = self.kind.read(buf);
-            if *next == Next::Looks {
-                *next = Next::Reads;
-                ready.looked(read.is_ok());
-            }
-            match read {
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => *next = Next::Waits,
+            match self.kind.read(buf) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => *drained = true,
                 Err(e) => return Err(e),
                 Ok(n) => {
-                    *next = if n < buf.len() { Next::Waits } else { Next::Reads };
+                    *drained = n < buf.len();
                     return Ok(n);
                 }
             }
@@ -196,11 +181,9 @@ impl Read for Socket {
 impl Write for Socket {
     #[inline]
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        let Some(OnLoop { ready, next }) = &mut self.shared else { return self.kind.write(buf) };
-        if ready.sends() && *next == Next::Waits {
-            *next = Next::Looks;
-        }
+        let Some(OnLoop { ready, drained }) = &mut self.shared else { return self.kind.write(buf) };
         loop {
+            ready.sends();
             match self.kind.write(buf) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     if !ready.writable(self.kind.as_fd(), self.timeout)? {
@@ -209,7 +192,7 @@ impl Write for Socket {
                 }
                 Err(e) => {
                     // Why it was closed may be there already.
-                    *next = Next::Reads;
+                    *drained = false;
                     return Err(e);
                 }
                 written => return written,

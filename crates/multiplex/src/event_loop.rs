@@ -16,7 +16,7 @@ use crate::fiber::{self, Here, Suspend};
 use crate::inbox::Inbox;
 use crate::poller::Poller;
 use crate::stacks::{OneStack, Stacks};
-use crate::state::{AtOnce, Came, Core, State};
+use crate::state::{Came, Core, State};
 
 /// Fibers that run between two looks at what has come.
 const RUN_AT_ONCE: usize = 16;
@@ -56,7 +56,6 @@ impl Loop {
             inbox,
             look: Cell::default(),
             cpu: Cell::default(),
-            at_once: AtOnce::new(most),
         };
         Ok(Loop {
             core: Rc::new(core),

@@ -156,30 +156,11 @@ impl Ready {
         })
     }
 
-    /// To be called before something is sent: its answer comes later. Returns whether to look for the answer right after that,
-    /// and to say by [`Self::looked`] what was found. A server on this machine that was woken by what is sent may take the
-    /// thread's CPU, and has answered when the thread goes on.
+    /// To be called before something is sent: its answer comes later. A server on this machine that is woken by what is sent may take
+    /// the thread's CPU, and has answered when the thread goes on.
     #[inline]
-    #[must_use]
-    pub fn sends(&self) -> bool {
-        with(|here| {
-            here.state(|state| state.sent_ns = now_ns());
-            here.core.at_once.tries()
-        }) == Some(true)
-    }
-
-    /// Whether the answer to what was just sent was there already.
-    #[inline]
-    pub fn looked(&self, there: bool) {
-        with(|here| {
-            here.core.at_once.tried(there);
-            here.state(|state| {
-                let sent_ns = std::mem::take(&mut state.sent_ns);
-                if there {
-                    here.core.was_there(state, sent_ns);
-                }
-            });
-        });
+    pub fn sends(&self) {
+        with(|here| here.state(|state| state.sent_ns = now_ns()));
     }
 
     /// Waits until something comes for the socket or it is closed, or `limit` has passed: then false. Something that came

@@ -71,44 +71,6 @@ impl Late {
     }
 }
 
-/// Whether a fiber looks for an answer right after it has sent. In vain that costs a system call; so if it is in vain as a rule,
-/// only some do, and none in a loop of few fibers, where it never paid (docs/measurements.md).
-#[derive(Debug)]
-pub(crate) struct AtOnce {
-    few: bool,
-    /// Moving mean of what was there: [`AtOnce::ALL`] for always.
-    found: Cell<u32>,
-    sent: Cell<u32>,
-}
-
-impl AtOnce {
-    /// Fibers of a loop of few.
-    const FEW: usize = 64;
-    const ALL: u32 = 1 << 16;
-    /// Tries in the moving mean.
-    const MEAN: u32 = 64;
-    /// If fewer than one in so many was there, one in so many looks.
-    const SOME: u32 = 16;
-
-    /// In a loop of at most `most` fibers.
-    pub(crate) fn new(most: usize) -> AtOnce {
-        AtOnce { few: most <= Self::FEW, found: Cell::default(), sent: Cell::default() }
-    }
-
-    pub(crate) fn tries(&self) -> bool {
-        if self.few {
-            return false;
-        }
-        self.sent.set(self.sent.get().wrapping_add(1));
-        self.found.get() >= Self::ALL / Self::SOME || self.sent.get().is_multiple_of(Self::SOME)
-    }
-
-    pub(crate) fn tried(&self, there: bool) {
-        let found = self.found.get();
-        self.found.set(found - found / Self::MEAN + if there { Self::ALL / Self::MEAN } else { 0 });
-    }
-}
-
 /// What a socket has to say.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Token {
@@ -166,7 +128,6 @@ pub(crate) struct Core {
     pub(crate) look: Cell<Look>,
     /// The last reading.
     pub(crate) cpu: Cell<CpuReading>,
-    pub(crate) at_once: AtOnce,
 }
 
 impl Core {
@@ -196,13 +157,6 @@ impl Core {
         let cpu = self.cpu.get().at(now);
         self.cpu.set(cpu);
         cpu
-    }
-
-    /// What a fiber sent from `sent_ns` on has been answered by now, before it waited. The reading of the CPU time is from
-    /// before: the last one was made before the fiber went on.
-    pub(crate) fn was_there(&self, state: &mut State, sent_ns: u64) {
-        let (now, before) = (now_ns(), self.cpu.get());
-        state.late.add(now.saturating_sub(sent_ns), self.read_cpu(now).had_cpu_since(&before, now));
     }
 
     /// How long to wait at most, ns.
@@ -262,31 +216,6 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn answers_are_looked_for_at_once_where_they_are_there() {
-        let at_once = AtOnce::new(100);
-        // Of how many looks in 1,600, if every `n`th answer is there.
-        let looks = |n: Option<u32>| {
-            let mut looks = 0;
-            for _ in 0..1_600 {
-                if at_once.tries() {
-                    looks += 1;
-                    at_once.tried(n.is_some_and(|n| looks % n == 0));
-                }
-            }
-            looks
-        };
-        assert_eq!(looks(None), 100, "in vain");
-        let rising = looks(Some(4));
-        assert!((1_000..1_600).contains(&rising), "{rising}");
-        assert_eq!([looks(Some(4)), looks(Some(1))], [1_600; 2]);
-        assert!(at_once.found.get() <= AtOnce::ALL);
-        let falling = looks(None);
-        assert!((200..600).contains(&falling), "{falling}");
-        assert_eq!(looks(None), 100);
-        assert!(!(0..100).any(|_| AtOnce::new(64).tries()));
-    }
 
     #[test]
     fn cpu_time_between_looks_is_never_less_than_it_was() {
