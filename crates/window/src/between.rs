@@ -132,8 +132,9 @@ impl Session<'_> {
     }
 }
 
-/// Thinks, if the job does. Calls `passed` after each piece of it, with the time: window start and window end may come
-/// meanwhile.
+/// Thinks, if the job does. Calls `passed` after each piece of it, with the time: the window end may come meanwhile. The window start
+/// is said before it comes: until then nothing more will be done, and thousands of jobs that publish their counters at the same
+/// moment would make the first transactions of the window slow.
 pub(crate) fn think<'b>(
     think: Option<&mut Think>,
     books: &mut Books<'b>,
@@ -147,7 +148,8 @@ pub(crate) fn think<'b>(
     let mut now = began_ns;
     while now < until_ns && !shared.stopped() {
         shared.update(schedule);
-        let edges = [schedule.open_ns, schedule.close_ns, if schedule.is_pending() { now + LOOK_NS } else { u64::MAX }];
+        passed(until_ns.min(schedule.open_ns), schedule, books);
+        let edges = [schedule.close_ns, if schedule.is_pending() { now + LOOK_NS } else { u64::MAX }];
         let next = edges.into_iter().filter(|edge| *edge > now).fold(until_ns, u64::min);
         sleep_until(next, shared);
         now = now_ns();

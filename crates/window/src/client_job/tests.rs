@@ -18,6 +18,8 @@ struct Scripted {
     conflict_every: u64,
     /// The keys that were committed.
     keys: Vec<i64>,
+    /// When it published its counters, ns.
+    published_ns: Vec<u64>,
 }
 
 impl ClientSession for Scripted {
@@ -49,6 +51,10 @@ impl ClientSession for Scripted {
         self.rolled_back += 1;
         Ok(())
     }
+    fn publish_counters(&mut self) -> Result<(), TargetError> {
+        self.published_ns.push(now_ns());
+        Ok(())
+    }
     fn canceller(&self) -> Canceller {
         Canceller::new(|| ())
     }
@@ -63,6 +69,7 @@ fn engine() -> Scripted {
         rolled_back: 0,
         conflict_every: 0,
         keys: Vec::new(),
+        published_ns: Vec::new(),
     }
 }
 
@@ -225,7 +232,8 @@ fn think_times_fill_the_rest_of_the_window_and_change_no_key() {
     assert!(result.ran_through(&schedule), "a job that thinks at window start or end ran through it");
     assert!(tally.thoughts > 5 && tally.thoughts <= result.total, "{} {}", tally.thoughts, result.total);
     let mut quick = engine();
-    run_for(&mut quick, 50, 400, None);
+    let (_, _, its) = run_for(&mut quick, 50, 400, None);
+    assert!(quick.published_ns[0] >= its.open_ns, "the last transaction before the window start is over then");
     assert!(quick.keys.len() > session.keys.len() && quick.keys.starts_with(&session.keys));
 }
 
@@ -237,6 +245,8 @@ fn a_long_thought_ends_soon_after_the_test_and_passes_its_window() {
         run_with(|| Session::Fixed(&mut session), 50, 200, None, Some(Think::new(60.0, 42, 0)));
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
     assert!(result.ran_through(&schedule) && tally.thoughts == 0);
+    let [open, close, _] = session.published_ns[..] else { panic!("{:?}", session.published_ns) };
+    assert!(open < schedule.open_ns && close >= schedule.close_ns, "{open} {close} {schedule:?}");
     assert!(result.thinking_ns as f64 > 0.9 * schedule.window_ns() as f64, "{}", result.thinking_ns);
 }
 
