@@ -22,10 +22,10 @@ use crate::test::{self, START_LEAD_NS, Test, WINDOW_LEAD_NS};
 
 /// Time between two looks at what agents said, ns.
 const LOOK_NS: u64 = 5_000_000;
-/// Jobs are taken to have passed the window start so many mean transaction times after it, and a twentieth of the window, but no more
-/// than these ns: nothing is heard of them then. A device that stalls for longer makes the check of commits fail. What their sessions
+/// Jobs are taken to have passed the window start so many mean transaction times after it, and a twentieth of the window, but no less
+/// and no more than these ns: nothing is heard of them then. A device that stalls for longer makes the check of commits fail. What their sessions
 /// have published by then stays as it is for a second (PostgreSQL's PGSTAT_MIN_INTERVAL).
-const PASSED: (u64, u64) = (3, 250_000_000);
+const PASSED: (u64, [u64; 2]) = (3, [20_000_000, 250_000_000]);
 
 /// What agents need to open the target.
 #[derive(Clone)]
@@ -262,7 +262,7 @@ impl Conductor {
                     let (sum, _) = self.test.progress(&c);
                     let ran_ns = c.link.now_ns().saturating_sub(self.start_ns);
                     let mean_ns = ran_ns.saturating_mul(u64::from(self.jobs)) / sum.completed.max(1);
-                    let more_ns = (schedule.window_ns() / 20).min(PASSED.1);
+                    let more_ns = (schedule.window_ns() / 20).clamp(PASSED.1[0], PASSED.1[1]);
                     passed_ns =
                         schedule.open_ns.saturating_add(mean_ns.saturating_mul(PASSED.0)).saturating_add(more_ns);
                 }

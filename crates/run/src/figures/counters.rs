@@ -1,6 +1,6 @@
 //! The database's counters between window start and window end.
 
-use loadline_model::Snapshot;
+use loadline_model::{Driver, Snapshot};
 use loadline_model::snapshot::counter;
 use loadline_window::{Measured, Request};
 
@@ -15,6 +15,10 @@ pub(crate) struct Completed {
 
 /// The jobs' count between snapshots is as good as exact if it is off by at most this share.
 const UNCERTAIN: f64 = 0.1;
+
+/// A session of PostgreSQL that has published its counters does not do so again for this long by itself, s (PGSTAT_MIN_INTERVAL in
+/// `pgstat.c`).
+const PUBLISHED_STAYS_S: f64 = 1.0;
 
 /// Snapshots of the counters at window start and window end.
 #[derive(Debug, Clone, Copy)]
@@ -96,6 +100,14 @@ impl<'a> Counters<'a> {
         self.completed_on_time().filter(|_| same)
     }
 
+    /// For how long the counters in `open` and `close` may have grown outside the window, s. What sessions of the client driver published
+    /// stays as it is for [`PUBLISHED_STAYS_S`], however late it is read; slices of the in-database driver publish each time.
+    pub(crate) fn grew_outside_s(&self, driver: Driver) -> f64 {
+        let [open, close] = self.on_time;
+        let published = !std::ptr::eq(open, self.open) || !std::ptr::eq(close, self.close);
+        if published && driver == Driver::Client && self.off_s < PUBLISHED_STAYS_S { 0.0 } else { self.off_s }
+    }
+
     /// Counters that were lower at the end, and views whose time of their last reset differs or is new: somebody reset them.
     /// Queries of loadline's own, which are subtracted, may be counted late.
     pub(crate) fn went_back(&self) -> Vec<String> {
@@ -152,6 +164,10 @@ mod tests {
             let on_time = Counters { open, close, on_time: [open, close], seconds: 1.0, off_s: 0.0, whole: None };
             let (other, seconds) = (snapshot(0, None), 1.0);
             let published = Counters { open: &other, seconds, ..on_time };
+            let grew = |counters: Counters<'_>, off_s, driver| Counters { off_s, ..counters }.grew_outside_s(driver);
+            let [client, inside] = [Driver::Client, Driver::Database];
+            assert_eq!([grew(on_time, 0.3, client), grew(published, 0.3, client)], [0.3, 0.0]);
+            assert_eq!([grew(published, 0.3, inside), grew(published, 1.3, client)], [0.3, 1.3]);
             let all = Counters { whole: Some(1000.0), ..published };
             assert_eq!(all.completed(), Some(Completed { count: 1000.0, uncertain: 0.0 }));
             assert_eq!((published.completed(), published.completed_on_time()), (None, on_time.completed_on_time()));

@@ -9,11 +9,11 @@ use std::sync::atomic::AtomicBool;
 use loadline_database::{OpenRequest, Target, TargetError, Work, kind_of, open};
 use loadline_model::limits::name;
 use loadline_model::{LogWriterPoint, TestLimit, column};
-use loadline_window::{Request, TestError, Warmup};
+use loadline_window::{Request, Warmup};
 use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS};
 
 use super::place::{check_free_space, not_here};
-use super::{LogSource, Part, References, Subject, throughput, throughput_in};
+use super::{LogSource, Part, References, Subject, throughput_in};
 use crate::calibrate::{measure_expected, with};
 use crate::figures::MIB;
 
@@ -248,7 +248,7 @@ pub const GRID_JOBS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 /// Measures the reference log writer in `dir` with the nominal redo of every log-writer workload, at each of [`GRID_JOBS`], in about `seconds`. Calls `tick` before each measurement.
 ///
 /// # Errors
-/// If no log can be created there, or the user interrupts.
+/// If no log can be created there, no transaction completes in a longer window either, or the user interrupts.
 pub fn grid(
     dir: &Path,
     seconds: f64,
@@ -267,12 +267,9 @@ pub fn grid(
         let work = Arc::new(reference.equivalent_work(&Work::new(workload, params, seed, 0.0), redo.nominal)?);
         for jobs in GRID_JOBS {
             tick(workload.code, jobs);
-            let tps = match throughput(&Request { duration_s: window_s, ..reference.request(&work, jobs, warmup_s) }) {
-                Ok(tps) => tps,
-                // Nothing completed in the short window: no figure at this job count.
-                Err(TestError::Counters(_)) => continue,
-                Err(e) => return Err(e.to_string()),
-            };
+            let windows_s = [window_s, WINDOWS_S[1].max(window_s)];
+            let tps = throughput_in(windows_s, &reference.request(&work, jobs, warmup_s))
+                .map_err(|e| format!("{} with {jobs} jobs: {e}", workload.code))?;
             points.push(LogWriterPoint {
                 of: reference.of.clone(),
                 workload: workload.code.to_owned(),
