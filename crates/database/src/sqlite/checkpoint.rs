@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use rusqlite::wal::CheckpointMode;
 
-use super::log_counters::LogCounters;
+use super::log_counters::{LogCounters, no_job_waits};
 use super::session::waiting_briefly;
 use super::{failed, pragma};
 use crate::error::TargetError;
@@ -26,18 +26,18 @@ const PAUSE: Duration = Duration::from_millis(1);
 const SHORT_LOG_PAGES: u64 = 100;
 /// The same in transactions, if these change many pages each: a checkpoint syncs twice, which many pages share.
 const SHORT_LOG_TRANSACTIONS: u64 = 32;
-/// Maximum size of the log for workloads with a checkpoint on demand, bytes: all changes wait for it.
+/// Size of the log from which one is made for workloads with a checkpoint on demand, bytes: all changes wait for it.
 const LONG_LOG_BYTES: u64 = 512 << 20;
 /// Transactions between two checkpoints elsewhere, if these change many pages each: with SQLite's default, a session that
 /// changes 480 pages spends most of its time in a checkpoint every third commit, not in the log.
 const LOG_TRANSACTIONS: u64 = 256;
-/// Maximum size of the log of these, bytes. Until it has been filled once, each commit also makes the file longer.
+/// Size of the log of these from which one is made in any case, bytes. Until it has been filled once, each commit also makes the file longer.
 const LOG_BYTES: u64 = 64 << 20;
 /// SQLite's default of `wal_autocheckpoint`.
 const DEFAULT_PAGES: u64 = 1000;
 
 /// Note for the report.
-pub(super) const NOTE: &str = "wal_autocheckpoint is 100 pages if changes must reach the storage, 512 MiB if loadline requests a \
+pub(super) const NOTE: &str = "wal_autocheckpoint is what 32 transactions change if changes must reach the storage, from 100 pages on, 512 MiB if loadline requests a \
      checkpoint, and else what 256 transactions change, from 1,000 pages to 64 MiB; --setting wal_autocheckpoint replaces all \
      of these. The job that reaches it makes the checkpoint while the other writers wait (where changes must reach the storage, or \
      one transaction fills the log: from 64 MiB of log on), as SQLite's own never end while several write";
@@ -78,15 +78,18 @@ pub(super) fn make_by_length(
     let restart = if others_write { (LOG_BYTES as c_int) / page_size.max(512) } else { 0 };
     let counters = Arc::clone(counters);
     let hook = move |wal: &mut Wal, pages: c_int| {
-        let at = &counters.checkpoint_at;
-        if pages.saturating_sub(at.load(Ordering::Relaxed)) >= interval {
-            at.store(pages, Ordering::Relaxed);
-            // As with SQLite's own, the commit has succeeded whether the checkpoint does or not.
-            let _ = if pages < restart {
+        let at = counters.checkpoint_at.load(Ordering::Relaxed);
+        // A log that a reader keeps from being started again is tried less and less often: the writers wait for each attempt.
+        let step = if pages < restart { interval } else { interval.max(at / 2) };
+        if pages.saturating_sub(at) >= step {
+            counters.checkpoint_at.store(pages, Ordering::Relaxed);
+            let done = if pages < restart {
                 wal.checkpoint_v2(CheckpointMode::PASSIVE)
             } else {
                 waiting_briefly(|| wal.checkpoint_v2(CheckpointMode::RESTART))
             };
+            // As with SQLite's own, the commit has succeeded whether the checkpoint does or not.
+            counters.data.checkpoints.fetch_add(done.is_ok().into(), Ordering::Relaxed);
         }
         Ok(())
     };
@@ -108,14 +111,25 @@ struct CheckpointRow {
     done: i64,
 }
 
-/// Copies the present content of the log to the database while sessions continue (`PASSIVE`), and syncs it. SQLite
+/// Copies the present content of the log to the database while sessions continue (`PASSIVE`), and syncs it; counts that. SQLite
 /// copies only a part if open transactions still need older pages or another checkpoint runs, and reports that in its
 /// row: the checkpoint is then repeated. SQLite syncs the database only after a checkpoint without later changes, so
 /// `file` (the database) is synced here.
 ///
 /// # Errors
 /// When the log is empty, or the checkpoint does not complete within `timeout`.
-pub(super) fn make(db: &Connection, file: &File, timeout: Duration) -> Result<(), TargetError> {
+pub(super) fn make(
+    db: &Connection,
+    file: &File,
+    counters: &LogCounters,
+    timeout: Duration,
+) -> Result<(), TargetError> {
+    let done = no_job_waits(|| copy_and_sync(db, file, timeout));
+    counters.data.checkpoints.fetch_add(done.is_ok().into(), Ordering::Relaxed);
+    done
+}
+
+fn copy_and_sync(db: &Connection, file: &File, timeout: Duration) -> Result<(), TargetError> {
     let deadline = Instant::now() + timeout;
     let mut wanted = None;
     loop {
@@ -185,17 +199,19 @@ mod tests {
         writer.execute_batch("CREATE TABLE t (a); PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
         let short = Duration::from_millis(20);
         let file = File::open(&path).unwrap();
-        assert!(said(make(&open(), &file, short)).contains("empty"));
+        let counters = LogCounters::default();
+        assert!(said(make(&open(), &file, &counters, short)).contains("empty"));
         writer.execute_batch("INSERT INTO t VALUES (1)").unwrap();
         reader.execute_batch("BEGIN").unwrap();
         reader.query_row("SELECT count(*) FROM t", [], |_| Ok(())).unwrap();
         writer.execute_batch("INSERT INTO t VALUES (randomblob(100000))").unwrap();
-        assert!(said(make(&open(), &file, short)).contains("did not complete"));
+        assert!(said(make(&open(), &file, &counters, short)).contains("did not complete"));
         reader.execute_batch("COMMIT").unwrap();
         let size = || file.metadata().unwrap().len();
         assert!(size() < 100_000);
-        make(&open(), &file, short).unwrap();
+        make(&open(), &file, &counters, short).unwrap();
         assert!(size() > 100_000);
+        assert_eq!(counters.data.checkpoints.load(Ordering::Relaxed), 1);
     }
 
     /// By SQLite's own checkpoints the log of these writers grows to 20 times the interval and more.
@@ -230,6 +246,7 @@ mod tests {
         assert!(held >= 300, "{held} pages");
         reader.execute_batch("COMMIT").unwrap();
         write(200);
-        assert!(log() < held + 100, "{} pages", log());
+        assert!(log() < 2 * held, "{} pages", log());
+        assert!(counters.data.checkpoints.load(Ordering::Relaxed) > 20, "also while others write");
     }
 }

@@ -19,9 +19,9 @@ pub(super) struct DataCounters {
     pub(super) writes: AtomicU64,
     /// Bytes written.
     pub(super) write_bytes: AtomicU64,
-    /// Time of writes and syncs, ns. A job makes them itself, in a checkpoint or to free a page of its cache.
+    /// Time of writes and syncs, ns, that jobs make themselves, in a checkpoint or to free a page of their cache.
     pub(super) write_ns: AtomicU64,
-    /// Syncs of the database file: one per checkpoint that copied pages.
+    /// Checkpoints.
     pub(super) checkpoints: AtomicU64,
     /// Cache accesses, pages.
     gets: AtomicU64,

@@ -4,6 +4,7 @@
 //! default one, and counts reads, writes and syncs of the write-ahead log and the database. Operations that may wait
 //! for a device are also timed.
 
+use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -35,6 +36,27 @@ pub(super) struct LogCounters {
     pub(super) checkpoint_at: AtomicI32,
     /// Operations on the database.
     pub(super) data: DataCounters,
+}
+
+thread_local! {
+    static NO_JOB: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work`, for which no job waits: what it writes to the database is counted, its time is not.
+pub(super) fn no_job_waits<T>(work: impl FnOnce() -> T) -> T {
+    NO_JOB.set(true);
+    let done = work();
+    NO_JOB.set(false);
+    done
+}
+
+impl DataCounters {
+    /// Counts the time since `begin_ns`, in which this thread wrote to the database.
+    fn waited_since(&self, begin_ns: u64) {
+        if !NO_JOB.get() {
+            self.write_ns.fetch_add(clock::now_ns().saturating_sub(begin_ns), Ordering::Relaxed);
+        }
+    }
 }
 
 /// SQLite's minimum page size, bytes; headers are smaller.
@@ -202,7 +224,7 @@ unsafe extern "C" fn write_database(
         data_counters.write_bytes.fetch_add(u64::from(amount.unsigned_abs()), Ordering::Relaxed);
         let begin = clock::now_ns();
         let code = (*table.real).xWrite.map_or(ffi::SQLITE_IOERR_WRITE, |real| real(file, data, amount, offset));
-        data_counters.write_ns.fetch_add(clock::now_ns().saturating_sub(begin), Ordering::Relaxed);
+        data_counters.waited_since(begin);
         code
     }
 }
@@ -213,10 +235,9 @@ unsafe extern "C" fn sync_database(file: *mut ffi::sqlite3_file, flags: c_int) -
     unsafe {
         let table = table(file);
         let data_counters = &table.counters.data;
-        data_counters.checkpoints.fetch_add(1, Ordering::Relaxed);
         let begin = clock::now_ns();
         let code = (*table.real).xSync.map_or(ffi::SQLITE_IOERR_FSYNC, |real| real(file, flags));
-        data_counters.write_ns.fetch_add(clock::now_ns().saturating_sub(begin), Ordering::Relaxed);
+        data_counters.waited_since(begin);
         code
     }
 }

@@ -104,7 +104,8 @@ impl Administration for Sqlite {
     /// The log's space is reused after a checkpoint, and each loading transaction is followed by one. A transaction
     /// loads rows, or creates all indexes of a table.
     fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
-        let never = self.connector.settings.iter().any(|(name, value)| name == "wal_autocheckpoint" && value == "0");
+        let given = self.connector.settings.iter().find(|(name, _)| *name == "wal_autocheckpoint");
+        let never = given.is_some_and(|(_, pages)| pages.parse::<i64>().is_ok_and(|pages| pages <= 0));
         let rows = if never { data } else { data.min(TRANSACTION_BYTES) };
         Ok(LogSpace { bytes: rows.saturating_add(indexes), ..LogSpace::default() })
     }
@@ -120,8 +121,9 @@ impl Administration for Sqlite {
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
         let db = self.connector.connect(Commit::Wait)?;
-        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed(&db, "the checkpoint"))?;
-        Ok(None)
+        let blocked = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
+        let blocked = blocked.map_err(failed(&db, "the checkpoint"))?;
+        Ok(blocked.then(|| "another program reads the database: its log could not be emptied before the test".to_owned()))
     }
 
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
@@ -244,6 +246,6 @@ impl BlockCache for Sqlite {
 
 impl Checkpoints for Sqlite {
     fn checkpoint(&self) -> Result<(), TargetError> {
-        checkpoint::make(&self.connector.connect(Commit::Wait)?, &self.file, checkpoint::TIMEOUT)
+        checkpoint::make(&self.connector.connect(Commit::Wait)?, &self.file, &self.counters, checkpoint::TIMEOUT)
     }
 }

@@ -193,7 +193,6 @@ fn pages_rows_and_checkpoints_are_counted() {
     assert_eq!((grown(counter::CHECKPOINTS), grown(counter::BLOCK_WRITES)), (0.0, 0.0), "the log takes it all");
     target.settle().unwrap();
     let settled = now();
-    assert_eq!(after.delta(&settled, counter::CHECKPOINTS), Some(1.0));
     assert!(after.delta(&settled, counter::BLOCK_WRITES).unwrap() > 0.0);
 }
 
