@@ -118,12 +118,7 @@ struct CheckpointRow {
 ///
 /// # Errors
 /// When the log is empty, or the checkpoint does not complete within `timeout`.
-pub(super) fn make(
-    db: &Connection,
-    file: &File,
-    counters: &LogCounters,
-    timeout: Duration,
-) -> Result<(), TargetError> {
+pub(super) fn make(db: &Connection, file: &File, counters: &LogCounters, timeout: Duration) -> Result<(), TargetError> {
     let done = no_job_waits(|| copy_and_sync(db, file, timeout));
     counters.data.checkpoints.fetch_add(done.is_ok().into(), Ordering::Relaxed);
     done

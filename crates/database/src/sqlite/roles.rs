@@ -123,7 +123,8 @@ impl Administration for Sqlite {
         let db = self.connector.connect(Commit::Wait)?;
         let blocked = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
         let blocked = blocked.map_err(failed(&db, "the checkpoint"))?;
-        Ok(blocked.then(|| "another program reads the database: its log could not be emptied before the test".to_owned()))
+        Ok(blocked
+            .then(|| "another program reads the database: its log could not be emptied before the test".to_owned()))
     }
 
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {

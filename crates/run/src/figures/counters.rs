@@ -1,7 +1,7 @@
 //! The database's counters between window start and window end.
 
-use loadline_model::{Driver, Snapshot};
 use loadline_model::snapshot::counter;
+use loadline_model::{Driver, Snapshot};
 use loadline_window::{Measured, Request};
 
 /// Transactions that the jobs completed between two snapshots, by their own count.
