@@ -54,7 +54,7 @@ pub enum CollectError {
     #[error(
         "the counters at the window's '{edge}' did not arrive within {waited_s:.1} s: the database does not answer \
         queries on its statistics, or loadline gets no CPU to ask. If all CPUs are busy, run fewer jobs, or more \
-        of them on a thread (--sessions-per-thread)"
+        of them on a thread (--driver client, --sessions-per-thread)"
     )]
     Stuck {
         /// `open` (window start) or `close` (window end).

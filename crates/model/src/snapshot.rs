@@ -113,6 +113,8 @@ pub mod counter {
     pub const OTHER_SESSIONS_AT_NS: &str = "loadline.other_sessions_at_ns";
     /// Bytes of redo generated.
     pub const REDO_BYTES: &str = "loadline.redo_bytes";
+    /// Images of whole pages in the redo, which a page's first change after a checkpoint has.
+    pub const REDO_PAGE_IMAGES: &str = "loadline.redo_page_images";
     /// Write calls to the log.
     pub const REDO_WRITES: &str = "loadline.redo_writes";
     /// Syncs of the log.

@@ -375,7 +375,15 @@ fn redo_size(f: &Facts<'_>) -> Check {
         if f.redo_off_share < 0.01 { "transactions cross the window's edges" } else { "its position was read late" };
     let said = !(size.min..=size.max).contains(&seen) || f.redo_off_share >= 0.01;
     let detail = if said { format!("{detail}, more or less {:.1} %: {why}", edge * 100.0) } else { detail };
-    Check::require(id, (size.min * (1.0 - edge)..=size.max * (1.0 + edge)).contains(&seen), detail)
+    let ok = (size.min * (1.0 - edge)..=size.max * (1.0 + edge)).contains(&seen);
+    let detail = match f.page_images.filter(|n| !ok && *n >= 0.01) {
+        Some(n) => format!(
+            "{detail}; a transaction wrote {n:.2} images of whole pages, one for each page that changes for the first time after a \
+            checkpoint: a longer --warmup without a checkpoint after it (max_wal_size), or fewer jobs"
+        ),
+        None => detail,
+    };
+    Check::require(id, ok, detail)
 }
 
 fn client_cpu(f: &Facts<'_>) -> Check {

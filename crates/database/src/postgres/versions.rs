@@ -310,7 +310,7 @@ impl Version {
     /// Maps the server's counters of the log to neutral counters: neutral name, source, factor.
     pub(super) fn redo_counters(self, wal_block_size: f64) -> Vec<(&'static str, &'static str, f64)> {
         const MS: f64 = 1e6;
-        let mut map = vec![(counter::REDO_BYTES, LSN, 1.0)];
+        let mut map = vec![(counter::REDO_BYTES, LSN, 1.0), (counter::REDO_PAGE_IMAGES, "pg_stat_wal.wal_fpi", 1.0)];
         if self.major >= 18 {
             map.push((counter::REDO_WRITE_NS, "pg_stat_io.wal_write_time", MS));
             map.push((counter::REDO_SYNC_NS, "pg_stat_io.wal_fsync_time", MS));

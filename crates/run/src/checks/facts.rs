@@ -69,6 +69,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) consistency: &'a [(&'static str, Result<Option<i64>, String>)],
     /// Redo per transaction, bytes.
     pub(crate) redo: Option<f64>,
+    /// Images of whole pages in it, per transaction.
+    pub(crate) page_images: Option<f64>,
     /// The range that the workload is defined with.
     pub(crate) redo_size: Option<RedoSize>,
     /// Share of the window by which the log's position was read before or after window start and window end, unless the
@@ -148,6 +150,10 @@ impl<'a> Facts<'a> {
             evidence_counts: workload.evidence.map_or("", |e| e.counts),
             consistency: &proof.consistency,
             redo: figures.figure(column::REDO_BYTES_PER_TX),
+            page_images: counters.as_ref().ok().and_then(|c| {
+                let transactions = c.whole.unwrap_or(measured.merged.transaction.count() as f64);
+                c.grown(counter::REDO_PAGE_IMAGES).map(|n| n / transactions)
+            }),
             redo_size: workload.redo,
             redo_off_share: counters.as_ref().map_or(0.0, of_other_moments),
             client_cpu_share: cpu,

@@ -76,6 +76,7 @@ impl Case {
             evidence_counts: "changed rows",
             redo_off_share: 0.0,
             redo: Some(1500.0),
+            page_images: None,
             redo_size: Some(RedoSize { min: 1024.0, nominal: 1536.0, max: 2048.0, payload: "p", rows: "r" }),
             client_cpu_share: Ok(0.1),
             late_cpu_share: 1.0,
@@ -132,6 +133,8 @@ fn each_false_figure_fails_its_check() {
     let said = |facts: &Facts<'_>| verify(facts).into_iter().find(|c| c.id == "redo-size").unwrap().detail;
     assert!(said(&redo(2200.0, 0.1)).contains("2.15 KiB") && said(&redo(2200.0, 0.1)).contains("more or less 1"));
     assert!(!said(&redo(1500.0, 0.0)).contains("more or less"), "within it");
+    let imaged = |bytes| said(&Facts { page_images: Some(0.4973), ..redo(bytes, 0.0) });
+    assert!(imaged(2900.0).contains("wrote 0.50 images") && !imaged(1500.0).contains("images"));
     assert!(said(&Facts { redo_size: None, ..base() }).contains("not defined by its redo"));
     assert_eq!(failed(&Facts { client_cpu_share: Ok(0.95), ..base() }), ["client-cpu"]);
     let agent = |start_skew_ms| [AgentFigures { name: "a1".into(), start_skew_ms, ..AgentFigures::default() }];
