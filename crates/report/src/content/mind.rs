@@ -106,6 +106,7 @@ fn minded(side: &PlatformRun<'_>) -> Vec<String> {
         disturbed::sentences(records).into_iter().chain(noted::sentences(records)).map(|s| cut(&s, 2 * MAX_REASON)),
     );
     out.extend(rising(side));
+    out.extend(few_are_slow(side));
     out.extend(no_limit(side));
     out.extend(doctor(manifest));
     out.extend(first_look(manifest));
@@ -143,6 +144,25 @@ fn rising(side: &PlatformRun<'_>) -> Option<String> {
     let names: Vec<String> = side.sweeps.iter().filter(rises).map(|s| short_name(s, &side.sweeps)).collect();
     (!names.is_empty()).then(|| {
         format!("Still rising at the most jobs measured: {}. The platform's peak may be higher.", names.join(", "))
+    })
+}
+
+/// Workloads whose mean latency at the peak is above the 99th percentile: a reader may take that for a mistake.
+fn few_are_slow(side: &PlatformRun<'_>) -> Option<String> {
+    let slow = |s: &&Sweep| {
+        let ns = |column| s.peak().and_then(|peak| Some(peak.figure(column)?.mean));
+        // A percentile is known to a thousandth.
+        ns(&column::TRANSACTION_TIME_NS_MEAN)
+            .zip(ns(&column::TRANSACTION_TIME_NS_P99))
+            .is_some_and(|(mean, p99)| mean > 1.01 * p99)
+    };
+    let names: Vec<String> = side.sweeps.iter().filter(slow).map(|s| short_name(s, &side.sweeps)).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "The mean is above the 99th percentile: {}. Fewer than 1 % of the transactions took so long that they make the mean, as \
+            where sessions are not served in turn.",
+            names.join(", ")
+        )
     })
 }
 

@@ -232,3 +232,26 @@ fn histograms_are_headed_by_the_latency_of_each_point() {
     of(&mut runs[1], "LGWR-LAT1").into_iter().for_each(|r| r.valid = false);
     assert!(text(&runs, Format::Html).contains("Without a histogram: flash – LGWR-LAT1: it has no valid test."));
 }
+
+#[test]
+fn a_mean_above_the_99th_percentile_is_explained() {
+    let said = |change: fn(&mut TestRecord)| {
+        let mut run = all_groups("disk", "run-disk", 1.0);
+        of(&mut run, "LGWR-LAT1").into_iter().for_each(change);
+        let markdown = text(std::slice::from_ref(&run), Format::Markdown);
+        let line = markdown.lines().find(|line| line.contains("mean is above the 99th percentile"));
+        line.map(str::to_owned)
+    };
+    let p99 = |r: &TestRecord| r.figures[column::TRANSACTION_TIME_NS_P99.id];
+    assert!(p99(of(&mut all_groups("disk", "run-disk", 1.0), "LGWR-LAT1")[0]) > 0.0);
+    assert_eq!(said(|_| ()), None);
+    let line = said(|r| {
+        let p99 = r.figures[column::TRANSACTION_TIME_NS_P99.id];
+        r.figures.insert(column::TRANSACTION_TIME_NS_MEAN.id.to_owned(), 2.0 * p99);
+    });
+    assert!(line.is_some_and(|line| line.contains("LGWR-LAT1.") && line.contains("not served in turn")));
+    let unknown = said(|r| {
+        r.figures.remove(column::TRANSACTION_TIME_NS_P99.id);
+    });
+    assert_eq!(unknown, None, "no percentile is no small one");
+}
