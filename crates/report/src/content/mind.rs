@@ -160,7 +160,7 @@ fn few_are_slow(side: &PlatformRun<'_>) -> Option<String> {
     (!names.is_empty()).then(|| {
         format!(
             "The mean is above the 99th percentile: {}. Fewer than 1 % of the transactions took so long that they make the mean, as \
-            where sessions are not served in turn.",
+            where sessions wait for a CPU or are not served in turn.",
             names.join(", ")
         )
     })
