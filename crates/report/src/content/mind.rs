@@ -152,8 +152,8 @@ fn few_are_slow(side: &PlatformRun<'_>) -> Option<String> {
     let slow = |s: &&Sweep| {
         let ns = |column| s.peak().and_then(|peak| Some(peak.figure(column)?.mean));
         // A percentile is known to a thousandth.
-        ns(&column::TRANSACTION_TIME_NS_MEAN)
-            .zip(ns(&column::TRANSACTION_TIME_NS_P99))
+        ns(column::TRANSACTION_TIME_NS_MEAN)
+            .zip(ns(column::TRANSACTION_TIME_NS_P99))
             .is_some_and(|(mean, p99)| mean > 1.01 * p99)
     };
     let names: Vec<String> = side.sweeps.iter().filter(slow).map(|s| short_name(s, &side.sweeps)).collect();
