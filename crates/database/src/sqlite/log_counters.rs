@@ -4,7 +4,6 @@
 //! default one, and counts reads, writes and syncs of the write-ahead log and the database. Operations that may wait
 //! for a device are also timed.
 
-use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use rusqlite::ffi;
 
 use super::data_counters::DataCounters;
+use super::session::runs_job;
 use crate::clock;
 use crate::error::TargetError;
 
@@ -38,22 +38,10 @@ pub(super) struct LogCounters {
     pub(super) data: DataCounters,
 }
 
-thread_local! {
-    static NO_JOB: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Runs `work`, for which no job waits: what it writes to the database is counted, its time is not.
-pub(super) fn no_job_waits<T>(work: impl FnOnce() -> T) -> T {
-    NO_JOB.set(true);
-    let done = work();
-    NO_JOB.set(false);
-    done
-}
-
 impl DataCounters {
-    /// Counts the time since `begin_ns`, in which this thread wrote to the database.
+    /// Counts the time since `begin_ns`, in which this thread wrote to the database, if it runs a job: no job waits for others.
     fn waited_since(&self, begin_ns: u64) {
-        if !NO_JOB.get() {
+        if runs_job() {
             self.write_ns.fetch_add(clock::now_ns().saturating_sub(begin_ns), Ordering::Relaxed);
         }
     }

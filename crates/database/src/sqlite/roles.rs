@@ -1,6 +1,7 @@
 //! The roles of [`crate::role`] for SQLite.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Column, Driver, Finding, Severity, column};
@@ -123,6 +124,7 @@ impl Administration for Sqlite {
         let db = self.connector.connect(Commit::Wait)?;
         let blocked = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
         let blocked = blocked.map_err(failed(&db, "the checkpoint"))?;
+        self.counters.data.checkpoints.fetch_add((!blocked).into(), Ordering::Relaxed);
         Ok(blocked
             .then(|| "another program reads the database: its log could not be emptied before the test".to_owned()))
     }

@@ -72,6 +72,11 @@ thread_local! {
     static COUNTERS: RefCell<Option<Arc<LogCounters>>> = const { RefCell::new(None) };
 }
 
+/// Whether this thread runs a job.
+pub(super) fn runs_job() -> bool {
+    COUNTERS.with_borrow(Option::is_some)
+}
+
 pub(super) struct SqliteSession {
     // Prepared statements would borrow the connection, so SQL texts and rusqlite's statement cache are used.
     db: Connection,

@@ -193,7 +193,16 @@ fn pages_rows_and_checkpoints_are_counted() {
     assert_eq!((grown(counter::CHECKPOINTS), grown(counter::BLOCK_WRITES)), (0.0, 0.0), "the log takes it all");
     target.settle().unwrap();
     let settled = now();
+    assert_eq!(after.delta(&settled, counter::CHECKPOINTS), Some(1.0));
     assert!(after.delta(&settled, counter::BLOCK_WRITES).unwrap() > 0.0);
+    // One that another thread makes is nobody's wait.
+    (0..20).for_each(|_| commit(session.as_mut(), &mut stream));
+    let ask = || target.abilities().checkpoints.unwrap().checkpoint().unwrap();
+    std::thread::scope(|scope| scope.spawn(ask).join().unwrap());
+    let asked = now();
+    let grown = |name| settled.delta(&asked, name).unwrap();
+    assert_eq!((grown(counter::CHECKPOINTS), grown(counter::BUFFER_WAIT_NS)), (1.0, 0.0));
+    assert!(grown(counter::BLOCK_WRITES) > 0.0);
 }
 
 /// A deleted account is detected, and a sum over no rows (NULL) is not accepted as 0.
