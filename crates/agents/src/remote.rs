@@ -23,8 +23,8 @@ use crate::test::{self, START_LEAD_NS, Test, WINDOW_LEAD_NS};
 /// Time between two looks at what agents said, ns.
 const LOOK_NS: u64 = 5_000_000;
 /// Jobs are taken to have passed the window start so many mean transaction times after it, and a twentieth of the window, but no less
-/// and no more than these ns: nothing is heard of them then. A device that stalls for longer makes the check of commits fail. What their sessions
-/// have published by then stays as it is for a second (PostgreSQL's PGSTAT_MIN_INTERVAL).
+/// and no more than these ns: nothing is heard of them then. A device that stalls for longer makes the check of commits fail. What
+/// their sessions have published by then stays as it is for a second (PostgreSQL's PGSTAT_MIN_INTERVAL).
 const PASSED: (u64, [u64; 2]) = (3, [20_000_000, 250_000_000]);
 
 /// What agents need to open the target.

@@ -379,7 +379,7 @@ fn redo_size(f: &Facts<'_>) -> Check {
     let detail = match f.page_images.filter(|n| !ok && *n >= 0.01) {
         Some(n) => format!(
             "{detail}; a transaction wrote {n:.2} images of whole pages, one for each page that changes for the first time after a \
-            checkpoint: a longer --warmup without a checkpoint after it (max_wal_size), or fewer jobs"
+            checkpoint: use a longer --warmup, a max_wal_size with which no checkpoint follows it, or fewer jobs"
         ),
         None => detail,
     };

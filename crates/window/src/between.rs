@@ -149,9 +149,8 @@ pub(crate) fn think<'b>(
     while now < until_ns && !shared.stopped() {
         shared.update(schedule);
         passed(until_ns.min(schedule.open_ns), schedule, books);
-        let edges = [schedule.close_ns, if schedule.is_pending() { now + LOOK_NS } else { u64::MAX }];
-        let next = edges.into_iter().filter(|edge| *edge > now).fold(until_ns, u64::min);
-        sleep_until(next, shared);
+        let next = if schedule.is_pending() { now + LOOK_NS } else { schedule.close_ns };
+        sleep_until(if next > now { next.min(until_ns) } else { until_ns }, shared);
         now = now_ns();
         shared.update(schedule);
         passed(now, schedule, books);

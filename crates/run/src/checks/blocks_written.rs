@@ -221,8 +221,8 @@ pub(crate) fn rows_changed(request: &Request, w: &Counters<'_>, transactions: &L
     let per_tx = request.work.program.rows_changed_per_tx() as f64;
     let count = transactions.count() as f64;
     // As many as the jobs did between the snapshots, or else in the window: then late snapshots are of others.
-    let done =
-        w.completed().unwrap_or(Completed { count, uncertain: w.grew_outside_s(request.driver) / w.seconds * count });
+    let outside_s = w.grew_outside_s(request.driver, &request.load);
+    let done = w.completed().unwrap_or(Completed { count, uncertain: outside_s / w.seconds * count });
     let expected = per_tx * done.count;
     if per_tx == 0.0 {
         return None;

@@ -140,7 +140,7 @@ impl<'a> Facts<'a> {
             failed_commits: FailedCommits::of(request, measured, counters.as_ref().ok()),
             window_syncs: grown(counter::REDO_SYNCS),
             node_commits: counters.as_ref().map_or_else(|_| Vec::new(), |c| nodes::commits(request, measured, c)),
-            snapshots_off_s: counters.as_ref().map_or(0.0, |c| c.grew_outside_s(request.driver)),
+            snapshots_off_s: counters.as_ref().map_or(0.0, |c| c.grew_outside_s(request.driver, &request.load)),
             evidence: if engines_elsewhere(request) { Ok(None) } else { proof.grown() }
                 .map(|grown| grown.map(|n| (n, workload.scripts.map_or(program.rows_changed_per_tx(), |_| 1)))),
             changed_by_readers: workload.scripts.filter(|s| !s.allow_writes).map(|_| grown(counter::ROWS_CHANGED)),

@@ -1,7 +1,7 @@
 //! The database's counters between window start and window end.
 
 use loadline_model::snapshot::counter;
-use loadline_model::{Driver, Snapshot};
+use loadline_model::{Driver, JobLoad, Snapshot};
 use loadline_window::{Measured, Request};
 
 /// Transactions that the jobs completed between two snapshots, by their own count.
@@ -95,17 +95,21 @@ impl<'a> Counters<'a> {
         if let Some(count) = self.whole {
             return Some(Completed { count, uncertain: 0.0 });
         }
-        let [open, close] = self.on_time;
-        let same = std::ptr::eq(open, self.open) && std::ptr::eq(close, self.close);
-        self.completed_on_time().filter(|_| same)
+        self.completed_on_time().filter(|_| self.are_on_time())
     }
 
-    /// For how long the counters in `open` and `close` may have grown outside the window, s. What sessions of the client driver published
-    /// stays as it is for [`PUBLISHED_STAYS_S`], however late it is read; slices of the in-database driver publish each time.
-    pub(crate) fn grew_outside_s(&self, driver: Driver) -> f64 {
+    /// Whether `open` and `close` were taken on time, and do not hold what sessions published, at a time of their own.
+    fn are_on_time(&self) -> bool {
         let [open, close] = self.on_time;
-        let published = !std::ptr::eq(open, self.open) || !std::ptr::eq(close, self.close);
-        if published && driver == Driver::Client && self.off_s < PUBLISHED_STAYS_S { 0.0 } else { self.off_s }
+        std::ptr::eq(open, self.open) && std::ptr::eq(close, self.close)
+    }
+
+    /// For how long the counters in `open` and `close` may have grown outside the window, s. What sessions of the client driver
+    /// published at the window start stays as it is for [`PUBLISHED_STAYS_S`], however late it is read. Jobs that think have published
+    /// before, and slices of the in-database driver publish each time.
+    pub(crate) fn grew_outside_s(&self, driver: Driver, load: &JobLoad) -> f64 {
+        let stays = !self.are_on_time() && driver == Driver::Client && !load.thinks();
+        if stays && self.off_s < PUBLISHED_STAYS_S { 0.0 } else { self.off_s }
     }
 
     /// Counters that were lower at the end, and views whose time of their last reset differs or is new: somebody reset them.
@@ -164,10 +168,15 @@ mod tests {
             let on_time = Counters { open, close, on_time: [open, close], seconds: 1.0, off_s: 0.0, whole: None };
             let (other, seconds) = (snapshot(0, None), 1.0);
             let published = Counters { open: &other, seconds, ..on_time };
-            let grew = |counters: Counters<'_>, off_s, driver| Counters { off_s, ..counters }.grew_outside_s(driver);
+            let load = |think_s| JobLoad { think_s, ..JobLoad::default() };
+            let grew_with = |load: &JobLoad, counters: Counters<'_>, off_s, driver| {
+                Counters { off_s, ..counters }.grew_outside_s(driver, load)
+            };
+            let grew = |counters, off_s, driver| grew_with(&load(None), counters, off_s, driver);
             let [client, inside] = [Driver::Client, Driver::Database];
             assert_eq!([grew(on_time, 0.3, client), grew(published, 0.3, client)], [0.3, 0.0]);
             assert_eq!([grew(published, 0.3, inside), grew(published, 1.3, client)], [0.3, 1.3]);
+            assert_eq!(grew_with(&load(Some(2.0)), published, 0.3, client), 0.3);
             let all = Counters { whole: Some(1000.0), ..published };
             assert_eq!(all.completed(), Some(Completed { count: 1000.0, uncertain: 0.0 }));
             assert_eq!((published.completed(), published.completed_on_time()), (None, on_time.completed_on_time()));
