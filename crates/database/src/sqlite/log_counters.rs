@@ -4,6 +4,7 @@
 //! default one, and counts reads, writes and syncs of the write-ahead log and the database. Operations that may wait
 //! for a device are also timed.
 
+use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,7 +12,6 @@ use std::sync::{Arc, OnceLock};
 use rusqlite::ffi;
 
 use super::data_counters::DataCounters;
-use super::session::runs_job;
 use crate::clock;
 use crate::error::TargetError;
 
@@ -38,10 +38,15 @@ pub(super) struct LogCounters {
     pub(super) data: DataCounters,
 }
 
+thread_local! {
+    /// The counters of the job that runs in this thread; a busy handler gets no argument to find them by.
+    pub(super) static COUNTERS: RefCell<Option<Arc<LogCounters>>> = const { RefCell::new(None) };
+}
+
 impl DataCounters {
     /// Counts the time since `begin_ns`, in which this thread wrote to the database, if it runs a job: no job waits for others.
     fn waited_since(&self, begin_ns: u64) {
-        if runs_job() {
+        if COUNTERS.with_borrow(Option::is_some) {
             self.write_ns.fetch_add(clock::now_ns().saturating_sub(begin_ns), Ordering::Relaxed);
         }
     }

@@ -1,6 +1,6 @@
 //! A job's connection to SQLite.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use rusqlite::{Connection, ErrorCode};
 use super::data_counters::SessionCounts;
 use super::files::held_by_others;
 use super::loading::insert;
-use super::log_counters::LogCounters;
+use super::log_counters::{COUNTERS, LogCounters};
 use super::{failed, sql};
 use crate::error::{TargetError, table_gone};
 use crate::loading::Batch;
@@ -68,13 +68,6 @@ pub(super) fn waiting_briefly<T>(work: impl FnOnce() -> T) -> T {
 
 thread_local! {
     static HURRIES: Cell<bool> = const { Cell::new(false) };
-    /// The counters of the job that runs in this thread; a busy handler gets no argument to find them by.
-    static COUNTERS: RefCell<Option<Arc<LogCounters>>> = const { RefCell::new(None) };
-}
-
-/// Whether this thread runs a job.
-pub(super) fn runs_job() -> bool {
-    COUNTERS.with_borrow(Option::is_some)
 }
 
 pub(super) struct SqliteSession {
