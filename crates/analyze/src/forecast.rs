@@ -1,33 +1,24 @@
 //! Forecasts: from a sweep over jobs to what lies beyond it.
 //!
-//! Between measured points: monotone interpolation. Beyond: the model that would have forecast the platform's own last points
-//! best from those before them (`choose`): a closed model of CPUs and log (`closed`), the Universal Scalability Law, Amdahl's law, a
-//! line through the last two points, or CPU alone (`classic`). Where none follows the points, nothing is forecast. Intervals come
-//! from the same errors (`interval`). [`evaluate`] shows what it is worth on a table: it forecasts the upper half of each series.
+//! Between measured points the time of a cycle is interpolated. Beyond them one of two laws is fitted (`models`): a closed model
+//! of CPUs and log, or the Universal Scalability Law, whichever would have forecast the last points of the platform better from
+//! those before them (`fitted`). The errors of these forecasts give the intervals. A series that its law does not follow is
+//! refused. [`evaluate`] shows what forecasts of a table are worth: it forecasts the upper half of each series.
 //!
 //! Pure and deterministic. Read `series` for what goes in, `fitted` for what comes out.
 
-mod choose;
-mod classic;
-mod closed;
 mod evaluate;
 mod figures;
 mod fitted;
-mod interpolation;
-mod interval;
 mod linear;
-mod model;
-mod objective;
+mod models;
 mod of_run;
 mod series;
-mod utilisation;
 
 pub use evaluate::{Evaluated, Evaluation, HeldOut, Overall, evaluate};
-pub use figures::Figure;
-pub use fitted::{CrossValidated, Fitted, fit};
-pub use interval::{COVERAGE, Estimate};
-pub use model::Kind;
-pub use objective::{FARTHEST, Jobs};
+pub use figures::{FARTHEST, Figure, Jobs};
+pub use fitted::{COVERAGE, CrossValidated, Estimate, Fitted, Refusal, fit};
+pub use models::Kind;
 pub use of_run::of_run;
 pub use series::{Point, Series, SeriesError};
 

@@ -107,36 +107,39 @@ impl Forecasted {
     }
 
     fn answers(&self) -> Vec<Answer> {
+        self.fitted.iter().flat_map(|fitted| self.answers_of(fitted)).collect()
+    }
+
+    fn answers_of(&self, fitted: &Fitted) -> Vec<Answer> {
+        let answer = |jobs, figure: String, [value, low, high]: [Option<f64>; 3], model| Answer {
+            series: fitted.series.name(),
+            jobs,
+            figure,
+            value,
+            low,
+            high,
+            model,
+        };
         let mut out = Vec::new();
-        for fitted in &self.fitted {
-            let answer = |jobs, figure: String, value, low, high, model| Answer {
-                series: fitted.series.name(),
-                jobs,
-                figure,
-                value,
-                low,
-                high,
-                model,
-            };
-            for jobs in self.jobs_of(fitted) {
-                let known = Figure::ALL.iter().filter_map(|figure| Some((figure, fitted.figure(*figure, jobs)?)));
-                let before = out.len();
-                out.extend(known.map(|(figure, (e, kind))| {
-                    answer(Some(jobs), figure.id().to_owned(), Some(e.value), Some(e.low), Some(e.high), kind.id())
-                }));
-                if out.len() == before {
-                    out.push(answer(Some(jobs), Figure::Tps.id().to_owned(), None, None, None, "refused"));
-                }
+        for jobs in self.jobs_of(fitted) {
+            let known = Figure::ALL.iter().filter_map(|figure| Some((figure, fitted.figure(*figure, jobs)?)));
+            let known = known.map(|(figure, (e, kind))| {
+                answer(Some(jobs), figure.id().to_owned(), [e.value, e.low, e.high].map(Some), kind.id())
+            });
+            let before = out.len();
+            out.extend(known);
+            if out.len() == before {
+                out.push(answer(Some(jobs), Figure::Tps.id().to_owned(), [None; 3], "refused"));
             }
-            out.extend(self.found(fitted).into_iter().map(|(what, found)| {
-                let model = match (found.at, &fitted.refused) {
-                    (Some(jobs), _) if jobs <= fitted.measured_to() => Kind::Interpolation.id(),
-                    (_, Some(_)) => "refused",
-                    (_, None) => fitted.kind.id(),
-                };
-                answer(None, what, found.at, found.earliest, found.latest, model)
-            }));
         }
+        out.extend(self.found(fitted).into_iter().map(|(what, found)| {
+            let model = match found.at {
+                Some(jobs) if jobs <= fitted.measured_to() => Kind::Interpolation.id(),
+                _ if fitted.refused.is_some() => "refused",
+                _ => fitted.kind.id(),
+            };
+            answer(None, what, [found.at, found.earliest, found.latest], model)
+        }));
         out
     }
 
@@ -201,14 +204,7 @@ impl Forecasted {
         let figures: Vec<Figure> = Figure::ALL.into_iter().filter(has).collect();
         let heads = figures.iter().map(|f| Head::number(f.title(), ""));
         let measured = fitted.series.points.iter().map(|p| {
-            let value = |figure: &Figure| match figure {
-                Figure::Tps => Some(p.tps),
-                Figure::LatencyMs => p.latency_ms,
-                Figure::P99Ms => p.p99_ms,
-                Figure::RedoMibPerS => p.redo_kib.map(|kib| kib * p.tps / 1024.0),
-                Figure::CpuPct => p.cpu_pct,
-            };
-            let cells = figures.iter().map(|f| Cell::from(value(f).map_or_else(|| "–".to_owned(), shown)));
+            let cells = figures.iter().map(|f| Cell::from(f.measured(p).map_or_else(|| "–".to_owned(), shown)));
             Row::of([Cell::from(shown(p.jobs))].into_iter().chain(cells).chain([Cell::from("measured")]))
         });
         let forecast = |(jobs, what): (f64, String)| {

@@ -4,13 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::fitted::{Fitted, fit};
-use super::interval::Estimate;
-use super::model::Kind;
+use super::fitted::{Estimate, Fitted, Refusal, fit};
+use super::models::{FEWEST, Kind};
 use super::series::{Point, Series};
-
-/// Fewest points of a series from which the rest is forecast.
-const FEWEST: usize = 3;
 
 /// A held-out point and its forecast.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -53,7 +49,7 @@ pub struct Evaluated {
     /// Held-out points; if the forecast is refused, those of the model that would have been used.
     pub held_out: Vec<HeldOut>,
     /// Why the forecast is refused.
-    pub refused: Option<String>,
+    pub refused: Option<Refusal>,
     /// Sum of absolute errors, percent, and number of held-out points by model.
     #[serde(skip)]
     by_model: BTreeMap<Kind, (f64, usize)>,
@@ -73,35 +69,26 @@ pub struct Evaluation {
 #[must_use]
 pub fn evaluate(table: &[Series]) -> Evaluation {
     let (long, short): (Vec<&Series>, Vec<&Series>) = table.iter().partition(|s| s.points.len() > FEWEST);
-    let halves: Vec<(&[Point], &[Point])> =
-        long.iter().map(|s| s.points.split_at(lower_half(s.points.len()))).collect();
-    let lower = |(series, (lower, _)): (&&Series, &(&[Point], &[Point]))| Series {
-        platform: series.platform.clone(),
-        workload: series.workload.clone(),
-        points: lower.to_vec(),
-    };
-    let trained: Vec<Series> = long.iter().zip(&halves).map(lower).collect();
-    let fitted = fit(&trained);
-    let series = halves.iter().zip(&fitted).map(|((_, upper), fitted)| evaluated(fitted, upper));
-    Evaluation { series: series.collect(), too_short: short.iter().map(|s| s.name()).collect() }
-}
-
-fn lower_half(points: usize) -> usize {
-    points.div_ceil(2).max(FEWEST)
+    let lower_half = |s: &Series| s.points.len().div_ceil(2).max(FEWEST);
+    let lower = |s: &&Series| Series { points: s.points.iter().take(lower_half(s)).copied().collect(), ..(*s).clone() };
+    let fitted = fit(&long.iter().map(lower).collect::<Vec<_>>());
+    let upper = long.iter().map(|s| s.points.get(lower_half(s)..).unwrap_or_default());
+    let series = fitted.iter().zip(upper).map(|(fitted, upper)| evaluated(fitted, upper)).collect();
+    Evaluation { series, too_short: short.iter().map(|s| s.name()).collect() }
 }
 
 fn evaluated(fitted: &Fitted, upper: &[Point]) -> Evaluated {
     let mut by_model: BTreeMap<Kind, (f64, usize)> = BTreeMap::new();
-    for (point, (kind, tps)) in upper.iter().flat_map(|p| fitted.by_model(p.jobs).into_iter().map(move |of| (p, of))) {
+    for (point, (kind, tps)) in upper.iter().flat_map(|p| fitted.by_kind(p.jobs).map(move |law| (p, law))) {
         let at = by_model.entry(kind).or_default();
         *at = (at.0 + off_pct(tps, point.tps), at.1 + 1);
     }
-    let of = |p: &Point| Some(HeldOut { jobs: p.jobs, measured: p.tps, forecast: fitted.modelled(p.jobs)? });
+    let held_out = |p: &Point| Some(HeldOut { jobs: p.jobs, measured: p.tps, forecast: fitted.modelled(p.jobs)? });
     Evaluated {
         series: fitted.series.clone(),
         kind: fitted.kind,
-        held_out: upper.iter().filter_map(of).collect(),
-        refused: fitted.refused.clone(),
+        held_out: upper.iter().filter_map(held_out).collect(),
+        refused: fitted.refused,
         by_model,
     }
 }

@@ -1,14 +1,14 @@
-//! Latency, redo rate, CPU and 99th percentile that go with a forecast throughput.
+//! Latency, redo rate, CPU and 99th percentile that go with a throughput; and forecasts read the other way round: the jobs at which
+//! an objective breaks, and those that a throughput needs.
 
 use serde::Serialize;
 
-use super::fitted::Fitted;
-use super::interpolation::cubic;
-use super::interval::{Estimate, Z_95};
-use super::linear::Line;
-use super::model::Kind;
+use super::fitted::{Estimate, Fitted, between};
+use super::models::{Kind, utilisation};
 use super::series::Point;
-use super::utilisation::utilisation;
+
+/// How far beyond the measured jobs an answer is looked for, as a multiple of them.
+pub const FARTHEST: f64 = 8.0;
 
 loadline_model::named! {
     /// A figure that can be forecast.
@@ -32,85 +32,131 @@ loadline_model::named! {
     pub fn title;
 }
 
-impl Fitted {
-    /// `figure` at `jobs` with its 90 % interval, and what its throughput comes from. `None` beyond the measured jobs if that is
-    /// refused, and if the series lacks the figure.
+impl Figure {
+    /// The measured figure of a point.
     #[must_use]
-    pub fn figure(&self, figure: Figure, jobs: f64) -> Option<(Estimate, Kind)> {
-        let (tps, kind) = self.tps(jobs)?;
-        let estimate = match figure {
-            Figure::Tps => tps,
-            Figure::LatencyMs => self.latency(tps, jobs),
-            Figure::P99Ms => self.p99(tps, jobs)?,
-            Figure::RedoMibPerS => {
-                let (kib, half) = spread(self.series.points.iter().filter_map(|p| p.redo_kib))?;
-                let kib = kib * self.off_law(jobs, |p| Some(p.redo_kib? / kib));
-                tps.map(|tps| tps * kib / 1024.0).widened(half)
-            }
-            Figure::CpuPct => self.cpu(tps, jobs)?,
-        };
-        Some((estimate, kind))
-    }
-
-    /// What a figure is at `jobs` over what its law says, from that of the measured points: at them it is what was measured,
-    /// between them it is interpolated, and beyond them the last one fades as in a forecast of throughput.
-    fn off_law(&self, jobs: f64, of: impl Fn(&Point) -> Option<f64>) -> f64 {
-        let known = |p: &Point| Some((p.jobs, of(p).filter(|ratio| ratio.is_finite() && *ratio > 0.0)?));
-        let known: Vec<(f64, f64)> = self.series.points.iter().filter_map(known).collect();
-        match (known.first(), known.last()) {
-            (Some((first, ratio)), _) if jobs <= *first => *ratio,
-            (_, Some((last, ratio))) if jobs >= *last => ratio.powf(last / jobs),
-            _ => cubic(&known, jobs).unwrap_or(1.0),
+    pub fn measured(self, p: &Point) -> Option<f64> {
+        match self {
+            Figure::Tps => Some(p.tps),
+            Figure::LatencyMs => p.latency_ms,
+            Figure::P99Ms => p.p99_ms,
+            Figure::RedoMibPerS => p.redo_kib.map(|kib| kib * p.tps / 1024.0),
+            Figure::CpuPct => p.cpu_pct,
         }
-    }
-
-    /// Mean transaction time: the interactive response time law `N = X·(R + away)` (Lazowska et al., chapter 3). The time away,
-    /// between two transactions of a job, is the one that was measured, or else what the points have beside their latency.
-    fn latency(&self, tps: Estimate, jobs: f64) -> Estimate {
-        let known: Vec<f64> = self.series.points.iter().filter_map(|p| p.away_ms).collect();
-        if let Some(away) = crate::stats::median(&known).filter(|_| known.len() == self.series.points.len()) {
-            // Transactions are no faster than the fastest that were measured, but for noise.
-            let least = self.series.points.iter().filter_map(|p| p.latency_ms).fold(f64::INFINITY, f64::min) / 2.0;
-            let least = if least.is_finite() { least } else { 0.0 };
-            let by_law = |cycle_s: f64| (cycle_s * 1e3 - away).max(least);
-            let off = self.off_law(jobs, |p| Some(p.latency_ms? / by_law(p.cycle_s())));
-            return tps.map(|tps| by_law(jobs / tps) * off);
-        }
-        let away = |p: &Point| Some(p.cycle_s() * 1e3 - p.latency_ms?).filter(|ms| *ms > 0.0);
-        let away: Vec<f64> = self.series.points.iter().filter_map(away).collect();
-        let away =
-            if away.len() * 2 > self.series.points.len() { crate::stats::median(&away).unwrap_or(0.0) } else { 0.0 };
-        // What is away cannot be most of a cycle that jobs spend in transactions.
-        let by_law = |cycle_s: f64| (cycle_s * 1e3 - away).max(cycle_s * 100.0);
-        let off = self.off_law(jobs, |p| Some(p.latency_ms? / by_law(p.cycle_s())));
-        tps.map(|tps| by_law(jobs / tps) * off)
-    }
-
-    /// p99 = latency × ratio. The ratio is a line over the share of the highest measured throughput: tails grow with utilisation.
-    fn p99(&self, tps: Estimate, jobs: f64) -> Option<Estimate> {
-        let most = self.series.points.iter().map(|p| p.tps).fold(0.0, f64::max);
-        let ratio = |p: &Point| Some((p.tps / most, p.p99_ms? / p.latency_ms.unwrap_or(p.cycle_s() * 1e3)));
-        let ratios: Vec<(f64, f64)> = self.series.points.iter().filter_map(ratio).collect();
-        let line = Line::of(&ratios)?;
-        let off = self.off_law(jobs, |p| ratio(p).map(|(used, ratio)| ratio / line.at(used)));
-        let ratio = (line.at(tps.value / most) * off).max(1.0);
-        Some(self.latency(tps, jobs).map(|ms| ms * ratio).widened(Z_95 * line.off))
-    }
-
-    /// CPU busy: the utilisation law `U = u0 + X·D` with the demand D of a transaction (Lazowska et al., chapter 3), at most 100 %.
-    fn cpu(&self, tps: Estimate, jobs: f64) -> Option<Estimate> {
-        let line = utilisation(&self.series.points)?;
-        // CPU per transaction beyond the last point is that of the last one: it does not fade, or CPU would fall where tps rises.
-        let end = self.series.points.iter().rev().find(|p| p.cpu_pct.is_some()).map_or(jobs, |p| p.jobs);
-        let off = self.off_law(jobs.min(end), |p| Some(p.cpu_pct? / line.at(p.tps)));
-        let cpu = tps.map(|tps| line.at(tps) * off).widened(Z_95 * line.off);
-        Some(cpu.map(|pct| pct.min(100.0)))
     }
 }
 
-/// Mean of positive `values` and the half-width of their 90 % interval in logarithms.
-fn spread(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
-    let values: Vec<f64> = values.collect();
-    let mean = crate::stats::mean(&values)?;
-    Some((mean, Z_95 * crate::stats::sample_sd(&values).unwrap_or(0.0) / mean))
+/// A number of jobs and its 90 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Jobs {
+    /// Jobs, by the forecast itself; `None` if it does not get there in the range looked at.
+    pub at: Option<f64>,
+    /// The same by the end of the interval that gets there first.
+    pub earliest: Option<f64>,
+    /// The same by the end that gets there last.
+    pub latest: Option<f64>,
+    /// End of the range looked at: [`FARTHEST`] times the measured jobs, or those if forecasts beyond are refused.
+    pub looked_to: f64,
+}
+
+impl Fitted {
+    /// `figure` at `jobs` with its 90 % interval, and what its throughput comes from. `None` beyond the measured jobs if that is
+    /// refused, and if the series lacks the figure.
+    ///
+    /// It is what a law says of the throughput, times what the measured points are over that law: at them it is what was measured.
+    #[must_use]
+    pub fn figure(&self, figure: Figure, jobs: f64) -> Option<(Estimate, Kind)> {
+        let (tps, kind) = self.tps(jobs)?;
+        let points = &self.series.points;
+        let law: Box<dyn Fn(f64, f64) -> f64> = match figure {
+            Figure::Tps | Figure::RedoMibPerS => Box::new(|_, tps| tps),
+            Figure::LatencyMs | Figure::P99Ms => {
+                // The interactive response time law N = X·(R + away) (Lazowska et al., chapter 3): the time away, between two
+                // transactions of a job, was measured, or is what the points have beside their latency.
+                let away = |p: &Point| p.away_ms.or(Some(p.cycle_s() * 1e3 - p.latency_ms?));
+                let away = crate::stats::median(&points.iter().filter_map(away).collect::<Vec<_>>()).unwrap_or(0.0);
+                // Transactions are no faster than the fastest that were measured, but for noise.
+                let least = points.iter().filter_map(|p| p.latency_ms).fold(f64::INFINITY, f64::min) / 2.0;
+                let least = if least.is_finite() { least } else { 0.0 };
+                Box::new(move |jobs, tps| (jobs / tps * 1e3 - away.max(0.0)).max(least))
+            }
+            Figure::CpuPct => {
+                let line = utilisation(points)?;
+                Box::new(move |_, tps| line.at(tps))
+            }
+        };
+        let ratio = |p: &Point| Some(figure.measured(p)? / law(p.jobs, p.tps)).filter(|r| r.is_finite() && *r > 0.0);
+        let ratio = match between(points, jobs, ratio) {
+            // Without measured latency, it is the whole cycle.
+            None if figure == Figure::LatencyMs => 1.0,
+            ratio => ratio?,
+        };
+        let most = if figure == Figure::CpuPct { 100.0 } else { f64::INFINITY };
+        Some((tps.map(|tps| (law(jobs, tps) * ratio).min(most)), kind))
+    }
+
+    /// The first number of jobs at which `figure` is above `limit`: a time or a share that is an objective breaks there. It is
+    /// looked for from where the figure is lowest in the measured range, because few jobs may be slow while the machine wakes up.
+    /// If it is above there already, the objective does not hold anywhere. `None` if the series lacks the figure.
+    #[must_use]
+    pub fn breaks(&self, figure: Figure, limit: f64) -> Option<Jobs> {
+        let value = |jobs: f64| Some((jobs, self.figure(figure, jobs)?.0.value));
+        let measured = self.looked_at().take_while(|jobs| *jobs <= self.measured_to()).filter_map(value);
+        let (lowest, _) = measured.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((1.0, 0.0));
+        self.first(figure, lowest, |value| value > limit)
+    }
+
+    /// Whether `figure` keeps `limit` at `jobs`.
+    #[must_use]
+    pub fn holds(&self, figure: Figure, limit: f64, jobs: f64) -> bool {
+        self.figure(figure, jobs).is_some_and(|(e, _)| e.value <= limit)
+    }
+
+    /// The first number of jobs at which throughput is `tps` or more.
+    #[must_use]
+    pub fn needs(&self, tps: f64) -> Option<Jobs> {
+        // To the precision of the solution.
+        self.first(Figure::Tps, 1.0, |value| value >= tps * (1.0 - 1e-9))
+    }
+
+    /// Jobs with the highest throughput / latency, the load line without an objective; `None` if that still rises at the end of the
+    /// range looked at.
+    #[must_use]
+    pub fn highest_power(&self) -> Option<f64> {
+        let power = |jobs: f64| Some((jobs, self.tps(jobs)?.0.value / self.figure(Figure::LatencyMs, jobs)?.0.value));
+        let all: Vec<(f64, f64)> = self.looked_at().map_while(power).collect();
+        // The first of equal ones.
+        let (jobs, _) = all.iter().rev().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        (*jobs < all.last()?.0).then_some(*jobs)
+    }
+
+    fn looked_to(&self) -> f64 {
+        self.measured_to() * if self.refused.is_some() { 1.0 } else { FARTHEST }
+    }
+
+    /// Every number of jobs up to 1,000, then a thousandth at a time.
+    fn looked_at(&self) -> impl Iterator<Item = f64> + use<> {
+        let end = self.looked_to();
+        std::iter::successors(Some(1.0), |jobs: &f64| Some((jobs + 1.0).max((jobs * 1.001).floor())))
+            .take_while(move |jobs| *jobs <= end)
+    }
+
+    fn first(&self, figure: Figure, from: f64, there: impl Fn(f64) -> bool) -> Option<Jobs> {
+        self.figure(figure, self.measured_to())?;
+        let mut found = Jobs { at: None, earliest: None, latest: None, looked_to: self.looked_to() };
+        for jobs in self.looked_at().skip_while(|jobs| *jobs < from) {
+            let (e, _) = self.figure(figure, jobs)?;
+            // Higher values get there first.
+            for (place, value) in [(&mut found.earliest, e.high), (&mut found.at, e.value), (&mut found.latest, e.low)]
+            {
+                if place.is_none() && there(value) {
+                    *place = Some(jobs);
+                }
+            }
+            if found.latest.is_some() {
+                break;
+            }
+        }
+        Some(found)
+    }
 }

@@ -1,37 +1,91 @@
-//! The model that a series is forecast with, and its forecasts of throughput.
+//! The law that a series is forecast with, and its forecasts of throughput with their intervals.
+//!
+//! **Choice.** Fold f leaves out the last f points of each series of a platform, and forecasts them from those before (rolling
+//! origin: Tashman, International Journal of Forecasting 16 (2000) 437). The law with the smaller mean error is used, but the closed
+//! model, which has a mechanism, unless the other is better by more than a standard error (Breiman et al., Classification and
+//! Regression Trees, 1984, section 3.4): few errors tell laws apart by chance.
+//!
+//! **Intervals.** Errors ln(forecast / measured) are divided by how errors grow with the distance ([`growth`]). With n of them, the
+//! next one is within `t · √(Σe² / n)` with 90 %, t being Student's with n degrees of freedom. As n may be 0, two errors of a size that
+//! is not unusual are added (conjugate prior: Gelman et al., Bayesian Data Analysis, 3rd ed., section 2.6).
 
-use serde::Serialize;
+use loadline_model::format::counted;
+use serde::{Serialize, Serializer};
 
-use super::choose::{Judged, Residual, growth, judged};
-use super::interpolation;
-use super::interval::{BETWEEN, BEYOND, Estimate, half_width};
-use super::model::{Curve, Kind, contended};
+use super::models::{Curve, FEWEST, Kind, curves};
 use super::series::{Point, Series};
 
-/// A model that misses the last points by more on average when it forecasts them, scaled to twice the jobs, is none for that series.
+/// Probability that an interval holds the figure.
+pub const COVERAGE: f64 = 0.9;
+/// A law that misses the last points by more on average when it forecasts them, scaled to twice the jobs, is none for that series.
 const NO_FORECAST: f64 = 0.25;
 /// A curve that misses the last measured point by more when it is fitted to it does not follow the series: its regime changed.
 const NO_FIT: f64 = 0.15;
+/// Error per unit of growth where none was seen yet: at twice the jobs 14 %.
+const BEYOND: f64 = 0.15;
+/// Error between points where none was seen yet: the noise of a careful test.
+const BETWEEN: f64 = 0.03;
+/// Number of such errors that are added to those seen.
+const PRIOR: usize = 2;
 
-/// A series with the model it is forecast with.
-#[derive(Debug, Clone)]
-pub struct Fitted {
-    /// The series.
-    pub series: Series,
-    /// What forecasts beyond the measured jobs come from.
-    pub kind: Kind,
-    /// Mean absolute error, in percent, of forecasts of the platform's last points from those before, by how many; `None` if there
-    /// are too few points to tell.
-    pub cross_validated: Option<CrossValidated>,
-    /// Why there is no forecast beyond the measured jobs.
-    pub refused: Option<String>,
-    pub(crate) curve: Option<Curve>,
-    /// The best curve of each other kind, with its merit: error of the chosen one over its own in cross-validation.
-    rivals: Vec<(Kind, Curve, f64)>,
-    /// Half-widths in logarithms: per unit of growth beyond the points, between them, and where more jobs make each of them faster.
-    pub(crate) beyond: f64,
-    between: f64,
-    waking: f64,
+/// A value with its 90 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The value.
+    pub value: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// `value` times and divided by e to the power of `half`.
+    fn around(value: f64, half: f64) -> Estimate {
+        Estimate { value, low: value * (-half).exp(), high: value * half.exp() }
+    }
+
+    /// Of a function of this one, rising or falling.
+    pub(crate) fn map(self, f: impl Fn(f64) -> f64) -> Estimate {
+        let (a, b) = (f(self.low), f(self.high));
+        Estimate { value: f(self.value), low: a.min(b), high: a.max(b) }
+    }
+}
+
+/// Why nothing is forecast beyond the measured jobs.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// A law takes two points.
+    #[error("{} makes no forecast: measure at least 3 job counts", counted(*.points, "point"))]
+    TooFewPoints {
+        /// Their number.
+        points: usize,
+    },
+    /// No law follows the points that it was fitted to.
+    #[error(
+        "regime change: no model follows the measured points (the best misses {} by {off_pct:.0} %)",
+        if *.last { "the last one" } else { "one of them" }
+    )]
+    NoFit {
+        /// Distance from the point, percent.
+        off_pct: f64,
+        /// Whether it is the last point; else any, because none could be left out.
+        last: bool,
+    },
+    /// No law forecasts the last points from those before.
+    #[error(
+        "regime change, or too much noise: no model forecasts the last points from those before (the best would miss twice the jobs by {missed_pct:.0} %)"
+    )]
+    NoForecast {
+        /// Mean error, scaled to twice the jobs, percent.
+        missed_pct: f64,
+    },
+}
+
+impl Serialize for Refusal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 /// What cross-validation showed.
@@ -43,6 +97,24 @@ pub struct CrossValidated {
     pub forecasts: usize,
 }
 
+/// A series with the law it is forecast with.
+#[derive(Debug, Clone)]
+pub struct Fitted {
+    /// The series.
+    pub series: Series,
+    /// What forecasts beyond the measured jobs come from.
+    pub kind: Kind,
+    /// Errors of forecasts of the platform's last points from those before; `None` if there are too few points to tell.
+    pub cross_validated: Option<CrossValidated>,
+    /// Why there is no forecast beyond the measured jobs.
+    pub refused: Option<Refusal>,
+    /// Curves by kind, the one used first.
+    curves: Vec<(Kind, Curve)>,
+    /// Half-widths in logarithms: per unit of growth beyond the points, and between them.
+    beyond: f64,
+    between: f64,
+}
+
 impl Fitted {
     /// Throughput at `jobs` with its 90 % interval, and what it comes from; `None` beyond the measured jobs if that is refused.
     #[must_use]
@@ -50,42 +122,28 @@ impl Fitted {
         if !jobs.is_finite() || jobs <= 0.0 {
             return None;
         }
-        let (first, last) = (self.series.points.first()?, self.series.points.last()?);
-        if jobs <= last.jobs {
-            let below = if jobs < first.jobs { self.beyond * growth((first.jobs / jobs).ln()) } else { 0.0 };
-            let tps = interpolation::tps(&self.series.points, jobs)?;
-            let waking = contended(&self.series.points).first().is_some_and(|p| jobs < p.jobs);
-            let half = if waking { self.waking.max(self.between) } else { self.between };
-            return Some((Estimate::around(tps, half.hypot(below)), Kind::Interpolation));
+        if jobs > self.measured_to() {
+            return Some((self.modelled(jobs)?, self.kind)).filter(|_| self.refused.is_none());
         }
-        Some((self.modelled(jobs)?, self.kind)).filter(|_| self.refused.is_none())
+        let first = self.series.points.first()?;
+        let below = if jobs < first.jobs { self.beyond * growth(first.jobs / jobs) } else { 0.0 };
+        let tps = jobs / between(&self.series.points, jobs, |p| Some(p.cycle_s()))?;
+        Some((Estimate::around(tps, self.between.hypot(below)), Kind::Interpolation))
     }
 
-    /// What the model says, also if it is refused. The interval includes how far the other models are from it, by their merit, and
-    /// stays within what a closed loop allows: more jobs make none faster (Lazowska et al., chapter 5), unless the last ones measured
-    /// did, and then no more than those; nor, as far as is known, does throughput fall faster than jobs rise.
+    /// What the law says, also if it is refused. Beyond noise, no transactions find more CPU than there is.
     pub(crate) fn modelled(&self, jobs: f64) -> Option<Estimate> {
-        let last = self.series.points.last()?;
-        let value = self.curve?.tps(jobs);
-        let apart = |(_, rival, merit): &(Kind, Curve, f64)| merit * (rival.tps(jobs) / value).ln();
-        let spread = self.rivals.iter().map(apart).filter(|a| a.is_finite()).map(|a| a * a).sum::<f64>().sqrt();
+        let (_, curve) = self.curves.first()?;
         // What is measured there will be as noisy as the points between.
-        let half = (self.beyond * growth((jobs / last.jobs).ln())).hypot(self.between).hypot(spread);
-        let e = Estimate::around(value, half);
-        let before = self.series.points.iter().rev().nth(1).unwrap_or(last);
-        let rises = (last.tps / before.tps).ln() / (last.jobs / before.jobs).ln();
-        let [least, most] = [-1.0, rises.max(1.0)].map(|power| last.tps * (jobs / last.jobs).powf(power));
-        // Nor, beyond noise, do transactions find more CPU than there is.
-        let most = most.min(self.curve?.full);
-        let (least, most) = (least.min(value) * (-self.between).exp(), most.max(value) * self.between.exp());
-        let e = Estimate { value, low: e.low.max(least), high: e.high.min(most) };
-        (value.is_finite() && value > 0.0).then_some(e)
+        let half = (self.beyond * growth(jobs / self.measured_to())).hypot(self.between);
+        let e = Estimate::around(curve.tps(jobs), half);
+        let e = Estimate { high: e.high.min(curve.full.max(e.value) * self.between.exp()), ..e };
+        (e.value.is_finite() && e.value > 0.0).then_some(e)
     }
 
-    /// The throughput that each kind of model says, with the pooling or fit that is best for the platform.
-    pub(crate) fn by_model(&self, jobs: f64) -> Vec<(Kind, f64)> {
-        let rivals = self.rivals.iter().map(|(kind, curve, _)| (*kind, curve.tps(jobs)));
-        self.curve.iter().map(|curve| (self.kind, curve.tps(jobs))).chain(rivals).collect()
+    /// The throughput that each law says.
+    pub(crate) fn by_kind(&self, jobs: f64) -> impl Iterator<Item = (Kind, f64)> {
+        self.curves.iter().map(move |(kind, curve)| (*kind, curve.tps(jobs)))
     }
 
     /// The most jobs measured.
@@ -95,98 +153,139 @@ impl Fitted {
     }
 }
 
-/// Fits all series of a table. Those of one platform share their model and the cost of its log; the intervals come from the errors
+/// A figure at `jobs` on straight lines through those of `points` that have it; outside of them as at the nearest.
+pub(crate) fn between(points: &[Point], jobs: f64, figure: impl Fn(&Point) -> Option<f64>) -> Option<f64> {
+    let known: Vec<(f64, f64)> = points.iter().filter_map(|p| Some((p.jobs, figure(p)?))).collect();
+    let after = known.partition_point(|(at, _)| *at < jobs);
+    let last = known.last()?.1;
+    let Some((to, y)) = known.get(after) else { return Some(last) };
+    let Some((from, x)) = after.checked_sub(1).and_then(|before| known.get(before)) else { return Some(*y) };
+    Some(x + (y - x) * (jobs - from) / (to - from))
+}
+
+/// How errors grow with the `share` of jobs over those measured: with d = ln share the slope's error as d, the bend's as d².
+fn growth(share: f64) -> f64 {
+    let distance = share.ln();
+    distance * (1.0 + distance / 2.0)
+}
+
+/// How well a fold forecast a point.
+struct Residual {
+    /// Place of its series in the platform.
+    series: usize,
+    /// ln(forecast / measured).
+    error: f64,
+    /// Its size per unit of growth.
+    scaled: f64,
+}
+
+/// Errors of forecasts of the last points of a platform's series from those before: of each up to half of its points, [`FEWEST`]
+/// being left to fit. So a fold never sees what it forecasts, nor any later point.
+fn residuals(kind: Kind, platform: &[&[Point]]) -> Vec<Residual> {
+    /// More folds than that say little new.
+    const MOST_FOLDS: usize = 12;
+    /// Farthest point that a fold forecasts, in multiples of the jobs it was fitted to.
+    const FARTHEST: f64 = 4.0;
+    let most_left_out = |points: usize| (points / 2).min(points.saturating_sub(FEWEST));
+    let folds = platform.iter().map(|points| most_left_out(points.len())).max().unwrap_or(0);
+    let mut out = Vec::new();
+    for fold in (1..=folds).step_by(folds.div_ceil(MOST_FOLDS).max(1)) {
+        let split = |points: &&[Point]| points.len() - fold.min(most_left_out(points.len()));
+        let kept: Vec<&[Point]> = platform.iter().map(|p| p.get(..split(p)).unwrap_or_default()).collect();
+        for (series, (points, curve)) in platform.iter().zip(curves(kind, &kept)).enumerate() {
+            let (Some(curve), Some(last)) = (curve, kept.get(series).and_then(|kept| kept.last())) else { continue };
+            let left_out = points.get(split(points)..).unwrap_or_default().iter();
+            out.extend(left_out.filter(|p| p.jobs <= last.jobs * FARTHEST).map(|p| {
+                let error = (curve.tps(p.jobs) / p.tps).ln();
+                Residual { series, error, scaled: error.abs() / growth(p.jobs / last.jobs) }
+            }));
+        }
+    }
+    out
+}
+
+/// The half-width that the next error stays within with 90 %, from `errors` on the same scale, `usual` where there are few.
+fn half_width(errors: impl Iterator<Item = f64>, usual: f64) -> f64 {
+    /// 0.95 quantiles of Student's t for 2 to 10 degrees of freedom, then that of the normal distribution.
+    const T_95: [f64; 9] = [2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812];
+    const Z_95: f64 = 1.645;
+    let (n, squares) = errors.fold((0, 0.0), |(n, squares), e| (n + 1, squares + e * e));
+    let squares = squares + PRIOR as f64 * usual.powi(2);
+    T_95.get(n).copied().unwrap_or(Z_95) * (squares / (n + PRIOR) as f64).sqrt()
+}
+
+/// Fits all series of a table. Those of one platform share their law and the cost of its log; the intervals come from the errors
 /// in the whole table.
 #[must_use]
 pub fn fit(table: &[Series]) -> Vec<Fitted> {
-    let between = |points: fn(&[Point]) -> &[Point]| {
-        let errors = table.iter().flat_map(|s| interpolation::errors(points(&s.points)));
-        half_width(&errors.map(f64::abs).collect::<Vec<_>>(), BETWEEN)
-    };
-    let (waking, between) = (between(|all| all), between(contended));
     let mut platforms: Vec<&str> = table.iter().map(|s| s.platform.as_str()).collect();
     platforms.sort_unstable();
     platforms.dedup();
     let mut errors: Vec<f64> = Vec::new();
     let mut fitted: Vec<(usize, Fitted)> = Vec::new();
     for platform in platforms {
-        let own: Vec<(usize, &Series)> = table.iter().enumerate().filter(|(_, s)| s.platform == platform).collect();
-        let points: Vec<&[Point]> = own.iter().map(|(_, s)| s.points.as_slice()).collect();
-        let judged = judged(&points);
-        let curves: Vec<Vec<Option<Curve>>> = judged.iter().map(|j| j.model.fit(&points)).collect();
-        errors.extend(judged.first().into_iter().flat_map(Judged::scaled));
-        for (place, (at, series)) in own.iter().enumerate() {
-            let candidates = judged.iter().zip(&curves).filter_map(|(j, curves)| Some((j, (*curves.get(place)?)?)));
-            fitted.push((*at, of(series, place, candidates)));
-        }
+        let (places, own): (Vec<usize>, Vec<&Series>) =
+            table.iter().enumerate().filter(|(_, s)| s.platform == platform).unzip();
+        let points: Vec<&[Point]> = own.iter().map(|s| s.points.as_slice()).collect();
+        let judged = ranked(&points).map(|(kind, residuals)| (kind, residuals, curves(kind, &points)));
+        errors.extend(judged[0].1.iter().map(|r| r.scaled));
+        fitted.extend(places.iter().zip(&own).enumerate().map(|(n, (at, series))| (*at, one(series, n, &judged))));
     }
-    let beyond = half_width(&errors, BEYOND);
+    // Inner points, each interpolated from its neighbours: at twice the gaps there are.
+    let inner = table.iter().flat_map(|s| s.points.windows(3)).filter_map(|w| match w {
+        [a, b, c] => Some((between(&[*a, *c], b.jobs, |p| Some(p.cycle_s()))? / b.cycle_s()).ln()),
+        _ => None,
+    });
+    let (beyond, between) = (half_width(errors.into_iter(), BEYOND), half_width(inner, BETWEEN));
     fitted.sort_by_key(|(at, _)| *at);
-    fitted.into_iter().map(|(_, fitted)| Fitted { beyond, between, waking, ..fitted }).collect()
+    fitted.into_iter().map(|(_, fitted)| Fitted { beyond, between, ..fitted }).collect()
 }
 
-/// The best of `candidates` that follows the series at `place` of its platform; without one the best, refused.
-fn of<'j>(series: &Series, place: usize, candidates: impl Iterator<Item = (&'j Judged, Curve)>) -> Fitted {
-    let candidates: Vec<(&Judged, Curve, Option<String>)> =
-        candidates.map(|(j, curve)| (j, curve, why_not(place, j, curve))).collect();
-    let best = candidates.iter().find(|(_, _, why)| why.is_none()).or(candidates.first());
-    let cross_validated = best.and_then(|(j, _, _)| {
-        let errors: Vec<f64> = j.residuals.iter().map(|r| (r.error.exp() - 1.0).abs() * 100.0).collect();
+/// Both laws with their errors, the one to use first.
+fn ranked(platform: &[&[Point]]) -> [(Kind, Vec<Residual>); 2] {
+    let [closed, usl] = [Kind::Closed, Kind::Usl].map(|kind| (kind, residuals(kind, platform)));
+    let scaled = |of: &[Residual]| of.iter().map(|r| r.scaled).collect::<Vec<f64>>();
+    let (of_closed, of_usl) = (scaled(&closed.1), scaled(&usl.1));
+    let error = crate::stats::sample_sd(&of_usl).map_or(f64::INFINITY, |sd| sd / (of_usl.len() as f64).sqrt());
+    let mean = |of: &[f64]| crate::stats::mean(of).unwrap_or(f64::INFINITY);
+    if mean(&of_usl) + error < mean(&of_closed) { [usl, closed] } else { [closed, usl] }
+}
+
+/// The first of the laws `judged` that follows the series at `place` of its platform; without one the first, refused.
+fn one(series: &Series, place: usize, judged: &[(Kind, Vec<Residual>, Vec<Option<Curve>>)]) -> Fitted {
+    let mut candidates: Vec<(Kind, &Vec<Residual>, Curve)> = judged
+        .iter()
+        .filter_map(|(kind, residuals, curves)| Some((*kind, residuals, (*curves.get(place)?)?)))
+        .collect();
+    let why: Vec<Option<Refusal>> = candidates.iter().map(|(_, residuals, c)| refusal(place, residuals, c)).collect();
+    let follows = why.iter().position(Option::is_none).unwrap_or(0);
+    let refused = why.get(follows).copied().unwrap_or(Some(Refusal::TooFewPoints { points: series.points.len() }));
+    if follows < candidates.len() {
+        candidates.swap(0, follows);
+    }
+    let cross_validated = candidates.first().and_then(|(_, residuals, _)| {
+        let errors: Vec<f64> = residuals.iter().map(|r| r.error.exp_m1().abs() * 100.0).collect();
         Some(CrossValidated { mean_abs_error_pct: crate::stats::mean(&errors)?, forecasts: errors.len() })
     });
-    let points = series.points.len();
-    let too_few = || {
-        format!(
-            "{points} {} no forecast: measure at least 3 job counts",
-            if points == 1 { "point makes" } else { "points make" }
-        )
-    };
     Fitted {
         series: series.clone(),
-        kind: best.map_or(Kind::Closed, |(j, _, _)| j.model.kind),
+        kind: candidates.first().map_or(Kind::Closed, |(kind, ..)| *kind),
         cross_validated,
-        refused: best.map_or_else(|| Some(too_few()), |(_, _, why)| why.clone()),
-        curve: best.map(|(_, curve, _)| *curve),
-        rivals: best.map_or_else(Vec::new, |(chosen, _, _)| rivals(chosen, &candidates)),
+        refused,
+        curves: candidates.iter().map(|(kind, _, curve)| (*kind, *curve)).collect(),
         beyond: 0.0,
         between: 0.0,
-        waking: 0.0,
     }
 }
 
-/// The first curve of each kind but that of `chosen`.
-fn rivals(chosen: &Judged, candidates: &[(&Judged, Curve, Option<String>)]) -> Vec<(Kind, Curve, f64)> {
-    let mut seen = vec![chosen.model.kind];
-    let mut rivals = Vec::new();
-    for (judged, curve, _) in candidates {
-        if seen.contains(&judged.model.kind) {
-            continue;
-        }
-        seen.push(judged.model.kind);
-        // Without cross-validation all are as good.
-        let merit = chosen.score().zip(judged.score()).map_or(1.0, |(own, other)| (own / other).min(1.0));
-        rivals.push((judged.model.kind, *curve, if merit.is_finite() { merit } else { 1.0 }));
-    }
-    rivals
-}
-
-/// Why a model does not follow a series.
-fn why_not(place: usize, judged: &Judged, curve: Curve) -> Option<String> {
-    let own: Vec<f64> = judged.residuals.iter().filter(|r| r.series == place).map(Residual::scaled).collect();
+/// Why a law does not follow the series at `place`.
+fn refusal(place: usize, residuals: &[Residual], curve: &Curve) -> Option<Refusal> {
+    let own: Vec<f64> = residuals.iter().filter(|r| r.series == place).map(|r| r.scaled).collect();
     // Where no point could be left out, only how well those that were fitted are followed tells a law from chance.
     let off = if own.is_empty() { curve.off } else { curve.misses.abs() };
-    let missed = crate::stats::mean(&own).unwrap_or(0.0) * growth(std::f64::consts::LN_2);
     if off.is_nan() || off > NO_FIT {
-        return Some(format!(
-            "regime change: no model follows the measured points (the best misses {} by {:.0} %)",
-            if own.is_empty() { "one of them" } else { "the last one" },
-            off * 100.0
-        ));
+        return Some(Refusal::NoFit { off_pct: off * 100.0, last: !own.is_empty() });
     }
-    (missed > NO_FORECAST).then(|| {
-        format!(
-            "regime change, or too much noise: no model forecasts the last points from those before (the best would miss twice the jobs by {:.0} %)",
-            missed * 100.0
-        )
-    })
+    let missed = crate::stats::mean(&own).unwrap_or(0.0) * growth(2.0);
+    (missed > NO_FORECAST).then_some(Refusal::NoForecast { missed_pct: missed * 100.0 })
 }

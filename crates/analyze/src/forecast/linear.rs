@@ -1,4 +1,4 @@
-//! Least squares with coefficients that cannot be negative, and the lowest point of a function of one variable.
+//! Least squares with coefficients that cannot be negative, and the lowest point of a function of two variables.
 
 /// One equation: the coefficients' factors, and the value.
 pub(crate) type Row<const P: usize> = ([f64; P], f64);
@@ -70,44 +70,22 @@ fn eliminated(mut m: Vec<Vec<f64>>) -> Option<Vec<f64>> {
 pub(crate) struct Line {
     pub(crate) a: f64,
     pub(crate) b: f64,
-    /// Standard deviation of the points around it, relative.
-    pub(crate) off: f64,
 }
 
 impl Line {
     /// `None` for fewer than two points.
-    pub(crate) fn of(points: &[(f64, f64)]) -> Option<Line> {
+    pub(crate) fn through(points: &[(f64, f64)]) -> Option<Line> {
         if points.len() < 2 {
             return None;
         }
         let rows: Vec<Row<2>> = points.iter().map(|(x, y)| ([1.0 / y, x / y], 1.0)).collect();
-        let ([a, b], squares) = non_negative(&rows)?;
-        Some(Line { a, b, off: (squares / (points.len() as f64 - 2.0).max(1.0)).sqrt() })
+        let ([a, b], _) = non_negative(&rows)?;
+        Some(Line { a, b })
     }
 
     pub(crate) fn at(&self, x: f64) -> f64 {
         self.a + self.b * x
     }
-}
-
-/// Where `f` is lowest between `low` and `high`, by golden section: to 1e-6 of the distance, if it has one lowest point there.
-pub(crate) fn lowest(low: f64, high: f64, f: impl Fn(f64) -> f64) -> f64 {
-    const GOLDEN: f64 = 0.618_033_988_75;
-    let (mut a, mut b) = (low, high);
-    let (mut c, mut d) = (b - GOLDEN * (b - a), a + GOLDEN * (b - a));
-    let (mut at_c, mut at_d) = (f(c), f(d));
-    for _ in 0..29 {
-        if at_c <= at_d {
-            (b, d, at_d) = (d, c, at_c);
-            c = b - GOLDEN * (b - a);
-            at_c = f(c);
-        } else {
-            (a, c, at_c) = (c, d, at_d);
-            d = a + GOLDEN * (b - a);
-            at_d = f(d);
-        }
-    }
-    (a + b) / 2.0
 }
 
 /// Where `f` is lowest around `start`: a pattern search that halves its `step` until it is a thousandth of the first one.
@@ -161,7 +139,6 @@ mod tests {
 
     #[test]
     fn lowest_points_and_inverses_are_found() {
-        assert!((lowest(0.0, 5.0, |x| (x - 2.0).powi(2)) - 2.0).abs() < 1e-4);
         let ([x, y], _) = descend([0.0, 0.0], 1.0, |[x, y]| (x - 2.5).powi(2) + (y - x + 1.0).powi(2));
         assert!((x - 2.5).abs() < 0.01 && (y - 1.5).abs() < 0.01, "{x} {y}");
         assert!((inverse(10.0, 9.0, |x| x * x) - 3.0).abs() < 1e-9);

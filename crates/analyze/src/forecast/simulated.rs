@@ -19,17 +19,6 @@ fn between(random: &mut Random, low: f64, high: f64) -> f64 {
     low * (high / low).powf(uniform(random))
 }
 
-/// A platform: what its jobs meet.
-#[derive(Debug, Clone, Copy)]
-enum Platform {
-    /// CPUs that serve one job each, and a log that serves one commit at a time (a closed network, solved exactly).
-    Queues { cpus: usize },
-    /// CPUs, and a log writer that writes whatever is waiting together: a write takes a fixed time and one per KiB.
-    Groups { cpus: usize, write_s: f64 },
-    /// CPUs and a log as in `Queues`, and a lock that is held longer the more jobs there are.
-    Lock { cpus: usize, held_s: f64 },
-}
-
 /// Throughput and log file sync (s) of `jobs` jobs that go round between `cpus` CPUs, a log that serves one at a time, and a lock:
 /// a closed network by Buzen's convolution (Communications of the ACM 16 (1973) 527). All its terms are positive, so it is stable,
 /// which mean value analysis of many servers is not.
@@ -54,7 +43,8 @@ fn queues(jobs: usize, cpus: usize, cpu_s: f64, log_s: f64, lock_s: f64) -> (f64
     (tps, at_log / tps)
 }
 
-/// The same of a log writer that groups commits: a commit waits for half of a write on average and then for its own.
+/// The same with a log writer that writes what is waiting together: a write takes `write_s` and `log_s` for each commit, and a commit
+/// waits for half of a write on average and then for its own.
 fn groups(jobs: usize, cpus: usize, cpu_s: f64, write_s: f64, log_s: f64) -> (f64, f64) {
     let (mut low, mut high) = (0.0, 1.0 / log_s);
     let times = |tps: f64| {
@@ -86,18 +76,15 @@ pub(crate) fn table(random: &mut Random, noise: f64) -> Vec<Series> {
         let sync_measured = random.below(3) > 0;
         let per_commit = between(random, 1e-6, 3e-5);
         let per_kib = between(random, 2e-7, 2e-6);
-        let truth = match random.below(3) {
-            0 => Platform::Queues { cpus },
-            1 => Platform::Groups { cpus, write_s: between(random, 3e-5, 1e-3) },
-            _ => Platform::Lock { cpus, held_s: between(random, 1e-7, 1e-5) },
-        };
+        let (kind, write_s, held_s) = (random.below(3), between(random, 3e-5, 1e-3), between(random, 1e-7, 1e-5));
         for workload in 0..=random.below(4) {
             let redo: f64 = [2.0, 25.0, 125.0, 480.0][workload as usize];
             let (cpu_s, log_s) = (between(random, 1e-4, 5e-4) * redo.sqrt(), per_commit + redo * per_kib);
-            let true_at = |jobs: usize| match truth {
-                Platform::Queues { cpus } => queues(jobs, cpus, cpu_s, log_s, 0.0),
-                Platform::Groups { cpus, write_s } => groups(jobs, cpus, cpu_s, write_s, log_s),
-                Platform::Lock { cpus, held_s } => queues(jobs, cpus, cpu_s, log_s, held_s * jobs as f64),
+            let true_at = |jobs: usize| match kind {
+                0 => queues(jobs, cpus, cpu_s, log_s, 0.0),
+                1 => groups(jobs, cpus, cpu_s, write_s, log_s),
+                // A lock that is held longer the more jobs there are.
+                _ => queues(jobs, cpus, cpu_s, log_s, held_s * jobs as f64),
             };
             let mut vary = |value: f64| value * (noise * normal(random)).exp();
             let point = |jobs: &usize| {
@@ -112,18 +99,4 @@ pub(crate) fn table(random: &mut Random, noise: f64) -> Vec<Series> {
         }
     }
     out
-}
-
-/// One job alone has no queue, and many jobs have the throughput of what is full.
-#[test]
-fn made_up_platforms_obey_the_laws_of_queues() {
-    for cpus in [1, 4, 16, 64] {
-        let at = |jobs: usize| queues(jobs, cpus, 1e-3, 2e-4, 0.0);
-        let full = (cpus as f64 / 1e-3).min(1.0 / 2e-4);
-        assert!((at(1).0 * 1.2e-3 - 1.0).abs() < 1e-9, "{cpus}: {:?}", at(1));
-        assert!((at(400).0 / full - 1.0).abs() < 0.02, "{cpus}: {:?} of {full}", at(400));
-        assert!((1..400).all(|n| at(n + 1).0 > at(n).0 * 0.999_999 && at(n).0 < full * 1.000_001), "{cpus}");
-    }
-    let grouped = |jobs: usize| groups(jobs, 8, 1e-3, 1e-4, 1e-5);
-    assert!(grouped(400).0 > 4.0 * grouped(1).0 && (1..400).all(|n| grouped(n + 1).1 >= grouped(n).1));
 }

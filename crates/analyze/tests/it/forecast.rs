@@ -20,8 +20,8 @@ fn the_upper_half_of_the_study_is_forecast_from_the_lower_one() {
     let found = evaluate(&study());
     let all = found.overall(true).unwrap();
     assert_eq!((found.series.len(), all.held_out, found.refused()), (8, 27, 0));
-    assert!(all.mean_abs_error_pct < 5.0 && all.mean_abs_error_pct < 0.7 * error_of(&found, Kind::Usl), "{all:?}");
-    assert!(all.coverage_pct >= 80.0 && all.half_width_pct < 3.0 * all.mean_abs_error_pct, "{all:?}");
+    assert!(all.mean_abs_error_pct <= 5.0 && all.mean_abs_error_pct < 0.7 * error_of(&found, Kind::Usl), "{all:?}");
+    assert!(all.coverage_pct >= 85.0 && all.half_width_pct < 3.0 * all.mean_abs_error_pct, "{all:?}");
     // The flash log of X5-2 saturates beyond the lower half, in which nothing shows it.
     let worst =
         found.series.iter().max_by(|a, b| a.mean_abs_error_pct().unwrap().total_cmp(&b.mean_abs_error_pct().unwrap()));

@@ -146,7 +146,7 @@ impl Evaluated {
                 s.coverage_pct().map_or_else(|| "–".to_owned(), |v| format!("{v:.0}")),
                 errors.collect::<Vec<_>>().join("; "),
             ];
-            Row { remark: s.refused.clone().unwrap_or_default(), first: true, ..Row::of(cells) }
+            Row { remark: s.refused.map(|why| why.to_string()).unwrap_or_default(), first: true, ..Row::of(cells) }
         };
         let head = vec![
             Head::text("Series"),
