@@ -90,7 +90,7 @@ fn logs(figures: &[f64]) -> Option<Vec<f64>> {
 fn trend(logs: &[f64], settled: &Settled, level: f64) -> Trend {
     let Settled { range, test } = settled;
     let part = logs.get(range.clone()).unwrap_or_default();
-    let steps = steps::steps(part, test.as_ref(), level);
+    let steps = steps::steps(part, test.clone(), level);
     let bounds: Vec<usize> = steps.iter().map(|s| s.at).chain([part.len()]).collect();
     let mut before = 0;
     let mut changes = Vec::new();

@@ -1,10 +1,9 @@
 //! Where the level of a series changes: E-divisive's hierarchy of splits with their permutation test.
 //!
-//! The best split of a segment is where the squared difference of the means, weighted by k (n − k) / n, is largest; that
-//! is E-divisive's statistic with its exponent α = 2. The published α = 1 also finds changes of the spread alone, which
-//! are no change of level. The best of all segments is tested against splits of the same values in random order, each
-//! segment in itself, and kept if few orders have as good a split anywhere. So the choice of the place is part of the
-//! test. Then it begins anew within the segments, until a test keeps nothing.
+//! The best split is where the squared difference of the means, weighted by k (n − k) / n, is largest; that is E-divisive's statistic
+//! with its exponent α = 2. The published α = 1 also finds changes of the spread alone, which are no change of level. It is tested
+//! against the best splits of the same values in random order, and kept if few orders have as good a one anywhere. So the choice of
+//! the place is part of the test. Then it begins anew on both sides, until a test keeps nothing.
 //!
 //! In each order, values far from the median of their neighbours are first brought nearer to it: single bad runs then
 //! neither make a level nor hide one, and levels keep their edges. A split explains less if what it leaves is correlated:
@@ -33,7 +32,7 @@ const ORDERS: usize = 4_999;
 /// Values farther from the median of five neighbours than so many standard deviations are brought there.
 const FAR: f64 = 3.0;
 /// Standard deviation of normal noise whose median absolute deviation is 1.
-pub(super) const SD_PER_MAD: f64 = 1.4826;
+const SD_PER_MAD: f64 = 1.4826;
 /// A place is possible at 95 % unless its split explains this many variances less than the best: −2 ln(1 − √0.95).
 const POSSIBLE: f64 = 7.35;
 
@@ -48,7 +47,7 @@ pub(super) struct Step {
     pub(super) p: f64,
 }
 
-/// The best split of a series that has `bounds` already, and how it compares with random orders.
+/// The best split of a series, and how it compares with random orders.
 #[derive(Debug, Clone)]
 pub(super) struct Test {
     at: usize,
@@ -82,7 +81,7 @@ pub(super) fn settled(logs: &[f64], level: f64) -> Settled {
     let mut range = 0..logs.len();
     loop {
         let part = logs.get(range.clone()).unwrap_or_default();
-        let test = test(part, &[0, part.len()]);
+        let test = test(part);
         let place = likeliest(&near(part)).filter(|_| test.as_ref().is_some_and(|t| t.p <= level));
         match place {
             Some(at) if at < LEAST => range.start += at,
@@ -93,15 +92,17 @@ pub(super) fn settled(logs: &[f64], level: f64) -> Settled {
 }
 
 /// All changes of level, in order, each with a p value of at most `level`. `first`: the test of the whole.
-pub(super) fn steps(logs: &[f64], first: Option<&Test>, level: f64) -> Vec<Step> {
-    let mut bounds = vec![0, logs.len()];
+pub(super) fn steps(logs: &[f64], first: Option<Test>, level: f64) -> Vec<Step> {
     let mut found: Vec<(usize, f64)> = Vec::new();
-    let mut next = first.map(|t| (t.at, t.p));
-    while let Some((at, p)) = next.filter(|(_, p)| *p <= level) {
+    let mut open = vec![(0..logs.len(), first)];
+    while let Some((range, test_of_range)) = open.pop() {
+        let Some(Test { at, p, .. }) = test_of_range.filter(|t| t.p <= level) else { continue };
+        let at = range.start + at;
         found.push((at, p));
-        bounds.push(at);
-        bounds.sort_unstable();
-        next = test(logs, &bounds).map(|t| (t.at, t.p));
+        for side in [range.start..at, at..range.end] {
+            let test = test(logs.get(side.clone()).unwrap_or_default());
+            open.push((side, test));
+        }
     }
     found.sort_by_key(|(at, _)| *at);
     let mut before = 0;
@@ -109,11 +110,7 @@ pub(super) fn steps(logs: &[f64], first: Option<&Test>, level: f64) -> Vec<Step>
     for (n, (at, p)) in found.iter().enumerate() {
         let end = found.get(n + 1).map_or(logs.len(), |next| next.0);
         let segment = near(logs.get(before..end).unwrap_or_default());
-        let place = before + likeliest(&segment).unwrap_or(at - before);
-        if place < LEAST || place + LEAST > logs.len() {
-            continue;
-        }
-        let at = best(&segment).map_or(*at, |best| before + best.0);
+        let at = best(&segment).map_or(*at, |(place, _)| before + place);
         let possible = possible(&segment, at - before);
         steps.push(Step { at, possible: before + possible.start()..=before + possible.end(), p: *p });
         before = at;
@@ -121,24 +118,17 @@ pub(super) fn steps(logs: &[f64], first: Option<&Test>, level: f64) -> Vec<Step>
     steps
 }
 
-/// Tests the best split within `bounds`, which begin with 0 and end with the length. `None` if no segment is long enough
-/// for two levels, or if its values are all equal.
-pub(super) fn test(logs: &[f64], bounds: &[usize]) -> Option<Test> {
-    let best = |values: &[f64]| best(&near(values));
-    let segments = bounds.windows(2).filter_map(|w| Some((w[0], logs.get(w[0]..w[1])?.to_vec())));
-    let mut segments: Vec<(usize, Vec<f64>)> = segments.filter(|(_, values)| best(values).is_some()).collect();
-    let splits = segments.iter().filter_map(|(start, values)| best(values).map(|(at, gain)| (start + at, gain)));
-    let (at, gain) = splits.max_by(|a, b| a.1.total_cmp(&b.1))?;
+/// Tests the best split. `None` if there are too few values for two levels, or if all are equal.
+pub(super) fn test(logs: &[f64]) -> Option<Test> {
+    let (at, gain) = best(&near(logs))?;
     // A fixed seed: the same runs give the same answer.
     let mut random = Random::new(logs.len() as u64);
-    let mut shuffled = || {
-        let gains = segments.iter_mut().filter_map(|(_, values)| {
-            random.shuffle(values);
-            best(values).map(|(_, gain)| gain)
-        });
-        gains.fold(0.0, f64::max)
+    let mut shuffled = logs.to_vec();
+    let mut order = |_| {
+        random.shuffle(&mut shuffled);
+        best(&near(&shuffled)).map_or(0.0, |(_, gain)| gain)
     };
-    let mut gains: Vec<f64> = (0..ORDERS).map(|_| shuffled()).collect();
+    let mut gains: Vec<f64> = (0..ORDERS).map(&mut order).collect();
     gains.sort_by(f64::total_cmp);
     // Sums in another order differ in their last digits.
     let as_good = gains.len() - gains.partition_point(|other| *other < gain * (1.0 - 1e-9));
@@ -159,22 +149,14 @@ pub(super) fn near(values: &[f64]) -> Vec<f64> {
     near
 }
 
-/// The median of three to five values; the first of fewer. It is what most of a test's time goes into.
-pub(super) fn middle(values: &[f64]) -> f64 {
-    // Of two pairs, the larger of the lower and the lower of the larger are the middle two.
-    let inner = |a: f64, b: f64, c: f64, d: f64| (a.min(b).max(c.min(d)), a.max(b).min(c.max(d)));
-    match *values {
-        [a, b, c] => a.min(b).max(a.max(b).min(c)),
-        [a, b, c, d] => {
-            let (low, high) = inner(a, b, c, d);
-            f64::midpoint(low, high)
-        }
-        [a, b, c, d, e] => {
-            let (low, high) = inner(a, b, c, d);
-            low.min(high).max(low.max(high).min(e))
-        }
-        _ => values.first().copied().unwrap_or(0.0),
-    }
+/// The median of up to five values.
+fn middle(values: &[f64]) -> f64 {
+    let mut sorted = [f64::INFINITY; 5];
+    let sorted = sorted.get_mut(..values.len()).unwrap_or_default();
+    sorted.copy_from_slice(values);
+    sorted.sort_unstable_by(f64::total_cmp);
+    let at = |n: usize| sorted.get(n).copied().unwrap_or(0.0);
+    f64::midpoint(at(sorted.len() / 2), at(sorted.len().saturating_sub(1) / 2))
 }
 
 /// Standard deviation of normal noise with the median absolute deviation of `values`.

@@ -131,17 +131,6 @@ fn figures_without_noise_and_unusable_ones() {
 }
 
 #[test]
-fn the_middle_of_neighbours_is_their_median() {
-    let mut random = Random::new(1);
-    for n in 3..=5 {
-        for _ in 0..200 {
-            let values: Vec<f64> = (0..n).map(|_| random.below(6) as f64).collect();
-            assert_eq!(Some(steps::middle(&values)), crate::stats::median(&values), "{values:?}");
-        }
-    }
-}
-
-#[test]
 fn intervals_are_those_of_the_rank_sum_test() {
     // R: wilcox.test(c(0.8, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46), c(1.15, 0.88, 0.9, 0.74, 1.21),
     // conf.int = TRUE): difference 0.305, interval -0.15 to 0.76 (its help: permeability constants of the placenta).
