@@ -1,16 +1,13 @@
-//! Whether throughput is steady: when the window may open after a warm-up, and whether it stayed so in the window. Pure
-//! functions of evenly spaced values of [`STEP_S`].
+//! Whether throughput is steady: when the window may open after a warm-up ([`is_warm`]), and whether it stayed so in the window
+//! ([`departure`]). Pure functions of evenly spaced values of [`STEP_S`].
 //!
-//! The methods were chosen by simulation and on real warm-ups: docs/steady.md.
+//! Both fit a shape to the values, a straight line or a stretch at another level, and divide its size by its standard error. That
+//! holds for autocorrelated values: an autoregressive model of order 1 of what the shape leaves, with Kendall's (1954) correction of
+//! bias. The limits are simulated: docs/steady.md.
 
-mod change;
 pub mod simulated;
-mod trend;
 
-pub use change::{Departure, Kind, LEAST_CHANGE, LEAST_VALUES, departure};
-pub use trend::{Trend, trend};
-
-use crate::stats::{averaged, mean};
+use crate::stats::{averaged, long_run, mean, median};
 
 /// Time of a value, s.
 pub const STEP_S: f64 = 0.1;
@@ -22,15 +19,16 @@ pub const LOOK_EVERY: usize = 5;
 pub const LOOKS: usize = 5;
 /// Values at the first look.
 pub const FIRST_LOOK: usize = 50;
-/// Above this the trend of a look is one: 10 %, two-sided.
-pub const TREND_Z: f64 = 1.645;
+/// From so many standard errors on the trend of a look is one: 40 %, two-sided. One look sees much that is none, and all of
+/// [`LOOKS`] rarely miss one.
+const TREND_Z: f64 = 0.842;
 /// Fewest and most values of a look: with fewer a trend is not seen, more are averaged.
 const VALUES: (usize, usize) = (20, 60);
 /// Fewest transactions in a value.
 const LEAST_TRANSACTIONS: u32 = 4;
 
 /// Time after which a warm-up may be over at the earliest, s.
-pub const EARLIEST_S: f64 = (FIRST_LOOK + (LOOKS - 1) * LOOK_EVERY) as f64 * STEP_S;
+const EARLIEST_S: f64 = (FIRST_LOOK + (LOOKS - 1) * LOOK_EVERY) as f64 * STEP_S;
 
 /// What a look saw in the last half of a warm-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,14 +54,6 @@ pub fn steps(rate: f64, jobs: u32) -> usize {
 pub fn steps_of(rates: &[f64], jobs: u32) -> usize {
     let level = rates.get(rates.len() / 2..).and_then(mean).filter(|level| *level > 0.0);
     level.map_or(1, |level| steps(level, jobs))
-}
-
-/// Fewest values of `each_s` without work that are an outage. With few transactions in a value (`sparse`) one without any may be
-/// chance.
-#[must_use]
-pub fn outage(each_s: f64, sparse: bool) -> usize {
-    // The cast saturates.
-    ((OUTAGE_S / each_s - 1e-9).ceil() as usize).max(if sparse { 2 } else { 1 })
 }
 
 /// Looks at `values`, all since the load began, in means of `least` or more.
@@ -92,65 +82,134 @@ pub fn is_warm(values: &[f64], least: usize) -> bool {
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::simulated::{Course, Plant};
-    use super::*;
-
-    /// When the window opens, s.
-    fn opens(values: &[f64]) -> Option<f64> {
-        (1..=values.len())
-            .filter(|n| n % LOOK_EVERY == 0)
-            .find(|n| is_warm(&values[..*n], 1))
-            .map(|n| n as f64 * STEP_S)
-    }
-
-    #[test]
-    fn a_plateau_opens_soon_and_an_approach_late() {
-        let flat = Plant { noise: 0.05, correlation: 0.5, ..Plant::FLAT };
-        let rises = Plant { course: Course::Approach(0.7, 2.0), ..flat };
-        let at = |plant: Plant, seed| opens(&plant.series(seed, 600)).unwrap();
-        for seed in 0..20 {
-            assert!(at(flat, seed) >= EARLIEST_S - 1e-9);
-            let t = at(rises, seed);
-            assert!(rises.truth(t) > 0.97, "seed {seed}: {t} s");
-        }
-        let early = (0..20).filter(|seed| at(flat, *seed) < 15.0).count();
-        assert!(early >= 15, "{early} of 20 plateaus");
-    }
-
-    #[test]
-    fn a_rise_that_goes_on_never_opens_and_says_how_fast() {
-        let ramp = Plant { course: Course::Ramp(0.3, 100.0), noise: 0.02, ..Plant::FLAT };
-        let values = ramp.series(1, 600);
-        assert_eq!(opens(&values), None);
-        let Look::Trend(per_s, true) = look(&values, 1) else { panic!("{:?}", look(&values, 1)) };
-        // It rises by 0.007 a second; the mean of the last half is 0.615.
-        assert!((per_s - 0.0114).abs() < 0.002, "{per_s}");
-    }
-
-    #[test]
-    fn long_transactions_need_a_long_warm_up() {
-        let slow = |rate: f64, n: usize, jobs| look(&vec![rate; n], steps_of(&vec![rate; n], jobs));
-        assert!(matches!(slow(8.0, 150, 1), Look::TooShort(s) if s > 20.0), "{:?}", slow(8.0, 150, 1));
-        assert_eq!(slow(8.0, 300, 1), Look::Trend(0.0, false));
-        assert!(matches!(slow(8.0, 300, 8), Look::TooShort(_)));
-        assert_eq!(look(&[0.0; 100], steps_of(&[0.0; 100], 1)), Look::Nothing);
-        assert_eq!(look(&[], 1), Look::TooShort(EARLIEST_S));
-    }
-
-    proptest! {
-        #[test]
-        fn never_panics(values in prop::collection::vec(any::<f64>(), 0..200), jobs in 0u32..5000) {
-            let _ = (is_warm(&values, steps_of(&values, jobs)), departure(&values, 5));
-        }
-
-        #[test]
-        fn the_scale_does_not_matter(values in prop::collection::vec(50f64..1e5, 50..120)) {
-            let scaled: Vec<f64> = values.iter().map(|v| v * 8.0).collect();
-            prop_assert_eq!(is_warm(&values, 1), is_warm(&scaled, 1));
-        }
-    }
+/// The straight line through a series.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Trend {
+    /// Its slope in standard errors; positive if values rise.
+    pub z: f64,
+    /// Its slope per value.
+    pub slope: f64,
 }
+
+/// The trend of `values`, which are evenly spaced; `None` for fewer than [`LEAST_VALUES`], or if one is not finite.
+#[must_use]
+pub fn trend(values: &[f64]) -> Option<Trend> {
+    /// Changes over all values below this share of their mean are rounding.
+    const ROUNDING: f64 = 1e-9;
+    let level = mean(values).filter(|_| values.len() >= LEAST_VALUES)?;
+    let (slope, left) = without_line(values);
+    let n = values.len() as f64;
+    if (slope * n).abs() <= ROUNDING * level.abs() {
+        return Some(Trend { z: 0.0, slope: 0.0 });
+    }
+    Some(Trend { z: slope * (n * (n * n - 1.0) / 12.0 / long_run(&left).variance).sqrt(), slope })
+}
+
+/// The slope of the straight line through `values` per value, and what it leaves.
+fn without_line(values: &[f64]) -> (f64, Vec<f64>) {
+    let n = values.len() as f64;
+    let (level, time) = (values.iter().sum::<f64>() / n, |i: usize| i as f64 - (n - 1.0) / 2.0);
+    let slope = values.iter().enumerate().map(|(i, v)| time(i) * v).sum::<f64>() / (n * (n * n - 1.0) / 12.0);
+    (slope, values.iter().enumerate().map(|(i, v)| v - level - slope * time(i)).collect())
+}
+
+/// Fewest values in which a trend or a change can be seen.
+pub const LEAST_VALUES: usize = 10;
+/// Most values of a window; more are averaged.
+const MOST_VALUES: usize = 100;
+/// Changes below this share of the mean, or for a smaller share of the window, are not worth a mark.
+pub const LEAST_CHANGE: f64 = 0.1;
+/// From so many standard errors on it is a change, with 100 values or more. Fewer need more: the stretch is chosen, and
+/// autocorrelation is estimated too low.
+const LIMIT: f64 = 6.2;
+const LIMIT_POWER: f64 = 0.25;
+/// An outage is at most this share of the median, however noisy the other values are, and whatever it cost.
+const OUTAGE: f64 = 0.02;
+
+/// A stretch of a window in which throughput was unlike the rest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Departure {
+    /// Its first value.
+    pub from: usize,
+    /// The first value after it.
+    pub to: usize,
+    /// Its mean over that of the rest; infinite if that was nothing.
+    pub level: f64,
+}
+
+/// Fewest values of `each_s` without work that are an outage. With few transactions in a value (`sparse`) one without any may be
+/// chance.
+#[must_use]
+pub fn outage(each_s: f64, sparse: bool) -> usize {
+    // The cast saturates.
+    ((OUTAGE_S / each_s - 1e-9).ceil() as usize).max(if sparse { 2 } else { 1 })
+}
+
+/// The stretch of `values` that is unlike the rest; `None` if there is none of note, or there are too few values. `outage`: fewest
+/// values one after the other without work that cannot be chance.
+#[must_use]
+pub fn departure(values: &[f64], outage: usize) -> Option<Departure> {
+    if values.len() < LEAST_VALUES || values.iter().any(|v| !v.is_finite()) {
+        return None;
+    }
+    let (from, to) = stopped(values, outage.max(1)).or_else(|| stretch(values))?;
+    let sum = |of: &[f64]| of.iter().sum::<f64>();
+    let inside = sum(values.get(from..to)?);
+    let (long, rest) = ((to - from) as f64, (values.len() + from - to) as f64);
+    Some(Departure { from, to, level: inside / long / ((sum(values) - inside) / rest) })
+}
+
+/// The longest time without work.
+fn stopped(values: &[f64], least: usize) -> Option<(usize, usize)> {
+    let usual = median(values).filter(|usual| *usual > 0.0).or_else(|| mean(values))?;
+    let works = |v: f64| v > OUTAGE * usual;
+    let mut at = 0;
+    let runs = values.chunk_by(|a, b| works(*a) == works(*b)).map(|run| {
+        at += run.len();
+        (at - run.len(), at, run)
+    });
+    let idle = runs.filter(|(_, _, run)| run.len() >= least && run.first().is_some_and(|v| !works(*v)));
+    // The first of equally long ones.
+    let longest = idle.reduce(|a, b| if b.2.len() > a.2.len() { b } else { a });
+    longest.filter(|(from, to, _)| to - from < values.len()).map(|(from, to, _)| (from, to))
+}
+
+/// The stretch of at most half of the values with which two levels leave the smallest squares, if it is beyond noise.
+fn stretch(values: &[f64]) -> Option<(usize, usize)> {
+    let each = values.len().div_ceil(MOST_VALUES);
+    let skipped = values.len() % each;
+    let v = averaged(values, each);
+    let (n, middle) = (v.len(), mean(&v)?);
+    let sums: Vec<f64> = [0.0]
+        .into_iter()
+        .chain(v.iter().scan(0.0, |sum, v| {
+            *sum += v - middle;
+            Some(*sum)
+        }))
+        .collect();
+    let least = ((n as f64 * LEAST_CHANGE) as usize).max(2);
+    let places = (0..n).flat_map(|from| (from + least..=(from + n / 2).min(n)).map(move |to| (from, to)));
+    let gain = |(from, to): (usize, usize)| {
+        let (sum, long) = (sums.get(to).zip(sums.get(from)).map_or(0.0, |(b, a)| b - a), (to - from) as f64);
+        sum * sum * n as f64 / (long * (n as f64 - long))
+    };
+    let best = places.max_by(|a, b| gain(*a).total_cmp(&gain(*b)))?;
+    let is_inside = |i: usize| if (best.0..best.1).contains(&i) { 1.0 } else { 0.0 };
+    let shape: Vec<f64> = (0..n).map(is_inside).collect();
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let long = (best.1 - best.0) as f64;
+    let inside = dot(&shape, &v) / long;
+    let rest = (v.iter().sum::<f64>() - long * inside) / (n as f64 - long);
+    // Noise is what stretch and line leave together: a straight rise is no noise around two levels.
+    let (shape, line) = (without_line(&shape).1, without_line(&v).1);
+    let size = dot(&shape, &line) / dot(&shape, &shape);
+    let left: Vec<f64> = line.iter().zip(&shape).map(|(v, shape)| v - size * shape).collect();
+    let errors = (gain(best) / long_run(&left).variance).sqrt();
+    let limit = LIMIT * (MOST_VALUES as f64 / values.len() as f64).max(1.0).powf(LIMIT_POWER);
+    let seen = errors > limit && (inside - rest).abs() >= LEAST_CHANGE * middle;
+    let start = if best.0 == 0 { 0 } else { skipped + best.0 * each };
+    seen.then_some((start, skipped + best.1 * each))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Whether the warm-up came to a plateau and the window stayed on it. These checks never fail: what they saw is noted.
 
 use loadline_analyze::stats::mean;
-use loadline_analyze::steady::{self, Departure, Kind, LEAST_CHANGE, LOOK_EVERY, LOOKS, Look, STEP_S};
+use loadline_analyze::steady::{self, Departure, LEAST_CHANGE, LOOK_EVERY, LOOKS, Look, STEP_S};
 use loadline_analyze::within;
 use loadline_database::Runs;
 use loadline_model::snapshot::counter;
@@ -49,7 +49,7 @@ fn warm_up(is_steady: bool, taken_s: f64, load: &Load) -> Check {
     if is_steady {
         let detail = format!(
             "throughput was steady after {taken_s:.1} s of warm-up: {LOOKS} looks at its last half, {} s apart, saw no trend \
-             (Mann-Kendall test for autocorrelated values)",
+             (slope over its standard error, for autocorrelated values)",
             LOOK_EVERY as f64 * STEP_S
         );
         return Check::require(WARMUP, true, detail);
@@ -90,8 +90,8 @@ fn window(request: &Request, measured: &Measured) -> Check {
     let outage = steady::outage(each_s, sparse);
     let Some(departure) = steady::departure(&values, outage) else {
         let detail = format!(
-            "throughput had no step, trend or stalls of {:.0} % that stand out in {} values of {each_s:.1} s, and never stopped for \
-             {:.1} s",
+            "no part of the window differs from the rest by {:.0} % beyond noise in {} values of {each_s:.1} s, and throughput never \
+             stopped for {:.1} s",
             100.0 * LEAST_CHANGE,
             values.len(),
             outage as f64 * each_s
@@ -137,33 +137,12 @@ fn values(request: &Request, measured: &Measured) -> (Vec<f64>, f64, bool) {
 }
 
 fn words(departure: &Departure, each_s: f64) -> String {
-    let (from_s, pct) = (departure.from as f64 * each_s, |share: f64| 100.0 * share);
-    let way = |share: f64| if share < 0.0 { "fell" } else { "rose" };
-    match departure.kind {
-        Kind::Level(share) if share.is_infinite() => {
-            format!("throughput rose from nothing at {from_s:.1} s of the window")
-        }
-        Kind::Level(share) => {
-            format!("throughput {} by {:.0} % at {from_s:.1} s of the window", way(share), pct(share.abs()))
-        }
-        Kind::Line(share) => {
-            format!(
-                "throughput {} by {:.0} % of its mean from window start to window end",
-                way(share),
-                pct(share.abs())
-            )
-        }
-        Kind::Stall { long, level, lost, times } => {
-            let more = if times > 1 { format!(", the worst of {times} such times") } else { String::new() };
-            format!(
-                "throughput was {:.0} % of the usual for {:.1} s from {from_s:.1} s of the window on{more}, which cost {:.0} % of \
-                 the work",
-                pct(level),
-                long as f64 * each_s,
-                pct(lost)
-            )
-        }
+    let [from_s, to_s] = [departure.from, departure.to].map(|at| at as f64 * each_s);
+    let when = format!("from {from_s:.1} to {to_s:.1} s of the window");
+    if departure.level.is_infinite() {
+        return format!("nothing completed but {when}");
     }
+    format!("throughput was {:.0} % of the rest {when}", 100.0 * departure.level)
 }
 
 /// When the database counted checkpoints in the window. One in loadline's process makes its own all the time.
@@ -224,18 +203,8 @@ mod tests {
 
     #[test]
     fn a_change_is_told_with_its_time() {
-        let said = |kind, from| words(&Departure { kind, from }, 0.5);
-        assert_eq!(said(Kind::Level(-0.38), 24), "throughput fell by 38 % at 12.0 s of the window");
-        // Too short for a stall that counts, so it is a change of level.
-        let begun: Vec<f64> = (0..25).map(|i| if i < 2 { 0.0 } else { 1000.0 + f64::from(i * 7 % 13) }).collect();
-        let begins = words(&steady::departure(&begun, 5).unwrap(), 0.1);
-        assert_eq!(begins, "throughput rose from nothing at 0.2 s of the window");
-        assert_eq!(said(Kind::Line(0.2), 0), "throughput rose by 20 % of its mean from window start to window end");
-        let stall = said(Kind::Stall { long: 3, level: 0.02, lost: 0.147, times: 2 }, 10);
-        assert_eq!(
-            stall,
-            "throughput was 2 % of the usual for 1.5 s from 5.0 s of the window on, the worst of 2 such times, which cost 15 % \
-             of the work"
-        );
+        let said = |from, to, level| words(&Departure { from, to, level }, 0.5);
+        assert_eq!(said(24, 40, 0.62), "throughput was 62 % of the rest from 12.0 to 20.0 s of the window");
+        assert_eq!(said(0, 4, f64::INFINITY), "nothing completed but from 0.0 to 2.0 s of the window");
     }
 }
