@@ -4,34 +4,31 @@
 //! rises with the redo written before it and falls at each crossing. Such a sawtooth is distinguished from noise as
 //! follows:
 //!
-//! 1. Each size is represented by the median of its commit times. Medians far off a robust line are clipped, and sizes
-//!    with more scatter weigh less (`data`). If the medians show no clear sawtooth, the lower quartiles are searched,
-//!    then the lowest deciles: on a shared device most commits may meet a stall. The probability of chance is tripled
-//!    for the three searches.
+//! 1. Each size is represented by the median of its commit times, or by a lower quantile if that differs far less from size to size:
+//!    on a shared device most commits may meet a stall. Those far off a robust line are clipped, and sizes with more scatter
+//!    weigh less (`data`).
 //! 2. For every period from 3 size steps to half the range, and every phase, the best sawtooth beside a smooth trend is
 //!    fitted (`scan`). The trend may bend, so that a bend is not mistaken for a long tooth.
 //! 3. A permutation test gives the probability of chance: the same search over the trend's residuals in random order
 //!    (Freedman and Lane 1983). It is valid for any distribution of the noise and accounts for the search. Sizes are
 //!    measured in random order, so drift over time is noise as well.
-//! 4. Intervals: the commit times of each size are resampled (bootstrap) and everything is fitted again. The period's
-//!    interval also includes the uncertainty from the step size: a fall is only known to lie between two sizes, so all
-//!    periods that put it there fit equally. The interval is conservative: in trials it contained the true period in
-//!    more than 95 of 100 scans.
+//! 4. The period's interval is that of its likelihood over all phases and near frequencies. A fall is only known to lie between
+//!    two sizes, so all periods that put it there fit equally. The intervals of depth and slope are those of least squares.
 //!
 //! Pure and deterministic: the random generator has a fixed seed. Periods below 3 steps or above half the range cannot
 //! be found.
 
 mod data;
 mod scan;
-mod search;
 
 use loadline_model::Random;
+use loadline_model::format::duration_ns;
 use loadline_model::limits::SizePoint;
 use serde::Serialize;
 
-use crate::stats::Interval;
-use data::ScanData;
-use search::{QuantileSearch, SignificantFit, Verdict};
+use crate::stats::{Interval, mean, student_t_975};
+use data::{ScanData, usable};
+use scan::{FrequencyTables, WeightedTrend};
 
 const MIB: f64 = 1024.0 * 1024.0;
 /// Fewest sizes for a shape.
@@ -39,11 +36,14 @@ pub const MIN_POINTS: usize = 16;
 /// Fewest commit times of a size; sizes with fewer are left out.
 pub const MIN_SAMPLES: usize = 3;
 /// Highest probability of chance for a sawtooth.
-pub const ALPHA: f64 = 0.02;
-/// Share of the residual explained by a sawtooth that makes further searches unnecessary.
-const WELL_EXPLAINED: f64 = 0.5;
-/// Quantiles of each size's commit times to search, in this order, until one is clear.
-const QUANTILES: [f64; 3] = [0.5, 0.25, 0.1];
+const ALPHA: f64 = 0.02;
+/// Smallest depth of teeth, as a share of the mean commit time: rounding makes smaller ones.
+const LEAST_AMPLITUDE: f64 = 0.01;
+const PERMUTATIONS: u32 = 199;
+/// Permutations that fit as well until the search stops: chance is likely then.
+const ENOUGH: u32 = 6;
+/// Share of the first tooth left out of the fit of the period.
+const FIRST_TOOTH: f64 = 0.25;
 const SEED: u64 = 0x6c6f_6164_6c69_6e65;
 
 /// Shape of commit time over redo since the last commit.
@@ -68,8 +68,7 @@ pub enum Shape {
         trend_ns_per_mib: f64,
         /// Probability that noise around a smooth trend gives such a fit.
         p_value: f64,
-        /// The quantile of each size's commit times with the sawtooth: 0.5, 0.25 or 0.1 (lower ones are less sensitive
-        /// to stalls). Depth and floor refer to it.
+        /// The quantile of each size's commit times that was fitted: 0.5, 0.25 or 0.1. Depth and floor refer to it.
         quantile: f64,
     },
     /// No period: a straight line fits.
@@ -117,49 +116,183 @@ fn undecided(reason: impl Into<String>) -> Shape {
 /// without a finite size are left out.
 #[must_use]
 pub fn shape(points: &[SizePoint]) -> Shape {
-    let data = ScanData::of(points);
-    if data.len() < MIN_POINTS {
+    let usable = usable(points);
+    if usable.len() < MIN_POINTS {
         return undecided(format!(
             "{} sizes have at least {MIN_SAMPLES} commit times, but {MIN_POINTS} are needed",
-            data.len()
+            usable.len()
         ));
     }
-    let mut rng = Random::new(SEED);
-    let mut searches: Vec<(QuantileSearch<'_>, f64)> = Vec::new();
-    let (mut found, mut broken): (Option<(usize, SignificantFit)>, Option<String>) = (None, None);
-    for quantile in QUANTILES {
-        let Some(search) = QuantileSearch::new(&data, quantile, searches.last().map(|(search, _)| search)) else {
-            break;
-        };
+    let search = ScanData::new(&usable).and_then(|data| {
+        let space = WeightedTrend::new(&data.steps, &data.sigma)?;
+        Some(Search { residual: space.residual(&data.times), space, data })
+    });
+    search.map_or_else(|| undecided("the sizes do not differ, or their figures are out of range"), |s| s.shape())
+}
+
+/// A search for a sawtooth, or else a line.
+struct Search {
+    data: ScanData,
+    space: WeightedTrend,
+    /// Weighted times without their smooth trend.
+    residual: Vec<f64>,
+}
+
+fn square(values: &[f64]) -> f64 {
+    values.iter().map(|v| v * v).sum()
+}
+
+impl Search {
+    fn shape(&self) -> Shape {
+        let (steps, space) = (&self.data.steps, &self.space);
         let mut by_noise = 0.0;
-        match search.verdict(&mut rng) {
-            Verdict::Chance(share) => by_noise = share,
-            Verdict::Broken(reason) => broken = broken.or(Some(reason)),
-            Verdict::Teeth(teeth) => {
-                by_noise = teeth.by_noise;
-                if found.is_none_or(|(_, f)| f.share() < teeth.share()) {
-                    found = Some((searches.len(), teeth));
+        if !self.is_exact(&self.residual) {
+            let tables = FrequencyTables::whole_range(space, steps);
+            if let Some(best) = tables.best(space, &self.residual) {
+                let (p_value, most) = self.chance(&tables, best.share);
+                by_noise = most;
+                if p_value <= ALPHA {
+                    // A single step or kink is not a period. A sawtooth and a broken line have the same number of parameters.
+                    match space.one_break(steps, &self.residual).filter(|(share, _)| *share >= best.share) {
+                        Some((share, at)) => {
+                            return undecided(format!(
+                                "one step or kink near {:.2} MiB explains {:.0} % of the residuals of a smooth curve, and no \
+                                 sawtooth explains more; a period needs two falls: scan larger sizes",
+                                self.data.bytes_between(at) / MIB,
+                                share * 100.0
+                            ));
+                        }
+                        None => {
+                            if let Some(sawtooth) = self.sawtooth(best.frequency, p_value) {
+                                return sawtooth;
+                            }
+                        }
+                    }
                 }
             }
         }
-        searches.push((search, by_noise));
-        let clear = found.is_some_and(|(_, f)| f.share() >= WELL_EXPLAINED);
-        if clear || (broken.is_some() && found.is_none()) {
-            break;
+        self.straight(by_noise)
+    }
+
+    /// Whether the residual is only rounding.
+    fn is_exact(&self, residual: &[f64]) -> bool {
+        let all: f64 = self.data.times.iter().zip(&self.data.sigma).map(|(t, s)| (t / s).powi(2)).sum();
+        let square = square(residual);
+        square.is_nan() || square <= 1e-18 * all
+    }
+
+    /// Probability that residuals in random order give a share of at least `observed`, and the largest share seen.
+    fn chance(&self, tables: &FrequencyTables, observed: f64) -> (f64, f64) {
+        let mut rng = Random::new(SEED);
+        let mut shuffled = self.residual.clone();
+        let (mut as_good, mut made, mut most) = (0, 0, 0.0);
+        while made < PERMUTATIONS && as_good < ENOUGH {
+            rng.shuffle(&mut shuffled);
+            let mut around = shuffled.clone();
+            self.space.project_out(&mut around);
+            made += 1;
+            let share = tables.best(&self.space, &around).map_or(0.0, |b| b.share);
+            as_good += u32::from(share >= observed);
+            most = share.max(most);
+        }
+        (f64::from(as_good + 1) / f64::from(made + 1), most)
+    }
+
+    /// Period, depth and phase with intervals, near a `frequency` in teeth per step; `None` if the teeth are too low.
+    fn sawtooth(&self, frequency: f64, p_value: f64) -> Option<Shape> {
+        let ScanData { steps, times, first_bytes, step_bytes, .. } = &self.data;
+        // A commit also waits for a flush that has begun, so each fall comes a little after its threshold. At size 0
+        // no flush runs, so the first tooth may be longer than the others: the smallest sizes get no weight.
+        let small = |x: f64| first_bytes + x * step_bytes < FIRST_TOOTH / frequency * step_bytes;
+        let weak = |(x, s): (&f64, &f64)| if small(*x) { s * 1e6 } else { *s };
+        let sigma: Vec<f64> = steps.iter().zip(&self.data.sigma).map(weak).collect();
+        let space = WeightedTrend::new(steps, &sigma)?;
+        let found = FrequencyTables::around(&space, steps, frequency).locate(&space, &space.residual(times))?;
+        let teeth: Vec<f64> = steps.iter().map(|x| (x * found.frequency - found.phase).rem_euclid(1.0)).collect();
+        let (depth, error) = WeightedTrend::line(steps, &sigma)?.coefficient(&teeth, times)?;
+        let floor: Vec<f64> = times.iter().zip(&teeth).map(|(t, tooth)| t - depth * tooth).collect();
+        let (level, per_step, _) = line(steps, &floor, &sigma)?;
+        let period_bytes = step_bytes / found.frequency;
+        (depth >= LEAST_AMPLITUDE * mean(times)?).then(|| Shape::Sawtooth {
+            period_bytes,
+            period_interval: Interval { low: found.low_period * step_bytes, high: found.high_period * step_bytes },
+            amplitude_ns: depth,
+            amplitude_interval: self.interval(depth, error, 1.0),
+            // Steps count from the first size, `first_fall_bytes` from size 0.
+            first_fall_bytes: (found.phase * period_bytes + first_bytes).rem_euclid(period_bytes),
+            floor_ns: level - per_step * first_bytes / step_bytes,
+            trend_ns_per_mib: per_step * MIB / step_bytes,
+            p_value,
+            quantile: self.data.quantile,
+        })
+    }
+
+    /// The 95 % interval of a coefficient with this standard error, in another unit.
+    fn interval(&self, coefficient: f64, error: f64, unit: f64) -> Interval {
+        let half = student_t_975(self.residual.len() - 3).unwrap_or(f64::INFINITY) * error;
+        Interval { low: (coefficient - half) * unit, high: (coefficient + half) * unit }
+    }
+
+    /// Approximate depth of the smallest teeth that noise would not hide, ns, if noise alone explains the share
+    /// `by_noise`.
+    ///
+    /// Teeth of depth a add a²/12 to the noise's variance v, so they explain the share s = a²/(a² + 12 v), which must be
+    /// above `by_noise`.
+    fn hidden_ns(&self, by_noise: f64) -> f64 {
+        let n = self.residual.len() as f64;
+        // Residuals are in units of σ; a mean σ converts the depth to a time.
+        let (variance, sigma) = (square(&self.residual) / n, self.data.sigma.iter().sum::<f64>() / n);
+        (12.0 * variance * by_noise / (1.0 - by_noise).max(1e-9)).sqrt() * sigma
+    }
+
+    /// The straight line; undecided if the times bend, or scatter too much.
+    fn straight(&self, by_noise: f64) -> Shape {
+        let ScanData { steps, times, sigma, first_bytes, step_bytes, .. } = &self.data;
+        let (Some(space), Some((intercept, per_step, error))) =
+            (WeightedTrend::line(steps, sigma), line(steps, times, sigma))
+        else {
+            return undecided("a straight line could not be fitted");
+        };
+        let (hidden_ns, mean) = (self.hidden_ns(by_noise), mean(times).unwrap_or(0.0));
+        if !hidden_ns.is_finite() || hidden_ns > mean {
+            return undecided(format!(
+                "the commit times scatter so much that they would hide teeth of {}, and their mean is \
+                 {}: measure more commits per size, or use an otherwise idle machine",
+                duration_ns(hidden_ns),
+                duration_ns(mean)
+            ));
+        }
+        let of_line = space.residual(times);
+        // With 16 sizes or more, no chance makes half of it.
+        let bend = 1.0 - square(&self.residual) / square(&of_line);
+        if !self.is_exact(&of_line) && bend > 0.5 {
+            return undecided(format!(
+                "no period and no straight line: the curve bends (the bend explains {:.0} % of the residuals of the line)",
+                bend * 100.0
+            ));
+        }
+        let (mut left, mut all) = (0.0, 0.0);
+        for (x, y) in steps.iter().zip(times) {
+            left += (y - intercept - per_step * x).powi(2);
+            all += (y - mean).powi(2);
+        }
+        let per_mib = MIB / step_bytes;
+        Shape::Straight {
+            intercept_ns: intercept - per_step * first_bytes / step_bytes,
+            ns_per_mib: per_step * per_mib,
+            interval: self.interval(per_step, error, per_mib),
+            hidden_ns,
+            quantile: self.data.quantile,
+            r2: if all > 0.0 { (1.0 - left / all).clamp(0.0, 1.0) } else { 1.0 },
         }
     }
-    let sawtooth =
-        found.and_then(|(i, teeth)| searches.get(i).and_then(|(search, _)| search.sawtooth(teeth, &mut rng)));
-    if let Some(sawtooth) = sawtooth {
-        return sawtooth;
-    }
-    if let Some(reason) = broken {
-        return undecided(reason);
-    }
-    // The medians, unless too noisy while a lower quantile is not.
-    let clearest = searches.iter().find(|(search, by_noise)| !search.is_too_noisy(*by_noise)).or(searches.first());
-    let Some((search, by_noise)) = clearest else {
-        return undecided("the sizes do not differ, or their figures are out of range");
-    };
-    search.bend(&mut rng).map_or_else(|| search.straight(*by_noise, &mut rng), undecided)
+}
+
+/// Intercept, slope and its standard error by weighted least squares.
+fn line(x: &[f64], y: &[f64], sigma: &[f64]) -> Option<(f64, f64, f64)> {
+    let (slope, error) = WeightedTrend::level(x, sigma)?.coefficient(x, y)?;
+    let weight = || sigma.iter().map(|s| 1.0 / (s * s));
+    let level =
+        y.iter().zip(x).zip(weight()).map(|((y, x), w)| (y - slope * x) * w).sum::<f64>() / weight().sum::<f64>();
+    level.is_finite().then_some((level, slope, error))
 }

@@ -28,6 +28,11 @@ impl WeightedTrend {
         WeightedTrend::with(x, sigma, 2)
     }
 
+    /// With a constant only.
+    pub(super) fn level(x: &[f64], sigma: &[f64]) -> Option<WeightedTrend> {
+        WeightedTrend::with(x, sigma, 0)
+    }
+
     /// With a straight trend.
     pub(super) fn line(x: &[f64], sigma: &[f64]) -> Option<WeightedTrend> {
         WeightedTrend::with(x, sigma, 1)
@@ -66,6 +71,16 @@ impl WeightedTrend {
         self.project_out(&mut out);
         self.project_out(&mut out);
         out
+    }
+
+    /// The coefficient of `column` beside the trend by least squares, and its standard error.
+    pub(super) fn coefficient(&self, column: &[f64], times: &[f64]) -> Option<(f64, f64)> {
+        let (column, times) = (self.residual(column), self.residual(times));
+        let whole = dot(&column, &column);
+        let value = dot(&column, &times) / whole;
+        let left: f64 = times.iter().zip(&column).map(|(t, c)| (t - value * c).powi(2)).sum();
+        let freedom = times.len().saturating_sub(self.trend.len() + 1).max(1) as f64;
+        value.is_finite().then(|| (value, (left / freedom / whole).sqrt()))
     }
 
     /// Share of `residual` that one break (a step, a kink, or both) explains, and the index of the size after it.
@@ -146,13 +161,8 @@ pub(super) struct PeriodEstimate {
 }
 
 impl FrequencyTables {
-    /// Periods from 3 steps to half the range. `other`: those of the same sizes with other weights.
-    pub(super) fn whole_range(space: &WeightedTrend, x: &[f64], other: Option<&FrequencyTables>) -> FrequencyTables {
-        if let Some(FrequencyTables(same)) = other {
-            let reweighted =
-                |t: &FrequencyTable| FrequencyTable::weighted(space, t.frequency, t.u.clone(), t.sizes.clone());
-            return FrequencyTables(same.iter().map(reweighted).collect());
-        }
+    /// Periods from 3 steps to half the range.
+    pub(super) fn whole_range(space: &WeightedTrend, x: &[f64]) -> FrequencyTables {
         let range = x.last().copied().unwrap_or(1.0);
         let (low, high) = (2.0 / range, 1.0 / 3.0);
         let n = (((high - low) * range * OVERSAMPLING).floor().max(0.0) as usize).min(MAX_FREQUENCIES);
@@ -239,12 +249,7 @@ impl FrequencyTable {
         // A scan has a few thousand sizes at most.
         let mut order: Vec<(f64, u32)> = u.iter().copied().zip(0..).collect();
         order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        let sizes = order.into_iter().map(|(_, size)| size).collect();
-        FrequencyTable::weighted(space, frequency, u, sizes)
-    }
-
-    /// With these `u` and `sizes`.
-    fn weighted(space: &WeightedTrend, frequency: f64, u: Vec<f64>, sizes: Vec<u32>) -> FrequencyTable {
+        let sizes: Vec<u32> = order.into_iter().map(|(_, size)| size).collect();
         let of = |values: &[f64], size: u32| values.get(size as usize).copied().unwrap_or(0.0);
         let mut norm: f64 = u.iter().zip(&space.weight).map(|(u, w)| (u * w).powi(2)).sum();
         let teeth: Vec<f64> = u.iter().zip(&space.weight).map(|(u, w)| u * w).collect();
@@ -285,39 +290,4 @@ impl FrequencyTable {
         let best = each.max_by(|a, b| a.0.0.total_cmp(&b.0.0));
         best.and_then(|((_, size), gap)| Some((self.u.get(*size as usize)? - gap / 2.0).rem_euclid(1.0))).unwrap_or(0.0)
     }
-}
-
-/// Weighted least squares of `y` on a constant and N − 1 `columns`; the constant comes first. `None` if they are
-/// linearly dependent.
-pub(super) fn least_squares<const N: usize>(columns: &[&[f64]], y: &[f64], sigma: &[f64]) -> Option<[f64; N]> {
-    let mut m = vec![vec![0.0; N + 1]; N];
-    for (i, (y, s)) in y.iter().zip(sigma).enumerate() {
-        let row: Vec<f64> =
-            std::iter::once(1.0).chain(columns.iter().map(|c| c.get(i).copied().unwrap_or(0.0))).collect();
-        for (line, a) in m.iter_mut().zip(&row) {
-            let all = row.iter().chain([y]);
-            line.iter_mut().zip(all).for_each(|(cell, b)| *cell += a * b / (s * s));
-        }
-    }
-    // Gauss–Jordan; the matrix is symmetric and positive definite, so the diagonal can be the pivot.
-    for i in 0..N {
-        let lead = m.get(i)?.clone();
-        let pivot = *lead.get(i)?;
-        if !(pivot.is_finite() && pivot > 0.0) {
-            return None;
-        }
-        for (j, line) in m.iter_mut().enumerate() {
-            let factor = *line.get(i)? / pivot;
-            if j == i {
-                line.iter_mut().for_each(|v| *v /= pivot);
-            } else {
-                line.iter_mut().zip(&lead).for_each(|(v, l)| *v -= factor * l);
-            }
-        }
-    }
-    let mut out = [0.0; N];
-    for (o, line) in out.iter_mut().zip(&m) {
-        *o = *line.last().filter(|v| v.is_finite())?;
-    }
-    Some(out)
 }

@@ -76,28 +76,17 @@ fn found(n: u64, truth: f64, make: impl Fn(u64) -> Vec<SizePoint>) -> (usize, us
 }
 
 #[test]
-fn a_period_of_one_mib_is_found() {
-    let (near, held) = found(40, MIB, |seed| scan(seed, 20, 0.15, 0.05, flushed_at(MIB, 0.0)));
-    assert!(near == 40 && held >= 38, "{near} near, {held} held");
-}
-
-#[test]
-fn eight_steps_a_period_are_enough() {
-    let (near, held) = found(40, MIB / 2.0, |seed| scan(seed, 20, 0.15, 0.05, flushed_at(MIB / 2.0, 0.0)));
-    assert!(near == 40 && held >= 38, "{near} near, {held} held");
-}
-
-#[test]
-fn five_commits_a_size_and_any_phase_are_enough() {
+fn periods_are_found_with_any_phase_and_few_commits_or_steps() {
+    for period in [MIB, MIB / 2.0] {
+        let (near, held) = found(40, period, |seed| scan(seed, 20, 0.15, 0.05, flushed_at(period, 0.0)));
+        assert!(near == 40 && held >= 38, "{period}: {near} near, {held} held");
+    }
     let (near, held) = found(60, MIB, |seed| {
         let before = STEP * 16.0 * (seed as f64 * 0.618_034).fract();
         scan(seed, 5, 0.15, 0.05, flushed_at(MIB, before))
     });
     assert!(near >= 58 && held >= 55, "{near} near, {held} held");
-}
-
-#[test]
-fn periods_that_are_no_multiple_of_the_step_are_found() {
+    // No multiples of the step.
     for (i, truth) in [3.7 * STEP, 5.33 * STEP, 700_000.0, 1_500_000.0, 2_222_222.0].into_iter().enumerate() {
         let (near, held) =
             found(15, truth, |seed| scan(seed + 100 * i as u64, 15, 0.1, 0.05, flushed_at(truth, 9_000.0)));
