@@ -227,8 +227,8 @@ pub fn fit(table: &[Series]) -> Vec<Fitted> {
         let (places, own): (Vec<usize>, Vec<&Series>) =
             table.iter().enumerate().filter(|(_, s)| s.platform == platform).unzip();
         let points: Vec<&[Point]> = own.iter().map(|s| s.points.as_slice()).collect();
-        let judged = ranked(&points).map(|(kind, residuals)| (kind, residuals, curves(kind, &points)));
-        errors.extend(judged[0].1.iter().map(|r| r.scaled));
+        let judged = judged(&points);
+        errors.extend(judged[0].scaled());
         fitted.extend(places.iter().zip(&own).enumerate().map(|(n, (at, series))| (*at, one(series, n, &judged))));
     }
     // Inner points, each interpolated from its neighbours: at twice the gaps there are.
@@ -241,38 +241,55 @@ pub fn fit(table: &[Series]) -> Vec<Fitted> {
     fitted.into_iter().map(|(_, fitted)| Fitted { beyond, between, ..fitted }).collect()
 }
 
-/// Both laws with their errors, the one to use first.
-fn ranked(platform: &[&[Point]]) -> [(Kind, Vec<Residual>); 2] {
-    let [closed, usl] = [Kind::Closed, Kind::Usl].map(|kind| (kind, residuals(kind, platform)));
-    let scaled = |of: &[Residual]| of.iter().map(|r| r.scaled).collect::<Vec<f64>>();
-    let (of_closed, of_usl) = (scaled(&closed.1), scaled(&usl.1));
+/// A law with what its forecasts of the last points of a platform's series were off by.
+struct Judged {
+    kind: Kind,
+    residuals: Vec<Residual>,
+    /// By series.
+    curves: Vec<Option<Curve>>,
+}
+
+impl Judged {
+    /// Sizes of the errors per unit of growth.
+    fn scaled(&self) -> impl Iterator<Item = f64> {
+        self.residuals.iter().map(|r| r.scaled)
+    }
+}
+
+/// Both laws, the one to use first.
+fn judged(platform: &[&[Point]]) -> [Judged; 2] {
+    let [closed, usl] = [Kind::Closed, Kind::Usl].map(|kind| Judged {
+        kind,
+        residuals: residuals(kind, platform),
+        curves: curves(kind, platform),
+    });
+    let [of_closed, of_usl] = [&closed, &usl].map(|law| law.scaled().collect::<Vec<f64>>());
     let error = crate::stats::sample_sd(&of_usl).map_or(f64::INFINITY, |sd| sd / (of_usl.len() as f64).sqrt());
-    let mean = |of: &[f64]| crate::stats::mean(of).unwrap_or(f64::INFINITY);
+    let mean = |errors: &[f64]| crate::stats::mean(errors).unwrap_or(f64::INFINITY);
     if mean(&of_usl) + error < mean(&of_closed) { [usl, closed] } else { [closed, usl] }
 }
 
 /// The first of the laws `judged` that follows the series at `place` of its platform; without one the first, refused.
-fn one(series: &Series, place: usize, judged: &[(Kind, Vec<Residual>, Vec<Option<Curve>>)]) -> Fitted {
-    let mut candidates: Vec<(Kind, &Vec<Residual>, Curve)> = judged
-        .iter()
-        .filter_map(|(kind, residuals, curves)| Some((*kind, residuals, (*curves.get(place)?)?)))
-        .collect();
-    let why: Vec<Option<Refusal>> = candidates.iter().map(|(_, residuals, c)| refusal(place, residuals, c)).collect();
+fn one(series: &Series, place: usize, judged: &[Judged]) -> Fitted {
+    let mut candidates: Vec<(&Judged, Curve)> =
+        judged.iter().filter_map(|law| Some((law, (*law.curves.get(place)?)?))).collect();
+    let why: Vec<Option<Refusal>> =
+        candidates.iter().map(|(law, curve)| refusal(place, &law.residuals, curve)).collect();
     let follows = why.iter().position(Option::is_none).unwrap_or(0);
     let refused = why.get(follows).copied().unwrap_or(Some(Refusal::TooFewPoints { points: series.points.len() }));
     if follows < candidates.len() {
         candidates.swap(0, follows);
     }
-    let cross_validated = candidates.first().and_then(|(_, residuals, _)| {
-        let errors: Vec<f64> = residuals.iter().map(|r| r.error.exp_m1().abs() * 100.0).collect();
+    let cross_validated = candidates.first().and_then(|(law, _)| {
+        let errors: Vec<f64> = law.residuals.iter().map(|r| r.error.exp_m1().abs() * 100.0).collect();
         Some(CrossValidated { mean_abs_error_pct: crate::stats::mean(&errors)?, forecasts: errors.len() })
     });
     Fitted {
         series: series.clone(),
-        kind: candidates.first().map_or(Kind::Closed, |(kind, ..)| *kind),
+        kind: candidates.first().map_or(Kind::Closed, |(law, _)| law.kind),
         cross_validated,
         refused,
-        curves: candidates.iter().map(|(kind, _, curve)| (*kind, *curve)).collect(),
+        curves: candidates.iter().map(|(law, curve)| (law.kind, *curve)).collect(),
         beyond: 0.0,
         between: 0.0,
     }
