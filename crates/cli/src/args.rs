@@ -15,7 +15,6 @@ use loadline_model::plan::OnNodeLoss;
 use loadline_report::Format;
 use loadline_run::plans::{self, NamedPlan};
 
-use crate::agents::StartAgents;
 pub(crate) use exchange::{ExportArgs, ExportAs, ImportArgs};
 pub(crate) use hand::{NoteArgs, PackArgs, ReportArgs, ReportAs, UnpackArgs};
 pub(crate) use models::{AuditArgs, ForecastArgs, SimulateArgs, StandbyLevel};
@@ -99,7 +98,7 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Measure what the storage under directories allows: sync writes, reads, persistent memory
     Probe(ProbeArgs),
-    /// Start agents, which run the jobs of `loadline run --hub`, on load hosts or in Kubernetes; show who waits at a hub
+    /// Show the agents that wait at a hub for the jobs of `loadline run --hub`
     Agents {
         /// What to do
         #[command(subcommand)]
@@ -617,8 +616,6 @@ fn on_node_loss() -> impl TypedValueParser<Value = OnNodeLoss> {
 pub(crate) enum AgentsCommand {
     /// List the agents at a hub: name, version, machine, CPUs, whether they are free, and how many jobs they run at most
     List(AgentsListArgs),
-    #[command(flatten)]
-    Start(StartAgents),
 }
 
 /// `64`: a number of jobs.

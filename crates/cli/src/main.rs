@@ -3,7 +3,6 @@
 //! The only crate that prints and exits.
 
 mod ab;
-mod agents;
 mod args;
 mod arguments;
 mod audit;
@@ -105,7 +104,6 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Probe(args) => probe::probe(&args),
         Command::Agents { command: AgentsCommand::List(args) } => hub_run::agents_list(&args),
-        Command::Agents { command: AgentsCommand::Start(start) } => agents::start(&start),
         Command::Clean(args) => clean::clean(&args),
         Command::Agent(args) => hub_run::agent(&args),
         Command::Completions { shell } => completions(shell),

@@ -5,8 +5,6 @@
 mod ab;
 #[cfg(feature = "hub")]
 mod agents;
-mod agents_kubernetes;
-mod agents_ssh;
 mod analytics;
 mod audit;
 mod bad_input;
