@@ -7,6 +7,7 @@ use super::config::Address;
 use super::connect::Endpoint;
 use super::doctor::MysqlSettings;
 use super::flush::Flush;
+use super::group;
 use super::ledger::Ledger;
 use super::member::Member;
 use super::observer::ObserverSession;
@@ -70,6 +71,7 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
     let mut held: Vec<(Connection, String)> = Vec::new();
     for (node, mut endpoint) in endpoints.into_iter().enumerate() {
         let mut c = endpoint.connect()?;
+        group::refuse(&mut c, &endpoint.config.place())?;
         let member = Member::ask(&mut c, private, &endpoint.config.place())?;
         if let Some(member) = member.as_ref().filter(|_| several) {
             endpoint.config.name_node(node, &member.name);
@@ -159,7 +161,7 @@ impl MysqlInstance {
         let ledger = Ledger::default();
         let log_bin = c.number("SELECT @@GLOBAL.log_bin")? == Some(1.0);
         ledger.binlog(log_bin);
-        ledger.replicates(member.as_ref().map(|m| m.kind));
+        ledger.galera(member.is_some());
         Ok(MysqlInstance {
             local: is_local(&endpoint, pid_file.as_deref()),
             endpoint,
@@ -200,7 +202,7 @@ impl MysqlInstance {
             flush,
             times,
             (sessions, scope),
-            (self.local, self.member.as_ref().map(|m| m.kind)),
+            (self.local, self.member.is_some()),
         )
     }
 }
