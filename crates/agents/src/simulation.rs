@@ -1,34 +1,24 @@
 //! A thousand agents with wrong clocks, behind a hub that delays and loses messages, in simulated time. The coordinator, the
 //! protocol and the agents are those of a run; only clock, hub and jobs are simulated. Everything follows from the seed.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
-use loadline_agents::agent::{Action, Agent, Event};
-use loadline_agents::coordinator::{AgentsError, Coordinator};
-use loadline_agents::lease::BEAT_NS;
-use loadline_agents::link::{Link, Received};
-use loadline_agents::message::{Answer, JobsOrder, Message, Opened, Order, PROTOCOL, Presence, Progress};
-use loadline_agents::test::{MOST_SKEW_NS, START_LEAD_NS, Test, WINDOW_LEAD_NS};
-use loadline_model::plan::WorkloadFile;
 use loadline_model::random::Random;
+
+use crate::agent::{Action, Agent, Event, JobsEvent};
+use crate::coordinator::{AgentsError, Coordinator};
+use crate::lease::BEAT_NS;
+use crate::link::Link;
+use crate::message::{Answer, Command, JobsOrder, Message, Opened, Order, PROTOCOL, Presence, Received};
+use crate::test::{MOST_SKEW_NS, START_LEAD_NS, Test, WINDOW_LEAD_NS};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
 const VERSION: &str = "1.2.3";
-
-/// What may go wrong with an agent.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Fault {
-    /// It ends.
-    Dies,
-    /// It does nothing from then until later.
-    Hangs(u64),
-    /// Nothing reaches it or comes from it; its jobs go on.
-    CutOff(u64),
-}
+/// Most bytes of a message: what is longer comes in parts.
+const MOST_BYTES: usize = 2000;
 
 /// A clock that is ahead by some time at the beginning and gains or loses.
 #[derive(Debug, Clone, Copy)]
@@ -52,47 +42,48 @@ struct Host {
     clock: Clock,
     /// Mean time of a message to it and from it, ns.
     legs: [f64; 2],
-    fault: Option<(u64, Fault)>,
-    opened: Option<u64>,
-    /// The file that came with it.
-    file: Option<String>,
+    /// Nothing reaches it or comes from it; its jobs go on.
+    cut_off: Range<u64>,
+    /// It has ended, or hangs.
+    dead: Range<u64>,
+    /// Number of its last test.
+    test: u64,
     /// Window on its own clock.
     window: Option<(u64, u64)>,
-    /// When its jobs began and ended, on the true clock.
-    loads: Option<u64>,
+    /// Whether its jobs load the database, and when they ended, on the true clock.
+    loads: bool,
     ended_ns: u64,
     urgent: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    ToAgent(usize, Vec<u8>),
+    ToAgent(Vec<u8>),
     ToCoordinator(Vec<u8>),
-    Beat,
     /// Looks at the time.
-    Timer(usize),
-    Opened(usize, u64),
-    Progress(usize, u64),
-    Closed(usize, u64),
-    Ended(usize, u64),
+    Timer,
+    /// The jobs of this test have opened their sessions, passed the window end, ended.
+    Opened(u64),
+    Closed(u64),
+    Ended(u64),
+    /// The coordinator says that the run goes on.
+    Beat,
 }
 
 /// The hub, the hosts and the time.
 struct World {
     now_ns: u64,
-    queue: BinaryHeap<Reverse<(u64, u64, What)>>,
-    sequence: u64,
+    /// What comes next: when, in which order, at which host.
+    queue: BinaryHeap<Reverse<(u64, usize, usize, What)>>,
+    pushed: usize,
     random: Random,
     hosts: Vec<Host>,
+    /// The run of which the coordinator says that it goes on.
     run: Option<String>,
-    /// The hub is away between these times.
-    away: (u64, u64),
     /// Share of messages that get lost.
     loss: f64,
-    /// Messages sent (other than beats), with their times.
+    /// When messages other than beats were sent.
     sent_ns: Vec<u64>,
-    /// Whether the coordinator says that the run goes on.
-    beats: bool,
 }
 
 fn between(random: &mut Random, low: f64, high: f64) -> f64 {
@@ -101,19 +92,14 @@ fn between(random: &mut Random, low: f64, high: f64) -> f64 {
 
 fn presence(i: usize) -> Presence {
     Presence {
-        id: format!("id{i}"),
+        id: i.to_string(),
         name: format!("a{i}"),
         version: VERSION.into(),
         protocol: PROTOCOL,
         host: format!("h{i}"),
-        machine: format!("m{i}"),
         process: 1,
-        private: true,
-        cpus: 2,
         most_jobs: 64,
-        most_sessions: 64,
-        starting: false,
-        busy: None,
+        ..Presence::default()
     }
 }
 
@@ -125,159 +111,116 @@ impl World {
             // Clocks that began at any time in the last months, and gain or lose up to 20 ppm.
             clock: Clock { ahead_ns: random.below(1 << 53), gains_ppm: between(&mut random, -20.0, 20.0) },
             legs: [between(&mut random, 50e3, 400e3), between(&mut random, 50e3, 400e3)],
-            fault: None,
-            opened: None,
-            file: None,
+            cut_off: 0..0,
+            dead: 0..0,
+            test: 0,
             window: None,
-            loads: None,
+            loads: false,
             ended_ns: 0,
             urgent: false,
         });
         let hosts = hosts.collect();
-        World {
-            now_ns: 1000 * S,
-            queue: BinaryHeap::new(),
-            sequence: 0,
-            random,
-            hosts,
-            run: None,
-            away: (0, 0),
-            loss: 0.0,
-            sent_ns: Vec::new(),
-            beats: true,
-        }
+        let (now_ns, queue, sent_ns) = (1000 * S, BinaryHeap::new(), Vec::new());
+        World { now_ns, queue, pushed: 0, random, hosts, run: None, loss: 0.0, sent_ns }
     }
 
-    fn at(&mut self, ns: u64, what: What) {
-        self.sequence += 1;
-        self.queue.push(Reverse((ns.max(self.now_ns), self.sequence, what)));
+    fn at(&mut self, ns: u64, host: usize, what: What) {
+        self.pushed += 1;
+        self.queue.push(Reverse((ns.max(self.now_ns), self.pushed, host, what)));
     }
 
-    /// A leg takes its mean or longer; a few take very long.
-    fn delay(&mut self, mean: f64) -> u64 {
+    /// Sends the pieces of a message to a host or from it (leg 0 or 1). A leg takes its mean or longer, a few take very long.
+    fn deliver(&mut self, i: usize, leg: usize, pieces: Vec<Vec<u8>>, what: fn(Vec<u8>) -> What) {
         let slow = if between(&mut self.random, 0.0, 1.0) < 0.02 { 30.0 } else { 1.0 };
-        (mean * (0.5 - 0.5 * between(&mut self.random, 1e-9, 1.0).ln() * slow)) as u64
-    }
-
-    fn cut_off(&mut self, host: usize) -> bool {
-        let now = self.now_ns;
-        let lost = self.loss > 0.0 && between(&mut self.random, 0.0, 1.0) < self.loss;
-        let fault = matches!(self.hosts[host].fault, Some((from, Fault::CutOff(to))) if (from..to).contains(&now));
-        lost || fault || (self.away.0..self.away.1).contains(&now)
+        let times = 0.5 - 0.5 * between(&mut self.random, 1e-9, 1.0).ln() * slow;
+        let at_ns = self.now_ns + (self.hosts[i].legs[leg] * times) as u64;
+        for piece in pieces {
+            let lost = between(&mut self.random, 0.0, 1.0) < self.loss;
+            if !lost && !self.hosts[i].cut_off.contains(&self.now_ns) {
+                self.at(at_ns, i, what(piece));
+            }
+        }
     }
 
     /// Carries out what is next, if it is due by `until_ns`. Returns a message for the coordinator.
     fn step(&mut self, until_ns: u64) -> Option<Received> {
-        let next = self.queue.peek().filter(|next| next.0.0 <= until_ns).map(|next| next.0.0);
-        let Some(at_ns) = next else {
+        if self.queue.peek().is_none_or(|next| next.0.0 > until_ns) {
             self.now_ns = self.now_ns.max(until_ns);
             return None;
-        };
+        }
+        let Reverse((at_ns, _, i, what)) = self.queue.pop()?;
         self.now_ns = self.now_ns.max(at_ns);
-        let Reverse((_, _, what)) = self.queue.pop().unwrap();
         match what {
             What::ToCoordinator(bytes) => return Some(Received { at_ns: self.now_ns, bytes }),
-            What::ToAgent(i, bytes) => self.tell(i, Event::Message(&bytes)),
-            What::Timer(i) => self.tell(i, Event::Time),
-            What::Opened(i, test) => {
-                self.tell(i, Event::Opened(test, Ok(Opened { fingerprint: "work".into(), ..Opened::default() })))
+            What::ToAgent(bytes) => self.tell(i, Event::Message(&bytes)),
+            What::Timer => self.tell(i, Event::Time),
+            What::Opened(test) => {
+                let opened = Opened { fingerprint: "work".into(), ..Opened::default() };
+                self.jobs(i, test, JobsEvent::Opened(Ok(opened)));
             }
-            What::Progress(i, test) => {
-                let host = &self.hosts[i];
-                if host.loads.is_some() && host.window.is_none() && host.opened == Some(test) {
-                    let progress = Progress { test, started: 64, ended: 0, completed: self.now_ns };
-                    self.tell(i, Event::Progress(progress));
-                    self.at(self.now_ns + 100 * MS, What::Progress(i, test));
-                }
-            }
-            What::Closed(i, test) => self.tell(i, Event::Closed(test)),
-            What::Ended(i, test) => {
-                let host = &mut self.hosts[i];
-                if host.loads.take().is_some() {
-                    host.ended_ns = self.now_ns;
-                }
-                self.tell(i, Event::Ended(test, vec![format!("{i},"), "end".into()]));
+            What::Closed(test) => self.jobs(i, test, JobsEvent::Closed),
+            What::Ended(test) => {
+                (self.hosts[i].loads, self.hosts[i].ended_ns) = (false, self.now_ns);
+                self.jobs(i, test, JobsEvent::Ended(counts(i)));
             }
             What::Beat => {
-                if let Some(run) = self.run.clone().filter(|_| self.beats) {
-                    let beat = Message::new(&run, 0, "", Order::Beat).bytes();
-                    for i in 0..self.hosts.len() {
-                        self.deliver(i, beat.clone());
-                    }
-                    self.at(self.now_ns + BEAT_NS, What::Beat);
-                }
+                let Some(run) = self.run.clone() else { return None };
+                let beat = Message::new(&run, 0, "", Order::Beat).pieces(MOST_BYTES);
+                (0..self.hosts.len()).for_each(|i| self.deliver(i, 0, beat.clone(), What::ToAgent));
+                self.at(self.now_ns + BEAT_NS, 0, What::Beat);
             }
         }
         None
     }
 
-    fn deliver(&mut self, i: usize, bytes: Vec<u8>) {
-        if !self.cut_off(i) {
-            let delay = self.delay(self.hosts[i].legs[0]);
-            self.at(self.now_ns + delay, What::ToAgent(i, bytes));
+    /// Something happens to the jobs of an agent, unless they are of an earlier test.
+    fn jobs(&mut self, i: usize, test: u64, event: JobsEvent) {
+        if self.hosts[i].test == test {
+            self.tell(i, Event::Jobs(event));
         }
     }
 
-    /// An event happens to an agent, which acts.
+    /// An event happens to an agent, which acts. What it misses while it hangs is lost here; a real one would get it late.
     fn tell(&mut self, i: usize, event: Event<'_>) {
-        let now = self.now_ns;
-        match self.hosts[i].fault {
-            Some((from, Fault::Dies)) if now >= from => {
-                let host = &mut self.hosts[i];
-                if host.loads.take().is_some() {
-                    host.ended_ns = from;
-                }
-                return;
-            }
-            // What it misses while it hangs is lost here; a real one would get it late.
-            Some((from, Fault::Hangs(to))) if (from..to).contains(&now) => {
-                self.at(to, What::Timer(i));
-                return;
-            }
-            _ => {}
+        let (now, host) = (self.now_ns, &mut self.hosts[i]);
+        let clock = host.clock;
+        if host.dead.contains(&now) {
+            let until_ns = host.dead.end;
+            return self.at(until_ns, i, What::Timer);
         }
-        let clock = self.hosts[i].clock;
-        let actions = self.hosts[i].agent.on(clock.at(now), event);
-        for action in actions {
+        for action in host.agent.on(clock.at(now), event) {
             self.act(i, clock, action);
         }
         if let Some(due) = self.hosts[i].agent.due_ns() {
-            self.at(clock.truth(due) + 1, What::Timer(i));
+            self.at(clock.truth(due) + 1, i, What::Timer);
         }
     }
 
     fn act(&mut self, i: usize, clock: Clock, action: Action) {
-        let now = self.now_ns;
+        let (now, host) = (self.now_ns, &mut self.hosts[i]);
+        let test = host.test;
         match action {
             Action::Say(_) => {}
             Action::Send(message) => {
                 self.sent_ns.push(now);
-                if !self.cut_off(i) {
-                    let delay = self.delay(self.hosts[i].legs[1]);
-                    self.at(now + delay, What::ToCoordinator(message.bytes()));
-                }
+                self.deliver(i, 1, message.pieces(MOST_BYTES), What::ToCoordinator);
             }
             Action::Open(order) => {
-                self.hosts[i].file = order.file.map(|file| file.text);
-                self.hosts[i].opened = Some(order.test);
-                self.hosts[i].window = None;
+                (host.test, host.window) = (order.test, None);
                 let takes = self.random.below(200 * MS);
-                self.at(now + takes, What::Opened(i, order.test));
+                self.at(now + takes, i, What::Opened(order.test));
+                if order.jobs == 0 {
+                    self.at(now + takes, i, What::Ended(order.test));
+                }
             }
-            Action::Start(start_ns, _) => {
-                let test = self.hosts[i].opened.unwrap();
-                self.hosts[i].loads = Some(clock.truth(start_ns));
-                self.at(clock.truth(start_ns) + 3 * MS, What::Progress(i, test));
+            Action::Jobs(Command::Start { .. }) => host.loads = true,
+            Action::Jobs(Command::Window { open_ns, close_ns }) => {
+                host.window = Some((open_ns, close_ns));
+                self.at(clock.truth(close_ns) + 2 * MS, i, What::Closed(test));
             }
-            Action::Window(open_ns, close_ns) => {
-                let test = self.hosts[i].opened.unwrap();
-                self.hosts[i].window = Some((open_ns, close_ns));
-                self.at(clock.truth(close_ns) + 2 * MS, What::Closed(i, test));
-            }
-            Action::End { urgent } => {
-                self.hosts[i].urgent |= urgent;
-                let test = self.hosts[i].opened.unwrap();
-                self.at(now + 5 * MS, What::Ended(i, test));
+            Action::Jobs(Command::End { urgent }) => {
+                host.urgent |= urgent;
+                self.at(now + 5 * MS, i, What::Ended(test));
             }
         }
     }
@@ -290,12 +233,9 @@ impl Link for World {
 
     fn send(&mut self, agent: Option<&str>, order: &Message<Order>) {
         self.sent_ns.push(self.now_ns);
-        let to: Vec<usize> = match agent {
-            None => (0..self.hosts.len()).collect(),
-            Some(id) => vec![id.strip_prefix("id").unwrap().parse().unwrap()],
-        };
-        for i in to {
-            self.deliver(i, order.bytes());
+        let only: Option<usize> = agent.map(|id| id.parse().unwrap());
+        for i in (0..self.hosts.len()).filter(|i| only.is_none_or(|only| only == *i)) {
+            self.deliver(i, 0, order.pieces(MOST_BYTES), What::ToAgent);
         }
     }
 
@@ -308,18 +248,13 @@ impl Link for World {
         None
     }
 
-    fn part_bytes(&self) -> usize {
-        100
-    }
-
     fn beat(&mut self, run: Option<&str>) {
         self.run = run.map(str::to_owned);
-        self.at(self.now_ns, What::Beat);
+        self.at(self.now_ns, 0, What::Beat);
     }
 
-    fn trouble(&self, since_ns: u64) -> Option<String> {
-        let away = self.now_ns >= self.away.0 && self.away.1 > since_ns.min(self.now_ns);
-        away.then(|| "no hub".to_owned())
+    fn trouble(&self, _: u64) -> Option<String> {
+        None
     }
 
     fn interrupted(&self) -> bool {
@@ -327,9 +262,9 @@ impl Link for World {
     }
 }
 
-/// A workload file of several messages.
-fn text() -> String {
-    (0..99u64).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect()
+/// What the jobs of an agent counted: more than a message holds.
+fn counts(agent: usize) -> String {
+    (0..500).map(|n| format!("{:x}", (agent as u64 + n).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect()
 }
 
 /// What a test over agents came to.
@@ -351,18 +286,18 @@ impl Outcome {
     }
 }
 
+fn jobs_of(all_jobs: u32) -> JobsOrder {
+    JobsOrder { all_jobs, ..JobsOrder::default() }
+}
+
 fn test(c: &mut Coordinator<World>, number: u64, jobs: u32, window_s: u64) -> Result<Outcome, AgentsError> {
-    let mut order = JobsOrder::of_jobs(jobs);
-    // A thousand agents get none: it is the time of the test.
-    order.file = (jobs < 1000).then(|| WorkloadFile { name: "mine.toml".into(), text: text() });
-    let file = order.file.as_ref().map(|file| file.text.clone());
-    let mut test = Test::open(c, number, &order, &|_| "work".to_owned())?;
+    let mut test = Test::open(c, number, &jobs_of(jobs), &|_| "work".to_owned())?;
     let start_ns = c.link.now_ns + START_LEAD_NS;
-    test.start(c, start_ns, window_s * S);
+    test.tell(c, Command::Start { start_ns, window_ns: window_s * S });
     c.pump(start_ns + 300 * MS);
     let open_ns = c.link.now_ns + WINDOW_LEAD_NS;
     let close_ns = open_ns + window_s * S;
-    test.window(c, open_ns, close_ns);
+    test.tell(c, Command::Window { open_ns, close_ns });
     c.pump(close_ns);
     let deadline = close_ns + S;
     while !test.closed(c) && c.link.now_ns < deadline {
@@ -371,10 +306,9 @@ fn test(c: &mut Coordinator<World>, number: u64, jobs: u32, window_s: u64) -> Re
     let counted = test.stop(c, window_s * S);
     let mut skew_ns = 0;
     let (mut truly_off_ns, mut jobs) = (0, 0);
-    for of in counted.iter().filter(|of| of.bytes.is_some()) {
-        assert_eq!(of.bytes.as_deref().unwrap(), format!("{},end", of.agent).as_bytes(), "all parts, in order");
-        let host = &c.link.hosts[of.agent];
-        assert_eq!(host.file, file, "the file came whole");
+    for of in counted.iter().filter(|of| of.text.is_some()) {
+        assert_eq!(of.text, Some(counts(of.share.agent)), "all parts, in order");
+        let host = &c.link.hosts[of.share.agent];
         let (open, close) = host.window.unwrap();
         let off = |local, truth: u64| host.clock.truth(local).abs_diff(truth);
         truly_off_ns = truly_off_ns.max(off(open, open_ns)).max(off(close, close_ns));
@@ -420,26 +354,24 @@ fn a_common_window_or_an_invalid_test_under_every_fault() {
         let mut c = enlisted(world);
         let begin = c.link.now_ns;
         let fault_at = begin + pick(15 * S);
-        let faulty = pick(12) as usize;
-        let lasts = S / 2 + pick(20 * S);
-        let fault = match pick(5) {
-            0 => Some(Fault::Dies),
-            1 => Some(Fault::Hangs(fault_at + lasts)),
-            2 => Some(Fault::CutOff(fault_at + lasts)),
-            3 => {
-                c.link.away = (fault_at, fault_at + lasts);
-                None
-            }
-            _ => None,
-        };
-        c.link.hosts[faulty].fault = fault.map(|fault| (fault_at, fault));
+        let (faulty, fault) = (pick(12) as usize, fault_at..fault_at + S / 2 + pick(20 * S));
+        let kind = pick(5);
+        let hosts = &mut c.link.hosts;
+        match kind {
+            0 => hosts[faulty].dead = fault_at..u64::MAX,
+            1 => hosts[faulty].dead = fault.clone(),
+            2 => hosts[faulty].cut_off = fault.clone(),
+            // The hub is away.
+            3 => hosts.iter_mut().for_each(|host| host.cut_off = fault.clone()),
+            _ => {}
+        }
         for number in 1..=2 {
             let Ok(outcome) = test(&mut c, number, 100, 10) else {
                 invalid += 1;
                 // Whoever failed before the start is lost for the run, or the hub was away.
                 continue;
             };
-            let said = format!("seed {seed} test {number}: {fault:?} {:?} {}", outcome.failed, outcome.skew_ns);
+            let said = format!("seed {seed} test {number}: fault {kind} {:?} {}", outcome.failed, outcome.skew_ns);
             if !outcome.valid() {
                 invalid += 1;
                 continue;
@@ -456,22 +388,22 @@ fn a_common_window_or_an_invalid_test_under_every_fault() {
 
 #[test]
 fn the_agent_that_is_lost_is_the_one_that_is_named() {
-    for (fault, seed) in [(Fault::Dies, 1), (Fault::Hangs(u64::MAX), 2), (Fault::CutOff(u64::MAX), 3)] {
-        let mut c = enlisted(World::new(20, seed));
+    for cut_off in [false, true] {
+        let mut c = enlisted(World::new(20, u64::from(cut_off)));
         // In the window of the first test.
-        c.link.hosts[13].fault = Some((c.link.now_ns + 6 * S, fault));
+        let fault = c.link.now_ns + 6 * S..u64::MAX;
+        let host = &mut c.link.hosts[13];
+        *(if cut_off { &mut host.cut_off } else { &mut host.dead }) = fault;
         let outcome = test(&mut c, 1, 40, 10).unwrap();
         let failed: Vec<usize> = outcome.failed.iter().map(|(i, _)| *i).collect();
-        assert_eq!(failed, [13], "{fault:?} {:?}", outcome.failed);
+        assert_eq!(failed, [13], "{:?}", outcome.failed);
         assert!(outcome.failed[0].1.contains("hangs, or is cut off"), "{:?}", outcome.failed);
         assert_eq!(outcome.jobs, 38, "what the others counted is there");
         // The next test is spread over those that are left.
         let outcome = test(&mut c, 2, 38, 10).unwrap();
         assert!(outcome.valid() && outcome.jobs == 38, "{:?}", outcome.failed);
-        if matches!(fault, Fault::CutOff(_)) {
-            let ran_until = c.link.hosts[13].ended_ns;
-            assert!(c.link.hosts[13].loads.is_none() && c.link.hosts[13].urgent && ran_until > 0);
-        }
+        let host = &c.link.hosts[13];
+        assert!(!cut_off || (!host.loads && host.urgent && host.ended_ns > 0), "it ended its jobs by itself");
     }
 }
 
@@ -479,20 +411,19 @@ fn the_agent_that_is_lost_is_the_one_that_is_named() {
 fn nothing_loads_the_database_after_the_coordinator_is_gone() {
     for seed in 0..20 {
         let mut c = enlisted(World::new(100, seed));
-        let order = JobsOrder::of_jobs(200);
-        let mut test = Test::open(&mut c, 1, &order, &|_| "work".to_owned()).unwrap();
+        let mut test = Test::open(&mut c, 1, &jobs_of(200), &|_| "work".to_owned()).unwrap();
         let start_ns = c.link.now_ns + START_LEAD_NS;
-        test.start(&mut c, start_ns, 60 * S);
+        test.tell(&mut c, Command::Start { start_ns, window_ns: 60 * S });
         c.pump(start_ns + S);
         let open_ns = c.link.now_ns + WINDOW_LEAD_NS;
-        test.window(&mut c, open_ns, open_ns + 60 * S);
+        test.tell(&mut c, Command::Window { open_ns, close_ns: open_ns + 60 * S });
         c.pump(open_ns + seed * S);
-        assert!(c.link.hosts.iter().all(|h| h.loads.is_some()), "all load it, held by beats alone");
+        assert!(c.link.hosts.iter().all(|h| h.loads), "all load it, held by beats alone");
         let gone_ns = c.link.now_ns;
-        c.link.beats = false;
+        c.link.run = None;
         c.pump(gone_ns + 10 * S);
         for host in &c.link.hosts {
-            assert!(host.loads.is_none() && host.urgent, "its jobs were ended");
+            assert!(!host.loads && host.urgent, "its jobs were ended");
             assert!(host.ended_ns <= gone_ns + 5 * S, "after {} ms", (host.ended_ns - gone_ns) / MS);
         }
     }
@@ -503,9 +434,7 @@ fn who_cannot_be_used_is_named() {
     let refused = |change: &dyn Fn(&mut Vec<Presence>), asked: usize| {
         let mut all: Vec<Presence> = (0..3).map(presence).collect();
         change(&mut all);
-        let mut world = World::new(0, 5);
-        let template = World::new(all.len(), 5);
-        world.hosts = template.hosts;
+        let mut world = World::new(all.len(), 5);
         for (host, presence) in world.hosts.iter_mut().zip(all) {
             host.agent = Agent::new(presence);
         }
@@ -524,7 +453,7 @@ fn who_cannot_be_used_is_named() {
 #[test]
 fn an_agent_whose_window_can_never_be_common_is_refused_before_the_first_test() {
     let mut c = enlisted(World::new(4, 3));
-    let reach = |c: &mut Coordinator<World>| Test::reach(c, &JobsOrder::of_jobs(0)).err().map(|e| e.to_string());
+    let reach = |c: &mut Coordinator<World>| Test::reach(c, &jobs_of(0)).err().map(|e| e.to_string());
     assert_eq!(reach(&mut c), None);
     // No leg takes less than half of this.
     c.link.hosts[2].legs = [6.0 * MS as f64; 2];
@@ -544,8 +473,8 @@ fn an_agent_of_one_run_takes_no_orders_of_another() {
     assert!(busy.contains("0 are free") && busy.contains("a3 on h3 (works for run r1)"), "{busy}");
     // Nor does it open sessions for whoever has not enlisted it.
     let mut agent = Agent::new(presence(0));
-    let open = Message::new("r9", 1, "", Order::Open(Box::new(JobsOrder::of_jobs(1))));
-    let actions = agent.on(5, Event::Message(&open.bytes()));
-    let refused = |action: &Action| matches!(action, Action::Send(m) if matches!(m.body, Answer::Refused { .. }));
+    let open = Message::new("r9", 1, "", Order::Open(Box::new(jobs_of(1))));
+    let actions = agent.on(5, Event::Message(&open.pieces(MOST_BYTES)[0]));
+    let refused = |action: &Action| matches!(action, Action::Send(m) if matches!(m.body, Answer::Refused(..)));
     assert!(actions.len() == 1 && actions.iter().all(refused), "{actions:?}");
 }
