@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use loadline_database::clock::now_ns;
+use loadline_storage::now_ns;
 
 use crate::hub::{Hub, HubError, HubOptions};
 use crate::message::{Message, Order, Received, TO_ALL, to_agent, to_run};
