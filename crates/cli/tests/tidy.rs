@@ -7,6 +7,8 @@
 mod circles;
 #[path = "tidy/dependencies.rs"]
 mod dependencies;
+#[path = "tidy/ignored.rs"]
+mod ignored;
 #[path = "tidy/links.rs"]
 mod links;
 #[path = "tidy/rules.rs"]

@@ -159,7 +159,7 @@ mod tests {
                 // Slow answers have a large error.
                 let slow = asked != 3;
                 if slow {
-                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    std::thread::sleep(std::time::Duration::from_millis(100));
                 }
                 Ok(Some((clock::now_ns() / 1000) as i64 + if slow { 5_000_000 } else { 1_000_000 }))
             },

@@ -83,7 +83,7 @@ impl Sshd {
             .stderr(log)
             .spawn()
             .unwrap_or_else(|e| panic!("{e}: {INSTALL}"));
-        wait_for("sshd", 10, || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+        wait_for("sshd", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
         Sshd { dir, _child: Killed(child), port }
     }
 
@@ -181,7 +181,7 @@ impl Running {
 
     fn code(&mut self) -> Option<i32> {
         let mut code = None;
-        wait_for("the command to end", 20, || {
+        wait_for("the command to end", || {
             code = self.child.try_wait().unwrap();
             code.is_some()
         });
@@ -236,22 +236,22 @@ fn agents_start_hear_their_hub_and_end_with_the_command() {
     assert_eq!(running.code(), Some(130));
     for name in ["127-0-0-1-1", "127-0-0-1-2", "localhost"] {
         running.says(&[name, "bye"]);
-        wait_for("the agent to end", 5, || !sshd.runs(name));
+        wait_for("the agent to end", || !sshd.runs(name));
     }
 }
 
 /// Starts an agent, kills the command, and waits until the agent has ended.
-fn ends_with_its_command(sshd: &Sshd, seconds: u64) {
+fn ends_with_its_command(sshd: &Sshd) {
     let mut running = Running::start(sshd.command(&[&sshd.host()], &Hub::start(), &[]));
     running.says(&["1 agent running"]);
-    wait_for("the agent", 5, || sshd.runs("127-0-0-1"));
+    wait_for("the agent", || sshd.runs("127-0-0-1"));
     running.child.kill().unwrap();
-    wait_for("the agent to end", seconds, || !sshd.runs("127-0-0-1"));
+    wait_for("the agent to end", || !sshd.runs("127-0-0-1"));
 }
 
 #[test]
 fn agents_end_when_the_command_is_killed() {
-    ends_with_its_command(&Sshd::start(""), 5);
+    ends_with_its_command(&Sshd::start(""));
 }
 
 /// One that does not mind being asked to end is ended all the same.
@@ -259,7 +259,7 @@ fn agents_end_when_the_command_is_killed() {
 fn agents_that_hang_end_when_the_command_is_killed() {
     let sshd = Sshd::start("");
     script(&sshd.at("agent"), "#!/bin/bash\ntrap '' TERM\necho $$ > ${0%/*}/$3.pid\nwhile :; do sleep 0.05; done\n");
-    ends_with_its_command(&sshd, 10);
+    ends_with_its_command(&sshd);
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_lost_connection_is_named_and_the_others_go_on() {
     let host = sshd.host();
     let mut running = Running::start(sshd.command(&[&host, &host], &hub, &[]));
     running.says(&["2 agents running"]);
-    wait_for("the agents", 5, || sshd.runs("127-0-0-1-1") && sshd.runs("127-0-0-1-2"));
+    wait_for("the agents", || sshd.runs("127-0-0-1-1") && sshd.runs("127-0-0-1-2"));
     // sshd's process of the session is an ancestor of the agent: of the script, of sshd's own.
     let mut pid: i32 = fs::read_to_string(sshd.at("127-0-0-1-1.pid")).unwrap().trim().parse().unwrap();
     for _ in 0..2 {
@@ -278,7 +278,7 @@ fn a_lost_connection_is_named_and_the_others_go_on() {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL).unwrap();
     running.says(&["127-0-0-1-1", "closed by remote host"]);
     running.says(&["127-0-0-1-1", "the connection is lost", "1 agent left"]);
-    wait_for("the agent to end", 10, || !sshd.runs("127-0-0-1-1"));
+    wait_for("the agent to end", || !sshd.runs("127-0-0-1-1"));
     assert!(sshd.runs("127-0-0-1-2"));
     // An agent that ends by itself is named with its exit code; then the command ends.
     let other = fs::read_to_string(sshd.at("127-0-0-1-2.pid")).unwrap().trim().parse().unwrap();
@@ -315,7 +315,7 @@ fn what_stands_in_the_way_is_named_by_host() {
             || ran.err.contains("127-0-0-1-1: agent started");
         assert!(named, "each host says how it went: {}", ran.said());
         assert!(!ran.said().contains(TOKEN), "{}", ran.said());
-        wait_for("agents to end", 10, || !sshd.runs("127-0-0-1-1") && !sshd.runs("127-0-0-1"));
+        wait_for("agents to end", || !sshd.runs("127-0-0-1-1") && !sshd.runs("127-0-0-1"));
     }
     let without_tunnel = Sshd::start("AllowTcpForwarding no");
     let ran = without_tunnel.ran(&[&without_tunnel.host()], &hub, &[]);

@@ -43,7 +43,6 @@ mod references;
 mod registry;
 mod simulate;
 mod snapshot;
-mod storage;
 mod tp;
 mod trend;
 mod user_workload;

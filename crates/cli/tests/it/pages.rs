@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::common::{Ran, leftovers, ok, results, run};
+use crate::common::{Ran, as_on_a_quiet_machine, leftovers, ok, results, run};
 
 /// What to do when the pages are not those of the catalogue.
 const RENEW: &str = "renew them: cargo run -p loadline-cli -- workloads --pages docs/workloads";
@@ -194,6 +194,7 @@ fn the_first_hour_works_as_written() {
             assert!(said.contains(&line), "{command}: '{line}' is not in: {said}");
         }
         if command.starts_with("run ") {
+            as_on_a_quiet_machine(&ran.folder());
             folder = ran.folder().display().to_string();
         }
     }

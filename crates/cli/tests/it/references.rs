@@ -1,6 +1,6 @@
 //! Published measurements: listed, printed as they are, and beside a run.
 
-use crate::common::{lat1, ok, results, run};
+use crate::common::{as_on_a_quiet_machine, lat1, ok, results, run};
 
 #[test]
 fn a_run_finds_its_place_among_published_platforms() {
@@ -13,8 +13,8 @@ fn a_run_finds_its_place_among_published_platforms() {
     let (dir, plan) = (results.path().to_str().unwrap(), ["--jobs", "1,2", "--duration", "200ms", "--warmup", "200ms"]);
     let own =
         ["run", "--target", "null:?pause=1ms", "--workload", "LGWR-LAT1,LGWR-SIZE", "--no-probe", "--results", dir];
-    // Other tests may disturb it: its figures do not count.
     let folder = run(&[&own[..], &plan[..]].concat()).folder();
+    as_on_a_quiet_machine(&folder);
     let report = |more: &[&str]| {
         let run = ["report", folder.to_str().unwrap(), "--with", "reference:exadata-x9m"];
         ok(&[&run[..], more].concat()).out

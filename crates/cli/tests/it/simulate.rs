@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{lat1, ok, results, run};
+use crate::common::{as_on_a_quiet_machine, lat1, ok, results, run, sound_tests};
 
 /// A sweep of `wal:`. Other tests may disturb it: its figures do not count.
 fn sweep(results: &Path, jobs: &str) -> String {
@@ -11,7 +11,8 @@ fn sweep(results: &Path, jobs: &str) -> String {
     std::fs::create_dir_all(&log).unwrap();
     let target = format!("wal:{}?device=fdatasync", log.display());
     let ran = lat1(&target, dir, &format!("--jobs {jobs} --duration 300ms --warmup 200ms --no-probe"));
-    assert_eq!(ran.code, 0, "{}", ran.said());
+    sound_tests(&ran);
+    as_on_a_quiet_machine(&ran.folder());
     ran.folder().display().to_string()
 }
 

@@ -2,6 +2,7 @@
 
 use crate::circles::circles;
 use crate::dependencies::unused;
+use crate::ignored::differences;
 use crate::links::dead;
 use crate::tree::{Tree, code, is_test};
 
@@ -156,6 +157,18 @@ pub(crate) const RULES: &[Rule] = &[
                 ("planted{n}a.md", page("nowhere.md")),
                 ("planted{n}b.md", page("planted{n}a.md#a-heading")),
                 ("planted{n}c.md", page("../../../../outside.md")),
+            ]
+        },
+    },
+    Rule {
+        says: "A test that ./test leaves out is in docs/testing.md, with its cause.",
+        breaches: |tree| differences(tree).into_iter().map(|(path, what)| breach(&path, what)).collect(),
+        applies: EVERYWHERE,
+        planted: |_| {
+            let test = |attribute: &str| format!("//! A file.\n{attribute}\nfn planted() {{}}\n");
+            vec![
+                ("src/planted{n}a.rs", test("#[ignore]")),
+                ("src/planted{n}b.rs", test("#[ignore = \"nightly: planted\"]")),
             ]
         },
     },

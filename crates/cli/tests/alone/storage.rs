@@ -1,8 +1,9 @@
 //! The storage and database-writer groups, end to end: where reads come from is proved, or the test is
 //! invalid; and the proof of the server group that they come from the cache.
 
+use crate::alone;
 use crate::common::figures::{check, figure, from_the_device, passed};
-use crate::common::{Server, ok, on, results, tests_of};
+use crate::common::{Server, ok, on, results, sound, tests_of};
 use serde_json::Value;
 
 /// Runs `workloads` on `target` in short windows and returns the tests.
@@ -17,6 +18,7 @@ fn measure(target: &str, workloads: &[&str], more: &str) -> Vec<Value> {
 
 #[test]
 fn sqlite_reads_from_the_device_and_from_its_cache() {
+    let _alone = alone();
     let workloads = ["SRV-QUERY1", "STO-READ", "STO-READ-ASYNC", "DBWR-THR", "DBWR-CKPT"];
     let mut tests = measure("sqlite:", &workloads, "--jobs 2 --size 32MiB");
     assert_eq!(tests.len(), workloads.len());
@@ -56,6 +58,7 @@ fn sqlite_reads_from_the_device_and_from_its_cache() {
 
 #[test]
 fn a_private_postgres_has_the_cache_that_each_workload_needs() {
+    let _alone = alone();
     let workloads = ["SRV-QUERY1", "STO-READ", "STO-WRITE", "STO-RANDOM", "DBWR-THR", "DBWR-CKPT"];
     let tests = measure("postgres-temp:", &workloads, "--jobs 2 --size 64MiB");
     let of = |code: &str| tests.iter().filter(|t| t["workload"] == code).collect::<Vec<_>>();
@@ -105,6 +108,7 @@ fn through_a_checkpoint(test: &Value) {
 
 #[test]
 fn a_private_mariadb_reads_past_the_page_cache() {
+    let _alone = alone();
     let workloads = ["SRV-SCAN", "STO-READ", "STO-WRITE", "DBWR-THR", "DBWR-CKPT"];
     let tests = measure("mariadb-temp:", &workloads, "--jobs 2 --size 64MiB");
     let of = |code: &str| tests.iter().find(|t| t["workload"] == code).unwrap();
@@ -124,6 +128,7 @@ fn a_private_mariadb_reads_past_the_page_cache() {
 
 #[test]
 fn changes_that_stay_in_a_large_cache_are_no_figures_of_the_storage() {
+    let _alone = alone();
     let large = "--jobs 1 --size 16MiB --setting innodb_buffer_pool_size=512M";
     for test in measure("mariadb-temp:", &["STO-WRITE", "DBWR-THR"], large) {
         assert_eq!(test["valid"], false, "{test}");
@@ -136,6 +141,7 @@ fn changes_that_stay_in_a_large_cache_are_no_figures_of_the_storage() {
 
 #[test]
 fn a_users_cache_that_holds_the_data_makes_the_test_invalid_unless_allowed() {
+    let _alone = alone();
     let server = Server::start(&["shared_buffers=128MB"]);
     let small = "--jobs 1 --size 8MiB";
     let test = measure(&server.url(), &["STO-READ"], small).remove(0);
@@ -145,7 +151,7 @@ fn a_users_cache_that_holds_the_data_makes_the_test_invalid_unless_allowed() {
         assert!(why.contains(part), "'{part}' in {why}");
     }
     let test = measure(&server.url(), &["STO-READ"], &format!("{small} --allow-cached")).remove(0);
-    assert!(crate::common::valid(&test) && test["data_source"] == "cached", "{}", test["invalid_reason"]);
+    assert!(sound(&test) && test["data_source"] == "cached", "{}", test["invalid_reason"]);
     assert!(test["forced"].as_str().unwrap().contains("--allow-cached"), "{}", test["forced"]);
     assert_eq!(check(&test, "data-source")["outcome"], "noted");
 }
