@@ -143,7 +143,7 @@ fn a_run_is_resumed_and_reported_without_the_file() {
     assert!(manifest.contains("puts batches of messages"), "the text is in the manifest");
     std::fs::write(folder.join("manifest.json"), manifest.replace("\"complete\"", "\"interrupted\"")).unwrap();
     std::fs::remove_file(&file).unwrap();
-    sound(&["run", "--resume", folder.to_str().unwrap(), "--results", path]);
+    sound_tests(&run(&["run", "--resume", folder.to_str().unwrap(), "--results", path]));
     let tests = tests_of(&folder);
     assert_eq!(tests.iter().map(|t| t["jobs"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2]);
     assert!(tests.iter().all(|t| t["parameters"]["batch"] == 5), "{tests:?}");
