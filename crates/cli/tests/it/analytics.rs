@@ -211,7 +211,7 @@ fn workers_come_or_the_test_is_invalid() {
 fn procedures_compute_and_their_commits_are_counted() {
     let dir = results();
     for target in ["postgres-temp:", "mariadb-temp:"] {
-        let tests = measure(target, dir.path(), "--group procedural-code --jobs 2 --duration 600ms");
+        let tests = measure(target, dir.path(), "--group procedural-code --jobs 2 --duration 2s");
         assert_eq!(tests.len(), 6);
         for t in &tests {
             let f = |id: &str| t[id].as_f64().unwrap_or_else(|| panic!("{id}: {:#}", t["absent"]));

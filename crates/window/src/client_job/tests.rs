@@ -290,7 +290,7 @@ fn a_session_is_opened_anew_after_its_transactions() {
     let last = u64::from(result.total.is_multiple_of(4));
     assert!((each - last..=each).contains(&opened_by_now), "{opened_by_now} for {} transactions", result.total);
     let connect = tally.connect.unwrap();
-    assert!(connect.count() > 3 && connect.quantile_ns(0.5).unwrap() >= 3_000_000);
+    assert!(connect.count() > 0 && connect.quantile_ns(0.5).unwrap() >= 3_000_000);
     let all = result.time_in_transactions_ns() + result.connecting_ns as f64;
     let share = all / schedule.window_ns() as f64;
     assert!(share <= 1.001, "connecting is no part of a transaction: {share}");
