@@ -193,7 +193,7 @@ fn two_runs_are_compared_and_a_slower_one_fails_a_script() {
         let more = ["run", "--target", url, "--repeat", "3", "--no-probe", "--results", &dir];
         measured(&[&more[..], &SHORT, load].concat()).folder()
     };
-    let (a, b) = (run_on("null:?pause=1ms", &[]), run_on("null:?pause=3ms", &[]));
+    let (a, b) = (run_on("null:?pause=1ms", &[]), run_on("null:?pause=10ms", &[]));
     let row = &compared(&[&a, &b])["commit_throughput_tps"];
     assert!(number(row, "ratio") < 1.0 && row["pairs"] == "3", "{row:?}");
     let failing = |a: &Path, b: &Path| {

@@ -1,6 +1,8 @@
 //! What the machine allows stands beside every figure, and where it comes from.
 
-use crate::common::{json_of, lat1, leftovers, manifest_of, ok, results, run, sound_tests, tests_of};
+use crate::common::{
+    as_on_a_quiet_machine, json_of, lat1, leftovers, manifest_of, ok, results, run, sound_tests, tests_of,
+};
 
 fn measure(target: &str, path: &str, more: &str) -> crate::common::Ran {
     let ran = lat1(target, path, &format!("--jobs 2 --duration 1s --warmup 300ms {more}"));
@@ -29,7 +31,8 @@ fn held_against_the_reference(target: &str) {
     assert_eq!(limit["redo_bytes_per_tx"].as_f64().unwrap(), calibrated, "{target}");
     let rows = manifest["probes"]["log"]["rows"].as_array().unwrap();
     assert!(rows.iter().any(|r| r["operation"] == "sequential-write" && r["per_s"].as_f64().unwrap() > 0.0));
-    let html = std::fs::read_to_string(folder.join("report/index.html")).unwrap();
+    as_on_a_quiet_machine(&folder);
+    let html = ok(&["report", folder.to_str().unwrap(), "--format", "html", "--output", "-"]).out;
     assert!(html.contains("reference log writer"), "{target}");
     assert_eq!(leftovers(dir.path()), Vec::<String>::new());
 }
