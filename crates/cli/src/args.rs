@@ -18,7 +18,7 @@ use loadline_run::plans::{self, NamedPlan};
 use crate::agents::StartAgents;
 pub(crate) use exchange::{ExportArgs, ExportAs, ImportArgs};
 pub(crate) use hand::{NoteArgs, PackArgs, ReportArgs, ReportAs, UnpackArgs};
-pub(crate) use models::{AuditArgs, ForecastArgs, SimulateArgs, StandbyLevel};
+pub(crate) use models::{AuditArgs, ForecastArgs};
 
 use crate::hub_args::{AgentArgs, AgentsArgs, AgentsListArgs};
 pub(crate) use crate::list_args::{ListArgs, ListFormat};
@@ -54,9 +54,6 @@ pub(crate) enum Command {
     /// Follow the figures of many runs, such as nightly ones: where did a level change, between which runs, and what else
     /// changed there
     Trend(TrendArgs),
-    /// Simulate what a measured platform would do with another device, a standby, more CPUs, nodes or jobs: explains, and promises
-    /// nothing
-    Simulate(Box<SimulateArgs>),
     /// Check a table of results, any published one or a run, by operational laws: what cannot be, and what it likely means
     Audit(AuditArgs),
     /// Forecast a sweep beyond its measured jobs: throughput, latency, redo, CPU, and where an objective breaks, each with a 90 %
@@ -625,11 +622,6 @@ pub(crate) enum AgentsCommand {
 fn job_count(text: &str) -> Result<u32, String> {
     let found = text.trim().parse().ok().filter(|n| (1..=1_000_000).contains(n));
     found.ok_or_else(|| format!("'{text}' is no number of jobs: write numbers from 1 to 1000000, as in 64,128"))
-}
-
-/// A number of microseconds; which are allowed is said by who uses it.
-fn microseconds(text: &str) -> Result<f64, String> {
-    text.trim().parse().map_err(|_| format!("'{text}' is no number of µs: write it without unit, as in 20 or 0.5"))
 }
 
 fn positive(text: &str) -> Result<f64, String> {

@@ -45,7 +45,6 @@ mod report;
 mod run;
 mod secrets;
 mod signals;
-mod simulate;
 mod snapshot;
 mod source;
 mod stored;
@@ -84,7 +83,6 @@ fn main() -> ExitCode {
         Command::ReplicaCost(args) => replica_cost::replica_cost(&args, arguments::command(&given)),
         Command::Compare(args) => compare::compare(&args),
         Command::Trend(args) => trend::trend(&args),
-        Command::Simulate(args) => simulate::simulate(&args),
         Command::Audit(args) => audit::check(&args),
         Command::Forecast(args) => forecast::forecast(&args),
         Command::Report(args) => report::report(&args),

@@ -41,7 +41,6 @@ mod postgres_versions;
 mod probe;
 mod references;
 mod registry;
-mod simulate;
 mod snapshot;
 mod storage;
 mod tp;

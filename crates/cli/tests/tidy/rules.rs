@@ -177,9 +177,7 @@ const USES: &[(&str, &[&str])] = &[
     ("agents", &["model", "workload", "database", "collect", "window"]),
     ("run", &["model", "script", "workload", "device", "database", "collect", "store", "probe", "window", "analyze"]),
     ("analyze", &["model"]),
-    // The log writer in tests only: the simulated one is held against it.
-    ("simulate", &["model", "logwriter"]),
-    ("report", &["model", "store", "analyze", "simulate"]),
+    ("report", &["model", "store", "analyze"]),
     ("audit", &["model"]),
     ("exchange", &["model"]),
     ("live", &["model", "analyze", "device", "report", "store"]),
