@@ -160,10 +160,6 @@ pub(crate) struct RunArgs {
     /// process of its own, as `loadline serve` (see docs/exports.md)
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(crate) metrics: Option<std::net::SocketAddr>,
-    /// Push the run's metrics to the OpenTelemetry collector at this URL (OTLP over HTTP, as JSON) while it goes on, and once more at
-    /// its end. Headers are given in OTEL_EXPORTER_OTLP_HEADERS (see docs/exports.md)
-    #[arg(long, value_name = "URL")]
-    pub(crate) otlp: Option<String>,
     /// Name of the platform in tables and charts [default: product and version]
     #[arg(long, value_name = "NAME")]
     pub(crate) platform: Option<String>,

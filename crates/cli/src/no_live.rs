@@ -21,9 +21,3 @@ pub(crate) fn serve(_: &ServeArgs) -> Result<u8, Failure> {
 pub(crate) fn start_metrics(_: &Path, _: SocketAddr) -> Result<Infallible, Failure> {
     Err(Failure::usage(format!("--metrics: {ABSENT}")))
 }
-
-pub(crate) fn start_otlp(_: &Path, _: &str) -> Result<Infallible, Failure> {
-    Err(Failure::usage(
-        "--otlp: this loadline was built without it: build it with `cargo build --release --features otlp`",
-    ))
-}

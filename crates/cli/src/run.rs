@@ -66,7 +66,6 @@ pub(crate) fn measure(
     signals::interruptible(&study.request.interrupted, left)?;
     let study = hub_run::with(study, hub.as_deref(), &args.agents.hub)?;
     let _metrics = args.metrics.map(|listen| live::start_metrics(&study.results, listen)).transpose()?;
-    let _otlp = args.otlp.as_deref().map(|url| live::start_otlp(&study.results, url)).transpose()?;
     let mut progress = Progress::new();
     let outcome = study.run(&mut progress);
     progress.finish();

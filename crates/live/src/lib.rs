@@ -7,8 +7,6 @@
 
 pub mod metrics;
 pub mod now;
-#[cfg(feature = "otlp")]
-pub mod otlp;
 mod plain;
 pub mod screen;
 pub mod serve;

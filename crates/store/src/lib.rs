@@ -36,7 +36,7 @@ pub use error::StoreError;
 pub use folder::{NativeFile, Resumed, RunFolder, TestOutput};
 pub use hlog::{Interval, histogram_log};
 pub use layout::runs_in;
-pub use live::{LiveFile, Tail, clock_s, is_written, writer};
+pub use live::{LiveFile, Tail, clock_s, is_written};
 pub use notes::{add_note, notes};
 pub use pack::{PACKED, pack, unpack};
 pub use stored::{StoredRun, read_manifest};

@@ -30,8 +30,6 @@ mod many_sessions;
 #[cfg(feature = "live")]
 mod metrics;
 mod mysql;
-#[cfg(feature = "otlp")]
-mod otlp;
 mod pages;
 mod pgbench_scripts;
 mod plans;
