@@ -10,7 +10,7 @@ use crate::{Result, command};
 /// The platform of the packages.
 pub(crate) const TRIPLE: &str = "x86_64-unknown-linux-musl";
 /// What packages are built with beside the default features.
-pub(crate) const FEATURES: &str = "hub,live,parquet";
+pub(crate) const FEATURES: &str = "hub,parquet";
 
 /// A checkout and where it is built.
 pub(crate) struct Source {

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use loadline_live::serve::{ServeError, ServeOptions};
 use loadline_live::{Ended, WatchOptions, now};
 use loadline_store::runs_in;
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::exit::{self, Failure};
 use crate::live_args::{ServeArgs, TOKEN_VARIABLE, WatchArgs};
@@ -77,7 +78,10 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
         let asked = if with_token { "; browsers are asked for the token" } else { "" };
         output::say(&format!("serving {} at http://{at}/{asked}; Ctrl-C ends it", args.dir.display()));
     };
-    loadline_live::serve::serve(options, ready).map_err(|e| match e {
+    // Not by the end of the terminal: a server may outlive it (nohup).
+    let stop = Arc::new(AtomicBool::new(false));
+    signals::set_by(&stop, [SIGINT, SIGTERM])?;
+    loadline_live::serve::serve(options, &stop, ready).map_err(|e| match e {
         ServeError::Failed(_) => Failure::failed(e.to_string()),
         _ => Failure::usage(e.to_string()),
     })?;

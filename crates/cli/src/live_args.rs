@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 /// Environment variable with the token of a server.
-#[cfg(feature = "live")]
 pub(crate) const TOKEN_VARIABLE: &str = "LOADLINE_TOKEN";
 
 /// `loadline watch`.

@@ -24,10 +24,6 @@ mod hub_run;
 mod import;
 mod list_args;
 mod listing;
-#[cfg(feature = "live")]
-mod live;
-#[cfg(not(feature = "live"))]
-#[path = "no_live.rs"]
 mod live;
 mod live_args;
 mod logo;

@@ -11,7 +11,6 @@ mod analytics;
 mod audit;
 mod bad_input;
 mod bound;
-#[cfg(feature = "live")]
 mod browser;
 mod clusters;
 mod common;
@@ -22,12 +21,10 @@ mod hand;
 mod kill;
 mod limits;
 mod lists;
-#[cfg(feature = "live")]
 mod live;
 mod load;
 mod managed;
 mod many_sessions;
-#[cfg(feature = "live")]
 mod metrics;
 mod mysql;
 mod pages;
