@@ -1,8 +1,8 @@
 //! The command line.
 
 mod exchange;
-mod hand;
 mod models;
+mod report;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -17,8 +17,8 @@ use loadline_run::plans::{self, NamedPlan};
 
 use crate::agents::StartAgents;
 pub(crate) use exchange::{ExportArgs, ExportAs, ImportArgs};
-pub(crate) use hand::{NoteArgs, PackArgs, ReportArgs, ReportAs, UnpackArgs};
 pub(crate) use models::{AuditArgs, ForecastArgs};
+pub(crate) use report::{NoteArgs, ReportArgs, ReportAs};
 
 use crate::hub_args::{AgentArgs, AgentsArgs, AgentsListArgs};
 pub(crate) use crate::list_args::{ListArgs, ListFormat};
@@ -63,10 +63,6 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Add a note in Markdown to a run, or to a workload in it: it is in every report of the run
     Note(NoteArgs),
-    /// Pack a run into one file with checksums, to hand it over: commands that read a run read that file as well
-    Pack(PackArgs),
-    /// Unpack a run that was packed into one file, and check it
-    Unpack(UnpackArgs),
     /// Import results of pgbench, sysbench, HammerDB or fio as runs, to set them beside loadline's own: marked as theirs, and not
     /// checked by loadline
     Import(ImportArgs),

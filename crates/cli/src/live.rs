@@ -21,7 +21,7 @@ use crate::{output, report, signals};
 
 pub(crate) fn watch(args: &WatchArgs) -> Result<u8, Failure> {
     let run = match &args.run {
-        Some(run) => existing(&run_folder(run, &args.results)?)?,
+        Some(run) => existing(&run_folder(run, &args.results))?,
         None => newest(&args.results)?,
     };
     // https://no-color.org: set and not empty.

@@ -14,7 +14,6 @@ mod drivers;
 mod exit;
 mod export;
 mod forecast;
-mod hand;
 mod hub_args;
 #[cfg(feature = "hub")]
 mod hub_run;
@@ -26,7 +25,7 @@ mod list_args;
 mod listing;
 mod live;
 mod live_args;
-mod logo;
+mod note;
 mod output;
 mod pages;
 mod pdf;
@@ -82,9 +81,7 @@ fn main() -> ExitCode {
         Command::Audit(args) => audit::check(&args),
         Command::Forecast(args) => forecast::forecast(&args),
         Command::Report(args) => report::report(&args),
-        Command::Note(args) => hand::note(&args),
-        Command::Pack(args) => hand::pack(&args),
-        Command::Unpack(args) => hand::unpack(&args),
+        Command::Note(args) => note::note(&args),
         Command::Import(args) => import::import(&args, arguments::command(&given)),
         Command::Export(args) => export::export(&args),
         Command::Watch(args) => live::watch(&args),
@@ -105,7 +102,6 @@ fn main() -> ExitCode {
         Command::Completions { shell } => completions(shell),
         Command::Man { directory } => man(&directory),
     };
-    target::remove_unpacked();
     match result {
         Ok(code) => ExitCode::from(code),
         Err(failure) => exit::show(&failure),

@@ -1,4 +1,4 @@
-//! The command lines of what is handed over: reports, notes, packed runs.
+//! Flags of `report` and `note`.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub(crate) struct ReportArgs {
     /// are set side by side
     #[arg(long, value_name = "N,…", value_delimiter = ',', conflicts_with_all = ["columns", "across_drivers"])]
     pub(crate) test: Vec<u32>,
-    /// Only key figures, what bounds them, load lines and charts: at most 6 pages on paper
+    /// Only key figures, what bounds them, load lines and charts: a few pages on paper
     #[arg(long, conflicts_with = "test")]
     pub(crate) summary: bool,
     /// Title of the report [default: the platforms' names]
@@ -35,9 +35,6 @@ pub(crate) struct ReportArgs {
     /// Customer for whom the report is made
     #[arg(long, value_name = "TEXT", value_parser = one_line, conflicts_with = "test")]
     pub(crate) customer: Option<String>,
-    /// Logo on the first page: PNG, JPEG or SVG, up to 1 MiB
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "test")]
-    pub(crate) logo: Option<PathBuf>,
     /// Replace what tells whose platform it is: names of hosts and users, addresses, paths, URLs, identifiers of clouds, settings
     /// that hold them. For reports that leave the house
     #[arg(long, conflicts_with = "test")]
@@ -60,7 +57,7 @@ pub(crate) struct ReportArgs {
 pub(crate) enum ReportAs {
     /// One self-contained page
     Html,
-    /// The same on paper: A4, with contents, page numbers and footers, through an installed Chromium, Chrome, Edge or Brave
+    /// The same on paper: A4, with footers, through an installed Chromium, Chrome, Edge or Brave
     Pdf,
     /// Markdown
     Md,
@@ -88,31 +85,6 @@ pub(crate) struct NoteArgs {
     #[arg(long, value_name = "CODE")]
     pub(crate) workload: Option<String>,
     /// Folder of the runs that are named by id
-    #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
-    pub(crate) results: PathBuf,
-}
-
-/// `loadline pack`.
-#[derive(Debug, Args)]
-pub(crate) struct PackArgs {
-    /// Run folder or run id
-    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
-    pub(crate) run: PathBuf,
-    /// Folder of the runs that are named by id
-    #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
-    pub(crate) results: PathBuf,
-    /// File to write, - for standard output; one that exists is not overwritten [default: RUN.loadline]
-    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
-    pub(crate) output: Option<PathBuf>,
-}
-
-/// `loadline unpack`.
-#[derive(Debug, Args)]
-pub(crate) struct UnpackArgs {
-    /// Packed run
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
-    /// Folder in which the run's folder is made; a run that is there is not overwritten
     #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,
 }

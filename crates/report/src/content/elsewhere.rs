@@ -1,9 +1,10 @@
-//! Imported tests: their source, and what qualifies their figures. loadline has checked none of them.
+//! Figures that loadline did not measure: imported ones and published ones. Their source, what an audit found in them, and what
+//! qualifies them.
 
 use loadline_model::Imported;
 use loadline_model::format::counted;
 
-use super::{standing, stop};
+use super::{count, stop};
 use crate::doc::{Block, Section};
 use crate::platform_run::PlatformRun;
 use crate::words::spans;
@@ -25,14 +26,11 @@ pub(super) fn verdict(sides: &[PlatformRun<'_>]) -> Option<String> {
     Some(format!("{tests} {are} imported from {}: not checked by loadline.", tools.join(" and ")))
 }
 
-/// The section; empty without imported tests.
-pub(super) fn section(sides: &[PlatformRun<'_>]) -> Section {
-    let imported = sides.iter().filter_map(|side| Some((side, side.run.published.as_ref().filter(|p| p.imported)?)));
-    let mut blocks: Vec<Block> = Vec::new();
-    for (side, published) in imported {
-        let tests = counted(side.run.records.len(), "test");
-        let source = format!("{}: {tests}, {}.", side.label, stop(&published.source));
-        blocks.extend(standing::audited(&side.label, source, &published.findings));
+/// The section on imported tests; empty without any.
+pub(super) fn imported(sides: &[PlatformRun<'_>]) -> Section {
+    let mut blocks = Vec::new();
+    for side in sides.iter().filter(|side| side.run.published.as_ref().is_some_and(|p| p.imported)) {
+        blocks.extend(source(side, true));
         blocks.push(Block::List { items: files(side).into_iter().chain(notes(side)).collect() });
     }
     if !blocks.is_empty() {
@@ -42,6 +40,41 @@ pub(super) fn section(sides: &[PlatformRun<'_>]) -> Section {
         ));
     }
     Section::of("imported", "Imported, not checked", blocks)
+}
+
+/// The section on published platforms; empty without any. A brief one does not list what audits found.
+pub(super) fn published(sides: &[PlatformRun<'_>], brief: bool) -> Section {
+    let published = sides.iter().filter(|side| side.run.published.as_ref().is_some_and(|p| !p.imported));
+    let mut blocks: Vec<Block> = published.flat_map(|side| source(side, !brief)).collect();
+    if !blocks.is_empty() {
+        blocks.push(Block::para(
+            "Published figures are those that were printed: loadline did not make them, has no evidence for them, and the machines, \
+             versions and durations differ.",
+        ));
+    }
+    Section::of("published", "Published, not measured", blocks)
+}
+
+/// Where the figures of `side` come from, and what an audit of their table found: how much, and if `listed`, what.
+fn source(side: &PlatformRun<'_>, listed: bool) -> Vec<Block> {
+    let Some(published) = &side.run.published else { return Vec::new() };
+    let (label, tests) = (&side.label, counted(side.run.records.len(), "test"));
+    let found = match published.findings.len() {
+        0 => String::new(),
+        n => {
+            let errors = published.findings.iter().filter(|f| f.starts_with("error")).count();
+            let of_them =
+                if errors == 0 { String::new() } else { format!(" ({} among them)", counted(errors, "error")) };
+            let kinds = count(n, "kind of finding", "kinds of findings");
+            format!(" An audit of its table (`loadline audit`) has {kinds}{of_them}.")
+        }
+    };
+    let mut blocks = vec![Block::para(format!("{label}: {tests}, {}.{found}", stop(&published.source)))];
+    if listed && !published.findings.is_empty() {
+        let list = Block::List { items: published.findings.clone() };
+        blocks.push(Block::Details { summary: format!("The audit of {label}"), blocks: vec![list] });
+    }
+    blocks
 }
 
 /// The files, each once.
