@@ -111,7 +111,7 @@ pub fn serve(options: ServeOptions, stop: &AtomicBool, ready: impl FnOnce(Socket
         followed: Mutex::default(),
     });
     // Best effort. Threads inherit it.
-    let _ = loadline_device::run_only_when_idle();
+    let _ = loadline_storage::run_only_when_idle();
     let listener = TcpListener::bind(options.listen).map_err(|e| ServeError::Listen(options.listen, e))?;
     // A connection may be gone before it is accepted.
     listener.set_nonblocking(true).map_err(ServeError::Failed)?;
