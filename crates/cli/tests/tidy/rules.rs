@@ -183,8 +183,6 @@ const USES: &[(&str, &[&str])] = &[
     ("audit", &["model"]),
     ("exchange", &["model"]),
     ("live", &["model", "analyze", "device", "report", "store"]),
-    // In its tests only: loadline's own sessions are its clients.
-    ("peer", &["database", "workload"]),
 ];
 
 fn breach(path: &str, what: impl Into<String>) -> Breach {
