@@ -18,8 +18,8 @@ use std::fs;
 use std::path::Path;
 
 use dependencies::{Package, Policy, allows, packages};
-use rules::{Breach, RULES, Rule};
-use tree::Tree;
+use rules::{RULES, Rule};
+use tree::{Breach, Tree};
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
