@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "tidy/budget.rs"]
+mod budget;
 #[path = "tidy/circles.rs"]
 mod circles;
 #[path = "tidy/dependencies.rs"]

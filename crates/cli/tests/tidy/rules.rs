@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::budget::{come_back, one_that_is_gone, over};
 use crate::circles::circles;
 use crate::dependencies::unused;
 use crate::links::dead;
@@ -52,6 +53,22 @@ pub(crate) const RULES: &[Rule] = &[
         },
         applies: EVERYWHERE,
         planted: |_| vec![("planted{n}.bin", "x".repeat((400 << 10) + 1))],
+    },
+    Rule {
+        says: "A crate keeps to its lines in budget.toml, and the budget falls with it.",
+        breaches: over,
+        // The peers of the log writer count as lines of `bench`.
+        applies: |folder| folder != "bench/logwriter-peers",
+        planted: |_| vec![("src/planted{n}.rs", format!("//! Long.\n{}", "\n".repeat(100_000)))],
+    },
+    Rule {
+        says: "What is gone by budget.toml does not come back.",
+        breaches: come_back,
+        applies: EVERYWHERE,
+        planted: |_| {
+            let text = one_that_is_gone();
+            vec![("src/planted{n}.rs", format!("//! {text}\n")), ("planted{n}.md", text)]
+        },
     },
     Rule {
         says: "Nothing is left to do in comments: finish it, or file an issue.",
