@@ -1,4 +1,4 @@
-//! Converts between a server's clock and [`crate::clock`], and evaluates the timestamps of an in-database driver.
+//! Converts between a server's clock and [`loadline_storage::now_ns`], and evaluates the timestamps of an in-database driver.
 
 use crate::clock;
 use crate::error::TargetError;

@@ -165,7 +165,7 @@ fn standbys_are_nodes_that_read() {
         }
         client.publish_counters().unwrap();
         let mut inside = driver.database_session(&work, job).unwrap();
-        let slice = inside.run_slice(clock::now_ns() + 20_000_000).unwrap();
+        let slice = inside.run_slice(loadline_storage::now_ns() + 20_000_000).unwrap();
         drop((client, inside));
         let after = observer.snapshot().unwrap();
         let read = |node: usize| {
