@@ -10,12 +10,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use loadline_analyze::stats::{geometric_mean, median};
 use loadline_database::{OpenRequest, Target, Work, open};
+use loadline_load::{Request, Warmup, run_test};
 use loadline_model::snapshot::counter;
 use loadline_model::{Column, Driver, column};
 use loadline_run::calibrate;
 use loadline_run::figures::Proof;
 use loadline_run::record::{Finished, Identity};
-use loadline_window::{Request, Warmup, run_test};
 use nix::sys::resource::{UsageWho, getrusage};
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use loadline_analyze::stats::{geometric_mean, median};
 use loadline_model::format::parse_bytes;
 use loadline_model::probe::Operation;
-use loadline_probe::{Point, ProbeOptions, ProbeSession};
+use loadline_storage::probe::{Point, ProbeOptions, ProbeSession};
 use serde_json::Value;
 
 use crate::arena::{Outcome, children_cpu_s, said_by};

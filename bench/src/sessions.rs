@@ -24,9 +24,9 @@ use clap::ValueEnum;
 use loadline_analyze::paired::{Pair, paired_ratio};
 use loadline_analyze::stats::median;
 use loadline_database::TargetError;
+use loadline_load::{JobResult, Request, Shared, TestHooks, run_test};
 use loadline_model::Driver;
 use loadline_peer::raise_open_files;
-use loadline_window::{JobResult, Request, Shared, TestHooks, run_test};
 use nix::time::{ClockId, clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 

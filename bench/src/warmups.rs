@@ -8,7 +8,7 @@ use loadline_analyze::stats::mean;
 use loadline_analyze::steady::STEP_S;
 use loadline_collect::page_cache::DataFiles;
 use loadline_database::Work;
-use loadline_window::{Request, Warmup, run_test};
+use loadline_load::{Request, Warmup, run_test};
 
 use crate::arena::{Outcome, target};
 use crate::statistics::steady::{METHODS, opens};

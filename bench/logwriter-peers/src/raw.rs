@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use loadline_device::{Access, AlignedBuf, open_file};
+use loadline_storage::{Access, AlignedBuf, open_file};
 use loadline_logwriter::LogDevice as _;
 use loadline_logwriter::device::file::{FileConfig, FileDevice};
 

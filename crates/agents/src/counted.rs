@@ -1,7 +1,7 @@
 //! What an agent counted, on its way to the coordinator. Nothing is lost: histograms go bucket by bucket, sums to the nanosecond.
 
+use loadline_load::{JobResult, OwnCommits, Tally};
 use loadline_model::record::LinkUse;
-use loadline_window::{JobResult, OwnCommits, Tally};
 use serde::{Deserialize, Serialize};
 
 use crate::offset::Offset;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use futures_util::stream::{SelectAll, StreamExt, select_all};
-use loadline_database::clock::now_ns;
+use loadline_storage::now_ns;
 use percent_encoding::percent_decode_str;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use loadline_collect::CpuSource;
 use loadline_collect::os::{CpuShares, CpuTimes, Interfaces, ProcessCpu};
-use loadline_database::clock::now_ns;
 use loadline_database::{OpenRequest, Target, Work};
-use loadline_window::{Crew, OwnCommits, Place, Request, STEP_NS, Schedule, Shared, Timing, Warmup, next_count_ns};
+use loadline_load::{Crew, OwnCommits, Place, Request, STEP_NS, Schedule, Shared, Timing, Warmup, next_count_ns};
+use loadline_storage::now_ns;
 
 use crate::counted::Counted;
 use crate::message::{JobsOrder, Opened, Progress, Why};

@@ -1,15 +1,15 @@
-//! The agents of a run as the place where its jobs run: what [`loadline_window::run_test`] asks for, by the protocol.
+//! The agents of a run as the place where its jobs run: what [`loadline_load::run_test`] asks for, by the protocol.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use loadline_model::plan::WorkloadFile;
-use loadline_model::record::AgentFigures;
-use loadline_window::{
+use loadline_load::{
     Counts, Ended, JobResult, OwnCommits, RemoteCrew, RemoteJobs, Request, Schedule, Shared, Tally, TestError, Timing,
 };
+use loadline_model::plan::WorkloadFile;
+use loadline_model::record::AgentFigures;
 
 use crate::coordinator::{AgentsError, Coordinator};
 use crate::counted::Counted;

@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use loadline_database::clock::now_ns;
 use loadline_database::machine::{boot_id, host_name};
+use loadline_storage::now_ns;
 
 use crate::agent::{Action, Agent, Event};
 use crate::hub::{Hub, HubError, HubOptions};

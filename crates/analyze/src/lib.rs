@@ -2,6 +2,7 @@
 //! platforms. Pure functions: no I/O, no clock, no target.
 
 pub mod arms;
+pub mod audit;
 pub mod bound;
 pub mod compare;
 pub mod forecast;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use loadline_audit::{
+use loadline_analyze::audit::{
     Audit, Claim, Expected, Finding, LAWS, Mapping, Options, Severity, audit, columns_of_laws, table,
 };
 use loadline_model::column::{REDO_BYTES_PER_TX, REDO_KIB_PER_TX};
@@ -213,11 +213,11 @@ fn range(group: &[&Finding]) -> (String, String) {
 
 /// `--laws`.
 fn laws(list: &ListArgs) -> Result<(), Failure> {
-    let needs = |law: &loadline_audit::Law| {
+    let needs = |law: &loadline_analyze::audit::Law| {
         let sets: Vec<String> = law.sets().map(|set| set.join(", ")).collect();
         if sets.is_empty() { "any column".to_owned() } else { sets.join("; or ") }
     };
-    let row = |law: &&loadline_audit::Law| {
+    let row = |law: &&loadline_analyze::audit::Law| {
         [law.id, law.name, law.formula]
             .map(str::to_owned)
             .into_iter()

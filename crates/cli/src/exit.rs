@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use loadline_database::TargetError;
+use loadline_load::TestError;
 use loadline_run::plans::NamedPlanError;
 use loadline_run::study::StudyError;
 use loadline_run::watch::WatchError;
 use loadline_store::StoreError;
-use loadline_window::TestError;
 
 use crate::secrets;
 

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use loadline_analyze::audit::{Mapping, Sheet, table};
 use loadline_analyze::forecast::{Figure, Point, Series, of_run as of_run_tests};
-use loadline_audit::{Mapping, Sheet, table};
 use loadline_report::{Evaluated, Forecasted, Questions};
 use loadline_store::StoredRun;
 

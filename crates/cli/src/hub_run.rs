@@ -12,11 +12,11 @@ use loadline_agents::hub::{HubError, HubOptions};
 use loadline_agents::remote::{AgentTarget, Agents, list};
 use loadline_agents::service::{HubLink, ServiceError, host, new_id, presence, serve};
 use loadline_database::machine::allow_open_files;
+use loadline_load::OWN_FILES;
 use loadline_model::format::counted;
 use loadline_model::plan::{AgentCredentials, Jobs};
 use loadline_run::Study;
 use loadline_run::plan::MAX_JOBS;
-use loadline_window::OWN_FILES;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::exit::{self, Failure};

@@ -10,8 +10,8 @@ use loadline_collect::inventory::{machine, storage};
 use loadline_model::LogWriterPoint;
 use loadline_model::format::{bytes, counted, duration_s};
 use loadline_model::probe::{Engine, ProbeReport, ProbedDir, VERSION};
-use loadline_probe::{Event, ProbeError, ProbeOptions, ProbeSession};
 use loadline_run::study::KnownLimits;
+use loadline_storage::probe::{Event, ProbeError, ProbeOptions, ProbeSession};
 use loadline_store::rfc3339;
 
 use crate::args::{EngineArg, ListFormat, ProbeArgs};
@@ -107,7 +107,7 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
     for dir in &args.dirs {
         let inventory = storage(dir).map_err(|e| Failure { code: exit::TARGET, message: e.to_string() })?;
         let mut progress = Progress::new(dir);
-        let probed = loadline_probe::probe(dir, inventory, &options, &stop, &mut |e| progress.on(e));
+        let probed = loadline_storage::probe::probe(dir, inventory, &options, &stop, &mut |e| progress.on(e));
         let mut probed = probed?;
         match log_writer(dir, args, &stop, &progress) {
             Ok(points) => probed.log_writer = points,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub use loadline_database::clock::now_ns;
+use loadline_storage::now_ns;
 
 /// Time until `at_ns`; zero if it is past.
 #[must_use]

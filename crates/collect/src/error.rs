@@ -27,7 +27,7 @@ pub enum CollectError {
     },
     /// The storage under a directory could not be determined.
     #[error(transparent)]
-    Device(#[from] loadline_device::DeviceError),
+    Device(#[from] loadline_storage::DeviceError),
     /// A file of the kernel is not as documented in proc(5).
     #[error("{file} has an unknown format: {what}. Its figures are left out")]
     Format {

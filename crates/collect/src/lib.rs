@@ -2,7 +2,7 @@
 //! counters and wait events.
 //!
 //! The poller is independent of databases: it polls a [`Source`], which the run crate makes from the target's observer. All
-//! times are ns on one clock, [`clock::now_ns`].
+//! times are ns on one clock, [`loadline_storage::now_ns`].
 
 pub mod clock;
 mod error;

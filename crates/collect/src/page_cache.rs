@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use loadline_device::{cached_bytes, drop_cached};
+use loadline_storage::{cached_bytes, drop_cached};
 use nix::errno::Errno;
 
 use crate::error::CollectError;

@@ -23,7 +23,7 @@ use worker::{Command, Shared, Worker};
 
 /// A source of a database's counters and wait events. Called from one thread only.
 pub trait Source: Send {
-    /// Reads all counters. [`Snapshot::at_ns`] is on [`clock::now_ns`].
+    /// Reads all counters. [`Snapshot::at_ns`] is on [`loadline_storage::now_ns`].
     ///
     /// # Errors
     /// Why not, as a sentence without secrets.
@@ -50,7 +50,7 @@ pub enum CpuSource {
 /// Settings of a sampler.
 #[derive(Debug, Clone)]
 pub struct SamplerConfig {
-    /// The (planned) window start on [`clock::now_ns`]. Readings are taken at whole seconds before and after it.
+    /// The (planned) window start on [`loadline_storage::now_ns`]. Readings are taken at whole seconds before and after it.
     pub origin_ns: u64,
     /// Wait samples per second; 0 for none.
     pub wait_hz: f64,
@@ -91,7 +91,7 @@ impl SamplerConfig {
 /// One reading.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// Time of the operating system's counters, ns on [`clock::now_ns`]. The database's are read next and have their own
+    /// Time of the operating system's counters, ns on [`loadline_storage::now_ns`]. The database's are read next and have their own
     /// time.
     pub at_ns: u64,
     /// The database's counters, if they could be read. `proc_stat` is in `cpu`.
@@ -109,7 +109,7 @@ pub struct Point {
 pub struct Edge {
     /// Its name, e.g. `open`.
     pub name: String,
-    /// Time of the operating system's counters, ns on [`clock::now_ns`].
+    /// Time of the operating system's counters, ns on [`loadline_storage::now_ns`].
     pub at_ns: u64,
     /// The database's counters, or why they could not be read.
     pub snapshot: Result<Snapshot, String>,
@@ -132,7 +132,7 @@ pub struct Edge {
 pub struct Collected {
     /// Readings in order of time, edges among them.
     pub points: Vec<Point>,
-    /// Wait samples with their times (ns on [`clock::now_ns`]), in order.
+    /// Wait samples with their times (ns on [`loadline_storage::now_ns`]), in order.
     pub wait_samples: Vec<(u64, WaitSample)>,
     /// States of the sessions' tasks with their times, in order.
     pub states: Vec<(u64, TaskStates)>,
@@ -231,7 +231,7 @@ impl Sampler {
     /// # Errors
     /// The source hangs, or the sampler's thread has ended.
     pub fn edge(&self, name: &str) -> Result<Edge, CollectError> {
-        self.edge_at(name, clock::now_ns())?.wait()
+        self.edge_at(name, loadline_storage::now_ns())?.wait()
     }
 
     /// Announces an edge at `at_ns`. Nothing else is read shortly before it, so that it is on time.

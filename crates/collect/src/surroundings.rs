@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::clock::now_ns;
 use crate::os::{CpuLimit, CpuTimes, Cpus, Pressure, Processes, Server, allowed, frequency_pct, thermal_ms};
+use loadline_storage::now_ns;
 
 /// What keeps a process from CPUs.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -4,7 +4,6 @@
 //! `target.rs` and `role.rs` first.
 
 mod changed_rows;
-pub mod clock;
 mod cloud;
 mod data_set;
 mod env;
@@ -24,6 +23,7 @@ mod oracle;
 mod other_sessions;
 mod parallel;
 mod patience;
+mod pause;
 mod postgres;
 mod procedure;
 mod registry;

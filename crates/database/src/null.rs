@@ -8,10 +8,10 @@ use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, Snapshot, column};
 use loadline_workload::Arg;
 
-use crate::clock::{now_ns, pause, pause_ns};
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
 use crate::kind::TargetKind;
+use crate::pause::{pause, pause_ns};
 use crate::render::Rendered;
 use crate::request::OpenRequest;
 use crate::role::{
@@ -20,6 +20,7 @@ use crate::role::{
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
+use loadline_storage::now_ns;
 
 const NO_PROCEDURES: &str = "the null engine has no procedures";
 
@@ -253,7 +254,7 @@ mod tests {
         let target = Null::open(&OpenRequest::new("null:?pause=5ms", std::env::temp_dir())).unwrap();
         let target: Rc<dyn Target> = Rc::from(target);
         let work = Work::of("LGWR-LAT1", &[]).unwrap();
-        let (mut on_loop, times) = (loadline_multiplex::Loop::new(JOBS).unwrap(), Rc::new(RefCell::new(Vec::new())));
+        let (mut on_loop, times) = (loadline_fibers::Loop::new(JOBS).unwrap(), Rc::new(RefCell::new(Vec::new())));
         let begin_ns = now_ns();
         for job in 0..JOBS as u32 {
             let (target, work, times) = (Rc::clone(&target), work.clone(), Rc::clone(&times));
@@ -264,7 +265,7 @@ mod tests {
                     session.commit().unwrap();
                     times.borrow_mut().push(now_ns() - begin_ns);
                 }
-                let late = loadline_multiplex::take_late().unwrap();
+                let late = loadline_fibers::take_late().unwrap();
                 assert!(late.ns > 0 && late.cpu_ns == late.ns, "what is later than the pause is known: {late:?}");
             });
         }

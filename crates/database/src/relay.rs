@@ -27,9 +27,9 @@ use std::thread::JoinHandle;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::clock::now_ns;
 use crate::error::TargetError;
 use crate::role::Link;
+use loadline_storage::now_ns;
 
 use door::Listener;
 pub(crate) use probe::Prober;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use loadline_device::{Kind, StorageFacts};
 use loadline_model::format::bytes;
 use loadline_model::{Finding, Severity};
+use loadline_storage::{Kind, StorageFacts};
 
 /// With less free space, tables and logs of a test hardly fit.
 const SCARCE_BYTES: u64 = 256 << 20;

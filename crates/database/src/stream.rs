@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use loadline_multiplex::Ready;
+use loadline_fibers::Ready;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::sockopt::SocketError;
@@ -97,7 +97,7 @@ impl Socket {
     /// # Errors
     /// Those of connect(2), and `TimedOut`.
     pub(crate) fn connect(address: SocketAddr, limit: Duration) -> io::Result<Socket> {
-        if !loadline_multiplex::active() {
+        if !loadline_fibers::active() {
             return Socket::new(Kind::Tcp(TcpStream::connect_timeout(&address, limit)?));
         }
         let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
@@ -333,7 +333,7 @@ mod tests {
     fn a_fiber_connects_and_hears_of_a_port_that_is_closed() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let mut on_loop = loadline_multiplex::Loop::new(1).unwrap();
+        let mut on_loop = loadline_fibers::Loop::new(1).unwrap();
         on_loop.spawn(move || {
             let limit = Duration::from_secs(10);
             let mut ours = Socket::connect(address, limit).unwrap();

@@ -54,7 +54,7 @@ pub enum PushError {
 /// [`PushError`]: the collector is not there at the beginning. Later failures are said.
 pub fn push(options: &PushOptions, ready: impl FnOnce(), say: impl Fn(&str)) -> Result<(), PushError> {
     // Best effort. Threads of the runtime inherit it.
-    let _ = loadline_device::run_only_when_idle();
+    let _ = loadline_storage::run_only_when_idle();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(PushError::Failed)?;
     runtime.block_on(async {
         options.collector.post(request(&options.attributes, Vec::new(), 0.0)).await?;

@@ -105,7 +105,7 @@ pub fn serve(options: ServeOptions, ready: impl FnOnce(SocketAddr)) -> Result<()
         followed: Mutex::default(),
     });
     // Best effort. Threads of the runtime inherit it.
-    let _ = loadline_device::run_only_when_idle();
+    let _ = loadline_storage::run_only_when_idle();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Failed)?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind(options.listen).await;

@@ -60,7 +60,7 @@ pub enum WatchError {
 /// [`WatchError`].
 pub fn watch(options: &WatchOptions, out: &mut dyn Write) -> Result<Ended, WatchError> {
     // Best effort: it needs little.
-    let _ = loadline_device::run_only_when_idle();
+    let _ = loadline_storage::run_only_when_idle();
     let mut follower = Follower::new(&options.run);
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();

@@ -3,11 +3,11 @@
 
 use loadline_collect::Collected;
 use loadline_database::Target;
-use loadline_database::clock::now_ns;
+use loadline_load::Measured;
 use loadline_model::Activity;
 use loadline_model::Snapshot;
 use loadline_model::activity::{ACTIVITY_SCHEMA, Counted, Sampling, Span, View, growth};
-use loadline_window::Measured;
+use loadline_storage::now_ns;
 
 use crate::figures::counters::Counters;
 

@@ -17,10 +17,10 @@ mod shares;
 mod volume;
 
 use loadline_database::Runs;
+use loadline_load::{Measured, Request, Tally};
 use loadline_model::format::number;
 use loadline_model::snapshot::{AUTOVACUUM, counter};
 use loadline_model::{Driver, Latencies, column};
-use loadline_window::{Measured, Request, Tally};
 use loadline_workload::Instrument;
 
 pub use collected::Figures;

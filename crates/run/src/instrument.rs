@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use loadline_collect::page_cache::DataFiles;
 use loadline_database::TargetError;
+use loadline_load::{JobResult, Measured, Request, Shared, TestHooks};
 use loadline_model::{Column, Manifest, TestRecord};
-use loadline_window::{JobResult, Measured, Request, Shared, TestHooks};
 use loadline_workload::{Instrument as InstrumentSpec, Workload};
 
 use crate::figures::Figures;

@@ -1,7 +1,7 @@
 //! Runs a plan: sweeps, tests, checks, records.
 //!
 //! A [`PlanSpec`](loadline_model::plan::PlanSpec) becomes a [`Plan`](loadline_model::Plan)
-//! ([`plan`]), a plan becomes tests ([`study`]). In a test, jobs run in a common [window](loadline_window) while instruments measure
+//! ([`plan`]), a plan becomes tests ([`study`]). In a test, jobs run in a common [window](loadline_load) while instruments measure
 //! (`instrument.rs`). Measurements become [`figures`], figures are checked (`checks.rs`), and both are stored as a
 //! [`record`]. This crate never prints: it sends [`Event`]s.
 

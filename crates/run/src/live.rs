@@ -4,10 +4,10 @@
 //! All of it is known anyway when a second of a test is over, and is written by the thread that then shows the progress: one
 //! write into the page cache, no sync. No job has a part in it.
 
+use loadline_load::{Place, Reported, Request, Tick, TickAt, Warmup};
 use loadline_model::JobLoad;
 use loadline_model::live::{LiveEvent, LiveSecond, band};
 use loadline_store::LiveFile;
-use loadline_window::{Place, Reported, Request, Tick, TickAt, Warmup};
 
 use crate::event::{Event, Listener};
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use loadline_database::Work;
+use loadline_load::{Measured, Request};
 use loadline_model::disturbance::disturbed_by;
 use loadline_model::record::{AgentFigures, LevelPoint, NOT_THE_DEVICES, NodeFigures, PopulationFigures};
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Activity, ArmName, Driver, Latencies, Series, SizePoint, Snapshot, TestRecord, column};
 use loadline_store::{NativeFile, TestOutput, rfc3339};
-use loadline_window::{Measured, Request};
 
 use crate::activity;
 use crate::checks::{Facts, steady, verify};

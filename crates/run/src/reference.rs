@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use loadline_database::{TargetError, Work};
+use loadline_load::{JobResult, Place, Request, Shared, Tally, TestError, TestHooks, Warmup, run_test};
 use loadline_model::{Column, JobLoad, LogWriterPoint, TestLimit};
-use loadline_window::{JobResult, Place, Request, Shared, Tally, TestError, TestHooks, Warmup, run_test};
 use loadline_workload::Limit;
 
 pub use log::{GRID_JOBS, clean_leftovers, grid};

@@ -29,12 +29,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use loadline_database::{OpenRequest, Runs, TargetError, Work, is_temporary, kind_of};
+use loadline_load::{RemoteJobs, TestError};
 use loadline_model::format::counted;
 use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TableLoad, TargetInfo};
 use loadline_model::plan::Plan;
 use loadline_model::{LogWriterPoint, Manifest, TestRecord, seed_of_window};
 use loadline_store::{RunFolder, StoreError, rfc3339, run_name};
-use loadline_window::{RemoteJobs, TestError};
 use thiserror::Error;
 
 pub use same::KnownLimits;

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use loadline_collect::{CollectError, CpuSource, Edge, Point, Sampler, SamplerConfig, Source};
-use loadline_database::clock::now_ns;
 use loadline_database::{Observer, Target, TargetError, kind_of};
 use loadline_model::snapshot::WaitSample;
 use loadline_model::watched::{WATCHED_SCHEMA, Watched};
 use loadline_model::{Snapshot, column};
+use loadline_storage::now_ns;
 use loadline_store::rfc3339;
 
 use crate::activity::{ReadViews, of_period};

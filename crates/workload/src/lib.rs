@@ -16,6 +16,7 @@ mod params;
 mod pool;
 mod program;
 mod records;
+pub mod script;
 mod scripts;
 mod stream;
 mod sum;

@@ -1,6 +1,6 @@
 //! pgbench scripts that a workload runs in place of a program.
 
-use loadline_script::Mix;
+use crate::script::Mix;
 
 /// The parameter that holds the variable `scale`.
 pub const SCALE: &str = "scale";

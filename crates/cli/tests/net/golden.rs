@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::kept::{self, Items};
 
-/// Tables by name: the command that prints each. Runs are folders of the archive.
+/// Tables by name: the command that prints each. Runs are folders of the archives.
 const TABLES: [(&str, &str); 19] = [
     ("sqlite", "report sqlite --format csv"),
     ("postgres", "report postgres --format csv"),
@@ -32,7 +32,7 @@ const TABLES: [(&str, &str); 19] = [
 /// Runs whose key figures are held.
 const KEY_FIGURES: [&str; 4] = ["sqlite", "postgres", "mariadb", "scan"];
 
-/// What the program prints of the archive in `dir`. Exit codes other than 0 are answers of some commands.
+/// What the program prints of the archives in `dir`. Exit codes other than 0 are answers of some commands.
 fn said(dir: &Path, command: &str) -> String {
     let out = Command::new(env!("CARGO_BIN_EXE_loadline")).args(command.split(' ')).current_dir(dir).output().unwrap();
     let why = String::from_utf8_lossy(&out.stderr);
@@ -40,12 +40,14 @@ fn said(dir: &Path, command: &str) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
-/// The archive, unpacked.
+/// The archives, unpacked.
 fn archive() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let done = Command::new("tar").arg("-xJf").arg(kept::path("golden.tar.xz")).arg("-C").arg(dir.path()).output();
-    let done = done.expect("tar is missing: apt-get install tar xz-utils");
-    assert!(done.status.success(), "{} (apt-get install xz-utils?)", String::from_utf8_lossy(&done.stderr));
+    for name in ["golden-1.tar.xz", "golden-2.tar.xz"] {
+        let done = Command::new("tar").arg("-xJf").arg(kept::path(name)).arg("-C").arg(dir.path()).output();
+        let done = done.expect("tar is missing: apt-get install tar xz-utils");
+        assert!(done.status.success(), "{} (apt-get install xz-utils?)", String::from_utf8_lossy(&done.stderr));
+    }
     dir
 }
 

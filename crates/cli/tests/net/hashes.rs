@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use loadline_database::{TARGETS, Work};
-use loadline_script::{Event, Mix, Script};
+use loadline_workload::script::{Event, Mix, Script};
 use loadline_workload::{Arg, CATALOGUE, Datum, Execute};
 
 use crate::kept::{self, Items};

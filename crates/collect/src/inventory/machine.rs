@@ -78,7 +78,7 @@ fn virtualisation(root: &Path, cpuinfo: &str, kernel: &str) -> Option<String> {
     } else if let Some(kind) = container {
         found.push(format!("{kind} container"));
     }
-    if let Some(bytes) = loadline_device::memory_limit(root) {
+    if let Some(bytes) = loadline_storage::memory_limit(root) {
         found.push(format!("memory limited to {}", format::bytes(bytes as f64)));
     }
     (!found.is_empty()).then(|| found.join(", "))

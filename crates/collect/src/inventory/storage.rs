@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use loadline_device::StorageFacts;
 use loadline_model::format;
 use loadline_model::machine::Storage;
+use loadline_storage::StorageFacts;
 
 use crate::error::CollectError;
 

@@ -1,6 +1,8 @@
 //! Tasks of the operating system (processes or threads) that run jobs: their CPU time, and what they wait for.
 
-use crate::clock::{least_disturbed, now_ns};
+use loadline_storage::now_ns;
+
+use crate::clock::least_disturbed;
 use crate::error::{CollectError, read};
 
 /// A reading that took longer, ns, is repeated: its reader had to wait for a CPU, so its time is uncertain.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use loadline_device::{cached_bytes, cached_in, drop_cached, drop_range, start_writing};
+use loadline_storage::{cached_bytes, cached_in, drop_cached, drop_range, start_writing};
 use nix::time::{ClockId, clock_gettime};
 
 use super::{DataFiles, Inode, Missed, SMALLEST, inode};

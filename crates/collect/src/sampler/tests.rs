@@ -23,7 +23,7 @@ impl Source for Fake {
 fn snapshot() -> Result<Snapshot, String> {
     let counters = BTreeMap::from([("commits".to_owned(), 7.0)]);
     Ok(Snapshot {
-        at_ns: clock::now_ns(),
+        at_ns: loadline_storage::now_ns(),
         counters,
         proc_stat: Some("cpu  1 2 3 4\n".to_owned()),
         ..Snapshot::default()
@@ -44,7 +44,7 @@ fn sleep_until(at_ns: u64) {
 
 #[test]
 fn readings_are_taken_on_whole_seconds_and_edges_on_time() {
-    let origin = clock::now_ns() + S + S / 3;
+    let origin = loadline_storage::now_ns() + S + S / 3;
     let sampler =
         start(SamplerConfig { wait_hz: 50.0, ..SamplerConfig::new(origin) }, Box::new(snapshot), Box::new(waits));
     let (open, close) = (sampler.edge_at("open", origin).unwrap(), sampler.edge_at("close", origin + 2 * S).unwrap());
@@ -80,7 +80,7 @@ fn readings_are_taken_on_whole_seconds_and_edges_on_time() {
 
 #[test]
 fn an_edge_is_read_at_once_and_the_series_follows_a_new_origin() {
-    let now = clock::now_ns();
+    let now = loadline_storage::now_ns();
     let sampler = start(
         SamplerConfig { wait_hz: 0.0, ..SamplerConfig::new(now + 900 * S / 1000) },
         Box::new(snapshot),
@@ -100,7 +100,8 @@ fn an_edge_is_read_at_once_and_the_series_follows_a_new_origin() {
 #[test]
 fn cpu_and_device_come_from_where_they_were_asked_for() {
     let edge = |cpu, disk: Option<&str>| {
-        let config = SamplerConfig { cpu, disk: disk.map(str::to_owned), ..SamplerConfig::new(clock::now_ns()) };
+        let config =
+            SamplerConfig { cpu, disk: disk.map(str::to_owned), ..SamplerConfig::new(loadline_storage::now_ns()) };
         let sampler = start(config, Box::new(snapshot), Box::new(|| Ok(None)));
         (sampler.edge("e").unwrap(), sampler.finish().problems)
     };
@@ -115,7 +116,7 @@ fn cpu_and_device_come_from_where_they_were_asked_for() {
 
 #[test]
 fn a_source_that_fails_leaves_gaps_and_a_problem() {
-    let origin = clock::now_ns() + S / 10;
+    let origin = loadline_storage::now_ns() + S / 10;
     let calls = AtomicU32::new(0);
     let failing = move || match calls.fetch_add(1, Ordering::Relaxed) {
         1 => snapshot(),
@@ -144,7 +145,7 @@ fn a_source_without_waits_is_asked_once() {
         count.fetch_add(1, Ordering::Relaxed);
         Ok(None)
     };
-    let now = clock::now_ns();
+    let now = loadline_storage::now_ns();
     let sampler =
         start(SamplerConfig { wait_hz: 100.0, ..SamplerConfig::new(now + 10 * S) }, Box::new(snapshot), Box::new(none));
     sleep_until(now + S / 4);
@@ -165,7 +166,7 @@ fn a_source_that_hangs_is_given_up() {
         wait_hz: 0.0,
         edge_timeout: Duration::from_millis(200),
         finish_timeout: Duration::from_millis(300),
-        ..SamplerConfig::new(clock::now_ns() + 100 * S)
+        ..SamplerConfig::new(loadline_storage::now_ns() + 100 * S)
     };
     let sampler = start(config, Box::new(hanging), Box::new(waits));
     assert!(sampler.edge("open").is_ok());
@@ -180,7 +181,7 @@ fn a_source_that_hangs_is_given_up() {
 
 #[test]
 fn a_slow_source_misses_seconds_and_says_so() {
-    let origin = clock::now_ns() + S / 10;
+    let origin = loadline_storage::now_ns() + S / 10;
     let slow = || {
         std::thread::sleep(Duration::from_millis(1300));
         snapshot()
@@ -194,8 +195,11 @@ fn a_slow_source_misses_seconds_and_says_so() {
 
 #[test]
 fn a_source_that_panics_ends_the_sampler_only() {
-    let sampler =
-        start(SamplerConfig::new(clock::now_ns() + 100 * S), Box::new(|| panic!("on purpose")), Box::new(|| Ok(None)));
+    let sampler = start(
+        SamplerConfig::new(loadline_storage::now_ns() + 100 * S),
+        Box::new(|| panic!("on purpose")),
+        Box::new(|| Ok(None)),
+    );
     assert!(matches!(sampler.edge("open"), Err(CollectError::Ended { .. })));
     let collected = sampler.finish();
     assert!(collected.source.is_none() && collected.problems[0].contains("defect"), "{:?}", collected.problems);
@@ -203,7 +207,7 @@ fn a_source_that_panics_ends_the_sampler_only() {
 
 #[test]
 fn a_rate_that_is_none_is_named() {
-    let config = SamplerConfig { wait_hz: f64::NAN, ..SamplerConfig::new(clock::now_ns()) };
+    let config = SamplerConfig { wait_hz: f64::NAN, ..SamplerConfig::new(loadline_storage::now_ns()) };
     let collected = start(config, Box::new(snapshot), Box::new(waits)).finish();
     assert!(collected.problems[0].contains("'NaN'"), "{:?}", collected.problems);
 }

@@ -92,7 +92,7 @@ impl Worker {
         inbox: Receiver<Command>,
         shared: Arc<Mutex<Shared>>,
     ) -> Worker {
-        let now = clock::now_ns();
+        let now = loadline_storage::now_ns();
         let (origin_ns, waits) = (config.origin_ns, WaitSlots::new(now, config.wait_hz));
         let states = config.sessions.as_ref().and_then(|_| WaitSlots::new(now, STATE_HZ));
         let mut worker = Worker {
@@ -124,7 +124,7 @@ impl Worker {
                 }
                 Ok(Command::Align(origin_ns)) => {
                     self.origin_ns = origin_ns;
-                    self.next_tick_ns = next_second(origin_ns, clock::now_ns());
+                    self.next_tick_ns = next_second(origin_ns, loadline_storage::now_ns());
                 }
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return self.source,
                 Err(RecvTimeoutError::Timeout) => self.read_what_is_due(),
@@ -140,7 +140,7 @@ impl Worker {
 
     /// Edges first; other readings in the guard time before an edge are skipped.
     fn read_what_is_due(&mut self) {
-        let now = clock::now_ns();
+        let now = loadline_storage::now_ns();
         let edge_at = self.edges.first().map(|e| e.at_ns);
         if edge_at.is_some_and(|at| at <= now) {
             let wanted = self.edges.remove(0);
@@ -163,7 +163,7 @@ impl Worker {
                 self.read_waits();
             }
             if let Some(slots) = self.waits.as_mut() {
-                slots.advance(clock::now_ns());
+                slots.advance(loadline_storage::now_ns());
             }
         }
         if let (Some(slots), Some(sessions)) = (self.states.as_mut(), &self.config.sessions)
@@ -171,14 +171,14 @@ impl Worker {
         {
             // Needs no answer from the database, so it does not delay an edge.
             let states = sessions.states(self.shared.lock().unwrap_or_else(PoisonError::into_inner).states.len());
-            slots.advance(clock::now_ns());
+            slots.advance(loadline_storage::now_ns());
             self.with_shared(|s| s.states.push((now, states)));
         }
     }
 
     /// Advances to the next future second; those that passed meanwhile are counted as missed.
     fn advance_tick(&mut self) {
-        let next = next_second(self.origin_ns, clock::now_ns());
+        let next = next_second(self.origin_ns, loadline_storage::now_ns());
         let missed = (next.saturating_sub(self.next_tick_ns) / 1_000_000_000).saturating_sub(1);
         self.next_tick_ns = next;
         if missed > 0 {
@@ -225,13 +225,13 @@ impl Worker {
         // Usually the same device: then use the same reading.
         let same = self.config.data_disk == self.config.disk;
         // Rates are computed from these, so they need the time at which they were read.
-        let (at_ns, (process, disk, data_disk)) = timed(clock::now_ns, || {
+        let (at_ns, (process, disk, data_disk)) = timed(loadline_storage::now_ns, || {
             let disk = self.config.disk.as_deref().map(DiskCounters::local);
             let data_disk = self.config.data_disk.as_deref().filter(|_| !same).map(DiskCounters::local);
             (ProcessCpu::own(), disk, data_disk)
         });
         let local = (self.config.cpu == CpuSource::Local).then(CpuTimes::local);
-        let asked_ns = clock::now_ns();
+        let asked_ns = loadline_storage::now_ns();
         let snapshot = self.source.snapshot();
         self.answered(asked_ns);
         if let Err(e) = &snapshot {
@@ -250,13 +250,13 @@ impl Worker {
     }
 
     fn read_waits(&mut self) {
-        let before = clock::now_ns();
+        let before = loadline_storage::now_ns();
         let sample = self.source.sample_waits();
         self.answered(before);
         match sample {
             Ok(Some(sample)) => {
                 // The database took the sample at some time in between.
-                let at_ns = before + (clock::now_ns() - before) / 2;
+                let at_ns = before + (loadline_storage::now_ns() - before) / 2;
                 self.with_shared(|s| s.wait_samples.push((at_ns, sample)));
             }
             Ok(None) => self.waits = None,
@@ -268,7 +268,7 @@ impl Worker {
     }
 
     fn answered(&mut self, asked_ns: u64) {
-        self.with_shared(|s| s.answers.push((asked_ns, clock::now_ns().saturating_sub(asked_ns))));
+        self.with_shared(|s| s.answers.push((asked_ns, loadline_storage::now_ns().saturating_sub(asked_ns))));
     }
 
     /// The value; an error is added to the problems.

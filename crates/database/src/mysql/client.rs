@@ -112,7 +112,7 @@ impl ClientSession for MysqlClientSession {
     fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, Option<u64>), TargetError> {
         if self.pending || self.open {
             let rows = self.execute(statement, args)?;
-            let done = crate::clock::now_ns();
+            let done = loadline_storage::now_ns();
             self.commit()?;
             return Ok((rows, Some(done)));
         }

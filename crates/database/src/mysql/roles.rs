@@ -311,9 +311,9 @@ impl DatabaseDriver for Mysql {
             c.query(&procedure::create_moments())?;
             let mut times = Vec::new();
             for _ in 0..3 {
-                let begin = crate::clock::now_ns();
+                let begin = loadline_storage::now_ns();
                 c.query(&format!("CALL {name}({ITERATIONS})"))?;
-                times.push(crate::clock::now_ns().saturating_sub(begin) as f64 / f64::from(ITERATIONS));
+                times.push(loadline_storage::now_ns().saturating_sub(begin) as f64 / f64::from(ITERATIONS));
             }
             c.query(&format!("DROP PROCEDURE {name}"))?;
             Ok(times)

@@ -124,7 +124,7 @@ fn go_through(server: &FakeServer, native_report: bool) {
                 .unwrap()
                 .database_session(&work, 1)
                 .unwrap()
-                .run_slice(crate::clock::now_ns())
+                .run_slice(loadline_storage::now_ns())
                 .unwrap();
         }
         let mut observer = target.observer().unwrap();
@@ -242,7 +242,7 @@ fn a_slice_that_ends_early_is_continued() {
         .unwrap()
         .database_session(&work(), 0)
         .unwrap()
-        .run_slice(crate::clock::now_ns())
+        .run_slice(loadline_storage::now_ns())
         .unwrap();
     assert_eq!((slice.transaction.count(), slice.transaction.sum_ns()), (3, 1_350_000));
     assert_eq!(slice.commit.count(), 3);

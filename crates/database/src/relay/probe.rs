@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::clock::now_ns;
+use loadline_storage::now_ns;
 
 /// Time between the return of a probe and the next one.
 const PAUSE: Duration = Duration::from_millis(10);

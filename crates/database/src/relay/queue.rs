@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::way::READ;
-use crate::clock::now_ns;
+use loadline_storage::now_ns;
 
 /// What was received in one read.
 pub(super) struct Piece {

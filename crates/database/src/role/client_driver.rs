@@ -16,7 +16,7 @@ pub trait ClientDriver {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError>;
 }
 
-/// A session of the client driver. Points in time are on [`crate::clock`].
+/// A session of the client driver. Points in time are on [`loadline_storage::now_ns`].
 pub trait ClientSession: Send {
     /// Begins a transaction; may be sent together with its first statement.
     ///
@@ -62,7 +62,7 @@ pub trait ClientSession: Send {
     fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, Option<u64>), TargetError> {
         self.begin()?;
         let rows = self.execute(statement, args)?;
-        let done = crate::clock::now_ns();
+        let done = loadline_storage::now_ns();
         self.commit()?;
         Ok((rows, Some(done)))
     }

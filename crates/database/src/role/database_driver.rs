@@ -31,7 +31,7 @@ pub trait DatabaseDriver {
 /// A session of the in-database driver.
 pub trait DatabaseSession: Send {
     /// Runs transactions inside the database until the first one that completes at or after `until_ns` (on
-    /// [`crate::clock`]). The next call continues the program's sequence.
+    /// [`loadline_storage::now_ns`]). The next call continues the program's sequence.
     ///
     /// # Errors
     /// Those of the database; the transactions of the slice up to then are unknown.

@@ -242,7 +242,7 @@ impl Observer for LogObserver {
         let data = self.counters.data.neutral();
         let counters = counters.into_iter().chain(data.into_iter().map(|(name, value)| (name, read(value))));
         let counters = counters.map(|(name, value)| (name.to_owned(), value)).collect();
-        Ok(Snapshot { at_ns: crate::clock::now_ns(), counters, ..Snapshot::default() })
+        Ok(Snapshot { at_ns: loadline_storage::now_ns(), counters, ..Snapshot::default() })
     }
 }
 

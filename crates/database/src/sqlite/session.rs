@@ -47,9 +47,9 @@ fn job_waits_for_writer(retries: i32) -> bool {
 
 fn wait(retries: i32, most: i32) -> bool {
     let us = FIRST_WAIT_US << u32::try_from(retries).unwrap_or(0).min(10);
-    let begin = crate::clock::now_ns();
+    let begin = loadline_storage::now_ns();
     std::thread::sleep(Duration::from_micros(us.min(MAX_WAIT_US)));
-    let waited = crate::clock::now_ns().saturating_sub(begin);
+    let waited = loadline_storage::now_ns().saturating_sub(begin);
     COUNTERS.with_borrow(|counters| {
         if let Some(counters) = counters {
             counters.writer_wait_ns.fetch_add(waited, Ordering::Relaxed);
@@ -194,7 +194,7 @@ impl ClientSession for SqliteSession {
         }
         self.begin()?;
         let rows = self.execute(statement, args)?;
-        let done = crate::clock::now_ns();
+        let done = loadline_storage::now_ns();
         self.commit()?;
         Ok((rows, Some(done)))
     }

@@ -14,5 +14,5 @@ pub(crate) fn total(meminfo: &str) -> Option<u64> {
 /// Memory that this process may use, bytes: the machine's or the limit of its control group, whichever is less.
 pub(crate) fn memory_bytes() -> u64 {
     let machine = read_to_string("/proc/meminfo").ok().and_then(|text| total(&text)).unwrap_or(1024 * MIB);
-    loadline_device::memory_limit(Path::new("/")).map_or(machine, |limit| limit.min(machine))
+    loadline_storage::memory_limit(Path::new("/")).map_or(machine, |limit| limit.min(machine))
 }

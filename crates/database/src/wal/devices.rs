@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use loadline_device::StorageFacts;
 use loadline_logwriter::device::{
     DirectDevice, DirectOptions, Durable, Member, PmemDevice, PmemOptions, Receiver, Replicas, Via, file,
     open_flash_log, open_mirror, open_standby,
 };
 use loadline_logwriter::{DeviceError, LogDevice};
 use loadline_model::{Finding, Severity};
+use loadline_storage::StorageFacts;
 
 use super::log_folder::LogFolder;
 use super::wal_url::{Device, WalUrl};

@@ -318,7 +318,7 @@ impl Doctor for Wal {
 
 impl ClientDriver for Wal {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        let shares = loadline_multiplex::active();
+        let shares = loadline_fibers::active();
         let committer = shares.then(|| Committer::of(&self.committer, &self.writer)).transpose()?;
         Ok(Box::new(WalSession::open(&self.writer, committer, work, job, self.address.pause_ns)?))
     }

@@ -8,8 +8,8 @@ use loadline_model::snapshot::counter;
 use loadline_workload::{Arg, Commit, payload_offset};
 
 use super::shared::{Committer, failed};
-use crate::clock::pause;
 use crate::error::TargetError;
+use crate::pause::pause;
 use crate::role::{Canceller, ClientSession, Observer};
 use crate::work::Work;
 
@@ -184,6 +184,6 @@ impl Observer for WalObserver {
             .filter(|(name, _)| !unknown(name))
             .map(|(name, value)| (name.to_owned(), value as f64))
             .collect();
-        Ok(Snapshot { at_ns: crate::clock::now_ns(), counters, ..Snapshot::default() })
+        Ok(Snapshot { at_ns: loadline_storage::now_ns(), counters, ..Snapshot::default() })
     }
 }

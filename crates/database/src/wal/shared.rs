@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
+use loadline_fibers::{Waker, park, waker};
 use loadline_logwriter::{LogError, LogSession, LogWriter};
-use loadline_multiplex::{Waker, park, waker};
 
 use crate::error::TargetError;
 

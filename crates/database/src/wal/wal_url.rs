@@ -6,8 +6,8 @@ use std::time::Duration;
 use loadline_logwriter::device::StandbyRule;
 use loadline_model::format::{parse_bytes, parse_duration_s};
 
-use crate::clock::pause_ns;
 use crate::error::TargetError;
+use crate::pause::pause_ns;
 use crate::url::{choice, path, unknown};
 
 pub(super) const SCHEME: &str = "wal";

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use loadline_database::{Observer, Target, clock};
+use loadline_database::{Observer, Target};
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Capability, Driver, Snapshot, column};
 use loadline_workload::Arg;
@@ -37,7 +37,7 @@ fn commits_are_counted_to_the_last_one() {
     for name in [counter::REDO_SYNCS, counter::REDO_WRITES] {
         assert!(before.delta(&after, name).unwrap() >= 37.0, "{name}: one session, each commit waits");
     }
-    assert!(after.at_ns > before.at_ns && after.at_ns <= clock::now_ns());
+    assert!(after.at_ns > before.at_ns && after.at_ns <= loadline_storage::now_ns());
     drop(lock);
 
     // Several statements: COMMIT is sent.
@@ -72,7 +72,7 @@ fn commits_are_counted_to_the_last_one() {
     let before = observer.snapshot().unwrap();
     let mut done = 0;
     for _ in 0..4 {
-        done += session.run_slice(clock::now_ns() + 50_000_000).unwrap().transaction.count() + 1;
+        done += session.run_slice(loadline_storage::now_ns() + 50_000_000).unwrap().transaction.count() + 1;
     }
     let after = observer.snapshot().unwrap();
     assert_eq!(before.delta(&after, counter::COMMITS), Some(done as f64));

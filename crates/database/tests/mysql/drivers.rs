@@ -1,6 +1,6 @@
 //! Both drivers: the same work, the same bytes, honest times.
 
-use loadline_database::{ClientSession, TargetError, Work, clock};
+use loadline_database::{ClientSession, TargetError, Work};
 use loadline_workload::{Arg, Execute, LogicalType};
 
 use crate::server::{Server, alone, server, work};
@@ -96,10 +96,10 @@ fn a_slice_ends_in_time_and_its_times_are_on_our_clock() {
     server.target.abilities().driver().unwrap().install(&work).unwrap();
     let mut session = server.target.abilities().driver().unwrap().database_session(&work, 0).unwrap();
     for _ in 0..3 {
-        let begin = clock::now_ns();
+        let begin = loadline_storage::now_ns();
         let until = begin + 200_000_000;
         let slice = session.run_slice(until).unwrap();
-        let (now, end) = (clock::now_ns(), slice.end.unwrap());
+        let (now, end) = (loadline_storage::now_ns(), slice.end.unwrap());
         let slack = 2_000_000;
         assert!(slice.transaction.count() > 10 && slice.commit.count() == slice.transaction.count());
         assert!(slice.first_start_ns + slack > begin && end.end_ns + slack > until && end.end_ns < now + slack);

@@ -1,6 +1,5 @@
 //! The server's counters compared with the work done.
 
-use loadline_database::clock;
 use loadline_model::column;
 use loadline_model::snapshot::counter;
 use loadline_workload::Arg;
@@ -52,14 +51,14 @@ fn commits_are_counted_exactly() {
         let n = before.delta(&after, name).unwrap();
         assert!(n >= 5.0, "{name}: {n}");
     }
-    assert!(after.at_ns > before.at_ns && after.at_ns <= clock::now_ns());
+    assert!(after.at_ns > before.at_ns && after.at_ns <= loadline_storage::now_ns());
 
     let mut session = target.abilities().driver().unwrap().database_session(&work, 1).unwrap();
     let before = observer.snapshot().unwrap();
     assert_eq!(after.delta(&before, counter::COMMITS), Some(0.0));
     let mut done = 0;
     for _ in 0..4 {
-        done += session.run_slice(clock::now_ns() + 50_000_000).unwrap().transaction.count() + 1;
+        done += session.run_slice(loadline_storage::now_ns() + 50_000_000).unwrap().transaction.count() + 1;
     }
     let after = observer.snapshot().unwrap();
     assert_eq!(before.delta(&after, counter::COMMITS), Some(done as f64), "a slice's commits show when it returns");
@@ -89,7 +88,7 @@ fn waits_of_the_job_sessions_are_sampled() {
     let workers: Vec<_> = (0..3)
         .map(|job| {
             let mut session = target.abilities().driver().unwrap().database_session(&work, job).unwrap();
-            std::thread::spawn(move || session.run_slice(clock::now_ns() + 700_000_000).map(|_| ()))
+            std::thread::spawn(move || session.run_slice(loadline_storage::now_ns() + 700_000_000).map(|_| ()))
         })
         .collect();
     let mut profile = loadline_model::snapshot::WaitProfile::default();
@@ -140,9 +139,9 @@ fn blocks_rows_and_checkpoints_are_counted() {
     session.publish_counters().unwrap();
     target.settle().unwrap();
     // The checkpointer answers first and publishes its counters after that.
-    let end = clock::now_ns() + 10_000_000_000;
+    let end = loadline_storage::now_ns() + 10_000_000_000;
     let mut after = observer.snapshot().unwrap();
-    while before.delta(&after, counter::CHECKPOINTS) == Some(0.0) && clock::now_ns() < end {
+    while before.delta(&after, counter::CHECKPOINTS) == Some(0.0) && loadline_storage::now_ns() < end {
         after = observer.snapshot().unwrap();
     }
     let grown = |name| before.delta(&after, name).unwrap_or_else(|| panic!("no {name}"));

@@ -1,6 +1,6 @@
 //! Both drivers: the same work, the same bytes, correct times.
 
-use loadline_database::{ClientSession, Target, TargetError, Work, clock};
+use loadline_database::{ClientSession, Target, TargetError, Work};
 use loadline_workload::{Arg, Execute};
 
 use crate::server::{Db, server, work};
@@ -32,11 +32,11 @@ fn prepared(db: &Db, work: &Work, jobs: u32) -> Box<dyn Target> {
 /// One transaction at the client, as the runner does it.
 fn transact(stream: &mut loadline_workload::Stream, work: &Work, session: &mut dyn ClientSession) {
     if work.program.is_single_statement() {
-        let before = clock::now_ns();
+        let before = loadline_storage::now_ns();
         let mut autocommit = Autocommit(session, None);
         stream.transaction(&mut autocommit).unwrap();
         let seen = autocommit.1;
-        assert!(seen.is_none_or(|at| before < at && at <= clock::now_ns()), "the commit began in between");
+        assert!(seen.is_none_or(|at| before < at && at <= loadline_storage::now_ns()), "the commit began in between");
     } else {
         session.begin().unwrap();
         stream.transaction(session).unwrap();
@@ -92,10 +92,10 @@ fn a_slice_counts_each_of_its_transactions_once() {
     let mut session = target.abilities().driver().unwrap().database_session(&work, 0).unwrap();
     let (mut transactions, mut last_end) = (0, 0);
     for _ in 0..3 {
-        let before = clock::now_ns();
+        let before = loadline_storage::now_ns();
         let until = before + 300_000_000;
         let slice = session.run_slice(until).unwrap();
-        let after = clock::now_ns();
+        let after = loadline_storage::now_ns();
         let end = slice.end.unwrap();
         transactions += slice.transaction.count() + 1;
         assert_eq!(slice.transaction.count(), slice.commit.count());
@@ -143,12 +143,12 @@ fn the_commit_start_is_measured_in_one_of_seven_transactions() {
     let mut s = target.client_session(&work, 0).unwrap();
     let mut seen = 0;
     for i in 0..70 {
-        let before = clock::now_ns();
+        let before = loadline_storage::now_ns();
         let (rows, done) = s.execute_and_commit(0, &[Arg::Bytes(&[i; 100]), Arg::Int(i64::from(i))]).unwrap();
         assert_eq!(rows, 1);
         if let Some(done) = done {
             seen += 1;
-            assert!(before < done && done < clock::now_ns());
+            assert!(before < done && done < loadline_storage::now_ns());
         }
     }
     assert_eq!(seen, 10);
@@ -206,7 +206,8 @@ fn a_killed_backend_is_a_lost_session() {
         other => panic!("{other:?}"),
     }
     let mut database = target.abilities().driver().unwrap().database_session(&work, 1).unwrap();
-    let worker = std::thread::spawn(move || database.run_slice(clock::now_ns() + 20_000_000_000).map(|_| ()));
+    let worker =
+        std::thread::spawn(move || database.run_slice(loadline_storage::now_ns() + 20_000_000_000).map(|_| ()));
     std::thread::sleep(std::time::Duration::from_millis(300));
     kill(1);
     assert!(matches!(worker.join().unwrap(), Err(TargetError::Lost(_))));
@@ -219,7 +220,7 @@ fn a_call_that_hangs_is_cancelled_at_the_client_and_in_the_server() {
     let target = prepared(&db, &work, 1);
     let mut session = target.abilities().driver().unwrap().database_session(&work, 0).unwrap();
     let canceller = session.canceller();
-    let worker = std::thread::spawn(move || session.run_slice(clock::now_ns() + 60_000_000_000).map(|_| ()));
+    let worker = std::thread::spawn(move || session.run_slice(loadline_storage::now_ns() + 60_000_000_000).map(|_| ()));
     std::thread::sleep(std::time::Duration::from_millis(200));
     canceller.cancel();
     assert!(matches!(worker.join().unwrap(), Err(TargetError::Lost(_))));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use loadline_database::{Link, OpenRequest, Target, TargetError, clock};
+use loadline_database::{Link, OpenRequest, Target, TargetError};
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, Severity, Snapshot};
 use loadline_workload::Arg;
@@ -165,7 +165,7 @@ fn standbys_are_nodes_that_read() {
         }
         client.publish_counters().unwrap();
         let mut inside = driver.database_session(&work, job).unwrap();
-        let slice = inside.run_slice(clock::now_ns() + 20_000_000).unwrap();
+        let slice = inside.run_slice(loadline_storage::now_ns() + 20_000_000).unwrap();
         drop((client, inside));
         let after = observer.snapshot().unwrap();
         let read = |node: usize| {

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use loadline_device::{Access, AlignedBuf, PAGE, SyncRing, direct_alignment, io_uring_available, open_file};
+use loadline_storage::{Access, AlignedBuf, PAGE, SyncRing, direct_alignment, io_uring_available, open_file};
 
 use super::directory::{DirMaker, LogDir, read_at, write_all};
 use super::{DeviceError, DeviceTimes, FileMaker, LogDevice, write_then_sync};

@@ -76,9 +76,9 @@ impl DeviceError {
     }
 }
 
-impl From<loadline_device::DeviceError> for DeviceError {
-    fn from(error: loadline_device::DeviceError) -> Self {
-        use loadline_device::{DeviceError as E, Step};
+impl From<loadline_storage::DeviceError> for DeviceError {
+    fn from(error: loadline_storage::DeviceError) -> Self {
+        use loadline_storage::{DeviceError as E, Step};
         match error {
             E::Io { step, path, cause } => {
                 let action = match step {

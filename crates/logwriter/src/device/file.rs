@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use loadline_device::drop_cached;
+use loadline_storage::drop_cached;
 
 use super::directory::{DirMaker, LogDir, read_at, write_all};
 use super::{DeviceError, DeviceTimes, FileMaker, LogDevice, write_out, write_then_sync};

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use loadline_device::{Access, Backing, Flush, PmemMap, open_file};
+use loadline_storage::{Access, Backing, Flush, PmemMap, open_file};
 
 use super::directory::{DirMaker, LogDir, read_at};
 use super::{DeviceError, FileMaker, LogDevice};
@@ -65,7 +65,7 @@ impl PmemDevice {
         let mapped = PmemMap::map(&file, &probe, 4096);
         let _ = std::fs::remove_file(&probe);
         let mapped = mapped.map_err(|e| match e {
-            loadline_device::DeviceError::Unsupported { why, .. } => {
+            loadline_storage::DeviceError::Unsupported { why, .. } => {
                 refuse(&why, "Name a directory on persistent memory, or use another log device")
             }
             other => other.into(),
@@ -141,7 +141,7 @@ impl LogDevice for PmemDevice {
 mod tests {
     use super::*;
     use crate::device::testing::{TinyLog, recover};
-    use loadline_device::{AlignedBuf, PAGE};
+    use loadline_storage::{AlignedBuf, PAGE};
 
     const OPTIONS: PmemOptions = PmemOptions { file_bytes: 16384, block_bytes: 512 };
 

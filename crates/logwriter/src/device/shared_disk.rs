@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use loadline_device::StorageFacts;
+use loadline_storage::StorageFacts;
 
 /// The filesystem and the disk under a directory.
 pub(super) struct Storage {

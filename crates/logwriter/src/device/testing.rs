@@ -179,7 +179,7 @@ pub(crate) struct TinyLog<D> {
     block: usize,
     per_file: u64,
     pub(crate) next: u64,
-    memory: loadline_device::AlignedBuf,
+    memory: loadline_storage::AlignedBuf,
 }
 
 impl<D: LogDevice> TinyLog<D> {
@@ -189,7 +189,7 @@ impl<D: LogDevice> TinyLog<D> {
         let per_file = device.file_bytes() / block as u64;
         let next = recover(&device)?.len() as u64;
         device.open_file(next / per_file)?;
-        let memory = loadline_device::AlignedBuf::new(16 * block).unwrap();
+        let memory = loadline_storage::AlignedBuf::new(16 * block).unwrap();
         Ok(TinyLog { device, block, per_file, next, memory })
     }
 

@@ -1,9 +1,9 @@
 //! Checks of the source of blocks: a cache or the device.
 
+use loadline_load::Request;
 use loadline_model::check::{Check, Outcome};
 use loadline_model::snapshot::counter;
 use loadline_model::{column, format};
-use loadline_window::Request;
 
 use super::cached_share;
 use super::data_source::{DataSource, MIN_DEVICE_SHARE, beyond_own_cache, device_share};

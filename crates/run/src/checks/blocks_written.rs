@@ -1,10 +1,10 @@
 //! Checks of changed data: the database counted it and wrote it, and it reached the data device.
 
 use loadline_collect::Edge;
+use loadline_load::Request;
 use loadline_model::check::{Check, Outcome};
 use loadline_model::snapshot::counter;
 use loadline_model::{Latencies, column, format};
-use loadline_window::Request;
 
 use super::blocks_read::{CacheFacts, add_check, certain_share};
 use super::cached_share::{MAX_CACHED_SHARE, percent};

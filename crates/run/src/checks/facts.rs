@@ -2,10 +2,10 @@
 
 use loadline_collect::CpuSource;
 use loadline_database::Runs;
+use loadline_load::{JobResult, Measured, Request, Schedule, Tally};
 use loadline_model::record::AgentFigures;
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, JobLoad, column};
-use loadline_window::{JobResult, Measured, Request, Schedule, Tally};
 use loadline_workload::{Commit, RedoSize};
 
 use super::agents;

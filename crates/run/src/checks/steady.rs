@@ -4,9 +4,9 @@ use loadline_analyze::stats::mean;
 use loadline_analyze::steady::{self, Departure, Kind, LEAST_CHANGE, LOOK_EVERY, LOOKS, Look, STEP_S};
 use loadline_analyze::within;
 use loadline_database::Runs;
+use loadline_load::{Load, Measured, Request, Warmup};
 use loadline_model::snapshot::counter;
 use loadline_model::{Check, Driver, Outcome};
-use loadline_window::{Load, Measured, Request, Warmup};
 use loadline_workload::Instrument;
 
 /// Id of the check of the window.

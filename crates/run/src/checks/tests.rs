@@ -1,8 +1,8 @@
 use std::cell::RefCell;
 
+use loadline_load::{Books, JobResult, Schedule, Tally};
 use loadline_model::record::AgentFigures;
 use loadline_model::{JobLoad, Population};
-use loadline_window::{Books, JobResult, Schedule, Tally};
 use loadline_workload::RedoSize;
 
 use crate::figures::counters::Completed;

@@ -2,9 +2,9 @@
 
 use loadline_collect::Edge;
 use loadline_collect::os::DiskCounters;
+use loadline_load::{Measured, Request};
 use loadline_model::snapshot::{LEAST_IO_NS, WaitProfile, counter};
 use loadline_model::{Column, column};
-use loadline_window::{Measured, Request};
 use loadline_workload::{Commit, Instrument};
 
 use super::MIB;

@@ -1,8 +1,8 @@
 //! The database's counters between window start and window end.
 
+use loadline_load::{Measured, Request};
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, JobLoad, Snapshot};
-use loadline_window::{Measured, Request};
 
 /// Transactions that the jobs completed between two snapshots, by their own count.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,9 +1,9 @@
 //! Figures from the database's counters of log and commits.
 
 use loadline_database::{Runs, Target};
+use loadline_load::{Measured, Place, Request, Tally};
 use loadline_model::snapshot::counter;
 use loadline_model::{Column, column};
-use loadline_window::{Measured, Place, Request, Tally};
 
 use super::collected::Figures;
 use super::counters::Counters;

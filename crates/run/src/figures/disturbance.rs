@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use loadline_collect::os::{CpuShares, CpuTimes, Cpus, TICKS_PER_S, Used};
 use loadline_collect::{Confined, CpuSource, Surroundings};
 use loadline_database::Runs;
+use loadline_load::{Around, Request};
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Column, column};
-use loadline_window::{Around, Request};
 
 use super::collected::Figures;
 

@@ -1,8 +1,8 @@
 //! Figures of the data-load table, from the jobs' times and parameters.
 
 use loadline_database::Work;
+use loadline_load::Tally;
 use loadline_model::column;
-use loadline_window::Tally;
 
 use super::collected::Figures;
 

@@ -3,8 +3,8 @@
 use loadline_collect::os::{CpuShares, DiskRates};
 use loadline_collect::{CpuSource, Edge};
 use loadline_database::Runs;
+use loadline_load::{Measured, Request};
 use loadline_model::{Column, column};
-use loadline_window::{Measured, Request};
 
 use super::collected::Figures;
 use super::populations::TimeShares;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use loadline_analyze::stats;
+use loadline_load::{JobResult, Measured, Request};
 use loadline_model::check::{Check, Outcome};
 use loadline_model::record::NodeFigures;
 use loadline_model::snapshot::counter;
 use loadline_model::{Snapshot, column};
-use loadline_window::{JobResult, Measured, Request};
 
 use super::counters::Counters;
 use super::{Figures, MIB};

@@ -1,8 +1,8 @@
 //! What jobs did between transactions, and what each part of them did.
 
+use loadline_load::{JobResult, Measured, Request, Schedule, Tally};
 use loadline_model::record::PopulationFigures;
 use loadline_model::{JobLoad, Latencies, Population, column};
-use loadline_window::{JobResult, Measured, Request, Schedule, Tally};
 
 use super::collected::Figures;
 use super::{NONE_COMPLETED, latencies};

@@ -2,9 +2,9 @@
 
 use loadline_collect::Point;
 use loadline_collect::os::{CpuShares, DiskRates};
+use loadline_load::Measured;
 use loadline_model::snapshot::counter;
 use loadline_model::{Series, column};
-use loadline_window::Measured;
 
 use super::MIB;
 

@@ -3,9 +3,9 @@
 use loadline_collect::Edge;
 use loadline_collect::os::{DiskRates, TaskTimes};
 use loadline_database::Runs;
+use loadline_load::{Measured, Request};
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Column, column};
-use loadline_window::{Measured, Request};
 
 use super::collected::Figures;
 use super::counters::Counters;

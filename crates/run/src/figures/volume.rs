@@ -1,8 +1,8 @@
 //! Volume of work: queries, rows, bytes and operations per second.
 
 use loadline_database::Work;
+use loadline_load::{Measured, Tally};
 use loadline_model::column;
-use loadline_window::{Measured, Tally};
 
 use super::collected::Figures;
 use super::{MIB, NONE_COMPLETED};

@@ -1,8 +1,8 @@
 //! Reads from the database's own cache: filled before a test, it must serve nearly all blocks.
 
 use loadline_database::TargetError;
+use loadline_load::{Request, TestError, Warmup};
 use loadline_model::check::Check;
-use loadline_window::{Request, TestError, Warmup};
 use loadline_workload::Instrument as InstrumentSpec;
 
 use super::{EndedTest, Instrument, Kind, RunContext};

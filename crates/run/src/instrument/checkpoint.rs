@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use loadline_database::clock::now_ns;
 use loadline_database::{Target, TargetError};
+use loadline_load::phase::{Phase, Split};
+use loadline_load::{JobResult, Request, Schedule, Shared};
 use loadline_model::check::Check;
 use loadline_model::snapshot::counter;
-use loadline_window::phase::{Phase, Split};
-use loadline_window::{JobResult, Request, Schedule, Shared};
+use loadline_storage::now_ns;
 use loadline_workload::Instrument as InstrumentSpec;
 
 use super::{EndedTest, Instrument, Kind};

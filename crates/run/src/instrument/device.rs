@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loadline_collect::page_cache::{DataFiles, Keep, Keeper, Missed};
-use loadline_database::clock::now_ns;
 use loadline_database::{Target, TargetError, Work};
+use loadline_load::{JobResult, Request};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
 use loadline_model::{Column, column, format};
-use loadline_window::{JobResult, Request};
+use loadline_storage::now_ns;
 use loadline_workload::{Instrument as InstrumentSpec, RowCount};
 
 use super::{EndedTest, Instrument, Kind, RunContext};

@@ -1,8 +1,8 @@
 //! The limit of a test: what the machine allows for the same work, measured directly before and after it.
 
 use loadline_database::TargetError;
+use loadline_load::Request;
 use loadline_model::{LimitSource, TestLimit, TestRecord, column};
-use loadline_window::Request;
 use loadline_workload::{Instrument as InstrumentSpec, Limit};
 
 use super::{EndedTest, Instrument, Kind, RunContext};

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use loadline_database::clock::now_ns;
 use loadline_database::{Replica, ReplicaWatch, TargetError};
+use loadline_load::{JobResult, Request, Shared};
 use loadline_model::check::Check;
 use loadline_model::{Column, column};
-use loadline_window::{JobResult, Request, Shared};
+use loadline_storage::now_ns;
 
 use super::{EndedTest, Instrument};
 use crate::figures::Figures;
@@ -289,8 +289,8 @@ fn look(mut watch: Box<dyn ReplicaWatch>, shared: &Shared, alarm: impl Fn(&Seen)
 
 #[cfg(test)]
 mod tests {
+    use loadline_load::Schedule;
     use loadline_model::Outcome;
-    use loadline_window::Schedule;
 
     use super::*;
 

@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use loadline_collect::Surroundings;
-use loadline_database::clock::now_ns;
 use loadline_database::{ClientSession, Observer, TargetError, Work};
+use loadline_load::{Around, Request, TestError, session_tasks};
 use loadline_model::snapshot::counter;
 use loadline_model::{Latencies, Random, SizePoint, Snapshot};
-use loadline_window::{Around, Request, TestError, session_tasks};
+use loadline_storage::now_ns;
 use loadline_workload::{Arg, Execute, SizeScan, Stream};
 
 pub(crate) use output::finished;

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use loadline_database::clock::now_ns;
 use loadline_database::{ClientSession, TargetError, Work};
+use loadline_load::{JobResult, Request, Schedule, Shared};
 use loadline_model::{Check, Latencies, Outcome, column};
-use loadline_window::{JobResult, Request, Schedule, Shared};
+use loadline_storage::now_ns;
 use loadline_workload::{
     Arg, Commit, Effect, Generator, Instrument as InstrumentSpec, Program, Statement, Step, Visible,
 };

@@ -1,9 +1,9 @@
 //! Parallel queries: whether all workers were launched, and the speed-up.
 
 use loadline_database::{ParallelWorkers, TargetError};
+use loadline_load::{Measured, Request};
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Check, Column, Outcome, Snapshot, TestRecord, column};
-use loadline_window::{Measured, Request};
 use loadline_workload::Instrument as InstrumentSpec;
 
 use super::{EndedTest, Instrument, Kind, RunContext};

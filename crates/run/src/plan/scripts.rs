@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use loadline_model::plan::{PlanSpec, WorkloadFile};
-use loadline_script::{BUILTINS, MAX_WEIGHT, builtin, is_name};
+use loadline_workload::script::{BUILTINS, MAX_WEIGHT, builtin, is_name};
 
 use super::{PlanError, agents, read_file, value};
 

@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_database::Work;
+use loadline_load::Request;
 use loadline_model::Driver;
-use loadline_window::Request;
 use loadline_workload::LOG_APPENDS;
 
 use super::{Subject, throughput_in, with_work};

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use loadline_device::{Kind, StorageFacts};
 use loadline_model::column;
 use loadline_model::format::bytes;
 use loadline_model::probe::{Engine, Operation};
-use loadline_probe::{Point, ProbeError, ProbeOptions, ProbeSession};
+use loadline_storage::probe::{Point, ProbeError, ProbeOptions, ProbeSession};
+use loadline_storage::{Kind, StorageFacts};
 
 use super::place::check_free_space;
 use super::{Part, References, Subject};
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use crate::figures::Figures;
     use crate::reference::testing::{references, request, subject};
-    use loadline_window::Request;
+    use loadline_load::Request;
 
     fn per_tx(
         transfers: Transfers,

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use loadline_database::{OpenRequest, Target, TargetError, Work, kind_of, open};
+use loadline_load::{Request, Warmup};
 use loadline_model::limits::name;
 use loadline_model::{LogWriterPoint, TestLimit, column};
-use loadline_window::{Request, Warmup};
 use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS};
 
 use super::place::{check_free_space, not_here};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use loadline_database::{Target, Work};
+use loadline_load::Request;
 use loadline_model::Driver;
-use loadline_window::Request;
 use loadline_workload::{Arm, Effect, Program, Statement, Step, Workload};
 
 use super::threads::awake;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loadline_database::{OpenRequest, Target, Work, open};
-use loadline_window::Request;
+use loadline_load::Request;
 
 use super::{LogSource, References, Subject, TestFile};
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use loadline_device::{run_only_when_idle, use_huge_pages};
+use loadline_storage::{run_only_when_idle, use_huge_pages};
 
 /// Shortest and longest time of a measurement, unless one call takes longer.
 pub(super) const SAMPLE: Duration = Duration::from_millis(200);

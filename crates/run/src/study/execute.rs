@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use loadline_database::{RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
+use loadline_load::{Place, Request, TestError, Warmup, run_test};
 use loadline_model::Column;
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::record::AgentFigures;
-use loadline_window::{Place, Request, TestError, Warmup, run_test};
 use loadline_workload::{Instrument, SizeScan};
 
 use super::arm_state::ArmsState;

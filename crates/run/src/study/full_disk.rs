@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use loadline_database::{Target, TargetError, says_disk_full};
+use loadline_load::TestError;
 use loadline_model::check::{Check, Outcome};
 use loadline_model::format::bytes;
 use loadline_model::machine::Storage;
 use loadline_model::manifest::TargetInfo;
-use loadline_window::TestError;
 
 use super::StudyError;
 

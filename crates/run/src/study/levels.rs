@@ -9,12 +9,12 @@ use loadline_analyze::arms::ERROR;
 use loadline_analyze::paired::order;
 use loadline_analyze::paired::ratio::least_pairs;
 use loadline_database::{Level, Link, TargetError, Work, kind_of};
+use loadline_load::TestError;
 use loadline_model::arms::ArmName;
 use loadline_model::column;
 use loadline_model::format::bytes;
 use loadline_model::plan::{Levels, Plan, PlannedWorkload};
 use loadline_model::record::LevelPoint;
-use loadline_window::TestError;
 
 use super::arms::seed_of;
 use super::execute::PlannedTest;

@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use loadline_database::clock::now_ns;
 use loadline_database::{OpenRequest, Work, open};
-use loadline_window::between::Session;
-use loadline_window::client_job::{self, Client, Timing};
-use loadline_window::schedule::{Schedule, Shared};
-use loadline_window::{ScriptJob, Tally};
+use loadline_load::between::Session;
+use loadline_load::client_job::{self, Client, Timing};
+use loadline_load::schedule::{Schedule, Shared};
+use loadline_load::{ScriptJob, Tally};
+use loadline_storage::now_ns;
 
 /// Long enough for a figure accurate to a few per cent.
 const WINDOW_NS: u64 = 200_000_000;

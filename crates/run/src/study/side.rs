@@ -12,7 +12,7 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
 use loadline_model::{Driver, Finding, Severity};
 
-use loadline_window::allow_files;
+use loadline_load::allow_files;
 
 use super::same::Changes;
 use super::{Study, StudyError, disk_space};

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::probe::{Operation, ProbedDir};
-use loadline_probe::{Point, ProbeError, ProbeOptions, probe};
+use loadline_storage::probe::{Point, ProbeError, ProbeOptions, probe};
 
 use crate::reference::{Role, writable_dir};
 

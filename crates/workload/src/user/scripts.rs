@@ -1,7 +1,7 @@
 //! A workload of pgbench scripts: what a file with the key `script` defines.
 
+use crate::script::{MAX_WEIGHT, Mix, Script};
 use loadline_model::Capability;
-use loadline_script::{MAX_WEIGHT, Mix, Script};
 
 use super::reader::{Fields, Source};
 use super::{GROUP, KPIS, UserError, evidence, leak};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use loadline_device::AlignedBuf;
+use loadline_storage::AlignedBuf;
 
 use super::Rule;
 use crate::device::{DeviceError, LogDevice};
@@ -55,7 +55,7 @@ pub(crate) struct Pool(Vec<Arc<AlignedBuf>>);
 
 impl Pool {
     /// `length` bytes, written by `fill`.
-    pub(crate) fn blocks<E: From<loadline_device::DeviceError>>(
+    pub(crate) fn blocks<E: From<loadline_storage::DeviceError>>(
         &mut self,
         length: usize,
         fill: impl FnOnce(&mut [u8]) -> Result<(), E>,

@@ -196,8 +196,8 @@ impl From<io::Error> for FillError {
     }
 }
 
-impl From<loadline_device::DeviceError> for FillError {
-    fn from(e: loadline_device::DeviceError) -> Self {
+impl From<loadline_storage::DeviceError> for FillError {
+    fn from(e: loadline_storage::DeviceError) -> Self {
         FillError(io::Error::other(e.to_string()))
     }
 }

@@ -1,11 +1,11 @@
 //! Figures and checks of a scan of sizes.
 
 use loadline_database::Work;
+use loadline_load::Request;
 use loadline_model::column::{self, Cell};
 use loadline_model::format::Format;
 use loadline_model::snapshot::counter;
 use loadline_model::{Check, Column, Latencies, Outcome, Series, Table, TestRecord};
-use loadline_window::Request;
 
 use super::{Pair, Scanned};
 use crate::figures::{Figures, KIB, Proof, disturbance};

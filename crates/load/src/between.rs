@@ -1,0 +1,195 @@
+//! What a job of the client driver does between two transactions: it thinks, or opens a new session.
+//!
+//! Both are part of the jobs' time and counted apart, so that what is left of it is loadline's own loop.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loadline_database::{Canceller, ClientSession, TargetError};
+use loadline_model::Random;
+use loadline_storage::now_ns;
+
+use crate::job::Books;
+use crate::schedule::{Schedule, Shared, sleep_until};
+
+/// While the window is not set, a job that thinks looks for it after this time, ns: less than its start is set ahead.
+const LOOK_NS: u64 = 50_000_000;
+
+/// Think times of a job: exponentially distributed, from a random stream of their own, so that keys and values of the
+/// transactions are those of a job that does not think.
+#[derive(Debug, Clone)]
+pub struct Think {
+    mean_ns: f64,
+    random: Random,
+}
+
+impl Think {
+    /// For job `job` of a test with `seed`.
+    #[must_use]
+    pub fn new(mean_s: f64, seed: u64, job: u32) -> Think {
+        // Another factor than in the draws of the transactions.
+        let random = Random::new(seed ^ (u64::from(job) + 1).wrapping_mul(0xd1b5_4a32_d192_ed03));
+        Think { mean_ns: mean_s * 1e9, random }
+    }
+
+    /// The next, ns. By inversion: −mean · ln(1 − u) with u even in [0, 1) (Devroye, Non-Uniform Random Variate Generation, 1986,
+    /// chapter II.2).
+    pub fn next_ns(&mut self) -> u64 {
+        let u = (self.random.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        (-(1.0 - u).ln() * self.mean_ns) as u64
+    }
+}
+
+/// Opens a session of a job.
+pub type Open<'a> = Box<dyn Fn() -> Result<Box<dyn ClientSession>, TargetError> + 'a>;
+
+/// The session of a job.
+pub enum Session<'a> {
+    /// One for the whole test.
+    Fixed(&'a mut (dyn ClientSession + 'static)),
+    /// One that is replaced by another.
+    Renewed(Renewed<'a>),
+}
+
+/// A session that is replaced after some transactions.
+pub struct Renewed<'a> {
+    /// The session now; `None` if none could be opened.
+    pub now: Option<Box<dyn ClientSession>>,
+    /// Transactions of a session.
+    pub every: u64,
+    /// Transactions that the job had completed when it was opened.
+    pub since: u64,
+    /// Opens another.
+    pub open: Open<'a>,
+    /// Ends a call of the session that is open now.
+    pub canceller: CurrentCanceller,
+}
+
+/// A canceller of the session that a job has now.
+#[derive(Clone)]
+pub struct CurrentCanceller(Arc<Mutex<Canceller>>);
+
+impl CurrentCanceller {
+    /// Begins with `first`.
+    #[must_use]
+    pub fn new(first: Canceller) -> CurrentCanceller {
+        CurrentCanceller(Arc::new(Mutex::new(first)))
+    }
+
+    fn set(&self, canceller: Canceller) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = canceller;
+    }
+
+    fn now(&self) -> Canceller {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// One of the session of the moment at which it is called.
+    #[must_use]
+    pub fn canceller(&self) -> Canceller {
+        let (cancelled, asked) = (self.clone(), self.clone());
+        Canceller::new(move || cancelled.now().cancel()).asking(move || asked.now().hindrance())
+    }
+}
+
+impl Session<'_> {
+    /// The session that is open now, if one is.
+    #[inline]
+    pub(crate) fn get(&mut self) -> Option<&mut dyn ClientSession> {
+        match self {
+            Session::Fixed(session) => Some(&mut **session),
+            Session::Renewed(renewed) => Some(renewed.now.as_mut()?.as_mut()),
+        }
+    }
+
+    /// Closes the session and opens another one if it has done its transactions.
+    ///
+    /// # Errors
+    /// Those of the database: the job then has no session.
+    pub(crate) fn renew(
+        &mut self,
+        books: &mut Books<'_>,
+        schedule: &mut Schedule,
+        shared: &Shared,
+    ) -> Result<(), TargetError> {
+        let Session::Renewed(renewed) = self else { return Ok(()) };
+        if books.job.total < renewed.since + renewed.every || shared.stopped() {
+            return Ok(());
+        }
+        renewed.since = books.job.total;
+        let began_ns = now_ns();
+        if let Some(mut old) = renewed.now.take() {
+            // Before it ends, because its end may be counted after the window's.
+            old.publish_counters()?;
+        }
+        let connecting_ns = now_ns();
+        let new = (renewed.open)()?;
+        renewed.canceller.set(new.canceller());
+        renewed.now = Some(new);
+        let end_ns = now_ns();
+        shared.update(schedule);
+        books.connected(schedule, [began_ns, connecting_ns, end_ns]);
+        Ok(())
+    }
+}
+
+/// Thinks, if the job does. Calls `passed` after each piece of it, with the time: the window end may come meanwhile. The window start
+/// is said before it comes: until then nothing more will be done, and thousands of jobs that publish their counters at the same
+/// moment would make the first transactions of the window slow.
+pub(crate) fn think<'b>(
+    think: Option<&mut Think>,
+    books: &mut Books<'b>,
+    schedule: &mut Schedule,
+    shared: &Shared,
+    mut passed: impl FnMut(u64, &Schedule, &mut Books<'b>),
+) {
+    let Some(think) = think else { return };
+    let began_ns = now_ns();
+    let until_ns = began_ns + think.next_ns();
+    let mut now = began_ns;
+    while now < until_ns && !shared.stopped() {
+        shared.update(schedule);
+        passed(until_ns.min(schedule.open_ns), schedule, books);
+        let next = if schedule.is_pending() { now + LOOK_NS } else { schedule.close_ns };
+        sleep_until(if next > now { next.min(until_ns) } else { until_ns }, shared);
+        now = now_ns();
+        shared.update(schedule);
+        passed(now, schedule, books);
+    }
+    books.thought(schedule, began_ns, now, now >= until_ns);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn think_times_are_exponential_and_follow_from_seed_and_job() {
+        let (n, mean_s) = (200_000, 0.01);
+        let draws = |seed, job| {
+            let mut think = Think::new(mean_s, seed, job);
+            (0..n).map(move |_| think.next_ns() as f64 / 1e9).collect::<Vec<f64>>()
+        };
+        for (seed, job) in [(42, 0), (42, 1), (7, 4095)] {
+            let all = draws(seed, job);
+            let mean = all.iter().sum::<f64>() / f64::from(n);
+            let variance = all.iter().map(|t| (t - mean).powi(2)).sum::<f64>() / f64::from(n);
+            // Standard errors: mean / √n, and mean² · √(8 / n) because the fourth central moment is 9 · mean⁴.
+            assert!((mean / mean_s - 1.0).abs() < 4.0 / f64::from(n).sqrt(), "{mean}");
+            assert!((variance / mean_s.powi(2) - 1.0).abs() < 4.0 * (8.0 / f64::from(n)).sqrt(), "{variance}");
+            for (quantile, at) in [(0.5, 2.0_f64.ln()), (0.99, 100.0_f64.ln())] {
+                let below = all.iter().filter(|t| **t < at * mean_s).count() as f64 / f64::from(n);
+                let error = (quantile * (1.0 - quantile) / f64::from(n)).sqrt();
+                assert!((below - quantile).abs() < 4.0 * error, "{quantile}: {below}");
+            }
+            assert_eq!(all, draws(seed, job), "the same seed and job draw the same");
+        }
+        let [a, b, c] = [draws(42, 0), draws(42, 1), draws(43, 0)];
+        let centred = |t: &f64| t / mean_s - 1.0;
+        let correlation = |x: &[f64], y: &[f64]| {
+            x.iter().zip(y).map(|(x, y)| centred(x) * centred(y)).sum::<f64>() / f64::from(n) * f64::from(n).sqrt()
+        };
+        for other in [&b[..], &c, &a[1..]] {
+            assert!(correlation(&a, other).abs() < 4.0, "streams and successive draws are independent");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Runs the slices of the in-database driver. The database runs and times the loop. loadline only ends a slice once a
+//! second and at window start and window end: sessions publish their counters when a call returns.
+
+use std::cell::RefCell;
+use std::sync::atomic::Ordering;
+
+use loadline_database::{DatabaseSession, Slice, TargetError};
+use loadline_storage::now_ns;
+
+use crate::client_job::{Timing, sleep_until};
+use crate::job::{Books, JobResult, Tally};
+use crate::schedule::{Schedule, Shared};
+
+/// Runs job `job` until `shared` stops it.
+pub(crate) fn run(
+    job: u32,
+    session: &mut dyn DatabaseSession,
+    timing: Timing,
+    shared: &Shared,
+    tally: &RefCell<Tally>,
+) -> JobResult {
+    let mut books = Books::new(tally);
+    let mut schedule = Schedule::pending(timing.start_ns);
+    let (mut passed_open, mut passed_close) = (false, false);
+    sleep_until(timing.start_ns, shared);
+    while !shared.stopped() {
+        shared.update(&mut schedule);
+        let begin_ns = now_ns();
+        let until_ns = schedule.slice_end(begin_ns);
+        let outcome = session.run_slice(until_ns);
+        // The window is set far enough ahead: a slice started without it ends before the window start, except for its
+        // last transaction.
+        shared.update(&mut schedule);
+        if books.job.first_start_ns.is_none() {
+            shared.started.fetch_add(1, Ordering::Relaxed);
+        }
+        let ended_ns = match outcome {
+            Ok(slice) => {
+                add_slice(&mut books, &schedule, begin_ns, until_ns, &slice);
+                slice.end.map_or_else(now_ns, |end| end.end_ns)
+            }
+            Err(e) => {
+                // The work of the failed slice is unknown: the job cannot continue to count.
+                books.failed(&schedule, begin_ns, now_ns(), e.to_string());
+                let text = match e {
+                    TargetError::Lost(text) => text,
+                    e => format!("a slice of the in-database driver failed and its count is lost: {e}"),
+                };
+                books.job.lost = Some(text);
+                break;
+            }
+        };
+        if let Some(progress) = shared.progress_of(job) {
+            progress.report(books.job.total, ended_ns);
+        }
+        // By loadline's clock. By the server's clock the last transaction may have ended slightly before the edge;
+        // waiting for the next slice would read the counters one slice late.
+        books.job.ran_until_ns = books.job.ran_until_ns.max(now_ns());
+        if !passed_open && books.job.ran_until_ns >= schedule.open_ns {
+            passed_open = true;
+            shared.passed_open.fetch_add(1, Ordering::Relaxed);
+        }
+        if !passed_close && books.job.ran_until_ns >= schedule.close_ns {
+            passed_close = true;
+            shared.passed_close.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    books.job
+}
+
+/// Adds a slice from `begin_ns` to `until_ns`. All but its last transaction ended before `until_ns`, and no slice
+/// crosses window start or window end, so they all count or none does.
+fn add_slice(books: &mut Books<'_>, schedule: &Schedule, begin_ns: u64, until_ns: u64, slice: &Slice) {
+    let inside = begin_ns >= schedule.open_ns && until_ns <= schedule.close_ns;
+    let n = slice.transaction.count();
+    books.lost(inside, slice.lost);
+    books.job.total += n;
+    books.tally().total += n;
+    if n > 0 || slice.end.is_some() {
+        books.job.first_start_ns.get_or_insert(slice.first_start_ns);
+    }
+    if inside && n > 0 {
+        books.job.completed += n;
+        books.job.sum_ns += u64::try_from(slice.transaction.sum_ns()).unwrap_or(u64::MAX);
+        let mut tally = books.tally();
+        tally.transaction.merge(&slice.transaction);
+        tally.commit.merge(&slice.commit);
+        if let Some(count) = tally.per_second.get_mut(schedule.second(begin_ns)) {
+            *count += n;
+        }
+    }
+    if let Some(end) = slice.end {
+        books.completed(schedule, end.start_ns, Some(end.commit_ns), end.end_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loadline_database::{Canceller, SliceEnd};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    /// A database with transactions of 3 ms, of which the commit takes 1 ms.
+    struct Steady;
+
+    impl DatabaseSession for Steady {
+        fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
+            let mut slice = Slice { first_start_ns: now_ns(), ..Slice::default() };
+            loop {
+                let start_ns = now_ns();
+                std::thread::sleep(std::time::Duration::from_millis(3));
+                let end_ns = now_ns();
+                if end_ns >= until_ns {
+                    slice.end = Some(SliceEnd { start_ns, commit_ns: end_ns - 1_000_000, end_ns });
+                    return Ok(slice);
+                }
+                slice.transaction.record(end_ns - start_ns);
+                slice.commit.record(1_000_000);
+            }
+        }
+
+        fn canceller(&self) -> Canceller {
+            Canceller::new(|| ())
+        }
+    }
+
+    /// Runs a job with a window that starts after 250 ms. Also returns how long after window start and window end the
+    /// job passed them, ns.
+    fn through(session: &mut (dyn DatabaseSession + Send), window_ns: u64) -> (JobResult, Tally, Schedule, [u64; 2]) {
+        let start_ns = now_ns();
+        let open_ns = start_ns + 250_000_000;
+        let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + window_ns };
+        let shared = Shared::new(1, Arc::new(AtomicBool::new(false)));
+        let wait = |passed: &std::sync::atomic::AtomicU32, edge_ns: u64| {
+            while passed.load(Ordering::Relaxed) == 0 && now_ns() < schedule.close_ns + 2_000_000_000 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            now_ns() - edge_ns
+        };
+        std::thread::scope(|scope| {
+            let running = scope.spawn(|| {
+                let tally = RefCell::new(Tally::new(window_ns, false));
+                let job = run(0, session, Timing { start_ns, window_ns }, &shared, &tally);
+                (job, tally.into_inner())
+            });
+            shared.window.set(schedule).unwrap();
+            let waited = [wait(&shared.passed_open, schedule.open_ns), wait(&shared.passed_close, schedule.close_ns)];
+            shared.stop.store(true, Ordering::Relaxed);
+            let (job, tally) = running.join().unwrap();
+            (job, tally, schedule, waited)
+        })
+    }
+
+    #[test]
+    fn what_completes_in_the_window_is_counted_once() {
+        let (result, tally, schedule, _) = through(&mut Steady, 1_300_000_000);
+        assert!(result.ran_through(&schedule) && result.lost.is_none());
+        assert_eq!(tally.per_second.iter().sum::<u64>(), tally.transaction.count());
+        assert_eq!(tally.transaction.count(), tally.commit.count());
+        assert!(result.total > tally.transaction.count(), "warm-up and tail are in the total only");
+        // The identity: the job was inside transactions all the time.
+        let share = result.time_in_transactions_ns() / schedule.window_ns() as f64;
+        assert!((0.97..=1.001).contains(&share), "{share}");
+    }
+
+    /// A database with a clock 1 µs behind loadline's.
+    struct Behind;
+
+    impl DatabaseSession for Behind {
+        fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
+            let start_ns = now_ns();
+            std::thread::sleep(std::time::Duration::from_nanos(until_ns.saturating_sub(start_ns)));
+            let end = SliceEnd { start_ns, commit_ns: start_ns, end_ns: until_ns - 1_000 };
+            Ok(Slice { first_start_ns: start_ns, end: Some(end), ..Slice::default() })
+        }
+
+        fn canceller(&self) -> Canceller {
+            Canceller::new(|| ())
+        }
+    }
+
+    #[test]
+    fn an_edge_is_passed_when_the_slice_returns() {
+        let (result, _, schedule, [open, close]) = through(&mut Behind, 900_000_000);
+        // Otherwise the counters of the window start would be read at the window end.
+        assert!(open < schedule.window_ns() / 2, "{open}");
+        assert!(close < 1_000_000_000 && result.ran_through(&schedule), "{close}");
+    }
+}

@@ -1,0 +1,313 @@
+//! What a job reports, and what jobs report together.
+
+use std::cell::{RefCell, RefMut};
+use std::collections::BTreeMap;
+
+use loadline_database::Attempts;
+use loadline_model::{JobLoad, Latencies};
+use serde::{Deserialize, Serialize};
+
+use crate::phase::Split;
+use crate::schedule::Schedule;
+use crate::scripts::{ScriptJob, Scripted};
+
+/// What jobs counted together: those of one thread, or all of a test.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Tally {
+    /// Transaction times of the transactions that completed in the window.
+    pub transaction: Latencies,
+    /// Commit times of the same transactions, or of a regular sample if the session cannot time all.
+    pub commit: Latencies,
+    /// Transaction times split by a phase, if an instrument sets one. Agents have none; nor do they run scripts.
+    #[serde(skip)]
+    pub split: Option<Box<Split>>,
+    /// Open loop: times from the intended start, of the transactions that were due in the window. Those that ended after it
+    /// belong to it: they are the ones that a slow target kept waiting.
+    pub response: Option<Latencies>,
+    /// Jobs that share a thread: how long the answers of a transaction that completed in the window had waited until its job
+    /// ran, at most. It is part of the transaction's time.
+    pub late: Option<Latencies>,
+    /// The part of these times in which the thread had a CPU, for other jobs, at most, sum, ns.
+    pub late_cpu_ns: u64,
+    /// Times from the start of connecting until a new session was ready, of those that were ready in the window, if jobs open any.
+    pub connect: Option<Latencies>,
+    /// Number of think times that ended in the window.
+    pub thoughts: u64,
+    /// Completed transactions by second of the window.
+    pub per_second: Vec<u64>,
+    /// All committed transactions, including warm-up and tail.
+    pub total: u64,
+    /// Rows that these changed according to the program.
+    pub rows_changed: u64,
+    /// Transactions that ended with an error in the window.
+    pub errors: u64,
+    /// All transactions that ended with an error.
+    pub errors_total: u64,
+    /// Attempts that lost against another transaction and were tried again, of the transactions that ended in the window.
+    pub conflicts: u64,
+    /// All such attempts.
+    pub conflicts_total: u64,
+    /// COMMITs that failed in transactions that ended in the window.
+    #[serde(default)]
+    pub failed_commits: u64,
+    /// What scripts did, if jobs run any.
+    #[serde(skip)]
+    pub scripted: Option<Scripted>,
+    /// Texts of the errors.
+    pub error_texts: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    /// For a window of `window_ns`.
+    #[must_use]
+    pub fn new(window_ns: u64, open_loop: bool) -> Tally {
+        let seconds = window_ns.div_ceil(1_000_000_000) as usize;
+        Tally { per_second: vec![0; seconds], response: open_loop.then(Latencies::new), ..Tally::default() }
+    }
+
+    /// Commits of the database per transaction in the window, mean: 1, except of scripts.
+    #[must_use]
+    pub fn commits_per_tx(&self) -> f64 {
+        let done = self.transaction.count();
+        self.scripted.as_ref().filter(|_| done > 0).map_or(1.0, |did| did.commits as f64 / done as f64)
+    }
+
+    /// Adds tallies of parts of jobs to those of all.
+    pub fn merge_parts(all: &mut Vec<Tally>, theirs: &[Tally]) {
+        all.resize_with(all.len().max(theirs.len()), Tally::default);
+        all.iter_mut().zip(theirs).for_each(|(all, theirs)| all.merge(theirs));
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Tally) {
+        self.transaction.merge(&other.transaction);
+        self.commit.merge(&other.commit);
+        if let Some(theirs) = &other.response {
+            self.response.get_or_insert_with(Latencies::new).merge(theirs);
+        }
+        if let Some(theirs) = &other.late {
+            self.late.get_or_insert_with(Latencies::new).merge(theirs);
+        }
+        self.late_cpu_ns += other.late_cpu_ns;
+        if let Some(theirs) = &other.connect {
+            self.connect.get_or_insert_with(Latencies::new).merge(theirs);
+        }
+        self.thoughts += other.thoughts;
+        self.per_second.resize(self.per_second.len().max(other.per_second.len()), 0);
+        for (mine, theirs) in self.per_second.iter_mut().zip(&other.per_second) {
+            *mine += theirs;
+        }
+        if let Some(theirs) = &other.split {
+            self.split.get_or_insert_default().merge(theirs);
+        }
+        self.total += other.total;
+        self.rows_changed += other.rows_changed;
+        self.errors += other.errors;
+        self.errors_total += other.errors_total;
+        self.conflicts += other.conflicts;
+        self.conflicts_total += other.conflicts_total;
+        self.failed_commits += other.failed_commits;
+        if let Some(theirs) = &other.scripted {
+            self.scripted.get_or_insert_default().merge(theirs);
+        }
+        for (text, n) in &other.error_texts {
+            *self.error_texts.entry(text.clone()).or_default() += n;
+        }
+    }
+}
+
+/// The tallies of a thread: one for each part of the jobs of `load`.
+pub(crate) fn tallies(window_ns: u64, load: &JobLoad) -> Vec<RefCell<Tally>> {
+    load.parts(0).iter().map(|part| RefCell::new(Tally::new(window_ns, part.rate_tps.is_some()))).collect()
+}
+
+/// What is known of one job alone; all else is in its [`Tally`].
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct JobResult {
+    /// Transactions that completed in the window.
+    pub completed: u64,
+    /// Sum of their times, ns.
+    pub sum_ns: u64,
+    /// All committed transactions, including warm-up and tail.
+    pub total: u64,
+    /// All transactions that ended with an error.
+    pub errors_total: u64,
+    /// All COMMITs that failed, also those of transactions that were tried again.
+    #[serde(default)]
+    pub failed_commits: u64,
+    /// Start of the first transaction, ns.
+    pub first_start_ns: Option<u64>,
+    /// End of the last transaction, or the return of the last slice if that was later, ns.
+    pub ran_until_ns: u64,
+    /// Age of the transaction in progress at the window start, ns.
+    pub age_at_open_ns: u64,
+    /// The same at the window end.
+    pub age_at_close_ns: u64,
+    /// Time in the window in which it thought, ns.
+    pub thinking_ns: u64,
+    /// Time in the window in which it closed sessions and opened new ones, ns.
+    pub connecting_ns: u64,
+    /// Open loop: how far the job was behind its schedule at the window end, ns.
+    pub behind_ns: u64,
+    /// Open loop, first job only: intended start of each transaction, ns, including failed ones and those due before
+    /// the window end that never began.
+    pub intended_ns: Vec<u64>,
+    /// Why the job ended early, if it did.
+    pub lost: Option<String>,
+}
+
+impl JobResult {
+    /// A job that ended early.
+    #[must_use]
+    pub fn ended(why: impl Into<String>) -> JobResult {
+        JobResult { lost: Some(why.into()), ..JobResult::default() }
+    }
+
+    /// Whether the job ran when the window opened and still ran when it closed.
+    #[must_use]
+    pub fn ran_through(&self, schedule: &Schedule) -> bool {
+        self.first_start_ns.is_some_and(|s| s <= schedule.open_ns) && self.ran_until_ns >= schedule.close_ns
+    }
+
+    /// Time inside transactions within the window, ns; exact. Sum of the transactions that completed in the window,
+    /// minus the part before the window start, plus the part of the last transaction before the window end.
+    #[must_use]
+    pub fn time_in_transactions_ns(&self) -> f64 {
+        self.sum_ns as f64 - self.age_at_open_ns as f64 + self.age_at_close_ns as f64
+    }
+
+    /// Time in the window that was neither inside transactions, nor think time, nor connecting, ns: that of loadline's own loop,
+    /// and in an open loop also that until the next transaction was due.
+    #[must_use]
+    pub fn time_outside_ns(&self, schedule: &Schedule) -> f64 {
+        schedule.window_ns() as f64
+            - self.time_in_transactions_ns()
+            - self.thinking_ns as f64
+            - self.connecting_ns as f64
+    }
+
+    /// Records when the job was inside transactions.
+    #[inline]
+    pub fn note_times(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64) {
+        self.first_start_ns.get_or_insert(start_ns);
+        self.ran_until_ns = end_ns;
+        if start_ns < schedule.open_ns && end_ns >= schedule.open_ns {
+            self.age_at_open_ns = schedule.open_ns - start_ns;
+        }
+        if start_ns < schedule.close_ns && end_ns >= schedule.close_ns {
+            self.age_at_close_ns = schedule.close_ns - start_ns;
+        }
+    }
+}
+
+/// Where a job writes down what it does: its own result, and the tally that it shares with the other jobs of its thread.
+pub struct Books<'a> {
+    /// Its own result.
+    pub job: JobResult,
+    tally: &'a RefCell<Tally>,
+}
+
+impl<'a> Books<'a> {
+    /// Empty ones.
+    #[must_use]
+    pub fn new(tally: &'a RefCell<Tally>) -> Books<'a> {
+        Books { job: JobResult::default(), tally }
+    }
+
+    /// The tally. Not to be held while the job may wait: another one would need it.
+    #[inline]
+    pub(crate) fn tally(&self) -> RefMut<'a, Tally> {
+        self.tally.borrow_mut()
+    }
+
+    /// Counts a transaction from `start_ns` to `end_ns`, with its commit from `commit_ns` on, if known.
+    #[inline]
+    pub fn completed(&mut self, schedule: &Schedule, start_ns: u64, commit_ns: Option<u64>, end_ns: u64) {
+        self.job.total += 1;
+        self.job.note_times(schedule, start_ns, end_ns);
+        let mut tally = self.tally();
+        tally.total += 1;
+        if schedule.counts(end_ns) {
+            let ns = end_ns.saturating_sub(start_ns);
+            self.job.completed += 1;
+            self.job.sum_ns += ns;
+            tally.transaction.record(ns);
+            if let Some(commit_ns) = commit_ns {
+                tally.commit.record(end_ns.saturating_sub(commit_ns));
+            }
+            if let Some(n) = tally.per_second.get_mut(schedule.second(end_ns)) {
+                *n += 1;
+            }
+        }
+    }
+
+    /// Open loop: counts the response time of a transaction that was due at `intended_ns` and ended at `end_ns`.
+    #[inline]
+    pub(crate) fn responded(&mut self, schedule: &Schedule, intended_ns: Option<u64>, end_ns: u64) {
+        if let Some(intended) = intended_ns.filter(|at| schedule.counts(*at))
+            && let Some(response) = self.tally().response.as_mut()
+        {
+            response.record(end_ns.saturating_sub(intended));
+        }
+    }
+
+    /// Counts how long the answers of a transaction that ended at `end_ns` had waited to be read.
+    #[inline]
+    pub(crate) fn late(&mut self, schedule: &Schedule, end_ns: u64) {
+        if let Some(late) = loadline_fibers::take_late().filter(|_| schedule.counts(end_ns)) {
+            let mut tally = self.tally();
+            tally.late.get_or_insert_with(Latencies::new).record(late.ns);
+            tally.late_cpu_ns += late.cpu_ns;
+        }
+    }
+
+    /// Counts a think time, if it is `whole` and not cut short by the end of the test.
+    pub fn thought(&mut self, schedule: &Schedule, began_ns: u64, end_ns: u64, whole: bool) {
+        self.job.thinking_ns += schedule.part_inside(began_ns, end_ns);
+        self.job.ran_until_ns = end_ns;
+        if whole && schedule.counts(end_ns) {
+            self.tally().thoughts += 1;
+        }
+    }
+
+    /// Counts a new session: when the old one began to be closed, when connecting began, and when the new one was ready, ns.
+    pub(crate) fn connected(&mut self, schedule: &Schedule, [began_ns, connecting_ns, ready_ns]: [u64; 3]) {
+        self.job.connecting_ns += schedule.part_inside(began_ns, ready_ns);
+        self.job.ran_until_ns = ready_ns;
+        if schedule.counts(ready_ns) {
+            self.tally().connect.get_or_insert_with(Latencies::new).record(ready_ns.saturating_sub(connecting_ns));
+        }
+    }
+
+    /// Counts what the script that ended at `end_ns` did.
+    #[inline]
+    pub(crate) fn scripted(&mut self, schedule: &Schedule, end_ns: u64, script: &mut ScriptJob) {
+        let did = script.take(schedule, end_ns);
+        self.tally().scripted.get_or_insert_default().merge(&did);
+    }
+
+    /// Counts a transaction that ended with an error.
+    pub(crate) fn failed(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64, text: String) {
+        self.job.note_times(schedule, start_ns, end_ns);
+        self.job.errors_total += 1;
+        let mut tally = self.tally();
+        tally.errors_total += 1;
+        tally.errors += u64::from(schedule.counts(end_ns));
+        // Texts may hold values: keep at most 100 different ones.
+        if tally.error_texts.len() < 100 || tally.error_texts.contains_key(&text) {
+            *tally.error_texts.entry(text).or_default() += 1;
+        }
+    }
+
+    /// Counts the attempts of transactions, which ended in the window if `inside`.
+    #[inline]
+    pub(crate) fn lost(&mut self, inside: bool, lost: Attempts) {
+        if lost != Attempts::default() {
+            self.job.failed_commits += lost.failed_commits;
+            let mut tally = self.tally();
+            tally.conflicts_total += lost.conflicts;
+            tally.conflicts += u64::from(inside) * lost.conflicts;
+            tally.failed_commits += u64::from(inside) * lost.failed_commits;
+        }
+    }
+}

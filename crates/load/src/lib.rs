@@ -1,0 +1,443 @@
+//! One test: opens the sessions, runs all jobs in a common window, collects the counters. A crate of its own: nothing of
+//! plans, checks or files can get into a timed loop, and it is optimised for speed, what is around it for size.
+
+pub mod between;
+pub mod client_job;
+mod crew;
+mod database_job;
+mod job;
+mod many_jobs;
+mod observed;
+pub mod pace;
+pub mod phase;
+mod remote;
+pub mod schedule;
+mod scripts;
+mod warmup;
+mod watch;
+mod worker;
+
+pub use client_job::Timing;
+pub use crew::{Crew, OWN_FILES, allow_files};
+pub use job::{Books, JobResult, Tally};
+pub use remote::{Ended, OwnCommits, RemoteCrew, RemoteJobs};
+pub use schedule::{Reported, Schedule, Shared};
+pub use scripts::{ScriptJob, Scripted};
+pub use warmup::{Counts, Load, STEP_NS, WarmedUp, Warmup, next_count_ns};
+pub use watch::{Tick, TickAt};
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use loadline_collect::os::{Server, Tasks};
+use loadline_collect::{Collected, CpuSource, Edge, Sampler, SamplerConfig, Surroundings};
+use loadline_database::machine::boot_id;
+use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError, Work};
+use loadline_model::record::AgentFigures;
+use loadline_model::snapshot::WaitProfile;
+use loadline_model::{Driver, JobLoad, Snapshot};
+use loadline_storage::now_ns;
+
+use observed::Observed;
+use remote::AnyCrew;
+use watch::{Watch, wait_started, watch_window};
+
+/// What a test does.
+#[derive(Clone)]
+pub struct Request {
+    /// The database.
+    pub target: Arc<dyn Target>,
+    /// The work.
+    pub work: Arc<Work>,
+    /// The driver.
+    pub driver: Driver,
+    /// Number of jobs.
+    pub jobs: u32,
+    /// Jobs on a thread, if the target's sessions can share one; `None`: a thread for each as long as they are few.
+    pub sessions_per_thread: Option<u32>,
+    /// Warm-up.
+    pub warmup: Warmup,
+    /// Window, s.
+    pub duration_s: f64,
+    /// How the jobs make load.
+    pub load: JobLoad,
+    /// Source of CPU figures.
+    pub cpu: CpuSource,
+    /// Block device under the log, if it is on this machine.
+    pub disk: Option<String>,
+    /// The same under the data.
+    pub data_disk: Option<String>,
+    /// Where the jobs run.
+    pub place: Place,
+    /// Set when the user wants to stop.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+impl Request {
+    /// One second of so many jobs in a closed loop, without a warm-up: by the client driver, in this process and on this machine.
+    #[must_use]
+    pub fn of(target: &Arc<dyn Target>, work: &Arc<Work>, jobs: u32) -> Request {
+        Request {
+            target: Arc::clone(target),
+            work: Arc::clone(work),
+            driver: Driver::Client,
+            jobs,
+            sessions_per_thread: None,
+            warmup: Warmup::Seconds(0.0),
+            duration_s: 1.0,
+            load: JobLoad::default(),
+            cpu: CpuSource::Local,
+            disk: None,
+            data_disk: None,
+            place: Place::Here,
+            interrupted: Arc::default(),
+        }
+    }
+
+    /// Number in the test of the job of this number here.
+    pub(crate) fn number(&self, job: u32) -> u32 {
+        if let Place::Part { first_job, .. } = self.place { first_job + job } else { job }
+    }
+
+    /// Jobs of the test, here and elsewhere.
+    pub(crate) fn all_jobs(&self) -> u32 {
+        if let Place::Part { all_jobs, .. } = self.place { all_jobs } else { self.jobs }
+    }
+}
+
+/// Where the jobs of a test run.
+#[derive(Clone, Default)]
+pub enum Place {
+    /// In this process, all of them.
+    #[default]
+    Here,
+    /// In this process; they are a part of those of a test, whose other jobs run elsewhere.
+    Part {
+        /// Number of the first one in the test.
+        first_job: u32,
+        /// Jobs of the test.
+        all_jobs: u32,
+    },
+    /// In other processes.
+    Remote(Arc<dyn RemoteJobs>),
+}
+
+/// Measurements of a test.
+#[derive(Debug)]
+pub struct Measured {
+    /// The window.
+    pub schedule: Schedule,
+    /// Wall-clock time of the window start.
+    pub opened_at: SystemTime,
+    /// The warm-up before it.
+    pub warmup: WarmedUp,
+    /// Counts of warm-up and window.
+    pub counts: Counts,
+    /// Result of each job.
+    pub jobs: Vec<JobResult>,
+    /// What all jobs counted.
+    pub merged: Tally,
+    /// Jobs on a thread, at most.
+    pub sessions_per_thread: u32,
+    /// What the jobs of each population counted, in the order of [`JobLoad::populations`].
+    pub populations: Vec<Tally>,
+    /// Counters before the jobs connected.
+    pub before: Result<Snapshot, String>,
+    /// Counters at window start and window end.
+    pub edges: Edges,
+    /// Counters after the jobs disconnected.
+    pub after: Result<Snapshot, String>,
+    /// Time series, waits, problems.
+    pub collected: Collected,
+    /// What surrounded it, if anybody looks at that.
+    pub around: Option<Around>,
+    /// What each agent did, if the jobs ran on agents.
+    pub agents: Vec<AgentFigures>,
+}
+
+/// What surrounded a test: read when all jobs had passed window start and window end, by a thread that does nothing else
+/// then.
+#[derive(Debug)]
+pub struct Around {
+    /// At window start and window end.
+    pub readings: [Surroundings; 2],
+    /// The database's processes.
+    pub server: Server,
+    /// loadline's, also those of agents on this machine.
+    pub own: Vec<u32>,
+}
+
+impl Measured {
+    /// Sampled wait events of the window.
+    #[must_use]
+    pub fn waits(&self) -> WaitProfile {
+        self.collected.waits_between(self.schedule.open_ns, self.schedule.close_ns)
+    }
+
+    /// Snapshots of the counters that could be read, with their names in a run folder.
+    pub fn snapshots(&self) -> impl Iterator<Item = (&'static str, &Snapshot)> {
+        let edges = &self.edges;
+        let named = [
+            ("before", &self.before),
+            ("open", &edges.at_open.snapshot),
+            ("passed open", &edges.passed_open.snapshot),
+            ("close", &edges.at_close.snapshot),
+            ("passed close", &edges.passed_close.snapshot),
+            ("after", &self.after),
+        ];
+        named.into_iter().filter_map(|(name, snapshot)| Some((name, snapshot.as_ref().ok()?)))
+    }
+
+    /// Load of the window in values of 0.1 s. In-database jobs publish once a second only: see [`JobResult::per_second`].
+    #[must_use]
+    pub fn load(&self) -> Load {
+        self.counts.load(self.schedule.open_ns, self.schedule.close_ns, self.jobs.len() as u32, None)
+    }
+}
+
+/// Called by a test before its jobs start and after they have ended.
+pub trait TestHooks {
+    /// All sessions are open; the jobs start when this returns. What it starts must end when `shared` says so.
+    ///
+    /// # Errors
+    /// If it cannot start; the test then fails.
+    fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError>;
+
+    /// Ends what was started. Called after the jobs have ended.
+    fn stop(&mut self, jobs: &[JobResult]);
+
+    /// Whether the counters matter, so that a server that counts late is waited for.
+    fn counts(&self) -> bool {
+        true
+    }
+}
+
+/// No hooks.
+impl TestHooks for () {
+    fn start(&mut self, _: &Request, _: &Arc<Shared>) -> Result<(), TargetError> {
+        Ok(())
+    }
+    fn stop(&mut self, _: &[JobResult]) {}
+}
+
+/// Counters at window start and window end. Each is read twice: on time, for counters that change continuously (log
+/// position, operating system), and again when all jobs have published their counters (commits, syncs), which can
+/// take as long as their current transaction.
+#[derive(Debug)]
+pub struct Edges {
+    /// On time at the window start.
+    pub at_open: Edge,
+    /// On time at the window end.
+    pub at_close: Edge,
+    /// When all jobs had passed the window start.
+    pub passed_open: Edge,
+    /// When all jobs had passed the window end.
+    pub passed_close: Edge,
+}
+
+impl Edges {
+    /// None could be read.
+    fn unread_because(text: &str) -> Edges {
+        let edge = |name: &str| Edge {
+            name: name.to_owned(),
+            at_ns: now_ns(),
+            snapshot: Err(text.to_owned()),
+            cpu: None,
+            disk: None,
+            data_disk: None,
+            process: None,
+            job_threads: None,
+            sessions: None,
+        };
+        Edges {
+            at_open: edge("at open"),
+            at_close: edge("at close"),
+            passed_open: edge("passed open"),
+            passed_close: edge("passed close"),
+        }
+    }
+
+    /// Why the counters could not be read, if so.
+    #[must_use]
+    pub fn unread(&self) -> Option<String> {
+        let all = [&self.at_open, &self.passed_open, &self.at_close, &self.passed_close];
+        let why = all.iter().find_map(|e| e.snapshot.as_ref().err())?;
+        Some(format!("the database's counters could not be read: {why}"))
+    }
+}
+
+/// Why a test failed to run.
+#[derive(Debug, thiserror::Error)]
+pub enum TestError {
+    /// The user wants to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// The target failed.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The counters could not be read at window start or window end.
+    #[error("the counters could not be read: {0}")]
+    Counters(String),
+    /// The processes that run the jobs cannot do so.
+    #[error("{0}")]
+    Remote(String),
+    /// Agents were lost before the test began. Each says why it `failed`.
+    #[error("{}", AgentFigures::failures(.0))]
+    AgentsLost(Vec<AgentFigures>),
+    /// The process may not open a file for each session.
+    #[error(
+        "{jobs} jobs need {need} open files, and this process may open {most}: run fewer jobs or raise the limit (ulimit -Hn)"
+    )]
+    Files {
+        /// Jobs.
+        jobs: u32,
+        /// Files that they need.
+        need: u64,
+        /// The hard limit.
+        most: u64,
+    },
+    /// The operating system refused to start a thread.
+    #[error(
+        "no thread could be started for job {job}: {source}; run fewer jobs or raise the limit of processes (ulimit -u)"
+    )]
+    Thread {
+        /// Which job.
+        job: u32,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// Time between the last session being ready and the common start.
+const START_DELAY: Duration = Duration::from_millis(20);
+
+/// Runs one test. Calls `tick` as [`Tick`] says, on a thread that only waits for the window's end.
+///
+/// # Errors
+/// [`TestError`]; there are no results then.
+pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&Tick)) -> Result<Measured, TestError> {
+    let mut observer = request.target.observer()?;
+    wait_published(request, hooks);
+    let begin_ns = now_ns();
+    let before = observer.snapshot().map_err(|e| e.to_string());
+    let took_ns = now_ns().saturating_sub(begin_ns);
+    let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
+    let mut crew = AnyCrew::open(request, &shared)?;
+    let (sessions, server) = session_tasks(request, observer.as_mut(), crew.tasks());
+    let around = hooks.counts().then_some(&server);
+    if let Err(e) = hooks.start(request, &shared) {
+        crew.end(Counts::default(), &mut || ());
+        return Err(e.into());
+    }
+
+    let start_ns = now_ns() + crew.lead_ns().max(START_DELAY.as_nanos() as u64);
+    let timing = Timing { start_ns, window_ns: (request.duration_s * 1e9) as u64 };
+    crew.start(timing);
+    if let Some(why) = wait_started(&shared, &crew) {
+        let _ = shared.cut.set(why.clone());
+        crew.end(Counts::default(), &mut || ());
+        return Err(TestError::Target(TargetError::Lost(why)));
+    }
+    let mut watch = Watch::new(&shared, start_ns, tick);
+    let (open_ns, mut warmup) = watch.warm_up(request);
+    let late_ns = (now_ns() + crew.lead_ns()).saturating_sub(open_ns);
+    let open_ns = open_ns + late_ns;
+    warmup.taken_s += late_ns as f64 / 1e9;
+    let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + timing.window_ns };
+    let _ = shared.window.set(schedule);
+    crew.set_window(schedule);
+    let opened_at = SystemTime::now() + Duration::from_nanos(open_ns.saturating_sub(now_ns()));
+    let mut config = SamplerConfig::new(open_ns);
+    config.cpu = request.cpu;
+    config.disk.clone_from(&request.disk);
+    config.data_disk.clone_from(&request.data_disk);
+    config.job_threads = Tasks::own(crew.tasks().to_vec());
+    // Those of the first sessions end when the jobs open others.
+    let stay = request.load.reconnect_every.is_none() || request.target.facts().runs == Runs::InProcess;
+    config.sessions = sessions.filter(|_| stay);
+    // Neither in-database jobs nor those of agents tell in the window what they have done.
+    let counting = (request.driver == Driver::Client && !crew.is_remote()).then(|| Arc::clone(&shared));
+    let sampler = match Sampler::start(config, Box::new(Observed::new(observer, counting, took_ns))) {
+        Ok(s) => s,
+        Err(e) => {
+            crew.end(Counts::default(), &mut || ());
+            return Err(TestError::Counters(e.to_string()));
+        }
+    };
+    watch.recent = Some(sampler.recent());
+    let edges = watch_window(&schedule, &mut watch, &sampler, around);
+    let counts = std::mem::take(&mut watch.counts);
+    watch.tick_from_now();
+    let ended = crew.end(counts, &mut || watch.tick_if_due(TickAt::Ending));
+    let Ended { own: own_commits, mut tallies, jobs: results, sessions_per_thread, counts, agents } = ended;
+    hooks.stop(&results);
+    let mut collected = sampler.finish();
+    wait_published(request, hooks);
+    let mut after = match collected.source.as_mut() {
+        Some(source) => source.snapshot(),
+        None => Err("the session that reads the counters does not respond".to_owned()),
+    };
+    if request.interrupted.load(Ordering::Relaxed) {
+        return Err(TestError::Interrupted);
+    }
+    let lost = results.iter().any(|job| job.lost.is_some());
+    // A server that answered neither the jobs nor the sampler: whoever asks for the test says which.
+    let unread =
+        |text: String| if lost { Ok((Edges::unread_because(&text), None)) } else { Err(TestError::Counters(text)) };
+    let (mut edges, readings) = edges.or_else(unread)?;
+    own_commits.subtract_from(&mut edges, &mut after);
+    let own = own_processes(&agents);
+    let around = readings.map(|readings| Around { readings, server, own });
+    let mut merged = Tally::new(schedule.window_ns(), request.load.has_rate());
+    tallies.iter().for_each(|tally| merged.merge(tally));
+    tallies.resize_with(request.load.populations.len(), Tally::default);
+    Ok(Measured {
+        schedule,
+        opened_at,
+        warmup,
+        counts,
+        jobs: results,
+        merged,
+        sessions_per_thread,
+        populations: tallies,
+        before,
+        edges,
+        after,
+        collected,
+        around,
+        agents,
+    })
+}
+
+/// This process, and those of agents on this machine.
+fn own_processes(agents: &[AgentFigures]) -> Vec<u32> {
+    let machine = boot_id();
+    let here = |agent: &&AgentFigures| !agent.machine.is_empty() && agent.machine == machine;
+    std::iter::once(std::process::id()).chain(agents.iter().filter(here).map(|agent| agent.process)).collect()
+}
+
+/// Waits until a server that counts late has counted all that was done.
+fn wait_published(request: &Request, hooks: &dyn TestHooks) {
+    if hooks.counts() {
+        std::thread::sleep(Duration::from_secs_f64(request.target.facts().counter_lag_s));
+    }
+}
+
+/// The tasks that run the jobs' sessions, if they are on this machine and all are known; and the database's processes.
+pub fn session_tasks(request: &Request, observer: &mut dyn Observer, threads: &[u32]) -> (Option<Tasks>, Server) {
+    match request.target.facts().runs {
+        Runs::InProcess => {
+            // On threads that jobs share, a thread's waits are no job's.
+            let own = (threads.len() == request.jobs as usize).then(|| Tasks::own(threads.to_vec()));
+            return (own, Server::Inside);
+        }
+        Runs::Nowhere => return (None, Server::Inside),
+        Runs::Apart => {}
+    }
+    let SessionTasks { ids, commands } = observer.session_tasks();
+    let all = request.cpu == CpuSource::Local && ids.len() == request.jobs as usize;
+    let tasks = Some(ids).filter(|_| all).and_then(|ids| Tasks::of_command(ids, commands));
+    let server = Server::of(tasks.as_ref(), commands);
+    (tasks, server)
+}

@@ -1,0 +1,279 @@
+//! The common window of a test: when jobs start, when the window starts and ends.
+//!
+//! The window is set after the first transaction of every job: with many sessions on few CPUs, some start late.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use loadline_storage::now_ns;
+
+use crate::phase::Phase;
+
+/// Times of one test, in ns on [`loadline_storage::now_ns`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schedule {
+    /// When jobs start.
+    pub start_ns: u64,
+    /// Window start.
+    pub open_ns: u64,
+    /// Window end.
+    pub close_ns: u64,
+}
+
+impl Schedule {
+    /// A window that is not set yet: no transaction counts.
+    #[must_use]
+    pub fn pending(start_ns: u64) -> Schedule {
+        Schedule { start_ns, open_ns: u64::MAX, close_ns: u64::MAX }
+    }
+
+    /// Whether the window has not been set yet.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.open_ns == u64::MAX
+    }
+
+    /// Length of the window, ns.
+    #[must_use]
+    pub fn window_ns(&self) -> u64 {
+        self.close_ns.saturating_sub(self.open_ns)
+    }
+
+    /// Length of the window, s.
+    #[must_use]
+    pub fn window_s(&self) -> f64 {
+        self.window_ns() as f64 / 1e9
+    }
+
+    /// Whether a transaction that completed at `ns` counts.
+    #[inline]
+    #[must_use]
+    pub fn counts(&self, ns: u64) -> bool {
+        (self.open_ns..self.close_ns).contains(&ns)
+    }
+
+    /// Part of the time from `from_ns` to `to_ns` that is in the window, ns.
+    #[must_use]
+    pub fn part_inside(&self, from_ns: u64, to_ns: u64) -> u64 {
+        to_ns.min(self.close_ns).saturating_sub(from_ns.max(self.open_ns))
+    }
+
+    /// Second of the window that contains `ns`. `ns` must be in the window.
+    #[inline]
+    #[must_use]
+    pub fn second(&self, ns: u64) -> usize {
+        (ns.saturating_sub(self.open_ns) / 1_000_000_000) as usize
+    }
+
+    /// End of an in-database slice that begins at `now_ns`: the next whole second counted from the window start, or
+    /// window start or window end, whichever is first.
+    #[must_use]
+    pub fn slice_end(&self, now_ns: u64) -> u64 {
+        const SECOND: u64 = 1_000_000_000;
+        if self.is_pending() {
+            // At common times, so that counts taken between them hold the same slices of all jobs.
+            let slices = now_ns.saturating_sub(self.start_ns) / SHORT_SLICE_NS + 1;
+            return (self.start_ns + slices * SHORT_SLICE_NS).max(now_ns + SHORT_SLICE_NS / 10);
+        }
+        if now_ns >= self.close_ns {
+            return now_ns + SHORT_SLICE_NS;
+        }
+        let edge = if now_ns < self.open_ns { self.open_ns } else { self.close_ns };
+        let phase = self.open_ns % SECOND;
+        // Next time that is a whole number of seconds from the window start.
+        let next = (now_ns + SECOND - phase) / SECOND * SECOND + phase;
+        let next = if next <= now_ns { next + SECOND } else { next };
+        next.min(edge)
+    }
+}
+
+/// Length of an in-database slice before the window is set and after its end, when the job must react soon.
+pub(crate) const SHORT_SLICE_NS: u64 = 100_000_000;
+
+/// State shared by a test's jobs and its coordinator. A job writes only its own progress and the counters of jobs.
+#[derive(Debug)]
+pub struct Shared {
+    /// Jobs that have completed their first transaction.
+    pub started: AtomicU32,
+    /// The window, once it is set.
+    pub window: OnceLock<Schedule>,
+    /// Set when jobs may end: the snapshot of the window end has been taken.
+    pub stop: AtomicBool,
+    /// Jobs that have passed the window start and published their counters.
+    pub passed_open: AtomicU32,
+    /// The same for the window end.
+    pub passed_close: AtomicU32,
+    /// Jobs that have ended.
+    pub ended: AtomicU32,
+    /// Number of the first job in the test.
+    pub first_job: u32,
+    /// Transactions completed so far, per job, for the progress line.
+    pub progress: Vec<Progress>,
+    /// COMMITs that failed so far, of all jobs of the client driver.
+    pub failed_commits: AtomicU64,
+    /// Set when the user wants to stop.
+    pub interrupted: Arc<AtomicBool>,
+    /// Why loadline ended the sessions of jobs that did not end. Set before it does so.
+    pub cut: OnceLock<String>,
+    /// Phase by which jobs split their times, if any. Set before they start.
+    pub phase: OnceLock<Phase>,
+}
+
+/// A job's progress, on its own cache line.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Progress {
+    completed: AtomicU64,
+    /// The last report of a job that reports only now and then.
+    report: Mutex<Option<Reported>>,
+}
+
+/// How many transactions a job had completed at a time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reported {
+    /// Transactions.
+    pub completed: u64,
+    /// The time, ns.
+    pub at_ns: u64,
+}
+
+impl Progress {
+    /// Publishes the count of a job that does so after each transaction.
+    #[inline]
+    pub fn set(&self, n: u64) {
+        self.completed.store(n, Ordering::Relaxed);
+    }
+
+    /// Publishes what a job that reports now and then had completed at `at_ns`.
+    pub fn report(&self, completed: u64, at_ns: u64) {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(Reported { completed, at_ns });
+        self.set(completed);
+    }
+
+    /// The job's count.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.completed.load(Ordering::Relaxed)
+    }
+
+    /// The job's count with the time for which it holds: that of its last report, or `now_ns` if it publishes each transaction.
+    #[must_use]
+    pub fn reported(&self, now_ns: u64) -> Reported {
+        let report = *self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        report.unwrap_or_else(|| Reported { completed: self.get(), at_ns: now_ns })
+    }
+}
+
+impl Shared {
+    /// For `jobs` jobs.
+    #[must_use]
+    pub fn new(jobs: u32, interrupted: Arc<AtomicBool>) -> Shared {
+        Shared {
+            started: AtomicU32::new(0),
+            window: OnceLock::new(),
+            stop: AtomicBool::new(false),
+            passed_open: AtomicU32::new(0),
+            passed_close: AtomicU32::new(0),
+            ended: AtomicU32::new(0),
+            first_job: 0,
+            progress: (0..jobs).map(|_| Progress::default()).collect(),
+            failed_commits: AtomicU64::new(0),
+            interrupted,
+            cut: OnceLock::new(),
+            phase: OnceLock::new(),
+        }
+    }
+
+    /// For `jobs` jobs of a test, of which the first has this number.
+    #[must_use]
+    pub fn of_part(first_job: u32, jobs: u32, interrupted: Arc<AtomicBool>) -> Shared {
+        Shared { first_job, ..Shared::new(jobs, interrupted) }
+    }
+
+    /// The progress of a job, by its number in the test.
+    #[inline]
+    pub(crate) fn progress_of(&self, job: u32) -> Option<&Progress> {
+        self.progress.get(job.wrapping_sub(self.first_job) as usize)
+    }
+
+    /// Whether jobs must end now.
+    #[inline]
+    #[must_use]
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Number of jobs.
+    #[must_use]
+    pub fn jobs(&self) -> u32 {
+        self.progress.len() as u32
+    }
+
+    /// Whether a job has ended.
+    #[must_use]
+    pub fn any_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether all jobs have ended.
+    #[must_use]
+    pub fn all_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed) >= self.jobs()
+    }
+
+    /// Updates a pending `schedule` once the window is set.
+    #[inline]
+    pub fn update(&self, schedule: &mut Schedule) {
+        if schedule.is_pending()
+            && let Some(set) = self.window.get()
+        {
+            *schedule = *set;
+        }
+    }
+
+    /// Transactions completed so far by all jobs.
+    #[must_use]
+    pub fn completed(&self) -> u64 {
+        self.progress.iter().map(Progress::get).sum()
+    }
+}
+
+/// Sleeps until `ns` on the clock.
+pub fn sleep_until(ns: u64, shared: &Shared) {
+    loop {
+        let now = now_ns();
+        if now >= ns || shared.stopped() {
+            return;
+        }
+        // A thread in short pieces, to notice an interrupt.
+        if !loadline_fibers::sleep_until(ns) {
+            std::thread::sleep(Duration::from_nanos((ns - now).min(100_000_000)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn slices_are_short_end_at_the_edges_and_never_cross_them(
+            start in 1_000_000_000u64..5_000_000_000, warmup in 1u64..4_000_000_000, window in 1u64..9_000_000_000,
+            at in 0.0f64..1.3,
+        ) {
+            let s = Schedule { start_ns: start, open_ns: start + warmup, close_ns: start + warmup + window };
+            let now = start + ((warmup + window) as f64 * at) as u64;
+            let end = s.slice_end(now);
+            prop_assert!(end > now && end - now <= 1_000_000_000, "{now} to {end}");
+            prop_assert!(!(now < s.open_ns && end > s.open_ns), "crosses the opening");
+            prop_assert!(!(now < s.close_ns && end > s.close_ns), "crosses the close");
+            let on_second = (end as i128 - s.open_ns as i128).rem_euclid(1_000_000_000) == 0;
+            prop_assert!(now >= s.close_ns || on_second || end == s.open_ns || end == s.close_ns);
+            let pending = Schedule::pending(start).slice_end(now);
+            prop_assert!(pending > now && pending - now <= SHORT_SLICE_NS);
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The thread of a test that waits: it takes the snapshots at window start and window end, counts what the jobs have done, and tells
+//! once a second what each has reported.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use loadline_collect::os::Server;
+use loadline_collect::{CollectError, Edge, PendingEdge, Recent, Sampler, Second, Surroundings};
+use loadline_storage::now_ns;
+
+use crate::crew::{ASK_AFTER, ASK_AGAIN};
+use crate::remote::AnyCrew;
+use crate::schedule::{Reported, Schedule, Shared};
+use crate::warmup::{Counts, LEAD_NS, Load, STEP_NS, WarmedUp, Warmup, next_count_ns};
+use crate::{Edges, Request};
+
+/// How long to wait for jobs to pass window start or window end before its snapshot is taken anyway.
+const PASS_TIMEOUT: Duration = Duration::from_millis(1000);
+/// How long to wait for the first transaction of every job. Then the window is set anyway; the test is invalid if a
+/// job is still missing.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What a test is at: about once a second, and when all jobs have passed window start and window end.
+#[derive(Debug)]
+pub struct Tick {
+    /// Seconds since the jobs began.
+    pub elapsed_s: f64,
+    /// What happens then.
+    pub when: TickAt,
+    /// What each job had completed.
+    pub jobs: Vec<Reported>,
+    /// When the jobs began, ns.
+    pub start_ns: u64,
+    /// What the sampler read; nothing during the warm-up.
+    pub second: Second,
+}
+
+/// When a [`Tick`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TickAt {
+    /// Between the others.
+    Second,
+    /// All jobs have passed the window start.
+    WindowStart,
+    /// All jobs have passed the window end.
+    WindowEnd,
+    /// Jobs are still to end, more than a second after it.
+    Ending,
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// How long after a whole second of the window jobs are asked what they did in it: in-database slices that ended with it have
+/// reported by then.
+const SETTLE_NS: u64 = STEP_NS / 2;
+
+/// The test's own thread, which waits, counts what the jobs have done, and reports once a second.
+pub(crate) struct Watch<'a, T> {
+    shared: &'a Shared,
+    start_ns: u64,
+    tick: T,
+    pub(crate) recent: Option<Recent>,
+    next_tick_ns: u64,
+    next_count_ns: u64,
+    pub(crate) counts: Counts,
+}
+
+impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
+    pub(crate) fn new(shared: &'a Shared, start_ns: u64, tick: T) -> Watch<'a, T> {
+        let next_tick_ns = start_ns + SECOND_NS;
+        let mut watch =
+            Watch { shared, start_ns, tick, recent: None, next_tick_ns, next_count_ns: 0, counts: Counts::default() };
+        watch.count_next();
+        watch
+    }
+
+    fn ended(&self) -> bool {
+        self.shared.stopped() || self.shared.all_ended()
+    }
+
+    fn count(&mut self) {
+        self.counts.count(self.shared);
+        self.count_next();
+    }
+
+    fn count_next(&mut self) {
+        self.next_count_ns = next_count_ns(self.start_ns, now_ns());
+    }
+
+    fn tick(&mut self, when: TickAt) {
+        let second = self.recent.as_mut().map(Recent::second).unwrap_or_default();
+        let now = now_ns();
+        let elapsed_s = now.saturating_sub(self.start_ns) as f64 / 1e9;
+        let jobs = self.shared.progress.iter().map(|job| job.reported(now)).collect();
+        (self.tick)(&Tick { elapsed_s, when, jobs, start_ns: self.start_ns, second });
+    }
+
+    /// The next tick is in a second.
+    pub(crate) fn tick_from_now(&mut self) {
+        self.next_tick_ns = now_ns() + SECOND_NS;
+    }
+
+    pub(crate) fn tick_if_due(&mut self, when: TickAt) {
+        let now = now_ns();
+        if now >= self.next_tick_ns {
+            self.tick(when);
+            self.next_tick_ns += (now.saturating_sub(self.next_tick_ns) / SECOND_NS + 1) * SECOND_NS;
+        }
+    }
+
+    /// Waits until `ns` on the clock, or until the jobs have ended.
+    fn wait_until(&mut self, ns: u64) {
+        while now_ns() < ns && !self.ended() {
+            let now = now_ns();
+            if now >= self.next_count_ns {
+                self.count();
+            }
+            self.tick_if_due(TickAt::Second);
+            let next = ns.min(self.next_tick_ns).min(self.next_count_ns);
+            std::thread::sleep(Duration::from_nanos(next.saturating_sub(now).min(50_000_000)));
+        }
+    }
+
+    /// Waits until the window end, with a tick after each whole second of it.
+    fn in_window(&mut self, schedule: &Schedule) {
+        self.next_tick_ns = schedule.open_ns + SECOND_NS + SETTLE_NS;
+        // What is left is told with the window end.
+        self.wait_until(schedule.close_ns.saturating_sub(SECOND_NS / 2));
+        self.next_tick_ns = u64::MAX;
+        self.wait_until(schedule.close_ns);
+    }
+
+    /// Waits until all running jobs have passed window start or window end: their counters are then visible. Goes on counting.
+    fn wait_passed(&mut self, passed: &AtomicU32) {
+        let deadline = Instant::now() + PASS_TIMEOUT;
+        while passed.load(Ordering::Relaxed) < self.shared.jobs() && Instant::now() < deadline && !self.ended() {
+            if now_ns() >= self.next_count_ns {
+                self.count();
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    /// Waits until the warm-up is nearly over. Returns the window start, and what the warm-up was.
+    pub(crate) fn warm_up(&mut self, request: &Request) -> (u64, WarmedUp) {
+        let began_ns = now_ns();
+        let (most_s, steady) = match request.warmup {
+            Warmup::Seconds(s) => return (began_ns + (s * 1e9) as u64, WarmedUp { taken_s: s, ..WarmedUp::default() }),
+            Warmup::UntilSteady { most_s, steady } => (most_s, steady),
+        };
+        let last_ns = began_ns + ((most_s * 1e9) as u64).saturating_sub(LEAD_NS);
+        let due = request.load.rate_tps.map(|rate| (rate / 1e9, self.start_ns));
+        let (mut load, mut is_steady) = (Load::default(), false);
+        while !is_steady && now_ns() < last_ns && !self.ended() {
+            self.wait_until(self.next_count_ns.min(last_ns));
+            self.count();
+            load = self.counts.load(began_ns, now_ns(), request.jobs, due);
+            is_steady = steady(&load);
+        }
+        let open_ns = now_ns() + LEAD_NS;
+        (open_ns, WarmedUp { taken_s: (open_ns - began_ns) as f64 / 1e9, steady: Some(is_steady), load })
+    }
+}
+
+/// Waits for window start and window end, and takes the snapshots there; and reads what surrounds the test, if the
+/// database's processes are given.
+pub(crate) fn watch_window(
+    schedule: &Schedule,
+    watch: &mut Watch<'_, impl FnMut(&Tick)>,
+    sampler: &Sampler,
+    server: Option<&Server>,
+) -> Result<(Edges, Option<[Surroundings; 2]>), String> {
+    let text = |e: CollectError| e.to_string();
+    let shared = watch.shared;
+    // Requested in advance, so that the sampler does nothing else at that moment.
+    let at_open = sampler.edge_at("at open", schedule.open_ns).map_err(text);
+    watch.wait_until(schedule.open_ns);
+    watch.wait_passed(&shared.passed_open);
+    let passed_open = sampler.edge("passed open").map_err(text);
+    let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
+    let around_open = server.map(Surroundings::read);
+    watch.tick(TickAt::WindowStart);
+    watch.in_window(schedule);
+    watch.wait_passed(&shared.passed_close);
+    watch.count();
+    if shared.stopped() {
+        // Do not wait for a snapshot that is still to come.
+        return Err("interrupted".to_owned());
+    }
+    // Before the jobs end: a session that ends publishes what it did after the window.
+    let passed_close = sampler.edge("passed close").map_err(text);
+    let around = around_open.zip(server.map(Surroundings::read)).map(|(open, close)| [open, close]);
+    watch.tick(TickAt::WindowEnd);
+    shared.stop.store(true, Ordering::Relaxed);
+    let (passed_open, passed_close) = (passed_open?, passed_close?);
+    // If the jobs ended before, read the counters now.
+    let edge = |announced: PendingEdge, at_ns: u64, now: &Edge| {
+        if now_ns() < at_ns { Ok(now.clone()) } else { announced.wait().map_err(text) }
+    };
+    let edges = Edges {
+        at_open: edge(at_open?, schedule.open_ns, &passed_open)?,
+        at_close: edge(at_close?, schedule.close_ns, &passed_close)?,
+        passed_open,
+        passed_close,
+    };
+    Ok((edges, around))
+}
+
+/// Waits until every job has completed its first transaction. Returns what all of them wait for, if that is not the
+/// database's own work.
+pub(crate) fn wait_started(shared: &Shared, crew: &AnyCrew) -> Option<String> {
+    let (begin, mut ask_at) = (Instant::now(), ASK_AFTER);
+    while shared.started.load(Ordering::Relaxed) < shared.jobs() {
+        let waited = begin.elapsed();
+        // A job that has ended already makes the test invalid: do not wait.
+        if shared.any_ended() || waited >= START_TIMEOUT || shared.stopped() {
+            break;
+        }
+        // Jobs wait for each other's locks too, but not all of them.
+        if waited >= ask_at && shared.started.load(Ordering::Relaxed) == 0 {
+            ask_at = waited + ASK_AGAIN;
+            if let Some(why) = crew.hindrance() {
+                return Some(format!("no job completed a transaction in {} s: {why}", waited.as_secs()));
+            }
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    None
+}

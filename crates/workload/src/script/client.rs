@@ -1,0 +1,193 @@
+//! One client that runs the scripts of a mix. Source: PostgreSQL 15, `chooseScript`, `readCommandResponse` and `assignVariables` of
+//! `src/bin/pgbench/pgbench.c`.
+
+use std::time::Duration;
+
+use crate::script::error::EvaluationError;
+use crate::script::file::{Command, Gather, Length};
+use crate::script::mix::Mix;
+use crate::script::random::Random;
+use crate::script::value::Value;
+use crate::script::variables::{Variables, is_name, is_name_char};
+
+/// What the client does next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// Sends this text as one simple query, and keeps what it returns.
+    Statement(String, Option<Gather>),
+    /// Waits.
+    Sleep(Duration),
+    /// The script is done: a transaction in pgbench's sense.
+    End,
+}
+
+/// A client: it chooses a script, runs it, and chooses again. Made by [`Mix::client`].
+#[derive(Debug)]
+pub struct Client {
+    mix: &'static Mix,
+    /// Draws scripts.
+    choices: Random,
+    /// Draws in expressions.
+    random: Random,
+    /// Its variables, which stay from one script to the next.
+    variables: Variables,
+    /// The script that it runs, the next command of it, and the one that ran last.
+    script: usize,
+    at: usize,
+    last: usize,
+}
+
+impl Mix {
+    /// The client of this number, of so many. `scale`: the value of `:scale`, unless the user gave one. Each has its own
+    /// choices, as in pgbench with a thread per client (`-j` as large as `-c`).
+    #[must_use]
+    pub fn client(&'static self, number: u32, clients: u32, seed: u64, scale: i64) -> Client {
+        let numbers = self.numbers(seed, clients);
+        let of = |index: usize| numbers.get(index).copied().unwrap_or_default();
+        let (clients, number) = (clients as usize, number as usize);
+        let mut variables = Variables::default();
+        for (name, text) in &self.given {
+            variables.set_text(name, text);
+        }
+        let hash_seed = !self.gives("default_seed");
+        let first_thread = clients + usize::from(hash_seed);
+        for (name, value) in [
+            ("scale", scale),
+            ("client_id", i64::try_from(number).unwrap_or_default()),
+            ("default_seed", of(clients).cast_signed()),
+            ("random_seed", seed.cast_signed()),
+        ] {
+            if !self.gives(name) {
+                variables.set(name, Value::Int(value));
+            }
+        }
+        // A thread's generators choose scripts, delays and samples.
+        let choices = Random::new(of(first_thread + 3 * number));
+        Client { mix: self, choices, random: Random::new(of(number)), variables, script: 0, at: 0, last: 0 }
+    }
+}
+
+impl Client {
+    /// Chooses the script of the next transaction, by weight, and starts it; also after a failed one.
+    pub fn choose(&mut self) {
+        self.at = 0;
+        let scripts = &self.mix.scripts;
+        if scripts.len() < 2 {
+            return;
+        }
+        let all: i64 = scripts.iter().map(|(_, weight)| weight).sum();
+        let mut left = self.choices.uniform(0, all - 1);
+        let chosen = scripts.iter().position(|(_, weight)| {
+            left -= weight;
+            left < 0
+        });
+        self.script = chosen.unwrap_or_default();
+    }
+
+    /// Runs commands up to the next statement, sleep or end. After the end the script starts anew.
+    ///
+    /// # Errors
+    /// An expression that has no value. The client cannot go on.
+    pub fn advance(&mut self) -> Result<Event, EvaluationError> {
+        let (script, _) = self.mix.scripts.get(self.script).ok_or(EvaluationError::Program)?;
+        loop {
+            let Some(command) = script.commands.get(self.at) else {
+                self.at = 0;
+                return Ok(Event::End);
+            };
+            self.last = self.at;
+            self.at += 1;
+            match command {
+                Command::Statement { sql, gather } => {
+                    return Ok(Event::Statement(filled(sql, &self.variables), gather.clone()));
+                }
+                Command::Set(name, value) => {
+                    let value = value.value(&self.variables, &mut self.random)?;
+                    self.variables.set(name, value);
+                }
+                Command::Sleep(length, unit) => return Ok(Event::Sleep(self.sleep(length, *unit)?)),
+                Command::Unless(condition, to) => {
+                    if !condition.value(&self.variables, &mut self.random)?.holds() {
+                        self.at = *to;
+                    }
+                }
+                Command::Goto(to) => self.at = *to,
+            }
+        }
+    }
+
+    /// Keeps what a statement returned: `rows` of the result, each with a text or NULL per column.
+    ///
+    /// # Errors
+    /// `\gset` without exactly one row, or a column whose name cannot be a variable's.
+    pub fn keep(
+        &mut self,
+        keep: &Gather,
+        columns: &[String],
+        rows: &[Vec<Option<String>>],
+    ) -> Result<(), EvaluationError> {
+        let (prefix, row) = match (keep, rows) {
+            (Gather::Last(prefix), [row]) => (prefix, row),
+            (Gather::Last(_), rows) => return Err(EvaluationError::Rows(rows.len())),
+            (Gather::All(prefix), [.., row]) => (prefix, row),
+            (Gather::All(_), []) => return Ok(()),
+        };
+        for (column, value) in columns.iter().zip(row) {
+            if !is_name(column) {
+                return Err(EvaluationError::Name(column.clone()));
+            }
+            // pgbench reads NULL as an empty text here.
+            self.variables.set_text(&format!("{prefix}{column}"), value.as_deref().unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    fn sleep(&self, length: &Length, unit: u64) -> Result<Duration, EvaluationError> {
+        let number = match length {
+            Length::Number(number) => *number,
+            Length::Variable(name) => {
+                let value = self.variables.value(name)?;
+                if value == Value::Null { 0 } else { value.int()? }
+            }
+        };
+        Ok(Duration::from_nanos(u64::try_from(number).unwrap_or(0).saturating_mul(unit)))
+    }
+
+    /// `file:line:column` of the command that ran last.
+    #[must_use]
+    pub fn place(&self) -> String {
+        self.mix.scripts.get(self.script).map_or_else(String::new, |(script, _)| {
+            let place = script.place(self.last);
+            format!("{}:{}:{}", script.name, place.line, place.column)
+        })
+    }
+}
+
+/// `sql` with the values of its variables. As in pgbench, one that is not set stays as it is, `::` is a cast, and a name
+/// that begins with a digit is a time of day.
+fn filled(sql: &str, variables: &Variables) -> String {
+    let mut out = String::with_capacity(sql.len() + 32);
+    let mut rest = sql;
+    while let Some(colon) = rest.find(':') {
+        out.push_str(&rest[..colon]);
+        let after = &rest[colon..];
+        let colons = after.len() - after.trim_start_matches(':').len();
+        let name_text = &after[colons..];
+        let length: usize = name_text.chars().take_while(|c| is_name_char(*c)).map(char::len_utf8).sum();
+        let name = &name_text[..length];
+        let text =
+            (colons == 1 && !name.starts_with(|c: char| c.is_ascii_digit())).then(|| variables.text(name)).flatten();
+        match text {
+            Some(text) => {
+                out.push_str(&text);
+                rest = &name_text[length..];
+            }
+            None => {
+                out.push_str(&after[..colons]);
+                rest = name_text;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}

@@ -1,0 +1,56 @@
+//! Scripts that are mixed by weight. Source: PostgreSQL 15, `main` of `src/bin/pgbench/pgbench.c`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::script::file::Script;
+use crate::script::random::Random;
+
+/// Largest weight of a script.
+pub const MAX_WEIGHT: i64 = i32::MAX as i64;
+
+/// Scripts with their weights, and the variables that the user gave.
+#[derive(Debug)]
+pub struct Mix {
+    pub(crate) scripts: Vec<(Script, i64)>,
+    pub(crate) given: Vec<(String, String)>,
+    seeds: Mutex<Option<Seeds>>,
+}
+
+/// The numbers from which a test's generators are seeded, in pgbench's order.
+#[derive(Debug, Clone)]
+struct Seeds {
+    seed: u64,
+    clients: u32,
+    numbers: Arc<[u64]>,
+}
+
+impl Mix {
+    /// Scripts with weights of 0 to [`MAX_WEIGHT`], and variables by name. `None` if all weights are 0.
+    #[must_use]
+    pub fn new(scripts: Vec<(Script, i64)>, given: Vec<(String, String)>) -> Option<Mix> {
+        scripts.iter().any(|(_, weight)| *weight > 0).then(|| Mix { scripts, given, seeds: Mutex::default() })
+    }
+
+    /// Whether a script uses the variable `name` and the user did not give it.
+    #[must_use]
+    pub fn lacks(&self, name: &str) -> bool {
+        !self.gives(name) && self.scripts.iter().any(|(script, _)| script.uses(name))
+    }
+
+    pub(crate) fn gives(&self, name: &str) -> bool {
+        self.given.iter().any(|(given, _)| given == name)
+    }
+
+    /// A number per client, one for hashes unless the user gave it, three per thread. Computed once per test.
+    pub(crate) fn numbers(&self, seed: u64, clients: u32) -> Arc<[u64]> {
+        let mut known = self.seeds.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(of) = known.as_ref().filter(|of| of.seed == seed && of.clients == clients) {
+            return Arc::clone(&of.numbers);
+        }
+        let mut base = Random::new(seed);
+        let count = 4 * clients as usize + usize::from(!self.gives("default_seed"));
+        let numbers: Arc<[u64]> = (0..count).map(|_| base.next_u64()).collect();
+        *known = Some(Seeds { seed, clients, numbers: Arc::clone(&numbers) });
+        numbers
+    }
+}

@@ -1,0 +1,257 @@
+//! The parser of expressions. Levels of precedence as in PostgreSQL 15, `src/bin/pgbench/exprparse.y`.
+
+use crate::script::expression::Expression::{self, Call, Constant, Variable};
+use crate::script::function::{FUNCTIONS, Function};
+use crate::script::token::{Token, tokens};
+use crate::script::value::Value;
+
+/// Deeper expressions are refused, because evaluation recurses.
+const MAX_DEPTH: usize = 200;
+
+type Failure = (usize, String);
+
+/// The expression that `text` is; or what is wrong, and at which byte of it.
+pub(crate) fn expression(text: &str) -> Result<Expression, Failure> {
+    let mut parser = Parser { tokens: tokens(text)?, at: 0, end: text.trim_end().len(), depth: 0 };
+    let parsed = parser.level(0)?;
+    match parser.tokens.get(parser.at) {
+        None => Ok(parsed),
+        Some(_) => Err(parser.unexpected("an operator or the end")),
+    }
+}
+
+struct Parser {
+    tokens: Vec<(usize, Token)>,
+    at: usize,
+    end: usize,
+    depth: usize,
+}
+
+/// Levels: OR, AND, NOT, IS, comparisons, bits, sums, products; what is above them are operands.
+const NOT: usize = 2;
+const IS: usize = 3;
+const COMPARISONS: usize = 4;
+const BITS: usize = 5;
+const OPERANDS: usize = 8;
+
+const BINARY: &[(&str, usize, Function)] = &[
+    ("=", COMPARISONS, Function::Equal),
+    ("<>", COMPARISONS, Function::NotEqual),
+    ("!=", COMPARISONS, Function::NotEqual),
+    ("<", COMPARISONS, Function::Less),
+    ("<=", COMPARISONS, Function::LessOrEqual),
+    ("|", BITS, Function::BitOr),
+    ("#", BITS, Function::BitXor),
+    ("&", BITS, Function::BitAnd),
+    ("<<", BITS, Function::ShiftLeft),
+    (">>", BITS, Function::ShiftRight),
+    ("+", 6, Function::Add),
+    ("-", 6, Function::Subtract),
+    ("*", 7, Function::Multiply),
+    ("/", 7, Function::Divide),
+    ("%", 7, Function::Modulo),
+];
+
+impl Parser {
+    fn unexpected(&self, wanted: &str) -> Failure {
+        match self.tokens.get(self.at) {
+            None => (self.end, format!("the expression ends where {wanted} is expected")),
+            Some((at, token)) => {
+                let found = match token {
+                    Token::Constant(value) => value.text(),
+                    Token::BeyondMax => "9223372036854775808, which is too large,".to_owned(),
+                    Token::Variable(name) => format!(":{name}"),
+                    Token::Word(word) => format!("\"{word}\""),
+                    Token::Symbol(symbol) => format!("\"{symbol}\""),
+                };
+                (*at, format!("found {found} where {wanted} is expected"))
+            }
+        }
+    }
+
+    fn symbol(&mut self, wanted: &str) -> bool {
+        let found = matches!(self.tokens.get(self.at), Some((_, Token::Symbol(s))) if *s == wanted);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn word(&mut self, wanted: &str) -> bool {
+        let found = matches!(self.tokens.get(self.at), Some((_, Token::Word(w))) if w == wanted);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, symbol: &str) -> Result<(), Failure> {
+        if self.symbol(symbol) { Ok(()) } else { Err(self.unexpected(&format!("\"{symbol}\""))) }
+    }
+
+    /// An expression of operators of `least` and the levels above it.
+    fn level(&mut self, least: usize) -> Result<Expression, Failure> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err((
+                self.tokens.get(self.at).map_or(self.end, |t| t.0),
+                "the expression is nested too deep".into(),
+            ));
+        }
+        let mut left = self.prefix()?;
+        let mut last = usize::MAX;
+        // Left-associative chains nest to the left, so they count as depth too.
+        let mut chain = 0;
+        while let Some((next, level)) = self.infix(least, last, left.clone())? {
+            chain += 1;
+            if self.depth + chain > MAX_DEPTH {
+                return Err((self.end, "the expression is nested too deep".into()));
+            }
+            (left, last) = (next, level);
+        }
+        self.depth -= 1;
+        Ok(left)
+    }
+
+    /// `left` with the operator that follows it, if its level is at least `least`.
+    fn infix(&mut self, least: usize, last: usize, left: Expression) -> Result<Option<(Expression, usize)>, Failure> {
+        let start = self.at;
+        if least == 0 && self.word("or") {
+            return Ok(Some((Expression::Or(Box::new([left, self.level(1)?])), 0)));
+        }
+        if least <= 1 && self.word("and") {
+            return Ok(Some((Expression::And(Box::new([left, self.level(2)?])), 1)));
+        }
+        if least <= IS {
+            let made = if self.word("isnull") {
+                Some((false, Value::Null))
+            } else if self.word("notnull") {
+                Some((true, Value::Null))
+            } else if self.word("is") {
+                let not = self.word("not");
+                match self.tokens.get(self.at) {
+                    Some((_, Token::Constant(v @ (Value::Null | Value::Bool(_))))) => {
+                        self.at += 1;
+                        Some((not, *v))
+                    }
+                    _ => return Err(self.unexpected("NULL, TRUE or FALSE")),
+                }
+            } else {
+                None
+            };
+            if let Some((not, of)) = made {
+                if last == IS {
+                    self.at = start;
+                    return Err(self.unexpected("the end (IS does not chain)"));
+                }
+                let is = Call(Function::Is, vec![left, Constant(of)]);
+                return Ok(Some((if not { Call(Function::Not, vec![is]) } else { is }, IS)));
+            }
+        }
+        let Some((_, Token::Symbol(symbol))) = self.tokens.get(self.at) else { return Ok(None) };
+        let (symbol, swapped) = match *symbol {
+            ">" => ("<", true),
+            ">=" => ("<=", true),
+            other => (other, false),
+        };
+        let Some((_, level, function)) = BINARY.iter().find(|(s, level, _)| *s == symbol && *level >= least) else {
+            return Ok(None);
+        };
+        if *level == COMPARISONS && last == COMPARISONS {
+            return Err(self.unexpected("the end (comparisons do not chain)"));
+        }
+        self.at += 1;
+        let right = self.level(level + 1)?;
+        // pgbench evaluates `a > b` as `b < a`, so b draws its random numbers first.
+        let both = if swapped { vec![right, left] } else { vec![left, right] };
+        Ok(Some((Call(*function, both), *level)))
+    }
+
+    fn prefix(&mut self) -> Result<Expression, Failure> {
+        if self.word("not") {
+            return Ok(Call(Function::Not, vec![self.level(NOT)?]));
+        }
+        if self.symbol("~") {
+            return Ok(Call(Function::BitXor, vec![Constant(Value::Int(-1)), self.level(BITS + 1)?]));
+        }
+        if self.symbol("-") {
+            if let Some((_, Token::BeyondMax)) = self.tokens.get(self.at) {
+                self.at += 1;
+                return Ok(Constant(Value::Int(i64::MIN)));
+            }
+            // pgbench's minus is a subtraction from the integer 0.
+            return Ok(Call(Function::Subtract, vec![Constant(Value::Int(0)), self.level(OPERANDS)?]));
+        }
+        if self.symbol("+") {
+            return self.level(OPERANDS);
+        }
+        if self.symbol("(") {
+            let inner = self.level(0)?;
+            self.expect(")")?;
+            return Ok(inner);
+        }
+        let Some((at, token)) = self.tokens.get(self.at).cloned() else { return Err(self.unexpected("an operand")) };
+        match token {
+            Token::Constant(value) => {
+                self.at += 1;
+                Ok(Constant(value))
+            }
+            Token::Variable(name) => {
+                self.at += 1;
+                Ok(Variable(name))
+            }
+            Token::Word(word) if word == "case" => {
+                self.at += 1;
+                self.case()
+            }
+            Token::Word(word) if !KEYWORDS.contains(&word.as_str()) => {
+                self.at += 1;
+                self.function(at, &word)
+            }
+            _ => Err(self.unexpected("an operand")),
+        }
+    }
+
+    fn case(&mut self) -> Result<Expression, Failure> {
+        let mut arms = Vec::new();
+        while self.word("when") {
+            let condition = self.level(0)?;
+            if !self.word("then") {
+                return Err(self.unexpected("THEN"));
+            }
+            arms.push((condition, self.level(0)?));
+        }
+        if arms.is_empty() {
+            return Err(self.unexpected("WHEN"));
+        }
+        let otherwise = if self.word("else") { self.level(0)? } else { Constant(Value::Null) };
+        if self.word("end") { Ok(Expression::Case(arms, Box::new(otherwise))) } else { Err(self.unexpected("END")) }
+    }
+
+    fn function(&mut self, at: usize, name: &str) -> Result<Expression, Failure> {
+        let Some((_, function, least, most)) = FUNCTIONS.iter().find(|f| f.0 == name) else {
+            let names: Vec<&str> = FUNCTIONS.iter().map(|f| f.0).collect();
+            return Err((at, format!("unknown function \"{name}\"; there are {}", names.join(", "))));
+        };
+        self.expect("(")?;
+        let mut arguments = Vec::new();
+        while !self.symbol(")") {
+            if !arguments.is_empty() {
+                self.expect(",")?;
+            }
+            arguments.push(self.level(0)?);
+        }
+        let given = arguments.len();
+        if !(*least..=*most).contains(&given) {
+            let wanted = match (*least, *most) {
+                (l, m) if l == m => l.to_string(),
+                (l, usize::MAX) => format!("{l} or more"),
+                (l, m) => format!("{l} to {m}"),
+            };
+            return Err((at, format!("{name} takes {wanted} arguments, not {given}")));
+        }
+        let seeded = matches!(function, Function::Murmur2 | Function::Fnv1a | Function::Permute);
+        if seeded && given < *most {
+            arguments.push(Variable("default_seed".to_owned()));
+        }
+        Ok(Call(*function, arguments))
+    }
+}
+
+const KEYWORDS: &[&str] = &["and", "or", "not", "is", "isnull", "notnull", "case", "when", "then", "else", "end"];

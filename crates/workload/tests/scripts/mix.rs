@@ -1,0 +1,68 @@
+//! Scripts mixed by weight, and where a command of theirs is.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use loadline_workload::script::{Event, Mix, Script};
+
+fn mix(scripts: &[(&str, i64)], given: &[(&str, &str)]) -> Option<&'static Mix> {
+    let scripts =
+        scripts.iter().enumerate().map(|(i, (text, weight))| (Script::read(&format!("s{i}"), text).unwrap(), *weight));
+    let given = given.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+    Mix::new(scripts.collect(), given).map(|mix| &*Box::leak(Box::new(mix)))
+}
+
+#[test]
+fn scripts_are_drawn_by_weight_and_each_client_draws_its_own() {
+    let mixed = mix(&[("A", 3), ("B", 1), ("C", 0)], &[]).unwrap();
+    let drawn = |client: u32| {
+        let mut client = mixed.client(client, 2, 42, 1);
+        let mut drawn = Vec::new();
+        for _ in 0..4000 {
+            client.choose();
+            let Ok(Event::Statement(sql, None)) = client.advance() else { panic!("no statement") };
+            drawn.push(sql);
+            assert_eq!(client.advance(), Ok(Event::End));
+        }
+        drawn
+    };
+    let (first, second) = (drawn(0), drawn(1));
+    assert_ne!(first, second);
+    assert_eq!(first, drawn(0));
+    for drawn in [first, second] {
+        let a = drawn.iter().filter(|sql| *sql == "A").count();
+        assert!(!drawn.contains(&"C".to_owned()));
+        // Four standard deviations of 4000 draws.
+        assert!(a.abs_diff(3000) < 110, "{a} of 4000");
+    }
+    assert!(mix(&[("A", 0)], &[]).is_none(), "nothing would run");
+}
+
+#[test]
+fn what_the_user_gives_stands_before_what_pgbench_gives() {
+    let text = "SELECT ':scale', ':client_id', ':random_seed', ':mine'";
+    let sent = |given: &[(&str, &str)]| match mix(&[(text, 1)], given).unwrap().client(1, 2, 42, 7).advance() {
+        Ok(Event::Statement(sql, None)) => sql,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(sent(&[]), "SELECT '7', '1', '42', ':mine'");
+    assert_eq!(sent(&[("scale", "3"), ("mine", "x; y"), ("client_id", "9")]), "SELECT '3', '9', '42', 'x; y'");
+    let lacks = |given: &[(&str, &str)]| mix(&[(text, 1)], given).unwrap().lacks("scale");
+    assert!(lacks(&[]) && !lacks(&[("scale", "3")]));
+    let uses = |text: &str| mix(&[(text, 1)], &[]).unwrap().lacks("scale");
+    assert!(uses("\\set x 2 * :scale + 1\nSELECT 1") && uses("\\if :scale > 1\nSELECT 1;\\endif\n"));
+    assert!(uses("\\sleep :scale ms") && !uses("SELECT 1::scale, ':scales'"));
+}
+
+#[test]
+fn a_command_is_found_by_line_and_column() {
+    let text = "-- first\n\nSELECT 1;\n  SELECT 2 \\;\n SELECT 3 \\gset\n\\if false\nSELECT 4;\n\\else\n  \\set x :nosuch\n\\endif\n";
+    let mut client = mix(&[(text, 1)], &[]).unwrap().client(0, 1, 42, 1);
+    client.choose();
+    let mut places = Vec::new();
+    while let Ok(event) = client.advance() {
+        assert_ne!(event, Event::End);
+        places.push(client.place());
+    }
+    places.push(client.place());
+    assert_eq!(places, ["s0:3:1", "s0:4:3", "s0:9:3"]);
+}

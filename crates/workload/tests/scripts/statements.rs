@@ -1,0 +1,149 @@
+//! What scripts send, held against the server's log of pgbench 15.18 with the same seed
+//! (`pgbench -n -t 4 -c 1 --random-seed=4711`, `log_statement=all`; builtin scripts at scale 2).
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use loadline_workload::script::{Client, Event, Mix, Script, builtin};
+
+/// The only client of a script.
+fn client(script: Script, scale: i64) -> Client {
+    let mix: &Mix = Box::leak(Box::new(Mix::new(vec![(script, 1)], Vec::new()).unwrap()));
+    mix.client(0, 1, 4711, scale)
+}
+
+/// The server's answers to the scripts' statements whose results are kept: columns and rows of each result.
+fn answers(sql: &str) -> Vec<(&'static str, Vec<String>)> {
+    if sql.starts_with("SELECT 1 AS a") {
+        vec![("a", vec!["1".into()]), ("b", vec!["2".into()])]
+    } else if sql.starts_with("SELECT 3 AS c") {
+        vec![("c", vec!["3".into()]), ("d", vec![]), ("e", vec!["5".into(), "6".into(), "7".into()])]
+    } else {
+        let x: i64 = sql.strip_prefix("SELECT ").unwrap().split(' ').next().unwrap().parse().unwrap();
+        vec![("y", vec![(x + 1).to_string()])]
+    }
+}
+
+/// The statements of four transactions, words apart by one blank.
+fn sent(script: Script, scale: i64) -> Vec<String> {
+    let mut client = client(script, scale);
+    let (mut statements, mut ended) = (Vec::new(), 0);
+    while ended < 4 {
+        match client.advance().unwrap() {
+            Event::End => ended += 1,
+            Event::Sleep(length) => assert!(!length.is_zero()),
+            Event::Statement(sql, keep) => {
+                statements.push(words(&sql));
+                let Some(keep) = keep else { continue };
+                let results = answers(&sql);
+                let kept = if keep.all() { &results[..] } else { &results[results.len() - 1..] };
+                for (column, rows) in kept {
+                    let rows: Vec<Vec<Option<String>>> = rows.iter().map(|r| vec![Some(r.clone())]).collect();
+                    client.keep(&keep, &[(*column).to_owned()], &rows).unwrap();
+                }
+                if sql.contains("AS z") {
+                    let row = vec![Some("a; b".to_owned()), None];
+                    client.keep(&keep, &["z".into(), "n".into()], &[row]).unwrap();
+                }
+            }
+        }
+    }
+    statements
+}
+
+fn words(sql: &str) -> String {
+    sql.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn logged(log: &str) -> Vec<String> {
+    format!("\n{log}").split("\n> ").skip(1).map(words).collect()
+}
+
+#[test]
+fn scripts_send_what_pgbench_sends() {
+    for (name, text, log) in [
+        ("gset", include_str!("scripts/gset.sql"), include_str!("scripts/gset.log")),
+        ("combined", include_str!("scripts/combined.sql"), include_str!("scripts/combined.log")),
+        ("flow", include_str!("scripts/flow.sql"), include_str!("scripts/flow.log")),
+    ] {
+        assert_eq!(sent(Script::read(name, text).unwrap(), 1), logged(log), "{name}");
+    }
+}
+
+#[test]
+fn builtin_scripts_send_what_pgbench_sends() {
+    for (name, log) in [
+        ("tpcb-like", include_str!("scripts/tpcb-like.log")),
+        ("simple-update", include_str!("scripts/simple-update.log")),
+        ("select-only", include_str!("scripts/select-only.log")),
+    ] {
+        assert_eq!(sent(Script::read(name, builtin(name).unwrap().1).unwrap(), 2), logged(log), "{name}");
+    }
+    assert_eq!((builtin("s"), builtin("nosuch")), (None, None));
+}
+
+#[test]
+fn a_script_that_cannot_run_is_refused_with_its_place() {
+    for (text, place, says) in [
+        ("SELECT 1;\n\\set x 1 +", "f:2:11:", "an operand"),
+        ("\\set x nosuch(1)", "f:1:8:", "unknown function"),
+        ("SELECT 1;\n  \\shell ls", "f:2:3:", "refused"),
+        ("\\setshell x ls", "f:1:1:", "refused"),
+        ("\\startpipeline", "f:1:1:", "refused"),
+        ("\\frob", "f:1:1:", "unknown command"),
+        ("\\if 1\nSELECT 1;", "f:1:1:", "without \\endif"),
+        ("\\if 1\n\\else\n\\elif 2\n\\endif", "f:3:1:", "after \\else"),
+        ("\\endif", "f:1:1:", "without \\if"),
+        ("SELECT 1;\n\\gset", "f:2:1:", "must follow"),
+        ("SELECT 'open", "f:1:8:", "never ends"),
+        ("\\sleep 5 h", "f:1:1:", "units"),
+        ("\\set 9-x 1", "f:1:6:", "name"),
+        (" \n", "f:1:1:", "no command"),
+    ] {
+        let message = Script::read("f", text).expect_err(text).to_string();
+        assert!(message.starts_with(place) && message.contains(says), "{text:?}: {message}");
+    }
+    let deep = format!("\\set x {}1", "(".repeat(100_000));
+    assert!(Script::read("f", &deep).unwrap_err().to_string().contains("too deep"));
+    let long = format!("\\set x 1{}", " + 1".repeat(100_000));
+    assert!(Script::read("f", &long).unwrap_err().to_string().contains("too deep"));
+}
+
+#[test]
+fn gset_needs_one_row() {
+    let script = Script::read("f", "SELECT 1 AS a \\gset").unwrap();
+    let mut client = client(script, 1);
+    let Ok(Event::Statement(_, Some(keep))) = client.advance() else { panic!("no statement") };
+    assert!(client.keep(&keep, &["a".into()], &[]).is_err());
+    assert!(client.keep(&keep, &["a".into()], &[vec![None], vec![None]]).is_err());
+}
+
+#[test]
+fn no_text_panics() {
+    let seeds =
+        [include_str!("scripts/gset.sql"), include_str!("scripts/combined.sql"), include_str!("scripts/flow.sql")];
+    let spice: Vec<char> = "\\;:'\"$/*-(\n \u{e9}\u{1f600}9eE.%~<>".chars().collect();
+    let mut random = 1_u64;
+    let mut place = |n: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(random >> 33).unwrap() % n
+    };
+    let (mut read, mut refused) = (0, 0);
+    for n in 0..2000 {
+        let mut text: Vec<char> = seeds[n % seeds.len()].chars().collect();
+        for _ in 0..=n % 4 {
+            let (at, with) = (place(text.len()), spice[place(spice.len())]);
+            text[at] = with;
+        }
+        match Script::read("f", &text.into_iter().collect::<String>()) {
+            Err(_) => refused += 1,
+            Ok(script) => {
+                read += 1;
+                let mut client = client(script, 1);
+                for _ in 0..20 {
+                    let _ = client.advance();
+                }
+            }
+        }
+    }
+    assert!(read > 100 && refused > 100, "{read} read, {refused} refused");
+}
