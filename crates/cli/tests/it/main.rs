@@ -19,12 +19,15 @@ mod exchange;
 mod first_use;
 mod forecast;
 mod hand;
+#[path = "../net/kept.rs"]
+mod kept;
 mod kill;
 mod limits;
 mod lists;
 #[cfg(feature = "live")]
 mod live;
 mod load;
+mod made_checks;
 mod managed;
 mod many_sessions;
 #[cfg(feature = "live")]
