@@ -1,10 +1,10 @@
-//! The clock of all measurements.
+//! A pause of a length that a URL states, for databases that only pretend to work.
 
 use std::time::Duration;
 
 use loadline_fibers::sleep_until;
 use loadline_model::format::parse_duration_s;
-pub use loadline_storage::now_ns;
+use loadline_storage::now_ns;
 
 /// A pause of a URL, ns.
 ///

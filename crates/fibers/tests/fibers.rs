@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::Duration;
 
-use loadline_fibers::{Late, Loop, Ready, active, give_way, now_ns, park, sleep_until, take_late, waker};
+use loadline_fibers::{Late, Loop, Ready, active, give_way, park, sleep_until, take_late, waker};
 use nix::time::{ClockId, clock_gettime};
 
 fn run(on_loop: &mut Loop) {

@@ -18,11 +18,14 @@ mod exchange;
 mod first_use;
 mod forecast;
 mod hand;
+#[path = "../net/kept.rs"]
+mod kept;
 mod kill;
 mod limits;
 mod lists;
 mod live;
 mod load;
+mod made_checks;
 mod managed;
 mod many_sessions;
 mod metrics;

@@ -1,30 +1,16 @@
-//! What a statement does, by its first word: all that a script needs to know of SQL. And what a session does with a message.
-
-/// What a session does with what it was sent.
-pub(crate) enum Step {
-    /// The message is not whole yet.
-    Wait,
-    /// It took this many bytes and has answered; `executed`: it was a statement, whose answer takes its time.
-    Answered { used: usize, executed: bool },
-    /// The session is one for the server behind.
-    PassOn,
-    /// The client ended it, or does not speak the protocol.
-    Close,
-}
+//! What a statement does, by its first word: all that a script needs to know of SQL.
 
 /// What a statement does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Does {
+pub(super) enum Does {
     /// Returns rows.
     Returns,
-    /// Changes rows; the first word of its tag.
+    /// Changes a row; the tag of its answer.
     Changes(&'static str),
     /// Begins a transaction.
     Begins,
-    /// Commits it.
-    Commits,
-    /// Rolls it back.
-    RollsBack,
+    /// Commits it or rolls it back; the tag of its answer.
+    Ends(&'static str),
     /// Changes the session.
     Sets,
     /// Nothing: it is empty.
@@ -35,19 +21,19 @@ pub(crate) enum Does {
 
 impl Does {
     /// Of `sql`.
-    pub(crate) fn of(sql: &[u8]) -> Does {
+    pub(super) fn of(sql: &[u8]) -> Does {
         let Some(word) = first_word(sql) else { return Does::Unknown };
         let is = |words: &[&str]| words.iter().any(|w| word.eq_ignore_ascii_case(w.as_bytes()));
         match () {
             () if word.is_empty() => Does::Nothing,
             () if is(&["SELECT", "SHOW", "WITH", "VALUES", "TABLE"]) => Does::Returns,
-            () if is(&["UPDATE"]) => Does::Changes("UPDATE"),
-            () if is(&["INSERT", "REPLACE"]) => Does::Changes("INSERT"),
-            () if is(&["DELETE"]) => Does::Changes("DELETE"),
+            () if is(&["UPDATE"]) => Does::Changes("UPDATE 1"),
+            () if is(&["INSERT"]) => Does::Changes("INSERT 0 1"),
+            () if is(&["DELETE"]) => Does::Changes("DELETE 1"),
             () if is(&["BEGIN", "START"]) => Does::Begins,
-            () if is(&["COMMIT", "END"]) => Does::Commits,
-            () if is(&["ROLLBACK", "ABORT"]) => Does::RollsBack,
-            () if is(&["SET", "USE", "DISCARD", "RESET"]) => Does::Sets,
+            () if is(&["COMMIT", "END"]) => Does::Ends("COMMIT"),
+            () if is(&["ROLLBACK", "ABORT"]) => Does::Ends("ROLLBACK"),
+            () if is(&["SET", "DISCARD", "RESET"]) => Does::Sets,
             () => Does::Unknown,
         }
     }
@@ -85,10 +71,10 @@ mod tests {
         for (sql, does) in [
             ("SELECT 1", Does::Returns),
             (" /* a */ -- b\n (select 1)", Does::Returns),
-            ("update t set n = 1", Does::Changes("UPDATE")),
+            ("update t set n = 1", Does::Changes("UPDATE 1")),
             ("BEGIN", Does::Begins),
             ("begin;", Does::Begins),
-            ("COMMIT", Does::Commits),
+            ("COMMIT", Does::Ends("COMMIT")),
             ("SET a = 1", Does::Sets),
             ("", Does::Nothing),
             (" ; ", Does::Nothing),

@@ -2,7 +2,7 @@
 //!
 //! <https://www.postgresql.org/docs/current/protocol-message-formats.html>
 
-use crate::statement::{Does, Step};
+use super::statement::Does;
 
 /// Requests in place of a start: encryption by TLS or GSSAPI, and the end of another session's statement.
 const SSL: u32 = 80_877_103;
@@ -17,9 +17,21 @@ const BYTEA: i32 = 17;
 /// In the application name of job sessions.
 const OF_A_JOB: &[u8] = b" job ";
 
+/// What a session does with what it was sent.
+pub(super) enum Step {
+    /// The message is not whole yet.
+    Wait,
+    /// It took this many bytes and has answered; `executed`: it was a statement.
+    Answered { used: usize, executed: bool },
+    /// The session is one for the server behind.
+    PassOn,
+    /// The client ended it, or does not speak the protocol.
+    Close,
+}
+
 /// A session.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(super) struct Session {
     id: u32,
     started: bool,
     in_transaction: bool,
@@ -46,7 +58,7 @@ fn text(body: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 impl Session {
-    pub(crate) fn new(id: u32) -> Session {
+    pub(super) fn new(id: u32) -> Session {
         Session {
             id,
             started: false,
@@ -58,7 +70,7 @@ impl Session {
     }
 
     /// Answers the message at the start of `input`, if it is whole. `behind`: whether there is a server for other sessions.
-    pub(crate) fn answer(&mut self, input: &[u8], rows: u32, behind: bool, out: &mut Vec<u8>) -> Step {
+    pub(super) fn answer(&mut self, input: &[u8], behind: bool, out: &mut Vec<u8>) -> Step {
         let head = usize::from(self.started);
         let Some(len) = input.get(head..).and_then(|rest| rest.first_chunk::<4>()) else { return Step::Wait };
         let len = u32::from_be_bytes(*len) as usize;
@@ -72,7 +84,7 @@ impl Session {
         }
         match input.first() {
             Some(b'X') => Step::Close,
-            Some(tag) => match self.message(*tag, body, rows, out) {
+            Some(tag) => match self.message(*tag, body, out) {
                 Some(executed) => Step::Answered { used, executed },
                 None => Step::Close,
             },
@@ -115,7 +127,7 @@ impl Session {
     }
 
     /// Answers one message; says whether it executed a statement. `None` if it is none of the protocol.
-    fn message(&mut self, tag: u8, body: &[u8], rows: u32, out: &mut Vec<u8>) -> Option<bool> {
+    fn message(&mut self, tag: u8, body: &[u8], out: &mut Vec<u8>) -> Option<bool> {
         if self.failed && !matches!(tag, b'S' | b'Q') {
             return Some(false);
         }
@@ -148,7 +160,7 @@ impl Session {
                 if does == Does::Returns { describe(out) } else { message(out, b'n', &[]) }
             }
             b'E' => {
-                self.execute(self.bound, rows, out);
+                self.execute(self.bound, out);
                 return Some(true);
             }
             b'C' => message(out, b'3', &[]),
@@ -161,7 +173,7 @@ impl Session {
                 if does == Does::Returns {
                     describe(out);
                 }
-                self.execute(does, rows, out);
+                self.execute(does, out);
                 self.failed = false;
                 self.ready(out);
                 return Some(true);
@@ -177,29 +189,22 @@ impl Session {
         self.statements.iter().find(|(known, _)| **known == *name).map(|(_, does)| *does)
     }
 
-    fn execute(&mut self, does: Does, rows: u32, out: &mut Vec<u8>) {
+    fn execute(&mut self, does: Does, out: &mut Vec<u8>) {
         let tag = match does {
             Does::Returns => {
-                for _ in 0..rows {
-                    message(out, b'D', &[&1_u16.to_be_bytes(), &(VALUE.len() as u32).to_be_bytes(), &VALUE]);
-                }
-                format!("SELECT {rows}")
+                message(out, b'D', &[&1_u16.to_be_bytes(), &(VALUE.len() as u32).to_be_bytes(), &VALUE]);
+                "SELECT 1"
             }
-            Does::Changes("INSERT") => format!("INSERT 0 {rows}"),
-            Does::Changes(word) => format!("{word} {rows}"),
+            Does::Changes(tag) => tag,
             Does::Begins => {
                 self.in_transaction = true;
-                "BEGIN".to_owned()
+                "BEGIN"
             }
-            Does::Commits => {
+            Does::Ends(tag) => {
                 self.in_transaction = false;
-                "COMMIT".to_owned()
+                tag
             }
-            Does::RollsBack => {
-                self.in_transaction = false;
-                "ROLLBACK".to_owned()
-            }
-            Does::Sets => "SET".to_owned(),
+            Does::Sets => "SET",
             Does::Nothing => return message(out, b'I', &[]),
             Does::Unknown => return self.error(out, "0A000", "the scripted peer has no answer to this statement"),
         };
