@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use loadline_fibers::{Late, Loop, Ready, active, give_way, park, sleep_until, take_late, waker};
+use loadline_storage::now_ns;
 use nix::time::{ClockId, clock_gettime};
 
 fn run(on_loop: &mut Loop) {
