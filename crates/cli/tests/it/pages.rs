@@ -82,7 +82,7 @@ fn the_reference_is_what_the_program_says() {
     let there = files(&folder);
     let stale: Vec<&String> =
         made.iter().filter(|(name, text)| there.get(*name) != Some(text)).map(|(n, _)| n).collect();
-    let renew = "LOADLINE_RENEW=1 cargo test -p loadline-cli --features oracle,hub,otlp --test it -- pages";
+    let renew = "LOADLINE_RENEW=1 cargo test -p loadline-cli --features oracle,hub --test it -- pages";
     assert!(stale.is_empty() && there.len() == made.len(), "docs/reference: {stale:?} are stale; renew them: {renew}");
     assert!(made["commands.md"].contains("## loadline run") && made["checks.md"].contains("| littles-law |"));
 }

@@ -20,14 +20,9 @@ fn a_run_finds_its_place_among_published_platforms() {
         ok(&[&run[..], more].concat()).out
     };
     let text = report(&["--format", "text"]);
-    let standing = text.split("Where the platform stands").nth(1).unwrap().split("Load lines").next().unwrap();
-    let place = |name: &str| {
-        let line = standing.lines().find(|l| l.contains(name)).unwrap_or_else(|| panic!("no {name}: {standing}"));
-        line.split_whitespace().find_map(|word| word.parse::<u32>().ok()).unwrap()
-    };
-    // A pause of 1 ms allows at most 2,000 tps with two jobs; 367,848 were published.
-    assert_eq!((place("Exadata X9M-2 (published)"), place("null engine")), (1, 2), "{standing}");
-    assert!(standing.contains("loadline did not make them") && standing.contains("33 tests"), "{standing}");
+    let published = text.split("Published, not measured").nth(1).unwrap();
+    assert!(published.contains("loadline did not make them") && published.contains("33 tests"), "{published}");
+    assert!(published.contains("Exadata X9M-2 (published)"), "it stands in the tables: {published}");
 
     let html = report(&["--format", "html", "--output", "-"]);
     assert!(html.contains("The audit of Exadata X9M-2") && html.contains("cpu-parts"), "its audit is beside it");

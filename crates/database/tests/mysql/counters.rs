@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use loadline_database::{Observer, Target, clock};
+use loadline_database::{Observer, Target};
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Capability, Driver, Snapshot, column};
 use loadline_workload::Arg;

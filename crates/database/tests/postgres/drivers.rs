@@ -1,6 +1,6 @@
 //! Both drivers: the same work, the same bytes, correct times.
 
-use loadline_database::{ClientSession, Target, TargetError, Work, clock};
+use loadline_database::{ClientSession, Target, TargetError, Work};
 use loadline_workload::{Arg, Execute};
 
 use crate::server::{Db, server, work};
