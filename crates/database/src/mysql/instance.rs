@@ -14,7 +14,6 @@ use super::observer::ObserverSession;
 use super::performance::CommitTimes;
 use super::version::Version;
 use super::wire::Connection;
-use crate::clock;
 use crate::cloud::Cloud;
 use crate::error::TargetError;
 use crate::scope::Scope;
@@ -103,7 +102,7 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
                         c.version.text
                     )));
                 }
-                let name = format!("loadline {} {} {node}", std::process::id(), clock::now_ns());
+                let name = format!("loadline {} {} {node}", std::process::id(), loadline_storage::now_ns());
                 c.query(&format!("SELECT GET_LOCK('{name}', 0)"))?;
                 let instance = MysqlInstance::inspect(Arc::clone(&endpoint), &mut c, member)?;
                 check_cluster(&nodes.instances, &instance)?;

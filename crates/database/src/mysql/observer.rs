@@ -11,7 +11,6 @@ use super::own_sessions::OwnSessions;
 use super::performance::CommitTimes;
 use super::version::Version;
 use super::wire::Connection;
-use crate::clock;
 use crate::error::TargetError;
 use crate::other_sessions::OtherSessions;
 use crate::role::{Observer, SessionTasks};
@@ -196,7 +195,7 @@ pub(super) struct MysqlObserver {
 
 impl Observer for MysqlObserver {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
-        let before = clock::now_ns();
+        let before = loadline_storage::now_ns();
         let all = self.sessions.iter_mut().map(ObserverSession::read).collect::<Result<Vec<_>, _>>()?;
         let nodes = if all.len() > 1 { all.iter().map(|s| s.counters.clone()).collect() } else { Vec::new() };
         let servers = all.len() as f64;
@@ -208,7 +207,7 @@ impl Observer for MysqlObserver {
         }
         snapshot.nodes = nodes;
         // The counters are of a moment within the query.
-        snapshot.at_ns = before + clock::now_ns().saturating_sub(before) / 2;
+        snapshot.at_ns = before + loadline_storage::now_ns().saturating_sub(before) / 2;
         // The readings of several servers have no common time.
         if let [ObserverSession { others: Some(others), .. }] = &self.sessions[..] {
             others.fill(&mut snapshot.counters);
