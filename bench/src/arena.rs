@@ -38,9 +38,6 @@ pub(crate) struct Args {
     /// Folder for the private server [default: ./loadline-results]
     #[arg(long, default_value = "loadline-results")]
     pub(crate) results: std::path::PathBuf,
-    /// Settings of the private server
-    #[arg(skip)]
-    pub(crate) settings: BTreeMap<String, String>,
 }
 
 /// One measurement.
@@ -88,7 +85,7 @@ pub(crate) fn with_settings(url: &str, results: &Path, of: &BTreeMap<String, Str
 impl Arena {
     /// Starts the server behind `url` and prepares it for all drivers and numbers of clients.
     pub(crate) fn open(url: &str, code: &str, args: &Args, in_database: bool) -> Outcome<Arena> {
-        let target = with_settings(url, &args.results, &args.settings)?;
+        let target = target(url, &args.results)?;
         let info = target.info()?;
         let work = Work::of(code, &[])?;
         let most = args.clients.iter().copied().max().unwrap_or(1);

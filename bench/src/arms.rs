@@ -1,11 +1,9 @@
-//! `loadline ab` against truth: comparisons of equal arms on a real server, of arms that differ by a known amount, and short windows
-//! against long ones.
+//! `loadline ab` against truth: comparisons of equal arms on a real server, and of arms that differ by a known amount.
 //!
 //! One long run of pairs is cut into comparisons of `--pairs` each, which is what as many runs would be, without as many
 //! servers: each has its own coins, and whatever happens between the windows of a run happens between these.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use loadline_analyze::arms::{Cell, cells};
 use loadline_analyze::paired::verdict::{detectable, verdict};
@@ -45,35 +43,6 @@ pub(crate) struct Args {
     jobs: u32,
     /// Workload of the equal arms
     #[arg(long, default_value = "LGWR-LAT1")]
-    workload: String,
-}
-
-/// `loadline ab` with short windows, and the same arms in long windows in turns.
-#[derive(Debug, clap::Parser)]
-pub(crate) struct TurnsArgs {
-    /// Length of a long window, s
-    #[arg(long, default_value_t = 300.0)]
-    seconds: f64,
-    /// Pairs of long windows
-    #[arg(long, default_value_t = 6)]
-    turns: u32,
-    /// Length of a short window, s
-    #[arg(long, default_value_t = 1.0)]
-    short: f64,
-    /// Pairs of short windows
-    #[arg(long, default_value_t = 32)]
-    pairs: u32,
-    /// Number of jobs
-    #[arg(long, default_value_t = 2)]
-    jobs: u32,
-    /// Setting of the private PostgreSQL in which the arms differ
-    #[arg(long, default_value = "shared_buffers")]
-    setting: String,
-    /// Its values in arms A and B, separated by a comma
-    #[arg(long, value_delimiter = ',', num_args = 2, default_values_t = ["8MB".to_owned(), "512MB".to_owned()])]
-    values: Vec<String>,
-    /// Workload
-    #[arg(long, default_value = "TP-LOOKUP")]
     workload: String,
 }
 
@@ -230,42 +199,6 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
             let redo = format!("{what}: redo per transaction, less is faster");
             count(&redo, &case, &records, args.pairs, Some(column::REDO_KIB_PER_TX));
         }
-    }
-    Ok(())
-}
-
-/// Short windows against long ones: the same answer, in how much of the time?
-pub(crate) fn turns(args: &TurnsArgs) -> Outcome<()> {
-    let [a, b] = args.values.as_slice() else { return Err("give two values, one of each arm".into()) };
-    println!("{} {a} → {b}, {}, {} jobs, margin ±2 %\n", args.setting, args.workload, args.jobs);
-    println!("| windows | pairs | time | B/A | 95 % interval | B is |");
-    println!("| --- | --- | --- | --- | --- | --- |");
-    let mut found: Vec<(f64, PairedRatio)> = Vec::new();
-    for (seconds, pairs) in [(args.short, args.pairs), (args.seconds, args.turns)] {
-        let arms = [a, b].map(|value| arm(None, Some((&args.setting, value))));
-        let workload = args.workload.clone();
-        let case = Case { workload, parameter: None, compressible: 0.0, jobs: args.jobs, seconds, pairs };
-        let began = Instant::now();
-        let records = case.measure(arms)?;
-        let took = began.elapsed().as_secs_f64();
-        let cells = cells(&records, pairs);
-        let (ratio, more) = cells.first().and_then(|cell| ratio_of(cell, None)).ok_or("no pair is valid")?;
-        let interval = ratio.interval.map_or_else(|| "–".to_owned(), |i| format!("{:.3} to {:.3}", i.low, i.high));
-        let said = format!("{:?}", verdict(&ratio, more, MARGIN)).to_lowercase();
-        println!(
-            "| {seconds} s | {} of {pairs} | {took:.0} s | {:.3} | {interval} | {said} |",
-            ratio.pairs, ratio.value
-        );
-        found.push((took, ratio));
-    }
-    if let [(short_s, short), (long_s, long)] = found.as_slice() {
-        let meet = short.interval.zip(long.interval).map(|(x, y)| x.low <= y.high && y.low <= x.high);
-        let meet = match meet {
-            Some(true) => "the intervals overlap",
-            Some(false) => "THE INTERVALS DO NOT OVERLAP",
-            None => "too few pairs for an interval",
-        };
-        println!("\n{meet}; the short windows took {:.0} % of the time of the long ones", 100.0 * short_s / long_s);
     }
     Ok(())
 }

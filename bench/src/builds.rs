@@ -1,143 +1,190 @@
-//! Two builds of loadline under the same work, in pairs: what does the other C library, compiler or profile cost?
+//! Two builds of loadline under the same work, in pairs: what does a change cost, or another C library, compiler or profile?
 //!
-//! `-- builds target/release/loadline target/x86_64-unknown-linux-musl/release/loadline`. Each window is a run of its own, of one
-//! build, with a private server of its own. The order within the pairs is that of `loadline ab`, and so is the interval.
+//! `-- builds OLD NEW --least 0.97` is the gate of a change: it fails if a workload of the plan is surely slower than that. Each
+//! window is a run of its own, of one build, with a private server of its own; both builds run a workload right after one another,
+//! and get options only that both know. The order within the pairs is that of `loadline ab`, and so is the interval.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use loadline_analyze::paired::{Pair, PairedRatio, order, paired_ratio};
+use loadline_analyze::paired::{Pair, order, paired_ratio};
+use loadline_analyze::stats::Interval;
+use loadline_model::plan::PlanSpec;
 use loadline_model::{ArmName, TestRecord, column};
+use loadline_run::{PlanError, make_plan, plans};
 use loadline_store::StoredRun;
 
 use crate::arena::{Outcome, said_by};
 
-/// The windows of a comparison.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Windows {
-    /// Pairs
-    #[arg(long, default_value_t = 12)]
-    pub(crate) pairs: usize,
-    /// Window of each test, s
-    #[arg(long, default_value_t = 5)]
-    pub(crate) seconds: u32,
-    /// Folder for the runs
-    #[arg(long, default_value = "loadline-results")]
-    pub(crate) results: PathBuf,
-}
-
 /// Options of the comparison.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Program of build A
-    a: PathBuf,
-    /// Program of build B, whose figures are divided by those of A
-    b: PathBuf,
-    /// What is run: TARGET=WORKLOAD,…; null: is loadline's own loop
-    #[arg(long, default_values = ["null:=LGWR-LAT1", "postgres-temp:=LGWR-LAT1,TP-LOOKUP", "sqlite:=LGWR-LAT1,TP-LOOKUP"])]
-    work: Vec<String>,
+    /// Program of the old build
+    old: PathBuf,
+    /// Program of the new build, whose figures are divided by those of the old one
+    new: PathBuf,
+    /// Targets; null: is loadline's own loop
+    #[arg(long, default_values = ["sqlite:", "postgres-temp:", "mariadb-temp:"])]
+    target: Vec<String>,
+    /// Plan that both builds come with
+    #[arg(long, default_value = plans::DEFAULT_PLAN)]
+    plan: String,
+    /// Only these workloads [default: those of the plan]
+    #[arg(long, value_delimiter = ',')]
+    workload: Vec<String>,
     /// Jobs of each test
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 8])]
-    jobs: Vec<u32>,
-    #[command(flatten)]
-    windows: Windows,
+    #[arg(long, default_value = "1,4")]
+    jobs: String,
+    /// Pairs, at least 6 for an interval
+    #[arg(long, default_value_t = 8)]
+    pairs: usize,
+    /// Window of each test, s
+    #[arg(long, default_value_t = 2)]
+    seconds: u32,
+    /// Fail if an interval of the throughput lies wholly below this ratio, or the new build has no valid test where the old one has
+    #[arg(long)]
+    least: Option<f64>,
+    /// Folder for the runs
+    #[arg(long, default_value = "loadline-results")]
+    results: PathBuf,
 }
 
-/// Figures that are compared, by name.
-pub(crate) type Figure = (&'static str, fn(&TestRecord) -> Option<f64>);
-/// Transactions per second.
-pub(crate) const TRANSACTIONS: Figure =
-    ("transactions/s", |r| r.figure(column::COMMIT_THROUGHPUT_TPS).or_else(|| r.figure(column::TX_PER_S)));
-const FIGURES: [Figure; 2] = [TRANSACTIONS, ("client CPU/tx", |r| r.figure(column::CLIENT_CPU_US_PER_TX))];
+/// The interval of a ratio misses the truth in this share of comparisons.
+const ERROR: f64 = 0.05;
 
-/// A test of the comparison: target, workload, jobs.
+/// A figure that is compared: its name, and where it is.
+type Figure = (&'static str, fn(&TestRecord) -> Option<f64>);
+const FIGURES: [Figure; 2] = [
+    ("throughput", |r| r.figure(column::COMMIT_THROUGHPUT_TPS).or_else(|| r.figure(column::TX_PER_S))),
+    ("client CPU/tx", |r| r.figure(column::CLIENT_CPU_US_PER_TX)),
+];
+
+/// A workload with a number of jobs on a target.
 type Test = (String, String, u32);
 
-pub(crate) fn run(args: &Args) -> Outcome<()> {
-    let work: Vec<(&str, &str)> = args.work.iter().map(|work| of(work)).collect::<Outcome<_>>()?;
-    for build in [&args.a, &args.b] {
-        println!("{}: {}", build.display(), version(build)?);
+pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
+    for build in [&args.old, &args.new] {
+        println!("{}: {}", build.display(), said_by(Command::new(build).arg("--version"), "build it first")?);
     }
-    let jobs: Vec<String> = args.jobs.iter().map(u32::to_string).collect();
-    compare(&args.windows, &FIGURES, &work, |arm, (target, workloads)| {
-        let build = if arm == ArmName::A { &args.a } else { &args.b };
-        let (seconds, jobs) = (format!("{}s", args.windows.seconds), jobs.join(","));
-        let what = ["--target", target, "--workload", workloads, "--jobs", &jobs, "--duration", &seconds];
-        records(build, &args.windows.results, &what)
-    })
-}
-
-/// Measures pairs of `windows` of each work, and prints the ratios of their figures.
-pub(crate) fn compare(
-    windows: &Windows,
-    figures: &[Figure],
-    work: &[(&str, &str)],
-    mut measure: impl FnMut(ArmName, (&str, &str)) -> Outcome<Vec<TestRecord>>,
-) -> Outcome<()> {
-    let Windows { pairs, seconds, .. } = *windows;
     let seed = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos();
-    println!("{pairs} pairs, {seconds} s a window, order from seed {seed}");
-    let mut all: BTreeMap<(Test, usize), Vec<Pair>> = BTreeMap::new();
-    for (number, order) in order(u64::from(seed), pairs).into_iter().enumerate() {
-        for what in work {
+    println!("{} pairs, {} s a window, order from seed {seed}", args.pairs, args.seconds);
+    let work = work(args)?;
+    let mut all: BTreeMap<Test, [Vec<Pair>; FIGURES.len()]> = BTreeMap::new();
+    for (number, order) in order(u64::from(seed), args.pairs).into_iter().enumerate() {
+        for (target, workload) in &work {
             let mut measured: BTreeMap<Test, [Option<TestRecord>; 2]> = BTreeMap::new();
             for arm in order {
-                let at = usize::from(arm != ArmName::A);
-                for record in measure(arm, *what)? {
-                    if let Some(why) = &record.invalid_reason {
-                        eprintln!("    INVALID ({arm}, {} with {} jobs): {why}", record.workload, record.jobs);
+                for record in records(args, arm, target, workload)? {
+                    let test = (target.clone(), record.workload.clone(), record.jobs);
+                    let of_both = measured.entry(test).or_default();
+                    match &record.invalid_reason {
+                        Some(why) => eprintln!("    INVALID ({arm}, {workload} with {} jobs): {why}", record.jobs),
+                        None => of_both[usize::from(arm != ArmName::A)] = Some(record),
                     }
-                    let test = (what.0.to_owned(), record.workload.clone(), record.jobs);
-                    measured.entry(test).or_default()[at] = Some(record);
                 }
             }
-            for (test, records) in measured {
-                for (at, (_, of)) in figures.iter().enumerate() {
-                    let [a, b] = &records;
-                    let figure = |record: &Option<TestRecord>| of(record.as_ref().filter(|r| r.valid)?);
-                    all.entry((test.clone(), at)).or_default().push(Pair { a: figure(a), b: figure(b) });
+            for (test, [old, new]) in measured {
+                for (pairs, (_, figure)) in all.entry(test).or_default().iter_mut().zip(FIGURES) {
+                    pairs.push(Pair { a: old.as_ref().and_then(figure), b: new.as_ref().and_then(figure) });
                 }
             }
         }
-        eprintln!("pair {} of {pairs} is done", number + 1);
+        eprintln!("pair {} of {} is done", number + 1, args.pairs);
     }
-    println!(
-        "\n| target | workload | jobs | figure | B / A | 95 % interval | pairs |\n| --- | --- | --- | --- | --- | --- | --- |"
-    );
-    for (((target, workload, jobs), at), pairs) in &all {
-        let (value, interval, valid) = shown(paired_ratio(pairs, 0.05));
-        println!("| {target} | {workload} | {jobs} | {} | {value} | {interval} | {valid} |", figures[*at].0);
+    println!("\n| target | workload | jobs | figure | new / old | 95 % interval | pairs |");
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    for ((target, workload, jobs), figures) in &all {
+        for (pairs, (name, _)) in figures.iter().zip(FIGURES) {
+            println!("| {target} | {workload} | {jobs} | {name} | {} of {} |", cells(pairs), pairs.len());
+        }
     }
-    Ok(())
+    let Some(least) = args.least else { return Ok(ExitCode::SUCCESS) };
+    let throughputs = || all.iter().map(|(test, [throughput, ..])| (test, throughput));
+    let judged = throughputs().filter(|(_, pairs)| interval(pairs).is_some()).count();
+    let bad: Vec<_> = throughputs().filter_map(|(test, pairs)| Some((test, why_slower(pairs, least)?))).collect();
+    println!("\n{judged} of {} tests have an interval; too slow: {}", all.len(), bad.len());
+    for ((target, workload, jobs), why) in &bad {
+        println!("  {workload} with {jobs} jobs on {target}: {why}");
+    }
+    Ok(if bad.is_empty() && judged > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// `TARGET=WORKLOADS`; a target may have `=` in its parameters.
-fn of(work: &str) -> Outcome<(&str, &str)> {
-    work.rsplit_once('=').ok_or_else(|| format!("'{work}' is not TARGET=WORKLOAD,…").into())
+/// Each target with each workload that it can run.
+fn work(args: &Args) -> Outcome<Vec<(String, String)>> {
+    let spec = plans::find(&args.plan)?.spec()?;
+    let of_plan = spec.workload.clone().unwrap_or_default();
+    let workloads = if args.workload.is_empty() { &of_plan } else { &args.workload };
+    let mut work = Vec::new();
+    for target in &args.target {
+        for workload in workloads {
+            let one = PlanSpec {
+                target: Some(target.clone()),
+                workload: Some(vec![workload.clone()]),
+                ..PlanSpec::default()
+            };
+            match make_plan(&spec.clone().overridden_by(one)) {
+                Err(PlanError::Nothing { .. }) => eprintln!("{workload} is not for {target}"),
+                Err(e) => return Err(e.into()),
+                Ok(_) => work.push((target.clone(), workload.clone())),
+            }
+        }
+    }
+    Ok(work)
 }
 
-fn version(build: &Path) -> Outcome<String> {
-    said_by(Command::new(build).arg("--version"), "build it first")
-}
-
-/// The tests of a run of `build`. Its exit code says no more than they do.
-pub(crate) fn records(build: &Path, results: &Path, what: &[&str]) -> Outcome<Vec<TestRecord>> {
-    let mut run = Command::new(build);
-    run.args(["run", "--no-probe", "--driver", "client", "--warmup", "1s"]).args(what).arg("--results").arg(results);
-    let out = run.stderr(Stdio::piped()).output()?;
-    let said = String::from_utf8_lossy(&out.stdout);
-    let failed = || format!("{} {}: {}", build.display(), what.join(" "), String::from_utf8_lossy(&out.stderr));
-    let folder = said.lines().last().filter(|_| out.status.code().is_some_and(|code| code <= 1)).ok_or_else(failed)?;
-    Ok(StoredRun::open(Path::new(folder))?.records)
-}
-
-/// Ratio, interval, and valid of all pairs, as text.
-fn shown(ratio: Option<PairedRatio>) -> (String, String, String) {
-    let absent = || "–".to_owned();
-    let Some(ratio) = ratio else { return (absent(), absent(), "0".to_owned()) };
+/// New / old and its interval, over the pairs in which both builds have the figure; the number of these pairs.
+fn cells(pairs: &[Pair]) -> String {
+    let Some(ratio) = paired_ratio(pairs, ERROR) else { return "– | – | 0".to_owned() };
     let interval = ratio.interval.map(|i| format!("{:.3} to {:.3}", i.low, i.high));
-    let interval = interval.or_else(|| ratio.why_no_interval()).unwrap_or_else(absent);
-    (format!("{:.3}", ratio.value), interval, format!("{} of {}", ratio.pairs, ratio.pairs + ratio.dropped))
+    let interval = interval.or_else(|| ratio.why_no_interval()).unwrap_or_else(|| "–".to_owned());
+    format!("{:.3} | {interval} | {}", ratio.value, ratio.pairs)
+}
+
+fn interval(pairs: &[Pair]) -> Option<Interval> {
+    paired_ratio(pairs, ERROR)?.interval
+}
+
+/// Why the throughput of the new build is worse than `least` allows, if it is.
+fn why_slower(pairs: &[Pair], least: f64) -> Option<String> {
+    if pairs.iter().any(|pair| pair.a.is_some()) && pairs.iter().all(|pair| pair.b.is_none()) {
+        return Some("no test of the new build is valid".to_owned());
+    }
+    let interval = interval(pairs)?;
+    (interval.high < least).then(|| format!("at most {:.3}", interval.high))
+}
+
+/// The tests of a run. Its exit code says no more than they do. Who else uses the machine disturbs one build as the other.
+fn records(args: &Args, arm: ArmName, target: &str, workload: &str) -> Outcome<Vec<TestRecord>> {
+    let build = if arm == ArmName::A { &args.old } else { &args.new };
+    let seconds = format!("{}s", args.seconds);
+    let mut run = Command::new(build);
+    run.args(["run", "--no-probe", "--allow-disturbed", "--plan", &args.plan, "--target", target]);
+    run.args(["--workload", workload, "--jobs", &args.jobs, "--duration", &seconds, "--results"]);
+    let out = run.arg(&args.results).output()?;
+    let said = String::from_utf8_lossy(&out.stdout);
+    match said.lines().last().filter(|_| out.status.code().is_some_and(|code| code <= 1)) {
+        Some(folder) => Ok(StoredRun::open(Path::new(folder))?.records),
+        None => {
+            Err(format!("{} {workload} on {target}: {}", build.display(), String::from_utf8_lossy(&out.stderr)).into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_is_too_slow_if_its_interval_lies_below_the_bound_or_no_test_is_valid() {
+        let old = [100.0, 101.0, 99.0, 100.0, 102.0, 98.0, 100.0, 101.0];
+        let pairs = |ratio: f64| old.map(|tps| Pair::of(tps, ratio * tps));
+        assert_eq!(why_slower(&pairs(1.0), 0.97), None);
+        assert_eq!(why_slower(&pairs(0.9), 0.97).unwrap(), "at most 0.900");
+        assert_eq!(why_slower(&pairs(0.9), 0.85), None, "the bound allows it");
+        assert_eq!(why_slower(&pairs(0.9)[..2], 0.97), None, "two pairs show nothing");
+        assert!(why_slower(&pairs(1.0).map(|pair| Pair { b: None, ..pair }), 0.97).is_some());
+        assert_eq!(why_slower(&[Pair { a: None, b: None }; 8], 0.97), None, "invalid by both");
+    }
 }

@@ -16,9 +16,10 @@ use loadline_model::snapshot::counter;
 use loadline_workload::{Commit, LogicalType, POOL_BYTES};
 
 use crate::arena::{Arena, Args, Outcome, loadline, said_by};
-use crate::forms::POOL_ROWS;
 use crate::pgbench::{MISSING, binary, place};
 
+/// Rows of the pool table. A prime, so that a row gets another payload each time, however many rows a job has.
+const POOL_ROWS: u64 = 61;
 /// Time before a window, s: as long as loadline's own warm-up.
 const WARMUP_S: f64 = 1.0;
 

@@ -9,7 +9,7 @@ use loadline_model::plan::PlanSpec;
 use loadline_run::make_plan;
 use loadline_workload::SCALE;
 
-use crate::arena::{self, Arena, Outcome, said_by, with_settings};
+use crate::arena::{self, Arena, Outcome, said_by, target};
 use crate::pgbench::{MISSING, binary, command, pgbench, place};
 
 const CONTENDERS: [(&str, Option<Driver>); 2] = [("pgbench", None), ("loadline", Some(Driver::Client))];
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome<()> {
-    let target = with_settings("postgres-temp:", &args.common.results, &args.common.settings)?;
+    let target = target("postgres-temp:", &args.common.results)?;
     let server = place(target.as_ref())?;
     let scale = args.scale.to_string();
     said_by(Command::new(binary("pgbench")?).args(["-i", "-q", "-s", &scale]).args(&server), MISSING)?;

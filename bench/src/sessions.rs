@@ -26,11 +26,11 @@ use loadline_analyze::stats::median;
 use loadline_database::TargetError;
 use loadline_load::{JobResult, Request, Shared, TestHooks, run_test};
 use loadline_model::Driver;
-use loadline_peer::raise_open_files;
 use nix::time::{ClockId, clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
 use crate::arena::{Load, Outcome, request};
+use crate::peer::raise_open_files;
 use crate::{pgbench, sysbench};
 use stage::{Product, Stage};
 use turns::{Turns, busiest_tenth};
@@ -50,12 +50,8 @@ enum Part {
     Sysbench,
     /// Against pgbench on the scripted server, whose sessions cost next to nothing
     ScriptedPgbench,
-    /// Against sysbench there
-    ScriptedSysbench,
-    /// Memory of a session and time to open many, against the scripted server with PostgreSQL's protocol
-    OpenPostgres,
-    /// The same with MySQL's
-    OpenMysql,
+    /// Memory of a session and time to open many, against the scripted server
+    Open,
 }
 
 /// Options of the comparison.
@@ -71,12 +67,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 6)]
     rounds: u32,
     /// What is measured
-    #[arg(
-        long,
-        value_enum,
-        value_delimiter = ',',
-        default_value = "pgbench,sysbench,scripted-pgbench,scripted-sysbench,open-postgres,open-mysql"
-    )]
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "pgbench,sysbench,scripted-pgbench,open")]
     parts: Vec<Part>,
     /// A thread for each session of loadline, as by default with so few, not an event loop per CPU
     #[arg(long)]
@@ -100,10 +91,8 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     match part {
         Part::Pgbench => against_peer(Postgres, &Stage::real(Postgres, args, most)?, args),
         Part::Sysbench => against_peer(Mariadb, &Stage::real(Mariadb, args, most)?, args),
-        Part::ScriptedPgbench => against_peer(Postgres, &Stage::scripted(Postgres, args, most)?, args),
-        Part::ScriptedSysbench => against_peer(Mariadb, &Stage::scripted(Mariadb, args, most)?, args),
-        Part::OpenPostgres => open_many(&Stage::scripted(Postgres, args, args.open)?, args),
-        Part::OpenMysql => open_many(&Stage::scripted(Mariadb, args, args.open)?, args),
+        Part::ScriptedPgbench => against_peer(Postgres, &Stage::scripted(args, most)?, args),
+        Part::Open => open_many(&Stage::scripted(args, args.open)?, args),
     }
 }
 
@@ -150,7 +139,7 @@ fn against_peer(product: Product, stage: &Stage, args: &Args) -> Outcome<()> {
             })
         }
         Product::Mariadb => {
-            let (script, socket) = (sysbench::lookup_script(folder.path())?, stage.socket()?);
+            let (script, socket) = (sysbench::lookup_script(folder.path())?, sysbench::socket(stage.target.as_ref())?);
             compare("sysbench, one prepared SELECT by key", args, stage, |clients, seconds| {
                 let mut command = sysbench::command(&socket, &script, clients, Load::Seconds(seconds));
                 command.arg("--report-interval=1");

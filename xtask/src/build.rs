@@ -10,14 +10,13 @@ use crate::{Result, command};
 /// The platform of the packages.
 pub(crate) const TRIPLE: &str = "x86_64-unknown-linux-musl";
 /// What packages are built with beside the default features.
-pub(crate) const FEATURES: &str = "hub,otlp,parquet";
+pub(crate) const FEATURES: &str = "hub,parquet";
 
 /// A checkout and where it is built.
 pub(crate) struct Source {
     pub(crate) root: PathBuf,
     pub(crate) target: PathBuf,
     pub(crate) version: String,
-    pub(crate) rust_version: String,
     /// Time of the commit [s since 1970]: the time of every file in a package.
     pub(crate) epoch: u64,
 }
@@ -39,7 +38,6 @@ impl Source {
             root: root.to_owned(),
             target: target.map_or_else(|| text(&metadata["target_directory"]).map(PathBuf::from), Ok)?,
             version: text(&package["version"])?,
-            rust_version: text(&package["rust_version"])?,
             epoch: epoch(root)?,
         })
     }
@@ -53,33 +51,18 @@ impl Source {
         let flags = |option: &str, separator: &str| {
             places.map(|(path, name)| format!("{option}={}=/build/{name}", path.display())).join(separator)
         };
-        let mut build = Command::new("cargo");
         // Which crates are in it can be read from the binary itself.
-        build.current_dir(&self.root).args(["auditable", "build", "--release", "--locked", "--target", TRIPLE]);
+        let mut build = command::cargo("auditable")?;
+        build.current_dir(&self.root).args(["build", "--release", "--locked", "--target", TRIPLE]);
         build.args(["--package", "loadline-cli", "--features", FEATURES]);
         build.env("CARGO_TARGET_DIR", &self.target).env("CARGO_INCREMENTAL", "0");
         build.env("SOURCE_DATE_EPOCH", self.epoch.to_string());
         build.env("CARGO_ENCODED_RUSTFLAGS", flags("--remap-path-prefix", "\u{1f}"));
         build.env("CC_x86_64_unknown_linux_musl", "musl-gcc");
         build.env("CFLAGS_x86_64_unknown_linux_musl", flags("-ffile-prefix-map", " "));
-        command::run(&mut build).map_err(|e| {
-            format!(
-                "{e}\nneeds: rustup target add {TRIPLE}; apt install musl-tools; cargo install --locked cargo-auditable"
-            )
-        })?;
+        command::run(&mut build)
+            .map_err(|e| format!("{e}\nneeds: rustup target add {TRIPLE}; apt install musl-tools"))?;
         Ok(self.target.join(TRIPLE).join("release/loadline"))
-    }
-
-    /// Checks all crates, with all features, with the Rust version that they name.
-    pub(crate) fn check_msrv(&self) -> Result<()> {
-        let version = &self.rust_version;
-        command::run(Command::new("rustup").args(["toolchain", "install", version, "--profile", "minimal"]))?;
-        let mut check = Command::new("rustup");
-        check.current_dir(&self.root).args(["run", version, "cargo", "check", "--workspace", "--locked"]);
-        check.args(["--all-features", "--keep-going"]);
-        // The toolchain that runs xtask must not be found first.
-        check.env_remove("RUSTC").env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
-        command::run(check.env("CARGO_TARGET_DIR", self.target.join("msrv")))
     }
 }
 

@@ -4,6 +4,19 @@ use std::process::{Command, Stdio};
 
 use crate::Result;
 
+/// `cargo SUBCOMMAND`, which is installed first if it is missing.
+pub(crate) fn cargo(subcommand: &str) -> Result<Command> {
+    let there = Command::new("cargo").args([subcommand, "--version"]).output()?.status.success();
+    if !there {
+        let crate_name = format!("cargo-{subcommand}");
+        println!("{crate_name} is missing: cargo install --locked {crate_name}");
+        run(Command::new("cargo").args(["install", "--locked", &crate_name]))?;
+    }
+    let mut cargo = Command::new("cargo");
+    cargo.arg(subcommand);
+    Ok(cargo)
+}
+
 /// Runs a program to its end. Fails if it does.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().map_err(|e| format!("{}: {e}", shown(command)))?;

@@ -62,34 +62,17 @@ impl Postgres {
         let Some(run) = run else {
             return Err(format!("loadline run failed: {}", String::from_utf8_lossy(&out.stderr)).into());
         };
-        let out = Command::new(&self.binary).args(["report", run, "--format", "csv", "--output", "-"]).output()?;
+        // The reason is the last one, because it may hold commas.
+        let columns = "valid,commit_throughput_tps,invalid_reason";
+        let out = Command::new(&self.binary)
+            .args(["report", run, "--format", "csv", "--columns", columns, "--output", "-"])
+            .output()?;
         let table = String::from_utf8_lossy(&out.stdout);
-        let mut lines = table.lines();
-        let (Some(names), Some(values)) = (lines.next(), lines.next()) else {
-            return Err(format!("no row in the report of {run}").into());
-        };
-        let value = |name: &str| {
-            let at = names.split(',').position(|n| n == name)?;
-            split(values).get(at).cloned()
-        };
-        if value("valid").as_deref() != Some("true") {
-            return Err(format!("the test is invalid: {}", value("invalid_reason").unwrap_or_default()).into());
+        let mut values = table.lines().nth(1).ok_or_else(|| format!("no row in the report of {run}"))?.splitn(3, ',');
+        let (valid, rate, why) = (values.next(), values.next(), values.next());
+        if valid != Some("true") {
+            return Err(format!("the test is invalid: {}", why.unwrap_or_default()).into());
         }
-        let rate = value("commit_throughput_tps").and_then(|v| v.parse().ok());
-        Ok((cpu, rate.ok_or("the report has no throughput")?))
+        Ok((cpu, rate.ok_or("the report has no throughput")?.parse()?))
     }
-}
-
-/// The fields of a line of CSV.
-fn split(line: &str) -> Vec<String> {
-    let mut fields = vec![String::new()];
-    let mut quoted = false;
-    for c in line.chars() {
-        match c {
-            '"' => quoted = !quoted,
-            ',' if !quoted => fields.push(String::new()),
-            c => fields.last_mut().into_iter().for_each(|f| f.push(c)),
-        }
-    }
-    fields
 }

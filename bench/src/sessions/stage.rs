@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use loadline_model::snapshot::counter;
 use super::Args;
 use super::turns::{Turns, turns};
 use crate::arena::{self, Outcome, Running, with_settings};
-use crate::{pgbench, sysbench};
+use crate::pgbench;
 
 /// The server may count this many commits beside those of a contender: sessions that it opens itself.
 const OTHERS: f64 = 10.0;
@@ -55,22 +55,14 @@ impl Stage {
         Ok(Stage { product, target, work, scripted: None })
     }
 
-    /// The scripted server for so many sessions, before a private one.
-    pub(super) fn scripted(product: Product, args: &Args, sessions: u32) -> Outcome<Stage> {
-        let Stage { target: real, work, .. } = Stage::real(product, args, 0)?;
+    /// The scripted server for so many sessions, before a private PostgreSQL.
+    pub(super) fn scripted(args: &Args, sessions: u32) -> Outcome<Stage> {
+        let Stage { product, target: real, work, .. } = Stage::real(Product::Postgres, args, 0)?;
         let folder = tempfile::Builder::new().prefix("loadline-peer-").tempdir_in("/var/tmp")?;
-        let own = folder.path().join(".s.PGSQL.1");
-        let (protocol, behind, url) = match product {
-            Product::Postgres => {
-                let (at, port) = pgbench::socket(real.as_ref())?;
-                let url = format!("postgres://postgres@/postgres?host={}&port=1", folder.path().display());
-                ("postgres", at.join(format!(".s.PGSQL.{port}")), url)
-            }
-            Product::Mariadb => {
-                ("mysql", sysbench::socket(real.as_ref())?, format!("mariadb://root@/?socket={}", own.display()))
-            }
-        };
-        let scripted = Scripted::start(protocol, &own, &behind, sessions)?;
+        let (at, port) = pgbench::socket(real.as_ref())?;
+        let behind = at.join(format!(".s.PGSQL.{port}"));
+        let scripted = Scripted::start(&folder.path().join(".s.PGSQL.1"), &behind, sessions)?;
+        let url = format!("postgres://postgres@/postgres?host={}&port=1", folder.path().display());
         let target = arena::target(&url, &args.results)?;
         Ok(Stage { product, target, work, scripted: Some((scripted, real, folder)) })
     }
@@ -87,14 +79,6 @@ impl Stage {
         let Some((_, _, folder)) = &self.scripted else { return pgbench::place(self.target.as_ref()) };
         let folder = folder.path().display().to_string();
         Ok(["-h", &folder, "-p", "1", "-U", "postgres", "postgres"].map(str::to_owned).to_vec())
-    }
-
-    /// The socket of a MariaDB.
-    pub(super) fn socket(&self) -> Outcome<PathBuf> {
-        match &self.scripted {
-            Some((_, _, folder)) => Ok(folder.path().join(".s.PGSQL.1")),
-            None => sysbench::socket(self.target.as_ref()),
-        }
     }
 
     /// Times that each session of the server was given a CPU; the scripted one has no task for each.
@@ -157,9 +141,9 @@ struct Scripted {
 }
 
 impl Scripted {
-    fn start(protocol: &str, socket: &Path, behind: &Path, sessions: u32) -> Outcome<Scripted> {
+    fn start(socket: &Path, behind: &Path, sessions: u32) -> Outcome<Scripted> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args(["peer", "--protocol", protocol, "--sessions", &sessions.to_string(), "--socket"])
+            .args(["peer", "--sessions", &sessions.to_string(), "--socket"])
             .arg(socket)
             .arg("--behind")
             .arg(behind)

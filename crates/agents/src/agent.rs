@@ -1,78 +1,81 @@
-//! The agent as a state machine: orders, the time and what its jobs do go in, actions come out. No clock, no thread, no I/O, so
-//! that the simulation drives what runs.
+//! An agent: orders, the time and what its jobs do go in, actions come out. No clock, no thread, no I/O, so that the simulation
+//! drives what runs.
 
 use crate::lease::Lease;
-use crate::message::{Answer, JobsOrder, Message, MessageError, Opened, Order, Presence, Progress, Why};
-use crate::pack::unpack;
+use crate::message::{
+    Answer, Command, JobsOrder, Message, MessageError, Opened, Order, Presence, Progress, Reader, Why,
+};
 
 /// What happens to an agent.
 #[derive(Debug)]
-pub enum Event<'a> {
-    /// A message came.
+pub(crate) enum Event<'a> {
+    /// A piece of a message came.
     Message(&'a [u8]),
-    /// The sessions of a test are open, or could not be opened.
-    Opened(u64, Result<Opened, (Why, String)>),
-    /// How far the jobs are, before the window is set.
-    Progress(Progress),
-    /// All jobs of a test have passed the window end.
-    Closed(u64),
-    /// The jobs of a test have ended. Holds what they counted, in parts.
-    Ended(u64, Vec<String>),
+    /// Something happened to its jobs.
+    Jobs(JobsEvent),
     /// Time has passed.
     Time,
 }
 
+/// What happens to jobs.
+#[derive(Debug)]
+pub(crate) enum JobsEvent {
+    /// Their sessions are open, or could not be opened.
+    Opened(Result<Opened, (Why, String)>),
+    /// How far they are, until the window is set.
+    Progress(Progress),
+    /// All have passed the window end.
+    Closed,
+    /// They have ended, and counted this.
+    Ended(String),
+}
+
 /// What an agent does.
 #[derive(Debug, PartialEq)]
-pub enum Action {
+pub(crate) enum Action {
     /// Sends an answer.
     Send(Box<Message<Answer>>),
     /// Opens the sessions of these jobs.
     Open(Box<JobsOrder>),
-    /// Starts the jobs at this time; the window has this length, ns.
-    Start(u64, u64),
-    /// Sets the window: its start and its end, ns.
-    Window(u64, u64),
-    /// Ends the jobs; sessions that are still busy after the time of a lease are cancelled if it is `urgent`.
-    End {
-        /// Whether nobody waits for what they counted.
-        urgent: bool,
-    },
+    /// Tells the jobs what they do next.
+    Jobs(Command),
     /// Tells the user.
     Say(String),
 }
 
-/// Where the jobs of a test are.
-#[derive(Debug, Clone, PartialEq)]
+/// Where the jobs are.
+#[derive(Debug, PartialEq)]
 enum Stage {
-    /// Sessions are being opened, by the order of this number.
-    Opening(u64),
-    /// They are open.
-    Open(Opened),
+    /// There are none.
+    Idle,
+    Opening,
+    Open,
     Running,
     /// The window is set.
     Window,
-    /// The jobs are being ended, by the order of this number.
-    Ending(u64),
+    Ending,
     /// They have ended and counted this.
-    Ended(Vec<String>),
+    Ended(String),
 }
 
 #[derive(Debug)]
 struct Enlisted {
     run: String,
     lease: Lease,
-    test: Option<(u64, Stage)>,
-    /// The user's workload file for the next test, packed, as far as it has come.
-    file: String,
-    /// The last answer, in case its order is repeated.
-    last: Option<Message<Answer>>,
+    /// Number of the last order.
+    number: u64,
+    /// The answer to it, in case it is repeated; `None`: it is under way.
+    answer: Option<Answer>,
+    /// Number of the last test.
+    test: u64,
+    stage: Stage,
 }
 
 /// An agent.
 #[derive(Debug)]
-pub struct Agent {
+pub(crate) struct Agent {
     presence: Presence,
+    reader: Reader,
     work: Option<Enlisted>,
     /// Why it left a run, if it did so by itself.
     left: Option<(String, String)>,
@@ -82,33 +85,31 @@ pub struct Agent {
 
 impl Agent {
     /// An agent that is free.
-    #[must_use]
-    pub fn new(presence: Presence) -> Agent {
-        Agent { presence, work: None, left: None, ending: false }
+    pub(crate) fn new(presence: Presence) -> Agent {
+        Agent { presence, reader: Reader::default(), work: None, left: None, ending: false }
     }
 
     /// When [`Event::Time`] is due at the latest, ns.
-    #[must_use]
-    pub fn due_ns(&self) -> Option<u64> {
+    pub(crate) fn due_ns(&self) -> Option<u64> {
         self.work.as_ref().map(|work| work.lease.ends_ns())
     }
 
     /// The run that it works for.
-    #[must_use]
-    pub fn run(&self) -> Option<&str> {
+    pub(crate) fn run(&self) -> Option<&str> {
         self.work.as_ref().map(|work| work.run.as_str())
     }
 
     /// Handles an event of the time `now_ns` on the agent's clock.
-    #[must_use]
-    pub fn on(&mut self, now_ns: u64, event: Event<'_>) -> Vec<Action> {
+    pub(crate) fn on(&mut self, now_ns: u64, event: Event<'_>) -> Vec<Action> {
         let mut actions = self.end_of_lease(now_ns);
         actions.extend(match event {
-            Event::Message(bytes) => self.message(now_ns, bytes),
-            Event::Opened(test, outcome) => self.opened(test, outcome),
-            Event::Progress(progress) => self.unasked(progress.test, Answer::Progress(progress)),
-            Event::Closed(test) => self.unasked(test, Answer::Closed(test)),
-            Event::Ended(test, parts) => self.ended(test, parts),
+            Event::Message(piece) => match self.reader.read(piece) {
+                Ok(Some(order)) => self.order(now_ns, order),
+                // Whoever asks in another version gets to know that there is an agent of this one.
+                Err(MessageError::Protocol(order)) => vec![self.here(&order.run, order.number)],
+                Ok(None) | Err(MessageError::Other) => Vec::new(),
+            },
+            Event::Jobs(event) => self.jobs_event(event),
             Event::Time => Vec::new(),
         });
         actions
@@ -117,31 +118,20 @@ impl Agent {
     fn end_of_lease(&mut self, now_ns: u64) -> Vec<Action> {
         let Some(work) = self.work.take_if(|work| work.lease.is_over(now_ns)) else { return Vec::new() };
         let silent = format!("nothing was heard of run {} for {:.1} s", work.run, work.lease.silent_s(now_ns));
-        let mut actions = self.end_jobs(work.test, true);
+        let mut actions = self.end_jobs(&work.stage);
         let ended = if actions.is_empty() { "" } else { ": its jobs are ended" };
         actions.push(Action::Say(format!("{silent}{ended}")));
         self.left = Some((work.run, silent));
         actions
     }
 
-    /// Ends the jobs of a test that is left.
-    fn end_jobs(&mut self, test: Option<(u64, Stage)>, urgent: bool) -> Vec<Action> {
-        match test {
-            Some((_, Stage::Ended(_))) | None => Vec::new(),
-            Some(_) => {
-                self.ending = true;
-                vec![Action::End { urgent }]
-            }
+    /// Ends the jobs of a run that is left.
+    fn end_jobs(&mut self, stage: &Stage) -> Vec<Action> {
+        if matches!(stage, Stage::Idle | Stage::Ended(_)) {
+            return Vec::new();
         }
-    }
-
-    fn message(&mut self, now_ns: u64, bytes: &[u8]) -> Vec<Action> {
-        match Message::read(bytes) {
-            Ok(order) => self.order(now_ns, order),
-            // Whoever asks in another version gets to know that there is an agent of this one.
-            Err(MessageError::Protocol { run, number, .. }) => vec![self.here(&run, number)],
-            Err(MessageError::Other(_)) => Vec::new(),
-        }
+        self.ending = true;
+        vec![Action::Jobs(Command::End { urgent: true })]
     }
 
     fn order(&mut self, now_ns: u64, order: Message<Order>) -> Vec<Action> {
@@ -154,214 +144,142 @@ impl Agent {
             }
             (Order::Beat, _) => Vec::new(),
             (Order::Enlist, None) if self.ending => {
-                vec![self.refusal(&run, number, Why::Busy, "it still ends the jobs of another run")]
+                self.refuse(&run, number, Why::Busy, "it still ends the jobs of another run".to_owned())
             }
             (Order::Enlist, None) => {
-                self.work = Some(Enlisted {
-                    run: run.clone(),
-                    lease: Lease::new(now_ns),
-                    test: None,
-                    file: String::new(),
-                    last: None,
-                });
+                let (lease, answer, stage) = (Lease::new(now_ns), Some(Answer::Done), Stage::Idle);
+                self.work = Some(Enlisted { run: run.clone(), lease, number, answer, test: 0, stage });
                 self.left = None;
-                let say = Action::Say(format!("works for run {run}"));
-                vec![say, self.answer(&run, number, Answer::Done)]
+                vec![Action::Say(format!("works for run {run}")), self.send(&run, number, Answer::Done)]
             }
             (order, Some(work)) if work.run == run => {
                 work.lease.renew(now_ns);
-                // Orders come one after the other: one of the same or of a smaller number is a repetition.
-                match &work.last {
-                    Some(last) if last.number == number => return vec![Action::Send(Box::new(last.clone()))],
-                    Some(last) if last.number > number => return Vec::new(),
-                    _ => {}
+                if order == Order::Ping {
+                    // Not kept as the last answer: a repeated one would tell old times.
+                    return vec![self.send(&run, number, Answer::Pong { received_ns: now_ns, answered_ns: now_ns })];
                 }
-                self.own_order(now_ns, number, order)
+                if number > work.number {
+                    (work.number, work.answer) = (number, None);
+                    return self.own_order(now_ns, order);
+                }
+                if number < work.number {
+                    return Vec::new();
+                }
+                let answer = work.answer.clone().unwrap_or(Answer::UnderWay);
+                vec![self.send(&run, number, answer)]
             }
-            (Order::Release, _) => vec![self.answer(&run, number, Answer::Done)],
+            (Order::Release, _) => vec![self.send(&run, number, Answer::Done)],
             (_, Some(work)) => {
                 let text = format!("it works for run {}", work.run);
-                vec![self.refusal(&run, number, Why::Busy, &text)]
+                self.refuse(&run, number, Why::Busy, text)
             }
             (_, None) => {
-                let why = self.left.as_ref().filter(|(left, _)| *left == run).map(|(_, why)| why.as_str());
-                let text = why.unwrap_or("it does not work for this run: it was started anew").to_owned();
-                vec![self.refusal(&run, number, Why::NotEnlisted, &text)]
+                let why = self.left.as_ref().filter(|(left, _)| *left == run).map(|(_, why)| why.clone());
+                let text = why.unwrap_or_else(|| "it does not work for this run: it was started anew".to_owned());
+                self.refuse(&run, number, Why::NotEnlisted, text)
             }
         }
     }
 
     /// An order of the run that it works for.
-    fn own_order(&mut self, now_ns: u64, number: u64, order: Order) -> Vec<Action> {
+    fn own_order(&mut self, now_ns: u64, order: Order) -> Vec<Action> {
         let Some(work) = &mut self.work else { return Vec::new() };
-        let run = work.run.clone();
-        let stage = |of: u64| work.test.as_ref().filter(|(test, _)| *test == of).map(|(_, stage)| stage.clone());
-        let late = |at: u64| format!("the order came {:.0} ms too late", now_ns.saturating_sub(at) as f64 / 1e6);
-        match order {
-            Order::Ping => {
-                // Not kept as the last answer: a repeated one would tell old times.
-                let pong = Answer::Pong { received_ns: now_ns, answered_ns: now_ns };
-                vec![Action::Send(Box::new(Message::new(&run, number, &self.presence.id, pong)))]
+        match (order, &work.stage) {
+            (Order::Enlist, _) => self.answer(Answer::Done),
+            (Order::Open(jobs), Stage::Idle | Stage::Ended(_)) => {
+                (work.test, work.stage) = (jobs.test, Stage::Opening);
+                vec![Action::Open(jobs)]
             }
-            Order::File { part, text } => {
-                if part == 0 {
-                    work.file.clear();
-                }
-                work.file.push_str(&text);
-                vec![self.answer(&run, number, Answer::Done)]
+            (Order::Jobs(command), _) => self.command(now_ns, command),
+            (Order::Counts, Stage::Ended(counts)) => {
+                let counts = Answer::Counts(counts.clone());
+                self.answer(counts)
             }
-            Order::Open(mut jobs) => match &work.test {
-                Some((test, Stage::Opening(_))) if *test == jobs.test => {
-                    work.test = Some((jobs.test, Stage::Opening(number)));
-                    Vec::new()
-                }
-                Some((test, Stage::Open(opened))) if *test == jobs.test => {
-                    let opened = Answer::Opened(opened.clone());
-                    vec![self.answer(&run, number, opened)]
-                }
-                Some((_, Stage::Ended(_))) | None => {
-                    if let Some(file) = &mut jobs.file {
-                        match unpack(work.file.as_bytes()) {
-                            Ok(text) => file.text = text,
-                            Err(e) => {
-                                let text = format!("the workload file {} did not come whole: {e}", file.name);
-                                return vec![self.refuse(&run, number, Why::Work, &text)];
-                            }
-                        }
-                    }
-                    work.test = Some((jobs.test, Stage::Opening(number)));
-                    vec![Action::Open(jobs)]
-                }
-                Some(_) => vec![self.refuse(&run, number, Why::Work, "the jobs of the test before have not ended")],
-            },
-            Order::Start { test, start_ns, window_ns } => match stage(test) {
-                Some(Stage::Open(_)) if now_ns >= start_ns => {
-                    vec![self.refuse(&run, number, Why::Late, &late(start_ns))]
-                }
-                Some(Stage::Open(_)) => {
-                    work.test = Some((test, Stage::Running));
-                    vec![Action::Start(start_ns, window_ns), self.answer(&run, number, Answer::Done)]
-                }
-                _ => vec![self.refuse(&run, number, Why::Work, "it has no open sessions of this test")],
-            },
-            Order::Window { test, open_ns, close_ns } => match stage(test) {
-                Some(Stage::Running) if now_ns >= open_ns => {
-                    vec![self.refuse(&run, number, Why::Late, &late(open_ns))]
-                }
-                Some(Stage::Running) => {
-                    work.test = Some((test, Stage::Window));
-                    vec![Action::Window(open_ns, close_ns), self.answer(&run, number, Answer::Done)]
-                }
-                _ => vec![self.refuse(&run, number, Why::Work, "its jobs do not run")],
-            },
-            Order::Stop { test } => match stage(test) {
-                Some(Stage::Ending(_)) => {
-                    work.test = Some((test, Stage::Ending(number)));
-                    Vec::new()
-                }
-                Some(Stage::Ended(parts)) => vec![self.answer(&run, number, Answer::Ended(parts.len()))],
-                Some(_) => {
-                    work.test = Some((test, Stage::Ending(number)));
-                    vec![Action::End { urgent: false }]
-                }
-                None => vec![self.refuse(&run, number, Why::Work, "it does not run this test")],
-            },
-            Order::Part { test, part } => {
-                let found = match stage(test) {
-                    Some(Stage::Ended(parts)) => parts.into_iter().nth(part),
-                    _ => None,
-                };
-                vec![match found {
-                    Some(part) => self.answer(&run, number, Answer::Part(part)),
-                    None => self.refuse(&run, number, Why::Work, "it has no such part of what was counted"),
-                }]
-            }
-            Order::Release => {
-                let test = work.test.take();
-                self.work = None;
-                let mut actions = self.end_jobs(test, true);
+            (Order::Release, _) => {
+                let done = self.answer(Answer::Done);
+                let Some(Enlisted { run, stage, .. }) = self.work.take() else { return done };
+                let mut actions = self.end_jobs(&stage);
                 actions.push(Action::Say(format!("run {run} is over")));
-                actions.push(Action::Send(Box::new(Message::new(&run, number, &self.presence.id, Answer::Done))));
+                actions.extend(done);
                 actions
             }
-            Order::Enlist => vec![self.answer(&run, number, Answer::Done)],
-            Order::Roll | Order::Beat => Vec::new(),
+            _ => self.unfit(),
         }
     }
 
-    fn opened(&mut self, test: u64, outcome: Result<Opened, (Why, String)>) -> Vec<Action> {
-        let Some(work) = &mut self.work else {
-            self.ending &= outcome.is_ok();
-            return Vec::new();
-        };
-        let (run, stage) = match &work.test {
-            Some((of, stage)) if *of == test => (work.run.clone(), stage.clone()),
-            _ => return Vec::new(),
-        };
-        match (stage, outcome) {
-            (Stage::Opening(number), Ok(opened)) => {
-                work.test = Some((test, Stage::Open(opened.clone())));
-                vec![self.answer(&run, number, Answer::Opened(opened))]
-            }
-            (Stage::Opening(number), Err((why, text))) => {
-                work.test = None;
-                vec![self.refuse(&run, number, why, &text)]
-            }
-            // It was told to end meanwhile: there is nothing to count.
-            (Stage::Ending(number), Err(_)) => {
-                work.test = Some((test, Stage::Ended(Vec::new())));
-                vec![self.answer(&run, number, Answer::Ended(0))]
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    fn ended(&mut self, test: u64, parts: Vec<String>) -> Vec<Action> {
-        self.ending = false;
+    /// What its jobs do next.
+    fn command(&mut self, now_ns: u64, command: Command) -> Vec<Action> {
         let Some(work) = &mut self.work else { return Vec::new() };
-        let run = work.run.clone();
-        match &work.test {
-            Some((of, Stage::Ending(number))) if *of == test => {
-                let (number, count) = (*number, parts.len());
-                work.test = Some((test, Stage::Ended(parts)));
-                vec![self.answer(&run, number, Answer::Ended(count))]
-            }
-            Some((of, _)) if *of == test => {
-                // By themselves: all were lost. The coordinator will ask.
-                work.test = Some((test, Stage::Ended(parts)));
-                Vec::new()
-            }
-            _ => Vec::new(),
+        let next = match (command, &work.stage) {
+            (Command::Start { .. }, Stage::Open) => Stage::Running,
+            (Command::Window { .. }, Stage::Running) => Stage::Window,
+            (Command::End { .. }, Stage::Ended(_)) => return self.answer(Answer::Done),
+            (Command::End { .. }, Stage::Opening | Stage::Open | Stage::Running | Stage::Window) => Stage::Ending,
+            _ => return self.unfit(),
+        };
+        if let Some(due_ns) = command.due_ns().filter(|due_ns| now_ns >= *due_ns) {
+            let late_ms = (now_ns - due_ns) as f64 / 1e6;
+            return self.answer(Answer::Refused(Why::Late, format!("the order came {late_ms:.0} ms too late")));
         }
+        work.stage = next;
+        let mut actions = vec![Action::Jobs(command)];
+        if command.due_ns().is_some() {
+            actions.extend(self.answer(Answer::Done));
+        }
+        actions
     }
 
-    fn unasked(&self, test: u64, answer: Answer) -> Vec<Action> {
-        let Some(work) = self.work.as_ref().filter(|w| w.test.as_ref().is_some_and(|(of, _)| *of == test)) else {
+    fn jobs_event(&mut self, event: JobsEvent) -> Vec<Action> {
+        let Some(work) = &mut self.work else {
+            // Of a run that it left: the jobs are gone once they have ended, or if they never were.
+            self.ending &= !matches!(event, JobsEvent::Ended(_) | JobsEvent::Opened(Err(_)));
             return Vec::new();
         };
-        vec![Action::Send(Box::new(Message::new(&work.run, 0, &self.presence.id, answer)))]
+        let test = work.test;
+        let (stage, answer) = match (event, &work.stage) {
+            (JobsEvent::Progress(progress), _) => return self.unasked(Answer::Progress { test, progress }),
+            (JobsEvent::Closed, _) => return self.unasked(Answer::Closed(test)),
+            (JobsEvent::Opened(Ok(opened)), Stage::Opening) => (Stage::Open, Answer::Opened(opened)),
+            (JobsEvent::Opened(Err((why, text))), Stage::Opening) => (Stage::Idle, Answer::Refused(why, text)),
+            // It was told to end meanwhile: there is nothing to count.
+            (JobsEvent::Opened(Err(_)), Stage::Ending) => (Stage::Ended(String::new()), Answer::Done),
+            (JobsEvent::Ended(counts), Stage::Ending) => (Stage::Ended(counts), Answer::Done),
+            (JobsEvent::Ended(counts), _) => {
+                // By themselves: all were lost. The coordinator will ask.
+                work.stage = Stage::Ended(counts);
+                return Vec::new();
+            }
+            (JobsEvent::Opened(_), _) => return Vec::new(),
+        };
+        work.stage = stage;
+        self.answer(answer)
+    }
+
+    fn send(&self, run: &str, number: u64, answer: Answer) -> Action {
+        Action::Send(Box::new(Message::new(run, number, &self.presence.id, answer)))
     }
 
     fn here(&self, run: &str, number: u64) -> Action {
         let presence = Presence { busy: self.run().map(str::to_owned), ..self.presence.clone() };
-        Action::Send(Box::new(Message::new(run, number, &self.presence.id, Answer::Here(presence))))
+        self.send(run, number, Answer::Here(presence))
     }
 
-    fn refusal(&self, run: &str, number: u64, why: Why, text: &str) -> Action {
-        let answer = Answer::Refused { why, text: text.to_owned() };
-        Action::Send(Box::new(Message::new(run, number, &self.presence.id, answer)))
+    fn refuse(&self, run: &str, number: u64, why: Why, text: String) -> Vec<Action> {
+        vec![self.send(run, number, Answer::Refused(why, text))]
     }
 
-    /// A refusal that is kept, in case its order is repeated.
-    fn refuse(&mut self, run: &str, number: u64, why: Why, text: &str) -> Action {
-        self.answer(run, number, Answer::Refused { why, text: text.to_owned() })
+    fn unasked(&self, answer: Answer) -> Vec<Action> {
+        self.run().map(|run| self.send(run, 0, answer)).into_iter().collect()
     }
 
-    fn answer(&mut self, run: &str, number: u64, answer: Answer) -> Action {
-        let message = Message::new(run, number, &self.presence.id, answer);
-        if let Some(work) = self.work.as_mut().filter(|work| work.run == run) {
-            work.last = Some(message.clone());
-        }
-        Action::Send(Box::new(message))
+    fn unfit(&mut self) -> Vec<Action> {
+        self.answer(Answer::Refused(Why::Work, "the order does not fit where its jobs are".to_owned()))
+    }
+
+    /// Answers the last order of the run. The answer is kept, in case the order is repeated.
+    fn answer(&mut self, answer: Answer) -> Vec<Action> {
+        let Some(work) = &mut self.work else { return Vec::new() };
+        work.answer = Some(answer.clone());
+        vec![Action::Send(Box::new(Message::new(&work.run, work.number, &self.presence.id, answer)))]
     }
 }

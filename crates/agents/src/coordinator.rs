@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_model::format::counted;
 
-use crate::link::{Link, Received};
-use crate::message::{Answer, Message, MessageError, Order, PROTOCOL, Presence, Progress, Why};
+use crate::link::Link;
+use crate::message::{Answer, Message, MessageError, Order, PROTOCOL, Presence, Progress, Reader, Received, Why};
 use crate::offset::{Offset, RoundTrip};
-use crate::pack::unpack;
 
 /// An order that is not answered is repeated after this long, ns.
 const AGAIN_NS: u64 = 250_000_000;
-/// An agent that does not answer a plain order for this long is lost, ns.
-pub const SILENT_NS: u64 = 5_000_000_000;
+/// The next times after longer ones, up to this, ns.
+const MOST_AGAIN_NS: u64 = 1_000_000_000;
+/// An agent that does not answer an order for this long, not even that it is under way, is lost, ns.
+pub(crate) const SILENT_NS: u64 = 5_000_000_000;
 /// How long all who are there have to say so, ns.
 const ROLL_NS: u64 = 700_000_000;
 /// Round trips by which a clock is measured, at most and at least.
@@ -25,25 +26,24 @@ const AT_A_TIME: usize = 8;
 
 /// An agent of a run.
 #[derive(Debug, Clone)]
-pub struct Member {
+pub(crate) struct Member {
     /// Who it is.
-    pub presence: Presence,
+    pub(crate) presence: Presence,
     /// Its clock, as last measured.
-    pub clock: Option<Offset>,
+    pub(crate) clock: Option<Offset>,
     /// Why it is lost, if it is.
-    pub lost: Option<String>,
-    /// How far its jobs are.
-    pub progress: Progress,
+    pub(crate) lost: Option<String>,
+    /// How far its jobs are, and in which test.
+    pub(crate) progress: (u64, Progress),
     /// The last test whose window end all its jobs have passed.
-    pub closed: u64,
+    pub(crate) closed: u64,
     /// Its jobs' sessions on each server, by the server's ids, as far as known.
-    pub sessions: Vec<Vec<u32>>,
+    pub(crate) sessions: Vec<Vec<u32>>,
 }
 
 impl Member {
     /// `a1 on db-host`.
-    #[must_use]
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         described(&self.presence)
     }
 }
@@ -94,7 +94,7 @@ fn listed(there: &[String]) -> String {
 
 /// Why an agent did not carry out an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// It did not answer.
     Silent(String),
     /// It refused.
@@ -103,8 +103,7 @@ pub enum Failure {
 
 impl Failure {
     /// In words.
-    #[must_use]
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Failure::Silent(text) | Failure::Refused(_, text) => text,
         }
@@ -115,7 +114,7 @@ impl Failure {
 ///
 /// # Errors
 /// [`AgentsError::Hub`], [`AgentsError::Interrupted`].
-pub fn roll(
+pub(crate) fn roll(
     link: &mut dyn Link,
     asker: &str,
     wait_ns: u64,
@@ -123,7 +122,7 @@ pub fn roll(
 ) -> Result<Vec<Presence>, AgentsError> {
     let begin_ns = link.now_ns();
     let mut there: BTreeMap<String, Presence> = BTreeMap::new();
-    let (mut next_ns, mut number) = (begin_ns, 0);
+    let (mut next_ns, mut number, mut reader) = (begin_ns, 0, Reader::default());
     loop {
         let now = link.now_ns();
         let all: Vec<Presence> = there.values().cloned().collect();
@@ -143,7 +142,7 @@ pub fn roll(
         }
         let Some(Received { bytes, .. }) = link.receive(next_ns.min(begin_ns + wait_ns)) else { continue };
         // One that starts may find that its name is taken.
-        if let Some(presence) = presence_in(&bytes).filter(|p| !p.starting) {
+        if let Some(presence) = presence_in(&mut reader, &bytes).filter(|p| !p.starting) {
             there.insert(presence.id.clone(), presence);
         }
     }
@@ -153,15 +152,10 @@ pub fn roll(
 }
 
 /// The agent that a message introduces, also of another protocol.
-fn presence_in(bytes: &[u8]) -> Option<Presence> {
-    match Message::<Answer>::read(bytes) {
-        Ok(Message { body: Answer::Here(presence), .. }) => Some(presence),
-        Err(MessageError::Protocol { theirs, .. }) => {
-            let raw: serde_json::Value = serde_json::from_slice(bytes).ok()?;
-            let mut presence: Presence = serde_json::from_value(raw.get("body")?.get("here")?.clone()).ok()?;
-            presence.protocol = theirs;
-            Some(presence)
-        }
+fn presence_in(reader: &mut Reader, bytes: &[u8]) -> Option<Presence> {
+    match reader.read(bytes) {
+        Ok(Some(Message { body: Answer::Here(presence), .. })) => Some(presence),
+        Err(MessageError::Protocol(raw)) => serde_json::from_value(raw.body.get("here")?.clone()).ok(),
         _ => None,
     }
 }
@@ -174,8 +168,7 @@ fn natural(name: &str) -> (String, u64, String) {
 }
 
 /// Why an agent cannot be used by a loadline of `version`, if so.
-#[must_use]
-pub fn unusable(presence: &Presence, version: &str) -> Option<String> {
+fn unusable(presence: &Presence, version: &str) -> Option<String> {
     if presence.protocol != PROTOCOL || presence.version != version {
         return Some(format!("has version {} of loadline, not {version}", presence.version));
     }
@@ -183,9 +176,10 @@ pub fn unusable(presence: &Presence, version: &str) -> Option<String> {
 }
 
 /// Orders and answers of a run.
-pub struct Coordinator<L> {
+pub(crate) struct Coordinator<L> {
     /// The hub.
-    pub link: L,
+    pub(crate) link: L,
+    reader: Reader,
     run: String,
     number: u64,
     members: Vec<Member>,
@@ -196,7 +190,7 @@ impl<L: Link> Coordinator<L> {
     ///
     /// # Errors
     /// [`AgentsError`]; then none is taken.
-    pub fn enlist(
+    pub(crate) fn enlist(
         mut link: L,
         run: &str,
         version: &str,
@@ -223,12 +217,12 @@ impl<L: Link> Coordinator<L> {
             presence,
             clock: None,
             lost: None,
-            progress: Progress::default(),
+            progress: Default::default(),
             closed: 0,
             sessions: Vec::new(),
         };
-        let mut coordinator =
-            Coordinator { link, run: run.to_owned(), number: 1 << 32, members: taken.map(member).collect() };
+        let (run_id, members) = (run.to_owned(), taken.map(member).collect());
+        let mut coordinator = Coordinator { link, reader: Reader::default(), run: run_id, number: 1 << 32, members };
         coordinator.link.beat(Some(run));
         let failed = coordinator.gather();
         if failed.is_empty() {
@@ -239,98 +233,103 @@ impl<L: Link> Coordinator<L> {
     }
 
     /// All agents, lost ones as well.
-    #[must_use]
-    pub fn members(&self) -> &[Member] {
+    pub(crate) fn members(&self) -> &[Member] {
         &self.members
     }
 
     /// From now on no agent runs more jobs than it may open sessions on servers.
-    pub fn limit_by_sessions(&mut self) {
+    pub(crate) fn limit_by_sessions(&mut self) {
         for Member { presence, .. } in &mut self.members {
             presence.most_jobs = presence.most_jobs.min(presence.most_sessions);
         }
     }
 
     /// The agents that are not lost.
-    #[must_use]
-    pub fn left(&self) -> Vec<usize> {
+    pub(crate) fn left(&self) -> Vec<usize> {
         self.members.iter().enumerate().filter(|(_, m)| m.lost.is_none()).map(|(i, _)| i).collect()
     }
 
     /// Name of an agent.
-    #[must_use]
-    pub fn name(&self, agent: usize) -> String {
+    pub(crate) fn name(&self, agent: usize) -> String {
         self.members.get(agent).map(Member::name).unwrap_or_default()
     }
 
     /// Marks an agent as lost. The first reason is kept.
-    pub fn lose(&mut self, agent: usize, why: &str) {
+    pub(crate) fn lose(&mut self, agent: usize, why: &str) {
         if let Some(member) = self.members.get_mut(agent) {
             member.lost.get_or_insert_with(|| why.to_owned());
         }
     }
 
-    /// Gives each of the agents its order, again and again until it answers, for `within_ns` at most. Returns what each did.
-    /// Messages that agents send unasked are noted meanwhile.
-    pub fn round(
+    /// Gives each of the agents its order, again and again until it answers, for `limit_ns` at most; one that says nothing for
+    /// [`SILENT_NS`] is not waited for. Returns what each did. Messages that agents send unasked are noted meanwhile.
+    pub(crate) fn round(
         &mut self,
         who: &[usize],
-        within_ns: u64,
+        limit_ns: u64,
         mut order: impl FnMut(usize, &Member) -> Order,
     ) -> Vec<(usize, Result<Answer, Failure>)> {
-        struct Open {
+        struct Asked {
             agent: usize,
             order: Message<Order>,
-            answer: Option<Answer>,
+            heard_ns: u64,
+            outcome: Option<Result<Answer, Failure>>,
         }
-        let mut open = Vec::new();
+        let begin_ns = self.link.now_ns();
+        let mut all = Vec::new();
         for agent in who.iter().copied() {
             self.number += 1;
             let Some(member) = self.members.get(agent) else { continue };
             let order = Message::new(&self.run, self.number, "", order(agent, member));
-            open.push(Open { agent, order, answer: None });
+            all.push(Asked { agent, order, heard_ns: begin_ns, outcome: None });
         }
-        let begin_ns = self.link.now_ns();
-        let end_ns = begin_ns.saturating_add(within_ns.max(1));
-        let mut next_ns = begin_ns;
-        while open.iter().any(|o| o.answer.is_none()) {
+        let end_ns = begin_ns.saturating_add(limit_ns.max(1));
+        let (mut next_ns, mut again_ns) = (begin_ns, AGAIN_NS);
+        loop {
             let now = self.link.now_ns();
-            if now >= end_ns && now > begin_ns {
-                break;
-            }
             if now >= next_ns {
-                for o in open.iter().filter(|o| o.answer.is_none()) {
-                    let Some(member) = self.members.get(o.agent) else { continue };
-                    self.link.send(Some(&member.presence.id), &o.order);
+                for asked in all.iter().filter(|asked| asked.outcome.is_none()) {
+                    let Some(member) = self.members.get(asked.agent) else { continue };
+                    self.link.send(Some(&member.presence.id), &asked.order);
                 }
-                next_ns = now + AGAIN_NS;
+                // A long answer may be on its way.
+                (next_ns, again_ns) = (now + again_ns, (again_ns * 2).min(MOST_AGAIN_NS));
             }
             // After it was sent: the order may be to end.
-            if self.link.interrupted() {
-                break;
+            let given_up = now >= end_ns || self.link.interrupted();
+            for asked in all.iter_mut().filter(|asked| asked.outcome.is_none()) {
+                let silent_ns = now.saturating_sub(asked.heard_ns);
+                if given_up || silent_ns >= SILENT_NS {
+                    asked.outcome = Some(Err(Failure::Silent(self.silent(begin_ns, now - begin_ns))));
+                }
+            }
+            if all.iter().all(|asked| asked.outcome.is_some()) {
+                return all.into_iter().filter_map(|asked| Some((asked.agent, asked.outcome?))).collect();
             }
             let Some((_, message)) = self.receive(next_ns.min(end_ns)) else { continue };
-            let of = |o: &&mut Open| o.answer.is_none() && o.order.number == message.number;
-            if let Some(o) = open.iter_mut().find(of) {
-                o.answer = Some(message.body);
+            let of = |asked: &&mut Asked| asked.outcome.is_none() && asked.order.number == message.number;
+            if let Some(asked) = all.iter_mut().find(of) {
+                match message.body {
+                    Answer::UnderWay => asked.heard_ns = self.link.now_ns(),
+                    Answer::Refused(why, text) => asked.outcome = Some(Err(Failure::Refused(why, text))),
+                    answer => asked.outcome = Some(Ok(answer)),
+                }
             }
         }
-        let seconds = self.link.now_ns().saturating_sub(begin_ns) as f64 / 1e9;
-        let silent = match self.link.trouble(begin_ns) {
+    }
+
+    /// Why an agent did not answer.
+    fn silent(&self, since_ns: u64, silent_ns: u64) -> String {
+        let seconds = silent_ns as f64 / 1e9;
+        match self.link.trouble(since_ns) {
             Some(why) => format!("could not be asked: {why}"),
             None => format!("did not answer for {seconds:.1} s: it ended, hangs, or is cut off from the hub"),
-        };
-        let outcome = |answer: Option<Answer>| match answer {
-            Some(Answer::Refused { why, text }) => Err(Failure::Refused(why, text)),
-            Some(answer) => Ok(answer),
-            None => Err(Failure::Silent(silent.clone())),
-        };
-        open.into_iter().map(|o| (o.agent, outcome(o.answer))).collect()
+        }
     }
 
     /// Takes all agents that are left for what comes next: one that heard nothing for too long left the run, and comes back. Those that
     /// do not are lost, and named.
-    pub fn gather(&mut self) -> Vec<String> {
+    pub(crate) fn gather(&mut self) -> Vec<String> {
         let (mut who, mut failed) = (self.left(), Vec::new());
         self.members.iter_mut().for_each(|member| member.sessions.clear());
         let end_ns = self.link.now_ns() + SILENT_NS;
@@ -357,113 +356,71 @@ impl<L: Link> Coordinator<L> {
     }
 
     /// Handles what comes until `until_ns`.
-    pub fn pump(&mut self, until_ns: u64) {
+    pub(crate) fn pump(&mut self, until_ns: u64) {
         while self.link.now_ns() < until_ns && !self.link.interrupted() {
             let _ = self.receive(until_ns);
         }
     }
 
-    /// As [`Self::round`] for orders that take long: an agent that still tells the time is waited for, up to `limit_ns`.
-    pub fn patient(
-        &mut self,
-        who: &[usize],
-        limit_ns: u64,
-        mut order: impl FnMut(usize, &Member) -> Order,
-    ) -> Vec<(usize, Result<Answer, Failure>)> {
-        let end_ns = self.link.now_ns().saturating_add(limit_ns);
-        let (mut waiting, mut all) = (who.to_vec(), Vec::new());
-        loop {
-            let left_ns = end_ns.saturating_sub(self.link.now_ns());
-            let outcomes = self.round(&waiting, SILENT_NS.min(left_ns), &mut order);
-            let is_silent = |o: &(usize, Result<Answer, Failure>)| matches!(o.1, Err(Failure::Silent(_)));
-            let (silent, done): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(is_silent);
-            all.extend(done);
-            if silent.is_empty() || self.link.interrupted() || self.link.now_ns() >= end_ns {
-                all.extend(silent);
-                return all;
-            }
-            let asked: Vec<usize> = silent.iter().map(|(agent, _)| *agent).collect();
-            waiting.clear();
-            for (agent, outcome) in self.round(&asked, AGAIN_NS * 4, |_, _| Order::Ping) {
-                match outcome {
-                    Ok(_) => waiting.push(agent),
-                    Err(Failure::Silent(_)) => all.extend(silent.iter().find(|(of, _)| *of == agent).cloned()),
-                    Err(refused) => all.push((agent, Err(refused))),
-                }
-            }
-            if waiting.is_empty() {
-                return all;
-            }
-        }
-    }
-
     /// Measures the clocks of these agents. One that does not answer is lost.
-    pub fn clocks(&mut self, who: &[usize]) {
+    pub(crate) fn clocks(&mut self, who: &[usize]) {
         for some in who.chunks(AT_A_TIME) {
-            let mut trips: Vec<Vec<RoundTrip>> = vec![Vec::new(); some.len()];
+            let mut trips: BTreeMap<usize, Vec<RoundTrip>> = some.iter().map(|agent| (*agent, Vec::new())).collect();
             let end_ns = self.link.now_ns() + SILENT_NS;
             for _ in 0..TRIPS.0 {
-                if self.link.now_ns() >= end_ns || self.link.interrupted() {
-                    break;
-                }
                 let good = |of: &[RoundTrip]| {
                     of.len() >= TRIPS.1 && Offset::of(of).is_some_and(|clock| clock.bound_ns <= GOOD_BOUND_NS)
                 };
-                let need: Vec<usize> = trips.iter().enumerate().filter(|(_, t)| !good(t)).map(|(i, _)| i).collect();
-                if need.is_empty() {
+                let need: Vec<usize> = trips.iter().filter(|(_, of)| !good(of)).map(|(agent, _)| *agent).collect();
+                if need.is_empty() || self.link.now_ns() >= end_ns || self.link.interrupted() {
                     break;
                 }
-                self.trip(some, &need, &mut trips);
+                self.trip(&need, &mut trips);
             }
-            for (agent, trips) in some.iter().zip(&trips) {
-                match (Offset::of(trips), self.members.get_mut(*agent)) {
+            for (agent, trips) in trips {
+                match (Offset::of(&trips), self.members.get_mut(agent)) {
                     (Some(clock), Some(member)) => member.clock = Some(clock),
-                    _ => {
-                        self.lose(*agent, "did not tell the time: it ended, hangs, or is cut off from the hub");
-                    }
+                    _ => self.lose(agent, "did not tell the time: it ended, hangs, or is cut off from the hub"),
                 }
             }
         }
     }
 
-    /// A round trip to each of `some` whose number in it is in `need`.
-    fn trip(&mut self, some: &[usize], need: &[usize], trips: &mut [Vec<RoundTrip>]) {
+    /// A round trip to each of these agents.
+    fn trip(&mut self, who: &[usize], trips: &mut BTreeMap<usize, Vec<RoundTrip>>) {
         let mut sent = BTreeMap::new();
-        for i in need {
-            let Some(member) = some.get(*i).and_then(|agent| self.members.get(*agent)) else { continue };
+        for agent in who {
+            let Some(member) = self.members.get(*agent) else { continue };
             self.number += 1;
-            let ping = Message::new(&self.run, self.number, "", Order::Ping);
             let sent_ns = self.link.now_ns();
-            self.link.send(Some(&member.presence.id), &ping);
-            sent.insert(self.number, (*i, sent_ns));
+            self.link.send(Some(&member.presence.id), &Message::new(&self.run, self.number, "", Order::Ping));
+            sent.insert(self.number, (*agent, sent_ns));
         }
         let until_ns = self.link.now_ns() + AGAIN_NS;
         while !sent.is_empty() && self.link.now_ns() < until_ns && !self.link.interrupted() {
             let Some((returned_ns, message)) = self.receive(until_ns) else { continue };
             let Answer::Pong { received_ns, answered_ns } = message.body else { continue };
-            let Some((i, sent_ns)) = sent.remove(&message.number) else { continue };
-            if let Some(trips) = trips.get_mut(i) {
-                trips.push(RoundTrip { sent_ns, received_ns, answered_ns, returned_ns });
-            }
+            let Some((agent, sent_ns)) = sent.remove(&message.number) else { continue };
+            trips.entry(agent).or_default().push(RoundTrip { sent_ns, received_ns, answered_ns, returned_ns });
         }
     }
 
     /// The next message of an agent of this run, until `until_ns`, and when it came. What agents say unasked is noted.
     fn receive(&mut self, until_ns: u64) -> Option<(u64, Message<Answer>)> {
         let Received { at_ns, bytes } = self.link.receive(until_ns)?;
-        let message: Message<Answer> = Message::read(&bytes).ok().filter(|m: &Message<Answer>| m.run == self.run)?;
-        let member = self.members.iter_mut().find(|m| m.presence.id == message.agent)?;
+        let message = self.reader.read(&bytes).ok()??;
+        let member = self.members.iter_mut().find(|m| message.run == self.run && m.presence.id == message.agent)?;
         match &message.body {
-            Answer::Progress(progress) if progress.test >= member.progress.test => member.progress = *progress,
+            Answer::Progress { test, progress } if *test >= member.progress.0 => member.progress = (*test, *progress),
             Answer::Closed(test) => member.closed = member.closed.max(*test),
-            Answer::Opened(opened) => member.sessions = unpack(opened.sessions.as_bytes()).unwrap_or_default(),
+            Answer::Opened(opened) => member.sessions.clone_from(&opened.sessions),
             _ => {}
         }
         Some((at_ns, message))
     }
 
     /// The run is over: the agents are free again, or find out by their lease.
-    pub fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         let who = self.left();
         let _ = self.round(&who, AGAIN_NS * 2, |_, _| Order::Release);
         self.link.beat(None);

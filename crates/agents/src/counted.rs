@@ -5,7 +5,6 @@ use loadline_model::record::LinkUse;
 use serde::{Deserialize, Serialize};
 
 use crate::offset::Offset;
-use crate::pack::unpack;
 
 /// What an agent counted.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -36,13 +35,23 @@ impl Counted {
         all
     }
 
-    /// Puts the parts together again. Times of `jobs` and `counts` are then on the coordinator's clock.
+    /// As text.
+    pub(crate) fn text(&self) -> String {
+        // Plain data with text keys: this cannot fail.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads what [`Self::text`] made. Times of `jobs` and `counts` are then on the coordinator's clock.
     ///
     /// # Errors
-    /// If they are none of a [`Counted`], or do not add up.
-    pub(crate) fn read(text: &[u8], clock: &Offset) -> Result<Counted, String> {
+    /// If it is no [`Counted`] of so many jobs, or does not add up.
+    pub(crate) fn read(text: &str, jobs: u32, clock: &Offset) -> Result<Counted, String> {
         let wrong = |what: &str| format!("what it counted cannot be read ({what})");
-        let mut counted: Counted = unpack(text).map_err(|e| wrong(&e))?;
+        let mut counted: Counted = serde_json::from_str(text).map_err(|e| wrong(&e.to_string()))?;
+        let n = counted.jobs.len();
+        if n != jobs as usize {
+            return Err(format!("it counted {n} jobs, not {jobs}"));
+        }
         // What comes from elsewhere is held against itself: the parts must add up to the whole.
         fn sum<T>(all: &[T], of: fn(&T) -> u64) -> Option<u64> {
             all.iter().try_fold(0, |sum: u64, one| sum.checked_add(of(one)))
@@ -67,7 +76,6 @@ impl Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pack::{pack, parts};
     use loadline_model::Latencies;
     use proptest::prelude::*;
 
@@ -93,9 +101,9 @@ mod tests {
             counted.tallies = vec![Tally::default(), tally];
             let job = JobResult { completed: n, total: n, first_start_ns, intended_ns: intended, ..JobResult::default() };
             counted.jobs = vec![job];
-            let text: String = parts(&counted, 1000).concat();
+            let text = counted.text();
             let clock = Offset { ahead_ns: ahead, bound_ns: 1 };
-            let read = Counted::read(text.as_bytes(), &clock).unwrap();
+            let read = Counted::read(&text, 1, &clock).unwrap();
             prop_assert_eq!(read.tallies.len(), 2);
             let (ours, theirs) = (&counted.tallies[1], &read.tallies[1]);
             prop_assert!(ours.transaction.histogram() == theirs.transaction.histogram());
@@ -107,8 +115,9 @@ mod tests {
             for (ours, theirs) in ours.intended_ns.iter().zip(&theirs.intended_ns) {
                 prop_assert_eq!(*ours, clock.to_agent(*theirs));
             }
+            prop_assert!(Counted::read(&text, 2, &clock).is_err(), "a job is missing");
             let cut = text.get(..text.len() / 2).unwrap_or_default();
-            prop_assert!(Counted::read(cut.as_bytes(), &clock).is_err(), "half of it");
+            prop_assert!(Counted::read(cut, 1, &clock).is_err(), "half of it");
         }
     }
 
@@ -117,9 +126,9 @@ mod tests {
         let mut counted = Counted { tallies: vec![Tally::default()], ..Counted::default() };
         counted.tallies[0].transaction.record(5);
         let clock = Offset { ahead_ns: 0, bound_ns: 0 };
-        let why = Counted::read(pack(&counted).as_bytes(), &clock).err().unwrap();
+        let why = Counted::read(&counted.text(), 0, &clock).err().unwrap();
         assert!(why.contains("do not add up"), "{why}");
         counted.jobs = [u64::MAX, 2].map(|completed| JobResult { completed, ..JobResult::default() }).into();
-        assert!(Counted::read(pack(&counted).as_bytes(), &clock).is_err(), "a sum that wraps to 1");
+        assert!(Counted::read(&counted.text(), 2, &clock).is_err(), "a sum that wraps to 1");
     }
 }

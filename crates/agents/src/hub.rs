@@ -10,11 +10,11 @@ use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use futures_util::stream::{SelectAll, StreamExt, select_all};
 use loadline_storage::now_ns;
 use percent_encoding::percent_decode_str;
+use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::lease::BEAT_NS;
-use crate::link::Received;
-use crate::message::{Message, Order, TO_ALL};
+use crate::message::{Message, Order, Received, TO_ALL};
 
 /// How long the first connection may take.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -65,16 +65,21 @@ enum Out {
 }
 
 /// A connection to the hub.
-pub struct Hub {
+pub(crate) struct Hub {
     out: Option<UnboundedSender<Out>>,
     thread: Option<JoinHandle<()>>,
     state: Arc<Mutex<State>>,
+    pub(crate) about: About,
+}
+
+/// What is known once the connection stands.
+pub(crate) struct About {
     /// Whether nobody between here and the hub can read what is said: TLS, or the same machine.
-    pub private: bool,
+    pub(crate) private: bool,
     /// Version of the server.
-    pub version: String,
+    pub(crate) version: String,
     /// Longest message that it takes, bytes.
-    pub most_bytes: usize,
+    most_bytes: usize,
 }
 
 /// What was wrong with the connection.
@@ -113,19 +118,12 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is known once the connection stands.
-struct Connected {
-    private: bool,
-    version: String,
-    most_bytes: usize,
-}
-
 impl Hub {
     /// Connects, and listens to these subjects: what comes is handed to `on`.
     ///
     /// # Errors
     /// [`HubError`] names what is wrong.
-    pub fn connect(
+    pub(crate) fn connect(
         options: &HubOptions,
         subjects: Vec<String>,
         on: impl Fn(Received) + Send + 'static,
@@ -150,30 +148,30 @@ impl Hub {
             });
         });
         let thread = thread.map_err(usage)?;
-        let about: Connected = connected
+        let about = connected
             .recv()
             .unwrap_or_else(|_| Err(HubError::Usage("the thread of the hub crashed: please report it".to_owned())))?;
-        let Connected { private, version, most_bytes } = about;
-        Ok(Hub { out: Some(out), thread: Some(thread), state, private, version, most_bytes })
+        Ok(Hub { out: Some(out), thread: Some(thread), state, about })
     }
 
     /// Sends. What cannot be sent because the hub is away is lost: it would come too late.
-    pub fn publish(&self, subject: String, bytes: Vec<u8>) {
+    pub(crate) fn publish<B: Serialize>(&self, subject: &str, message: &Message<B>) {
         if let Some(out) = self.out.as_ref().filter(|_| !locked(&self.state).away()) {
-            let _ = out.send(Out::Publish(subject, bytes));
+            for piece in message.pieces(self.about.most_bytes) {
+                let _ = out.send(Out::Publish(subject.to_owned(), piece));
+            }
         }
     }
 
     /// Says once a second that this run goes on, or no longer.
-    pub fn beat(&self, run: Option<&str>) {
+    pub(crate) fn beat(&self, run: Option<&str>) {
         if let Some(out) = &self.out {
             let _ = out.send(Out::Beat(run.map(str::to_owned)));
         }
     }
 
     /// What is wrong with the hub now, or was since `since_ns`.
-    #[must_use]
-    pub fn trouble(&self, since_ns: u64) -> Option<String> {
+    pub(crate) fn trouble(&self, since_ns: u64) -> Option<String> {
         let state = locked(&self.state);
         let last = state.last.as_ref()?;
         let seconds = |until_ns: u64| until_ns.saturating_sub(last.from_ns) as f64 / 1e9;
@@ -186,8 +184,7 @@ impl Hub {
     }
 
     /// How often something was wrong so far.
-    #[must_use]
-    pub fn troubles(&self) -> u64 {
+    pub(crate) fn troubles(&self) -> u64 {
         locked(&self.state).times
     }
 }
@@ -205,7 +202,7 @@ impl Drop for Hub {
 ///
 /// # Errors
 /// [`HubError::Usage`] if it is none.
-pub fn address(url: &str) -> Result<ServerAddr, HubError> {
+fn address(url: &str) -> Result<ServerAddr, HubError> {
     let forms = "write nats://HOST:PORT or tls://HOST:PORT, with a token@ or user:password@ before HOST if the hub asks for one";
     let shown = loadline_database::redact(url);
     let known = ["nats://", "tls://"].iter().any(|scheme| url.starts_with(scheme));
@@ -232,7 +229,7 @@ async fn connect(
     server: ServerAddr,
     subjects: &[String],
     state: Arc<Mutex<State>>,
-) -> Result<(Client, Heard, Connected), HubError> {
+) -> Result<(Client, Heard, About), HubError> {
     let url = loadline_database::redact(&options.url);
     let unreachable = |why: String| HubError::Unreachable { url: url.clone(), why };
     let (host, tls) = (server.host().to_owned(), options.url.starts_with("tls://"));
@@ -308,7 +305,7 @@ async fn connect(
     // So that nothing that is said from now on is missed.
     client.flush().await.map_err(|e| unreachable(format!("took no message: {e}")))?;
     let private = tls || about.tls_required || is_loopback(&host);
-    Ok((client, select_all(heard), Connected { private, version: about.version, most_bytes: about.max_payload }))
+    Ok((client, select_all(heard), About { private, version: about.version, most_bytes: about.max_payload }))
 }
 
 /// `%40` as `@`.
@@ -367,8 +364,9 @@ async fn talk(
             },
             _ = beats.tick(), if run.is_some() => {
                 if let Some(run) = &run {
-                    let beat = Message::new(run, 0, "", Order::Beat).bytes();
-                    let _ = client.publish(TO_ALL, beat.into()).await;
+                    for beat in Message::new(run, 0, "", Order::Beat).pieces(usize::MAX) {
+                        let _ = client.publish(TO_ALL, beat.into()).await;
+                    }
                 }
             }
         }

@@ -12,40 +12,22 @@ use loadline_collect::CpuSource;
 use loadline_collect::os::{CpuShares, CpuTimes, Interfaces, ProcessCpu};
 use loadline_database::{OpenRequest, Target, Work};
 use loadline_load::{Crew, OwnCommits, Place, Request, STEP_NS, Schedule, Shared, Timing, Warmup, next_count_ns};
+use loadline_model::Driver;
 use loadline_storage::now_ns;
 
+use crate::agent::JobsEvent;
 use crate::counted::Counted;
-use crate::message::{JobsOrder, Opened, Progress, Why};
-use crate::pack::{pack, parts};
+use crate::message::{Command, JobsOrder, Opened, Progress, Why};
 
 /// Time between looks whether all have passed the window end, ns.
 const LOOK_NS: u64 = 2_000_000;
 
-/// What happens to the jobs.
-#[derive(Debug)]
-pub enum JobsEvent {
-    /// Their sessions are open, or could not be opened.
-    Opened(u64, Result<Opened, (Why, String)>),
-    /// How far they are, until the window is set.
-    Progress(Progress),
-    /// All have passed the window end.
-    Closed(u64),
-    /// They have ended, and counted this, in parts.
-    Ended(u64, Vec<String>),
-}
-
-enum Command {
-    Start(u64, u64),
-    Window(u64, u64),
-    End,
-}
-
 /// The target as it was last opened, with what it was opened by: it is kept for the tests of a run, because opening one is work
 /// for the database that would be taken for that of the jobs.
-pub type OpenTarget = Arc<Mutex<Option<(JobsOrder, Arc<dyn Target>)>>>;
+pub(crate) type OpenTarget = Arc<Mutex<Option<(JobsOrder, Arc<dyn Target>)>>>;
 
 /// Jobs in their thread.
-pub struct Jobs {
+pub(crate) struct Jobs {
     commands: Sender<Command>,
     interrupted: Arc<AtomicBool>,
 }
@@ -56,9 +38,8 @@ impl Jobs {
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn open(
+    pub(crate) fn open(
         order: JobsOrder,
-        part_bytes: usize,
         opened: &OpenTarget,
         interrupted: &Arc<AtomicBool>,
         tell: impl Fn(JobsEvent) + Send + 'static,
@@ -68,32 +49,21 @@ impl Jobs {
         let (flag, opened) = (Arc::clone(&interrupted), Arc::clone(opened));
         std::thread::Builder::new()
             .name("jobs".to_owned())
-            .spawn(move || run(&order, part_bytes, &opened, &inbox, &flag, &tell))?;
+            .spawn(move || run(&order, &opened, &inbox, &flag, &tell))?;
         Ok(Jobs { commands, interrupted })
     }
 
-    /// Starts them at this time; the window has this length, ns.
-    pub fn start(&self, start_ns: u64, window_ns: u64) {
-        let _ = self.commands.send(Command::Start(start_ns, window_ns));
-    }
-
-    /// Sets the window, ns.
-    pub fn set_window(&self, open_ns: u64, close_ns: u64) {
-        let _ = self.commands.send(Command::Window(open_ns, close_ns));
-    }
-
-    /// Ends them. If it is urgent, sessions that are still busy after 2 s are cancelled.
-    pub fn end(&self, urgent: bool) {
-        if urgent {
+    /// Tells them what they do next.
+    pub(crate) fn tell(&self, command: Command) {
+        if command == (Command::End { urgent: true }) {
             self.interrupted.store(true, Ordering::Relaxed);
         }
-        let _ = self.commands.send(Command::End);
+        let _ = self.commands.send(command);
     }
 }
 
 /// What makes the work of jobs from this number on what it is: program, parameters, seeds and rows.
-#[must_use]
-pub fn fingerprint(work: &Work, first_job: u32) -> String {
+pub(crate) fn fingerprint(work: &Work, first_job: u32) -> String {
     let start = work.start(first_job);
     let mut text = String::new();
     let (params, pool) = (work.params.to_map(), work.pool_of_job(first_job));
@@ -159,7 +129,7 @@ fn request(
     Ok(Request {
         target,
         work: Arc::new(work),
-        driver: order.driver,
+        driver: order.driver.unwrap_or(Driver::Client),
         jobs: order.jobs,
         warmup: Warmup::Seconds(0.0),
         duration_s: 0.0,
@@ -175,75 +145,53 @@ fn request(
 
 fn run(
     order: &JobsOrder,
-    part_bytes: usize,
     opened: &OpenTarget,
     inbox: &Receiver<Command>,
     interrupted: &Arc<AtomicBool>,
     tell: &dyn Fn(JobsEvent),
 ) {
-    let test = order.test;
     let target = match target(order, opened, interrupted) {
         Ok(target) => target,
-        Err(why) => return tell(JobsEvent::Opened(test, Err(why))),
+        Err(why) => return tell(JobsEvent::Opened(Err(why))),
     };
     if order.jobs == 0 {
         // The run begins: nothing more is asked than whether the target can be reached.
-        tell(JobsEvent::Opened(test, Ok(Opened::default())));
-        return tell(JobsEvent::Ended(test, Vec::new()));
+        tell(JobsEvent::Opened(Ok(Opened::default())));
+        return tell(JobsEvent::Ended(String::new()));
     }
     let shared = Arc::new(Shared::of_part(order.first_job, order.jobs, Arc::clone(interrupted)));
-    let (base, earlier) = (target.own_commits(), target.job_sessions());
-    let of_watch = Arc::clone(&target);
-    let opened = request(order, target, interrupted).and_then(|request| {
+    let earlier = target.job_sessions();
+    let mut watch = Watch::new(&shared, &*target);
+    let opened = request(order, Arc::clone(&target), interrupted).and_then(|request| {
         let crew = Crew::open(&request, &shared).map_err(|e| (Why::Target, hidden(order, &e.to_string())))?;
         Ok((request, crew))
     });
     let (request, crew) = match opened {
         Ok(opened) => opened,
-        Err(why) => return tell(JobsEvent::Opened(test, Err(why))),
+        Err(why) => return tell(JobsEvent::Opened(Err(why))),
     };
     let fingerprint = fingerprint(&request.work, order.first_job);
-    let mut sessions = pack(&opened_since(&earlier, of_watch.job_sessions()));
-    if sessions.len() > part_bytes {
-        sessions.clear();
-    }
-    tell(JobsEvent::Opened(test, Ok(Opened { fingerprint, sessions })));
-    let mut watch = Watch {
-        test,
-        shared: &shared,
-        start_ns: 0,
-        window: None,
-        edges: [None, None],
-        ..Watch::new(&shared, &*of_watch, base)
-    };
+    let sessions = opened_since(&earlier, target.job_sessions());
+    tell(JobsEvent::Opened(Ok(Opened { fingerprint, sessions })));
     loop {
         match inbox.recv_timeout(Duration::from_nanos(watch.next_ns().saturating_sub(now_ns()))) {
-            Ok(Command::Start(start_ns, window_ns)) => {
+            Ok(Command::Start { start_ns, window_ns }) => {
                 crew.start(Timing { start_ns, window_ns });
                 watch.start_ns = start_ns;
             }
-            Ok(Command::Window(open_ns, close_ns)) => {
+            Ok(Command::Window { open_ns, close_ns }) => {
                 let schedule = Schedule { start_ns: watch.start_ns, open_ns, close_ns };
                 let _ = shared.window.set(schedule);
                 watch.window = Some(schedule);
             }
             Err(RecvTimeoutError::Timeout) => watch.look(tell),
-            Ok(Command::End) | Err(RecvTimeoutError::Disconnected) => break,
+            Ok(Command::End { .. }) | Err(RecvTimeoutError::Disconnected) => break,
         }
     }
     let sessions_per_thread = crew.sessions_per_thread();
     let (tallies, jobs) = crew.end();
-    watch.own.end = watch.own_commits();
-    let Watch { counts, edges: [open, close], own, .. } = watch;
-    let between = open.zip(close);
-    let process_cpu_ns = between.as_ref().and_then(|(a, b)| b.process_ns?.checked_sub(a.process_ns?));
-    let machine_cpu_pct = between
-        .as_ref()
-        .and_then(|(a, b)| Some(CpuShares::between(a.machine.as_ref()?, b.machine.as_ref()?)?.busy_pct));
-    let network =
-        between.and_then(|(a, b)| a.network.busiest(&b.network, b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9));
-    let counted = Counted { tallies, jobs, own, counts, sessions_per_thread, process_cpu_ns, machine_cpu_pct, network };
-    tell(JobsEvent::Ended(test, parts(&counted, part_bytes)));
+    let counted = Counted { tallies, jobs, sessions_per_thread, ..watch.counted() };
+    tell(JobsEvent::Ended(counted.text()));
 }
 
 /// Sessions on each server that were not there `earlier`.
@@ -282,7 +230,6 @@ struct Watch<'a> {
     /// Commits of its own before the sessions were opened.
     base: Vec<u64>,
     own: OwnCommits,
-    test: u64,
     shared: &'a Shared,
     start_ns: u64,
     window: Option<Schedule>,
@@ -294,12 +241,12 @@ struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    fn new(shared: &'a Shared, target: &'a dyn Target, base: Vec<u64>) -> Watch<'a> {
+    /// Before the sessions are opened.
+    fn new(shared: &'a Shared, target: &'a dyn Target) -> Watch<'a> {
         Watch {
             target,
-            base,
+            base: target.own_commits(),
             own: OwnCommits::default(),
-            test: 0,
             shared,
             start_ns: 0,
             window: None,
@@ -307,6 +254,24 @@ impl<'a> Watch<'a> {
             edges: [None, None],
             next_count_ns: 0,
             closed: false,
+        }
+    }
+
+    /// What was counted, once the jobs have ended; without what they counted themselves.
+    fn counted(mut self) -> Counted {
+        self.own.end = self.own_commits();
+        let Watch { counts, edges: [open, close], own, .. } = self;
+        let between = open.zip(close);
+        let between = between.as_ref();
+        Counted {
+            counts,
+            own,
+            process_cpu_ns: between.and_then(|(a, b)| b.process_ns?.checked_sub(a.process_ns?)),
+            machine_cpu_pct: between
+                .and_then(|(a, b)| Some(CpuShares::between(a.machine.as_ref()?, b.machine.as_ref()?)?.busy_pct)),
+            network: between
+                .and_then(|(a, b)| a.network.busiest(&b.network, b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9)),
+            ..Counted::default()
         }
     }
 
@@ -343,7 +308,6 @@ impl<'a> Watch<'a> {
             self.next_count_ns = next_count_ns(self.start_ns, now);
             if self.window.is_none() {
                 tell(JobsEvent::Progress(Progress {
-                    test: self.test,
                     started: self.shared.started.load(Ordering::Relaxed),
                     ended: self.shared.ended.load(Ordering::Relaxed),
                     completed: self.shared.completed(),
@@ -373,7 +337,7 @@ impl<'a> Watch<'a> {
             // The last count is of after the window, so that the window lies between two.
             self.counts.push((now, self.shared.completed()));
             self.closed = true;
-            tell(JobsEvent::Closed(self.test));
+            tell(JobsEvent::Closed);
         }
     }
 }

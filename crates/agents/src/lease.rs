@@ -5,47 +5,43 @@
 //! nothing keeps loading a database for 5 s after its run, its hub or its network is gone.
 
 /// Time between two beats of the coordinator, ns.
-pub const BEAT_NS: u64 = 1_000_000_000;
+pub(crate) const BEAT_NS: u64 = 1_000_000_000;
 /// Without a beat for this long an agent ends its jobs, ns.
-pub const LEASE_NS: u64 = 2_500_000_000;
+pub(crate) const LEASE_NS: u64 = 2_500_000_000;
 /// Then the sessions of jobs that have not ended after this long are cancelled, ns.
-pub const CANCEL_AFTER_NS: u64 = 2_000_000_000;
+pub(crate) const CANCEL_AFTER_NS: u64 = 2_000_000_000;
 
 const _: () = assert!(LEASE_NS + CANCEL_AFTER_NS < 5_000_000_000 && LEASE_NS > 2 * BEAT_NS);
 
 /// The lease of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lease {
+pub(crate) struct Lease {
     heard_ns: u64,
 }
 
 impl Lease {
     /// A lease that begins now.
-    #[must_use]
-    pub fn new(now_ns: u64) -> Lease {
+    pub(crate) fn new(now_ns: u64) -> Lease {
         Lease { heard_ns: now_ns }
     }
 
     /// The coordinator was heard.
-    pub fn renew(&mut self, now_ns: u64) {
+    pub(crate) fn renew(&mut self, now_ns: u64) {
         self.heard_ns = self.heard_ns.max(now_ns);
     }
 
     /// When it ends, unless it is renewed, ns.
-    #[must_use]
-    pub fn ends_ns(&self) -> u64 {
+    pub(crate) fn ends_ns(&self) -> u64 {
         self.heard_ns.saturating_add(LEASE_NS)
     }
 
     /// Whether it has ended.
-    #[must_use]
-    pub fn is_over(&self, now_ns: u64) -> bool {
+    pub(crate) fn is_over(&self, now_ns: u64) -> bool {
         now_ns >= self.ends_ns()
     }
 
     /// Time since the coordinator was heard, s.
-    #[must_use]
-    pub fn silent_s(&self, now_ns: u64) -> f64 {
+    pub(crate) fn silent_s(&self, now_ns: u64) -> f64 {
         now_ns.saturating_sub(self.heard_ns) as f64 / 1e9
     }
 }

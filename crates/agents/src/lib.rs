@@ -1,19 +1,28 @@
 //! Load from many hosts: agents that wait at a hub (NATS) and run a coordinator's jobs in one common window.
 //!
-//! Pure parts: clocks ([`offset`]), the lease ([`lease`]), what is said ([`message`]), both sides ([`agent`], [`coordinator`]) and
-//! the test ([`test`]). A simulation of a thousand agents drives these same parts (`tests/simulation.rs`).
+//! Read `message.rs` first: it has the protocol. An agent is `agent.rs` (what it does at which order; no clock, no thread, no I/O)
+//! in `service.rs`, its jobs are in `jobs.rs`. The other side is `coordinator.rs`, a test over agents `test.rs`, and what a run sees of
+//! it `remote.rs`. `simulation.rs` runs both sides with wrong clocks, lost messages and agents that fail.
 
-pub mod agent;
-pub mod coordinator;
+mod agent;
+mod coordinator;
 mod counted;
-pub mod hub;
-pub mod jobs;
-pub mod lease;
-pub mod link;
-pub mod message;
-pub mod offset;
-pub mod pack;
-pub mod remote;
-pub mod service;
-pub mod share;
-pub mod test;
+mod hub;
+mod jobs;
+mod lease;
+mod link;
+mod message;
+mod offset;
+mod remote;
+mod service;
+mod share;
+#[cfg(test)]
+mod simulation;
+mod test;
+
+pub use coordinator::AgentsError;
+pub use hub::{HubError, HubOptions};
+pub use link::HubLink;
+pub use message::Presence;
+pub use remote::{AgentTarget, Agents, list};
+pub use service::{ServiceError, host, new_id, presence, serve};

@@ -6,21 +6,20 @@
 
 /// Times of one round trip, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RoundTrip {
+pub(crate) struct RoundTrip {
     /// When the coordinator sent, on its clock.
-    pub sent_ns: u64,
+    pub(crate) sent_ns: u64,
     /// When the agent received, on its own clock.
-    pub received_ns: u64,
+    pub(crate) received_ns: u64,
     /// When the agent answered, on its own clock.
-    pub answered_ns: u64,
+    pub(crate) answered_ns: u64,
     /// When the answer was back, on the coordinator's clock.
-    pub returned_ns: u64,
+    pub(crate) returned_ns: u64,
 }
 
 impl RoundTrip {
     /// Time on the way, both legs, ns.
-    #[must_use]
-    pub fn on_the_way_ns(&self) -> u64 {
+    pub(crate) fn on_the_way_ns(&self) -> u64 {
         let all = self.returned_ns.saturating_sub(self.sent_ns);
         all.saturating_sub(self.answered_ns.saturating_sub(self.received_ns))
     }
@@ -28,17 +27,16 @@ impl RoundTrip {
 
 /// How far a clock is ahead, with a bound of the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Offset {
+pub(crate) struct Offset {
     /// The agent's clock minus the coordinator's, ns.
-    pub ahead_ns: i64,
+    pub(crate) ahead_ns: i64,
     /// The true value is within this of it, ns.
-    pub bound_ns: u64,
+    pub(crate) bound_ns: u64,
 }
 
 impl Offset {
     /// The offset by the shortest of these round trips. `None` without any.
-    #[must_use]
-    pub fn of(trips: &[RoundTrip]) -> Option<Offset> {
+    pub(crate) fn of(trips: &[RoundTrip]) -> Option<Offset> {
         let best = trips.iter().min_by_key(|trip| trip.on_the_way_ns())?;
         let leg = |later: u64, earlier: u64| i128::from(later) - i128::from(earlier);
         let twice = leg(best.received_ns, best.sent_ns) + leg(best.answered_ns, best.returned_ns);
@@ -48,21 +46,18 @@ impl Offset {
     }
 
     /// A time of the coordinator on the agent's clock, ns.
-    #[must_use]
-    pub fn to_agent(&self, ns: u64) -> u64 {
+    pub(crate) fn to_agent(&self, ns: u64) -> u64 {
         ns.saturating_add_signed(self.ahead_ns)
     }
 
     /// A time of the agent on the coordinator's clock, ns.
-    #[must_use]
-    pub fn to_coordinator(&self, ns: u64) -> u64 {
+    pub(crate) fn to_coordinator(&self, ns: u64) -> u64 {
         ns.saturating_add_signed(self.ahead_ns.saturating_neg())
     }
 
     /// Upper bound of the error that `self` had at any time until `later` was measured, ns, if the clocks drifted apart one way:
     /// the true offset was between the ends of the two intervals.
-    #[must_use]
-    pub fn error_until_ns(&self, later: &Offset) -> u64 {
+    pub(crate) fn error_until_ns(&self, later: &Offset) -> u64 {
         self.bound_ns.max(later.ahead_ns.abs_diff(self.ahead_ns).saturating_add(later.bound_ns))
     }
 }

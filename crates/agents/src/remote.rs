@@ -14,11 +14,10 @@ use loadline_model::record::AgentFigures;
 use crate::coordinator::{AgentsError, Coordinator};
 use crate::counted::Counted;
 use crate::jobs::fingerprint;
-use crate::link::Link;
-use crate::message::{JobsOrder, Presence};
+use crate::link::{HubLink, Link};
+use crate::message::{Command, JobsOrder, Presence};
 use crate::offset::Offset;
-use crate::service::HubLink;
-use crate::test::{self, START_LEAD_NS, Test, WINDOW_LEAD_NS};
+use crate::test::{AgentCounts, START_LEAD_NS, Test, WINDOW_LEAD_NS};
 
 /// Time between two looks at what agents said, ns.
 const LOOK_NS: u64 = 5_000_000;
@@ -83,7 +82,7 @@ impl Agents {
             run: run.to_owned(),
             url: target.url.clone(),
             nodes: target.nodes.clone(),
-            ..JobsOrder::of_jobs(0)
+            ..JobsOrder::default()
         };
         if let Err(e) = Test::reach(&mut coordinator, &order) {
             coordinator.release();
@@ -109,14 +108,11 @@ impl Agents {
             loadline_workload::register(&file.name, &file.text).is_ok_and(|of| of.code == work.workload.code)
         };
         JobsOrder {
-            test: 0,
             run: self.run.clone(),
             url: self.target.url.clone(),
             nodes: self.target.nodes.clone(),
-            first_job: 0,
-            jobs: 0,
             all_jobs: request.jobs,
-            driver: request.driver,
+            driver: Some(request.driver),
             workload: work.workload.code.to_owned(),
             file: self.target.files.iter().find(own).cloned(),
             parameters: work.params.to_map(),
@@ -127,6 +123,7 @@ impl Agents {
             used_nodes: work.nodes,
             load: request.load.clone(),
             sessions_per_thread: request.sessions_per_thread,
+            ..JobsOrder::default()
         }
     }
 }
@@ -193,11 +190,6 @@ fn lost(c: &Coordinator<HubLink>, agent: usize, jobs: u32) -> Option<AgentFigure
     Some(AgentFigures { name, host, jobs, failed, lost: true, sessions, ..AgentFigures::default() })
 }
 
-enum Command {
-    Start(Timing),
-    Window(Schedule),
-}
-
 /// Jobs of agents with open sessions. Its thread ends them when `commands` is dropped.
 struct RunningCrew {
     commands: Sender<Command>,
@@ -210,12 +202,12 @@ impl RemoteCrew for RunningCrew {
         START_LEAD_NS.max(WINDOW_LEAD_NS)
     }
 
-    fn start(&mut self, timing: Timing) {
-        let _ = self.commands.send(Command::Start(timing));
+    fn start(&mut self, Timing { start_ns, window_ns }: Timing) {
+        let _ = self.commands.send(Command::Start { start_ns, window_ns });
     }
 
-    fn set_window(&mut self, schedule: Schedule) {
-        let _ = self.commands.send(Command::Window(schedule));
+    fn set_window(&mut self, Schedule { open_ns, close_ns, .. }: Schedule) {
+        let _ = self.commands.send(Command::Window { open_ns, close_ns });
     }
 
     fn end(mut self: Box<Self>) -> Ended {
@@ -252,19 +244,17 @@ impl Conductor {
         let mut passed_ns = u64::MAX;
         loop {
             match commands.try_recv() {
-                Ok(Command::Start(timing)) => {
-                    self.start_ns = timing.start_ns;
-                    self.test.start(&mut c, timing.start_ns, timing.window_ns);
-                }
-                Ok(Command::Window(schedule)) => {
-                    self.test.window(&mut c, schedule.open_ns, schedule.close_ns);
-                    self.window = Some(schedule);
-                    let (sum, _) = self.test.progress(&c);
-                    let ran_ns = c.link.now_ns().saturating_sub(self.start_ns);
-                    let mean_ns = ran_ns.saturating_mul(u64::from(self.jobs)) / sum.completed.max(1);
-                    let more_ns = (schedule.window_ns() / 20).clamp(PASSED.1[0], PASSED.1[1]);
-                    passed_ns =
-                        schedule.open_ns.saturating_add(mean_ns.saturating_mul(PASSED.0)).saturating_add(more_ns);
+                Ok(command) => {
+                    self.test.tell(&mut c, command);
+                    match command {
+                        Command::Start { start_ns, .. } => self.start_ns = start_ns,
+                        Command::Window { open_ns, close_ns } => {
+                            let window = Schedule { start_ns: self.start_ns, open_ns, close_ns };
+                            passed_ns = self.passed_ns(&c, &window);
+                            self.window = Some(window);
+                        }
+                        Command::End { .. } => {}
+                    }
                 }
                 Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => break,
@@ -276,6 +266,15 @@ impl Conductor {
         let window_ns = self.window.map_or(0, |w| w.window_ns());
         let counted = self.test.stop(&mut c, window_ns);
         self.ended(&c, counted)
+    }
+
+    /// When the jobs are taken to have passed the window start.
+    fn passed_ns(&self, c: &Coordinator<HubLink>, window: &Schedule) -> u64 {
+        let (sum, _) = self.test.progress(c);
+        let ran_ns = c.link.now_ns().saturating_sub(self.start_ns);
+        let mean_ns = ran_ns.saturating_mul(u64::from(self.jobs)) / sum.completed.max(1);
+        let more_ns = (window.window_ns() / 20).clamp(PASSED.1[0], PASSED.1[1]);
+        window.open_ns.saturating_add(mean_ns.saturating_mul(PASSED.0)).saturating_add(more_ns)
     }
 
     /// Brings what the run sees of the jobs up to date.
@@ -298,7 +297,7 @@ impl Conductor {
     }
 
     /// What all of them did.
-    fn ended(&mut self, c: &Coordinator<HubLink>, counted: Vec<test::Counted>) -> Ended {
+    fn ended(&mut self, c: &Coordinator<HubLink>, counted: Vec<AgentCounts>) -> Ended {
         let window = self.window;
         let window_ns = window.map_or(0, |w| w.window_ns());
         let mut tallies = vec![Tally::new(window_ns, false)];
@@ -307,9 +306,8 @@ impl Conductor {
         let (mut counts, mut agents, mut sessions_per_thread) = (Vec::new(), Vec::new(), 1);
         for of in counted {
             let clock = of.clock.unwrap_or(Offset { ahead_ns: 0, bound_ns: u64::MAX });
-            let read = of.bytes.as_deref().map(|bytes| Counted::read(bytes, &clock));
-            let read = read.map(|read| read.and_then(|read| whole(read, of.share.jobs)));
-            let why = self.test.failures.get(&of.agent).cloned();
+            let read = of.text.as_deref().map(|text| Counted::read(text, of.share.jobs, &clock));
+            let why = self.test.failures.get(&of.share.agent).cloned();
             let (counted, why) = match read {
                 Some(Ok(counted)) => (Some(counted), why),
                 Some(Err(e)) => (None, why.or(Some(e))),
@@ -326,7 +324,7 @@ impl Conductor {
                     places.zip(of.jobs).for_each(|(place, job)| *place = job);
                 }
                 None => {
-                    let why = format!("agent {}: {}", c.name(of.agent), why.unwrap_or_default());
+                    let why = format!("agent {}: {}", c.name(of.share.agent), why.unwrap_or_default());
                     places.for_each(|place| *place = JobResult::ended(why.as_str()));
                 }
             }
@@ -335,21 +333,15 @@ impl Conductor {
     }
 }
 
-/// All jobs that an agent had must be in what it counted.
-fn whole(counted: Counted, jobs: u32) -> Result<Counted, String> {
-    let n = counted.jobs.len();
-    if n == jobs as usize { Ok(counted) } else { Err(format!("it counted {n} jobs, not {jobs}")) }
-}
-
 /// What one agent did.
 fn figures(
     c: &Coordinator<HubLink>,
-    of: &test::Counted,
+    of: &AgentCounts,
     counted: Option<&Counted>,
     window: Option<Schedule>,
     failed: Option<&str>,
 ) -> AgentFigures {
-    let Some(member) = c.members().get(of.agent) else { return AgentFigures::default() };
+    let Some(member) = c.members().get(of.share.agent) else { return AgentFigures::default() };
     let Presence { name, host, machine, process, cpus, .. } = member.presence.clone();
     let window_ns = window.map_or(0, |w| w.window_ns()) as f64;
     let open_ns = window.map_or(0, |w| w.open_ns);

@@ -1,23 +1,22 @@
 //! `loadline agent`: waits at the hub for work, and does it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use loadline_database::machine::{boot_id, host_name};
 use loadline_storage::now_ns;
 
-use crate::agent::{Action, Agent, Event};
+use crate::agent::{Action, Agent, Event, JobsEvent};
 use crate::hub::{Hub, HubError, HubOptions};
-use crate::jobs::{Jobs, JobsEvent, OpenTarget};
+use crate::jobs::{Jobs, OpenTarget};
 use crate::lease::CANCEL_AFTER_NS;
-use crate::link::{Link, Received};
-use crate::message::{Answer, Message, Order, PROTOCOL, Presence, TO_ALL, to_agent, to_run};
-use crate::pack::part_bytes;
+use crate::link::LOOK_NS;
+use crate::message::{
+    Answer, Command, JobsOrder, Message, Order, PROTOCOL, Presence, Reader, Received, TO_ALL, Why, to_agent, to_run,
+};
 
-/// Longest wait for anything, so that a signal is noticed.
-const LOOK_NS: u64 = 100_000_000;
 /// How long another agent of the same name has to say so, ns.
 const SAME_NAME_NS: u64 = 500_000_000;
 
@@ -63,12 +62,10 @@ pub fn presence(name: &str, version: &str, most_jobs: u32, most_sessions: u32) -
         host: host(),
         machine: boot_id(),
         process: std::process::id(),
-        private: false,
         cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
         most_jobs,
         most_sessions,
-        starting: false,
-        busy: None,
+        ..Presence::default()
     }
 }
 
@@ -92,168 +89,122 @@ pub fn serve(
     let heard = inbox.clone();
     let subjects = vec![TO_ALL.to_owned(), to_agent(&presence.id), to_run(&presence.id)];
     let hub = Hub::connect(options, subjects, move |received| drop(heard.send(In::Heard(received))))?;
-    presence.private = hub.private;
-    alone(&hub, &presence, &events)?;
-    say(&format!("agent {} waits for work at {} (nats-server {})", presence.name, redacted(options), hub.version));
-    let mut agent = Agent::new(presence);
-    let (mut jobs, mut troubles): (Option<Jobs>, u64) = (None, 0);
-    let opened = OpenTarget::default();
-    let mut run_over = Arc::new(AtomicBool::new(false));
-    let mut ending_until_ns = None;
+    presence.private = hub.about.private;
+    check_name(&hub, &presence, &events)?;
+    let url = loadline_database::redact(&options.url);
+    say(&format!("agent {} waits for work at {url} (nats-server {})", presence.name, hub.about.version));
+    let agent = Agent::new(presence);
+    let mut service =
+        Service { hub, inbox, agent, jobs: None, opened: OpenTarget::default(), run_over: Arc::default() };
+    let (mut troubles, mut end_ns) = (0, None);
     loop {
-        if interrupted.load(Ordering::Relaxed) && ending_until_ns.is_none() {
-            if let Some(jobs) = jobs.as_ref().filter(|_| agent.run().is_some()) {
-                jobs.end(true);
-                ending_until_ns = Some(now_ns() + CANCEL_AFTER_NS);
-            } else {
+        let now = now_ns();
+        if interrupted.load(Ordering::Relaxed) && end_ns.is_none() {
+            if service.jobs.is_none() || service.agent.run().is_none() {
                 return Ok(());
             }
+            service.command(Command::End { urgent: true });
+            end_ns = Some(now + CANCEL_AFTER_NS);
         }
-        let now = now_ns();
-        if ending_until_ns.is_some_and(|until| now >= until) {
+        if end_ns.is_some_and(|end_ns| now >= end_ns || service.jobs.is_none()) {
             return Ok(());
         }
-        if hub.troubles() != troubles {
-            troubles = hub.troubles();
-            say(&hub.trouble(0).unwrap_or_default());
+        if service.hub.troubles() != troubles {
+            troubles = service.hub.troubles();
+            say(&service.hub.trouble(0).unwrap_or_default());
         }
-        let due_ns = agent.due_ns().map_or(LOOK_NS, |due| due.saturating_sub(now).min(LOOK_NS));
-        let event = events.recv_timeout(Duration::from_nanos(due_ns));
-        let now = now_ns();
-        let actions = match &event {
-            // The time at which it came, not that at which this thread got to it.
-            Ok(In::Heard(Received { at_ns, bytes })) => agent.on(*at_ns, Event::Message(bytes)),
-            Ok(In::Jobs(JobsEvent::Opened(test, outcome))) => agent.on(now, Event::Opened(*test, outcome.clone())),
-            Ok(In::Jobs(JobsEvent::Progress(progress))) => agent.on(now, Event::Progress(*progress)),
-            Ok(In::Jobs(JobsEvent::Closed(test))) => agent.on(now, Event::Closed(*test)),
-            Ok(In::Jobs(JobsEvent::Ended(test, parts))) => {
-                jobs = None;
-                if ending_until_ns.is_some() {
-                    return Ok(());
-                }
-                agent.on(now, Event::Ended(*test, parts.clone()))
-            }
-            Err(_) => agent.on(now, Event::Time),
-        };
-        if agent.run().is_none() && jobs.is_none() {
-            // The connections of a run end with it.
-            opened.lock().unwrap_or_else(PoisonError::into_inner).take();
-            run_over = Arc::default();
-        }
-        for action in actions {
-            match action {
-                Action::Send(message) => send(&hub, *message),
-                Action::Say(text) => say(&text),
-                Action::Open(order) => {
-                    let (test, tell) = (order.test, inbox.clone());
-                    let part_bytes = part_bytes(hub.most_bytes);
-                    match Jobs::open(*order, part_bytes, &opened, &run_over, move |event| {
-                        drop(tell.send(In::Jobs(event)))
-                    }) {
-                        Ok(of) => jobs = Some(of),
-                        Err(e) => {
-                            let why = (crate::message::Why::Work, format!("no thread can be started: {e}"));
-                            let _ = inbox.send(In::Jobs(JobsEvent::Opened(test, Err(why))));
-                        }
-                    }
-                }
-                Action::Start(start_ns, window_ns) => jobs.iter().for_each(|jobs| jobs.start(start_ns, window_ns)),
-                Action::Window(open_ns, close_ns) => jobs.iter().for_each(|jobs| jobs.set_window(open_ns, close_ns)),
-                Action::End { urgent } => jobs.iter().for_each(|jobs| jobs.end(urgent)),
-            }
-        }
+        let due_ns = service.agent.due_ns().map_or(LOOK_NS, |due| due.saturating_sub(now).min(LOOK_NS));
+        service.handle(events.recv_timeout(Duration::from_nanos(due_ns)).ok(), say);
     }
 }
 
-fn redacted(options: &HubOptions) -> String {
-    loadline_database::redact(&options.url)
+/// An agent, its hub and its jobs.
+struct Service {
+    hub: Hub,
+    /// For what happens to the jobs.
+    inbox: Sender<In>,
+    agent: Agent,
+    jobs: Option<Jobs>,
+    opened: OpenTarget,
+    /// Set once nothing of the run may wait any longer.
+    run_over: Arc<AtomicBool>,
+}
+
+impl Service {
+    fn handle(&mut self, event: Option<In>, say: &mut dyn FnMut(&str)) {
+        let now = now_ns();
+        let actions = match event {
+            // The time at which it came, not that at which this thread got to it.
+            Some(In::Heard(Received { at_ns, bytes })) => self.agent.on(at_ns, Event::Message(&bytes)),
+            Some(In::Jobs(event)) => {
+                if matches!(event, JobsEvent::Ended(_) | JobsEvent::Opened(Err(_))) {
+                    self.jobs = None;
+                }
+                self.agent.on(now, Event::Jobs(event))
+            }
+            None => self.agent.on(now, Event::Time),
+        };
+        if self.agent.run().is_none() && self.jobs.is_none() {
+            // The connections of a run end with it.
+            self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
+            self.run_over = Arc::default();
+        }
+        for action in actions {
+            match action {
+                Action::Send(message) => send(&self.hub, *message),
+                Action::Say(text) => say(&text),
+                Action::Open(order) => self.open(*order),
+                Action::Jobs(command) => self.command(command),
+            }
+        }
+    }
+
+    fn open(&mut self, order: JobsOrder) {
+        let inbox = self.inbox.clone();
+        let tell = move |event| drop(inbox.send(In::Jobs(event)));
+        match Jobs::open(order, &self.opened, &self.run_over, tell) {
+            Ok(jobs) => self.jobs = Some(jobs),
+            Err(e) => {
+                let why = (Why::Work, format!("no thread can be started: {e}"));
+                let _ = self.inbox.send(In::Jobs(JobsEvent::Opened(Err(why))));
+            }
+        }
+    }
+
+    fn command(&self, command: Command) {
+        self.jobs.iter().for_each(|jobs| jobs.tell(command));
+    }
 }
 
 fn send(hub: &Hub, mut message: Message<Answer>) {
     if let Answer::Pong { answered_ns, .. } = &mut message.body {
         *answered_ns = now_ns();
     }
-    hub.publish(to_run(&message.run), message.bytes());
+    hub.publish(&to_run(&message.run), &message);
 }
 
 /// Refuses if another agent has this name. Of several that start at a time, the one with the smallest id stays: each answers the
 /// others, and asks again halfway, so that it is heard by one that came after its first question.
-fn alone(hub: &Hub, presence: &Presence, events: &Receiver<In>) -> Result<(), ServiceError> {
+fn check_name(hub: &Hub, presence: &Presence, events: &Receiver<In>) -> Result<(), ServiceError> {
     let (begin_ns, mut asked) = (now_ns(), 0);
     let here = Presence { starting: true, ..presence.clone() };
+    let mut reader = Reader::default();
     while now_ns() < begin_ns + SAME_NAME_NS {
         if now_ns() >= begin_ns + asked * SAME_NAME_NS / 2 {
             asked += 1;
-            hub.publish(TO_ALL.to_owned(), Message::new(&presence.id, asked, "", Order::Roll).bytes());
+            hub.publish(TO_ALL, &Message::new(&presence.id, asked, "", Order::Roll));
         }
         let Ok(In::Heard(Received { bytes, .. })) = events.recv_timeout(Duration::from_nanos(LOOK_NS / 2)) else {
             continue;
         };
-        if let Ok(Message { run, number, body: Order::Roll, .. }) = Message::<Order>::read(&bytes) {
+        if let Ok(Some(Message { run, number, body: Order::Roll, .. })) = reader.read(&bytes) {
             send(hub, Message::new(&run, number, &presence.id, Answer::Here(here.clone())));
         }
-        let Ok(Message { body: Answer::Here(other), .. }) = Message::<Answer>::read(&bytes) else { continue };
+        let Ok(Some(Message { body: Answer::Here(other), .. })) = reader.read(&bytes) else { continue };
         if other.name == presence.name && other.id != presence.id && (!other.starting || other.id < presence.id) {
             let Presence { name, process, host, .. } = other;
             return Err(ServiceError::SameName { name, process, host });
         }
     }
     Ok(())
-}
-
-/// The coordinator's side of the hub.
-pub struct HubLink {
-    hub: Hub,
-    inbox: Receiver<Received>,
-    interrupted: Arc<AtomicBool>,
-}
-
-impl HubLink {
-    /// Connects, to hear what is said to `asker`.
-    ///
-    /// # Errors
-    /// [`HubError`].
-    pub fn connect(options: &HubOptions, asker: &str, interrupted: Arc<AtomicBool>) -> Result<HubLink, HubError> {
-        let (heard, inbox) = channel();
-        let hub = Hub::connect(options, vec![to_run(asker)], move |received| drop(heard.send(received)))?;
-        Ok(HubLink { hub, inbox, interrupted })
-    }
-
-    /// Whether nobody between here and the hub can read what is said.
-    #[must_use]
-    pub fn is_private(&self) -> bool {
-        self.hub.private
-    }
-}
-
-impl Link for HubLink {
-    fn now_ns(&self) -> u64 {
-        now_ns()
-    }
-
-    fn send(&mut self, agent: Option<&str>, order: &Message<Order>) {
-        let subject = agent.map_or_else(|| TO_ALL.to_owned(), to_agent);
-        self.hub.publish(subject, order.bytes());
-    }
-
-    fn receive(&mut self, until_ns: u64) -> Option<Received> {
-        let left_ns = until_ns.saturating_sub(now_ns());
-        self.inbox.recv_timeout(Duration::from_nanos(left_ns.min(LOOK_NS))).ok()
-    }
-
-    fn part_bytes(&self) -> usize {
-        part_bytes(self.hub.most_bytes)
-    }
-
-    fn beat(&mut self, run: Option<&str>) {
-        self.hub.beat(run);
-    }
-
-    fn trouble(&self, since_ns: u64) -> Option<String> {
-        self.hub.trouble(since_ns)
-    }
-
-    fn interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
-    }
 }

@@ -1,37 +1,33 @@
 //! Which jobs of a test each agent runs.
 
+use std::collections::BTreeMap;
+
 /// The jobs of one agent: a range, so that rows and random streams are those of the same jobs of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Share {
+pub(crate) struct Share {
     /// Number of the agent in the run.
-    pub agent: usize,
+    pub(crate) agent: usize,
     /// Its first job.
-    pub first: u32,
+    pub(crate) first: u32,
     /// Number of its jobs, at least 1.
-    pub jobs: u32,
+    pub(crate) jobs: u32,
 }
 
-/// Spreads jobs evenly over agents, each of which runs at most so many. An agent without jobs is left out; `None` if they are too
+/// Spreads jobs evenly over agents, in the order of their numbers, each of which runs at most so many. An agent without jobs is left out; `None` if they are too
 /// many.
-#[must_use]
-pub fn spread(jobs: u32, most: &[(usize, u32)]) -> Option<Vec<Share>> {
-    let mut left = jobs;
-    let mut counts = vec![0; most.len()];
+pub(crate) fn spread(jobs: u32, most: &[(usize, u32)]) -> Option<Vec<Share>> {
     // The smallest limits first: what an agent cannot run is spread over those that can.
-    let mut order: Vec<usize> = (0..most.len()).collect();
-    order.sort_by_key(|i| most.get(*i).map_or(0, |(_, limit)| *limit));
-    for (done, i) in order.iter().enumerate() {
-        let agents = (most.len() - done) as u32;
-        let limit = most.get(*i).map_or(0, |(_, limit)| *limit);
-        let count = left.div_ceil(agents).min(limit).min(left);
+    let mut limits = most.to_vec();
+    limits.sort_by_key(|(_, limit)| *limit);
+    let (mut left, mut counts) = (jobs, BTreeMap::new());
+    for (done, (agent, limit)) in limits.iter().enumerate() {
+        let count = left.div_ceil((limits.len() - done) as u32).min(*limit);
         left -= count;
-        if let Some(place) = counts.get_mut(*i) {
-            *place = count;
-        }
+        counts.insert(*agent, count);
     }
     let mut first = 0;
-    let shares = most.iter().zip(counts).filter(|(_, jobs)| *jobs > 0).map(|((agent, _), jobs)| {
-        let share = Share { agent: *agent, first, jobs };
+    let shares = counts.into_iter().filter(|(_, jobs)| *jobs > 0).map(|(agent, jobs)| {
+        let share = Share { agent, first, jobs };
         first += jobs;
         share
     });

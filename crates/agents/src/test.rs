@@ -2,22 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::Driver;
-use loadline_model::plan::WorkloadFile;
-
 use crate::coordinator::{AgentsError, Coordinator, Failure, Member, SILENT_NS};
 use crate::link::Link;
-use crate::message::{Answer, JobsOrder, Order, Progress, Why};
+use crate::message::{Answer, Command, JobsOrder, Order, Progress, Why};
 use crate::offset::Offset;
-use crate::pack::parts;
 use crate::share::{Share, spread};
 
 /// All agents must have the order to start by then, ns after it is given.
-pub const START_LEAD_NS: u64 = 400_000_000;
+pub(crate) const START_LEAD_NS: u64 = 400_000_000;
 /// The same of the order that sets the window.
-pub const WINDOW_LEAD_NS: u64 = 400_000_000;
+pub(crate) const WINDOW_LEAD_NS: u64 = 400_000_000;
 /// The clocks of agents may be off by this much at most, ns.
-pub const MOST_SKEW_NS: u64 = (loadline_model::record::MOST_START_SKEW_MS * 1e6) as u64;
+pub(crate) const MOST_SKEW_NS: u64 = (loadline_model::record::MOST_START_SKEW_MS * 1e6) as u64;
 /// How long sessions may take to open, ns.
 const OPEN_NS: u64 = 120_000_000_000;
 /// How long jobs may take to end after the window, beyond its length, ns.
@@ -27,31 +23,28 @@ const FETCH_AT_A_TIME: usize = 8;
 
 /// A test over agents.
 #[derive(Debug)]
-pub struct Test {
+pub(crate) struct Test {
     number: u64,
     /// The jobs of each agent that takes part.
-    pub shares: Vec<Share>,
+    pub(crate) shares: Vec<Share>,
     /// Clocks as they were measured before the start, of the same agents.
     before: Vec<Option<Offset>>,
     /// What went wrong with which agent (its number in the run), in words.
-    pub failures: BTreeMap<usize, String>,
+    pub(crate) failures: BTreeMap<usize, String>,
     /// When it was opened, ns.
     opened_ns: u64,
 }
 
 /// What an agent gave back.
 #[derive(Debug)]
-pub struct Counted {
-    /// Number of the agent in the run.
-    pub agent: usize,
-    /// Its jobs.
-    pub share: Share,
+pub(crate) struct AgentCounts {
+    pub(crate) share: Share,
     /// What it counted, as it was sent; `None` if the agent was lost.
-    pub bytes: Option<Vec<u8>>,
+    pub(crate) text: Option<String>,
     /// Its clock before the start.
-    pub clock: Option<Offset>,
+    pub(crate) clock: Option<Offset>,
     /// Upper bound of the error of that clock until after the test, ns.
-    pub skew_ns: Option<u64>,
+    pub(crate) skew_ns: Option<u64>,
 }
 
 impl Test {
@@ -60,7 +53,7 @@ impl Test {
     ///
     /// # Errors
     /// [`AgentsError::Agents`]: each agent that failed, and why. No session is open then.
-    pub fn open<L: Link>(
+    pub(crate) fn open<L: Link>(
         c: &mut Coordinator<L>,
         number: u64,
         order: &JobsOrder,
@@ -74,37 +67,30 @@ impl Test {
                 format!("{} jobs are asked for, and the agents that are left run {most} at most", order.all_jobs);
             return Err(AgentsError::Agents(vec![text]));
         };
-        let before = vec![None; shares.len()];
-        let mut test = Test { number, shares, before, failures: BTreeMap::new(), opened_ns: c.link.now_ns() };
-        test.send_file(c, order);
-        // The text went ahead.
-        let file = order.file.as_ref().map(|file| WorkloadFile { text: String::new(), ..file.clone() });
-        let order = &JobsOrder { file, ..order.clone() };
-        let of = test.by_agent();
-        let open = |agent: usize| {
-            let share = of.get(&agent).copied().unwrap_or(Share { agent, first: 0, jobs: 0 });
-            Order::Open(Box::new(JobsOrder { test: number, first_job: share.first, jobs: share.jobs, ..order.clone() }))
-        };
+        let opened_ns = c.link.now_ns();
+        let mut test = Test { number, shares, before: Vec::new(), failures: BTreeMap::new(), opened_ns };
         let who = test.who();
-        for (agent, outcome) in c.patient(&who, OPEN_NS, |agent, _| open(agent)) {
-            let first = of.get(&agent).map_or(0, |share| share.first);
-            let failure = match outcome {
-                Ok(Answer::Opened(theirs)) if theirs.fingerprint == fingerprint(first) => continue,
-                Ok(Answer::Opened(_)) => {
-                    let text =
-                        "it would do other work: the rows of its jobs, or their order, differ from this loadline's";
-                    Failure::Refused(Why::Work, text.to_owned())
-                }
-                Ok(other) => {
-                    Failure::Refused(Why::Work, format!("it answered {other:?} to the order to open sessions"))
-                }
-                Err(failure) => failure,
-            };
-            test.failed(c, agent, &failure);
+        let first_of: BTreeMap<usize, Share> = test.shares.iter().map(|share| (share.agent, *share)).collect();
+        let open = |agent: usize, _: &Member| {
+            let (first_job, jobs) = first_of.get(&agent).map_or((0, 0), |share| (share.first, share.jobs));
+            Order::Open(Box::new(JobsOrder { test: number, first_job, jobs, ..order.clone() }))
+        };
+        for (agent, outcome) in c.round(&who, OPEN_NS, open) {
+            let first = first_of.get(&agent).map_or(0, |share| share.first);
+            let outcome = outcome.and_then(|answer| match answer {
+                Answer::Opened(theirs) if theirs.fingerprint == fingerprint(first) => Ok(()),
+                Answer::Opened(_) => Err(Failure::Refused(
+                    Why::Work,
+                    "it would do other work: the rows of its jobs, or their order, differ from this loadline's"
+                        .to_owned(),
+                )),
+                other => Err(unexpected(&other, "open sessions")),
+            });
+            test.note(c, agent, outcome);
         }
         if test.failures.is_empty() {
             c.clocks(&who);
-            test.note(c);
+            test.note_lost(c);
         }
         if c.link.interrupted() {
             test.abandon(c);
@@ -119,33 +105,18 @@ impl Test {
         Ok(test)
     }
 
-    /// Sends the user's workload file, which agents do not have.
-    fn send_file<L: Link>(&mut self, c: &mut Coordinator<L>, order: &JobsOrder) {
-        let parts = order.file.as_ref().map_or_else(Vec::new, |file| parts(&file.text, c.link.part_bytes()));
-        for (part, text) in parts.into_iter().enumerate() {
-            let who = self.who();
-            for (agent, outcome) in c.round(&who, SILENT_NS, |_, _| Order::File { part, text: text.clone() }) {
-                if let Err(failure) = outcome {
-                    self.failed(c, agent, &failure);
-                }
-            }
-        }
-    }
-
     /// Lets all agents open the target, without sessions of jobs, and measures their clocks.
     ///
     /// # Errors
     /// [`AgentsError::Agents`]: each agent that cannot, or is too far from the hub, and why.
-    pub fn reach<L: Link>(c: &mut Coordinator<L>, order: &JobsOrder) -> Result<(), AgentsError> {
+    pub(crate) fn reach<L: Link>(c: &mut Coordinator<L>, order: &JobsOrder) -> Result<(), AgentsError> {
         let who = c.left();
         let open = |_: usize, _: &Member| Order::Open(Box::new(JobsOrder { test: 0, jobs: 0, ..order.clone() }));
-        let mut failed = Vec::new();
-        for (agent, outcome) in c.patient(&who, OPEN_NS, open) {
-            match outcome {
-                Ok(_) => {}
-                Err(failure) => failed.push(format!("agent {}: {}", c.name(agent), failure.text())),
-            }
-        }
+        let outcomes = c.round(&who, OPEN_NS, open);
+        let named = |(agent, outcome): (usize, Result<Answer, Failure>)| {
+            Some(format!("agent {}: {}", c.name(agent), outcome.err()?.text()))
+        };
+        let mut failed: Vec<String> = outcomes.into_iter().filter_map(named).collect();
         if failed.is_empty() {
             c.clocks(&who);
             failed.extend(c.members().iter().filter_map(|m| Some(format!("agent {}: {}", m.name(), unfit(m)?))));
@@ -157,30 +128,34 @@ impl Test {
         }
     }
 
-    fn by_agent(&self) -> BTreeMap<usize, Share> {
-        self.shares.iter().map(|share| (share.agent, *share)).collect()
-    }
-
     /// Agents that take part and have not failed.
     fn who(&self) -> Vec<usize> {
         self.shares.iter().map(|share| share.agent).filter(|agent| !self.failures.contains_key(agent)).collect()
     }
 
+    /// Agents that take part and are not lost.
+    fn left<L: Link>(&self, c: &Coordinator<L>) -> Vec<usize> {
+        let left = c.left();
+        self.shares.iter().map(|share| share.agent).filter(|agent| left.contains(agent)).collect()
+    }
+
     /// Notes a failure. What is silent is lost for the run; what refuses, and says why, is not.
-    fn failed<L: Link>(&mut self, c: &mut Coordinator<L>, agent: usize, failure: &Failure) {
-        let lost = matches!(failure, Failure::Silent(_) | Failure::Refused(Why::Version, _));
-        if lost {
-            c.lose(agent, failure.text());
-        }
+    fn note<L: Link>(&mut self, c: &mut Coordinator<L>, agent: usize, outcome: Result<(), Failure>) {
+        let Err(failure) = outcome else { return };
         let mut text = failure.text().to_owned();
-        if let (Failure::Refused(..), Some(trouble)) = (failure, c.link.trouble(self.opened_ns)) {
-            text = format!("{text}; {trouble}");
+        match failure {
+            Failure::Silent(_) => c.lose(agent, &text),
+            Failure::Refused(..) => {
+                if let Some(trouble) = c.link.trouble(self.opened_ns) {
+                    text = format!("{text}; {trouble}");
+                }
+            }
         }
         self.failures.entry(agent).or_insert(text);
     }
 
     /// Notes the agents that are lost meanwhile.
-    fn note<L: Link>(&mut self, c: &Coordinator<L>) {
+    fn note_lost<L: Link>(&mut self, c: &Coordinator<L>) {
         for agent in self.who() {
             if let Some(why) = c.members().get(agent).and_then(|m| m.lost.clone()) {
                 self.failures.insert(agent, why);
@@ -189,119 +164,87 @@ impl Test {
     }
 
     /// Ends what was begun; nothing is fetched.
-    pub fn abandon<L: Link>(&self, c: &mut Coordinator<L>) {
-        let who: Vec<usize> = self.shares.iter().map(|s| s.agent).filter(|i| c.left().contains(i)).collect();
-        let test = self.number;
-        let _ = c.round(&who, SILENT_NS, |_, _| Order::Stop { test });
+    fn abandon<L: Link>(&self, c: &mut Coordinator<L>) {
+        let who = self.left(c);
+        let _ = c.round(&who, SILENT_NS, |_, _| Order::Jobs(Command::End { urgent: false }));
     }
 
-    fn order_all<L: Link>(&mut self, c: &mut Coordinator<L>, within_ns: u64, order: impl Fn(&Offset) -> Order) {
+    /// Tells all to start, or their window. The time of `command` must be [`START_LEAD_NS`] or [`WINDOW_LEAD_NS`] ahead.
+    pub(crate) fn tell<L: Link>(&mut self, c: &mut Coordinator<L>, command: Command) {
+        let limit_ns = command.due_ns().map_or(SILENT_NS, |due_ns| due_ns.saturating_sub(c.link.now_ns()));
         let who = self.who();
-        let outcomes = c.round(&who, within_ns, |_, member| {
-            order(&member.clock.unwrap_or(Offset { ahead_ns: 0, bound_ns: u64::MAX }))
+        let outcomes = c.round(&who, limit_ns, |_, member| {
+            Order::Jobs(command.on(&member.clock.unwrap_or(Offset { ahead_ns: 0, bound_ns: u64::MAX })))
         });
         for (agent, outcome) in outcomes {
-            if let Err(failure) = outcome {
-                self.failed(c, agent, &failure);
-            }
+            self.note(c, agent, outcome.map(drop));
         }
-    }
-
-    /// Tells all to start at `start_ns`, which is [`START_LEAD_NS`] ahead.
-    pub fn start<L: Link>(&mut self, c: &mut Coordinator<L>, start_ns: u64, window_ns: u64) {
-        let (test, within_ns) = (self.number, start_ns.saturating_sub(c.link.now_ns()));
-        self.order_all(c, within_ns, |clock| Order::Start { test, start_ns: clock.to_agent(start_ns), window_ns });
-    }
-
-    /// Tells all the window, whose start is [`WINDOW_LEAD_NS`] ahead.
-    pub fn window<L: Link>(&mut self, c: &mut Coordinator<L>, open_ns: u64, close_ns: u64) {
-        let (test, within_ns) = (self.number, open_ns.saturating_sub(c.link.now_ns()));
-        self.order_all(c, within_ns, |clock| Order::Window {
-            test,
-            open_ns: clock.to_agent(open_ns),
-            close_ns: clock.to_agent(close_ns),
-        });
     }
 
     /// How far the jobs of all are, and of each agent that takes part how many transactions it completed.
-    #[must_use]
-    pub fn progress<L>(&self, c: &Coordinator<L>) -> (Progress, Vec<u64>)
-    where
-        L: Link,
-    {
-        let mut sum = Progress { test: self.number, ..Progress::default() };
-        let of = |share: &Share| {
-            c.members().get(share.agent).map(|m| m.progress).filter(|p| p.test == self.number).unwrap_or_default()
-        };
-        let each: Vec<Progress> = self.shares.iter().map(of).collect();
-        for p in &each {
-            sum.started += p.started;
-            sum.ended += p.ended;
-            sum.completed += p.completed;
+    pub(crate) fn progress<L: Link>(&self, c: &Coordinator<L>) -> (Progress, Vec<u64>) {
+        let mut sum = Progress::default();
+        let mut each = Vec::new();
+        for share in &self.shares {
+            let of_member = c.members().get(share.agent).map(|m| m.progress);
+            let of = of_member.filter(|(test, _)| *test == self.number).map_or_else(Progress::default, |(_, p)| p);
+            sum.started += of.started;
+            sum.ended += of.ended;
+            sum.completed += of.completed;
+            each.push(of.completed);
         }
-        (sum, each.iter().map(|p| p.completed).collect())
+        (sum, each)
     }
 
     /// Whether all that have not failed passed the window end.
-    #[must_use]
-    pub fn closed<L: Link>(&self, c: &Coordinator<L>) -> bool {
+    pub(crate) fn closed<L: Link>(&self, c: &Coordinator<L>) -> bool {
         let closed = |agent: usize| c.members().get(agent).is_some_and(|m| m.closed >= self.number);
         self.who().into_iter().all(closed)
     }
 
     /// Ends the jobs, fetches what they counted, and measures the clocks again.
-    pub fn stop<L: Link>(&mut self, c: &mut Coordinator<L>, window_ns: u64) -> Vec<Counted> {
-        let test = self.number;
-        let mut parts = BTreeMap::new();
-        let who: Vec<usize> = self.shares.iter().map(|s| s.agent).filter(|i| c.left().contains(i)).collect();
-        for (agent, outcome) in c.patient(&who, window_ns.saturating_add(END_NS), |_, _| Order::Stop { test }) {
-            match outcome {
-                Ok(Answer::Ended(n)) => drop(parts.insert(agent, n)),
-                Ok(other) => {
-                    let text = format!("it answered {other:?} to the order to end its jobs");
-                    self.failed(c, agent, &Failure::Refused(Why::Work, text));
-                }
-                Err(failure) => self.failed(c, agent, &failure),
+    pub(crate) fn stop<L: Link>(&mut self, c: &mut Coordinator<L>, window_ns: u64) -> Vec<AgentCounts> {
+        let (who, mut ended) = (self.left(c), Vec::new());
+        let end = |_: usize, _: &Member| Order::Jobs(Command::End { urgent: false });
+        for (agent, outcome) in c.round(&who, window_ns.saturating_add(END_NS), end) {
+            if outcome.is_ok() {
+                ended.push(agent);
             }
+            self.note(c, agent, outcome.map(drop));
         }
         // All jobs have ended: the machines are quiet, and the clocks are measured best.
-        let ended: Vec<usize> = parts.keys().copied().collect();
         c.clocks(&ended);
-        self.note(c);
-        let mut fetched: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
+        self.note_lost(c);
+        let mut fetched = BTreeMap::new();
         for some in ended.chunks(FETCH_AT_A_TIME) {
-            let most = some.iter().filter_map(|agent| parts.get(agent)).max().copied().unwrap_or(0);
-            for part in 0..most {
-                let having: Vec<usize> =
-                    some.iter().copied().filter(|agent| parts.get(agent).is_some_and(|n| part < *n)).collect();
-                for (agent, outcome) in c.round(&having, SILENT_NS, |_, _| Order::Part { test, part }) {
-                    match outcome {
-                        Ok(Answer::Part(text)) => {
-                            fetched.entry(agent).or_default().extend(text.into_bytes());
-                        }
-                        Ok(other) => {
-                            let text = format!("it answered {other:?} to the order to send its counts");
-                            self.failed(c, agent, &Failure::Refused(Why::Work, text));
-                        }
-                        Err(failure) => self.failed(c, agent, &failure),
+            for (agent, outcome) in c.round(some, SILENT_NS, |_, _| Order::Counts) {
+                let outcome = outcome.and_then(|answer| match answer {
+                    Answer::Counts(text) => {
+                        fetched.insert(agent, text);
+                        Ok(())
                     }
-                }
+                    other => Err(unexpected(&other, "send its counts")),
+                });
+                self.note(c, agent, outcome);
             }
         }
-        let counted = |(share, before): (&Share, &Option<Offset>)| {
-            let member = c.members().get(share.agent);
-            let after = member.and_then(|m| m.clock).filter(|_| parts.contains_key(&share.agent));
+        let counts = |(share, before): (&Share, &Option<Offset>)| {
+            let after = c.members().get(share.agent).and_then(|m| m.clock).filter(|_| ended.contains(&share.agent));
             let whole = !self.failures.contains_key(&share.agent);
-            Counted {
-                agent: share.agent,
+            AgentCounts {
                 share: *share,
-                bytes: fetched.remove(&share.agent).filter(|_| whole),
+                text: fetched.remove(&share.agent).filter(|text| whole && !text.is_empty()),
                 clock: *before,
                 skew_ns: before.zip(after).map(|(before, after)| before.error_until_ns(&after)),
             }
         };
-        self.shares.iter().zip(&self.before).map(counted).collect()
+        self.shares.iter().zip(&self.before).map(counts).collect()
     }
+}
+
+/// An answer that does not fit its order.
+fn unexpected(answer: &Answer, order: &str) -> Failure {
+    Failure::Refused(Why::Work, format!("it answered {answer:?} to the order to {order}"))
 }
 
 /// Why the window of an agent can never be the common one, if so.
@@ -317,31 +260,4 @@ fn unfit(member: &Member) -> Option<String> {
             ms(MOST_SKEW_NS)
         )
     })
-}
-
-impl JobsOrder {
-    /// An order with nothing in it but the number of jobs.
-    #[must_use]
-    pub fn of_jobs(all_jobs: u32) -> JobsOrder {
-        JobsOrder {
-            test: 0,
-            run: String::new(),
-            url: "null:".to_owned(),
-            nodes: Vec::new(),
-            first_job: 0,
-            jobs: 0,
-            all_jobs,
-            driver: Driver::Client,
-            workload: String::new(),
-            file: None,
-            parameters: BTreeMap::new(),
-            size_bytes: 0,
-            seed: 0,
-            draws: 0,
-            compressibility: 0.0,
-            used_nodes: None,
-            load: Default::default(),
-            sessions_per_thread: None,
-        }
-    }
 }

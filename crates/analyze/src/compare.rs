@@ -16,8 +16,6 @@ pub mod history;
 mod setup;
 mod work;
 
-pub use work::{REDO_TOLERANCE, unequal_work};
-
 use setup::Setup;
 use work::WorkComparison;
 

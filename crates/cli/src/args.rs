@@ -1,8 +1,8 @@
 //! The command line.
 
 mod exchange;
-mod hand;
 mod models;
+mod report;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -15,10 +15,9 @@ use loadline_model::plan::OnNodeLoss;
 use loadline_report::Format;
 use loadline_run::plans::{self, NamedPlan};
 
-use crate::agents::StartAgents;
 pub(crate) use exchange::{ExportArgs, ExportAs, ImportArgs};
-pub(crate) use hand::{NoteArgs, PackArgs, ReportArgs, ReportAs, UnpackArgs};
-pub(crate) use models::{AuditArgs, ForecastArgs, SimulateArgs, StandbyLevel};
+pub(crate) use models::{AuditArgs, ForecastArgs};
+pub(crate) use report::{NoteArgs, ReportArgs, ReportAs};
 
 use crate::hub_args::{AgentArgs, AgentsArgs, AgentsListArgs};
 pub(crate) use crate::list_args::{ListArgs, ListFormat};
@@ -54,9 +53,6 @@ pub(crate) enum Command {
     /// Follow the figures of many runs, such as nightly ones: where did a level change, between which runs, and what else
     /// changed there
     Trend(TrendArgs),
-    /// Simulate what a measured platform would do with another device, a standby, more CPUs, nodes or jobs: explains, and promises
-    /// nothing
-    Simulate(Box<SimulateArgs>),
     /// Check a table of results, any published one or a run, by operational laws: what cannot be, and what it likely means
     Audit(AuditArgs),
     /// Forecast a sweep beyond its measured jobs: throughput, latency, redo, CPU, and where an objective breaks, each with a 90 %
@@ -66,10 +62,6 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Add a note in Markdown to a run, or to a workload in it: it is in every report of the run
     Note(NoteArgs),
-    /// Pack a run into one file with checksums, to hand it over: commands that read a run read that file as well
-    Pack(PackArgs),
-    /// Unpack a run that was packed into one file, and check it
-    Unpack(UnpackArgs),
     /// Import results of pgbench, sysbench, HammerDB or fio as runs, to set them beside loadline's own: marked as theirs, and not
     /// checked by loadline
     Import(ImportArgs),
@@ -99,7 +91,7 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Measure what the storage under directories allows: sync writes, reads, persistent memory
     Probe(ProbeArgs),
-    /// Start agents, which run the jobs of `loadline run --hub`, on load hosts or in Kubernetes; show who waits at a hub
+    /// Show the agents that wait at a hub for the jobs of `loadline run --hub`
     Agents {
         /// What to do
         #[command(subcommand)]
@@ -163,10 +155,6 @@ pub(crate) struct RunArgs {
     /// process of its own, as `loadline serve` (see docs/exports.md)
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(crate) metrics: Option<std::net::SocketAddr>,
-    /// Push the run's metrics to the OpenTelemetry collector at this URL (OTLP over HTTP, as JSON) while it goes on, and once more at
-    /// its end. Headers are given in OTEL_EXPORTER_OTLP_HEADERS (see docs/exports.md)
-    #[arg(long, value_name = "URL")]
-    pub(crate) otlp: Option<String>,
     /// Name of the platform in tables and charts [default: product and version]
     #[arg(long, value_name = "NAME")]
     pub(crate) platform: Option<String>,
@@ -617,19 +605,12 @@ fn on_node_loss() -> impl TypedValueParser<Value = OnNodeLoss> {
 pub(crate) enum AgentsCommand {
     /// List the agents at a hub: name, version, machine, CPUs, whether they are free, and how many jobs they run at most
     List(AgentsListArgs),
-    #[command(flatten)]
-    Start(StartAgents),
 }
 
 /// `64`: a number of jobs.
 fn job_count(text: &str) -> Result<u32, String> {
     let found = text.trim().parse().ok().filter(|n| (1..=1_000_000).contains(n));
     found.ok_or_else(|| format!("'{text}' is no number of jobs: write numbers from 1 to 1000000, as in 64,128"))
-}
-
-/// A number of microseconds; which are allowed is said by who uses it.
-fn microseconds(text: &str) -> Result<f64, String> {
-    text.trim().parse().map_err(|_| format!("'{text}' is no number of µs: write it without unit, as in 20 or 0.5"))
 }
 
 fn positive(text: &str) -> Result<f64, String> {

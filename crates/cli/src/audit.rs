@@ -81,7 +81,7 @@ pub(crate) fn table_of(data: &RunData) -> Result<String, Failure> {
 
 /// The text of a file, or the table of a run, with its name.
 fn read(file: &Path, results: &Path) -> Result<(String, String), Failure> {
-    let path = run_folder(file, results)?;
+    let path = run_folder(file, results);
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     if path.is_dir() {
         let (_, data) = stored::load(&path)?;

@@ -32,7 +32,7 @@ fn refuse_levels(runs: &[&RunData]) -> Result<(), Failure> {
 }
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
-    let load = |run| stored::load(&run_folder(run, &args.results)?);
+    let load = |run| stored::load(&run_folder(run, &args.results));
     let compared = match args.runs.as_slice() {
         [run] => {
             let (stored, data) = load(run)?;

@@ -101,12 +101,7 @@ impl From<StoreError> for Failure {
         use StoreError as E;
         let code = match e {
             // What the user named is not what was asked for.
-            E::ResultsIsFile(_)
-            | E::BadName(_)
-            | E::Missing(_)
-            | E::NotARun(_)
-            | E::HoldsRuns { .. }
-            | E::Exists(_) => USAGE,
+            E::ResultsIsFile(_) | E::BadName(_) | E::Missing(_) | E::NotARun(_) | E::HoldsRuns { .. } => USAGE,
             E::NoSuchTest { .. } | E::Damaged { .. } | E::Newer { .. } => USAGE,
             _ => FAILED,
         };

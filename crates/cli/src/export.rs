@@ -14,7 +14,7 @@ use crate::output;
 use crate::target::run_folder;
 
 pub(crate) fn export(args: &ExportArgs) -> Result<u8, Failure> {
-    let stored = StoredRun::open(&run_folder(&args.run, &args.results)?)?;
+    let stored = StoredRun::open(&run_folder(&args.run, &args.results))?;
     stored.warnings.iter().for_each(|w| output::say(&format!("warning: {w}")));
     let data = |record: &loadline_model::TestRecord| {
         let (series, histograms) = (stored.series(record.test)?, stored.histograms(record.test)?);

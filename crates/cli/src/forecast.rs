@@ -45,7 +45,7 @@ pub(crate) fn forecast(args: &ForecastArgs) -> Result<u8, Failure> {
 
 /// A run or a file.
 fn of_path(args: &ForecastArgs) -> Result<Input, Failure> {
-    let path = run_folder(&args.input, &args.results)?;
+    let path = run_folder(&args.input, &args.results);
     if path.is_dir() {
         return of_run(&path, args);
     }

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use loadline_agents::coordinator::AgentsError;
-use loadline_agents::hub::{HubError, HubOptions};
-use loadline_agents::remote::{AgentTarget, Agents, list};
-use loadline_agents::service::{HubLink, ServiceError, host, new_id, presence, serve};
+use loadline_agents::{
+    AgentTarget, Agents, AgentsError, HubError, HubLink, HubOptions, Presence, ServiceError, host, list, new_id,
+    presence, serve,
+};
 use loadline_database::machine::allow_open_files;
 use loadline_load::OWN_FILES;
 use loadline_model::format::counted;
@@ -111,7 +111,7 @@ pub(crate) fn agents_list(args: &AgentsListArgs) -> Result<u8, Failure> {
     let interrupted = Arc::new(AtomicBool::new(false));
     signals::interruptible(&interrupted, "nothing was started".to_owned())?;
     let mut link = HubLink::connect(&options(hub.url().as_deref(), hub, "list")?, &asker, interrupted)?;
-    let row = |p: loadline_agents::message::Presence| {
+    let row = |p: Presence| {
         let state = p.busy.map_or_else(|| "free".to_owned(), |run| format!("busy with run {run}"));
         let most = p.most_jobs.min(p.most_sessions);
         vec![p.name, p.version, p.host, p.process.to_string(), p.cpus.to_string(), state, most.to_string()]

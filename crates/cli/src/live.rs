@@ -1,4 +1,4 @@
-//! `loadline watch`, `loadline serve`, and the processes of `loadline run --metrics` and `--otlp`.
+//! `loadline watch`, `loadline serve`, and the process of `loadline run --metrics`.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -12,22 +12,16 @@ use std::thread::JoinHandle;
 use loadline_live::serve::{ServeError, ServeOptions};
 use loadline_live::{Ended, WatchOptions, now};
 use loadline_store::runs_in;
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::exit::{self, Failure};
 use crate::live_args::{ServeArgs, TOKEN_VARIABLE, WatchArgs};
 use crate::target::run_folder;
 use crate::{output, report, signals};
 
-#[cfg(feature = "otlp")]
-#[path = "live/otlp.rs"]
-mod otlp;
-#[cfg(not(feature = "otlp"))]
-#[path = "live/no_otlp.rs"]
-mod otlp;
-
 pub(crate) fn watch(args: &WatchArgs) -> Result<u8, Failure> {
     let run = match &args.run {
-        Some(run) => existing(&run_folder(run, &args.results)?)?,
+        Some(run) => existing(&run_folder(run, &args.results))?,
         None => newest(&args.results)?,
     };
     // https://no-color.org: set and not empty.
@@ -65,9 +59,6 @@ fn newest(results: &Path) -> Result<PathBuf, Failure> {
 }
 
 pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
-    if let Some(url) = &args.otlp {
-        return otlp::push(&args.dir, url);
-    }
     let token = token(args.token_file.as_deref())?;
     let with_token = token.is_some();
     let options = ServeOptions {
@@ -87,7 +78,10 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
         let asked = if with_token { "; browsers are asked for the token" } else { "" };
         output::say(&format!("serving {} at http://{at}/{asked}; Ctrl-C ends it", args.dir.display()));
     };
-    loadline_live::serve::serve(options, ready).map_err(|e| match e {
+    // Not by the end of the terminal: a server may outlive it (nohup).
+    let stop = Arc::new(AtomicBool::new(false));
+    signals::set_by(&stop, [SIGINT, SIGTERM])?;
+    loadline_live::serve::serve(options, &stop, ready).map_err(|e| match e {
         ServeError::Failed(_) => Failure::failed(e.to_string()),
         _ => Failure::usage(e.to_string()),
     })?;
@@ -105,15 +99,15 @@ fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
     Ok(given.map(|token| token.trim().to_owned()))
 }
 
-/// A process that looks at the runs of this one for others, and ends with this one, however that ends.
+/// A `loadline serve` that ends with this process, however that ends.
 #[derive(Debug)]
-pub(crate) struct Helper {
+pub(crate) struct MetricsServer {
     process: Child,
     /// Passes on what it says.
     said: Option<JoinHandle<()>>,
 }
 
-impl Drop for Helper {
+impl Drop for MetricsServer {
     fn drop(&mut self) {
         // It ends with its standard input.
         drop(self.process.stdin.take());
@@ -126,54 +120,20 @@ impl Drop for Helper {
 ///
 /// # Errors
 /// It does not listen: the address is taken, or others could connect and there is no token.
-pub(crate) fn start_metrics(results: &Path, listen: SocketAddr) -> Result<Helper, Failure> {
+pub(crate) fn start_metrics(results: &Path, listen: SocketAddr) -> Result<MetricsServer, Failure> {
     if !listen.ip().is_loopback() && token(None)?.is_none() {
         return Err(Failure::usage(format!(
             "--metrics {listen} can be reached from other machines: set LOADLINE_TOKEN to a token of 16 characters or more, or listen \
              on 127.0.0.1"
         )));
     }
-    let flags = ["--listen", &listen.to_string(), "--until-stdin-ends"];
-    let (helper, line) = start("--metrics", results, &flags, "http://").map_err(|failed| match failed {
-        NotStarted::Said(text) => Failure::usage(format!("--metrics: {}", text.replace("--listen", "--metrics"))),
-        NotStarted::Failed(failure) => failure,
-    })?;
-    let at = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
-    output::say(&format!("metrics at http://{at}/metrics until the run ends"));
-    Ok(helper)
-}
-
-/// Starts a process that pushes this one's run to the collector at `url`, and returns once the collector has answered.
-///
-/// # Errors
-/// The URL is none of a collector, or it does not answer.
-pub(crate) fn start_otlp(results: &Path, url: &str) -> Result<Helper, Failure> {
-    otlp::check(url)?;
-    let (helper, line) = start("--otlp", results, &["--otlp", url], otlp::READY).map_err(|failed| match failed {
-        NotStarted::Said(text) => Failure::usage(format!("--otlp: {text}")),
-        NotStarted::Failed(failure) => failure,
-    })?;
-    output::say(line.trim());
-    Ok(helper)
-}
-
-/// Why a helper did not start.
-enum NotStarted {
-    /// What it said instead of being ready.
-    Said(String),
-    Failed(Failure),
-}
-
-/// Starts `loadline serve` of `results` with `flags`, for the option `of`. Returns it with the line that has `ready` in it.
-fn start(of: &str, results: &Path, flags: &[&str], ready: &str) -> Result<(Helper, String), NotStarted> {
-    let failed =
-        |e: std::io::Error| NotStarted::Failed(Failure::failed(format!("{of}: its process cannot start: {e}")));
-    let made = std::fs::create_dir_all(results);
-    made.map_err(|e| NotStarted::Failed(Failure::usage(format!("'{}' cannot be made: {e}", results.display()))))?;
+    let failed = |e: std::io::Error| Failure::failed(format!("--metrics: its process cannot start: {e}"));
+    std::fs::create_dir_all(results)
+        .map_err(|e| Failure::usage(format!("'{}' cannot be made: {e}", results.display())))?;
     let mut process = Command::new(std::env::current_exe().map_err(failed)?)
         .arg("serve")
         .arg(results)
-        .args(flags)
+        .args(["--listen", &listen.to_string(), "--until-stdin-ends"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -182,20 +142,23 @@ fn start(of: &str, results: &Path, flags: &[&str], ready: &str) -> Result<(Helpe
         .spawn()
         .map_err(failed)?;
     let mut said = process.stderr.take().map(BufReader::new);
-    let mut helper = Helper { process, said: None };
+    let mut server = MetricsServer { process, said: None };
     let mut text = String::new();
     loop {
         let mut line = String::new();
         let read = said.as_mut().map_or(Ok(0), |said| said.read_line(&mut line)).map_err(failed)?;
         if read == 0 {
-            return Err(NotStarted::Said(text.trim().trim_start_matches("loadline: ").to_owned()));
+            let text = text.trim().trim_start_matches("loadline: ").replace("--listen", "--metrics");
+            return Err(Failure::usage(format!("--metrics: {text}")));
         }
-        if line.contains(ready) {
+        if let Some((_, rest)) = line.split_once("http://") {
+            let at = rest.split('/').next().unwrap_or_default();
+            output::say(&format!("metrics at http://{at}/metrics until the run ends"));
             // What else it says must not fill the pipe.
-            helper.said = Some(std::thread::spawn(move || {
+            server.said = Some(std::thread::spawn(move || {
                 said.into_iter().flat_map(BufRead::lines).map_while(Result::ok).for_each(|line| output::say(&line));
             }));
-            return Ok((helper, line));
+            return Ok(server);
         }
         text.push_str(&line);
     }

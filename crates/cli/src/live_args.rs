@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 /// Environment variable with the token of a server.
-#[cfg(feature = "live")]
 pub(crate) const TOKEN_VARIABLE: &str = "LOADLINE_TOKEN";
 
 /// `loadline watch`.
@@ -42,9 +41,6 @@ pub(crate) struct ServeArgs {
     /// End with standard input: of `run --metrics`
     #[arg(long, hide = true)]
     pub(crate) until_stdin_ends: bool,
-    /// Serve nothing; push the run of the process that started this one until standard input ends: of `run --otlp`
-    #[arg(long, hide = true)]
-    pub(crate) otlp: Option<String>,
 }
 
 /// `127.0.0.1:8377`, `[::1]:8377`, `localhost:8377`.

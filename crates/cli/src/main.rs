@@ -3,7 +3,6 @@
 //! The only crate that prints and exits.
 
 mod ab;
-mod agents;
 mod args;
 mod arguments;
 mod audit;
@@ -14,7 +13,6 @@ mod drivers;
 mod exit;
 mod export;
 mod forecast;
-mod hand;
 mod hub_args;
 #[cfg(feature = "hub")]
 mod hub_run;
@@ -24,13 +22,9 @@ mod hub_run;
 mod import;
 mod list_args;
 mod listing;
-#[cfg(feature = "live")]
-mod live;
-#[cfg(not(feature = "live"))]
-#[path = "no_live.rs"]
 mod live;
 mod live_args;
-mod logo;
+mod note;
 mod output;
 mod pages;
 mod pdf;
@@ -45,7 +39,6 @@ mod report;
 mod run;
 mod secrets;
 mod signals;
-mod simulate;
 mod snapshot;
 mod source;
 mod stored;
@@ -84,13 +77,10 @@ fn main() -> ExitCode {
         Command::ReplicaCost(args) => replica_cost::replica_cost(&args, arguments::command(&given)),
         Command::Compare(args) => compare::compare(&args),
         Command::Trend(args) => trend::trend(&args),
-        Command::Simulate(args) => simulate::simulate(&args),
         Command::Audit(args) => audit::check(&args),
         Command::Forecast(args) => forecast::forecast(&args),
         Command::Report(args) => report::report(&args),
-        Command::Note(args) => hand::note(&args),
-        Command::Pack(args) => hand::pack(&args),
-        Command::Unpack(args) => hand::unpack(&args),
+        Command::Note(args) => note::note(&args),
         Command::Import(args) => import::import(&args, arguments::command(&given)),
         Command::Export(args) => export::export(&args),
         Command::Watch(args) => live::watch(&args),
@@ -105,13 +95,11 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Probe(args) => probe::probe(&args),
         Command::Agents { command: AgentsCommand::List(args) } => hub_run::agents_list(&args),
-        Command::Agents { command: AgentsCommand::Start(start) } => agents::start(&start),
         Command::Clean(args) => clean::clean(&args),
         Command::Agent(args) => hub_run::agent(&args),
         Command::Completions { shell } => completions(shell),
         Command::Man { directory } => man(&directory),
     };
-    target::remove_unpacked();
     match result {
         Ok(code) => ExitCode::from(code),
         Err(failure) => exit::show(&failure),

@@ -1,122 +1,79 @@
 //! Prints a report to PDF with a browser of the Chromium family. (WeasyPrint does not apply a page's style to its charts: lines become
-//! black areas.)
-//!
-//! No browser knows page numbers while it lays out contents. So the page is printed, the pages of its headings are read from the PDF,
-//! and it is printed again with them, until they are right. The page holds all it needs; the browser may not ask the network for
-//! more.
+//! black areas.) The page holds all it needs; the browser may not ask the network for more.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use loadline_report::{Print, PrintedPages, printed_pages};
-
 use crate::exit::Failure;
-use crate::output;
 
 /// Names of browsers whose `--print-to-pdf` is known.
 const BROWSERS: [&str; 6] =
     ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge", "brave-browser"];
 /// Longest time that printing may take.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// Most prints: contents are longer with numbers of more digits, which may move a heading once.
-const MOST_PRINTS: usize = 4;
 
-/// A browser that prints.
-struct Printer {
-    program: PathBuf,
-}
-
-impl Printer {
-    fn find() -> Result<Printer, Failure> {
-        let folders: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect();
-        let find = |name: &&str| folders.iter().map(|f| f.join(name)).find(|p| p.is_file());
-        let browser = BROWSERS.iter().find_map(find).map(|program| Printer { program });
-        browser.ok_or_else(|| {
-            Failure::usage(format!(
-                "--format pdf needs a browser that prints pages, and none of {} is in PATH: install one, such as the package \
-                 chromium; or write --format html and print it from any browser",
-                BROWSERS.join(", ")
-            ))
-        })
-    }
-
-    fn command(&self, page: &Path, pdf: &Path, folder: &Path) -> Command {
-        let mut command = Command::new(&self.program);
-        let mut print_to = std::ffi::OsString::from("--print-to-pdf=");
-        print_to.push(pdf);
-        let mut profile = std::ffi::OsString::from("--user-data-dir=");
-        profile.push(folder.join("profile"));
-        command
-            .args(["--headless", "--disable-gpu", "--no-pdf-header-footer", "--no-first-run", "--disable-extensions"]);
-        command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
-        // Nothing is looked up, and nothing is reached by number either.
-        command.args(["--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9"]);
-        // Chromium has no sandbox for root, and none in most containers. The page is loadline's own, without a script.
-        if nix::unistd::geteuid().is_root() {
-            command.arg("--no-sandbox");
-        }
-        command.arg(print_to).arg(profile).arg(page);
-        command
-    }
-
-    /// The PDF of `html`.
-    fn print(&self, html: &[u8]) -> Result<Vec<u8>, Failure> {
-        let name = self.program.display().to_string();
-        let failed = |what: String| Failure::failed(format!("the report could not be printed by {name}: {what}"));
-        let folder = tempfile::tempdir().map_err(|e| failed(format!("no temporary folder: {e}")))?;
-        let [page, pdf, said] = ["report.html", "report.pdf", "said"].map(|file| folder.path().join(file));
-        std::fs::write(&page, html).map_err(|e| failed(e.to_string()))?;
-        let log = File::create(&said).map_err(|e| failed(e.to_string()))?;
-        let mut command = self.command(&page, &pdf, folder.path());
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        let mut child = command.spawn().map_err(|e| failed(e.to_string()))?;
-        let began = Instant::now();
-        let status = loop {
-            match child.try_wait() {
-                Ok(Some(status)) => break status,
-                Ok(None) if began.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
-                Ok(None) => {
-                    let _ = child.kill().and_then(|()| child.wait());
-                    return Err(failed(format!("it did not end within {} s", PATIENCE.as_secs())));
-                }
-                Err(e) => return Err(failed(e.to_string())),
+/// The PDF of the page `html`.
+pub(crate) fn print(html: &[u8]) -> Result<Vec<u8>, Failure> {
+    let program = browser()?;
+    let name = program.display().to_string();
+    let failed = |what: String| Failure::failed(format!("the report could not be printed by {name}: {what}"));
+    let folder = tempfile::tempdir().map_err(|e| failed(format!("no temporary folder: {e}")))?;
+    let [page, pdf, said] = ["report.html", "report.pdf", "said"].map(|file| folder.path().join(file));
+    std::fs::write(&page, html).map_err(|e| failed(e.to_string()))?;
+    let log = File::create(&said).map_err(|e| failed(e.to_string()))?;
+    let mut command = command(&program, &page, &pdf, folder.path());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    let mut child = command.spawn().map_err(|e| failed(e.to_string()))?;
+    let began = Instant::now();
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if began.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+            Ok(None) => {
+                let _ = child.kill().and_then(|()| child.wait());
+                return Err(failed(format!("it did not end within {} s", PATIENCE.as_secs())));
             }
-        };
-        let bytes = std::fs::read(&pdf).unwrap_or_default();
-        if !status.success() || !bytes.starts_with(b"%PDF-") {
-            let said = std::fs::read_to_string(&said).unwrap_or_default();
-            let last = said.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("it said nothing");
-            return Err(failed(format!("{status}, without a PDF: {last}")));
+            Err(e) => return Err(failed(e.to_string())),
         }
-        Ok(bytes)
+    };
+    let bytes = std::fs::read(&pdf).unwrap_or_default();
+    if !status.success() || !bytes.starts_with(b"%PDF-") {
+        let said = std::fs::read_to_string(&said).unwrap_or_default();
+        let last = said.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("it said nothing");
+        return Err(failed(format!("{status}, without a PDF: {last}")));
     }
+    Ok(bytes)
 }
 
-/// A printed report.
-pub(crate) struct Printed {
-    pub(crate) pdf: Vec<u8>,
-    /// Number of pages, if the PDF's layout is known.
-    pub(crate) count: Option<u32>,
+/// The first of [`BROWSERS`] that is in PATH.
+fn browser() -> Result<PathBuf, Failure> {
+    let folders: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect();
+    let find = |name: &&str| folders.iter().map(|f| f.join(name)).find(|p| p.is_file());
+    BROWSERS.iter().find_map(find).ok_or_else(|| {
+        Failure::usage(format!(
+            "--format pdf needs a browser that prints pages, and none of {} is in PATH: install one, such as the package chromium; or \
+             write --format html and print it from any browser",
+            BROWSERS.join(", ")
+        ))
+    })
 }
 
-/// Prints the page that `make` makes.
-pub(crate) fn print(make: &dyn Fn(Print) -> Result<Vec<u8>, Failure>) -> Result<Printed, Failure> {
-    let printer = Printer::find()?;
-    let mut known = None;
-    for _ in 0..MOST_PRINTS {
-        let html = make(Print { pages: known.clone() })?;
-        let pdf = printer.print(&html)?;
-        let Some(PrintedPages { count, of }) = printed_pages(&pdf) else {
-            output::say("warning: the contents have no page numbers, as the browser's PDF has an unknown layout");
-            let pdf = printer.print(&make(Print { pages: Some([].into()) })?)?;
-            return Ok(Printed { pdf, count: None });
-        };
-        if known.as_ref() == Some(&of) {
-            return Ok(Printed { pdf, count: Some(count) });
-        }
-        known = Some(of);
+fn command(program: &Path, page: &Path, pdf: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    let mut print_to = std::ffi::OsString::from("--print-to-pdf=");
+    print_to.push(pdf);
+    let mut profile = std::ffi::OsString::from("--user-data-dir=");
+    profile.push(folder.join("profile"));
+    command.args(["--headless", "--disable-gpu", "--no-pdf-header-footer", "--no-first-run", "--disable-extensions"]);
+    command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
+    // Nothing is looked up, and nothing is reached by number either.
+    command.args(["--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9"]);
+    // Chromium has no sandbox for root, and none in most containers. The page is loadline's own, without a script.
+    if nix::unistd::geteuid().is_root() {
+        command.arg("--no-sandbox");
     }
-    Err(Failure::failed("the report could not be printed: its page numbers change with each print"))
+    command.arg(print_to).arg(profile).arg(page);
+    command
 }

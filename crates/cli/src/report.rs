@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use loadline_report::{DISPENSABLE, Format, Options, Period, RunData, render, render_page};
+use loadline_report::{Format, Options, Period, RunData, render, render_page};
 use loadline_store::{StoredRun, write_report};
 
 use crate::args::{ReportArgs, ReportAs};
 use crate::audit;
 use crate::exit::Failure;
 use crate::output;
+use crate::pdf;
 use crate::references;
 use crate::stored::load;
-use crate::target::{is_unpacked, run_folder};
-use crate::{logo, pdf};
+use crate::target::run_folder;
 
 impl From<ReportAs> for Format {
     fn from(f: ReportAs) -> Format {
@@ -39,7 +39,7 @@ fn pages(args: &ReportArgs) -> Result<u8, Failure> {
     let [run] = args.runs.as_slice() else {
         return Err(Failure::usage("--test is for tests of one run: name one"));
     };
-    let (stored, data) = load(&run_folder(run, &args.results)?)?;
+    let (stored, data) = load(&run_folder(run, &args.results))?;
     let periods = args.test.iter().map(|test| period(&stored, &data, *test)).collect::<Result<Vec<_>, _>>()?;
     if args.format == ReportAs::Pdf {
         return Err(Failure::usage("--test has no --format pdf: give --format html, md or text"));
@@ -82,7 +82,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let mut runs = Vec::new();
     let mut all_stored: Vec<StoredRun> = Vec::new();
     for run in &args.runs {
-        let (stored, data) = load(&run_folder(run, &args.results)?)?;
+        let (stored, data) = load(&run_folder(run, &args.results))?;
         if all_stored.iter().any(|other| other.path() == stored.path()) {
             return Err(Failure::usage(format!("{} is named twice", stored.path().display())));
         }
@@ -109,8 +109,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         hide(args, &mut runs)?;
     }
     // In the run's folder are the pages of its tests, in which nothing is hidden and which are of the whole run.
-    let in_folder =
-        !args.redact && !args.anonymous && !args.summary && !all_stored.iter().any(|stored| is_unpacked(stored.path()));
+    let in_folder = !args.redact && !args.anonymous && !args.summary;
     if let (None, ReportAs::Html, true, [stored], [run]) =
         (&args.output, args.format, in_folder, all_stored.as_slice(), runs.as_mut_slice())
     {
@@ -119,16 +118,13 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let options = Options {
         columns: args.columns.clone(),
         across_drivers: args.across_drivers,
-        summary: args.summary.then_some(SUMMARY_CHARTS[0]),
+        summary: args.summary,
         title: args.title.clone(),
         customer: args.customer.clone(),
-        logo: args.logo.as_deref().map(logo::data_uri).transpose()?,
-        ..Options::default()
+        paper: args.format == ReportAs::Pdf,
     };
-    let bytes = match args.format {
-        ReportAs::Pdf => printed(&runs, options)?,
-        format => made(&runs, format.into(), &options)?,
-    };
+    let made = render(&runs, args.format.into(), &options).map_err(|e| Failure::usage(e.to_string()))?;
+    let bytes = if args.format == ReportAs::Pdf { pdf::print(&made)? } else { made };
     match (&args.output, args.format, all_stored.as_slice()) {
         (Some(path), _, _) => {
             output::write(path, &bytes)?;
@@ -161,42 +157,6 @@ pub(crate) fn audited(mut data: RunData) -> RunData {
         data.published = Some(published);
     }
     data
-}
-
-/// Charts of a summary: as many as its pages hold, else fewer.
-const SUMMARY_CHARTS: [usize; 4] = [12, 6, 3, 0];
-/// Most pages of a summary.
-const SUMMARY_PAGES: u32 = 6;
-
-fn made(runs: &[RunData], format: Format, options: &Options) -> Result<Vec<u8>, Failure> {
-    render(runs, format, options).map_err(|e| Failure::usage(e.to_string()))
-}
-
-/// The report as a PDF. A summary that is too long has fewer charts, then fewer sections.
-fn printed(runs: &[RunData], options: Options) -> Result<Vec<u8>, Failure> {
-    let print = |summary: Option<usize>, leave_out: usize| {
-        let made =
-            |print| made(runs, Format::Html, &Options { summary, leave_out, print: Some(print), ..options.clone() });
-        pdf::print(&made)
-    };
-    if options.summary.is_none() {
-        return Ok(print(None, 0)?.pdf);
-    }
-    let mut last = None;
-    let shorter = SUMMARY_CHARTS.map(|most| (most, 0)).into_iter().chain((1..=DISPENSABLE.len()).map(|n| (0, n)));
-    for (most, leave_out) in shorter {
-        let printed = print(Some(most), leave_out)?;
-        if printed.count.is_none_or(|count| count <= SUMMARY_PAGES) {
-            return Ok(printed.pdf);
-        }
-        last = Some(printed);
-    }
-    let last = last.ok_or_else(|| Failure::failed("a summary was not printed"))?;
-    output::say(&format!(
-        "warning: the summary has {} pages, as so many platforms or workloads do not fit on {SUMMARY_PAGES}",
-        last.count.unwrap_or_default()
-    ));
-    Ok(last.pdf)
 }
 
 /// Writes the report of a run and returns its path.

@@ -20,7 +20,7 @@ use loadline_workload::{RowCount, Scope, Table};
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::progress::Progress;
-use crate::target::{absolute, run_on_disk};
+use crate::target::{absolute, run_folder};
 use crate::{arguments, clean, hub_run, live, output, probe, report, secrets, signals, stored};
 
 /// Width of tables if standard output is not a terminal.
@@ -66,7 +66,6 @@ pub(crate) fn measure(
     signals::interruptible(&study.request.interrupted, left)?;
     let study = hub_run::with(study, hub.as_deref(), &args.agents.hub)?;
     let _metrics = args.metrics.map(|listen| live::start_metrics(&study.results, listen)).transpose()?;
-    let _otlp = args.otlp.as_deref().map(|url| live::start_otlp(&study.results, url)).transpose()?;
     let mut progress = Progress::new();
     let outcome = study.run(&mut progress);
     progress.finish();
@@ -225,7 +224,7 @@ fn request_b(spec_target: Option<&str>, plan: &Plan, a: &OpenRequest) -> Option<
 /// Continues a run with the plan of its manifest; a target URL is only needed for its password.
 fn resumed(args: &RunArgs, arms: [Option<&str>; 2], run: &Path, command: Vec<String>) -> Result<Study, Failure> {
     let results = args.results.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_RESULTS));
-    let folder = run_on_disk(run, &results);
+    let folder = run_folder(run, &results);
     if !folder.exists() {
         return Err(Failure::usage(format!(
             "there is no run {}: give its folder, or its id in {}",

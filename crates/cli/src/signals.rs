@@ -22,12 +22,21 @@ const TO_SAY: Duration = Duration::from_secs(1);
 /// The first signal sets `flag`, so that the command ends cleanly, within five seconds; the second ends it at once. What is
 /// ended so says `left`: what it may have left, and what removes that.
 pub(crate) fn interruptible(flag: &Arc<AtomicBool>, left: String) -> Result<(), Failure> {
-    let failed = |e: std::io::Error| Failure::failed(format!("signals cannot be handled: {e}"));
-    for signal in SIGNALS {
-        signal_hook::flag::register(signal, Arc::clone(flag)).map_err(failed)?;
-    }
+    set_by(flag, SIGNALS)?;
     let signals = Signals::new(SIGNALS).map_err(failed)?;
     std::thread::Builder::new().name("interrupt".to_owned()).spawn(move || end(signals, left)).map(drop).map_err(failed)
+}
+
+/// Each of `signals` sets `flag`.
+pub(crate) fn set_by(flag: &Arc<AtomicBool>, signals: impl IntoIterator<Item = i32>) -> Result<(), Failure> {
+    for signal in signals {
+        signal_hook::flag::register(signal, Arc::clone(flag)).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn failed(e: std::io::Error) -> Failure {
+    Failure::failed(format!("signals cannot be handled: {e}"))
 }
 
 /// Ends the process if it does not end by itself after an interrupt: the server may be gone, or busy with one statement.

@@ -26,7 +26,7 @@ pub(crate) fn snapshot(args: &SnapshotArgs) -> Result<u8, Failure> {
 /// The page of stored snapshots, side by side.
 fn show(args: &SnapshotArgs) -> Result<u8, Failure> {
     let read = |file: &std::path::PathBuf| -> Result<Period, Failure> {
-        let path = run_folder(file, &args.results)?;
+        let path = run_folder(file, &args.results);
         if !path.exists() {
             let shown = file.display();
             return Err(Failure::usage(format!("{shown} does not exist: name the .json file of a snapshot")));

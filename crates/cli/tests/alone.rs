@@ -12,6 +12,8 @@ mod cluster;
 mod disturbance;
 #[path = "alone/scan.rs"]
 mod scan;
+#[path = "alone/storage.rs"]
+mod storage;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

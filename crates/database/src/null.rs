@@ -8,10 +8,10 @@ use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, Snapshot, column};
 use loadline_workload::Arg;
 
-use crate::clock::{now_ns, pause, pause_ns};
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
 use crate::kind::TargetKind;
+use crate::pause::{pause, pause_ns};
 use crate::render::Rendered;
 use crate::request::OpenRequest;
 use crate::role::{
@@ -20,6 +20,7 @@ use crate::role::{
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
+use loadline_storage::now_ns;
 
 const NO_PROCEDURES: &str = "the null engine has no procedures";
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use loadline_model::snapshot::counter;
 
-use crate::clock;
 use crate::error::TargetError;
 
 /// A session, by the server's id, and the process or thread that runs it.
@@ -47,9 +46,9 @@ impl OtherSessions {
         &mut self,
         ask: impl FnOnce() -> Result<Option<Sessions>, TargetError>,
     ) -> Result<(), TargetError> {
-        if self.at_ns.is_none_or(|at| clock::now_ns() >= at + PAUSE_NS) {
+        if self.at_ns.is_none_or(|at| loadline_storage::now_ns() >= at + PAUSE_NS) {
             let known = ask()?.is_some_and(|sessions| self.add(&sessions).is_some());
-            self.at_ns = known.then(clock::now_ns);
+            self.at_ns = known.then(loadline_storage::now_ns);
         }
         Ok(())
     }

@@ -1,10 +1,9 @@
 //! How long a session waits for its server outside the timed window, and what it says when it gives up.
 //!
 //! A statement may work for hours (a key of a large table), but it must not wait in silence for what will not come: a
-//! lock that somebody holds, a standby that is away, a server that is stopped. So a session that has heard nothing for a
-//! while asks, through another session, what the server does.
+//! lock that somebody holds, a standby that is away, a server that is stopped. So a session has a deadline. When it has passed, the
+//! session asks, through another one, what the server does. If it works, there is another deadline; else the session gives up.
 
-use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,14 +20,10 @@ pub(crate) const PATIENCE: u32 = 3;
 pub(crate) const HASTY: Duration = Duration::from_secs(2);
 /// Time to connect for a session that ends another one's statement, which the user wants at once.
 pub(crate) const ENDING: Duration = Duration::from_secs(1);
-/// Time without progress after which the server is asked, again and again.
-const ASK_AFTER: Duration = Duration::from_secs(2);
 /// A statement that began before the user wanted to stop is ended after this time …
 const GRACE: Duration = Duration::from_millis(800);
 /// … and one that began later, which cleans up, after this one.
 const CLEANING: Duration = Duration::from_secs(3);
-/// Even a server that works does not get longer for a statement.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// What a server does for a session that waits for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,9 +67,8 @@ pub(crate) struct Patience {
     ask: Option<Ask>,
     /// Ends the statement at the server, which would go on with it.
     end: Option<Box<dyn FnOnce() + Send>>,
-    /// Last progress, or the time at which waiting began.
-    since: Option<Instant>,
-    asked: Instant,
+    /// When waiting began, and its deadline; `None`: it has got on.
+    wait: Option<(Instant, Instant)>,
     interrupted_at: Option<Instant>,
 }
 
@@ -83,7 +77,7 @@ impl Patience {
     /// it did not answer.
     pub(crate) fn new(interrupted: &Arc<AtomicBool>, at_most: Duration, ask: Option<Ask>) -> Patience {
         let interrupted = Arc::clone(interrupted);
-        Patience { interrupted, at_most, ask, end: None, since: None, asked: Instant::now(), interrupted_at: None }
+        Patience { interrupted, at_most, ask, end: None, wait: None, interrupted_at: None }
     }
 
     /// Calls `end` when it gives up.
@@ -96,51 +90,45 @@ impl Patience {
     /// # Errors
     /// Why it no longer waits.
     fn still(&mut self) -> io::Result<()> {
-        let still = self.verdict();
-        if let Some(end) = self.end.take_if(|_| still.is_err()) {
+        let Some(why) = self.given_up() else { return Ok(()) };
+        if let Some(end) = self.end.take() {
             end();
         }
-        still
+        Err(io::Error::new(io::ErrorKind::TimedOut, GivenUp(why)))
     }
 
-    fn verdict(&mut self) -> io::Result<()> {
+    /// Why it no longer waits, if so.
+    fn given_up(&mut self) -> Option<String> {
         let now = Instant::now();
-        let since = *self.since.get_or_insert(now);
-        let waited = now.duration_since(since) + PIECE;
+        let (since, deadline) = *self.wait.get_or_insert((now, now + self.at_most.saturating_sub(PIECE)));
         if self.interrupted.load(Ordering::Relaxed) {
             let seen = *self.interrupted_at.get_or_insert(now);
             let (from, at_most) = if since < seen { (seen, GRACE) } else { (since, CLEANING) };
             if now.duration_since(from) >= at_most {
-                return Err(given_up("interrupted"));
+                return Some("interrupted".to_owned());
             }
         }
-        let Some(ask) = &self.ask else {
-            return if waited < self.at_most { Ok(()) } else { Err(given_up("the server did not answer in time")) };
-        };
-        if waited < ASK_AFTER || now.duration_since(self.asked) < ASK_AFTER {
-            return Ok(());
+        if now < deadline {
+            return None;
         }
-        let doing = ask();
-        self.asked = Instant::now();
-        let s = waited.as_secs();
-        match doing {
-            Doing::Works if waited >= LONGEST => Err(given_up(format!("its statement has not ended in {s} s"))),
-            _ if waited < self.at_most => Ok(()),
-            Doing::Waits(what) => Err(given_up(format!("its statement has waited {s} s for {what}"))),
+        let Some(ask) = &self.ask else { return Some("the server did not answer in time".to_owned()) };
+        let s = (now.duration_since(since) + PIECE).as_secs();
+        match ask() {
+            Doing::Works => {
+                self.wait = Some((since, Instant::now() + self.at_most));
+                None
+            }
+            Doing::Waits(what) => Some(format!("its statement has waited {s} s for {what}")),
             Doing::Silent(why) => {
-                Err(given_up(format!("the server has not answered for {s} s ({why}): is it stopped, or out of disk?")))
+                Some(format!("the server has not answered for {s} s ({why}): is it stopped, or out of disk?"))
             }
-            Doing::Works => Ok(()),
         }
     }
 }
 
-fn given_up(why: impl Into<String>) -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, GivenUp(why.into()))
-}
-
 /// Why a session no longer waits.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct GivenUp(String);
 
 impl GivenUp {
@@ -149,14 +137,6 @@ impl GivenUp {
         error.get_ref().and_then(|e| e.downcast_ref())
     }
 }
-
-impl fmt::Display for GivenUp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for GivenUp {}
 
 /// A stream that waits for its server with [`Patience`], or blocks.
 pub(crate) struct Waiting {
@@ -191,7 +171,7 @@ impl Waiting {
                     patience.still()?
                 }
                 done => {
-                    patience.since = None;
+                    patience.wait = None;
                     return done;
                 }
             }

@@ -1,6 +1,5 @@
 //! Converts between a server's clock and [`loadline_storage::now_ns`], and evaluates the timestamps of an in-database driver.
 
-use crate::clock;
 use crate::error::TargetError;
 use crate::role::{Slice, SliceEnd};
 
@@ -36,9 +35,9 @@ impl ServerClock {
     pub(crate) fn measure(ask: Ask<'_>, probes: u32) -> Result<ServerClock, TargetError> {
         let mut best: Option<ServerClock> = None;
         for _ in 0..probes {
-            let before = clock::now_ns();
+            let before = loadline_storage::now_ns();
             let answer = ask()?;
-            let after = clock::now_ns();
+            let after = loadline_storage::now_ns();
             let server = answer.ok_or_else(|| TargetError::Statement("the server did not return its time".into()))?;
             let round_trip = after.saturating_sub(before);
             let middle = i128::from(before) + i128::from(round_trip / 2);
@@ -56,7 +55,7 @@ impl ServerClock {
     /// # Errors
     /// As [`ServerClock::measure`].
     pub(crate) fn refresh(&mut self, ask: Ask<'_>) -> Result<(), TargetError> {
-        let age = clock::now_ns().saturating_sub(self.measured_ns);
+        let age = loadline_storage::now_ns().saturating_sub(self.measured_ns);
         if age < REFRESH_NS {
             return Ok(());
         }
@@ -159,14 +158,14 @@ mod tests {
                 // Slow answers have a large error.
                 let slow = asked != 3;
                 if slow {
-                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    std::thread::sleep(std::time::Duration::from_millis(100));
                 }
-                Ok(Some((clock::now_ns() / 1000) as i64 + if slow { 5_000_000 } else { 1_000_000 }))
+                Ok(Some((loadline_storage::now_ns() / 1000) as i64 + if slow { 5_000_000 } else { 1_000_000 }))
             },
             5,
         )
         .unwrap();
-        let off = clock.server_us(clock::now_ns()) - (clock::now_ns() / 1000) as i64;
+        let off = clock.server_us(loadline_storage::now_ns()) - (loadline_storage::now_ns() / 1000) as i64;
         assert!((999_000..1_100_000).contains(&off), "{off}");
         assert!(ServerClock::measure(&mut || Ok(None), 1).is_err());
         assert!(ServerClock::measure(&mut || Ok(Some(1)), 0).is_err());

@@ -7,11 +7,12 @@
 
 pub mod metrics;
 pub mod now;
-#[cfg(feature = "otlp")]
-pub mod otlp;
+mod picture;
 mod plain;
 pub mod screen;
 pub mod serve;
+mod terminal;
 mod watch;
 
+pub use picture::Picture;
 pub use watch::{Ended, WatchError, WatchOptions, watch};

@@ -117,6 +117,14 @@ impl Now {
         }
     }
 
+    /// The run's platform with its product and version, which is also its name unless the user gave another.
+    #[must_use]
+    pub fn platform(&self) -> Option<String> {
+        let Manifest { plan, target, .. } = self.manifest.as_ref()?;
+        let database = format!("{} {}", target.product, target.version).trim().to_owned();
+        Some(if plan.platform == database { database } else { format!("{}, {database}", plan.platform) })
+    }
+
     /// Workloads of the plan of which no test has begun.
     #[must_use]
     pub fn to_come(&self) -> Vec<&str> {

@@ -5,30 +5,36 @@
 
 mod access;
 mod events;
+mod http;
 mod list;
 mod metrics;
 mod pages;
 mod runs;
 mod shell;
 
-use std::net::SocketAddr;
+use std::io::Read as _;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::Router;
-use axum::http::{StatusCode, header};
-use axum::response::IntoResponse as _;
-use axum::routing::{get, post};
 use loadline_report::RunData;
-use tokio::sync::Semaphore;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use access::Access;
+use http::{Answer, Body, Request};
+use pages::PageError;
 use runs::Runs;
 
-/// Pages made at a time: the machine may be measuring.
-const PAGES_AT_A_TIME: usize = 2;
 /// Browsers that follow runs at a time.
 const MOST_FOLLOWED: usize = 64;
+/// Connections at a time; more are closed at once.
+const MOST_CONNECTIONS: usize = 256;
+/// Serving ends within this time, ms.
+const STOP_WITHIN_MS: u16 = 200;
 
 /// What to serve and to whom.
 #[derive(Debug, Clone)]
@@ -75,19 +81,19 @@ pub enum ServeError {
 struct Served {
     runs: Runs,
     access: Access,
-    /// Permits to make a page.
-    making: Semaphore,
-    /// Permits to follow a run.
-    following: Arc<Semaphore>,
+    /// Held by who makes a page, one at a time: the machine may be measuring.
+    making: Mutex<()>,
+    /// Held by each browser that follows a run.
+    following: Arc<()>,
     /// Runs that `/metrics` follows.
     followed: Mutex<metrics::Followed>,
 }
 
-/// Serves until SIGINT or SIGTERM. Calls `ready` with the address once it listens.
+/// Serves until `stop` is set. Calls `ready` with the address once it listens.
 ///
 /// # Errors
 /// [`ServeError`].
-pub fn serve(options: ServeOptions, ready: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
+pub fn serve(options: ServeOptions, stop: &AtomicBool, ready: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
     match &options.token {
         None if !options.listen.ip().is_loopback() => return Err(ServeError::NoToken(options.listen)),
         Some(token) if token.chars().count() < 16 => return Err(ServeError::ShortToken(token.chars().count())),
@@ -100,74 +106,92 @@ pub fn serve(options: ServeOptions, ready: impl FnOnce(SocketAddr)) -> Result<()
     let served = Arc::new(Served {
         runs: Runs::new(dir, options.audited),
         access: Access::new(options.token.as_deref(), options.names),
-        making: Semaphore::new(PAGES_AT_A_TIME),
-        following: Arc::new(Semaphore::new(MOST_FOLLOWED)),
+        making: Mutex::default(),
+        following: Arc::default(),
         followed: Mutex::default(),
     });
-    // Best effort. Threads of the runtime inherit it.
+    // Best effort. Threads inherit it.
     let _ = loadline_storage::run_only_when_idle();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Failed)?;
-    runtime.block_on(async {
-        let listener = tokio::net::TcpListener::bind(options.listen).await;
-        let listener = listener.map_err(|e| ServeError::Listen(options.listen, e))?;
-        ready(listener.local_addr().map_err(ServeError::Failed)?);
-        // Before anybody asks: the manifests of ten thousand runs take a while the first time.
-        let first = Arc::clone(&served);
-        drop(tokio::task::spawn_blocking(move || first.runs.list()));
-        let ended = axum::serve(listener, router(served)).into_future();
-        // Browsers that follow a run never hang up: they are not waited for.
-        tokio::select! {
-            ended = ended => ended.map_err(ServeError::Failed),
-            () = stopped() => Ok(()),
-            () = stdin_ended(options.until_stdin_ends) => Ok(()),
+    let listener = TcpListener::bind(options.listen).map_err(|e| ServeError::Listen(options.listen, e))?;
+    // A connection may be gone before it is accepted.
+    listener.set_nonblocking(true).map_err(ServeError::Failed)?;
+    ready(listener.local_addr().map_err(ServeError::Failed)?);
+    // Before anybody asks: the manifests of ten thousand runs take a while the first time.
+    let first = Arc::clone(&served);
+    std::thread::spawn(move || first.runs.list());
+    let connections = Arc::new(());
+    let stdin = std::io::stdin();
+    // Browsers that follow a run never hang up: they are not waited for.
+    while !stop.load(Ordering::Relaxed) {
+        let mut awaited = vec![PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+        if options.until_stdin_ends {
+            awaited.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
         }
-    })
-}
-
-/// Waits for SIGINT or SIGTERM.
-pub(crate) async fn stopped() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return std::future::pending().await;
-    };
-    tokio::select! { _ = interrupt.recv() => (), _ = terminate.recv() => () }
-}
-
-/// Waits for the end of standard input if `wanted`, else for ever.
-pub(crate) async fn stdin_ended(wanted: bool) {
-    if !wanted {
-        return std::future::pending().await;
+        match poll(&mut awaited, PollTimeout::from(STOP_WITHIN_MS)) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(e) => return Err(ServeError::Failed(e.into())),
+        }
+        let said = awaited.get(1).is_some_and(|fd| fd.any() == Some(true));
+        if said && (&stdin).read(&mut [0; 64]).is_ok_and(|read| read == 0) {
+            return Ok(());
+        }
+        let Ok((stream, _)) = listener.accept() else { continue };
+        if Arc::strong_count(&connections) <= MOST_CONNECTIONS {
+            let (served, connection) = (Arc::clone(&served), Arc::clone(&connections));
+            // Without a thread the connection is closed.
+            let _ = std::thread::Builder::new().spawn(move || {
+                answer(&served, stream);
+                drop(connection);
+            });
+        }
     }
-    let (over, ended) = tokio::sync::oneshot::channel();
-    // A thread of its own, which the runtime does not wait for.
-    std::thread::spawn(move || {
-        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-        let _ = over.send(());
-    });
-    let _ = ended.await;
+    Ok(())
 }
 
-fn router(served: Arc<Served>) -> Router {
-    let file = |kind: &'static str, text: &'static str| {
-        get(move || async move { ([(header::CONTENT_TYPE, kind)], text).into_response() })
+/// Answers the request on `stream`.
+fn answer(served: &Arc<Served>, mut stream: TcpStream) {
+    let (answer, with_body) = match http::read(&mut stream) {
+        Ok(None) => return,
+        Err(status) => (shell::problem(status, "This is no request that is understood here."), true),
+        Ok(Some(request)) => {
+            let answer = served.access.refusal(&request).unwrap_or_else(|| {
+                let made = catch_unwind(AssertUnwindSafe(|| route(served, &request)));
+                made.unwrap_or(Err(PageError::Defect)).unwrap_or_else(PageError::answer)
+            });
+            (answer, request.method != "HEAD")
+        }
     };
-    Router::new()
-        .route("/", get(pages::list))
-        .route("/compare", get(pages::compare))
-        .route("/side-by-side", get(pages::side_by_side))
-        .route("/trend", get(pages::trend))
-        .route("/forecast", get(pages::forecast))
-        .route("/runs/{run}/", get(pages::run))
-        .route("/runs/{run}/live", get(pages::live))
-        .route("/runs/{run}/events", get(events::events))
-        .route("/runs/{run}/{page}", get(pages::part))
-        .route("/metrics", get(metrics::metrics))
-        .route("/login", get(access::login_page).merge(post(access::login)))
-        .route("/serve.js", file("text/javascript; charset=utf-8", include_str!("serve/serve.js")))
-        .route("/serve.css", file("text/css; charset=utf-8", include_str!("serve/serve.css")))
-        .route("/favicon.ico", get(|| async { StatusCode::NO_CONTENT }))
-        .fallback(|| async { shell::problem(StatusCode::NOT_FOUND, "There is no such page.") })
-        .layer(axum::middleware::from_fn_with_state(Arc::clone(&served), access::guard))
-        .with_state(served)
+    // Who asked may have hung up.
+    let _ = http::write(&mut stream, access::guarded(answer), with_body);
+}
+
+fn route(served: &Arc<Served>, request: &Request) -> Result<Answer, PageError> {
+    let file = |kind: &str, text: &str| Ok(Answer::new(kind, Body::Whole(text.as_bytes().to_vec())));
+    let parts = request.parts().ok_or_else(|| PageError::Asked("this address is no text".to_owned()))?;
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let query = request.query.as_str();
+    match parts.as_slice() {
+        ["login"] if request.method == "POST" => return Ok(served.access.login(&request.body)),
+        ["login"] => return Ok(access::login_page()),
+        ["serve.js"] => return file("text/javascript; charset=utf-8", include_str!("serve/serve.js")),
+        ["serve.css"] => return file("text/css; charset=utf-8", include_str!("serve/serve.css")),
+        ["favicon.ico"] => return Ok(Answer { status: 204, headers: Vec::new(), body: Body::Whole(Vec::new()) }),
+        ["runs", id, "events"] => return events::events(served, id),
+        // It takes little, and comes at a given time.
+        ["metrics"] => return metrics::metrics(served, query),
+        _ => {}
+    }
+    let _making = served.making.lock().unwrap_or_else(PoisonError::into_inner);
+    let page = match parts.as_slice() {
+        [""] => pages::list(served, query)?,
+        ["compare"] => pages::compare(served, query)?,
+        ["side-by-side"] => pages::side_by_side(served, query)?,
+        ["trend"] => pages::trend(served, query)?,
+        ["forecast"] => pages::forecast(served, query)?,
+        ["runs", id, ""] => pages::run(served, id)?,
+        ["runs", id, "live"] => pages::live(served, id)?,
+        ["runs", id, page] => return pages::part(served, id, page),
+        _ => return Ok(shell::problem(404, "There is no such page.")),
+    };
+    Ok(Answer::html(200, page))
 }

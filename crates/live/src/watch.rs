@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use loadline_model::manifest::RunState;
 use loadline_store::clock_s;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::now::Follower;
 use crate::plain::Said;
-use crate::screen::{self, Look};
+use crate::screen;
+use crate::terminal::{Key, Terminal};
 
 /// Time between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(1000);
@@ -70,12 +70,9 @@ pub fn watch(options: &WatchOptions, out: &mut dyn Write) -> Result<Ended, Watch
             ended => ended.map_err(WatchError::Output),
         };
     }
-    let look = if options.colours { Look::Colours } else { Look::Plain };
     let name = name(&options.run);
-    let mut terminal = ratatui::try_init().map_err(WatchError::Terminal)?;
-    let ended = pictures(&mut terminal, &mut follower, &name, look, &options.stop);
-    ratatui::restore();
-    ended.map_err(WatchError::Terminal)
+    let terminal = Terminal::new(options.colours).map_err(WatchError::Terminal)?;
+    pictures(&terminal, &mut follower, &name, &options.stop).map_err(WatchError::Terminal)
 }
 
 /// The run's id: the name of its folder.
@@ -106,45 +103,22 @@ fn lines(follower: &mut Follower, out: &mut dyn Write, stop: &AtomicBool) -> std
     }
 }
 
-fn pictures(
-    terminal: &mut ratatui::DefaultTerminal,
-    follower: &mut Follower,
-    name: &str,
-    look: Look,
-    stop: &AtomicBool,
-) -> std::io::Result<Ended> {
+fn pictures(terminal: &Terminal, follower: &mut Follower, name: &str, stop: &AtomicBool) -> std::io::Result<Ended> {
     loop {
         let now = follower.look();
-        let draw = |frame: &mut ratatui::Frame<'_>| {
-            screen::draw(now, name, clock_s(), look, frame.area(), frame.buffer_mut());
-        };
-        terminal.draw(draw)?;
+        let size = Terminal::size();
+        terminal.show(&screen::draw(now, name, clock_s(), size.0, size.1))?;
         let next = Instant::now() + LOOK_EVERY;
         // A key or a new size is answered at once.
-        while Instant::now() < next {
+        while Instant::now() < next && Terminal::size() == size {
             if stop.load(Ordering::Relaxed) {
                 return Ok(Ended::Interrupted);
             }
-            if !event::poll(next.saturating_duration_since(Instant::now()).min(STOP_WITHIN))? {
-                continue;
-            }
-            match event::read()? {
-                Event::Key(key) if key.kind == KeyEventKind::Press => {
-                    if let Some(ended) = ends(key) {
-                        return Ok(ended);
-                    }
-                }
-                Event::Resize(..) => break,
-                _ => {}
+            match terminal.key(next.saturating_duration_since(Instant::now()).min(STOP_WITHIN))? {
+                Some(Key::Quit) => return Ok(Ended::Done),
+                Some(Key::Interrupt) => return Ok(Ended::Interrupted),
+                None => {}
             }
         }
-    }
-}
-
-fn ends(key: KeyEvent) -> Option<Ended> {
-    match key.code {
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(Ended::Interrupted),
-        KeyCode::Char('q') | KeyCode::Esc => Some(Ended::Done),
-        _ => None,
     }
 }

@@ -10,7 +10,7 @@ use loadline_storage::now_ns;
 
 use crate::phase::Phase;
 
-/// Times of one test, in ns on [`loadline_database::clock`].
+/// Times of one test, in ns on [`loadline_storage::now_ns`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
     /// When jobs start.

@@ -17,8 +17,6 @@ pub(crate) struct Document {
     pub(crate) remarks: Vec<String>,
     /// Customer for whom it was made; may be empty.
     pub(crate) customer: String,
-    /// Logo as a data URI; may be empty.
-    pub(crate) logo: String,
     /// Machine and storage, a line for each platform.
     pub(crate) platforms: Vec<String>,
     /// The sections.

@@ -2,25 +2,21 @@
 
 use std::fmt::{self, Arguments, Display, Formatter, Write as _};
 
-use crate::Print;
 use crate::doc::{Block, Document, Head, Row, Section, Table};
 use crate::text::is_unseen;
 use crate::words::cut;
 
 /// The whole page. Escapes every text except charts, which `svg` has escaped.
 pub(crate) fn render(document: &Document) -> String {
-    render_for(document, None)
+    render_for(document, false)
 }
 
-/// The page for a screen, or for paper: with contents after the first page, footers, and nothing folded.
-pub(crate) fn render_for(document: &Document, print: Option<&Print>) -> String {
-    let mut page = Page { text: String::new(), print: print.is_some() };
-    page.document(document, print);
+/// The page for a screen, or for paper: with footers, and nothing folded.
+pub(crate) fn render_for(document: &Document, paper: bool) -> String {
+    let mut page = Page { text: String::new(), paper };
+    page.document(document);
     page.text
 }
-
-/// Sections of the first page. On paper, contents follow the last of them.
-const FIRST_PAGE: [&str; 3] = ["key-figures", "bounds", "mind"];
 
 /// `text` as a string of CSS: every character that is not a letter, digit or space is a code.
 fn css_string(text: &str) -> String {
@@ -35,7 +31,7 @@ pub const STYLE: &str = concat!("\n", include_str!("report.css"), "\n");
 
 /// `blocks` as a part of a page.
 pub(crate) fn part(blocks: &[Block]) -> String {
-    let mut page = Page { text: String::new(), print: false };
+    let mut page = Page { text: String::new(), paper: false };
     page.blocks(blocks);
     page.text
 }
@@ -107,7 +103,7 @@ fn footers(d: &Document) -> String {
 struct Page {
     text: String,
     /// Whether it is for paper.
-    print: bool,
+    paper: bool,
 }
 
 impl Page {
@@ -121,16 +117,15 @@ impl Page {
         self.text.push('\n');
     }
 
-    fn document(&mut self, d: &Document, print: Option<&Print>) {
+    fn document(&mut self, d: &Document) {
         let title = Text(&d.title);
         self.put(format_args!(
             "\n<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} – loadline report</title>\n\
-             <style>{STYLE}{}</style>\n</head>\n<body>\n<header>\n{}<p class=\"brand\">loadline report</p>\n\
+             <style>{STYLE}{}</style>\n</head>\n<body>\n<header>\n<p class=\"brand\">loadline report</p>\n\
              <h1>{title}</h1>\n{}<p class=\"sub\">{}</p>\n{}<p class=\"verdict {}\">{}</p>\n",
-            print.map_or(String::new(), |_| footers(d)),
-            Around("<img class=\"logo\" alt=\"logo\" src=\"", &d.logo, "\">\n"),
+            if self.paper { footers(d) } else { String::new() },
             Around("<p class=\"customer\">for ", &d.customer, "</p>\n"),
             Text(&d.subtitle),
             Lines("platform", &d.platforms),
@@ -145,33 +140,13 @@ impl Page {
             self.line(format_args!("<a href=\"#{id}\">{}</a>", Text(title)));
         }
         self.line(format_args!("</nav>\n</header>\n<main>"));
-        let first = d.sections.iter().rposition(|s| FIRST_PAGE.contains(&s.id));
-        if let (Some(print), None) = (print, first) {
-            self.contents(d, print);
-        }
-        for (n, Section { id, title, group, blocks, .. }) in d.sections.iter().enumerate() {
+        for Section { id, title, group, blocks, .. } in &d.sections {
             let class = only(*group, " class=\"group\"");
             self.line(format_args!("<section id=\"{id}\"{class}>\n<h2>{}</h2>", Text(title)));
             self.blocks(blocks);
             self.line(format_args!("\n</section>"));
-            if let (Some(print), true) = (print, first == Some(n)) {
-                self.contents(d, print);
-            }
         }
         self.put(format_args!("</main>\n</body>\n</html>"));
-    }
-
-    /// Contents of a printed report. What is not known yet has the width of a number.
-    fn contents(&mut self, d: &Document, print: &Print) {
-        self.line(format_args!("<section class=\"toc\">\n<h2>Contents</h2>\n<ol>"));
-        for Section { id, title, .. } in &d.sections {
-            let page = match &print.pages {
-                Some(pages) => pages.get(*id).map_or(String::new(), u32::to_string),
-                None => "000".to_owned(),
-            };
-            self.line(format_args!("<li><a href=\"#{id}\">{}</a><i></i><b>{page}</b></li>", Text(title)));
-        }
-        self.line(format_args!("</ol>\n</section>"));
     }
 
     fn blocks(&mut self, blocks: &[Block]) {
@@ -182,7 +157,7 @@ impl Page {
                 }
                 Block::Para { text } => self.line(format_args!("<p class=\"note\">{}</p>", Text(text))),
                 Block::Legend { text } => {
-                    let more = only(!self.print, " Point at a marker for its figures.");
+                    let more = only(!self.paper, " Point at a marker for its figures.");
                     self.line(format_args!("<p class=\"note\">{}{more}</p>", Text(text)));
                 }
                 Block::Table(table) => self.table(table),
@@ -206,7 +181,7 @@ impl Page {
                 }
                 Block::List { items } => self.list("", items),
                 Block::Details { summary, blocks } => {
-                    let open = only(self.print, " open");
+                    let open = only(self.paper, " open");
                     self.line(format_args!("<details{open}><summary>{}</summary>", Text(summary)));
                     self.blocks(blocks);
                     self.line(format_args!("\n</details>"));

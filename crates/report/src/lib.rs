@@ -20,8 +20,6 @@ mod notes;
 mod over_time;
 mod period;
 mod platform_run;
-mod printed;
-mod simulated;
 mod svg;
 mod svg_bars;
 mod svg_cells;
@@ -46,8 +44,6 @@ pub use html::{STYLE, Text};
 pub use live::{LiveRun, band_name, heat, render_live, test_name, validity};
 pub use over_time::OverTime;
 pub use period::{Period, render_page};
-pub use printed::{PrintedPages, printed_pages};
-pub use simulated::render_simulation;
 pub use terminal::{done_line, end_page, terminal_table, test_line};
 pub use text::{clean, shown_name};
 pub use trended::Trended;
@@ -149,28 +145,14 @@ pub struct Options {
     pub columns: Option<Vec<String>>,
     /// Whether figures measured with different drivers are compared as well.
     pub across_drivers: bool,
-    /// Only what fits on some pages: key figures, what bounds them, load lines, and at most this many charts.
-    pub summary: Option<usize>,
-    /// Number of sections that a summary leaves out, of [`DISPENSABLE`].
-    pub leave_out: usize,
+    /// Only what fits on some pages: key figures, what bounds them, load lines, and some charts.
+    pub summary: bool,
     /// Title instead of the platforms' names.
     pub title: Option<String>,
     /// Customer for whom the report is made.
     pub customer: Option<String>,
-    /// Logo as a data URI, shown as an image only, so that no script in it runs.
-    pub logo: Option<String>,
-    /// For paper: contents with page numbers and footers.
-    pub print: Option<Print>,
-}
-
-/// Ids of the sections that a summary can be without, the least important first.
-pub const DISPENSABLE: [&str; 4] = ["settings", "factors", "load-lines", "standing"];
-
-/// What a page for paper has beside the page for a screen.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Print {
-    /// Page of each anchor, as [`printed_pages`] finds them in the first print; `None` before it, which leaves space for numbers.
-    pub pages: Option<BTreeMap<String, u32>>,
+    /// For paper: with footers, and nothing folded.
+    pub paper: bool,
 }
 
 /// Why a report could not be made.
@@ -232,7 +214,7 @@ pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec
             _ => csv::render(runs, columns),
         },
         Format::Json => json::render(runs, options.across_drivers)?,
-        Format::Html => html::render_for(&content::document(runs, columns, options), options.print.as_ref()),
+        Format::Html => html::render_for(&content::document(runs, columns, options), options.paper),
         Format::Markdown => markdown::render(&content::document(runs, columns, options)),
         Format::Text => text::render(&content::document(runs, columns, options)),
     };

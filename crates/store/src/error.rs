@@ -95,9 +95,6 @@ pub enum StoreError {
     /// The path does not exist.
     #[error("'{}' does not exist: name a run folder, such as results/2026-11-20-161530-postgres", .0.display())]
     Missing(PathBuf),
-    /// A folder or file is in the way of what would be made.
-    #[error("'{}' exists already, and nothing is overwritten: move it away, or name another folder (--results) or file (--output)", .0.display())]
-    Exists(PathBuf),
     /// The path is not a run folder.
     #[error("'{}' is not a run folder: it has no manifest.json", .0.display())]
     NotARun(PathBuf),
@@ -156,11 +153,10 @@ pub(crate) fn io_error(doing: &'static str, path: &Path, cause: io::Error, advic
     }
 }
 
-pub(crate) const RESTORE: &str = "Restore it from a copy";
 pub(crate) const RESTORE_OR_CUT: &str = "Restore it from a copy, or delete that line to continue without its test";
 
 pub(crate) fn damaged(path: &Path, line: Option<usize>, what: impl Into<String>) -> StoreError {
-    StoreError::Damaged { path: path.to_owned(), line, what: what.into(), advice: RESTORE }
+    StoreError::Damaged { path: path.to_owned(), line, what: what.into(), advice: "Restore it from a copy" }
 }
 
 /// The text of a JSON error without its 'at line 1', which would be mistaken for a line of the file.

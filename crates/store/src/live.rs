@@ -44,21 +44,10 @@ pub fn clock_s() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64())
 }
 
-/// Whether a loadline on this machine writes to the run at `run`; `None` if that cannot be known.
+/// Whether a loadline on this machine writes to the run at `run`; `None` if that cannot be known. Reads who holds locks
+/// (proc_locks(5)) and takes none, which could stop a run that begins.
 #[must_use]
 pub fn is_written(run: &Path) -> Option<bool> {
-    Some(last_writer(run)?.1)
-}
-
-/// The process that writes to the run at `run`, if it is a loadline on this machine.
-#[must_use]
-pub fn writer(run: &Path) -> Option<u32> {
-    last_writer(run).filter(|(_, writes)| *writes).map(|(process, _)| process)
-}
-
-/// The process that last wrote to a run, and whether it still does. Reads who holds locks (proc_locks(5)) and takes none,
-/// which could stop a run that begins.
-fn last_writer(run: &Path) -> Option<(u32, bool)> {
     use std::os::unix::fs::MetadataExt as _;
 
     let lock = run.join(layout::LOCK);
@@ -72,7 +61,7 @@ fn last_writer(run: &Path) -> Option<(u32, bool)> {
         let inode = at(5).rsplit(':').next().and_then(|n| n.parse().ok());
         at(1) == "FLOCK" && at(4).parse() == Ok(holder) && inode == Some(file.ino())
     };
-    Some((holder, locks.lines().any(held)))
+    Some(locks.lines().any(held))
 }
 
 /// Follows a file of lines that grows: reads what is new. A file that shrank or was replaced is read anew.
@@ -229,9 +218,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = crate::RunFolder::create(dir.path(), "run").unwrap();
         let run = folder.path().to_owned();
-        assert_eq!((is_written(&run), writer(&run)), (Some(true), Some(std::process::id())));
+        assert_eq!(is_written(&run), Some(true));
         drop(folder);
-        assert_eq!((is_written(&run), writer(&run)), (Some(false), None));
+        assert_eq!(is_written(&run), Some(false));
         assert_eq!(is_written(dir.path()), None, "no run");
     }
 

@@ -17,12 +17,6 @@ loadline_model::named! {
         DeviceWrites: "writes to the data files";
         /// A database that executes changes of one session at a time.
         SingleWriter: "single writer";
-        /// Locks and latches that sessions hold for each other.
-        Locks: "locks";
-        /// loadline itself.
-        Client: "client";
-        /// The way between client and session.
-        RoundTrip: "round trips";
         /// The rate that is asked for.
         Rate: "requested rate";
     }
@@ -65,17 +59,5 @@ impl NamedFor {
     #[must_use]
     pub fn phrase(&self) -> String {
         self.components.iter().map(|c| c.phrase()).collect::<Vec<_>>().join(" or ")
-    }
-
-    /// Whether one of its components is `component`.
-    #[must_use]
-    pub fn is(&self, component: Component) -> bool {
-        self.components.contains(&component)
-    }
-
-    /// Why `component` bounds it instead, if that is stated.
-    #[must_use]
-    pub fn why(&self, component: Component) -> Option<&'static str> {
-        self.instead.iter().find(|i| i.component == component).map(|i| i.why)
     }
 }

@@ -5,17 +5,17 @@ use loadline_model::{Column, column};
 
 use super::blocks::of_other_size;
 use super::setup::{DefinedRedo, Setup};
-use super::{ComparedAt, ComparisonRow, Factor, Platform};
+use super::{ComparedAt, ComparisonRow, Factor};
 use crate::kpi::{Metric, writes_redo};
 use crate::stats::{Estimate, Interval, ratio};
-use crate::sweep::{Sweep, SweepPoint};
+use crate::sweep::SweepPoint;
 
 /// Difference in redo per transaction, as a share, from which on it is said.
 ///
 /// A log-writer workload is defined by its redo. Tests of it do equal work if their redo differs by less, or if both have as
 /// much as the workload is defined with (LGWR-LAT1: 1 to 2 KiB), whatever the rows that calibration took for it. Elsewhere
 /// the rows are the work, and redo is what a database needs for them: it is said how many times as much, and never refused.
-pub const REDO_TOLERANCE: f64 = 0.10;
+const REDO_TOLERANCE: f64 = 0.10;
 /// Redo this far outside the definition, as a share, is within it: the check redo-size allows as much at the edges of a window.
 const REDO_EDGE: f64 = 0.05;
 /// Redo per transaction that counts as none, KiB: background redo of the database.
@@ -118,13 +118,6 @@ impl<'a> WorkComparison<'a> {
         (!missing.is_empty())
             .then(|| format!("equal work could not be fully checked; not recorded: {}", missing.join("; ")))
     }
-}
-
-/// Why the work of two sweeps of one workload is not the same at their peaks, if so: rows, statements or redo per transaction.
-#[must_use]
-pub fn unequal_work(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Sweep) -> Option<String> {
-    let redo = Setup::of(base, a, other, b).defined_redo().map_or(Redo::Written, Redo::Defines);
-    work_apart((base.label, other.label), redo, a.peak()?, b.peak()?).err()
 }
 
 /// The differences of the work, if there are any worth a word; as an error if it is unequal.

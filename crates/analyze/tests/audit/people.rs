@@ -219,8 +219,9 @@ fn a_mean_above_its_p99_is_a_warning() {
     assert_eq!(found(&with("2.2")), [("mean", Severity::Warning, Some(2))]);
 }
 
-/// A million rows take seconds; the bound is that of a busy machine.
+/// A million rows take seconds.
 #[test]
+#[ignore = "nightly: asserts seconds"]
 fn a_million_rows_are_audited_in_time() {
     let mut text = "jobs,commit_throughput_tps,commit_latency_ms,redo_kib_per_tx,redo_mib_per_s,cpu_busy_pct,cpu_user_pct,cpu_sys_pct\n".to_owned();
     for row in 0..1_000_000u32 {

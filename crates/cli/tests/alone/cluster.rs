@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::alone;
 use crate::common::figures::check;
-use crate::common::{Ran, folder_with_tests, results, start_on, tests_of, valid, wait_for};
+use crate::common::{Ran, folder_with_tests, results, sound, start_on, tests_of, wait_for};
 
 /// Kills the server of a private cluster in `folder` that is called `name` there.
 fn kill_node(folder: &str, name: &str) {
@@ -23,6 +23,7 @@ fn kill_node(folder: &str, name: &str) {
 }
 
 #[test]
+#[ignore = "nightly: three servers on few CPUs: when a node is killed in a window depends on who has them"]
 fn a_galera_cluster_is_measured_over_its_nodes_and_goes_on_without_a_lost_one() {
     let _alone = alone();
     let results = results();
@@ -34,7 +35,7 @@ fn a_galera_cluster_is_measured_over_its_nodes_and_goes_on_without_a_lost_one() 
     let is_job = |task: std::fs::DirEntry| {
         std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "job 2")
     };
-    wait_for("the jobs of test 3", 60, || std::fs::read_dir(&tasks).unwrap().flatten().any(is_job));
+    wait_for("the jobs of test 3", || std::fs::read_dir(&tasks).unwrap().flatten().any(is_job));
     // In its window.
     std::thread::sleep(std::time::Duration::from_millis(1500));
     kill_node(results.path().to_str().unwrap(), "node1");
@@ -45,7 +46,7 @@ fn a_galera_cluster_is_measured_over_its_nodes_and_goes_on_without_a_lost_one() 
     let expected = [("LGWR-LAT1", 2), ("LGWR-LAT1", 3), ("LGWR-LAT25", 2), ("TP-LOOKUP", 2)];
     assert_eq!(of, expected, "{}", ran.said());
     for test in [&tests[0], &tests[1], &tests[3]] {
-        assert!(valid(test) && check(test, "commits-node")["outcome"] == "passed", "{test}");
+        assert!(sound(test) && check(test, "commits-node")["outcome"] == "passed", "{test}");
     }
     assert!(ran.out.contains("LGWR-LAT1 on 3 nodes"), "{}", ran.said());
     let loss = check(&tests[2], "commits-node");

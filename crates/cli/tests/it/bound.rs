@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Server, json_of, lat1, ok, results};
+use crate::common::{Server, json_of, lat1, measured, ok, results};
 
 /// One row that all jobs change, held for a while: `pg_sleep` keeps its lock without a CPU.
 const ONE_ROW: &str = r#"
@@ -28,7 +28,7 @@ fn tests_of(target: &str, options: &[&str]) -> Vec<serde_json::Value> {
     let dir = results();
     let folder = dir.path().to_str().unwrap();
     let short = ["--duration", "2s", "--warmup", "300ms", "--no-probe", "--results", folder];
-    let ran = ok(&[&["run", "--target", target], &short[..], options].concat());
+    let ran = measured(&[&["run", "--target", target], &short[..], options].concat());
     report_of(&ran.folder())
 }
 
@@ -45,14 +45,9 @@ fn report_of(folder: &Path) -> Vec<serde_json::Value> {
     tests
 }
 
-/// Whether something else kept all CPUs busy: then they bound the test, whatever it was made for.
-fn disturbed(test: &serde_json::Value) -> bool {
-    test["cpu_busy_pct"].as_f64().unwrap() >= 90.0
-}
-
 #[track_caller]
 fn assert_bounded(test: &serde_json::Value, by: &str) {
-    assert!(test["bounded_by"] == by || (disturbed(test) && test["bounded_by"] == "CPU"), "{by}: {test:#}");
+    assert_eq!(test["bounded_by"], by, "{test:#}");
 }
 
 fn share(test: &serde_json::Value, id: &str) -> f64 {
@@ -60,6 +55,7 @@ fn share(test: &serde_json::Value, id: &str) -> f64 {
 }
 
 #[test]
+#[ignore = "nightly: what bounds a test is another thing while others use the CPUs"]
 fn locks_log_and_cpu_of_postgres_are_told_apart() {
     // The session that writes the log waits 5 ms first, and the others wait for it.
     let server = Server::start(&["commit_delay=5000", "commit_siblings=0"]);
@@ -80,6 +76,7 @@ fn locks_log_and_cpu_of_postgres_are_told_apart() {
 }
 
 #[test]
+#[ignore = "nightly: what bounds a test is another thing while others use the CPUs"]
 fn a_single_writer_the_client_and_a_rate_are_told_apart() {
     let sqlite = tests_of("sqlite:", &["--workload", "LGWR-LAT1", "--jobs", "1,8"]);
     assert_bounded(&sqlite[1], "single writer");
@@ -95,6 +92,7 @@ fn a_single_writer_the_client_and_a_rate_are_told_apart() {
 const SCATTERED: &str = "workload = [\"DBWR-THR\"]\n[parameters.DBWR-THR]\nblocks = 500\n";
 
 #[test]
+#[ignore = "nightly: what bounds a test is another thing while others use the CPUs"]
 fn waits_for_a_place_in_the_log_are_told_from_its_sync() {
     // Eight jobs share a buffer for two transactions, and no commit waits.
     let test = &tests_of("wal:?buffer=1MiB", &["--workload", "LGWR-THR", "--jobs", "8"])[0];
@@ -105,6 +103,7 @@ fn waits_for_a_place_in_the_log_are_told_from_its_sync() {
 
 /// How fast the device is, and who else uses the CPUs, depends on the machine: the cause must be the largest part.
 #[test]
+#[ignore = "nightly: what bounds a test is another thing while others use the CPUs"]
 fn storage_is_the_cause_if_most_of_the_time_is_spent_on_it() {
     let dir = results();
     let plan = dir.path().join("scattered.toml");
@@ -167,6 +166,7 @@ fn figures_of_storage_name_it_in_every_report() {
 }
 
 #[test]
+#[ignore = "nightly: what bounds a test is another thing while others use the CPUs"]
 fn client_session_and_the_way_between_them_share_the_time_of_one_job() {
     let server = Server::start(&[]);
     let url = server.url();

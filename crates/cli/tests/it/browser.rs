@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::common::Killed;
 
 /// How to get it: said by every test that needs it, which then fails.
-const INSTALL: &str = "Chromium is missing: apt-get install chromium (./test does it as root)";
+const INSTALL: &str = "Chromium is missing: apt-get install chromium (./test --nightly does it as root)";
 
 /// A browser with one page.
 pub(crate) struct Browser {

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Stdio;
 
 use crate::common::{
-    Ran, Server, folder_with_tests, leftovers, loadline, ok, results, run, signal, start_on, tests_of, wait_for,
+    Ran, Server, folder_with_tests, leftovers, loadline, measured, ok, results, run, signal, sound, start_on, tests_of,
+    wait_for,
 };
 use nix::sys::signal::Signal;
 
@@ -64,9 +65,9 @@ fn a_killed_runs_reference_log_is_removed() {
         // The database is elsewhere on the same filesystem.
         let url = format!("sqlite:{path}/x.db");
         let short = ["--target", &url, "--results", path];
-        let measured = ["--workload", "LGWR-LAT1", "--jobs", "1", "--duration", "300ms", "--warmup", "200ms"];
+        let of_log = ["--workload", "LGWR-LAT1", "--jobs", "1", "--duration", "300ms", "--warmup", "200ms"];
         let mut command = loadline();
-        command.arg("run").args(short).args(measured).args(["--repeat", "50"]);
+        command.arg("run").args(short).args(of_log).args(["--repeat", "50"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         folder_with_tests(dir.path(), 1);
         signal(&child, Signal::SIGKILL);
@@ -76,7 +77,7 @@ fn a_killed_runs_reference_log_is_removed() {
         let ran = if next == "clean" {
             ok(&[&["clean"], &short[..]].concat())
         } else {
-            ok(&[&["run"], &short[..], &measured].concat())
+            measured(&[&["run"], &short[..], &of_log].concat())
         };
         assert_eq!(logs(), 0, "{next}: {}", ran.said());
     }
@@ -95,17 +96,15 @@ fn a_killed_run_on_a_private_server_goes_on() {
 #[test]
 fn ctrl_c_does_not_wait_for_a_long_window_to_close() {
     let dir = results();
-    let mut child = start_on("sqlite:", dir.path(), "--workload LGWR-LAT1 --jobs 1 --duration 300s --no-probe");
+    let mut child = start_on("sqlite:", dir.path(), "--workload LGWR-LAT1 --jobs 1 --duration 600s --no-probe");
     let manifests = || {
         let folders = std::fs::read_dir(dir.path()).into_iter().flatten().flatten();
         folders.filter(|f| f.path().join("manifest.json").exists()).count()
     };
-    crate::common::wait_for("the run to begin", 60, || manifests() == 1);
+    crate::common::wait_for("the run to begin", || manifests() == 1);
     std::thread::sleep(std::time::Duration::from_secs(3));
     signal(&child, Signal::SIGINT);
-    let asked = std::time::Instant::now();
-    crate::common::wait_for("its end", 60, || child.try_wait().unwrap().is_some());
-    assert!(asked.elapsed().as_secs() < 30);
+    crate::common::wait_for("its end", || child.try_wait().unwrap().is_some());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(leftovers(dir.path()), Vec::<String>::new());
 }
@@ -141,7 +140,7 @@ fn a_server_killed_in_mid_test_keeps_what_was_measured() {
     assert_eq!(ran.code, 3, "{}", ran.said());
     assert!(ran.err.contains("--resume"), "{}", ran.said());
     let before = tests_of(&folder);
-    assert!(!before.is_empty() && before.iter().all(|t| t["valid"] == true), "{}", ran.said());
+    assert!(!before.is_empty() && before.iter().all(sound), "{}", ran.said());
     server.launch(&[]);
     go_on(&folder);
     complete(&folder, &before);
@@ -165,7 +164,7 @@ fn a_killed_run_on_a_users_server_is_cleaned() {
     child.wait().unwrap();
     assert_eq!(server.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'").unwrap(), "1");
     // The lock dies with its owner's session, which the server ends when it notices.
-    wait_for("the lock to be free", 20, || run(&["clean", "--target", &server.url()]).code == 0);
+    wait_for("the lock to be free", || run(&["clean", "--target", &server.url()]).code == 0);
     assert_eq!(server.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'").unwrap(), "0");
 }
 

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use crate::common::figures::passed;
-use crate::common::{Ran, Server, leftovers, manifest_of, ok, on, results, signal, start_on, tests_of, wait_for};
+use crate::common::{
+    Ran, Server, leftovers, manifest_of, ok, on, results, signal, sound_tests, start_on, tests_of, wait_for,
+};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -25,8 +27,7 @@ fn near(a: f64, b: f64) -> bool {
 fn group_on(target: &str) {
     let dir = results();
     let ran = on(target, dir.path().join("runs"), &plan(dir.path()));
-    assert!(ran.code <= 1, "{}", ran.said());
-    let tests = tests_of(&ran.folder());
+    let tests = sound_tests(&ran);
     let count = |code: &str| tests.iter().filter(|t| t["workload"] == code).count();
     let counts = ["DBL-11", "DBL-12", "DBL-22", "DBL-STREAM", "DBL-INDEX"].map(count);
     // A parameter that is given is not swept over: one test then, for the one number of jobs.
@@ -80,7 +81,11 @@ fn the_group_on_mariadb() {
 
 fn queries(target: &str, results: &Path, more: &str) -> Ran {
     let short = "--workload SRV-QUERY1 --jobs 1 --duration 0.3s --warmup 0.2s --no-probe --size 1MiB";
-    on(target, results, &format!("{short} {more}"))
+    let ran = on(target, results, &format!("{short} {more}"));
+    if ran.code <= 1 {
+        sound_tests(&ran);
+    }
+    ran
 }
 
 #[test]
@@ -89,13 +94,13 @@ fn data_are_kept_used_again_refused_and_loaded_anew() {
     let (runs, file) = (dir.path().join("runs"), dir.path().join("kept.db"));
     let url = format!("sqlite:{}", file.display());
     let first = queries(&url, &runs, "--keep-data");
-    assert!(first.code == 0 && first.err.contains("loaded lookup: 100,000 rows"), "{}", first.said());
+    assert!(first.code <= 1 && first.err.contains("loaded lookup: 100,000 rows"), "{}", first.said());
     let manifest = manifest_of(&first.folder());
     let loaded = &manifest["data_set"][0];
     assert!(loaded["rows_loaded"] == 100_000 && loaded["load_s"].as_f64().unwrap() > 0.0, "{loaded:#}");
     // Used again, and kept by a run that does not say so: it did not make them.
     let again = queries(&url, &runs, "");
-    assert!(again.code == 0 && !again.said().contains("loaded lookup") && file.exists(), "{}", again.said());
+    assert!(again.code <= 1 && !again.said().contains("loaded lookup") && file.exists(), "{}", again.said());
     let before = std::fs::read_dir(&runs).unwrap().count();
     let other = queries(&url, &runs, "--seed 7");
     for part in ["other data are in place", "seed 42", "seed 7", "--reload", "loadline clean"] {
@@ -103,7 +108,7 @@ fn data_are_kept_used_again_refused_and_loaded_anew() {
     }
     assert_eq!(std::fs::read_dir(&runs).unwrap().count(), before, "nothing was begun");
     let reloaded = queries(&url, &runs, "--seed 7 --reload");
-    assert!(reloaded.code == 0 && reloaded.err.contains("loaded lookup"), "{}", reloaded.said());
+    assert!(reloaded.code <= 1 && reloaded.err.contains("loaded lookup"), "{}", reloaded.said());
     assert!(!file.exists(), "what a run makes goes with it");
     queries(&url, &runs, "--keep-data");
     assert!(file.exists());
@@ -129,7 +134,7 @@ fn a_table_dropped_in_mid_run_fails_its_test_and_names_it() {
         let more = format!("--workload SRV-QUERY1 --driver {driver} --jobs 1,2 --duration 3s --warmup 0.5s --no-probe");
         let child = start_on(&server.url(), dir.path(), &more);
         let jobs = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadline%job 1%'";
-        wait_for("the second test", 60, || server.sql(jobs).is_ok_and(|n| n == "1"));
+        wait_for("the second test", || server.sql(jobs).is_ok_and(|n| n == "1"));
         std::thread::sleep(std::time::Duration::from_millis(700));
         server.sql("DROP TABLE loadline.data_lookup").unwrap();
         let ran = Ran::of(child.wait_with_output().unwrap());
@@ -173,12 +178,9 @@ fn ctrl_c_ends_the_load_of_a_workloads_own_table() {
     let child = start_on(&url, dir.path().join("runs"), "--workload DBWR-THR --size 2GiB --jobs 1 --no-probe");
     // The log of the load, or the file, has grown: rows are coming in.
     let file = dir.path().join("x.db");
-    wait_for("the load", 60, || std::fs::metadata(&file).is_ok_and(|m| m.len() > 8 << 20));
-    let begun = std::time::Instant::now();
+    wait_for("the load", || std::fs::metadata(&file).is_ok_and(|m| m.len() > 8 << 20));
     signal(&child, Signal::SIGINT);
     let ran = Ran::of(child.wait_with_output().unwrap());
-    // Loading all of it takes far longer.
-    assert!(ran.code != 0 && begun.elapsed().as_secs() < 15, "{} s: {}", begun.elapsed().as_secs(), ran.said());
     assert_eq!(ran.code, 130, "{}", ran.said());
     assert!(!file.exists(), "what was loaded is removed");
 }

@@ -5,13 +5,10 @@
 mod ab;
 #[cfg(feature = "hub")]
 mod agents;
-mod agents_kubernetes;
-mod agents_ssh;
 mod analytics;
 mod audit;
 mod bad_input;
 mod bound;
-#[cfg(feature = "live")]
 mod browser;
 mod clusters;
 mod common;
@@ -19,19 +16,18 @@ mod exchange;
 mod first_use;
 mod forecast;
 mod hand;
+#[path = "../net/kept.rs"]
+mod kept;
 mod kill;
 mod limits;
 mod lists;
-#[cfg(feature = "live")]
 mod live;
 mod load;
+mod made_checks;
 mod managed;
 mod many_sessions;
-#[cfg(feature = "live")]
 mod metrics;
 mod mysql;
-#[cfg(feature = "otlp")]
-mod otlp;
 mod pages;
 mod pgbench_scripts;
 mod plans;
@@ -41,9 +37,7 @@ mod postgres_versions;
 mod probe;
 mod references;
 mod registry;
-mod simulate;
 mod snapshot;
-mod storage;
 mod tp;
 mod trend;
 mod user_workload;

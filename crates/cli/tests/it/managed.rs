@@ -1,17 +1,8 @@
 //! Servers whose machine loadline cannot enter, and roles without privileges: what bounds their figures, and what is missing.
 
-use std::process::Command;
-
 use crate::common::figures::{check, figure};
 use crate::common::mariadb::Maria;
-use crate::common::{Ran, Server, json_of, lat1, results, run, tests_of, valid};
-
-/// Runs loadline in a process namespace of its own: it cannot see the server's processes, as on another machine. Needs root.
-fn far(args: &[&str]) -> Ran {
-    let mut command = Command::new("unshare");
-    command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_loadline")]).args(args);
-    Ran::of(command.env("LOADLINE_ALLOW_DISTURBED", "1").output().unwrap())
-}
+use crate::common::{Server, far, json_of, lat1, results, run, sound, sound_tests, tests_of};
 
 /// The statements of a script that are not comments.
 fn statements(script: &str) -> impl Iterator<Item = &str> {
@@ -55,29 +46,30 @@ fn a_plain_role_on_a_postgres_elsewhere() {
     // The memory is not that of this machine: what counts here is what follows from it.
     let dir = results();
     let args = ["run", "--target", &target, "--results", dir.path().to_str().unwrap(), "--server-memory", "16MiB"];
-    let more = ["--workload", "STO-READ,DBWR-THR,LGWR-LAT1", "--jobs", "2", "--duration", "600ms", "--warmup", "200ms"];
-    let tests = tests_of(&far(&[&args[..], &more, &["--size", "48MiB"]].concat()).folder());
-    let [read, log, write] = &tests[..] else { panic!("{} tests", tests.len()) };
-    assert!(valid(read), "{}", read["invalid_reason"]);
+    let more = ["--workload", "STO-READ", "--jobs", "2", "--duration", "600ms", "--warmup", "200ms"];
+    let read = &sound_tests(&far(&[&args[..], &more, &["--size", "48MiB"]].concat()))[0];
     let bound = figure(read, "cached_pct_max");
     assert!(bound > 16.0 / 48.0 * 100.0 && bound < 100.0 && read["data_source"] == "bounded", "{read:#}");
     assert!(check(read, "data-source")["detail"].as_str().unwrap().contains("16.0 MiB (--server-memory)"));
     assert!(figure(read, "read_time_us_mean") > 0.0, "timed by the server");
     assert_eq!(read["limit"]["name"], "empty statements", "{}", read["absent"]["limit_tps"]);
-    let synced = check(write, "data-written")["detail"].as_str().unwrap();
-    match write["cached_pct_max"].as_f64() {
-        Some(pct) => assert!(synced.contains("a page cache lent at most") && pct <= 50.0, "{synced}"),
-        // On a busy machine the checkpoint may take longer than the window.
-        None => assert!(write["valid"] == false && synced.contains("longer"), "{synced}"),
-    }
-    match log["limit"]["name"].as_str() {
-        Some(name) => assert_eq!(name, "smallest commits"),
-        // A busy machine.
-        None => assert!(log["absent"]["limit_tps"].as_str().unwrap().contains("changed meanwhile"), "{log:#}"),
-    }
 
     let local = run(&["run", "--target", &server.url(), "--server-memory", "16MiB"]);
     assert!(local.code == 2 && local.err.contains("16.0 MiB is too small: the machine"), "{}", local.said());
+}
+
+#[test]
+#[ignore = "nightly: a checkpoint that others hold up takes longer than the window, and commits change their speed"]
+fn writes_to_a_postgres_elsewhere_are_bounded() {
+    let server = Server::start(&["shared_buffers=8MB"]);
+    let (dir, target) = (results(), server.tcp("boss", Some("tops3cret")));
+    let args = ["run", "--target", &target, "--results", dir.path().to_str().unwrap(), "--server-memory", "16MiB"];
+    let more = ["--workload", "DBWR-THR,LGWR-LAT1", "--jobs", "2", "--duration", "600ms", "--warmup", "200ms"];
+    let tests = sound_tests(&far(&[&args[..], &more, &["--size", "48MiB"]].concat()));
+    let [log, write] = &tests[..] else { panic!("{} tests", tests.len()) };
+    let synced = check(write, "data-written")["detail"].as_str().unwrap();
+    assert!(synced.contains("a page cache lent at most") && figure(write, "cached_pct_max") <= 50.0, "{synced}");
+    assert_eq!(log["limit"]["name"], "smallest commits", "{}", log["absent"]["limit_tps"]);
 }
 
 fn ok_far(args: &[&str]) -> String {
@@ -106,7 +98,7 @@ fn a_plain_user_on_a_mariadb_elsewhere() {
     let window =
         ["--jobs", "1", "--duration", "500ms", "--warmup", "300ms", "--size", "96MiB", "--server-memory", "33MiB"];
     let test = &tests_of(&far(&[&args[..], &window].concat()).folder())[0];
-    assert!(valid(test), "{}", test["invalid_reason"]);
+    assert!(sound(test), "{}", test["invalid_reason"]);
     assert!(figure(test, "cached_pct_max") > 33.0 / 96.0 * 100.0 && test["data_source"] == "bounded", "{test:#}");
 }
 

@@ -9,7 +9,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::common::mariadb::Maria;
-use crate::common::{Ran, lat1, loadline, manifest_of, on, results, run, signal, start_on, tests_of, valid, wait_for};
+use crate::common::{
+    Ran, lat1, loadline, manifest_of, on, results, run, signal, sound, sound_tests, start_on, tests_of, wait_for,
+};
 use nix::sys::signal::Signal;
 
 fn measure(url: &str, results: impl AsRef<Path>, more: &str) -> Ran {
@@ -26,9 +28,8 @@ fn a_commit_in_a_procedure_that_does_not_wait_is_caught() {
     };
     // Left to itself, the workload takes the client and says why; its commits wait.
     let own = with("");
-    assert_eq!(own.code, 0, "{}", own.said());
-    let t = &tests_of(&own.folder())[0];
-    assert_eq!((&t["driver"], &t["valid"]), (&"client".into(), &true.into()), "{t:#}");
+    let t = &sound_tests(&own)[0];
+    assert_eq!(t["driver"], "client", "{t:#}");
     assert!(t["commits_per_redo_sync"].as_f64().unwrap() <= 8.1, "{t:#}");
     let manifest = manifest_of(&own.folder());
     let reason = manifest["plan"]["workloads"][0]["driver_reason"].as_str().unwrap();
@@ -75,8 +76,7 @@ fn a_users_server_is_measured_checked_and_left_clean() {
     ]);
     let dir = results();
     let ran = measure(&server.url("root"), dir.path(), "");
-    assert_eq!(ran.code, 0, "{}", ran.said());
-    let t = &tests_of(&ran.folder())[0];
+    let t = &sound_tests(&ran)[0];
     let f = |id: &str| t[id].as_f64().unwrap_or_else(|| panic!("{id}: {:#}", t["absent"]));
     assert!((f("commits_database") - f("commits")).abs() <= f("commits") * 0.05 + 20.0, "{t:#}");
     assert!((1.0..=2.0).contains(&f("redo_kib_per_tx")) && f("cpu_busy_pct") > 0.0);
@@ -93,7 +93,7 @@ fn a_users_server_is_measured_checked_and_left_clean() {
     assert!(nowait.code == 2 && nowait.err.contains("innodb_flush_log_at_trx_commit = 1"), "{}", nowait.said());
     server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 2").unwrap();
     let nowait = of_nowait("--duration 500ms --warmup 300ms");
-    assert!(tests_of(&nowait.folder()).iter().all(valid), "{}", nowait.said());
+    sound_tests(&nowait);
     let wait = measure(&server.url("root"), dir.path(), "");
     assert!(wait.code == 2 && wait.err.contains("innodb_flush_log_at_trx_commit = 2"), "{}", wait.said());
     server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1").unwrap();
@@ -103,9 +103,8 @@ fn a_users_server_is_measured_checked_and_left_clean() {
         .sql("CREATE USER poor@localhost; CREATE DATABASE loadline; GRANT ALL ON loadline.* TO poor@localhost")
         .unwrap();
     let poor = measure(&server.url("poor"), dir.path(), "");
-    assert_eq!(poor.code, 0, "{}", poor.said());
+    let t = &sound_tests(&poor)[0];
     assert!(poor.said().contains("GRANT PROCESS"), "{}", poor.said());
-    let t = &tests_of(&poor.folder())[0];
     for id in ["commits_database", "redo_kib_per_tx", "commits_per_redo_sync", "log_file_sync_ms", "cpu_busy_pct"] {
         assert!(t[id].as_f64().is_some(), "{id}: {t:#}");
     }
@@ -219,7 +218,7 @@ fn a_server_that_goes_away_in_mid_test() {
     assert!(ran.code == 3 && ran.err.contains("lost"), "{}", ran.said());
     // What was measured before is kept.
     let tests = tests_of(&folder);
-    assert_eq!(tests[0]["valid"], true);
+    assert!(sound(&tests[0]), "{}", tests[0]);
     assert!(tests.iter().skip(1).all(|t| t["valid"] == false), "{tests:#?}");
 }
 
@@ -243,12 +242,12 @@ fn a_private_server_takes_settings_and_dies_with_its_owner() {
         let entries = std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.path());
         entries.into_iter().find(|p| p.to_string_lossy().contains("loadline-mariadb-"))
     };
-    wait_for("the private server", 30, || server_dir().is_some_and(|d| d.join("socket/s").exists()));
+    wait_for("the private server", || server_dir().is_some_and(|d| d.join("socket/s").exists()));
     let server = server_dir().unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
     let needle = server.display().to_string();
-    wait_for("the server to die with its owner", 30, || {
+    wait_for("the server to die with its owner", || {
         let entries = std::fs::read_dir("/proc").unwrap().flatten();
         !entries.into_iter().any(|e| {
             let line = std::fs::read(e.path().join("cmdline")).unwrap_or_default();
@@ -286,7 +285,7 @@ fn nothing_outlives_an_owner_that_dies_while_the_database_is_made() {
     };
     for ends in ["kill", "two interrupts"] {
         let child = start_on(&target, path, "--workload LGWR-LAT1 --jobs 1");
-        wait_for("the bootstrap", 30, || running("--bootstrap"));
+        wait_for("the bootstrap", || running("--bootstrap"));
         if ends == "kill" {
             signal(&child, Signal::SIGKILL);
         } else {
@@ -299,7 +298,7 @@ fn nothing_outlives_an_owner_that_dies_while_the_database_is_made() {
             let command = format!("`loadline clean --target '{target}' --results {path}`");
             assert!(ran.code == 130 && ran.err.contains(&command), "{}", ran.said());
         }
-        wait_for("all to die with their owner", 10, || !running(""));
+        wait_for("all to die with their owner", || !running(""));
         let cleaned = run(&["clean", "--results", path]);
         assert!(cleaned.code == 0 && cleaned.said().contains("private MariaDB server"), "{}", cleaned.said());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::figures::{check, figure, passed};
-use crate::common::{Ran, Server, results, run, tests_of, valid};
+use crate::common::{Ran, Server, results, run, sound, tests_of};
 
 const SEED: &str = "4711";
 const MIXED: &str = "\\set aid random(1, 1000 * :scale)\n\\set z random_zipfian(1, 50, 1.5)\n-- a comment\nBEGIN;\n\
@@ -68,7 +68,7 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
     let ours = ["--pgbench-script", &mixed, "--pgbench-script", &short, "--define", "mine=x y"];
     let ran = measure(&server, dir.path(), "2", &ours);
     let test = &tests_of(&ran.folder())[0];
-    assert!(valid(test), "{}", ran.said());
+    assert!(sound(test), "{}", ran.said());
     let of_loadline = statements(&server.log(), " job ");
     assert_eq!(of_loadline.len(), 2);
     let mut compared = 0;
@@ -110,7 +110,7 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
     let firsts: std::collections::BTreeSet<_> = sessions.iter().filter_map(first).collect();
     assert!(firsts.len() >= 3 && firsts.len() == sessions.len(), "{} sessions begin with {firsts:#?}", sessions.len());
     for test in &tests {
-        assert!(valid(test), "{}", ran.said());
+        assert!(sound(test), "{}", ran.said());
         ["commits-database", "commits-window"].iter().for_each(|id| passed(test, id));
         assert!((figure(test, "statements_per_tx") - 7.0).abs() < 0.01);
     }
@@ -223,7 +223,7 @@ fn what_scripts_did_is_proven() {
     passed(&test, "work-evidence");
     assert!(test["checks"].as_array().unwrap().iter().all(|check| check["id"] != "read-only"), "it may write");
     let test = measured(insert, &["--allow-writes", "--evidence", "SELECT count(*) / 2 FROM history"]);
-    assert!(!valid(&test) && check(&test, "work-evidence")["outcome"] == "failed", "{test}");
+    assert!(!sound(&test) && check(&test, "work-evidence")["outcome"] == "failed", "{test}");
     // A script that turns the guard off is told of.
     let test = measured(&format!("SET default_transaction_read_only = off;\n{insert}"), &[]);
     assert_eq!(check(&test, "read-only")["outcome"], "noted", "{test}");
@@ -231,6 +231,6 @@ fn what_scripts_did_is_proven() {
     assert_eq!(check(&test, "read-only")["outcome"], "passed", "{test}");
     // One that sends nothing has no throughput.
     let test = measured("\\if false\nSELECT 1;\n\\endif\n", &[]);
-    assert!(!valid(&test), "{test}");
+    assert!(!sound(&test), "{test}");
     assert!(check(&test, "work-evidence")["detail"].as_str().unwrap().contains("nothing was sent"), "{test}");
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{manifest_of, ok, results, tests_of, valid};
+use crate::common::{manifest_of, ok, results, sound_tests};
 
 /// A workload of each group.
 const PLAN: &str = r#"
@@ -27,7 +27,7 @@ accounts = 1000
 fn package(release: &str) -> PathBuf {
     let cpu = if cfg!(target_arch = "aarch64") { "arm64v8" } else { "amd64" };
     let artifact = format!("io.zonky.test.postgres:embedded-postgres-binaries-linux-{cpu}:{release}");
-    let missing = "missing: Maven; run ./test, or: apt-get install maven";
+    let missing = "missing: Maven; run ./test --nightly, or: apt-get install maven";
     let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned();
     let folder = target.join(format!("postgres-{release}"));
     let archive = || std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|e| e.path());
@@ -58,9 +58,7 @@ fn one_workload_of_each_group_on(release: &str, version: &str) {
     let target = format!("postgres-temp:?bin={}", tree.join("bin").display());
     let (plan, runs) = (plan.to_str().unwrap(), runs.to_str().unwrap());
     let ran = crate::common::run(&["run", plan, "--target", &target, "--no-probe", "--results", runs]);
-    let tests = tests_of(&ran.folder());
-    assert_eq!(tests.len(), 8, "{}", ran.said());
-    assert!(tests.iter().all(valid), "{}", ran.said());
+    assert_eq!(sound_tests(&ran).len(), 8, "{}", ran.said());
     let manifest = manifest_of(&ran.folder());
     assert_eq!(
         (&manifest["target"]["version"], &manifest["plan"]["skipped"]),
@@ -71,11 +69,13 @@ fn one_workload_of_each_group_on(release: &str, version: &str) {
 }
 
 #[test]
+#[ignore = "nightly: Maven fetches the servers from the network"]
 fn the_oldest_postgresql() {
     one_workload_of_each_group_on("14.24.0", "14.24");
 }
 
 #[test]
+#[ignore = "nightly: Maven fetches the servers from the network"]
 fn the_newest_postgresql() {
     one_workload_of_each_group_on("18.6.0", "18.6");
 }

@@ -242,7 +242,7 @@ fn a_directory_that_must_not_be_written_is_refused() {
 fn long(dir: &Path) -> Child {
     let child = start(&["probe", dir.to_str().unwrap(), "--size", "64MiB", "--seconds", "600"]);
     // The files are there once the process holds more than its own bytes in this directory.
-    crate::common::wait_for("the probe's files", 30, || open_files(child.id(), dir) >= 2);
+    crate::common::wait_for("the probe's files", || open_files(child.id(), dir) >= 2);
     std::thread::sleep(Duration::from_millis(300));
     child
 }

@@ -1,6 +1,6 @@
 //! Published measurements: listed, printed as they are, and beside a run.
 
-use crate::common::{lat1, ok, results, run};
+use crate::common::{as_on_a_quiet_machine, lat1, ok, results, run};
 
 #[test]
 fn a_run_finds_its_place_among_published_platforms() {
@@ -13,21 +13,16 @@ fn a_run_finds_its_place_among_published_platforms() {
     let (dir, plan) = (results.path().to_str().unwrap(), ["--jobs", "1,2", "--duration", "200ms", "--warmup", "200ms"]);
     let own =
         ["run", "--target", "null:?pause=1ms", "--workload", "LGWR-LAT1,LGWR-SIZE", "--no-probe", "--results", dir];
-    // Other tests may disturb it: its figures do not count.
     let folder = run(&[&own[..], &plan[..]].concat()).folder();
+    as_on_a_quiet_machine(&folder);
     let report = |more: &[&str]| {
         let run = ["report", folder.to_str().unwrap(), "--with", "reference:exadata-x9m"];
         ok(&[&run[..], more].concat()).out
     };
     let text = report(&["--format", "text"]);
-    let standing = text.split("Where the platform stands").nth(1).unwrap().split("Load lines").next().unwrap();
-    let place = |name: &str| {
-        let line = standing.lines().find(|l| l.contains(name)).unwrap_or_else(|| panic!("no {name}: {standing}"));
-        line.split_whitespace().find_map(|word| word.parse::<u32>().ok()).unwrap()
-    };
-    // A pause of 1 ms allows at most 2,000 tps with two jobs; 367,848 were published.
-    assert_eq!((place("Exadata X9M-2 (published)"), place("null engine")), (1, 2), "{standing}");
-    assert!(standing.contains("loadline did not make them") && standing.contains("33 tests"), "{standing}");
+    let published = text.split("Published, not measured").nth(1).unwrap();
+    assert!(published.contains("loadline did not make them") && published.contains("33 tests"), "{published}");
+    assert!(published.contains("Exadata X9M-2 (published)"), "it stands in the tables: {published}");
 
     let html = report(&["--format", "html", "--output", "-"]);
     assert!(html.contains("The audit of Exadata X9M-2") && html.contains("cpu-parts"), "its audit is beside it");

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::common::{ONE_JOB, Server, ok, results, run, signal, start, tests_of};
+use crate::common::{ONE_JOB, Server, ok, results, run, signal, sound_tests, start, wait_for};
 
 /// The first number after `name` in its line.
 fn value(page: &str, name: &str) -> f64 {
@@ -30,6 +30,10 @@ fn a_running_server_is_watched_and_left_as_it_was() {
     let folder = dir.path().to_str().unwrap();
     let objects = || server.sql("SELECT count(*) FROM pg_class").unwrap();
     let before = objects();
+    let watches = || {
+        let sessions = server.sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'watcher'").unwrap();
+        sessions != "0"
+    };
     // The server reports a session's counters when it is idle: many short statements. Ended before anything can panic.
     let work = "DO $$ BEGIN FOR i IN 1..100 LOOP UPDATE \"<b>t\" SET v = v + 1; COMMIT; END LOOP; END $$";
     let over = AtomicBool::new(false);
@@ -42,6 +46,7 @@ fn a_running_server_is_watched_and_left_as_it_was() {
         let watched = run(&["snapshot", "--target", &url, "--for", "2s", "--results", folder, "--format", "text"]);
         // A second one, ended by the user, keeps what it saw.
         let second = start(&["snapshot", "--target", &url, "--for", "5m", "--results", folder]);
+        wait_for("its session", watches);
         std::thread::sleep(std::time::Duration::from_millis(2500));
         signal(&second, nix::sys::signal::Signal::SIGINT);
         let ended = second.wait_with_output().unwrap();
@@ -68,6 +73,7 @@ fn a_running_server_is_watched_and_left_as_it_was() {
 
     // A server that goes away: what was seen until then is kept, and it does not watch on.
     let third = start(&["snapshot", "--target", &url, "--for", "5m", "--results", folder]);
+    wait_for("its session", || watches());
     std::thread::sleep(std::time::Duration::from_millis(2500));
     server.kill();
     let ended = third.wait_with_output().unwrap();
@@ -85,8 +91,8 @@ fn every_test_has_a_page_with_its_figures() {
     let dir = results();
     let folder = dir.path().to_str().unwrap();
     let args = ["run", "--workload", "LGWR-LAT1,TP-LOOKUP", "--results", folder, "--size", "1MiB"];
-    let run = ok(&[&args[..], &ONE_JOB].concat()).folder();
-    let tests = tests_of(&run);
+    let ran = run(&[&args[..], &ONE_JOB].concat());
+    let (tests, run) = (sound_tests(&ran), ran.folder());
     let index = std::fs::read_to_string(run.join("report/index.html")).unwrap();
     for (test, number) in tests.iter().zip(1..) {
         let link = format!("<a href=\"test-{number}.html\">");

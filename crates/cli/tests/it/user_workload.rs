@@ -4,16 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::common::figures::{check, passed};
-use crate::common::{leftovers, ok, results, run, tests_of, valid, words};
-
-/// Runs it; every test is valid, but for time that a busy machine takes between its short transactions.
-fn sound(args: &[&str]) -> Vec<serde_json::Value> {
-    let ran = run(args);
-    let tests = tests_of(&ran.folder());
-    assert!(!tests.is_empty(), "{}", ran.said());
-    tests.iter().for_each(|t| assert!(valid(t), "{}", ran.said()));
-    tests
-}
+use crate::common::{leftovers, ok, results, run, sound_tests, tests_of, words};
 
 fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/queue.toml").canonicalize().unwrap()
@@ -31,7 +22,7 @@ fn the_example_runs_and_is_proved_on_every_database_with_tables() {
     ] {
         let args = ["--jobs", "1,3", "--duration", "500ms", "--warmup", "200ms", "--no-probe", "--results", path];
         let of = ["run", "--workload-file", example.to_str().unwrap(), "--target", target, "--driver", driver];
-        let tests = sound(&[&of[..], &args[..]].concat());
+        let tests = sound_tests(&run(&[&of[..], &args[..]].concat()));
         assert_eq!(tests.len(), 2, "{target}");
         for t in &tests {
             assert_eq!(t["workload"], "QUEUE", "{target}: {t}");
@@ -114,7 +105,7 @@ fn rows_of_jobs_and_rows_in_bulk_are_proved_as_well() {
     for target in ["sqlite:", "postgres-temp:", "mariadb-temp:"] {
         let args = ["--jobs", "3", "--duration", "400ms", "--warmup", "200ms", "--no-probe", "--results", path];
         let of = ["run", "--workload-file", file.to_str().unwrap(), "--target", target];
-        let t = &sound(&[&of[..], &args[..]].concat())[0];
+        let t = &sound_tests(&run(&[&of[..], &args[..]].concat()))[0];
         assert_eq!(t["driver"], "client", "{target}: {t}");
         passed(t, "work-evidence");
     }
@@ -152,7 +143,7 @@ fn a_run_is_resumed_and_reported_without_the_file() {
     assert!(manifest.contains("puts batches of messages"), "the text is in the manifest");
     std::fs::write(folder.join("manifest.json"), manifest.replace("\"complete\"", "\"interrupted\"")).unwrap();
     std::fs::remove_file(&file).unwrap();
-    sound(&["run", "--resume", folder.to_str().unwrap(), "--results", path]);
+    sound_tests(&run(&["run", "--resume", folder.to_str().unwrap(), "--results", path]));
     let tests = tests_of(&folder);
     assert_eq!(tests.iter().map(|t| t["jobs"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2]);
     assert!(tests.iter().all(|t| t["parameters"]["batch"] == 5), "{tests:?}");

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use crate::tree::{Tree, code, is_test};
+use crate::tree::{Tree, code, has_word, is_test};
 
 /// What `deny.toml` allows.
 pub(crate) struct Policy {
@@ -160,14 +160,8 @@ pub(crate) fn unused(tree: &Tree, folder: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (section, texts) in sections {
         let named = manifest.get(section).and_then(toml::Value::as_table).into_iter().flat_map(toml::Table::keys);
-        let unused = named.filter(|name| !texts.iter().any(|text| names(text, &name.replace('-', "_"))));
+        let unused = named.filter(|name| !texts.iter().any(|text| has_word(text, &name.replace('-', "_"))));
         found.extend(unused.map(|name| format!("{section}: {name} is not used")));
     }
     found
-}
-
-/// Whether a text has this word.
-fn names(text: &str, word: &str) -> bool {
-    let part = |c: char| c.is_alphanumeric() || c == '_';
-    text.match_indices(word).any(|(at, _)| !text[..at].ends_with(part) && !text[at + word.len()..].starts_with(part))
 }

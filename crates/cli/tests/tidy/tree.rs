@@ -42,9 +42,26 @@ impl Tree {
     }
 }
 
+/// What breaks a rule: a file, or several together.
+pub(crate) struct Breach {
+    pub(crate) paths: Vec<String>,
+    pub(crate) what: String,
+}
+
+/// A breach in one file.
+pub(crate) fn breach(path: &str, what: impl Into<String>) -> Breach {
+    Breach { paths: vec![path.to_owned()], what: what.into() }
+}
+
 /// Whether a file holds nothing but tests.
 pub(crate) fn is_test(path: &str) -> bool {
     path.contains("/tests/") || path.ends_with("tests.rs")
+}
+
+/// Whether a text has this word: not as a part of a longer one.
+pub(crate) fn has_word(text: &str, word: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(at, _)| !text[..at].ends_with(part) && !text[at + word.len()..].starts_with(part))
 }
 
 /// The lines of a file that are neither comments nor its module of tests.

@@ -52,7 +52,7 @@ fn data_files_are_dropped_and_the_log_is_not() {
 
 /// Waits until hardly anything of `path` is cached.
 fn assert_dropped(path: &Path) {
-    let end = Instant::now() + Duration::from_secs(5);
+    let end = Instant::now() + Duration::from_secs(60);
     while cached(path).is_some_and(|left| left > 1 << 18) && Instant::now() < end {
         std::thread::sleep(MS);
     }
@@ -76,7 +76,7 @@ fn a_keeper_drops_what_is_read_and_finds_new_files() {
         assert_dropped(&table);
     }
     std::fs::write(dir.path().join("base/new"), vec![7; 1 << 20]).unwrap();
-    std::thread::sleep(SEARCH_EVERY + Duration::from_millis(200));
+    std::thread::sleep(2 * SEARCH_EVERY + Duration::from_secs(1));
     let kept = keeper.stop();
     assert_eq!((kept.files, kept.missed), (5, Missed::default()));
     assert!(kept.passes > 1 && kept.cpu_ns > 0 && kept.cpu_ns < kept.ran_ns, "{kept:?}");
@@ -111,7 +111,7 @@ fn what_is_only_written_stays_cached() {
     let keeper = Keeper::start(below(dir.path(), None), Keep::Written, MS).unwrap();
     let table = dir.path().join("base/file");
     std::fs::write(&table, vec![8; 1 << 20]).unwrap();
-    std::thread::sleep(Duration::from_millis(50));
+    std::thread::sleep(Duration::from_millis(500));
     assert!(cached(&table).is_none_or(|bytes| bytes >= 1 << 20));
     assert!(keeper.stop().passes > 1);
 }

@@ -7,13 +7,13 @@ use super::config::Address;
 use super::connect::Endpoint;
 use super::doctor::MysqlSettings;
 use super::flush::Flush;
+use super::group;
 use super::ledger::Ledger;
 use super::member::Member;
 use super::observer::ObserverSession;
 use super::performance::CommitTimes;
 use super::version::Version;
 use super::wire::Connection;
-use crate::clock;
 use crate::cloud::Cloud;
 use crate::error::TargetError;
 use crate::scope::Scope;
@@ -70,6 +70,7 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
     let mut held: Vec<(Connection, String)> = Vec::new();
     for (node, mut endpoint) in endpoints.into_iter().enumerate() {
         let mut c = endpoint.connect()?;
+        group::refuse(&mut c, &endpoint.config.place())?;
         let member = Member::ask(&mut c, private, &endpoint.config.place())?;
         if let Some(member) = member.as_ref().filter(|_| several) {
             endpoint.config.name_node(node, &member.name);
@@ -101,7 +102,7 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
                         c.version.text
                     )));
                 }
-                let name = format!("loadline {} {} {node}", std::process::id(), clock::now_ns());
+                let name = format!("loadline {} {} {node}", std::process::id(), loadline_storage::now_ns());
                 c.query(&format!("SELECT GET_LOCK('{name}', 0)"))?;
                 let instance = MysqlInstance::inspect(Arc::clone(&endpoint), &mut c, member)?;
                 check_cluster(&nodes.instances, &instance)?;
@@ -159,7 +160,7 @@ impl MysqlInstance {
         let ledger = Ledger::default();
         let log_bin = c.number("SELECT @@GLOBAL.log_bin")? == Some(1.0);
         ledger.binlog(log_bin);
-        ledger.replicates(member.as_ref().map(|m| m.kind));
+        ledger.galera(member.is_some());
         Ok(MysqlInstance {
             local: is_local(&endpoint, pid_file.as_deref()),
             endpoint,
@@ -200,7 +201,7 @@ impl MysqlInstance {
             flush,
             times,
             (sessions, scope),
-            (self.local, self.member.as_ref().map(|m| m.kind)),
+            (self.local, self.member.is_some()),
         )
     }
 }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use loadline_model::Driver;
 
-use super::member::{ClusterKind, group};
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::work::Work;
@@ -26,9 +25,8 @@ struct State {
     jobs_write: AtomicBool,
     /// Whether the server writes a binary log.
     binlog: AtomicBool,
-    /// Whether the server is a member of a cluster, of each kind.
+    /// Whether the server is a node of a Galera cluster.
     galera: AtomicBool,
-    group: AtomicBool,
 }
 
 impl Ledger {
@@ -59,10 +57,9 @@ impl Ledger {
         self.0.binlog.store(on, Ordering::Relaxed);
     }
 
-    /// The cluster that the server is a member of, if it is one.
-    pub(super) fn replicates(&self, in_cluster: Option<ClusterKind>) {
-        self.0.galera.store(in_cluster == Some(ClusterKind::Galera), Ordering::Relaxed);
-        self.0.group.store(in_cluster == Some(ClusterKind::Group), Ordering::Relaxed);
+    /// Whether the server is a node of a Galera cluster.
+    pub(super) fn galera(&self, is_node: bool) {
+        self.0.galera.store(is_node, Ordering::Relaxed);
     }
 
     /// The server's counter of the jobs' commits, loadline's own share of it, and by how much it grows with each commit.
@@ -71,16 +68,10 @@ impl Ledger {
     ///
     /// In a Galera cluster `Handler_commit` also counts what the node applies of others, twice, `Com_commit` does not, and
     /// `wsrep_local_commits` counts the changes that began at the node (10.11: 5 single updates at one node added 5, 0 and 5
-    /// there, and 10, 0 and 0 at another). It has no counter per session; loadline itself changes nothing while jobs run. In a group
-    /// of MySQL both count what is applied (8.0.33: 889 transactions at one of three added 889 to `Com_commit` at each), and the
-    /// transactions that a member proposed and did not roll back are its own, besides those that only read.
+    /// there, and 10, 0 and 0 at another). It has no counter per session; loadline itself changes nothing while jobs run.
     pub(super) fn commits(&self) -> (&'static str, u64, u64) {
         let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
-        if is(&self.0.group) && is(&self.0.jobs_send_commit) {
-            (group::SENT_COMMITS, self.0.explicit.load(Ordering::Relaxed), 1)
-        } else if is(&self.0.group) && is(&self.0.jobs_write) {
-            (group::LOCAL_COMMITS, 0, 1)
-        } else if is(&self.0.jobs_send_commit) {
+        if is(&self.0.jobs_send_commit) {
             ("Com_commit", self.0.explicit.load(Ordering::Relaxed), 1)
         } else if is(&self.0.galera) && is(&self.0.jobs_write) {
             ("wsrep_local_commits", 0, 1)

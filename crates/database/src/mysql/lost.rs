@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::instance::{MysqlInstance, MysqlNodes};
+use super::member;
 use super::server::Mysql;
 use crate::facts::Facts;
 use crate::remaining::Remaining;
@@ -25,7 +26,7 @@ enum Answer {
 }
 
 fn ask(instance: &MysqlInstance) -> Answer {
-    match instance.admin(|c| instance.member.as_ref().map_or(Ok(None), |member| member.size(c))) {
+    match instance.admin(member::size) {
         Err(_) => Answer::None,
         Ok(size) => size.map_or(Answer::NotReady, Answer::Ready),
     }

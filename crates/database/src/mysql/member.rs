@@ -1,125 +1,128 @@
-//! Members of clusters: servers that hold one and the same data, on each of which transactions can begin.
-
-pub(super) mod galera;
-pub(super) mod group;
+//! Nodes of a Galera cluster of MariaDB: servers that hold one and the same data, on each of which transactions can begin.
+//!
+//! A transaction commits at the node where it began once all nodes have received its rows in the same order (certification).
+//! The others apply it a moment later, so what was written at one is read at another once that has caught up (`apply.rs`). CREATE
+//! and DROP take effect at all nodes.
 
 use std::time::{Duration, Instant};
 
 use super::wire::Connection;
 use crate::error::TargetError;
 
-/// A joining member is waited for this long if loadline started it; a user's must be ready.
+/// A joining node is waited for this long if loadline started it; a user's must be ready.
 const JOINING: Duration = Duration::from_secs(60);
+/// `wsrep_local_state` of a node that has all data.
+const SYNCED: &str = "4";
+/// Values of `wsrep_local_state` of a member of the cluster's majority: a donor, one that has joined, and Synced.
+pub(super) const MEMBER: [f64; 3] = [2.0, 3.0, 4.0];
 
-/// What makes servers one database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ClusterKind {
-    /// Galera, of MariaDB.
-    Galera,
-    /// Group replication, of MySQL.
-    Group,
-}
-
-impl ClusterKind {
-    /// Its name in a sentence.
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            ClusterKind::Galera => "Galera cluster",
-            ClusterKind::Group => "replication group",
-        }
-    }
-
-    fn state(self, c: &mut Connection) -> Result<State, TargetError> {
-        match self {
-            ClusterKind::Galera => galera::state(c),
-            ClusterKind::Group => group::state(c),
-        }
-    }
-}
-
-/// A server as a member of a cluster.
+/// A server as a node of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Member {
-    pub(super) kind: ClusterKind,
-    /// Its name in the cluster; several may have the same.
+    /// Its name in the cluster, by default that of the machine: several may have the same.
     pub(super) name: String,
-    /// Its identity within the cluster: of the node's process (`wsrep_gcomm_uuid`) or of its data (`server_uuid`).
-    pub(super) id: String,
+    /// Identity of the node's process (`wsrep_gcomm_uuid`).
+    id: String,
     /// Identity of the cluster.
     pub(super) cluster: String,
-    /// Members of the cluster, also those that are not of the target.
+    /// Nodes of the cluster, also those that are not of the target.
     pub(super) size: u32,
 }
 
-/// What a member says of its state.
-#[derive(Debug, Default)]
-pub(super) struct State {
-    /// Whether transactions can begin there.
-    pub(super) ready: bool,
-    pub(super) id: String,
-    pub(super) cluster: String,
-    pub(super) size: u32,
+/// What a node says of its state.
+struct State {
+    /// Whether transactions can begin there: it has all data and takes part in the cluster's majority.
+    ready: bool,
+    id: String,
+    cluster: String,
+    size: u32,
     /// The state in words, and what it must be.
-    pub(super) said: String,
+    said: String,
+}
+
+impl State {
+    fn ask(c: &mut Connection) -> Result<State, TargetError> {
+        let found = c.pairs(
+            "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_local_state', 'wsrep_local_state_comment', \
+             'wsrep_cluster_status', 'wsrep_ready', 'wsrep_gcomm_uuid', 'wsrep_cluster_state_uuid', 'wsrep_cluster_size')",
+        )?;
+        let of = |name: &str| value_of(&found, name);
+        let (comment, status) = (of("wsrep_local_state_comment"), of("wsrep_cluster_status"));
+        Ok(State {
+            ready: of("wsrep_local_state") == SYNCED && status == "Primary" && of("wsrep_ready") == "ON",
+            id: of("wsrep_gcomm_uuid").to_owned(),
+            cluster: of("wsrep_cluster_state_uuid").to_owned(),
+            size: of("wsrep_cluster_size").parse().unwrap_or(0),
+            said: format!("it is {comment} in a {status} part of the cluster, and must be Synced and Primary"),
+        })
+    }
+}
+
+fn value_of<'a>(pairs: &'a [(String, String)], name: &str) -> &'a str {
+    pairs.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value.as_str())
 }
 
 impl Member {
-    /// The member that `c` leads to; `None` if the server is in no cluster.
+    /// The node that `c` leads to; `None` if the server is in no cluster.
     ///
     /// # Errors
     /// [`TargetError::Refused`] if transactions cannot begin there.
     pub(super) fn ask(c: &mut Connection, private: bool, place: &str) -> Result<Option<Member>, TargetError> {
-        let (kind, name) = if c.version.mariadb {
-            (ClusterKind::Galera, galera::name(c)?)
-        } else {
-            (ClusterKind::Group, group::name(c)?)
-        };
-        let Some(name) = name else { return Ok(None) };
+        let settings =
+            c.pairs("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_provider', 'wsrep_node_name')")?;
+        let of = |name: &str| value_of(&settings, name);
+        if !of("wsrep_on").eq_ignore_ascii_case("on") || matches!(of("wsrep_provider"), "" | "none") {
+            return Ok(None);
+        }
+        let name = of("wsrep_node_name").to_owned();
         let deadline = Instant::now() + if private { JOINING } else { Duration::ZERO };
         loop {
-            let state = kind.state(c)?;
-            if state.ready {
-                let State { id, cluster, size, .. } = state;
-                return Ok(Some(Member { kind, name, id, cluster, size }));
+            let State { ready, id, cluster, size, said } = State::ask(c)?;
+            if ready {
+                return Ok(Some(Member { name, id, cluster, size }));
             }
             if Instant::now() >= deadline {
                 return Err(TargetError::Refused(format!(
-                    "{place} is a member of a {} ({name}) and cannot be used: {}",
-                    kind.words(),
-                    state.said
+                    "{place} is a member of a Galera cluster ({name}) and cannot be used: {said}"
                 )));
             }
             std::thread::sleep(Duration::from_millis(50));
         }
     }
 
-    /// Checks that `c`, of a job, leads to this member: an address may be that of a proxy.
+    /// Checks that `c`, of a job, leads to this node: an address may be that of a proxy.
     ///
     /// # Errors
     /// [`TargetError::Refused`] if it does not.
     pub(super) fn check_place(&self, c: &mut Connection, place: &str) -> Result<(), TargetError> {
-        if self.kind.state(c)?.id == self.id {
+        if State::ask(c)?.id == self.id {
             return Ok(());
         }
         Err(TargetError::Refused(format!(
-            "{place} led to another member of the {} than before, or the server was started again: name the address of the \
-             server itself",
-            self.kind.words()
+            "{place} led to another member of the Galera cluster than before, or the server was started again: name the address \
+             of the server itself"
         )))
-    }
-
-    /// Number of members in the cluster; `None` if that of `c` is not ready: it has lost the cluster, or joins it.
-    pub(super) fn size(&self, c: &mut Connection) -> Result<Option<u32>, TargetError> {
-        let state = self.kind.state(c)?;
-        Ok(Some(state.size).filter(|_| state.ready))
     }
 
     /// The error if it is named twice.
     pub(super) fn twice(&self, [first, second]: [&str; 2]) -> TargetError {
         TargetError::Refused(format!(
-            "{first} and {second} are the same member of the {} ({}): name each once",
-            self.kind.words(),
+            "{first} and {second} are the same member of the Galera cluster ({}): name each once",
             self.name
         ))
     }
+}
+
+/// Number of nodes in the cluster of `c`; `None` if that of `c` is not ready: it has lost the cluster, or joins it.
+pub(super) fn size(c: &mut Connection) -> Result<Option<u32>, TargetError> {
+    let state = State::ask(c)?;
+    Ok(state.ready.then_some(state.size))
+}
+
+/// Number of the last transaction of the cluster that the node of `c` has applied; `None` if it has lost its cluster.
+pub(super) fn applied(c: &mut Connection) -> Result<Option<f64>, TargetError> {
+    let found =
+        c.pairs("SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_last_committed', 'wsrep_cluster_status')")?;
+    let last = value_of(&found, "wsrep_last_committed").parse().ok();
+    Ok(last.filter(|_| value_of(&found, "wsrep_cluster_status") == "Primary"))
 }

@@ -15,8 +15,8 @@ mod doing;
 mod flavours;
 mod flush;
 mod grants;
+mod group;
 mod instance;
-mod join;
 mod kernels;
 mod ledger;
 mod loading;
@@ -114,15 +114,11 @@ pub(crate) static MYSQL_TEMP_KIND: TargetKind = TargetKind {
         ("mysql-temp:", "next to the results"),
         ("mysql-temp:/folder", "in a folder of its own under this one"),
         ("mysql-temp:?bin=/opt/mysql/bin", "from the binaries in this folder"),
-        ("mysql-temp:?group=3", "a replication group of so many members, 1 to 8, each a primary"),
     ],
     capabilities: render::of_mysql,
     render: |work| render::all(work, &render::of_mysql()),
     check_url: |url| temp::check_url(&temp::MYSQL, url),
-    open: |request| {
-        let product = if temp::cluster_of(&request.url).is_some() { &temp::GROUP } else { &temp::MYSQL };
-        open_temp(product, request)
-    },
+    open: |request| open_temp(&temp::MYSQL, request),
     levels: Vec::new,
     no_levels: Some(
         "semi-synchronous replication of MySQL is not supported: --target mariadb-temp: has levels with the same waits (after-sync, \
@@ -158,8 +154,5 @@ fn open_temp(product: &'static Product, request: &OpenRequest) -> Result<Box<dyn
     let server = TempServer::start(product, request)?;
     replication::follow(&server)?;
     let (url, request) = server.address(request);
-    if server.is_group() {
-        join::join(&url, &request)?;
-    }
     Ok(Box::new(Mysql::open(&url, &request, Some(Arc::new(Mutex::new(server))))?))
 }

@@ -6,12 +6,11 @@ use loadline_model::snapshot::{WaitSample, counter};
 use super::data_counters;
 use super::flush::Flush;
 use super::ledger::Ledger;
-use super::member::{ClusterKind, galera, group};
+use super::member;
 use super::own_sessions::OwnSessions;
 use super::performance::CommitTimes;
 use super::version::Version;
 use super::wire::Connection;
-use crate::clock;
 use crate::error::TargetError;
 use crate::other_sessions::OtherSessions;
 use crate::role::{Observer, SessionTasks};
@@ -43,13 +42,6 @@ const OF_GALERA: [(&str, &str); 7] = [
     (counter::APPLY_QUEUE, "wsrep_local_recv_queue"),
     (counter::CLUSTER_SIZE, "wsrep_cluster_size"),
     (counter::CLUSTER_VIEW, "wsrep_cluster_conf_id"),
-];
-/// The same of a member of a replication group.
-const OF_GROUP: [(&str, &str); 4] = [
-    (counter::CERT_FAILURES, group::LOCAL_ROLLBACKS),
-    (counter::APPLY_QUEUE, group::QUEUE),
-    (counter::CLUSTER_SIZE, group::SIZE),
-    (counter::CLUSTER_VIEW, group::VIEW),
 ];
 /// What each node of a cluster does for all: the sum over the nodes is divided by their number.
 const OF_MEAN_NODE: [&str; 7] = [
@@ -96,8 +88,8 @@ pub(super) struct ObserverSession {
     others: Option<OtherSessions>,
     /// The query of InnoDB's metrics, if the user may run it.
     metrics: Option<String>,
-    /// The cluster that the server is a member of, if it is one.
-    cluster: Option<ClusterKind>,
+    /// Whether the server is a node of a Galera cluster.
+    galera: bool,
 }
 
 impl ObserverSession {
@@ -108,11 +100,11 @@ impl ObserverSession {
         flush: Flush,
         times: CommitTimes,
         (sessions, scope): (OwnSessions, Scope),
-        (local, cluster): (bool, Option<ClusterKind>),
+        (local, galera): (bool, bool),
     ) -> Result<ObserverSession, TargetError> {
         let metrics = metrics(&mut connection)?;
         let others = local.then(|| OtherSessions::new(COMMANDS));
-        Ok(ObserverSession { connection, ledger, flush, times, sessions, scope, others, metrics, cluster })
+        Ok(ObserverSession { connection, ledger, flush, times, sessions, scope, others, metrics, galera })
     }
 
     /// Whether this user sees the sessions of all users: both need PROCESS.
@@ -123,21 +115,14 @@ impl ObserverSession {
     fn read(&mut self) -> Result<Snapshot, TargetError> {
         let c = &mut self.connection;
         let mut snapshot = Snapshot::default();
-        let of_galera = if self.cluster == Some(ClusterKind::Galera) { GALERA_STATUS } else { "" };
+        let of_galera = if self.galera { GALERA_STATUS } else { "" };
         for (name, value) in c.pairs(&format!("{LOG_STATUS}{of_galera}{})", data_counters::STATUS))? {
             if let Ok(number) = value.parse::<f64>() {
                 snapshot.counters.insert(name, number);
             }
         }
-        if snapshot.counters.get("wsrep_local_state").is_some_and(|state| !galera::MEMBER.contains(state)) {
+        if snapshot.counters.get("wsrep_local_state").is_some_and(|state| !member::MEMBER.contains(state)) {
             snapshot.counters.insert("wsrep_cluster_size".to_owned(), 0.0);
-        }
-        if self.cluster == Some(ClusterKind::Group) {
-            snapshot.counters.extend(group::counters(c)?.into_iter().map(|(name, n)| (name.to_owned(), n)));
-            let of = |name: &str| snapshot.counters.get(name).copied();
-            if let Some((all, not_sent)) = of("Com_commit").zip(of(group::NOT_SENT)) {
-                snapshot.counters.insert(group::SENT_COMMITS.to_owned(), all - not_sent);
-            }
         }
         for (name, ns) in self.times.read(c)? {
             // If sessions were lost, log waits are estimated from samples.
@@ -164,12 +149,8 @@ impl ObserverSession {
         neutral.push((counter::REDO_WRITES, "Innodb_log_writes", 0.0, 1.0));
         let syncs = sync_counter(&self.connection.version, self.flush.now());
         neutral.extend(syncs.map(|name| (counter::REDO_SYNCS, name, 0.0, 1.0)));
-        let of_cluster: &[(&str, &str)] = match self.cluster {
-            Some(ClusterKind::Galera) => &OF_GALERA,
-            Some(ClusterKind::Group) => &OF_GROUP,
-            None => &[],
-        };
-        neutral.extend(of_cluster.iter().map(|(name, source)| (*name, *source, 0.0, 1.0)));
+        let of_galera = OF_GALERA.iter().filter(|_| self.galera);
+        neutral.extend(of_galera.map(|(name, source)| (*name, *source, 0.0, 1.0)));
         for (name, source, less, times) in neutral {
             if let Some(value) = snapshot.counters.get(source).copied() {
                 snapshot.counters.insert(name.to_owned(), (value - less) / times);
@@ -214,7 +195,7 @@ pub(super) struct MysqlObserver {
 
 impl Observer for MysqlObserver {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
-        let before = clock::now_ns();
+        let before = loadline_storage::now_ns();
         let all = self.sessions.iter_mut().map(ObserverSession::read).collect::<Result<Vec<_>, _>>()?;
         let nodes = if all.len() > 1 { all.iter().map(|s| s.counters.clone()).collect() } else { Vec::new() };
         let servers = all.len() as f64;
@@ -226,7 +207,7 @@ impl Observer for MysqlObserver {
         }
         snapshot.nodes = nodes;
         // The counters are of a moment within the query.
-        snapshot.at_ns = before + clock::now_ns().saturating_sub(before) / 2;
+        snapshot.at_ns = before + loadline_storage::now_ns().saturating_sub(before) / 2;
         // The readings of several servers have no common time.
         if let [ObserverSession { others: Some(others), .. }] = &self.sessions[..] {
             others.fill(&mut snapshot.counters);
@@ -238,8 +219,8 @@ impl Observer for MysqlObserver {
         let mut sample = WaitSample { others: Some(0), ..WaitSample::default() };
         for session in &mut self.sessions {
             let sees_all = session.sees_all();
-            let ObserverSession { connection, sessions, scope, others, cluster, .. } = session;
-            if !sessions.sample(connection, *scope, (sees_all, cluster.is_some()), &mut sample)? {
+            let ObserverSession { connection, sessions, scope, others, galera, .. } = session;
+            if !sessions.sample(connection, *scope, (sees_all, *galera), &mut sample)? {
                 return Ok(None);
             }
             if let Some(others) = others.as_mut().filter(|_| sees_all) {

@@ -85,7 +85,7 @@ fn again() -> (String, String, String, String) {
     END IF;
     SET l_seq = l_from, l_commit = 0;
     BEGIN
-    DECLARE EXIT HANDLER FOR 1213, 1020, 1180, 3101 BEGIN
+    DECLARE EXIT HANDLER FOR 1213, 1020, 1180 BEGIN
       IF l_commit > 0 THEN
         SET l_failed = l_failed + 1;
       END IF;

@@ -10,7 +10,6 @@ use super::connect::Endpoint;
 use super::doctor::MysqlSettings;
 use super::instance::{self, MysqlInstance, MysqlNodes};
 use super::loading::MysqlLoader;
-use super::member::ClusterKind;
 use super::temp::TempServer;
 use super::wire::Connection;
 use super::{apply, own_sessions};
@@ -139,9 +138,9 @@ impl Mysql {
 
     /// What holds for the nodes of a cluster, for the report; `settings` are those of the first.
     pub(super) fn cluster_notes(&self, settings: &MysqlSettings) -> Vec<String> {
-        let Some(kind) = self.first().member.as_ref().map(|m| m.kind) else {
+        if self.first().member.is_none() {
             return Vec::new();
-        };
+        }
         let of = |name: &str| settings.get(name).unwrap_or("unknown").to_owned();
         let nodes: Vec<String> =
             self.instances().iter().filter_map(|i| Some(i.member.as_ref()?.name.clone())).collect();
@@ -149,28 +148,18 @@ impl Mysql {
         let flush: Vec<String> = self.instances().iter().map(|i| i.given_flush.to_string()).collect();
         vec![
             format!(
-                "{} of the {size} nodes of a {} ({}): one set of data, loaded at the first of them; job j begins its \
+                "{} of the {size} nodes of a Galera cluster ({}): one set of data, loaded at the first of them; job j begins its \
                  transactions at one of the nodes in turn. Settings are those of the first",
                 self.facts.nodes,
-                kind.words(),
                 nodes.join(", ")
             ),
-            match kind {
-                ClusterKind::Galera => format!(
-                    "a commit returns when its rows have been received by all nodes and it is committed at its own: \
-                     innodb_flush_log_at_trx_commit is {} at the nodes, wsrep_sync_wait {}, wsrep_slave_threads {}",
-                    flush.join(", "),
-                    of("wsrep_sync_wait"),
-                    of("wsrep_slave_threads")
-                ),
-                ClusterKind::Group => format!(
-                    "a commit returns when a majority has received its rows and it is committed at its own member: \
-                     innodb_flush_log_at_trx_commit is {} at the members, sync_binlog {}, group_replication_consistency {}",
-                    flush.join(", "),
-                    of("sync_binlog"),
-                    of("group_replication_consistency")
-                ),
-            },
+            format!(
+                "a commit returns when its rows have been received by all nodes and it is committed at its own: \
+                 innodb_flush_log_at_trx_commit is {} at the nodes, wsrep_sync_wait {}, wsrep_slave_threads {}",
+                flush.join(", "),
+                of("wsrep_sync_wait"),
+                of("wsrep_slave_threads")
+            ),
             "redo and changed rows are those of the mean node, because each node writes those of all; other counters are \
              added up"
                 .to_owned(),

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::join;
 use super::server::Mysql;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
@@ -16,9 +15,6 @@ impl Settings for Mysql {
         };
         server.restart(&request.settings)?;
         let (url, request) = server.address(request);
-        if server.is_group() {
-            join::join(&url, &request)?;
-        }
         drop(server);
         Ok((Box::new(Mysql::open(&url, &request, Some(Arc::clone(shared)))?), true))
     }

@@ -11,7 +11,6 @@ mod settings;
 use std::collections::BTreeMap;
 
 use super::cache;
-use super::member::ClusterKind;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
 use crate::temp::instance::Instance;
@@ -19,11 +18,10 @@ use crate::temp::product::Product;
 use crate::temp::settings::Settings;
 use crate::temp::user::ServerUser;
 use binaries::Binaries;
-pub(super) use cluster::random_uuid;
 use cluster::{Cluster, ClusterUrl};
 pub(super) use replica::ReplicaServer;
 
-use crate::temp::{Start, encoded, memory};
+use crate::temp::{Start, encoded, memory, temp_url};
 
 /// What distinguishes MariaDB's private servers.
 pub(super) static MARIADB: Product = Product {
@@ -78,28 +76,15 @@ pub(super) static MYSQL: Product = Product {
     end: instance::end,
 };
 
-/// What distinguishes the members of private replication groups of MySQL.
-pub(super) static GROUP: Product = Product {
-    reserved: &[settings::RESERVED, settings::GROUP_RESERVED],
-    // The others would wait for a member that takes its time.
-    stages: &instance::AT_ONCE,
-    ..MYSQL
-};
-
-/// The cluster that `url` asks for, if it asks for one.
-pub(super) fn cluster_of(url: &str) -> Option<ClusterKind> {
-    let (scheme, rest) = url.split_once(':')?;
-    let query = rest.split_once('?').map_or("", |(_, query)| query);
-    if scheme.eq_ignore_ascii_case(GALERA.scheme) {
-        return Some(ClusterKind::Galera);
-    }
-    let of_group = query.split('&').any(|pair| pair.split('=').next() == Some("group"));
-    (scheme.eq_ignore_ascii_case(MYSQL.scheme) && of_group).then_some(ClusterKind::Group)
+/// What `url` says of the cluster that it asks for; `None`: it asks for none.
+fn cluster_of(url: &str) -> Result<Option<ClusterUrl>, TargetError> {
+    temp_url::is_of(url, GALERA.scheme).then(|| ClusterUrl::parse(url)).transpose()
 }
 
-/// The URL without what only a cluster's can say.
-fn single(url: &str) -> Result<String, TargetError> {
-    cluster_of(url).map_or_else(|| Ok(url.to_owned()), |kind| ClusterUrl::parse(url, kind).map(|url| url.rest))
+/// `request` with the URL of a single server, without what only a cluster's can say.
+fn single(request: &OpenRequest, of_cluster: Option<&ClusterUrl>) -> OpenRequest {
+    let url = of_cluster.map_or_else(|| request.url.clone(), |of_cluster| of_cluster.rest.clone());
+    OpenRequest { url, ..request.clone() }
 }
 
 /// As [`crate::temp::check_url`], also for clusters.
@@ -107,7 +92,7 @@ fn single(url: &str) -> Result<String, TargetError> {
 /// # Errors
 /// As there.
 pub(super) fn check_url(product: &Product, url: &str) -> Result<u32, TargetError> {
-    let of_cluster = cluster_of(url).map(|kind| ClusterUrl::parse(url, kind)).transpose()?;
+    let of_cluster = cluster_of(url)?;
     let nodes = crate::temp::check_url(product, of_cluster.as_ref().map_or(url, |url| &url.rest))?;
     Ok(of_cluster.map_or(nodes, |url| url.nodes))
 }
@@ -117,7 +102,7 @@ pub(super) fn check_url(product: &Product, url: &str) -> Result<u32, TargetError
 /// # Errors
 /// As there.
 pub(super) fn clean(product: &Product, request: &OpenRequest) -> Result<Vec<String>, TargetError> {
-    crate::temp::clean_leftovers(product, &OpenRequest { url: single(&request.url)?, ..request.clone() })
+    crate::temp::clean_leftovers(product, &single(request, cluster_of(&request.url)?.as_ref()))
 }
 
 /// The administrator. It needs no password: only the server's operating system user and root can open the
@@ -154,15 +139,12 @@ impl TempServer {
     ///
     /// Nothing is left behind in either case.
     pub(super) fn start(product: &'static Product, request: &OpenRequest) -> Result<TempServer, TargetError> {
-        let of_cluster = match cluster_of(&request.url) {
-            Some(kind) => Some((kind, ClusterUrl::parse(&request.url, kind)?)),
-            None => None,
-        };
-        let request = OpenRequest { url: single(&request.url)?, ..request.clone() };
+        let of_cluster = cluster_of(&request.url)?;
+        let request = single(request, of_cluster.as_ref());
         let start = Start::new(product, &request)?;
         let binaries = binaries::find(product, start.address.bin.as_deref(), &start.user)?;
         settings::check_values(&request.settings, &binaries, &start.user)?;
-        let cluster = of_cluster.map(|(kind, url)| Cluster::new(kind, &url, &binaries, memory::memory_bytes()));
+        let cluster = of_cluster.map(|url| Cluster::new(&url, &binaries, memory::memory_bytes()));
         let cluster = cluster.transpose()?;
         let memory = memory_each(cluster.as_ref(), start.further as usize);
         let settings = settings::settings(product, &binaries.version, memory, &request.settings);
@@ -179,9 +161,6 @@ impl TempServer {
         let (user, replicas) = (start.user, Vec::new());
         let mut server = TempServer { product, notes, binaries, user, settings, joined, replicas, instance, cluster };
         instance::install(&server)?;
-        if server.is_group() {
-            server.joined.iter().try_for_each(|node| cluster::copy(node, &server.instance, &server.user))?;
-        }
         for (number, copy) in (1..).zip(copies) {
             server.replicas.push(ReplicaServer::prepare(number, copy, &server.instance, &server.user)?);
         }
@@ -226,11 +205,6 @@ impl TempServer {
     pub(super) fn pool_bytes(&self, data_bytes: Option<u64>) -> Option<u64> {
         let default = settings::own_pool(&self.settings, memory_each(self.cluster.as_ref(), self.replicas.len()))?;
         Some(data_bytes.map_or(default, |bytes| cache::small(bytes).min(default)))
-    }
-
-    /// Whether it is a replication group, whose members have to be joined once they run.
-    pub(super) fn is_group(&self) -> bool {
-        self.cluster.as_ref().is_some_and(|cluster| cluster.kind == ClusterKind::Group)
     }
 
     /// The replicas.

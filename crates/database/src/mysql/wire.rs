@@ -151,14 +151,9 @@ impl Connection {
             1053 | 1927 | 4031 | 1079 => TargetError::Lost(format!("{} ended the session: {error}", self.place)),
             // A deadlock, also with a change of another node of a cluster, and a row that was changed since it was read: the
             // whole transaction is rolled back.
-            1213 | 1020 | 3101 => TargetError::Conflict(error.to_string()),
+            1213 | 1020 => TargetError::Conflict(error.to_string()),
             // The storage engine's words for the same at a COMMIT (HA_ERR_LOCK_DEADLOCK).
             1180 if error.message.contains("error 149") => TargetError::Conflict(error.to_string()),
-            // A replication group takes no change of a table without a primary key, and this one was made without.
-            3098 => TargetError::Statement(format!(
-                "{error}: a replication group needs a primary key on each table; SET PERSIST \
-                 sql_generate_invisible_primary_key = ON makes an invisible one (MySQL 8.0.30)"
-            )),
             // The node has left its cluster, or lost its majority.
             1047 => TargetError::Statement(format!("{} is not ready: {error}", self.place)),
             // No such table or database.

@@ -9,7 +9,6 @@ use loadline_model::{Column, Snapshot, column};
 
 use super::data_counters;
 use super::session::{MODULE, OraSession, Row};
-use crate::clock;
 use crate::error::TargetError;
 use crate::role::{Observer, SessionTasks};
 use crate::scope::Scope;
@@ -349,13 +348,13 @@ impl OraObserver {
 
 impl Observer for OraObserver {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
-        let mut snapshot = Snapshot { at_ns: clock::now_ns(), ..Snapshot::default() };
+        let mut snapshot = Snapshot { at_ns: loadline_storage::now_ns(), ..Snapshot::default() };
         for (view, query) in &self.queries {
-            let before = clock::now_ns();
+            let before = loadline_storage::now_ns();
             let rows = self.session.query(query, &[])?;
             if view.name == "SYSSTAT" {
                 // The counters of the rates are of a moment within this query.
-                snapshot.at_ns = before + clock::now_ns().saturating_sub(before) / 2;
+                snapshot.at_ns = before + loadline_storage::now_ns().saturating_sub(before) / 2;
             }
             read(view, &rows, &mut snapshot);
         }

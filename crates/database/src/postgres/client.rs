@@ -5,7 +5,6 @@ use loadline_workload::Arg;
 use super::protocol::{self, Value};
 use super::wire::Connection;
 use super::{schema, sql, text};
-use crate::clock;
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::role::{Canceller, ClientSession, Results, TextDone};
@@ -89,7 +88,7 @@ impl PgClientSession {
         self.connection.until_ready(|tag, body| {
             if tag == b'C' {
                 rows = protocol::rows_of_tag(body);
-                done = timed.then(clock::now_ns);
+                done = timed.then(loadline_storage::now_ns);
             }
         })?;
         Ok((rows, done))
@@ -173,7 +172,7 @@ impl ClientSession for PgClientSession {
     fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, Option<u64>), TargetError> {
         if self.pending {
             let rows = self.execute(statement, args)?;
-            let done = clock::now_ns();
+            let done = loadline_storage::now_ns();
             self.commit()?;
             return Ok((rows, Some(done)));
         }

@@ -11,7 +11,6 @@ use super::own::own;
 use super::protocol;
 use super::settings::PgSettings;
 use super::wire::Connection;
-use crate::clock;
 use crate::error::TargetError;
 use crate::other_sessions::{OtherSessions, SessionTask, Sessions};
 use crate::role::{Observer, SessionTasks};
@@ -258,7 +257,7 @@ impl PgObserver {
 impl Observer for PgObserver {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
         let mut snapshot = Snapshot::default();
-        let before = clock::now_ns();
+        let before = loadline_storage::now_ns();
         let mut nodes = Vec::new();
         for session in &mut self.sessions {
             nodes.push(session.read(&mut snapshot)?);
@@ -267,7 +266,7 @@ impl Observer for PgObserver {
             snapshot.nodes = nodes;
         }
         // The counters were read in between: use the middle.
-        snapshot.at_ns = before + clock::now_ns().saturating_sub(before) / 2;
+        snapshot.at_ns = before + loadline_storage::now_ns().saturating_sub(before) / 2;
         // The readings of several servers have no common time.
         if let [session] = &self.sessions[..] {
             session.others.fill(&mut snapshot.counters);

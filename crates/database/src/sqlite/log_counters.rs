@@ -12,7 +12,6 @@ use std::sync::{Arc, OnceLock};
 use rusqlite::ffi;
 
 use super::data_counters::DataCounters;
-use crate::clock;
 use crate::error::TargetError;
 
 /// Operations on the log of one target. Only SQLite's single writer adds to it.
@@ -47,7 +46,7 @@ impl DataCounters {
     /// Counts the time since `begin_ns`, in which this thread wrote to the database, if it runs a job: no job waits for others.
     fn waited_since(&self, begin_ns: u64) {
         if COUNTERS.with_borrow(Option::is_some) {
-            self.write_ns.fetch_add(clock::now_ns().saturating_sub(begin_ns), Ordering::Relaxed);
+            self.write_ns.fetch_add(loadline_storage::now_ns().saturating_sub(begin_ns), Ordering::Relaxed);
         }
     }
 }
@@ -178,9 +177,9 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, data: *const c_void, am
             // Its header: the log starts again.
             counters.checkpoint_at.store(0, Ordering::Relaxed);
         }
-        let begin = clock::now_ns();
+        let begin = loadline_storage::now_ns();
         let code = (*table.real).xWrite.map_or(ffi::SQLITE_IOERR_WRITE, |real| real(file, data, amount, offset));
-        counters.write_ns.fetch_add(clock::now_ns().saturating_sub(begin), Ordering::Relaxed);
+        counters.write_ns.fetch_add(loadline_storage::now_ns().saturating_sub(begin), Ordering::Relaxed);
         code
     }
 }
@@ -191,11 +190,11 @@ unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, data: *mut c_void, amoun
     // SAFETY: SQLite calls this on a file that is open, with arguments valid for the real function.
     unsafe {
         let table = table(file);
-        let begin = clock::now_ns();
+        let begin = loadline_storage::now_ns();
         let code = (*table.real).xRead.map_or(ffi::SQLITE_IOERR_READ, |real| real(file, data, amount, offset));
         if amount >= MIN_PAGE_BYTES {
             let counters = &table.counters.data;
-            counters.read_ns.fetch_add(clock::now_ns().saturating_sub(begin), Ordering::Relaxed);
+            counters.read_ns.fetch_add(loadline_storage::now_ns().saturating_sub(begin), Ordering::Relaxed);
             counters.reads.fetch_add(1, Ordering::Relaxed);
         }
         code
@@ -215,7 +214,7 @@ unsafe extern "C" fn write_database(
         let data_counters = &table.counters.data;
         data_counters.writes.fetch_add(1, Ordering::Relaxed);
         data_counters.write_bytes.fetch_add(u64::from(amount.unsigned_abs()), Ordering::Relaxed);
-        let begin = clock::now_ns();
+        let begin = loadline_storage::now_ns();
         let code = (*table.real).xWrite.map_or(ffi::SQLITE_IOERR_WRITE, |real| real(file, data, amount, offset));
         data_counters.waited_since(begin);
         code
@@ -228,7 +227,7 @@ unsafe extern "C" fn sync_database(file: *mut ffi::sqlite3_file, flags: c_int) -
     unsafe {
         let table = table(file);
         let data_counters = &table.counters.data;
-        let begin = clock::now_ns();
+        let begin = loadline_storage::now_ns();
         let code = (*table.real).xSync.map_or(ffi::SQLITE_IOERR_FSYNC, |real| real(file, flags));
         data_counters.waited_since(begin);
         code
@@ -240,9 +239,9 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     // SAFETY: as for `write`.
     unsafe {
         let table = table(file);
-        let begin = clock::now_ns();
+        let begin = loadline_storage::now_ns();
         let code = (*table.real).xSync.map_or(ffi::SQLITE_IOERR_FSYNC, |real| real(file, flags));
-        table.counters.sync_ns.fetch_add(clock::now_ns().saturating_sub(begin), Ordering::Relaxed);
+        table.counters.sync_ns.fetch_add(loadline_storage::now_ns().saturating_sub(begin), Ordering::Relaxed);
         table.counters.syncs.fetch_add(1, Ordering::Relaxed);
         code
     }

@@ -71,7 +71,7 @@ impl TempUrl {
 }
 
 /// Whether the URL has this scheme.
-pub(super) fn is_of(url: &str, scheme: &str) -> bool {
+pub(crate) fn is_of(url: &str, scheme: &str) -> bool {
     url.split_once(':').is_some_and(|(found, _)| found.eq_ignore_ascii_case(scheme))
 }
 

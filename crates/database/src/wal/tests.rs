@@ -133,7 +133,7 @@ fn levels_come_into_force_and_a_link_takes_its_time() {
         });
         times.min().unwrap()
     };
-    let link = Link { delay: 5 * MS, ..Link::default() };
+    let link = Link { delay: 25 * MS, ..Link::default() };
     let levels = (KIND.levels)();
     let mut took = Vec::new();
     for level in [None].into_iter().chain(levels.iter().map(Some)).chain([None]) {
@@ -142,7 +142,7 @@ fn levels_come_into_force_and_a_link_takes_its_time() {
         assert_eq!(watch.look().unwrap().iter().map(|r| r.synchronous).collect::<Vec<_>>(), [waits], "{level:?}");
         took.push((waits, commit()));
     }
-    assert!(took.iter().all(|(waits, took)| *waits == (*took >= 10 * MS)), "{took:?}");
+    assert!(took.iter().all(|(waits, took)| *waits == (*took >= 50 * MS)), "{took:?}");
     assert_eq!(took.iter().filter(|(waits, _)| *waits).count(), 3);
     assert!(!watch.round_trips_ns().is_empty() && watch.link_bytes().unwrap() > 0);
     replication.bring_about(None, Link::default()).unwrap();
@@ -169,7 +169,7 @@ fn a_standby_that_fails_is_seen() {
     replication.bring_about(None, Link::default()).unwrap();
     wal.attached().unwrap().cut_off();
     let mut session = wal.writer.session().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !watch.look().unwrap().is_empty() {
         assert!(Instant::now() < deadline);
         // The log itself goes on.

@@ -88,7 +88,7 @@ fn locks_that_are_waited_for_are_shown_with_their_table() {
     let root = server.as_users("root").unwrap();
     server.sql("CREATE DATABASE locked; CREATE TABLE locked.t (id INT PRIMARY KEY); INSERT INTO locked.t VALUES (1)");
     let seen = std::thread::scope(|scope| {
-        let held = scope.spawn(|| server.sql("BEGIN; DELETE FROM locked.t; SELECT SLEEP(2), \"SEKRET\""));
+        let held = scope.spawn(|| server.sql("BEGIN; DELETE FROM locked.t; SELECT SLEEP(6), \"SEKRET\""));
         std::thread::sleep(std::time::Duration::from_millis(300));
         let waiting = scope.spawn(|| server.sql("DELETE FROM locked.t"));
         let mut seen = None;
@@ -125,7 +125,7 @@ fn waits_of_all_clients_are_sampled_if_all_can_be_seen() {
     let (mut jobs, mut all_seen, mut unseen) = (root.observer().unwrap(), all(root.as_ref()), all(blind.as_ref()));
     let lock = root.lock().unwrap();
     std::thread::scope(|scope| {
-        let query = scope.spawn(|| server.sql("SELECT SLEEP(0.5)"));
+        let query = scope.spawn(|| server.sql("SELECT SLEEP(2)"));
         let (mut seen, mut of_jobs) = (0, 0);
         while !query.is_finished() {
             let sample = all_seen.sample_waits().unwrap().unwrap();

@@ -1,6 +1,6 @@
 //! Both drivers: the same work, the same bytes, honest times.
 
-use loadline_database::{ClientSession, TargetError, Work, clock};
+use loadline_database::{ClientSession, TargetError, Work};
 use loadline_workload::{Arg, Execute, LogicalType};
 
 use crate::server::{Server, alone, server, work};

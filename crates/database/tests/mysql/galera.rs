@@ -167,11 +167,11 @@ fn a_dead_node_is_named(target: &dyn Target, folders: &[PathBuf]) {
     assert!(matches!(&e, TargetError::Lost(text) if text.contains("node 3 ('node3')")), "{e}");
     let e = (0..3).find_map(|_| observer.snapshot().err()).unwrap();
     assert!(e.to_string().contains("node 3 ('node3')"), "{e}");
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(begun.elapsed() < Duration::from_secs(60));
     // The others go on without it.
     let mut client = target.client_session(&small, 0).unwrap();
     client.execute_and_commit(0, &[Arg::Bytes(b"x"), Arg::Int(small.start(0).first_key)]).unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert!(begun.elapsed() < Duration::from_secs(60));
     // What is left is a target of two nodes.
     let left = target.abilities().nodes.unwrap().without_lost().unwrap();
     assert!(matches!(&left.lost[..], [name] if name.contains("node 3 ('node3')")), "{:?}", left.lost);

@@ -53,12 +53,12 @@ fn commits_wait_for_a_replica_at_its_distance() {
         begin.elapsed()
     };
 
-    let link = Link { delay: 5 * MS, ..Link::default() };
+    let link = Link { delay: 25 * MS, ..Link::default() };
     for level in [None, Some("after-sync"), Some("after-commit"), None] {
         replication.bring_about(level, link).unwrap();
         let mut watch = replication.watch().unwrap();
         let took = (0..5).map(|_| commit()).min().unwrap();
-        assert_eq!(level.is_some(), took >= 10 * MS, "{level:?}: {took:?}");
+        assert_eq!(level.is_some(), took >= 50 * MS, "{level:?}: {took:?}");
         let found = watch.look().unwrap();
         assert!(found.len() == 1 && found[0].synchronous == level.is_some(), "{level:?}: {found:?}");
         assert!(watch.link_bytes().unwrap() > 0);
@@ -71,7 +71,7 @@ fn commits_wait_for_a_replica_at_its_distance() {
     // A replica that is gone is seen, and started again for the next level.
     let mut watch = replication.watch().unwrap();
     kill(&replica);
-    let deadline = Instant::now() + 10_000 * MS;
+    let deadline = Instant::now() + 60_000 * MS;
     while !watch.look().unwrap().is_empty() {
         assert!(Instant::now() < deadline, "the replica is dead");
         std::thread::sleep(10 * MS);
@@ -85,7 +85,7 @@ fn commits_wait_for_a_replica_at_its_distance() {
     // What was acknowledged is at the replica when the server dies.
     kill(&server);
     let count = format!("SELECT n FROM loadline.lgwr_lat1_redo WHERE id = {row}");
-    let deadline = Instant::now() + 10_000 * MS;
+    let deadline = Instant::now() + 60_000 * MS;
     loop {
         let changed: u64 = sql(&replica, &count).parse().unwrap();
         if changed == commits {

@@ -70,7 +70,7 @@ fn waits_of_all_clients_and_the_servers_own_work_are_sampled() {
     let mut jobs = target.observer().unwrap();
     let mut all = target.abilities().statistics_views.unwrap().observer_of_all().unwrap();
     std::thread::scope(|scope| {
-        let query = scope.spawn(|| db.psql("SELECT pg_sleep(0.4) /* scopes */"));
+        let query = scope.spawn(|| db.psql("SELECT pg_sleep(2) /* scopes */"));
         let (mut seen, mut of_jobs) = (0, 0);
         while !query.is_finished() {
             let sample = all.sample_waits().unwrap().unwrap();
@@ -114,7 +114,12 @@ fn a_snapshot_of_all_counts_all_databases_and_open_transactions() {
     assert!(seen >= 1);
 
     let mut waits = crate::server::open_transaction("elsewhere", "SELECT * FROM locked");
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    let blocked = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'elsewhere' AND wait_event_type = 'Lock'";
+    let waits_for_it = (0..1200).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        db.psql(blocked) != "0"
+    });
+    assert!(waits_for_it);
     let views = target.abilities().statistics_views.unwrap().views().unwrap();
     let running = find(&views, "Statements and open transactions");
     let row = |state: &str, statement: &str| {

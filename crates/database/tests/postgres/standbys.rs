@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use loadline_database::{Link, OpenRequest, Target, TargetError, clock};
+use loadline_database::{Link, OpenRequest, Target, TargetError};
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, Severity, Snapshot};
 use loadline_workload::Arg;
@@ -73,7 +73,7 @@ fn levels_come_into_force_and_links_take_their_time() {
         });
         times.min().unwrap()
     };
-    let link = Link { delay: 5 * MS, ..Link::default() };
+    let link = Link { delay: 25 * MS, ..Link::default() };
     let mut took = Vec::new();
     for (level, states) in [
         (None, ["async", "async"]),
@@ -91,7 +91,7 @@ fn levels_come_into_force_and_links_take_their_time() {
         took.push(commit());
     }
     for (waits, took) in [false, false, true, true, true, false].iter().zip(&took) {
-        assert_eq!(*waits, *took >= 10 * MS, "{took:?}");
+        assert_eq!(*waits, *took >= 50 * MS, "{took:?}");
     }
     let trips = watch.round_trips_ns();
     assert!(!trips.is_empty() && watch.link_bytes().unwrap() > 0);
@@ -122,7 +122,7 @@ fn levels_come_into_force_and_links_take_their_time() {
     let postmaster = std::fs::read_to_string(servers[2].with_file_name("data").join("postmaster.pid")).unwrap();
     let pid = postmaster.lines().next().unwrap().to_owned();
     assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
-    let deadline = Instant::now() + 20_000 * MS;
+    let deadline = Instant::now() + 60_000 * MS;
     while watch.look().unwrap().len() == 2 {
         assert!(Instant::now() < deadline);
         std::thread::sleep(10 * MS);

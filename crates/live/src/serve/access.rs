@@ -6,19 +6,14 @@
 //! - Scripts and styles are those of this server, and the one style of reports, known by its hash.
 
 use std::net::IpAddr;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
+use std::time::Duration;
 
-use axum::Form;
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use axum::middleware::Next;
-use axum::response::{Html, IntoResponse, Redirect, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use super::Served;
+use super::http::{Answer, Request, values};
 use super::shell::{problem, shell};
 
 /// Name of the cookie.
@@ -49,19 +44,52 @@ impl Access {
             || self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    fn admits(&self, headers: &HeaderMap) -> bool {
+    fn admits(&self, request: &Request) -> bool {
         let Some([token, cookie]) = &self.token else { return true };
-        let text = |name: HeaderName| headers.get_all(name).iter().filter_map(|v| v.to_str().ok()).collect::<Vec<_>>();
-        let mut bearer = text(header::AUTHORIZATION).into_iter().filter_map(|v| {
+        let mut bearer = request.header("authorization").filter_map(|v| {
             // The name of a scheme has no case (RFC 9110, 11.1).
             v.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim())
         });
-        let cookies = text(header::COOKIE);
-        let cookies = cookies.iter().flat_map(|v| v.split(';')).filter_map(|c| c.trim().strip_prefix(COOKIE));
-        let mut cookies = cookies.filter_map(|c| c.strip_prefix('='));
+        let cookies = request.header("cookie").flat_map(|v| v.split(';'));
+        let mut cookies = cookies.filter_map(|c| c.trim().strip_prefix(COOKIE)?.strip_prefix('='));
         // Hashes are compared: how long it takes says nothing of the token.
         bearer.any(|t| <[u8; 32]>::from(Sha256::digest(t)) == *token)
             || cookies.any(|c| <[u8; 32]>::from(Sha256::digest(c)) == *cookie)
+    }
+
+    /// The answer to what may not be asked.
+    pub(super) fn refusal(&self, request: &Request) -> Option<Answer> {
+        let mut hosts = request.header("host");
+        if !self.knows(hosts.next().unwrap_or_default()) || hosts.next().is_some() {
+            let text =
+                "This name is not known here. Ask by the address, by localhost, or start the server with --name NAME.";
+            return Some(problem(421, text));
+        }
+        let login = request.path == "/login";
+        match request.method.as_str() {
+            "GET" | "HEAD" => {}
+            "POST" if login => {}
+            _ => return Some(problem(405, "Everything here can only be read.")),
+        }
+        if login || ["/serve.css", "/favicon.ico"].contains(&request.path.as_str()) || self.admits(request) {
+            return None;
+        }
+        let page = request.header("accept").any(|v| v.contains("text/html"));
+        Some(if page { Answer::see("/login".to_owned()) } else { problem(401, "A token is wanted.") })
+    }
+
+    /// The answer to the form that was sent.
+    pub(super) fn login(&self, form: &str) -> Answer {
+        let given = values(form, "token").pop().unwrap_or_default();
+        let token = given.trim();
+        if !self.is_token(token) {
+            // Guessing takes a while.
+            std::thread::sleep(Duration::from_millis(500));
+            return token_form(403, "That is not the token.");
+        }
+        let mut answer = Answer::see("/".to_owned());
+        answer.headers.push(("set-cookie", format!("{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/", cookie(token))));
+        answer
     }
 
     fn is_token(&self, given: &str) -> bool {
@@ -83,84 +111,33 @@ static POLICY: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Refuses what may not be asked, and adds the headers that every answer has.
-pub(super) async fn guard(State(served): State<Arc<Served>>, request: Request, next: Next) -> Response {
-    let mut response = match refusal(&served.access, &request) {
-        Some(refused) => refused,
-        None => next.run(request).await,
-    };
+/// Adds the headers that every answer has.
+pub(super) fn guarded(mut answer: Answer) -> Answer {
     let fixed = [
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::CACHE_CONTROL, "no-store"),
-        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+        ("referrer-policy", "no-referrer"),
+        ("cache-control", "no-store"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("content-security-policy", POLICY.as_str()),
     ];
-    let headers = response.headers_mut();
-    headers.extend(fixed.map(|(name, value)| (name, HeaderValue::from_static(value))));
-    headers.extend(HeaderValue::from_str(&POLICY).ok().map(|value| (header::CONTENT_SECURITY_POLICY, value)));
-    response
-}
-
-fn refusal(access: &Access, request: &Request) -> Option<Response> {
-    let headers = request.headers();
-    let mut hosts = headers.get_all(header::HOST).iter();
-    let host = hosts.next().and_then(|v| v.to_str().ok()).unwrap_or_default();
-    if !access.knows(host) || hosts.next().is_some() {
-        let text =
-            "This name is not known here. Ask by the address, by localhost, or start the server with --name NAME.";
-        return Some(problem(StatusCode::MISDIRECTED_REQUEST, text));
-    }
-    let login = request.uri().path() == "/login";
-    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    if !reads && (!login || request.method() != Method::POST) {
-        return Some(problem(StatusCode::METHOD_NOT_ALLOWED, "Everything here can only be read."));
-    }
-    let open = login || ["/serve.css", "/favicon.ico"].contains(&request.uri().path());
-    if open || access.admits(headers) {
-        return None;
-    }
-    let page = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).is_some_and(|v| v.contains("text/html"));
-    Some(if page {
-        Redirect::to("/login").into_response()
-    } else {
-        problem(StatusCode::UNAUTHORIZED, "A token is wanted.")
-    })
+    answer.headers.extend(fixed.map(|(name, value)| (name, value.to_owned())));
+    answer
 }
 
 /// The form that asks for the token.
-pub(super) async fn login_page() -> Response {
-    form(StatusCode::OK, "")
+pub(super) fn login_page() -> Answer {
+    token_form(200, "")
 }
 
-fn form(status: StatusCode, remark: &str) -> Response {
+fn token_form(status: u16, remark: &str) -> Answer {
     let body = format!(
         "<form method=\"post\" action=\"/login\"><p><label for=\"token\">Token of this server</label></p><p><input id=\"token\" \
          name=\"token\" type=\"password\" autocomplete=\"current-password\" required autofocus> <button>Open</button></p>\
          <p role=\"alert\">{remark}</p></form>"
     );
-    (status, Html(shell("Token", &body))).into_response()
-}
-
-/// What the form sends.
-#[derive(Deserialize)]
-pub(super) struct Given {
-    token: String,
-}
-
-pub(super) async fn login(State(served): State<Arc<Served>>, Form(given): Form<Given>) -> Response {
-    let token = given.token.trim();
-    if !served.access.is_token(token) {
-        // Guessing takes a while.
-        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-        return form(StatusCode::FORBIDDEN, "That is not the token.");
-    }
-    let set = format!("{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/", cookie(token));
-    match HeaderValue::from_str(&set) {
-        Ok(set) => ([(header::SET_COOKIE, set)], Redirect::to("/")).into_response(),
-        Err(_) => problem(StatusCode::INTERNAL_SERVER_ERROR, "The cookie could not be made."),
-    }
+    Answer::html(status, shell("Token", &body))
 }
 
 #[cfg(test)]
@@ -186,16 +163,17 @@ mod tests {
     fn only_the_token_and_its_cookie_are_admitted() {
         let token = "0123456789abcdef";
         let access = Access::new(Some(token), Vec::new());
-        let admits = |name: HeaderName, value: &str| {
-            access.admits(&HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())]))
+        let admits = |name: &str, value: &str| {
+            let headers = vec![(name.to_owned(), value.to_owned())];
+            access.admits(&Request { headers, ..Request::default() })
         };
-        assert!(admits(header::AUTHORIZATION, &format!("Bearer {token}")));
-        assert!(admits(header::COOKIE, &format!("other=1; {COOKIE}={}", cookie(token))));
-        assert!(!access.admits(&HeaderMap::new()));
+        assert!(admits("authorization", &format!("Bearer {token}")));
+        assert!(admits("cookie", &format!("other=1; {COOKIE}={}", cookie(token))));
+        assert!(!access.admits(&Request::default()));
         for wrong in ["", "Bearer ", "Bearer 0123456789abcdeX", token] {
-            assert!(!admits(header::AUTHORIZATION, wrong), "{wrong}");
+            assert!(!admits("authorization", wrong), "{wrong}");
         }
-        assert!(!admits(header::COOKIE, &format!("{COOKIE}={token}")), "the cookie is not the token");
+        assert!(!admits("cookie", &format!("{COOKIE}={token}")), "the cookie is not the token");
         assert!(!cookie(token).contains(token));
     }
 }

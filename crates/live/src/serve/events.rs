@@ -1,20 +1,14 @@
 //! Server-sent events: the changing part of a run's page, once a second while it changes.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
-use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
-use futures_util::stream;
 use serde_json::json;
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::Served;
+use super::http::{Answer, Body};
 use super::pages::{PageError, changing};
 use super::shell::problem;
+use super::{MOST_FOLLOWED, Served};
 use crate::now::Follower;
 
 /// Time between two looks at the folder.
@@ -28,52 +22,48 @@ struct Following {
     /// What it was sent last.
     sent: String,
     over: bool,
-    _permit: OwnedSemaphorePermit,
+    _followed: Arc<()>,
 }
 
-pub(super) async fn events(State(served): State<Arc<Served>>, Path(id): Path<String>) -> Response {
-    let path = match served.runs.path(&id) {
-        Ok(path) => path,
-        Err(e) => return PageError::Run(e).into_response(),
+pub(super) fn events(served: &Arc<Served>, id: &str) -> Result<Answer, PageError> {
+    let path = served.runs.path(id)?;
+    if Arc::strong_count(&served.following) > MOST_FOLLOWED {
+        return Ok(problem(503, "Too many browsers follow runs: close some pages."));
+    }
+    let following = Following {
+        served: Arc::clone(served),
+        id: id.to_owned(),
+        follower: Follower::new(&path),
+        sent: String::new(),
+        over: false,
+        _followed: Arc::clone(&served.following),
     };
-    let Ok(permit) = Arc::clone(&served.following).try_acquire_owned() else {
-        return problem(StatusCode::SERVICE_UNAVAILABLE, "Too many browsers follow runs: close some pages.");
-    };
-    let follower = Follower::new(&path);
-    let following = Following { served, id, follower, sent: String::new(), over: false, _permit: permit };
-    let next = |mut following: Following| async move {
-        if following.over {
+    Ok(Answer::new("text/event-stream", Body::Parts(Box::new(following))))
+}
+
+impl Iterator for Following {
+    type Item = String;
+
+    /// The next event; a comment if nothing changed, which finds out whether the browser is still there.
+    fn next(&mut self) -> Option<String> {
+        if self.over {
             return None;
         }
-        if !following.sent.is_empty() {
-            tokio::time::sleep(LOOK_EVERY).await;
+        if !self.sent.is_empty() {
+            std::thread::sleep(LOOK_EVERY);
         }
-        let looked = tokio::task::spawn_blocking(move || {
-            let text = following.look();
-            (text, following)
-        });
-        // A panic ends the stream; the browser asks again.
-        let (text, following) = looked.await.ok()?;
-        let event =
-            text.map_or_else(|| Event::default().comment("same"), |text| Event::default().event("now").data(text));
-        Some((Ok::<_, Infallible>(event), following))
-    };
-    Sse::new(stream::unfold(following, next)).keep_alive(KeepAlive::default()).into_response()
-}
-
-impl Following {
-    /// What is new, in JSON; `None` if nothing is.
-    fn look(&mut self) -> Option<String> {
         // It may have been replaced by something else meanwhile.
         let (html, said, over) = match self.served.runs.path(&self.id) {
             Ok(_) => changing(self.follower.look()),
             Err(e) => (format!("<p>{}</p>", loadline_report::Text(&e.to_string())), e.to_string(), true),
         };
         self.over = over;
+        // JSON has no line ends.
         let text = json!({ "html": html, "said": said, "over": over }).to_string();
-        (text != self.sent).then(|| {
-            self.sent.clone_from(&text);
-            text
-        })
+        if text == self.sent {
+            return Some(":same\n\n".to_owned());
+        }
+        self.sent.clone_from(&text);
+        Some(format!("event: now\ndata: {text}\n\n"))
     }
 }

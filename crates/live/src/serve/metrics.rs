@@ -1,16 +1,13 @@
 //! `/metrics`: runs that go on and the newest one, for Prometheus. What is said of each: [`crate::metrics`].
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use axum::extract::{RawQuery, State};
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
 use loadline_model::manifest::RunState;
 use loadline_store::{clock_s, is_written};
 
 use super::Served;
-use super::pages::{PageError, made, values};
+use super::http::{Answer, Body, values};
+use super::pages::PageError;
 use crate::metrics::Metrics;
 use crate::now::Follower;
 
@@ -23,21 +20,13 @@ const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// The runs that are followed from one request to the next, by name.
 pub(super) type Followed = BTreeMap<String, Follower>;
 
-pub(super) async fn metrics(
-    State(served): State<Arc<Served>>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, PageError> {
-    let text = made(served, move |served| page(served, query.as_deref().unwrap_or_default())).await?;
-    Ok(([(header::CONTENT_TYPE, KIND)], text).into_response())
-}
-
 /// The answer to `?run=NAME&run=NAME`; without a name, of the runs that go on and of the newest.
-fn page(served: &Served, query: &str) -> Result<String, PageError> {
+pub(super) fn metrics(served: &Served, query: &str) -> Result<Answer, PageError> {
     if let Some(part) = query.split('&').find(|part| !part.is_empty() && !part.starts_with("run=")) {
         let text = format!("'{part}' is not known here: /metrics?run=NAME names a run, again for another");
         return Err(PageError::Asked(text));
     }
-    let mut asked = values(Some(query), "run");
+    let mut asked = values(query, "run");
     let named = !asked.is_empty();
     if !named {
         let listed = served.runs.list()?;
@@ -69,5 +58,5 @@ fn page(served: &Served, query: &str) -> Result<String, PageError> {
     }
     *followed = next;
     drop(followed);
-    metrics.text().map_err(|_| PageError::Defect)
+    Ok(Answer::new(KIND, Body::Whole(metrics.text().into_bytes())))
 }

@@ -1,10 +1,5 @@
 //! The pages: what crate `report` makes, with a way back to the list.
 
-use std::sync::Arc;
-
-use axum::extract::{Path, RawQuery, State};
-use axum::http::{StatusCode, header};
-use axum::response::{Html, IntoResponse, Redirect, Response};
 use loadline_analyze::forecast::{Figure, of_run};
 use loadline_model::manifest::RunState;
 use loadline_report::{
@@ -12,9 +7,9 @@ use loadline_report::{
     render_page, shown_name, validity,
 };
 use loadline_store::{StoredRun, clock_s};
-use percent_encoding::percent_decode_str;
 
 use super::Served;
+use super::http::{Answer, Body, values};
 use super::list::{Asked, body, matches};
 use super::runs::RunError;
 use super::shell::{address, linked, problem, shell};
@@ -46,27 +41,20 @@ pub(super) enum PageError {
     Defect,
 }
 
-impl IntoResponse for PageError {
-    fn into_response(self) -> Response {
+impl PageError {
+    pub(super) fn answer(self) -> Answer {
         let status = match &self {
-            PageError::Run(RunError::Unknown(_)) => StatusCode::NOT_FOUND,
-            PageError::Run(RunError::Odd(..) | RunError::Store(_)) => StatusCode::UNPROCESSABLE_ENTITY,
-            PageError::Asked(_) | PageError::Report(_) => StatusCode::BAD_REQUEST,
-            PageError::Folder(_) | PageError::Defect => StatusCode::INTERNAL_SERVER_ERROR,
+            PageError::Run(RunError::Unknown(_)) => 404,
+            PageError::Run(RunError::Odd(..) | RunError::Store(_)) => 422,
+            PageError::Asked(_) | PageError::Report(_) => 400,
+            PageError::Folder(_) | PageError::Defect => 500,
         };
         problem(status, &self.to_string())
     }
 }
 
-/// Values of `name` in a query, decoded.
-pub(super) fn values(query: Option<&str>, name: &str) -> Vec<String> {
-    let pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-    let decoded = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
-    pairs.filter(|(key, _)| *key == name).map(|(_, value)| decoded(value)).collect()
-}
-
 /// The runs that a query names, each once.
-fn chosen(query: Option<&str>) -> Result<Vec<String>, PageError> {
+fn chosen(query: &str) -> Result<Vec<String>, PageError> {
     let mut all: Vec<String> = Vec::new();
     for run in values(query, "run") {
         if !all.contains(&run) {
@@ -79,171 +67,123 @@ fn chosen(query: Option<&str>) -> Result<Vec<String>, PageError> {
     Ok(all)
 }
 
-/// Makes a page on another thread, a few at a time.
-pub(super) async fn made<T: Send + 'static>(
-    served: Arc<Served>,
-    make: impl FnOnce(&Served) -> Result<T, PageError> + Send + 'static,
-) -> Result<T, PageError> {
-    let _permit = served.making.acquire().await.map_err(|_| PageError::Defect)?;
-    let on = Arc::clone(&served);
-    tokio::task::spawn_blocking(move || make(&on)).await.map_err(|_| PageError::Defect)?
+pub(super) fn list(served: &Served, query: &str) -> Result<String, PageError> {
+    let first = |name| values(query, name).into_iter().next().unwrap_or_default();
+    let asked = Asked { words: first("q").chars().take(200).collect(), page: first("page").parse().unwrap_or(1) };
+    let all = served.runs.list()?;
+    let found: Vec<_> = all.iter().filter(|run| matches(run, &asked.words)).collect();
+    let body = body(&asked, &found, all.len(), |id| served.runs.seen(id));
+    Ok(shell("Runs", &body))
 }
 
-pub(super) async fn list(
-    State(served): State<Arc<Served>>,
-    RawQuery(query): RawQuery,
-) -> Result<Html<String>, PageError> {
-    made(served, move |served| {
-        let first = |name| values(query.as_deref(), name).into_iter().next().unwrap_or_default();
-        let asked = Asked { words: first("q").chars().take(200).collect(), page: first("page").parse().unwrap_or(1) };
-        let all = served.runs.list()?;
-        let found: Vec<_> = all.iter().filter(|run| matches(run, &asked.words)).collect();
-        let body = body(&asked, &found, all.len(), |id| served.runs.seen(id));
-        Ok(Html(shell("Runs", &body)))
-    })
-    .await
-}
-
-pub(super) async fn run(State(served): State<Arc<Served>>, Path(id): Path<String>) -> Result<Html<String>, PageError> {
-    made(served, move |served| {
-        let (_, mut data) = served.runs.read(&id)?;
-        data.pages = data.tests_with_pages();
-        let mut links = String::new();
-        if data.manifest.state == RunState::Started {
-            links.push_str("<a href=\"live\">As it goes on</a>");
-        }
-        if data.manifest.plan.arms.is_some() {
-            links.push_str(&format!("<a href=\"/compare?run={}\">What the arms show</a>", address(&id)));
-        } else {
-            links.push_str(&format!("<a href=\"/forecast?run={}\">Forecast</a>", address(&id)));
-        }
-        for (name, what) in [("md", "Markdown"), ("csv", "CSV"), ("json", "JSON"), ("txt", "Text")] {
-            links.push_str(&format!("<a href=\"report.{name}\">{what}</a>"));
-        }
-        let page = render(&[data], Format::Html, &Options::default())?;
-        Ok(Html(linked(&page, &links)))
-    })
-    .await
+pub(super) fn run(served: &Served, id: &str) -> Result<String, PageError> {
+    let (_, mut data) = served.runs.read(id)?;
+    data.pages = data.tests_with_pages();
+    let mut links = String::new();
+    if data.manifest.state == RunState::Started {
+        links.push_str("<a href=\"live\">As it goes on</a>");
+    }
+    if data.manifest.plan.arms.is_some() {
+        links.push_str(&format!("<a href=\"/compare?run={}\">What the arms show</a>", address(id)));
+    } else {
+        links.push_str(&format!("<a href=\"/forecast?run={}\">Forecast</a>", address(id)));
+    }
+    for (name, what) in [("md", "Markdown"), ("csv", "CSV"), ("json", "JSON"), ("txt", "Text")] {
+        links.push_str(&format!("<a href=\"report.{name}\">{what}</a>"));
+    }
+    let page = render(&[data], Format::Html, &Options::default())?;
+    Ok(linked(&page, &links))
 }
 
 /// The page of a test, or the report in another format.
-pub(super) async fn part(
-    State(served): State<Arc<Served>>,
-    Path((id, page)): Path<(String, String)>,
-) -> Result<Response, PageError> {
+pub(super) fn part(served: &Served, id: &str, page: &str) -> Result<Answer, PageError> {
     if page == "index.html" {
-        return Ok(Redirect::to(&format!("/runs/{}/", address(&id))).into_response());
+        return Ok(Answer::see(format!("/runs/{}/", address(id))));
     }
     let unknown = || PageError::Asked(format!("a run has no page '{page}'"));
     if let Some(test) = page.strip_prefix("test-").and_then(|p| p.strip_suffix(".html")) {
         let test: u32 = test.parse().map_err(|_| unknown())?;
-        return made(served, move |served| {
-            let period = served.runs.test(&id, test)?;
-            let period = period.ok_or_else(|| PageError::Asked(format!("the run '{id}' has no test {test}")))?;
-            let page = render_page(&[period], Format::Html)?;
-            let link = format!("<a href=\"/runs/{}/\">Report of the run</a>", address(&id));
-            Ok(Html(linked(&page, &link)).into_response())
-        })
-        .await;
+        let period = served.runs.test(id, test)?;
+        let period = period.ok_or_else(|| PageError::Asked(format!("the run '{id}' has no test {test}")))?;
+        let page = render_page(&[period], Format::Html)?;
+        let link = format!("<a href=\"/runs/{}/\">Report of the run</a>", address(id));
+        return Ok(Answer::html(200, linked(&page, &link)));
     }
-    let (format, kind) = match page.as_str() {
+    let (format, kind) = match page {
         "report.md" => (Format::Markdown, "text/plain; charset=utf-8"),
         "report.txt" => (Format::Text, "text/plain; charset=utf-8"),
         "report.csv" => (Format::Csv, "text/csv; charset=utf-8"),
         "report.json" => (Format::Json, "application/json"),
         _ => return Err(unknown()),
     };
-    made(served, move |served| {
-        let (_, data) = served.runs.read(&id)?;
-        let text = render(&[data], format, &Options::default())?;
-        Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
-    })
-    .await
+    let (_, data) = served.runs.read(id)?;
+    Ok(Answer::new(kind, Body::Whole(render(&[data], format, &Options::default())?)))
 }
 
-pub(super) async fn side_by_side(
-    State(served): State<Arc<Served>>,
-    RawQuery(query): RawQuery,
-) -> Result<Html<String>, PageError> {
-    made(served, move |served| {
-        let runs = several(served, &chosen(query.as_deref())?)?;
-        if runs.is_empty() {
-            return Err(PageError::Asked("choose the runs that are to be set side by side".to_owned()));
-        }
-        let across = !values(query.as_deref(), "across-drivers").is_empty();
-        let page = render(&runs, Format::Html, &Options { across_drivers: across, ..Options::default() })?;
-        Ok(Html(linked(&page, "")))
-    })
-    .await
+pub(super) fn side_by_side(served: &Served, query: &str) -> Result<String, PageError> {
+    let runs = several(served, &chosen(query)?)?;
+    if runs.is_empty() {
+        return Err(PageError::Asked("choose the runs that are to be set side by side".to_owned()));
+    }
+    let across = !values(query, "across-drivers").is_empty();
+    let page = render(&runs, Format::Html, &Options { across_drivers: across, ..Options::default() })?;
+    Ok(linked(&page, ""))
 }
 
 fn several(served: &Served, ids: &[String]) -> Result<Vec<RunData>, PageError> {
     ids.iter().map(|id| Ok(served.runs.read(id)?.1)).collect()
 }
 
-pub(super) async fn compare(
-    State(served): State<Arc<Served>>,
-    RawQuery(query): RawQuery,
-) -> Result<Html<String>, PageError> {
-    made(served, move |served| {
-        let mut runs = several(served, &chosen(query.as_deref())?)?;
-        let of_arms = |run: &RunData| run.manifest.plan.arms.is_some();
-        let asked = |text: &str| Err(PageError::Asked(text.to_owned()));
-        let compared = match runs.as_slice() {
-            [run] => match Compared::of_arms(run, WIDTH) {
-                Some(compared) => compared,
-                None => {
-                    return asked("this is no run of two arms (`loadline ab`): choose a second run to compare it with");
-                }
-            },
-            [a, b] if of_arms(a) || of_arms(b) => return asked("a run of two arms is compared by itself"),
-            [_, _] => {
-                // What was measured later is held against what was before, whatever the order of the list.
-                runs.sort_by(|a, b| a.manifest.started_at.cmp(&b.manifest.started_at));
-                let pair: Result<[RunData; 2], _> = runs.try_into();
-                Compared::of_runs(&pair.map_err(|_| PageError::Defect)?, TERMS, WIDTH)
+pub(super) fn compare(served: &Served, query: &str) -> Result<String, PageError> {
+    let mut runs = several(served, &chosen(query)?)?;
+    let of_arms = |run: &RunData| run.manifest.plan.arms.is_some();
+    let asked = |text: &str| Err(PageError::Asked(text.to_owned()));
+    let compared = match runs.as_slice() {
+        [run] => match Compared::of_arms(run, WIDTH) {
+            Some(compared) => compared,
+            None => {
+                return asked("this is no run of two arms (`loadline ab`): choose a second run to compare it with");
             }
-            _ => return asked("choose one run of two arms, or two other runs"),
-        };
-        Ok(Html(linked(compared.html().as_bytes(), "")))
-    })
-    .await
+        },
+        [a, b] if of_arms(a) || of_arms(b) => return asked("a run of two arms is compared by itself"),
+        [_, _] => {
+            // What was measured later is held against what was before, whatever the order of the list.
+            runs.sort_by(|a, b| a.manifest.started_at.cmp(&b.manifest.started_at));
+            let pair: Result<[RunData; 2], _> = runs.try_into();
+            Compared::of_runs(&pair.map_err(|_| PageError::Defect)?, TERMS, WIDTH)
+        }
+        _ => return asked("choose one run of two arms, or two other runs"),
+    };
+    Ok(linked(compared.html().as_bytes(), ""))
 }
 
-pub(super) async fn trend(
-    State(served): State<Arc<Served>>,
-    RawQuery(query): RawQuery,
-) -> Result<Html<String>, PageError> {
-    made(served, move |served| {
-        let named = values(query.as_deref(), "run");
-        let all = served.runs.list()?;
-        let wanted = all.iter().filter(|run| named.is_empty() || named.contains(&run.id));
-        let followed: Vec<_> = wanted.filter(|run| run.brief.as_ref().is_ok_and(|b| b.plan.arms.is_none())).collect();
-        let followed_in_all = followed.len();
-        let mut runs = Vec::new();
-        for run in followed.into_iter().take(MOST_FOLLOWED) {
-            // What cannot be read is marked in the list.
-            if let Ok(stored) = served.runs.path(&run.id).and_then(|path| Ok(StoredRun::open(&path)?)) {
-                runs.push(RunData::new(stored.manifest, stored.records, Vec::new()));
-            }
+pub(super) fn trend(served: &Served, query: &str) -> Result<String, PageError> {
+    let named = values(query, "run");
+    let all = served.runs.list()?;
+    let wanted = all.iter().filter(|run| named.is_empty() || named.contains(&run.id));
+    let followed: Vec<_> = wanted.filter(|run| run.brief.as_ref().is_ok_and(|b| b.plan.arms.is_none())).collect();
+    let followed_in_all = followed.len();
+    let mut runs = Vec::new();
+    for run in followed.into_iter().take(MOST_FOLLOWED) {
+        // What cannot be read is marked in the list.
+        if let Ok(stored) = served.runs.path(&run.id).and_then(|path| Ok(StoredRun::open(&path)?)) {
+            runs.push(RunData::new(stored.manifest, stored.records, Vec::new()));
         }
-        runs.sort_by(|a, b| a.manifest.started_at.cmp(&b.manifest.started_at));
-        let figures: Vec<String> =
-            values(query.as_deref(), "figure").iter().flat_map(|f| f.split(',')).map(str::to_owned).collect();
-        let left_out = followed_in_all.saturating_sub(MOST_FOLLOWED);
-        let trended = Trended::of(&runs, (!figures.is_empty()).then_some(figures.as_slice()))?;
-        if trended.counts() == [0, 0] {
-            let text = "nothing can be followed: no valid test of a run without arms has such a figure";
-            return Err(PageError::Asked(text.to_owned()));
-        }
-        let note = format!(
-            "<p class=\"note\" role=\"status\">The newest {MOST_FOLLOWED} runs are followed; {left_out} older ones are left out. Choose \
-             runs in the list to follow others.</p>\n"
-        );
-        let note = if left_out > 0 { note } else { String::new() };
-        Ok(Html(under(&linked(trended.html(WIDTH).as_bytes(), ""), &note)))
-    })
-    .await
+    }
+    runs.sort_by(|a, b| a.manifest.started_at.cmp(&b.manifest.started_at));
+    let figures: Vec<String> = values(query, "figure").iter().flat_map(|f| f.split(',')).map(str::to_owned).collect();
+    let left_out = followed_in_all.saturating_sub(MOST_FOLLOWED);
+    let trended = Trended::of(&runs, (!figures.is_empty()).then_some(figures.as_slice()))?;
+    if trended.counts() == [0, 0] {
+        let text = "nothing can be followed: no valid test of a run without arms has such a figure";
+        return Err(PageError::Asked(text.to_owned()));
+    }
+    let note = format!(
+        "<p class=\"note\" role=\"status\">The newest {MOST_FOLLOWED} runs are followed; {left_out} older ones are left out. Choose \
+         runs in the list to follow others.</p>\n"
+    );
+    let note = if left_out > 0 { note } else { String::new() };
+    Ok(under(&linked(trended.html(WIDTH).as_bytes(), ""), &note))
 }
 
 /// `page` with `more` (escaped) below its first links.
@@ -252,7 +192,7 @@ fn under(page: &str, more: &str) -> String {
 }
 
 /// What a forecast of the run `id` is asked, and the form that asks.
-fn questions(id: &str, query: Option<&str>) -> Result<(Questions, String), PageError> {
+fn questions(id: &str, query: &str) -> Result<(Questions, String), PageError> {
     let asked = |name: &str| values(query, name).pop().unwrap_or_default().trim().to_owned();
     let number = |name: &str| match asked(name) {
         text if text.is_empty() => Ok(None),
@@ -283,32 +223,25 @@ fn questions(id: &str, query: Option<&str>) -> Result<(Questions, String), PageE
     Ok((questions, form))
 }
 
-pub(super) async fn forecast(
-    State(served): State<Arc<Served>>,
-    RawQuery(query): RawQuery,
-) -> Result<Html<String>, PageError> {
-    made(served, move |served| {
-        let ids = chosen(query.as_deref())?;
-        let [id] = ids.as_slice() else {
-            return Err(PageError::Asked("choose the one run whose sweeps are to be forecast".to_owned()));
-        };
-        let stored = StoredRun::open(&served.runs.path(id)?).map_err(RunError::Store)?;
-        if stored.manifest.plan.arms.is_some() {
-            return Err(PageError::Asked("this is a run of two arms: a forecast is made from a sweep".to_owned()));
-        }
-        let (series, remarks) =
-            of_run(&stored.manifest, &stored.records).map_err(|e| PageError::Asked(e.to_string()))?;
-        if series.is_empty() {
-            let why = if remarks.is_empty() { String::new() } else { format!(": {}", remarks.join("; ")) };
-            return Err(PageError::Asked(format!("there is no sweep with 2 job counts or more in it{why}")));
-        }
-        let remarks = stored.warnings.iter().cloned().chain(remarks).collect();
-        let (questions, form) = questions(id, query.as_deref())?;
-        let forecasted = Forecasted::of(id, &series, remarks, questions, |_| true);
-        let link = format!("<a href=\"/runs/{}/\">Report of the run</a>", address(id));
-        Ok(Html(under(&linked(forecasted.render(Format::Html)?.as_bytes(), &link), &form)))
-    })
-    .await
+pub(super) fn forecast(served: &Served, query: &str) -> Result<String, PageError> {
+    let ids = chosen(query)?;
+    let [id] = ids.as_slice() else {
+        return Err(PageError::Asked("choose the one run whose sweeps are to be forecast".to_owned()));
+    };
+    let stored = StoredRun::open(&served.runs.path(id)?).map_err(RunError::Store)?;
+    if stored.manifest.plan.arms.is_some() {
+        return Err(PageError::Asked("this is a run of two arms: a forecast is made from a sweep".to_owned()));
+    }
+    let (series, remarks) = of_run(&stored.manifest, &stored.records).map_err(|e| PageError::Asked(e.to_string()))?;
+    if series.is_empty() {
+        let why = if remarks.is_empty() { String::new() } else { format!(": {}", remarks.join("; ")) };
+        return Err(PageError::Asked(format!("there is no sweep with 2 job counts or more in it{why}")));
+    }
+    let remarks = stored.warnings.iter().cloned().chain(remarks).collect();
+    let (questions, form) = questions(id, query)?;
+    let forecasted = Forecasted::of(id, &series, remarks, questions, |_| true);
+    let link = format!("<a href=\"/runs/{}/\">Report of the run</a>", address(id));
+    Ok(under(&linked(forecasted.render(Format::Html)?.as_bytes(), &link), &form))
 }
 
 /// What changes of a run that goes on: its part of the page, a sentence for those who cannot see it, and whether it is over.
@@ -317,28 +250,23 @@ pub(super) fn changing(now: &Now) -> (String, String, bool) {
     (render_live(&shown), validity(&now.records), !now.is_open() || now.problem.is_some())
 }
 
-pub(super) async fn live(State(served): State<Arc<Served>>, Path(id): Path<String>) -> Result<Html<String>, PageError> {
-    made(served, move |served| {
-        let path = served.runs.path(&id)?;
-        let mut follower = Follower::new(&path);
-        let now = follower.look();
-        let (html, said, _) = changing(now);
-        let of = now.manifest.as_ref().map_or_else(String::new, |m| {
-            let database = format!("{} {}", m.target.product, m.target.version).trim().to_owned();
-            let platform = if m.plan.platform == database { String::new() } else { format!("{}, ", m.plan.platform) };
-            format!("{}, started {}", shown_name(&format!("{platform}{database}")), m.started_at)
-        });
-        let link = address(&id);
-        let body = format!(
-            "<p class=\"sub\">{}</p>\n<p><a href=\"/runs/{link}/\">Report of the tests that are done</a></p>\n<p id=\"said\" class=\"away\" \
-             role=\"status\">{}</p>\n<p id=\"lost\" role=\"alert\" hidden></p>\n<section id=\"live\" aria-label=\"The run as it stands\" data-events=\"/runs/{link}/events\">\n{html}\n\
-             </section>\n",
-            Text(&of),
-            Text(&said)
-        );
-        Ok(Html(shell(&id, &body)))
-    })
-    .await
+pub(super) fn live(served: &Served, id: &str) -> Result<String, PageError> {
+    let path = served.runs.path(id)?;
+    let mut follower = Follower::new(&path);
+    let now = follower.look();
+    let (html, said, _) = changing(now);
+    let of = now.manifest.as_ref().zip(now.platform()).map_or_else(String::new, |(manifest, platform)| {
+        format!("{}, started {}", shown_name(&platform), manifest.started_at)
+    });
+    let link = address(id);
+    let body = format!(
+        "<p class=\"sub\">{}</p>\n<p><a href=\"/runs/{link}/\">Report of the tests that are done</a></p>\n<p id=\"said\" class=\"away\" \
+         role=\"status\">{}</p>\n<p id=\"lost\" role=\"alert\" hidden></p>\n<section id=\"live\" aria-label=\"The run as it stands\" data-events=\"/runs/{link}/events\">\n{html}\n\
+         </section>\n",
+        Text(&of),
+        Text(&said)
+    );
+    Ok(shell(id, &body))
 }
 
 #[cfg(test)]
@@ -347,10 +275,10 @@ mod tests {
 
     #[test]
     fn queries_are_decoded_and_each_run_counts_once() {
-        let query = Some("run=a%2Fb&run=c+d&q=x&run=a%2Fb&run=%ff");
+        let query = "run=a%2Fb&run=c+d&q=x&run=a%2Fb&run=%ff";
         assert_eq!(chosen(query).unwrap(), ["a/b", "c d", "\u{fffd}"]);
-        assert!(chosen(None).unwrap().is_empty());
+        assert!(chosen("").unwrap().is_empty());
         let many: String = (0..=MOST_RUNS).map(|n| format!("run={n}&")).collect();
-        assert!(chosen(Some(&many)).is_err());
+        assert!(chosen(&many).is_err());
     }
 }

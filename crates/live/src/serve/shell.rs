@@ -1,13 +1,13 @@
 //! What every page has around it: the way back to the list, and the style of reports.
 
-use axum::http::StatusCode;
-use axum::response::{Html, IntoResponse, Response};
 use loadline_report::Text;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use super::http::Answer;
+
 /// A page that says why there is none.
-pub(super) fn problem(status: StatusCode, text: &str) -> Response {
-    (status, Html(shell("loadline", &format!("<p role=\"alert\">{}</p>", Text(text))))).into_response()
+pub(super) fn problem(status: u16, text: &str) -> Answer {
+    Answer::html(status, shell("loadline", &format!("<p role=\"alert\">{}</p>", Text(text))))
 }
 
 /// `text` as a part of an address.

@@ -12,7 +12,7 @@ use crate::common::manifest;
 fn text(now: &Now, now_s: f64) -> String {
     let mut metrics = Metrics::default();
     metrics.add("r", now, now_s);
-    metrics.text().unwrap()
+    metrics.text()
 }
 
 /// A run of which everything is known; its newest second was written at 100 s.

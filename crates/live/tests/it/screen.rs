@@ -1,54 +1,51 @@
 //! The picture on a terminal.
 
+use loadline_live::Picture;
 use loadline_live::now::Now;
-use loadline_live::screen::{Look, draw};
+use loadline_live::screen::draw;
 use loadline_model::live::{LiveEvent, LiveLine};
 use loadline_model::manifest::RunState;
 use loadline_report::render_live;
 use proptest::prelude::*;
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use ratatui::style::Color;
 
 use crate::common::{begun, manifest, now, record, second};
 
-fn picture(now: &Now, look: Look, width: u16, height: u16) -> Terminal<TestBackend> {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal
-        .draw(|frame| draw(now, "2026-11-20-161530-postgres", 21.0, look, frame.area(), frame.buffer_mut()))
-        .unwrap();
-    terminal
+fn picture(now: &Now, width: usize, height: usize) -> Picture {
+    draw(now, "2026-11-20-161530-postgres", 21.0, width, height)
+}
+
+/// The rows of a picture, each in quotes, which shows the blanks at its end.
+fn text(now: &Now, width: usize, height: usize) -> String {
+    picture(now, width, height).rows().map(|row| format!("\"{row}\"\n")).collect()
 }
 
 #[test]
 fn a_run_in_its_fourth_test() {
-    insta::assert_snapshot!(picture(&now(), Look::Plain, 80, 24).backend());
+    insta::assert_snapshot!(text(&now(), 80, 24));
 }
 
 #[test]
 fn a_wide_terminal() {
-    insta::assert_snapshot!(picture(&now(), Look::Colours, 132, 40).backend());
+    insta::assert_snapshot!(text(&now(), 132, 40));
 }
 
 #[test]
 fn a_terminal_that_is_too_small_says_so() {
-    insta::assert_snapshot!(picture(&now(), Look::Plain, 60, 10).backend());
+    insta::assert_snapshot!(text(&now(), 60, 10));
 }
 
 #[test]
 fn a_run_that_has_just_begun() {
     let mut now = Now { manifest: Some(manifest(RunState::Started)), ..Now::default() };
     now.apply(LiveLine { at_s: 20.0, event: LiveEvent::Step { text: "loading rows for 8 jobs".to_owned() } });
-    insta::assert_snapshot!(picture(&now, Look::Plain, 80, 24).backend());
+    insta::assert_snapshot!(text(&now, 80, 24));
 }
 
 #[test]
 fn a_complete_run() {
     let mut now = now();
     now.manifest = Some(manifest(RunState::Complete));
-    insta::assert_snapshot!(picture(&now, Look::Plain, 80, 24).backend());
+    insta::assert_snapshot!(text(&now, 80, 24));
 }
 
 #[test]
@@ -58,7 +55,7 @@ fn figures_of_a_test_do_not_stand_under_the_next_one() {
     now.apply(begun(20.5, 5));
     let shown = now.shown(21.0, 80);
     assert_eq!((shown.last(), shown.newest(|s| s.tps)), (None, None));
-    let text = format!("{}", picture(&now, Look::Plain, 80, 24).backend());
+    let text = text(&now, 80, 24);
     assert!(text.contains("Test 5: ") && text.contains("Throughput –") && text.contains("CPU busy –"), "{text}");
     assert!(!text.contains("WALSync"), "{text}");
     let page = render_live(&shown);
@@ -79,18 +76,14 @@ fn tests_are_lines_of_their_own_and_other_workloads_are_left_out() {
     assert!(shown.seconds.iter().all(|s| s.test != 3));
 }
 
-fn colours(buffer: &Buffer) -> usize {
-    buffer.content().iter().filter(|c| c.fg != Color::Reset || c.bg != Color::Reset).count()
-}
-
 #[test]
 fn nothing_is_shown_by_colour_alone() {
-    let [plain, coloured] = [Look::Plain, Look::Colours].map(|look| picture(&now(), look, 80, 24));
-    assert_eq!(colours(plain.backend().buffer()), 0, "NO_COLOR");
-    assert!(colours(coloured.backend().buffer()) > 50);
-    let text =
-        |t: &Terminal<TestBackend>| t.backend().buffer().content().iter().map(|c| c.symbol()).collect::<String>();
-    assert_eq!(text(&plain), text(&coloured));
+    let picture = picture(&now(), 80, 24);
+    let (plain, coloured) = (picture.escaped(false), picture.escaped(true));
+    assert!(!plain.contains("\x1b[0;3"), "NO_COLOR: {plain}");
+    for colour in 31..=36 {
+        assert!(coloured.contains(&format!("\x1b[0;{colour}m")), "{colour}: {coloured}");
+    }
 }
 
 #[test]
@@ -104,14 +97,13 @@ fn texts_of_a_run_cannot_control_the_terminal() {
     }
     let last = now.seconds.back_mut().unwrap();
     last.waits = [(evil.to_owned(), 1.0)].into();
-    let terminal = picture(&now, Look::Colours, 80, 24);
-    let odd = terminal.backend().buffer().content().iter().find(|c| c.symbol().chars().any(char::is_control));
-    assert!(odd.is_none(), "{odd:?}");
+    let rows: Vec<String> = picture(&now, 80, 24).rows().collect();
+    assert!(rows.iter().all(|row| !row.chars().any(char::is_control)), "{rows:?}");
 }
 
 proptest! {
     #[test]
-    fn no_size_and_no_figure_panics(width in 0u16..200, height in 0u16..80, tps in any::<f64>(), ms in any::<f64>(), total in any::<f64>()) {
+    fn no_size_and_no_figure_panics(width in 0usize..200, height in 0usize..80, tps in any::<f64>(), ms in any::<f64>(), total in any::<f64>()) {
         let mut now = now();
         for second in &mut now.seconds {
             second.tps = Some(tps);
@@ -120,8 +112,7 @@ proptest! {
             second.jobs_by_ms.push((ms, 3));
             second.cpu_busy_pct = Some(tps);
         }
-        let area = Rect::new(0, 0, width, height);
-        let mut buffer = Buffer::empty(area);
-        draw(&now, "run", tps, Look::Colours, area, &mut buffer);
+        let picture = draw(&now, "run", tps, width, height);
+        prop_assert_eq!(picture.rows().count(), if width == 0 { 0 } else { height });
     }
 }

@@ -17,16 +17,17 @@ const FEWEST: usize = 3;
 const WIDTH: f64 = 400.0;
 const HEIGHT: f64 = 270.0;
 
-/// The charts of a summary: shares of the limit, then at most `most` curves, load lines first.
-pub(crate) fn summary(sides: &[PlatformRun<'_>], most: usize) -> Section {
-    let mut blocks = Vec::new();
-    if most > 0 {
-        blocks.extend(shares(sides).map(|chart| Block::Charts { charts: vec![chart], per_row: 2 }));
-    }
+/// Most curves of a summary.
+const MOST_IN_SUMMARY: usize = 12;
+
+/// The charts of a summary: shares of the limit, then some curves, load lines first.
+pub(crate) fn summary(sides: &[PlatformRun<'_>]) -> Section {
+    let shares = shares(sides).map(|chart| Block::Charts { charts: vec![chart], per_row: 2 });
+    let mut blocks: Vec<Block> = shares.into_iter().collect();
     let workloads = swept(sides);
     let lines = workloads.iter().filter_map(|w| load_line(sides, w));
     let ups = workloads.iter().filter_map(|w| speed_up(sides, w));
-    let charts: Vec<Chart> = lines.chain(ups).take(most).collect();
+    let charts: Vec<Chart> = lines.chain(ups).take(MOST_IN_SUMMARY).collect();
     if !charts.is_empty() {
         blocks.push(Block::Charts { charts, per_row: 3 });
         blocks.push(Block::Legend { text: LEGEND.to_owned() });

@@ -6,12 +6,12 @@ mod charts;
 mod curves;
 mod data_set;
 pub(crate) mod disturbed;
+mod elsewhere;
 mod evidence;
 mod factors;
 mod figure;
 mod glossary;
 mod groups;
-mod imported;
 mod kept;
 mod key;
 pub(crate) mod levels;
@@ -26,7 +26,6 @@ pub(crate) mod ratios;
 pub(crate) mod settings;
 mod side_by_side;
 mod sizes;
-mod standing;
 mod tables;
 pub(crate) mod wait_profiles;
 mod waits;
@@ -44,7 +43,7 @@ use loadline_model::{Column, TestRecord};
 
 use crate::doc::{Block, Document, Section};
 use crate::platform_run::{PlatformRun, apart, comparisons, sides};
-use crate::{DISPENSABLE, Options, RunData};
+use crate::{Options, RunData};
 
 /// The report of `runs`; test tables have the columns `chosen`, or the default ones.
 pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, options: &Options) -> Document {
@@ -67,7 +66,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
     // loadline has neither checks nor facts of published and imported figures.
     let measured: Vec<PlatformRun<'_>> = sides.iter().filter(|side| side.run.published.is_none()).cloned().collect();
     let measured = measured.as_slice();
-    // Key figures have imported tests as well, marked as such; published platforms stand in a section of their own.
+    // Key figures have imported tests as well, marked as such; published platforms do not.
     let own = |side: &&PlatformRun<'_>| side.run.published.as_ref().is_none_or(|p| p.imported);
     let own: Vec<PlatformRun<'_>> = sides.iter().filter(own).cloned().collect();
     let records = || measured.iter().flat_map(|side| &side.run.records);
@@ -82,14 +81,14 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
         levels::section(of_levels.as_ref()),
         over_nodes,
         over_agents,
-        pooled(page::section(&own, options.print.is_some())),
+        pooled(page::section(&own, options.paper)),
         pooled(mind::bounds_section(measured)),
         mind::mind_section(measured),
-        notes(linked, options.summary.is_some()),
+        notes(linked, options.summary),
         of_jobs,
-        imported::section(&sides),
-        standing::section(&sides, options.summary.is_some()),
-        pooled(key::section(&sides, options.summary.is_some())),
+        elsewhere::imported(&sides),
+        elsewhere::published(&sides, options.summary),
+        pooled(key::section(&sides, options.summary)),
         factors::summary(&comparisons),
         settings::section(measured),
     ];
@@ -99,7 +98,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
             factors::in_full(&comparisons),
             charts::over_time(&sides),
             pages(linked),
-            evidence::section(measured, options.print.is_some()),
+            evidence::section(measured, options.paper),
             platform::section(measured),
             platform::again(measured),
             glossary::section(&sides),
@@ -107,29 +106,19 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
     };
     let whole = || groups::sections(&sides, chosen).into_iter().chain(last());
     let all_well = tests > 0 && valid == tests && complete && kept.is_none();
-    let unchecked = imported::verdict(&sides);
+    let unchecked = elsewhere::verdict(&sides);
     let verdict: Vec<String> = verdict(tests, valid, kept, unchecked.is_some()).into_iter().chain(unchecked).collect();
-    let sections = first.into_iter().chain(match options.summary {
-        Some(most) => vec![curves::summary(&sides, most)],
-        None => whole().collect(),
-    });
+    let sections =
+        first.into_iter().chain(if options.summary { vec![curves::summary(&sides)] } else { whole().collect() });
     let sections: Vec<Section> = sections.filter(|s: &Section| !s.blocks.is_empty()).collect();
-    let dispensable: Vec<&str> = DISPENSABLE.into_iter().take(options.leave_out).collect();
-    let (left_out, sections) = sections.into_iter().partition::<Vec<_>, _>(|s| dispensable.contains(&s.id));
-    let left_out: Vec<String> = left_out.into_iter().map(|s| s.title).collect();
-    let mut remarks = remarks(&sides);
-    if !left_out.is_empty() {
-        remarks.push(format!("Left out for space, and in the whole report: {}.", left_out.join(", ")));
-    }
     Document {
         title: options.title.clone().unwrap_or_else(|| title_of(named)),
         customer: options.customer.clone().unwrap_or_default(),
-        logo: options.logo.clone().unwrap_or_default(),
         platforms: platforms_of(named, options.title.is_some()),
         subtitle: subtitle_of(named),
         all_well,
         verdict: verdict.join(" "),
-        remarks,
+        remarks: remarks(&sides),
         sections,
     }
 }

@@ -5,7 +5,7 @@ use crate::common::{run, text, two_platforms};
 use loadline_model::column::COLUMNS;
 use loadline_model::record::AgentFigures;
 use loadline_model::{Check, Manifest, Outcome, TestRecord};
-use loadline_report::{Format, Options, Print, RunData, anonymise, redact, render};
+use loadline_report::{Format, Options, RunData, anonymise, redact, render};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -68,12 +68,12 @@ fn texts(value: &Value, at: String, out: &mut Vec<String>) {
 fn outputs(runs: &[RunData]) -> Vec<(String, String)> {
     let mut out = Vec::new();
     for format in ALL {
-        for (summary, print) in [(None, None), (Some(9), Some(Print::default()))] {
-            let options = Options { summary, print, ..Options::default() };
+        for short in [false, true] {
+            let options = Options { summary: short, paper: short, ..Options::default() };
             let text = String::from_utf8(render(runs, format, &options).unwrap()).unwrap();
             let plain =
                 text.replace("&#x2f;", "/").replace("&#x27;", "'").replace("&quot;", "\"").replace("&amp;", "&");
-            out.push((format!("{format:?}, {summary:?}"), plain.to_lowercase()));
+            out.push((format!("{format:?}, {short}"), plain.to_lowercase()));
         }
     }
     out

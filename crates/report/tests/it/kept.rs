@@ -5,7 +5,7 @@ use crate::common::{run, text, words};
 use loadline_analyze::waits::Counts;
 use loadline_model::record::NOT_THE_DEVICES;
 use loadline_model::{Latencies, TestRecord, column};
-use loadline_report::{DISPENSABLE, Format, Options, Print, RunData, end_page, render};
+use loadline_report::{Format, Options, RunData, end_page, render};
 
 /// The section `title` of a Markdown report.
 fn section<'a>(markdown: &'a str, title: &str) -> &'a str {
@@ -49,24 +49,16 @@ fn cached_figures_are_marked_everywhere() {
 }
 
 #[test]
-fn a_summary_on_paper_says_once_what_is_kept_and_what_it_leaves_out() {
+fn a_summary_on_paper_says_once_what_is_kept() {
     let mut run = all_groups("disk", "run-disk", 1.0);
     of(&mut run, "STO-READ").into_iter().for_each(|r| keep(r, "cached"));
     let runs = [run, all_groups("flash", "run-flash", 2.0)];
-    let summary = |leave_out: usize| {
-        let options = Options { summary: Some(0), leave_out, print: Some(Print::default()), ..Options::default() };
-        String::from_utf8(render(&runs, Format::Html, &options).unwrap()).unwrap()
-    };
-    let page = summary(0);
+    let options = Options { summary: true, paper: true, ..Options::default() };
+    let page = String::from_utf8(render(&runs, Format::Html, &options).unwrap()).unwrap();
     assert!(page.contains("valid tests are kept only by --allow-cached"), "what to mind says it");
     assert!(!page.contains("tests 9, 10, 11, 12 are kept") && page.contains("cached, not the device"), "{page}");
     assert!(!page.contains("Point at a marker"), "not on paper");
-    for (n, id) in DISPENSABLE.into_iter().enumerate() {
-        let there = |page: &str| page.contains(&format!("<section id=\"{id}\""));
-        assert!(!there(&summary(n + 1)), "{id}");
-        assert!(!there(&page) || summary(n + 1).contains("Left out for space"), "{id}");
-    }
-    assert!(summary(DISPENSABLE.len()).contains("<section id=\"key-figures\""));
+    assert!(page.contains("<section id=\"key-figures\"") && !page.contains("<section id=\"evidence\""));
 }
 
 #[test]

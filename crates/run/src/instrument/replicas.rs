@@ -335,7 +335,7 @@ mod tests {
     fn a_replica_that_leaves_is_said_once_while_the_test_runs() {
         let shared = Shared::new(1, Arc::default());
         let open_ns = now_ns();
-        let window = Schedule { start_ns: open_ns, open_ns, close_ns: open_ns + 350_000_000 };
+        let window = Schedule { start_ns: open_ns, open_ns, close_ns: open_ns + 2_000_000_000 };
         shared.window.set(window).unwrap();
         let said = Mutex::new(Vec::new());
         let alarm = |seen: &Seen| {
@@ -344,7 +344,7 @@ mod tests {
         };
         let seen = std::thread::scope(|scope| {
             let looking = scope.spawn(|| look(Box::new(Leaving(0)), &shared, alarm));
-            std::thread::sleep(Duration::from_millis(450));
+            std::thread::sleep(Duration::from_millis(2100));
             shared.ended.store(1, Ordering::Relaxed);
             looking.join().unwrap().unwrap()
         });

@@ -60,7 +60,7 @@ impl Maria {
         command.arg(temporary).args(settings);
         let child = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         let server = Maria { dir, child: Some(Killed(child)), port };
-        wait_for("the server to answer", 30, || server.sql("SELECT 1").is_ok());
+        wait_for("the server to answer", || server.sql("SELECT 1").is_ok());
         server.sql("CREATE USER ann@'%' IDENTIFIED BY 'tops3cret'; GRANT ALL ON *.* TO ann@'%'").unwrap();
         server
     }

@@ -1,5 +1,4 @@
-//! A private cluster, of Galera or of MySQL's group replication: what its URL says, and what its nodes need besides what a single
-//! server needs.
+//! A private Galera cluster: what its URL says, and what its nodes need besides what a single server needs.
 //!
 //! Clients reach each node through its Unix socket. The nodes reach each other through ports of the loopback address, which
 //! neither has another way for. The name of the cluster is random and, like all of that, in a file that only the servers' user
@@ -15,17 +14,13 @@ use loadline_model::format::bytes;
 use super::GALERA;
 use super::binaries::Binaries;
 use crate::error::TargetError;
-use crate::mysql::member::ClusterKind;
 use crate::temp::files::Files;
-use crate::temp::instance::Instance;
 use crate::temp::place::free_bytes;
 use crate::temp::user::ServerUser;
 
 /// Nodes unless the URL says how many.
 const NODES: u32 = 3;
 const MAX_NODES: u32 = 8;
-/// The first MySQL whose groups can talk through the server's own port (`group_replication_communication_stack`).
-const OWN_PORT: (u32, u32, u32) = (8, 0, 27);
 /// Size of a node's redo log.
 pub(super) const LOG_SIZE: &str = "512M";
 /// What a node needs at least: its data, redo log, and cache of what the others may ask for again.
@@ -62,28 +57,24 @@ pub(super) struct ClusterUrl {
 }
 
 impl ClusterUrl {
-    /// Parses `galera-temp:[/dir][?nodes=N&provider=FILE&bin=/dir]`, or `mysql-temp:[/dir]?group=N[&bin=/dir]`.
+    /// Parses `galera-temp:[/dir][?nodes=N&provider=FILE&bin=/dir]`.
     ///
     /// # Errors
     /// [`TargetError::Usage`] with the invalid part and what is allowed.
-    pub(super) fn parse(url: &str, kind: ClusterKind) -> Result<ClusterUrl, TargetError> {
-        let (count, known): (&str, &[&str]) = match kind {
-            ClusterKind::Galera => ("nodes", &["nodes", "provider", "bin"]),
-            ClusterKind::Group => ("group", &["group", "bin"]),
-        };
+    pub(super) fn parse(url: &str) -> Result<ClusterUrl, TargetError> {
         let usage = |what: String| TargetError::Usage(format!("'{}': {what}", crate::redact(url)));
         let (head, query) = url.split_once('?').unwrap_or((url, ""));
         let (mut nodes, mut provider, mut rest) = (None, None, Vec::new());
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let before = match name {
-                name if name == count => {
+                "nodes" => {
                     let given = value.parse().ok().filter(|n| (1..=MAX_NODES).contains(n));
                     let given = given
-                        .ok_or_else(|| usage(format!("{count}='{value}' must be a number from 1 to {MAX_NODES}")))?;
+                        .ok_or_else(|| usage(format!("nodes='{value}' must be a number from 1 to {MAX_NODES}")))?;
                     nodes.replace(given).is_some()
                 }
-                "provider" if kind == ClusterKind::Galera => {
+                "provider" => {
                     let path = crate::url::path(value).filter(|path| path.is_absolute());
                     let path = path
                         .ok_or_else(|| usage(format!("provider='{value}' must be a file such as {}", PROVIDERS[0])))?;
@@ -93,7 +84,7 @@ impl ClusterUrl {
                     rest.push(pair);
                     false
                 }
-                _ => return Err(usage(crate::url::unknown(name, known))),
+                _ => return Err(usage(crate::url::unknown(name, &["nodes", "provider", "bin"]))),
             };
             if before {
                 return Err(usage(format!("{name} is given twice")));
@@ -106,9 +97,7 @@ impl ClusterUrl {
 
 /// What the nodes of a cluster have in common.
 pub(super) struct Cluster {
-    pub(super) kind: ClusterKind,
     name: String,
-    /// Of Galera.
     provider: PathBuf,
     pub(super) nodes: u32,
     /// Where the first node listens for the others, once it runs.
@@ -120,12 +109,7 @@ impl Cluster {
     ///
     /// # Errors
     /// [`TargetError::Usage`] or [`TargetError::Local`] with what is missing and how to get it.
-    pub(super) fn new(
-        kind: ClusterKind,
-        url: &ClusterUrl,
-        binaries: &Binaries,
-        memory_bytes: u64,
-    ) -> Result<Cluster, TargetError> {
+    pub(super) fn new(url: &ClusterUrl, binaries: &Binaries, memory_bytes: u64) -> Result<Cluster, TargetError> {
         let needed = u64::from(url.nodes) * MEMORY_BYTES;
         if needed > memory_bytes {
             return Err(TargetError::Local(format!(
@@ -134,17 +118,6 @@ impl Cluster {
                 bytes(needed as f64),
                 bytes(memory_bytes as f64)
             )));
-        }
-        if kind == ClusterKind::Group {
-            if !binaries.version.is_mysql_from(OWN_PORT) {
-                return Err(TargetError::Usage(format!(
-                    "a private replication group needs MySQL 8.0.27 or newer, and this is {}: members of older ones listen at all \
-                     addresses of the machine",
-                    binaries.version.text
-                )));
-            }
-            let name = random_uuid()?;
-            return Ok(Cluster { kind, name, provider: PathBuf::new(), nodes: url.nodes, first: None });
         }
         let folders: Vec<PathBuf> = super::binaries::folders().collect();
         let missing = PROGRAMS.iter().find(|name| !folders.iter().any(|dir| dir.join(name).is_file()));
@@ -157,7 +130,7 @@ impl Cluster {
         let provider = provider(url, binaries)?;
         // At most 32 characters.
         let name = format!("loadline-{:.22}", random_uuid()?.replace('-', ""));
-        Ok(Cluster { kind, name, provider, nodes: url.nodes, first: None })
+        Ok(Cluster { name, provider, nodes: url.nodes, first: None })
     }
 
     /// Checks the free disk space.
@@ -193,10 +166,7 @@ impl Cluster {
         if number == 0 {
             self.first = Some(group);
         }
-        let options = match self.kind {
-            ClusterKind::Galera => self.galera_options(number, first, [group, state, snapshot], &files.data()),
-            ClusterKind::Group => self.group_options(number, first, group),
-        };
+        let options = self.options(number, first, [group, state, snapshot], &files.data());
         let path = files.sockets().join("cluster.cnf");
         let mut file = std::fs::OpenOptions::new()
             .write(true)
@@ -212,25 +182,7 @@ impl Cluster {
         Ok(path)
     }
 
-    /// The members talk through the server's own port, of the loopback address: a port of the group's own protocol (XCom) would
-    /// be open at all addresses.
-    fn group_options(&self, number: usize, first: Option<u16>, port: u16) -> String {
-        format!(
-            "[mysqld]\nserver_id={}\nport={port}\nbind_address=127.0.0.1\nreport_host=127.0.0.1\nreport_port={port}\n\
-             gtid_mode=ON\nenforce_gtid_consistency=ON\nlog_bin=binlog\nsync_binlog=1\n\
-             plugin_load_add=group_replication.so\nloose_group_replication_group_name={}\n\
-             loose_group_replication_start_on_boot=OFF\nloose_group_replication_local_address=127.0.0.1:{port}\n\
-             loose_group_replication_communication_stack=MYSQL\n\
-             loose_group_replication_group_seeds=127.0.0.1:{}\nloose_group_replication_single_primary_mode=OFF\n\
-             loose_group_replication_enforce_update_everywhere_checks=ON\nloose_group_replication_ip_allowlist=127.0.0.1\n\
-             loose_sql_generate_invisible_primary_key=ON\n",
-            number + 1,
-            self.name,
-            first.unwrap_or(port)
-        )
-    }
-
-    fn galera_options(&self, number: usize, first: Option<u16>, ports: [u16; 3], data: &Path) -> String {
+    fn options(&self, number: usize, first: Option<u16>, ports: [u16; 3], data: &Path) -> String {
         let [group, state, snapshot] = ports;
         let address = first.map_or_else(|| "gcomm://".to_owned(), |port| format!("gcomm://127.0.0.1:{port}"));
         format!(
@@ -244,21 +196,6 @@ impl Cluster {
             number + 1,
             data.display()
         )
-    }
-}
-
-/// Makes the data directory of a group's member as a copy of the first one's, which has not been started yet.
-///
-/// # Errors
-/// [`TargetError::Local`].
-pub(super) fn copy(node: &Instance, first: &Instance, user: &ServerUser) -> Result<(), TargetError> {
-    node.copy(first, user)?;
-    // The server's identity: it makes another one.
-    match std::fs::remove_file(node.files.data().join("auto.cnf")) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(node.files.failure("the copy of a data directory cannot be changed", &e.to_string()))
-        }
-        _ => Ok(()),
     }
 }
 
@@ -280,7 +217,7 @@ fn free_ports() -> std::io::Result<[u16; 3]> {
 }
 
 /// A new random UUID, as the kernel makes it.
-pub(in crate::mysql) fn random_uuid() -> Result<String, TargetError> {
+fn random_uuid() -> Result<String, TargetError> {
     let uuid = std::fs::read_to_string("/proc/sys/kernel/random/uuid");
     uuid.map(|uuid| uuid.trim().to_owned())
         .map_err(|e| TargetError::Local(format!("the system gives no random number: {e}")))
@@ -320,16 +257,7 @@ mod tests {
             ("galera-temp:/a%20b?nodes=5", of(5, None, "galera-temp:/a%20b")),
             ("galera-temp:?bin=/x/bin&nodes=1&provider=/a%20b.so", of(1, Some("/a b.so"), "galera-temp:?bin=/x/bin")),
         ] {
-            assert_eq!(ClusterUrl::parse(url, ClusterKind::Galera).unwrap(), expected, "{url}");
-        }
-        let group = |url| ClusterUrl::parse(url, ClusterKind::Group);
-        let five = of(5, None, "mysql-temp:/a?bin=/x/bin");
-        assert_eq!(group("mysql-temp:/a?group=5&bin=/x/bin").unwrap(), five);
-        for (url, part) in
-            [("mysql-temp:?group=0", "group='0' must be"), ("mysql-temp:?group=2&provider=/x", "provider")]
-        {
-            let e = group(url).unwrap_err().to_string();
-            assert!(e.contains(part), "{url}: {e}");
+            assert_eq!(ClusterUrl::parse(url).unwrap(), expected, "{url}");
         }
         for (url, part) in [
             ("galera-temp:?nodes=0", "nodes='0' must be a number from 1 to 8"),
@@ -339,7 +267,7 @@ mod tests {
             ("galera-temp:?provider=x.so", "provider='x.so' must be a file"),
             ("galera-temp:?node=2", "did you mean 'nodes'?"),
         ] {
-            let e = ClusterUrl::parse(url, ClusterKind::Galera).unwrap_err().to_string();
+            let e = ClusterUrl::parse(url).unwrap_err().to_string();
             assert!(e.contains(part), "{url}: {e}");
         }
     }

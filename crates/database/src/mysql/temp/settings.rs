@@ -58,26 +58,6 @@ const OF_REPLICATED: [(&str, &str); 5] = [
 /// Settings of a replica: once killed, it fetches what it had not applied again.
 pub(super) const OF_REPLICAS: [(&str, &str); 2] = [("rpl_semi_sync_slave_enabled", "ON"), ("relay_log_recovery", "ON")];
 
-/// Further ones, of the members of a private replication group.
-pub(super) const GROUP_RESERVED: &[&str] = &[
-    "enforce_gtid_consistency",
-    "group_replication_communication_stack",
-    "group_replication_enforce_update_everywhere_checks",
-    "group_replication_group_name",
-    "group_replication_group_seeds",
-    "group_replication_ip_allowlist",
-    "group_replication_local_address",
-    "group_replication_single_primary_mode",
-    "group_replication_start_on_boot",
-    "gtid_mode",
-    "log_bin",
-    "plugin_load_add",
-    "report_host",
-    "report_port",
-    "server_id",
-    "skip_log_bin",
-];
-
 const MIB: u64 = 1 << 20;
 
 /// Default buffer pool on a machine with `memory_bytes`, bytes.
@@ -109,10 +89,8 @@ pub(super) fn settings(
             ("innodb_buffer_pool_instances", "1".to_owned()),
             ("local_infile", "ON".to_owned()),
             ("secure_file_priv", "NULL".to_owned()),
+            ("log_bin", "OFF".to_owned()),
         ]);
-        if !product.reserved.contains(&GROUP_RESERVED) {
-            defaults.push(("log_bin", "OFF".to_owned()));
-        }
         let of_commits = MYSQL_STAGES.iter().map(|stage| ("performance_schema_instrument", format!("{stage}=ON")));
         defaults.extend(of_commits);
         return Settings::new(product, defaults, given);

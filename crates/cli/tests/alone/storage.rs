@@ -1,0 +1,166 @@
+//! The storage and database-writer groups, end to end: where reads come from is proved, or the test is
+//! invalid; and the proof of the server group that they come from the cache.
+
+use crate::alone;
+use crate::common::figures::{check, figure, from_the_device, passed};
+use crate::common::{Server, ok, on, results, sound, tests_of};
+use serde_json::Value;
+
+/// Runs `workloads` on `target` in short windows and returns the tests.
+fn measure(target: &str, workloads: &[&str], more: &str) -> Vec<Value> {
+    let dir = results();
+    let short = "--duration 800ms --warmup 300ms --no-probe";
+    let ran = on(target, dir.path(), &format!("--workload {} {short} {more}", workloads.join(",")));
+    let tests = tests_of(&ran.folder());
+    assert!(!tests.is_empty(), "{}", ran.said());
+    tests
+}
+
+#[test]
+fn sqlite_reads_from_the_device_and_from_its_cache() {
+    let _alone = alone();
+    let workloads = ["SRV-QUERY1", "STO-READ", "STO-READ-ASYNC", "DBWR-THR", "DBWR-CKPT"];
+    let mut tests = measure("sqlite:", &workloads, "--jobs 2 --size 32MiB");
+    assert_eq!(tests.len(), workloads.len());
+    // A second job's rows wait in the log while the first makes a checkpoint: too much of so short a window.
+    tests.extend(measure("sqlite:", &["STO-WRITE"], "--jobs 1"));
+    for test in &tests {
+        assert_eq!(figure(test, "block_bytes"), 1024.0);
+        match test["workload"].as_str().unwrap() {
+            "SRV-QUERY1" => {
+                passed(test, "cache-hit");
+                assert!(figure(test, "cache_hit_pct") >= 99.9 && test["data_source"].is_null());
+                assert!(figure(test, "block_gets_per_s") > figure(test, "queries_per_s"), "a query walks down a tree");
+            }
+            "STO-WRITE" => {
+                passed(test, "data-written");
+                let per_row = figure(test, "data_mib_per_s") * 1024.0 * 1024.0 / figure(test, "rows_per_s");
+                assert!((420.0..600.0).contains(&per_row), "a row takes {per_row} bytes");
+            }
+            "DBWR-THR" => {
+                passed(test, "data-written");
+                passed(test, "rows-changed");
+            }
+            "DBWR-CKPT" => {
+                through_a_checkpoint(test);
+                assert!(figure(test, "physical_written_blocks_per_s") > 0.0, "it had something to write");
+            }
+            _ => from_the_device(test),
+        }
+    }
+    let read = &tests[1];
+    let (mean, p50, p99) =
+        (figure(read, "read_time_us_mean"), figure(read, "read_time_us_p50"), figure(read, "read_time_us_p99"));
+    assert!(mean > 0.0 && p50 > 0.0 && p99 >= p50, "{mean} {p50} {p99}");
+    assert!((0.0..=100.0).contains(&figure(read, "reads_within_512us_pct")));
+    assert!(tests[2]["absent"]["read_time_us_p50"].is_string(), "a batch is no single read");
+}
+
+#[test]
+fn a_private_postgres_has_the_cache_that_each_workload_needs() {
+    let _alone = alone();
+    let workloads = ["SRV-QUERY1", "STO-READ", "STO-WRITE", "STO-RANDOM", "DBWR-THR", "DBWR-CKPT"];
+    let tests = measure("postgres-temp:", &workloads, "--jobs 2 --size 64MiB");
+    let of = |code: &str| tests.iter().filter(|t| t["workload"] == code).collect::<Vec<_>>();
+    passed(of("SRV-QUERY1")[0], "cache-hit");
+    let read = of("STO-READ")[0];
+    from_the_device(read);
+    assert_eq!(figure(read, "block_bytes"), 8192.0);
+    assert!(figure(read, "read_time_us_mean") > 0.0, "a superuser's sessions have their reads timed");
+    let (waits, calls) = (figure(read, "read_wait_pct"), figure(read, "block_reads_per_s"));
+    let of_means = calls * figure(read, "read_time_us_mean") / 1e6 / 2.0 * 100.0;
+    assert!((waits / of_means - 1.0).abs() < 1e-6 && waits < 105.0, "{waits} % of 2 jobs, {of_means} % by their mean");
+    let mixes = of("STO-RANDOM");
+    let percent: Vec<f64> = mixes.iter().map(|t| figure(t, "write_pct")).collect();
+    assert_eq!(percent, [20.0, 50.0, 20.0], "both mixes with one job, then the sweep");
+    for mix in mixes {
+        from_the_device(mix);
+        passed(mix, "rows-changed");
+        passed(mix, "data-written");
+        let (io, writes) = (figure(mix, "io_per_s"), figure(mix, "physical_writes_per_s"));
+        assert!(writes > 0.0 && io > writes, "{io} {writes}");
+        assert!((0.0..=100.0).contains(&figure(mix, "buffer_wait_pct")));
+        assert!(mix["notes"].to_string().contains("buffer waits are estimated from"), "a superuser's are the same");
+    }
+    let made = of("STO-WRITE")[0];
+    passed(made, "data-written");
+    let (rows, written) = (figure(made, "data_mib_per_s"), figure(made, "physical_written_mib_per_s"));
+    let noted = made["notes"].to_string().contains("a new block of a growing table");
+    assert!(noted || written < 1.7 * rows, "{written} MiB/s written for {rows} MiB/s of rows: {}", made["notes"]);
+    let writer = of("DBWR-THR")[0];
+    passed(writer, "data-written");
+    let (blocks, mib) = (figure(writer, "physical_written_blocks_per_s"), figure(writer, "physical_written_mib_per_s"));
+    assert!(blocks > 0.0 && (mib / (blocks / 128.0) - 1.0).abs() < 1e-6, "{blocks} blocks of 8 KiB, {mib} MiB");
+    through_a_checkpoint(of("DBWR-CKPT")[0]);
+    assert_eq!(of("DBWR-CKPT")[0]["driver"], "client");
+}
+
+/// Throughput inside and outside of the checkpoint make up the whole.
+fn through_a_checkpoint(test: &Value) {
+    passed(test, "checkpoint");
+    let share = figure(test, "checkpoint_share_pct") / 100.0;
+    assert!(share > 0.0 && share < 1.0, "{share}");
+    let whole = figure(test, "checkpoint_tps") * share + figure(test, "calm_tps") * (1.0 - share);
+    let tps = figure(test, "commit_throughput_tps");
+    assert!((whole / tps - 1.0).abs() < 0.01, "{whole} of {tps}");
+    assert!(figure(test, "calm_time_ns_p99") > 0.0);
+}
+
+#[test]
+fn a_private_mariadb_reads_past_the_page_cache() {
+    let _alone = alone();
+    let workloads = ["SRV-SCAN", "STO-READ", "STO-WRITE", "DBWR-THR", "DBWR-CKPT"];
+    let tests = measure("mariadb-temp:", &workloads, "--jobs 2 --size 64MiB");
+    let of = |code: &str| tests.iter().find(|t| t["workload"] == code).unwrap();
+    passed(of("SRV-SCAN"), "cache-hit");
+    from_the_device(of("STO-READ"));
+    assert_eq!(figure(of("STO-READ"), "block_bytes"), 16384.0);
+    let why = &of("STO-READ")["absent"]["read_wait_pct"];
+    assert_eq!(why, "the database does not time its reads", "nothing stands for its own clock");
+    let per_row = figure(of("STO-WRITE"), "data_mib_per_s") * 1024.0 * 1024.0 / figure(of("STO-WRITE"), "rows_per_s");
+    assert!((420.0..900.0).contains(&per_row), "a row takes {per_row} bytes");
+    for code in ["STO-WRITE", "DBWR-THR"] {
+        passed(of(code), "data-written");
+    }
+    passed(of("DBWR-THR"), "rows-changed");
+    through_a_checkpoint(of("DBWR-CKPT"));
+}
+
+#[test]
+fn changes_that_stay_in_a_large_cache_are_no_figures_of_the_storage() {
+    let _alone = alone();
+    let large = "--jobs 1 --size 16MiB --setting innodb_buffer_pool_size=512M";
+    for test in measure("mariadb-temp:", &["STO-WRITE", "DBWR-THR"], large) {
+        assert_eq!(test["valid"], false, "{test}");
+        let found = check(&test, "data-written");
+        assert_eq!(found["outcome"], "failed");
+        let detail = found["detail"].as_str().unwrap();
+        assert!(detail.contains("512.0 MiB") && detail.contains("longer warm-up"), "{detail}");
+    }
+}
+
+#[test]
+fn a_users_cache_that_holds_the_data_makes_the_test_invalid_unless_allowed() {
+    let _alone = alone();
+    let server = Server::start(&["shared_buffers=128MB"]);
+    let small = "--jobs 1 --size 8MiB";
+    let test = measure(&server.url(), &["STO-READ"], small).remove(0);
+    assert_eq!((&test["valid"], &test["data_source"]), (&Value::Bool(false), &Value::from("cached")));
+    let why = test["invalid_reason"].as_str().unwrap();
+    for part in ["128.0 MiB", "--size 2GiB", "--allow-cached"] {
+        assert!(why.contains(part), "'{part}' in {why}");
+    }
+    let test = measure(&server.url(), &["STO-READ"], &format!("{small} --allow-cached")).remove(0);
+    assert!(sound(&test) && test["data_source"] == "cached", "{}", test["invalid_reason"]);
+    assert!(test["forced"].as_str().unwrap().contains("--allow-cached"), "{}", test["forced"]);
+    assert_eq!(check(&test, "data-source")["outcome"], "noted");
+}
+
+#[test]
+fn the_storage_plan_has_both_groups() {
+    let dry = ok(&["run", "--plan", "storage", "--target", "postgres-temp:", "--dry-run"]).out;
+    for code in ["STO-READ", "STO-READ-ASYNC", "STO-WRITE", "STO-SCAN", "STO-RANDOM", "DBWR-THR", "DBWR-CKPT"] {
+        assert!(dry.contains(code), "{code}: {dry}");
+    }
+    assert!(!dry.contains("LGWR"), "{dry}");
+}

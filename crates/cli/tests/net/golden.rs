@@ -1,0 +1,149 @@
+//! Stored runs of 2581090b, and what it printed of them: every cell of every table, and the key figures of text and page.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use crate::kept::{self, Items};
+
+/// Tables by name: the command that prints each. Runs are folders of the archives.
+const TABLES: [(&str, &str); 19] = [
+    ("sqlite", "report sqlite --format csv"),
+    ("postgres", "report postgres --format csv"),
+    ("mariadb", "report mariadb --format csv"),
+    ("platforms", "report sqlite postgres mariadb --format csv"),
+    ("compared", "compare sqlite postgres --across-drivers --unequal --format csv"),
+    ("ab", "compare ab --format csv"),
+    ("ab-tests", "report ab --format csv"),
+    ("levels", "report levels --format csv"),
+    ("nodes", "report nodes --format csv"),
+    ("agents", "report agents --format csv"),
+    ("scan", "report scan --format csv"),
+    ("open", "report open --format csv"),
+    ("night", "report night/night1 night/night6 --format csv"),
+    ("trend", "trend night --format csv"),
+    ("import-pgbench", "report import-pgbench --format csv"),
+    ("import-sysbench", "report import-sysbench --format csv"),
+    ("export-tests", "export nodes --format csv --table tests"),
+    ("export-series", "export nodes --format csv --table series"),
+    ("export-histograms", "export open --format csv --table histograms"),
+];
+
+/// Runs whose key figures are held.
+const KEY_FIGURES: [&str; 4] = ["sqlite", "postgres", "mariadb", "scan"];
+
+/// What the program prints of the archives in `dir`. Exit codes other than 0 are answers of some commands.
+fn said(dir: &Path, command: &str) -> String {
+    let out = Command::new(env!("CARGO_BIN_EXE_loadline")).args(command.split(' ')).current_dir(dir).output().unwrap();
+    let why = String::from_utf8_lossy(&out.stderr);
+    assert!(!out.stdout.is_empty(), "{command} says nothing, exit {:?}: {why}", out.status.code());
+    String::from_utf8(out.stdout).unwrap()
+}
+
+/// The archives, unpacked.
+fn archive() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["golden-1.tar.xz", "golden-2.tar.xz"] {
+        let done = Command::new("tar").arg("-xJf").arg(kept::path(name)).arg("-C").arg(dir.path()).output();
+        let done = done.expect("tar is missing: apt-get install tar xz-utils");
+        assert!(done.status.success(), "{} (apt-get install xz-utils?)", String::from_utf8_lossy(&done.stderr));
+    }
+    dir
+}
+
+/// Records of a CSV text; fields may be quoted.
+fn records(text: &str) -> Vec<Vec<String>> {
+    let mut records = vec![vec![String::new()]];
+    let mut quoted = false;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let record = records.last_mut().unwrap();
+        match c {
+            '"' if quoted && chars.peek() == Some(&'"') => {
+                chars.next();
+                record.last_mut().unwrap().push('"');
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => record.push(String::new()),
+            '\n' if !quoted => records.push(vec![String::new()]),
+            c => record.last_mut().unwrap().push(c),
+        }
+    }
+    records.retain(|record| record.len() > 1 || !record[0].is_empty());
+    records
+}
+
+/// The cells of a table: `name row column` and value. The order of the columns is an item as well.
+fn cells(name: &str, text: &str, all: &mut Items) {
+    let records = records(text);
+    let head = &records[0];
+    let distinct: BTreeSet<&String> = head.iter().collect();
+    assert_eq!(distinct.len(), head.len(), "{name}: a column twice");
+    for (number, record) in records.iter().enumerate().skip(1) {
+        assert_eq!(record.len(), head.len(), "{name}: row {number}");
+        all.extend(head.iter().zip(record).map(|(column, cell)| (format!("{name} {number} {column}"), cell.clone())));
+    }
+}
+
+#[test]
+fn every_cell_of_stored_runs_is_what_it_was() {
+    let dir = archive();
+    let (mut then, mut now) = (Items::new(), Items::new());
+    for (name, command) in TABLES {
+        let kept = std::fs::read_to_string(dir.path().join("printed").join(format!("{name}.csv"))).unwrap();
+        cells(name, &kept, &mut then);
+        cells(name, &said(dir.path(), command), &mut now);
+    }
+    assert!(then.len() > 10_000, "{}", then.len());
+    kept::compare("golden", &then, &now);
+}
+
+/// A cell without the mark of its footnote.
+fn plain(cell: &str) -> String {
+    cell.trim().trim_end_matches(|c| "⁰¹²³⁴⁵⁶⁷⁸⁹".contains(c)).to_owned()
+}
+
+/// The cells of each line of a text, and of each table row of a page.
+fn rows(text: &str, page: &str) -> [Vec<BTreeSet<String>>; 2] {
+    let of_text = text.lines().map(|line| line.split("  ").map(plain).collect()).collect();
+    let cell = |td: &str| {
+        let inner = td.split_once('>').map_or("", |(_, inner)| inner).split("<sup").next().unwrap_or_default();
+        let mut bare = String::new();
+        let mut within = false;
+        for c in inner.split("</td>").next().unwrap_or_default().chars() {
+            within = (within || c == '<') && c != '>';
+            if !within && c != '>' {
+                bare.push(c);
+            }
+        }
+        plain(
+            &["&#x2f;", "&#x27;", "&lt;", "&gt;", "&amp;"]
+                .iter()
+                .zip(["/", "'", "<", ">", "&"])
+                .fold(bare, |text, (from, to)| text.replace(from, to)),
+        )
+    };
+    let of_page = page.split("<tr").map(|row| row.split("<td").skip(1).map(cell).collect()).collect();
+    [of_text, of_page]
+}
+
+/// `keys.txt` has a line per workload of a run: the run, then what its row of key figures must hold.
+#[test]
+fn the_key_figures_of_stored_runs_are_what_they_were() {
+    let dir = archive();
+    let keys = std::fs::read_to_string(dir.path().join("printed/keys.txt")).unwrap();
+    for run in KEY_FIGURES {
+        let text = said(dir.path(), &format!("report {run} --format text"));
+        let page = said(dir.path(), &format!("report {run} --format html --output -"));
+        let of_run = keys.lines().filter_map(|line| line.strip_prefix(&format!("{run}\t")));
+        let mut held = 0;
+        for cells in of_run.map(|line| line.split('\t').map(str::to_owned).collect::<BTreeSet<String>>()) {
+            for (rows, where_) in rows(&text, &page).iter().zip(["text", "page"]) {
+                let found = rows.iter().any(|row| cells.is_subset(row));
+                assert!(found, "the {where_} of {run} has no row with {cells:?}");
+            }
+            held += 1;
+        }
+        assert!(held > 0, "{run}");
+    }
+}

@@ -1,0 +1,154 @@
+//! Compares items with those that were kept, by the list of allowed changes.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+/// Values by id.
+pub(crate) type Items = BTreeMap<String, String>;
+
+/// Most differences that a failure prints.
+const SHOWN: usize = 60;
+
+/// What may differ from what was kept.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Changed {
+    /// The list that it is about: `census`, `hashes`, `golden`, `checks`.
+    list: String,
+    /// Id of an item; `*` stands for any characters.
+    id: String,
+    /// Number of the issue that changed it.
+    issue: u32,
+    /// Why.
+    why: String,
+    /// `gone`, `new`, or the value now; without it, any other value.
+    now: Option<String>,
+    #[serde(skip)]
+    used: Cell<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    #[serde(default)]
+    changed: Vec<Changed>,
+}
+
+/// A file of what was kept.
+pub(crate) fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/net/kept").join(name)
+}
+
+/// The items of a file with an id and, after a tab, a value per line.
+pub(crate) fn items(name: &str) -> Items {
+    let text = std::fs::read_to_string(path(name)).unwrap();
+    let item =
+        |line: &str| line.split_once('\t').map_or((line.to_owned(), String::new()), |(id, v)| (id.into(), v.into()));
+    text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(item).collect()
+}
+
+/// Whether `id` is `pattern`, in which `*` stands for any characters.
+fn matches(pattern: &str, id: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| id.strip_prefix(first)) else { return false };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    true
+}
+
+/// What differs between `then` and `now` and is not in `allowed`, and entries of `allowed` that nothing needs.
+fn differences(list: &str, then: &Items, now: &Items, allowed: &[Changed]) -> Vec<String> {
+    let ids: BTreeSet<&String> = then.keys().chain(now.keys()).collect();
+    let mut wrong = Vec::new();
+    for id in ids {
+        let (before, after) = (then.get(id), now.get(id));
+        if before == after {
+            continue;
+        }
+        let fits = |c: &&Changed| {
+            c.list == list
+                && matches(&c.id, id)
+                && match c.now.as_deref() {
+                    Some("gone") => after.is_none(),
+                    Some("new") => before.is_none(),
+                    Some(value) => after.is_some_and(|now| now == value),
+                    None => before.is_some() && after.is_some(),
+                }
+        };
+        match allowed.iter().find(fits) {
+            Some(entry) => entry.used.set(true),
+            None => wrong.push(match (before, after) {
+                (Some(before), Some(after)) => format!("{id}: was '{before}', is '{after}'"),
+                (Some(_), None) => format!("{id}: is gone"),
+                _ => format!("{id}: is new"),
+            }),
+        }
+    }
+    let unused = allowed.iter().filter(|c| c.list == list && !c.used.get());
+    wrong.extend(unused.map(|c| format!("changed.toml: nothing of '{}' differs as '{}' says", c.list, c.id)));
+    wrong
+}
+
+/// Fails if `now` differs from `then` in anything that `changed.toml` does not name. With `LOADLINE_NET_PRINT=DIR`, also writes
+/// what is now to a file in this folder.
+pub(crate) fn compare(list: &str, then: &Items, now: &Items) {
+    if let Some(dir) = std::env::var_os("LOADLINE_NET_PRINT") {
+        let text: String = now.iter().map(|(id, value)| format!("{id}\t{value}\n")).collect();
+        std::fs::write(PathBuf::from(dir).join(format!("{list}.txt")), text).unwrap();
+    }
+    let allowed: List = toml::from_str(&std::fs::read_to_string(path("changed.toml")).unwrap()).unwrap();
+    for entry in &allowed.changed {
+        assert!(["census", "hashes", "golden", "checks"].contains(&entry.list.as_str()), "{entry:?}");
+        assert!(entry.issue > 36 && entry.why.len() > 10, "the issue and why: {entry:?}");
+    }
+    let wrong = differences(list, then, now, &allowed.changed);
+    let count = wrong.len();
+    let shown = wrong.into_iter().take(SHOWN).collect::<Vec<_>>().join("\n");
+    assert_eq!(count, 0, "{list} differs from 2581090b in {count} items that changed.toml does not name:\n{shown}");
+}
+
+#[test]
+fn what_differs_is_found_and_what_is_named_is_allowed() {
+    let items =
+        |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<Items>();
+    let then = items(&[("a", "1"), ("b", "2"), ("c", "3")]);
+    let now = items(&[("a", "1"), ("b", "9"), ("d", "4")]);
+    assert_eq!(differences("l", &then, &then, &[]), Vec::<String>::new());
+    assert_eq!(differences("l", &then, &now, &[]), ["b: was '2', is '9'", "c: is gone", "d: is new"]);
+    let entry = |id: &str, now: Option<&str>| Changed {
+        list: "l".into(),
+        id: id.into(),
+        issue: 99,
+        why: "a test".into(),
+        now: now.map(Into::into),
+        used: Cell::new(false),
+    };
+    let all = [entry("b", None), entry("c", Some("gone")), entry("*", Some("new"))];
+    assert_eq!(differences("l", &then, &now, &all), Vec::<String>::new());
+    // A change is neither gone nor new, its value may be fixed, and an entry that nothing needs is a mistake.
+    for wrong in [entry("b", Some("gone")), entry("b", Some("new")), entry("b", Some("8")), entry("x", None)] {
+        assert_eq!(differences("l", &then, &now, &[wrong]).len(), 4);
+    }
+}
+
+#[test]
+fn a_star_stands_for_any_characters() {
+    for (pattern, id) in [("a", "a"), ("*", ""), ("a*", "abc"), ("*c", "abc"), ("a*c*e", "abcde"), ("a*a", "aa")] {
+        assert!(matches(pattern, id), "{pattern} {id}");
+    }
+    for (pattern, id) in [("a", "ab"), ("a*", "ba"), ("*c", "ca"), ("a*c*e", "ace1"), ("a*a", "a")] {
+        assert!(!matches(pattern, id), "{pattern} {id}");
+    }
+}

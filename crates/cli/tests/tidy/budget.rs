@@ -1,0 +1,145 @@
+//! The budget of lines and the names that are gone, by `budget.toml`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use crate::tree::{Breach, Tree, breach, has_word};
+
+/// The file of the budget.
+const FILE: &str = "budget.toml";
+/// A crate that is so far below its budget, in lines and as a share, has it lowered.
+const SLACK_LINES: i64 = 100;
+const SLACK_SHARE: f64 = 0.03;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Budget {
+    total: i64,
+    crates: BTreeMap<String, i64>,
+    #[serde(default)]
+    booked: Vec<Booked>,
+    /// Names, and the issue that took each out.
+    gone: BTreeMap<String, u32>,
+}
+
+/// What an issue adds. The first two are for readers of the file, and must be there.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code)]
+struct Booked {
+    what: String,
+    issue: u32,
+    #[serde(rename = "crate")]
+    crate_name: String,
+    lines: i64,
+}
+
+fn read(text: &str) -> Budget {
+    toml::from_str(text).unwrap_or_else(|e| panic!("{FILE}: {e}"))
+}
+
+/// Crates with more lines of Rust than their budget, or far fewer; and the same of all together.
+pub(crate) fn over(tree: &Tree) -> Vec<Breach> {
+    let Budget { mut total, crates: mut allowed, booked, .. } = read(&tree.files[FILE]);
+    for booked in booked {
+        *allowed.entry(booked.crate_name).or_default() += booked.lines;
+        total += booked.lines;
+    }
+    let mut files: BTreeMap<&str, Vec<(i64, &str)>> = BTreeMap::new();
+    for (path, text) in tree.rust() {
+        let crate_name = path.strip_prefix("crates/").unwrap_or(path).split('/').next().unwrap_or_default();
+        files.entry(crate_name).or_default().push((text.lines().count() as i64, path));
+    }
+    let sum = |files: &[(i64, &str)]| files.iter().map(|(lines, _)| lines).sum::<i64>();
+    let names: BTreeSet<&str> = allowed.keys().map(String::as_str).chain(files.keys().copied()).collect();
+    let of_crate = |name: &str| {
+        let files = files.get(name).map_or(&[][..], Vec::as_slice);
+        let largest = files.iter().max().map_or(FILE, |(_, path)| path);
+        judge(name, sum(files), allowed.get(name).copied().unwrap_or(0), largest)
+    };
+    let of_all = judge("the sum of all crates", files.values().map(|files| sum(files)).sum(), total, FILE);
+    names.into_iter().filter_map(of_crate).chain(of_all).collect()
+}
+
+fn judge(name: &str, lines: i64, allowed: i64, largest: &str) -> Option<Breach> {
+    let left = allowed - lines;
+    if left < 0 {
+        return Some(breach(
+            largest,
+            format!("{name} has {lines} lines, its budget is {allowed}: move something out or book it"),
+        ));
+    }
+    let far_below = left > SLACK_LINES && left as f64 > SLACK_SHARE * allowed as f64;
+    far_below.then(|| breach(FILE, format!("{name} has {lines} lines, its budget is {allowed}: lower it")))
+}
+
+/// Lines with a name that is gone. The history of changes may tell of them.
+pub(crate) fn come_back(tree: &Tree) -> Vec<Breach> {
+    let gone = read(&tree.files[FILE]).gone;
+    // A crate is `loadline-x` in Cargo.toml and `loadline_x` in code.
+    let alike = |text: &str| text.replace('-', "_");
+    let looked_at = tree.files.iter().filter(|(path, _)| ![FILE, "CHANGELOG.md"].contains(&path.as_str()));
+    let mut found = Vec::new();
+    for (path, text) in looked_at {
+        let text = alike(text);
+        for (name, issue) in gone.iter().filter(|(name, _)| has_word(&text, &alike(name))) {
+            found.push(breach(path, format!("'{name}' is gone since issue {issue}")));
+        }
+    }
+    found
+}
+
+/// A name that is gone, for a file that breaks the rule.
+pub(crate) fn one_that_is_gone() -> String {
+    let budget = read(include_str!("../../../../budget.toml"));
+    budget.gone.into_keys().next().expect("a name that is gone")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(budget: &str, lines: usize) -> Tree {
+        let files = [(FILE, budget.to_owned()), ("crates/a/src/lib.rs", "//! A file.\n".repeat(lines))];
+        Tree { files: files.map(|(path, text)| (path.to_owned(), text)).into(), sizes: BTreeMap::new() }
+    }
+
+    #[test]
+    fn a_crate_keeps_to_its_budget_and_the_budget_falls_with_it() {
+        let said = |budget: &str, lines| {
+            let breaches = over(&tree(budget, lines));
+            breaches.into_iter().map(|b| format!("{}: {}", b.paths[0], b.what)).collect::<Vec<_>>()
+        };
+        let budget = "gone = {}\ntotal = 1000\ncrates.a = 1000\n";
+        assert_eq!(said(budget, 1000), Vec::<String>::new());
+        assert_eq!(said(budget, 900), Vec::<String>::new());
+        let over = said(budget, 1001);
+        assert_eq!(over[0], "crates/a/src/lib.rs: a has 1001 lines, its budget is 1000: move something out or book it");
+        assert_eq!(over.len(), 2, "{over:?}");
+        assert_eq!(said(budget, 899)[0], "budget.toml: a has 899 lines, its budget is 1000: lower it");
+        let booked = format!("{budget}[[booked]]\nwhat = \"more\"\nissue = 7\ncrate = \"a\"\nlines = 50\n");
+        assert_eq!(said(&booked, 1050), Vec::<String>::new());
+        assert_eq!(said(&booked, 1051).len(), 2);
+        assert_eq!(said("gone = {}\ntotal = 1000\ncrates = {}\n", 1000).len(), 1, "a crate without a budget");
+        assert!(said(&format!("{budget}crates.b = 200\n"), 1000)[0].contains("b has 0 lines"));
+    }
+
+    #[test]
+    fn a_name_that_is_gone_is_found_as_a_whole_word() {
+        let mut tree = tree("total = 1\ncrates.a = 1\ngone = { loadline-old = 7, --old = 7 }\n", 1);
+        let mut found = |text: &str| {
+            tree.files.insert("a.md".to_owned(), text.to_owned());
+            come_back(&tree).len()
+        };
+        for (text, count) in [
+            ("loadline-old", 1),
+            ("(loadline_old::x)", 1),
+            ("`--old`, loadline-old.", 2),
+            ("--old=5", 1),
+            ("loadline-older, loadline-old-name, my-loadline-old, --older, ---old", 0),
+        ] {
+            assert_eq!(found(text), count, "{text}");
+        }
+    }
+}
