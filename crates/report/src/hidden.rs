@@ -2,7 +2,7 @@
 //! anything is rendered. So it is in no format.
 //!
 //! Every text of manifest and records is walked as JSON, keys of maps included, so that a new field cannot be forgotten.
-//! `names` finds what is to be hidden, `text` replaces it in a text, `product` hides the product.
+//! `text` has the forms of what may stay, `names` finds names that look like words, `product` hides the product.
 
 mod names;
 mod product;
@@ -30,9 +30,9 @@ pub fn redact(runs: &mut [RunData]) -> Result<(), ReportError> {
     for run in runs {
         names.version.clone_from(&run.manifest.target.version);
         run.manifest.command = names::command(&run.manifest.command);
-        names::hide_settings(&mut run.manifest, &mut run.records);
-        names::hide_files(&mut run.manifest, &mut run.records);
-        names.hide_scripts(run);
+        names.hide_settings(&mut run.manifest);
+        names.hide_files(&mut run.records);
+        names.hide_scripts(run)?;
         rewrite(run, &mut |text| names.hide(text))?;
     }
     Ok(())
@@ -62,7 +62,7 @@ pub fn anonymise(runs: &mut [RunData]) -> Result<(), ReportError> {
 /// Keys whose values are loadline's own words, which reports read.
 const OWN: &[&str] = &[
     "started_at", "loadline_version", "state", "severity", "outcome", "driver", "group", "kpis", "swept",
-    "fingerprint", "credentials", "arm",
+    "fingerprint", "credentials", "arm", "sha256",
 ];
 
 /// Applies `change` to every text of `run`.
