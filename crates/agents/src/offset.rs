@@ -46,12 +46,12 @@ impl Offset {
     }
 
     /// A time of the coordinator on the agent's clock, ns.
-    pub(crate) fn to_agent(&self, ns: u64) -> u64 {
+    pub(crate) fn to_agent(self, ns: u64) -> u64 {
         ns.saturating_add_signed(self.ahead_ns)
     }
 
     /// A time of the agent on the coordinator's clock, ns.
-    pub(crate) fn to_coordinator(&self, ns: u64) -> u64 {
+    pub(crate) fn to_coordinator(self, ns: u64) -> u64 {
         ns.saturating_add_signed(self.ahead_ns.saturating_neg())
     }
 

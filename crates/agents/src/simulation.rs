@@ -164,7 +164,7 @@ impl World {
                 self.jobs(i, test, JobsEvent::Ended(counts(i)));
             }
             What::Beat => {
-                let Some(run) = self.run.clone() else { return None };
+                let run = self.run.clone()?;
                 let beat = Message::new(&run, 0, "", Order::Beat).pieces(MOST_BYTES);
                 (0..self.hosts.len()).for_each(|i| self.deliver(i, 0, beat.clone(), What::ToAgent));
                 self.at(self.now_ns + BEAT_NS, 0, What::Beat);
