@@ -73,7 +73,7 @@ fn a_running_server_is_watched_and_left_as_it_was() {
 
     // A server that goes away: what was seen until then is kept, and it does not watch on.
     let third = start(&["snapshot", "--target", &url, "--for", "5m", "--results", folder]);
-    wait_for("its session", || watches());
+    wait_for("its session", watches);
     std::thread::sleep(std::time::Duration::from_millis(2500));
     server.kill();
     let ended = third.wait_with_output().unwrap();
