@@ -1,24 +1,16 @@
 //! Flags of agents and of their hub.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueHint};
 use loadline_model::plan::{AgentCredentials, OnAgentLoss};
 
-use crate::exit::Failure;
 use crate::list_args::ListArgs;
 use crate::value_args::one_of;
 
 /// Environment variable with the URL of the hub, for those who keep its token off the command line.
 pub(crate) const HUB_VARIABLE: &str = "LOADLINE_HUB";
-/// Environment variable with the seed of an nkey.
-pub(crate) const NKEY_VARIABLE: &str = "LOADLINE_HUB_NKEY";
-
-/// The same with the credentials of a user, as in a .creds file.
-pub(crate) const CREDS_VARIABLE: &str = "LOADLINE_HUB_CREDS";
-/// The same with certificates in PEM.
-pub(crate) const CA_VARIABLE: &str = "LOADLINE_HUB_CA";
 
 /// How the hub is reached.
 #[derive(Debug, Clone, Args)]
@@ -47,35 +39,8 @@ impl HubArgs {
 }
 
 /// Value of an environment variable that says something.
-fn environment(name: &str) -> Option<String> {
+pub(crate) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-/// What a file holds, or else the environment variable `name`.
-pub(crate) fn text_of(flag: &str, file: Option<&Path>, name: &str) -> Result<Option<String>, Failure> {
-    let failed = |path: &Path, e| Failure::usage(format!("{flag} {}: {e}", path.display()));
-    file.map_or_else(|| Ok(environment(name)), |p| std::fs::read_to_string(p).map(Some).map_err(|e| failed(p, e)))
-}
-
-/// Seed of an nkey, from its file or the environment. No message has it.
-pub(crate) fn nkey(file: Option<&Path>) -> Result<Option<String>, Failure> {
-    let Some(text) = text_of("--hub-nkey", file, NKEY_VARIABLE)? else { return Ok(None) };
-    let whence = file.map_or_else(|| NKEY_VARIABLE.to_owned(), |path| format!("--hub-nkey {}", path.display()));
-    // A file of `nk` may have its comments around the seed.
-    let seed = text.split_whitespace().find(|word| is_seed(word));
-    let Some(seed) = seed else {
-        return Err(Failure::usage(format!(
-            "{whence} holds no seed of an nkey: 58 letters and digits that begin with SU, as made by `nk -gen user`"
-        )));
-    };
-    Ok(Some(seed.to_owned()))
-}
-
-/// Whether a word looks like the seed of a user's nkey: base 32 with a prefix (docs.nats.io, NKeys).
-fn is_seed(word: &str) -> bool {
-    word.len() == 58
-        && word.starts_with("SU")
-        && word.bytes().all(|b| b.is_ascii_uppercase() || (b'2'..=b'7').contains(&b))
 }
 
 /// Agents that run the jobs of a run.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::IntoRawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -20,9 +20,16 @@ use loadline_run::plan::MAX_JOBS;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::exit::{self, Failure};
-use crate::hub_args::{AgentArgs, AgentsListArgs, CA_VARIABLE, CREDS_VARIABLE, HUB_VARIABLE, HubArgs, nkey, text_of};
+use crate::hub_args::{AgentArgs, AgentsListArgs, HUB_VARIABLE, HubArgs, environment};
 use crate::listing::Listing;
 use crate::{output, secrets, signals};
+
+/// Environment variable with the seed of an nkey.
+const NKEY_VARIABLE: &str = "LOADLINE_HUB_NKEY";
+/// The same with the credentials of a user, as in a .creds file.
+const CREDS_VARIABLE: &str = "LOADLINE_HUB_CREDS";
+/// The same with certificates in PEM.
+const CA_VARIABLE: &str = "LOADLINE_HUB_CA";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How long a run waits for its agents, ns.
@@ -167,4 +174,31 @@ pub(crate) fn with(mut study: Study, hub: Option<&str>, args: &HubArgs) -> Resul
     output::say(&format!("run {run} at {}: agents {}", loadline_database::redact(hub), names.join(", ")));
     study.agents = Some(Arc::new(agents));
     Ok(study)
+}
+
+/// What a file holds, or else the environment variable `name`.
+fn text_of(flag: &str, file: Option<&Path>, name: &str) -> Result<Option<String>, Failure> {
+    let failed = |path: &Path, e| Failure::usage(format!("{flag} {}: {e}", path.display()));
+    file.map_or_else(|| Ok(environment(name)), |p| std::fs::read_to_string(p).map(Some).map_err(|e| failed(p, e)))
+}
+
+/// Seed of an nkey, from its file or the environment. No message has it.
+fn nkey(file: Option<&Path>) -> Result<Option<String>, Failure> {
+    let Some(text) = text_of("--hub-nkey", file, NKEY_VARIABLE)? else { return Ok(None) };
+    let whence = file.map_or_else(|| NKEY_VARIABLE.to_owned(), |path| format!("--hub-nkey {}", path.display()));
+    // A file of `nk` may have its comments around the seed.
+    let seed = text.split_whitespace().find(|word| is_seed(word));
+    let Some(seed) = seed else {
+        return Err(Failure::usage(format!(
+            "{whence} holds no seed of an nkey: 58 letters and digits that begin with SU, as made by `nk -gen user`"
+        )));
+    };
+    Ok(Some(seed.to_owned()))
+}
+
+/// Whether a word looks like the seed of a user's nkey: base 32 with a prefix (docs.nats.io, NKeys).
+fn is_seed(word: &str) -> bool {
+    word.len() == 58
+        && word.starts_with("SU")
+        && word.bytes().all(|b| b.is_ascii_uppercase() || (b'2'..=b'7').contains(&b))
 }
