@@ -53,6 +53,8 @@ pub(crate) struct Args {
 
 /// The interval of a ratio misses the truth in this share of comparisons.
 const ERROR: f64 = 0.05;
+/// Pairs from which on there is an interval with this error.
+const MIN_PAIRS: usize = 6;
 
 /// A figure that is compared: its name, and where it is.
 type Figure = (&'static str, fn(&TestRecord) -> Option<f64>);
@@ -150,6 +152,11 @@ fn interval(pairs: &[Pair]) -> Option<Interval> {
 fn why_slower(pairs: &[Pair], least: f64) -> Option<String> {
     if pairs.iter().any(|pair| pair.a.is_some()) && pairs.iter().all(|pair| pair.b.is_none()) {
         return Some("no test of the new build is valid".to_owned());
+    }
+    let valid = |of: fn(&Pair) -> Option<f64>| pairs.iter().filter(|pair| of(pair).is_some()).count();
+    let (old, new) = (valid(|pair| pair.a), valid(|pair| pair.b));
+    if interval(pairs).is_none() && old >= MIN_PAIRS && new < old {
+        return Some(format!("{new} of its tests are valid, {old} of the old build"));
     }
     let interval = interval(pairs)?;
     (interval.high < least).then(|| format!("at most {:.3}", interval.high))

@@ -116,6 +116,18 @@ fn settings_of_a_private_server_change_from_window_to_window() {
 }
 
 #[test]
+#[ignore = "nightly: a verdict needs windows that others do not stall"]
+fn commits_that_do_not_wait_are_shown_to_be_faster() {
+    let results = results();
+    let settings =
+        ["--target", "postgres-temp:", "--setting-a", "synchronous_commit=on", "--setting-b", "synchronous_commit=off"];
+    let ran = ok(&args(&ab(&[&settings[..], &["--pairs", "6"]].concat(), results.path())));
+    let row = &compared(&[&ran.folder()])["commit_throughput_tps"];
+    assert_eq!(row["verdict"], "faster", "{row:?}\n{}", ran.said());
+    assert!(number(row, "low") > 1.0 && number(row, "b") > number(row, "a"), "{row:?}");
+}
+
+#[test]
 fn arms_that_are_no_arms_are_refused() {
     let results = results();
     let refused: [(&[&str], i32, &[&str]); 14] = [

@@ -206,7 +206,7 @@ fn populations_are_those_of_one_process() {
     let of = |part: usize, figure: &str| tests[0]["populations"][part][figure].as_f64().unwrap();
     // Five jobs of 2 ms, three of 22, one of 20: on a busy machine they do less, and no more but by chance.
     let tps = [of(0, "tps"), of(1, "tps"), of(2, "tps")];
-    assert!(tps[0] <= 2600.0 && (1.0..=200.0).contains(&tps[1]) && tps[2] > 0.0, "{tps:?}");
+    assert!(tps[0] <= 2600.0 && (1.0..=200.0).contains(&tps[1]) && (1.0..=60.0).contains(&tps[2]), "{tps:?}");
     let all = tests[0]["commit_throughput_tps"].as_f64().unwrap();
     assert!((tps.iter().sum::<f64>() / all - 1.0).abs() < 1e-6, "{tps:?} {all}");
 }

@@ -104,7 +104,10 @@ fn open_loop_keeps_response_and_service_time_apart() {
     let tests = sound_tests(&ran);
     let t = &tests[0];
     let kept = figures::check(t, "rate")["outcome"] == "passed";
-    assert_eq!(kept, t["commit_throughput_tps"].as_f64().unwrap() >= 500.0 * 0.98, "{t:#}");
+    let tps = t["commit_throughput_tps"].as_f64().unwrap();
+    assert_eq!(kept, tps >= 500.0 * 0.98, "{t:#}");
+    // What is late is made up for, but no more is asked for.
+    assert!(tps < 500.0 * 1.5, "{t:#}");
     assert!(t["response_time_ns_p50"].as_f64().unwrap() >= t["transaction_time_ns_p50"].as_f64().unwrap());
 }
 

@@ -376,7 +376,7 @@ fn watched_run(results: &tempfile::TempDir) -> (String, PathBuf, Vec<serde_json:
         folders.into_iter().any(|f| f.path().join("live.jsonl").exists())
     });
     let text = ok(&["watch", "--results", dir]).out;
-    assert!(measured.wait().unwrap().code() <= Some(1));
+    assert!(measured.wait().unwrap().code().is_some_and(|code| code <= 1));
     for part in ["Test 2: LGWR-LAT1, 2 jobs", " of 5 s  ", " tps", "CPU", "Complete"] {
         assert!(text.contains(part), "{part}: {text}");
     }

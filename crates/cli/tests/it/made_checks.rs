@@ -41,8 +41,11 @@ fn outcomes(database: &str, target: &str, kept: &Items) -> Items {
             assert!(now.insert(id_of_item, value).is_none(), "{of_test}: {id} twice");
         }
     }
-    for id in OF_LATE_COUNTERS {
-        assert!(passes[id] > 0, "{database}: {id} was made in no test");
+    // What may fail in one test does not fail in all.
+    for id in OF_LATE_COUNTERS.iter().chain(&OF_TIME) {
+        let passed = |(item, set): (&String, &String)| item.ends_with(&format!(" {id}")) && set.contains("passed");
+        let ever = kept.iter().any(passed);
+        assert!(!ever || passes[*id] > 0, "{database}: {id} passed in no test");
     }
     now
 }
@@ -51,7 +54,7 @@ fn the_quick_plan_makes_the_same_checks(database: &str, target: &str) {
     let mut then = kept::items("checks.txt");
     then.retain(|id, _| id.starts_with(&format!("{database} ")));
     assert!(then.len() > 500, "{}", then.len());
-    kept::compare("checks", &then, &outcomes(database, target, &then));
+    kept::compare(&format!("checks of {database}"), &then, &outcomes(database, target, &then));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
@@ -58,16 +59,31 @@ fn a_lock_that_is_held_is_named_and_not_waited_for() {
 
 #[test]
 fn a_stopped_server_does_not_keep_an_interrupted_run() {
+    interrupted_at_a_stopped_server();
+}
+
+#[test]
+#[ignore = "nightly: asserts seconds"]
+fn an_interrupted_run_ends_within_seconds() {
+    let took = interrupted_at_a_stopped_server();
+    assert!(took < Duration::from_secs(8), "{took:?}");
+}
+
+/// How long a run takes to end that is interrupted while its server is stopped.
+fn interrupted_at_a_stopped_server() -> Duration {
     let dir = results();
     let server = Server::start(&[]);
     let child = short(&server.url(), dir.path());
     folder_with_tests(dir.path(), 1);
     server.signal_all("-STOP");
+    let interrupted = Instant::now();
     signal(&child, Signal::SIGINT);
     let ran = ends(child);
+    let took = interrupted.elapsed();
     server.signal_all("-CONT");
     assert!(ran.code == 130, "{}", ran.said());
     assert!(ran.err.contains("`loadline clean --target 'postgres://"), "{}", ran.said());
+    took
 }
 
 /// A standby that no longer confirms commits, or a checkpointer that does not run, while loadline prepares.

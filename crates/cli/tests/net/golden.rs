@@ -79,6 +79,7 @@ fn cells(name: &str, text: &str, all: &mut Items) {
     let head = &records[0];
     let distinct: BTreeSet<&String> = head.iter().collect();
     assert_eq!(distinct.len(), head.len(), "{name}: a column twice");
+    all.insert(format!("{name} columns"), head.join(","));
     for (number, record) in records.iter().enumerate().skip(1) {
         assert_eq!(record.len(), head.len(), "{name}: row {number}");
         all.extend(head.iter().zip(record).map(|(column, cell)| (format!("{name} {number} {column}"), cell.clone())));
