@@ -273,6 +273,8 @@ impl<L: Link> Coordinator<L> {
             agent: usize,
             order: Message<Order>,
             heard_ns: u64,
+            /// Parts that came of its answer.
+            came: usize,
             outcome: Option<Result<Answer, Failure>>,
         }
         let begin_ns = self.link.now_ns();
@@ -281,18 +283,26 @@ impl<L: Link> Coordinator<L> {
             self.number += 1;
             let Some(member) = self.members.get(agent) else { continue };
             let order = Message::new(&self.run, self.number, "", order(agent, member));
-            all.push(Asked { agent, order, heard_ns: begin_ns, outcome: None });
+            all.push(Asked { agent, order, heard_ns: begin_ns, came: 0, outcome: None });
         }
         let end_ns = begin_ns.saturating_add(limit_ns.max(1));
         let (mut next_ns, mut again_ns) = (begin_ns, AGAIN_NS);
         loop {
             let now = self.link.now_ns();
+            for asked in all.iter_mut().filter(|asked| asked.outcome.is_none()) {
+                let Some(member) = self.members.get(asked.agent) else { continue };
+                let came = self.reader.came(&self.run, &member.presence.id);
+                if came != asked.came {
+                    (asked.came, asked.heard_ns) = (came, now);
+                }
+            }
             if now >= next_ns {
-                for asked in all.iter().filter(|asked| asked.outcome.is_none()) {
+                // A long answer that is on its way is not asked for again.
+                let waits = |asked: &&Asked| asked.came == 0 || now - asked.heard_ns >= again_ns;
+                for asked in all.iter().filter(|asked| asked.outcome.is_none()).filter(waits) {
                     let Some(member) = self.members.get(asked.agent) else { continue };
                     self.link.send(Some(&member.presence.id), &asked.order);
                 }
-                // A long answer may be on its way.
                 (next_ns, again_ns) = (now + again_ns, (again_ns * 2).min(MOST_AGAIN_NS));
             }
             // After it was sent: the order may be to end.

@@ -154,6 +154,11 @@ impl Reader {
         Ok(Some(Message { protocol, run, number, agent, body }))
     }
 
+    /// Parts that came of a message of `agent` that is under way.
+    pub(crate) fn came(&self, run: &str, agent: &str) -> usize {
+        self.begun.get(&(run.to_owned(), agent.to_owned())).map_or(0, |(_, came, _)| *came)
+    }
+
     /// All parts, with this last one.
     fn add(&mut self, sender: (String, String), number: u64, Part { part, of, text }: Part) -> Option<String> {
         let (begun, came, all) = self.begun.entry(sender.clone()).or_default();

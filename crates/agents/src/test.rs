@@ -217,7 +217,7 @@ impl Test {
         self.note_lost(c);
         let mut fetched = BTreeMap::new();
         for some in ended.chunks(FETCH_AT_A_TIME) {
-            for (agent, outcome) in c.round(some, SILENT_NS, |_, _| Order::Counts) {
+            for (agent, outcome) in c.round(some, END_NS, |_, _| Order::Counts) {
                 let outcome = outcome.and_then(|answer| match answer {
                     Answer::Counts(text) => {
                         fetched.insert(agent, text);

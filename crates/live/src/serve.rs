@@ -12,13 +12,14 @@ mod pages;
 mod runs;
 mod shell;
 
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use loadline_report::RunData;
 use nix::errno::Errno;
@@ -35,6 +36,8 @@ const MOST_FOLLOWED: usize = 64;
 const MOST_CONNECTIONS: usize = 256;
 /// Serving ends within this time, ms.
 const STOP_WITHIN_MS: u16 = 200;
+/// Nobody is admitted for this time after a connection could not be accepted.
+const REFUSED_FOR: Duration = Duration::from_millis(100);
 
 /// What to serve and to whom.
 #[derive(Debug, Clone)]
@@ -135,7 +138,16 @@ pub fn serve(options: ServeOptions, stop: &AtomicBool, ready: impl FnOnce(Socket
         if said && (&stdin).read(&mut [0; 64]).is_ok_and(|read| read == 0) {
             return Ok(());
         }
-        let Ok((stream, _)) = listener.accept() else { continue };
+        let stream = match listener.accept() {
+            Ok((stream, _)) => stream,
+            // Too many open files, say: what waits still waits, and asking at once would take a CPU.
+            Err(e) => {
+                if e.kind() != ErrorKind::WouldBlock {
+                    std::thread::sleep(REFUSED_FOR);
+                }
+                continue;
+            }
+        };
         if Arc::strong_count(&connections) <= MOST_CONNECTIONS {
             let (served, connection) = (Arc::clone(&served), Arc::clone(&connections));
             // Without a thread the connection is closed.

@@ -30,7 +30,13 @@ impl Terminal {
         let mut raw = before.clone();
         cfmakeraw(&mut raw);
         tcsetattr(io::stdin(), SetArg::TCSADRAIN, &raw)?;
-        let terminal = Terminal { before, colours };
+        let terminal = Terminal { before: before.clone(), colours };
+        // The message of a panic belongs on the screen that stays.
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panicked| {
+            restore(&before);
+            hook(panicked);
+        }));
         // A screen of its own, without cursor.
         print("\x1b[?1049h\x1b[?25l")?;
         Ok(terminal)
@@ -70,9 +76,14 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        let _ = print("\x1b[?25h\x1b[?1049l");
-        let _ = tcsetattr(io::stdin(), SetArg::TCSADRAIN, &self.before);
+        restore(&self.before);
     }
+}
+
+/// Best effort: the terminal may be gone.
+fn restore(before: &Termios) {
+    let _ = print("\x1b[?25h\x1b[?1049l");
+    let _ = tcsetattr(io::stdin(), SetArg::TCSADRAIN, before);
 }
 
 fn print(text: &str) -> io::Result<()> {

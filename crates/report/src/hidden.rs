@@ -2,7 +2,7 @@
 //! anything is rendered. So it is in no format.
 //!
 //! Every text of manifest and records is walked as JSON, keys of maps included, so that a new field cannot be forgotten.
-//! `text` has the forms of what may stay, `names` finds names that look like words, `product` hides the product.
+//! `names` finds what is to be hidden, `text` replaces it in a text, `product` hides the product.
 
 mod names;
 mod product;
@@ -30,9 +30,9 @@ pub fn redact(runs: &mut [RunData]) -> Result<(), ReportError> {
     for run in runs {
         names.version.clone_from(&run.manifest.target.version);
         run.manifest.command = names::command(&run.manifest.command);
-        names.hide_settings(&mut run.manifest);
-        names.hide_files(&mut run.records);
-        names.hide_scripts(run)?;
+        names::hide_settings(&mut run.manifest, &mut run.records);
+        names::hide_files(&mut run.manifest, &mut run.records);
+        names.hide_scripts(run);
         rewrite(run, &mut |text| names.hide(text))?;
     }
     Ok(())
@@ -62,7 +62,7 @@ pub fn anonymise(runs: &mut [RunData]) -> Result<(), ReportError> {
 /// Keys whose values are loadline's own words, which reports read.
 const OWN: &[&str] = &[
     "started_at", "loadline_version", "state", "severity", "outcome", "driver", "group", "kpis", "swept",
-    "fingerprint", "credentials", "arm", "sha256",
+    "fingerprint", "credentials", "arm",
 ];
 
 /// Applies `change` to every text of `run`.
@@ -71,6 +71,10 @@ fn rewrite(run: &mut RunData, change: &mut dyn FnMut(&str) -> String) -> Result<
     run.records = run.records.iter().map(|r| rewritten::<TestRecord>(r, change)).collect::<Result<_, _>>()?;
     run.warnings.iter_mut().for_each(|text| *text = change(text));
     run.notes = std::mem::take(&mut run.notes).into_iter().map(|(of, text)| (change(&of), change(&text))).collect();
+    if let Some(published) = &mut run.published {
+        published.source = change(&published.source);
+        published.findings.iter_mut().for_each(|finding| *finding = change(finding));
+    }
     // Pages beside the report show everything.
     run.pages.clear();
     Ok(())

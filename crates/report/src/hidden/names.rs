@@ -142,50 +142,6 @@ impl Names {
         self.words.insert(name.to_lowercase(), replacement.to_owned());
     }
 
-    /// Replaces values of settings and facts that hold names, places or commands, also where checks and notes cite them.
-    pub(super) fn hide_settings(&mut self, manifest: &mut Manifest) {
-        let mut hide = |name: &str, value: &mut String| {
-            if tells(name, value) {
-                let value = std::mem::replace(value, "redacted".to_owned());
-                // A number alone is also a figure, and a short word appears for other reasons.
-                let cited = if is_port(name) { format!("port {value}") } else { value };
-                if cited.len() > 3 && !COMMON.contains(&cited.to_lowercase().as_str()) {
-                    self.word(&cited, "redacted");
-                }
-            }
-        };
-        let plan = &mut manifest.plan;
-        let mut settings = vec![&mut plan.settings];
-        settings.extend(plan.arms.iter_mut().flat_map(|a| [&mut a.a.settings, &mut a.b.settings]));
-        let (mut targets, mut doctor) = (vec![&mut manifest.target], vec![&mut manifest.doctor]);
-        for arm in manifest.arms.iter_mut().flat_map(|arms| arms.iter_mut()) {
-            targets.push(&mut arm.target);
-            doctor.push(&mut arm.doctor);
-        }
-        for target in targets {
-            settings.push(&mut target.settings);
-            settings.extend(target.storage.values_mut().map(|s| &mut s.device_facts));
-        }
-        for (name, value) in settings.into_iter().flatten() {
-            hide(name, value);
-        }
-        for finding in doctor.into_iter().flatten() {
-            hide(&finding.id.replace('-', "_"), &mut finding.value);
-            hide(&finding.subject.replace(' ', "_"), &mut finding.value);
-        }
-    }
-
-    /// Replaces the names of imported files, after one of which a platform is named by default.
-    pub(super) fn hide_files(&mut self, records: &mut [TestRecord]) {
-        for file in records.iter_mut().filter_map(|r| r.imported.as_mut()).flat_map(|i| &mut i.files) {
-            let number = self.found("file", &file.name);
-            if file.name.len() > 3 {
-                self.word(&file.name, &number);
-            }
-            file.name = number;
-        }
-    }
-
     /// What stands for `found`: always the same.
     pub(super) fn found(&mut self, kind: &'static str, found: &str) -> String {
         if let Some(known) = self.found.get(found) {
@@ -237,6 +193,71 @@ fn is_port(name: &str) -> bool {
 fn telling(name: &str) -> bool {
     let name = name.to_lowercase();
     TELLING.iter().any(|part| name.contains(part))
+}
+
+/// Replaces values of settings and facts that hold names, places or commands.
+pub(super) fn hide_settings(manifest: &mut Manifest, records: &mut [TestRecord]) {
+    let (plan, mut values) = (&mut manifest.plan, Vec::new());
+    let mut replace = |settings: &mut BTreeMap<String, String>| {
+        for (name, value) in settings.iter_mut().filter(|(name, value)| tells(name, value)) {
+            let value = std::mem::replace(value, "redacted".to_owned());
+            // A number alone is also a figure.
+            values.push(if is_port(name) { format!("port {value}") } else { value });
+        }
+    };
+    replace(&mut plan.settings);
+    plan.arms.iter_mut().flat_map(|a| [&mut a.a.settings, &mut a.b.settings]).for_each(&mut replace);
+    let (mut targets, mut doctor) = (vec![&mut manifest.target], vec![&mut manifest.doctor]);
+    for arm in manifest.arms.iter_mut().flat_map(|arms| arms.iter_mut()) {
+        targets.push(&mut arm.target);
+        doctor.push(&mut arm.doctor);
+    }
+    for target in &mut targets {
+        replace(&mut target.settings);
+        target.storage.values_mut().for_each(|s| replace(&mut s.device_facts));
+    }
+    for finding in doctor
+        .into_iter()
+        .flatten()
+        .filter(|f| tells(&f.id.replace('-', "_"), &f.value) || tells(&f.subject.replace(' ', "_"), &f.value))
+    {
+        values.push(std::mem::replace(&mut finding.value, "redacted".to_owned()));
+    }
+    // Checks and notes cite values; shorter ones are words that appear for other reasons.
+    values.retain(|v| v.len() > 3);
+    let hide = |text: &mut String| {
+        for value in &values {
+            if text.contains(value.as_str()) {
+                *text = text.replace(value.as_str(), "redacted");
+            }
+        }
+    };
+    targets.into_iter().flat_map(|target| &mut target.notes).for_each(hide);
+    for record in records {
+        record.notes.iter_mut().for_each(hide);
+        record.checks.iter_mut().for_each(|c| hide(&mut c.detail));
+        record.invalid_reason.iter_mut().for_each(hide);
+    }
+}
+
+/// Replaces the names of imported files, also in the name of the platform, which is made of one by default.
+pub(super) fn hide_files(manifest: &mut Manifest, records: &mut [TestRecord]) {
+    let mut known: Vec<String> = Vec::new();
+    let files = records.iter_mut().filter_map(|r| r.imported.as_mut()).flat_map(|i| &mut i.files);
+    for file in files {
+        let at = known.iter().position(|name| *name == file.name).unwrap_or_else(|| {
+            known.push(file.name.clone());
+            known.len() - 1
+        });
+        file.name = format!("file-{}", at + 1);
+    }
+    let hide = |text: &mut String| {
+        for (n, name) in known.iter().enumerate().filter(|(_, name)| name.len() > 3) {
+            *text = text.replace(name.as_str(), &format!("file-{}", n + 1));
+        }
+    };
+    hide(&mut manifest.plan.platform);
+    records.iter_mut().for_each(|r| hide(&mut r.platform));
 }
 
 /// The command with the values of flags that tell nothing; others are replaced.

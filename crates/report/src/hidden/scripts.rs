@@ -1,8 +1,7 @@
 //! The user's own scripts and workload files: their texts, names, and what a server said of them.
 
 use super::names::Names;
-use super::rewrite;
-use crate::{ReportError, RunData};
+use crate::RunData;
 
 /// How a script of the database's own benchmark is named, which everybody has.
 const BUILTIN: &str = "builtin:";
@@ -10,7 +9,7 @@ const BUILTIN: &str = "builtin:";
 impl Names {
     /// Leaves out the texts of workload files and what the server said of scripts: both are the user's words. Scripts are known by a
     /// number, and so is the workload that is named after one.
-    pub(super) fn hide_scripts(&mut self, run: &mut RunData) -> Result<(), ReportError> {
+    pub(super) fn hide_scripts(&mut self, run: &mut RunData) {
         let mut scripts: Vec<[String; 2]> = Vec::new();
         let plan = &mut run.manifest.plan;
         for file in &mut plan.workload_files {
@@ -29,7 +28,17 @@ impl Names {
             let codes = codes.iter().map(|code| format!("code = {}\n", serde_json::Value::from(code.as_str())));
             file.text = codes.chain([format!("# {left_out}: left out\n")]).collect();
         }
-        rewrite(run, &mut |text| without_message(text, &scripts))
+        let mut hide = |text: &mut String| *text = without_message(text, &scripts);
+        plan.skipped.iter_mut().map(|skipped| &mut skipped.reason).for_each(&mut hide);
+        run.warnings.iter_mut().for_each(&mut hide);
+        for record in &mut run.records {
+            let details = record.checks.iter_mut().map(|check| &mut check.detail);
+            record.invalid_reason.iter_mut().chain(&mut record.notes).chain(details).for_each(&mut hide);
+            for (mut text, count) in std::mem::take(&mut record.error_texts) {
+                hide(&mut text);
+                *record.error_texts.entry(text).or_default() += count;
+            }
+        }
     }
 
     /// What stands for the script `name`.
