@@ -33,8 +33,9 @@ impl Terminal {
         let terminal = Terminal { before: before.clone(), colours };
         // The message of a panic belongs on the screen that stays.
         let hook = std::panic::take_hook();
+        let before = nix::libc::termios::from(before);
         std::panic::set_hook(Box::new(move |panicked| {
-            restore(&before);
+            restore(&Termios::from(before));
             hook(panicked);
         }));
         // A screen of its own, without cursor.
