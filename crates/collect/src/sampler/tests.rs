@@ -44,10 +44,12 @@ fn sleep_until(at_ns: u64) {
 
 #[test]
 fn readings_are_taken_on_whole_seconds() {
+    let begin = loadline_storage::now_ns();
     // A CPU may be late by less than a second.
     let (collected, _) = readings(S);
-    let samples = collected.wait_samples.len();
-    assert!((1..=151).contains(&samples), "{samples}");
+    let most = 1 + (loadline_storage::now_ns() - begin) * 50 / S;
+    let samples = collected.wait_samples.len() as u64;
+    assert!((1..=most).contains(&samples), "{samples} of {most}");
 }
 
 #[test]
