@@ -6,7 +6,7 @@ use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum, ValueHint};
 use loadline_exchange::Tool;
 
-use super::hand::one_line;
+use super::report::one_line;
 use crate::value_args::one_of;
 
 /// `loadline import`.
