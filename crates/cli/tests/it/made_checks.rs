@@ -13,8 +13,8 @@ const OF_TIME: [&str; 14] = [
 ];
 /// Checks that need counters read in time, or a window that long transactions made longer: a busy neighbour decides whether they are
 /// made, as in some tests of the runs kept.
-const MADE_OR_NOT: [&str; 4] = ["commits-database", "commits-window", "other-sessions", "steady"];
-/// Of both kinds, those that no neighbour can fail, or keep from being made, in every test of the plan.
+const MADE_OR_NOT: [&str; 5] = ["commits-database", "commits-window", "other-sessions", "other-sessions-cpu", "steady"];
+/// Of both kinds, those that no neighbour can fail in every test of the plan.
 const NEVER_IN_ALL: [&str; 6] =
     ["commits-database", "commits-window", "data-source", "data-written", "littles-law", "redo-size"];
 
@@ -26,7 +26,7 @@ fn outcomes(database: &str, target: &str, kept: &Items) -> Items {
     let more = format!("{plan} --seed 7 --no-probe --results {}", results.path().display());
     let ran = crate::common::run(&words(&more));
     assert!(ran.code == 0 || ran.code == 1, "{}", ran.said());
-    let (mut now, mut passes) = (BTreeMap::new(), BTreeMap::new());
+    let (mut now, mut passes, mut made) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for test in tests_of(&ran.folder()) {
         let of_test = format!("{database} {} {}", test["workload"].as_str().unwrap(), test["jobs"]);
         for check in test["checks"].as_array().unwrap() {
@@ -41,6 +41,7 @@ fn outcomes(database: &str, target: &str, kept: &Items) -> Items {
                     || (MADE_OR_NOT.contains(&id) && outcome != "failed")
             });
             *passes.entry(id.to_owned()).or_insert(0) += usize::from(outcome == "passed");
+            *made.entry(id.to_owned()).or_insert(0) += usize::from(outcome != "not-made");
             let value = if known { kept.cloned().unwrap_or_default() } else { outcome.to_owned() };
             assert!(now.insert(id_of_item, value).is_none(), "{of_test}: {id} twice");
         }
@@ -48,6 +49,12 @@ fn outcomes(database: &str, target: &str, kept: &Items) -> Items {
     for id in NEVER_IN_ALL {
         let passed = |(item, set): (&String, &String)| item.ends_with(&format!(" {id}")) && set.contains("passed");
         assert!(!kept.iter().any(passed) || passes[id] > 0, "{database}: {id} passed in no test");
+    }
+    for id in MADE_OR_NOT {
+        let always = |(item, set): &(&String, &String)| item.ends_with(&format!(" {id}")) && !set.contains("not-made");
+        let always = kept.iter().filter(always).count();
+        // A few tests say nothing: whether others had a session in a quarter of a second is theirs to decide.
+        assert!(always < 10 || made[id] * 2 >= always, "{database}: {id} made in {} of {always} tests", made[id]);
     }
     now
 }
