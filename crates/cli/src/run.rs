@@ -42,8 +42,9 @@ pub(crate) fn measure(
     more: impl FnOnce(PlanSpec) -> Result<PlanSpec, Failure>,
 ) -> Result<u8, Failure> {
     let mut hub = args.agents.hub.url();
+    let mut named = args.workload.clone();
     let study = match &args.resume {
-        Some(run) => resumed(args, arms, run, command)?,
+        Some(run) => resumed(args, arms, run, command, &mut named)?,
         None => {
             let spec = more(spec(args, default)?)?;
             hub.clone_from(&spec.hub);
@@ -69,7 +70,7 @@ pub(crate) fn measure(
     let mut progress = Progress::new();
     let outcome = study.run(&mut progress);
     progress.finish();
-    finish(outcome.map_err(Failure::from)?)
+    finish(outcome.map_err(Failure::from)?, &named)
 }
 
 /// The plan file with the flags on top; without one, the flags on top of `default`.
@@ -222,7 +223,13 @@ fn request_b(spec_target: Option<&str>, plan: &Plan, a: &OpenRequest) -> Option<
 }
 
 /// Continues a run with the plan of its manifest; a target URL is only needed for its password.
-fn resumed(args: &RunArgs, arms: [Option<&str>; 2], run: &Path, command: Vec<String>) -> Result<Study, Failure> {
+fn resumed(
+    args: &RunArgs,
+    arms: [Option<&str>; 2],
+    run: &Path,
+    command: Vec<String>,
+    named: &mut Vec<String>,
+) -> Result<Study, Failure> {
     let results = args.results.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_RESULTS));
     let folder = run_folder(run, &results);
     if !folder.exists() {
@@ -238,6 +245,7 @@ fn resumed(args: &RunArgs, arms: [Option<&str>; 2], run: &Path, command: Vec<Str
         return Err(Failure::usage(format!("run {} is {what}: there is nothing to go on with", stored.id())));
     }
     let plan = stored.manifest.plan.clone();
+    named.extend(workloads_of(&stored.manifest.command));
     // The manifest holds the texts of the workload files.
     register_files(&plan.workload_files).map_err(|e| Failure::usage(e.to_string()))?;
     let given = args.target.target.as_deref();
@@ -268,6 +276,13 @@ fn resumed(args: &RunArgs, arms: [Option<&str>; 2], run: &Path, command: Vec<Str
         plan.arms.as_ref().map(|of| own_url(arms[1].or(given.filter(|_| of.a.target == of.b.target)), &of.b.target));
     let other = request_b(url_b.transpose()?.as_deref(), &plan, &request);
     Ok(Study { other, ..study(plan, request, results, Some(folder), command) })
+}
+
+/// The workloads that a command line names.
+fn workloads_of(command: &[String]) -> Vec<String> {
+    let mut lists: Vec<&str> = command.iter().filter_map(|word| word.strip_prefix("--workload=")).collect();
+    lists.extend(command.windows(2).filter(|pair| pair[0] == "--workload").map(|pair| pair[1].as_str()));
+    lists.into_iter().flat_map(|list| list.split(',')).map(|code| code.trim().to_owned()).collect()
 }
 
 /// `given`, which may have the password, if it is the target of the run; the run's without one.
@@ -303,7 +318,8 @@ pub(crate) fn width() -> usize {
 }
 
 /// Prints tables, key figures, the report's path and, as the last line of standard output, the run folder.
-fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
+/// `named`: workloads that the user named.
+fn finish(outcome: StudyOutcome, named: &[String]) -> Result<u8, Failure> {
     let folder = outcome.folder.display().to_string();
     let width = width();
     let data = stored::load(&outcome.folder);
@@ -343,6 +359,13 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     }
     if costs.is_some_and(|costs| !costs.holds) {
         code = exit::FAILED;
+    }
+    for skipped in &outcome.refused {
+        // One of a plan or a group is left out like others that the target cannot run.
+        if named.iter().any(|code| code.eq_ignore_ascii_case(&skipped.code)) {
+            code = exit::FAILED;
+        }
+        output::say(&format!("not measured: {}: {}", skipped.code, skipped.reason));
     }
     if !outcome.left_out.is_empty() {
         code = exit::FAILED;

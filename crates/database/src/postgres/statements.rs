@@ -24,7 +24,7 @@ const STATEMENTS: &[Column] = &[
 /// The time that `sql` returns; `None` if it was never or the server cannot say it.
 pub(super) fn reset_time(c: &mut Connection, sql: &str) -> Result<Option<String>, TargetError> {
     match c.value(&own(sql)) {
-        Err(TargetError::Statement(_)) => Ok(None),
+        Err(TargetError::Server(_)) => Ok(None),
         time => time,
     }
 }
@@ -40,7 +40,7 @@ pub(super) fn create_on_private(c: &mut Connection, settings: &PgSettings) -> Re
     }
     match c.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements") {
         // The page says that it is not there.
-        Err(TargetError::Statement(_)) => Ok(()),
+        Err(TargetError::Server(_)) => Ok(()),
         created => created.map(|_| ()),
     }
 }
