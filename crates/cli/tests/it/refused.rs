@@ -28,7 +28,8 @@ fn a_server_that_requires_primary_keys_refuses_what_needs_a_table_without_one() 
     let named = on("mariadb-temp:", dir.path(), &format!("--workload DBL-22,TP-LIGHT --jobs 1 {SHORT} {forced}"));
     ends(&named, true);
     assert_eq!(tested_and_skipped(&named.folder()), [["TP-LIGHT"], ["DBL-22"]]);
-    let plan = dir.path().join("plan.toml");
+    let plans = tempfile::tempdir().unwrap();
+    let plan = plans.path().join("plan.toml");
     std::fs::write(&plan, "workload = [\"DBL-22\", \"TP-LIGHT\"]\njobs = [1]\n").unwrap();
     let planned = on("mariadb-temp:", dir.path(), &format!("{} {SHORT} {forced}", plan.display()));
     ends(&planned, false);
