@@ -312,9 +312,14 @@ fn workloads(records: &[TestRecord]) -> usize {
     codes.len()
 }
 
-/// Width of the terminal, in characters.
+/// Width of the terminal, in characters; a pipe or a file has none.
+fn terminal_width() -> Option<usize> {
+    terminal_size::terminal_size_of(std::io::stdout()).map(|(w, _)| usize::from(w.0))
+}
+
+/// Width of texts, in characters.
 pub(crate) fn width() -> usize {
-    terminal_size::terminal_size_of(std::io::stdout()).map_or(WIDTH, |(w, _)| usize::from(w.0))
+    terminal_width().unwrap_or(WIDTH)
 }
 
 /// Prints tables, key figures, the report's path and, as the last line of standard output, the run folder.
@@ -330,14 +335,14 @@ fn finish(outcome: StudyOutcome, named: &[String]) -> Result<u8, Failure> {
     let costs = data.as_ref().ok().and_then(|(_, data)| Costs::of(data, width));
     let many = workloads(&outcome.records) > MOST_TABLES;
     if !many && arms.is_none() && costs.is_none() && !outcome.records.is_empty() {
-        output::stdout(format!("{}\n", terminal_table(&outcome.records, Some(width))).as_bytes())?;
+        output::stdout(format!("{}\n", terminal_table(&outcome.records, terminal_width())).as_bytes())?;
     }
     match (&arms, &data) {
         (Some(arms), _) => output::stdout(arms.text().as_bytes())?,
         (None, Ok(_)) if costs.is_some() => {
             output::stdout(costs.iter().map(|c| c.text.as_str()).collect::<String>().as_bytes())?
         }
-        (None, Ok((_, data))) => output::stdout(end_page(data, Some(width)).as_bytes())?,
+        (None, Ok((_, data))) => output::stdout(end_page(data, terminal_width()).as_bytes())?,
         (None, Err(e)) => {
             output::say(&format!("loadline: the key figures could not be read from the run folder: {}", e.message))
         }
