@@ -371,7 +371,8 @@ pub(crate) struct CompareArgs {
     /// Folder of the runs that are named by id
     #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,
-    /// Exit with 1 if a main figure of B is shown to be slower by more than this, e.g. 3%; with 2 if nothing could be compared
+    /// Exit with 1 if a main figure of B is shown to be slower by more than this, e.g. 3%; with 2 if one
+    /// could not be judged
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     pub(crate) fail_if_slower: Option<f64>,
     /// Difference up to which two runs are called equivalent [default: 2%]

@@ -74,23 +74,25 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
         VerdictFormat::Text => compared.text().to_owned(),
     };
     output::write(&args.output, text.as_bytes())?;
-    let [figures, with_interval, refused] = compared.counts();
-    if figures == 0 {
-        let why = "nothing was compared: the reasons are in the table";
-        if args.fail_if_slower.is_some() {
-            // A script must not take that for an answer.
-            return Err(Failure::usage(format!("{why}, and --fail-if-slower cannot be answered")));
+    let Some(share) = args.fail_if_slower else {
+        if compared.counts()[0] == 0 {
+            output::say("nothing was compared: the reasons are in the table");
         }
-        output::say(why);
         return Ok(0);
-    }
-    let all = figures + refused;
-    for (n, lacks) in [(refused, "were not compared"), (figures - with_interval, "have no interval")] {
-        if args.fail_if_slower.is_some() && n > 0 {
-            output::say(&format!("{n} of {all} main figures {lacks}: of those nothing can be shown"));
-        }
-    }
-    let slower = args.fail_if_slower.map_or_else(Vec::new, |share| compared.slower_by(share));
+    };
+    let slower = compared.slower_by(share);
     slower.iter().for_each(|text| output::say(&format!("slower: {text}")));
-    Ok(if slower.is_empty() { 0 } else { exit::FAILED })
+    let not_judged = compared.not_judged();
+    not_judged.iter().for_each(|text| output::say(&format!("not judged: {text}")));
+    if !slower.is_empty() {
+        return Ok(exit::FAILED);
+    }
+    if compared.counts()[0] == 0 || !not_judged.is_empty() {
+        // A script must not take that for an answer.
+        return Err(Failure::usage(
+            "--fail-if-slower cannot be answered for all main figures: a ratio needs an interval, so run with --repeat 3 or more, or `ab` \
+             with more --pairs, and compare what both runs have",
+        ));
+    }
+    Ok(0)
 }

@@ -88,7 +88,8 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     Ok(if refused > 0 { exit::TARGET } else { 0 })
 }
 
-/// The missing privileges as a script for an administrator; those that loadline can do without, as comments.
+/// The missing privileges as a script for an administrator; what changes the server beyond them, and what loadline
+/// can do without, as comments.
 fn script(info: &TargetInfo, privileges: &[Privilege]) -> String {
     let mut out = format!("-- Privileges for loadline on {}, which the role lacks.\n", info.url);
     let mut missing = privileges.iter().filter(|p| !p.granted).peekable();
@@ -97,8 +98,11 @@ fn script(info: &TargetInfo, privileges: &[Privilege]) -> String {
     }
     out += "-- Run it as an administrator, in this database.\n";
     for Privilege { sql, gives, used, .. } in missing {
-        let optional = *used == Use::Machine;
-        let (dashes, word) = if optional { ("-- ", "Not needed; it would give") } else { ("", "Gives") };
+        let (dashes, word) = match used {
+            Use::Needed | Use::Figures => ("", "Gives"),
+            Use::Setting => ("-- ", "Changes the server for all its users; it would give"),
+            Use::Machine => ("-- ", "Not needed; it would give"),
+        };
         out += &format!("\n-- {word} {gives}.\n");
         sql.split("; ").for_each(|statement| out += &format!("{dashes}{statement};\n"));
     }

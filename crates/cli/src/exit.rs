@@ -51,8 +51,11 @@ impl From<TargetError> for Failure {
     fn from(e: TargetError) -> Failure {
         let code = match e {
             TargetError::Usage(_) => USAGE,
-            TargetError::Unreachable(_) | TargetError::Refused(_) | TargetError::Lost(_) => TARGET,
-            TargetError::Statement(_)
+            TargetError::Unreachable(_) | TargetError::Refused(_) | TargetError::Lost(_) | TargetError::NoSpace(_) => {
+                TARGET
+            }
+            TargetError::Server(_)
+            | TargetError::Statement(_)
             | TargetError::Conflict(_)
             | TargetError::Unsupported(_)
             | TargetError::Local(_) => FAILED,

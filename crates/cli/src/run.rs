@@ -42,8 +42,9 @@ pub(crate) fn measure(
     more: impl FnOnce(PlanSpec) -> Result<PlanSpec, Failure>,
 ) -> Result<u8, Failure> {
     let mut hub = args.agents.hub.url();
+    let mut named = args.workload.clone();
     let study = match &args.resume {
-        Some(run) => resumed(args, arms, run, command)?,
+        Some(run) => resumed(args, arms, run, command, &mut named)?,
         None => {
             let spec = more(spec(args, default)?)?;
             hub.clone_from(&spec.hub);
@@ -69,7 +70,7 @@ pub(crate) fn measure(
     let mut progress = Progress::new();
     let outcome = study.run(&mut progress);
     progress.finish();
-    finish(outcome.map_err(Failure::from)?)
+    finish(outcome.map_err(Failure::from)?, &named)
 }
 
 /// The plan file with the flags on top; without one, the flags on top of `default`.
@@ -222,7 +223,13 @@ fn request_b(spec_target: Option<&str>, plan: &Plan, a: &OpenRequest) -> Option<
 }
 
 /// Continues a run with the plan of its manifest; a target URL is only needed for its password.
-fn resumed(args: &RunArgs, arms: [Option<&str>; 2], run: &Path, command: Vec<String>) -> Result<Study, Failure> {
+fn resumed(
+    args: &RunArgs,
+    arms: [Option<&str>; 2],
+    run: &Path,
+    command: Vec<String>,
+    named: &mut Vec<String>,
+) -> Result<Study, Failure> {
     let results = args.results.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_RESULTS));
     let folder = run_folder(run, &results);
     if !folder.exists() {
@@ -238,6 +245,7 @@ fn resumed(args: &RunArgs, arms: [Option<&str>; 2], run: &Path, command: Vec<Str
         return Err(Failure::usage(format!("run {} is {what}: there is nothing to go on with", stored.id())));
     }
     let plan = stored.manifest.plan.clone();
+    named.extend(workloads_of(&stored.manifest.command));
     // The manifest holds the texts of the workload files.
     register_files(&plan.workload_files).map_err(|e| Failure::usage(e.to_string()))?;
     let given = args.target.target.as_deref();
@@ -270,6 +278,13 @@ fn resumed(args: &RunArgs, arms: [Option<&str>; 2], run: &Path, command: Vec<Str
     Ok(Study { other, ..study(plan, request, results, Some(folder), command) })
 }
 
+/// The workloads that a command line names.
+fn workloads_of(command: &[String]) -> Vec<String> {
+    let mut lists: Vec<&str> = command.iter().filter_map(|word| word.strip_prefix("--workload=")).collect();
+    lists.extend(command.windows(2).filter(|pair| pair[0] == "--workload").map(|pair| pair[1].as_str()));
+    lists.into_iter().flat_map(|list| list.split(',')).map(|code| code.trim().to_owned()).collect()
+}
+
 /// `given`, which may have the password, if it is the target of the run; the run's without one.
 fn own_url(given: Option<&str>, target: &str) -> Result<String, Failure> {
     match given {
@@ -297,13 +312,19 @@ fn workloads(records: &[TestRecord]) -> usize {
     codes.len()
 }
 
-/// Width of the terminal, in characters.
+/// Width of the terminal, in characters; a pipe or a file has none.
+fn terminal_width() -> Option<usize> {
+    terminal_size::terminal_size_of(std::io::stdout()).map(|(w, _)| usize::from(w.0))
+}
+
+/// Width of texts, in characters.
 pub(crate) fn width() -> usize {
-    terminal_size::terminal_size_of(std::io::stdout()).map_or(WIDTH, |(w, _)| usize::from(w.0))
+    terminal_width().unwrap_or(WIDTH)
 }
 
 /// Prints tables, key figures, the report's path and, as the last line of standard output, the run folder.
-fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
+/// `named`: workloads that the user named.
+fn finish(outcome: StudyOutcome, named: &[String]) -> Result<u8, Failure> {
     let folder = outcome.folder.display().to_string();
     let width = width();
     let data = stored::load(&outcome.folder);
@@ -314,14 +335,14 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     let costs = data.as_ref().ok().and_then(|(_, data)| Costs::of(data, width));
     let many = workloads(&outcome.records) > MOST_TABLES;
     if !many && arms.is_none() && costs.is_none() && !outcome.records.is_empty() {
-        output::stdout(format!("{}\n", terminal_table(&outcome.records, Some(width))).as_bytes())?;
+        output::stdout(format!("{}\n", terminal_table(&outcome.records, terminal_width())).as_bytes())?;
     }
     match (&arms, &data) {
         (Some(arms), _) => output::stdout(arms.text().as_bytes())?,
         (None, Ok(_)) if costs.is_some() => {
             output::stdout(costs.iter().map(|c| c.text.as_str()).collect::<String>().as_bytes())?
         }
-        (None, Ok((_, data))) => output::stdout(end_page(data, Some(width)).as_bytes())?,
+        (None, Ok((_, data))) => output::stdout(end_page(data, terminal_width()).as_bytes())?,
         (None, Err(e)) => {
             output::say(&format!("loadline: the key figures could not be read from the run folder: {}", e.message))
         }
@@ -343,6 +364,13 @@ fn finish(outcome: StudyOutcome) -> Result<u8, Failure> {
     }
     if costs.is_some_and(|costs| !costs.holds) {
         code = exit::FAILED;
+    }
+    for skipped in &outcome.refused {
+        // One of a plan or a group is left out like others that the target cannot run.
+        if named.iter().any(|code| code.eq_ignore_ascii_case(&skipped.code)) {
+            code = exit::FAILED;
+        }
+        output::say(&format!("not measured: {}: {}", skipped.code, skipped.reason));
     }
     if !outcome.left_out.is_empty() {
         code = exit::FAILED;

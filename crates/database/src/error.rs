@@ -17,7 +17,13 @@ pub enum TargetError {
     /// The session is lost: the server closed it, or it was cancelled.
     #[error("{0}")]
     Lost(String),
-    /// A statement failed; the session can be used after a rollback.
+    /// The session is lost because a disk of the server is full.
+    #[error("{0}")]
+    NoSpace(String),
+    /// The server refused a statement; the session can be used after a rollback.
+    #[error(transparent)]
+    Server(#[from] Refusal),
+    /// A statement did not do what it should, by loadline's own judgement; the session can be used after a rollback.
     #[error("{0}")]
     Statement(String),
     /// The transaction lost against another one (deadlock, certification) and was rolled back: tried again, it may succeed.
@@ -39,6 +45,8 @@ impl TargetError {
         | TargetError::Unreachable(text)
         | TargetError::Refused(text)
         | TargetError::Lost(text)
+        | TargetError::NoSpace(text)
+        | TargetError::Server(Refusal { text, .. })
         | TargetError::Statement(text)
         | TargetError::Conflict(text)
         | TargetError::Unsupported(text)
@@ -46,57 +54,119 @@ impl TargetError {
         text.push_str(more);
         self
     }
+
+    /// Whether a disk of the server is full.
+    #[must_use]
+    pub fn is_full_disk(&self) -> bool {
+        matches!(self, TargetError::NoSpace(_) | TargetError::Server(Refusal { cause: Cause::FullDisk, .. }))
+    }
+
+    /// Whether the session is gone.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        matches!(self, TargetError::Lost(_) | TargetError::NoSpace(_))
+    }
 }
 
-/// Whether a message of a database or of the system says that a disk is full.
-#[must_use]
-pub fn says_disk_full(text: &str) -> bool {
-    const WORDS: [&str; 12] = [
-        // The system, and MariaDB that passes on its number.
-        "No space left on device", "Disk quota exceeded", "rror 28 ",
-        // PostgreSQL: its code in any language, and the hint to `wrote only 4096 of 8192 bytes`.
-        " 53100: ", "Check free disk space",
-        // MariaDB and MySQL: a disk, a table or a tablespace that cannot grow; and the state of a session that waits.
-        "(error 1021)", "(error 1114)", "for free space", // SQLite, and others.
-        "disk is full", "Disk full",
-        // Oracle: a tablespace that cannot grow, and an archiver without space.
-        "ORA-0165", "ORA-00257",
-    ];
-    WORDS.iter().any(|part| text.contains(part))
+/// A server's refusal of a statement.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{text}")]
+pub struct Refusal {
+    /// The kind of the cause, by the server's code.
+    pub cause: Cause,
+    /// SQLSTATE, error number, or name of the code, as the server's manual lists it. Empty if the server gave none.
+    pub code: String,
+    /// What the server said.
+    pub text: String,
 }
 
-/// The text for an unknown table: loadline created it, so somebody dropped it during the run.
-pub(crate) fn table_gone(error: &str) -> String {
-    format!(
-        "{error}: loadline created this table and somebody dropped it since. Run again or continue with --resume: \
-         loadline then creates it again"
-    )
+/// Why a server refuses a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// A disk, a tablespace or a quota is full.
+    FullDisk,
+    /// Another session holds a lock.
+    Lock,
+    /// The server, or the transaction, only reads.
+    ReadOnly,
+    /// The user lacks a privilege.
+    Privilege,
+    /// A limit of the server or of its settings.
+    Limit,
+    /// The server forbids it, or does not have what it needs: a primary key, a type, an extension, a function.
+    NotAllowed,
+    /// Any other.
+    Other,
 }
+
+impl Cause {
+    /// Of an SQLSTATE of PostgreSQL (its manual, appendix A).
+    pub(crate) fn of_sqlstate(code: &str) -> Cause {
+        match code {
+            "53100" => Cause::FullDisk,
+            "55P03" | "55006" => Cause::Lock,
+            "25006" => Cause::ReadOnly,
+            "42501" => Cause::Privilege,
+            "0A000" | "42704" | "42883" | "3F000" | "58P01" | "55000" => Cause::NotAllowed,
+            _ if code.starts_with("53") || code.starts_with("54") => Cause::Limit,
+            _ => Cause::Other,
+        }
+    }
+
+    /// Of an error number of MySQL and MariaDB. `os_error`: what the operating system gave it (`errno: 28`), if it says so.
+    pub(crate) fn of_mysql(code: u16, os_error: Option<u16>) -> Cause {
+        // ENOSPC and EDQUOT, passed on by EE_WRITE, ER_ERROR_ON_WRITE, ER_GET_ERRNO and others.
+        if let Some(28 | 122) = os_error {
+            return Cause::FullDisk;
+        }
+        match code {
+            1021 | 1114 => Cause::FullDisk,
+            1099 | 1205 | 3572 => Cause::Lock,
+            1036 | 1290 | 1792 | 1836 | 3100 => Cause::ReadOnly,
+            1044 | 1045 | 1095 | 1142 | 1143 | 1227 | 1370 | 1419 => Cause::Privilege,
+            1040 | 1041 | 1070 | 1071 | 1074 | 1117 | 1118 | 1153 | 1197 | 1203 | 1226 | 1436 | 1461 | 3024 => {
+                Cause::Limit
+            }
+            1031 | 1075 | 1101 | 1173 | 1178 | 1235 | 1286 | 1289 | 1305 | 3161 | 3750 => Cause::NotAllowed,
+            _ => Cause::Other,
+        }
+    }
+
+    /// Of the number of an ORA- message.
+    pub(crate) fn of_oracle(code: u32) -> Cause {
+        match code {
+            257 | 1536 | 1652..=1655 | 1658 | 1688 | 1691 | 19809 | 30036 => Cause::FullDisk,
+            54 | 4021 | 30006 => Cause::Lock,
+            1456 | 16000 => Cause::ReadOnly,
+            990 | 1031 | 1720 | 1950 => Cause::Privilege,
+            18 | 20 | 1000 | 2391 | 4031 => Cause::Limit,
+            439 | 902 | 904 | 4063 | 6550 => Cause::NotAllowed,
+            _ => Cause::Other,
+        }
+    }
+}
+
+/// What follows an unknown table: loadline created it, so somebody dropped it during the run.
+pub(crate) const TABLE_GONE: &str = ": loadline created this table and somebody dropped it since. Run again or continue with --resume: \
+     loadline then creates it again";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn each_databases_words_for_a_full_disk_are_known() {
-        for text in [
-            "ERROR 53100: could not extend file \"base/5/16401\": No space left on device",
-            "PANIC 53100: could not write to file \"pg_wal/xlogtemp.4711\": No space left on device",
-            "initdb: error: wrote only 4096 of 8192 bytes; Check free disk space.",
-            "The table 'data_fact' is full (error 1114)",
-            "Disk full (/tmp/#sql); waiting for someone to free some space... (errno: 28) (error 1021)",
-            "Error writing file '/data/bin' (errno: 28 \"No space left on device\") (error 1026)",
-            "Got error 28 from storage engine (error 1030)",
-            "InnoDB: preallocating 2147483648 bytes for file ./ib_logfile101 failed with error 28 – InnoDB: Cannot set log file",
-            "its statement has waited 30 s for free space: a disk that it writes to is full",
-            "database or disk is full",
-            "ORA-01653: unable to extend table ANN.LOADLINE_X by 128 in tablespace USERS",
-            "cannot write: Disk quota exceeded (os error 122)",
-        ] {
-            assert!(says_disk_full(text), "{text}");
-        }
-        for text in ["ERROR 53200: out of memory", "Lock wait timeout exceeded (error 1205)", "disk I/O error"] {
-            assert!(!says_disk_full(text), "{text}");
-        }
+    fn each_databases_codes_for_a_full_disk_and_for_limits_are_known() {
+        assert_eq!(Cause::of_sqlstate("53100"), Cause::FullDisk);
+        assert_eq!(["53200", "54000", "53400"].map(Cause::of_sqlstate), [Cause::Limit; 3]);
+        assert_eq!(
+            ["42501", "25006", "42P01"].map(Cause::of_sqlstate),
+            [Cause::Privilege, Cause::ReadOnly, Cause::Other]
+        );
+        assert_eq!([1021, 1114].map(|code| Cause::of_mysql(code, None)), [Cause::FullDisk; 2]);
+        assert_eq!([3, 1026, 1030].map(|code| Cause::of_mysql(code, Some(28))), [Cause::FullDisk; 3]);
+        assert_eq!(Cause::of_mysql(1026, Some(5)), Cause::Other);
+        assert_eq!([1173, 3750].map(|code| Cause::of_mysql(code, None)), [Cause::NotAllowed; 2]);
+        assert_eq!(Cause::of_mysql(1461, None), Cause::Limit);
+        assert_eq!([1653, 257].map(Cause::of_oracle), [Cause::FullDisk; 2]);
     }
 }

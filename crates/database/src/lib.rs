@@ -50,7 +50,7 @@ mod work;
 mod workload_tables;
 
 pub use data_set::{DataTable, FoundTable, LoadProgress, Loading, other_data};
-pub use error::{TargetError, says_disk_full};
+pub use error::{Cause, Refusal, TargetError};
 pub use facts::{Facts, OwnFiles, Runs};
 pub use kind::{NativeReport, TargetKind};
 pub use names::table_names;

@@ -32,6 +32,8 @@ pub(crate) enum Doing {
     Works,
     /// It waits for this.
     Waits(String),
+    /// It waits for space on a full disk.
+    NoSpace,
     /// It does not answer another session either, for this reason.
     Silent(String),
 }
@@ -42,6 +44,7 @@ impl Doing {
         match self {
             Doing::Works => None,
             Doing::Waits(what) => Some(format!("its statement waited for {what}")),
+            Doing::NoSpace => Some(format!("its statement waited for {FREE_SPACE}")),
             Doing::Silent(why) => Some(format!("the server did not answer ({why}): is it stopped, or out of disk?")),
         }
     }
@@ -50,7 +53,9 @@ impl Doing {
     pub(crate) fn of(asked: Result<Doing, TargetError>) -> Doing {
         match asked {
             Ok(doing) => doing,
-            Err(TargetError::Unreachable(why) | TargetError::Lost(why)) => Doing::Silent(why),
+            Err(TargetError::Unreachable(why) | TargetError::Lost(why) | TargetError::NoSpace(why)) => {
+                Doing::Silent(why)
+            }
             Err(_) => Doing::Works,
         }
     }
@@ -90,37 +95,42 @@ impl Patience {
     /// # Errors
     /// Why it no longer waits.
     fn still(&mut self) -> io::Result<()> {
-        let Some(why) = self.given_up() else { return Ok(()) };
+        let Some(given_up) = self.given_up() else { return Ok(()) };
         if let Some(end) = self.end.take() {
             end();
         }
-        Err(io::Error::new(io::ErrorKind::TimedOut, GivenUp(why)))
+        Err(io::Error::new(io::ErrorKind::TimedOut, given_up))
     }
 
     /// Why it no longer waits, if so.
-    fn given_up(&mut self) -> Option<String> {
+    fn given_up(&mut self) -> Option<GivenUp> {
         let now = Instant::now();
         let (since, deadline) = *self.wait.get_or_insert((now, now + self.at_most.saturating_sub(PIECE)));
         if self.interrupted.load(Ordering::Relaxed) {
             let seen = *self.interrupted_at.get_or_insert(now);
             let (from, at_most) = if since < seen { (seen, GRACE) } else { (since, CLEANING) };
             if now.duration_since(from) >= at_most {
-                return Some("interrupted".to_owned());
+                return Some(GivenUp::new("interrupted"));
             }
         }
         if now < deadline {
             return None;
         }
-        let Some(ask) = &self.ask else { return Some("the server did not answer in time".to_owned()) };
+        let Some(ask) = &self.ask else { return Some(GivenUp::new("the server did not answer in time")) };
         let s = (now.duration_since(since) + PIECE).as_secs();
         match ask() {
             Doing::Works => {
                 self.wait = Some((since, Instant::now() + self.at_most));
                 None
             }
-            Doing::Waits(what) => Some(format!("its statement has waited {s} s for {what}")),
+            Doing::Waits(what) => Some(GivenUp::new(format!("its statement has waited {s} s for {what}"))),
+            Doing::NoSpace => {
+                let why = format!("its statement has waited {s} s for {FREE_SPACE}");
+                Some(GivenUp { why, full_disk: true })
+            }
             Doing::Silent(why) => {
-                Some(format!("the server has not answered for {s} s ({why}): is it stopped, or out of disk?"))
+                let why = format!("the server has not answered for {s} s ({why}): is it stopped, or out of disk?");
+                Some(GivenUp::new(why))
             }
         }
     }
@@ -128,10 +138,26 @@ impl Patience {
 
 /// Why a session no longer waits.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct GivenUp(String);
+#[error("{why}")]
+pub(crate) struct GivenUp {
+    why: String,
+    full_disk: bool,
+}
+
+/// What a statement on a full disk waits for.
+const FREE_SPACE: &str = "free space: a disk that it writes to is full";
 
 impl GivenUp {
+    fn new(why: impl Into<String>) -> GivenUp {
+        GivenUp { why: why.into(), full_disk: false }
+    }
+
+    /// The error of the session with the server at `place`.
+    pub(crate) fn error(&self, place: &str) -> TargetError {
+        let text = format!("the session with {place} was given up: {}", self.why);
+        if self.full_disk { TargetError::NoSpace(text) } else { TargetError::Lost(text) }
+    }
+
     /// The reason, if `error` is of this kind.
     pub(crate) fn of(error: &io::Error) -> Option<&GivenUp> {
         error.get_ref().and_then(|e| e.downcast_ref())

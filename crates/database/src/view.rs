@@ -67,7 +67,7 @@ impl ViewQuery {
     pub(crate) fn view(&self, rows: Result<Vec<Vec<Option<String>>>, TargetError>) -> Result<View, TargetError> {
         let rows = match rows {
             Ok(rows) => rows,
-            Err(TargetError::Statement(why)) => return Ok(self.absent(why)),
+            Err(TargetError::Server(why)) => return Ok(self.absent(why.text)),
             Err(e) => return Err(e),
         };
         let row = |row: Vec<Option<String>>| row.into_iter().zip(self.columns).map(|(v, c)| cell(v, c)).collect();
@@ -132,6 +132,8 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::error::{Cause, Refusal};
+
     use super::*;
 
     const COLUMNS: &[Column] = &[key(STATEMENT), count("calls"), ms("time", 1)];
@@ -145,7 +147,8 @@ mod tests {
         let row = vec![Some("SELECT\n  1".to_owned()), Some("7".to_owned()), Some("none".to_owned())];
         let view = timed().view(Ok(vec![row])).unwrap();
         assert_eq!(view.rows, [[Some(Value::Text("SELECT …".into())), Some(Value::Number(7.0)), None]]);
-        let refused = timed().view(Err(TargetError::Statement("permission denied".into()))).unwrap();
+        let refusal = Refusal { cause: Cause::Privilege, code: "42501".into(), text: "permission denied".into() };
+        let refused = timed().view(Err(refusal.into())).unwrap();
         assert_eq!(refused.absent.as_deref(), Some("permission denied"));
         assert!(timed().view(Err(TargetError::Lost("gone".into()))).is_err());
     }

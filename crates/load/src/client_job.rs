@@ -201,10 +201,10 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
             }
             Some(Err(e)) => {
                 failed_in_a_row += 1;
-                books.failed(&schedule, start_ns, end_ns, e.to_string());
+                books.failed(&schedule, start_ns, end_ns, &e);
                 // As pgbench's, a client of scripts only goes on if it lost against another one.
                 let ends = script.is_some() && !matches!(e, TargetError::Conflict(_));
-                let gone = matches!(e, TargetError::Lost(_)) || session.rollback().is_err() || ends;
+                let gone = e.is_lost() || session.rollback().is_err() || ends;
                 if gone || failed_in_a_row >= MAX_FAILURES_IN_A_ROW && script.is_none() {
                     books.job.lost = Some(if gone {
                         e.to_string()

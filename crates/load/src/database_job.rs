@@ -41,9 +41,9 @@ pub(crate) fn run(
             }
             Err(e) => {
                 // The work of the failed slice is unknown: the job cannot continue to count.
-                books.failed(&schedule, begin_ns, now_ns(), e.to_string());
+                books.failed(&schedule, begin_ns, now_ns(), &e);
                 let text = match e {
-                    TargetError::Lost(text) => text,
+                    TargetError::Lost(text) | TargetError::NoSpace(text) => text,
                     e => format!("a slice of the in-database driver failed and its count is lost: {e}"),
                 };
                 books.job.lost = Some(text);

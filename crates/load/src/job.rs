@@ -3,7 +3,7 @@
 use std::cell::{RefCell, RefMut};
 use std::collections::BTreeMap;
 
-use loadline_database::Attempts;
+use loadline_database::{Attempts, TargetError};
 use loadline_model::{JobLoad, Latencies};
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +55,9 @@ pub struct Tally {
     pub scripted: Option<Scripted>,
     /// Texts of the errors.
     pub error_texts: BTreeMap<String, u64>,
+    /// Whether one of them was a full disk of the server.
+    #[serde(default)]
+    pub full_disk: bool,
 }
 
 impl Tally {
@@ -110,6 +113,7 @@ impl Tally {
         if let Some(theirs) = &other.scripted {
             self.scripted.get_or_insert_default().merge(theirs);
         }
+        self.full_disk |= other.full_disk;
         for (text, n) in &other.error_texts {
             *self.error_texts.entry(text.clone()).or_default() += n;
         }
@@ -287,12 +291,14 @@ impl<'a> Books<'a> {
     }
 
     /// Counts a transaction that ended with an error.
-    pub(crate) fn failed(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64, text: String) {
+    pub(crate) fn failed(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64, error: &TargetError) {
+        let text = error.to_string();
         self.job.note_times(schedule, start_ns, end_ns);
         self.job.errors_total += 1;
         let mut tally = self.tally();
         tally.errors_total += 1;
         tally.errors += u64::from(schedule.counts(end_ns));
+        tally.full_disk |= error.is_full_disk();
         // Texts may hold values: keep at most 100 different ones.
         if tally.error_texts.len() < 100 || tally.error_texts.contains_key(&text) {
             *tally.error_texts.entry(text).or_default() += 1;

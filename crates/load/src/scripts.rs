@@ -1,6 +1,6 @@
 //! Jobs that run pgbench scripts: one execution of a script is a transaction.
 
-use loadline_database::{ClientSession, Results, TargetError, TextDone, Work};
+use loadline_database::{ClientSession, Refusal, Results, TargetError, TextDone, Work};
 use loadline_storage::now_ns;
 use loadline_workload::SCALE;
 use loadline_workload::script::{Client, Event, Gather};
@@ -130,6 +130,7 @@ fn at(place: &str, e: TargetError) -> TargetError {
     match e {
         TargetError::Conflict(text) => TargetError::Conflict(format!("{place}: {text}")),
         TargetError::Statement(text) => TargetError::Statement(format!("{place}: {text}")),
+        TargetError::Server(refusal) => Refusal { text: format!("{place}: {}", refusal.text), ..refusal }.into(),
         e => e,
     }
 }

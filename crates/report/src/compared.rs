@@ -125,18 +125,21 @@ impl Compared {
     pub fn slower_by(&self, share: f64) -> Vec<String> {
         let shown = |row: &&Shown| row.main && row.verdict == Some(Verdict::Slower);
         let found = self.rows.iter().filter(shown).filter(|row| row.interval.is_some_and(|i| beyond(i, share)));
-        found
-            .map(|row| {
-                let jobs = row.jobs.map_or_else(String::new, |n| format!(" with {}", counted(n as usize, "job")));
-                format!(
-                    "{}{jobs}: {} is {} of A's",
-                    row.workload,
-                    row.column.title,
-                    row.ratio.map_or_else(String::new, ratio)
-                )
-            })
-            .collect()
+        found.map(|row| format!("{} is {} of A's", named(row), row.ratio.map_or_else(String::new, ratio))).collect()
     }
+
+    /// Main figures of which nothing can be shown: not compared, or without an interval.
+    #[must_use]
+    pub fn not_judged(&self) -> Vec<String> {
+        let shown = self.rows.iter().filter(|row| row.main && (row.verdict.is_none() || row.interval.is_none()));
+        shown.map(|row| row.why.as_ref().map_or_else(|| named(row), |why| format!("{} ({why})", named(row)))).collect()
+    }
+}
+
+/// A row's figure: `LGWR-LAT1 with 4 jobs: Commit throughput`.
+fn named(row: &Shown) -> String {
+    let jobs = row.jobs.map_or_else(String::new, |n| format!(" with {}", counted(n as usize, "job")));
+    format!("{}{jobs}: {}", row.workload, row.column.title)
 }
 
 /// Whether an interval of a ratio that leaves out 1 is beyond a difference of `share` in its direction.

@@ -61,6 +61,8 @@ pub struct Finished {
     pub waits: WaitProfile,
     /// Texts of the errors.
     pub error_texts: BTreeMap<String, u64>,
+    /// Whether one of them was a full disk of the server.
+    pub full_disk: bool,
     /// What each node did.
     pub by_node: Vec<NodeFigures>,
     /// What each population of the jobs did.
@@ -105,6 +107,7 @@ impl Finished {
             opened_at: measured.opened_at,
             waits: measured.waits(),
             error_texts: merged.error_texts.clone(),
+            full_disk: merged.full_disk,
             by_node: nodes::figures(request, measured, counters.as_ref().ok()),
             populations: populations::of_each(request, measured),
             by_agent: measured.agents.iter().map(AgentFigures::stored).collect(),

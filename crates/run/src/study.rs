@@ -16,6 +16,7 @@ mod nodes;
 mod overhead;
 mod prepare;
 mod proof;
+mod refused;
 mod same;
 mod sequence;
 pub(crate) mod side;
@@ -32,7 +33,7 @@ use loadline_database::{OpenRequest, Runs, TargetError, Work, is_temporary, kind
 use loadline_load::{RemoteJobs, TestError};
 use loadline_model::format::counted;
 use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TableLoad, TargetInfo};
-use loadline_model::plan::Plan;
+use loadline_model::plan::{Plan, SkippedWorkload};
 use loadline_model::{LogWriterPoint, Manifest, TestRecord, seed_of_window};
 use loadline_store::{RunFolder, StoreError, rfc3339, run_name};
 use thiserror::Error;
@@ -41,6 +42,7 @@ pub use same::KnownLimits;
 
 use self::arm_state::ArmsState;
 use self::arms::two_sides;
+use self::refused::Refused;
 use self::side::Side;
 use self::switch::Switch;
 use crate::event::{Event, Listener};
@@ -82,6 +84,8 @@ pub struct StudyOutcome {
     pub data_set: Vec<TableLoad>,
     /// Tests of the plan that were not made because nodes were lost, in words.
     pub left_out: Vec<String>,
+    /// Workloads that the server refused while the run went on.
+    pub refused: Vec<SkippedWorkload>,
     /// How it ended.
     pub ended: Ended,
 }
@@ -192,6 +196,7 @@ struct Context {
     interrupted: Arc<AtomicBool>,
     /// See [`StudyOutcome::left_out`].
     left_out: Vec<String>,
+    refused: Refused,
 }
 
 impl Study {
@@ -210,18 +215,21 @@ impl Study {
             listener.on(Event::Skipped { code: &skipped.code, reason: &skipped.reason });
         }
         let result = context.measure(listener);
-        let ended = match result {
-            Ok(()) => Ended::Complete,
-            Err(StudyError::Test { source: TestError::Interrupted, .. } | StudyError::Interrupted) => {
+        let (refused, first_refusal) = context.refused.take();
+        let ended = match (result, first_refusal.filter(|_| context.records.is_empty())) {
+            (Ok(()), Some(refusal)) => Ended::Failed(refusal),
+            (Ok(()), None) => Ended::Complete,
+            (Err(StudyError::Test { source: TestError::Interrupted, .. } | StudyError::Interrupted), _) => {
                 Ended::Interrupted
             }
             // A session that waits gives up when the user wants to stop.
-            Err(
-                StudyError::Test { source: TestError::Target(TargetError::Lost(_)), .. }
-                | StudyError::Target(TargetError::Lost(_)),
-            ) if context.stopped() => Ended::Interrupted,
+            (Err(StudyError::Test { source: TestError::Target(e), .. } | StudyError::Target(e)), _)
+                if e.is_lost() && context.stopped() =>
+            {
+                Ended::Interrupted
+            }
             // Before anything is removed from the disk.
-            Err(e) => Ended::Failed(full_disk::explained(e, context.side.target.as_ref(), &context.side.info)),
+            (Err(e), _) => Ended::Failed(full_disk::explained(e, context.side.target.as_ref(), &context.side.info)),
         };
         context.manifest.state = match ended {
             Ended::Complete => RunState::Complete,
@@ -250,7 +258,7 @@ impl Study {
         };
         let folder = context.folder.path().to_owned();
         let (records, left_out) = (context.records, context.left_out);
-        Ok(StudyOutcome { folder, records, data_set: context.manifest.data_set, left_out, ended })
+        Ok(StudyOutcome { folder, records, data_set: context.manifest.data_set, left_out, refused, ended })
     }
 
     /// Everything before the first test.
@@ -304,6 +312,9 @@ impl Study {
                 // What may be given anew.
                 (manifest.plan.agents, manifest.plan.allow_disturbed) = (plan.agents, plan.allow_disturbed);
                 manifest.plan.force = plan.force;
+                // What the server refused is tried again.
+                let planned = |skipped: &SkippedWorkload| plan.workloads.iter().any(|w| w.code == skipped.code);
+                manifest.plan.skipped.retain(|skipped| !planned(skipped));
                 manifest.target.notes.extend(side.changes.said());
                 if let Some([a, b]) = manifest.arms.as_deref_mut() {
                     a.target.notes.extend(side.changes.said());
@@ -341,9 +352,9 @@ impl Study {
         let arms = self.other.as_ref().map(|b| ArmsState::new(&self.request, b));
         let agents = self.agents.clone();
         let stored = records.iter().map(|r| r.test).max().unwrap_or(0);
-        let left_out = Vec::new();
+        let (left_out, refused) = (Vec::new(), Refused::default());
         let mut context =
-            Context { side, other, arms, manifest, folder, records, stored, agents, interrupted, left_out };
+            Context { side, other, arms, manifest, folder, records, stored, agents, interrupted, left_out, refused };
         let written = context
             .measure_overhead()
             .and_then(|()| context.try_arms(listener))

@@ -200,11 +200,12 @@ fn a_command_brings_an_arm_about_and_a_resumed_run_keeps_its_pairs() {
 #[test]
 fn two_runs_are_compared_and_a_slower_one_fails_a_script() {
     let results = results();
-    let run_on = |url: &str, load: &[&str]| {
+    let repeated = |repeat: &str, url: &str, load: &[&str]| {
         let dir = results.path().display().to_string();
-        let more = ["run", "--target", url, "--repeat", "3", "--no-probe", "--results", &dir];
+        let more = ["run", "--target", url, "--repeat", repeat, "--no-probe", "--results", &dir];
         measured(&[&more[..], &SHORT, load].concat()).folder()
     };
+    let run_on = |url: &str, load: &[&str]| repeated("3", url, load);
     let (a, b) = (run_on("null:?pause=1ms", &[]), run_on("null:?pause=10ms", &[]));
     let row = &compared(&[&a, &b])["commit_throughput_tps"];
     assert!(number(row, "ratio") < 1.0 && row["pairs"] == "3", "{row:?}");
@@ -223,6 +224,10 @@ fn two_runs_are_compared_and_a_slower_one_fails_a_script() {
     assert_eq!((code(&[]), code(&["--fail-if-slower", "3%"])), (0, 2));
     let told = ok(&["compare", &a, &thinks, "--unequal"]).out;
     assert!(told.contains("not the same work (--unequal): different load"), "{told}");
+    // A ratio of single tests has no interval.
+    let once = repeated("1", "null:?pause=10ms", &[]).display().to_string();
+    let ran = run(&["compare", &a, &once, "--fail-if-slower", "3%"]);
+    assert!(ran.code == 2 && ran.err.contains("not judged: LGWR-"), "{}", ran.said());
     let ran = run(&["compare", &a]);
     assert!(ran.code == 2 && ran.err.contains("second run"), "{}", ran.said());
 }

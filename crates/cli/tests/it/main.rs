@@ -36,6 +36,7 @@ mod postgres;
 mod postgres_versions;
 mod probe;
 mod references;
+mod refused;
 mod registry;
 mod snapshot;
 mod tp;

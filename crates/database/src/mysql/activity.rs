@@ -130,7 +130,7 @@ impl Server {
                  'YES' WHERE NAME = '{consumer}'"
             ))),
             Ok(_) => Ok(None),
-            Err(TargetError::Statement(why)) => Ok(Some(format!("{why}: {READ_GRANT}"))),
+            Err(TargetError::Server(why)) => Ok(Some(format!("{why}: {READ_GRANT}"))),
             Err(e) => Err(e),
         }
     }
@@ -260,9 +260,7 @@ fn read(instance: &MysqlInstance, c: &mut Connection) -> Result<Vec<View>, Targe
         views.push(match server.missing(c, query.topic, &source)? {
             Some(why) => query.absent(why),
             None => match c.query(&query.sql) {
-                Err(TargetError::Statement(_)) if c.last_code == NO_TABLE => {
-                    query.absent("this server has no such view")
-                }
+                Err(TargetError::Server(_)) if c.last_code == NO_TABLE => query.absent("this server has no such view"),
                 rows => query.view(rows.map(texts))?,
             },
         });

@@ -69,7 +69,7 @@ fn resized(c: &mut Connection, wanted: u64) -> Result<bool, TargetError> {
 /// [`TargetError::Unsupported`] with what the server said.
 pub(super) fn flush(c: &mut Connection) -> Result<(), TargetError> {
     c.query("SET GLOBAL innodb_log_checkpoint_now = ON").map(drop).map_err(|e| match e {
-        TargetError::Statement(said) => TargetError::Unsupported(format!("a checkpoint cannot be requested: {said}")),
+        TargetError::Server(said) => TargetError::Unsupported(format!("a checkpoint cannot be requested: {said}")),
         e => e,
     })
 }
@@ -82,7 +82,7 @@ pub(super) fn flush(c: &mut Connection) -> Result<(), TargetError> {
 pub(super) fn flush_refusal(c: &mut Connection) -> Result<Option<String>, TargetError> {
     match c.query("SET GLOBAL innodb_log_checkpoint_now = OFF") {
         Ok(_) => Ok(None),
-        Err(TargetError::Statement(said)) => Ok(Some(said)),
+        Err(TargetError::Server(said)) => Ok(Some(said.text)),
         Err(e) => Err(e),
     }
 }

@@ -81,7 +81,7 @@ impl ClientSession for MysqlClientSession {
         let begun = if begins { self.connection.read_ok() } else { Ok(0) };
         // Read both answers, even if the first is an error.
         let rows = match begun {
-            Err(e @ TargetError::Lost(_)) => return Err(e),
+            Err(e) if e.is_lost() => return Err(e),
             _ => self.connection.read_answer(columns),
         };
         begun.and(rows)

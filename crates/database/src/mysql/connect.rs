@@ -155,7 +155,7 @@ impl Endpoint {
             )?;
             match c.query("SET SESSION query_cache_type = OFF") {
                 // A server without a query cache.
-                Err(TargetError::Statement(_)) => {}
+                Err(TargetError::Server(_)) => {}
                 done => done.map(drop)?,
             }
         } else {

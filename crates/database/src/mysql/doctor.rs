@@ -5,6 +5,7 @@ use std::path::Path;
 
 use loadline_model::format::bytes;
 use loadline_model::{Finding, Severity};
+use loadline_workload::{CATALOGUE, Workload};
 
 use super::performance::CommitTimes;
 use super::version::Version;
@@ -293,6 +294,13 @@ pub(super) fn examine(s: &MysqlSettings, f: &MysqlState) -> Vec<Finding> {
     if s.is_on("debug_no_sync") {
         say("debug_no_sync", Some((Refused, "the server does not sync its files: set it OFF".to_owned())), "ON".into());
     }
+    // MariaDB's name, and MySQL's.
+    for name in ["innodb_force_primary_key", "sql_require_primary_key"].into_iter().filter(|name| s.is_on(name)) {
+        let needs = |w: &&&Workload| w.tables.iter().any(|table| table.primary_key().is_none());
+        let codes: Vec<&str> = CATALOGUE.iter().filter(needs).map(|w| w.code).collect();
+        let advice = format!("the server refuses tables without a primary key: {} cannot run here", codes.join(", "));
+        say(name, Some((Warning, advice)), shown(name));
+    }
     let cache = s.get("query_cache_type").is_some_and(|v| !v.eq_ignore_ascii_case("off") && v != "0")
         && s.number("query_cache_size").unwrap_or(0.0) > 0.0;
     let advice = "each change of a row takes the query cache's lock: SET GLOBAL query_cache_size = 0";
@@ -363,6 +371,16 @@ pub(super) fn job_limit(c: &mut Connection, settings: &MysqlSettings) -> Result<
     if let Some(of_user) = of_user.filter(|n| n - OWN < limit) {
         limit = (of_user - OWN).max(0.0);
         because = format!("max_user_connections = {of_user:.0}, of which loadline needs {OWN:.0}");
+    }
+    // Each session of a job has at least one.
+    let prepared = c.pairs("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")?;
+    let prepared = prepared.first().and_then(|(_, n)| n.parse::<f64>().ok()).unwrap_or(0.0);
+    if let Some(most) = settings.number("max_prepared_stmt_count").filter(|n| n - prepared < limit) {
+        limit = (most - prepared).max(0.0);
+        because = format!(
+            "max_prepared_stmt_count = {most:.0}, of which {prepared:.0} are in use; jobs of workloads with several statements take \
+             more of them"
+        );
     }
     Ok(JobLimit { jobs: Some(limit as u32), because })
 }

@@ -25,7 +25,7 @@ pub(super) fn doing(c: &mut Connection, session: u32) -> Result<Doing, TargetErr
     let state = format!("SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {session}");
     let state = c.value(&state)?.unwrap_or_default();
     if waits_for_disk(c, &state)? {
-        return Ok(Doing::Waits("free space: a disk that it writes to is full".to_owned()));
+        return Ok(Doing::NoSpace);
     }
     if state.starts_with(PASSES) || !WAITS.iter().any(|waits| state.starts_with(waits)) {
         return Ok(Doing::Works);

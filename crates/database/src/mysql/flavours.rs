@@ -15,7 +15,7 @@ const COUNTERS: [&str; 3] = ["Handler_commit", "Innodb_data_fsyncs", "Innodb_pag
 pub(super) fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'static Flavour>, TargetError> {
     // Not every product has every variable.
     let mut said = |sql: &str| match c.value(sql) {
-        Err(TargetError::Statement(_)) => Ok(String::new()),
+        Err(TargetError::Server(_)) => Ok(String::new()),
         other => other.map(Option::unwrap_or_default),
     };
     let (version, comment) = (said("SELECT VERSION()")?, said("SELECT @@GLOBAL.version_comment")?);
@@ -23,7 +23,12 @@ pub(super) fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'stat
     let known = if aurora { Some(&AURORA) } else { flavour::of(&[&c.version.text, &version, &comment]) };
     let names = COUNTERS.map(|name| format!("'{name}'")).join(", ");
     let counted = match c.pairs(&format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")) {
-        Err(TargetError::Statement(_)) => Vec::new(),
+        Err(TargetError::Server(e)) => {
+            let text = format!(
+                "the server at {place} refuses to show its counters, without which no figure can be checked: {e}"
+            );
+            return Err(TargetError::Refused(text));
+        }
         counted => counted?,
     };
     let lacks: Vec<&str> = COUNTERS.into_iter().filter(|name| !counted.iter().any(|(n, _)| n == name)).collect();

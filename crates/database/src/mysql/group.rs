@@ -17,7 +17,7 @@ pub(super) fn refuse(c: &mut Connection, place: &str) -> Result<(), TargetError>
         Ok(rows) => {
             Some(rows.into_iter().flatten().flatten().map(|s| String::from_utf8_lossy(&s).into_owned()).collect())
         }
-        Err(TargetError::Statement(_)) => None,
+        Err(TargetError::Server(_)) => None,
         Err(e) => return Err(e),
     };
     check(place, &group, states)

@@ -26,7 +26,7 @@ const NOT_ALLOWED: [u16; 4] = [1148, 4166, 3948, 3950];
 /// Adds the rows of `batches` by LOAD DATA, or by prepared inserts if the server forbids it.
 pub(super) fn add(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) -> Result<u64, TargetError> {
     match load_data(c, work, table, batches) {
-        Err(TargetError::Statement(_)) if NOT_ALLOWED.contains(&c.last_code) => {
+        Err(TargetError::Server(_)) if NOT_ALLOWED.contains(&c.last_code) => {
             batches.iter().map(|batch| schema::insert(c, work, table, batch)).sum()
         }
         done => done,
@@ -154,7 +154,7 @@ impl Loader for MysqlLoader {
     fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
         self.run("BEGIN")?;
         let added = add(&mut self.connection, work, table, batches);
-        if added.is_err() && !matches!(added, Err(TargetError::Lost(_))) {
+        if added.as_ref().is_err_and(|e| !e.is_lost()) {
             self.run("ROLLBACK")?;
         }
         added?;

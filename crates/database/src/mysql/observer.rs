@@ -178,7 +178,7 @@ pub(super) fn metrics(c: &mut Connection) -> Result<Option<String>, TargetError>
     );
     match c.query(&sql) {
         Ok(_) => Ok(Some(sql)),
-        Err(TargetError::Statement(_)) => Ok(None),
+        Err(TargetError::Server(_)) => Ok(None),
         Err(e) => Err(e),
     }
 }

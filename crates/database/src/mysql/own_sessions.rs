@@ -48,7 +48,7 @@ const MYSQL_THREADS: &str = "SELECT PROCESSLIST_ID, THREAD_OS_ID FROM performanc
      WHERE PROCESSLIST_COMMAND <> 'Daemon' AND PROCESSLIST_USER <> 'system user'";
 
 /// Code of the error of KILL if the session has ended.
-const NO_SUCH_SESSION: &str = "1094";
+const NO_SUCH_SESSION: u16 = 1094;
 
 /// Commands of sessions that work, and the states in which they only wait for a time or a name.
 const WORKING: [&str; 5] = ["Query", "Execute", "Prepare", "Fetch", "Killed"];
@@ -181,7 +181,7 @@ impl OwnSessions {
             return Ok(Vec::new());
         }
         let rows = match c.query(if c.version.mariadb { THREADS } else { MYSQL_THREADS }) {
-            Err(TargetError::Statement(_)) if !c.version.mariadb => return Ok(Vec::new()),
+            Err(TargetError::Server(_)) if !c.version.mariadb => return Ok(Vec::new()),
             rows => rows?,
         };
         Ok(rows.iter().filter_map(|r| Some(SessionTask { session: id(r)?, task: text(r, 1).parse().ok()? })).collect())
@@ -201,7 +201,7 @@ pub(super) fn end(c: &mut Connection, ids: &[u32]) -> Result<Option<u32>, Target
     for session in rows.iter().filter_map(id).filter(|id| ids.contains(id)) {
         match c.query(&format!("KILL {session}")) {
             Ok(_) => ended += 1,
-            Err(TargetError::Statement(text)) if text.contains(NO_SUCH_SESSION) => {}
+            Err(TargetError::Server(_)) if c.last_code == NO_SUCH_SESSION => {}
             Err(e) => return Err(e),
         }
     }

@@ -115,7 +115,7 @@ fn read_instruments(c: &mut Connection, stages: &[&str]) -> Result<Instruments, 
             found.monitored = monitored.as_deref() == Some("YES");
             Ok(found)
         }
-        Err(TargetError::Statement(_)) => Ok(found),
+        Err(TargetError::Server(_)) => Ok(found),
         Err(e) => Err(e),
     }
 }

@@ -3,6 +3,7 @@
 //! <https://mariadb.com/kb/en/clientserver-protocol/>,
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html>
 
+use crate::error::{Cause, Refusal};
 use loadline_workload::Arg;
 
 /// Longest payload of a packet, bytes; a longer one takes several packets.
@@ -108,6 +109,24 @@ impl ServerError {
             text => text,
         };
         ServerError { code, message: String::from_utf8_lossy(text).into_owned() }
+    }
+
+    /// For an error that leaves the session usable.
+    pub(super) fn refusal(&self) -> Refusal {
+        let cause = Cause::of_mysql(self.code, self.os_error());
+        Refusal { cause, code: self.code.to_string(), text: self.to_string() }
+    }
+
+    /// The number that the operating system gave the server, which no field of the packet has: `errno: 28`, `error 28`, in any of
+    /// the server's languages the number after the last such word.
+    fn os_error(&self) -> Option<u16> {
+        // Error writing file, error on write, storage engine, tablespace, disk full.
+        const PASSED_ON: [u16; 8] = [3, 11, 20, 1026, 1030, 1114, 1005, 1021];
+        if !PASSED_ON.contains(&self.code) {
+            return None;
+        }
+        let numbers = self.message.split(|c: char| !c.is_ascii_digit());
+        numbers.filter_map(|n| n.parse().ok()).find(|n| [28, 122].contains(n))
     }
 }
 

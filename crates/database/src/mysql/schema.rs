@@ -7,7 +7,7 @@ use loadline_workload::{Arg, Datum, RowCount, Table};
 use super::sql::{DATABASE, MARK, create_table, quoted, table_name};
 use super::wire::Connection;
 use super::{kernels, procedure};
-use crate::error::TargetError;
+use crate::error::{Cause, TargetError};
 use crate::loading::Batch;
 use crate::work::Work;
 use crate::workload_tables::workload_tables;
@@ -66,11 +66,6 @@ fn not_ours() -> TargetError {
     ))
 }
 
-/// Access denied, to a database or a command.
-fn is_denied(code: u16) -> bool {
-    matches!(code, 1044 | 1142 | 1227 | 1370)
-}
-
 /// Creates the database if it does not exist.
 pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
     let adopted = match owner(c)? {
@@ -92,7 +87,7 @@ pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
         .map(drop)
     });
     match made {
-        Err(TargetError::Statement(e)) if is_denied(c.last_code) => Err(TargetError::Refused(format!(
+        Err(TargetError::Server(e)) if e.cause == Cause::Privilege => Err(TargetError::Refused(format!(
             "the database '{DATABASE}' cannot be created: {e}. Ask an administrator to run: CREATE DATABASE {DATABASE}; GRANT \
              ALL ON {DATABASE}.* TO the user"
         ))),

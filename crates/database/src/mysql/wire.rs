@@ -7,7 +7,7 @@ use loadline_workload::Arg;
 
 use super::protocol::{self, MAX_PAYLOAD, MORE_RESULTS, Reader, ServerError};
 use super::version::Version;
-use crate::error::{TargetError, table_gone};
+use crate::error::{Refusal, TABLE_GONE, TargetError};
 use crate::patience::{GivenUp, Patience, Waiting};
 use crate::stream::{Input, Stream};
 
@@ -83,7 +83,7 @@ impl Connection {
 
     fn lost(&self, e: &io::Error) -> TargetError {
         if let Some(why) = GivenUp::of(e) {
-            return TargetError::Lost(format!("the session with {} was given up: {why}", self.place));
+            return why.error(&self.place);
         }
         TargetError::Lost(format!("the session with {} is lost: {e}", self.place))
     }
@@ -155,10 +155,10 @@ impl Connection {
             // The storage engine's words for the same at a COMMIT (HA_ERR_LOCK_DEADLOCK).
             1180 if error.message.contains("error 149") => TargetError::Conflict(error.to_string()),
             // The node has left its cluster, or lost its majority.
-            1047 => TargetError::Statement(format!("{} is not ready: {error}", self.place)),
+            1047 => Refusal { text: format!("{} is not ready: {error}", self.place), ..error.refusal() }.into(),
             // No such table or database.
-            1146 | 1049 => TargetError::Statement(table_gone(&error.to_string())),
-            _ => TargetError::Statement(error.to_string()),
+            1146 | 1049 => TargetError::from(error.refusal()).with(TABLE_GONE),
+            _ => error.refusal().into(),
         }
     }
 

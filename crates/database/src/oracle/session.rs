@@ -1,6 +1,6 @@
 //! The interface between loadline's SQL and the driver.
 
-use crate::error::{TargetError, table_gone};
+use crate::error::{Cause, Refusal, TABLE_GONE, TargetError};
 
 use super::address::OraAddress;
 use crate::secret::Secret;
@@ -81,11 +81,13 @@ impl From<OraError> for TargetError {
             Some(16000) => ": the database is open read only: name the primary in the URL",
             _ => "",
         };
-        let text = match e.code {
-            Some(NO_VIEW) => table_gone(&format!("Oracle: {}", e.text)),
-            _ => format!("Oracle: {}{advice}", e.text),
-        };
-        if e.lost { TargetError::Lost(text) } else { TargetError::Statement(text) }
+        let advice = if e.code == Some(NO_VIEW) { TABLE_GONE } else { advice };
+        let text = format!("Oracle: {}{advice}", e.text);
+        if e.lost {
+            return TargetError::Lost(text);
+        }
+        let cause = e.code.map_or(Cause::Other, Cause::of_oracle);
+        Refusal { cause, code: e.code.map(|code| format!("ORA-{code:05}")).unwrap_or_default(), text }.into()
     }
 }
 
@@ -124,7 +126,7 @@ mod tests {
     fn errors_say_whether_the_session_is_lost() {
         let of = |code| TargetError::from(OraError::numbered(code, format!("ORA-{code:05}: …")));
         assert!(matches!(of(3113), TargetError::Lost(_)));
-        assert!(matches!(of(1), TargetError::Statement(_)));
+        assert!(matches!(of(1), TargetError::Server(_)));
         assert!(of(1536).to_string().contains("QUOTA"));
     }
 }

@@ -87,7 +87,7 @@ pub(super) fn put_back(c: &mut Connection) -> Result<Vec<String>, TargetError> {
         let Some(name) = CHANGED.into_iter().find(|name| found.as_deref() == Some(name)) else { continue };
         let done = alter(c, name, value.as_deref());
         done.map_err(|e| match e {
-            TargetError::Statement(e) => TargetError::Refused(format!(
+            TargetError::Server(e) => TargetError::Refused(format!(
                 "the setting {name}, which levels of replication changed, cannot be put back to {}: {e}. Run loadline clean with a role \
                  that may ALTER SYSTEM",
                 value.as_deref().map_or("what it was without ALTER SYSTEM".to_owned(), literal)

@@ -18,7 +18,7 @@ use super::{replay, sql, statements};
 use crate::cloud::{Cloud, Part, why_absent};
 use crate::data_set::Loader;
 use crate::env::of_target;
-use crate::error::TargetError;
+use crate::error::{Cause, TargetError};
 use crate::facts::{Facts, Runs};
 use crate::request::OpenRequest;
 use crate::role::Observer;
@@ -322,7 +322,7 @@ fn is_local(endpoint: &Endpoint, pid: u32) -> bool {
 /// Host name and memory, bytes, of the server's machine, as its kernel states them; `None` without the privilege.
 pub(super) fn machine(c: &mut Connection) -> Result<(Option<String>, Option<u64>), TargetError> {
     let mut read = |file: &str| match c.value(&format!("SELECT pg_read_file('{file}')")) {
-        Err(TargetError::Statement(_)) => Ok(None),
+        Err(TargetError::Server(_)) => Ok(None),
         text => text,
     };
     let (host, memory) = (read("/proc/sys/kernel/hostname")?, read("/proc/meminfo")?);
@@ -336,8 +336,8 @@ fn proc_stat_refusal(c: &mut Connection, cloud: Option<&Cloud>) -> Result<Option
     match c.value("SELECT left(pg_read_file('/proc/stat'), 4)") {
         Ok(Some(text)) if text.starts_with("cpu") => Ok(None),
         Ok(_) => Ok(Some("the server's machine has no /proc/stat".into())),
-        Err(TargetError::Statement(_)) if c.last_code == "42501" => Ok(Some(why_absent(cloud, Part::Cpus, GRANTS))),
-        Err(TargetError::Statement(e)) => Ok(Some(format!("/proc/stat cannot be read through the server: {e}"))),
+        Err(TargetError::Server(e)) if e.cause == Cause::Privilege => Ok(Some(why_absent(cloud, Part::Cpus, GRANTS))),
+        Err(TargetError::Server(e)) => Ok(Some(format!("/proc/stat cannot be read through the server: {e}"))),
         Err(e) => Err(e),
     }
 }

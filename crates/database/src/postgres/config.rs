@@ -217,6 +217,10 @@ mod tests {
             ("postgres:a", "'//'"),
             ("postgres://a:secret@h/d?connect_timeout=soon", "'soon'"),
             ("postgres://a:sec?secret@h/d", "%3F"),
+            ("postgres://a:sec/secret@h/d?sslmode=require", "%2F"),
+            ("postgres://a:sec#secret@h/d", "%23"),
+            ("postgres://a:sec@secret@h/d", "%40"),
+            ("postgres://a:sec%zzsecret@h/d", "%25"),
         ] {
             let e = parse(url).unwrap_err().to_string();
             assert!(e.contains(words), "{url}: {e}");

@@ -52,7 +52,7 @@ pub(super) fn examine(c: &mut Connection, instance: &PgInstance) -> Result<Vec<F
 /// Checks a standby of the first instance.
 pub(super) fn examine_standby(c: &mut Connection, instance: &PgInstance) -> Result<Vec<Finding>, TargetError> {
     let status = match c.value("SELECT status FROM pg_stat_wal_receiver") {
-        Err(TargetError::Statement(_)) => None,
+        Err(TargetError::Server(_)) => None,
         status => status?,
     };
     let state = status.clone().unwrap_or_else(|| "no receiver seen".to_owned());

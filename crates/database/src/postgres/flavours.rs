@@ -11,7 +11,7 @@ use crate::flavour::{self, AURORA, Basis, Flavour};
 /// [`TargetError::Refused`]: another product.
 pub(super) fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'static Flavour>, TargetError> {
     let version = match c.value("SELECT version()") {
-        Err(TargetError::Statement(e)) => e,
+        Err(TargetError::Server(e)) => e.text,
         other => other?.unwrap_or_default(),
     };
     let known = flavour::of(&[&version]);

@@ -24,7 +24,7 @@ impl Identity {
         let mut row = rows.into_iter().next().unwrap_or_default().into_iter();
         let (instance, standby) = (row.next().flatten(), row.next().flatten().as_deref() == Some("t"));
         let system = match c.value("SELECT system_identifier::text FROM pg_control_system()") {
-            Err(TargetError::Statement(_)) => None,
+            Err(TargetError::Server(_)) => None,
             system => system?,
         };
         // Two servers may have been started at the same time: without the identifier the address distinguishes them.

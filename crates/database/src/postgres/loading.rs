@@ -80,7 +80,7 @@ impl Loader for PgLoader {
     fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
         self.connection.query("BEGIN")?;
         let copied = schema::copy(&mut self.connection, work, table, batches);
-        if copied.is_err() && !matches!(copied, Err(TargetError::Lost(_))) {
+        if copied.as_ref().is_err_and(|e| !e.is_lost()) {
             self.connection.query("ROLLBACK")?;
         }
         copied?;

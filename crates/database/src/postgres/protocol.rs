@@ -4,6 +4,8 @@
 //! <https://www.postgresql.org/docs/current/protocol-message-formats.html>
 
 /// Type oid of `bytea`.
+use crate::error::{Cause, Refusal};
+
 pub(super) const BYTEA: u32 = 17;
 /// Type oid of `int8`.
 pub(super) const INT8: u32 = 20;
@@ -126,6 +128,11 @@ impl ServerError {
             }
         }
         error
+    }
+
+    /// For an error that leaves the session usable.
+    pub(super) fn refusal(&self) -> Refusal {
+        Refusal { cause: Cause::of_sqlstate(&self.code), code: self.code.clone(), text: self.to_string() }
     }
 
     /// Whether the session is over.

@@ -10,7 +10,7 @@ use super::procedure;
 use super::protocol;
 use super::sql::{SCHEMA, create_table, literal, quoted, table_name};
 use super::wire::Connection;
-use crate::error::TargetError;
+use crate::error::{Cause, TargetError};
 use crate::loading::{Batch, rows};
 use crate::work::Work;
 use crate::workload_tables::workload_tables;
@@ -62,7 +62,7 @@ pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
             let comment = format!("{MARK} {}; loadline clean removes it", env!("CARGO_PKG_VERSION"));
             let made = c.query(&format!("CREATE SCHEMA {SCHEMA}; COMMENT ON SCHEMA {SCHEMA} IS {}", literal(&comment)));
             match made {
-                Err(TargetError::Statement(e)) if c.last_code == "42501" => Err(TargetError::Refused(format!(
+                Err(TargetError::Server(e)) if e.cause == Cause::Privilege => Err(TargetError::Refused(format!(
                     "the schema '{SCHEMA}' cannot be created: {e}. GRANT CREATE ON DATABASE … TO …"
                 ))),
                 other => other.map(drop),
@@ -135,7 +135,7 @@ pub(super) fn renew(c: &mut Connection, work: &Work) -> Result<(), TargetError> 
 /// Makes a checkpoint and returns `true`, unless the role may not.
 pub(super) fn checkpoint_if_allowed(c: &mut Connection) -> Result<bool, TargetError> {
     match c.query("CHECKPOINT") {
-        Err(TargetError::Statement(_)) if c.last_code == "42501" => Ok(false),
+        Err(TargetError::Server(e)) if e.cause == Cause::Privilege => Ok(false),
         done => done.map(|_| true),
     }
 }

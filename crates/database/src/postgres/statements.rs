@@ -24,7 +24,7 @@ const STATEMENTS: &[Column] = &[
 /// The time that `sql` returns; `None` if it was never or the server cannot say it.
 pub(super) fn reset_time(c: &mut Connection, sql: &str) -> Result<Option<String>, TargetError> {
     match c.value(&own(sql)) {
-        Err(TargetError::Statement(_)) => Ok(None),
+        Err(TargetError::Server(_)) => Ok(None),
         time => time,
     }
 }
@@ -40,7 +40,7 @@ pub(super) fn create_on_private(c: &mut Connection, settings: &PgSettings) -> Re
     }
     match c.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements") {
         // The page says that it is not there.
-        Err(TargetError::Statement(_)) => Ok(()),
+        Err(TargetError::Server(_)) => Ok(()),
         created => created.map(|_| ()),
     }
 }
@@ -49,17 +49,18 @@ pub(super) fn create_on_private(c: &mut Connection, settings: &PgSettings) -> Re
 pub(super) fn statements(c: &mut Connection, private: bool) -> Result<View, TargetError> {
     let title = "Statements of this database (pg_stat_statements)";
     let mut query = query(Topic::Statements, title, STATEMENTS, Some(3), "");
+    // Without its library each query of the view is an error in the server's log. Only the library defines the setting.
     let found = c.value(&own(
         "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = \
-         'pg_stat_statements'",
+         'pg_stat_statements' AND current_setting('pg_stat_statements.max', true) IS NOT NULL",
     ))?;
     let Some(schema) = found else {
         return Ok(query.absent(if private {
             "the extension pg_stat_statements is not on this private server: loadline … --setting \
              shared_preload_libraries=pg_stat_statements"
         } else {
-            "the extension pg_stat_statements is not in this database: add it to shared_preload_libraries, restart, and run \
-             CREATE EXTENSION pg_stat_statements"
+            "the extension pg_stat_statements is not in this database, or not in shared_preload_libraries: add it there, restart, and \
+             run CREATE EXTENSION pg_stat_statements"
         }));
     };
     query.sql = format!(

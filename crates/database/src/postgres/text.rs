@@ -132,9 +132,9 @@ fn of_script(error: &ServerError, reads_only: bool) -> TargetError {
     match error.code.as_str() {
         "40001" | "40P01" => TargetError::Conflict(error.to_string()),
         "25006" if reads_only => {
-            TargetError::Statement(format!("{error}: scripts may only read, unless --allow-writes is given"))
+            TargetError::from(error.refusal()).with(": scripts may only read, unless --allow-writes is given")
         }
-        _ => TargetError::Statement(error.to_string()),
+        _ => error.refusal().into(),
     }
 }
 

@@ -11,7 +11,7 @@ use super::own::own;
 use super::protocol::{self, ServerError};
 use super::sql::SCHEMA;
 use super::versions::Version;
-use crate::error::{TargetError, table_gone};
+use crate::error::{Cause, TABLE_GONE, TargetError};
 use crate::patience::{Ask, GivenUp, Patience, Waiting};
 use crate::role::Canceller;
 use crate::stream::{Input, Stream};
@@ -128,7 +128,7 @@ impl Connection {
 
     fn lost(&mut self, e: &io::Error) -> TargetError {
         if let Some(why) = GivenUp::of(e) {
-            return TargetError::Lost(format!("the session with {} was given up: {why}", self.place));
+            return why.error(&self.place);
         }
         // A server that closes the session first sends the reason; the failed write left it unread.
         if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
@@ -149,7 +149,8 @@ impl Connection {
     }
 
     fn ended_by_server(&self, error: &ServerError) -> TargetError {
-        TargetError::Lost(format!("the session with {} was ended by the server: {error}", self.place))
+        let text = format!("the session with {} was ended by the server: {error}", self.place);
+        if error.refusal().cause == Cause::FullDisk { TargetError::NoSpace(text) } else { TargetError::Lost(text) }
     }
 
     /// Parses an `ErrorResponse`; `Err` if it ended the session.
@@ -161,11 +162,11 @@ impl Connection {
             (true, _) => Err(self.ended_by_server(&error)),
             // Undefined table or schema, of loadline's own.
             (false, "42P01" | "3F000") if error.message.contains(SCHEMA) => {
-                Ok(TargetError::Statement(table_gone(&error.to_string())))
+                Ok(TargetError::from(error.refusal()).with(TABLE_GONE))
             }
             // Could not serialize, deadlock: the transaction is rolled back.
             (false, "40001" | "40P01") => Ok(TargetError::Conflict(error.to_string())),
-            (false, _) => Ok(TargetError::Statement(error.to_string())),
+            (false, _) => Ok(error.refusal().into()),
         }
     }
 

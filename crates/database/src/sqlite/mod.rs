@@ -107,7 +107,7 @@ struct Sqlite {
 fn failed<'a>(db: &'a Connection, what: &'a str) -> impl FnOnce(rusqlite::Error) -> TargetError + 'a {
     move |e| match e.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy) => held_by_others(db),
-        _ => TargetError::Statement(format!("{what} failed: {e}")),
+        _ => session::refusal(&e).with(&format!(" ({what} failed)")),
     }
 }
 

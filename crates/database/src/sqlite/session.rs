@@ -15,7 +15,7 @@ use super::files::held_by_others;
 use super::loading::insert;
 use super::log_counters::{COUNTERS, LogCounters};
 use super::{failed, sql};
-use crate::error::{TargetError, table_gone};
+use crate::error::{Cause, Refusal, TABLE_GONE, TargetError};
 use crate::loading::Batch;
 use crate::role::{Canceller, ClientSession};
 use crate::work::Work;
@@ -120,18 +120,33 @@ impl SqliteSession {
     fn error(&self, e: &rusqlite::Error) -> TargetError {
         match e.sqlite_error_code() {
             Some(ErrorCode::OperationInterrupted) => TargetError::Lost("the session was cancelled".into()),
-            Some(ErrorCode::DiskFull) => TargetError::Statement(
-                "the disk under the database is full: free some space or choose another place".into(),
-            ),
             // Of many jobs one may wait that long for the others.
             Some(ErrorCode::DatabaseBusy) if self.timed => {
                 TargetError::Statement("the writer stayed busy for 60 s".into())
             }
             Some(ErrorCode::DatabaseBusy) => held_by_others(&self.db),
-            _ if e.to_string().contains("no such table") => TargetError::Statement(table_gone(&format!("SQLite: {e}"))),
-            _ => TargetError::Statement(format!("SQLite: {e}")),
+            Some(ErrorCode::DiskFull) => {
+                refusal(e).with(": the disk under the database is full: free some space or choose another place")
+            }
+            // SQLite has no code of its own for it.
+            Some(ErrorCode::Unknown) if e.to_string().contains("no such table") => refusal(e).with(TABLE_GONE),
+            _ => refusal(e),
         }
     }
+}
+
+/// What SQLite refused, with its code.
+pub(super) fn refusal(e: &rusqlite::Error) -> TargetError {
+    let cause = match e.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => Cause::FullDisk,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Cause::Lock,
+        Some(ErrorCode::ReadOnly) => Cause::ReadOnly,
+        Some(ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied) => Cause::Privilege,
+        Some(ErrorCode::TooBig | ErrorCode::OutOfMemory) => Cause::Limit,
+        _ => Cause::Other,
+    };
+    let code = e.sqlite_error().map(|e| e.extended_code.to_string()).unwrap_or_default();
+    Refusal { cause, code, text: format!("SQLite: {e}") }.into()
 }
 
 impl Drop for SqliteSession {

@@ -11,11 +11,14 @@ use super::owner::{self, Owner, ignore_not_found};
 use super::place::{Location, free_bytes};
 use super::product::Product;
 use super::user::ServerUser;
-use crate::error::{TargetError, says_disk_full};
+use crate::error::TargetError;
 
 /// Maximum length of a socket's path on all systems, bytes.
 const MAX_SOCKET_PATH: usize = 103;
 const LOG: &str = "server.log";
+/// What the system, `initdb` and InnoDB write into a server's log when the disk is full; a log has no codes.
+const FULL: [&str; 5] =
+    ["No space left on device", "Disk quota exceeded", "Check free disk space", "rror 28", "disk is full"];
 /// With less free space, a server may not be able to log that the disk is full; bytes.
 const DISK_FULL_BYTES: u64 = 16 << 20;
 
@@ -169,7 +172,7 @@ impl Files {
     /// Whether the disk is full: by the system's message, by the server's own (`wrote only 4096 of 8192 bytes`, with a
     /// hint), or by the free space, as the server may not be able to log it.
     pub(crate) fn disk_is_full(&self, text: &str) -> bool {
-        says_disk_full(text) || free_bytes(&self.dir).is_some_and(|free| free < DISK_FULL_BYTES)
+        FULL.iter().any(|word| text.contains(word)) || free_bytes(&self.dir).is_some_and(|free| free < DISK_FULL_BYTES)
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use loadline_model::format::did_you_mean;
 use percent_encoding::percent_decode_str;
 
-use super::redact;
+use super::{redact, userinfo_secret};
 use crate::error::TargetError;
 
 /// `scheme://user:password@host:port/path?name=value&…`, each part still percent-encoded.
@@ -31,11 +31,8 @@ impl<'a> Url<'a> {
     pub(crate) fn parse(url: &'a str, form: &str) -> Result<Url<'a>, TargetError> {
         let rest = after_scheme(url, form)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        if query.contains('@') && !rest.contains('@') && rest.contains(':') {
-            // The text before the '?' is probably the beginning of a password: do not show it.
-            return Err(TargetError::Usage(
-                "the URL has an '@' after a '?': write '?' in a password as %3F, and '@' in a parameter as %40".into(),
-            ));
+        if userinfo_secret(url).is_some_and(|at| !is_encoded(&url[at.start + 1..at.end])) {
+            return Err(TargetError::Usage(NOT_ENCODED.into()));
         }
         Url::of(url, rest, query)
     }
@@ -103,6 +100,18 @@ impl<'a> Url<'a> {
     pub(crate) fn port(&self) -> Result<Option<u16>, TargetError> {
         Some(self.port).filter(|port| !port.is_empty()).map(|p| port(p).map_err(|e| self.wrong(e))).transpose()
     }
+}
+
+/// Never with a part of the URL: it may be the password's.
+const NOT_ENCODED: &str = "what stands between the URL's user and its last '@' has characters that a URL cannot have there: in a password \
+     write '@' as %40, '/' as %2F, '?' as %3F, '#' as %23 and '%' as %25. Or leave the password out and give it in PGPASSWORD or \
+     ~/.pgpass (PostgreSQL), in MYSQL_PWD or ~/.my.cnf (MariaDB and MySQL). Write '@' in a parameter as %40, too";
+
+/// Whether a password can stand in a URL as it is.
+fn is_encoded(password: &str) -> bool {
+    let mut parts = password.split('%');
+    let begins_with_code = |part: &str| part.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    !password.contains(['@', '/', '?', '#']) && parts.next().is_some() && parts.all(begins_with_code)
 }
 
 /// A port that is not 0.

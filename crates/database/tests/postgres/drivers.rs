@@ -175,7 +175,7 @@ fn a_session_can_be_used_after_a_failed_transaction() {
     s.begin().unwrap();
     assert_eq!(s.execute(0, &[Arg::Bytes(&good), Arg::Int(0)]).unwrap(), 1);
     match s.execute(0, &[Arg::Bytes(b"short"), Arg::Int(1)]) {
-        Err(TargetError::Statement(e)) => assert!(e.starts_with("ERROR 23514: "), "{e}"),
+        Err(TargetError::Server(e)) => assert!(e.code == "23514" && e.text.starts_with("ERROR 23514: "), "{e}"),
         other => panic!("{other:?}"),
     }
     let e = s.commit().unwrap_err().to_string();
@@ -190,7 +190,7 @@ fn a_session_can_be_used_after_a_failed_transaction() {
     assert_eq!(s.execute(0, &[Arg::Bytes(&good), Arg::Int(0)]).unwrap(), 1);
     s.commit().unwrap();
     assert_eq!(target.evidence(&work).unwrap(), Some(1));
-    assert!(matches!(s.execute_and_commit(0, &[Arg::Bytes(b"no"), Arg::Int(0)]), Err(TargetError::Statement(_))));
+    assert!(matches!(s.execute_and_commit(0, &[Arg::Bytes(b"no"), Arg::Int(0)]), Err(TargetError::Server(_))));
     s.rollback().unwrap();
     assert_eq!(s.execute_and_commit(0, &[Arg::Bytes(&good), Arg::Int(0)]).unwrap().0, 1);
     assert_eq!(target.evidence(&work).unwrap(), Some(2));

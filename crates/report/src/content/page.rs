@@ -250,8 +250,10 @@ pub(crate) fn not_measured(side: &PlatformRun<'_>) -> Vec<String> {
     }
     let mut out: Vec<String> =
         reasons.iter().map(|(reason, codes)| format!("Skipped: {}: {}.", codes.join(", "), stop(reason))).collect();
-    let tested = |code: &str| side.run.records.iter().any(|r| r.workload == code);
-    let left: Vec<&str> = plan.workloads.iter().map(|w| w.code.as_str()).filter(|code| !tested(code)).collect();
+    let known = |code: &str| {
+        side.run.records.iter().any(|r| r.workload == code) || plan.skipped.iter().any(|skipped| skipped.code == code)
+    };
+    let left: Vec<&str> = plan.workloads.iter().map(|w| w.code.as_str()).filter(|code| !known(code)).collect();
     if !left.is_empty() {
         out.push(format!("Not measured, as the run ended before: {}.", left.join(", ")));
     }

@@ -244,7 +244,7 @@ impl Context {
         let mut works: BTreeMap<(ArmName, String), Arc<Work>> = BTreeMap::new();
         let mut before = 0;
         for (a, b) in arms.a.workloads.iter().zip(&arms.b.workloads) {
-            for jobs in job_counts(&plan).iter().copied() {
+            'jobs: for jobs in job_counts(&plan).iter().copied() {
                 for (index, pair) in order(seed_of(arms.seed, &a.code, jobs), pairs).into_iter().enumerate() {
                     let number = index as u32 + 1;
                     if self.precise(arms, &a.code, jobs, index) {
@@ -258,7 +258,13 @@ impl Context {
                             return Err(StudyError::Interrupted);
                         }
                         let workload = if arm == ArmName::A { a } else { b };
-                        let work = self.arm_work(arms, arm, workload, &mut works, listener)?;
+                        let work = match self.arm_work(arms, arm, workload, &mut works, listener) {
+                            Ok(work) => work,
+                            Err(e) => {
+                                self.leave_out_refused(a, jobs, e, listener)?;
+                                break 'jobs;
+                            }
+                        };
                         let left = windows.saturating_sub(before + 2 * index + place);
                         let position = LiveTest {
                             test: self.records.iter().map(|r| r.test).max().unwrap_or(0) + 1,
@@ -270,7 +276,11 @@ impl Context {
                             left_s: left as f64 * length.window_s(),
                             left_exact: arms.precision.is_none(),
                         };
-                        PlannedTest { workload, work, position, swept: None, level: None }.measure(self, listener)?;
+                        let test = PlannedTest { workload, work, position, swept: None, level: None };
+                        if let Err(e) = test.measure(self, listener) {
+                            self.leave_out_refused(a, jobs, e, listener)?;
+                            break 'jobs;
+                        }
                     }
                 }
                 before += 2 * pairs;

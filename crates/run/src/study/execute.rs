@@ -83,7 +83,8 @@ impl PlannedTest<'_> {
         if let Some(level) = &self.level {
             level.note_what_is_on_purpose(&mut finished.figures.checks);
         }
-        full_disk::explain(&mut finished.figures.checks, context.side.target.as_ref(), &context.side.info);
+        let full = finished.full_disk;
+        full_disk::explain(&mut finished.figures.checks, full, context.side.target.as_ref(), &context.side.info);
         let output = finished.output(self.identity(context, drawn));
         context.folder.append(&output)?;
         listener.on(Event::TestDone(&output.record));
@@ -183,11 +184,14 @@ impl PlannedTest<'_> {
     ) -> Result<Attempt, StudyError> {
         let LiveTest { test, workload, .. } = &self.position;
         let mark = context.native_mark();
-        let mut last = None;
+        let (mut last, mut began) = (None, None);
         let scanned = size_scan::scan(request, scan, |done, all| {
             let percent = done * 100 / all.max(1);
+            let took_s = began.get_or_insert_with(std::time::Instant::now).elapsed().as_secs_f64();
             if last.replace(percent) != Some(percent) {
-                listener.on(Event::Step(format!("test {test:>2}  {workload}: {percent} % of {all} samples")));
+                let left_s = took_s / done.max(1) as f64 * all.saturating_sub(done) as f64;
+                let left = if done > 0 { format!(", about {left_s:.0} s left") } else { String::new() };
+                listener.on(Event::Step(format!("test {test:>2}  {workload}: {percent} % of {all} samples{left}")));
             }
         })
         .map_err(|e| self.failed(e))?;

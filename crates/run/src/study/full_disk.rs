@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use loadline_database::{Target, TargetError, says_disk_full};
+use loadline_database::{Target, TargetError};
 use loadline_load::TestError;
 use loadline_model::check::{Check, Outcome};
 use loadline_model::format::bytes;
@@ -21,18 +21,18 @@ const OF_FAILED_WORK: [&str; 2] = ["errors", "window"];
 
 /// `failure` with the full disk, if it was one.
 pub(super) fn explained(failure: StudyError, target: &dyn Target, info: &TargetInfo) -> StudyError {
-    let more = |text: &str| advice(text, target, info).unwrap_or_default();
+    let more = |full| advice(full, target, info).unwrap_or_default();
     // Whatever statement met the full disk, the target cannot go on.
-    let with_more = |e: TargetError| match e.to_string() {
-        text if says_disk_full(&text) => TargetError::Refused(format!("{text}{}", more(&text))),
-        text => e.with(&more(&text)),
+    let with_more = |e: TargetError| match e.is_full_disk() {
+        true => TargetError::Refused(format!("{e}{}", more(true))),
+        false => e.with(&more(false)),
     };
     match failure {
         StudyError::Target(e) => StudyError::Target(with_more(e)),
         StudyError::Test { test, workload, jobs, source } => {
             let source = match source {
                 TestError::Target(e) => TestError::Target(with_more(e)),
-                TestError::Counters(text) => TestError::Counters(format!("{text}{}", more(&text))),
+                TestError::Counters(text) => TestError::Counters(format!("{text}{}", more(false))),
                 other => other,
             };
             StudyError::Test { test, workload, jobs, source }
@@ -41,17 +41,16 @@ pub(super) fn explained(failure: StudyError, target: &dyn Target, info: &TargetI
     }
 }
 
-/// Adds it to the reasons of an invalid test.
-pub(super) fn explain(checks: &mut [Check], target: &dyn Target, info: &TargetInfo) {
+/// Adds it to the reasons of an invalid test. `full`: a job met the full disk.
+pub(super) fn explain(checks: &mut [Check], full: bool, target: &dyn Target, info: &TargetInfo) {
     let failed = checks.iter_mut().filter(|c| c.outcome == Outcome::Failed && OF_FAILED_WORK.contains(&c.id.as_str()));
     for check in failed {
-        check.detail += &advice(&check.detail, target, info).unwrap_or_default();
+        check.detail += &advice(full, target, info).unwrap_or_default();
     }
 }
 
 /// What follows the text of a failure.
-fn advice(text: &str, target: &dyn Target, info: &TargetInfo) -> Option<String> {
-    let says_full = says_disk_full(text);
+fn advice(says_full: bool, target: &dyn Target, info: &TargetInfo) -> Option<String> {
     let mut folders: Vec<String> = info.storage.values().map(|s| s.path.clone()).collect();
     if says_full && info.local {
         // A log of its own, such as a binary log. A server that has ended does not say where.
@@ -73,7 +72,11 @@ fn words(says_full: bool, places: impl Iterator<Item = Storage>) -> Option<Strin
     let shown = shown.collect::<Vec<_>>().join(", ");
     let what = match (says_full, tight, shown.is_empty()) {
         (true, _, true) => "A disk of the database is full".to_owned(),
-        (true, _, false) => format!("A disk of the database is full: now {shown}"),
+        (true, true, false) => format!("A disk of the database is full: now {shown}"),
+        // What failed may have been given back already, or it is the database's own limit.
+        (true, false, false) => {
+            format!("A disk of the database, a tablespace or a limit of tables is full: now {shown}")
+        }
         (false, true, _) => format!("A disk of the database is nearly full, which may be the cause: {shown}"),
         (false, false, _) => return None,
     };
@@ -84,7 +87,7 @@ fn words(says_full: bool, places: impl Iterator<Item = Storage>) -> Option<Strin
 
 #[cfg(test)]
 mod tests {
-    use loadline_database::{OpenRequest, open};
+    use loadline_database::{Cause, OpenRequest, Refusal, open};
 
     use super::*;
 
@@ -102,9 +105,8 @@ mod tests {
         assert!(may.contains("may be the cause: 13.0 MiB free in /sda/db (/dev/sda on /sda). Free"), "{may}");
         let says = of(true, &[full, large]).unwrap();
         assert!(says.contains("is full: now 13.0 MiB free in /sda/db") && !says.contains("sdb"), "{says}");
-        // What failed may have been given back already.
         let freed = of(true, &[large]).unwrap();
-        assert!(freed.contains("is full: now 1.0 TiB free in /sdb/db"), "{freed}");
+        assert!(freed.contains("limit of tables is full: now 1.0 TiB free in /sdb/db"), "{freed}");
         // On another machine nothing more is known.
         assert!(of(true, &[]).unwrap().contains("A disk of the database is full. Free"));
         assert_eq!(words(false, [place("x", None)].into_iter()), None);
@@ -113,24 +115,25 @@ mod tests {
     #[test]
     fn only_failures_of_the_target_are_explained() {
         let (info, target) = (TargetInfo::default(), open(&OpenRequest::new("null:", "/tmp".into())).unwrap());
-        let failure = |text: &str| TestError::Target(TargetError::Statement(text.to_owned()));
+        let refusal = |cause, text: &str| Refusal { cause, code: String::new(), text: text.to_owned() };
+        let failure = |cause, text| TestError::Target(refusal(cause, text).into());
         let said = |source| {
             let e = StudyError::Test { test: 3, workload: "X".to_owned(), jobs: 1, source };
             explained(e, target.as_ref(), &info).to_string()
         };
         assert!(
-            said(failure("The table 't' is full (error 1114)"))
-                .contains("error 1114). A disk of the database is full.")
+            said(failure(Cause::FullDisk, "the table is full"))
+                .contains("table is full. A disk of the database is full.")
         );
-        let full = StudyError::Target(TargetError::Statement("database or disk is full".to_owned()));
+        let full = StudyError::Target(refusal(Cause::FullDisk, "no space").into());
         let full = explained(full, target.as_ref(), &info);
         assert!(matches!(full, StudyError::Target(TargetError::Refused(_))), "exit code 3, as everywhere: {full:?}");
-        assert_eq!(said(failure("no such table")), "test 3 (X, 1 job) failed: no such table");
+        assert_eq!(said(failure(Cause::Other, "no such table")), "test 3 (X, 1 job) failed: no such table");
         assert_eq!(said(TestError::Interrupted), "test 3 (X, 1 job) failed: interrupted");
         let check = |id, outcome| Check::new(id, outcome, "one of them: database or disk is full");
         let mut checks =
             [check("errors", Outcome::Failed), check("errors", Outcome::Passed), check("rate", Outcome::Failed)];
-        explain(&mut checks, target.as_ref(), &info);
+        explain(&mut checks, true, target.as_ref(), &info);
         assert_eq!(checks.map(|c| c.detail.contains("Free space there")), [true, false, false]);
     }
 }

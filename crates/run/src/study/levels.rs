@@ -52,13 +52,22 @@ impl Context {
         for (at, (workload, jobs, point)) in points.iter().enumerate() {
             let Some(level) = known.iter().find(|level| level.name == point.level) else { continue };
             let planned = &plan.workloads[*workload];
+            if self.refused.leaves_out(&planned.code, *jobs) {
+                continue;
+            }
             let places = order(seed_of(levels.seed, &format!("{} {point:?}", planned.code), *jobs), pairs);
             'cell: for (index, pair) in places.into_iter().enumerate() {
                 let number = index as u32 + 1;
                 if self.has_pair(&planned.code, *jobs, Some(point), number) {
                     continue;
                 }
-                let work = self.prepared(planned, &mut works, listener)?;
+                let work = match self.prepared(planned, &mut works, listener) {
+                    Ok(work) => work,
+                    Err(e) => {
+                        self.leave_out_refused(planned, *jobs, e, listener)?;
+                        break 'cell;
+                    }
+                };
                 for (place, arm) in pair.into_iter().enumerate() {
                     if self.stopped() {
                         return Err(StudyError::Interrupted);

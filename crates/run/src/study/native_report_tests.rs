@@ -132,6 +132,7 @@ fn two_tests(
         agents: None,
         interrupted,
         left_out: Vec::new(),
+        refused: Default::default(),
     };
     context.measure(&mut Silent).unwrap();
     (context.folder.path().to_owned(), context.records, target)

@@ -17,7 +17,11 @@ use crate::plan::planned;
 
 impl Context {
     /// The workload as planned, with `calibrated` parameters.
-    fn work(&self, workload: &PlannedWorkload, calibrated: &BTreeMap<String, i64>) -> Result<Work, StudyError> {
+    pub(super) fn work(
+        &self,
+        workload: &PlannedWorkload,
+        calibrated: &BTreeMap<String, i64>,
+    ) -> Result<Work, StudyError> {
         let plan = &self.manifest.plan;
         let (found, params) = planned(workload, calibrated, plan.size_bytes)?;
         let most = nodes::most(workload, self.side.target.facts());
@@ -122,7 +126,7 @@ impl Context {
             return Ok(Calibration { note: one.then(|| note.to_owned()), ..Calibration::default() });
         };
         let scale = queries.integer(work, query).map_err(|e| match e {
-            TargetError::Statement(e) => TargetError::Refused(format!(
+            TargetError::Server(e) => TargetError::Refused(format!(
                 "pgbench's own scripts need its tables, and {query} failed: {e}. `pgbench -i` makes them; loadline makes none"
             )),
             e => e,

@@ -58,8 +58,13 @@ impl Context {
                         continue;
                     }
                     if !prepared.contains_key(&workload.code) {
-                        let work = self.prepare(workload, listener)?;
-                        prepared.insert(workload.code.clone(), work);
+                        match self.prepare(workload, listener) {
+                            Ok(work) => prepared.insert(workload.code.clone(), work),
+                            Err(e) => {
+                                self.leave_out_refused(workload, 0, e, listener)?;
+                                break;
+                            }
+                        };
                     }
                     let Some(work) = prepared.get(&workload.code) else { continue };
                     let of = |r: &&TestRecord| r.workload == workload.code && r.repetition == repetition;
@@ -74,7 +79,13 @@ impl Context {
                         left_s: length.left_s(repetition, index, made),
                         left_exact: length.exact,
                     };
-                    let work = self.at_point(workload, &Arc::clone(work), value)?;
+                    let work = match self.at_point(workload, &Arc::clone(work), value) {
+                        Ok(work) => work,
+                        Err(e) => {
+                            self.leave_out_refused(workload, jobs, e, listener)?;
+                            continue;
+                        }
+                    };
                     let work = Arc::new(Work { nodes: Some(nodes), ..(*work).clone() });
                     let swept = value.map(|v| v.column);
                     let test = PlannedTest { workload, work, position, swept, level: None };
@@ -82,7 +93,8 @@ impl Context {
                         // A test whose jobs could not even connect has no record: it is made over the nodes that are left.
                         let of_test = matches!(e, StudyError::Test { .. }) && !self.stopped();
                         if !of_test || !self.left_lost_nodes(listener)? {
-                            return Err(e);
+                            self.leave_out_refused(workload, jobs, e, listener)?;
+                            continue;
                         }
                     }
                     self.say_what_is_left_out(workload, (nodes, jobs, repetition), listener);
@@ -179,7 +191,7 @@ impl Context {
                 |nodes| Some(SweepPoint { nodes, jobs: self.next_jobs(workload, repetition, nodes)?, value: None });
             counts.into_iter().filter(|_| points.over_jobs).find_map(next)
         };
-        single.or_else(over_jobs)
+        single.or_else(over_jobs).filter(|point| !self.refused.leaves_out(&workload.code, point.jobs))
     }
 
     /// The work with a value of the swept parameter.
@@ -225,7 +237,11 @@ impl Context {
     /// nodes would leave nodes without any.
     fn next_jobs(&self, workload: &PlannedWorkload, repetition: u32, nodes: u32) -> Option<u32> {
         let of_jobs = |repetition| self.done(&workload.code, repetition, nodes).filter(|r| r.swept.is_none());
-        let wanted = |jobs: &u32| *jobs >= nodes && self.failed_whole(&workload.code, nodes, *jobs).is_none();
+        let wanted = |jobs: &u32| {
+            *jobs >= nodes
+                && !self.refused.leaves_out(&workload.code, *jobs)
+                && self.failed_whole(&workload.code, nodes, *jobs).is_none()
+        };
         let first_missing =
             |list: &[u32]| list.iter().copied().find(|j| wanted(j) && !of_jobs(repetition).any(|r| r.jobs == *j));
         let next = match &self.manifest.plan.jobs {

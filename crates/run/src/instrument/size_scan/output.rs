@@ -40,6 +40,7 @@ pub(crate) fn finished(request: &Request, scanned: Scanned, proof: &Proof) -> Fi
         opened_at: scanned.opened_at,
         waits: Default::default(),
         error_texts: Default::default(),
+        full_disk: false,
         by_node: Vec::new(),
         populations: Vec::new(),
         by_agent: Vec::new(),

@@ -1,0 +1,82 @@
+//! What the server refuses for one workload leaves that workload out, with the reason, and never ends the run.
+
+use std::path::Path;
+
+use crate::common::{Ran, Server, leftovers, manifest_of, ok, on, results, run, tests_of};
+
+/// Codes of the tests of a run, and of what it left out.
+fn tested_and_skipped(folder: &Path) -> [Vec<String>; 2] {
+    let mut tested: Vec<String> = tests_of(folder).iter().map(|t| t["workload"].as_str().unwrap().to_owned()).collect();
+    tested.dedup();
+    let manifest = manifest_of(folder);
+    let skipped = manifest["plan"]["skipped"].as_array().cloned().unwrap_or_default();
+    [tested, skipped.iter().map(|s| s["code"].as_str().unwrap().to_owned()).collect()]
+}
+
+/// Checks the exit code of a run that left workloads out: 1 if one was `named`, or a busy neighbour made a test invalid.
+fn ends(ran: &Ran, named: bool) {
+    let invalid = tests_of(&ran.folder()).iter().any(|t| t["valid"] == false);
+    assert_eq!(ran.code, i32::from(named || invalid), "{}", ran.said());
+}
+
+const SHORT: &str = "--duration 300ms --warmup 200ms --size 16MiB --no-probe --allow-disturbed";
+
+#[test]
+fn a_server_that_requires_primary_keys_refuses_what_needs_a_table_without_one() {
+    let dir = results();
+    let forced = "--setting innodb_force_primary_key=1";
+    let named = on("mariadb-temp:", dir.path(), &format!("--workload DBL-22,TP-LIGHT --jobs 1 {SHORT} {forced}"));
+    ends(&named, true);
+    assert_eq!(tested_and_skipped(&named.folder()), [["TP-LIGHT"], ["DBL-22"]]);
+    let plans = tempfile::tempdir().unwrap();
+    let plan = plans.path().join("plan.toml");
+    std::fs::write(&plan, "workload = [\"DBL-22\", \"TP-LIGHT\"]\njobs = [1]\n").unwrap();
+    let planned = on("mariadb-temp:", dir.path(), &format!("{} {SHORT} {forced}", plan.display()));
+    ends(&planned, false);
+    assert!(planned.err.contains("DBL-22: ") && planned.err.contains("error 1173"), "{}", planned.said());
+    let doctor = run(&["doctor", "--target", "mariadb-temp:", "--setting", "innodb_force_primary_key=1"]);
+    let warns = |line: &str| {
+        line.starts_with("warning") && line.contains("innodb_force_primary_key") && line.contains("DBL-22")
+    };
+    assert!(doctor.out.lines().any(warns), "{}", doctor.said());
+    let all = on("mariadb-temp:", dir.path(), &format!("--workload DBL-22 --jobs 1 {SHORT} {forced}"));
+    assert!(all.code == 1 && all.err.contains("error 1173"), "nothing could be measured: {}", all.said());
+    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
+}
+
+#[test]
+fn tests_with_more_prepared_statements_than_the_server_allows_are_left_out() {
+    let dir = results();
+    let few = "--setting max_prepared_stmt_count=6 --driver client";
+    let ran = on("mariadb-temp:", dir.path(), &format!("--workload TP-MEDIUM,LGWR-LAT1 --jobs 1,4 {SHORT} {few}"));
+    ends(&ran, true);
+    let tests = tests_of(&ran.folder());
+    let made: Vec<(&str, u64)> =
+        tests.iter().map(|t| (t["workload"].as_str().unwrap(), t["jobs"].as_u64().unwrap())).collect();
+    assert_eq!(made, [("LGWR-LAT1", 1), ("LGWR-LAT1", 4), ("TP-MEDIUM", 1)], "{}", ran.said());
+    assert!(ran.err.contains("TP-MEDIUM: with 4 jobs and more"), "{}", ran.said());
+    let doctor = run(&["doctor", "--target", "mariadb-temp:", "--setting", "max_prepared_stmt_count=6"]);
+    assert!(doctor.out.contains("jobs at most (max_prepared_stmt_count = 6"), "{}", doctor.said());
+}
+
+#[test]
+fn what_was_refused_for_want_of_a_privilege_is_measured_by_a_resumed_run() {
+    let server = Server::start(&[]);
+    server.sql("CREATE ROLE ann LOGIN; GRANT CREATE ON DATABASE postgres TO ann").unwrap();
+    let trigger = "CREATE FUNCTION forbid() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN \
+                   IF current_query() ILIKE '%dbl_22%' THEN RAISE insufficient_privilege; END IF; END $$; \
+                   CREATE EVENT TRIGGER forbid ON ddl_command_start EXECUTE FUNCTION forbid()";
+    server.sql(trigger).unwrap();
+    let url = server.url().replace("boss@", "ann@");
+    let dir = results();
+    let ran = on(&url, dir.path(), &format!("--workload DBL-22,TP-LOOKUP --jobs 1 {SHORT}"));
+    ends(&ran, true);
+    let folder = ran.folder();
+    assert_eq!(tested_and_skipped(&folder), [["TP-LOOKUP"], ["DBL-22"]], "{}", ran.said());
+    let page = ok(&["report", folder.to_str().unwrap(), "--format", "text", "--output", "-"]).out;
+    assert!(page.contains("Skipped: DBL-22: ERROR 42501") && !page.contains("as the run ended before"), "{page}");
+    server.sql("DROP EVENT TRIGGER forbid").unwrap();
+    let resumed = run(&["run", "--resume", folder.to_str().unwrap()]);
+    ends(&resumed, false);
+    assert_eq!(tested_and_skipped(&folder), [vec!["TP-LOOKUP".to_owned(), "DBL-22".to_owned()], vec![]]);
+}
