@@ -53,7 +53,7 @@ fn of_path(args: &ForecastArgs) -> Result<Input, Failure> {
 }
 
 fn evaluate(args: &ForecastArgs, input: Input) -> Result<u8, Failure> {
-    let evaluated = Evaluated::of(&input.title, &input.series, input.remarks, |series| is_of(series, &args.workload));
+    let evaluated = Evaluated::new(&input.title, &input.series, input.remarks, |series| is_of(series, &args.workload));
     if evaluated.series() == 0 {
         let most = input.series.iter().map(|s| s.points.len()).max().unwrap_or(0);
         return Err(Failure::usage(format!(
@@ -72,7 +72,7 @@ fn answer(args: &ForecastArgs, input: Input) -> Result<u8, Failure> {
         limits: limits.into_iter().filter_map(|(figure, limit)| Some((figure, limit?))).collect(),
     };
     let forecasted =
-        Forecasted::of(&input.title, &input.series, input.remarks, questions, |series| is_of(series, &args.workload));
+        Forecasted::new(&input.title, &input.series, input.remarks, questions, |series| is_of(series, &args.workload));
     write(args, &forecasted.render(args.format).map_err(|e| Failure::failed(e.to_string()))?)?;
     forecasted.unanswered().iter().for_each(|text| output::say(&format!("note: {text}")));
     let [series, refused] = forecasted.counts();
@@ -114,7 +114,9 @@ fn of_text(text: &str, title: String, args: &ForecastArgs) -> Result<Input, Fail
     let (mut series, mut remarks, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     for table in &tables {
         let sheet = Sheet::new(table, &mapping);
-        remarks.extend(table.remarks.iter().chain(&sheet.remarks).map(|r| r.message.clone()));
+        let row = |row: Option<usize>| row.map_or_else(String::new, |row| format!("row {}: ", row + 1));
+        let said = table.remarks.iter().chain(&sheet.remarks).map(|r| format!("{}{}", row(r.row), r.message));
+        remarks.extend(said);
         match (sheet.has("jobs"), sheet.throughput()) {
             (true, Some(throughput)) => series.extend(of_sheet(&sheet, throughput, &mut remarks)?),
             (jobs, _) => missing.push(format!(
@@ -210,7 +212,7 @@ fn point(sheet: &Sheet<'_>, throughput: &str, row: usize) -> Result<Option<Point
         sync_ms: value("log_file_sync_ms"),
         redo_kib: value("redo_kib_per_tx").or_else(|| Some(value("redo_mib_per_s")? * 1024.0 / tps)),
         cpu_pct: value("cpu_busy_pct").filter(|pct| *pct <= 100.0),
-        ..Point::away(jobs, tps, ["thinking_pct", "connecting_pct"].map(value))
+        ..Point::with_away(jobs, tps, ["thinking_pct", "connecting_pct"].map(value))
     }))
 }
 

@@ -56,10 +56,10 @@ struct Asked {
 }
 
 impl Forecasted {
-    /// Of `series`, read from `title`; `remarks` are what was left out or assumed. All series are fitted, because they know of each
+    /// Forecasts of `series`, read from `title`; `remarks` are what was left out or assumed. All series are fitted, because they know of each
     /// other, and those that are `wanted` are shown.
     #[must_use]
-    pub fn of(
+    pub fn new(
         title: &str,
         series: &[Series],
         remarks: Vec<String>,

@@ -45,7 +45,7 @@ impl Point {
                 sync_ms: figure(column::LOG_FILE_SYNC_MS),
                 redo_kib: figure(column::REDO_KIB_PER_TX),
                 cpu_pct: figure(column::CPU_BUSY_PCT),
-                ..Point::away(f64::from(p.jobs), tps, away)
+                ..Point::with_away(f64::from(p.jobs), tps, away)
             })
         };
         sweep.points.iter().filter_map(point).collect()
@@ -53,7 +53,7 @@ impl Point {
 
     /// A point whose jobs spend `away_pct` percent of their time between transactions, by cause.
     #[must_use]
-    pub fn away(jobs: f64, tps: f64, away_pct: [Option<f64>; 2]) -> Point {
+    pub fn with_away(jobs: f64, tps: f64, away_pct: [Option<f64>; 2]) -> Point {
         let away_pct = away_pct.into_iter().flatten().reduce(|a, b| a + b);
         Point { jobs, tps, away_ms: away_pct.map(|pct| pct / 100.0 * jobs / tps * 1e3), ..Point::default() }
     }

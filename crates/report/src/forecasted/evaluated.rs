@@ -23,10 +23,15 @@ pub struct Evaluated {
 }
 
 impl Evaluated {
-    /// Of `series`, read from `title`; `remarks` are what was left out or assumed. All series are fitted, and those that are `wanted`
+    /// Evaluates `series`, read from `title`; `remarks` are what was left out or assumed. All series are fitted, and those that are `wanted`
     /// are shown.
     #[must_use]
-    pub fn of(title: &str, series: &[Series], mut remarks: Vec<String>, wanted: impl Fn(&Series) -> bool) -> Evaluated {
+    pub fn new(
+        title: &str,
+        series: &[Series],
+        mut remarks: Vec<String>,
+        wanted: impl Fn(&Series) -> bool,
+    ) -> Evaluated {
         let evaluation = evaluate(series, wanted);
         remarks
             .extend(evaluation.too_short.iter().map(|name| format!("{name} is left out: it has fewer than 4 points")));
