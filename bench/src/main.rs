@@ -45,7 +45,7 @@ enum Command {
     Fio(fio::Args),
     /// Plans on real servers of many versions, fetched from package registries
     Servers(servers::Args),
-    /// Every known way to spoil a figure, with the check that must catch it and a clean twin; percentiles against known stalls
+    /// Every known way to spoil a figure, with the check that must catch it and a clean twin
     Spoil(spoil::Args),
     /// `loadline ab` against equal arms on a real server, and against differences that are known
     Arms(arms::Args),

@@ -1,13 +1,10 @@
-//! Spoils figures in every known way, and shows that the product catches it and lets the clean twin pass; and holds
-//! percentiles against what known stalls of the server must give.
+//! Spoils figures in every known way, and shows that the product catches it and lets the clean twin pass.
 //!
 //! Runs go through the real `loadline`, as a user's. What came out is kept, and docs/truth.md is made of it (`page.rs`).
 
 mod page;
-mod percentiles;
 mod way;
 mod ways;
-mod wire;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +23,7 @@ use ways::WAYS;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Ways; by default all, and the percentiles. 'list' prints their names, 'percentiles' measures only those
+    /// Ways [default: all]. 'list' prints their names
     names: Vec<String>,
     /// The loadline that is tried [default: beside this program]
     #[arg(long)]
@@ -66,7 +63,6 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let cache = outcomes::folder(args.cache.as_deref(), "spoil")?;
-    let of_percentiles = outcomes::folder(Some(&cache.join("percentiles")), "")?;
     let beside = std::env::current_exe()?.with_file_name("loadline");
     let loadline = args.loadline.clone().unwrap_or(beside);
     if !loadline.exists() {
@@ -77,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
     let runs = outcomes::runs(&cache)?;
     let mut bench = Bench { loadline: &loadline, runs: runs.path(), twins: BTreeMap::new() };
     let named = |name: &str| args.names.is_empty() || args.names.iter().any(|n| n == name);
-    if let Some(unknown) = args.names.iter().find(|n| *n != "percentiles" && !WAYS.iter().any(|w| w.name == **n)) {
+    if let Some(unknown) = args.names.iter().find(|n| !WAYS.iter().any(|w| w.name == **n)) {
         return Err(format!("no way '{unknown}': `spoil list`").into());
     }
     let mut good = true;
@@ -87,15 +83,9 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
         println!("{}", tried.line());
         outcomes::store(&cache, way.name, &tried)?;
     }
-    for case in percentiles::CASES.iter().filter(|_| !args.only_docs && named("percentiles")) {
-        let measured = case.measure(&bench)?;
-        println!("{measured}");
-        outcomes::store(&of_percentiles, case.name, &measured)?;
-    }
     if let Some(docs) = &args.docs {
         let page = std::fs::read_to_string(docs)?;
-        let all = page::Outcomes { ways: outcomes::all(&cache)?, percentiles: outcomes::all(&of_percentiles)? };
-        std::fs::write(docs, page::with(&page, &all)?)?;
+        std::fs::write(docs, page::with(&page, &outcomes::all(&cache)?)?)?;
     }
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

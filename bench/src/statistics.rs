@@ -2,7 +2,7 @@
 //! docs/steady.md.
 
 mod histories;
-pub(crate) mod steady;
+mod steady;
 
 use clap::Parser;
 use loadline_analyze::paired::looks::precise_enough;

@@ -1,4 +1,4 @@
-//! Compares loadline's reference log writer with the raw device, RocksDB, fjall, raft-engine and PostgreSQL, in interleaved
+//! Compares loadline's reference log writer with the raw device, RocksDB and PostgreSQL, in interleaved
 //! rounds on one filesystem.
 //!
 //! `cargo run --release --manifest-path bench/logwriter-peers/Cargo.toml -- [--rounds N --seconds S
@@ -12,7 +12,6 @@ mod pairs;
 mod postgres;
 mod raw;
 mod rocksdb;
-mod rust_peers;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -248,7 +247,7 @@ fn report(cli: &Cli, tables: &[Table; 2], pairs: &[Pairs]) {
         }
     }
     say(&format!("{many} jobs to one raw stream"), lat.ratio((&name, many), (&raw, 1), rate), 3.0, true);
-    for peer in ["RocksDB", "fjall", "raft-engine", "PostgreSQL, in-database"] {
+    for peer in ["RocksDB", "PostgreSQL, in-database"] {
         for jobs in cli.jobs.iter().copied() {
             say(&format!("commits/s to {peer}, {jobs} jobs"), lat.ratio((&name, jobs), (peer, jobs), rate), 1.0, true);
             say(

@@ -7,7 +7,7 @@ use loadline_logwriter::device::Via;
 use crate::harness::{Contender, Length, Outcome, measure};
 use crate::ours::{Device, Ours};
 use crate::raw::{Raw, Stream};
-use crate::{rocksdb, rust_peers};
+use crate::rocksdb;
 
 /// LGWR-LAT1: 1.5 KiB of redo per commit.
 pub(crate) const LAT1: usize = 1536;
@@ -54,11 +54,7 @@ impl Open {
         let peer = |name, open: fn(&Path) -> Outcome<Box<dyn Contender>>| {
             (name, dir(name).and_then(|dir| open(&dir)).map_err(|e| e.to_string()))
         };
-        let peers = vec![
-            peer("RocksDB", rocksdb::open),
-            peer("fjall", rust_peers::fjall),
-            peer("raft-engine", rust_peers::raft_engine),
-        ];
+        let peers = vec![peer("RocksDB", rocksdb::open)];
         Ok(Open { logs, peers, raws: Vec::new() })
     }
 

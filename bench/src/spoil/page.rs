@@ -1,10 +1,8 @@
 //! The part of docs/truth.md that shows how every way came out.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use super::Tried;
-use super::percentiles::{CASES, Percentiles};
 use super::way::{Must, Way};
 use super::ways::{WAYS, WITHOUT};
 use crate::arena::Outcome;
@@ -16,26 +14,20 @@ const AND_SQLITE: &str = " (and SQLite, which is part of loadline)";
 /// Longest text of a cell.
 const CELL: usize = 240;
 
-/// What is kept of all ways.
-pub(super) struct Outcomes {
-    pub(super) ways: Vec<Tried>,
-    pub(super) percentiles: Vec<Percentiles>,
-}
-
 /// `page` with these outcomes between its markers. Rows of ways that were not tried stay.
-pub(super) fn with(page: &str, all: &Outcomes) -> Outcome<String> {
+pub(super) fn with(page: &str, all: &[Tried]) -> Outcome<String> {
     let (before, rest) = page.split_once(BEGIN).ok_or("the page has no marker")?;
     let (former, after) = rest.split_once(END).ok_or("the page has no end marker")?;
     Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", part(all, former)))
 }
 
-fn part(all: &Outcomes, former: &str) -> String {
+fn part(all: &[Tried], former: &str) -> String {
     let rows: Vec<String> = WAYS.iter().map(|way| row(way, all, former)).collect();
     let escapes = |way: &Way| matches!(way.must, Must::Escape(_));
     let good = WAYS.iter().zip(&rows).filter(|(way, row)| !escapes(way) && !row.contains("| **")).count();
     let servers = former.trim().strip_prefix(RUN_ON).and_then(|rest| rest.split_once(AND_SQLITE));
     let servers = servers.into_iter().flat_map(|(servers, _)| servers.split(", "));
-    let servers: BTreeSet<&str> = servers.chain(all.ways.iter().map(|t| t.server.as_str())).collect();
+    let servers: BTreeSet<&str> = servers.chain(all.iter().map(|t| t.server.as_str())).collect();
     let servers: Vec<&str> = servers.into_iter().filter(|server| !server.is_empty()).collect();
     let mut out = format!(
         "{RUN_ON}{}{AND_SQLITE}. {} ways: {good} were caught or changed nothing, with a clean twin that is valid and \
@@ -48,13 +40,13 @@ fn part(all: &Outcomes, former: &str) -> String {
     rows.iter().for_each(|row| out += row);
     out += "\nChecks without a way:\n\n";
     WITHOUT.iter().for_each(|(id, why)| out += &format!("- {id}: {why}\n"));
-    out + "\n### Percentiles\n\n" + &percentiles(&all.percentiles, former)
+    out
 }
 
 /// The row of a way: as it came out, or as it is on the page.
-fn row(way: &Way, all: &Outcomes, former: &str) -> String {
+fn row(way: &Way, all: &[Tried], former: &str) -> String {
     let begin = format!("{} {} |", begin(way), must(&way.must));
-    let Some(t) = all.ways.iter().find(|t| t.name == way.name) else {
+    let Some(t) = all.iter().find(|t| t.name == way.name) else {
         let former = former.lines().find(|line| line.starts_with(&begin));
         return former.map_or_else(|| format!("{begin} **not tried** | – | – |\n"), |line| format!("{line}\n"));
     };
@@ -97,25 +89,6 @@ fn cell(text: &str) -> String {
         Some((end, _)) => format!("{} …", &line[..end]),
         None => line,
     }
-}
-
-fn percentiles(all: &[Percentiles], former: &str) -> String {
-    let mut out = "| loop | stalls, s | transactions | percentile | was, ms | loadline says, ms | ratio |\n\
-                   | --- | --- | --- | --- | --- | --- | --- |\n"
-        .to_owned();
-    for case in CASES {
-        let begin = format!("| {} |", case.does);
-        let Some(p) = all.iter().find(|p| p.name == case.name) else {
-            former.lines().filter(|line| line.starts_with(&begin)).for_each(|line| out += &format!("{line}\n"));
-            continue;
-        };
-        let stalls = p.stalls_s.iter().map(|s| format!("{s:.3}")).collect::<Vec<_>>().join(", ");
-        for (name, was, said) in &p.rows {
-            let ratio = said / was;
-            let _ = writeln!(out, "{begin} {stalls} | {} | {name} | {was:.2} | {said:.2} | {ratio:.3} |", p.count);
-        }
-    }
-    out
 }
 
 #[cfg(test)]

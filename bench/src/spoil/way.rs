@@ -216,12 +216,7 @@ impl Scene<'_> {
 
     /// The run, and `spoil` a third of the window after its start. Gets the process of loadline.
     pub(super) fn in_window(&self, spoil: impl FnOnce(Pid) -> Outcome<()>) -> Outcome<Seen> {
-        self.in_window_of(&[], spoil)
-    }
-
-    /// The same of the run with `more` arguments.
-    pub(super) fn in_window_of(&self, more: &[&str], spoil: impl FnOnce(Pid) -> Outcome<()>) -> Outcome<Seen> {
-        let mut child = self.command(&[], more)?.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut child = self.command(&[], &[])?.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let spoiled = jobs_run(&mut child).and_then(|running| {
             if running {
                 sleep(Duration::from_secs_f64(WARMUP_S + WINDOW_S / 3.0));
@@ -326,30 +321,6 @@ impl Server {
         &self.client[begin..]
     }
 
-    /// Its socket.
-    pub(super) fn socket(&self) -> PathBuf {
-        match self.client.iter().position(|word| word == "-S") {
-            Some(at) => PathBuf::from(&self.client[at + 1]),
-            None => Path::new(&self.place()[1]).join(format!(".s.PGSQL.{}", self.place()[3])),
-        }
-    }
-
-    /// The URL that leads to it through a relay on `port`.
-    pub(super) fn over_tcp(&self, port: u16) -> String {
-        match self.flag() {
-            "-e" => format!("mysql://root@127.0.0.1:{port}/?ssl-mode=disabled"),
-            _ => format!("postgres://postgres@127.0.0.1:{port}/postgres?sslmode=disable"),
-        }
-    }
-
-    /// Knows the request that executes a job's prepared statement: PostgreSQL's Bind, MySQL's COM_STMT_EXECUTE.
-    pub(super) fn knows_execute(&self) -> fn(&[u8]) -> bool {
-        match self.flag() {
-            "-e" => |bytes| bytes.get(4) == Some(&0x17),
-            _ => |bytes| bytes.first() == Some(&b'B'),
-        }
-    }
-
     /// The client's option before a statement.
     fn flag(&self) -> &'static str {
         if self.client[0] == "mariadb" { "-e" } else { "-c" }
@@ -382,8 +353,8 @@ impl Server {
         Ok(std::iter::once(root).chain(children).map(Pid::from_raw).collect())
     }
 
-    /// Stops all its processes for this time, and returns for how long they were stopped.
-    pub(super) fn stall(&self, time: Duration) -> Outcome<Duration> {
+    /// Stops all its processes for this time.
+    pub(super) fn stall(&self, time: Duration) -> Outcome<()> {
         let processes = self.processes()?;
         let begin = Instant::now();
         let all = |signal| processes.iter().try_for_each(|id| kill(*id, signal));
@@ -393,7 +364,6 @@ impl Server {
         for id in &processes {
             let _ = kill(*id, Signal::SIGCONT);
         }
-        stopped?;
-        Ok(begin.elapsed())
+        Ok(stopped?)
     }
 }

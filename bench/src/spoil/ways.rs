@@ -221,17 +221,17 @@ pub(super) const WAYS: &[Way] = &[
         "all processes of the server are stopped for 0.7 s in the window",
         POSTGRES,
         Show(TRANSACTION_TIME_NS_MAX, STALL_NS),
-        |s| s.in_window(|_| s.server()?.stall(STALL).map(drop)),
+        |s| s.in_window(|_| s.server()?.stall(STALL)),
     ),
     way(
         "stall-inside",
         "the same, with the in-database driver, whose clock is the server's",
         INSIDE,
         Show(TRANSACTION_TIME_NS_MAX, STALL_NS),
-        |s| s.in_window(|_| s.server()?.stall(STALL).map(drop)),
+        |s| s.in_window(|_| s.server()?.stall(STALL)),
     ),
     way("stall-open", "the same in open loop", OPEN, Show(RESPONSE_TIME_NS_MAX, STALL_NS), |s| {
-        s.in_window(|_| s.server()?.stall(STALL).map(drop))
+        s.in_window(|_| s.server()?.stall(STALL))
     }),
     way(
         "stall-at-end",
@@ -241,7 +241,7 @@ pub(super) const WAYS: &[Way] = &[
         |s| {
             s.in_window(|_| {
                 std::thread::sleep(Duration::from_millis(1800));
-                s.server()?.stall(STALL).map(drop)
+                s.server()?.stall(STALL)
             })
         },
     ),

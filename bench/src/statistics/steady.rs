@@ -1,20 +1,8 @@
-//! When a window may open, and whether throughput stayed as it was in it: methods against planted series and real warm-ups.
+//! When a window may open, and whether throughput stayed as it was in it: against planted series.
 
-use loadline_analyze::stats::{averaged, mean, median};
+use loadline_analyze::stats::{mean, median};
 use loadline_analyze::steady::simulated::{Course, Plant};
-use loadline_analyze::steady::{self, LOOK_EVERY, LOOKS, STEP_S, departure, is_warm, trend};
-
-/// A method: whether a warm-up with these values so far is over.
-pub(crate) type Method = fn(&[f64]) -> bool;
-
-/// The methods, the chosen one last.
-pub(crate) const METHODS: [(&str, Method); 5] = [
-    ("MSER-5", mser_5),
-    ("MSER-5, 5 looks", |v| looks(v, mser_5)),
-    ("drift within 5 %", |v| half(v).is_some_and(|half| drift(half) < 0.05)),
-    ("no trend, 1 look", |v| half(v).is_some_and(|half| trend(&at_most_60(half)).is_some_and(|t| t.z.abs() < 1.96))),
-    ("no trend, 5 looks", |v| is_warm(v, 1)),
-];
+use loadline_analyze::steady::{self, LOOK_EVERY, STEP_S, departure, is_warm};
 
 /// The longest warm-up, values.
 const MOST: usize = 600;
@@ -23,51 +11,10 @@ const WINDOW_S: f64 = 10.0;
 /// From this difference to the plateau on, the window opened too early.
 const BIAS: f64 = 0.02;
 
-/// The values of 0.1 s after which `method` opens the window.
-pub(crate) fn opens(method: Method, values: &[f64]) -> Option<usize> {
+/// The values of 0.1 s after which the window opens.
+fn opens(values: &[f64]) -> Option<usize> {
     let looks = (1..=values.len() / LOOK_EVERY).map(|look| look * LOOK_EVERY);
-    looks.filter(|n| *n >= steady::FIRST_LOOK).find(|n| values.get(..*n).is_some_and(method))
-}
-
-fn half(values: &[f64]) -> Option<&[f64]> {
-    values.get(values.len() / 2..).filter(|_| values.len() >= steady::FIRST_LOOK)
-}
-
-fn at_most_60(values: &[f64]) -> Vec<f64> {
-    averaged(values, values.len().div_ceil(60))
-}
-
-fn looks(values: &[f64], method: Method) -> bool {
-    (0..LOOKS).all(|back| values.len().checked_sub(back * LOOK_EVERY).and_then(|n| values.get(..n)).is_some_and(method))
-}
-
-/// MSER-5 (White 1997): the number of first batches of 5 without which the mean of the rest is most precise must be in the
-/// first half.
-fn mser_5(values: &[f64]) -> bool {
-    let batches = averaged(values, 5);
-    let (mut sum, mut squares, mut best) = (0.0, 0.0, (f64::INFINITY, batches.len()));
-    for (left_out, v) in batches.iter().enumerate().rev() {
-        (sum, squares) = (sum + v, squares + v * v);
-        let n = (batches.len() - left_out) as f64;
-        let error = (squares - sum * sum / n).max(0.0) / (n * n);
-        if n >= 3.0 && error <= best.0 {
-            best = (error, left_out);
-        }
-    }
-    batches.len() >= 10 && 2 * best.1 < batches.len()
-}
-
-/// The largest change over `values` that a straight line through 10 batches allows, as a share of the mean: 95 %, one-sided.
-fn drift(values: &[f64]) -> f64 {
-    const T_95_OF_8: f64 = 1.86;
-    let batches = averaged(values, values.len() / 10);
-    let batches = batches.get(batches.len().saturating_sub(10)..).unwrap_or_default();
-    let (Some(middle), n) = (mean(batches), batches.len() as f64) else { return f64::INFINITY };
-    let time = |i: usize| i as f64 - (n - 1.0) / 2.0;
-    let spread: f64 = (0..batches.len()).map(|i| time(i).powi(2)).sum();
-    let slope = batches.iter().enumerate().map(|(i, v)| time(i) * (v - middle)).sum::<f64>() / spread;
-    let left: f64 = batches.iter().enumerate().map(|(i, v)| (v - middle - slope * time(i)).powi(2)).sum();
-    (slope.abs() + T_95_OF_8 * (left / (n - 2.0) / spread).sqrt()) * n / middle
+    looks.filter(|n| *n >= steady::FIRST_LOOK).find(|n| values.get(..*n).is_some_and(|values| is_warm(values, 1)))
 }
 
 /// Prints the tables.
@@ -99,25 +46,25 @@ fn openings(runs: usize) {
     ];
     const NOISES: [(f64, f64); 4] = [(0.03, 0.0), (0.03, 0.8), (0.1, 0.5), (0.1, 0.8)];
     println!("### Planted warm-ups: windows that open too early, median opening, never within 60 s\n");
-    println!("| course | noise, φ |{} right from |", METHODS.map(|(name, _)| format!(" {name} |")).concat());
-    println!("| --- | --- |{} --- |", " --- |".repeat(METHODS.len()));
+    println!("| course | noise, φ | no trend, 5 looks | right from |");
+    println!("| --- | --- | --- | --- |");
     for (name, course, plateau) in COURSES {
         for (noise, correlation) in NOISES {
             let plant = Plant { course, noise, correlation };
             let off = |n: usize| (truth(&plant, n) / plateau - 1.0).abs() > BIAS;
             let series: Vec<Vec<f64>> =
                 (0..runs).map(|seed| plant.series(seed as u64, MOST).iter().map(|v| 1000.0 * v).collect()).collect();
-            let cell = |(_, method): (&str, Method)| {
-                let at: Vec<Option<usize>> = series.iter().map(|values| opens(method, values)).collect();
-                let opened: Vec<f64> = at.iter().flatten().map(|n| *n as f64 * STEP_S).collect();
-                let early = super::percent(at.iter().map(|n| n.is_some_and(off)));
-                let never = super::percent(at.iter().map(Option::is_none));
-                let when = median(&opened).map_or("–".to_owned(), |s| format!("{s:.1} s"));
-                format!(" {early:.0} %, {when}, {never:.0} % |")
-            };
+            let at: Vec<Option<usize>> = series.iter().map(|values| opens(values)).collect();
+            let opened: Vec<f64> = at.iter().flatten().map(|n| *n as f64 * STEP_S).collect();
+            let early = super::percent(at.iter().map(|n| n.is_some_and(off)));
+            let never = super::percent(at.iter().map(Option::is_none));
+            let when = median(&opened).map_or("–".to_owned(), |s| format!("{s:.1} s"));
             let right =
                 (0..MOST).find(|n| !off(*n)).map_or("never".to_owned(), |n| format!("{:.1} s", n as f64 * STEP_S));
-            println!("| {name} | {:.0} %, {correlation} |{} {right} |", 100.0 * noise, METHODS.map(cell).concat());
+            println!(
+                "| {name} | {:.0} %, {correlation} | {early:.0} %, {when}, {never:.0} % | {right} |",
+                100.0 * noise
+            );
         }
     }
     println!();

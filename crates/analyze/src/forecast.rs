@@ -1,28 +1,24 @@
 //! Forecasts: from a sweep over jobs to what lies beyond it.
 //!
-//! Between measured points the time of a cycle is interpolated. Beyond them one of two laws is fitted (`models`): a closed model
+//! Between measured points the time of a cycle is interpolated. Beyond them one of two laws is fitted (`laws`): a closed model
 //! of CPUs and log, or the Universal Scalability Law, whichever would have forecast the last points of the platform better from
 //! those before them (`fitted`). The errors of these forecasts give the intervals. A series that its law does not follow is
 //! refused. [`evaluate`] shows what forecasts of a table are worth: it forecasts the upper half of each series.
 //!
-//! Pure and deterministic. Read `series` for what goes in, `fitted` for what comes out.
+//! Pure and deterministic. Read `points` for what goes in, `fitted` for what comes out.
 
 mod evaluate;
 mod figures;
 mod fitted;
-mod linear;
-mod models;
-mod of_run;
-mod series;
+mod laws;
+mod points;
+mod solve;
 
-pub use evaluate::{Evaluated, Evaluation, HeldOut, Overall, evaluate};
+pub use evaluate::{Evaluated, Evaluation, HeldOut, Overall, Used, evaluate};
 pub use figures::{FARTHEST, Figure, Jobs};
-pub use fitted::{COVERAGE, CrossValidated, Estimate, Fitted, Refusal, fit};
-pub use models::Kind;
-pub use of_run::of_run;
-pub use series::{Point, Series, SeriesError};
+pub use fitted::{Estimate, Fitted, Refusal, fit};
+pub use laws::Kind;
+pub use points::{Point, Series, SeriesError, of_run};
 
-#[cfg(test)]
-mod simulated;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The page of a forecast: measured and forecast points with their intervals, the answer to an objective, and what it rests on.
+//! The page of a forecast: measured and forecast points with their intervals, the answers to questions, and what it rests on.
 
 use loadline_analyze::forecast::{Estimate, Figure, Fitted, Jobs, Kind, Series, fit};
 use loadline_model::format::{counted, number};
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::content::count;
 use crate::csv::{self, Named};
-use crate::doc::{Block, Cell, Chart, Document, Head, Row, Section, Table};
+use crate::doc::{Block, Chart, Document, Head, Row, Section, Table};
 use crate::svg::{self, ChartLine, ChartPoint};
 use crate::{Format, ReportError, html, markdown, text};
 
@@ -46,11 +46,20 @@ struct Answer {
     model: &'static str,
 }
 
+/// A question about jobs, for scripts and for people, with what answers it.
+struct Asked {
+    id: String,
+    text: String,
+    found: Jobs,
+    /// Whether the question is an objective that no number of jobs keeps.
+    hopeless: bool,
+}
+
 impl Forecasted {
-    /// Of `series`, read from `title`; `remarks` are what was left out or assumed. All series are fitted, because they know of each
+    /// Forecasts of `series`, read from `title`; `remarks` are what was left out or assumed. All series are fitted, because they know of each
     /// other, and those that are `wanted` are shown.
     #[must_use]
-    pub fn of(
+    pub fn new(
         title: &str,
         series: &[Series],
         remarks: Vec<String>,
@@ -65,11 +74,10 @@ impl Forecasted {
     /// Series with a figure that the questions need and that they do not have, in words.
     #[must_use]
     pub fn unanswered(&self) -> Vec<String> {
-        let asked = self.questions.limits.iter().map(|(figure, _)| *figure);
+        let asked = self.questions.limits.iter().flat_map(|(figure, _)| self.fitted.iter().map(move |f| (figure, f)));
         asked
-            .flat_map(|figure| self.fitted.iter().map(move |f| (figure, f)))
-            .filter(|(figure, f)| f.figure(*figure, f.measured_to()).is_none())
-            .map(|(figure, f)| format!("{} has no {}, so nothing is said of it", f.series.name(), columns_of(figure)))
+            .filter(|(figure, f)| f.figure(**figure, f.measured_to()).is_none())
+            .map(|(figure, f)| format!("{} has no {}, so nothing is said of it", f.series.name(), figure.title()))
             .collect()
     }
 
@@ -84,35 +92,14 @@ impl Forecasted {
     /// # Errors
     /// A value that cannot be written as JSON.
     pub fn render(&self, format: Format) -> Result<String, ReportError> {
-        Ok(match format {
-            Format::Csv => self.csv(),
-            Format::Json => serde_json::to_string_pretty(&self.answers())? + "\n",
-            Format::Html => html::render(&self.document()),
-            Format::Markdown => markdown::render(&self.document()),
-            Format::Text => text::render(&self.document()),
-        })
+        let answers = || self.fitted.iter().flat_map(|fitted| self.answers(fitted)).collect::<Vec<Answer>>();
+        written(format, || csv(answers()), &answers(), || self.document())
     }
 
-    fn csv(&self) -> String {
-        let columns: [Named<'_, Answer>; 7] = [
-            ("series", &|a| a.series.clone()),
-            ("jobs", &|a| csv::number(a.jobs)),
-            ("figure", &|a| a.figure.clone()),
-            ("value", &|a| csv::number(a.value)),
-            ("low", &|a| csv::number(a.low)),
-            ("high", &|a| csv::number(a.high)),
-            ("model", &|a| a.model.to_owned()),
-        ];
-        csv::table(&columns, self.answers())
-    }
-
-    fn answers(&self) -> Vec<Answer> {
-        self.fitted.iter().flat_map(|fitted| self.answers_of(fitted)).collect()
-    }
-
-    fn answers_of(&self, fitted: &Fitted) -> Vec<Answer> {
+    fn answers(&self, fitted: &Fitted) -> Vec<Answer> {
+        let series = fitted.series.name();
         let answer = |jobs, figure: String, [value, low, high]: [Option<f64>; 3], model| Answer {
-            series: fitted.series.name(),
+            series: series.clone(),
             jobs,
             figure,
             value,
@@ -121,39 +108,45 @@ impl Forecasted {
             model,
         };
         let mut out = Vec::new();
-        for jobs in self.jobs_of(fitted) {
-            let known = Figure::ALL.iter().filter_map(|figure| Some((figure, fitted.figure(*figure, jobs)?)));
-            let known = known.map(|(figure, (e, kind))| {
-                answer(Some(jobs), figure.id().to_owned(), [e.value, e.low, e.high].map(Some), kind.id())
-            });
-            let before = out.len();
-            out.extend(known);
-            if out.len() == before {
-                out.push(answer(Some(jobs), Figure::Tps.id().to_owned(), [None; 3], "refused"));
+        for jobs in self.jobs(fitted) {
+            for figure in Figure::ALL {
+                match fitted.figure(figure, jobs) {
+                    Some((e, kind)) => out.push(answer(
+                        Some(jobs),
+                        figure.id().to_owned(),
+                        [e.value, e.low, e.high].map(Some),
+                        kind.id(),
+                    )),
+                    None if figure == Figure::Tps => {
+                        out.push(answer(Some(jobs), figure.id().to_owned(), [None; 3], "refused"));
+                    }
+                    None => {}
+                }
             }
         }
-        out.extend(self.found(fitted).into_iter().map(|(what, found)| {
-            let model = match found.at {
-                Some(jobs) if jobs <= fitted.measured_to() => Kind::Interpolation.id(),
-                _ if fitted.refused.is_some() => "refused",
-                _ => fitted.kind.id(),
-            };
-            answer(None, what, [found.at, found.earliest, found.latest], model)
+        out.extend(self.asked(fitted).into_iter().map(|Asked { id, found, .. }| {
+            let model = source(fitted, &found).map_or("refused", Kind::id);
+            answer(None, id, [found.at, found.earliest, found.latest], model)
         }));
         out
     }
 
-    /// The jobs that answer the questions, with the names of their rows.
-    fn found(&self, fitted: &Fitted) -> Vec<(String, Jobs)> {
-        let needs = self.questions.tps.and_then(|tps| Some((format!("jobs_for_{tps}_tps"), fitted.needs(tps)?)));
-        let breaks = self.questions.limits.iter();
-        let breaks = breaks.filter_map(|(figure, limit)| {
-            Some((format!("jobs_above_{limit}_{}", figure.id()), fitted.breaks(*figure, *limit)?))
-        });
-        needs.into_iter().chain(breaks).collect()
+    fn asked(&self, fitted: &Fitted) -> Vec<Asked> {
+        let mut out = Vec::new();
+        if let Some((tps, found)) = self.questions.tps.and_then(|tps| Some((tps, fitted.needs(tps)?))) {
+            let text = format!("{} tps need", shown(tps));
+            out.push(Asked { id: format!("jobs_for_{tps}_tps"), text, found, hopeless: false });
+        }
+        for (figure, limit) in &self.questions.limits {
+            let Some(found) = fitted.breaks(*figure, *limit) else { continue };
+            let hopeless = found.at.is_some_and(|at| !fitted.holds(*figure, *limit, at - 1.0));
+            let text = format!("{} is above {} from", figure.title(), shown(*limit));
+            out.push(Asked { id: format!("jobs_above_{limit}_{}", figure.id()), text, found, hopeless });
+        }
+        out
     }
 
-    fn jobs_of(&self, fitted: &Fitted) -> Vec<f64> {
+    fn jobs(&self, fitted: &Fitted) -> Vec<f64> {
         let last = fitted.measured_to();
         if self.questions.jobs.is_empty() { vec![(last * 1.5).ceil(), last * 2.0] } else { self.questions.jobs.clone() }
     }
@@ -161,124 +154,70 @@ impl Forecasted {
     fn document(&self) -> Document {
         let [series, refused] = self.counts();
         let refused = if refused > 0 { format!("; of {refused} nothing is forecast") } else { String::new() };
+        let mut blocks = Vec::new();
+        let asked: Vec<Row> =
+            self.fitted.iter().flat_map(|f| self.asked(f).into_iter().map(|a| asked_row(f, &a))).collect();
+        if !asked.is_empty() {
+            let numbers = ["Jobs", "90 % interval", "tps there"].map(|title| Head::number(title, ""));
+            let head = ["Series", "Question"].map(Head::text).into_iter().chain(numbers).chain([Head::text("From")]);
+            blocks.push(Block::Table(Table::of("facts", head, asked)));
+        }
+        for fitted in &self.fitted {
+            blocks.push(Block::Table(self.table(fitted)));
+            blocks.push(Block::List { items: vec![basis(fitted)] });
+            blocks.extend(self.chart(fitted).map(|svg| Block::Charts { charts: vec![Chart { svg }], per_row: 1 }));
+        }
         Document {
             title: self.title.clone(),
             subtitle: "Forecasts with 90 % intervals".to_owned(),
             verdict: format!("{}{refused}.", count(series, "series", "series")),
             all_well: refused.is_empty(),
             remarks: self.remarks.clone(),
-            sections: vec![self.section()],
+            sections: vec![Section::of("forecasts", "Forecasts", blocks)],
             ..Document::default()
         }
-    }
-
-    fn section(&self) -> Section {
-        let of = |fitted: &Fitted| {
-            let mut sentences = self.sentences(fitted);
-            sentences.push(basis(fitted));
-            let chart = self.chart(fitted).map(|svg| Block::Charts { charts: vec![Chart { svg }], per_row: 1 });
-            let blocks = [Block::Table(self.table(fitted)), Block::List { items: sentences }];
-            blocks.into_iter().chain(chart).collect::<Vec<_>>()
-        };
-        Section::of("forecasts", "Forecasts", self.fitted.iter().flat_map(of).collect())
-    }
-
-    /// Highest jobs that keep each objective, or else those with the highest throughput / latency, with what they are.
-    fn load_lines(&self, fitted: &Fitted) -> Vec<(f64, String)> {
-        let limits = self.questions.limits.iter();
-        let kept = limits.filter_map(|(figure, limit)| Some((figure, limit, fitted.breaks(*figure, *limit)?.at?)));
-        let mut lines: Vec<(f64, String)> = kept
-            .filter(|(figure, limit, at)| fitted.holds(**figure, **limit, at - 1.0))
-            .map(|(figure, limit, at)| (at - 1.0, format!("load line: {} {}", figure.title(), shown(*limit))))
-            .collect();
-        if self.questions.limits.is_empty() {
-            lines.extend(
-                fitted.highest_power().map(|jobs| (jobs, "load line: highest throughput / latency".to_owned())),
-            );
-        }
-        lines
     }
 
     fn table(&self, fitted: &Fitted) -> Table {
         let has = |figure: &Figure| fitted.figure(*figure, fitted.measured_to()).is_some();
         let figures: Vec<Figure> = Figure::ALL.into_iter().filter(has).collect();
-        let heads = figures.iter().map(|f| Head::number(f.title(), ""));
-        let measured = fitted.series.points.iter().map(|p| {
-            let cells = figures.iter().map(|f| Cell::from(f.measured(p).map_or_else(|| "–".to_owned(), shown)));
-            Row::of([Cell::from(shown(p.jobs))].into_iter().chain(cells).chain([Cell::from("measured")]))
-        });
-        let forecast = |(jobs, what): (f64, String)| {
-            let at = |figure: &Figure| fitted.figure(*figure, jobs);
-            let cells = figures.iter().map(|f| Cell::from(at(f).map_or_else(|| "–".to_owned(), |(e, _)| interval(e))));
-            let from = at(&Figure::Tps).map_or("refused", |(_, kind)| kind.title());
-            let from = if what.is_empty() { from.to_owned() } else { format!("{from}; {what}") };
-            Row::of([Cell::from(shown(jobs))].into_iter().chain(cells).chain([Cell::from(from)]))
+        let row = |jobs: f64, cell: &dyn Fn(Figure) -> Option<String>, from: &str| {
+            let cells = figures.iter().map(|figure| cell(*figure).unwrap_or_else(|| "–".to_owned()));
+            Row::of([shown(jobs)].into_iter().chain(cells).chain([from.to_owned()]))
         };
-        let asked = self.jobs_of(fitted).into_iter().map(|jobs| (jobs, String::new()));
-        let mut at: Vec<(f64, String)> = asked.chain(self.load_lines(fitted)).collect();
-        at.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let forecast = at.into_iter().map(forecast);
+        let points = fitted.series.points.iter();
+        let mut rows: Vec<Row> =
+            points.map(|p| row(p.jobs, &|figure| figure.measured(p).map(shown), "measured")).collect();
+        for jobs in self.jobs(fitted) {
+            let from = fitted.tps(jobs).map_or("refused", |(_, kind)| kind.title());
+            rows.push(row(jobs, &|figure| fitted.figure(figure, jobs).map(|(e, _)| interval(e)), from));
+        }
+        let heads = figures.iter().map(|figure| Head::number(figure.title(), ""));
         let head = [Head::number("Jobs", "")].into_iter().chain(heads).chain([Head::text("From")]);
-        Table { caption: fitted.series.name(), ..Table::of("figures", head, measured.chain(forecast)) }
+        Table { caption: fitted.series.name(), ..Table::of("figures", head, rows) }
     }
 
-    /// The answers in words, and the load line.
-    fn sentences(&self, fitted: &Fitted) -> Vec<String> {
-        let mut out = Vec::new();
-        if let Some(tps) = self.questions.tps {
-            out.extend(fitted.needs(tps).map(|found| needed(tps, &found)));
-        }
-        for (figure, limit) in &self.questions.limits {
-            out.push(match fitted.breaks(*figure, *limit) {
-                Some(found) => broken(fitted, *figure, *limit, &found),
-                None => format!("{}: nothing is said, the series has no {}.", figure.title(), columns_of(*figure)),
-            });
-        }
-        if self.questions.limits.is_empty() {
-            let at = |jobs: f64| Some((jobs, fitted.tps(jobs)?.0));
-            out.extend(fitted.highest_power().and_then(at).map(|(jobs, tps)| {
-                format!(
-                    "Load line without an objective: {} and {} tps, where throughput / latency is highest.",
-                    count_of(jobs),
-                    interval(tps)
-                )
-            }));
-        }
-        out
-    }
-
-    /// Measured points, forecast line and band, and where an objective breaks.
+    /// Measured points, forecast line and band.
     fn chart(&self, fitted: &Fitted) -> Option<String> {
         const STEPS: u32 = 60;
-        let end = self.jobs_of(fitted).into_iter().fold(fitted.measured_to(), f64::max);
-        let first = fitted.series.points.first()?.jobs;
+        let points = &fitted.series.points;
+        let end = self.jobs(fitted).into_iter().fold(fitted.measured_to(), f64::max);
+        let first = points.first()?.jobs;
         let at = (0..=STEPS).map(|n| first + (end - first) * f64::from(n) / f64::from(STEPS));
         let line: Vec<(f64, Estimate)> = at.filter_map(|jobs| Some((jobs, fitted.tps(jobs)?.0))).collect();
-        let point = |jobs: f64, y: f64, tip: String| ChartPoint { x: jobs, y, bar: None, tip };
-        let measured = fitted
-            .series
-            .points
-            .iter()
-            .map(|p| point(p.jobs, p.tps, format!("measured: {}, {} tps", count_of(p.jobs), shown(p.tps))));
-        let forecast = self.jobs_of(fitted).into_iter().filter_map(|jobs| {
+        let point = |x: f64, y: f64, tip: String| ChartPoint { x, y, bar: None, tip };
+        let measured = points.iter().map(|p| point(p.jobs, p.tps, format!("measured: {} tps", shown(p.tps))));
+        let forecast = self.jobs(fitted).into_iter().filter_map(|jobs| {
             let (e, kind) = fitted.tps(jobs)?;
-            Some(point(jobs, e.value, format!("{}: {}, {} tps", kind.title(), count_of(jobs), interval(e))))
+            Some(point(jobs, e.value, format!("{}: {} tps", kind.title(), interval(e))))
         });
-        let spans = self.found(fitted).into_iter().filter_map(|(what, found)| {
-            let from = found.earliest.or(found.at)?;
-            Some((from, found.latest.unwrap_or(end).min(end), what)).filter(|(from, to, _)| from <= to)
-        });
-        let lines = self.load_lines(fitted).into_iter().filter(|(jobs, _)| *jobs <= end);
-        let lines = lines.map(|(jobs, what)| (jobs, jobs, format!("{what}, {}", count_of(jobs))));
         svg::Chart {
             title: format!("Throughput of {}, forecast with 90 % band", fitted.series.name()),
             x_label: "jobs".to_owned(),
-            y_label: "tps (dots: measured, rings: forecast, grey: load line or where an objective breaks)".to_owned(),
+            y_label: "tps (dots: measured, rings: forecast)".to_owned(),
             lines: vec![ChartLine {
-                name: fitted.series.name(),
                 hollow: forecast.collect(),
                 points: measured.collect(),
-                opacity: 1.0,
                 band: line.iter().map(|(jobs, e)| [*jobs, e.low, e.high]).collect(),
                 fit: line.iter().map(|(jobs, e)| (*jobs, e.value)).collect(),
                 ..ChartLine::default()
@@ -287,7 +226,6 @@ impl Forecasted {
             dots: true,
             whole_x: true,
             unnamed: true,
-            spans: spans.chain(lines).collect(),
             width: 640.0,
             height: 300.0,
             ..svg::Chart::default()
@@ -296,109 +234,71 @@ impl Forecasted {
     }
 }
 
+fn written(
+    format: Format,
+    csv: impl Fn() -> String,
+    json: &impl Serialize,
+    document: impl Fn() -> Document,
+) -> Result<String, ReportError> {
+    Ok(match format {
+        Format::Csv => csv(),
+        Format::Json => serde_json::to_string_pretty(json)? + "\n",
+        Format::Html => html::render(&document()),
+        Format::Markdown => markdown::render(&document()),
+        Format::Text => text::render(&document()),
+    })
+}
+
+fn csv(answers: Vec<Answer>) -> String {
+    let columns: [Named<'_, Answer>; 7] = [
+        ("series", &|a| a.series.clone()),
+        ("jobs", &|a| csv::number(a.jobs)),
+        ("figure", &|a| a.figure.clone()),
+        ("value", &|a| csv::number(a.value)),
+        ("low", &|a| csv::number(a.low)),
+        ("high", &|a| csv::number(a.high)),
+        ("model", &|a| a.model.to_owned()),
+    ];
+    csv::table(&columns, answers)
+}
+
+/// What an answer comes from; `None` if forecasts beyond the measured jobs are refused.
+fn source(fitted: &Fitted, found: &Jobs) -> Option<Kind> {
+    match found.at {
+        Some(jobs) if jobs <= fitted.measured_to() => Some(Kind::Interpolation),
+        _ => fitted.refused.is_none().then_some(fitted.kind),
+    }
+}
+
+fn asked_row(fitted: &Fitted, Asked { text, found, hopeless, .. }: &Asked) -> Row {
+    let end = |jobs: Option<f64>| jobs.map_or_else(|| format!("more than {}", shown(found.looked_to)), shown);
+    let there = found.at.and_then(|jobs| fitted.tps(jobs));
+    Row::of([
+        fitted.series.name(),
+        text.clone(),
+        if *hopeless { "any".to_owned() } else { end(found.at) },
+        if *hopeless { "–".to_owned() } else { format!("{} to {}", end(found.earliest), end(found.latest)) },
+        there.map_or_else(|| "–".to_owned(), |(tps, _)| interval(tps)),
+        source(fitted, found).map_or("refused", Kind::title).to_owned(),
+    ])
+}
+
 /// What the forecast rests on.
 fn basis(fitted: &Fitted) -> String {
     let points = counted(fitted.series.points.len(), "point");
-    let measured = format!("Measured: {points} up to {}.", count_of(fitted.measured_to()));
-    if let Some(why) = &fitted.refused {
-        return format!("{measured} Nothing is forecast beyond: {why}.");
-    }
-    let checked = fitted.cross_validated.map_or_else(
-        || {
-            "there are too few points to check it, so the interval is a wide guess: measure 4 job counts or more"
-                .to_owned()
-        },
-        |c| {
-            format!(
-                "it forecast the platform's last points from those before with a mean error of {:.1} % ({})",
-                c.mean_abs_error_pct,
-                counted(c.forecasts, "forecast")
-            )
-        },
-    );
-    format!("{measured} Beyond: {}; {checked}.", fitted.kind.title())
-}
-
-fn needed(tps: f64, found: &Jobs) -> String {
-    let what = format!("{} tps", shown(tps));
-    let to = shown(found.looked_to);
-    match (found.at, found.earliest) {
-        (Some(at), earliest) => {
-            format!(
-                "{what} need {} (90 % interval: {} to {}).",
-                count_of(at),
-                shown(earliest.unwrap_or(at)),
-                end(found.latest, &to)
-            )
-        }
-        (None, Some(earliest)) => {
-            format!(
-                "{what} are not reached with up to {to} jobs; by the upper end of the interval they are, from {} on.",
-                count_of(earliest)
-            )
+    let measured = format!("Measured: {points} up to {} jobs.", shown(fitted.measured_to()));
+    let law = fitted.kind.title();
+    match (&fitted.refused, fitted.cross_validated_pct) {
+        (Some(why), _) => format!("{measured} Nothing is forecast beyond: {why}."),
+        (None, Some(off)) => {
+            format!("{measured} Beyond: {law}; mean error of its forecasts of the platform's last points {off:.1} %.")
         }
         (None, None) => {
-            format!("{what} are not reached with up to {to} jobs, not even by the upper end of the interval.")
-        }
-    }
-}
-
-fn broken(fitted: &Fitted, figure: Figure, limit: f64, found: &Jobs) -> String {
-    let what = objective(figure, limit);
-    let to = shown(found.looked_to);
-    match (found.at, found.earliest) {
-        (Some(at), earliest) if fitted.holds(figure, limit, at - 1.0) => {
-            let line = fitted
-                .tps(at - 1.0)
-                .map_or_else(String::new, |(tps, _)| format!(", {} tps: the load line", interval(tps)));
             format!(
-                "{what} holds up to {}{line}. It breaks at {} (90 % interval: {} to {}).",
-                count_of(at - 1.0),
-                count_of(at),
-                shown(earliest.unwrap_or(at)),
-                end(found.latest, &to)
+                "{measured} Beyond: {law}; too few points to check it, the interval is a wide guess: measure 4 job counts."
             )
         }
-        (Some(_), _) => format!("{what} does not hold with any number of jobs."),
-        (None, Some(earliest)) => {
-            format!(
-                "{what} holds up to {to} jobs; by the upper end of the interval it breaks at {}.",
-                count_of(earliest)
-            )
-        }
-        (None, None) => format!("{what} holds up to {to} jobs, also by the upper end of the interval."),
     }
-}
-
-/// `A latency of 2 ms`.
-fn objective(figure: Figure, limit: f64) -> String {
-    let limit = shown(limit);
-    match figure {
-        Figure::Tps => format!("{limit} tps"),
-        Figure::LatencyMs => format!("A latency of {limit} ms"),
-        Figure::P99Ms => format!("A p99 of {limit} ms"),
-        Figure::RedoMibPerS => format!("Redo of {limit} MiB/s"),
-        Figure::CpuPct => format!("CPU at {limit} %"),
-    }
-}
-
-fn end(latest: Option<f64>, to: &str) -> String {
-    latest.map_or_else(|| format!("more than {to}, if ever"), shown)
-}
-
-/// Columns without which a figure cannot be forecast.
-fn columns_of(figure: Figure) -> &'static str {
-    match figure {
-        Figure::P99Ms => "transaction_time_ns_p99",
-        Figure::RedoMibPerS => "redo_kib_per_tx",
-        Figure::Tps | Figure::LatencyMs | Figure::CpuPct => figure.id(),
-    }
-}
-
-/// `1 job`, `33 jobs`.
-fn count_of(number: f64) -> String {
-    let noun = if number == 1.0 { "job" } else { "jobs" };
-    format!("{} {noun}", shown(number))
 }
 
 /// `57,159`, `12.3`, `0.837`: three digits or more.

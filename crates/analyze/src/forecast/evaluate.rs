@@ -1,12 +1,11 @@
 //! What a forecast would have been off by: the upper half of each series held out, and forecast from the lower half.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
-use super::fitted::{Estimate, Fitted, Refusal, fit};
-use super::models::{FEWEST, Kind};
-use super::series::{Point, Series};
+use super::fitted::{Estimate, Fitted, Refusal, fit, fit_by};
+use super::laws::{FEWEST, Kind};
+use super::points::{Point, Series};
+use crate::stats::{mean, median};
 
 /// A held-out point and its forecast.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -23,7 +22,7 @@ impl HeldOut {
     /// Absolute error, percent of the measured.
     #[must_use]
     pub fn error_pct(&self) -> f64 {
-        off_pct(self.forecast.value, self.measured)
+        (self.forecast.value / self.measured - 1.0).abs() * 100.0
     }
 
     /// Whether the interval holds the measured value.
@@ -50,9 +49,6 @@ pub struct Evaluated {
     pub held_out: Vec<HeldOut>,
     /// Why the forecast is refused.
     pub refused: Option<Refusal>,
-    /// Sum of absolute errors, percent, and number of held-out points by model.
-    #[serde(skip)]
-    by_model: BTreeMap<Kind, (f64, usize)>,
 }
 
 /// All series of a table.
@@ -62,60 +58,22 @@ pub struct Evaluation {
     pub series: Vec<Evaluated>,
     /// Names of those that have too few: 4 are needed.
     pub too_short: Vec<String>,
+    /// What each model used for all series is off by.
+    pub models: Vec<Used>,
 }
 
-/// Holds out the upper half of each series, fits the rest, and compares. Of an odd number of points the lower half is the larger;
-/// it has at least 3. No held-out point takes part in a fit, in the choice of a model, or in an interval.
-#[must_use]
-pub fn evaluate(table: &[Series]) -> Evaluation {
-    let (long, short): (Vec<&Series>, Vec<&Series>) = table.iter().partition(|s| s.points.len() > FEWEST);
-    let lower_half = |s: &Series| s.points.len().div_ceil(2).max(FEWEST);
-    let lower = |s: &&Series| Series { points: s.points.iter().take(lower_half(s)).copied().collect(), ..(*s).clone() };
-    let fitted = fit(&long.iter().map(lower).collect::<Vec<_>>());
-    let upper = long.iter().map(|s| s.points.get(lower_half(s)..).unwrap_or_default());
-    let series = fitted.iter().zip(upper).map(|(fitted, upper)| evaluated(fitted, upper)).collect();
-    Evaluation { series, too_short: short.iter().map(|s| s.name()).collect() }
-}
-
-fn evaluated(fitted: &Fitted, upper: &[Point]) -> Evaluated {
-    let mut by_model: BTreeMap<Kind, (f64, usize)> = BTreeMap::new();
-    for (point, (kind, tps)) in upper.iter().flat_map(|p| fitted.by_kind(p.jobs).map(move |law| (p, law))) {
-        let at = by_model.entry(kind).or_default();
-        *at = (at.0 + off_pct(tps, point.tps), at.1 + 1);
-    }
-    let held_out = |p: &Point| Some(HeldOut { jobs: p.jobs, measured: p.tps, forecast: fitted.modelled(p.jobs)? });
-    Evaluated {
-        series: fitted.series.clone(),
-        kind: fitted.kind,
-        held_out: upper.iter().filter_map(held_out).collect(),
-        refused: fitted.refused,
-        by_model,
-    }
-}
-
-fn off_pct(forecast: f64, measured: f64) -> f64 {
-    (forecast / measured - 1.0).abs() * 100.0
-}
-
-impl Evaluated {
+/// A model used for all series, refused ones as well.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Used {
+    /// The model.
+    pub model: Kind,
     /// Mean absolute error, percent.
-    #[must_use]
-    pub fn mean_abs_error_pct(&self) -> Option<f64> {
-        crate::stats::mean(&self.held_out.iter().map(HeldOut::error_pct).collect::<Vec<_>>())
-    }
-
-    /// Share of the held-out points that the intervals hold, percent.
-    #[must_use]
-    pub fn coverage_pct(&self) -> Option<f64> {
-        coverage(&self.held_out.iter().collect::<Vec<_>>())
-    }
+    pub mean_abs_error_pct: f64,
+    /// Held-out points that it could forecast.
+    pub held_out: usize,
 }
 
-fn coverage(rows: &[&HeldOut]) -> Option<f64> {
-    crate::stats::mean(&rows.iter().map(|r| if r.covered() { 100.0 } else { 0.0 }).collect::<Vec<_>>())
-}
-
-/// What all series show together.
+/// What held-out points show together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Overall {
     /// Held-out points.
@@ -130,38 +88,67 @@ pub struct Overall {
     pub half_width_pct: f64,
 }
 
+/// Holds out the upper half of each of those series of `table` that are `wanted`, fits the rest of all, and compares. Of an odd
+/// number of points the lower half is the larger; it has at least 3. No held-out point takes part in a fit, in the choice of a model,
+/// or in an interval.
+#[must_use]
+pub fn evaluate(table: &[Series], wanted: impl Fn(&Series) -> bool) -> Evaluation {
+    let (long, short): (Vec<&Series>, Vec<&Series>) = table.iter().partition(|s| s.points.len() > FEWEST);
+    let halves = long.iter().map(|s| s.points.split_at(s.points.len().div_ceil(2).max(FEWEST)));
+    let (lower, upper): (Vec<&[Point]>, Vec<&[Point]>) = halves.unzip();
+    let lower = long.iter().zip(lower).map(|(s, points)| Series { points: points.to_vec(), ..(*s).clone() });
+    let lower: Vec<Series> = lower.collect();
+    let compared = |fitted: Vec<Fitted>| -> Vec<Evaluated> {
+        let all = fitted.into_iter().zip(&upper).filter(|(fitted, _)| wanted(&fitted.series));
+        all.map(|(fitted, upper)| evaluated(fitted, upper)).collect()
+    };
+    let used = |model: Kind| {
+        let all = Overall::over(&compared(fit_by(&lower, &[model])))?;
+        Some(Used { model, mean_abs_error_pct: all.mean_abs_error_pct, held_out: all.held_out })
+    };
+    Evaluation {
+        series: compared(fit(&lower)),
+        too_short: short.iter().map(|s| s.name()).collect(),
+        models: [Kind::Closed, Kind::Usl].into_iter().filter_map(used).collect(),
+    }
+}
+
+fn evaluated(fitted: Fitted, upper: &[Point]) -> Evaluated {
+    let held_out = |p: &Point| Some(HeldOut { jobs: p.jobs, measured: p.tps, forecast: fitted.modelled(p.jobs)? });
+    let held_out = upper.iter().filter_map(held_out).collect();
+    Evaluated { held_out, kind: fitted.kind, refused: fitted.refused, series: fitted.series }
+}
+
+impl Overall {
+    /// What the held-out points of `series` show; `None` without one.
+    #[must_use]
+    pub fn over<'e>(series: impl IntoIterator<Item = &'e Evaluated>) -> Option<Overall> {
+        let (mut rows, mut each): (Vec<&HeldOut>, Vec<f64>) = (Vec::new(), Vec::new());
+        for one in series {
+            each.extend(mean(&one.held_out.iter().map(HeldOut::error_pct).collect::<Vec<_>>()));
+            rows.extend(&one.held_out);
+        }
+        let mean_of = |figure: fn(&HeldOut) -> f64| mean(&rows.iter().map(|row| figure(row)).collect::<Vec<_>>());
+        Some(Overall {
+            held_out: rows.len(),
+            mean_abs_error_pct: mean_of(HeldOut::error_pct)?,
+            median_series_pct: median(&each)?,
+            coverage_pct: mean_of(|row| if row.covered() { 100.0 } else { 0.0 })?,
+            half_width_pct: mean_of(HeldOut::half_width_pct)?,
+        })
+    }
+}
+
 impl Evaluation {
     /// Over all series, with those refused or without.
     #[must_use]
     pub fn overall(&self, with_refused: bool) -> Option<Overall> {
-        let series: Vec<&Evaluated> = self.series.iter().filter(|s| with_refused || s.refused.is_none()).collect();
-        let rows: Vec<&HeldOut> = series.iter().flat_map(|s| &s.held_out).collect();
-        let mean = |of: fn(&HeldOut) -> f64| crate::stats::mean(&rows.iter().map(|r| of(r)).collect::<Vec<_>>());
-        let each: Vec<f64> = series.iter().filter_map(|s| s.mean_abs_error_pct()).collect();
-        Some(Overall {
-            held_out: rows.len(),
-            mean_abs_error_pct: mean(HeldOut::error_pct)?,
-            median_series_pct: crate::stats::median(&each)?,
-            coverage_pct: coverage(&rows)?,
-            half_width_pct: mean(HeldOut::half_width_pct)?,
-        })
+        Overall::over(self.series.iter().filter(|s| with_refused || s.refused.is_none()))
     }
 
     /// Number of series whose forecast is refused.
     #[must_use]
     pub fn refused(&self) -> usize {
         self.series.iter().filter(|s| s.refused.is_some()).count()
-    }
-
-    /// Mean absolute error in percent over the held-out points of all series, refused ones as well, by model, with the number of
-    /// points that it could forecast.
-    #[must_use]
-    pub fn models(&self) -> Vec<(Kind, f64, usize)> {
-        let mut sums: BTreeMap<Kind, (f64, usize)> = BTreeMap::new();
-        for (kind, (sum, count)) in self.series.iter().flat_map(|s| &s.by_model) {
-            let at = sums.entry(*kind).or_default();
-            *at = (at.0 + sum, at.1 + count);
-        }
-        sums.into_iter().map(|(kind, (sum, count))| (kind, sum / count as f64, count)).collect()
     }
 }

@@ -4,8 +4,8 @@
 use serde::Serialize;
 
 use super::fitted::{Estimate, Fitted, between};
-use super::models::{Kind, utilisation};
-use super::series::Point;
+use super::laws::{Kind, utilisation};
+use super::points::Point;
 
 /// How far beyond the measured jobs an answer is looked for, as a multiple of them.
 pub const FARTHEST: f64 = 8.0;
@@ -44,6 +44,26 @@ impl Figure {
             Figure::CpuPct => p.cpu_pct,
         }
     }
+
+    /// The law that gives the figure from jobs and throughput, but for a factor.
+    fn law(self, points: &[Point]) -> Option<Box<dyn Fn(f64, f64) -> f64>> {
+        Some(match self {
+            Figure::Tps | Figure::RedoMibPerS => Box::new(|_, tps| tps),
+            Figure::LatencyMs | Figure::P99Ms => {
+                // The interactive response time law N = X·(R + away) (Lazowska et al., chapter 3): the time away, between two
+                // transactions of a job, was measured, or is what the points have beside their latency.
+                let away = |p: &Point| p.away_ms.or(Some(p.cycle_s() * 1e3 - p.latency_ms?));
+                let away = crate::stats::median(&points.iter().filter_map(away).collect::<Vec<_>>()).unwrap_or(0.0);
+                // Transactions are no faster than the fastest that were measured, but for noise.
+                let least = points.iter().filter_map(|p| p.latency_ms).min_by(f64::total_cmp).unwrap_or(0.0) / 2.0;
+                Box::new(move |jobs, tps| (jobs / tps * 1e3 - away.max(0.0)).max(least))
+            }
+            Figure::CpuPct => {
+                let [idle, each] = utilisation(points)?;
+                Box::new(move |_, tps| idle + each * tps)
+            }
+        })
+    }
 }
 
 /// A number of jobs and its 90 % interval.
@@ -51,9 +71,9 @@ impl Figure {
 pub struct Jobs {
     /// Jobs, by the forecast itself; `None` if it does not get there in the range looked at.
     pub at: Option<f64>,
-    /// The same by the end of the interval that gets there first.
+    /// Jobs by the end of the interval that gets there first.
     pub earliest: Option<f64>,
-    /// The same by the end that gets there last.
+    /// Jobs by the end that gets there last.
     pub latest: Option<f64>,
     /// End of the range looked at: [`FARTHEST`] times the measured jobs, or those if forecasts beyond are refused.
     pub looked_to: f64,
@@ -68,23 +88,7 @@ impl Fitted {
     pub fn figure(&self, figure: Figure, jobs: f64) -> Option<(Estimate, Kind)> {
         let (tps, kind) = self.tps(jobs)?;
         let points = &self.series.points;
-        let law: Box<dyn Fn(f64, f64) -> f64> = match figure {
-            Figure::Tps | Figure::RedoMibPerS => Box::new(|_, tps| tps),
-            Figure::LatencyMs | Figure::P99Ms => {
-                // The interactive response time law N = X·(R + away) (Lazowska et al., chapter 3): the time away, between two
-                // transactions of a job, was measured, or is what the points have beside their latency.
-                let away = |p: &Point| p.away_ms.or(Some(p.cycle_s() * 1e3 - p.latency_ms?));
-                let away = crate::stats::median(&points.iter().filter_map(away).collect::<Vec<_>>()).unwrap_or(0.0);
-                // Transactions are no faster than the fastest that were measured, but for noise.
-                let least = points.iter().filter_map(|p| p.latency_ms).fold(f64::INFINITY, f64::min) / 2.0;
-                let least = if least.is_finite() { least } else { 0.0 };
-                Box::new(move |jobs, tps| (jobs / tps * 1e3 - away.max(0.0)).max(least))
-            }
-            Figure::CpuPct => {
-                let line = utilisation(points)?;
-                Box::new(move |_, tps| line.at(tps))
-            }
-        };
+        let law = figure.law(points)?;
         let ratio = |p: &Point| Some(figure.measured(p)? / law(p.jobs, p.tps)).filter(|r| r.is_finite() && *r > 0.0);
         let ratio = match between(points, jobs, ratio) {
             // Without measured latency, it is the whole cycle.
@@ -119,17 +123,6 @@ impl Fitted {
         self.first(Figure::Tps, 1.0, |value| value >= tps * (1.0 - 1e-9))
     }
 
-    /// Jobs with the highest throughput / latency, the load line without an objective; `None` if that still rises at the end of the
-    /// range looked at.
-    #[must_use]
-    pub fn highest_power(&self) -> Option<f64> {
-        let power = |jobs: f64| Some((jobs, self.tps(jobs)?.0.value / self.figure(Figure::LatencyMs, jobs)?.0.value));
-        let all: Vec<(f64, f64)> = self.looked_at().map_while(power).collect();
-        // The first of equal ones.
-        let (jobs, _) = all.iter().rev().max_by(|a, b| a.1.total_cmp(&b.1))?;
-        (*jobs < all.last()?.0).then_some(*jobs)
-    }
-
     fn looked_to(&self) -> f64 {
         self.measured_to() * if self.refused.is_some() { 1.0 } else { FARTHEST }
     }
@@ -147,11 +140,8 @@ impl Fitted {
         for jobs in self.looked_at().skip_while(|jobs| *jobs < from) {
             let (e, _) = self.figure(figure, jobs)?;
             // Higher values get there first.
-            for (place, value) in [(&mut found.earliest, e.high), (&mut found.at, e.value), (&mut found.latest, e.low)]
-            {
-                if place.is_none() && there(value) {
-                    *place = Some(jobs);
-                }
+            for (at, value) in [(&mut found.earliest, e.high), (&mut found.at, e.value), (&mut found.latest, e.low)] {
+                *at = at.or(there(value).then_some(jobs));
             }
             if found.latest.is_some() {
                 break;

@@ -1,25 +1,24 @@
 //! The law that a series is forecast with, and its forecasts of throughput with their intervals.
 //!
 //! **Choice.** Fold f leaves out the last f points of each series of a platform, and forecasts them from those before (rolling
-//! origin: Tashman, International Journal of Forecasting 16 (2000) 437). The law with the smaller mean error is used, but the closed
-//! model, which has a mechanism, unless the other is better by more than a standard error (Breiman et al., Classification and
-//! Regression Trees, 1984, section 3.4): few errors tell laws apart by chance.
+//! origin). The law with the smaller mean error is used, but the closed model, which has a mechanism, unless the other is better by
+//! more than a standard error: few errors tell laws apart by chance.
 //!
 //! **Intervals.** Errors ln(forecast / measured) are divided by how errors grow with the distance ([`growth`]). With n of them, the
 //! next one is within `t · √(Σe² / n)` with 90 %, t being Student's with n degrees of freedom. As n may be 0, two errors of a size that
-//! is not unusual are added (conjugate prior: Gelman et al., Bayesian Data Analysis, 3rd ed., section 2.6).
+//! is not unusual are added. docs/forecast.md has the sources.
+
+use std::collections::BTreeMap;
 
 use loadline_model::format::counted;
 use serde::{Serialize, Serializer};
 
-use super::models::{Curve, FEWEST, Kind, curves};
-use super::series::{Point, Series};
+use super::laws::{Curve, FEWEST, Kind, curves};
+use super::points::{Point, Series};
 
-/// Probability that an interval holds the figure.
-pub const COVERAGE: f64 = 0.9;
 /// A law that misses the last points by more on average when it forecasts them, scaled to twice the jobs, is none for that series.
 const NO_FORECAST: f64 = 0.25;
-/// A curve that misses the last measured point by more when it is fitted to it does not follow the series: its regime changed.
+/// A curve that misses a measured point by more although it is fitted to it does not follow the series: its regime changed.
 const NO_FIT: f64 = 0.15;
 /// Error per unit of growth where none was seen yet: at twice the jobs 14 %.
 const BEYOND: f64 = 0.15;
@@ -58,27 +57,16 @@ pub enum Refusal {
     /// A law takes two points.
     #[error("{} makes no forecast: measure at least 3 job counts", counted(*.points, "point"))]
     TooFewPoints {
-        /// Their number.
+        /// Number of points.
         points: usize,
     },
-    /// No law follows the points that it was fitted to.
+    /// No law follows the points that it was fitted to, or forecasts the last ones from those before.
     #[error(
-        "regime change: no model follows the measured points (the best misses {} by {off_pct:.0} %)",
-        if *.last { "the last one" } else { "one of them" }
+        "regime change, or too much noise: no model follows the measured points (the best misses them by {off_pct:.0} %)"
     )]
-    NoFit {
-        /// Distance from the point, percent.
+    NoLaw {
+        /// Distance from the last point, or mean error of forecasts, scaled to twice the jobs, percent.
         off_pct: f64,
-        /// Whether it is the last point; else any, because none could be left out.
-        last: bool,
-    },
-    /// No law forecasts the last points from those before.
-    #[error(
-        "regime change, or too much noise: no model forecasts the last points from those before (the best would miss twice the jobs by {missed_pct:.0} %)"
-    )]
-    NoForecast {
-        /// Mean error, scaled to twice the jobs, percent.
-        missed_pct: f64,
     },
 }
 
@@ -88,15 +76,6 @@ impl Serialize for Refusal {
     }
 }
 
-/// What cross-validation showed.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct CrossValidated {
-    /// Mean absolute error, percent.
-    pub mean_abs_error_pct: f64,
-    /// Number of forecasts.
-    pub forecasts: usize,
-}
-
 /// A series with the law it is forecast with.
 #[derive(Debug, Clone)]
 pub struct Fitted {
@@ -104,12 +83,11 @@ pub struct Fitted {
     pub series: Series,
     /// What forecasts beyond the measured jobs come from.
     pub kind: Kind,
-    /// Errors of forecasts of the platform's last points from those before; `None` if there are too few points to tell.
-    pub cross_validated: Option<CrossValidated>,
+    /// Mean absolute error of forecasts of the platform's last points from those before, percent; `None` if there are too few points.
+    pub cross_validated_pct: Option<f64>,
     /// Why there is no forecast beyond the measured jobs.
     pub refused: Option<Refusal>,
-    /// Curves by kind, the one used first.
-    curves: Vec<(Kind, Curve)>,
+    curve: Option<Curve>,
     /// Half-widths in logarithms: per unit of growth beyond the points, and between them.
     beyond: f64,
     between: f64,
@@ -123,7 +101,7 @@ impl Fitted {
             return None;
         }
         if jobs > self.measured_to() {
-            return Some((self.modelled(jobs)?, self.kind)).filter(|_| self.refused.is_none());
+            return if self.refused.is_none() { Some((self.modelled(jobs)?, self.kind)) } else { None };
         }
         let first = self.series.points.first()?;
         let below = if jobs < first.jobs { self.beyond * growth(first.jobs / jobs) } else { 0.0 };
@@ -133,17 +111,12 @@ impl Fitted {
 
     /// What the law says, also if it is refused. Beyond noise, no transactions find more CPU than there is.
     pub(crate) fn modelled(&self, jobs: f64) -> Option<Estimate> {
-        let (_, curve) = self.curves.first()?;
+        let curve = self.curve?;
         // What is measured there will be as noisy as the points between.
         let half = (self.beyond * growth(jobs / self.measured_to())).hypot(self.between);
         let e = Estimate::around(curve.tps(jobs), half);
         let e = Estimate { high: e.high.min(curve.full.max(e.value) * self.between.exp()), ..e };
         (e.value.is_finite() && e.value > 0.0).then_some(e)
-    }
-
-    /// The throughput that each law says.
-    pub(crate) fn by_kind(&self, jobs: f64) -> impl Iterator<Item = (Kind, f64)> {
-        self.curves.iter().map(move |(kind, curve)| (*kind, curve.tps(jobs)))
     }
 
     /// The most jobs measured.
@@ -175,8 +148,22 @@ struct Residual {
     series: usize,
     /// ln(forecast / measured).
     error: f64,
-    /// Its size per unit of growth.
+    /// Size of the error per unit of growth.
     scaled: f64,
+}
+
+/// A law with what its forecasts of the last points of a platform's series were off by.
+struct Judged {
+    kind: Kind,
+    residuals: Vec<Residual>,
+    /// By series.
+    curves: Vec<Option<Curve>>,
+}
+
+impl Judged {
+    fn scaled(&self) -> Vec<f64> {
+        self.residuals.iter().map(|r| r.scaled).collect()
+    }
 }
 
 /// Errors of forecasts of the last points of a platform's series from those before: of each up to half of its points, [`FEWEST`]
@@ -190,12 +177,12 @@ fn residuals(kind: Kind, platform: &[&[Point]]) -> Vec<Residual> {
     let folds = platform.iter().map(|points| most_left_out(points.len())).max().unwrap_or(0);
     let mut out = Vec::new();
     for fold in (1..=folds).step_by(folds.div_ceil(MOST_FOLDS).max(1)) {
-        let split = |points: &&[Point]| points.len() - fold.min(most_left_out(points.len()));
-        let kept: Vec<&[Point]> = platform.iter().map(|p| p.get(..split(p)).unwrap_or_default()).collect();
-        for (series, (points, curve)) in platform.iter().zip(curves(kind, &kept)).enumerate() {
+        let halves =
+            platform.iter().map(|points| points.split_at(points.len() - fold.min(most_left_out(points.len()))));
+        let (kept, left_out): (Vec<&[Point]>, Vec<&[Point]>) = halves.unzip();
+        for (series, (curve, left_out)) in curves(kind, &kept).into_iter().zip(left_out).enumerate() {
             let (Some(curve), Some(last)) = (curve, kept.get(series).and_then(|kept| kept.last())) else { continue };
-            let left_out = points.get(split(points)..).unwrap_or_default().iter();
-            out.extend(left_out.filter(|p| p.jobs <= last.jobs * FARTHEST).map(|p| {
+            out.extend(left_out.iter().filter(|p| p.jobs <= last.jobs * FARTHEST).map(|p| {
                 let error = (curve.tps(p.jobs) / p.tps).ln();
                 Residual { series, error, scaled: error.abs() / growth(p.jobs / last.jobs) }
             }));
@@ -205,94 +192,88 @@ fn residuals(kind: Kind, platform: &[&[Point]]) -> Vec<Residual> {
 }
 
 /// The half-width that the next error stays within with 90 %, from `errors` on the same scale, `usual` where there are few.
-fn half_width(errors: impl Iterator<Item = f64>, usual: f64) -> f64 {
+fn half_width(errors: &[f64], usual: f64) -> f64 {
     /// 0.95 quantiles of Student's t for 2 to 10 degrees of freedom, then that of the normal distribution.
     const T_95: [f64; 9] = [2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812];
     const Z_95: f64 = 1.645;
-    let (n, squares) = errors.fold((0, 0.0), |(n, squares), e| (n + 1, squares + e * e));
-    let squares = squares + PRIOR as f64 * usual.powi(2);
-    T_95.get(n).copied().unwrap_or(Z_95) * (squares / (n + PRIOR) as f64).sqrt()
+    let squares = errors.iter().map(|e| e * e).sum::<f64>() + PRIOR as f64 * usual.powi(2);
+    T_95.get(errors.len()).copied().unwrap_or(Z_95) * (squares / (errors.len() + PRIOR) as f64).sqrt()
 }
 
 /// Fits all series of a table. Those of one platform share their law and the cost of its log; the intervals come from the errors
 /// in the whole table.
 #[must_use]
 pub fn fit(table: &[Series]) -> Vec<Fitted> {
-    let mut platforms: Vec<&str> = table.iter().map(|s| s.platform.as_str()).collect();
-    platforms.sort_unstable();
-    platforms.dedup();
+    fit_by(table, &[Kind::Closed, Kind::Usl])
+}
+
+/// Fits the laws `kinds`, the one to prefer first.
+pub(crate) fn fit_by(table: &[Series], kinds: &[Kind]) -> Vec<Fitted> {
+    let mut platforms: BTreeMap<&str, Vec<(usize, &Series)>> = BTreeMap::new();
+    for (at, series) in table.iter().enumerate() {
+        platforms.entry(&series.platform).or_default().push((at, series));
+    }
     let mut errors: Vec<f64> = Vec::new();
-    let mut fitted: Vec<(usize, Fitted)> = Vec::new();
-    for platform in platforms {
-        let (places, own): (Vec<usize>, Vec<&Series>) =
-            table.iter().enumerate().filter(|(_, s)| s.platform == platform).unzip();
-        let points: Vec<&[Point]> = own.iter().map(|s| s.points.as_slice()).collect();
-        let judged = judged(&points);
-        errors.extend(judged[0].scaled());
-        fitted.extend(places.iter().zip(&own).enumerate().map(|(n, (at, series))| (*at, one(series, n, &judged))));
+    let mut fitted: BTreeMap<usize, Fitted> = BTreeMap::new();
+    for own in platforms.values() {
+        let points: Vec<&[Point]> = own.iter().map(|(_, series)| series.points.as_slice()).collect();
+        let judged = judged(&points, kinds);
+        errors.extend(judged.first().iter().flat_map(|law| law.scaled()));
+        fitted.extend(own.iter().enumerate().map(|(place, (at, series))| (*at, one(series, place, &judged))));
     }
     // Inner points, each interpolated from its neighbours: at twice the gaps there are.
     let inner = table.iter().flat_map(|s| s.points.windows(3)).filter_map(|w| match w {
         [a, b, c] => Some((between(&[*a, *c], b.jobs, |p| Some(p.cycle_s()))? / b.cycle_s()).ln()),
         _ => None,
     });
-    let (beyond, between) = (half_width(errors.into_iter(), BEYOND), half_width(inner, BETWEEN));
-    fitted.sort_by_key(|(at, _)| *at);
-    fitted.into_iter().map(|(_, fitted)| Fitted { beyond, between, ..fitted }).collect()
+    let between = half_width(&inner.collect::<Vec<f64>>(), BETWEEN);
+    let beyond = half_width(&errors, BEYOND);
+    fitted.into_values().map(|fitted| Fitted { beyond, between, ..fitted }).collect()
 }
 
-/// A law with what its forecasts of the last points of a platform's series were off by.
-struct Judged {
-    kind: Kind,
-    residuals: Vec<Residual>,
-    /// By series.
-    curves: Vec<Option<Curve>>,
-}
-
-impl Judged {
-    /// Sizes of the errors per unit of growth.
-    fn scaled(&self) -> impl Iterator<Item = f64> {
-        self.residuals.iter().map(|r| r.scaled)
+/// The laws of a platform, the one to use first.
+fn judged(platform: &[&[Point]], kinds: &[Kind]) -> Vec<Judged> {
+    let judge =
+        |kind: &Kind| Judged { kind: *kind, residuals: residuals(*kind, platform), curves: curves(*kind, platform) };
+    let mut laws: Vec<Judged> = kinds.iter().map(judge).collect();
+    if let [first, second] = laws.as_slice() {
+        let [first, second] = [first, second].map(Judged::scaled);
+        let error = crate::stats::sample_sd(&second).map_or(f64::INFINITY, |sd| sd / (second.len() as f64).sqrt());
+        let mean = |errors: &[f64]| crate::stats::mean(errors).unwrap_or(f64::INFINITY);
+        if mean(&second) + error < mean(&first) {
+            laws.reverse();
+        }
     }
-}
-
-/// Both laws, the one to use first.
-fn judged(platform: &[&[Point]]) -> [Judged; 2] {
-    let [closed, usl] = [Kind::Closed, Kind::Usl].map(|kind| Judged {
-        kind,
-        residuals: residuals(kind, platform),
-        curves: curves(kind, platform),
-    });
-    let [of_closed, of_usl] = [&closed, &usl].map(|law| law.scaled().collect::<Vec<f64>>());
-    let error = crate::stats::sample_sd(&of_usl).map_or(f64::INFINITY, |sd| sd / (of_usl.len() as f64).sqrt());
-    let mean = |errors: &[f64]| crate::stats::mean(errors).unwrap_or(f64::INFINITY);
-    if mean(&of_usl) + error < mean(&of_closed) { [usl, closed] } else { [closed, usl] }
+    laws
 }
 
 /// The first of the laws `judged` that follows the series at `place` of its platform; without one the first, refused.
 fn one(series: &Series, place: usize, judged: &[Judged]) -> Fitted {
-    let mut candidates: Vec<(&Judged, Curve)> =
-        judged.iter().filter_map(|law| Some((law, (*law.curves.get(place)?)?))).collect();
-    let why: Vec<Option<Refusal>> =
-        candidates.iter().map(|(law, curve)| refusal(place, &law.residuals, curve)).collect();
-    let follows = why.iter().position(Option::is_none).unwrap_or(0);
-    let refused = why.get(follows).copied().unwrap_or(Some(Refusal::TooFewPoints { points: series.points.len() }));
-    if follows < candidates.len() {
-        candidates.swap(0, follows);
-    }
-    let cross_validated = candidates.first().and_then(|(law, _)| {
+    let fitted = |law: &Judged| {
+        let curve = (*law.curves.get(place)?)?;
         let errors: Vec<f64> = law.residuals.iter().map(|r| r.error.exp_m1().abs() * 100.0).collect();
-        Some(CrossValidated { mean_abs_error_pct: crate::stats::mean(&errors)?, forecasts: errors.len() })
-    });
-    Fitted {
+        Some(Fitted {
+            series: series.clone(),
+            kind: law.kind,
+            cross_validated_pct: crate::stats::mean(&errors),
+            refused: refusal(place, &law.residuals, &curve),
+            curve: Some(curve),
+            beyond: 0.0,
+            between: 0.0,
+        })
+    };
+    let mut candidates: Vec<Fitted> = judged.iter().filter_map(fitted).collect();
+    // The sort is stable.
+    candidates.sort_by_key(|fitted| fitted.refused.is_some());
+    candidates.into_iter().next().unwrap_or_else(|| Fitted {
         series: series.clone(),
-        kind: candidates.first().map_or(Kind::Closed, |(law, _)| law.kind),
-        cross_validated,
-        refused,
-        curves: candidates.iter().map(|(law, curve)| (law.kind, *curve)).collect(),
+        kind: Kind::Closed,
+        cross_validated_pct: None,
+        refused: Some(Refusal::TooFewPoints { points: series.points.len() }),
+        curve: None,
         beyond: 0.0,
         between: 0.0,
-    }
+    })
 }
 
 /// Why a law does not follow the series at `place`.
@@ -300,9 +281,13 @@ fn refusal(place: usize, residuals: &[Residual], curve: &Curve) -> Option<Refusa
     let own: Vec<f64> = residuals.iter().filter(|r| r.series == place).map(|r| r.scaled).collect();
     // Where no point could be left out, only how well those that were fitted are followed tells a law from chance.
     let off = if own.is_empty() { curve.off } else { curve.misses.abs() };
-    if off.is_nan() || off > NO_FIT {
-        return Some(Refusal::NoFit { off_pct: off * 100.0, last: !own.is_empty() });
-    }
     let missed = crate::stats::mean(&own).unwrap_or(0.0) * growth(2.0);
-    (missed > NO_FORECAST).then_some(Refusal::NoForecast { missed_pct: missed * 100.0 })
+    let refused = |off: f64| Some(Refusal::NoLaw { off_pct: off * 100.0 });
+    if off.is_nan() || off > NO_FIT {
+        refused(off)
+    } else if missed > NO_FORECAST {
+        refused(missed)
+    } else {
+        None
+    }
 }

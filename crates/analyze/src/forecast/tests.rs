@@ -1,6 +1,5 @@
 use loadline_model::Random;
 
-use super::simulated::{table, uniform};
 use super::*;
 
 const JOBS: [u32; 7] = [1, 2, 4, 8, 16, 24, 32];
@@ -18,22 +17,51 @@ fn filling(jobs: f64) -> f64 {
     8000.0 / (1.0 + (8.0 / jobs).powi(3)).cbrt()
 }
 
+fn uniform(random: &mut Random) -> f64 {
+    random.next() as f64 / u64::MAX as f64
+}
+
+/// Throughput and log file sync (s) of `jobs` jobs that go round between `cpus` CPUs and a log that serves one at a time: a closed
+/// network by Buzen's convolution (Communications of the ACM 16 (1973) 527).
+fn queues(jobs: usize, cpus: usize, cpu_s: f64, log_s: f64) -> (f64, f64) {
+    // Weight of k jobs at a station, of times over their sum: no sum of products then leaves the range of a number.
+    let station = |time: f64, servers: usize| -> Vec<f64> {
+        let next = |weight: &mut f64, k: usize| {
+            Some(std::mem::replace(weight, *weight * time / (cpu_s + log_s) / (k + 1).min(servers) as f64))
+        };
+        (0..=jobs).scan(1.0, next).collect()
+    };
+    let (cpu, log) = (station(cpu_s, cpus), station(log_s, 1));
+    let ways = |n: usize| -> f64 { (0..=n).map(|k| log[k] * cpu[n - k]).sum() };
+    let tps = ways(jobs - 1) / ways(jobs) / (cpu_s + log_s);
+    let at_log: f64 = (0..=jobs).map(|k| k as f64 * log[k] * cpu[jobs - k]).sum::<f64>() / ways(jobs);
+    (tps, at_log / tps)
+}
+
+/// Three workloads of a made-up platform, whose figures vary by 1 %.
+fn made_up(random: &mut Random) -> Vec<Series> {
+    let cpus = [4, 8, 24, 64][random.below(4) as usize];
+    let mut out = Vec::new();
+    for redo in [2.0, 25.0, 125.0] {
+        let (cpu_s, log_s) = (1e-3 + 4e-3 * uniform(random), (5e-6 + redo * 2e-6) * (1.0 + uniform(random)));
+        let mut vary = |value: f64| value * (1.0 + 0.01 * ((0..12).map(|_| uniform(random)).sum::<f64>() - 6.0));
+        let points = [1, 2, 4, 8, 16, 24, 32, 48].map(|jobs| {
+            let (tps, sync) = queues(jobs, cpus, cpu_s, log_s);
+            let cpu_pct = Some(vary(tps * cpu_s / cpus as f64 * 100.0).min(100.0));
+            let (tps, sync_ms) = (vary(tps), Some(vary(sync * 1e3)));
+            Point { jobs: jobs as f64, tps, sync_ms, redo_kib: Some(redo), cpu_pct, ..Point::default() }
+        });
+        out.push(Series::new("P", &format!("W{redo}"), &points).unwrap());
+    }
+    out
+}
+
 #[test]
 fn intervals_cover_the_truth_of_platforms_that_no_model_describes() {
     let mut random = Random::new(11);
-    let (mut rows, mut covered, mut error) = (0.0, 0.0, 0.0);
-    let mut usl = 0.0;
-    for n in 0..60 {
-        let found = evaluate(&table(&mut random, [0.005, 0.01, 0.03][n % 3]));
-        for h in found.series.iter().filter(|s| s.refused.is_none()).flat_map(|s| &s.held_out) {
-            rows += 1.0;
-            covered += f64::from(u8::from(h.covered()));
-        }
-        error += found.series.iter().flat_map(|s| &s.held_out).map(HeldOut::error_pct).sum::<f64>();
-        usl += found.models().iter().filter(|m| m.0 == Kind::Usl).map(|m| m.1 * m.2 as f64).sum::<f64>();
-    }
-    assert!(rows > 400.0 && covered / rows >= 0.85, "{covered} of {rows}");
-    assert!(error < 0.8 * usl, "{} {}", error / rows, usl / rows);
+    let series: Vec<Evaluated> = (0..40).flat_map(|_| evaluate(&made_up(&mut random), |_| true).series).collect();
+    let all = Overall::over(series.iter().filter(|s| s.refused.is_none())).unwrap();
+    assert!(all.held_out > 350 && all.coverage_pct >= 85.0 && all.mean_abs_error_pct < 15.0, "{all:?}");
 }
 
 #[test]
@@ -55,7 +83,7 @@ fn intervals_grow_with_the_distance_and_few_points_make_wide_ones() {
     let many = one(&points(filling, &[1, 2, 4, 8, 12, 16, 24, 32]));
     assert!(width(&many, 40.0) < width(&many, 64.0) && width(&many, 64.0) < width(&many, 128.0));
     let few = one(&points(filling, &[1, 8, 32]));
-    assert!(few.cross_validated.is_none() && width(&few, 64.0) > width(&many, 64.0) && width(&few, 64.0) > 1.3);
+    assert!(few.cross_validated_pct.is_none() && width(&few, 64.0) > width(&many, 64.0) && width(&few, 64.0) > 1.3);
     let two = one(&points(filling, &[1, 32]));
     assert!(two.refused.is_none() && width(&two, 64.0) > 1.3);
     let single = one(&points(filling, &[8]));
@@ -79,18 +107,18 @@ fn intervals_grow_with_the_distance_and_few_points_make_wide_ones() {
 fn what_no_law_follows_is_refused() {
     let cliff = |jobs: f64| if jobs < 30.0 { filling(jobs) } else { filling(jobs) / 3.0 };
     let fitted = one(&points(cliff, &JOBS));
-    assert!(matches!(fitted.refused, Some(Refusal::NoFit { last: true, .. })), "{:?}", fitted.refused);
+    assert!(matches!(fitted.refused, Some(Refusal::NoLaw { .. })), "{:?}", fitted.refused);
     assert!(fitted.tps(64.0).is_none() && fitted.tps(20.0).is_some() && one(&points(filling, &JOBS)).refused.is_none());
     // Nor does one have throughput that grows faster than jobs.
     let faster = one(&points(|jobs| 100.0 * jobs.powf(1.5), &JOBS));
-    assert!(matches!(faster.refused, Some(Refusal::NoForecast { .. })), "{:?}", faster.refused);
+    assert!(matches!(faster.refused, Some(Refusal::NoLaw { .. })), "{:?}", faster.refused);
     let mut random = Random::new(3);
     for jobs in [&[1, 2, 4, 8, 16, 32][..], &[1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64]] {
         let mut refused = 0;
         for _ in 0..60 {
             let mut points = points(filling, jobs);
             points.iter_mut().for_each(|p| p.tps *= 3f64.powf(uniform(&mut random) * 2.0 - 1.0));
-            refused += evaluate(&[Series::new("P", "W", &points).unwrap()]).refused();
+            refused += evaluate(&[Series::new("P", "W", &points).unwrap()], |_| true).refused();
         }
         assert!(refused > 30, "{refused} of 60, {jobs:?}");
     }
@@ -117,23 +145,6 @@ fn figures_obey_the_operational_laws() {
         assert!(at(Figure::P99Ms).value > 2.5 * latency.value);
         for e in Figure::ALL.map(at) {
             assert!(e.low <= e.value && e.value <= e.high, "{e:?}");
-        }
-    }
-    // Figures that no law describes are what was measured where they were, and go on from there.
-    let odd = |p: &Point| Point {
-        latency_ms: Some(p.jobs / p.tps * if p.jobs > 8.0 { 700.0 } else { 900.0 }),
-        redo_kib: Some(4.0 + p.jobs / 8.0),
-        cpu_pct: Some(20.0 + p.jobs),
-        ..with(p)
-    };
-    let fitted = one(&points(filling, &JOBS).iter().map(odd).collect::<Vec<_>>());
-    for p in &fitted.series.points {
-        for figure in Figure::ALL {
-            for (jobs, near) in [(p.jobs, 1e-6), (p.jobs * 1.0001, 1e-2)] {
-                let (e, _) = fitted.figure(figure, jobs).unwrap();
-                let value = figure.measured(p).unwrap();
-                assert!((e.value / value - 1.0).abs() < near, "{figure:?} at {jobs}: {e:?} and not {value}");
-            }
         }
     }
     let bare = one(&points(filling, &JOBS));
@@ -186,31 +197,20 @@ fn objectives_and_needs_are_forecasts_read_backwards() {
     assert!(again > 16.0 && waking.holds(Figure::LatencyMs, 3.0, again - 1.0), "{again}");
     let never = waking.breaks(Figure::LatencyMs, 0.1).unwrap().at.unwrap();
     assert!(!waking.holds(Figure::LatencyMs, 0.1, never) && !waking.holds(Figure::LatencyMs, 0.1, never - 1.0));
-    // Without a queue power is highest where jobs begin to queue.
-    assert!((4.0..=16.0).contains(&fitted.highest_power().unwrap()));
 }
 
 #[test]
 fn what_is_held_out_does_not_matter_to_its_forecast() {
-    let table = |spoil: f64| -> Vec<Series> {
-        let mut table = table(&mut Random::new(5), 0.01);
-        for series in &mut table {
-            let fitted = series.points.len().div_ceil(2);
-            for p in series.points.iter_mut().skip(fitted) {
-                let by = |figure: Option<f64>| figure.map(|v| v * spoil);
-                let (sync_ms, redo_kib, cpu_pct) = (by(p.sync_ms), by(p.redo_kib), by(p.cpu_pct));
-                *p = Point { tps: p.tps * spoil, sync_ms, redo_kib, cpu_pct, ..*p };
-            }
+    let all = |spoil: f64| -> Vec<Estimate> {
+        let mut table = made_up(&mut Random::new(5));
+        for p in table.iter_mut().flat_map(|series| series.points.iter_mut().skip(4)) {
+            (p.tps, p.sync_ms, p.cpu_pct) = (p.tps * spoil, p.sync_ms.map(|v| v * spoil), p.cpu_pct.map(|v| v * spoil));
         }
-        table
+        evaluate(&table, |_| true).series.iter().flat_map(|s| &s.held_out).map(|h| h.forecast).collect()
     };
-    let all = |spoil| -> Vec<_> {
-        evaluate(&table(spoil)).series.iter().flat_map(|s| &s.held_out).map(|h| h.forecast).collect()
-    };
-    let forecasts: Vec<Estimate> = all(1.0);
-    assert!(forecasts.len() > 3 && forecasts == all(0.1), "{forecasts:?}");
+    assert!(all(1.0).len() == 12 && all(1.0) == all(0.1));
     let short = Series::new("P", "short", &points(filling, &[1, 2, 4])).unwrap();
-    assert_eq!(evaluate(&[short]).too_short, ["P short"]);
+    assert_eq!(evaluate(&[short], |_| true).too_short, ["P short"]);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn bad_points_are_named() {
 fn a_known_think_time_is_taken_out_of_the_cycle() {
     // One server of 1 ms with a queue, and jobs that think 50 ms: X = (N − at the server) / Z.
     let (think_ms, latency) = (50.0, |tps: f64| 1.0 / (1.0 - tps / 1e3));
-    let tps = |jobs: f64| linear::inverse(1e3, jobs, |tps| tps * (latency(tps) + think_ms) / 1e3);
+    let tps = |jobs: f64| solve::inverse(1e3, jobs, |tps| tps * (latency(tps) + think_ms) / 1e3);
     let with = |p: &Point| Point { latency_ms: Some(latency(p.tps)), away_ms: Some(think_ms), ..*p };
     let measured: Vec<Point> = points(tps, &[2, 4, 8, 12, 16, 24, 32, 40]).iter().map(with).collect();
     let fitted = one(&measured);

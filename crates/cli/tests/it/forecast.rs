@@ -63,7 +63,9 @@ fn an_evaluation_ends_with_all_series() {
 fn every_format_holds_the_answer() {
     let (_, csv, _) = forecast(&[STUDY, "--latency", "9ms", "--format", "csv"]);
     assert!(csv.contains(",jobs_above_9_commit_latency_ms,"), "{csv}");
-    for (format, holds) in [("text", "need"), ("md", "| "), ("html", "<svg"), ("json", "\"jobs_for_20000_tps\"")] {
+    for (format, holds) in
+        [("text", "20,000 tps need"), ("md", "| "), ("html", "<svg"), ("json", "\"jobs_for_20000_tps\"")]
+    {
         let (code, out, said) = forecast(&[STUDY, "--workload", "LGWR-LAT25", "--tps", "20000", "--format", format]);
         assert!(code == 0 && out.contains(holds) && !out.contains("NaN"), "{format}: {said}{out}");
     }
@@ -109,30 +111,25 @@ fn numbers_may_be_written_in_other_ways_and_rows_twice() {
         std::fs::write(&file, table).unwrap();
         let (code, out, said) = forecast(&[file.to_str().unwrap(), "--jobs", "32", "--format", "csv"]);
         assert_eq!(code, 0, "{table}: {said}");
-        let tps = out.lines().find(|l| l.contains("commit_throughput_tps")).unwrap();
-        (tps.split(',').nth(3).unwrap().parse::<f64>().unwrap(), said)
+        (out.lines().find(|l| l.contains("commit_throughput_tps")).unwrap().to_owned(), said)
     };
-    let plain = answer("jobs,commit_throughput_tps\n1,1000.5\n2,1900\n4,3400\n8,5200\n16,6700\n").0;
-    let german = answer("jobs;commit_throughput_tps\n1;1.000,5\n2;1.900,0\n4;3.400,0\n8;5.200,0\n16;6.700,0\n").0;
-    let quoted = answer("jobs,tps\n1,\"1,000.5\"\n2,\"1,900\"\n4,\"3,400\"\n8,\"5,200\"\n16,\"6,700\"\n").0;
-    let (twice, said) = answer("jobs,tps\n1,1000.5\n2,1900\n2,1900\n4,3400\n8,5200\n16,6700\n");
-    assert!(
-        plain == german && plain == quoted && plain == twice && said.contains("twice"),
-        "{plain} {german} {quoted} {twice} {said}"
-    );
-    // Repetitions belong together, and invalid tests are left out.
-    let rows = [(1, 1000.5), (2, 1900.0), (4, 3400.0), (8, 5200.0), (16, 6700.0)];
-    let rows = rows.map(|(n, tps)| format!("{n},1,{tps},true\n{n},2,{tps},true\n{n},3,9,false\n"));
-    let (repeated, said) = answer(&format!("jobs,repetition,commit_throughput_tps,valid\n{}", rows.concat()));
-    assert!((repeated / plain - 1.0).abs() < 1e-9 && said.contains("invalid"), "{repeated} {plain} {said}");
-    let (_, said) =
-        answer("jobs,tps,commit_latency_ms,cpu_busy_pct\n1,1000,10,90\n2,1900,10,180\n4,3400,10,300\n8,5200,10,400\n");
-    assert!(said.contains("cpu_busy_pct is 180") && said.contains("more than jobs"), "{said}");
-    // What is the same in the whole table belongs to a series' name as well; the platform's is no part of the workload's.
+    let (plain, _) = answer("jobs,commit_throughput_tps\n1,1000.5\n2,1900\n4,3400\n8,5200\n16,6700\n");
+    for (table, note) in [
+        ("jobs;commit_throughput_tps\n1;1.000,5\n2;1.900,0\n4;3.400,0\n8;5.200,0\n16;6.700,0\n".to_owned(), ""),
+        ("jobs,tps\n1,\"1,000.5\"\n2,\"1,900\"\n4,\"3,400\"\n8,\"5,200\"\n16,\"6,700\"\n".to_owned(), ""),
+        ("jobs,tps\n1,1000.5\n2,1900\n2,1900\n3,\n4,3400\n8,5200\n16,6700\n".to_owned(), "twice"),
+        (
+            "jobs,tps,valid\n1,1000.5,true\n2,1900,true\n2,9,false\n4,3400,true\n8,5200,true\n16,6700,true\n"
+                .to_owned(),
+            "invalid",
+        ),
+    ] {
+        let (found, said) = answer(&table);
+        assert!(found == plain && said.contains(note), "{table}: {found}, {plain}, {said}");
+    }
+    // What differs within the table belongs to the series' name.
     let rows = |nodes: u32| format!("L,LAT1,{nodes},1,1000\nL,LAT1,{nodes},2,1900\nL,LAT1,{nodes},4,3400\n");
     std::fs::write(&file, format!("platform,workload,nodes,jobs,tps\n{}{}", rows(1), rows(2))).unwrap();
     let (code, out, said) = forecast(&[file.to_str().unwrap(), "--workload", "LAT1", "--format", "csv"]);
     assert!(code == 0 && out.contains("\nL LAT1 nodes 1,") && out.contains("\nL LAT1 nodes 2,"), "{out}{said}");
-    let (_, said) = answer("jobs,tps\n1,1000.5\n2,1900\n3,\n4,3400\n8,5200\n16,6700\n");
-    assert!(said.contains("left out"), "{said}");
 }

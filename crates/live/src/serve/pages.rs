@@ -239,7 +239,7 @@ pub(super) fn forecast(served: &Served, query: &str) -> Result<String, PageError
     }
     let remarks = stored.warnings.iter().cloned().chain(remarks).collect();
     let (questions, form) = questions(id, query)?;
-    let forecasted = Forecasted::of(id, &series, remarks, questions, |_| true);
+    let forecasted = Forecasted::new(id, &series, remarks, questions, |_| true);
     let link = format!("<a href=\"/runs/{}/\">Report of the run</a>", address(id));
     Ok(under(&linked(forecasted.render(Format::Html)?.as_bytes(), &link), &form))
 }

@@ -1,50 +1,47 @@
 //! What forecasts of a table's own upper half are off by, for people and scripts.
 
-use loadline_analyze::forecast::{Evaluation, Kind, Overall, Series, evaluate};
-use loadline_model::format::{counted, csv_line};
+use loadline_analyze::forecast::{self, Evaluation, Overall, Series, evaluate};
+use loadline_model::format::counted;
 use serde::Serialize;
 
+use super::written;
 use crate::content::count;
+use crate::csv::{self, Named};
 use crate::doc::{Block, Document, Head, Row, Section, Table};
-use crate::{Format, ReportError, html, markdown, text};
+use crate::{Format, ReportError};
 
 /// The evaluation of a table or a run.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Evaluated {
+    #[serde(skip)]
     title: String,
     remarks: Vec<String>,
-    evaluation: Evaluation,
-}
-
-/// What JSON holds: the series, and what they show together.
-#[derive(Serialize)]
-struct Json<'e> {
-    remarks: &'e [String],
     #[serde(flatten)]
-    evaluation: &'e Evaluation,
+    evaluation: Evaluation,
     overall: Option<Overall>,
     overall_with_refused: Option<Overall>,
-    models: Vec<OfModel>,
-}
-
-/// What one model used for all series is off by.
-#[derive(Serialize)]
-struct OfModel {
-    model: &'static str,
-    mean_abs_error_pct: f64,
-    held_out: usize,
 }
 
 impl Evaluated {
-    /// Of `series`, read from `title`; `remarks` are what was left out or assumed. All series are fitted, and those that are `wanted`
+    /// Evaluates `series`, read from `title`; `remarks` are what was left out or assumed. All series are fitted, and those that are `wanted`
     /// are shown.
     #[must_use]
-    pub fn of(title: &str, series: &[Series], mut remarks: Vec<String>, wanted: impl Fn(&Series) -> bool) -> Evaluated {
-        let mut evaluation = evaluate(series);
-        evaluation.series.retain(|s| wanted(&s.series));
+    pub fn new(
+        title: &str,
+        series: &[Series],
+        mut remarks: Vec<String>,
+        wanted: impl Fn(&Series) -> bool,
+    ) -> Evaluated {
+        let evaluation = evaluate(series, wanted);
         remarks
             .extend(evaluation.too_short.iter().map(|name| format!("{name} is left out: it has fewer than 4 points")));
-        Evaluated { title: title.to_owned(), remarks, evaluation }
+        Evaluated {
+            title: title.to_owned(),
+            remarks,
+            overall: evaluation.overall(false),
+            overall_with_refused: evaluation.overall(true),
+            evaluation,
+        }
     }
 
     /// Number of series that could be evaluated.
@@ -58,130 +55,83 @@ impl Evaluated {
     /// # Errors
     /// A value that cannot be written as JSON.
     pub fn render(&self, format: Format) -> Result<String, ReportError> {
-        Ok(match format {
-            Format::Csv => self.csv(),
-            Format::Json => self.json()?,
-            Format::Html => html::render(&self.document()),
-            Format::Markdown => markdown::render(&self.document()),
-            Format::Text => text::render(&self.document()),
-        })
-    }
-
-    fn json(&self) -> Result<String, ReportError> {
-        let models = self.evaluation.models().into_iter();
-        let page = Json {
-            remarks: &self.remarks,
-            evaluation: &self.evaluation,
-            overall: self.evaluation.overall(false),
-            overall_with_refused: self.evaluation.overall(true),
-            models: models
-                .map(|(kind, mean_abs_error_pct, held_out)| OfModel { model: kind.id(), mean_abs_error_pct, held_out })
-                .collect(),
-        };
-        Ok(serde_json::to_string_pretty(&page)? + "\n")
+        written(format, || self.csv(), self, || self.document())
     }
 
     fn csv(&self) -> String {
+        /// Name, model, what is shown, number of refused series.
+        type Line = (String, &'static str, Option<Overall>, usize);
         let number = |value: Option<f64>| value.map_or_else(String::new, |v| format!("{v:.3}"));
-        let head = ["series", "model", "held_out", "mean_abs_error_pct", "coverage_pct", "refused"];
-        let mut out = csv_line(head);
-        for s in &self.evaluation.series {
-            let cells = [
-                s.series.name(),
-                s.kind.id().to_owned(),
-                s.held_out.len().to_string(),
-                number(s.mean_abs_error_pct()),
-                number(s.coverage_pct()),
-                u8::from(s.refused.is_some()).to_string(),
-            ];
-            out.push_str(&csv_line(cells));
-        }
-        let all = self.evaluation.overall(false);
-        let cells = [
-            "all".to_owned(),
-            String::new(),
-            all.map_or(0, |a| a.held_out).to_string(),
-            number(all.map(|a| a.mean_abs_error_pct)),
-            number(all.map(|a| a.coverage_pct)),
-            self.evaluation.refused().to_string(),
+        let columns: [Named<'_, Line>; 6] = [
+            ("series", &|line| line.0.clone()),
+            ("model", &|line| line.1.to_owned()),
+            ("held_out", &|line| line.2.map_or(0, |o| o.held_out).to_string()),
+            ("mean_abs_error_pct", &|line| number(line.2.map(|o| o.mean_abs_error_pct))),
+            ("coverage_pct", &|line| number(line.2.map(|o| o.coverage_pct))),
+            ("refused", &|line| line.3.to_string()),
         ];
-        out + &csv_line(cells)
+        let series = self.evaluation.series.iter();
+        let lines =
+            series.map(|s| (s.series.name(), s.kind.id(), Overall::over([s]), usize::from(s.refused.is_some())));
+        let all: Line = ("all".to_owned(), "", self.overall, self.evaluation.refused());
+        csv::table(&columns, lines.chain([all]))
     }
 
     fn document(&self) -> Document {
         let refused = self.evaluation.refused();
-        let verdict =
-            self.evaluation.overall(false).map_or_else(|| "No series could be evaluated.".to_owned(), |a| said(&a));
+        let said = |all: Option<Overall>| all.map_or_else(|| "No series could be evaluated.".to_owned(), |a| said(&a));
         let mut remarks = self.remarks.clone();
         if refused > 0 {
-            let with = self.evaluation.overall(true).map_or_else(String::new, |a| format!(" With them: {}", said(&a)));
-            remarks.push(format!("Refused, and not counted in that: {}.{with}", count(refused, "series", "series")));
+            let with = said(self.overall_with_refused);
+            remarks.push(format!(
+                "Refused, and not counted in that: {}. With them: {with}",
+                count(refused, "series", "series")
+            ));
         }
+        let by_model = self.evaluation.models.iter().map(|used| {
+            let points = counted(used.held_out, "point");
+            let error = used.mean_abs_error_pct;
+            format!("The {} for all series would be {error:.1} % off ({points}).", used.model.title())
+        });
+        let numbers = [("Points", ""), ("Held out", ""), ("Error", "%"), ("Covered", "%")];
+        let head = ["Series", "Model"]
+            .map(Head::text)
+            .into_iter()
+            .chain(numbers.map(|(title, unit)| Head::number(title, unit)));
+        let head = head.chain([Head::text("Jobs: error ± half of the interval, %")]);
+        let table = Table::of("facts", head, self.evaluation.series.iter().map(row));
+        let blocks = vec![Block::Table(table), Block::List { items: by_model.collect() }];
         Document {
             title: format!("Forecasts of {} held against its own upper half", self.title),
             subtitle: "Of each series, the lower half of its job counts (the larger one if their number is odd, at least 3) is fitted, \
                        and the upper half is forecast. Nothing held out takes part in a fit, in the choice of a model or in an interval."
                 .to_owned(),
-            verdict,
+            verdict: said(self.overall),
             all_well: refused == 0,
             remarks,
-            sections: vec![self.by_series(), self.by_model()], ..Document::default() }
-    }
-
-    fn by_series(&self) -> Section {
-        let row = |s: &loadline_analyze::forecast::Evaluated| {
-            let percent = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |v| format!("{v:.1}"));
-            let errors = s.held_out.iter().map(|h| {
-                let off = (h.forecast.value / h.measured - 1.0) * 100.0;
-                format!("{:.0}: {off:+.1} ±{:.1}", h.jobs, h.half_width_pct())
-            });
-            let model =
-                if s.refused.is_some() { format!("{}, refused", s.kind.title()) } else { s.kind.title().to_owned() };
-            let cells = [
-                s.series.name(),
-                model,
-                s.series.points.len().to_string(),
-                s.held_out.len().to_string(),
-                percent(s.mean_abs_error_pct()),
-                s.coverage_pct().map_or_else(|| "–".to_owned(), |v| format!("{v:.0}")),
-                errors.collect::<Vec<_>>().join("; "),
-            ];
-            Row { remark: s.refused.map(|why| why.to_string()).unwrap_or_default(), first: true, ..Row::of(cells) }
-        };
-        let head = vec![
-            Head::text("Series"),
-            Head::text("Model"),
-            Head::number("Points", ""),
-            Head::number("Held out", ""),
-            Head::number("Error", "%"),
-            Head::number("Covered", "%"),
-            Head::text("Jobs: error ± half of the interval, %"),
-        ];
-        section("series", "Series", Table::of("facts", head, self.evaluation.series.iter().map(row)))
-    }
-
-    fn by_model(&self) -> Section {
-        let points: usize = self.evaluation.series.iter().map(|s| s.held_out.len()).sum();
-        let row = |(kind, error, count): (Kind, f64, usize)| {
-            Row::of([kind.title().to_owned(), format!("{error:.1}"), format!("{count} of {points}")])
-        };
-        let chosen = self.evaluation.overall(true).map(|a| {
-            Row::of([
-                "chosen for each platform".to_owned(),
-                format!("{:.1}", a.mean_abs_error_pct),
-                format!("{} of {points}", a.held_out),
-            ])
-        });
-        let mut models = self.evaluation.models();
-        models.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let head = vec![Head::text("Model"), Head::number("Error", "%"), Head::number("Held-out points", "")];
-        let rows = chosen.into_iter().chain(models.into_iter().map(row));
-        section("models", "Each model used for all series, refused ones as well", Table::of("facts", head, rows))
+            sections: vec![Section::of("series", "Series", blocks)],
+            ..Document::default()
+        }
     }
 }
 
-fn section(id: &'static str, title: &str, table: Table) -> Section {
-    Section::of(id, title, vec![Block::Table(table)])
+fn row(s: &forecast::Evaluated) -> Row {
+    let all = Overall::over([s]);
+    let percent = |value: Option<f64>, digits: usize| value.map_or_else(|| "–".to_owned(), |v| format!("{v:.digits$}"));
+    let errors = s.held_out.iter().map(|h| {
+        let off = (h.forecast.value / h.measured - 1.0) * 100.0;
+        format!("{:.0}: {off:+.1} ±{:.1}", h.jobs, h.half_width_pct())
+    });
+    let cells = [
+        s.series.name(),
+        format!("{}{}", s.kind.title(), if s.refused.is_some() { ", refused" } else { "" }),
+        s.series.points.len().to_string(),
+        s.held_out.len().to_string(),
+        percent(all.map(|o| o.mean_abs_error_pct), 1),
+        percent(all.map(|o| o.coverage_pct), 0),
+        errors.collect::<Vec<_>>().join("; "),
+    ];
+    Row { remark: s.refused.map(|why| why.to_string()).unwrap_or_default(), first: true, ..Row::of(cells) }
 }
 
 fn said(all: &Overall) -> String {

@@ -1,0 +1,90 @@
+//! Least squares with coefficients that cannot be negative, and the lowest point of a function of two variables.
+
+/// One equation: the coefficients' factors, and the value.
+pub(crate) type Row<const P: usize> = ([f64; P], f64);
+
+/// The coefficients ≥ 0 with the least sum of squared differences over `rows`, and that sum. Exact: tries each set of them with the
+/// others 0 (Lawson and Hanson, Solving Least Squares Problems, chapter 23, by enumeration, as P ≤ 4).
+pub(crate) fn non_negative<const P: usize>(rows: &[Row<P>]) -> Option<([f64; P], f64)> {
+    (1..1_usize << P).rev().filter_map(|set| solution(rows, set)).min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// The least squares over the coefficients in the bits of `set`; `None` if one is negative or they are not determined.
+fn solution<const P: usize>(rows: &[Row<P>], set: usize) -> Option<([f64; P], f64)> {
+    const SINGULAR: f64 = 1e-10;
+    let used: Vec<usize> = (0..P).filter(|i| set >> i & 1 == 1).collect();
+    let n = used.len();
+    // Columns are scaled to 1: their units differ by 10⁶. The right side is the last one.
+    let column = |i: &usize| rows.iter().map(|(a, _)| a[*i]).collect::<Vec<f64>>();
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let mut columns: Vec<Vec<f64>> = used.iter().map(column).collect();
+    let scale: Vec<f64> = columns.iter().map(|c| dot(c, c).sqrt()).collect();
+    columns.iter_mut().zip(&scale).for_each(|(column, scale)| column.iter_mut().for_each(|v| *v /= scale));
+    columns.push(rows.iter().map(|(_, y)| *y).collect());
+    // Normal equations, eliminated.
+    let mut m: Vec<Vec<f64>> = columns.iter().take(n).map(|a| columns.iter().map(|b| dot(a, b)).collect()).collect();
+    for pivot in 0..n {
+        let largest = (pivot..n).max_by(|a, b| m[*a][pivot].abs().total_cmp(&m[*b][pivot].abs()))?;
+        m.swap(pivot, largest);
+        let leading = m[pivot].clone();
+        if leading[pivot].is_nan() || leading[pivot].abs() < SINGULAR {
+            return None;
+        }
+        for (_, line) in m.iter_mut().enumerate().filter(|(at, _)| *at != pivot) {
+            let factor = line[pivot] / leading[pivot];
+            line.iter_mut().zip(&leading).for_each(|(cell, lead)| *cell -= factor * lead);
+        }
+    }
+    let mut found = [0.0; P];
+    for (at, (i, scale)) in used.iter().zip(&scale).enumerate() {
+        found[*i] = m[at][n] / m[at][at] / scale;
+    }
+    let squares: f64 = rows.iter().map(|(a, y)| (y - dot(a, &found)).powi(2)).sum();
+    (squares.is_finite() && found.iter().all(|c| *c >= 0.0)).then_some((found, squares))
+}
+
+/// Where `f` is lowest around `start`: a pattern search that halves its `step` until it is a thousandth of the first one.
+pub(crate) fn descend(start: [f64; 2], step: f64, f: impl Fn([f64; 2]) -> f64) -> ([f64; 2], f64) {
+    let (mut at, mut lowest, mut width) = (start, f(start), step);
+    let directions =
+        [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]];
+    while width > step / 1000.0 {
+        let tried = directions.iter().map(|[x, y]| [at[0] + x * width, at[1] + y * width]).map(|p| (p, f(p)));
+        match tried.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, value)| *value < lowest) {
+            Some((p, value)) => (at, lowest) = (p, value),
+            None => width /= 2.0,
+        }
+    }
+    (at, lowest)
+}
+
+/// The `x` in 0…`end` at which the rising function `f` is `value`.
+pub(crate) fn inverse(end: f64, value: f64, f: impl Fn(f64) -> f64) -> f64 {
+    let (mut low, mut high) = (0.0, end);
+    for _ in 0..80 {
+        let middle = (low + high) / 2.0;
+        if f(middle) < value { low = middle } else { high = middle }
+    }
+    (low + high) / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coefficients_are_found_and_never_negative() {
+        let rows = |c: [f64; 3]| -> Vec<Row<3>> {
+            let factors = (1..9).map(f64::from).map(|x| [1.0, x * 1e4, (x * 1e4).powi(2)]);
+            factors.map(|a| (a, a[0] * c[0] + a[1] * c[1] + a[2] * c[2])).collect()
+        };
+        let (found, off) = non_negative(&rows([3.0, 2e-4, 5e-9])).unwrap();
+        assert!(off < 1e-12 && (found[1] / 2e-4 - 1.0).abs() < 1e-6, "{found:?}");
+        let (found, off) = non_negative(&rows([3.0, -2e-4, 5e-9])).unwrap();
+        assert!(off > 0.0 && found[1] == 0.0 && found.iter().all(|c| *c >= 0.0), "{found:?}");
+        assert_eq!(non_negative::<2>(&[]), None);
+        assert_eq!(non_negative::<1>(&[([f64::NAN], 1.0)]), None);
+        let ([x, y], _) = descend([0.0, 0.0], 1.0, |[x, y]| (x - 2.5).powi(2) + (y - x + 1.0).powi(2));
+        assert!((x - 2.5).abs() < 0.01 && (y - 1.5).abs() < 0.01, "{x} {y}");
+    }
+}
