@@ -19,6 +19,14 @@ fn warn(runs: &[&RunData]) {
     }
 }
 
+/// Workloads of the plans that the server refused: they have no row.
+fn refused(runs: &[&RunData]) -> Vec<String> {
+    let plans = runs.iter().map(|run| &run.manifest.plan);
+    let refused = plans
+        .flat_map(|plan| plan.skipped.iter().filter(|skipped| plan.workloads.iter().any(|w| w.code == skipped.code)));
+    refused.map(|skipped| format!("{}: {}", skipped.code, skipped.reason)).collect()
+}
+
 /// Levels are compared with the baseline of their own run.
 fn refuse_levels(runs: &[&RunData]) -> Result<(), Failure> {
     match runs.iter().find(|data| data.manifest.plan.levels.is_some()) {
@@ -33,6 +41,7 @@ fn refuse_levels(runs: &[&RunData]) -> Result<(), Failure> {
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     let load = |run| stored::load(&run_folder(run, &args.results));
+    let mut not_judged = Vec::new();
     let compared = match args.runs.as_slice() {
         [run] => {
             let (stored, data) = load(run)?;
@@ -43,6 +52,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
                 ));
             }
             warn(&[&data]);
+            not_judged.extend(refused(&[&data]));
             Compared::of_arms(&data, run::width()).ok_or_else(|| {
                 Failure::usage(format!(
                     "{} is not a run of two arms (`loadline ab`): name a second run to compare it with",
@@ -60,6 +70,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
             }
             refuse_levels(&[&a, &b])?;
             warn(&[&a, &b]);
+            not_judged.extend(refused(&[&a, &b]));
             let terms = Terms {
                 margin: args.equivalence.unwrap_or(DEFAULT_EQUIVALENCE),
                 across_drivers: args.across_drivers,
@@ -82,7 +93,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     };
     let slower = compared.slower_by(share);
     slower.iter().for_each(|text| output::say(&format!("slower: {text}")));
-    let not_judged = compared.not_judged();
+    not_judged.extend(compared.not_judged());
     not_judged.iter().for_each(|text| output::say(&format!("not judged: {text}")));
     if !slower.is_empty() {
         return Ok(exit::FAILED);

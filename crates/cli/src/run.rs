@@ -15,7 +15,7 @@ use loadline_run::study::Ended;
 use loadline_run::sweep::{SweepPoints, SweptParameter};
 use loadline_run::{Study, StudyOutcome, make_plan, planfile, plans};
 use loadline_store::StoredRun;
-use loadline_workload::{RowCount, Scope, Table};
+use loadline_workload::{CATALOGUE, RowCount, Scope, Table};
 
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};
@@ -70,7 +70,12 @@ pub(crate) fn measure(
     let mut progress = Progress::new();
     let outcome = study.run(&mut progress);
     progress.finish();
-    finish(outcome.map_err(Failure::from)?, &named)
+    let outcome = outcome.map_err(Failure::from)?;
+    if !args.workload_file.is_empty() || !args.pgbench_script.is_empty() {
+        let own = |code: &&str| CATALOGUE.iter().all(|w| w.code != *code);
+        named.extend(outcome.refused.iter().map(|skipped| skipped.code.as_str()).filter(own).map(str::to_owned));
+    }
+    finish(outcome, &named)
 }
 
 /// The plan file with the flags on top; without one, the flags on top of `default`.

@@ -115,19 +115,33 @@ impl Cause {
 
     /// Of an error number of MySQL and MariaDB. `os_error`: what the operating system gave it (`errno: 28`), if it says so.
     pub(crate) fn of_mysql(code: u16, os_error: Option<u16>) -> Cause {
-        // ENOSPC and EDQUOT, passed on by EE_WRITE, ER_ERROR_ON_WRITE, ER_GET_ERRNO and others.
+        // ENOSPC and EDQUOT.
         if let Some(28 | 122) = os_error {
             return Cause::FullDisk;
         }
         match code {
             1021 | 1114 => Cause::FullDisk,
             1099 | 1205 | 3572 => Cause::Lock,
-            1036 | 1290 | 1792 | 1836 | 3100 => Cause::ReadOnly,
-            1044 | 1045 | 1095 | 1142 | 1143 | 1227 | 1370 | 1419 => Cause::Privilege,
-            1040 | 1041 | 1070 | 1071 | 1074 | 1117 | 1118 | 1153 | 1197 | 1203 | 1226 | 1436 | 1461 | 3024 => {
-                Cause::Limit
+            1036 | 1792 | 1836 => Cause::ReadOnly,
+            1044 | 1045 | 1095 | 1142 | 1143 | 1227 | 1370 | 1419 | 1698 => Cause::Privilege,
+            1040
+            | 1041
+            | 1069..=1071
+            | 1074
+            | 1117
+            | 1118
+            | 1153
+            | 1197
+            | 1203
+            | 1206
+            | 1226
+            | 1436
+            | 1461
+            | 1969
+            | 3024 => Cause::Limit,
+            1031 | 1075 | 1101 | 1173 | 1178 | 1235 | 1286 | 1289 | 1290 | 1305 | 3098 | 3161 | 3750 => {
+                Cause::NotAllowed
             }
-            1031 | 1075 | 1101 | 1173 | 1178 | 1235 | 1286 | 1289 | 1305 | 3161 | 3750 => Cause::NotAllowed,
             _ => Cause::Other,
         }
     }
@@ -135,10 +149,10 @@ impl Cause {
     /// Of the number of an ORA- message.
     pub(crate) fn of_oracle(code: u32) -> Cause {
         match code {
-            257 | 1536 | 1652..=1655 | 1658 | 1688 | 1691 | 19809 | 30036 => Cause::FullDisk,
+            257 | 1536 | 1650..=1659 | 1683 | 1688 | 1691 | 1692 | 19809 | 30036 => Cause::FullDisk,
             54 | 4021 | 30006 => Cause::Lock,
             1456 | 16000 => Cause::ReadOnly,
-            990 | 1031 | 1720 | 1950 => Cause::Privilege,
+            1031 | 1720 | 1950 => Cause::Privilege,
             18 | 20 | 1000 | 2391 | 4031 => Cause::Limit,
             439 | 902 | 904 | 4063 | 6550 => Cause::NotAllowed,
             _ => Cause::Other,

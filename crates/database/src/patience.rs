@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::TargetError;
+use crate::role::Hindrance;
 use crate::stream::Stream;
 
 /// After this time in which a read or write did not get on, the user's wish to stop is looked at.
@@ -40,13 +41,15 @@ pub(crate) enum Doing {
 
 impl Doing {
     /// Why a session gets no answer, if that is not the server's own work.
-    pub(crate) fn hindrance(self) -> Option<String> {
-        match self {
-            Doing::Works => None,
-            Doing::Waits(what) => Some(format!("its statement waited for {what}")),
-            Doing::NoSpace => Some(format!("its statement waited for {FREE_SPACE}")),
-            Doing::Silent(why) => Some(format!("the server did not answer ({why}): is it stopped, or out of disk?")),
-        }
+    pub(crate) fn hindrance(self) -> Option<Hindrance> {
+        let full_disk = self == Doing::NoSpace;
+        let why = match self {
+            Doing::Works => return None,
+            Doing::Waits(what) => format!("its statement waited for {what}"),
+            Doing::NoSpace => format!("its statement waited for {FREE_SPACE}"),
+            Doing::Silent(why) => format!("the server did not answer ({why}): is it stopped, or out of disk?"),
+        };
+        Some(Hindrance { why, full_disk })
     }
 
     /// Of a session that asked. A server that answers with an error, such as too many connections, is not silent.

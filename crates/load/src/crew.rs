@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use loadline_database::machine::allow_open_files;
-use loadline_database::{Canceller, Runs, Target};
+use loadline_database::{Canceller, Hindrance, Runs, Target};
 use loadline_model::Driver;
 
 use crate::client_job::Timing;
@@ -129,7 +129,7 @@ impl Crew {
     }
 
     /// What keeps jobs from ending their transactions, if the database says so.
-    pub(crate) fn hindrance(&self) -> Option<String> {
+    pub(crate) fn hindrance(&self) -> Option<Hindrance> {
         hindrance(&self.cancellers)
     }
 
@@ -161,7 +161,7 @@ impl Crew {
                 ask_at = waited + ASK_AGAIN;
                 let why = hindrance(&self.cancellers);
                 if why.is_some() || waited >= at_most {
-                    let why = why.unwrap_or_else(|| "its transaction had not ended".to_owned());
+                    let why = why.map_or_else(|| "its transaction had not ended".to_owned(), |found| found.why);
                     let s = waited.as_secs();
                     let _ =
                         shared.cut.set(format!("loadline ended its session, {s} s after the end of the test: {why}"));
@@ -205,7 +205,7 @@ pub fn allow_files(target: &dyn Target, jobs: u32) -> Result<(), TestError> {
 }
 
 /// What keeps a session from ending its call, of the first for which the database says so.
-fn hindrance(cancellers: &[Canceller]) -> Option<String> {
+fn hindrance(cancellers: &[Canceller]) -> Option<Hindrance> {
     let begin = Instant::now();
     cancellers.iter().take_while(|_| begin.elapsed() < ASK_AT_MOST).find_map(Canceller::hindrance)
 }

@@ -335,9 +335,9 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let timing = Timing { start_ns, window_ns: (request.duration_s * 1e9) as u64 };
     crew.start(timing);
     if let Some(why) = wait_started(&shared, &crew) {
-        let _ = shared.cut.set(why.clone());
+        let _ = shared.cut.set(why.to_string());
         crew.end(Counts::default(), &mut || ());
-        return Err(TestError::Target(TargetError::Lost(why)));
+        return Err(TestError::Target(why));
     }
     let mut watch = Watch::new(&shared, start_ns, tick);
     let (open_ns, mut warmup) = watch.warm_up(request);

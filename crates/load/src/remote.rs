@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use loadline_database::Hindrance;
 use loadline_model::Snapshot;
 use loadline_model::record::AgentFigures;
 use loadline_model::snapshot::counter;
@@ -145,7 +146,7 @@ impl AnyCrew {
     }
 
     /// What keeps the jobs of this process from ending their transactions, if the database says so.
-    pub(crate) fn hindrance(&self) -> Option<String> {
+    pub(crate) fn hindrance(&self) -> Option<Hindrance> {
         match self {
             AnyCrew::Here(crew) => crew.hindrance(),
             AnyCrew::Remote(_) => None,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use loadline_collect::os::Server;
 use loadline_collect::{CollectError, Edge, PendingEdge, Recent, Sampler, Second, Surroundings};
+use loadline_database::TargetError;
 use loadline_storage::now_ns;
 
 use crate::crew::{ASK_AFTER, ASK_AGAIN};
@@ -207,7 +208,7 @@ pub(crate) fn watch_window(
 
 /// Waits until every job has completed its first transaction. Returns what all of them wait for, if that is not the
 /// database's own work.
-pub(crate) fn wait_started(shared: &Shared, crew: &AnyCrew) -> Option<String> {
+pub(crate) fn wait_started(shared: &Shared, crew: &AnyCrew) -> Option<TargetError> {
     let (begin, mut ask_at) = (Instant::now(), ASK_AFTER);
     while shared.started.load(Ordering::Relaxed) < shared.jobs() {
         let waited = begin.elapsed();
@@ -218,8 +219,9 @@ pub(crate) fn wait_started(shared: &Shared, crew: &AnyCrew) -> Option<String> {
         // Jobs wait for each other's locks too, but not all of them.
         if waited >= ask_at && shared.started.load(Ordering::Relaxed) == 0 {
             ask_at = waited + ASK_AGAIN;
-            if let Some(why) = crew.hindrance() {
-                return Some(format!("no job completed a transaction in {} s: {why}", waited.as_secs()));
+            if let Some(found) = crew.hindrance() {
+                let text = format!("no job completed a transaction in {} s: {}", waited.as_secs(), found.why);
+                return Some(if found.full_disk { TargetError::NoSpace(text) } else { TargetError::Lost(text) });
             }
         }
         std::thread::sleep(Duration::from_millis(1));

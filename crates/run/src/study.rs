@@ -42,7 +42,7 @@ pub use same::KnownLimits;
 
 use self::arm_state::ArmsState;
 use self::arms::two_sides;
-use self::refused::Refused;
+use self::refused::Refusals;
 use self::side::Side;
 use self::switch::Switch;
 use crate::event::{Event, Listener};
@@ -196,7 +196,7 @@ struct Context {
     interrupted: Arc<AtomicBool>,
     /// See [`StudyOutcome::left_out`].
     left_out: Vec<String>,
-    refused: Refused,
+    refused: Refusals,
 }
 
 impl Study {
@@ -352,7 +352,7 @@ impl Study {
         let arms = self.other.as_ref().map(|b| ArmsState::new(&self.request, b));
         let agents = self.agents.clone();
         let stored = records.iter().map(|r| r.test).max().unwrap_or(0);
-        let (left_out, refused) = (Vec::new(), Refused::default());
+        let (left_out, refused) = (Vec::new(), Refusals::default());
         let mut context =
             Context { side, other, arms, manifest, folder, records, stored, agents, interrupted, left_out, refused };
         let written = context

@@ -294,6 +294,12 @@ pub(super) fn examine(s: &MysqlSettings, f: &MysqlState) -> Vec<Finding> {
     if s.is_on("debug_no_sync") {
         say("debug_no_sync", Some((Refused, "the server does not sync its files: set it OFF".to_owned())), "ON".into());
     }
+    let few = |most: &f64| *most < s.number("max_connections").unwrap_or(151.0);
+    if let Some(most) = s.number("max_prepared_stmt_count").filter(few) {
+        let advice = "one of the limits of jobs: a session of the client driver has one for each of its statements, and tests with \
+                      more jobs are left out";
+        say("max_prepared_stmt_count", Some((Warning, advice.to_owned())), format!("{most:.0}"));
+    }
     // MariaDB's name, and MySQL's.
     for name in ["innodb_force_primary_key", "sql_require_primary_key"].into_iter().filter(|name| s.is_on(name)) {
         let needs = |w: &&&Workload| w.tables.iter().any(|table| table.primary_key().is_none());
@@ -371,16 +377,6 @@ pub(super) fn job_limit(c: &mut Connection, settings: &MysqlSettings) -> Result<
     if let Some(of_user) = of_user.filter(|n| n - OWN < limit) {
         limit = (of_user - OWN).max(0.0);
         because = format!("max_user_connections = {of_user:.0}, of which loadline needs {OWN:.0}");
-    }
-    // Each session of a job has at least one.
-    let prepared = c.pairs("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")?;
-    let prepared = prepared.first().and_then(|(_, n)| n.parse::<f64>().ok()).unwrap_or(0.0);
-    if let Some(most) = settings.number("max_prepared_stmt_count").filter(|n| n - prepared < limit) {
-        limit = (most - prepared).max(0.0);
-        because = format!(
-            "max_prepared_stmt_count = {most:.0}, of which {prepared:.0} are in use; jobs of workloads with several statements take \
-             more of them"
-        );
     }
     Ok(JobLimit { jobs: Some(limit as u32), because })
 }

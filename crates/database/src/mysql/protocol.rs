@@ -117,16 +117,18 @@ impl ServerError {
         Refusal { cause, code: self.code.to_string(), text: self.to_string() }
     }
 
-    /// The number that the operating system gave the server, which no field of the packet has: `errno: 28`, `error 28`, in any of
-    /// the server's languages the number after the last such word.
+    /// The number that the operating system gave the server, which no field of the packet has: `(errno: 28 "…")`,
+    /// `(OS errno 28 - …)`, `Got error 28 from storage engine`. `None` for numbers of storage engines.
     fn os_error(&self) -> Option<u16> {
-        // Error writing file, error on write, storage engine, tablespace, disk full.
-        const PASSED_ON: [u16; 8] = [3, 11, 20, 1026, 1030, 1114, 1005, 1021];
-        if !PASSED_ON.contains(&self.code) {
-            return None;
-        }
-        let numbers = self.message.split(|c: char| !c.is_ascii_digit());
-        numbers.filter_map(|n| n.parse().ok()).find(|n| [28, 122].contains(n))
+        let text = match self.code {
+            // Errors of files: reading, writing, closing, creating.
+            3 | 11 | 20 | 1005 | 1026 => self.message.rsplit('(').next()?,
+            1030 => &self.message,
+            _ => return None,
+        };
+        let number = text.split(|c: char| !c.is_ascii_digit()).find_map(|n| n.parse().ok())?;
+        // In 1030 it may be a number of the storage engine's, from 120 on.
+        (self.code != 1030 || number < 120).then_some(number)
     }
 }
 

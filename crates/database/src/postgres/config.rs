@@ -221,6 +221,8 @@ mod tests {
             ("postgres://a:sec#secret@h/d", "%23"),
             ("postgres://a:sec@secret@h/d", "%40"),
             ("postgres://a:sec%zzsecret@h/d", "%25"),
+            ("postgres://a:sec@x?y#secret/w@h/d", "%23"),
+            ("postgres://a:sec@x?secret=z/w@h/d", "%40"),
         ] {
             let e = parse(url).unwrap_err().to_string();
             assert!(e.contains(words), "{url}: {e}");

@@ -151,11 +151,20 @@ impl Execute for dyn ClientSession + '_ {
     }
 }
 
+/// What keeps a call from ending, if that is not the database's own work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hindrance {
+    /// In words.
+    pub why: String,
+    /// Whether it is a full disk.
+    pub full_disk: bool,
+}
+
 /// Ends a call of a session from another thread, and finds out what it waits for.
 #[derive(Clone)]
 pub struct Canceller {
     cancel: Arc<dyn Fn() + Send + Sync>,
-    ask: Arc<dyn Fn() -> Option<String> + Send + Sync>,
+    ask: Arc<dyn Fn() -> Option<Hindrance> + Send + Sync>,
 }
 
 impl Canceller {
@@ -166,7 +175,7 @@ impl Canceller {
 
     /// The same, if `ask` can find out why the call does not end.
     #[must_use]
-    pub fn asking(self, ask: impl Fn() -> Option<String> + Send + Sync + 'static) -> Canceller {
+    pub fn asking(self, ask: impl Fn() -> Option<Hindrance> + Send + Sync + 'static) -> Canceller {
         Canceller { ask: Arc::new(ask), ..self }
     }
 
@@ -178,7 +187,7 @@ impl Canceller {
     /// What keeps the call from ending, if that is not the database's own work: a lock, a replica, a server that is
     /// stopped. Asks the server, which may take some seconds.
     #[must_use]
-    pub fn hindrance(&self) -> Option<String> {
+    pub fn hindrance(&self) -> Option<Hindrance> {
         (self.ask)()
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use loadline_model::format::did_you_mean;
 use percent_encoding::percent_decode_str;
 
-use super::{redact, userinfo_secret};
+use super::redact;
 use crate::error::TargetError;
 
 /// `scheme://user:password@host:port/path?name=value&…`, each part still percent-encoded.
@@ -31,7 +31,11 @@ impl<'a> Url<'a> {
     pub(crate) fn parse(url: &'a str, form: &str) -> Result<Url<'a>, TargetError> {
         let rest = after_scheme(url, form)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        if userinfo_secret(url).is_some_and(|at| !is_encoded(&url[at.start + 1..at.end])) {
+        let credentials = rest.rsplit_once('@').map(|(credentials, _)| credentials);
+        let password = credentials.and_then(|of| of.split_once(':')).map(|(_, password)| password);
+        // A '?' of the password ends what is read of it: the rest stands in the query.
+        let cut = query.contains('@') && (password.is_some() || credentials.is_none() && rest.contains(':'));
+        if cut || password.is_some_and(|password| !is_encoded(password)) {
             return Err(TargetError::Usage(NOT_ENCODED.into()));
         }
         Url::of(url, rest, query)

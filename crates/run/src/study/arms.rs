@@ -17,6 +17,7 @@ use loadline_model::record::LevelPoint;
 
 use super::arm_state::{ArmsState, Values};
 use super::execute::PlannedTest;
+use super::refused::Refused;
 use super::side::{fit_jobs, fit_workloads, forced};
 use super::{Context, Side, StudyError, Switch, until_released};
 use crate::event::{Event, Listener};
@@ -258,13 +259,8 @@ impl Context {
                             return Err(StudyError::Interrupted);
                         }
                         let workload = if arm == ArmName::A { a } else { b };
-                        let work = match self.arm_work(arms, arm, workload, &mut works, listener) {
-                            Ok(work) => work,
-                            Err(e) => {
-                                self.leave_out_refused(a, jobs, e, listener)?;
-                                break 'jobs;
-                            }
-                        };
+                        let work = self.arm_work(arms, arm, workload, &mut works, listener)?;
+                        let Some(work) = work else { break 'jobs };
                         let left = windows.saturating_sub(before + 2 * index + place);
                         let position = LiveTest {
                             test: self.records.iter().map(|r| r.test).max().unwrap_or(0) + 1,
@@ -278,7 +274,7 @@ impl Context {
                         };
                         let test = PlannedTest { workload, work, position, swept: None, level: None };
                         if let Err(e) = test.measure(self, listener) {
-                            self.leave_out_refused(a, jobs, e, listener)?;
+                            self.leave_out_refused(a, Refused::Jobs(jobs), e, listener)?;
                             break 'jobs;
                         }
                     }
@@ -316,6 +312,7 @@ impl Context {
     }
 
     /// Brings `arm` about and returns its work, with its tables there. Work that differs on the same target is prepared anew.
+    /// `None`: the server refuses the workload.
     fn arm_work(
         &mut self,
         arms: &Arms,
@@ -323,7 +320,7 @@ impl Context {
         workload: &PlannedWorkload,
         works: &mut BTreeMap<(ArmName, String), Arc<Work>>,
         listener: &mut dyn Listener,
-    ) -> Result<Arc<Work>, StudyError> {
+    ) -> Result<Option<Arc<Work>>, StudyError> {
         let one_target = self.other.is_none();
         let of = |arm: ArmName| arms.get(arm).workloads.iter().find(|w| w.code == workload.code);
         let work = |arm: ArmName| of(arm).map(|w| (w.driver, &w.parameters));
@@ -333,15 +330,15 @@ impl Context {
         if arm == ArmName::B && !self.manifest.calibration.contains_key(&workload.code) {
             let of_a = of(ArmName::A).unwrap_or(workload).clone();
             self.take(ArmName::A, listener)?;
-            let work = self.prepare(&of_a, listener)?;
+            let Some(work) = self.prepare_or_leave_out(&of_a, listener)? else { return Ok(None) };
             works.insert((ArmName::A, workload.code.clone()), work);
         }
         self.take(arm, listener)?;
         if let Some(work) = works.get(&key).filter(|_| shared || !one_target) {
-            return Ok(Arc::clone(work));
+            return Ok(Some(Arc::clone(work)));
         }
-        let work = self.prepare(workload, listener)?;
-        works.insert(key, Arc::clone(&work));
+        let work = self.prepare_or_leave_out(workload, listener)?;
+        works.extend(work.clone().map(|work| (key, work)));
         Ok(work)
     }
 

@@ -52,7 +52,7 @@ impl Context {
         for (at, (workload, jobs, point)) in points.iter().enumerate() {
             let Some(level) = known.iter().find(|level| level.name == point.level) else { continue };
             let planned = &plan.workloads[*workload];
-            if self.refused.leaves_out(&planned.code, *jobs) {
+            if self.refused.leaves_out(&planned.code, *jobs, None) {
                 continue;
             }
             let places = order(seed_of(levels.seed, &format!("{} {point:?}", planned.code), *jobs), pairs);
@@ -61,13 +61,7 @@ impl Context {
                 if self.has_pair(&planned.code, *jobs, Some(point), number) {
                     continue;
                 }
-                let work = match self.prepared(planned, &mut works, listener) {
-                    Ok(work) => work,
-                    Err(e) => {
-                        self.leave_out_refused(planned, *jobs, e, listener)?;
-                        break 'cell;
-                    }
-                };
+                let Some(work) = self.prepared(planned, &mut works, listener)? else { break 'cell };
                 for (place, arm) in pair.into_iter().enumerate() {
                     if self.stopped() {
                         return Err(StudyError::Interrupted);
@@ -144,19 +138,19 @@ impl Context {
         })
     }
 
-    /// The work of `planned`, prepared in the baseline and without a distance.
+    /// The work of `planned`, prepared in the baseline and without a distance. `None`: the server refuses the workload.
     fn prepared(
         &mut self,
         planned: &PlannedWorkload,
         works: &mut BTreeMap<String, Arc<Work>>,
         listener: &mut dyn Listener,
-    ) -> Result<Arc<Work>, StudyError> {
+    ) -> Result<Option<Arc<Work>>, StudyError> {
         if let Some(work) = works.get(&planned.code) {
-            return Ok(Arc::clone(work));
+            return Ok(Some(Arc::clone(work)));
         }
         self.bring_level_about(None, Link::default(), listener)?;
-        let work = self.prepare(planned, listener)?;
-        works.insert(planned.code.clone(), Arc::clone(&work));
+        let work = self.prepare_or_leave_out(planned, listener)?;
+        works.extend(work.clone().map(|work| (planned.code.clone(), work)));
         Ok(work)
     }
 

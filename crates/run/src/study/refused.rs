@@ -1,54 +1,90 @@
 //! What the server refuses for one workload does not end the run: the workload is left out with the reason, and the rest is measured.
 
-use loadline_database::TargetError;
+use std::sync::Arc;
+
+use loadline_database::{TargetError, Work};
 use loadline_load::TestError;
 use loadline_model::format::counted;
 use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
+use loadline_workload::Scope;
 
 use super::{Context, StudyError, full_disk};
 use crate::event::{Event, Listener};
 
-/// Workloads that the server refused while the run went on.
+/// What of a workload the server refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// All of it.
+    Whole,
+    /// Tests with so many jobs, and so those with more.
+    Jobs(u32),
+    /// A value of the swept parameter.
+    Value(&'static str, i64),
+}
+
+/// What the server refused while the run went on.
 #[derive(Default)]
-pub(super) struct Refused {
-    /// The workload, from how many jobs on it is left out, and why.
-    from: Vec<(SkippedWorkload, u32)>,
-    /// The first refusal: the run's error, if nothing at all could be measured.
+pub(super) struct Refusals {
+    all: Vec<(SkippedWorkload, Refused)>,
+    /// The first one: the run's error, if nothing at all could be measured.
     first: Option<StudyError>,
 }
 
-impl Refused {
-    /// Whether a test of `code` with so many jobs is left out.
-    pub(super) fn leaves_out(&self, code: &str, jobs: u32) -> bool {
-        self.from.iter().any(|(skipped, from)| skipped.code == code && jobs >= *from)
+impl Refusals {
+    /// Whether a test of `code` with so many jobs, or with this value of the swept parameter, is left out.
+    pub(super) fn leaves_out(&self, code: &str, jobs: u32, value: Option<i64>) -> bool {
+        let of_test = |refused: Refused| match refused {
+            Refused::Whole => true,
+            Refused::Jobs(from) => value.is_none() && jobs >= from,
+            Refused::Value(_, refused) => value == Some(refused),
+        };
+        self.all.iter().any(|(skipped, refused)| skipped.code == code && of_test(*refused))
     }
 
     /// What was left out, and the error of a run that measured nothing.
     pub(super) fn take(&mut self) -> (Vec<SkippedWorkload>, Option<StudyError>) {
-        (std::mem::take(&mut self.from).into_iter().map(|(skipped, _)| skipped).collect(), self.first.take())
+        (std::mem::take(&mut self.all).into_iter().map(|(skipped, _)| skipped).collect(), self.first.take())
     }
 }
 
-/// Whether the server refused what it was asked, or ended the session for it, and may do other work.
-fn is_refusal(failure: &StudyError) -> bool {
-    let (StudyError::Target(e) | StudyError::Test { source: TestError::Target(e), .. }) = failure else { return false };
-    e.is_lost() || matches!(e, TargetError::Server(_) | TargetError::Unsupported(_))
+/// Whether the server refused what it was asked. A session that was lost is another matter: the server may have started anew.
+fn is_refusal(failure: &StudyError) -> Option<&TargetError> {
+    let (StudyError::Target(e) | StudyError::Test { source: TestError::Target(e), .. }) = failure else { return None };
+    matches!(e, TargetError::Server(_) | TargetError::Unsupported(_)).then_some(e)
 }
 
 impl Context {
-    /// Leaves `workload` out with `jobs` and more jobs if `failure` is the server's refusal and the server still answers. Its tables
-    /// are dropped: they may be what filled a disk.
+    /// The workload, prepared; `None` if the server refuses it.
     ///
     /// # Errors
-    /// `failure`, if it is of another kind.
+    /// If the run cannot go on.
+    pub(super) fn prepare_or_leave_out(
+        &mut self,
+        workload: &PlannedWorkload,
+        listener: &mut dyn Listener,
+    ) -> Result<Option<Arc<Work>>, StudyError> {
+        match self.prepare(workload, listener) {
+            Ok(work) => Ok(Some(work)),
+            Err(e) => self.leave_out_refused(workload, Refused::Whole, e, listener).map(|()| None),
+        }
+    }
+
+    /// Leaves out of `workload` what was `refused` if `failure` is the server's refusal and the server still answers. Drops the
+    /// tables of one that is left out as a whole: they may be what filled a disk.
+    ///
+    /// # Errors
+    /// `failure`, if it is of another kind, or a data set has filled the disk, which other workloads need as well.
     pub(super) fn leave_out_refused(
         &mut self,
         workload: &PlannedWorkload,
-        jobs: u32,
+        refused: Refused,
         failure: StudyError,
         listener: &mut dyn Listener,
     ) -> Result<(), StudyError> {
-        if self.stopped() || !is_refusal(&failure) || self.side.target.info().is_err() {
+        let work = self.work(workload, &Default::default()).ok();
+        let data_set = work.as_ref().is_some_and(|w| w.workload.tables.iter().any(|t| t.scope == Scope::DataSet));
+        let goes_on = is_refusal(&failure).is_some_and(|e| !(e.is_full_disk() && data_set));
+        if self.stopped() || !goes_on || self.side.target.info().is_err() {
             return Err(failure);
         }
         let failure = full_disk::explained(failure, self.side.target.as_ref(), &self.side.info);
@@ -56,15 +92,19 @@ impl Context {
             StudyError::Test { source, .. } => source.to_string(),
             failure => failure.to_string(),
         };
-        let jobs = if self.records.iter().any(|r| r.workload == workload.code) { jobs } else { 0 };
-        let reason = if jobs > 0 { format!("with {} and more: {why}", counted(jobs as usize, "job")) } else { why };
-        if let Ok(work) = self.work(workload, &Default::default()) {
+        let measured = self.records.iter().any(|r| r.workload == workload.code);
+        let reason = match refused {
+            Refused::Jobs(jobs) if measured => format!("with {} and more: {why}", counted(jobs as usize, "job")),
+            Refused::Value(name, value) => format!("with {name} = {value}: {why}"),
+            Refused::Jobs(_) | Refused::Whole => why,
+        };
+        if let Some(work) = work.filter(|_| refused == Refused::Whole) {
             self.drop_unneeded_tables(&work, listener);
         }
         listener.on(Event::Skipped { code: &workload.code, reason: &reason });
         let skipped = SkippedWorkload { code: workload.code.clone(), reason };
         self.manifest.plan.skipped.push(skipped.clone());
-        self.refused.from.push((skipped, jobs));
+        self.refused.all.push((skipped, refused));
         self.refused.first.get_or_insert(failure);
         Ok(self.folder.write_manifest(&self.manifest)?)
     }

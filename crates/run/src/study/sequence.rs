@@ -9,6 +9,7 @@ use loadline_model::{Column, Driver, TestRecord, column};
 use loadline_workload::Sweep;
 
 use super::execute::PlannedTest;
+use super::refused::Refused;
 use super::{Context, StudyError, nodes};
 use crate::calibrate::with;
 use crate::event::{Event, Listener};
@@ -58,13 +59,8 @@ impl Context {
                         continue;
                     }
                     if !prepared.contains_key(&workload.code) {
-                        match self.prepare(workload, listener) {
-                            Ok(work) => prepared.insert(workload.code.clone(), work),
-                            Err(e) => {
-                                self.leave_out_refused(workload, 0, e, listener)?;
-                                break;
-                            }
-                        };
+                        let Some(work) = self.prepare_or_leave_out(workload, listener)? else { break };
+                        prepared.insert(workload.code.clone(), work);
                     }
                     let Some(work) = prepared.get(&workload.code) else { continue };
                     let of = |r: &&TestRecord| r.workload == workload.code && r.repetition == repetition;
@@ -79,10 +75,11 @@ impl Context {
                         left_s: length.left_s(repetition, index, made),
                         left_exact: length.exact,
                     };
+                    let beyond = value.map_or(Refused::Jobs(jobs), |v| Refused::Value(v.name, v.value));
                     let work = match self.at_point(workload, &Arc::clone(work), value) {
                         Ok(work) => work,
                         Err(e) => {
-                            self.leave_out_refused(workload, jobs, e, listener)?;
+                            self.leave_out_refused(workload, beyond, e, listener)?;
                             continue;
                         }
                     };
@@ -93,7 +90,7 @@ impl Context {
                         // A test whose jobs could not even connect has no record: it is made over the nodes that are left.
                         let of_test = matches!(e, StudyError::Test { .. }) && !self.stopped();
                         if !of_test || !self.left_lost_nodes(listener)? {
-                            self.leave_out_refused(workload, jobs, e, listener)?;
+                            self.leave_out_refused(workload, beyond, e, listener)?;
                             continue;
                         }
                     }
@@ -182,6 +179,7 @@ impl Context {
             None if points.over_jobs => None,
             None => {
                 let missing = self.done(&workload.code, repetition, 1).next().is_none();
+                let missing = missing && !self.refused.leaves_out(&workload.code, 1, None);
                 missing.then_some(SweepPoint { nodes: 1, jobs: 1, value: None })
             }
         };
@@ -191,7 +189,7 @@ impl Context {
                 |nodes| Some(SweepPoint { nodes, jobs: self.next_jobs(workload, repetition, nodes)?, value: None });
             counts.into_iter().filter(|_| points.over_jobs).find_map(next)
         };
-        single.or_else(over_jobs).filter(|point| !self.refused.leaves_out(&workload.code, point.jobs))
+        single.or_else(over_jobs)
     }
 
     /// The work with a value of the swept parameter.
@@ -229,7 +227,8 @@ impl Context {
         };
         let given = workload.parameters.contains_key(*name);
         let most = if found.workers() == Some(*name) { self.max_parallel_workers(given) } else { i64::MAX };
-        let value = values.iter().filter(|v| **v <= most).find(done)?;
+        let left_in = |v: &&i64| **v <= most && !self.refused.leaves_out(&workload.code, 1, Some(**v));
+        let value = values.iter().filter(left_in).find(done)?;
         Some(SweepPoint { nodes: 1, jobs: 1, value: Some(ParameterValue { name, value: *value, column }) })
     }
 
@@ -239,7 +238,7 @@ impl Context {
         let of_jobs = |repetition| self.done(&workload.code, repetition, nodes).filter(|r| r.swept.is_none());
         let wanted = |jobs: &u32| {
             *jobs >= nodes
-                && !self.refused.leaves_out(&workload.code, *jobs)
+                && !self.refused.leaves_out(&workload.code, *jobs, None)
                 && self.failed_whole(&workload.code, nodes, *jobs).is_none()
         };
         let first_missing =
