@@ -139,7 +139,7 @@ fn write(
     let kind = tool.name().to_lowercase();
     let mut folder = RunFolder::create(&args.results, &run_name(now, &kind))?;
     written.push(folder.path().to_owned());
-    let mut outputs: Vec<TestOutput> = Vec::new();
+    let (mut outputs, mut warnings): (Vec<TestOutput>, Vec<_>) = Default::default();
     for (imported, test) in run.tests {
         let mut record = test.record;
         record.platform = platform.to_owned();
@@ -147,6 +147,7 @@ fn write(
         record.target = format!("imported:{kind}");
         record.imported = Some(imported);
         record.test = u32::try_from(outputs.len() + 1).unwrap_or(u32::MAX);
+        warnings.extend(test.warnings.iter().map(|warning| (record.test, warning.to_string())));
         let alike = outputs.iter().filter(|other| {
             let other = &other.record;
             (&other.workload, other.jobs, &other.parameters) == (&record.workload, record.jobs, &record.parameters)
@@ -175,10 +176,8 @@ fn write(
         command: command.to_vec(),
         ..manifest
     })?;
-    for record in &records {
-        for note in record.notes.iter().filter(|note| note.starts_with("contradictory")) {
-            output::say(&format!("warning: test {}: {note}", record.test));
-        }
+    for (test, warning) in warnings {
+        output::say(&format!("warning: test {test}: {warning}"));
     }
     if let Some(imported) = records.first().and_then(|r| r.imported.as_ref()) {
         let tests = if records.len() == 1 { "1 test".to_owned() } else { format!("{} tests", records.len()) };

@@ -5,31 +5,15 @@ use std::sync::Arc;
 use ::parquet::basic::{LogicalType, Repetition, Type as Physical};
 use ::parquet::column::writer::ColumnWriter;
 use ::parquet::data_type::ByteArray;
-use ::parquet::errors::ParquetError as Error;
+use ::parquet::errors::ParquetError;
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::types::Type;
-use thiserror::Error;
 
-use crate::table::{Exported, Values};
+use crate::table::{Table, Values};
 
-/// The table could not be encoded: a bug in loadline.
-#[derive(Debug, Error)]
-#[error("the table '{table}' could not be written as Parquet; this is a bug in loadline, please report it: {source}")]
-pub struct ParquetError {
-    table: &'static str,
-    source: Error,
-}
-
-/// `table` as the bytes of a Parquet file with one group of rows. Every column may be null.
-///
-/// # Errors
-/// [`ParquetError`].
-pub fn parquet(table: &Exported) -> Result<Vec<u8>, ParquetError> {
-    encoded(table).map_err(|source| ParquetError { table: table.name, source })
-}
-
-fn encoded(table: &Exported) -> Result<Vec<u8>, Error> {
+/// `table` as the bytes of a file with one group of rows. Every column may be null.
+pub(crate) fn encoded(table: &Table) -> Result<Vec<u8>, ParquetError> {
     let fields =
         table.columns.iter().map(|(name, values)| field(name, values).map(Arc::new)).collect::<Result<_, _>>()?;
     let schema = Type::group_type_builder(table.name).with_fields(fields).build()?;
@@ -46,22 +30,23 @@ fn encoded(table: &Exported) -> Result<Vec<u8>, Error> {
     writer.into_inner()
 }
 
-fn field(name: &str, values: &Values) -> Result<Type, Error> {
+fn field(name: &str, values: &Values) -> Result<Type, ParquetError> {
     let (physical, logical) = match values {
         Values::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
         Values::Number(_) => (Physical::DOUBLE, None),
         Values::Whole(_) => (Physical::INT64, None),
         Values::Truth(_) => (Physical::BOOLEAN, None),
     };
-    Type::primitive_type_builder(name, physical)
-        .with_repetition(Repetition::OPTIONAL)
-        .with_logical_type(logical)
-        .build()
+    let field = Type::primitive_type_builder(name, physical);
+    field.with_repetition(Repetition::OPTIONAL).with_logical_type(logical).build()
 }
 
-fn write(column: &mut ColumnWriter<'_>, values: &Values) -> Result<(), Error> {
+fn write(column: &mut ColumnWriter<'_>, values: &Values) -> Result<(), ParquetError> {
     fn levels<T>(all: &[Option<T>]) -> Vec<i16> {
         all.iter().map(|value| i16::from(value.is_some())).collect()
+    }
+    fn present<T: Copy>(all: &[Option<T>]) -> Vec<T> {
+        all.iter().flatten().copied().collect()
     }
     match (column, values) {
         (ColumnWriter::ByteArrayColumnWriter(to), Values::Text(all)) => {
@@ -69,15 +54,15 @@ fn write(column: &mut ColumnWriter<'_>, values: &Values) -> Result<(), Error> {
             to.write_batch(&present, Some(&levels(all)), None)
         }
         (ColumnWriter::DoubleColumnWriter(to), Values::Number(all)) => {
-            to.write_batch(&all.iter().flatten().copied().collect::<Vec<f64>>(), Some(&levels(all)), None)
+            to.write_batch(&present(all), Some(&levels(all)), None)
         }
         (ColumnWriter::Int64ColumnWriter(to), Values::Whole(all)) => {
-            to.write_batch(&all.iter().flatten().copied().collect::<Vec<i64>>(), Some(&levels(all)), None)
+            to.write_batch(&present(all), Some(&levels(all)), None)
         }
         (ColumnWriter::BoolColumnWriter(to), Values::Truth(all)) => {
-            to.write_batch(&all.iter().flatten().copied().collect::<Vec<bool>>(), Some(&levels(all)), None)
+            to.write_batch(&present(all), Some(&levels(all)), None)
         }
-        _ => Err(Error::General("a column has another type than its field".to_owned())),
+        _ => Err(ParquetError::General("a column has another type than its field".to_owned())),
     }
     .map(drop)
 }

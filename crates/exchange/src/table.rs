@@ -1,13 +1,15 @@
-//! What is exported of a run: tables whose columns have a type. `tests` has a row for each test, `series` one for each second,
-//! `histograms` one for each bucket.
+//! What is exported of a run: tables whose columns have a type, and their forms. `tests` has a row for each test, `series` one for each
+//! second, `histograms` one for each bucket.
 
 use loadline_model::column::{COLUMNS, Cell, VALID};
 use loadline_model::format::{Format, csv_line};
 use loadline_model::{Column, Latencies, Series, TestRecord};
+use serde_json::{Map, Value};
+use thiserror::Error;
 
 /// A table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Exported {
+pub struct Table {
     /// Its name, also of its file.
     pub name: &'static str,
     /// Columns, all of one length.
@@ -38,41 +40,67 @@ pub struct TestData {
     pub histograms: Vec<(String, Latencies)>,
 }
 
+/// A form of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// RFC 4180 with LF: a header, then a line for each row.
+    Csv,
+    /// An array with an object for each row.
+    Json,
+    /// One group of rows, not compressed.
+    Parquet,
+}
+
+/// A table could not be written.
+#[derive(Debug, Error)]
+pub enum TableError {
+    /// This loadline lacks the form.
+    #[error("this loadline was built without Parquet: build it with --features parquet, or export --format csv")]
+    WithoutParquet,
+    /// A bug in loadline.
+    #[error("the table '{table}' could not be written; this is a bug in loadline, please report it: {source}")]
+    Encoding {
+        /// Name of the table.
+        table: &'static str,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
 /// Names of the tables.
 pub const TABLES: [&str; 3] = ["tests", "series", "histograms"];
 
-impl Values {
-    fn len(&self) -> usize {
-        match self {
-            Values::Text(all) => all.len(),
-            Values::Number(all) => all.len(),
-            Values::Whole(all) => all.len(),
-            Values::Truth(all) => all.len(),
+/// Cells of a table are read by row.
+macro_rules! each_kind {
+    ($values:expr, $all:ident => $what:expr) => {
+        match $values {
+            Values::Text($all) => $what,
+            Values::Number($all) => $what,
+            Values::Whole($all) => $what,
+            Values::Truth($all) => $what,
         }
-    }
+    };
+}
 
+impl Values {
     /// The cell in `row` as text that reads back as the same value; empty if it is missing.
     fn plain(&self, row: usize) -> String {
-        fn shown<T: ToString>(all: &[Option<T>], row: usize) -> String {
-            all.get(row).and_then(Option::as_ref).map_or_else(String::new, T::to_string)
-        }
-        match self {
-            Values::Text(all) => shown(all, row),
-            Values::Number(all) => shown(all, row),
-            Values::Whole(all) => shown(all, row),
-            Values::Truth(all) => shown(all, row),
-        }
+        each_kind!(self, all => all.get(row).and_then(Option::as_ref).map_or_else(String::new, ToString::to_string))
+    }
+
+    fn json(&self, row: usize) -> Value {
+        each_kind!(self, all => all.get(row).cloned().flatten().map_or(Value::Null, Value::from))
     }
 }
 
-impl Exported {
+impl Table {
     /// The table called `name`; `None` if there is none.
     #[must_use]
-    pub fn of(name: &str, tests: &[TestData]) -> Option<Exported> {
+    pub fn new(name: &str, tests: &[TestData]) -> Option<Table> {
         match name {
-            "tests" => Some(of_tests(tests)),
-            "series" => Some(of_series(tests)),
-            "histograms" => Some(of_histograms(tests)),
+            "tests" => Some(tests_table(tests)),
+            "series" => Some(series_table(tests)),
+            "histograms" => Some(histograms_table(tests)),
             _ => None,
         }
     }
@@ -80,17 +108,39 @@ impl Exported {
     /// Number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.columns.first().map_or(0, |(_, values)| values.len())
+        self.columns.first().map_or(0, |(_, values)| each_kind!(values, all => all.len()))
     }
 
-    /// As CSV (RFC 4180 with LF): a header, then a line for each row.
-    #[must_use]
-    pub fn csv(&self) -> String {
-        let mut out = csv_line(self.columns.iter().map(|(name, _)| name));
-        for row in 0..self.rows() {
-            out.push_str(&csv_line(self.columns.iter().map(|(_, values)| values.plain(row))));
+    /// The table as a file.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub fn write(&self, form: Form) -> Result<Vec<u8>, TableError> {
+        match form {
+            Form::Csv => {
+                let mut out = csv_line(self.columns.iter().map(|(name, _)| name));
+                for row in 0..self.rows() {
+                    out.push_str(&csv_line(self.columns.iter().map(|(_, values)| values.plain(row))));
+                }
+                Ok(out.into_bytes())
+            }
+            Form::Json => {
+                let row = |row| {
+                    let cells = self.columns.iter().map(|(name, values)| (name.clone(), values.json(row)));
+                    Value::Object(cells.collect::<Map<_, _>>())
+                };
+                let rows: Vec<Value> = (0..self.rows()).map(row).collect();
+                let text = serde_json::to_string_pretty(&rows);
+                let wrong = |e: serde_json::Error| TableError::Encoding { table: self.name, source: e.into() };
+                text.map(|text| (text + "\n").into_bytes()).map_err(wrong)
+            }
+            #[cfg(feature = "parquet")]
+            Form::Parquet => {
+                crate::parquet::encoded(self).map_err(|e| TableError::Encoding { table: self.name, source: e.into() })
+            }
+            #[cfg(not(feature = "parquet"))]
+            Form::Parquet => Err(TableError::WithoutParquet),
         }
-        out
     }
 }
 
@@ -102,14 +152,14 @@ fn keys<'a>(rows: impl Iterator<Item = &'a TestRecord> + Clone) -> Vec<(String, 
 }
 
 /// Validity, and every column that a test has a value in, in the order of `loadline columns`; then why figures are missing, as JSON.
-fn of_tests(tests: &[TestData]) -> Exported {
+fn tests_table(tests: &[TestData]) -> Table {
     let records = || tests.iter().map(|t| &t.record);
     let has = |column: &&&Column| **column == VALID || records().any(|r| column.cell(r) != Cell::Absent);
     let mut columns: Vec<(String, Values)> =
         COLUMNS.iter().filter(has).map(|column| (column.id.to_owned(), values(column, records()))).collect();
     let absent = records().map(|r| serde_json::to_string(&r.absent).ok()).collect();
     columns.push(("absent".to_owned(), Values::Text(absent)));
-    Exported { name: "tests", columns }
+    Table { name: "tests", columns }
 }
 
 /// The cells of `column`: what its format shows as a number is one.
@@ -134,24 +184,23 @@ fn values<'a>(column: &Column, records: impl Iterator<Item = &'a TestRecord>) ->
     }
 }
 
-fn of_series(tests: &[TestData]) -> Exported {
+fn series_table(tests: &[TestData]) -> Table {
     let mut ids: Vec<&String> = Vec::new();
     for id in tests.iter().flat_map(|t| &t.series.columns) {
         if !ids.contains(&id) {
             ids.push(id);
         }
     }
-    let rows = tests.iter().flat_map(|t| t.series.rows.iter().map(move |_| &t.record));
-    let mut columns = keys(rows);
+    let mut columns = keys(tests.iter().flat_map(|t| t.series.rows.iter().map(move |_| &t.record)));
     for id in ids {
-        let of = |t: &TestData| t.series.column(id).unwrap_or_else(|| vec![None; t.series.rows.len()]);
-        columns.push((id.clone(), Values::Number(tests.iter().flat_map(of).collect())));
+        let cells = |t: &TestData| t.series.column(id).unwrap_or_else(|| vec![None; t.series.rows.len()]);
+        columns.push((id.clone(), Values::Number(tests.iter().flat_map(cells).collect())));
     }
-    Exported { name: "series", columns }
+    Table { name: "series", columns }
 }
 
 /// Buckets with the highest value in each, ns.
-fn of_histograms(tests: &[TestData]) -> Exported {
+fn histograms_table(tests: &[TestData]) -> Table {
     let mut rows: Vec<(&TestRecord, &str, i64, i64)> = Vec::new();
     for test in tests {
         for (kind, latencies) in &test.histograms {
@@ -163,9 +212,10 @@ fn of_histograms(tests: &[TestData]) -> Exported {
         }
     }
     let mut columns = keys(rows.iter().map(|(record, ..)| *record));
+    let kinds = Values::Text(rows.iter().map(|(_, kind, ..)| Some((*kind).to_owned())).collect());
+    let values = Values::Whole(rows.iter().map(|(.., value, _)| Some(*value)).collect());
+    let counts = Values::Whole(rows.iter().map(|(.., count)| Some(*count)).collect());
     columns
-        .push(("kind".to_owned(), Values::Text(rows.iter().map(|(_, kind, ..)| Some((*kind).to_owned())).collect())));
-    columns.push(("up_to_ns".to_owned(), Values::Whole(rows.iter().map(|(.., value, _)| Some(*value)).collect())));
-    columns.push(("count".to_owned(), Values::Whole(rows.iter().map(|(.., count)| Some(*count)).collect())));
-    Exported { name: "histograms", columns }
+        .extend([("kind", kinds), ("up_to_ns", values), ("count", counts)].map(|(name, all)| (name.to_owned(), all)));
+    Table { name: "histograms", columns }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::common::{ok, results, run, tests_of};
 
 fn file(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exchange/tests/files").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exchange/tests/it/data").join(name);
     path.to_str().unwrap().to_owned()
 }
 

@@ -1,7 +1,7 @@
 //! Tables that go out hold what came in, cell by cell.
 
 use loadline_exchange::Tool;
-use loadline_exchange::table::{Exported, TestData, Values};
+use loadline_exchange::table::{Form, Table, TestData, Values};
 use loadline_model::column::{COMMIT_THROUGHPUT_TPS, TX_PER_S};
 use loadline_model::{Latencies, Series, TestRecord};
 
@@ -22,22 +22,22 @@ fn data() -> Vec<TestData> {
     ]
 }
 
-fn column<'a>(table: &'a Exported, name: &str) -> &'a Values {
+fn column<'a>(table: &'a Table, name: &str) -> &'a Values {
     &table.columns.iter().find(|(known, _)| known == name).unwrap_or_else(|| panic!("no {name}")).1
 }
 
 #[test]
 fn every_table_has_a_row_for_each() {
     let data = data();
-    let tests = Exported::of("tests", &data).unwrap();
+    let tests = Table::new("tests", &data).unwrap();
     assert_eq!(column(&tests, "valid"), &Values::Truth(vec![None, Some(true)]), "imported: neither");
     assert_eq!(column(&tests, "tx_per_s"), &Values::Number(vec![Some(148.39), Some(0.1 + 0.2)]));
     assert_eq!(column(&tests, "jobs"), &Values::Whole(vec![Some(2), Some(1)]));
-    let series = Exported::of("series", &data).unwrap();
+    let series = Table::new("series", &data).unwrap();
     assert_eq!(series.rows(), 4);
     assert_eq!(column(&series, "x"), &Values::Number(vec![None, None, None, None]));
     assert_eq!(column(&series, COMMIT_THROUGHPUT_TPS.id), &Values::Number(vec![Some(220.7), Some(107.01), None, None]));
-    let buckets = Exported::of("histograms", &data).unwrap();
+    let buckets = Table::new("histograms", &data).unwrap();
     let (Values::Whole(counts), Values::Text(kinds)) = (column(&buckets, "count"), column(&buckets, "kind")) else {
         panic!("other types")
     };
@@ -45,12 +45,13 @@ fn every_table_has_a_row_for_each() {
         counts.iter().zip(kinds).filter(|(_, k)| k.as_deref() == Some(kind)).filter_map(|(n, _)| *n).sum::<i64>()
     };
     assert_eq!((of("transaction"), of("commit")), (330, 3));
-    assert!(Exported::of("other", &data).is_none());
+    assert!(Table::new("other", &data).is_none());
 }
 
 #[test]
 fn csv_reads_back_as_the_same_numbers() {
-    let csv = Exported::of("tests", &data()).unwrap().csv();
+    let csv = Table::new("tests", &data()).unwrap().write(Form::Csv).unwrap();
+    let csv = String::from_utf8(csv).unwrap();
     let mut lines = csv.lines();
     let at = lines.next().unwrap().split(',').position(|c| c == "tx_per_s").unwrap();
     let own = lines.find(|line| line.starts_with(",LGWR-LAT1,own,2,")).unwrap();
@@ -64,8 +65,8 @@ fn parquet_reads_back_cell_by_cell() {
     use parquet::file::reader::{FileReader as _, SerializedFileReader};
     use parquet::record::Field;
     for name in loadline_exchange::table::TABLES {
-        let table = Exported::of(name, &data()).unwrap();
-        let bytes = loadline_exchange::parquet(&table).unwrap();
+        let table = Table::new(name, &data()).unwrap();
+        let bytes = table.write(Form::Parquet).unwrap();
         let file = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
         let rows: Vec<_> = file.get_row_iter(None).unwrap().map(Result::unwrap).collect();
         assert_eq!(rows.len(), table.rows(), "{name}");

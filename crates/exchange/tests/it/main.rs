@@ -3,18 +3,20 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bad;
+mod cannot_be;
 mod exported;
 mod files;
 
 use std::io::BufReader;
 use std::path::Path;
 
-use loadline_exchange::{Group, ImportError, ImportedTest, Source, Tool, import};
+use loadline_exchange::{Absence, Group, ImportError, ImportedTest, Source, Tool, import};
+use loadline_model::column::{COLUMNS, Times};
 use loadline_model::{Column, Latencies};
 
-/// The contents of a file in `tests/files`.
+/// The contents of a file in `data`.
 fn contents(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/data").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
@@ -27,36 +29,49 @@ fn read(tool: Tool, texts: &[(&str, &str)]) -> Result<Vec<Group>, ImportError> {
     import(tool, &mut texts.iter().map(source).collect::<Vec<_>>())
 }
 
+/// The only test of a text.
+fn test_of(tool: Tool, text: &str) -> ImportedTest {
+    only(read(tool, &[("f", text)]).unwrap())
+}
+
+fn only(mut groups: Vec<Group>) -> ImportedTest {
+    assert!(groups.len() == 1 && groups[0].tests.len() == 1, "{groups:?}");
+    let test = groups.remove(0).tests.remove(0);
+    for column in COLUMNS.iter().filter(|c| c.is_figure()) {
+        let (figure, why) = (test.record.figure(column), test.absent.get(column.id).map(ToString::to_string));
+        assert!(figure.is_some() != why.is_some(), "{column}: {figure:?}, {why:?}");
+        assert_eq!(test.record.why_absent(column), why.as_deref(), "{column}");
+    }
+    test
+}
+
 fn files(tool: Tool, names: &[&str]) -> Vec<Group> {
     let texts: Vec<(&str, String)> = names.iter().map(|name| (*name, contents(name))).collect();
     read(tool, &texts.iter().map(|(name, text)| (*name, text.as_str())).collect::<Vec<_>>()).unwrap()
 }
 
-/// The only test of files.
+/// The only test of files, to which all of them belong.
 fn one(tool: Tool, names: &[&str]) -> ImportedTest {
     let groups = files(tool, names);
-    let [group] = groups.as_slice() else { panic!("{} groups", groups.len()) };
-    let [test] = group.tests.as_slice() else { panic!("{} tests", group.tests.len()) };
-    assert_eq!(group.files, (0..names.len()).collect::<Vec<_>>(), "all files are of the one test");
-    for column in loadline_model::column::COLUMNS.iter().filter(|c| c.is_figure()) {
-        let (figure, why) = (test.record.figure(column), test.record.why_absent(column));
-        assert!(figure.is_some() != why.is_some(), "{column}: {figure:?}, {why:?}");
-    }
-    test.clone()
+    assert_eq!(groups[0].files, (0..names.len()).collect::<Vec<_>>());
+    only(groups)
 }
 
 fn figure(test: &ImportedTest, column: &Column) -> f64 {
     test.record.figure(column).unwrap_or_else(|| panic!("{column}: {:?}", test.record.why_absent(column)))
 }
 
-fn notes(test: &ImportedTest) -> String {
-    test.record.notes.join("\n")
+/// Mean, median, 99th percentile and maximum, ms; 0 for one that is absent.
+fn times_ms(test: &ImportedTest, times: Times) -> [f64; 4] {
+    times.all().map(|c| test.record.figure(c).unwrap_or_default() / 1e6)
 }
 
-/// The `q` quantile of `values` by definition: the smallest that at least this share is not above.
-fn quantile(values: &mut [u64], q: f64) -> u64 {
-    values.sort_unstable();
-    values[((values.len() as f64 * q).ceil() as usize).clamp(1, values.len()) - 1]
+fn near(a: f64, b: f64, share: f64) -> bool {
+    (a - b).abs() <= share * b.abs()
+}
+
+fn absent<'a>(test: &'a ImportedTest, column: &Column) -> &'a Absence {
+    test.absent.get(column.id).unwrap_or_else(|| panic!("{column}: {:?}", test.record.figure(column)))
 }
 
 fn latencies<'a>(test: &'a ImportedTest, kind: &str) -> &'a Latencies {

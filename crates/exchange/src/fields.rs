@@ -1,0 +1,108 @@
+//! `key: value` and `key = value` lines of a printed report.
+
+use std::collections::BTreeMap;
+
+use crate::absence::Absence;
+use crate::error::ImportError;
+use crate::lines::{Lines, cut};
+
+/// No counter or clock reaches this: it is a difference below 0 without a sign.
+pub(crate) const MOST: f64 = 1e15;
+/// Most fields that are kept: no report has more, whatever stands between its lines.
+const MOST_FIELDS: usize = 1000;
+
+/// The fields of a report. Of lines with one key the last counts.
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    /// What has these fields: `sysbench's report`.
+    pub(crate) place: &'static str,
+    /// Value and line by key.
+    all: BTreeMap<String, (String, u64)>,
+    /// What the tool said of errors.
+    pub(crate) said: Vec<String>,
+}
+
+/// The number that a text begins with, what follows being its unit; `None` if it is none that a tool counts or times.
+pub(crate) fn number(text: &str) -> Option<f64> {
+    let text = text.trim_start();
+    let (digits, rest) = text.split_at(text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len()));
+    // With a decimal comma or an exponent the digits before it are another number.
+    let other = rest.starts_with([',', 'e', 'E', '+', '-']);
+    digits.parse().ok().filter(|n| !other && *n < MOST)
+}
+
+/// A time, ns, of `ms`. Printed as 0, it is none.
+pub(crate) fn time_ns(ms: f64) -> Result<f64, Absence> {
+    if ms > 0.0 { Ok(ms * 1e6) } else { Err(Absence::PrintedZero) }
+}
+
+impl Fields {
+    /// No fields of `place` yet.
+    pub(crate) fn new(place: &'static str) -> Fields {
+        Fields { place, ..Fields::default() }
+    }
+
+    /// Keeps the value of the line read last. A number at which the file ends may be cut off: it is none.
+    pub(crate) fn add(&mut self, key: &str, value: &str, lines: &Lines<'_>) {
+        let cut_off = !lines.ended() && value.ends_with(|c: char| c.is_ascii_digit() || c == '.');
+        if !cut_off && self.all.len() < MOST_FIELDS {
+            self.all.insert(key.to_owned(), (value.trim().to_owned(), lines.number()));
+        }
+    }
+
+    /// Forgets the fields: what stood before a report is none of it.
+    pub(crate) fn clear(&mut self) {
+        self.all.clear();
+    }
+
+    /// Keeps what the tool said of an error: the first ones, and the last, which may be about the whole run.
+    pub(crate) fn add_error(&mut self, line: &str) {
+        self.said.truncate(4);
+        self.said.push(cut(line));
+    }
+
+    /// The value of `key`.
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        self.all.get(key).map(|(value, _)| value.as_str())
+    }
+
+    /// The number of `key`, if there is one.
+    pub(crate) fn number(&self, key: &str) -> Option<f64> {
+        self.text(key).and_then(number)
+    }
+
+    /// The number of `key`, or why there is none.
+    pub(crate) fn figure(&self, key: &'static str) -> Result<f64, Absence> {
+        let text = self.text(key).ok_or(Absence::NotIn { place: self.place, what: key })?;
+        number(text).ok_or_else(|| Absence::CannotBe(cut(text)))
+    }
+
+    /// The time of `key`, ns of ms.
+    pub(crate) fn time_ns(&self, key: &'static str) -> Result<f64, Absence> {
+        self.figure(key).and_then(time_ns)
+    }
+
+    /// The error of a report that ends without `key`.
+    pub(crate) fn missing(&self, key: &str, lines: &Lines<'_>) -> ImportError {
+        let said = self.said.first().map_or_else(String::new, |said| format!("; it says '{said}'"));
+        lines.wrong(format!("a report ends here without '{key}': it is cut off, or the run failed{said}"))
+    }
+
+    /// The number of `key`, without which the report is none.
+    pub(crate) fn required(&self, key: &str, lines: &Lines<'_>) -> Result<f64, ImportError> {
+        let (text, line) = self.all.get(key).ok_or_else(|| self.missing(key, lines))?;
+        number(text).ok_or_else(|| lines.at(*line, format!("'{}' is no number that can be in '{key}'", cut(text))))
+    }
+
+    /// The number of jobs, `key`.
+    pub(crate) fn jobs(&self, key: &str, lines: &Lines<'_>) -> Result<u32, ImportError> {
+        let n = self.required(key, lines)?;
+        let line = self.all.get(key).map_or(1, |(_, line)| *line);
+        jobs(n).ok_or_else(|| lines.at(line, format!("{n} is no number of jobs in '{key}'")))
+    }
+}
+
+/// `n` as a number of jobs.
+pub(crate) fn jobs(n: f64) -> Option<u32> {
+    (n.fract() == 0.0 && (1.0..=1e6).contains(&n)).then_some(n as u32)
+}
