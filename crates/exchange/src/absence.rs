@@ -36,8 +36,6 @@ pub enum Absence {
         "reads and writes are timed apart, and their percentiles cannot be joined: --output-format=json+ has the times"
     )]
     ReadsAndWrites,
-    #[error("the log is a sample of the transactions (--sampling-rate), or begins and ends at one time")]
-    NoSpan,
     #[error("sysbench ends at the first error that it does not ignore")]
     EndsAtErrors,
 }

@@ -14,7 +14,7 @@ use crate::absence::{Absence, Warning};
 use crate::draft::{APART, Buckets, ImportedTest};
 use crate::error::ImportError;
 use crate::fields::MOST;
-use crate::import::{FileContent, Group};
+use crate::import::Group;
 use crate::lines::{Lines, cut, plain};
 
 /// The middle of the last bucket of fio's histogram (`plat_idx_to_val` in `stat.c`), ns: longer times are in it as well.
@@ -102,7 +102,7 @@ struct DirectionTimes {
 }
 
 /// One result. What fio says before it in text is kept if it is about errors.
-pub(crate) fn read(lines: &mut Lines<'_>) -> Result<FileContent<()>, ImportError> {
+pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
     let mut group = Group::default();
     let (mut none, mut said) = ("it is no result of fio as JSON: run fio with --output-format=json", Vec::new());
     while let Some(line) = lines.next()? {
@@ -135,7 +135,7 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<FileContent<()>, ImportError
     if let Some(test) = group.tests.last_mut() {
         test.warnings.extend(said.into_iter().map(Warning::Said));
     }
-    group.complete(lines, none).map(FileContent::Tests)
+    group.complete(lines, none)
 }
 
 impl Output {

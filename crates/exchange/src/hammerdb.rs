@@ -8,25 +8,37 @@ use crate::absence::{Absence, Warning};
 use crate::draft::{APART, ImportedTest};
 use crate::error::ImportError;
 use crate::fields::{Fields, jobs, number};
-use crate::import::{FileContent, Group, Source, Tool, contents};
+use crate::import::{Group, Source, Tool};
 use crate::lines::{Lines, cut, plain};
 
-/// Reads results and response times.
+/// Reads results and response times, which are of the result before them.
 pub(crate) fn import(sources: &mut [Source<'_>]) -> Result<Vec<Group>, ImportError> {
-    let (mut groups, mut timings) = contents(Tool::HammerDb, sources, read)?;
-    let Some((n, timing)) = timings.pop() else { return Ok(groups) };
-    match groups.as_mut_slice() {
-        [Group { files, tests, .. }] if timings.is_empty() && tests.len() == 1 => {
-            files.push(n);
-            tests.iter_mut().for_each(|test| add_times(test, &timing));
-            Ok(groups)
+    let mut groups: Vec<Group> = Vec::new();
+    for (n, source) in sources.iter_mut().enumerate() {
+        let mut lines = Lines::new(Tool::HammerDb, &source.name, &mut *source.input);
+        let found = Found::read(&mut lines)?;
+        if found.results.is_empty() && found.timing.is_none() {
+            return Err(lines.nothing("it has no result of TPROC-C: no 'System achieved … NOPM from … TPM'"));
         }
-        _ => {
-            let file = sources.get(n).map_or_else(String::new, |source| source.name.clone());
-            let what = "it has response times without a result: import each with the one result of the same job (`jobs ID result`)";
-            Err(ImportError::Wrong { file, line: None, what: what.to_owned() })
+        if let Some(first) = found.results.first() {
+            let tests = found.results.iter().map(|r| r.test(&lines)).collect::<Result<Vec<_>, _>>()?;
+            let (version, product) = (found.version, first.database.clone());
+            groups.push(Group { files: Vec::new(), version, product, tests });
+        }
+        let tests = groups.last_mut().map(|group| {
+            group.files.push(n);
+            group.tests.as_mut_slice()
+        });
+        match (found.timing, tests) {
+            (None, Some([.., last])) => last.warnings.extend(found.said.into_iter().map(Warning::Said)),
+            (Some(timing), Some([test])) => add_times(test, &timing),
+            _ => {
+                let what = "it has response times: name them after the one result of the same job (`jobs ID result`)";
+                return Err(lines.whole(what));
+            }
         }
     }
+    Ok(groups)
 }
 
 /// What a file says.
@@ -50,39 +62,21 @@ struct Outcome {
     minutes: Option<f64>,
 }
 
-fn read(lines: &mut Lines<'_>) -> Result<FileContent<Fields>, ImportError> {
-    let mut found = Found::default();
-    while let Some(line) = lines.next()? {
-        if line.trim_start().starts_with(['{', '[']) {
-            let (first, text) = (lines.number(), lines.json(line)?);
-            let value: Value = serde_json::from_str(&text).map_err(|e| lines.no_json(first, &e))?;
-            found.add_json(&value, lines)?;
-        } else {
-            found.add_text(&line, lines)?;
-        }
-    }
-    let Found { results, timing, version, said, .. } = found;
-    match (results.as_slice(), timing) {
-        ([], Some(timing)) => Ok(FileContent::Part(timing)),
-        ([], None) => Err(lines.nothing(
-            "it has no result of HammerDB's TPROC-C: no 'System achieved … NOPM from … TPM', and no response times",
-        )),
-        ([_, _, ..], Some(_)) => {
-            Err(lines.whole("it has response times and several results: import each job's with its result"))
-        }
-        ([first, ..], timing) => {
-            let product = first.database.clone();
-            let mut tests = results.iter().map(|r| r.test(lines)).collect::<Result<Vec<_>, _>>()?;
-            if let Some(test) = tests.last_mut() {
-                test.warnings.extend(said.into_iter().map(Warning::Said));
-                timing.iter().for_each(|timing| add_times(test, timing));
-            }
-            Ok(FileContent::Tests(Group { version, tests, product, ..Group::default() }))
-        }
-    }
-}
-
 impl Found {
+    fn read(lines: &mut Lines<'_>) -> Result<Found, ImportError> {
+        let mut found = Found::default();
+        while let Some(line) = lines.next()? {
+            if line.trim_start().starts_with(['{', '[']) {
+                let (first, text) = (lines.number(), lines.json(line)?);
+                let value: Value = serde_json::from_str(&text).map_err(|e| lines.no_json(first, &e))?;
+                found.add_json(&value, lines)?;
+            } else {
+                found.add_text(&line, lines)?;
+            }
+        }
+        Ok(found)
+    }
+
     fn add_json(&mut self, value: &Value, lines: &Lines<'_>) -> Result<(), ImportError> {
         match value {
             Value::String(text) => self.add_text(text, lines),

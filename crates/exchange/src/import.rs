@@ -108,43 +108,25 @@ impl Group {
     }
 }
 
-/// What one file is: tests, or a part of a test such as a log of its transactions.
-pub(crate) enum FileContent<P> {
-    Tests(Group),
-    Part(P),
-}
-
-/// Groups of the files that hold tests, and parts with the numbers of their files.
-pub(crate) type Contents<P> = (Vec<Group>, Vec<(usize, P)>);
-
-/// What each file is.
-pub(crate) fn contents<P>(
-    tool: Tool,
-    sources: &mut [Source<'_>],
-    read: fn(&mut Lines<'_>) -> Result<FileContent<P>, ImportError>,
-) -> Result<Contents<P>, ImportError> {
-    let (mut groups, mut parts) = (Vec::new(), Vec::new());
-    for (n, source) in sources.iter_mut().enumerate() {
-        match read(&mut Lines::new(tool, &source.name, &mut *source.input))? {
-            FileContent::Tests(group) => groups.push(Group { files: vec![n], ..group }),
-            FileContent::Part(part) => parts.push((n, part)),
-        }
-    }
-    Ok((groups, parts))
-}
-
-/// Reads the results of `tool`. Each file is a group of its own; a part of a test, such as a log of transactions, belongs to the one
-/// result among the files, or if there is none, to the parts of the same test.
+/// Reads the results of `tool`. Each file is a group of its own; a part of a test, such as a log of transactions, belongs to the
+/// result before it.
 ///
 /// # Errors
 /// A file that is of another tool, of a format that is not read, cut off, empty or no text, that contradicts the others, or that
 /// cannot be read.
 pub fn import(tool: Tool, sources: &mut [Source<'_>]) -> Result<Vec<Group>, ImportError> {
+    let mut each = |read: fn(&mut Lines<'_>) -> Result<Group, ImportError>| {
+        let one = |(n, source): (usize, &mut Source<'_>)| {
+            let group = read(&mut Lines::new(tool, &source.name, &mut *source.input))?;
+            Ok(Group { files: vec![n], ..group })
+        };
+        sources.iter_mut().enumerate().map(one).collect()
+    };
     let mut groups = match tool {
+        Tool::Sysbench => each(sysbench::read),
+        Tool::Fio => each(fio::read),
         Tool::Pgbench => pgbench::import(sources),
-        Tool::Sysbench => contents::<()>(tool, sources, sysbench::read).map(|(groups, _)| groups),
         Tool::HammerDb => hammerdb::import(sources),
-        Tool::Fio => contents::<()>(tool, sources, fio::read).map(|(groups, _)| groups),
     }?;
     groups.iter_mut().flat_map(|g| &mut g.tests).for_each(|test| test.complete(tool));
     Ok(groups)

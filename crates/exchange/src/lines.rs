@@ -94,11 +94,6 @@ impl<'a> Lines<'a> {
         self.number
     }
 
-    /// The name of the file.
-    pub(crate) fn file(&self) -> &str {
-        self.file
-    }
-
     /// Whether the line read last has its end.
     pub(crate) fn ended(&self) -> bool {
         self.ended

@@ -7,12 +7,11 @@ use crate::absence::{Absence, Warning};
 use crate::draft::ImportedTest;
 use crate::error::ImportError;
 use crate::fields::{Fields, number};
-use crate::import::{FileContent, Group, Source, Tool, contents};
+use crate::import::{Group, Source, Tool};
 use crate::lines::{Lines, cut, plain};
-use crate::pgbench_log::{self, Log, is_log};
+use crate::pgbench_log::{Log, is_log};
 use crate::series::Interval;
 
-pub(crate) const PRODUCT: &str = "PostgreSQL";
 /// Time that the last transactions may take beyond the time asked for, s.
 const LAST_S: f64 = 0.1;
 /// A message of pgbench and of versions before 12.
@@ -23,50 +22,46 @@ const LAG: &str = "rate limit schedule lag";
 const CONNECT: &str = "average connection time";
 const TYPE: &str = "transaction type";
 
-/// Reads reports and logs.
+/// Reads reports and logs. A log is of the report before it; of the only report wherever it stands.
 pub(crate) fn import(sources: &mut [Source<'_>]) -> Result<Vec<Group>, ImportError> {
-    let (mut reports, logs) = contents(Tool::Pgbench, sources, read)?;
-    let tests: usize = reports.iter().map(|r| r.tests.len()).sum();
-    let mut tests_of_logs: Vec<(String, Vec<usize>, Log)> = Vec::new();
-    for (n, log) in logs {
-        if tests > 1 {
-            return Err(log.wrong(format!(
-                "it is a log of transactions, but there are {tests} reports: import each report with its own logs"
-            )));
-        }
-        // All that are named with a report are of its test.
-        let test = if tests == 1 { String::new() } else { log.test_name() };
-        match tests_of_logs.iter_mut().find(|(known, ..)| *known == test) {
-            Some((_, files, all)) => {
-                files.push(n);
-                all.join(log)?;
-            }
-            None => tests_of_logs.push((test, vec![n], log)),
-        }
+    let mut files = Vec::new();
+    for (n, source) in sources.iter_mut().enumerate() {
+        let mut lines = Lines::new(Tool::Pgbench, &source.name, &mut *source.input);
+        let first = lines.next()?.unwrap_or_default();
+        files.push((is_log(&first), n, first, lines));
     }
-    for (_, files, log) in tests_of_logs {
-        match reports.first_mut().filter(|_| tests == 1) {
-            Some(report) => {
-                report.files.extend(files);
-                report.tests.iter_mut().for_each(|test| log.add_to_report(test));
-            }
-            None => {
-                let (tests, product) = (vec![log.test()?], PRODUCT.to_owned());
-                reports.push(Group { files, tests, product, ..Group::default() });
-            }
-        }
+    if files.iter().filter(|(is_log, ..)| !is_log).count() == 1 {
+        files.sort_by_key(|(is_log, ..)| *is_log);
     }
-    Ok(reports)
+    let mut groups: Vec<(Group, Log)> = Vec::new();
+    for (is_log, n, first, mut lines) in files {
+        if !is_log {
+            let group = read(first, &mut lines)?;
+            groups.push((Group { files: vec![n], ..group }, Log::default()));
+            continue;
+        }
+        let Some((group, log)) = groups.last_mut().filter(|(group, _)| group.tests.len() == 1) else {
+            return Err(lines.whole(
+                "it is a log of transactions: name it after the printed report of its run, in a file of its own",
+            ));
+        };
+        log.add_file(n, first, &mut lines)?;
+        group.files.push(n);
+    }
+    let complete = |(mut group, log): (Group, Log)| {
+        if let ([_, _, ..], [test]) = (group.files.as_slice(), group.tests.as_mut_slice()) {
+            log.add_to(test);
+        }
+        group
+    };
+    Ok(groups.into_iter().map(complete).collect())
 }
 
-/// A report, or several one after another, or a log.
-fn read(lines: &mut Lines<'_>) -> Result<FileContent<Log>, ImportError> {
-    let mut group = Group { product: PRODUCT.to_owned(), ..Group::default() };
-    let mut report = Report::new();
-    while let Some(line) = lines.next()? {
-        if lines.number() == 1 && is_log(&line) {
-            return pgbench_log::read(&line, lines).map(FileContent::Part);
-        }
+/// A report, or several one after another.
+fn read(first: String, lines: &mut Lines<'_>) -> Result<Group, ImportError> {
+    let mut group = Group { product: "PostgreSQL".to_owned(), ..Group::default() };
+    let (mut report, mut next) = (Report::new(), Some(first));
+    while let Some(line) = next {
         let line = line.trim();
         let version = line.strip_prefix("pgbench (");
         if version.is_some() || report.is_ended_by(line) {
@@ -82,10 +77,10 @@ fn read(lines: &mut Lines<'_>) -> Result<FileContent<Log>, ImportError> {
             }
             None => report.add(line, lines),
         }
+        next = lines.next()?;
     }
     group.tests.extend(report.ended(lines)?);
-    let none = "it is no report of pgbench: there is no line 'transaction type:', nor is it a log of transactions";
-    group.complete(lines, none).map(FileContent::Tests)
+    group.complete(lines, "it is neither a report of pgbench (no line 'transaction type:') nor a log of transactions")
 }
 
 /// `1.0 s, 5466.0 tps, lat 0.715 ms stddev 1.087, 0 failed`

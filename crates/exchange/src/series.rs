@@ -74,11 +74,6 @@ impl Seconds {
         *entry = (entry.0.saturating_add(count), entry.1 + sum_ns);
     }
 
-    /// Adds all of `other`.
-    pub(crate) fn extend(&mut self, other: Seconds) {
-        other.0.into_iter().for_each(|(second, (count, sum_ns))| self.add(second, count, sum_ns));
-    }
-
     /// The first and the last second; 0 without any.
     pub(crate) fn ends(&self) -> (u64, u64) {
         self.0.keys().next().copied().zip(self.0.keys().next_back().copied()).unwrap_or_default()

@@ -7,7 +7,7 @@ use crate::absence::{Absence, Warning};
 use crate::draft::{APART, Buckets, ImportedTest};
 use crate::error::ImportError;
 use crate::fields::{Fields, number, time_ns};
-use crate::import::{FileContent, Group};
+use crate::import::Group;
 use crate::lines::{Lines, cut};
 use crate::series::Interval;
 
@@ -26,7 +26,7 @@ const TRANSACTIONS: &str = "SQL statistics/transactions";
 const UNFINISHED: &str = "Number of unfinished transactions on forced shutdown";
 
 /// A report, or several one after another.
-pub(crate) fn read(lines: &mut Lines<'_>) -> Result<FileContent<()>, ImportError> {
+pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
     let mut group = Group::default();
     let mut report: Option<Report> = None;
     while let Some(line) = lines.next()? {
@@ -50,7 +50,7 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<FileContent<()>, ImportError
         group.tests.push(report.test(lines)?);
     }
     let none = "it is no report of sysbench: there is no line 'sysbench 1.0.20 …'";
-    group.complete(lines, none).map(FileContent::Tests)
+    group.complete(lines, none)
 }
 
 /// What a report says.

@@ -35,7 +35,7 @@ fn test_of(tool: Tool, text: &str) -> ImportedTest {
 }
 
 fn only(mut groups: Vec<Group>) -> ImportedTest {
-    assert!(groups.len() == 1 && groups[0].tests.len() == 1, "{groups:?}");
+    assert_eq!((groups.len(), groups[0].tests.len()), (1, 1));
     let test = groups.remove(0).tests.remove(0);
     for column in COLUMNS.iter().filter(|c| c.is_figure()) {
         let (figure, why) = (test.record.figure(column), test.absent.get(column.id).map(ToString::to_string));
