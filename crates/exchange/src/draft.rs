@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use loadline_model::column::{
-    self, COLUMNS, COMMIT_LATENCY_MS, COMMITS, ELAPSED_S, RESPONSE_TIMES, TRANSACTION_TIMES, TX_PER_S, Times,
+    self, COLUMNS, COMMIT_LATENCY_MS, COMMIT_THROUGHPUT_TPS, COMMITS, ELAPSED_S, RESPONSE_TIMES, TRANSACTION_TIMES,
+    TX_PER_S, Times,
 };
 use loadline_model::{Column, Latencies, Series, TestRecord};
 
@@ -100,44 +101,16 @@ impl ImportedTest {
         }
     }
 
-    /// Sets the throughput in all columns that have it.
-    pub(crate) fn set_throughput(&mut self, per_s: Result<f64, Absence>) {
-        if let Err(why) = &per_s {
-            self.absent.insert(column::COMMIT_THROUGHPUT_TPS.id, why.clone());
-        }
-        match per_s {
-            Ok(per_s) => self.record.set_throughput(per_s),
-            Err(_) => self.set(TX_PER_S, per_s),
-        }
-    }
-
-    /// Sets the mean time, ns, in all columns that have it.
-    pub(crate) fn set_mean(&mut self, ns: Result<f64, Absence>) {
-        self.set(self.times.mean, ns.clone());
-        match ns {
-            _ if self.is_open() => {}
-            Ok(ns) => self.record.set(COMMIT_LATENCY_MS, ns / 1e6),
-            Err(why) => {
-                self.record.figures.remove(COMMIT_LATENCY_MS.id);
-                self.absent.insert(COMMIT_LATENCY_MS.id, why);
-            }
-        }
-    }
-
     /// Sets median and 99th percentile to those of `buckets`, and keeps their histogram if none of its buckets is a bound only.
     /// `mean_ns` and `max_ns`: what else is known of the same times.
     pub(crate) fn set_buckets(&mut self, buckets: &Buckets, mean_ns: Option<f64>, max_ns: Option<f64>) {
         let highest = buckets.counts.iter().map(|(ns, _)| *ns).fold(0.0, f64::max);
         let max_ns = max_ns.unwrap_or(highest);
         let all = buckets.latencies(mean_ns.unwrap_or(max_ns), max_ns);
-        if all.count() == 0 {
-            return [self.times.p50, self.times.p99]
-                .into_iter()
-                .for_each(|c| self.set(c, Err(Absence::EmptyHistogram)));
-        }
         // The printed ends have three decimals of a millisecond.
         let (begin, end) = (buckets.begin_ns * 1.0005, buckets.end_ns * 0.9995);
         let quantile = |q: f64| match all.quantile_ns(q).unwrap_or_default() as f64 {
+            ns if ns <= 0.0 => Err(Absence::EmptyHistogram),
             ns if ns >= end => Err(Absence::AtLeast { ns: buckets.end_ns }),
             ns if ns <= begin => Err(Absence::AtMost { ns: buckets.begin_ns }),
             ns => Ok(ns),
@@ -146,14 +119,14 @@ impl ImportedTest {
         self.set(self.times.p50, p50);
         self.set(self.times.p99, p99);
         let beyond = |(ns, count): &&(f64, u64)| *ns >= end && *count > 0;
-        match buckets.counts.iter().filter(beyond).map(|(_, count)| count).sum::<u64>() {
-            0 if mean_ns.is_some() => self.histograms.push(("transaction".to_owned(), all)),
-            0 => {}
-            n => self.note(format!(
-                "{n} of {} times are at least {} ms, where the tool's histogram ends: it is not kept",
-                all.count(),
-                buckets.end_ns / 1e6
-            )),
+        let n = buckets.counts.iter().filter(beyond).map(|(_, count)| count).sum::<u64>();
+        if n > 0 {
+            let (all, end) = (all.count(), buckets.end_ns / 1e6);
+            self.note(format!(
+                "{n} of {all} times are at least {end} ms, where the tool's histogram ends: it is not kept"
+            ));
+        } else if mean_ns.is_some() && all.count() > 0 {
+            self.histograms.push(("transaction".to_owned(), all));
         }
     }
 
@@ -179,11 +152,17 @@ impl ImportedTest {
     /// Holds the figures against each other, and gives every missing one a reason.
     pub(crate) fn complete(&mut self, tool: Tool) {
         let Times { mean, p50, p99, max } = self.times;
-        let stated = self.times.all().map(|column| (column, self.record.figure(column)));
+        let stated = self.record.figures.clone();
         for (low, high) in [(p50, p99), (p50, max), (p99, max), (mean, max)] {
-            let value = |of: &'static Column| stated.iter().find(|(column, _)| *column == of)?.1;
-            if let Some((value, limit)) = value(low).zip(value(high)) {
-                self.bound((low, value), (high, limit));
+            let Some((value, limit)) = stated.get(low.id).copied().zip(stated.get(high.id).copied()) else { continue };
+            // A percentile may be a bucket's end. Further above than its width, neither of the two can be believed.
+            if value > limit * (1.0 + APART) {
+                let why = Absence::Above { what: low.title, value, bound: high.title, limit };
+                self.record.figures.remove(high.id);
+                self.absent.insert(high.id, why.clone());
+                self.set(low, Err(why));
+            } else if value > limit && low != mean {
+                self.record.set(low, limit);
             }
         }
         // Little's law: in a closed loop no more transactions are under way than there are jobs.
@@ -197,10 +176,18 @@ impl ImportedTest {
         let (other, why) =
             if self.is_open() { (TRANSACTION_TIMES, Absence::OpenLoop) } else { (RESPONSE_TIMES, Absence::ClosedLoop) };
         other.all().into_iter().for_each(|column| self.set(column, Err(why.clone())));
-        if self.is_open() {
-            self.set(COMMIT_LATENCY_MS, Err(why));
-        } else {
+        if !self.is_open() {
             self.absent.entry(column::RATE_TPS.id).or_insert(Absence::ClosedLoop);
+        }
+        // Two columns have the figures of others, in other units.
+        for (column, of, unit) in
+            [(COMMIT_LATENCY_MS, TRANSACTION_TIMES.mean, 1e6), (COMMIT_THROUGHPUT_TPS, TX_PER_S, 1.0)]
+        {
+            if let Some(value) = self.record.figure(of) {
+                self.record.set(column, value / unit);
+            } else if let Some(why) = self.absent.get(of.id).cloned() {
+                self.absent.insert(column.id, why);
+            }
         }
         for column in COLUMNS.iter().filter(|c| c.is_figure()) {
             if self.record.figure(column).is_some() {
@@ -211,22 +198,5 @@ impl ImportedTest {
         }
         self.absent.retain(|id, _| !self.record.figures.contains_key(*id));
         self.record.notes.extend(self.warnings.iter().map(ToString::to_string));
-    }
-
-    /// Holds `low` against `high`. A percentile that is above by a bucket's width is lowered; further above, neither of the two can be
-    /// believed.
-    fn bound(&mut self, (low, value): (&'static Column, f64), (high, limit): (&'static Column, f64)) {
-        if value > limit * (1.0 + APART) {
-            let why = Absence::Above { what: low.title, value, bound: high.title, limit };
-            if low == self.times.mean {
-                self.set_mean(Err(why.clone()));
-            } else {
-                self.set(low, Err(why.clone()));
-            }
-            self.record.figures.remove(high.id);
-            self.absent.insert(high.id, why);
-        } else if value > limit && low != self.times.mean {
-            self.record.set(low, limit);
-        }
     }
 }

@@ -109,11 +109,8 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
         if line.trim_start().starts_with('{') {
             let (first, json) = (lines.number(), lines.json(line)?);
             if !group.tests.is_empty() {
-                return Err(lines.at(
-                    first,
-                    "a second result begins here: of another run, or of the same (--status-interval). Import the last result of each \
-                     run, one file each",
-                ));
+                let what = "a second result begins here: of another run, or of the same (--status-interval). Import the last of each run";
+                return Err(lines.at(first, what));
             }
             let output: Output = serde_json::from_str(&json).map_err(|e| lines.no_json(first, &e))?;
             let version = output.version.trim_start_matches("fio-");
@@ -253,17 +250,17 @@ impl Job {
 }
 
 /// Throughput of reads and writes.
-fn set_calls(test: &mut ImportedTest, [read, write]: [Option<&Direction>; 2]) {
-    for (d, calls, mib, what, kind) in [
-        (read, column::BLOCK_READS_PER_S, column::READ_MIB_PER_S, "reads per second", "the number of reads"),
+fn set_calls(test: &mut ImportedTest, both: [Option<&Direction>; 2]) {
+    let columns = [
+        (column::BLOCK_READS_PER_S, column::READ_MIB_PER_S, "reads per second", "the number of reads"),
         (
-            write,
             column::PHYSICAL_WRITES_PER_S,
             column::PHYSICAL_WRITTEN_MIB_PER_S,
             "writes per second",
             "the number of writes",
         ),
-    ] {
+    ];
+    for (d, (calls, mib, what, kind)) in both.into_iter().zip(columns) {
         let Some(d) = d else {
             let none = Absence::NotIn { place: JOB, what };
             test.set(calls, Err(none.clone()));
@@ -279,7 +276,7 @@ fn set_calls(test: &mut ImportedTest, [read, write]: [Option<&Direction>; 2]) {
             test.compare((kind, d.total_ios), ("that of their times", n), APART);
         }
     }
-    test.record.set(IO_PER_S, [read, write].into_iter().flatten().map(|d| d.iops).sum());
+    test.record.set(IO_PER_S, both.into_iter().flatten().map(|d| d.iops).sum());
 }
 
 /// Completion times: of reads in their own columns, and of all calls as transaction times.
@@ -302,10 +299,11 @@ fn set_times(test: &mut ImportedTest, both: [Option<&Direction>; 2]) {
     let max = if max > 0.0 { Ok(max) } else { Err(Absence::PrintedZero) };
     let bins: Vec<Buckets> = sides.iter().map(|(_, times)| times.buckets()).filter(|b| !b.counts.is_empty()).collect();
     for (column, which) in [(test.times.p50, 50.0), (test.times.p99, 99.0)] {
-        test.set(
-            column,
-            if let [(_, one)] = sides.as_slice() { one.percentile(which) } else { Err(Absence::ReadsAndWrites) },
-        );
+        let [(_, one)] = sides.as_slice() else {
+            test.set(column, Err(Absence::ReadsAndWrites));
+            continue;
+        };
+        test.set(column, one.percentile(which));
     }
     if bins.len() == sides.len() {
         let counts = bins.iter().flat_map(|side| side.counts.clone()).collect();
@@ -321,7 +319,7 @@ fn set_times(test: &mut ImportedTest, both: [Option<&Direction>; 2]) {
             }
         }
     }
-    test.set_mean(mean);
+    test.set(test.times.mean, mean);
     test.set(test.times.max, max);
     let kinds: Vec<&str> = timed.into_iter().flatten().map(|(_, kind)| kind).collect();
     test.note(format!("a transaction is one read or write; its time is fio's {}", kinds.first().unwrap_or(&"")));

@@ -142,7 +142,7 @@ impl Outcome {
         let mut test = ImportedTest::new("transaction-processing", "hammerdb TPROC-C new orders", jobs, false);
         let (what, bound) = ("new orders per minute", "transactions per minute of all kinds");
         let more = Absence::Above { what, value: self.nopm, bound, limit: self.tpm };
-        test.set_throughput(if self.nopm > self.tpm && self.tpm > 0.0 { Err(more) } else { Ok(self.nopm / 60.0) });
+        test.set(TX_PER_S, if self.nopm > self.tpm && self.tpm > 0.0 { Err(more) } else { Ok(self.nopm / 60.0) });
         test.note(format!(
             "a transaction is a new order: {} new orders per minute (NOPM); {} transactions per minute of all kinds, as {} counts them \
              (TPM), which HammerDB asks not to compare between databases",
@@ -153,10 +153,7 @@ impl Outcome {
         let minutes = self.minutes.ok_or(none("time: the log of the run has it"));
         test.set(ELAPSED_S, minutes.map(|minutes| minutes * 60.0));
         let no_times = none("response times: import `jobs ID timing` with it (time profiler)");
-        test.set_mean(Err(no_times.clone()));
-        for column in [test.times.p50, test.times.p99, test.times.max] {
-            test.set(column, Err(no_times.clone()));
-        }
+        test.times.all().into_iter().for_each(|column| test.set(column, Err(no_times.clone())));
         // Response times are of the users that were profiled, the ramp-up included.
         test.timed = false;
         Ok(test)
@@ -165,8 +162,7 @@ impl Outcome {
 
 /// Adds the times of new orders.
 fn add_times(test: &mut ImportedTest, timing: &Fields) {
-    test.set_mean(timing.time_ns("avg_ms"));
-    for (column, name) in [(test.times.p50, "p50_ms"), (test.times.p99, "p99_ms"), (test.times.max, "max_ms")] {
+    for (column, name) in test.times.all().into_iter().zip(["avg_ms", "p50_ms", "p99_ms", "max_ms"]) {
         test.set(column, timing.time_ns(name));
     }
     test.note("response times include the ramp-up, and are of the virtual users whose times were profiled");

@@ -1,7 +1,7 @@
 //! pgbench's printed report, alone or with the logs of its transactions. Formats: PostgreSQL's documentation of pgbench, versions 9.6
 //! to 18.
 
-use loadline_model::column::{self, CONFLICTS, ELAPSED_S, ERRORS};
+use loadline_model::column::{self, CONFLICTS, ELAPSED_S, ERRORS, TX_PER_S};
 
 use crate::absence::{Absence, Warning};
 use crate::draft::ImportedTest;
@@ -167,7 +167,7 @@ impl Report {
             let scripts = cut(&scripts.join(" "));
             test.note(format!("its work is the script '{scripts}', whose text is not in the report"));
         }
-        test.record.set_throughput(tps);
+        test.record.set(TX_PER_S, tps);
         self.set_parameters(&mut test);
         self.set_counts(&mut test, processed, tps);
         self.set_times(&mut test);
@@ -229,7 +229,7 @@ impl Report {
         let fields = &self.fields;
         let none = |what| Err(Absence::NotIn { place: fields.place, what });
         // Version 9.6 states 0 if it was asked for a number of transactions.
-        test.set_mean(fields.time_ns("latency average"));
+        test.set(test.times.mean, fields.time_ns("latency average"));
         test.timed = fields.text("latency stddev").is_some();
         for column in [test.times.p50, test.times.p99, test.times.max] {
             test.set(column, none("percentiles and no maximum: the log of transactions (-l) has them"));

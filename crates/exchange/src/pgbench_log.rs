@@ -192,7 +192,7 @@ impl Log {
         test.set(times.p50, quantile(0.5));
         test.set(times.p99, quantile(0.99));
         test.set(times.max, quantile(1.0).map(|_| self.max_ns));
-        test.set_mean(self.times.mean_ns().ok_or(Absence::NothingTimed));
+        test.set(test.times.mean, self.times.mean_ns().ok_or(Absence::NothingTimed));
         test.timed = true;
         test.histograms.push(("transaction".to_owned(), self.times));
     }

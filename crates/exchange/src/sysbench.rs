@@ -1,7 +1,7 @@
 //! sysbench's printed report of its oltp scripts and of fileio, with lines of intervals (`--report-interval`) and `--histogram`.
 //! Formats: sysbench 1.0 and 1.1, `src/sb_logger.c`, `src/sysbench.c`, `src/tests/fileio/sb_fileio.c`.
 
-use loadline_model::column::{self, BLOCK_BYTES, CONFLICTS, ELAPSED_S, ERRORS, IO_PER_S};
+use loadline_model::column::{self, BLOCK_BYTES, CONFLICTS, ELAPSED_S, ERRORS, IO_PER_S, TX_PER_S};
 
 use crate::absence::{Absence, Warning};
 use crate::draft::{APART, Buckets, ImportedTest};
@@ -161,7 +161,7 @@ impl Report {
             "the report names neither its script nor the size of its tables: a transaction has {read} reads, {write} writes and {other} \
              others"
         ));
-        test.record.set_throughput(per_s);
+        test.record.set(TX_PER_S, per_s);
         if let [Some(read), Some(write), _] = each {
             test.record.set(column::STATEMENTS_PER_TX, read + write);
         }
@@ -186,25 +186,23 @@ impl Report {
         // 1.1 states both under one heading: `read:  IOPS=123.45 1.93 MiB/s (2.02 MB/s)`.
         let new = |key: &str| fields.text(key).map(|value| value.trim_start_matches("IOPS="));
         let mut sum = 0.0;
-        for (columns, [old, old_mib], key, what) in [
+        let kinds = [
+            ("read", "read, MiB/s", "data read [MiB/s]", column::BLOCK_READS_PER_S, column::READ_MIB_PER_S),
             (
-                [column::BLOCK_READS_PER_S, column::READ_MIB_PER_S],
-                ["File operations/reads/s", "Throughput/read, MiB/s"],
-                "Throughput/read",
-                "data read [MiB/s]",
-            ),
-            (
-                [column::PHYSICAL_WRITES_PER_S, column::PHYSICAL_WRITTEN_MIB_PER_S],
-                ["File operations/writes/s", "Throughput/written, MiB/s"],
-                "Throughput/write",
+                "write",
+                "written, MiB/s",
                 "data written [MiB/s]",
+                column::PHYSICAL_WRITES_PER_S,
+                column::PHYSICAL_WRITTEN_MIB_PER_S,
             ),
-        ] {
-            let figures = match new(key) {
+        ];
+        for (kind, old_mib, what, per_s, mib) in kinds {
+            let figures = match new(&format!("Throughput/{kind}")) {
                 Some(value) => [number(value), value.split_once(' ').and_then(|(_, mib)| number(mib))],
-                None => [fields.number(old), fields.number(old_mib)],
+                None => [format!("File operations/{kind}s/s"), format!("Throughput/{old_mib}")]
+                    .map(|key| fields.number(&key)),
             };
-            for (column, figure) in columns.into_iter().zip(figures) {
+            for (column, figure) in [per_s, mib].into_iter().zip(figures) {
                 test.set(column, figure.ok_or(Absence::NotIn { place: fields.place, what }));
             }
             sum += figures[0].unwrap_or_default();
@@ -255,7 +253,7 @@ impl Report {
                 test.set(test.times.p99, figure);
             }
         }
-        test.set_mean(mean);
+        test.set(test.times.mean, mean);
         test.set(test.times.max, max);
     }
 }

@@ -70,30 +70,24 @@ impl Script {
     pub fn read(name: &str, text: &str) -> Result<Self, ReadError> {
         let failed =
             |(at, what): (usize, String)| ReadError { file: name.to_owned(), place: Place::of(text, at), what };
-        let mut reader = Reader { commands: Vec::new(), open: Vec::new() };
-        let mut begins = Vec::new();
-        let mut at = 0;
+        let mut reader = Reader::default();
+        let (mut begins, mut at) = (Vec::new(), 0);
         while at < text.len() {
             let begin = at + blank(&text[at..]);
             let (sql, length, ending) = statement(&text[at..])
                 .map_err(|n| failed((at + n, "a quote or comment that begins here never ends".to_owned())))?;
-            // The semicolon is sent, as pgbench does.
-            let sql = if ending == Ending::Semicolon { sql + ";" } else { sql };
-            let sql = sql.trim();
+            at += length;
             if !sql.is_empty() {
-                reader.commands.push(Command::Statement { sql: sql.to_owned(), gather: None });
+                reader.commands.push(Command::Statement { sql, gather: None });
+                reader.after_statement = true;
                 begins.push(begin);
             }
-            at += length;
-            match ending {
-                Ending::End => break,
-                Ending::Semicolon => at += 1,
-                Ending::Backslash => {
-                    let end = line_end(text, at);
-                    reader.meta(at, &text[at + 1..end], !sql.is_empty()).map_err(failed)?;
-                    begins.resize(reader.commands.len(), at);
-                    at = end;
-                }
+            if ending == Ending::Backslash {
+                let end = line_end(text, at);
+                reader.meta(at, &text[at + 1..end]).map_err(failed)?;
+                reader.after_statement = false;
+                begins.resize(reader.commands.len(), at);
+                at = end;
             }
         }
         if let Some(open) = reader.open.last() {
@@ -150,16 +144,20 @@ fn line_end(text: &str, at: usize) -> usize {
     text.len()
 }
 
+#[derive(Default)]
 struct Reader {
     commands: Vec<Command>,
     open: Vec<Open>,
+    /// Whether the last command is a statement, and not one of another kind, such as `\endif`.
+    after_statement: bool,
 }
 
 impl Reader {
-    /// A meta command: `line` is what follows the backslash at byte `at`. `after_sql`: a statement comes right before it.
-    fn meta(&mut self, at: usize, line: &str, after_sql: bool) -> Result<(), (usize, String)> {
+    /// A meta command: `line` is what follows the backslash at byte `at`.
+    fn meta(&mut self, at: usize, line: &str) -> Result<(), (usize, String)> {
         let word = line.split(|c: char| c.is_ascii_whitespace()).next().unwrap_or_default();
         let rest = &line[word.len()..];
+        let word = &*word.to_ascii_lowercase();
         let start = at + 1 + word.len();
         let parsed = |text: &str, from: usize| {
             if text.trim().is_empty() {
@@ -196,8 +194,10 @@ impl Reader {
                     _ => Gather::All(prefix.to_owned()),
                 };
                 match self.commands.last_mut() {
-                    Some(Command::Statement { gather, .. }) if after_sql => *gather = Some(gathers),
-                    _ => return Err((at, format!("\\{word} must follow a statement that has no semicolon"))),
+                    Some(Command::Statement { gather, .. }) if self.after_statement => {
+                        *gather = Some(gathers);
+                    }
+                    _ => return Err((at, format!("\\{word} must follow a statement"))),
                 }
             }
             "if" => {
