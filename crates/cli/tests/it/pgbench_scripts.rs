@@ -9,7 +9,7 @@ use crate::common::{Ran, Server, results, run, sound, tests_of};
 
 const SEED: &str = "4711";
 /// Scripts of all features, each after a line `#### name`; one before `####-` ends without the end of its line.
-const FEATURES: &str = include_str!("pgbench_features.txt");
+const FEATURES: &str = include_str!("../../../workload/tests/scripts/features.txt");
 
 /// pgbench with a thread per client, as each job has its own choices.
 fn pgbench(server: &Server, args: &[&str]) -> String {

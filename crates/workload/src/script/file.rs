@@ -165,10 +165,6 @@ impl Reader {
             }
             expression(text).map_err(|(n, what)| (from + n, what))
         };
-        let alone = || match rest.trim() {
-            "" => Ok(()),
-            extra => Err((at, format!("\\{word} takes no argument, not {extra:?}"))),
-        };
         match word {
             "set" => {
                 let blank = rest.len() - rest.trim_start().len();
@@ -180,65 +176,42 @@ impl Reader {
                 let value = parsed(&rest[skipped..], start + skipped)?;
                 self.commands.push(Command::Set(name.to_owned(), value));
             }
-            "sleep" => {
-                let command = sleep(rest).map_err(|what| (at, what))?;
-                self.commands.push(command);
-            }
+            "sleep" => self.commands.push(sleep(rest).map_err(|what| (at, what))?),
             "gset" | "aset" => {
                 let prefix = rest.trim();
                 if !prefix.is_empty() && !is_name(prefix) {
                     return Err((start, format!("\\{word} takes a prefix of names, not {prefix:?}")));
                 }
-                let gathers = match word {
-                    "gset" => Gather::Last(prefix.to_owned()),
-                    _ => Gather::All(prefix.to_owned()),
-                };
+                let gathers = if word == "gset" { Gather::Last } else { Gather::All };
                 match self.commands.last_mut() {
                     Some(Command::Statement { gather, .. }) if self.after_statement => {
-                        *gather = Some(gathers);
+                        *gather = Some(gathers(prefix.to_owned()));
                     }
                     _ => return Err((at, format!("\\{word} must follow a statement"))),
                 }
             }
-            "if" => {
+            "if" | "elif" => {
                 let condition = parsed(rest, start)?;
-                self.open.push(Open { unless: Some(self.commands.len()), ends: Vec::new(), at });
-                self.commands.push(Command::Unless(condition, 0));
-            }
-            "elif" => {
-                let condition = parsed(rest, start)?;
-                self.branch(at, word)?;
-                let here = self.commands.len();
-                self.commands.push(Command::Unless(condition, 0));
-                if let Some(open) = self.open.last_mut() {
-                    open.unless = Some(here);
+                if word == "if" {
+                    self.open.push(Open { unless: None, ends: Vec::new(), at });
+                } else {
+                    self.branch(at, word)?;
                 }
+                if let Some(open) = self.open.last_mut() {
+                    open.unless = Some(self.commands.len());
+                }
+                self.commands.push(Command::Unless(condition, 0));
             }
-            "else" => {
-                alone()?;
-                self.branch(at, word)?;
+            "else" | "endif" if !rest.trim().is_empty() => {
+                return Err((at, format!("\\{word} takes no argument, not {:?}", rest.trim())));
             }
+            "else" => self.branch(at, word)?,
             "endif" => {
-                alone()?;
                 let open = self.open.pop().ok_or_else(|| (at, "\\endif without \\if".to_owned()))?;
                 let here = self.commands.len();
-                for jump in open.ends.into_iter().chain(open.unless) {
-                    self.lead(jump, here);
-                }
+                open.ends.into_iter().chain(open.unless).for_each(|jump| self.lead(jump, here));
             }
-            "shell" | "setshell" => {
-                return Err((
-                    at,
-                    format!("\\{word} is refused: a program started in a transaction would be timed as the database"),
-                ));
-            }
-            "startpipeline" | "endpipeline" | "syncpipeline" => {
-                return Err((at, format!("\\{word} is refused: statements are sent one by one here")));
-            }
-            _ => {
-                let known = "set, gset, aset, if, elif, else, endif, sleep";
-                return Err((at, format!("unknown command \\{word}; there are {known}")));
-            }
+            _ => return Err((at, refused(word))),
         }
         Ok(())
     }
@@ -258,6 +231,19 @@ impl Reader {
         if let Some(Command::Unless(_, to) | Command::Goto(to)) = self.commands.get_mut(jump) {
             *to = here;
         }
+    }
+}
+
+/// Why there is no such command.
+fn refused(word: &str) -> String {
+    match word {
+        "shell" | "setshell" => {
+            format!("\\{word} is refused: a program started in a transaction would be timed as the database")
+        }
+        "startpipeline" | "endpipeline" | "syncpipeline" => {
+            format!("\\{word} is refused: statements are sent one by one here")
+        }
+        _ => format!("unknown command \\{word}; there are set, gset, aset, if, elif, else, endif, sleep"),
     }
 }
 
