@@ -4,7 +4,8 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loadline_exchange::table::{Form, TABLES, Table, TestData};
+use loadline_exchange::Form;
+use loadline_exchange::table::{TABLES, Table, TestData};
 use loadline_model::column::ELAPSED_S;
 use loadline_store::{Interval, StoredRun, histogram_log, parse_rfc3339};
 

@@ -9,7 +9,7 @@ use loadline_model::column::{
 use loadline_model::{Column, Latencies, Series, TestRecord};
 
 use crate::absence::{Absence, Warning};
-use crate::import::Tool;
+use crate::tool::Tool;
 
 /// Two statements of one figure may be apart by this share; a percentile may be above the maximum by it, as the end of a bucket.
 pub(crate) const APART: f64 = 0.02;
@@ -93,8 +93,9 @@ impl ImportedTest {
             Ok(value) => self.record.set(column, value),
             Err(why) => {
                 self.record.figures.remove(column.id);
-                if let Absence::CannotBe(_) | Absence::Above { .. } = &why {
-                    self.warnings.push(Warning::CannotBe(why.clone()));
+                let warning = Warning::CannotBe(why.clone());
+                if matches!(why, Absence::CannotBe(_) | Absence::Above { .. }) && !self.warnings.contains(&warning) {
+                    self.warnings.push(warning);
                 }
                 self.absent.insert(column.id, why);
             }

@@ -8,8 +8,9 @@ use crate::absence::{Absence, Warning};
 use crate::draft::{APART, ImportedTest};
 use crate::error::ImportError;
 use crate::fields::{Fields, jobs, number};
-use crate::import::{Group, Source, Tool};
+use crate::group::{Group, Source};
 use crate::lines::{Lines, cut, plain};
+use crate::tool::Tool;
 
 /// Reads results and response times, which are of the result before them.
 pub(crate) fn import(sources: &mut [Source<'_>]) -> Result<Vec<Group>, ImportError> {

@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read as _};
 
 use crate::error::ImportError;
-use crate::import::Tool;
+use crate::tool::Tool;
 
 /// Longest line, bytes.
 const LONGEST: usize = 1 << 20;

@@ -7,10 +7,11 @@ use crate::absence::{Absence, Warning};
 use crate::draft::ImportedTest;
 use crate::error::ImportError;
 use crate::fields::{Fields, number};
-use crate::import::{Group, Source, Tool};
+use crate::group::{Group, Source};
 use crate::lines::{Lines, cut, plain};
 use crate::pgbench_log::{Log, is_log};
 use crate::series::Interval;
+use crate::tool::Tool;
 
 /// Time that the last transactions may take beyond the time asked for, s.
 const LAST_S: f64 = 0.1;

@@ -41,7 +41,7 @@ impl ImportedTest {
             let most = by_count.min(by_time);
             if length <= 0.0 || mean_ms.is_some_and(|ms| ms > end_s * 1e3 * (1.0 + APART)) {
                 self.warnings.push(Warning::IntervalTime { line, end_s });
-            } else if per_s > most {
+            } else if !(0.0..=most).contains(&per_s) {
                 self.warnings.push(Warning::Interval { line, end_s, per_s, most });
             } else {
                 rows.push(vec![Some(from_s), Some(per_s), mean_ms]);

@@ -7,7 +7,7 @@ use crate::absence::{Absence, Warning};
 use crate::draft::{APART, Buckets, ImportedTest};
 use crate::error::ImportError;
 use crate::fields::{Fields, number, time_ns};
-use crate::import::Group;
+use crate::group::Group;
 use crate::lines::{Lines, cut};
 use crate::series::Interval;
 
@@ -80,8 +80,7 @@ impl Report {
                 ));
             }
             if let (Some(end_s), Some((_, tps))) = (number(at), interval.split_once(" tps: ")) {
-                // What is no number that can be is in no interval.
-                let per_s = number(tps).unwrap_or(f64::INFINITY);
+                let per_s = tps.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN);
                 self.intervals.push(Interval { line: lines.number(), end_s, per_s, mean_ms: None });
             }
         } else if let Some((value, rest)) = line.split_once('|').filter(|_| self.part == HISTOGRAM) {

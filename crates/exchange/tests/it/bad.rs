@@ -96,42 +96,6 @@ fn what_is_not_the_whole_run_is_refused() {
     assert_eq!(line(Tool::HammerDb, &format!("{one}{}", one.split_once('\n').unwrap().1)), 0);
 }
 
-#[test]
-fn figures_that_are_needed_and_cannot_be_are_refused_at_their_line() {
-    let text = contents("pgbench-tpcb.txt");
-    for (from, to, at) in [
-        ("number of clients: 4", "number of clients: four", 7),
-        ("number of clients: 4", "number of clients: 0", 7),
-        ("tps = 5544.876722", "tps = -1", 16),
-        ("tps = 5544.876722", "tps = inf", 16),
-        ("processed: 10930", "processed: 18446744073709551615", 11),
-    ] {
-        assert_eq!(line(Tool::Pgbench, &text.replace(from, to)), at, "{to}");
-    }
-    assert!(line(Tool::Sysbench, &contents("sysbench-rw.txt").replace("total time:   ", "total time:  -")) > 10);
-    assert_eq!(line(Tool::HammerDb, "TEST RESULT : System achieved many NOPM from 97 X TPM\n"), 1);
-    assert_eq!(line(Tool::HammerDb, "TEST RESULT : System achieved -7 NOPM from 97 X TPM\n"), 1);
-    assert_eq!(line(Tool::Fio, "{\n \"fio version\": \"fio-3.33\",\n \"jobs\": 7\n}\n"), 3);
-    for iops in ["-5", "1.8e25"] {
-        let text = contents("fio-read.json").replacen("\"iops\" : ", &format!("\"iops\" : {iops}, \"was\" : "), 1);
-        assert_eq!(line(Tool::Fio, &text), 0, "{iops}");
-    }
-}
-
-#[test]
-fn logs_that_do_not_belong_together_are_refused() {
-    let (report, log) = (contents("pgbench-tpcb.txt"), contents("pgbench-tries.32652"));
-    let file = |texts: &[(&str, &str)]| refused(Tool::Pgbench, texts).0;
-    assert_eq!(file(&[("a", &report), ("c.1", &log), ("c.1.1", &log)]), "c.1.1");
-    assert_eq!(file(&[("a", &report), ("c.1", &log), ("d.1", &contents("pgbench-rate.32572"))]), "d.1");
-    assert_eq!(line(Tool::Pgbench, &log), 0, "nobody knows how many clients and how long");
-    let far = format!("{log}0 99 100 0 1000000000 0 0 0\n");
-    let of_log = |log: &str| refused(Tool::Pgbench, &[("a", &report), ("l", log)]).1;
-    assert_eq!((of_log(&far), of_log(&log[..log.len() - 4]), of_log(log.trim_end())), (60, 59, 59));
-    assert_eq!(of_log(&log.replacen("0 1 15892", "0 1 18446744073709551000", 1)), 1);
-    assert_eq!(line(Tool::HammerDb, &contents("hammerdb-timing.json")), 0);
-}
-
 /// Files that are damaged, of each form that is read.
 const DAMAGED: [(Tool, &str); 8] = [
     FIRST[0],

@@ -1,7 +1,7 @@
 //! Tables that go out hold what came in, cell by cell.
 
-use loadline_exchange::Tool;
-use loadline_exchange::table::{Form, TABLES, Table, TestData};
+use loadline_exchange::table::{TABLES, Table, TestData};
+use loadline_exchange::{Form, Tool};
 use loadline_model::column::TX_PER_S;
 use loadline_model::{Latencies, Series, TestRecord};
 use serde_json::{Value, json};

@@ -3,15 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bad;
-mod cannot_be;
+mod expected;
 mod exported;
 mod files;
 
 use std::io::BufReader;
 use std::path::Path;
 
-use loadline_exchange::{Absence, Group, ImportError, ImportedTest, Source, Tool, import};
-use loadline_model::column::{COLUMNS, Times};
+use loadline_exchange::{Group, ImportError, ImportedTest, Source, Tool, import};
+use loadline_model::column::COLUMNS;
 use loadline_model::{Column, Latencies};
 
 /// The contents of a file in `data`.
@@ -61,17 +61,8 @@ fn figure(test: &ImportedTest, column: &Column) -> f64 {
     test.record.figure(column).unwrap_or_else(|| panic!("{column}: {:?}", test.record.why_absent(column)))
 }
 
-/// Mean, median, 99th percentile and maximum, ms; 0 for one that is absent.
-fn times_ms(test: &ImportedTest, times: Times) -> [f64; 4] {
-    times.all().map(|c| test.record.figure(c).unwrap_or_default() / 1e6)
-}
-
 fn near(a: f64, b: f64, share: f64) -> bool {
     (a - b).abs() <= share * b.abs()
-}
-
-fn absent<'a>(test: &'a ImportedTest, column: &Column) -> &'a Absence {
-    test.absent.get(column.id).unwrap_or_else(|| panic!("{column}: {:?}", test.record.figure(column)))
 }
 
 fn latencies<'a>(test: &'a ImportedTest, kind: &str) -> &'a Latencies {

@@ -1,0 +1,65 @@
+//! The tools whose results can be imported, and how their lines and those of others are known.
+
+use std::fmt;
+
+/// A tool whose results can be imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tool {
+    /// PostgreSQL's pgbench.
+    Pgbench,
+    /// sysbench.
+    Sysbench,
+    /// HammerDB.
+    HammerDb,
+    /// fio.
+    Fio,
+}
+
+/// How lines of tools begin; those of other tools than the four are known so that they are refused by name.
+const MARKS: &[(&str, &str)] = &[
+    ("pgbench (", "pgbench"),
+    ("transaction type:", "pgbench"),
+    ("number of transactions actually processed:", "pgbench"),
+    ("SQL statistics:", "sysbench"),
+    ("General statistics:", "sysbench"),
+    ("File operations:", "sysbench"),
+    ("HammerDB CLI", "HammerDB"),
+    ("\"fio version\"", "fio"),
+    ("[OVERALL], ", "YCSB"),
+    ("Average number of seconds to run all queries", "mysqlslap"),
+    ("<TpmC>", "tpcc-mysql"),
+    ("[Summary] ", "go-tpc"),
+];
+
+impl Tool {
+    /// The tool's name as it writes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Tool::Pgbench => "pgbench",
+            Tool::Sysbench => "sysbench",
+            Tool::HammerDb => "HammerDB",
+            Tool::Fio => "fio",
+        }
+    }
+
+    /// The name of the tool that writes such a line; `None` if any may.
+    pub(crate) fn of_line(line: &str) -> Option<&'static str> {
+        let line = line.trim();
+        let numbered =
+            |name: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        match MARKS.iter().find(|(mark, _)| line.starts_with(mark)) {
+            Some((_, tool)) => Some(tool),
+            None if numbered("sysbench ") => Some("sysbench"),
+            None if numbered("fio-") => Some("fio"),
+            None if line.contains("TEST RESULT : System achieved") => Some("HammerDB"),
+            None => None,
+        }
+    }
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
