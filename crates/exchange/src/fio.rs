@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use loadline_model::Column;
 use loadline_model::column::{self, BLOCK_BYTES, ELAPSED_S, ERRORS, IO_PER_S};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -56,23 +55,22 @@ struct JobOptions(Vec<(String, String)>);
 
 impl<'de> Deserialize<'de> for JobOptions {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<JobOptions, D::Error> {
-        struct Pairs;
-        impl<'de> Visitor<'de> for Pairs {
-            type Value = JobOptions;
+        deserializer.deserialize_map(JobOptions::default())
+    }
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("options by name")
-            }
+impl<'de> Visitor<'de> for JobOptions {
+    type Value = JobOptions;
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JobOptions, A::Error> {
-                let mut all = Vec::new();
-                while let Some((name, value)) = map.next_entry::<String, Value>()? {
-                    all.push((name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
-                }
-                Ok(JobOptions(all))
-            }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("options by name")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<JobOptions, A::Error> {
+        while let Some((name, value)) = map.next_entry::<String, Value>()? {
+            self.0.push((name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
         }
-        deserializer.deserialize_map(Pairs)
+        Ok(self)
     }
 }
 
@@ -100,6 +98,9 @@ struct DirectionTimes {
     percentile: BTreeMap<String, f64>,
     bins: BTreeMap<String, u64>,
 }
+
+/// Reads or writes of a job, if there were any.
+type Side<'a> = (&'static str, &'a Direction);
 
 /// One result. What fio says before it in text is kept if it is about errors.
 pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
@@ -178,22 +179,18 @@ impl AllOptions<'_> {
 impl Job {
     /// `alone`: one of several entries for jobs that are alike.
     fn test(&self, options: &AllOptions<'_>, alone: bool, lines: &Lines<'_>) -> Result<ImportedTest, ImportError> {
-        let [read, write] = [&self.read, &self.write].map(|d| Some(d).filter(|d| d.total_ios > 0.0));
-        let wrong = if [&self.read, &self.write, &self.trim].into_iter().any(Direction::is_impossible) {
-            "has a figure that cannot be: below 0, or a counter that wrapped".to_owned()
-        } else if read.is_none() && write.is_none() {
-            format!("did no reads and no writes, and ended with error {}", self.error)
-        } else {
-            String::new()
+        let sides = [("read", &self.read), ("write", &self.write)];
+        let sides: Vec<Side<'_>> = sides.into_iter().filter(|(_, d)| d.total_ios > 0.0).collect();
+        let wrong = |what: &str| {
+            Err(lines.whole(format!("job '{}' {what}, and ended with error {}", cut(&self.jobname), self.error)))
         };
-        if !wrong.is_empty() {
-            return Err(lines.whole(format!("job '{}' {wrong}", cut(&self.jobname))));
+        if [&self.read, &self.write, &self.trim].into_iter().any(Direction::is_impossible) {
+            return wrong("has a figure that cannot be: below 0, or a counter that wrapped");
+        } else if sides.is_empty() {
+            return wrong("did no reads and no writes");
         }
-        let pattern = options.text(["rw", "readwrite"]).unwrap_or(match (read, write) {
-            (Some(_), Some(_)) => "readwrite",
-            (None, Some(_)) => "write",
-            _ => "read",
-        });
+        let both = if sides.len() > 1 { Some("readwrite") } else { sides.first().map(|(kind, _)| *kind) };
+        let pattern = options.text(["rw", "readwrite"]).or(both).unwrap_or_default();
         let size = options.text(["bs", "blocksize"]);
         let depth = match options.text(["ioengine"; 2]) {
             Some(engine) if ONE_AT_A_TIME.contains(&engine) => 1,
@@ -216,14 +213,14 @@ impl Job {
             let what = "rate of all its jobs, see its options";
             test.set(column::RATE_TPS, Err(Absence::NotIn { place: JOB, what }));
         }
-        self.set_end(&mut test, options, [read, write]);
-        set_calls(&mut test, [read, write]);
-        set_times(&mut test, [read, write]);
+        self.set_end(&mut test, options, &sides);
+        set_calls(&mut test, &sides);
+        set_times(&mut test, &sides);
         Ok(test)
     }
 
     /// What it was asked, how long it ran, and how it ended.
-    fn set_end(&self, test: &mut ImportedTest, options: &AllOptions<'_>, both: [Option<&Direction>; 2]) {
+    fn set_end(&self, test: &mut ImportedTest, options: &AllOptions<'_>, sides: &[Side<'_>]) {
         let shown = options.0.iter().filter(|(name, _)| *name != "name");
         let shown = shown.map(|(name, value)| if value.is_empty() { name.clone() } else { format!("{name}={value}") });
         test.note(format!("fio's options: {}", plain(&shown.collect::<Vec<_>>().join(" "))));
@@ -233,7 +230,7 @@ impl Job {
         if self.trim.total_ios > 0.0 {
             test.note(format!("{} trims per second are in no column", self.trim.iops));
         }
-        let ran_s = both.into_iter().flatten().map(|d| d.runtime / 1e3).fold(0.0, f64::max);
+        let ran_s = sides.iter().map(|(_, d)| d.runtime / 1e3).fold(0.0, f64::max);
         test.set(ELAPSED_S, Some(ran_s).filter(|s| *s > 0.0).ok_or(Absence::PrintedZero));
         let errors = Absence::NotIn { place: JOB, what: "count of errors, as without continue_on_error" };
         test.set(ERRORS, self.total_err.filter(|n| (0.0..MOST).contains(n)).ok_or(errors));
@@ -250,21 +247,13 @@ impl Job {
 }
 
 /// Throughput of reads and writes.
-fn set_calls(test: &mut ImportedTest, both: [Option<&Direction>; 2]) {
-    let columns = [
-        (column::BLOCK_READS_PER_S, column::READ_MIB_PER_S, "reads per second", "the number of reads"),
-        (
-            column::PHYSICAL_WRITES_PER_S,
-            column::PHYSICAL_WRITTEN_MIB_PER_S,
-            "writes per second",
-            "the number of writes",
-        ),
-    ];
-    for (d, (calls, mib, what, kind)) in both.into_iter().zip(columns) {
-        let Some(d) = d else {
-            let none = Absence::NotIn { place: JOB, what };
-            test.set(calls, Err(none.clone()));
-            test.set(mib, Err(none));
+fn set_calls(test: &mut ImportedTest, sides: &[Side<'_>]) {
+    for (kind, calls, mib, what) in [
+        ("read", column::BLOCK_READS_PER_S, column::READ_MIB_PER_S, "reads per second"),
+        ("write", column::PHYSICAL_WRITES_PER_S, column::PHYSICAL_WRITTEN_MIB_PER_S, "writes per second"),
+    ] {
+        let Some((_, d)) = sides.iter().find(|(known, _)| *known == kind) else {
+            [calls, mib].into_iter().for_each(|column| test.set(column, Err(Absence::NotIn { place: JOB, what })));
             continue;
         };
         test.set(calls, Ok(d.iops));
@@ -273,56 +262,48 @@ fn set_calls(test: &mut ImportedTest, both: [Option<&Direction>; 2]) {
             test.compare((what, d.iops), ("their number / time", d.total_ios / d.runtime * 1e3), APART);
         }
         if let Some(n) = d.clat_ns.count.filter(|n| *n > 0.0) {
-            test.compare((kind, d.total_ios), ("that of their times", n), APART);
+            test.compare(("the number of calls", d.total_ios), ("that of their times", n), APART);
         }
     }
-    test.record.set(IO_PER_S, both.into_iter().flatten().map(|d| d.iops).sum());
+    test.record.set(IO_PER_S, sides.iter().map(|(_, d)| d.iops).sum());
 }
 
 /// Completion times: of reads in their own columns, and of all calls as transaction times.
-fn set_times(test: &mut ImportedTest, both: [Option<&Direction>; 2]) {
-    let timed = both.map(|d| d.map(Direction::times));
-    if let [Some((times, _)), _] = timed {
+fn set_times(test: &mut ImportedTest, sides: &[Side<'_>]) {
+    let timed: Vec<(&str, f64, &DirectionTimes)> =
+        sides.iter().map(|(kind, d)| (*kind, d.total_ios, d.times().0)).collect();
+    for (_, _, times) in timed.iter().filter(|(kind, ..)| *kind == "read") {
         let us = |figure: Result<f64, Absence>| figure.map(|ns| ns / 1e3);
         test.set(column::READ_TIME_US_MEAN, us(times.mean()));
-        let columns: [(&'static Column, f64); 2] = [(column::READ_TIME_US_P50, 50.0), (column::READ_TIME_US_P99, 99.0)];
-        for (column, which) in columns {
-            test.set(column, us(times.percentile(which)));
-        }
+        test.set(column::READ_TIME_US_P50, us(times.percentile(50.0)));
+        test.set(column::READ_TIME_US_P99, us(times.percentile(99.0)));
     }
-    let sides: Vec<(&Direction, &DirectionTimes)> =
-        both.into_iter().zip(timed).filter_map(|(d, times)| Some((d?, times?.0))).collect();
-    let count: f64 = sides.iter().map(|(d, _)| d.total_ios).sum();
-    let means = sides.iter().map(|(d, times)| times.mean().map(|ns| ns * d.total_ios / count));
-    let mean = means.sum::<Result<f64, Absence>>();
-    let max = sides.iter().map(|(_, times)| times.max).fold(0.0, f64::max);
+    let count: f64 = timed.iter().map(|(_, n, _)| n).sum();
+    let mean = timed.iter().map(|(_, n, times)| times.mean().map(|ns| ns * n / count)).sum::<Result<f64, Absence>>();
+    let max = timed.iter().map(|(.., times)| times.max).fold(0.0, f64::max);
     let max = if max > 0.0 { Ok(max) } else { Err(Absence::PrintedZero) };
-    let bins: Vec<Buckets> = sides.iter().map(|(_, times)| times.buckets()).filter(|b| !b.counts.is_empty()).collect();
-    for (column, which) in [(test.times.p50, 50.0), (test.times.p99, 99.0)] {
-        let [(_, one)] = sides.as_slice() else {
-            test.set(column, Err(Absence::ReadsAndWrites));
-            continue;
-        };
-        test.set(column, one.percentile(which));
-    }
-    if bins.len() == sides.len() {
+    let bins: Vec<Buckets> = timed.iter().map(|(.., times)| times.buckets()).filter(|b| !b.counts.is_empty()).collect();
+    if bins.len() == timed.len() {
         let counts = bins.iter().flat_map(|side| side.counts.clone()).collect();
-        let printed = [test.times.p50, test.times.p99].map(|column| (column, test.record.figure(column)));
         test.set_buckets(&Buckets { counts, begin_ns: 0.0, end_ns: END_NS }, mean.clone().ok(), max.clone().ok());
-        // fio's own percentiles are those of finer buckets.
-        for (column, ns) in printed.into_iter().filter_map(|(column, ns)| Some((column, ns?))) {
-            test.set(column, Ok(ns));
-        }
         if bins.len() > 1 && !test.histograms.is_empty() {
-            for ((kind, side), (_, times)) in ["read", "write"].into_iter().zip(&bins).zip(&sides) {
-                test.histograms.push((kind.to_owned(), side.latencies(times.mean, times.max)));
+            for ((kind, _, times), side) in timed.iter().zip(&bins) {
+                test.histograms.push(((*kind).to_owned(), side.latencies(times.mean, times.max)));
             }
+        }
+    }
+    for (column, which) in [(test.times.p50, 50.0), (test.times.p99, 99.0)] {
+        match timed.as_slice() {
+            // fio's own percentiles are those of finer buckets.
+            [(.., one)] if bins.is_empty() || one.percentile(which).is_ok() => test.set(column, one.percentile(which)),
+            _ if bins.len() < timed.len() => test.set(column, Err(Absence::ReadsAndWrites)),
+            _ => {}
         }
     }
     test.set(test.times.mean, mean);
     test.set(test.times.max, max);
-    let kinds: Vec<&str> = timed.into_iter().flatten().map(|(_, kind)| kind).collect();
-    test.note(format!("a transaction is one read or write; its time is fio's {}", kinds.first().unwrap_or(&"")));
+    let kind = sides.first().map_or("", |(_, d)| d.times().1);
+    test.note(format!("a transaction is one read or write; its time is fio's {kind}"));
 }
 
 impl Direction {
