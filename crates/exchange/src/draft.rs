@@ -31,6 +31,8 @@ pub struct ImportedTest {
     pub warnings: Vec<Warning>,
     /// The columns of its times.
     pub(crate) times: Times,
+    /// The shortest of its times, ns, if it is stated.
+    pub(crate) least_ns: Option<f64>,
     /// Whether the mean is of times that were taken, and not computed from the number of jobs.
     pub(crate) timed: bool,
 }
@@ -73,6 +75,7 @@ impl ImportedTest {
             absent: BTreeMap::new(),
             warnings: Vec::new(),
             times,
+            least_ns: None,
             timed: true,
         }
     }
@@ -163,6 +166,17 @@ impl ImportedTest {
                 self.absent.insert(high.id, why.clone());
                 self.set(low, Err(why));
             } else if value > limit && low != mean {
+                self.record.set(low, limit);
+            }
+        }
+        for low in [p50, p99, mean] {
+            let Some((value, limit)) = stated.get(low.id).copied().zip(self.least_ns) else { continue };
+            if value < limit * (1.0 - APART) {
+                self.set(
+                    low,
+                    Err(Absence::Above { what: "the minimum", value: limit, bound: low.title, limit: value }),
+                );
+            } else if value < limit && low != mean {
                 self.record.set(low, limit);
             }
         }

@@ -91,6 +91,7 @@ struct Direction {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct DirectionTimes {
+    min: f64,
     max: f64,
     mean: f64,
     #[serde(rename = "N")]
@@ -300,6 +301,8 @@ fn set_times(test: &mut ImportedTest, sides: &[Side<'_>]) {
             _ => {}
         }
     }
+    // Without any times the minimum of some versions is that of no number.
+    test.least_ns = Some(timed.iter().map(|(.., times)| times.min).fold(f64::MAX, f64::min)).filter(|ns| *ns < MOST);
     test.set(test.times.mean, mean);
     test.set(test.times.max, max);
     let kind = sides.first().map_or("", |(_, d)| d.times().1);

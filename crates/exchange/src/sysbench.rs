@@ -140,8 +140,9 @@ impl Report {
         }
         test.warnings.extend(self.fields.said.iter().cloned().map(Warning::Said));
         // The minimum is rounded to two decimals; the time in the queue of an open loop is none in which a job is busy.
-        let least_s = self.fields.number("Latency (ms)/min").map(|ms| (ms - 0.005) / 1e3);
-        test.set_intervals(self.intervals, events, least_s.filter(|s| *s > 0.0 && rate.is_none()));
+        let least_s = self.fields.number("Latency (ms)/min").map(|ms| (ms - 0.005) / 1e3).filter(|s| *s > 0.0);
+        test.least_ns = least_s.map(|s| s * 1e9);
+        test.set_intervals(self.intervals, events, least_s.filter(|_| rate.is_none()));
         Ok(test)
     }
 
