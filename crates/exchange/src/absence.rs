@@ -14,13 +14,13 @@ pub enum Absence {
     NotLookedFor(Tool),
     #[error("{place} has no {what}")]
     NotIn { place: &'static str, what: &'static str },
-    #[error("it is printed as 0, which no time is")]
+    #[error("it is printed as 0, which it cannot be")]
     PrintedZero,
     #[error("nothing was completed")]
     NothingTimed,
     #[error("the tool's histogram is empty")]
     EmptyHistogram,
-    #[error("at least {} s, where the tool's histogram ends", ns / 1e9)]
+    #[error("at least {:.0} s, where the tool's histogram ends", (ns / 1e9).floor())]
     AtLeast { ns: f64 },
     #[error("at most {} µs, where the tool's histogram begins", ns / 1e3)]
     AtMost { ns: f64 },
@@ -56,6 +56,8 @@ pub enum Warning {
     IntervalTime { line: u64, end_s: f64 },
     #[error("line {line} is no progress that can be read: '{text}'")]
     NoProgress { line: u64, text: String },
+    #[error("nothing was completed in the whole run")]
+    NothingCompleted,
     #[error("it ran {ran_s} of {asked_s} s")]
     Stopped { ran_s: f64, asked_s: f64 },
     #[error("{asked} per second were asked for, {reached_pct:.0} % of them were reached")]

@@ -182,6 +182,9 @@ impl ImportedTest {
         }
         // Little's law: in a closed loop no more transactions are under way than there are jobs.
         let per_s = self.record.figure(if self.record.group == "storage" { column::IO_PER_S } else { TX_PER_S });
+        if per_s == Some(0.0) {
+            self.warnings.push(Warning::NothingCompleted);
+        }
         if let Some((per_s, ns)) = per_s.zip(self.record.figure(mean)).filter(|_| self.timed && !self.is_open()) {
             let (jobs, busy) = (f64::from(self.record.jobs), per_s * ns / 1e9);
             if busy > jobs {

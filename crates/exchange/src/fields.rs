@@ -85,7 +85,9 @@ impl Fields {
     /// The error of a report that ends without `key`.
     pub(crate) fn missing(&self, key: &str, lines: &Lines<'_>) -> ImportError {
         let said = self.said.first().map_or_else(String::new, |said| format!("; it says '{said}'"));
-        lines.wrong(format!("a report ends here without '{key}': it is cut off, or the run failed{said}"))
+        lines.wrong(format!(
+            "a report ends here without '{key}': it is cut off, the run failed, or nothing was completed{said}"
+        ))
     }
 
     /// The number of `key`, without which the report is none.

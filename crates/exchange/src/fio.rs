@@ -6,7 +6,7 @@ use std::fmt;
 
 use loadline_model::column::{self, BLOCK_BYTES, ELAPSED_S, ERRORS, IO_PER_S};
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
 use crate::absence::{Absence, Warning};
@@ -30,7 +30,9 @@ struct Output {
     time: Option<String>,
     #[serde(rename = "global options", default)]
     global: JobOptions,
+    #[serde(default)]
     jobs: Vec<Job>,
+    client_stats: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -139,8 +141,10 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
 
 impl Output {
     fn tests(&self, lines: &Lines<'_>) -> Result<Vec<ImportedTest>, ImportError> {
-        if self.jobs.is_empty() {
-            return Err(lines.whole("fio ran no job"));
+        if self.client_stats.is_some() {
+            return Err(lines.whole("it is of fio's client and server mode (--client), which is not read"));
+        } else if self.jobs.is_empty() {
+            return Err(lines.whole("it has no 'jobs': fio ran none"));
         }
         let test = |(n, job): (usize, &Job)| {
             let alike = |jobs: &[Job]| jobs.iter().filter(|other| other.jobname == job.jobname).count();
@@ -232,7 +236,7 @@ impl Job {
             test.note(format!("{} trims per second are in no column", self.trim.iops));
         }
         let ran_s = sides.iter().map(|(_, d)| d.runtime / 1e3).fold(0.0, f64::max);
-        test.set(ELAPSED_S, Some(ran_s).filter(|s| *s > 0.0).ok_or(Absence::PrintedZero));
+        test.set(ELAPSED_S, positive(ran_s));
         let errors = Absence::NotIn { place: JOB, what: "count of errors, as without continue_on_error" };
         test.set(ERRORS, self.total_err.filter(|n| (0.0..MOST).contains(n)).ok_or(errors));
         if self.error != 0 {
@@ -257,16 +261,16 @@ fn set_calls(test: &mut ImportedTest, sides: &[Side<'_>]) {
             [calls, mib].into_iter().for_each(|column| test.set(column, Err(Absence::NotIn { place: JOB, what })));
             continue;
         };
-        test.set(calls, Ok(d.iops));
-        test.set(mib, Ok(d.bw_bytes.unwrap_or(d.bw * 1024.0) / 1_048_576.0));
-        if d.runtime > 0.0 {
+        test.set(calls, positive(d.iops));
+        test.set(mib, positive(d.bw_bytes.unwrap_or(d.bw * 1024.0) / 1_048_576.0));
+        if d.runtime > 0.0 && d.iops > 0.0 {
             test.compare((what, d.iops), ("their number / time", d.total_ios / d.runtime * 1e3), APART);
         }
         if let Some(n) = d.clat_ns.count.filter(|n| *n > 0.0) {
             test.compare(("the number of calls", d.total_ios), ("that of their times", n), APART);
         }
     }
-    test.record.set(IO_PER_S, sides.iter().map(|(_, d)| d.iops).sum());
+    test.set(IO_PER_S, sides.iter().map(|(_, d)| positive(d.iops)).sum());
 }
 
 /// Completion times: of reads in their own columns, and of all calls as transaction times.
@@ -275,14 +279,15 @@ fn set_times(test: &mut ImportedTest, sides: &[Side<'_>]) {
         sides.iter().map(|(kind, d)| (*kind, d.total_ios, d.times().0)).collect();
     for (_, _, times) in timed.iter().filter(|(kind, ..)| *kind == "read") {
         let us = |figure: Result<f64, Absence>| figure.map(|ns| ns / 1e3);
-        test.set(column::READ_TIME_US_MEAN, us(times.mean()));
+        test.set(column::READ_TIME_US_MEAN, us(positive(times.mean)));
         test.set(column::READ_TIME_US_P50, us(times.percentile(50.0)));
         test.set(column::READ_TIME_US_P99, us(times.percentile(99.0)));
     }
     let count: f64 = timed.iter().map(|(_, n, _)| n).sum();
-    let mean = timed.iter().map(|(_, n, times)| times.mean().map(|ns| ns * n / count)).sum::<Result<f64, Absence>>();
+    let mean =
+        timed.iter().map(|(_, n, times)| positive(times.mean).map(|ns| ns * n / count)).sum::<Result<f64, Absence>>();
     let max = timed.iter().map(|(.., times)| times.max).fold(0.0, f64::max);
-    let max = if max > 0.0 { Ok(max) } else { Err(Absence::PrintedZero) };
+    let max = positive(max);
     let bins: Vec<Buckets> = timed.iter().map(|(.., times)| times.buckets()).filter(|b| !b.counts.is_empty()).collect();
     if bins.len() == timed.len() {
         let counts = bins.iter().flat_map(|side| side.counts.clone()).collect();
@@ -329,11 +334,6 @@ impl Direction {
 }
 
 impl DirectionTimes {
-    /// Mean, ns.
-    fn mean(&self) -> Result<f64, Absence> {
-        if self.mean > 0.0 { Ok(self.mean) } else { Err(Absence::PrintedZero) }
-    }
-
     /// fio names percentiles by their share with six digits: `99.000000`. A percentile is a bucket's value, which may be above the
     /// maximum by the bucket's width.
     fn percentile(&self, which: f64) -> Result<f64, Absence> {
@@ -355,6 +355,11 @@ impl DirectionTimes {
         let counts = self.bins.iter().filter_map(|(ns, n)| Some((ns.parse().ok()?, *n))).filter(|(_, n)| *n > 0);
         Buckets { counts: counts.collect(), begin_ns: 0.0, end_ns: END_NS }
     }
+}
+
+/// A figure of calls that were made, so that it is not 0.
+fn positive(figure: f64) -> Result<f64, Absence> {
+    if figure > 0.0 { Ok(figure) } else { Err(Absence::PrintedZero) }
 }
 
 /// Units of sizes, as with `kb_base=1024`, and of times.

@@ -1,8 +1,6 @@
 //! What scripts send, held against the server's log of pgbench 15.18 with the same seed
 //! (`pgbench -n -t 4 -c 1 --random-seed=4711`, `log_statement=all`; builtin scripts at scale 2).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use loadline_workload::script::{Client, Event, Mix, Script, builtin};
 
 /// The only client of a script.
