@@ -108,3 +108,17 @@ impl Fields {
 pub(crate) fn jobs(n: f64) -> Option<u32> {
     (n.fract() == 0.0 && (1.0..=1e6).contains(&n)).then_some(n as u32)
 }
+
+/// Units of sizes, as with `kb_base=1024`, and of times.
+pub(crate) const BYTES: &[(&str, f64)] = &[("", 1.0), ("k", 1024.0), ("m", 1_048_576.0)];
+pub(crate) const SECONDS: &[(&str, f64)] =
+    &[("", 1.0), ("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("m", 60.0), ("h", 3600.0)];
+
+/// A number with its unit: `4k`, `128KiB`, `30s`; `None` of a range or a list.
+pub(crate) fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let text = text.trim().to_lowercase();
+    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
+    let unit = unit.trim_end_matches(['i', 'b']);
+    let (_, factor) = units.iter().find(|(known, _)| *known == unit)?;
+    Some(number.parse::<f64>().ok()? * factor)
+}

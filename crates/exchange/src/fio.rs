@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::absence::{Absence, Warning};
 use crate::draft::{APART, Buckets, ImportedTest};
 use crate::error::ImportError;
-use crate::fields::MOST;
+use crate::fields::{BYTES, MOST, SECONDS, scaled};
 use crate::group::Group;
 use crate::lines::{Lines, cut, plain};
 
@@ -360,17 +360,4 @@ impl DirectionTimes {
 /// A figure of calls that were made, so that it is not 0.
 fn positive(figure: f64) -> Result<f64, Absence> {
     if figure > 0.0 { Ok(figure) } else { Err(Absence::PrintedZero) }
-}
-
-/// Units of sizes, as with `kb_base=1024`, and of times.
-const BYTES: &[(&str, f64)] = &[("", 1.0), ("k", 1024.0), ("m", 1_048_576.0)];
-const SECONDS: &[(&str, f64)] = &[("", 1.0), ("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("m", 60.0), ("h", 3600.0)];
-
-/// A number with its unit: `4k`, `128KiB`, `30s`; `None` of a range or a list.
-fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
-    let text = text.trim().to_lowercase();
-    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
-    let unit = unit.trim_end_matches(['i', 'b']);
-    let (_, factor) = units.iter().find(|(known, _)| *known == unit)?;
-    Some(number.parse::<f64>().ok()? * factor)
 }

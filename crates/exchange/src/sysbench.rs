@@ -6,7 +6,7 @@ use loadline_model::column::{self, BLOCK_BYTES, CONFLICTS, ELAPSED_S, ERRORS, IO
 use crate::absence::{Absence, Warning};
 use crate::draft::{APART, Buckets, ImportedTest};
 use crate::error::ImportError;
-use crate::fields::{Fields, number, time_ns};
+use crate::fields::{BYTES, Fields, number, scaled, time_ns};
 use crate::group::Group;
 use crate::lines::{Lines, cut};
 use crate::series::Interval;
@@ -180,7 +180,7 @@ impl Report {
         let fields = &self.fields;
         let work = format!("sysbench fileio {}", fields.text("Doing").unwrap_or("unknown mode"));
         let mut test = ImportedTest::new("storage", &work, jobs, open);
-        let block = fields.text("Block size").and_then(bytes);
+        let block = fields.text("Block size").and_then(|size| scaled(size, BYTES));
         test.set(BLOCK_BYTES, block.ok_or(Absence::NotIn { place: fields.place, what: "Block size" }));
         test.record.parameters.extend(block.map(|bytes| ("block-bytes".to_owned(), bytes as i64)));
         // 1.1 states both under one heading: `read:  IOPS=123.45 1.93 MiB/s (2.02 MB/s)`.
@@ -256,15 +256,4 @@ impl Report {
         test.set(test.times.mean, mean);
         test.set(test.times.max, max);
     }
-}
-
-/// Bytes of `16KiB`.
-fn bytes(text: &str) -> Option<f64> {
-    let factor = match text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim() {
-        "B" | "" => 1.0,
-        "KiB" | "Kb" => 1024.0,
-        "MiB" | "Mb" => 1_048_576.0,
-        _ => return None,
-    };
-    Some(number(text)? * factor)
 }

@@ -35,19 +35,13 @@ fn measure(server: &Server, dir: &Path, jobs: &str, more: &[&str]) -> Ran {
 fn statements(log: &str, application: &str) -> Vec<Vec<String>> {
     let mut sessions: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     // The server begins the further lines of an entry with a tab.
-    let mut entries: Vec<String> = Vec::new();
-    for line in log.split('\n') {
-        match (line.strip_prefix('\t'), entries.last_mut()) {
-            (Some(more), Some(entry)) => *entry += &format!("\n{more}"),
-            _ => entries.push(line.to_owned()),
-        }
-    }
-    for entry in &entries {
+    let log = log.replace("\n\t", "\u{0}");
+    for entry in log.split('\n') {
         let mut parts = entry.splitn(3, '|');
         let (Some(name), Some(session), Some(said)) = (parts.next(), parts.next(), parts.next()) else { continue };
         let Some(sql) = said.strip_prefix("LOG:  statement: ") else { continue };
         if name.contains(application) && !sql.contains("/* loadline") {
-            sessions.entry(session).or_default().push(sql.to_owned());
+            sessions.entry(session).or_default().push(sql.replace('\u{0}', "\n"));
         }
     }
     sessions.into_values().collect()

@@ -11,7 +11,7 @@ pub struct Place {
 
 impl Place {
     /// The place of the byte `at` of `text`.
-    pub(crate) fn of(text: &str, at: usize) -> Self {
+    pub(crate) fn at(text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let start = before.rfind('\n').map_or(0, |n| n + 1);
         Self { line: before.matches('\n').count() + 1, column: before[start..].chars().count() + 1 }

@@ -69,7 +69,7 @@ impl Script {
     /// What it cannot do, with line and column.
     pub fn read(name: &str, text: &str) -> Result<Self, ReadError> {
         let failed =
-            |(at, what): (usize, String)| ReadError { file: name.to_owned(), place: Place::of(text, at), what };
+            |(at, what): (usize, String)| ReadError { file: name.to_owned(), place: Place::at(text, at), what };
         let mut reader = Reader::default();
         let (mut begins, mut at) = (Vec::new(), 0);
         while at < text.len() {
@@ -101,7 +101,7 @@ impl Script {
 
     /// Where its command number `index` begins; the first place for one that it does not have.
     pub(crate) fn place(&self, index: usize) -> Place {
-        Place::of(&self.text, self.begins.get(index).copied().unwrap_or_default())
+        Place::at(&self.text, self.begins.get(index).copied().unwrap_or_default())
     }
 
     /// Whether a statement or an expression uses the variable `name`.
