@@ -53,9 +53,7 @@ fn scripts_of_all_features_send_what_pgbench_sends() {
     let dir = results();
     let mut files = Vec::new();
     for (name, text) in FEATURES.split("#### ").filter_map(|part| part.split_once('\n')) {
-        let path = dir.path().join(format!("{name}.sql"));
-        std::fs::write(&path, text.strip_suffix("\n####-\n").unwrap_or(text)).unwrap();
-        files.push(path.display().to_string());
+        files.push(write(dir.path(), &format!("{name}.sql"), text.strip_suffix("\n####-\n").unwrap_or(text)));
     }
     assert!(files.len() >= 60);
     // The same seed chooses the same scripts and draws the same numbers.
@@ -86,16 +84,18 @@ fn scripts_of_all_features_send_what_pgbench_sends() {
     assert!(compared > 1400, "{compared} statements");
 }
 
+fn write(dir: &Path, name: &str, text: &str) -> String {
+    let path = dir.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
 #[test]
 fn scripts_do_what_pgbench_does_and_are_counted() {
     let server = Server::start(&["log_statement=all", "log_line_prefix=%a|%p|"]);
     let dir = results();
     pgbench(&server, &["-i", "-q", "-s", "1"]);
-    let write = |name: &str, text: &str| {
-        let path = dir.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        path.display().to_string()
-    };
+    let write = |name: &str, text: &str| write(dir.path(), name, text);
     let mixed = write("mixed.sql", "BEGIN;\nSELECT 1 AS a \\gset\nSELECT :a;\nEND;\n") + "@3";
     let short = write("short.sql", "SELECT 1;;\nSELECT 2;\n") + "@2";
     let ran = measure(&server, dir.path(), "2", &["--pgbench-script", &mixed, "--pgbench-script", &short]);
@@ -136,10 +136,15 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
     let sums = "SELECT (SELECT sum(bbalance) FROM pgbench_branches) = (SELECT sum(delta) FROM pgbench_history)";
     assert_eq!(server.sql(sums).unwrap(), "t");
 
+    scripts_that_fail(&server, dir.path());
+}
+
+fn scripts_that_fail(server: &Server, dir: &Path) {
+    let write = |name: &str, text: &str| write(dir, name, text);
     // One that loses against another is a failed transaction, and its client goes on.
     let conflicting =
         write("lose.sql", "BEGIN ISOLATION LEVEL REPEATABLE READ;\nUPDATE pgbench_branches SET bbalance = 0;\nEND;\n");
-    let ran = measure(&server, dir.path(), "2", &["--pgbench-script", &conflicting, "--allow-writes"]);
+    let ran = measure(server, dir, "2", &["--pgbench-script", &conflicting, "--allow-writes"]);
     let test = &tests_of(&ran.folder())[0];
     assert!(figure(test, "errors") > 0.0 && figure(test, "commits") > 0.0, "{}", ran.said());
     passed(test, "window");
@@ -147,13 +152,13 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
 
     // What may commit by itself is not held against the server's count: no check passes for nothing.
     let block = write("do.sql", "DO $$ BEGIN PERFORM 1; COMMIT; END $$;\n");
-    let ran = measure(&server, dir.path(), "1", &["--pgbench-script", &block]);
+    let ran = measure(server, dir, "1", &["--pgbench-script", &block]);
     let test = &tests_of(&ran.folder())[0];
     assert_eq!(check(test, "commits-database")["outcome"], "not-made", "{}", ran.said());
 
     // What fails with one job is not tried with more, until somebody may have mended it.
     let later = write("later.sql", "SELECT * FROM later;\n");
-    let ran = measure(&server, dir.path(), "1,2,3", &["--pgbench-script", &later]);
+    let ran = measure(server, dir, "1,2,3", &["--pgbench-script", &later]);
     let folder = ran.folder();
     assert!(
         tests_of(&folder).len() == 1 && ran.err.contains("with as many or more jobs are left out"),
@@ -174,7 +179,7 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
         ("SELECT * FROM nosuch;\n", "fails.sql:1:1: ERROR 42P01: relation \"nosuch\" does not exist;"),
     ] {
         let fails = write("fails.sql", text);
-        let ran = measure(&server, dir.path(), "1", &["--pgbench-script", &fails]);
+        let ran = measure(server, dir, "1", &["--pgbench-script", &fails]);
         assert!(ran.code == 1 && ran.err.contains(says), "{says}: {}", ran.said());
     }
 }
