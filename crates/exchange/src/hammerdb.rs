@@ -26,16 +26,16 @@ pub(crate) fn import(sources: &mut [Source<'_>]) -> Result<Vec<Group>, ImportErr
             let (version, product) = (found.version, first.database.clone());
             groups.push(Group { files: Vec::new(), version, product, tests });
         }
-        let tests = groups.last_mut().map(|group| {
-            group.files.push(n);
-            group.tests.as_mut_slice()
-        });
-        match (found.timing, tests) {
-            (None, Some([.., last])) => last.warnings.extend(found.said.into_iter().map(Warning::Said)),
-            (Some(timing), Some([test])) => add_times(test, &timing),
-            _ => {
-                let what = "it has response times: name them after the one result of the same job (`jobs ID result`)";
-                return Err(lines.whole(what));
+        let no_result = "it has response times: name them after the one result of the same job (`jobs ID result`)";
+        let Some(group) = groups.last_mut() else { return Err(lines.whole(no_result)) };
+        group.files.push(n);
+        let only = group.tests.len() == 1;
+        if let Some(test) = group.tests.last_mut() {
+            test.warnings.extend(found.said.iter().cloned().map(Warning::Said));
+            match &found.timing {
+                Some(timing) if only => add_times(test, timing),
+                Some(_) => return Err(lines.whole(no_result)),
+                None => {}
             }
         }
     }
