@@ -176,7 +176,7 @@ fn scripts_that_fail(server: &Server, dir: &Path) {
         ("BEGIN;\nSELECT 1;\n", "the script ends and leaves a transaction open"),
         ("SELECT 1 WHERE false \\gset\n", "\\gset expects one row, the statement returned 0"),
         ("COPY (SELECT 1) TO STDOUT;\n", "COPY TO STDOUT"),
-        ("SELECT * FROM nosuch;\n", "fails.sql:1:1: ERROR 42P01: relation \"nosuch\" does not exist;"),
+        ("SELECT * FROM nosuch;\n", "fails.sql:1:1: ERROR 42P01: relation \"nosuch\" does not exist"),
     ] {
         let fails = write("fails.sql", text);
         let ran = measure(server, dir, "1", &["--pgbench-script", &fails]);

@@ -45,14 +45,11 @@ fn only(mut groups: Vec<Group>) -> ImportedTest {
     test
 }
 
-fn files(tool: Tool, names: &[&str]) -> Vec<Group> {
-    let texts: Vec<(&str, String)> = names.iter().map(|name| (*name, contents(name))).collect();
-    read(tool, &texts.iter().map(|(name, text)| (*name, text.as_str())).collect::<Vec<_>>()).unwrap()
-}
-
 /// The only test of files, to which all of them belong.
 fn one(tool: Tool, names: &[&str]) -> ImportedTest {
-    let groups = files(tool, names);
+    let texts: Vec<String> = names.iter().map(|name| contents(name)).collect();
+    let files: Vec<(&str, &str)> = names.iter().copied().zip(texts.iter().map(String::as_str)).collect();
+    let groups = read(tool, &files).unwrap();
     assert_eq!(groups[0].files, (0..names.len()).collect::<Vec<_>>());
     only(groups)
 }
