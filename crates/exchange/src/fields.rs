@@ -50,8 +50,9 @@ impl Fields {
         }
     }
 
-    /// Forgets the fields: what stood before a report is none of it.
-    pub(crate) fn clear(&mut self) {
+    /// Forgets the fields: what stood before a report is none of it. `place` has those that follow.
+    pub(crate) fn clear(&mut self, place: &'static str) {
+        self.place = place;
         self.all.clear();
     }
 

@@ -152,9 +152,7 @@ impl Output {
             let (number, all) = (alike(self.jobs.get(..=n).unwrap_or_default()), alike(&self.jobs));
             let options = self.global.0.iter().chain(&job.options.0).collect();
             let mut test = job.test(&AllOptions(options), all > 1, lines)?;
-            if let Some(ended) = &self.time {
-                test.note(format!("fio wrote its result on {}, in the time zone of its machine", plain(ended)));
-            }
+            test.record.notes.extend(self.time.as_ref().map(|at| format!("fio wrote its result on {}", plain(at))));
             if all > 1 {
                 test.record.workload = format!("{}-{number}-OF-{all}", test.record.workload);
                 test.note(format!("{all} such jobs ran together: figures of all of them need group_reporting"));
@@ -232,9 +230,8 @@ impl Job {
         if options.whole("direct").unwrap_or(0) == 0 {
             test.note("direct=1 is not among the options: the page cache may have served it");
         }
-        if self.trim.total_ios > 0.0 {
-            test.note(format!("{} trims per second are in no column", self.trim.iops));
-        }
+        let trims = Some(self.trim.iops).filter(|iops| *iops > 0.0);
+        test.record.notes.extend(trims.map(|iops| format!("{iops} trims per second are in no column")));
         let ran_s = sides.iter().map(|(_, d)| d.runtime / 1e3).fold(0.0, f64::max);
         test.set(ELAPSED_S, positive(ran_s));
         let errors = Absence::NotIn { place: JOB, what: "count of errors, as without continue_on_error" };

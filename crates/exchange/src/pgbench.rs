@@ -13,6 +13,7 @@ use crate::pgbench_log::{Log, is_log};
 use crate::series::Interval;
 use crate::tool::Tool;
 
+const REPORT: &str = "pgbench's report";
 /// Time that the last transactions may take beyond the time asked for, s.
 const LAST_S: f64 = 0.1;
 /// A message of pgbench and of versions before 12.
@@ -42,9 +43,7 @@ pub(crate) fn import(sources: &mut [Source<'_>]) -> Result<Vec<Group>, ImportErr
             continue;
         }
         let Some((group, log)) = groups.last_mut().filter(|(group, _)| group.tests.len() == 1) else {
-            return Err(lines.whole(
-                "it is a log of transactions: name it after the printed report of its run, in a file of its own",
-            ));
+            return Err(lines.whole("it is a log of transactions: name it after the printed report of its run"));
         };
         log.add_file(n, first, &mut lines)?;
         group.files.push(n);
@@ -61,12 +60,12 @@ pub(crate) fn import(sources: &mut [Source<'_>]) -> Result<Vec<Group>, ImportErr
 /// A report, or several one after another.
 fn read(first: String, lines: &mut Lines<'_>) -> Result<Group, ImportError> {
     let mut group = Group { product: "PostgreSQL".to_owned(), ..Group::default() };
-    let (mut report, mut next) = (Report::new(), Some(first));
+    let (mut report, mut next) = (Report::default(), Some(first));
     while let Some(line) = next {
         let line = line.trim();
         let version = line.strip_prefix("pgbench (");
         if version.is_some() || report.is_ended_by(line) {
-            group.tests.extend(std::mem::replace(&mut report, Report::new()).ended(lines)?);
+            group.tests.extend(std::mem::take(&mut report).ended(lines)?);
         }
         match version {
             Some(version) => {
@@ -95,7 +94,7 @@ fn progress(rest: &str, line: u64) -> Option<Interval> {
 }
 
 /// What a report says.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Report {
     fields: Fields,
     scripts: Vec<String>,
@@ -106,12 +105,6 @@ struct Report {
 }
 
 impl Report {
-    fn new() -> Report {
-        let fields = Fields::new("pgbench's report");
-        let (scripts, weights, progress) = (Vec::new(), Vec::new(), Vec::new());
-        Report { fields, scripts, weights, progress, warnings: Vec::new(), notes: Vec::new() }
-    }
-
     /// Whether `line` is of the next report.
     fn is_ended_by(&self, line: &str) -> bool {
         (line.starts_with("transaction type:") && self.fields.text(TYPE).is_some())
@@ -143,7 +136,7 @@ impl Report {
                 self.notes.extend(number(value).filter(|n| *n > 0.0).map(|n| format!("{n} of the {}", plain(key))));
             } else {
                 if key == TYPE {
-                    self.fields.clear();
+                    self.fields.clear(REPORT);
                 }
                 self.fields.add(key, value, lines);
             }
@@ -195,9 +188,7 @@ impl Report {
         if fields.text(CONNECT).is_some() {
             test.record.parameters.insert("connect".to_owned(), 1);
             test.set(column::CONNECT_TIME_NS_MEAN, fields.time_ns(CONNECT));
-            test.note(
-                "each transaction opened a session of its own (--connect), and its time is part of the transaction",
-            );
+            test.note("each transaction opened a session of its own (--connect), whose time is part of its time");
         }
     }
 
@@ -220,9 +211,7 @@ impl Report {
         test.set(ERRORS, fields.figure("number of failed transactions"));
         test.set(CONFLICTS, fields.figure("total number of retries"));
         if let Some(skipped) = fields.number("number of transactions skipped").filter(|n| *n > 0.0) {
-            test.note(format!(
-                "{skipped} transactions were skipped, as they could not meet the latency limit any more"
-            ));
+            test.note(format!("{skipped} transactions were skipped, as they could not meet the latency limit"));
         }
     }
 

@@ -167,11 +167,15 @@ impl Report {
         }
         test.set(CONFLICTS, fields.figure("SQL statistics/ignored errors"));
         test.set(ERRORS, Err(Absence::EndsAtErrors));
-        if let Some(n) = test.record.figure(CONFLICTS).filter(|n| *n > 0.0) {
-            test.note(format!("{n} transactions ended with an error that sysbench ignores, and were tried again"));
-        }
-        if let Some(n) = fields.number("SQL statistics/reconnects").filter(|n| *n > 0.0) {
-            test.note(format!("{n} sessions were opened anew"));
+        for (key, what) in [
+            (
+                "SQL statistics/ignored errors",
+                "transactions ended with an error that sysbench ignores, and were tried again",
+            ),
+            ("SQL statistics/reconnects", "sessions were opened anew"),
+        ] {
+            let n = fields.number(key).filter(|n| *n > 0.0);
+            test.record.notes.extend(n.map(|n| format!("{n} {what}")));
         }
         Ok(test)
     }
