@@ -48,7 +48,7 @@ struct Run {
 /// Reads all files, to their ends, so that their checksums are those of the files.
 fn runs(tool: Tool, files: &[PathBuf]) -> Result<Vec<Run>, Failure> {
     let mut sources: Vec<Source<'_>> = Vec::new();
-    let mut sums: Vec<Rc<RefCell<Sum>>> = Vec::new();
+    let mut sums: Vec<Sum> = Vec::new();
     for (n, file) in files.iter().enumerate() {
         let same =
             |other: &&PathBuf| *other == file || canonicalize(other).is_ok_and(|a| Some(a) == canonicalize(file).ok());
@@ -62,7 +62,7 @@ fn runs(tool: Tool, files: &[PathBuf]) -> Result<Vec<Run>, Failure> {
             let opened = opened.map_err(|e| Failure::usage(format!("{} cannot be read: {e}", file.display())))?;
             (file.file_name().unwrap_or_default().to_string_lossy(), Box::new(opened))
         };
-        let sum = Rc::new(RefCell::new(Sum { hash: Sha256::new(), bytes: 0 }));
+        let sum = Sum::default();
         let name = name.chars().filter(|c| !c.is_control()).collect();
         let summed = Summed { input, sum: Rc::clone(&sum) };
         sources.push(Source { name, input: Box::new(BufReader::with_capacity(1 << 16, summed)) });
@@ -75,8 +75,8 @@ fn runs(tool: Tool, files: &[PathBuf]) -> Result<Vec<Run>, Failure> {
     }
     let file = |n: &usize| {
         let (sum, name) = (sums.get(*n)?.borrow(), sources.get(*n)?.name.clone());
-        let sha256 = sum.hash.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Some(ImportedFile { name, bytes: sum.bytes, sha256 })
+        let sha256 = sum.0.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Some(ImportedFile { name, bytes: sum.1, sha256 })
     };
     let run = |group: loadline_exchange::Group| {
         let files: Vec<ImportedFile> = group.files.iter().filter_map(file).collect();
@@ -89,22 +89,19 @@ fn runs(tool: Tool, files: &[PathBuf]) -> Result<Vec<Run>, Failure> {
 }
 
 /// Checksum and length of what was read.
-struct Sum {
-    hash: Sha256,
-    bytes: u64,
-}
+type Sum = Rc<RefCell<(Sha256, u64)>>;
 
 struct Summed {
     input: Box<dyn Read>,
-    sum: Rc<RefCell<Sum>>,
+    sum: Sum,
 }
 
 impl Read for Summed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.input.read(buffer)?;
         let mut sum = self.sum.borrow_mut();
-        sum.hash.update(buffer.get(..n).unwrap_or_default());
-        sum.bytes += n as u64;
+        sum.0.update(buffer.get(..n).unwrap_or_default());
+        sum.1 += n as u64;
         Ok(n)
     }
 }
