@@ -4,7 +4,8 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loadline_exchange::table::{Exported, TABLES, TestData};
+use loadline_exchange::Form;
+use loadline_exchange::table::{TABLES, Table, TestData};
 use loadline_model::column::ELAPSED_S;
 use loadline_store::{Interval, StoredRun, histogram_log, parse_rfc3339};
 
@@ -21,45 +22,44 @@ pub(crate) fn export(args: &ExportArgs) -> Result<u8, Failure> {
         Ok(TestData { record: record.clone(), series, histograms })
     };
     let tests = stored.records.iter().map(data).collect::<Result<Vec<_>, Failure>>()?;
-    let default = |end: &str| PathBuf::from(format!("{}.{end}", stored.id()));
-    match (args.format, &args.table) {
-        (ExportAs::Hlog, Some(_)) => {
-            Err(Failure::usage("--table is for --format csv and parquet: a log holds latencies only"))
+    let (form, end) = match args.format {
+        ExportAs::Csv => (Some(Form::Csv), "csv"),
+        ExportAs::Json => (Some(Form::Json), "json"),
+        ExportAs::Parquet => (Some(Form::Parquet), "parquet"),
+        ExportAs::Hlog => (None, "hlog"),
+    };
+    let default = || PathBuf::from(format!("{}.{end}", stored.id()));
+    let to_stdout = args.output.as_deref() == Some(Path::new("-"));
+    match (form, &args.table) {
+        (None, Some(_)) => {
+            Err(Failure::usage("--table is for tables (--format csv, json, parquet), a log has latencies"))
         }
-        (ExportAs::Hlog, None) => {
-            let path = args.output.clone().unwrap_or_else(|| default("hlog"));
-            written(&path, &hlog(&stored, &tests)?)
-        }
-        (format, Some(table)) => {
+        (None, None) => written(&args.output.clone().unwrap_or_else(default), &hlog(&stored, &tests)?),
+        (Some(form), Some(table)) => {
             let path = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-            if format == ExportAs::Parquet && path == Path::new("-") && std::io::stdout().is_terminal() {
+            if form == Form::Parquet && path == Path::new("-") && std::io::stdout().is_terminal() {
                 return Err(Failure::usage("Parquet is not for a terminal: name a file with --output"));
             }
-            written(&path, &table_as(format, table, &tests)?)
+            written(&path, &table_as(form, table, &tests)?)
         }
-        (format, None) => {
-            let end = if format == ExportAs::Csv { "csv" } else { "parquet" };
-            let folder = args.output.clone().unwrap_or_else(|| default(end));
-            if folder == Path::new("-") {
-                return Err(Failure::usage(format!(
-                    "--output - is for one table: name it with --table ({})",
-                    TABLES.join(", ")
-                )));
-            }
+        (Some(_), None) if to_stdout => {
+            let tables = TABLES.join(", ");
+            Err(Failure::usage(format!("--output - is for one table: name it with --table ({tables})")))
+        }
+        (Some(form), None) => {
             // All of it is made before any of it is written.
-            let files = TABLES.iter().map(|table| Ok((format!("{table}.{end}"), table_as(format, table, &tests)?)));
-            let files = files.collect::<Result<Vec<_>, Failure>>()?;
-            let cannot = |e: std::io::Error| match e.kind() {
+            let files = TABLES.map(|table| Ok((format!("{table}.{end}"), table_as(form, table, &tests)?)));
+            let files = files.into_iter().collect::<Result<Vec<_>, Failure>>()?;
+            let folder = args.output.clone().unwrap_or_else(default);
+            let shown = folder.display();
+            std::fs::create_dir(&folder).map_err(|e| match e.kind() {
                 std::io::ErrorKind::AlreadyExists => {
-                    Failure::usage(format!("{} exists already: name another folder with --output", folder.display()))
+                    Failure::usage(format!("{shown} exists already: name another folder with --output"))
                 }
-                _ => Failure::failed(format!("{} cannot be made: {e}", folder.display())),
-            };
-            std::fs::create_dir(&folder).map_err(cannot)?;
-            for (name, bytes) in files {
-                output::write(&folder.join(name), &bytes)?;
-            }
-            output::stdout(format!("{}\n", folder.display()).as_bytes())?;
+                _ => Failure::failed(format!("{shown} cannot be made: {e}")),
+            })?;
+            files.iter().try_for_each(|(name, bytes)| output::write(&folder.join(name), bytes))?;
+            output::stdout(format!("{shown}\n").as_bytes())?;
             Ok(0)
         }
     }
@@ -74,24 +74,9 @@ fn written(path: &Path, bytes: &[u8]) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn table_as(format: ExportAs, table: &str, tests: &[TestData]) -> Result<Vec<u8>, Failure> {
-    let table = Exported::of(table, tests).ok_or_else(|| Failure::usage(format!("there is no table '{table}'")))?;
-    match format {
-        ExportAs::Parquet => parquet(&table),
-        _ => Ok(table.csv().into_bytes()),
-    }
-}
-
-#[cfg(feature = "parquet")]
-fn parquet(table: &Exported) -> Result<Vec<u8>, Failure> {
-    loadline_exchange::parquet(table).map_err(|e| Failure::failed(e.to_string()))
-}
-
-#[cfg(not(feature = "parquet"))]
-fn parquet(_: &Exported) -> Result<Vec<u8>, Failure> {
-    Err(Failure::usage(
-        "this loadline was built without Parquet: build it with --features parquet, or export --format csv",
-    ))
+fn table_as(form: Form, name: &str, tests: &[TestData]) -> Result<Vec<u8>, Failure> {
+    let table = Table::new(name, tests).ok_or_else(|| Failure::usage(format!("there is no table '{name}'")))?;
+    table.write(form).map_err(|e| Failure::usage(e.to_string()))
 }
 
 /// The latencies of all tests as one log. Tags are `3-transaction`: number of the test and kind.

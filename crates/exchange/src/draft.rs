@@ -1,169 +1,220 @@
-//! A test as it is read: figures with the reasons for those that are missing.
+//! A test in the making: its figures, the reasons for those that are missing, and the laws that none may break.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
-use loadline_model::column::{self, COMMITS, ELAPSED_S, RESPONSE_TIMES, TRANSACTION_TIMES, Times};
+use loadline_model::column::{
+    self, COLUMNS, COMMIT_LATENCY_MS, COMMIT_THROUGHPUT_TPS, COMMITS, ELAPSED_S, RESPONSE_TIMES, TRANSACTION_TIMES,
+    TX_PER_S, Times,
+};
 use loadline_model::{Column, Latencies, Series, TestRecord};
 
-use crate::group::ImportedTest;
+use crate::absence::{Absence, Warning};
+use crate::tool::Tool;
 
-/// Two statements of the same figure may be apart by this share: more is said in a note.
+/// Two statements of one figure may be apart by this share; a percentile may be above the maximum by it, as the end of a bucket.
 pub(crate) const APART: f64 = 0.02;
 
-/// Name of work in the manner of loadline's codes: `PGBENCH-SELECT-ONLY`.
-fn code(tool: &str, name: &str) -> String {
-    const MOST: usize = 60;
-    let words = [tool, name].into_iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
-    let out = words.filter(|word| !word.is_empty()).map(str::to_uppercase).collect::<Vec<_>>().join("-");
-    out.chars().take(MOST).collect()
+/// A test of another tool.
+#[derive(Debug, Clone)]
+pub struct ImportedTest {
+    /// Its figures. Platform, run, number and source are left to the caller.
+    pub record: TestRecord,
+    /// Throughput over time, if the files have it.
+    pub series: Series,
+    /// Latencies in ns by kind, if the files have them.
+    pub histograms: Vec<(String, Latencies)>,
+    /// Start, s since 1970, if the files state it.
+    pub started_s: Option<f64>,
+    /// Why figures are missing, by column id. The record has the same as text.
+    pub absent: BTreeMap<&'static str, Absence>,
+    /// What the reader is warned of. The record's notes have the same as text.
+    pub warnings: Vec<Warning>,
+    /// The columns of its times.
+    pub(crate) times: Times,
+    /// The shortest of its times, ns, if it is stated.
+    pub(crate) least_ns: Option<f64>,
+    /// Whether the mean is of times that were taken, and not computed from the number of jobs.
+    pub(crate) timed: bool,
 }
 
-/// Times of `open` loops are from the scheduled start.
-pub(crate) fn times(open: bool) -> Times {
-    if open { RESPONSE_TIMES } else { TRANSACTION_TIMES }
+/// Counts by value, ns, of a histogram whose ends are bounds only.
+pub(crate) struct Buckets {
+    pub(crate) counts: Vec<(f64, u64)>,
+    /// Values up to this one are in the first bucket; 0 if there is no such end.
+    pub(crate) begin_ns: f64,
+    /// Values from this one on are in the last bucket.
+    pub(crate) end_ns: f64,
 }
 
-/// A test without figures of `jobs` jobs that did transactions, named as in [`code`].
-pub(crate) fn of_transactions(tool: &str, name: &str, jobs: u32, times: Times) -> ImportedTest {
-    test(&code(tool, name), "transaction-processing", jobs, [column::TX_PER_S, times.p99, times.mean])
-}
-
-/// A test without figures of `jobs` jobs that read or wrote files, named as in [`code`].
-pub(crate) fn of_storage(tool: &str, name: &str, jobs: u32, times: Times) -> ImportedTest {
-    test(&code(tool, name), "storage", jobs, [column::IO_PER_S, times.p99, times.mean])
-}
-
-fn test(workload: &str, group: &str, jobs: u32, kpis: [&Column; 3]) -> ImportedTest {
-    let kpis = kpis.map(|c| c.id.to_owned()).to_vec();
-    let record = TestRecord { group: group.to_owned(), jobs, kpis, ..TestRecord::blank(workload) };
-    ImportedTest { record, series: Series::default(), histograms: Vec::new(), started_s: None }
+impl Buckets {
+    /// The counts as latencies whose mean and maximum are known better than from their buckets.
+    pub(crate) fn latencies(&self, mean_ns: f64, max_ns: f64) -> Latencies {
+        let mut all = Latencies::new();
+        self.counts.iter().for_each(|(ns, count)| all.record_bucket(ns.min(max_ns.max(1.0)) as u64, *count));
+        all.add_sum((mean_ns * all.count() as f64) as u128, max_ns as u64);
+        all
+    }
 }
 
 impl ImportedTest {
+    /// A test without figures. `group` is that of loadline's own workloads; `name` becomes a code such as `PGBENCH-SELECT-ONLY`. The
+    /// times of `open` loops are from the scheduled start.
+    pub(crate) fn new(group: &str, name: &str, jobs: u32, open: bool) -> ImportedTest {
+        const MOST: usize = 60;
+        let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let code: String = words.map(str::to_uppercase).collect::<Vec<_>>().join("-").chars().take(MOST).collect();
+        let times = if open { RESPONSE_TIMES } else { TRANSACTION_TIMES };
+        let throughput = if group == "storage" { column::IO_PER_S } else { TX_PER_S };
+        let kpis = [throughput, times.p99, times.mean].map(|c| c.id.to_owned()).to_vec();
+        let record = TestRecord { group: group.to_owned(), jobs, kpis, ..TestRecord::blank(&code) };
+        ImportedTest {
+            record,
+            series: Series::default(),
+            histograms: Vec::new(),
+            started_s: None,
+            absent: BTreeMap::new(),
+            warnings: Vec::new(),
+            times,
+            least_ns: None,
+            timed: true,
+        }
+    }
+
+    /// Whether times are from the scheduled start.
+    pub(crate) fn is_open(&self) -> bool {
+        self.times.mean != TRANSACTION_TIMES.mean
+    }
+
     /// Adds a note for the reader.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
         self.record.notes.push(text.into());
     }
 
-    /// Sets median, 99th percentile and maximum of `times` to those of `all`, and the mean unless `times` has one; keeps `all`.
-    pub(crate) fn set_times(&mut self, times: Times, all: Latencies) {
-        let record = &mut self.record;
-        for (column, value) in
-            [(times.p50, all.quantile_ns(0.5)), (times.p99, all.quantile_ns(0.99)), (times.max, all.max_ns())]
-        {
-            if let Some(value) = value {
-                record.set(column, value as f64);
+    /// Sets a figure, or keeps why there is none.
+    pub(crate) fn set(&mut self, column: &'static Column, figure: Result<f64, Absence>) {
+        match figure {
+            Ok(value) => self.record.set(column, value),
+            Err(why) => {
+                self.record.figures.remove(column.id);
+                let warning = Warning::CannotBe(why.clone());
+                if matches!(why, Absence::CannotBe(_) | Absence::Above { .. }) && !self.warnings.contains(&warning) {
+                    self.warnings.push(warning);
+                }
+                self.absent.insert(column.id, why);
             }
         }
-        if let Some(mean) = all.mean_ns() {
-            self.set_mean(times, mean);
-        }
-        self.histograms.push(("transaction".to_owned(), all));
     }
 
-    /// Sets the mean of `times`, ns, in all columns that have it.
-    pub(crate) fn set_mean(&mut self, times: Times, ns: f64) {
-        if times.mean == TRANSACTION_TIMES.mean {
-            self.record.set_mean_time(ns)
-        } else {
-            self.record.set(times.mean, ns)
-        }
-    }
-
-    /// Sets a figure if it is stated, or says why it is not.
-    pub(crate) fn set_or(&mut self, column: &Column, stated: Option<f64>, why: &str) {
-        match stated {
-            Some(value) => self.record.set(column, value),
-            None => self.record.leave_out(column, why),
-        }
-    }
-
-    /// Adds throughput over time. With `times` from the scheduled start, those of the series are none of transactions.
-    pub(crate) fn set_series(&mut self, mut series: Series, times: Times) {
-        if times.mean != TRANSACTION_TIMES.mean {
-            series.columns.truncate(2);
-            series.rows.iter_mut().for_each(|row| row.truncate(2));
-        }
-        self.series = series;
-    }
-
-    /// Says in a note if two statements of one figure are apart.
-    pub(crate) fn compare(&mut self, stated: (&str, f64), computed: (&str, f64)) {
-        self.compare_within(stated, computed, APART);
-    }
-
-    /// The same if they may be apart by `share`.
-    pub(crate) fn compare_within(&mut self, (what, stated): (&str, f64), (how, computed): (&str, f64), share: f64) {
-        let apart = (stated - computed).abs() / stated.abs().max(computed.abs());
-        if apart > share {
+    /// Sets median and 99th percentile to those of `buckets`, and keeps their histogram if none of its buckets is a bound only.
+    /// `mean_ns` and `max_ns`: what else is known of the same times.
+    pub(crate) fn set_buckets(&mut self, buckets: &Buckets, mean_ns: Option<f64>, max_ns: Option<f64>) {
+        let highest = buckets.counts.iter().map(|(ns, _)| *ns).fold(0.0, f64::max);
+        let max_ns = max_ns.unwrap_or(highest);
+        let all = buckets.latencies(mean_ns.unwrap_or(max_ns), max_ns);
+        // The printed ends have three decimals of a millisecond.
+        let (begin, end) = (buckets.begin_ns * 1.0005, buckets.end_ns * 0.9995);
+        let quantile = |q: f64| match all.quantile_ns(q).unwrap_or_default() as f64 {
+            ns if ns <= 0.0 => Err(Absence::EmptyHistogram),
+            ns if ns >= end => Err(Absence::AtLeast { ns: buckets.end_ns }),
+            ns if ns <= begin => Err(Absence::AtMost { ns: buckets.begin_ns }),
+            ns => Ok(ns),
+        };
+        let (p50, p99) = (quantile(0.5), quantile(0.99));
+        self.set(self.times.p50, p50);
+        self.set(self.times.p99, p99);
+        let beyond = |(ns, count): &&(f64, u64)| *ns >= end && *count > 0;
+        let n = buckets.counts.iter().filter(beyond).map(|(_, count)| count).sum::<u64>();
+        if n > 0 {
+            let (all, end) = (all.count(), buckets.end_ns / 1e6);
             self.note(format!(
-                "contradictory: {what} is {stated:.3}, but {how} gives {computed:.3}, {:.0} % apart",
-                apart * 100.0
+                "{n} of {all} times are at least {end} ms, where the tool's histogram ends: it is not kept"
             ));
+        } else if mean_ns.is_some() && all.count() > 0 {
+            self.histograms.push(("transaction".to_owned(), all));
         }
     }
 
-    /// The number of transactions, held against throughput and time if there are both. `unsure_s`: what the time may be off by.
+    /// Warns if two statements of one figure are apart by more than `share`.
+    pub(crate) fn compare(&mut self, stated: (&'static str, f64), computed: (&'static str, f64), share: f64) {
+        let ((what, stated), (how, computed)) = (stated, computed);
+        if (stated - computed).abs() > share * stated.abs().max(computed.abs()) {
+            self.warnings.push(Warning::Apart { what, stated, how, computed });
+        }
+    }
+
+    /// Sets the number of transactions, held against throughput and time, which may be off by `unsure_s`.
     pub(crate) fn set_count(&mut self, transactions: f64, unsure_s: f64) {
         self.record.set(COMMITS, transactions);
-        let (tps, s) = (self.record.figure(column::TX_PER_S), self.record.figure(ELAPSED_S));
-        if let (Some(tps), Some(s)) = (tps, s.filter(|s| *s > 0.0)) {
-            let share = APART + unsure_s / s;
-            self.compare_within(("the number of transactions", transactions), ("throughput × time", tps * s), share);
+        let (tps, s) = (self.record.figure(TX_PER_S), self.record.figure(ELAPSED_S));
+        if let Some((tps, s)) = tps.zip(s.filter(|s| *s > 0.0)) {
+            // Throughput is printed with two decimals.
+            let share = APART + unsure_s / s + 0.005 * s / transactions.max(1.0);
+            self.compare(("the number of transactions", transactions), ("throughput × time", tps * s), share);
         }
     }
-}
 
-/// Throughput and mean time of intervals, as a series.
-#[derive(Debug, Default)]
-pub(crate) struct Seconds {
-    /// Transactions and the sum of their times, ns, by interval.
-    by_interval: BTreeMap<u64, (u64, f64)>,
-}
-
-impl Seconds {
-    /// Adds `count` transactions that took `sum_ns` together and ended in second `second` of the test.
-    pub(crate) fn add(&mut self, second: u64, count: u64, sum_ns: f64) {
-        let entry = self.by_interval.entry(second).or_default();
-        *entry = (entry.0.saturating_add(count), entry.1 + sum_ns);
+    /// Holds the figures against each other, and gives every missing one a reason.
+    pub(crate) fn complete(&mut self, tool: Tool) {
+        let Times { mean, p50, p99, max } = self.times;
+        let stated = self.record.figures.clone();
+        for (low, high) in [(p50, p99), (p50, max), (p99, max), (mean, max)] {
+            let Some((value, limit)) = stated.get(low.id).copied().zip(stated.get(high.id).copied()) else { continue };
+            // A percentile may be a bucket's end. Further above than its width, neither of the two can be believed.
+            if value > limit * (1.0 + APART) {
+                let why = Absence::Above { what: low.title, value, bound: high.title, limit };
+                self.record.figures.remove(high.id);
+                self.absent.insert(high.id, why.clone());
+                self.set(low, Err(why));
+            } else if value > limit && low != mean {
+                self.record.set(low, limit);
+            }
+        }
+        for low in [p50, p99, mean] {
+            let Some((value, limit)) = stated.get(low.id).copied().zip(self.least_ns) else { continue };
+            if value < limit * (1.0 - APART) {
+                self.set(
+                    low,
+                    Err(Absence::Above { what: "the minimum", value: limit, bound: low.title, limit: value }),
+                );
+            } else if value < limit && low != mean {
+                self.record.set(low, limit);
+            }
+        }
+        // Little's law: in a closed loop no more transactions are under way than there are jobs.
+        let per_s = self.record.figure(if self.record.group == "storage" { column::IO_PER_S } else { TX_PER_S });
+        if per_s == Some(0.0) {
+            self.warnings.push(Warning::NothingCompleted);
+        }
+        if let Some((per_s, ns)) = per_s.zip(self.record.figure(mean)).filter(|_| self.timed && !self.is_open()) {
+            let (jobs, busy) = (f64::from(self.record.jobs), per_s * ns / 1e9);
+            if busy > jobs {
+                self.compare(("the number of jobs", jobs), ("throughput × mean time", busy), APART);
+            }
+        }
+        let (other, why) =
+            if self.is_open() { (TRANSACTION_TIMES, Absence::OpenLoop) } else { (RESPONSE_TIMES, Absence::ClosedLoop) };
+        other.all().into_iter().for_each(|column| self.set(column, Err(why.clone())));
+        if !self.is_open() {
+            self.absent.entry(column::RATE_TPS.id).or_insert(Absence::ClosedLoop);
+        }
+        // Two columns have the figures of others, in other units.
+        for (column, of, unit) in
+            [(COMMIT_LATENCY_MS, TRANSACTION_TIMES.mean, 1e6), (COMMIT_THROUGHPUT_TPS, TX_PER_S, 1.0)]
+        {
+            if let Some(value) = self.record.figure(of) {
+                self.record.set(column, value / unit);
+            } else if let Some(why) = self.absent.get(of.id).cloned() {
+                self.absent.insert(column.id, why);
+            }
+        }
+        for column in COLUMNS.iter().filter(|c| c.is_figure()) {
+            if self.record.figure(column).is_some() {
+                continue;
+            }
+            let why = self.absent.entry(column.id).or_insert(Absence::NotLookedFor(tool));
+            self.record.leave_out(column, why.to_string());
+        }
+        self.absent.retain(|id, _| !self.record.figures.contains_key(*id));
+        self.record.notes.extend(self.warnings.iter().map(ToString::to_string));
     }
-
-    /// Adds all of `other`.
-    pub(crate) fn extend(&mut self, other: Seconds) {
-        other.by_interval.into_iter().for_each(|(second, (count, sum_ns))| self.add(second, count, sum_ns));
-    }
-
-    /// The first and the last interval; 0 without any.
-    pub(crate) fn ends(&self) -> (u64, u64) {
-        let (first, last) = (self.by_interval.keys().next(), self.by_interval.keys().next_back());
-        first.copied().zip(last.copied()).unwrap_or_default()
-    }
-
-    /// One row for each interval of `step` seconds that begins in `whole`. The test began at `from_s`, s since 1970.
-    pub(crate) fn series(&self, from_s: f64, step: u64, whole: Range<u64>) -> Series {
-        let row = |at: u64| {
-            let (count, sum_ns) = self.by_interval.get(&at).copied().unwrap_or_default();
-            let mean = (count > 0).then(|| sum_ns / count as f64 / 1e6);
-            vec![Some(at as f64 - from_s), Some(count as f64 / step.max(1) as f64), mean]
-        };
-        series(whole.step_by(usize::try_from(step.max(1)).unwrap_or(1)).map(row).collect())
-    }
-}
-
-/// Intervals as a series. Each has its end, s, then its throughput and its mean latency, ms, or only the first.
-pub(crate) fn intervals<const N: usize>(ends: Vec<(f64, [Option<f64>; N])>) -> Series {
-    let mut from = 0.0;
-    let row = |(at, cells): (f64, [Option<f64>; N])| {
-        let begin = std::mem::replace(&mut from, at);
-        std::iter::once(Some(begin)).chain(cells).collect()
-    };
-    series(ends.into_iter().map(row).collect())
-}
-
-/// Time, throughput and mean latency, as many of them as the first row has.
-fn series(rows: Vec<Vec<Option<f64>>>) -> Series {
-    let all = ["t_s", column::COMMIT_THROUGHPUT_TPS.id, column::COMMIT_LATENCY_MS.id];
-    let columns = all.iter().take(rows.first().map_or(0, Vec::len)).map(|&id| id.to_owned()).collect();
-    Series { columns, rows }
 }

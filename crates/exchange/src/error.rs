@@ -2,18 +2,20 @@
 
 use thiserror::Error;
 
-/// Why a file cannot be imported. Its text names the file and, where there is one, the line.
+/// Why a file cannot be imported.
 #[derive(Debug, Error)]
 pub enum ImportError {
     /// What a file says.
-    #[error("{place}: {what}")]
+    #[error("{file}{}: {what}", line.map_or_else(String::new, |line| format!(", line {line}")))]
     Wrong {
-        /// Name of the file, with the line if it is about one: `a.txt, line 3`.
-        place: String,
+        /// Name of the file.
+        file: String,
+        /// Number of the line from 1; `None` if it is about the file as a whole.
+        line: Option<u64>,
         /// What is wrong.
         what: String,
     },
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{file} cannot be read: {error}")]
     Read {
         /// Name of the file.
@@ -21,11 +23,4 @@ pub enum ImportError {
         /// Why.
         error: std::io::Error,
     },
-}
-
-impl ImportError {
-    /// About the file as a whole.
-    pub(crate) fn of_file(file: &str, what: impl Into<String>) -> ImportError {
-        ImportError::Wrong { place: file.to_owned(), what: what.into() }
-    }
 }

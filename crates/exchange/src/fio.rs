@@ -2,49 +2,78 @@
 //! "JSON output", versions 3.0 and newer.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use loadline_model::Latencies;
-use loadline_model::column::{self, BLOCK_BYTES, ERRORS, IO_PER_S, TRANSACTION_TIMES};
+use loadline_model::column::{self, BLOCK_BYTES, ELAPSED_S, ERRORS, IO_PER_S};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
 
-use crate::draft;
+use crate::absence::{Absence, Warning};
+use crate::draft::{APART, Buckets, ImportedTest};
 use crate::error::ImportError;
-use crate::group::{Group, ImportedTest};
+use crate::fields::{BYTES, MOST, SECONDS, scaled};
+use crate::group::Group;
 use crate::lines::{Lines, cut, plain};
-use crate::tool::Tool;
 
-const NO_PERCENTILES: &str = "the job has no percentiles of completion times (clat_percentiles=0)";
-const TWO_KINDS: &str =
-    "reads and writes are timed apart, and their percentiles cannot be joined: --output-format=json+ has the times";
+/// The middle of the last bucket of fio's histogram (`plat_idx_to_val` in `stat.c`), ns: longer times are in it as well.
+const END_NS: f64 = 17_112_760_320.0;
+const JOB: &str = "fio's job";
+const PERCENTILES: &str = "percentiles of its completion times (clat_percentiles=0, or not in percentile_list)";
+/// Engines that have one call under way, whatever the iodepth.
+const ONE_AT_A_TIME: [&str; 7] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"];
 
 #[derive(Deserialize)]
 struct Output {
     #[serde(rename = "fio version")]
     version: String,
     time: Option<String>,
-    /// When it was written, ms since 1970.
-    timestamp_ms: Option<f64>,
     #[serde(rename = "global options", default)]
-    global: BTreeMap<String, String>,
+    global: JobOptions,
+    #[serde(default)]
     jobs: Vec<Job>,
+    client_stats: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
 struct Job {
     jobname: String,
     #[serde(default)]
-    error: i64,
-    #[serde(default)]
+    error: i32,
     total_err: Option<f64>,
     #[serde(rename = "job options", default)]
-    options: BTreeMap<String, String>,
+    options: JobOptions,
     #[serde(default)]
     read: Direction,
     #[serde(default)]
     write: Direction,
     #[serde(default)]
     trim: Direction,
+}
+
+/// Options in their order: a name may stand several times.
+#[derive(Default)]
+struct JobOptions(Vec<(String, String)>);
+
+impl<'de> Deserialize<'de> for JobOptions {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<JobOptions, D::Error> {
+        deserializer.deserialize_map(JobOptions::default())
+    }
+}
+
+impl<'de> Visitor<'de> for JobOptions {
+    type Value = JobOptions;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("options by name")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<JobOptions, A::Error> {
+        while let Some((name, value)) = map.next_entry::<String, Value>()? {
+            self.0.push((name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
+        }
+        Ok(self)
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -57,15 +86,14 @@ struct Direction {
     bw: f64,
     /// ms.
     runtime: f64,
-    clat_ns: Times,
-    lat_ns: Times,
-    /// Versions before 3.0: µs.
-    clat: Option<IgnoredAny>,
+    clat_ns: DirectionTimes,
+    lat_ns: DirectionTimes,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Times {
+struct DirectionTimes {
+    min: f64,
     max: f64,
     mean: f64,
     #[serde(rename = "N")]
@@ -74,243 +102,259 @@ struct Times {
     bins: BTreeMap<String, u64>,
 }
 
-impl Output {
-    /// Latest begin of its longest job and its own end, ms since 1970.
-    fn span_ms(&self) -> Option<(f64, f64)> {
-        let runtimes = self.jobs.iter().flat_map(|job| [&job.read, &job.write, &job.trim]).map(|d| d.runtime);
-        let end = self.timestamp_ms?;
-        Some((end - runtimes.fold(0.0, f64::max), end))
+/// Reads or writes of a job, if there were any.
+type Side<'a> = (&'static str, &'a Direction);
+
+/// One result. What fio says before it in text is kept if it is about errors.
+pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
+    let mut group = Group::default();
+    let (mut none, mut said) = ("it is no result of fio as JSON: run fio with --output-format=json", Vec::new());
+    while let Some(line) = lines.next()? {
+        if line.trim_start().starts_with('{') {
+            let (first, json) = (lines.number(), lines.json(line)?);
+            if !group.tests.is_empty() {
+                let what = "a second result begins here: of another run, or of the same (--status-interval). Import the last of each run";
+                return Err(lines.at(first, what));
+            }
+            let output: Output = serde_json::from_str(&json).map_err(|e| lines.no_json(first, &e))?;
+            let version = output.version.trim_start_matches("fio-");
+            if version.starts_with("1.") || version.starts_with("2.") {
+                return Err(lines.at(first, format!("it is of fio {version}: versions before 3.0 are not read")));
+            }
+            group.version = Some(plain(version));
+            group.tests = output.tests(lines)?;
+        } else if line.starts_with("fio: ") {
+            said.push(cut(&line));
+            said.truncate(5);
+        // fio's other formats may stand before the object (--output-format=normal,json).
+        } else if line.contains(": (groupid=") {
+            none = "this is fio's text, which rounds its figures: run fio with --output-format=json";
+        } else if line.split(';').count() > 50 {
+            none = "this is fio's terse output, whose columns have no names: run fio with --output-format=json";
+        }
     }
+    if let Some(test) = group.tests.last_mut() {
+        test.warnings.extend(said.into_iter().map(Warning::Said));
+    }
+    group.complete(lines, none)
 }
 
-/// One output, or several one after another. What fio says before it in text is skipped.
-pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
-    let mut group = Group::of("storage");
-    let (mut text, mut spans) = (None, Vec::new());
-    while let Some(output) = next_output(lines, &mut text)? {
-        group.set_version(Tool::Fio, output.version.trim_start_matches("fio-"), lines)?;
-        if let Some((begin, end)) = output.span_ms() {
-            if spans.iter().any(|(b, e)| begin < *e && *b < end) {
-                return Err(lines.wrong(
-                    "its jobs ran at the same time as those of a result before it: they are states of one run (--status-interval), \
-                     or runs beside each other. Import the last result of each run, one file each",
-                ));
-            }
-            spans.push((begin, end));
+impl Output {
+    fn tests(&self, lines: &Lines<'_>) -> Result<Vec<ImportedTest>, ImportError> {
+        if self.client_stats.is_some() {
+            return Err(lines.whole("it is of fio's client and server mode (--client), which is not read"));
+        } else if self.jobs.is_empty() {
+            return Err(lines.whole("it has no 'jobs': fio ran none"));
         }
-        if output.jobs.is_empty() {
-            return Err(lines.whole("fio ran no job"));
-        }
-        for (n, job) in output.jobs.iter().enumerate() {
-            let mut test = test(job, &output, lines)?;
+        let test = |(n, job): (usize, &Job)| {
             let alike = |jobs: &[Job]| jobs.iter().filter(|other| other.jobname == job.jobname).count();
             // Without group_reporting each of numjobs has an entry. They ran together: they are no repetitions.
-            let (number, all) = (alike(output.jobs.get(..=n).unwrap_or_default()), alike(&output.jobs));
+            let (number, all) = (alike(self.jobs.get(..=n).unwrap_or_default()), alike(&self.jobs));
+            let options = self.global.0.iter().chain(&job.options.0).collect();
+            let mut test = job.test(&AllOptions(options), all > 1, lines)?;
+            test.record.notes.extend(self.time.as_ref().map(|at| format!("fio wrote its result on {}", plain(at))));
             if all > 1 {
-                test.record.jobs = 1;
                 test.record.workload = format!("{}-{number}-OF-{all}", test.record.workload);
                 test.note(format!("{all} such jobs ran together: figures of all of them need group_reporting"));
-            } else if output.jobs.len() > 1 {
+            } else if self.jobs.len() > 1 {
                 test.note("the output has several jobs, which ran at the same time unless they have stonewall");
             }
-            group.tests.push(test);
-        }
-    }
-    match text {
-        Some(form) => group.complete(lines, &format!("this is fio's {form}: run fio with --output-format=json")),
-        None => group.complete(lines, "it is no result of fio as JSON: run fio with --output-format=json"),
+            Ok(test)
+        };
+        self.jobs.iter().enumerate().map(test).collect()
     }
 }
 
-/// The next object at the begin of a line. Sets `text` to what fio's other formats are called if there is one before it.
-fn next_output(lines: &mut Lines<'_>, text: &mut Option<&str>) -> Result<Option<Output>, ImportError> {
-    while let Some(line) = lines.next_of(Tool::Fio)? {
-        if line.trim_start().starts_with('{') {
-            let (first, json) = (lines.number(), lines.json(line, Tool::Fio)?);
-            let output = serde_json::from_str(&json);
-            return output.map(Some).map_err(|e| {
-                lines.at(
-                    first + (e.line() as u64).saturating_sub(1),
-                    format!("it is no result of fio: {}", cut(&e.to_string())),
-                )
-            });
-        }
-        // Text may stand before the object, also fio's other formats (--output-format=normal,json).
-        if line.contains(": (groupid=") {
-            *text = Some("text, which rounds its figures");
-        } else if line.split(';').count() > 50 {
-            *text = Some("terse output, whose columns have no names and depend on its version");
-        }
+/// The options of all jobs, then those of one.
+struct AllOptions<'a>(Vec<&'a (String, String)>);
+
+impl AllOptions<'_> {
+    /// The value of an option, of several the last, as fio takes it.
+    fn text(&self, names: [&str; 2]) -> Option<&str> {
+        self.0.iter().rfind(|(known, _)| names.contains(&known.as_str())).map(|(_, value)| value.as_str())
     }
-    Ok(None)
+
+    fn whole(&self, name: &str) -> Option<u32> {
+        self.text([name; 2])?.parse().ok()
+    }
 }
 
-fn test(job: &Job, output: &Output, lines: &Lines<'_>) -> Result<ImportedTest, ImportError> {
-    let option = |name: &str| job.options.get(name).or_else(|| output.global.get(name)).map(String::as_str);
-    let whole = |name: &str| option(name).and_then(|text| text.parse::<u32>().ok());
-    let [read, write] = [&job.read, &job.write].map(|d| Some(d).filter(|d| d.total_ios > 0.0));
-    if [&job.read, &job.write].iter().any(|d| d.clat.is_some()) {
-        return Err(lines.whole("it is of fio before 3.0, whose times are in µs: that format cannot be imported"));
+impl Job {
+    /// `alone`: one of several entries for jobs that are alike.
+    fn test(&self, options: &AllOptions<'_>, alone: bool, lines: &Lines<'_>) -> Result<ImportedTest, ImportError> {
+        let sides = [("read", &self.read), ("write", &self.write)];
+        let sides: Vec<Side<'_>> = sides.into_iter().filter(|(_, d)| d.total_ios > 0.0).collect();
+        let wrong = |what: &str| {
+            Err(lines.whole(format!("job '{}' {what}, and ended with error {}", cut(&self.jobname), self.error)))
+        };
+        if [&self.read, &self.write, &self.trim].into_iter().any(Direction::is_impossible) {
+            return wrong("has a figure that cannot be: below 0, or a counter that wrapped");
+        } else if sides.is_empty() {
+            return wrong("did no reads and no writes");
+        }
+        let both = if sides.len() > 1 { Some("readwrite") } else { sides.first().map(|(kind, _)| *kind) };
+        let pattern = options.text(["rw", "readwrite"]).or(both).unwrap_or_default();
+        let size = options.text(["bs", "blocksize"]);
+        let depth = match options.text(["ioengine"; 2]) {
+            Some(engine) if ONE_AT_A_TIME.contains(&engine) => 1,
+            _ => options.whole("iodepth").unwrap_or(1).max(1),
+        };
+        let jobs = if alone { 1 } else { options.whole("numjobs").unwrap_or(1).max(1) };
+        let work = format!("fio {pattern} {} {}", size.unwrap_or(""), self.jobname);
+        let mut test = ImportedTest::new("storage", &work, jobs.saturating_mul(depth), false);
+        if depth > 1 {
+            test.note(format!("its jobs are {jobs} of fio with {depth} calls under way each (iodepth)"));
+        }
+        for (name, otherwise) in [("iodepth", 1), ("direct", 0)] {
+            test.record.parameters.insert(name.to_owned(), options.whole(name).unwrap_or(otherwise).into());
+        }
+        if let Some(bytes) = size.and_then(|size| scaled(size, BYTES)) {
+            test.record.set(BLOCK_BYTES, bytes);
+            test.record.parameters.insert("block-bytes".to_owned(), bytes as i64);
+        }
+        if options.text(["rate_iops", "rate"]).is_some() {
+            let what = "rate of all its jobs, see its options";
+            test.set(column::RATE_TPS, Err(Absence::NotIn { place: JOB, what }));
+        }
+        self.set_end(&mut test, options, &sides);
+        set_calls(&mut test, &sides);
+        set_times(&mut test, &sides);
+        Ok(test)
     }
-    let negative = |d: &Direction| {
-        [d.total_ios, d.iops, d.bw, d.bw_bytes.unwrap_or(0.0), d.runtime].iter().any(|n| *n < 0.0)
-            || [&d.clat_ns, &d.lat_ns]
-                .iter()
-                .any(|t| t.max < 0.0 || t.mean < 0.0 || t.percentile.values().any(|ns| *ns < 0.0))
-    };
-    if [&job.read, &job.write, &job.trim].into_iter().any(negative) || job.total_err.is_some_and(|n| n < 0.0) {
-        return Err(lines.whole(format!("job '{}' has a figure below 0", cut(&job.jobname))));
+
+    /// What it was asked, how long it ran, and how it ended.
+    fn set_end(&self, test: &mut ImportedTest, options: &AllOptions<'_>, sides: &[Side<'_>]) {
+        let shown = options.0.iter().filter(|(name, _)| *name != "name");
+        let shown = shown.map(|(name, value)| if value.is_empty() { name.clone() } else { format!("{name}={value}") });
+        test.note(format!("fio's options: {}", plain(&shown.collect::<Vec<_>>().join(" "))));
+        if options.whole("direct").unwrap_or(0) == 0 {
+            test.note("direct=1 is not among the options: the page cache may have served it");
+        }
+        let trims = Some(self.trim.iops).filter(|iops| *iops > 0.0);
+        test.record.notes.extend(trims.map(|iops| format!("{iops} trims per second are in no column")));
+        let ran_s = sides.iter().map(|(_, d)| d.runtime / 1e3).fold(0.0, f64::max);
+        test.set(ELAPSED_S, positive(ran_s));
+        let errors = Absence::NotIn { place: JOB, what: "count of errors, as without continue_on_error" };
+        test.set(ERRORS, self.total_err.filter(|n| (0.0..MOST).contains(n)).ok_or(errors));
+        if self.error != 0 {
+            test.warnings.push(Warning::Error { code: self.error });
+        }
+        let asked_s = options.text(["runtime", "timeout"]).and_then(|text| scaled(text, SECONDS));
+        // Without time_based a job may be done before its time.
+        let whole = self.error == 0 && options.text(["time_based"; 2]).is_none();
+        if let Some(asked_s) = asked_s.filter(|s| !whole && ran_s < s * (1.0 - APART)) {
+            test.warnings.push(Warning::Stopped { ran_s, asked_s });
+        }
     }
-    let pattern = option("rw").or_else(|| option("readwrite")).map_or_else(
-        || match (read, write) {
-            (Some(_), Some(_)) => "readwrite".to_owned(),
-            (None, Some(_)) => "write".to_owned(),
-            _ => "read".to_owned(),
-        },
-        str::to_owned,
-    );
-    let size = option("bs").or_else(|| option("blocksize"));
-    let work = format!("{pattern} {} {}", size.unwrap_or(""), job.jobname);
-    let mut test = draft::of_storage("fio", &work, whole("numjobs").unwrap_or(1), TRANSACTION_TIMES);
-    for (name, value) in [("iodepth", whole("iodepth").unwrap_or(1)), ("direct", whole("direct").unwrap_or(0))] {
-        test.record.parameters.insert(name.to_owned(), i64::from(value));
-    }
-    if let Some(bytes) = size.and_then(bytes) {
-        test.record.set(BLOCK_BYTES, bytes);
-        test.record.parameters.insert("block-bytes".to_owned(), bytes as i64);
-    }
-    let said: Vec<String> = output
-        .global
-        .iter()
-        .chain(&job.options)
-        .filter(|(name, _)| *name != "name")
-        .map(|(name, value)| match value.as_str() {
-            "" => name.clone(),
-            value => format!("{name}={value}"),
-        })
-        .collect();
-    test.note(format!("fio's options: {}", plain(&said.join(" "))));
-    if whole("direct").unwrap_or(0) == 0 {
-        test.note("direct=1 is not among the options: the page cache may have served it");
-    }
-    if let Some(ended) = &output.time {
-        test.note(format!("fio wrote its result on {}, in the time zone of its machine", plain(ended)));
-    }
-    match job.total_err {
-        Some(n) => test.record.set(ERRORS, n),
-        None if job.error != 0 => test.note(format!("the job ended with error {}", job.error)),
-        None => test.record.leave_out(ERRORS, "fio counts errors only with continue_on_error"),
-    }
-    if job.trim.total_ios > 0.0 {
-        test.note(format!("{} trims per second are in no column", job.trim.iops));
-    }
-    let elapsed_s = [read, write].into_iter().flatten().map(|d| d.runtime / 1e3).fold(0.0, f64::max);
-    if elapsed_s > 0.0 {
-        test.record.set(column::ELAPSED_S, elapsed_s);
-    }
-    for (d, calls, mib, what) in [
-        (read, column::BLOCK_READS_PER_S, column::READ_MIB_PER_S, "reads"),
-        (write, column::PHYSICAL_WRITES_PER_S, column::PHYSICAL_WRITTEN_MIB_PER_S, "writes"),
+}
+
+/// Throughput of reads and writes.
+fn set_calls(test: &mut ImportedTest, sides: &[Side<'_>]) {
+    for (kind, calls, mib, what) in [
+        ("read", column::BLOCK_READS_PER_S, column::READ_MIB_PER_S, "reads per second"),
+        ("write", column::PHYSICAL_WRITES_PER_S, column::PHYSICAL_WRITTEN_MIB_PER_S, "writes per second"),
     ] {
-        let Some(d) = d else { continue };
-        test.record.set(calls, d.iops);
-        test.record.set(mib, d.bw_bytes.unwrap_or(d.bw * 1024.0) / 1_048_576.0);
-        if d.runtime > 0.0 {
-            test.compare(
-                (&format!("{what} per second"), d.iops),
-                ("their number / time", d.total_ios / d.runtime * 1e3),
-            );
+        let Some((_, d)) = sides.iter().find(|(known, _)| *known == kind) else {
+            [calls, mib].into_iter().for_each(|column| test.set(column, Err(Absence::NotIn { place: JOB, what })));
+            continue;
+        };
+        test.set(calls, positive(d.iops));
+        test.set(mib, positive(d.bw_bytes.unwrap_or(d.bw * 1024.0) / 1_048_576.0));
+        if d.runtime > 0.0 && d.iops > 0.0 {
+            test.compare((what, d.iops), ("their number / time", d.total_ios / d.runtime * 1e3), APART);
         }
-        if let Some(n) = d.clat_ns.count {
-            test.compare((&format!("the number of {what}"), d.total_ios), ("that of their times", n));
+        if let Some(n) = d.clat_ns.count.filter(|n| *n > 0.0) {
+            test.compare(("the number of calls", d.total_ios), ("that of their times", n), APART);
         }
     }
-    if read.is_none() && write.is_none() {
-        return Err(lines.whole(format!("job '{}' did no reads and no writes", cut(&job.jobname))));
-    }
-    test.record.set(IO_PER_S, [read, write].into_iter().flatten().map(|d| d.iops).sum());
-    times(&mut test, read, write);
-    Ok(test)
+    test.set(IO_PER_S, sides.iter().map(|(_, d)| positive(d.iops)).sum());
 }
 
-/// Completion times: of reads in their own columns, of one kind of calls as transaction times.
-fn times(test: &mut ImportedTest, read: Option<&Direction>, write: Option<&Direction>) {
-    if let Some(read) = read {
-        test.record.set(column::READ_TIME_US_MEAN, mean(read) / 1e3);
-        for (column, which) in [(column::READ_TIME_US_P50, 50.0), (column::READ_TIME_US_P99, 99.0)] {
-            test.set_or(column, percentile(&read.clat_ns, which).map(|ns| ns / 1e3), NO_PERCENTILES);
-        }
+/// Completion times: of reads in their own columns, and of all calls as transaction times.
+fn set_times(test: &mut ImportedTest, sides: &[Side<'_>]) {
+    let timed: Vec<(&str, f64, &DirectionTimes)> =
+        sides.iter().map(|(kind, d)| (*kind, d.total_ios, d.times().0)).collect();
+    for (_, _, times) in timed.iter().filter(|(kind, ..)| *kind == "read") {
+        let us = |figure: Result<f64, Absence>| figure.map(|ns| ns / 1e3);
+        test.set(column::READ_TIME_US_MEAN, us(positive(times.mean)));
+        test.set(column::READ_TIME_US_P50, us(times.percentile(50.0)));
+        test.set(column::READ_TIME_US_P99, us(times.percentile(99.0)));
     }
-    let one = match (read, write) {
-        (Some(one), None) | (None, Some(one)) => Some(one),
-        _ => None,
-    };
-    let kinds = [("read", read), ("write", write)].into_iter().filter_map(|(kind, d)| Some((kind, d?)));
-    let binned: Vec<(&str, Latencies)> = kinds.filter_map(|(kind, d)| Some((kind, latencies(&d.clat_ns)?))).collect();
-    let sides = usize::from(read.is_some()) + usize::from(write.is_some());
-    if !binned.is_empty() && binned.len() == sides {
-        let mut all = Latencies::new();
-        binned.iter().for_each(|(_, l)| all.merge(l));
-        test.set_times(TRANSACTION_TIMES, all);
-        if binned.len() > 1 {
-            test.histograms.extend(binned.into_iter().map(|(kind, l)| (kind.to_owned(), l)));
-        }
-    }
-    let why = if one.is_some() { NO_PERCENTILES } else { TWO_KINDS };
-    if let Some(d) = one {
-        test.record.set_mean_time(mean(d));
-        if d.clat_ns.max > 0.0 {
-            test.record.set(TRANSACTION_TIMES.max, d.clat_ns.max);
-        }
-        for (column, which) in [(TRANSACTION_TIMES.p50, 50.0), (TRANSACTION_TIMES.p99, 99.0)] {
-            if let Some(ns) = percentile(&d.clat_ns, which) {
-                test.record.set(column, ns);
+    let count: f64 = timed.iter().map(|(_, n, _)| n).sum();
+    let mean =
+        timed.iter().map(|(_, n, times)| positive(times.mean).map(|ns| ns * n / count)).sum::<Result<f64, Absence>>();
+    let max = timed.iter().map(|(.., times)| times.max).fold(0.0, f64::max);
+    let max = positive(max);
+    let bins: Vec<Buckets> = timed.iter().map(|(.., times)| times.buckets()).filter(|b| !b.counts.is_empty()).collect();
+    if bins.len() == timed.len() {
+        let counts = bins.iter().flat_map(|side| side.counts.clone()).collect();
+        test.set_buckets(&Buckets { counts, begin_ns: 0.0, end_ns: END_NS }, mean.clone().ok(), max.clone().ok());
+        if bins.len() > 1 && !test.histograms.is_empty() {
+            for ((kind, _, times), side) in timed.iter().zip(&bins) {
+                test.histograms.push(((*kind).to_owned(), side.latencies(times.mean, times.max)));
             }
         }
     }
-    for column in [TRANSACTION_TIMES.p50, TRANSACTION_TIMES.p99] {
-        if test.record.figure(column).is_none() {
-            test.record.leave_out(column, why);
+    for (column, which) in [(test.times.p50, 50.0), (test.times.p99, 99.0)] {
+        match timed.as_slice() {
+            // fio's own percentiles are those of finer buckets.
+            [(.., one)] if bins.is_empty() || one.percentile(which).is_ok() => test.set(column, one.percentile(which)),
+            _ if bins.len() < timed.len() => test.set(column, Err(Absence::ReadsAndWrites)),
+            _ => {}
         }
     }
-    test.note("a transaction is one read or write; its time is fio's completion time (clat), that in the queue before it excluded");
+    // Without any times the minimum of some versions is that of no number.
+    test.least_ns = Some(timed.iter().map(|(.., times)| times.min).fold(f64::MAX, f64::min)).filter(|ns| *ns < MOST);
+    test.set(test.times.mean, mean);
+    test.set(test.times.max, max);
+    let kind = sides.first().map_or("", |(_, d)| d.times().1);
+    test.note(format!("a transaction is one read or write; its time is fio's {kind}"));
 }
 
-/// Mean completion time, ns.
-fn mean(d: &Direction) -> f64 {
-    if d.clat_ns.mean > 0.0 { d.clat_ns.mean } else { d.lat_ns.mean }
-}
-
-/// fio names percentiles by their share with six digits: `99.000000`.
-fn percentile(times: &Times, which: f64) -> Option<f64> {
-    times
-        .percentile
-        .iter()
-        .find(|(name, _)| name.parse::<f64>().is_ok_and(|n| (n - which).abs() < 1e-6))
-        .map(|(_, ns)| *ns)
-}
-
-/// The times of json+: a bucket has its value in ns and its count.
-fn latencies(times: &Times) -> Option<Latencies> {
-    let mut all = Latencies::new();
-    let mut count = 0u64;
-    for (ns, n) in &times.bins {
-        all.record_bucket(ns.parse().ok()?, *n);
-        count = count.saturating_add(*n);
+impl Direction {
+    /// Its times: those that have percentiles, completion times first.
+    fn times(&self) -> (&DirectionTimes, &'static str) {
+        let is_lat = self.clat_ns.percentile.is_empty() && !self.lat_ns.percentile.is_empty();
+        if is_lat || self.clat_ns.mean <= 0.0 {
+            (&self.lat_ns, "latency (lat), with the time to submit it")
+        } else {
+            (&self.clat_ns, "completion time (clat), that in the queue before it excluded")
+        }
     }
-    all.add_sum((times.mean * count as f64) as u128, times.max as u64);
-    (count > 0).then_some(all)
+
+    fn is_impossible(&self) -> bool {
+        let [clat, lat] = [&self.clat_ns, &self.lat_ns].map(|t| [t.max, t.mean]);
+        let percentiles = self.clat_ns.percentile.values().chain(self.lat_ns.percentile.values()).copied();
+        let own = [self.total_ios, self.iops, self.bw, self.bw_bytes.unwrap_or(0.0), self.runtime];
+        own.into_iter().chain(clat).chain(lat).chain(percentiles).any(|n| !(0.0..MOST * 1e3).contains(&n))
+    }
 }
 
-/// Bytes of fio's sizes: `4k`, `128Ki`, `1M`, `4096`; `None` of a range or a list. `kb_base` is 1024 by default.
-fn bytes(text: &str) -> Option<f64> {
-    let text = text.trim().to_lowercase();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor = match text.get(digits.len()..)? {
-        "" | "b" => 1.0,
-        "k" | "ki" | "kib" => 1024.0,
-        "m" | "mi" | "mib" => 1_048_576.0,
-        _ => return None,
-    };
-    Some(digits.parse::<f64>().ok()? * factor)
+impl DirectionTimes {
+    /// fio names percentiles by their share with six digits: `99.000000`. A percentile is a bucket's value, which may be above the
+    /// maximum by the bucket's width.
+    fn percentile(&self, which: f64) -> Result<f64, Absence> {
+        let named = |name: &str| name.parse::<f64>().is_ok_and(|n| (n - which).abs() < 1e-6);
+        match self.percentile.iter().find(|(name, _)| named(name)).map(|(_, ns)| *ns) {
+            None => Err(Absence::NotIn { place: JOB, what: PERCENTILES }),
+            Some(ns) if ns <= 0.0 => Err(Absence::PrintedZero),
+            Some(ns) if ns >= END_NS => Err(Absence::AtLeast { ns: END_NS }),
+            Some(ns) if self.max > 0.0 && ns > self.max * (1.0 + APART) => {
+                Err(Absence::Above { what: "the percentile [ns]", value: ns, bound: "the maximum", limit: self.max })
+            }
+            Some(ns) if self.max > 0.0 => Ok(ns.min(self.max)),
+            Some(ns) => Ok(ns),
+        }
+    }
+
+    /// The times of json+: a bucket has its value in ns and its count.
+    fn buckets(&self) -> Buckets {
+        let counts = self.bins.iter().filter_map(|(ns, n)| Some((ns.parse().ok()?, *n))).filter(|(_, n)| *n > 0);
+        Buckets { counts: counts.collect(), begin_ns: 0.0, end_ns: END_NS }
+    }
+}
+
+/// A figure of calls that were made, so that it is not 0.
+fn positive(figure: f64) -> Result<f64, Absence> {
+    if figure > 0.0 { Ok(figure) } else { Err(Absence::PrintedZero) }
 }

@@ -1,11 +1,13 @@
 //! Results of other tools in, results of loadline out.
 //!
-//! `import` reads what pgbench, sysbench, HammerDB and fio wrote and makes tests of it: what a file does not state is absent with
-//! a reason. Each tool is a file of its own; `lines` bounds what is held of a file. `table` is what is exported, `parquet` one of its
-//! forms. No files are opened here.
+//! [`import()`] reads what pgbench, sysbench, HammerDB and fio wrote and makes tests of it. A figure that no file states, or that
+//! cannot be, is absent with an [`Absence`]. Each tool is a file of its own; `lines` and `fields` read text, `draft` is a test in the
+//! making and holds the laws that no figure may break. [`table`] writes what is exported. No files are opened here.
 
+mod absence;
 mod draft;
 mod error;
+mod fields;
 mod fio;
 mod group;
 mod hammerdb;
@@ -15,13 +17,16 @@ mod lines;
 mod parquet;
 mod pgbench;
 mod pgbench_log;
+mod series;
 mod sysbench;
 pub mod table;
 mod tool;
+mod write;
 
+pub use absence::{Absence, Warning};
+pub use draft::ImportedTest;
 pub use error::ImportError;
-pub use group::{Group, ImportedTest, Source};
+pub use group::{Group, Source};
 pub use import::import;
-#[cfg(feature = "parquet")]
-pub use parquet::{ParquetError, parquet};
 pub use tool::Tool;
+pub use write::{Form, TableError};

@@ -1,107 +1,58 @@
 //! Lines of a file of any length, one at a time: a file of gigabytes takes as much memory as its longest line, which is bounded.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read as _};
 
 use crate::error::ImportError;
 use crate::tool::Tool;
 
 /// Longest line, bytes.
 const LONGEST: usize = 1 << 20;
-
 /// Longest JSON value, bytes.
 const LONGEST_JSON: usize = 64 << 20;
 
-/// Depth of brackets in JSON.
-#[derive(Default)]
-struct Brackets {
-    depth: u64,
-    in_text: bool,
-    escaped: bool,
-}
-
-impl Brackets {
-    /// Whether the value is complete after `part`.
-    fn closed_by(&mut self, part: &[u8]) -> bool {
-        for byte in part {
-            match (self.in_text, byte) {
-                _ if self.escaped => self.escaped = false,
-                (true, b'\\') => self.escaped = true,
-                (_, b'"') => self.in_text = !self.in_text,
-                (false, b'{' | b'[') => self.depth += 1,
-                (false, b'}' | b']') => self.depth = self.depth.saturating_sub(1),
-                _ => {}
-            }
-        }
-        self.depth == 0
-    }
-}
-
 /// The lines of one file.
 pub(crate) struct Lines<'a> {
+    tool: Tool,
     file: &'a str,
     input: &'a mut dyn BufRead,
     /// Number of the line read last, from 1.
     number: u64,
-    line: Vec<u8>,
+    /// Whether the line read last has its end: only the last line of a file may lack it.
+    ended: bool,
 }
 
 impl<'a> Lines<'a> {
-    pub(crate) fn new(file: &'a str, input: &'a mut dyn BufRead) -> Lines<'a> {
-        Lines { file, input, number: 0, line: Vec::new() }
+    /// Lines of `file`, which is named in errors; lines that another tool than `tool` writes are an error.
+    pub(crate) fn new(tool: Tool, file: &'a str, input: &'a mut dyn BufRead) -> Lines<'a> {
+        Lines { tool, file, input, number: 0, ended: true }
     }
 
     /// The next line without its end; `None` after the last.
     ///
     /// # Errors
-    /// It cannot be read, is too long or no text.
-    pub(crate) fn next(&mut self) -> Result<Option<&str>, ImportError> {
-        self.line.clear();
-        loop {
-            let part = self.input.fill_buf();
-            let part = part.map_err(|error| ImportError::Read { file: self.file.to_owned(), error })?;
-            if part.is_empty() {
-                break;
-            }
-            let end = part.iter().position(|b| *b == b'\n');
-            let take = end.map_or(part.len(), |at| at + 1);
-            self.line.extend(part.iter().take(take));
-            self.input.consume(take);
-            if self.line.len() > LONGEST {
-                self.number += 1;
-                return Err(self.wrong(format!("it is longer than {LONGEST} bytes: this is no result of a tool")));
-            }
-            if end.is_some() {
-                break;
-            }
-        }
-        if self.line.is_empty() {
+    /// It cannot be read, is too long, no text, or of another tool.
+    pub(crate) fn next(&mut self) -> Result<Option<String>, ImportError> {
+        let mut line = Vec::new();
+        let read = (&mut *self.input).take(LONGEST as u64 + 1).read_until(b'\n', &mut line);
+        if read.map_err(|error| ImportError::Read { file: self.file.to_owned(), error })? == 0 {
             return Ok(None);
         }
         self.number += 1;
-        // Windows marks text so.
-        if self.number == 1 && self.line.starts_with(b"\xef\xbb\xbf") {
-            self.line.drain(..3);
+        if line.len() > LONGEST {
+            return Err(self.wrong(format!("it is longer than {LONGEST} bytes: this is no result of a tool")));
         }
-        while matches!(self.line.last(), Some(b'\n' | b'\r')) {
-            self.line.pop();
-        }
-        if self.number == 1 && (self.line.starts_with(b"\xff\xfe") || self.line.starts_with(b"\xfe\xff")) {
+        self.ended = line.ends_with(b"\n");
+        if self.number == 1 && (line.starts_with(b"\xff\xfe") || line.starts_with(b"\xfe\xff")) {
             return Err(self.wrong("it is UTF-16, which PowerShell writes: save it as UTF-8"));
         }
-        if self.line.contains(&0) || std::str::from_utf8(&self.line).is_err() {
-            return Err(self.wrong("it is no text in UTF-8"));
-        }
-        Ok(std::str::from_utf8(&self.line).ok())
-    }
-
-    /// The same; lines that another tool than `tool` writes are an error.
-    pub(crate) fn next_of(&mut self, tool: Tool) -> Result<Option<String>, ImportError> {
-        let Some(line) = self.next()?.map(str::to_owned) else { return Ok(None) };
-        match Tool::of_line(&line) {
-            Some(other) if other != tool => {
-                Err(self.wrong(format!("it is of {other}, not of {tool}: '{}'", cut(&line))))
+        let text = String::from_utf8(line).ok().filter(|text| !text.contains('\0'));
+        let text = text.ok_or_else(|| self.wrong("it is no text in UTF-8"))?;
+        let text = text.trim_start_matches('\u{feff}').trim_end_matches(['\n', '\r']);
+        match Tool::of_line(text) {
+            Some(other) if other != self.tool.name() => {
+                Err(self.wrong(format!("it is of {other}, not of {}: '{}'", self.tool, cut(text))))
             }
-            _ => Ok(Some(line)),
+            _ => Ok(Some(text.to_owned())),
         }
     }
 
@@ -109,35 +60,43 @@ impl<'a> Lines<'a> {
     ///
     /// # Errors
     /// The file ends before, or the value is too long.
-    pub(crate) fn json(&mut self, first: String, tool: Tool) -> Result<String, ImportError> {
-        let (begin, mut brackets) = (self.number, Brackets::default());
-        let mut text = first;
-        let mut seen = 0;
+    pub(crate) fn json(&mut self, first: String) -> Result<String, ImportError> {
+        let begin = self.number;
+        let (mut depth, mut in_text, mut escaped) = (0_u64, false, false);
+        let (mut text, mut seen) = (first, 0);
         loop {
-            if brackets.closed_by(text.as_bytes().get(seen..).unwrap_or_default()) {
+            for byte in text.bytes().skip(seen) {
+                match (in_text, byte) {
+                    _ if escaped => escaped = false,
+                    (true, b'\\') => escaped = true,
+                    (_, b'"') => in_text = !in_text,
+                    (false, b'{' | b'[') => depth += 1,
+                    (false, b'}' | b']') => depth = depth.saturating_sub(1),
+                    _ => {}
+                }
+            }
+            if depth == 0 {
                 return Ok(text);
             }
             if text.len() > LONGEST_JSON {
                 return Err(self.wrong(format!("the JSON from line {begin} on is longer than {LONGEST_JSON} bytes")));
             }
             seen = text.len();
-            match self.next_of(tool)? {
-                Some(line) => {
-                    text.push('\n');
-                    text.push_str(&line);
-                }
-                None => {
-                    return Err(
-                        self.wrong(format!("the file ends within the JSON from line {begin} on: it is cut off"))
-                    );
-                }
-            }
+            let cut_off = || format!("the file ends within the JSON from line {begin} on: it is cut off");
+            let line = self.next()?.ok_or_else(|| self.wrong(cut_off()))?;
+            text.push('\n');
+            text.push_str(&line);
         }
     }
 
     /// The number of the line read last, from 1.
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Whether the line read last has its end.
+    pub(crate) fn ended(&self) -> bool {
+        self.ended
     }
 
     /// An error at the line read last.
@@ -147,12 +106,18 @@ impl<'a> Lines<'a> {
 
     /// An error at line `line`.
     pub(crate) fn at(&self, line: u64, what: impl Into<String>) -> ImportError {
-        ImportError::Wrong { place: format!("{}, line {line}", self.file), what: what.into() }
+        ImportError::Wrong { file: self.file.to_owned(), line: Some(line), what: what.into() }
+    }
+
+    /// An error in JSON that begins in line `first`.
+    pub(crate) fn no_json(&self, first: u64, e: &serde_json::Error) -> ImportError {
+        let line = first + (e.line() as u64).saturating_sub(1);
+        self.at(line, format!("it is no result of {}: {}", self.tool, cut(&e.to_string())))
     }
 
     /// An error of the whole file.
     pub(crate) fn whole(&self, what: impl Into<String>) -> ImportError {
-        ImportError::of_file(self.file, what)
+        ImportError::Wrong { file: self.file.to_owned(), line: None, what: what.into() }
     }
 
     /// An error of a file that was read to its end without a result: it is empty, or `what`.
@@ -161,40 +126,14 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// A text of a file without what a terminal would obey.
+/// `text` without what a terminal would obey.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }
 
-/// The first characters of a text, for messages.
+/// The first characters of `text`, for messages.
 pub(crate) fn cut(text: &str) -> String {
-    const MOST: usize = 120;
+    const MOST: usize = 160;
     let text = plain(text.trim());
     if text.chars().count() <= MOST { text } else { text.chars().take(MOST).collect::<String>() + "…" }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_numbered_and_bounded() {
-        let mut text: &[u8] = b"a\r\n\nb";
-        let mut lines = Lines::new("f", &mut text);
-        let mut seen = Vec::new();
-        while let Some(line) = lines.next().unwrap() {
-            seen.push(line.to_owned());
-        }
-        assert_eq!((seen, lines.number()), (vec!["a".to_owned(), String::new(), "b".to_owned()], 3));
-        let long = vec![b'x'; LONGEST + 10];
-        let mut input = long.as_slice();
-        let said = Lines::new("f", &mut input).next().unwrap_err().to_string();
-        assert!(said.starts_with("f, line 1: it is longer"), "{said}");
-        let mut binary: &[u8] = b"ok\n\x00\xff\n";
-        let mut lines = Lines::new("f", &mut binary);
-        lines.next().unwrap();
-        assert_eq!(lines.next().unwrap_err().to_string(), "f, line 2: it is no text in UTF-8");
-        let mut wide: &[u8] = b"\xff\xfep\x00g\x00\n\x00";
-        assert!(Lines::new("f", &mut wide).next().unwrap_err().to_string().contains("UTF-16"));
-    }
 }

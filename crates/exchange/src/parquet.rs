@@ -5,79 +5,67 @@ use std::sync::Arc;
 use ::parquet::basic::{LogicalType, Repetition, Type as Physical};
 use ::parquet::column::writer::ColumnWriter;
 use ::parquet::data_type::ByteArray;
-use ::parquet::errors::ParquetError as Error;
+use ::parquet::errors::ParquetError;
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::types::Type;
-use thiserror::Error;
+use serde_json::Value;
 
-use crate::table::{Exported, Values};
+use crate::table::{Kind, Table};
 
-/// The table could not be encoded: a bug in loadline.
-#[derive(Debug, Error)]
-#[error("the table '{table}' could not be written as Parquet; this is a bug in loadline, please report it: {source}")]
-pub struct ParquetError {
-    table: &'static str,
-    source: Error,
-}
-
-/// `table` as the bytes of a Parquet file with one group of rows. Every column may be null.
-///
-/// # Errors
-/// [`ParquetError`].
-pub fn parquet(table: &Exported) -> Result<Vec<u8>, ParquetError> {
-    encoded(table).map_err(|source| ParquetError { table: table.name, source })
-}
-
-fn encoded(table: &Exported) -> Result<Vec<u8>, Error> {
-    let fields =
-        table.columns.iter().map(|(name, values)| field(name, values).map(Arc::new)).collect::<Result<_, _>>()?;
+/// `table` as the bytes of a file with one group of rows. Every column may be null.
+pub(crate) fn encoded(table: &Table) -> Result<Vec<u8>, ParquetError> {
+    let fields = table.columns.iter().map(|(name, kind)| field(name, *kind).map(Arc::new)).collect::<Result<_, _>>()?;
     let schema = Type::group_type_builder(table.name).with_fields(fields).build()?;
     let version = concat!("loadline ", env!("CARGO_PKG_VERSION")).to_owned();
     let properties = WriterProperties::builder().set_created_by(version).build();
     let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
     let mut group = writer.next_row_group()?;
-    for (_, values) in &table.columns {
+    for at in 0..table.columns.len() {
         let Some(mut column) = group.next_column()? else { break };
-        write(column.untyped(), values)?;
+        let cells: Vec<&Value> = table.rows.iter().map(|row| row.get(at).unwrap_or(&Value::Null)).collect();
+        write(column.untyped(), &cells)?;
         column.close()?;
     }
     group.close()?;
     writer.into_inner()
 }
 
-fn field(name: &str, values: &Values) -> Result<Type, Error> {
-    let (physical, logical) = match values {
-        Values::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-        Values::Number(_) => (Physical::DOUBLE, None),
-        Values::Whole(_) => (Physical::INT64, None),
-        Values::Truth(_) => (Physical::BOOLEAN, None),
+fn field(name: &str, kind: Kind) -> Result<Type, ParquetError> {
+    let (physical, logical) = match kind {
+        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        Kind::Number => (Physical::DOUBLE, None),
+        Kind::Whole => (Physical::INT64, None),
+        Kind::Truth => (Physical::BOOLEAN, None),
     };
-    Type::primitive_type_builder(name, physical)
-        .with_repetition(Repetition::OPTIONAL)
-        .with_logical_type(logical)
-        .build()
+    let field = Type::primitive_type_builder(name, physical);
+    field.with_repetition(Repetition::OPTIONAL).with_logical_type(logical).build()
 }
 
-fn write(column: &mut ColumnWriter<'_>, values: &Values) -> Result<(), Error> {
-    fn levels<T>(all: &[Option<T>]) -> Vec<i16> {
-        all.iter().map(|value| i16::from(value.is_some())).collect()
+fn write(column: &mut ColumnWriter<'_>, cells: &[&Value]) -> Result<(), ParquetError> {
+    fn present<'v, T>(cells: &[&'v Value], read: fn(&'v Value) -> Option<T>) -> (Vec<T>, Vec<i16>) {
+        let cells: Vec<Option<T>> = cells.iter().map(|cell| read(cell)).collect();
+        let levels = cells.iter().map(|cell| i16::from(cell.is_some())).collect();
+        (cells.into_iter().flatten().collect(), levels)
     }
-    match (column, values) {
-        (ColumnWriter::ByteArrayColumnWriter(to), Values::Text(all)) => {
-            let present: Vec<ByteArray> = all.iter().flatten().map(|text| ByteArray::from(text.as_str())).collect();
-            to.write_batch(&present, Some(&levels(all)), None)
+    let written = match column {
+        ColumnWriter::ByteArrayColumnWriter(to) => {
+            let (values, levels) = present(cells, |cell| cell.as_str().map(ByteArray::from));
+            to.write_batch(&values, Some(&levels), None)
         }
-        (ColumnWriter::DoubleColumnWriter(to), Values::Number(all)) => {
-            to.write_batch(&all.iter().flatten().copied().collect::<Vec<f64>>(), Some(&levels(all)), None)
+        ColumnWriter::DoubleColumnWriter(to) => {
+            let (values, levels) = present(cells, Value::as_f64);
+            to.write_batch(&values, Some(&levels), None)
         }
-        (ColumnWriter::Int64ColumnWriter(to), Values::Whole(all)) => {
-            to.write_batch(&all.iter().flatten().copied().collect::<Vec<i64>>(), Some(&levels(all)), None)
+        ColumnWriter::Int64ColumnWriter(to) => {
+            let (values, levels) = present(cells, Value::as_i64);
+            to.write_batch(&values, Some(&levels), None)
         }
-        (ColumnWriter::BoolColumnWriter(to), Values::Truth(all)) => {
-            to.write_batch(&all.iter().flatten().copied().collect::<Vec<bool>>(), Some(&levels(all)), None)
+        ColumnWriter::BoolColumnWriter(to) => {
+            let (values, levels) = present(cells, Value::as_bool);
+            to.write_batch(&values, Some(&levels), None)
         }
-        _ => Err(Error::General("a column has another type than its field".to_owned())),
-    }
-    .map(drop)
+        _ => Err(ParquetError::General("no field has this type".to_owned())),
+    };
+    written.map(drop)
 }

@@ -1,30 +1,30 @@
-//! What is exported of a run: tables whose columns have a type. `tests` has a row for each test, `series` one for each second,
-//! `histograms` one for each bucket.
+//! What is exported of a run: tables whose columns have a type. `tests` has a row for each test, `series` one for each
+//! second, `histograms` one for each bucket.
 
 use loadline_model::column::{COLUMNS, Cell, VALID};
-use loadline_model::format::{Format, csv_line};
+use loadline_model::format::Format;
 use loadline_model::{Column, Latencies, Series, TestRecord};
+use serde_json::{Value, json};
 
 /// A table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Exported {
+pub struct Table {
     /// Its name, also of its file.
     pub name: &'static str,
-    /// Columns, all of one length.
-    pub columns: Vec<(String, Values)>,
+    /// Names and types of its columns.
+    pub columns: Vec<(String, Kind)>,
+    /// Rows with a cell for each column; a missing one is null.
+    pub rows: Vec<Vec<Value>>,
 }
 
-/// Values of a column; `None` is a missing one.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Values {
-    /// Text.
-    Text(Vec<Option<String>>),
-    /// Numbers in the column's unit.
-    Number(Vec<Option<f64>>),
-    /// Whole numbers.
-    Whole(Vec<Option<i64>>),
-    /// True or false.
-    Truth(Vec<Option<bool>>),
+/// The type of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // Its names say what each is.
+pub enum Kind {
+    Text,
+    Number,
+    Whole,
+    Truth,
 }
 
 /// All of one test.
@@ -41,131 +41,90 @@ pub struct TestData {
 /// Names of the tables.
 pub const TABLES: [&str; 3] = ["tests", "series", "histograms"];
 
-impl Values {
-    fn len(&self) -> usize {
-        match self {
-            Values::Text(all) => all.len(),
-            Values::Number(all) => all.len(),
-            Values::Whole(all) => all.len(),
-            Values::Truth(all) => all.len(),
-        }
-    }
-
-    /// The cell in `row` as text that reads back as the same value; empty if it is missing.
-    fn plain(&self, row: usize) -> String {
-        fn shown<T: ToString>(all: &[Option<T>], row: usize) -> String {
-            all.get(row).and_then(Option::as_ref).map_or_else(String::new, T::to_string)
-        }
-        match self {
-            Values::Text(all) => shown(all, row),
-            Values::Number(all) => shown(all, row),
-            Values::Whole(all) => shown(all, row),
-            Values::Truth(all) => shown(all, row),
-        }
-    }
-}
-
-impl Exported {
+impl Table {
     /// The table called `name`; `None` if there is none.
     #[must_use]
-    pub fn of(name: &str, tests: &[TestData]) -> Option<Exported> {
+    pub fn new(name: &str, tests: &[TestData]) -> Option<Table> {
         match name {
-            "tests" => Some(of_tests(tests)),
-            "series" => Some(of_series(tests)),
-            "histograms" => Some(of_histograms(tests)),
+            "tests" => Some(tests_table(tests)),
+            "series" => Some(series_table(tests)),
+            "histograms" => Some(histograms_table(tests)),
             _ => None,
         }
     }
-
-    /// Number of rows.
-    #[must_use]
-    pub fn rows(&self) -> usize {
-        self.columns.first().map_or(0, |(_, values)| values.len())
-    }
-
-    /// As CSV (RFC 4180 with LF): a header, then a line for each row.
-    #[must_use]
-    pub fn csv(&self) -> String {
-        let mut out = csv_line(self.columns.iter().map(|(name, _)| name));
-        for row in 0..self.rows() {
-            out.push_str(&csv_line(self.columns.iter().map(|(_, values)| values.plain(row))));
-        }
-        out
-    }
 }
 
-/// Run and number of the test for each row.
-fn keys<'a>(rows: impl Iterator<Item = &'a TestRecord> + Clone) -> Vec<(String, Values)> {
-    let runs = Values::Text(rows.clone().map(|r| Some(r.run.clone())).collect());
-    let tests = Values::Whole(rows.map(|r| Some(i64::from(r.test))).collect());
-    vec![("run".to_owned(), runs), ("test".to_owned(), tests)]
+fn keys() -> Vec<(String, Kind)> {
+    vec![("run".to_owned(), Kind::Text), ("test".to_owned(), Kind::Whole)]
 }
 
 /// Validity, and every column that a test has a value in, in the order of `loadline columns`; then why figures are missing, as JSON.
-fn of_tests(tests: &[TestData]) -> Exported {
-    let records = || tests.iter().map(|t| &t.record);
-    let has = |column: &&&Column| **column == VALID || records().any(|r| column.cell(r) != Cell::Absent);
-    let mut columns: Vec<(String, Values)> =
-        COLUMNS.iter().filter(has).map(|column| (column.id.to_owned(), values(column, records()))).collect();
-    let absent = records().map(|r| serde_json::to_string(&r.absent).ok()).collect();
-    columns.push(("absent".to_owned(), Values::Text(absent)));
-    Exported { name: "tests", columns }
+fn tests_table(tests: &[TestData]) -> Table {
+    let has = |column: &&&Column| **column == VALID || tests.iter().any(|t| column.cell(&t.record) != Cell::Absent);
+    let columns: Vec<(&Column, Kind)> = COLUMNS.iter().filter(has).map(|column| (*column, kind(column))).collect();
+    let row = |t: &TestData| {
+        let mut row: Vec<Value> = columns.iter().map(|(column, kind)| cell(column.cell(&t.record), *kind)).collect();
+        row.push(serde_json::to_string(&t.record.absent).map_or(Value::Null, Value::from));
+        row
+    };
+    let rows = tests.iter().map(row).collect();
+    let named = columns.iter().map(|(column, kind)| (column.id.to_owned(), *kind));
+    Table { name: "tests", columns: named.chain([("absent".to_owned(), Kind::Text)]).collect(), rows }
 }
 
-/// The cells of `column`: what its format shows as a number is one.
-fn values<'a>(column: &Column, records: impl Iterator<Item = &'a TestRecord>) -> Values {
-    let text = |cell: Cell| match cell {
-        Cell::Text(text) => Some(text),
-        Cell::Number(n) => Some(n.to_string()),
-        Cell::Absent => None,
-    };
-    let number = |cell: Cell| match cell {
-        Cell::Number(n) if n.is_finite() => Some(n),
-        _ => None,
-    };
-    let cells = records.map(|r| column.cell(r));
+/// What a column's format shows as a number is one.
+fn kind(column: &Column) -> Kind {
     match column.format {
-        Format::Text => Values::Text(cells.map(text).collect()),
-        Format::YesNo => Values::Truth(cells.map(|cell| text(cell)?.parse().ok()).collect()),
-        Format::Integer if !column.is_figure() => {
-            Values::Whole(cells.map(|cell| number(cell).map(|n| n as i64)).collect())
-        }
-        _ => Values::Number(cells.map(number).collect()),
+        Format::Text => Kind::Text,
+        Format::YesNo => Kind::Truth,
+        Format::Integer if !column.is_figure() => Kind::Whole,
+        _ => Kind::Number,
     }
 }
 
-fn of_series(tests: &[TestData]) -> Exported {
-    let mut ids: Vec<&String> = Vec::new();
+fn cell(cell: Cell, kind: Kind) -> Value {
+    match (cell, kind) {
+        (Cell::Text(text), Kind::Text) => json!(text),
+        (Cell::Text(text), Kind::Truth) => text.parse::<bool>().map_or(Value::Null, Value::from),
+        (Cell::Number(n), Kind::Text) => json!(n.to_string()),
+        (Cell::Number(n), Kind::Number) => json!(n),
+        (Cell::Number(n), Kind::Whole) => json!(n as i64),
+        _ => Value::Null,
+    }
+}
+
+fn series_table(tests: &[TestData]) -> Table {
+    let mut columns = keys();
     for id in tests.iter().flat_map(|t| &t.series.columns) {
-        if !ids.contains(&id) {
-            ids.push(id);
+        if !columns.iter().any(|(known, _)| known == id) {
+            columns.push((id.clone(), Kind::Number));
         }
     }
-    let rows = tests.iter().flat_map(|t| t.series.rows.iter().map(move |_| &t.record));
-    let mut columns = keys(rows);
-    for id in ids {
-        let of = |t: &TestData| t.series.column(id).unwrap_or_else(|| vec![None; t.series.rows.len()]);
-        columns.push((id.clone(), Values::Number(tests.iter().flat_map(of).collect())));
+    let mut rows = Vec::new();
+    for TestData { record, series, .. } in tests {
+        let at = |id: &String| series.columns.iter().position(|known| known == id);
+        let at: Vec<Option<usize>> = columns.iter().skip(2).map(|(id, _)| at(id)).collect();
+        for row in &series.rows {
+            let cells = at.iter().map(|at| json!(at.and_then(|at| row.get(at).copied().flatten())));
+            rows.push([json!(record.run), json!(record.test)].into_iter().chain(cells).collect());
+        }
     }
-    Exported { name: "series", columns }
+    Table { name: "series", columns, rows }
 }
 
 /// Buckets with the highest value in each, ns.
-fn of_histograms(tests: &[TestData]) -> Exported {
-    let mut rows: Vec<(&TestRecord, &str, i64, i64)> = Vec::new();
-    for test in tests {
-        for (kind, latencies) in &test.histograms {
+fn histograms_table(tests: &[TestData]) -> Table {
+    let mut rows = Vec::new();
+    for TestData { record, histograms, .. } in tests {
+        for (kind, latencies) in histograms {
             for bucket in latencies.histogram().iter_recorded() {
-                let [value, count] =
+                let [up_to, count] =
                     [bucket.value_iterated_to(), bucket.count_at_value()].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
-                rows.push((&test.record, kind, value, count));
+                rows.push(vec![json!(record.run), json!(record.test), json!(kind), json!(up_to), json!(count)]);
             }
         }
     }
-    let mut columns = keys(rows.iter().map(|(record, ..)| *record));
-    columns
-        .push(("kind".to_owned(), Values::Text(rows.iter().map(|(_, kind, ..)| Some((*kind).to_owned())).collect())));
-    columns.push(("up_to_ns".to_owned(), Values::Whole(rows.iter().map(|(.., value, _)| Some(*value)).collect())));
-    columns.push(("count".to_owned(), Values::Whole(rows.iter().map(|(.., count)| Some(*count)).collect())));
-    Exported { name: "histograms", columns }
+    let own = [("kind", Kind::Text), ("up_to_ns", Kind::Whole), ("count", Kind::Whole)];
+    let own = own.map(|(name, kind)| (name.to_owned(), kind));
+    Table { name: "histograms", columns: keys().into_iter().chain(own).collect(), rows }
 }

@@ -1,8 +1,8 @@
-//! The tools whose results can be imported, and how their text is recognised.
+//! The tools whose results can be imported, and how their lines and those of others are known.
 
 use std::fmt;
 
-/// A tool.
+/// A tool whose results can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
     /// PostgreSQL's pgbench.
@@ -15,8 +15,24 @@ pub enum Tool {
     Fio,
 }
 
+/// How lines of tools begin; those of other tools than the four are known so that they are refused by name.
+const MARKS: &[(&str, &str)] = &[
+    ("pgbench (", "pgbench"),
+    ("transaction type:", "pgbench"),
+    ("number of transactions actually processed:", "pgbench"),
+    ("SQL statistics:", "sysbench"),
+    ("General statistics:", "sysbench"),
+    ("File operations:", "sysbench"),
+    ("HammerDB CLI", "HammerDB"),
+    ("\"fio version\"", "fio"),
+    ("[OVERALL], ", "YCSB"),
+    ("Average number of seconds to run all queries", "mysqlslap"),
+    ("<TpmC>", "tpcc-mysql"),
+    ("[Summary] ", "go-tpc"),
+];
+
 impl Tool {
-    /// Its name as it writes it.
+    /// The tool's name as it writes it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -27,22 +43,17 @@ impl Tool {
         }
     }
 
-    /// The tool that writes such a line; `None` if any may.
-    pub(crate) fn of_line(line: &str) -> Option<Tool> {
+    /// The name of the tool that writes such a line; `None` if any may.
+    pub(crate) fn of_line(line: &str) -> Option<&'static str> {
         let line = line.trim();
-        let begins = |marks: &[&str]| marks.iter().any(|mark| line.starts_with(mark));
         let numbered =
             |name: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-        if begins(&["pgbench (", "transaction type:", "number of transactions actually processed:"]) {
-            Some(Tool::Pgbench)
-        } else if numbered("sysbench ") || begins(&["SQL statistics:", "General statistics:", "File operations:"]) {
-            Some(Tool::Sysbench)
-        } else if line.contains("TEST RESULT : System achieved") || begins(&["HammerDB CLI"]) {
-            Some(Tool::HammerDb)
-        } else if numbered("fio-") || begins(&["\"fio version\""]) {
-            Some(Tool::Fio)
-        } else {
-            None
+        match MARKS.iter().find(|(mark, _)| line.starts_with(mark)) {
+            Some((_, tool)) => Some(tool),
+            None if numbered("sysbench ") => Some("sysbench"),
+            None if numbered("fio-") => Some("fio"),
+            None if line.contains("TEST RESULT : System achieved") => Some("HammerDB"),
+            None => None,
         }
     }
 }

@@ -70,4 +70,6 @@ pub(crate) enum ExportAs {
     Hlog,
     /// Tables as CSV files
     Csv,
+    /// Tables as JSON files: an array with an object for each row
+    Json,
 }

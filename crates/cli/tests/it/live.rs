@@ -135,7 +135,7 @@ fn pages_are_there_and_say_nothing_else(results: &Path, [first, second, arms]: &
     }
     // The report of the server is that of the command line, but for its links: with notes, and with the audit of imported figures.
     let imported = tempfile::tempdir().unwrap();
-    let printed = include_str!("../../../exchange/tests/files/pgbench-rate.txt").replace("tps = 45.", "tps = 4500.");
+    let printed = include_str!("../../../exchange/tests/it/data/pgbench-rate.txt").replace("tps = 45.", "tps = 4500.");
     let file = imported.path().join("pgbench.txt");
     fs::write(&file, printed).unwrap();
     let runs = imported.path().to_str().unwrap();

@@ -8,12 +8,11 @@ use crate::common::figures::{check, figure, passed};
 use crate::common::{Ran, Server, results, run, sound, tests_of};
 
 const SEED: &str = "4711";
-const MIXED: &str = "\\set aid random(1, 1000 * :scale)\n\\set z random_zipfian(1, 50, 1.5)\n-- a comment\nBEGIN;\n\
-                     SELECT :aid + :z AS sum, -- :z; more\n  /* ; */ ':client_id' AS who \\gset\n\\if :sum % 2 = 0\nSELECT :sum \\; SELECT ':who';\n\
-                     \\else\n\\set h hash_fnv1a(:sum)\nSELECT 'odd', :h;\n\\endif\nEND;\n";
+/// Scripts of all features, each after a line `#### name`; one before `####-` ends without the end of its line.
+const FEATURES: &str = include_str!("../../../workload/tests/scripts/features.txt");
 
 /// pgbench with a thread per client, as each job has its own choices.
-fn pgbench(server: &Server, args: &[&str]) {
+fn pgbench(server: &Server, args: &[&str]) -> String {
     let out = Command::new(Server::bin().join("pgbench"))
         .args(["-h"])
         .arg(server.folder_path())
@@ -23,6 +22,7 @@ fn pgbench(server: &Server, args: &[&str]) {
         .output()
         .unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
 }
 
 fn measure(server: &Server, dir: &Path, jobs: &str, more: &[&str]) -> Ran {
@@ -31,19 +31,63 @@ fn measure(server: &Server, dir: &Path, jobs: &str, more: &[&str]) -> Ran {
     run(&[&args[..], &["--jobs", jobs, "--seed", SEED], more].concat())
 }
 
-/// Statements of each session of an application, words apart by one blank, without loadline's own.
+/// Statements of each session of an application, letter by letter, without loadline's own.
 fn statements(log: &str, application: &str) -> Vec<Vec<String>> {
     let mut sessions: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    let text = log.replace("\n\t", " ");
-    for line in text.lines() {
-        let Some((name, rest)) = line.split_once('|') else { continue };
-        let Some((session, said)) = rest.split_once('|') else { continue };
-        let Some(sql) = said.trim().strip_prefix("LOG:  statement: ") else { continue };
+    // The server begins the further lines of an entry with a tab.
+    let log = log.replace("\n\t", "\u{0}");
+    for entry in log.split('\n') {
+        let mut parts = entry.splitn(3, '|');
+        let (Some(name), Some(session), Some(said)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        let Some(sql) = said.strip_prefix("LOG:  statement: ") else { continue };
         if name.contains(application) && !sql.contains("/* loadline") {
-            sessions.entry(session).or_default().push(sql.split_whitespace().collect::<Vec<_>>().join(" "));
+            sessions.entry(session).or_default().push(sql.replace('\u{0}', "\n"));
         }
     }
     sessions.into_values().collect()
+}
+
+#[test]
+fn scripts_of_all_features_send_what_pgbench_sends() {
+    let server = Server::start(&["log_statement=all", "log_line_prefix=%a|%p|"]);
+    let dir = results();
+    let mut files = Vec::new();
+    for (name, text) in FEATURES.split("#### ").filter_map(|part| part.split_once('\n')) {
+        files.push(write(dir.path(), &format!("{name}.sql"), text.strip_suffix("\n####-\n").unwrap_or(text)));
+    }
+    assert!(files.len() >= 60);
+    // The same seed chooses the same scripts and draws the same numbers.
+    let scripts: Vec<&str> = files.iter().flat_map(|file| ["-f", file]).collect();
+    let clients = ["-n", "-t", "500", "-c", "2", "-j", "2", "--random-seed", SEED, "-D", "mine=x y"];
+    let report = pgbench(&server, &[&clients[..], &scripts].concat());
+    let ran = report.lines().filter(|line| line.starts_with(" - ") && line.contains(" transactions ("));
+    assert!(ran.clone().count() == files.len() && ran.clone().all(|line| !line.starts_with(" - 0 ")), "{report}");
+    let scripts: Vec<&str> = files.iter().flat_map(|file| ["--pgbench-script", file]).collect();
+    let ours = [&scripts[..], &["--define", "mine=x y", "--allow-writes"]].concat();
+    let ran = measure(&server, dir.path(), "2", &ours);
+    let (theirs, ours) = (statements(&server.log(), "pgbench"), statements(&server.log(), " job "));
+    assert_eq!(ours.len(), 2, "{}", ran.said());
+    let mut compared = 0;
+    for theirs in theirs.iter().filter(|session| session.len() > 400) {
+        let alike = |ours: &Vec<String>| ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
+        let most = ours.iter().map(alike).max().unwrap();
+        let differ = |session: &Vec<String>| session.get(most).cloned();
+        assert_eq!(
+            most,
+            theirs.len(),
+            "pgbench {:?}, loadline {:?}",
+            theirs.get(most),
+            ours.iter().map(differ).collect::<Vec<_>>()
+        );
+        compared += most;
+    }
+    assert!(compared > 1400, "{compared} statements");
+}
+
+fn write(dir: &Path, name: &str, text: &str) -> String {
+    let path = dir.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
 }
 
 #[test]
@@ -51,37 +95,12 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
     let server = Server::start(&["log_statement=all", "log_line_prefix=%a|%p|"]);
     let dir = results();
     pgbench(&server, &["-i", "-q", "-s", "1"]);
-    let write = |name: &str, text: &str| {
-        let path = dir.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        path.display().to_string()
-    };
-    let mixed = write("mixed.sql", MIXED);
-    let short =
-        write("short.sql", "\\set k random_gaussian(1, 100, 3)\nSELECT :k, $$ ; :mine $$;;\nSELECT 2; -- end\n");
-    let (mixed, short) = (format!("{mixed}@3"), format!("{short}@2"));
-
-    // The same seed sends the same statements, mixed in the same order.
-    let common = ["-f", &mixed, "-f", &short, "-D", "mine=x y"];
-    pgbench(&server, &[&["-n", "-t", "40", "-c", "2", "-j", "2", "--random-seed", SEED], &common[..]].concat());
-    let of_pgbench = statements(&server.log(), "pgbench");
-    let ours = ["--pgbench-script", &mixed, "--pgbench-script", &short, "--define", "mine=x y"];
-    let ran = measure(&server, dir.path(), "2", &ours);
+    let write = |name: &str, text: &str| write(dir.path(), name, text);
+    let mixed = write("mixed.sql", "BEGIN;\nSELECT 1 AS a \\gset\nSELECT :a;\nEND;\n") + "@3";
+    let short = write("short.sql", "SELECT 1;;\nSELECT 2;\n") + "@2";
+    let ran = measure(&server, dir.path(), "2", &["--pgbench-script", &mixed, "--pgbench-script", &short]);
     let test = &tests_of(&ran.folder())[0];
     assert!(sound(test), "{}", ran.said());
-    let of_loadline = statements(&server.log(), " job ");
-    assert_eq!(of_loadline.len(), 2);
-    let mut compared = 0;
-    for theirs in of_pgbench.iter().filter(|session| session.iter().any(|sql| sql.contains("AS who"))) {
-        let first = |session: &&Vec<String>| session[..theirs.len().min(session.len())] == theirs[..];
-        assert!(
-            of_loadline.iter().find(first).is_some(),
-            "pgbench: {theirs:#?}\nloadline: {:#?}",
-            &of_loadline[0][..9]
-        );
-        compared += theirs.len();
-    }
-    assert!(compared > 200, "{compared} statements");
 
     // Some scripts are one transaction of the server, others three: an empty statement is one as well.
     assert_eq!(test["workload"], "PGBENCH");
@@ -117,10 +136,15 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
     let sums = "SELECT (SELECT sum(bbalance) FROM pgbench_branches) = (SELECT sum(delta) FROM pgbench_history)";
     assert_eq!(server.sql(sums).unwrap(), "t");
 
+    scripts_that_fail(&server, dir.path());
+}
+
+fn scripts_that_fail(server: &Server, dir: &Path) {
+    let write = |name: &str, text: &str| write(dir, name, text);
     // One that loses against another is a failed transaction, and its client goes on.
     let conflicting =
         write("lose.sql", "BEGIN ISOLATION LEVEL REPEATABLE READ;\nUPDATE pgbench_branches SET bbalance = 0;\nEND;\n");
-    let ran = measure(&server, dir.path(), "2", &["--pgbench-script", &conflicting, "--allow-writes"]);
+    let ran = measure(server, dir, "2", &["--pgbench-script", &conflicting, "--allow-writes"]);
     let test = &tests_of(&ran.folder())[0];
     assert!(figure(test, "errors") > 0.0 && figure(test, "commits") > 0.0, "{}", ran.said());
     passed(test, "window");
@@ -128,13 +152,13 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
 
     // What may commit by itself is not held against the server's count: no check passes for nothing.
     let block = write("do.sql", "DO $$ BEGIN PERFORM 1; COMMIT; END $$;\n");
-    let ran = measure(&server, dir.path(), "1", &["--pgbench-script", &block]);
+    let ran = measure(server, dir, "1", &["--pgbench-script", &block]);
     let test = &tests_of(&ran.folder())[0];
     assert_eq!(check(test, "commits-database")["outcome"], "not-made", "{}", ran.said());
 
     // What fails with one job is not tried with more, until somebody may have mended it.
     let later = write("later.sql", "SELECT * FROM later;\n");
-    let ran = measure(&server, dir.path(), "1,2,3", &["--pgbench-script", &later]);
+    let ran = measure(server, dir, "1,2,3", &["--pgbench-script", &later]);
     let folder = ran.folder();
     assert!(
         tests_of(&folder).len() == 1 && ran.err.contains("with as many or more jobs are left out"),
@@ -152,10 +176,10 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
         ("BEGIN;\nSELECT 1;\n", "the script ends and leaves a transaction open"),
         ("SELECT 1 WHERE false \\gset\n", "\\gset expects one row, the statement returned 0"),
         ("COPY (SELECT 1) TO STDOUT;\n", "COPY TO STDOUT"),
-        ("SELECT * FROM nosuch;\n", "fails.sql:1:1: ERROR 42P01: relation \"nosuch\" does not exist;"),
+        ("SELECT * FROM nosuch;\n", "fails.sql:1:1: ERROR 42P01: relation \"nosuch\" does not exist"),
     ] {
         let fails = write("fails.sql", text);
-        let ran = measure(&server, dir.path(), "1", &["--pgbench-script", &fails]);
+        let ran = measure(server, dir, "1", &["--pgbench-script", &fails]);
         assert!(ran.code == 1 && ran.err.contains(says), "{says}: {}", ran.said());
     }
 }

@@ -1,9 +1,10 @@
 //! Tables that go out hold what came in, cell by cell.
 
-use loadline_exchange::Tool;
-use loadline_exchange::table::{Exported, TestData, Values};
-use loadline_model::column::{COMMIT_THROUGHPUT_TPS, TX_PER_S};
+use loadline_exchange::table::{TABLES, Table, TestData};
+use loadline_exchange::{Form, Tool};
+use loadline_model::column::TX_PER_S;
 use loadline_model::{Latencies, Series, TestRecord};
+use serde_json::{Value, json};
 
 use crate::one;
 
@@ -22,40 +23,38 @@ fn data() -> Vec<TestData> {
     ]
 }
 
-fn column<'a>(table: &'a Exported, name: &str) -> &'a Values {
-    &table.columns.iter().find(|(known, _)| known == name).unwrap_or_else(|| panic!("no {name}")).1
+fn column(table: &Table, name: &str) -> Vec<Value> {
+    let at = table.columns.iter().position(|(known, _)| known == name).unwrap_or_else(|| panic!("no {name}"));
+    table.rows.iter().map(|row| row[at].clone()).collect()
 }
 
 #[test]
 fn every_table_has_a_row_for_each() {
     let data = data();
-    let tests = Exported::of("tests", &data).unwrap();
-    assert_eq!(column(&tests, "valid"), &Values::Truth(vec![None, Some(true)]), "imported: neither");
-    assert_eq!(column(&tests, "tx_per_s"), &Values::Number(vec![Some(148.39), Some(0.1 + 0.2)]));
-    assert_eq!(column(&tests, "jobs"), &Values::Whole(vec![Some(2), Some(1)]));
-    let series = Exported::of("series", &data).unwrap();
-    assert_eq!(series.rows(), 4);
-    assert_eq!(column(&series, "x"), &Values::Number(vec![None, None, None, None]));
-    assert_eq!(column(&series, COMMIT_THROUGHPUT_TPS.id), &Values::Number(vec![Some(220.7), Some(107.01), None, None]));
-    let buckets = Exported::of("histograms", &data).unwrap();
-    let (Values::Whole(counts), Values::Text(kinds)) = (column(&buckets, "count"), column(&buckets, "kind")) else {
-        panic!("other types")
-    };
-    let of = |kind: &str| {
-        counts.iter().zip(kinds).filter(|(_, k)| k.as_deref() == Some(kind)).filter_map(|(n, _)| *n).sum::<i64>()
-    };
-    assert_eq!((of("transaction"), of("commit")), (330, 3));
-    assert!(Exported::of("other", &data).is_none());
+    let tests = Table::new("tests", &data).unwrap();
+    assert_eq!(column(&tests, "valid"), [Value::Null, json!(true)], "imported: neither");
+    assert_eq!(column(&tests, "tx_per_s"), [json!(148.39), json!(0.1 + 0.2)]);
+    assert_eq!(column(&tests, "jobs"), [json!(2), json!(1)]);
+    let series = Table::new("series", &data).unwrap();
+    assert_eq!(column(&series, "x"), vec![Value::Null; 4]);
+    assert_eq!(column(&series, "commit_throughput_tps"), [json!(220.7), json!(107.01), Value::Null, Value::Null]);
+    let buckets = Table::new("histograms", &data).unwrap();
+    let counts = column(&buckets, "count").into_iter().zip(column(&buckets, "kind"));
+    let commits = counts.filter(|(_, kind)| kind == "commit").map(|(n, _)| n.as_u64().unwrap());
+    assert_eq!((commits.sum::<u64>(), Table::new("other", &data)), (3, None));
 }
 
 #[test]
-fn csv_reads_back_as_the_same_numbers() {
-    let csv = Exported::of("tests", &data()).unwrap().csv();
+fn csv_and_json_read_back_as_the_same_numbers() {
+    let table = Table::new("tests", &data()).unwrap();
+    let csv = String::from_utf8(table.write(Form::Csv).unwrap()).unwrap();
     let mut lines = csv.lines();
     let at = lines.next().unwrap().split(',').position(|c| c == "tx_per_s").unwrap();
     let own = lines.find(|line| line.starts_with(",LGWR-LAT1,own,2,")).unwrap();
     assert_eq!(own.split(',').nth(at).unwrap().parse::<f64>(), Ok(0.1 + 0.2));
     assert!(csv.contains("\"r, \"\"1\"\"\""), "quoted");
+    let json: Value = serde_json::from_slice(&table.write(Form::Json).unwrap()).unwrap();
+    assert_eq!((&json[1]["tx_per_s"], &json[0]["valid"]), (&json!(0.1 + 0.2), &Value::Null));
 }
 
 #[cfg(feature = "parquet")]
@@ -63,22 +62,28 @@ fn csv_reads_back_as_the_same_numbers() {
 fn parquet_reads_back_cell_by_cell() {
     use parquet::file::reader::{FileReader as _, SerializedFileReader};
     use parquet::record::Field;
-    for name in loadline_exchange::table::TABLES {
-        let table = Exported::of(name, &data()).unwrap();
-        let bytes = loadline_exchange::parquet(&table).unwrap();
-        let file = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
-        let rows: Vec<_> = file.get_row_iter(None).unwrap().map(Result::unwrap).collect();
-        assert_eq!(rows.len(), table.rows(), "{name}");
-        for (n, row) in rows.iter().enumerate() {
-            for ((id, values), (read, field)) in table.columns.iter().zip(row.get_column_iter()) {
-                let expected = match values {
-                    Values::Text(all) => all[n].clone().map_or(Field::Null, Field::Str),
-                    Values::Number(all) => all[n].map_or(Field::Null, Field::Double),
-                    Values::Whole(all) => all[n].map_or(Field::Null, Field::Long),
-                    Values::Truth(all) => all[n].map_or(Field::Null, Field::Bool),
+    for name in TABLES {
+        let table = Table::new(name, &data()).unwrap();
+        let file = SerializedFileReader::new(bytes::Bytes::from(table.write(Form::Parquet).unwrap())).unwrap();
+        for (row, read) in table.rows.iter().zip(file.get_row_iter(None).unwrap()) {
+            for (cell, (_, field)) in row.iter().zip(read.unwrap().get_column_iter()) {
+                let value = match field {
+                    Field::Null => Value::Null,
+                    Field::Str(text) => json!(text),
+                    Field::Double(n) => json!(n),
+                    Field::Long(n) => json!(n),
+                    Field::Bool(truth) => json!(truth),
+                    other => panic!("{other}"),
                 };
-                assert_eq!((id, &expected), (read, field), "{name}, row {n}");
+                assert_eq!(*cell, value, "{name}");
             }
         }
+        assert_eq!(file.get_row_iter(None).unwrap().count(), table.rows.len());
     }
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn parquet_is_refused_without_its_library() {
+    assert!(TABLES.map(|name| Table::new(name, &data()).unwrap().write(Form::Parquet)).iter().all(Result::is_err));
 }

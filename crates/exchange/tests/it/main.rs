@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bad;
+mod expected;
 mod exported;
 mod files;
 
@@ -10,11 +11,12 @@ use std::io::BufReader;
 use std::path::Path;
 
 use loadline_exchange::{Group, ImportError, ImportedTest, Source, Tool, import};
+use loadline_model::column::COLUMNS;
 use loadline_model::{Column, Latencies};
 
-/// The contents of a file in `tests/files`.
+/// The contents of a file in `data`.
 fn contents(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/data").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
@@ -27,36 +29,37 @@ fn read(tool: Tool, texts: &[(&str, &str)]) -> Result<Vec<Group>, ImportError> {
     import(tool, &mut texts.iter().map(source).collect::<Vec<_>>())
 }
 
-fn files(tool: Tool, names: &[&str]) -> Vec<Group> {
-    let texts: Vec<(&str, String)> = names.iter().map(|name| (*name, contents(name))).collect();
-    read(tool, &texts.iter().map(|(name, text)| (*name, text.as_str())).collect::<Vec<_>>()).unwrap()
+/// The only test of a text.
+fn test_of(tool: Tool, text: &str) -> ImportedTest {
+    only(read(tool, &[("f", text)]).unwrap())
 }
 
-/// The only test of files.
-fn one(tool: Tool, names: &[&str]) -> ImportedTest {
-    let groups = files(tool, names);
-    let [group] = groups.as_slice() else { panic!("{} groups", groups.len()) };
-    let [test] = group.tests.as_slice() else { panic!("{} tests", group.tests.len()) };
-    assert_eq!(group.files, (0..names.len()).collect::<Vec<_>>(), "all files are of the one test");
-    for column in loadline_model::column::COLUMNS.iter().filter(|c| c.is_figure()) {
-        let (figure, why) = (test.record.figure(column), test.record.why_absent(column));
+fn only(mut groups: Vec<Group>) -> ImportedTest {
+    assert_eq!((groups.len(), groups[0].tests.len()), (1, 1));
+    let test = groups.remove(0).tests.remove(0);
+    for column in COLUMNS.iter().filter(|c| c.is_figure()) {
+        let (figure, why) = (test.record.figure(column), test.absent.get(column.id).map(ToString::to_string));
         assert!(figure.is_some() != why.is_some(), "{column}: {figure:?}, {why:?}");
+        assert_eq!(test.record.why_absent(column), why.as_deref(), "{column}");
     }
-    test.clone()
+    test
+}
+
+/// The only test of files, to which all of them belong.
+fn one(tool: Tool, names: &[&str]) -> ImportedTest {
+    let texts: Vec<String> = names.iter().map(|name| contents(name)).collect();
+    let files: Vec<(&str, &str)> = names.iter().copied().zip(texts.iter().map(String::as_str)).collect();
+    let groups = read(tool, &files).unwrap();
+    assert_eq!(groups[0].files, (0..names.len()).collect::<Vec<_>>());
+    only(groups)
 }
 
 fn figure(test: &ImportedTest, column: &Column) -> f64 {
     test.record.figure(column).unwrap_or_else(|| panic!("{column}: {:?}", test.record.why_absent(column)))
 }
 
-fn notes(test: &ImportedTest) -> String {
-    test.record.notes.join("\n")
-}
-
-/// The `q` quantile of `values` by definition: the smallest that at least this share is not above.
-fn quantile(values: &mut [u64], q: f64) -> u64 {
-    values.sort_unstable();
-    values[((values.len() as f64 * q).ceil() as usize).clamp(1, values.len()) - 1]
+fn near(a: f64, b: f64, share: f64) -> bool {
+    (a - b).abs() <= share * b.abs()
 }
 
 fn latencies<'a>(test: &'a ImportedTest, kind: &str) -> &'a Latencies {

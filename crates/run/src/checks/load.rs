@@ -33,6 +33,9 @@ pub(super) fn littles_law(f: &Facts<'_>) -> Check {
         let why = "the engine answers at once: jobs that share a thread wait their turn";
         return Check::new(id, Outcome::NotMade, why);
     }
+    if closed.iter().all(|job| job.completed == 0 && job.ran_until_ns < f.schedule.close_ns) {
+        return Check::new(id, Outcome::NotMade, "the jobs ended before they completed a transaction");
+    }
     let times = TimeShares::of(&f.schedule, closed.iter().copied());
     let share = times.outside;
     let window_ns = f.schedule.window_ns() as f64;

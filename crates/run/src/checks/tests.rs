@@ -102,6 +102,14 @@ fn a_sound_test_passes_every_check() {
 }
 
 #[test]
+fn jobs_that_ended_at_once_break_no_law_of_times() {
+    let mut case = case(1, 3_000_000);
+    case.jobs = vec![JobResult { ran_until_ns: case.schedule.start_ns, ..JobResult::default() }];
+    let law = verify(&case.facts()).into_iter().find(|c| c.id == "littles-law").unwrap();
+    assert_eq!(law.outcome, Outcome::NotMade);
+}
+
+#[test]
 fn each_false_figure_fails_its_check() {
     let case = case(4, 3_000_000);
     let n = case.merged.transaction.count() as f64;

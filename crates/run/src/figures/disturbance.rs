@@ -18,6 +18,10 @@ const NO_SERVER: &str =
 const NO_LIMITS: &str = "the control groups of the process or their CPU limit could not be read";
 const NO_PRESSURE: &str = "the kernel keeps no pressure stall information (/proc/pressure)";
 
+/// Shorter windows have no shares, as of a job that fails at once.
+const SHORTEST_S: f64 = 0.1;
+const TOO_SHORT: &str = "the window was shorter than 0.1 s, and CPU time is counted in ticks of 10 ms";
+
 /// Fewer samples of the server's sessions say nothing.
 const MIN_SAMPLES: u32 = 10;
 /// Most CPU time of processes whose I/O cannot be read, as a share of the window.
@@ -31,32 +35,41 @@ pub(crate) fn figures(
     steal_pct: Option<f64>,
     device_util_pct: Option<f64>,
 ) -> Figures {
+    let mut out = shares(around, steal_pct, device_util_pct);
+    confined(&mut out, request, around.readings.each_ref());
+    out
+}
+
+/// Figures that need no more than the two readings.
+fn shares(around: &Around, steal_pct: Option<f64>, device_util_pct: Option<f64>) -> Figures {
     let [a, b] = &around.readings;
     let mut out = Figures::default();
     let seconds = b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9;
-    let processes = a.processes.as_ref().zip(b.processes.as_ref());
-    match processes.map(|(a, b)| a.used_until(b, &around.own, &around.server)).filter(|_| seconds > 0.0) {
+    let is_long = seconds >= SHORTEST_S;
+    let unless_short = |why| if is_long { why } else { TOO_SHORT };
+    let processes = a.processes.as_ref().zip(b.processes.as_ref()).filter(|_| is_long);
+    match processes.map(|(a, b)| a.used_until(b, &around.own, &around.server)) {
         Some(used) => {
             other_io(&mut out, &used, seconds, device_util_pct);
             others(&mut out, &Machine { readings: [a, b], seconds }, used);
         }
         None => {
-            let why = "the processes of this machine could not be read";
+            let why = unless_short("the processes of this machine could not be read");
             out.set_all_absent(&[column::OTHER_CPU_PCT, column::UNKNOWN_CPU_PCT, column::OTHER_IO_PCT], why);
         }
     }
     let own = CpuShares::between(&sum(&a.cpus), &sum(&b.cpus)).map(|s| s.steal_pct);
     let steal = own.into_iter().chain(steal_pct).reduce(f64::max);
-    out.set_or_absent(column::CPU_STEAL_PCT, steal, "/proc/stat could not be read");
-    confined(&mut out, request, [a, b]);
+    let steal = steal.filter(|_| is_long);
+    out.set_or_absent(column::CPU_STEAL_PCT, steal, unless_short("/proc/stat could not be read"));
     // A CPU that came or went in between has no time of the window.
     let hot_ms = b.thermal_ms.iter().filter_map(|(cpu, ms)| ms.checked_sub(*a.thermal_ms.get(cpu)?)).max();
-    let thermal = hot_ms.map(|ms| ms as f64 / 10.0 / seconds);
+    let thermal = hot_ms.filter(|_| is_long).map(|ms| ms as f64 / 10.0 / seconds);
     let why = "the kernel does not time thermal throttling here (virtual machine, or Linux before 5.6)";
-    out.set_or_absent(column::THERMAL_THROTTLED_PCT, thermal, why);
+    out.set_or_absent(column::THERMAL_THROTTLED_PCT, thermal, unless_short(why));
     let frequency = a.frequency_pct.zip(b.frequency_pct).map(|(a, b)| f64::midpoint(a, b));
     out.set_or_absent(column::CPU_FREQUENCY_PCT, frequency, "the kernel does not show the CPUs' frequency here");
-    pressure(&mut out, [a, b], seconds);
+    pressure(&mut out, [a, b], seconds, unless_short(NO_PRESSURE));
     out
 }
 
@@ -198,7 +211,7 @@ fn confined(out: &mut Figures, request: &Request, [a, b]: [&Surroundings; 2]) {
 }
 
 /// Pressure on the machine.
-fn pressure(out: &mut Figures, [a, b]: [&Surroundings; 2], seconds: f64) {
+fn pressure(out: &mut Figures, [a, b]: [&Surroundings; 2], seconds: f64, why: &str) {
     const COLUMNS: [(&Column, Option<&Column>); 3] = [
         (column::CPU_PRESSURE_PCT, None),
         (column::MEMORY_PRESSURE_PCT, Some(column::MEMORY_PRESSURE_FULL_PCT)),
@@ -206,11 +219,11 @@ fn pressure(out: &mut Figures, [a, b]: [&Surroundings; 2], seconds: f64) {
     ];
     let pct = |a: u64, b: u64| (b.saturating_sub(a) as f64 / 1e4 / seconds).min(100.0);
     for ((some, full), pressure) in COLUMNS.into_iter().zip(a.pressure.iter().zip(&b.pressure)) {
-        let both = pressure.0.zip(*pressure.1);
-        out.set_or_absent(some, both.map(|(a, b)| pct(a.some_us, b.some_us)), NO_PRESSURE);
+        let both = pressure.0.zip(*pressure.1).filter(|_| seconds >= SHORTEST_S);
+        out.set_or_absent(some, both.map(|(a, b)| pct(a.some_us, b.some_us)), why);
         if let Some(full) = full {
             let us = both.and_then(|(a, b)| a.full_us.zip(b.full_us));
-            out.set_or_absent(full, us.map(|(a, b)| pct(a, b)), NO_PRESSURE);
+            out.set_or_absent(full, us.map(|(a, b)| pct(a, b)), why);
         }
     }
 }
@@ -254,11 +267,11 @@ mod tests {
 
     /// `other_cpu_pct` (or `unknown_cpu_pct`) if loadline may use `allowed`, and the server `of_server`.
     fn share(busy: &[u32], allowed: &[u32], of_server: Option<&[u32]>, used: &Used) -> Option<f64> {
-        shares(busy, allowed, of_server, used).into_iter().flatten().next()
+        shares_of(busy, allowed, of_server, used).into_iter().flatten().next()
     }
 
     /// `other_cpu_pct` and `unknown_cpu_pct`.
-    fn shares(busy: &[u32], allowed: &[u32], of_server: Option<&[u32]>, used: &Used) -> [Option<f64>; 2] {
+    fn shares_of(busy: &[u32], allowed: &[u32], of_server: Option<&[u32]>, used: &Used) -> [Option<f64>; 2] {
         let [a, mut b] = readings(busy);
         let [loadline, server] = [Some(allowed), of_server]
             .map(|cpus| cpus.map(|cpus| Confined { allowed: Some(cpus.iter().copied().collect()), limit: None }));
@@ -273,6 +286,22 @@ mod tests {
     }
 
     const ALL: &[u32] = &[0, 1, 2, 3];
+
+    #[test]
+    fn a_window_that_hardly_was_has_no_shares() {
+        let unknown_pct = |length_ns: u64| {
+            // All CPUs were busy: of a short window, because no tick of idle time ended in it.
+            let mut readings = readings(ALL).map(|r| Surroundings { processes: Some(Default::default()), ..r });
+            readings[1].at_ns = readings[0].at_ns + length_ns;
+            let around = Around { readings, server: loadline_collect::os::Server::Inside, own: Vec::new() };
+            let out = super::shares(&around, Some(50.0), None);
+            let columns = [column::UNKNOWN_CPU_PCT, column::CPU_STEAL_PCT];
+            assert!(columns.iter().all(|c| out.figure(c).is_some() != out.absence_reason(c).is_some()));
+            columns.map(|c| out.figure(c))
+        };
+        assert_eq!(unknown_pct(5_000_000), [None, None]);
+        assert_eq!(unknown_pct(2_000_000_000)[1], Some(50.0));
+    }
 
     #[test]
     fn the_cpus_that_loadline_may_use_count() {
@@ -310,9 +339,9 @@ mod tests {
     fn what_ended_unseen_is_unknown() {
         // Four busy seconds: loadline's, another process's, the kernel's, and one of processes that nobody waited for.
         let used = Used { loadline_s: 1.0, others_s: 1.0, kernel_s: 1.0, all_seen: true, ..Used::default() };
-        assert_eq!(shares(&[0, 1], ALL, None, &used), [Some(12.5), Some(12.5)]);
+        assert_eq!(shares_of(&[0, 1], ALL, None, &used), [Some(12.5), Some(12.5)]);
         let all = Used { others_s: 2.5, ..used };
-        assert_eq!(shares(&[0, 1], ALL, None, &all)[1], Some(0.0), "never less than nothing");
+        assert_eq!(shares_of(&[0, 1], ALL, None, &all)[1], Some(0.0), "never less than nothing");
     }
 
     #[test]

@@ -133,11 +133,12 @@ impl Client {
             (Gather::All(_), []) => return Ok(()),
         };
         for (column, value) in columns.iter().zip(row) {
-            if !is_name(column) {
-                return Err(EvaluationError::Name(column.clone()));
+            let name = format!("{prefix}{column}");
+            if !is_name(&name) {
+                return Err(EvaluationError::Name(name));
             }
             // pgbench reads NULL as an empty text here.
-            self.variables.set_text(&format!("{prefix}{column}"), value.as_deref().unwrap_or_default());
+            self.variables.set_text(&name, value.as_deref().unwrap_or_default());
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ pub struct Place {
 
 impl Place {
     /// The place of the byte `at` of `text`.
-    pub(crate) fn of(text: &str, at: usize) -> Self {
+    pub(crate) fn at(text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let start = before.rfind('\n').map_or(0, |n| n + 1);
         Self { line: before.matches('\n').count() + 1, column: before[start..].chars().count() + 1 }
@@ -32,47 +32,24 @@ pub struct ReadError {
 
 /// A command that failed while the script ran. pgbench aborts the client, and so must who drives the machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // Its text says what each is.
 pub enum EvaluationError {
-    /// A result is no 64-bit integer.
     #[error("{0} is out of range for a 64-bit integer")]
     OutOfRange(&'static str),
-    /// Integer division or modulo by 0.
     #[error("division by zero")]
     DivisionByZero,
-    /// A value of another type was needed.
     #[error("cannot use {from} as {to}")]
-    Type {
-        /// The type that it has.
-        from: &'static str,
-        /// The type that was needed.
-        to: &'static str,
-    },
-    /// A variable that nobody set.
+    Type { from: &'static str, to: &'static str },
     #[error("undefined variable \"{0}\"")]
     Undefined(String),
-    /// The text of a variable is no number, boolean or null.
     #[error("variable \"{name}\" has the value {value:?}, which is no number, boolean or null")]
-    Malformed {
-        /// The variable.
-        name: String,
-        /// Its text.
-        value: String,
-    },
-    /// An argument outside its bounds.
+    Malformed { name: String, value: String },
     #[error("{function}: {what}")]
-    Argument {
-        /// The function.
-        function: &'static str,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// A statement that needs exactly one row returned another number.
+    Argument { function: &'static str, what: String },
     #[error("\\gset expects one row, the statement returned {0}")]
     Rows(usize),
-    /// A column of a result whose name cannot be a variable's.
     #[error("the column {0:?} cannot become a variable: name it with AS, in letters, digits and underscores")]
     Name(String),
-    /// A place in a program that does not exist.
     #[error("the script has no such command")]
     Program,
 }

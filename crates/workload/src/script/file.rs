@@ -69,31 +69,25 @@ impl Script {
     /// What it cannot do, with line and column.
     pub fn read(name: &str, text: &str) -> Result<Self, ReadError> {
         let failed =
-            |(at, what): (usize, String)| ReadError { file: name.to_owned(), place: Place::of(text, at), what };
-        let mut reader = Reader { commands: Vec::new(), open: Vec::new() };
-        let mut begins = Vec::new();
-        let mut at = 0;
+            |(at, what): (usize, String)| ReadError { file: name.to_owned(), place: Place::at(text, at), what };
+        let mut reader = Reader::default();
+        let (mut begins, mut at) = (Vec::new(), 0);
         while at < text.len() {
             let begin = at + blank(&text[at..]);
             let (sql, length, ending) = statement(&text[at..])
                 .map_err(|n| failed((at + n, "a quote or comment that begins here never ends".to_owned())))?;
-            // The semicolon is sent, as pgbench does.
-            let sql = if ending == Ending::Semicolon { sql + ";" } else { sql };
-            let sql = sql.trim();
+            at += length;
             if !sql.is_empty() {
-                reader.commands.push(Command::Statement { sql: sql.to_owned(), gather: None });
+                reader.commands.push(Command::Statement { sql, gather: None });
+                reader.after_statement = true;
                 begins.push(begin);
             }
-            at += length;
-            match ending {
-                Ending::End => break,
-                Ending::Semicolon => at += 1,
-                Ending::Backslash => {
-                    let end = line_end(text, at);
-                    reader.meta(at, &text[at + 1..end], !sql.is_empty()).map_err(failed)?;
-                    begins.resize(reader.commands.len(), at);
-                    at = end;
-                }
+            if ending == Ending::Backslash {
+                let end = line_end(text, at);
+                reader.meta(at, &text[at + 1..end]).map_err(failed)?;
+                reader.after_statement = false;
+                begins.resize(reader.commands.len(), at);
+                at = end;
             }
         }
         if let Some(open) = reader.open.last() {
@@ -107,7 +101,7 @@ impl Script {
 
     /// Where its command number `index` begins; the first place for one that it does not have.
     pub(crate) fn place(&self, index: usize) -> Place {
-        Place::of(&self.text, self.begins.get(index).copied().unwrap_or_default())
+        Place::at(&self.text, self.begins.get(index).copied().unwrap_or_default())
     }
 
     /// Whether a statement or an expression uses the variable `name`.
@@ -150,26 +144,26 @@ fn line_end(text: &str, at: usize) -> usize {
     text.len()
 }
 
+#[derive(Default)]
 struct Reader {
     commands: Vec<Command>,
     open: Vec<Open>,
+    /// Whether the last command is a statement, and not one of another kind, such as `\endif`.
+    after_statement: bool,
 }
 
 impl Reader {
-    /// A meta command: `line` is what follows the backslash at byte `at`. `after_sql`: a statement comes right before it.
-    fn meta(&mut self, at: usize, line: &str, after_sql: bool) -> Result<(), (usize, String)> {
+    /// A meta command: `line` is what follows the backslash at byte `at`.
+    fn meta(&mut self, at: usize, line: &str) -> Result<(), (usize, String)> {
         let word = line.split(|c: char| c.is_ascii_whitespace()).next().unwrap_or_default();
         let rest = &line[word.len()..];
+        let word = &*word.to_ascii_lowercase();
         let start = at + 1 + word.len();
         let parsed = |text: &str, from: usize| {
             if text.trim().is_empty() {
                 return Err((at, format!("\\{word} needs an expression")));
             }
             expression(text).map_err(|(n, what)| (from + n, what))
-        };
-        let alone = || match rest.trim() {
-            "" => Ok(()),
-            extra => Err((at, format!("\\{word} takes no argument, not {extra:?}"))),
         };
         match word {
             "set" => {
@@ -182,63 +176,42 @@ impl Reader {
                 let value = parsed(&rest[skipped..], start + skipped)?;
                 self.commands.push(Command::Set(name.to_owned(), value));
             }
-            "sleep" => {
-                let command = sleep(rest).map_err(|what| (at, what))?;
-                self.commands.push(command);
-            }
+            "sleep" => self.commands.push(sleep(rest).map_err(|what| (at, what))?),
             "gset" | "aset" => {
                 let prefix = rest.trim();
                 if !prefix.is_empty() && !is_name(prefix) {
                     return Err((start, format!("\\{word} takes a prefix of names, not {prefix:?}")));
                 }
-                let gathers = match word {
-                    "gset" => Gather::Last(prefix.to_owned()),
-                    _ => Gather::All(prefix.to_owned()),
-                };
+                let gathers = if word == "gset" { Gather::Last } else { Gather::All };
                 match self.commands.last_mut() {
-                    Some(Command::Statement { gather, .. }) if after_sql => *gather = Some(gathers),
-                    _ => return Err((at, format!("\\{word} must follow a statement that has no semicolon"))),
+                    Some(Command::Statement { gather, .. }) if self.after_statement => {
+                        *gather = Some(gathers(prefix.to_owned()));
+                    }
+                    _ => return Err((at, format!("\\{word} must follow a statement"))),
                 }
             }
-            "if" => {
+            "if" | "elif" => {
                 let condition = parsed(rest, start)?;
-                self.open.push(Open { unless: Some(self.commands.len()), ends: Vec::new(), at });
-                self.commands.push(Command::Unless(condition, 0));
-            }
-            "elif" => {
-                let condition = parsed(rest, start)?;
-                self.branch(at, word)?;
-                let here = self.commands.len();
-                self.commands.push(Command::Unless(condition, 0));
+                if word == "if" {
+                    self.open.push(Open { unless: None, ends: Vec::new(), at });
+                } else {
+                    self.branch(at, word)?;
+                }
                 if let Some(open) = self.open.last_mut() {
-                    open.unless = Some(here);
+                    open.unless = Some(self.commands.len());
                 }
+                self.commands.push(Command::Unless(condition, 0));
             }
-            "else" => {
-                alone()?;
-                self.branch(at, word)?;
+            "else" | "endif" if !rest.trim().is_empty() => {
+                return Err((at, format!("\\{word} takes no argument, not {:?}", rest.trim())));
             }
+            "else" => self.branch(at, word)?,
             "endif" => {
-                alone()?;
                 let open = self.open.pop().ok_or_else(|| (at, "\\endif without \\if".to_owned()))?;
                 let here = self.commands.len();
-                for jump in open.ends.into_iter().chain(open.unless) {
-                    self.lead(jump, here);
-                }
+                open.ends.into_iter().chain(open.unless).for_each(|jump| self.lead(jump, here));
             }
-            "shell" | "setshell" => {
-                return Err((
-                    at,
-                    format!("\\{word} is refused: a program started in a transaction would be timed as the database"),
-                ));
-            }
-            "startpipeline" | "endpipeline" | "syncpipeline" => {
-                return Err((at, format!("\\{word} is refused: statements are sent one by one here")));
-            }
-            _ => {
-                let known = "set, gset, aset, if, elif, else, endif, sleep";
-                return Err((at, format!("unknown command \\{word}; there are {known}")));
-            }
+            _ => return Err((at, refused(word))),
         }
         Ok(())
     }
@@ -258,6 +231,19 @@ impl Reader {
         if let Some(Command::Unless(_, to) | Command::Goto(to)) = self.commands.get_mut(jump) {
             *to = here;
         }
+    }
+}
+
+/// Why there is no such command.
+fn refused(word: &str) -> String {
+    match word {
+        "shell" | "setshell" => {
+            format!("\\{word} is refused: a program started in a transaction would be timed as the database")
+        }
+        "startpipeline" | "endpipeline" | "syncpipeline" => {
+            format!("\\{word} is refused: statements are sent one by one here")
+        }
+        _ => format!("unknown command \\{word}; there are set, gset, aset, if, elif, else, endif, sleep"),
     }
 }
 

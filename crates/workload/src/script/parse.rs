@@ -69,30 +69,27 @@ impl Parser {
         }
     }
 
-    fn symbol(&mut self, wanted: &str) -> bool {
-        let found = matches!(self.tokens.get(self.at), Some((_, Token::Symbol(s))) if *s == wanted);
-        self.at += usize::from(found);
-        found
-    }
-
-    fn word(&mut self, wanted: &str) -> bool {
-        let found = matches!(self.tokens.get(self.at), Some((_, Token::Word(w))) if w == wanted);
+    /// Takes the next token if it is this symbol or word.
+    fn take(&mut self, wanted: &str) -> bool {
+        let found = match self.tokens.get(self.at) {
+            Some((_, Token::Symbol(symbol))) => *symbol == wanted,
+            Some((_, Token::Word(word))) => word == wanted,
+            _ => false,
+        };
         self.at += usize::from(found);
         found
     }
 
     fn expect(&mut self, symbol: &str) -> Result<(), Failure> {
-        if self.symbol(symbol) { Ok(()) } else { Err(self.unexpected(&format!("\"{symbol}\""))) }
+        if self.take(symbol) { Ok(()) } else { Err(self.unexpected(&format!("\"{symbol}\""))) }
     }
 
     /// An expression of operators of `least` and the levels above it.
     fn level(&mut self, least: usize) -> Result<Expression, Failure> {
         self.depth += 1;
+        let too_deep = |at| Err((at, "the expression is nested too deep".to_owned()));
         if self.depth > MAX_DEPTH {
-            return Err((
-                self.tokens.get(self.at).map_or(self.end, |t| t.0),
-                "the expression is nested too deep".into(),
-            ));
+            return too_deep(self.tokens.get(self.at).map_or(self.end, |t| t.0));
         }
         let mut left = self.prefix()?;
         let mut last = usize::MAX;
@@ -101,7 +98,7 @@ impl Parser {
         while let Some((next, level)) = self.infix(least, last, left.clone())? {
             chain += 1;
             if self.depth + chain > MAX_DEPTH {
-                return Err((self.end, "the expression is nested too deep".into()));
+                return too_deep(self.end);
             }
             (left, last) = (next, level);
         }
@@ -112,29 +109,26 @@ impl Parser {
     /// `left` with the operator that follows it, if its level is at least `least`.
     fn infix(&mut self, least: usize, last: usize, left: Expression) -> Result<Option<(Expression, usize)>, Failure> {
         let start = self.at;
-        if least == 0 && self.word("or") {
+        if least == 0 && self.take("or") {
             return Ok(Some((Expression::Or(Box::new([left, self.level(1)?])), 0)));
         }
-        if least <= 1 && self.word("and") {
+        if least <= 1 && self.take("and") {
             return Ok(Some((Expression::And(Box::new([left, self.level(2)?])), 1)));
         }
         if least <= IS {
-            let made = if self.word("isnull") {
-                Some((false, Value::Null))
-            } else if self.word("notnull") {
-                Some((true, Value::Null))
-            } else if self.word("is") {
-                let not = self.word("not");
-                match self.tokens.get(self.at) {
-                    Some((_, Token::Constant(v @ (Value::Null | Value::Bool(_))))) => {
-                        self.at += 1;
-                        Some((not, *v))
-                    }
-                    _ => return Err(self.unexpected("NULL, TRUE or FALSE")),
-                }
-            } else {
-                None
-            };
+            let mut made = None;
+            if self.take("isnull") {
+                made = Some((false, Value::Null));
+            } else if self.take("notnull") {
+                made = Some((true, Value::Null));
+            } else if self.take("is") {
+                let not = self.take("not");
+                let Some((_, Token::Constant(v @ (Value::Null | Value::Bool(_))))) = self.tokens.get(self.at) else {
+                    return Err(self.unexpected("NULL, TRUE or FALSE"));
+                };
+                made = Some((not, *v));
+                self.at += 1;
+            }
             if let Some((not, of)) = made {
                 if last == IS {
                     self.at = start;
@@ -164,13 +158,13 @@ impl Parser {
     }
 
     fn prefix(&mut self) -> Result<Expression, Failure> {
-        if self.word("not") {
+        if self.take("not") {
             return Ok(Call(Function::Not, vec![self.level(NOT)?]));
         }
-        if self.symbol("~") {
+        if self.take("~") {
             return Ok(Call(Function::BitXor, vec![Constant(Value::Int(-1)), self.level(BITS + 1)?]));
         }
-        if self.symbol("-") {
+        if self.take("-") {
             if let Some((_, Token::BeyondMax)) = self.tokens.get(self.at) {
                 self.at += 1;
                 return Ok(Constant(Value::Int(i64::MIN)));
@@ -178,41 +172,33 @@ impl Parser {
             // pgbench's minus is a subtraction from the integer 0.
             return Ok(Call(Function::Subtract, vec![Constant(Value::Int(0)), self.level(OPERANDS)?]));
         }
-        if self.symbol("+") {
+        if self.take("+") {
             return self.level(OPERANDS);
         }
-        if self.symbol("(") {
+        if self.take("(") {
             let inner = self.level(0)?;
             self.expect(")")?;
             return Ok(inner);
         }
         let Some((at, token)) = self.tokens.get(self.at).cloned() else { return Err(self.unexpected("an operand")) };
+        self.at += 1;
         match token {
-            Token::Constant(value) => {
-                self.at += 1;
-                Ok(Constant(value))
+            Token::Constant(value) => Ok(Constant(value)),
+            Token::Variable(name) => Ok(Variable(name)),
+            Token::Word(word) if word == "case" => self.case(),
+            Token::Word(word) if !KEYWORDS.contains(&word.as_str()) => self.function(at, &word),
+            _ => {
+                self.at -= 1;
+                Err(self.unexpected("an operand"))
             }
-            Token::Variable(name) => {
-                self.at += 1;
-                Ok(Variable(name))
-            }
-            Token::Word(word) if word == "case" => {
-                self.at += 1;
-                self.case()
-            }
-            Token::Word(word) if !KEYWORDS.contains(&word.as_str()) => {
-                self.at += 1;
-                self.function(at, &word)
-            }
-            _ => Err(self.unexpected("an operand")),
         }
     }
 
     fn case(&mut self) -> Result<Expression, Failure> {
         let mut arms = Vec::new();
-        while self.word("when") {
+        while self.take("when") {
             let condition = self.level(0)?;
-            if !self.word("then") {
+            if !self.take("then") {
                 return Err(self.unexpected("THEN"));
             }
             arms.push((condition, self.level(0)?));
@@ -220,8 +206,8 @@ impl Parser {
         if arms.is_empty() {
             return Err(self.unexpected("WHEN"));
         }
-        let otherwise = if self.word("else") { self.level(0)? } else { Constant(Value::Null) };
-        if self.word("end") { Ok(Expression::Case(arms, Box::new(otherwise))) } else { Err(self.unexpected("END")) }
+        let otherwise = if self.take("else") { self.level(0)? } else { Constant(Value::Null) };
+        if self.take("end") { Ok(Expression::Case(arms, Box::new(otherwise))) } else { Err(self.unexpected("END")) }
     }
 
     fn function(&mut self, at: usize, name: &str) -> Result<Expression, Failure> {
@@ -231,7 +217,7 @@ impl Parser {
         };
         self.expect("(")?;
         let mut arguments = Vec::new();
-        while !self.symbol(")") {
+        while !self.take(")") {
             if !arguments.is_empty() {
                 self.expect(",")?;
             }

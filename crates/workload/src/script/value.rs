@@ -6,13 +6,9 @@ use crate::script::format::general;
 /// The value of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Value {
-    /// Unknown.
     Null,
-    /// True or false.
     Bool(bool),
-    /// A 64-bit integer.
     Int(i64),
-    /// A 64-bit floating-point number.
     Double(f64),
 }
 

@@ -1,7 +1,5 @@
 //! Scripts mixed by weight, and where a command of theirs is.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use loadline_workload::script::{Event, Mix, Script};
 
 fn mix(scripts: &[(&str, i64)], given: &[(&str, &str)]) -> Option<&'static Mix> {
@@ -14,26 +12,20 @@ fn mix(scripts: &[(&str, i64)], given: &[(&str, &str)]) -> Option<&'static Mix> 
 #[test]
 fn scripts_are_drawn_by_weight_and_each_client_draws_its_own() {
     let mixed = mix(&[("A", 3), ("B", 1), ("C", 0)], &[]).unwrap();
-    let drawn = |client: u32| {
-        let mut client = mixed.client(client, 2, 42, 1);
-        let mut drawn = Vec::new();
-        for _ in 0..4000 {
+    let drawn = |number: u32| {
+        let mut client = mixed.client(number, 2, 42, 1);
+        let draw = |_| {
             client.choose();
             let Ok(Event::Statement(sql, None)) = client.advance() else { panic!("no statement") };
-            drawn.push(sql);
             assert_eq!(client.advance(), Ok(Event::End));
-        }
-        drawn
+            sql
+        };
+        (0..4000).map(draw).collect::<Vec<String>>()
     };
     let (first, second) = (drawn(0), drawn(1));
-    assert_ne!(first, second);
-    assert_eq!(first, drawn(0));
-    for drawn in [first, second] {
-        let a = drawn.iter().filter(|sql| *sql == "A").count();
-        assert!(!drawn.contains(&"C".to_owned()));
-        // Four standard deviations of 4000 draws.
-        assert!(a.abs_diff(3000) < 110, "{a} of 4000");
-    }
+    assert!(first != second && first == drawn(0) && !first.contains(&"C".to_owned()));
+    // Four standard deviations of 4000 draws.
+    assert!([first, second].iter().all(|drawn| drawn.iter().filter(|sql| *sql == "A").count().abs_diff(3000) < 110));
     assert!(mix(&[("A", 0)], &[]).is_none(), "nothing would run");
 }
 

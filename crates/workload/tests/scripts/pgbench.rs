@@ -1,7 +1,5 @@
 //! Expressions and random numbers held against what pgbench 15 sent to a server with the same seed.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use loadline_workload::script::{Event, Mix, Script};
 
 const SEED: u64 = 4711;

@@ -1,0 +1,71 @@
+//! Why a figure is missing, and what the reader of an import is warned of: values, whose text is made where it is printed.
+
+use std::io::Error as Os;
+
+use thiserror::Error;
+
+use crate::tool::Tool;
+
+/// Why a figure of an imported test is missing.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[allow(missing_docs)] // Its text says what each is.
+pub enum Absence {
+    #[error("import looks for no such figure in files of {0}")]
+    NotLookedFor(Tool),
+    #[error("{place} has no {what}")]
+    NotIn { place: &'static str, what: &'static str },
+    #[error("it is printed as 0, which it cannot be")]
+    PrintedZero,
+    #[error("nothing was completed")]
+    NothingTimed,
+    #[error("the tool's histogram is empty")]
+    EmptyHistogram,
+    #[error("at least {:.0} s, where the tool's histogram ends", (ns / 1e9).floor())]
+    AtLeast { ns: f64 },
+    #[error("at most {} µs, where the tool's histogram begins", ns / 1e3)]
+    AtMost { ns: f64 },
+    #[error("'{0}' is printed, which no such figure can be")]
+    CannotBe(String),
+    #[error("it cannot be: {what} is {value}, above {bound} of {limit}")]
+    Above { what: &'static str, value: f64, bound: &'static str, limit: f64 },
+    #[error("the load was a closed loop: no rate was asked for")]
+    ClosedLoop,
+    #[error("open loop: times are from the scheduled start, see the response times")]
+    OpenLoop,
+    #[error(
+        "reads and writes are timed apart, and their percentiles cannot be joined: --output-format=json+ has the times"
+    )]
+    ReadsAndWrites,
+    #[error("sysbench ends at the first error that it does not ignore")]
+    EndsAtErrors,
+}
+
+/// What the reader of an import is warned of. It is a note of the test as well.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[allow(missing_docs)] // Its text says what each is.
+pub enum Warning {
+    #[error("contradictory: {what} is {stated:.3}, but {how} gives {computed:.3}")]
+    Apart { what: &'static str, stated: f64, how: &'static str, computed: f64 },
+    #[error("a figure is left out: {0}")]
+    CannotBe(Absence),
+    #[error(
+        "line {line}: the interval that ends at {end_s} s states {per_s} transactions per second, at most {most:.0} can be: it is in no series"
+    )]
+    Interval { line: u64, end_s: f64, per_s: f64, most: f64 },
+    #[error("line {line}: the interval that ends at {end_s} s has a time that cannot be: it is in no series")]
+    IntervalTime { line: u64, end_s: f64 },
+    #[error("line {line} is no progress that can be read: '{text}'")]
+    NoProgress { line: u64, text: String },
+    #[error("nothing was completed in the whole run")]
+    NothingCompleted,
+    #[error("it ran {ran_s} of {asked_s} s")]
+    Stopped { ran_s: f64, asked_s: f64 },
+    #[error("{asked} per second were asked for, {reached_pct:.0} % of them were reached")]
+    RateMissed { asked: f64, reached_pct: f64 },
+    #[error("{made} of {asked} transactions were made: clients ended before, or transactions failed")]
+    FewerThanAsked { made: f64, asked: f64 },
+    #[error("the job ended with error {code}: {}", Os::from_raw_os_error(*code))]
+    Error { code: i32 },
+    #[error("the tool said '{0}'")]
+    Said(String),
+}

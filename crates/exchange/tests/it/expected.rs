@@ -1,0 +1,74 @@
+//! What files are read as, with values that were worked out by hand from them: `data/expected.json` has the files, what is replaced in the
+//! first, and the tests or the line at which they are refused.
+
+use loadline_exchange::{Absence, ImportError, ImportedTest, Tool};
+use serde_json::{Value, json};
+
+use crate::{contents, read};
+
+const TOOLS: [Tool; 4] = [Tool::Pgbench, Tool::Sysbench, Tool::HammerDb, Tool::Fio];
+
+/// Figures, reasons that are of this file, warnings and throughput over time.
+fn seen(test: &ImportedTest) -> Value {
+    let general = |why: &Absence| matches!(why, Absence::NotLookedFor(_) | Absence::ClosedLoop | Absence::OpenLoop);
+    let absent = test.absent.iter().filter(|(_, why)| !general(why)).map(|(id, why)| (*id, format!("{why:?}")));
+    json!({
+        "workload": test.record.workload,
+        "jobs": test.record.jobs,
+        "parameters": test.record.parameters,
+        "figures": test.record.figures,
+        "absent": absent.collect::<std::collections::BTreeMap<_, _>>(),
+        "warnings": test.warnings.iter().map(|warning| format!("{warning:?}")).collect::<Vec<_>>(),
+        "course": test.series.rows,
+        "times": test.histograms.iter().map(|(kind, all)| json!([kind, all.count()])).collect::<Vec<_>>(),
+    })
+}
+
+/// Whether two values are the same; numbers may differ by what printing costs.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => {
+            let [a, b] = [a, b].map(|n| n.as_f64().unwrap());
+            (a - b).abs() <= 1e-12 * b.abs()
+        }
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+        }
+        _ => a == b,
+    }
+}
+
+fn outcome(case: &Value) -> Value {
+    let tool = *TOOLS.iter().find(|tool| tool.name() == case["tool"]).unwrap();
+    let names: Vec<&str> = case["files"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    let mut texts: Vec<String> = names.iter().map(|name| contents(name)).collect();
+    for pair in case["replace"].as_array().into_iter().flatten() {
+        let [from, to] = [0, 1].map(|at| pair[at].as_str().unwrap());
+        assert!(texts[0].contains(from), "{case}");
+        texts[0] = texts[0].replace(from, to);
+    }
+    let files: Vec<(&str, &str)> = names.into_iter().zip(texts.iter().map(String::as_str)).collect();
+    match read(tool, &files) {
+        Ok(groups) => {
+            let group = |group: &loadline_exchange::Group| {
+                let tests: Vec<Value> = group.tests.iter().map(seen).collect();
+                json!({"files": group.files, "version": group.version, "product": group.product, "tests": tests})
+            };
+            groups.iter().map(group).collect()
+        }
+        Err(ImportError::Wrong { file, line, .. }) => json!({"refused": file, "line": line}),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn files_are_read_as_their_figures_and_refused_at_their_line() {
+    let cases: Vec<Value> = serde_json::from_str(include_str!("data/expected.json")).unwrap();
+    for case in &cases {
+        let outcome = outcome(case);
+        let alike = same(&outcome, &case["expected"]);
+        let name = format!("{} {} {}", case["tool"], case["files"], case["replace"]);
+        assert!(alike, "{name}: {outcome:#}\nexpected {:#}", case["expected"]);
+    }
+}
