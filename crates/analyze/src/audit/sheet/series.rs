@@ -3,12 +3,17 @@
 use std::collections::HashMap;
 
 use super::{SAMPLE, Sheet};
-use crate::audit::names::SETTINGS;
-use crate::audit::table::number::{self, Value};
+use crate::audit::number::{self, Cell};
 
 /// Text columns that say what was measured.
 pub(crate) const TEXT_KEYS: [&str; 8] =
     ["platform", "workload", "target", "driver", "job_load", "arm", "level", "repetition"];
+
+/// Settings; the first that varies is what a series is over, the others tell series apart.
+pub(crate) const SETTINGS: [&str; 10] = [
+    "jobs", "rows_per_tx", "threads", "nodes", "rate_tps", "delay_ms", "block_bytes", "write_pct", "indexes", "groups",
+];
+
 /// The rows of one series, in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
@@ -39,8 +44,8 @@ impl Sheet<'_> {
         // Other columns of text that repeat, such as an engine's name.
         let rows = self.table.rows().min(SAMPLE);
         for index in (0..self.table.headers.len()).filter(|i| !self.columns.iter().any(|c| c.index == *i)) {
-            let mut cells: Vec<&str> = (0..rows).map(|row| self.table.cell(row, index)).collect();
-            let text = cells.iter().filter(|c| matches!(number::value(c, self.style), Value::Text)).count();
+            let mut cells: Vec<&str> = self.table.cells(index, SAMPLE).collect();
+            let text = cells.iter().filter(|c| matches!(number::read(c, self.style), Cell::Text)).count();
             cells.sort_unstable();
             cells.dedup();
             if text * 2 > rows && cells.len() * 2 <= rows.max(2) {
@@ -73,14 +78,13 @@ impl Sheet<'_> {
             }
         }
         // A label names what is not the same everywhere.
-        let first = |index: usize| self.table.cell(0, index);
-        let telling: Vec<usize> =
-            keys.into_iter().filter(|i| all.iter().any(|rows| self.table.cell(rows[0], *i) != first(*i))).collect();
+        let differs = |i: &usize| all.iter().any(|rows| self.table.cell(rows[0], *i) != self.table.cell(0, *i));
+        let telling: Vec<usize> = keys.into_iter().filter(differs).collect();
         let label = |row: usize| {
             let name = |i: &usize| {
-                let (cell, header) = (self.table.cell(row, *i), &self.table.headers[*i]);
-                let number = number::parse(cell, self.style).is_some();
-                if number { format!("{header} {cell}") } else { cell.to_owned() }
+                let cell = self.table.cell(row, *i);
+                let number = matches!(number::read(cell, self.style), Cell::Number(_));
+                if number { format!("{} {cell}", self.table.headers[*i]) } else { cell.to_owned() }
             };
             telling.iter().map(name).filter(|t| !t.is_empty()).collect::<Vec<_>>().join(" ")
         };
