@@ -81,7 +81,6 @@ impl Held<'_> {
     }
 
     fn equal(&self, findings: &mut Findings) {
-        self.fill(findings);
         let ratio = |row, cut| {
             let (left, right) = self.formula.values(self.pair, row, self.context, cut)?;
             // Of nothing at all, both sides are 0.
@@ -94,6 +93,10 @@ impl Held<'_> {
         let all: Vec<Ratio> = (0..self.context.rows()).filter_map(of_row).collect();
         let (rows, missed) = (all.len(), || all.iter().filter(|r| !r.rounded.holds(1.0)));
         let off = missed().count();
+        let near = |r: &&Ratio| (r.rounded.at - 1.0).abs() <= self.law.slack;
+        if self.law.grade == Grade::Agreed && (rows < 3 || missed().filter(|r| !near(r)).count() * 4 > rows) {
+            return;
+        }
         // Rows that meet if digits were rounded, and not if they were cut off, show that they were rounded.
         let rounded = all.iter().any(|r| r.rounded.holds(1.0) && !r.cut.holds(1.0));
         let edge = |r: &Ratio| !rounded && !r.rounded.holds(1.0) && r.cut.holds(1.0);
@@ -127,6 +130,9 @@ impl Held<'_> {
         }
         let witnesses = Witnesses::new(all.iter().map(|r| (r.rounded, r.rounded.holds(at))));
         for ratio in all.iter().filter(|r| !r.rounded.holds(at) && !(cut && edge(r))) {
+            if self.law.grade == Grade::Agreed && near(&ratio) {
+                continue;
+            }
             let agree = witnesses.speak_against((ratio.rounded.at - at).abs());
             // Less than the whole is a part that is not printed.
             if agree || self.law.grade != Grade::Parts || ratio.rounded.at > at {
@@ -140,7 +146,7 @@ impl Held<'_> {
         let how = match self.law.grade {
             Grade::Error(how) => how,
             Grade::Waits => How::Words,
-            Grade::Parts | Grade::Warning | Grade::Info => How::Id,
+            Grade::Parts | Grade::Warning | Grade::Agreed => How::Id,
         };
         self.context.is_sure(&self.columns, how)
     }
@@ -189,17 +195,6 @@ impl Held<'_> {
         let severity = if can_be && (agree || self.is_sure() && enough) { Severity::Error } else { Severity::Warning };
         let why = (recomputed, self.broken(agree, edge));
         self.context.find(findings, (self.law.id, severity), row, &columns, why);
-    }
-
-    /// Says what an empty cell of the named column was.
-    fn fill(&self, findings: &mut Findings) {
-        let Some(target) = self.columns.last() else { return };
-        for row in (0..self.context.rows()).filter(|row| self.context.sheet.columns[*target].value(*row).is_none()) {
-            if let Some(value) = self.formula.solve(self.pair, *target, row, self.context).filter(|v| *v > 0.0) {
-                let why = (Some(value), reason!(Missing, self.formula_text()));
-                self.context.find(findings, (self.law.id, Severity::Info), row, &self.columns, why);
-            }
-        }
     }
 
     fn at_most(&self, findings: &mut Findings) {

@@ -29,7 +29,8 @@ pub(crate) enum Grade {
     Warning,
     /// A warning, unless commits of the workload do not wait for the log.
     Waits,
-    Info,
+    /// A warning where most rows agree, and nothing otherwise.
+    Agreed,
 }
 
 /// A law that the figures of a test obey.
@@ -79,7 +80,7 @@ impl Grade {
             "words" => Grade::Error(How::Words),
             "parts" => Grade::Parts,
             "waits" => Grade::Waits,
-            "info" => Grade::Info,
+            "info" => Grade::Agreed,
             _ => Grade::Warning,
         }
     }
@@ -107,8 +108,7 @@ impl Law {
     pub fn worst(&self) -> &'static str {
         match self.grade {
             Grade::Error(_) | Grade::Parts => "error",
-            Grade::Warning | Grade::Waits => "warning",
-            Grade::Info => "info",
+            _ => "warning",
         }
     }
 
@@ -135,7 +135,6 @@ impl Law {
             "little" => little::check(context, findings),
             "data-blocks" => work::data_blocks(context, findings),
             "redo-blocks" => work::redo_blocks(context, findings),
-            "syncs" => work::syncs(context, findings),
             "elapsed" => work::elapsed(context, findings),
             "same-work" => work::same(context, findings),
             "nominal-work" => work::nominal(context, findings),

@@ -53,7 +53,6 @@ notes! {
     NoLaw "no law covers its columns; known are: {}. --columns says what columns are";
     Refused "{}";
     Broken "{}: {}{}";
-    Missing "{}: it is not printed";
     Factor "{}: in {} of {} rows the left side is {} × the right: {}";
     Apart "{}: not in {} of {} rows, where the left side is {} to {} × the right: the columns are not what they were taken for, or of different tests";
     Cut "{}: digits were cut off rather than rounded in {} of {} rows";

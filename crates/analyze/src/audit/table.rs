@@ -1,5 +1,5 @@
-//! Reads tables of results from text: separated values, Markdown, and what is boxed by bars. Cells stay text, because their
-//! digits say how precise they are ([`super::number`]); [`super::Sheet`] knows what the columns mean.
+//! Reads tables of results from text: separated values, Markdown, and what is boxed by bars. Cells stay text, because their digits
+//! say how precise they are; [`super::Sheet`] knows what the columns mean.
 
 mod bars;
 mod delimited;
@@ -11,23 +11,19 @@ use super::unit::Unit;
 
 /// Why a text holds no table that is read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the texts say it")]
 pub enum ReadError {
-    /// Nothing but white space.
     #[error("it is empty: a table has a line of column names and a line per test")]
     Empty,
-    /// No line with column names and rows below.
     #[error(
         "no table was found: expected CSV (commas, semicolons or tabs), a Markdown table or one in a box of bars, with a line of \
          column names and at least one row"
     )]
     NoTable,
-    /// The first line holds numbers.
     #[error("its first line '{0}' holds numbers: write a line of column names above it")]
     NoHeader(String),
-    /// More than 4 GiB of cells.
     #[error("it is larger than 4 GiB: split it")]
     TooLarge,
-    /// A table of another shape.
     #[error("{0}; write it as CSV with a row per test")]
     Shape(#[from] Shape),
 }
@@ -61,9 +57,11 @@ pub struct Table {
 }
 
 impl Table {
-    fn new(headers: impl Iterator<Item = String>) -> Table {
-        let named = |(i, h): (usize, String)| if h.is_empty() { format!("column {}", i + 1) } else { h };
-        Table { headers: headers.enumerate().map(named).collect(), ..Table::default() }
+    fn new(headers: &[String]) -> Table {
+        let named = |(i, h): (usize, &String)| {
+            if h.trim().is_empty() { format!("column {}", i + 1) } else { h.trim().to_owned() }
+        };
+        Table { headers: headers.iter().enumerate().map(named).collect(), ..Table::default() }
     }
 
     /// Number of rows.
@@ -75,16 +73,13 @@ impl Table {
     /// A cell, trimmed; empty if there is none.
     #[must_use]
     pub fn cell(&self, row: usize, column: usize) -> &str {
-        if column >= self.headers.len() {
-            return "";
-        }
         let index = row * self.headers.len() + column;
         let end = |i: usize| self.ends.get(i).map_or(0, |end| *end as usize);
-        let start = if index == 0 { 0 } else { end(index - 1) };
-        self.text.get(start..end(index)).unwrap_or("")
+        let start = index.checked_sub(1).map_or(0, end);
+        self.text.get(start..end(index)).filter(|_| column < self.headers.len()).unwrap_or("")
     }
 
-    /// All cells of a column, or those of its first rows.
+    /// Cells of the first rows of a column.
     pub(crate) fn cells(&self, column: usize, rows: usize) -> impl Iterator<Item = &str> {
         (0..self.rows.min(rows)).map(move |row| self.cell(row, column))
     }
@@ -96,22 +91,21 @@ impl Table {
     }
 
     /// Adds a row. One with too many cells is kept empty: nobody knows which cell is too many.
-    fn push<'a>(&mut self, cells: impl Iterator<Item = &'a str> + Clone) -> Result<(), ReadError> {
-        let (columns, row) = (self.headers.len(), self.rows);
-        let count = cells.clone().count();
+    fn push<S: AsRef<str>>(&mut self, cells: &[S]) -> Result<(), ReadError> {
+        let (columns, count) = (self.headers.len(), cells.len());
+        let cell = |at: usize| cells.get(at).map_or("", |cell| cell.as_ref().trim());
         // A line may end with a separator.
-        let extra = count > columns && cells.clone().skip(columns).any(|cell| !cell.trim().is_empty());
-        let repeated = count >= columns && cells.clone().zip(&self.headers).all(|(a, b)| a.trim() == b);
+        let extra = (columns..count).any(|at| !cell(at).is_empty());
+        let repeated = (0..columns).all(|at| cell(at) == self.headers[at]);
         if extra {
-            self.remark(row, reason!(TooManyCells, count, columns));
+            self.remark(self.rows, reason!(TooManyCells, count, columns));
         } else if count < columns {
-            self.remark(row, reason!(TooFewCells, count, columns));
+            self.remark(self.rows, reason!(TooFewCells, count, columns));
         } else if repeated {
-            self.remark(row, reason!(HeaderAgain));
+            self.remark(self.rows, reason!(HeaderAgain));
         }
-        let cells = cells.take(if extra || repeated { 0 } else { columns });
-        for cell in cells.chain(std::iter::repeat("")).take(columns) {
-            self.text.push_str(cell.trim());
+        for at in 0..columns {
+            self.text.push_str(if extra || repeated { "" } else { cell(at) });
             self.ends.push(u32::try_from(self.text.len()).map_err(|_| ReadError::TooLarge)?);
         }
         self.rows += 1;
@@ -119,30 +113,24 @@ impl Table {
     }
 
     /// Takes a first row that continues the column names into them: units, or names below a merged one.
-    fn continue_header(&mut self, cells: &[&str]) -> bool {
-        let bare = |cell: &str| cell.trim_matches(['[', ']', '(', ')', '*', ' ']).to_owned();
-        let filled: Vec<String> =
-            cells.iter().map(|c| bare(c)).filter(|c| !matches!(c.as_str(), "" | "#" | "-")).collect();
-        let named = filled.iter().any(|c| c.contains(|c: char| c.is_alphabetic() || c == '%'));
-        if !named || cells.len() != self.headers.len() {
-            return false;
-        }
-        let units = filled.iter().all(|c| Unit::parse(c).is_some());
+    fn continue_header(&mut self, cells: &[String]) -> bool {
+        let bare = |cell: &String| cell.trim_matches(['[', ']', '(', ')', '*', ' ', '#', '-']).to_owned();
+        let below: Vec<String> = cells.iter().map(bare).collect();
+        let filled = || below.iter().filter(|c| !c.is_empty());
         let unnamed = |(i, h): (usize, &String)| h.starts_with("column ") || self.headers[..i].contains(h);
-        let merged = self.headers.iter().enumerate().any(unnamed) && filled.iter().all(|c| !is_figure(c));
-        if !units && !merged {
+        let units = filled().all(|c| Unit::parse(c).is_some());
+        let merged = self.headers.iter().enumerate().any(unnamed) && filled().all(|c| !is_figure(c));
+        let named = filled().any(|c| c.contains(|c: char| c.is_alphabetic() || c == '%'));
+        if !named || cells.len() != self.headers.len() || !units && !merged {
             return false;
         }
         let mut above = String::new();
-        for (header, cell) in self.headers.iter_mut().zip(cells) {
+        for (header, cell) in self.headers.iter_mut().zip(&below) {
             if !header.starts_with("column ") {
                 above.clone_from(header);
             }
-            let cell = bare(cell);
-            match cell.as_str() {
-                "" | "#" | "-" => {}
-                unit if units => *header = format!("{header} [{unit}]"),
-                below => *header = format!("{above} {below}"),
+            if !cell.is_empty() {
+                *header = if units { format!("{header} [{cell}]") } else { format!("{above} {cell}") };
             }
         }
         true
@@ -163,21 +151,24 @@ pub fn read(text: &str, name: &str) -> Result<Vec<Table>, ReadError> {
     if text.trim().is_empty() {
         return Err(ReadError::Empty);
     }
-    let head: String = text.chars().take(4096).collect::<String>().to_lowercase();
-    if ["<table", "<html", "<!doctype"].iter().any(|tag| head.contains(tag)) {
-        return Err(Shape::Html.into());
-    }
     let mut tables = match bars::read(text)? {
         Some(tables) => tables,
+        None if ["<table", "<html", "<TABLE", "<HTML"].iter().any(|tag| text.contains(tag)) => {
+            return Err(Shape::Html.into());
+        }
         None => delimited::read(text)?,
     };
     tables.retain(|table| table.rows > 0);
     let count = tables.len();
     for (i, table) in tables.iter_mut().enumerate() {
-        let heading = std::mem::take(&mut table.name);
-        let base = if heading.is_empty() { name } else { heading.as_str() };
+        let base = if table.name.is_empty() { name } else { table.name.as_str() };
         table.name = if count == 1 { base.to_owned() } else { format!("{base} (table {})", i + 1) };
+        match turned::row_per_test(table) {
+            Ok(Some(turned)) => *table = turned,
+            // Of many tables, such as those of a report, some hold no tests.
+            Err(e) if count == 1 => return Err(e),
+            _ => {}
+        }
     }
-    let tables = tables.into_iter().map(turned::row_per_test).collect::<Result<Vec<_>, _>>()?;
     if tables.is_empty() { Err(ReadError::NoTable) } else { Ok(tables) }
 }

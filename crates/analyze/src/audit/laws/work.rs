@@ -30,7 +30,8 @@ fn outliers(all: &[(usize, Interval)], floor: f64) -> Vec<(usize, f64)> {
     let middle = median(all.iter().map(|(_, i)| i.at).collect());
     let spread = median(all.iter().map(|(_, i)| (i.at - middle).abs()).collect());
     let far = (6.0 * spread).max(floor * middle.abs());
-    let off = |(_, i): &&(usize, Interval)| all.len() >= 4 && (i.low > middle + far || i.high < middle - far);
+    let off =
+        |(_, i): &&(usize, Interval)| all.len() >= 4 && middle > 0.0 && (i.low > middle + far || i.high < middle - far);
     all.iter().filter(off).map(|(row, _)| (*row, middle)).collect()
 }
 
@@ -164,22 +165,5 @@ pub(super) fn redo_blocks(context: &Context<'_>, findings: &mut Findings) {
         let most = context.value("redo_blocks_per_s", *row).map(|blocks| blocks * bytes / MIB);
         let why = (most, reason!(Usual, "bytes per block at most", bytes));
         context.find(findings, ("redo-blocks", Severity::Warning), *row, &columns, why);
-    }
-}
-
-/// Syncs that are commits, where most rows agree.
-pub(super) fn syncs(context: &Context<'_>, findings: &mut Findings) {
-    let Some(formula) = Formula::compile("redo_sync_writes_per_s! = tps", context) else { return };
-    let ratio = |row| {
-        let (syncs, tps) = formula.values(0, row, context, false)?;
-        (tps.at > 0.0).then(|| (row, syncs.over(tps)))
-    };
-    let all: Vec<(usize, Interval)> = (0..context.rows()).filter_map(ratio).collect();
-    let off: Vec<&(usize, Interval)> = all.iter().filter(|(_, i)| i.low > 1.02 || i.high < 0.98).collect();
-    if all.len() >= 3 && off.len() * 4 <= all.len() {
-        for (row, _) in off {
-            let why = (context.value("tps", *row), reason!(Usual, "syncs per commit", 1.0));
-            context.find(findings, ("syncs", Severity::Warning), *row, &formula.columns(0), why);
-        }
     }
 }

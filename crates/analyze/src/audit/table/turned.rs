@@ -6,80 +6,67 @@ use crate::audit::number::{self, Cell, Style};
 use crate::audit::reason::reason;
 use crate::audit::words::is_text;
 
-/// Metrics looked at to recognise the shape.
-const SAMPLE: usize = 200;
+/// Metrics at most in a table of them.
+const MOST: usize = 200;
+/// Words for a column of metrics, and for changes.
+const METRICS: [&str; 7] = ["metric", "metrics", "measure", "measurement", "statistic", "kpi", "indicator"];
+const CHANGES: &str = "delta δ diff difference change gain improvement speedup ratio factor vs %";
 
-/// Words for a column of metrics.
-const METRICS: [&str; 8] =
-    ["metric", "metrics", "measure", "measurement", "statistic", "kpi", "indicator", "parameter"];
-
-/// The table with a row per test.
-pub(super) fn row_per_test(table: Table) -> Result<Table, ReadError> {
+/// The table with a row per test, if it is another one.
+pub(super) fn row_per_test(table: &Table) -> Result<Option<Table>, ReadError> {
     let lower: Vec<String> = table.headers.iter().map(|h| h.to_lowercase()).collect();
-    let has = |part: &str| lower.iter().any(|h| h.trim_start_matches("column ").starts_with(part));
+    let has = |part: &str| lower.iter().any(|h| h.starts_with(part));
     if has("per second") && has("per trans") {
         return Err(Shape::Awr.into());
     }
     let is_metric = |text: &str| Header::parse(text).meaning(true).is_some_and(|m| !is_text(m.id));
-    let rows = table.rows().min(SAMPLE);
-    let metrics = table.cells(0, SAMPLE).filter(|cell| is_metric(cell)).count();
-    let named = lower.first().is_some_and(|h| METRICS.contains(&h.trim_matches('*')));
-    let tests = table.headers.iter().skip(1).filter(|h| is_metric(h)).count();
-    if metrics >= 2 && metrics * 2 >= rows && tests == 0 && table.rows() <= SAMPLE && table.headers.len() > 1 {
-        return turned(&table);
+    if table.headers.iter().skip(1).any(|h| is_metric(h)) || table.rows() > MOST {
+        return Ok(None);
     }
-    if named && tests == 0 { Err(Shape::MetricsAsRows.into()) } else { Ok(table) }
+    let metrics = table.cells(0, MOST).filter(|cell| is_metric(cell)).count();
+    if metrics >= 2 && metrics * 2 >= table.rows() && table.headers.len() > 1 {
+        return turned(table).map(Some);
+    }
+    if METRICS.contains(&lower[0].trim_matches('*')) { Err(Shape::MetricsAsRows.into()) } else { Ok(None) }
 }
 
-/// Whether a column holds changes: signs or percentages where the metrics are no shares.
+/// Whether a column holds changes: by its name, or by signs and percentages where the metrics are no shares.
 fn is_change(table: &Table, column: usize) -> bool {
-    let words = Header::parse(&table.headers[column]).words;
-    const NAMES: &str = "delta δ diff difference change gain improvement speedup ratio factor vs %";
-    if words.iter().any(|word| NAMES.split(' ').any(|n| n == word)) {
-        return true;
-    }
     let (mut all, mut changes) = (0, 0);
     for row in 0..table.rows() {
-        let share = table.cell(row, 0).contains('%');
         if let Cell::Number(n) = number::read(table.cell(row, column), Some(Style::Point)) {
-            all += 1;
-            changes += usize::from(n.plus || n.value < 0.0 || !share && matches!(n.unit, "%" | "x" | "×"));
+            let relative = !table.cell(row, 0).contains('%') && matches!(n.unit, "%" | "x" | "×");
+            (all, changes) = (all + 1, changes + usize::from(n.plus || n.value < 0.0 || relative));
         }
     }
-    changes * 2 > all
+    let named = |word: &String| CHANGES.split(' ').any(|n| n == word);
+    changes * 2 > all || Header::parse(&table.headers[column]).words.iter().any(named)
 }
 
 fn turned(table: &Table) -> Result<Table, ReadError> {
-    let is_units = |h: &String| matches!(h.to_lowercase().as_str(), "unit" | "units");
-    let units = table.headers.iter().position(is_units);
+    let units = table.headers.iter().position(|h| h.to_lowercase().starts_with("unit"));
     let (changes, tests): (Vec<usize>, Vec<usize>) =
         (1..table.headers.len()).filter(|c| Some(*c) != units).partition(|c| is_change(table, *c));
-    let count = |header: &str| match number::read(header, Some(Style::Point)) {
-        Cell::Number(n) => Some(n.unit.to_owned()),
+    // `8 clients`, `32 clients`: what is counted names the column.
+    let unit = |c: &usize| match number::read(&table.headers[*c], Some(Style::Point)) {
+        Cell::Number(n) if !n.unit.is_empty() => Some(n.unit),
         _ => None,
     };
-    // `8 clients`, `32 clients`: what is counted names the column.
-    let counted = tests.iter().map(|c| count(&table.headers[*c])).collect::<Option<Vec<String>>>();
-    let counted = counted.and_then(|all| all.into_iter().next_back()).filter(|unit| !unit.is_empty());
-    let label = counted.clone().unwrap_or_else(|| "configuration".to_owned());
-    let header = |row: usize| match units {
-        Some(unit) if !table.cell(row, unit).is_empty() => {
-            format!("{} [{}]", table.cell(row, 0), table.cell(row, unit))
-        }
+    let counted = tests.iter().map(unit).collect::<Option<Vec<_>>>().and_then(|units| units.first().copied());
+    let metric = |row: usize| match units.map(|unit| table.cell(row, unit)) {
+        Some(unit) if !unit.is_empty() => format!("{} [{unit}]", table.cell(row, 0)),
         _ => table.cell(row, 0).to_owned(),
     };
-    let mut made = Table::new(std::iter::once(label).chain((0..table.rows()).map(header)));
+    let label = std::iter::once(counted.unwrap_or("configuration").to_owned());
+    let mut made = Table::new(&label.chain((0..table.rows()).map(metric)).collect::<Vec<_>>());
     made.name.clone_from(&table.name);
-    made.remarks.push(Remark { row: None, odd: false, reason: reason!(Turned, tests.len()) });
-    for column in changes {
-        let reason = reason!(Changes, &table.headers[column]);
-        made.remarks.push(Remark { row: None, odd: false, reason });
-    }
-    for column in tests {
-        let name = table.headers[column].as_str();
+    let changes = changes.into_iter().map(|column| reason!(Changes, &table.headers[column]));
+    let reasons = std::iter::once(reason!(Turned, tests.len())).chain(changes);
+    made.remarks.extend(reasons.map(|reason| Remark { row: None, odd: false, reason }));
+    for column in &tests {
+        let name = table.headers[*column].as_str();
         let name = if counted.is_some() { name.trim_end_matches(|c: char| !c.is_ascii_digit()) } else { name };
-        let cells: Vec<&str> = std::iter::once(name).chain(table.cells(column, usize::MAX)).collect();
-        made.push(cells.into_iter())?;
+        made.push(&std::iter::once(name).chain(table.cells(*column, MOST)).collect::<Vec<_>>())?;
     }
-    if made.rows() == 0 { Err(Shape::MetricsAsRows.into()) } else { Ok(made) }
+    if tests.is_empty() { Err(Shape::MetricsAsRows.into()) } else { Ok(made) }
 }
