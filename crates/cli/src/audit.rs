@@ -63,18 +63,14 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
 pub(crate) fn findings(text: &str, name: &str) -> Result<Vec<String>, Failure> {
     let tables = table::read(text, name).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
     let found = audit(&tables, &Options { expected: expected(), ..Options::default() }).findings;
-    let mut laws: Vec<(&Finding, usize)> = Vec::new();
-    for finding in &found {
-        match laws.iter_mut().find(|(first, _)| (first.law, first.severity) == (finding.law, finding.severity)) {
-            Some((_, count)) => *count += 1,
-            None => laws.push((finding, 1)),
-        }
-    }
-    let sentence = |(f, count): (&Finding, usize)| {
+    // Findings of one law and severity stand together.
+    let laws = found.chunk_by(|a, b| (a.law, a.severity) == (b.law, b.severity));
+    let sentence = |all: &[Finding]| {
+        let (f, count) = (&all[0], all.len());
         let more = if count > 1 { format!(" ({count} such findings; this is the first)") } else { String::new() };
         format!("{} ({}): {}{more}", f.severity.name(), f.law, message(f))
     };
-    Ok(laws.into_iter().map(sentence).collect())
+    Ok(laws.map(sentence).collect())
 }
 
 /// The table of a run with what laws ask for, which is more than its own tables show.

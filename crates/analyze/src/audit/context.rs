@@ -101,7 +101,9 @@ impl<'a> Context<'a> {
         let make = |mut f: super::Finding| {
             f.row = Some(row + 1);
             f.test = self.test(row);
-            f.columns = self.ids(columns);
+            let mut places = columns.to_vec();
+            places.sort_unstable();
+            f.columns = self.ids(&places);
             let Some(target) = columns.last().and_then(|c| self.sheet.columns.get(*c)) else { return f };
             self.sheet.table.cell(row, target.index).clone_into(&mut f.printed);
             f.recomputed = recomputed.map_or_else(String::new, |r| shown(r / target.factor, 5));

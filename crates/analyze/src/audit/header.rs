@@ -39,7 +39,7 @@ impl Header {
                     header.bracketed = true;
                     words
                 }
-                None if remark || inside.bytes().all(|b| b.is_ascii_digit()) => "",
+                None if remark || !inside.contains(char::is_alphabetic) => "",
                 None => inside,
             };
             plain += &format!("{} {words} ", &rest[..open]);

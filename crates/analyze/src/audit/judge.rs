@@ -84,7 +84,15 @@ impl Held<'_> {
         let ratio = |row, cut| {
             let (left, right) = self.formula.values(self.pair, row, self.context, cut)?;
             // Of nothing at all, both sides are 0.
-            (left.at != 0.0 || right.at != 0.0).then(|| left.over(right))
+            let parts = self.law.grade == Grade::Parts;
+            let quotient = || {
+                if parts {
+                    left.plus(right.scaled(-1.0)).scaled(0.01).plus(Interval::exact(1.0))
+                } else {
+                    left.over(right)
+                }
+            };
+            (left.at != 0.0 || right.at != 0.0).then(quotient)
         };
         let of_row = |row| Some(Ratio { row, rounded: ratio(row, false)?, cut: ratio(row, true)? });
         if (0..self.context.rows()).all(|row| ratio(row, false).is_none_or(|r| r.holds(1.0))) {
@@ -122,6 +130,9 @@ impl Held<'_> {
         let by_header = rows > 2 && !self.context.is_sure(&self.columns, How::Id);
         if at == 1.0 && (by_header || !self.is_sure()) && !cut && rows > 1 && off * 2 > rows {
             let (low, high) = range(missed().map(|r| r.rounded.at));
+            if low > 1.0 - NOISE && high < 1.0 + NOISE {
+                return;
+            }
             return self.about_table(
                 findings,
                 Severity::Warning,
@@ -146,7 +157,7 @@ impl Held<'_> {
         let how = match self.law.grade {
             Grade::Error(how) => how,
             Grade::Waits => How::Words,
-            Grade::Parts | Grade::Warning | Grade::Agreed => How::Id,
+            Grade::Parts | Grade::Warning | Grade::Agreed | Grade::Info => How::Id,
         };
         self.context.is_sure(&self.columns, how)
     }

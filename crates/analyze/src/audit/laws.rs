@@ -31,6 +31,7 @@ pub(crate) enum Grade {
     Waits,
     /// A warning where most rows agree, and nothing otherwise.
     Agreed,
+    Info,
 }
 
 /// A law that the figures of a test obey.
@@ -80,7 +81,8 @@ impl Grade {
             "words" => Grade::Error(How::Words),
             "parts" => Grade::Parts,
             "waits" => Grade::Waits,
-            "info" => Grade::Agreed,
+            "agreed" => Grade::Agreed,
+            "info" => Grade::Info,
             _ => Grade::Warning,
         }
     }
@@ -108,6 +110,7 @@ impl Law {
     pub fn worst(&self) -> &'static str {
         match self.grade {
             Grade::Error(_) | Grade::Parts => "error",
+            Grade::Info => "info",
             _ => "warning",
         }
     }

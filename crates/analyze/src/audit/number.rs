@@ -53,6 +53,9 @@ fn is_space(c: char) -> bool {
 
 /// The figure in cell `text`; `style` decides what else can be read in two ways.
 pub(crate) fn read(text: &str, style: Option<Style>) -> Cell<'_> {
+    if let Some(number) = plain(text.as_bytes(), style) {
+        return Cell::Number(number);
+    }
     let text = text.trim().trim_matches(['*', '`']).trim();
     if !text.starts_with(|c: char| c.is_ascii_digit())
         && let Some(cell) = no_figure(text)
@@ -89,6 +92,25 @@ pub(crate) fn read(text: &str, style: Option<Style>) -> Cell<'_> {
     let plus = arrow.starts_with('+') || arrow.len() < about.len();
     let value = if minus.is_some() { -value } else { value };
     Cell::Number(Number { value, half, digits, zeros, unit, spaced: body.contains(is_space), plus })
+}
+
+/// Nothing but digits, and a point that can only be a decimal one: most cells of a large table.
+fn plain(bytes: &[u8], style: Option<Style>) -> Option<Number<'static>> {
+    let point = bytes.iter().position(|b| *b == b'.');
+    let (whole, fraction) = bytes.split_at(point.unwrap_or(bytes.len()));
+    let fraction = fraction.get(1..).unwrap_or(&[]);
+    let open = fraction.len() == 3 && style != Some(Style::Point);
+    let digits = || whole.iter().chain(fraction);
+    if whole.is_empty() || bytes.len() > 15 || open || !digits().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let value = digits().fold(0u64, |value, b| value * 10 + u64::from(b - b'0')) as f64;
+    let significant = digits().skip_while(|b| **b == b'0').count() as u8;
+    let zeros = digits().rev().take_while(|b| **b == b'0').count() as u8;
+    let zeros = if fraction.is_empty() { zeros.min(significant) } else { 0 };
+    let scale = 10f64.powi(fraction.len() as i32);
+    let (value, half) = (value / scale, 0.5 / scale);
+    Some(Number { value, half, digits: significant, zeros, unit: "", spaced: false, plus: false })
 }
 
 /// What a cell without a figure holds, if that is known.

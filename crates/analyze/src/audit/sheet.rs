@@ -88,10 +88,12 @@ impl<'a> Sheet<'a> {
         if self.columns.iter().any(|c| c.index == index) || self.table.cells(index, SAMPLE).all(absent) {
             return;
         }
+        // NOPM and TPM count different things.
+        let per_second = header.unit.as_ref().is_none_or(|u| u.size >= 1.0);
         let of_commit = header.words.iter().any(|w| w == "commit");
         // A second throughput is the same figure once more, and beside a time of transactions that of commits is a part.
         let id = match id {
-            "commit_throughput_tps" if how > How::Id && self.has(id) => "tx_per_s",
+            "commit_throughput_tps" if how > How::Id && self.has(id) && per_second => "tx_per_s",
             "commit_latency_ms" if how > How::Id && self.has(id) && of_commit => "commit_time_ns_mean",
             id => id,
         };
@@ -136,7 +138,7 @@ impl<'a> Sheet<'a> {
     /// Without a column of jobs, threads are the jobs.
     fn threads_are_jobs(&mut self) {
         let jobs = self.has("jobs");
-        if let Some(threads) = self.columns.iter_mut().find(|c| !jobs && c.id == "threads" && c.how != How::Id) {
+        if let Some(threads) = self.columns.iter_mut().find(|c| !jobs && c.id == "threads") {
             threads.id = "jobs";
             let text = &self.table.headers[threads.index];
             self.remark(false, reason!(TakenFor, text, "jobs", ""));

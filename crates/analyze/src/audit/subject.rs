@@ -67,10 +67,11 @@ impl Header {
             "time" => {
                 plain.iter().any(|c| matches!(*c, "latency" | "service" | "elapsed")) || rule.id == "log_file_sync_ms"
             }
+            "bytes" => *plain == ["block"],
             "per_tx.any" => plain.contains(&"batch") || *plain == ["row", "tx"],
             _ => true,
         };
-        let kinds = ["rate.any", "rate.io", "share", "time", "per_tx.any", "count.any"];
+        let kinds = ["rate.any", "rate.io", "share", "time", "bytes", "per_tx.any", "count.any"];
         kinds.iter().find_map(|kind| WORDS.rules.iter().find(|r| r.fits(kind, plain) && allowed(kind, r))).map(|r| r.id)
     }
 

@@ -113,16 +113,20 @@ impl Table {
     }
 
     /// Takes a first row that continues the column names into them: units, or names below a merged one.
-    fn continue_header(&mut self, cells: &[String]) -> bool {
+    fn continue_header(&mut self, cells: &[String]) -> Result<bool, ReadError> {
         let bare = |cell: &String| cell.trim_matches(['[', ']', '(', ')', '*', ' ', '#', '-']).to_owned();
         let below: Vec<String> = cells.iter().map(bare).collect();
         let filled = || below.iter().filter(|c| !c.is_empty());
         let unnamed = |(i, h): (usize, &String)| h.starts_with("column ") || self.headers[..i].contains(h);
         let units = filled().all(|c| Unit::parse(c).is_some());
-        let merged = self.headers.iter().enumerate().any(unnamed) && filled().all(|c| !is_figure(c));
+        let texts = filled().all(|c| !is_figure(c));
+        let merged = self.headers.iter().enumerate().any(unnamed) && texts;
         let named = filled().any(|c| c.contains(|c: char| c.is_alphabetic() || c == '%'));
+        if texts && filled().count() > 1 && cells.len() > self.headers.len() {
+            return Err(Shape::TwoHeaderRows.into());
+        }
         if !named || cells.len() != self.headers.len() || !units && !merged {
-            return false;
+            return Ok(false);
         }
         let mut above = String::new();
         for (header, cell) in self.headers.iter_mut().zip(&below) {
@@ -133,7 +137,7 @@ impl Table {
                 *header = if units { format!("{header} [{cell}]") } else { format!("{above} {cell}") };
             }
         }
-        true
+        Ok(true)
     }
 }
 

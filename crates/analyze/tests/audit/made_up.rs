@@ -93,30 +93,12 @@ pub(crate) fn table(random: &mut Random) -> Made {
         // Log-normal times with this mean.
         let median = time / (spread * spread / 2.0).exp();
         let at = |z: f64| median * (spread * z).exp();
-        values.push(vec![
-            (test + i) as f64,
-            f64::from(jobs),
-            busy,
-            busy * user,
-            busy * (1.0 - user),
-            100.0 - busy - waiting,
-            waiting,
-            rate,
-            time * 1e3,
-            padded / block,
-            writes,
-            rate,
-            bytes / 1_048_576.0,
-            kib,
-            (log + delay * 0.5) * 1e3,
-            seconds,
-            median * 1e9,
-            at(2.326) * 1e9,
-            at(4.5) * 1e9,
-            rows_per_tx,
-            rate * rows_per_tx,
-            rate * seconds,
-        ]);
+        let cpu = [busy, busy * user, busy * (1.0 - user), 100.0 - busy - waiting, waiting];
+        let log = [padded / block, writes, rate, bytes / 1_048_576.0, kib, (log + delay * 0.5) * 1e3, seconds];
+        let times = [median * 1e9, at(2.326) * 1e9, at(4.5) * 1e9];
+        let counts = [rows_per_tx, rate * rows_per_tx, rate * seconds];
+        let head = [(test + i) as f64, f64::from(jobs)];
+        values.push([&head[..], &cpu, &[rate, time * 1e3], &log, &times, &counts].concat());
         jobs = (f64::from(jobs) * step).ceil() as u32 + 1;
     }
     print(random, values)

@@ -86,15 +86,16 @@ pub(crate) fn settle(context: &mut Context<'_>, findings: &mut Findings) {
     let busy = |context: &Context<'_>| -> Vec<Interval> {
         rows.clone().filter_map(|row| read(context, row)).map(|r| r.busy).collect()
     };
+    let fits = |all: &[Interval]| all.iter().filter(|b| b.holds(1.0) || (b.at - 1.0).abs() < GROUPS).count();
     let alone = busy(context);
-    if context.sheet.has("jobs") && alone.iter().filter(|b| b.low > 1.0 + EDGES).count() * 2 <= alone.len() {
+    if context.sheet.has("jobs") && alone.iter().all(|b| b.low <= 1.0 + EDGES) {
         return;
     }
     for columns in SESSIONS {
         context.jobs = columns.to_vec();
         let all = busy(context);
-        let count = all.iter().filter(|b| b.holds(1.0) || (b.at - 1.0).abs() < GROUPS).count();
-        if count >= 2 && count as f64 >= MOST * all.len() as f64 {
+        let count = fits(&all);
+        if count >= 2 && count as f64 >= MOST * all.len() as f64 && count > fits(&alone) {
             let why = reason!(Sessions, count, all.len(), columns.join(" × "));
             return findings.about_table("little", Severity::Info, columns.to_vec(), why);
         }

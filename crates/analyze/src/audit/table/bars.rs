@@ -61,7 +61,7 @@ pub(super) fn read(text: &str) -> Result<Option<Vec<Table>>, ReadError> {
             }
         } else if let (true, Some(table)) = (open, tables.last_mut()) {
             let row = cells(&line);
-            if table.rows() > 0 || !table.continue_header(&row) {
+            if table.rows() > 0 || !table.continue_header(&row)? {
                 table.push(&row)?;
             }
         } else {
@@ -82,7 +82,7 @@ fn header(rows: &[Vec<String>], heading: &str) -> Result<Table, ReadError> {
     for row in &rows[1..] {
         if table.rows() > 0 || row.iter().any(|cell| is_figure(cell)) {
             table.push(row)?;
-        } else if !table.continue_header(row) {
+        } else if !table.continue_header(row)? {
             return Err(Shape::TwoHeaderRows.into());
         }
     }

@@ -49,19 +49,20 @@ fn recognise(text: &str) -> Option<(char, usize)> {
 
 /// Whether columns are set apart by spaces: a third of the lines, at least, has several figures.
 fn is_aligned(text: &str) -> bool {
-    let figures = |line: &&str| line.split_whitespace().filter(|word| is_figure(word)).count() >= 2;
+    let figures =
+        |line: &&str| !line.contains([';', '\t']) && line.split(' ').filter(|word| is_figure(word)).count() >= 2;
     let rows = text.lines().take(SAMPLE).filter(figures).count();
     rows > 0 && rows * 3 >= text.lines().take(SAMPLE).filter(|l| l.contains(' ')).count()
 }
 
 /// Reads all tables. A blank line and a line of names begin another one.
 pub(super) fn read(text: &str) -> Result<Vec<Table>, ReadError> {
-    let found = recognise(text);
-    if found.is_none() && is_aligned(text) {
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
+    if is_aligned(text) && !first.contains([',', ';', '\t']) {
         return Err(Shape::Aligned.into());
     }
     // One column has no separator.
-    let (separator, width) = found.unwrap_or((',', 1));
+    let (separator, width) = recognise(text).unwrap_or((',', 1));
     let mut tables: Vec<Table> = Vec::new();
     let (mut rest, mut cells, mut blank) = (text, Vec::new(), false);
     while !rest.is_empty() {
@@ -74,7 +75,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Table>, ReadError> {
         let names = || cells.len() > 1 && cells.iter().all(|cell| !is_figure(cell));
         match tables.last_mut() {
             Some(table) if !(was_blank && names()) => {
-                if table.rows() == 0 && table.continue_header(&cells) {
+                if table.rows() == 0 && table.continue_header(&cells)? {
                     continue;
                 }
                 if open {
