@@ -80,73 +80,67 @@ impl Held<'_> {
         findings.about_table(self.law.id, severity, self.context.ids(&self.columns), why);
     }
 
+    /// The left side as a multiple of the right one, or for parts of a whole, 1 and their difference in percent.
+    fn ratio(&self, row: usize, cut: bool) -> Option<Interval> {
+        let (left, right) = self.formula.values(self.pair, row, self.context, cut)?;
+        // Of nothing at all, both sides are 0.
+        if left.at == 0.0 && right.at == 0.0 {
+            return None;
+        }
+        let difference = || left.plus(right.scaled(-1.0)).scaled(0.01).plus(Interval::exact(1.0));
+        Some(if self.law.grade == Grade::Parts { difference() } else { left.over(right) })
+    }
+
+    /// The factor that most rows have in common, if few have none.
+    fn common_factor(&self, all: &[Ratio], off: usize) -> Option<(f64, usize)> {
+        let intervals: Vec<Interval> = all.iter().take(SAMPLE).map(|r| r.rounded).collect();
+        let (factor, count) = common(&intervals)?;
+        let is_most = count as f64 >= MOST * intervals.len() as f64 && off * 2 >= all.len() && all.len() >= 4;
+        let is_other = (factor - 1.0).abs() > NOISE.max(self.context.late(0, LATE));
+        (is_most && is_other).then_some((factor, count))
+    }
+
     fn equal(&self, findings: &mut Findings) {
-        let ratio = |row, cut| {
-            let (left, right) = self.formula.values(self.pair, row, self.context, cut)?;
-            // Of nothing at all, both sides are 0.
-            let parts = self.law.grade == Grade::Parts;
-            let quotient = || {
-                if parts {
-                    left.plus(right.scaled(-1.0)).scaled(0.01).plus(Interval::exact(1.0))
-                } else {
-                    left.over(right)
-                }
-            };
-            (left.at != 0.0 || right.at != 0.0).then(quotient)
-        };
-        let of_row = |row| Some(Ratio { row, rounded: ratio(row, false)?, cut: ratio(row, true)? });
-        if (0..self.context.rows()).all(|row| ratio(row, false).is_none_or(|r| r.holds(1.0))) {
+        if (0..self.context.rows()).all(|row| self.ratio(row, false).is_none_or(|r| r.holds(1.0))) {
             return;
         }
+        let of_row = |row| Some(Ratio { row, rounded: self.ratio(row, false)?, cut: self.ratio(row, true)? });
         let all: Vec<Ratio> = (0..self.context.rows()).filter_map(of_row).collect();
-        let (rows, missed) = (all.len(), || all.iter().filter(|r| !r.rounded.holds(1.0)));
-        let off = missed().count();
-        let near = |r: &&Ratio| (r.rounded.at - 1.0).abs() <= self.law.slack;
-        if self.law.grade == Grade::Agreed && (rows < 3 || missed().filter(|r| !near(r)).count() * 4 > rows) {
+        let (rows, grade) = (all.len(), self.law.grade);
+        let missed = || all.iter().filter(|r| !r.rounded.holds(1.0));
+        let near = |r: &Ratio| grade == Grade::Agreed && (r.rounded.at - 1.0).abs() <= self.law.slack;
+        if grade == Grade::Agreed && (rows < 3 || missed().filter(|r| !near(r)).count() * 4 > rows) {
             return;
         }
         // Rows that meet if digits were rounded, and not if they were cut off, show that they were rounded.
         let rounded = all.iter().any(|r| r.rounded.holds(1.0) && !r.cut.holds(1.0));
         let edge = |r: &Ratio| !rounded && !r.rounded.holds(1.0) && r.cut.holds(1.0);
-        let count = all.iter().filter(|r| edge(r)).count();
-        let cut = rows >= 4 && count * 2 > rows;
+        let (off, edges) = (missed().count(), all.iter().filter(|r| edge(r)).count());
+        let cut = rows >= 4 && edges * 2 > rows;
         if cut {
-            self.about_table(findings, Severity::Info, reason!(Cut, self.formula_text(), count, rows));
+            self.about_table(findings, Severity::Info, reason!(Cut, self.formula_text(), edges, rows));
         }
-        let mut at = 1.0;
-        if off as f64 > (1.0 - MOST) * rows as f64 && !cut && rows >= 4 {
-            let intervals: Vec<Interval> = all.iter().take(SAMPLE).map(|r| r.rounded).collect();
-            if let Some((factor, count)) = common(&intervals)
-                && count as f64 >= MOST * intervals.len() as f64
-                && off * 2 >= rows
-                && (factor - 1.0).abs() > NOISE.max(self.context.late(0, LATE))
-            {
-                at = factor;
-                let why = reason!(Factor, self.formula_text(), count, intervals.len(), factor, self.law.meaning);
-                self.about_table(findings, Severity::Warning, why);
-            }
+        let factor = self.common_factor(&all, off).filter(|_| !cut);
+        if let Some((factor, count)) = factor {
+            let why = reason!(Factor, self.formula_text(), count, rows, factor, self.law.meaning);
+            self.about_table(findings, Severity::Warning, why);
         }
         // Of what only a header says, most rows know better.
         let by_header = rows > 2 && !self.context.is_sure(&self.columns, How::Id);
-        if at == 1.0 && (by_header || !self.is_sure()) && !cut && rows > 1 && off * 2 > rows {
+        if factor.is_none() && (by_header || !self.is_sure()) && !cut && rows > 1 && off * 2 > rows {
             let (low, high) = range(missed().map(|r| r.rounded.at));
-            if low > 1.0 - NOISE && high < 1.0 + NOISE {
-                return;
+            if low < 1.0 - NOISE || high > 1.0 + NOISE {
+                let why = reason!(Apart, self.formula_text(), off, rows, low, high);
+                self.about_table(findings, Severity::Warning, why);
             }
-            return self.about_table(
-                findings,
-                Severity::Warning,
-                reason!(Apart, self.formula_text(), off, rows, low, high),
-            );
+            return;
         }
+        let at = factor.map_or(1.0, |(factor, _)| factor);
         let witnesses = Witnesses::new(all.iter().map(|r| (r.rounded, r.rounded.holds(at))));
-        for ratio in all.iter().filter(|r| !r.rounded.holds(at) && !(cut && edge(r))) {
-            if self.law.grade == Grade::Agreed && near(&ratio) {
-                continue;
-            }
+        for ratio in all.iter().filter(|r| !r.rounded.holds(at) && !(cut && edge(r)) && !near(r)) {
             let agree = witnesses.speak_against((ratio.rounded.at - at).abs());
             // Less than the whole is a part that is not printed.
-            if agree || self.law.grade != Grade::Parts || ratio.rounded.at > at {
+            if agree || grade != Grade::Parts || ratio.rounded.at > at {
                 self.report(ratio, at, agree, edge(ratio), findings);
             }
         }
@@ -167,7 +161,10 @@ impl Held<'_> {
         if self.text.matches("<=").count() > 1 {
             return self.context.ids(&self.columns).join(" <= ");
         }
-        self.text.replace(['?', '!', '~'], "")
+        let there =
+            |term: &&str| term.strip_suffix('?').is_none_or(|id| self.context.sheet.has(id.trim_end_matches('!')));
+        let terms: Vec<&str> = self.text.split(" + ").filter(there).collect();
+        terms.join(" + ").replace(['?', '!', '~'], "")
     }
 
     /// The columns with the one that must be wrong last: that which is printed as 0, or else the named one.

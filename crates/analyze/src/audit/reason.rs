@@ -45,8 +45,8 @@ notes! {
     OpenQuote "a quote is opened in it and never closed: what follows is in that cell";
     Turned "a row per metric: read as {} tests, a row each";
     Changes "column '{}' holds changes, which are no test and no figure";
-    Several "column '{}': not used are {} cells with several numbers, such as '{}'";
-    Ambiguous "column '{}': not used are {} cells that can be read as two numbers, such as '{}'";
+    Several "column '{}': several numbers in a cell are not used: {}, such as '{}'";
+    Ambiguous "column '{}': numbers that can be read in two ways are not used: {}, such as '{}'";
     TakenFor "column '{}' was taken for {}{}";
     SecondColumn "column '{}' would be {} as well as '{}': it was not used";
     Unknown "no law knows {}: --columns says what columns are";

@@ -138,6 +138,19 @@ impl Model {
             Model::Unknown => false,
         }
     }
+
+    fn say(self, all: &[Row], columns: &[usize], context: &Context<'_>, findings: &mut Findings) {
+        let (rows, count) = (all.len(), all.iter().filter(|r| self.holds(r)).count());
+        let (law, severity, why) = match self {
+            Model::Think(ms) => (law("little"), Severity::Info, reason!(Think, ms, count, rows)),
+            Model::Part(factor) => {
+                let law = law(if factor > 1.0 { "little" } else { "dilution" });
+                (law, Severity::Warning, reason!(Factor, law.formulas[0], count, rows, factor, law.meaning))
+            }
+            Model::Busy | Model::Unknown => return,
+        };
+        findings.about_table(law.id, severity, context.ids(columns), why);
+    }
 }
 
 pub(super) fn check(context: &Context<'_>, findings: &mut Findings) {
@@ -148,16 +161,7 @@ pub(super) fn check(context: &Context<'_>, findings: &mut Findings) {
     let all: Vec<Row> = (0..context.rows()).filter_map(|row| read(context, row)).collect();
     let columns = context.places(&["jobs", time, rate]);
     let (model, rows, sure) = (Model::find(&all), all.len(), context.is_sure(&columns, How::Id));
-    let count = all.iter().filter(|r| model.holds(r)).count();
-    let mut about_table = |law, severity, why| findings.about_table(law, severity, context.ids(&columns), why);
-    match model {
-        Model::Think(ms) => about_table("little", Severity::Info, reason!(Think, ms, count, rows)),
-        Model::Part(factor) => {
-            let law = law(if factor > 1.0 { "little" } else { "dilution" });
-            about_table(law.id, Severity::Warning, reason!(Factor, law.formulas[0], count, rows, factor, law.meaning));
-        }
-        Model::Busy | Model::Unknown => {}
-    }
+    model.say(&all, &columns, context, findings);
     let cut_only = all.iter().filter(|r| r.cut && !r.busy.holds(1.0)).count();
     let cut = cut_only >= 2 && all.iter().all(|r| r.cut || !r.busy.holds(1.0));
     let odd = |r: &&Row| {
@@ -180,9 +184,9 @@ pub(super) fn check(context: &Context<'_>, findings: &mut Findings) {
         reason!(Apart, law(id).formulas[0], some.len(), rows, low, high)
     };
     if !over.is_empty() && over.iter().all(|r| r.open) {
-        about_table("little", Severity::Info, reason!(OpenLoop, over.len(), rows));
+        findings.about_table("little", Severity::Info, context.ids(&columns), reason!(OpenLoop, over.len(), rows));
     } else if !sure && !agree && over.len() * 2 > rows {
-        about_table("little", Severity::Warning, apart(&over, "little"));
+        findings.about_table("little", Severity::Warning, context.ids(&columns), apart(&over, "little"));
     } else {
         let error = (agree || sure) && !matches!(model, Model::Part(share) if share > 1.0);
         report(&over, (error, model), &columns, context, findings);
