@@ -9,6 +9,7 @@ mod formula;
 mod header;
 mod interval;
 mod judge;
+mod law;
 mod laws;
 mod mapping;
 mod number;
@@ -22,7 +23,7 @@ mod words;
 pub use claim::{Claim, ClaimError};
 pub use context::Expected;
 pub use finding::{Finding, Severity};
-pub use laws::{LAWS, Law};
+pub use law::{LAWS, Law};
 pub use mapping::{Mapping, MappingError};
 pub use reason::{Note, Reason, Shape, Value};
 pub use sheet::{Column, How, Series, Sheet};
@@ -114,7 +115,7 @@ pub fn audit(tables: &[Table], options: &Options) -> Audit {
         } else {
             laws::settle_kilobyte(&mut context, &mut findings);
             laws::settle_jobs(&mut context, &mut findings);
-            let checked = LAWS.iter().filter(|law| law.check(&context, &mut findings)).map(|law| law.id);
+            let checked = LAWS.iter().filter(|law| laws::check(law, &context, &mut findings)).map(|law| law.id);
             let checked: Vec<&str> = checked.collect();
             if checked.iter().any(|id| !OF_ROWS.contains(id)) {
                 audit.checked.extend(checked);

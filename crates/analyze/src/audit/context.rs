@@ -1,8 +1,8 @@
 //! What laws look at: a sheet, its series, and what is known about its workloads.
 
-use super::finding::{Findings, Severity, shown};
+use super::finding::{Findings, Severity};
 use super::interval::Interval;
-use super::reason::Reason;
+use super::reason::{Reason, shown};
 use super::sheet::{How, Series, Sheet};
 
 /// What is known about a workload by its definition.

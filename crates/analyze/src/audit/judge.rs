@@ -5,7 +5,7 @@ use super::context::Context;
 use super::finding::{Findings, Severity};
 use super::formula::Formula;
 use super::interval::{Interval, common};
-use super::laws::{Grade, Law};
+use super::law::{Grade, Law};
 use super::reason::{Reason, reason};
 use super::sheet::{How, SAMPLE};
 
@@ -137,7 +137,8 @@ impl Held<'_> {
         }
         let at = factor.map_or(1.0, |(factor, _)| factor);
         let witnesses = Witnesses::new(all.iter().map(|r| (r.rounded, r.rounded.holds(at))));
-        for ratio in all.iter().filter(|r| !r.rounded.holds(at) && !(cut && edge(r)) && !near(r)) {
+        let holds = |r: &&Ratio| r.rounded.holds(at) || cut && edge(r) || near(r);
+        for ratio in all.iter().filter(|r| !holds(r)) {
             let agree = witnesses.speak_against((ratio.rounded.at - at).abs());
             // Less than the whole is a part that is not printed.
             if agree || grade != Grade::Parts || ratio.rounded.at > at {

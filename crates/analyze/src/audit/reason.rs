@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::finding::shown;
-
 /// A shape of tables that is not read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the texts say it")]
@@ -141,4 +139,18 @@ impl fmt::Display for Reason {
         }
         f.write_str(if self.invalid { "; the table itself calls this test invalid" } else { "" })
     }
+}
+
+/// A number with `digits` significant digits, without zeros at the end of its fraction.
+pub(crate) fn shown(value: f64, digits: i32) -> String {
+    if !value.is_finite() {
+        return "∞".to_owned();
+    }
+    let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
+    if magnitude > 15 {
+        return format!("{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
+    }
+    let decimals = (digits - 1 - magnitude).clamp(0, 12);
+    let text = format!("{value:.*}", usize::try_from(decimals).unwrap_or(0));
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

@@ -1,10 +1,10 @@
 //! Little's law: jobs that are always busy are throughput × time. More is impossible; less is time outside the transactions.
 
-use super::law;
 use crate::audit::context::Context;
 use crate::audit::finding::{Findings, Severity};
 use crate::audit::interval::{Interval, common};
 use crate::audit::judge::{MOST, Witnesses, range};
+use crate::audit::law::law;
 use crate::audit::reason::reason;
 use crate::audit::sheet::{How, SAMPLE};
 
