@@ -1,6 +1,6 @@
 //! Formulas of laws, as they are printed: `tps * redo_kib_per_tx / 1024 = redo_mib_per_s`.
 //!
-//! Words are ids of columns and numbers. `?` stands behind what may be missing, `~` before a factor that may be, and `!` behind the
+//! Words are ids of columns and numbers. `?` stands behind what may be missing, `??` behind what another term may hold as well, `~` before a factor that may be, and `!` behind the
 //! column that a finding names; without it, that is the last one. `tps` is either throughput, `time_ms` either mean time, `jobs` what
 //! the jobs were found to be.
 
@@ -11,6 +11,8 @@ use super::interval::Interval;
 #[derive(Debug)]
 struct Term {
     factor: f64,
+    /// Whether it may be in another term already.
+    contained: bool,
     top: Vec<usize>,
     bottom: Vec<usize>,
 }
@@ -32,7 +34,7 @@ impl Formula {
             let mut terms = Vec::new();
             for term in side.split(" + ") {
                 match formula.term(term.trim_end_matches('?'), context) {
-                    Some(term) => terms.push(term),
+                    Some(made) => terms.push(Term { contained: term.ends_with("??"), ..made }),
                     None if term.ends_with('?') => {}
                     None => return None,
                 }
@@ -43,7 +45,7 @@ impl Formula {
     }
 
     fn term(&mut self, text: &'static str, context: &Context<'_>) -> Option<Term> {
-        let (mut term, mut above) = (Term { factor: 1.0, top: Vec::new(), bottom: Vec::new() }, true);
+        let (mut term, mut above) = (Term { factor: 1.0, contained: false, top: Vec::new(), bottom: Vec::new() }, true);
         for word in text.split(' ') {
             let name = word.trim_matches(['!', '~']);
             match (word, name.parse::<f64>(), context.resolve(name)) {
@@ -80,6 +82,7 @@ impl Formula {
         let product = |all: &[usize]| all.iter().try_fold(Interval::exact(1.0), |p, c| Some(p.times(figure(c)?)));
         let value = |term: &Term| {
             let top = product(&term.top)?.scaled(term.factor);
+            let top = if term.contained { Interval { low: 0.0, at: 0.0, ..top } } else { top };
             if term.bottom.is_empty() { Some(top) } else { Some(top.over(product(&term.bottom)?)) }
         };
         let side = |at: usize| {
@@ -110,7 +113,8 @@ impl Formula {
         let with = |x: f64, terms: &[Term]| {
             let value = |c: &usize| if *c == column { Some(x) } else { context.sheet.columns.get(*c)?.value(row) };
             let product = |all: &[usize]| all.iter().try_fold(1.0, |p, c| Some(p * value(c)?));
-            terms.iter().try_fold(0.0, |sum, t| Some(sum + t.factor * product(&t.top)? / product(&t.bottom)?))
+            let mut terms = terms.iter().filter(|t| !t.contained);
+            terms.try_fold(0.0, |sum, t| Some(sum + t.factor * product(&t.top)? / product(&t.bottom)?))
         };
         let off = |x: f64| Some(with(x, self.sides.get(pair)?)? - with(x, self.sides.get(pair + 1)?)?);
         let (at_0, at_1) = (off(0.0)?, off(1.0)?);

@@ -162,8 +162,7 @@ impl Held<'_> {
         if self.text.matches("<=").count() > 1 {
             return self.context.ids(&self.columns).join(" <= ");
         }
-        let there =
-            |term: &&str| term.strip_suffix('?').is_none_or(|id| self.context.sheet.has(id.trim_end_matches('!')));
+        let there = |term: &&str| !term.ends_with('?') || self.context.sheet.has(term.trim_end_matches('?'));
         let terms: Vec<&str> = self.text.split(" + ").filter(there).collect();
         terms.join(" + ").replace(['?', '!', '~'], "")
     }
