@@ -79,9 +79,11 @@ impl Header {
             self.unit.get_or_insert(Unit::of_id("pct"));
         }
         let (mut spaced, mut before) = (String::new(), ' ');
-        for c in token.chars() {
+        let mut chars = token.chars().peekable();
+        while let Some(c) = chars.next() {
             let part = c.is_alphanumeric() || c == '.' && before.is_ascii_digit() || c == 'Δ';
-            if c.is_uppercase() && before.is_lowercase() {
+            // `LogFile` is two words, `MySQL` is one.
+            if c.is_uppercase() && before.is_lowercase() && chars.peek().is_some_and(|next| next.is_lowercase()) {
                 spaced.push(' ');
             }
             spaced.push(if part { c } else { ' ' });

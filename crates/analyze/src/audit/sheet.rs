@@ -128,6 +128,9 @@ impl<'a> Sheet<'a> {
     fn bind_shares(&mut self, headers: &[Header]) {
         let beside_cpu = self.columns.iter().any(|c| c.id.starts_with("cpu_"));
         for (index, header) in headers.iter().enumerate().filter(|(_, h)| beside_cpu && h.unit.is_none()) {
+            if !self.is_numeric(index) {
+                continue;
+            }
             let share = Header { unit: Some(Unit::of_id("pct")), ..header.clone() };
             if let Some(meaning) = share.meaning(true).filter(|m| m.id.starts_with("cpu_") && header.words.len() == 1) {
                 self.bind(index, &share, meaning.id, How::Words);

@@ -119,31 +119,25 @@ fn blocks_of(counted: &str, in_mib: &str, context: &Context<'_>, findings: &mut 
     };
     let columns = context.places(&[counted, in_mib]);
     let redo_in_it = context.sheet.has("redo_mib_per_s") && in_mib == "physical_written_mib_per_s";
+    let sizes = [512.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0];
+    let mut best: Option<(usize, f64, bool, Vec<(usize, Interval)>)> = None;
     for log in [false, true].into_iter().take(1 + usize::from(redo_in_it)) {
         let all: Vec<(usize, Interval)> = (0..context.rows()).filter_map(|row| per_block(row, log)).collect();
-        let fits = |size: f64| all.iter().filter(|(_, i)| i.holds(size)).count();
-        let sizes = [512.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0];
-        let Some((bytes, fits)) = sizes.into_iter().map(|s| (s, fits(s))).max_by_key(|(_, fits)| *fits) else { return };
-        if (fits as f64) < MOST * all.len() as f64 || fits == 0 {
-            continue;
+        for bytes in sizes {
+            let fits = all.iter().filter(|(_, i)| i.holds(bytes)).count();
+            if fits > best.as_ref().map_or(0, |best| best.0) {
+                best = Some((fits, bytes, log, all.clone()));
+            }
         }
-        let (severity, less) = if log {
-            (Severity::Warning, ", less the redo, which these bytes hold as well")
-        } else {
-            (Severity::Info, "")
-        };
-        findings.about_table(
-            "data-blocks",
-            severity,
-            context.ids(&columns),
-            reason!(Blocks, bytes, fits, all.len(), less),
-        );
-        for (row, i) in all.iter().filter(|(_, i)| !i.holds(bytes)) {
-            let expected = context.value(in_mib, *row).map(|v| v * bytes / i.at);
-            let why = (expected, reason!(Usual, "bytes per block", bytes));
-            context.find(findings, ("data-blocks", Severity::Warning), *row, &columns, why);
-        }
-        return;
+    }
+    let Some((fits, bytes, log, all)) = best.filter(|b| b.0 as f64 >= MOST * b.3.len() as f64) else { return };
+    let (severity, less) =
+        if log { (Severity::Warning, ", less the redo, which these bytes hold as well") } else { (Severity::Info, "") };
+    findings.about_table("data-blocks", severity, context.ids(&columns), reason!(Blocks, bytes, fits, all.len(), less));
+    for (row, i) in all.iter().filter(|(_, i)| !i.holds(bytes)) {
+        let expected = context.value(in_mib, *row).map(|v| v * bytes / i.at);
+        let why = (expected, reason!(Usual, "bytes per block", bytes));
+        context.find(findings, ("data-blocks", Severity::Warning), *row, &columns, why);
     }
 }
 
