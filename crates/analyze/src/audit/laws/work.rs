@@ -120,17 +120,16 @@ fn blocks_of(counted: &str, in_mib: &str, context: &Context<'_>, findings: &mut 
     let columns = context.places(&[counted, in_mib]);
     let redo_in_it = context.sheet.has("redo_mib_per_s") && in_mib == "physical_written_mib_per_s";
     let sizes = [512.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0];
-    let mut best: Option<(usize, f64, bool, Vec<(usize, Interval)>)> = None;
-    for log in [false, true].into_iter().take(1 + usize::from(redo_in_it)) {
-        let all: Vec<(usize, Interval)> = (0..context.rows()).filter_map(|row| per_block(row, log)).collect();
-        for bytes in sizes {
-            let fits = all.iter().filter(|(_, i)| i.holds(bytes)).count();
-            if fits > best.as_ref().map_or(0, |best| best.0) {
-                best = Some((fits, bytes, log, all.clone()));
-            }
-        }
+    let rows = |log| (0..context.rows()).filter_map(|row| per_block(row, log)).collect::<Vec<(usize, Interval)>>();
+    let fits = |log, bytes: f64| rows(log).iter().filter(|(_, i)| i.holds(bytes)).count();
+    let readings = [true, false].into_iter().filter(|log| redo_in_it || !log);
+    // Of readings that fit as well, the last counts: without the redo.
+    let all = readings.flat_map(|log| sizes.map(|bytes| (fits(log, bytes), bytes, log)));
+    let Some((fits, bytes, log)) = all.max_by_key(|(fits, ..)| *fits).filter(|(fits, ..)| *fits > 0) else { return };
+    let all = rows(log);
+    if (fits as f64) < MOST * all.len() as f64 {
+        return;
     }
-    let Some((fits, bytes, log, all)) = best.filter(|b| b.0 as f64 >= MOST * b.3.len() as f64) else { return };
     let (severity, less) =
         if log { (Severity::Warning, ", less the redo, which these bytes hold as well") } else { (Severity::Info, "") };
     findings.about_table("data-blocks", severity, context.ids(&columns), reason!(Blocks, bytes, fits, all.len(), less));
