@@ -2,29 +2,36 @@
 //!
 //! [`table::read`] makes tables of text, [`Sheet`] finds out what their columns are, and [`audit`] checks the [`LAWS`].
 
-pub mod claim;
+mod claim;
 mod context;
 mod finding;
+mod formula;
 mod header;
-pub mod interval;
+mod interval;
 mod judge;
+mod law;
 mod laws;
-mod names;
-mod shape;
-pub mod sheet;
+mod mapping;
+mod number;
+mod reason;
+mod sheet;
+mod subject;
 pub mod table;
-pub mod unit;
+mod unit;
+mod words;
 
-pub use claim::Claim;
+pub use claim::{Claim, ClaimError};
 pub use context::Expected;
 pub use finding::{Finding, Severity};
-pub use laws::{LAWS, Law};
-pub use names::find as find_column;
-pub use sheet::{Figure, Mapping, MappingError, Series, Sheet};
+pub use law::{LAWS, Law};
+pub use mapping::{Mapping, MappingError};
+pub use reason::{Note, Reason, Shape, Value};
+pub use sheet::{Column, How, Series, Sheet};
 pub use table::{ReadError, Table};
 
 use context::Context;
 use finding::Findings;
+use reason::reason;
 
 /// What an audit is told besides the tables.
 #[derive(Debug, Clone, Default)]
@@ -48,8 +55,10 @@ pub struct Audit {
     pub rows: usize,
     /// Ids of the laws that could be checked in one table or another.
     pub checked: Vec<&'static str>,
-    /// Claims that could not be held against the tables, with what is missing.
-    pub unchecked: Vec<String>,
+    /// Shapes of tables that are not read.
+    pub refused: Vec<Shape>,
+    /// Claims that could not be held against the tables.
+    pub unchecked: Vec<ClaimError>,
 }
 
 impl Audit {
@@ -63,9 +72,13 @@ impl Audit {
 /// Ids of all columns that an audit of our own results looks at: what laws need, and what tells tests apart.
 #[must_use]
 pub fn columns_of_laws() -> Vec<&'static str> {
-    const ALSO: [&str; 5] = ["run", "test", "valid", "outside_tx_pct", "job_load"];
-    let needed = LAWS.iter().flat_map(|law| law.sets()).flatten();
-    let all = sheet::TEXT_KEYS.into_iter().chain(names::SETTINGS).chain(ALSO).chain(needed);
+    const ALSO: [&str; 9] = [
+        "run", "test", "valid", "outside_tx_pct", "thinking_pct", "connecting_pct", "commit_latency_ms",
+        "commit_throughput_tps", "transaction_time_ns_mean",
+    ];
+    let formulas = LAWS.iter().flat_map(|law| &law.formulas).flat_map(|f| f.split(' '));
+    let words = formulas.map(|w| w.trim_matches(['?', '!', '~'])).chain(LAWS.iter().flat_map(Law::sets).flatten());
+    let all = sheet::TEXT_KEYS.into_iter().chain(sheet::SETTINGS).chain(ALSO).chain(words);
     let mut ids: Vec<&'static str> = Vec::new();
     for id in all.filter(|id| loadline_model::column::column(id).is_some()) {
         if !ids.contains(&id) {
@@ -77,88 +90,49 @@ pub fn columns_of_laws() -> Vec<&'static str> {
 
 /// Law of findings about how a table is written, and what was assumed of it.
 const TABLE: &str = "table";
-/// Beginning of the finding that a table cannot be checked.
-const UNCOVERED: &str = "no law covers its columns";
+/// Laws that any list obeys: they alone cover no table.
+const OF_ROWS: [&str; 3] = ["cells", "duplicates", "test-numbers"];
 
 /// Checks all laws in all tables.
 #[must_use]
 pub fn audit(tables: &[Table], options: &Options) -> Audit {
     let mut audit = Audit { tables: tables.len(), ..Audit::default() };
-    let mut claimed = Vec::new();
+    let mut claimed = vec![false; options.claims.len()];
     for table in tables {
-        let whole = table;
-        let shaped = shape::per_test(table, &options.mapping);
-        let table = shaped.as_ref().unwrap_or(table);
         audit.rows += table.rows();
-        let mut context = Context::new(laws::counts::settle(Sheet::new(table, &options.mapping)), &options.expected);
-        let mut findings = Findings { table: table.name.clone(), ..Findings::default() };
-        remarks(&context, &mut findings);
-        if let Some(found) = laws::units::settle(&mut context) {
-            findings.push(found);
-        }
-        if let Some(found) = laws::sessions::settle(&mut context) {
-            findings.push(found);
-        }
-        let applying: Vec<&&Law> = LAWS.iter().filter(|law| law.applies(&context)).collect();
-        let style = context.sheet.style;
-        for law in &applying {
-            law.check(&context, &mut findings);
-        }
-        laws::cells::check(&context, &mut findings);
-        let related = laws::relations::search(whole, style, &mut findings).then_some("relations");
-        if applying.is_empty() && related.is_none() {
-            findings.push(context.about_table(TABLE, Severity::Warning, &[], what_would_help(&context)));
-        }
-        for id in applying.iter().map(|law| law.id).chain(related) {
-            if !audit.checked.contains(&id) {
-                audit.checked.push(id);
+        let mut findings = Findings::new(&table.name);
+        let mut context = Context::new(Sheet::new(table, &options.mapping), &options.expected);
+        for remark in table.remarks.iter().chain(&context.sheet.remarks) {
+            let (severity, why) = (if remark.odd { Severity::Warning } else { Severity::Info }, remark.reason.clone());
+            match remark.row {
+                Some(row) => context.find(&mut findings, (TABLE, severity), row, &[], (None, why)),
+                None => findings.about_table(TABLE, severity, Vec::new(), why),
             }
         }
-        claimed.push(options.claims.iter().map(|claim| claim::figures(claim, &context)).collect());
+        if let Some(shape) = context.sheet.side_by_side() {
+            findings.about_table(TABLE, Severity::Warning, Vec::new(), reason!(Refused, shape.to_string()));
+            audit.refused.push(shape);
+        } else {
+            laws::settle_kilobyte(&mut context, &mut findings);
+            laws::settle_jobs(&mut context, &mut findings);
+            let checked = LAWS.iter().filter(|law| laws::check(law, &context, &mut findings)).map(|law| law.id);
+            let checked: Vec<&str> = checked.collect();
+            if checked.iter().any(|id| !OF_ROWS.contains(id)) {
+                audit.checked.extend(checked);
+            } else {
+                let known: Vec<&str> = context.sheet.columns.iter().map(|c| c.id).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                findings.about_table(TABLE, Severity::Info, Vec::new(), reason!(NoLaw, known));
+            }
+            for (claim, found) in options.claims.iter().zip(&mut claimed).filter(|(_, found)| !**found) {
+                *found = claim.check(&context, &mut findings).is_some();
+            }
+        }
         audit.findings.extend(findings.finish());
     }
-    // Of many tables, such as those of a report, some hold no figures.
-    if !audit.checked.is_empty() {
-        for finding in audit.findings.iter_mut().filter(|f| f.law == TABLE && f.message.starts_with(UNCOVERED)) {
-            finding.severity = Severity::Info;
-            UNCOVERED.clone_into(&mut finding.message);
-        }
-    }
-    let (found, unchecked) = claim::judge(&options.claims, &claimed);
-    audit.findings.extend(found);
-    audit.unchecked = unchecked;
+    audit.checked.sort_unstable();
+    audit.checked.dedup();
+    let unchecked = options.claims.iter().zip(claimed).filter(|(_, found)| !found);
+    audit.unchecked = unchecked.map(|(claim, _)| ClaimError::NoRows(claim.text.clone())).collect();
     audit
-}
-
-/// How the table is written, and what was assumed of its columns.
-fn remarks(context: &Context<'_>, findings: &mut Findings) {
-    let sheet = &context.sheet;
-    for remark in sheet.table.remarks.iter().chain(&sheet.remarks) {
-        let severity = if remark.odd { Severity::Warning } else { Severity::Info };
-        let mut finding = context.about_table(TABLE, severity, &[], remark.message.clone());
-        finding.row = remark.row.map(|row| row + 1);
-        findings.push(finding);
-    }
-}
-
-/// Which columns would make a law applicable.
-fn what_would_help(context: &Context<'_>) -> String {
-    let mut wanted: Vec<(usize, String)> = Vec::new();
-    for law in LAWS {
-        let missing = |set: Vec<&'static str>| set.into_iter().filter(|id| !context.has(id)).collect::<Vec<_>>();
-        if let Some(columns) = law.sets().map(missing).min_by_key(Vec::len) {
-            wanted.push((columns.len(), format!("{} ({})", columns.join(", "), law.name)));
-        }
-    }
-    // Without any known column, the most telling laws come first, in their order.
-    if !context.sheet.columns.is_empty() {
-        wanted.sort_by_key(|(count, _)| *count);
-    }
-    let few: Vec<String> = wanted.into_iter().take(4).map(|(_, text)| text).collect();
-    let known = context.sheet.columns.iter().map(|c| c.id).collect::<Vec<_>>().join(", ");
-    let known = if known.is_empty() { "no column is known".to_owned() } else { format!("known are {known}") };
-    format!(
-        "{UNCOVERED}: {known}. With these, a law could be checked: {}. --columns says what columns are",
-        few.join("; ")
-    )
 }

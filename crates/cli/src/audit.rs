@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use loadline_analyze::audit::{
-    Audit, Claim, Expected, Finding, LAWS, Mapping, Options, Severity, audit, columns_of_laws, table,
+    Audit, Claim, Expected, Finding, LAWS, Law, Mapping, Options, Severity, audit, columns_of_laws, table,
 };
-use loadline_model::column::{REDO_BYTES_PER_TX, REDO_KIB_PER_TX};
+use loadline_model::Capability;
 use loadline_model::format::counted;
 use loadline_report::{Format, RunData, clean, render};
 use loadline_workload::CATALOGUE;
@@ -31,11 +31,12 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     let shown = file.display();
     let tables = table::read(&text, &name).map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
     drop(text);
-    let usage = |e: &dyn std::fmt::Display| Failure::usage(e.to_string());
-    let mapping = args.columns.as_deref().map_or(Ok(Mapping::default()), Mapping::parse).map_err(|e| usage(&e))?;
-    mapping.check(&tables).map_err(|e| Failure::usage(format!("--columns: {e}")))?;
-    let claims = args.claim.iter().map(|c| Claim::parse(c)).collect::<Result<Vec<_>, _>>();
-    let claims = claims.map_err(|e| Failure::usage(format!("--claim {e}")))?;
+    let mapping = args.columns.as_deref().map_or(Ok(Mapping::default()), Mapping::parse);
+    let mapping = mapping.and_then(|mapping| mapping.check(&tables).map(|()| mapping));
+    let mapping = mapping.map_err(|e| Failure::usage(format!("--columns: {e}")))?;
+    let unclaimed = |e: &dyn std::fmt::Display| Failure::usage(format!("--claim {e}"));
+    let claims =
+        args.claim.iter().map(|c| Claim::parse(c)).collect::<Result<Vec<_>, _>>().map_err(|e| unclaimed(&e))?;
     let found = audit(&tables, &Options { mapping, claims, expected: expected() });
     match args.list.format {
         ListFormat::Text => output::write(&args.list.output, text_of(&found).as_bytes()),
@@ -43,32 +44,33 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     }
     // Exit code 1 says that errors were found.
     .map_err(|e| Failure { code: exit::USAGE, ..e })?;
-    if found.checked.is_empty() {
-        return Err(Failure::usage(format!("{shown}: nothing was checked: no law covers its columns")));
+    if let Some(claim) = found.unchecked.first() {
+        return Err(unclaimed(claim));
     }
-    if !found.unchecked.is_empty() {
-        return Err(Failure::usage(format!("--claim {}", found.unchecked.join("; "))));
+    if found.count(Severity::Error) > 0 {
+        return Ok(exit::FAILED);
     }
-    Ok(if found.count(Severity::Error) > 0 { exit::FAILED } else { 0 })
+    match found.refused.first() {
+        Some(shape) => Err(Failure::usage(format!("{shown}: {shape}; write it as CSV with a row per test"))),
+        None if found.checked.is_empty() => {
+            Err(Failure::usage(format!("{shown}: nothing was checked: no law covers its columns")))
+        }
+        None => Ok(0),
+    }
 }
 
 /// What an audit of the table `text` finds, a sentence each; those of one law are counted after the first.
 pub(crate) fn findings(text: &str, name: &str) -> Result<Vec<String>, Failure> {
     let tables = table::read(text, name).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
     let found = audit(&tables, &Options { expected: expected(), ..Options::default() }).findings;
-    let mut laws: Vec<(&Finding, usize)> = Vec::new();
-    for finding in &found {
-        match laws.iter_mut().find(|(first, _)| (first.law, first.severity) == (finding.law, finding.severity)) {
-            Some((_, count)) => *count += 1,
-            None => laws.push((finding, 1)),
-        }
-    }
-    let sentence = |(f, count): (&Finding, usize)| {
-        let test = if f.test.is_empty() { String::new() } else { format!("{}: ", f.test) };
+    // Findings of one law and severity stand together.
+    let laws = found.chunk_by(|a, b| (a.law, a.severity) == (b.law, b.severity));
+    let sentence = |all: &[Finding]| {
+        let (f, count) = (&all[0], all.len());
         let more = if count > 1 { format!(" ({count} such findings; this is the first)") } else { String::new() };
-        format!("{} ({}): {test}{}{more}", f.severity.name(), f.law, f.message)
+        format!("{} ({}): {}{more}", f.severity.name(), f.law, message(f))
     };
-    Ok(laws.into_iter().map(sentence).collect())
+    Ok(laws.map(sentence).collect())
 }
 
 /// The table of a run with what laws ask for, which is more than its own tables show.
@@ -93,23 +95,22 @@ fn read(file: &Path, results: &Path) -> Result<(String, String), Failure> {
 
 /// What the workloads of the catalogue are defined by.
 fn expected() -> Vec<Expected> {
-    let sizes = CATALOGUE.iter().filter_map(|w| Some((w.code, w.redo?)));
-    let of = |(code, redo): (&str, loadline_workload::RedoSize)| {
-        let range = |column: &'static str, size: f64| Expected {
-            workload: code.to_owned(),
-            column,
-            low: redo.min / size,
-            high: redo.max / size,
-        };
-        [range(REDO_KIB_PER_TX.id, 1024.0), range(REDO_BYTES_PER_TX.id, 1.0)]
+    let of_workload = |w: &&loadline_workload::Workload| Expected {
+        workload: w.code.to_owned(),
+        redo_kib: w.redo.map(|redo| (redo.min / 1024.0, redo.max / 1024.0)),
+        waits: !w.needs.contains(&Capability::CommitNowait),
     };
-    sizes.flat_map(of).collect()
+    CATALOGUE.iter().map(of_workload).collect()
+}
+
+/// Which test it is, and what was found.
+fn message(f: &Finding) -> String {
+    if f.test.is_empty() { f.reason.to_string() } else { format!("{}: {}", f.test, f.reason) }
 }
 
 /// The contract's table.
 fn listing(findings: &[Finding]) -> Listing {
     let row = |f: &Finding| {
-        let test = if f.test.is_empty() { String::new() } else { format!("{}: ", f.test) };
         vec![
             f.severity.name().to_owned(),
             f.table.clone(),
@@ -119,7 +120,7 @@ fn listing(findings: &[Finding]) -> Listing {
             f.printed.clone(),
             f.recomputed.clone(),
             f.deviation_pct.map_or_else(String::new, |d| format!("{d:.2}")),
-            format!("{test}{}", f.message),
+            message(f),
         ]
     };
     Listing {
@@ -134,24 +135,24 @@ const SHOWN: usize = 5;
 /// Findings for people: by severity, those of one law together.
 fn text_of(audit: &Audit) -> String {
     let mut out = String::new();
-    for severity in [Severity::Error, Severity::Warning, Severity::Info] {
+    for (severity, heading) in [
+        (Severity::Error, "Errors: the printed figures cannot all be right"),
+        (Severity::Warning, "Warnings: right only under an assumption"),
+        (Severity::Info, "Infos: what was inferred"),
+    ] {
         let all: Vec<&Finding> = audit.findings.iter().filter(|f| f.severity == severity).collect();
         if all.is_empty() {
             continue;
         }
-        out.push_str(&format!("{}\n", heading(severity, all.len())));
-        let mut rest = all.as_slice();
-        while let Some(first) = rest.first() {
-            let same = rest.iter().take_while(|f| f.law == first.law && f.table == first.table).count();
-            let (group, after) = rest.split_at(same);
-            rest = after;
-            let table = if audit.tables > 1 { format!("{}: ", first.table) } else { String::new() };
-            let shown = if group.len() > SHOWN && are_small(group) { 1 } else { SHOWN };
-            let text = |f: &&Finding| format!("  {}\n", clean(&format!("{table}{}", line(f))));
-            out.extend(group.iter().take(shown).map(text));
-            if let Some(more) = group.len().checked_sub(shown).filter(|n| *n > 0) {
-                let (low, high) = range(group);
-                out.push_str(&format!("  {table}… {more} more of {}{low}{high} (all with --format csv)\n", first.law));
+        out.push_str(&format!("{heading} ({})\n", all.len()));
+        for group in all.chunk_by(|a, b| a.law == b.law && a.table == b.table) {
+            let table = if audit.tables > 1 { format!("{}: ", group[0].table) } else { String::new() };
+            // What a table was taken for is said in full.
+            let shown = if group[0].row.is_none() { group.len() } else { SHOWN };
+            out.extend(group.iter().take(shown).map(|f| format!("  {}\n", clean(&format!("{table}{}", line(f))))));
+            if group.len() > shown {
+                let law = group[0].law;
+                out.push_str(&format!("  {table}… {} more of {law} (all with --format csv)\n", group.len() - shown));
             }
         }
         out.push('\n');
@@ -170,63 +171,29 @@ fn text_of(audit: &Audit) -> String {
     out
 }
 
-fn heading(severity: Severity, count: usize) -> String {
-    let what = match severity {
-        Severity::Error => "Errors: the printed figures cannot all be right",
-        Severity::Warning => "Warnings: right only under an assumption",
-        Severity::Info => "Infos: what was inferred",
-    };
-    format!("{what} ({count})")
-}
-
 fn line(f: &Finding) -> String {
-    let row = f.row.map_or_else(String::new, |r| {
-        let test = if f.test.is_empty() { String::new() } else { format!(" ({})", f.test) };
-        format!("row {r}{test}: ")
-    });
+    let row = f.row.map_or_else(String::new, |r| format!("row {r}: "));
+    let row = if f.test.is_empty() { row } else { row.replace(':', &format!(" ({}):", f.test)) };
+    let deviation = f.deviation_pct.map_or_else(String::new, |d| format!(", {d:+.1} %"));
     let figures = match (f.printed.is_empty(), f.recomputed.is_empty()) {
-        (false, false) => format!(" [{} printed, {} recomputed{}]", f.printed, f.recomputed, deviation(f)),
+        (false, false) => format!(" [{} printed, {} recomputed{deviation}]", f.printed, f.recomputed),
         (false, true) => format!(" [{} printed]", f.printed),
-        _ => String::new(),
+        (true, false) => format!(" [{} recomputed]", f.recomputed),
+        (true, true) => String::new(),
     };
-    format!("{}: {row}{}{figures}", f.law, f.message)
-}
-
-fn deviation(f: &Finding) -> String {
-    f.deviation_pct.map_or_else(String::new, |d| format!(", {d:+.1} %"))
-}
-
-/// Whether all deviations of a group are so small that they are likely to have one cause.
-fn are_small(group: &[&Finding]) -> bool {
-    group.iter().all(|f| f.deviation_pct.is_some_and(|d| d.abs() <= 1.0))
-}
-
-/// The deviations of a group.
-fn range(group: &[&Finding]) -> (String, String) {
-    let all = || group.iter().filter_map(|f| f.deviation_pct);
-    let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
-    if low > high {
-        return (String::new(), String::new());
-    }
-    (format!(", {low:+.1}"), format!(" to {high:+.1} %"))
+    format!("{}: {row}{}{figures}", f.law, f.reason)
 }
 
 /// `--laws`.
 fn laws(list: &ListArgs) -> Result<(), Failure> {
-    let needs = |law: &loadline_analyze::audit::Law| {
+    let row = |law: &Law| {
         let sets: Vec<String> = law.sets().map(|set| set.join(", ")).collect();
-        if sets.is_empty() { "any column".to_owned() } else { sets.join("; or ") }
-    };
-    let row = |law: &&loadline_analyze::audit::Law| {
-        [law.id, law.name, law.formula]
-            .map(str::to_owned)
-            .into_iter()
-            .chain([needs(law)])
-            .chain([law.tolerance, law.meaning].map(str::to_owned))
-            .collect()
+        let columns = if sets.is_empty() { "any column".to_owned() } else { sets.join("; or ") };
+        let formulas = law.formulas.join("; ").replace(['?', '!', '~'], "");
+        vec![law.id.to_owned(), law.name.to_owned(), formulas, columns, law.worst().to_owned(), law.meaning.to_owned()]
     };
     Listing {
-        columns: vec!["law", "name", "formula", "columns", "tolerance", "meaning"],
+        columns: vec!["law", "name", "formula", "columns", "at worst", "meaning"],
         rows: LAWS.iter().map(row).collect(),
     }
     .write(list)

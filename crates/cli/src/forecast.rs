@@ -115,7 +115,7 @@ fn of_text(text: &str, title: String, args: &ForecastArgs) -> Result<Input, Fail
     for table in &tables {
         let sheet = Sheet::new(table, &mapping);
         let row = |row: Option<usize>| row.map_or_else(String::new, |row| format!("row {}: ", row + 1));
-        let said = table.remarks.iter().chain(&sheet.remarks).map(|r| format!("{}{}", row(r.row), r.message));
+        let said = table.remarks.iter().chain(&sheet.remarks).map(|r| format!("{}{}", row(r.row), r.reason));
         remarks.extend(said);
         match (sheet.has("jobs"), sheet.throughput()) {
             (true, Some(throughput)) => series.extend(of_sheet(&sheet, throughput, &mut remarks)?),

@@ -1,23 +1,19 @@
 //! What laws look at: a sheet, its series, and what is known about its workloads.
 
-use std::cell::Cell;
+use super::finding::{Findings, Severity};
+use super::interval::Interval;
+use super::reason::{Reason, shown};
+use super::sheet::{How, Series, Sheet};
 
-use crate::audit::finding::{Finding, Findings, Severity, shown};
-use crate::audit::interval::{Interval, Reading};
-use crate::audit::sheet::{Bound, How, Series, Sheet};
-use crate::audit::table::Table;
-
-/// What a column of a workload must be, by its definition.
+/// What is known about a workload by its definition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expected {
     /// Code of the workload.
     pub workload: String,
-    /// Id of the column.
-    pub column: &'static str,
-    /// From this, in the unit of the id.
-    pub low: f64,
-    /// Up to this.
-    pub high: f64,
+    /// Redo of a transaction from this to this, KiB.
+    pub redo_kib: Option<(f64, f64)>,
+    /// Whether its commits wait for the log.
+    pub waits: bool,
 }
 
 /// A sheet with all that laws ask about it.
@@ -25,33 +21,10 @@ pub(crate) struct Context<'a> {
     pub(crate) sheet: Sheet<'a>,
     pub(crate) series: Vec<Series>,
     pub(crate) expected: &'a [Expected],
+    /// The columns whose product are the jobs.
+    pub(crate) jobs: Vec<&'static str>,
     /// Series of each row.
     of_row: Vec<u32>,
-    swept: Option<&'static str>,
-    /// The jobs of each row, if they are not those of the column called jobs.
-    pub(crate) sessions: Option<Vec<f64>>,
-    /// Index of a column with a time before a job began, which the time of a transaction holds.
-    pub(crate) lag: Option<usize>,
-    known: Known,
-}
-
-/// Remembers the columns of ids by the addresses of their texts: laws ask for the same ones in each of a million rows.
-struct Known([Cell<(usize, usize, Option<usize>)>; Known::SIZE]);
-
-impl Known {
-    const SIZE: usize = 1024;
-
-    fn get(&self, id: &'static str, find: impl Fn() -> Option<usize>) -> Option<usize> {
-        let (address, length) = (id.as_ptr() as usize, id.len());
-        let place = &self.0[(address.wrapping_mul(0x9e37_79b9) >> 12) % Known::SIZE];
-        let (known, of_length, found) = place.get();
-        if (known, of_length) == (address, length) {
-            return found;
-        }
-        let found = find();
-        place.set((address, length, found));
-        found
-    }
 }
 
 impl<'a> Context<'a> {
@@ -59,56 +32,39 @@ impl<'a> Context<'a> {
         let series = sheet.series();
         let mut of_row = vec![0; sheet.table.rows()];
         for (index, one) in series.iter().enumerate() {
-            for row in &one.rows {
-                of_row[*row] = u32::try_from(index).unwrap_or(u32::MAX);
-            }
+            one.rows.iter().for_each(|row| of_row[*row] = u32::try_from(index).unwrap_or(u32::MAX));
         }
-        let swept = sheet.swept();
-        let known = Known(std::array::from_fn(|_| Cell::new((0, 0, None))));
-        Context { sheet, series, expected, of_row, swept, sessions: None, lag: None, known }
+        Context { sheet, series, expected, jobs: vec!["jobs"], of_row }
     }
 
-    pub(crate) fn rows(&self) -> std::ops::Range<usize> {
-        0..self.sheet.table.rows()
+    pub(crate) fn rows(&self) -> usize {
+        self.sheet.table.rows()
     }
 
-    /// The id that stands for `id`: `tps` is the column of throughput.
-    pub(crate) fn resolve(&self, id: &'static str) -> Option<&'static str> {
-        Some(self.column(id)?.id)
-    }
-
-    fn column(&self, id: &'static str) -> Option<&Bound> {
-        let find = || {
-            let id = if id == "tps" { self.sheet.throughput()? } else { id };
-            self.sheet.columns.iter().position(|c| c.id == id)
-        };
-        self.sheet.columns.get(self.known.get(id, find)?)
-    }
-
-    pub(crate) fn has(&self, id: &'static str) -> bool {
-        self.resolve(id).is_some()
+    /// The columns that a name in a formula stands for, as a product, and a factor.
+    pub(crate) fn resolve(&self, name: &str) -> Option<(Vec<usize>, f64)> {
+        let place = |id: &str| self.sheet.columns.iter().position(|c| c.id == id);
+        match name {
+            "tps" => Some((vec![place(self.sheet.throughput()?)?], 1.0)),
+            "jobs" => Some((self.jobs.iter().map(|id| place(id)).collect::<Option<Vec<_>>>()?, 1.0)),
+            "time_ms" if place("commit_latency_ms").is_none() => Some((vec![place("transaction_time_ns_mean")?], 1e-6)),
+            "time_ms" => Some((vec![place("commit_latency_ms")?], 1.0)),
+            id => Some((vec![place(id)?], 1.0)),
+        }
     }
 
     /// What the figure of `id` in `row` can have been.
-    pub(crate) fn interval(&self, id: &'static str, row: usize, reading: Reading) -> Option<Interval> {
-        Some(Interval::of(self.column(id)?.figure(row)?, reading))
+    pub(crate) fn interval(&self, id: &str, row: usize) -> Option<Interval> {
+        self.sheet.column(id)?.interval(row, false)
     }
 
-    pub(crate) fn value(&self, id: &'static str, row: usize) -> Option<f64> {
-        self.column(id)?.figure(row).map(|f| f.value)
+    pub(crate) fn value(&self, id: &str, row: usize) -> Option<f64> {
+        self.sheet.value(if id == "tps" { self.sheet.throughput()? } else { id }, row)
     }
 
-    /// How many sessions there were: each has one transaction under way.
-    pub(crate) fn jobs(&self, row: usize, reading: Reading) -> Option<Interval> {
-        match &self.sessions {
-            Some(all) => all.get(row).filter(|jobs| **jobs > 0.0).map(|jobs| Interval::exact(*jobs)),
-            None => self.interval("jobs", row, reading),
-        }
-    }
-
-    /// Whether it is said what columns are: by ids of ours, or by the user.
-    pub(crate) fn is_sure(&self, ids: &[&'static str]) -> bool {
-        ids.iter().filter_map(|id| self.column(id)).all(|c| c.how != How::Inferred)
+    /// Whether all columns are known at least as surely as by `how`.
+    pub(crate) fn is_sure(&self, columns: &[usize], how: How) -> bool {
+        columns.iter().all(|c| self.sheet.columns[*c].how <= how)
     }
 
     /// Relative error of a rate whose counters are read up to `seconds` late; 0 if the length of the test is not known.
@@ -116,111 +72,55 @@ impl<'a> Context<'a> {
         self.value("elapsed_s", row).filter(|s| *s > 0.0).map_or(0.0, |elapsed| seconds / elapsed)
     }
 
-    /// Relative error of throughput × time from transactions that began before the window, one of each job: the longest, or
-    /// what is usually the longest; 0 if the length of the test is not known.
-    pub(crate) fn edges(&self, row: usize) -> f64 {
-        let mean = self.value("commit_latency_ms", row).map(|ms| ms / 1e3);
-        let mean = mean.or_else(|| self.value("transaction_time_ns_mean", row).map(|ns| ns / 1e9));
-        let longest = self.value("transaction_time_ns_max", row).map(|ns| ns / 1e9);
-        self.late(row, longest.or(mean.map(|s| 5.0 * s)).unwrap_or(0.0))
-    }
-
-    /// Whether the table itself calls the test of a row invalid.
-    fn is_invalid(&self, row: usize) -> bool {
-        matches!(self.sheet.text("valid", row).to_lowercase().as_str(), "false" | "no")
+    /// What is known about the workload of a row.
+    pub(crate) fn workload(&self, row: usize) -> Option<&Expected> {
+        let code = self.sheet.text("workload", row);
+        self.expected.iter().find(|e| e.workload == code)
     }
 
     /// Which test a row is: its series, the setting that is swept, and its number.
-    pub(crate) fn test(&self, row: usize) -> String {
-        let series = self.of_row.get(row).and_then(|s| self.series.get(*s as usize));
-        let mut parts: Vec<String> = series.map(|s| s.label.clone()).filter(|l| !l.is_empty()).into_iter().collect();
-        for id in self.swept.iter().chain(["test"].iter()) {
-            let text = self.sheet.text(id, row);
-            if !text.is_empty() {
-                parts.push(format!("{id} {text}"));
-            }
-        }
-        parts.join(", ").chars().take(100).collect()
+    fn test(&self, row: usize) -> String {
+        let label = self.of_row.get(row).and_then(|s| self.series.get(*s as usize)).map_or("", |s| &s.label);
+        let settings = self.sheet.swept().into_iter().chain(["test"]).map(|id| (id, self.sheet.text(id, row)));
+        let settings = settings.filter(|(_, text)| !text.is_empty()).map(|(id, text)| format!("{id} {text}"));
+        let parts = [label.to_owned()].into_iter().filter(|l| !l.is_empty()).chain(settings);
+        parts.collect::<Vec<_>>().join(", ").chars().take(100).collect()
     }
 
-    /// Makes a finding about `row`. `printed` and `recomputed` are of column `target`, in the unit of its id.
-    #[expect(clippy::too_many_arguments, reason = "these are the fields of a finding")]
-    pub(crate) fn about_row(
-        &self,
-        law: &'static str,
-        severity: Severity,
-        row: usize,
-        columns: &[&'static str],
-        target: &'static str,
-        recomputed: Option<f64>,
-        message: String,
-    ) -> Finding {
-        let target = self.resolve(target).unwrap_or(target);
-        let printed = self.sheet.value(target, row);
-        let deviation = printed.zip(recomputed).filter(|(_, r)| *r != 0.0).map(|(p, r)| (p / r - 1.0) * 100.0);
-        // In the unit that is printed.
-        let column = self.sheet.column(target);
-        let elapsed = column.filter(|c| c.counted).and_then(|_| self.sheet.value("elapsed_s", row));
-        let factor = column.map_or(1.0, |c| c.factor) / elapsed.unwrap_or(1.0);
-        let invalid = self.is_invalid(row) && severity == Severity::Error;
-        Finding {
-            severity: if invalid { Severity::Warning } else { severity },
-            table: self.sheet.table.name.clone(),
-            row: Some(row + 1),
-            test: self.test(row),
-            columns: columns.iter().filter_map(|id| self.resolve(id)).collect(),
-            law,
-            printed: if column.is_some_and(|c| c.derived) {
-                printed.map_or_else(String::new, |p| shown(p, 6))
-            } else {
-                self.sheet.text(target, row).to_owned()
-            },
-            recomputed: recomputed.map_or_else(String::new, |r| shown(r / factor, 5)),
-            deviation_pct: deviation.filter(|d| d.is_finite()),
-            message: if invalid { format!("{message}; the table itself calls this test invalid") } else { message },
-        }
-    }
-
-    /// Adds a warning about a row, unless a thousand of them are listed. Of its columns, the second part is that whose figure is
-    /// compared with `recomputed`, in the unit of its id.
-    pub(crate) fn warn(
+    /// Adds a finding about `row`. `columns` are places in the sheet; `recomputed` is of the last one, in the unit of its id.
+    pub(crate) fn find(
         &self,
         findings: &mut Findings,
-        (law, row): (&'static str, usize),
-        (columns, target): (&[&'static str], &'static str),
-        recomputed: Option<f64>,
-        message: String,
+        (law, severity): (&'static str, Severity),
+        row: usize,
+        columns: &[usize],
+        (recomputed, mut why): (Option<f64>, Reason),
     ) {
-        if findings.wants(law, Severity::Warning) {
-            findings.push(self.about_row(law, Severity::Warning, row, columns, target, recomputed, message));
-        }
+        why.invalid = severity == Severity::Error && matches!(self.sheet.text("valid", row), "false" | "no");
+        let severity = if why.invalid { Severity::Warning } else { severity };
+        let make = |mut f: super::Finding| {
+            f.row = Some(row + 1);
+            f.test = self.test(row);
+            let mut places = columns.to_vec();
+            places.sort_unstable();
+            f.columns = self.ids(&places);
+            let Some(target) = columns.last().and_then(|c| self.sheet.columns.get(*c)) else { return f };
+            self.sheet.table.cell(row, target.index).clone_into(&mut f.printed);
+            f.recomputed = recomputed.map_or_else(String::new, |r| shown(r / target.factor, 5));
+            let deviation = target.value(row).zip(recomputed).map(|(p, r)| (p / r - 1.0) * 100.0);
+            f.deviation_pct = deviation.filter(|d| d.is_finite());
+            f
+        };
+        findings.push(make, law, severity, why);
     }
 
-    /// Makes a finding about the whole table.
-    pub(crate) fn about_table(
-        &self,
-        law: &'static str,
-        severity: Severity,
-        columns: &[&'static str],
-        message: String,
-    ) -> Finding {
-        let columns = columns.iter().filter_map(|id| self.resolve(id)).collect();
-        Finding { columns, ..Context::finding(self.sheet.table, law, severity, message) }
+    /// Places of columns in the sheet; those that are missing are left out.
+    pub(crate) fn places(&self, ids: &[&str]) -> Vec<usize> {
+        ids.iter().filter_map(|id| self.resolve(id)).flat_map(|(places, _)| places).collect()
     }
 
-    /// A finding about a table.
-    pub(crate) fn finding(table: &Table, law: &'static str, severity: Severity, message: String) -> Finding {
-        Finding {
-            severity,
-            table: table.name.clone(),
-            row: None,
-            test: String::new(),
-            columns: Vec::new(),
-            law,
-            printed: String::new(),
-            recomputed: String::new(),
-            deviation_pct: None,
-            message,
-        }
+    /// Ids of places in the sheet.
+    pub(crate) fn ids(&self, places: &[usize]) -> Vec<&'static str> {
+        places.iter().map(|c| self.sheet.columns[*c].id).collect()
     }
 }

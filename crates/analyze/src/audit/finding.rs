@@ -1,7 +1,8 @@
 //! What an audit finds.
 
 use std::collections::HashMap;
-use std::fmt;
+
+use super::reason::{Reason, reason};
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,17 +19,7 @@ impl Severity {
     /// `error`, `warning` or `info`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Info => "info",
-        }
-    }
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        ["error", "warning", "info"][self as usize]
     }
 }
 
@@ -49,84 +40,78 @@ pub struct Finding {
     pub law: &'static str,
     /// What is printed.
     pub printed: String,
-    /// What the other cells give instead.
+    /// What the other cells give instead, in the printed unit.
     pub recomputed: String,
     /// How much larger the printed figure is than the recomputed one, in percent.
     pub deviation_pct: Option<f64>,
     /// What it is and what it likely means.
-    pub message: String,
+    pub reason: Reason,
 }
 
 /// Findings of one law about rows of one table that are listed one by one.
 const LISTED: usize = 1000;
 
-/// Collects the findings about one table.
+/// The findings about one table.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    pub(crate) table: String,
-    pub(crate) all: Vec<Finding>,
-    pub(crate) counts: HashMap<(&'static str, Severity), usize>,
+    table: String,
+    all: Vec<Finding>,
+    counts: HashMap<(&'static str, Severity), usize>,
 }
 
 impl Findings {
-    /// Adds a finding; of a thousand rows with the same one, the rest is counted only.
-    pub(crate) fn push(&mut self, finding: Finding) {
-        if finding.row.is_some() {
-            let count = self.counts.entry((finding.law, finding.severity)).or_insert(0);
-            *count += 1;
-            if *count > LISTED {
-                return;
-            }
-        }
-        self.all.push(finding);
+    pub(crate) fn new(table: &str) -> Findings {
+        Findings { table: table.to_owned(), ..Findings::default() }
     }
 
-    /// Whether a finding about one more row would be listed.
-    pub(crate) fn wants(&mut self, law: &'static str, severity: Severity) -> bool {
+    /// Adds a finding about a row, unless a thousand rows have the same one.
+    pub(crate) fn push(
+        &mut self,
+        make: impl FnOnce(Finding) -> Finding,
+        law: &'static str,
+        severity: Severity,
+        why: Reason,
+    ) {
         let count = self.counts.entry((law, severity)).or_insert(0);
-        if *count < LISTED {
-            return true;
-        }
         *count += 1;
-        false
+        if *count <= LISTED {
+            self.about_table(law, severity, Vec::new(), why);
+            self.all.pop().map(make).into_iter().for_each(|finding| self.all.push(finding));
+        }
     }
 
-    /// All findings, those that were only counted as one each, the worst first.
+    /// Adds a finding about the table.
+    pub(crate) fn about_table(
+        &mut self,
+        law: &'static str,
+        severity: Severity,
+        columns: Vec<&'static str>,
+        why: Reason,
+    ) {
+        let (table, [test, printed, recomputed]) = (self.table.clone(), [const { String::new() }; 3]);
+        let (row, deviation_pct) = (None, None);
+        self.all.push(Finding {
+            severity,
+            table,
+            row,
+            test,
+            columns,
+            law,
+            printed,
+            recomputed,
+            deviation_pct,
+            reason: why,
+        });
+    }
+
+    /// All findings, the worst first.
     pub(crate) fn finish(mut self) -> Vec<Finding> {
-        let more: Vec<_> = self.counts.iter().filter(|(_, n)| **n > LISTED).map(|(k, n)| (*k, n - LISTED)).collect();
-        for ((law, severity), count) in more {
-            self.all.push(Finding {
-                severity,
-                table: self.table.clone(),
-                row: None,
-                test: String::new(),
-                columns: Vec::new(),
-                law,
-                printed: String::new(),
-                recomputed: String::new(),
-                deviation_pct: None,
-                message: format!("{count} more rows have this finding"),
-            });
+        for ((law, severity), count) in std::mem::take(&mut self.counts) {
+            if let Some(count) = count.checked_sub(LISTED).filter(|n| *n > 0) {
+                self.about_table(law, severity, Vec::new(), reason!(More, count));
+            }
         }
         self.all.sort_by(|a, b| (a.severity, a.law, a.row).cmp(&(b.severity, b.law, b.row)));
         self.all
     }
-}
-
-/// A number with `digits` significant digits, without zeros at the end of its fraction.
-#[must_use]
-pub(crate) fn shown(value: f64, digits: i32) -> String {
-    if !value.is_finite() {
-        return "∞".to_owned();
-    }
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    let magnitude = value.abs().log10().floor() as i32;
-    if magnitude > 15 {
-        return format!("{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
-    }
-    let decimals = (digits - 1 - magnitude).clamp(0, 12);
-    let text = format!("{value:.*}", usize::try_from(decimals).unwrap_or(0));
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

@@ -1,93 +1,22 @@
-//! A table whose columns are known: figures in the units of our ids, with the interval that their digits leave.
+//! A table with its known columns.
 
-mod infer;
-mod mapping;
+mod column;
 mod series;
 
-use loadline_model::column::column;
-
-pub(crate) use infer::is_rate;
-pub use mapping::{Mapping, MappingError};
+pub use column::{Column, How};
 pub use series::Series;
-pub(crate) use series::TEXT_KEYS;
+pub(crate) use series::{SETTINGS, TEXT_KEYS};
 
-use crate::audit::header::Header;
-use crate::audit::names::{self, Meaning, is_text};
-use crate::audit::table::number::{self, Printed, Style, Value};
-use crate::audit::table::{Remark, Table};
-use crate::audit::unit::{Of, Unit};
+use super::header::Header;
+use super::mapping::Mapping;
+use super::number::{self, Cell, Style};
+use super::reason::{Reason, Shape, reason};
+use super::table::{Remark, Table};
+use super::unit::Unit;
+use super::words::{find_column, is_text};
 
-/// Rows by which units and kinds of columns are recognised.
-const SAMPLE: usize = 1000;
-
-/// Columns that count sessions, servers and bytes of a block: whole numbers are exact.
-const EXACT: [&str; 4] = ["jobs", "nodes", "threads", "block_bytes"];
-
-/// A figure as printed: what it can have been before it was rounded.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Figure {
-    /// As printed, in the unit of the column's id.
-    pub value: f64,
-    /// Half of the unit of its last digit.
-    half: f32,
-    /// The same if zeros at the end of a whole number are no digits, which no other cell of the column contradicts.
-    loose: f32,
-}
-
-const MISSING: Figure = Figure { value: f64::NAN, half: 0.0, loose: 0.0 };
-
-impl Figure {
-    /// Half the width of what it can have been, as its digits say.
-    #[must_use]
-    pub fn half(&self) -> f64 {
-        self.half.into()
-    }
-
-    /// The same if zeros at the end of a whole number may be no digits.
-    #[must_use]
-    pub fn loose(&self) -> f64 {
-        self.loose.into()
-    }
-}
-
-/// How the meaning of a column was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
-    /// Its header is an id of ours.
-    Id,
-    /// The user said so.
-    Mapped,
-    /// By the words of its header.
-    Inferred,
-}
-
-/// A column with a known meaning.
-#[derive(Debug, Clone)]
-pub struct Bound {
-    /// Its position in the table.
-    pub index: usize,
-    /// Id of the column that it is.
-    pub id: &'static str,
-    /// How that was found.
-    pub how: How,
-    /// Unit that the header names, if it does and the id's is another one.
-    pub printed: Option<Unit>,
-    /// Times which a printed number is one in the unit of the id.
-    pub factor: f64,
-    /// The factor with the other kilobyte, if the header leaves it open.
-    pub or: Option<f64>,
-    /// Rows whose cell should be a number and is none: `NaN`, `####`.
-    pub broken: Vec<usize>,
-    /// Rows whose cell is text.
-    pub unread: Vec<usize>,
-    /// Whether the cells count over the whole test: the figures are those per second.
-    pub counted: bool,
-    /// Whether the words of its header may mean much else.
-    pub ambiguous: bool,
-    /// Whether it is computed of other columns.
-    pub derived: bool,
-    figures: Vec<Figure>,
-}
+/// Rows by which is decided what a column is.
+pub(crate) const SAMPLE: usize = 20_000;
 
 /// A table with its known columns.
 #[derive(Debug, Clone)]
@@ -95,148 +24,160 @@ pub struct Sheet<'a> {
     /// The table.
     pub table: &'a Table,
     /// Its known columns, in their order.
-    pub columns: Vec<Bound>,
-    /// Other columns of numbers, as printed.
-    pub others: Vec<Bound>,
+    pub columns: Vec<Column>,
     /// What was assumed, and what was odd.
     pub remarks: Vec<Remark>,
-    /// How it writes numbers.
-    pub style: Style,
+    style: Option<Style>,
 }
 
 impl<'a> Sheet<'a> {
-    /// Finds out what the columns of `table` are: what `mapping` says, ids of ours, then words and units of the headers.
+    /// Finds out what the columns of `table` are: what `mapping` says, ids of ours, units with a subject, then words.
     #[must_use]
     pub fn new(table: &'a Table, mapping: &Mapping) -> Sheet<'a> {
-        let width = table.headers.len();
-        let cells = (0..table.rows().min(SAMPLE)).flat_map(|r| (0..width).map(move |c| table.cell(r, c)));
-        let mut sheet =
-            Sheet { table, columns: Vec::new(), others: Vec::new(), remarks: Vec::new(), style: number::style(cells) };
-        let headers: Vec<Header> = (0..width).map(|c| header_of(table, sheet.style, c)).collect();
-        for how in [How::Mapped, How::Id] {
+        let cells = (0..table.headers.len()).flat_map(|c| table.cells(c, SAMPLE));
+        let mut sheet = Sheet { table, columns: Vec::new(), remarks: Vec::new(), style: number::style(cells) };
+        let headers: Vec<Header> = (0..table.headers.len()).map(|c| sheet.header(c)).collect();
+        for how in [How::Mapped, How::Id, How::Unit, How::Words] {
             for (index, header) in headers.iter().enumerate() {
                 let text = table.headers[index].as_str();
-                let id = if how == How::Mapped { mapping.of(text) } else { names::find(text) };
-                // A target that is a number is a rate.
-                let rate = id == Some("target") && how == How::Id && sheet.is_number(index);
-                if let Some(id) = id {
-                    sheet.bind(index, header, if rate { "rate_tps" } else { id }, how);
-                }
+                let meaning = header.meaning(true);
+                let id = match how {
+                    How::Mapped => mapping.id(text),
+                    How::Id if text == "target" && sheet.is_numeric(index) => Some("rate_tps"),
+                    How::Id => find_column(text),
+                    How::Unit => meaning.filter(|m| m.by_unit).map(|m| m.id),
+                    How::Words => meaning.filter(|m| !m.by_unit && sheet.may_be(header, m.id)).map(|m| m.id),
+                };
+                id.into_iter().for_each(|id| sheet.bind(index, header, id, how));
             }
         }
-        // What is sure comes first: of two columns of one meaning, that one is used.
-        let mut read: Vec<(usize, Meaning)> =
-            headers.iter().enumerate().filter_map(|(i, h)| Some((i, names::read(h)?))).collect();
-        // Beside the time of the whole transaction, that of its commit is a part.
-        let is_latency = |m: &Meaning| m.id == "commit_latency_ms";
-        if read.iter().filter(|(_, m)| is_latency(m)).count() > 1 {
-            let of_commit = |index: usize| headers[index].words.iter().any(|w| w == "commit");
-            read.iter_mut()
-                .filter(|(i, m)| is_latency(m) && of_commit(*i))
-                .for_each(|(_, m)| m.id = "commit_time_ns_mean");
-        }
-        let parts = |id: &str| read.iter().filter(|(_, m)| m.id == id && m.rank >= names::PART).count();
-        let parts: Vec<&str> = read.iter().map(|(_, m)| m.id).filter(|id| parts(id) > 1).collect();
-        read.retain(|(_, m)| m.rank < names::PART || !parts.contains(&m.id));
-        read.sort_by_key(|(index, m)| {
-            (!infer::has_own_dimension(&headers[*index], m.id), headers[*index].unit.is_none(), m.rank, *index)
-        });
-        for (index, meaning) in read {
-            sheet.bind(index, &headers[index], meaning.id, How::Inferred);
-            if let Some(bound) = sheet.columns.last_mut().filter(|c| c.index == index && c.how == How::Inferred) {
-                bound.ambiguous = meaning.ambiguous;
-            }
-        }
-        sheet.remarks.sort_by_key(|r| r.column);
-        sheet.bare_bandwidth(&headers);
-        sheet.rate_is_throughput(&headers);
+        sheet.bind_shares(&headers);
         sheet.threads_are_jobs();
-        sheet.rate_of_the_times(&headers);
-        sheet.queries_are_transactions();
         sheet.columns.sort_by_key(|c| c.index);
-        sheet.infer_times();
-        sheet.infer_shares();
-        sheet.without_ambiguous();
-        sheet.without_clock();
-        sheet.unused();
-        sheet.read_others(&headers);
+        let unknown = |i: &usize| !sheet.columns.iter().any(|c| c.index == *i) && sheet.is_numeric(*i);
+        let unknown: Vec<_> = (0..headers.len()).filter(unknown).map(|i| format!("'{}'", table.headers[i])).collect();
+        if !unknown.is_empty() {
+            sheet.remark(false, reason!(Unknown, unknown.join(", ")));
+        }
         sheet
     }
 
-    fn bind(&mut self, index: usize, header: &Header, mut id: &'static str, how: How) {
-        let text = self.table.headers[index].as_str();
-        let absent = |row| matches!(number::value(self.table.cell(row, index), self.style), Value::Absent);
-        // One without a cell is none that a law can be checked with.
-        if self.columns.iter().any(|c| c.index == index) || (0..self.table.rows()).all(absent) {
+    /// A header, with the unit of its cells where it names none.
+    fn header(&self, index: usize) -> Header {
+        let mut header = Header::parse(&self.table.headers[index]);
+        if header.unit.is_none() {
+            let unit = |cell| match number::read(cell, self.style) {
+                Cell::Number(n) if !matches!(n.unit, "" | "k" | "K" | "M" | "G" | "B" | "x") => Unit::parse(n.unit),
+                _ => None,
+            };
+            let all: Vec<Unit> = self.table.cells(index, SAMPLE).filter_map(unit).collect();
+            let first = all.first().filter(|f| all.iter().all(|u| u.kind == f.kind));
+            header.unit = first.filter(|_| all.len() * 2 > self.table.rows().min(SAMPLE)).cloned();
+        }
+        header
+    }
+
+    /// Whether words alone can mean `id`: `p99` may be of anything, unless another column is a time.
+    fn may_be(&self, header: &Header, id: &str) -> bool {
+        let is_time = |id: &str| Unit::of_id(id).kind == "time";
+        header.unit.is_some() || header.words.len() > 1 || !is_time(id) || self.columns.iter().any(|c| is_time(c.id))
+    }
+
+    fn bind(&mut self, index: usize, header: &Header, id: &'static str, how: How) {
+        let absent = |cell| matches!(number::read(cell, self.style), Cell::Absent);
+        if self.columns.iter().any(|c| c.index == index) || self.table.cells(index, SAMPLE).all(absent) {
             return;
         }
-        let text_like = |row: &usize| matches!(number::value(self.table.cell(*row, index), self.style), Value::Text);
-        let rows = self.table.rows().min(SAMPLE);
-        // Names of jobs are no jobs.
-        if how == How::Inferred && !is_text(id) && (0..rows).filter(text_like).count() * 2 > rows {
-            return;
+        // NOPM and TPM count different things.
+        let per_second = header.unit.as_ref().is_none_or(|u| u.size >= 1.0);
+        let of_commit = header.words.iter().any(|w| w == "commit");
+        // A second throughput is the same figure once more, and beside a time of transactions that of commits is a part.
+        let id = match id {
+            "commit_throughput_tps" if how > How::Id && self.has(id) && per_second => "tx_per_s",
+            "commit_latency_ms" if how > How::Id && self.has(id) && of_commit => "commit_time_ns_mean",
+            id => id,
+        };
+        let text = &self.table.headers[index];
+        if let Some(first) = self.column(id) {
+            let other = &self.table.headers[first.index];
+            return self.remark(false, reason!(SecondColumn, text, id, other));
         }
-        if how == How::Inferred && self.is_total(id, header) {
-            id = "redo_mib_per_s";
-        }
-        if let (Some(first), Some(second), How::Inferred) = (&header.unit, &header.second, how) {
-            let (first, second) = (&first.text, &second.text);
-            let message = format!(
-                "column '{text}' names two units, {first} and {second}: it was not used; say which with --columns '{text}={id}'"
-            );
-            self.remarks.push(Remark { row: None, column: Some(index), odd: true, message });
-            return;
-        }
-        if let Some(other) = self.columns.iter().find(|c| c.id == id) {
-            let other = &self.table.headers[other.index];
-            self.remark_of(index, format!("column '{text}' would be {id} as well as '{other}': it was not used"));
-            return;
-        }
-        let own = Unit::of_id(id);
-        let printed = header.unit.clone().filter(|u| how != How::Id && u.dimension.of == own.dimension.of);
-        let times = |size: f64| size / own.size;
-        // A time without a unit is in ms more often than in anything else.
-        let unnamed =
-            if own.dimension.of == Of::Time && how == How::Inferred && id != "elapsed_s" { 1e-3 } else { own.size };
-        let factor = times(printed.as_ref().map_or(unnamed, |u| u.size));
-        let or = printed.as_ref().and_then(|u| u.or).map(times);
-        let own_heading = column(id).is_some_and(|c| c.heading().eq_ignore_ascii_case(text.trim()));
-        if how == How::Inferred && !is_text(id) && !own_heading {
-            let unit = printed.as_ref().filter(|u| u.text != text.trim());
-            let unit = unit.map_or(String::new(), |u| format!(" in {}", u.text));
-            self.remark_of(index, format!("column '{text}' was taken for {id}{unit}"));
-        }
-        let mut bound = Bound { printed, factor, or, ..Bound::new(index, id, how) };
+        let column = Column::read(self.table, self.style, index, (id, how), header.unit.as_ref());
         if !is_text(id) {
-            bound.read(self.table, self.style);
+            if how > How::Id && column.is_change() {
+                return self.remark(false, reason!(Changes, text));
+            }
+            if let Some(row) = column.several.first() {
+                self.remark(true, reason!(Several, text, column.several.len(), self.table.cell(*row, index)));
+            }
+            if let Some(row) = column.ambiguous.first() {
+                self.remark(true, reason!(Ambiguous, text, column.ambiguous.len(), self.table.cell(*row, index)));
+            }
+            if column.is_empty() {
+                return;
+            }
+            if how > How::Id {
+                let unit = header.unit.as_ref().map_or(String::new(), |u| format!(" in {}", u.text));
+                self.remark(false, reason!(TakenFor, text, id, unit));
+            }
         }
-        self.columns.push(bound);
+        self.columns.push(column);
     }
 
-    /// Whether most cells of a column are numbers.
-    fn is_number(&self, index: usize) -> bool {
-        let rows = self.table.rows().min(SAMPLE);
-        let number = |row: &usize| matches!(number::value(self.table.cell(*row, index), self.style), Value::Number(_));
-        (0..rows).filter(number).count() * 4 >= rows * 3
-    }
-
-    /// Reads the columns of numbers that are none of ours.
-    pub(crate) fn read_others(&mut self, headers: &[Header]) {
-        self.others.clear();
-        for (index, header) in headers.iter().enumerate().filter(|(i, _)| self.columns.iter().all(|c| c.index != *i)) {
-            if !self.is_number(index) {
+    /// Shares of the CPU time whose headers are a word each: `user`, `sys`, `idle`.
+    fn bind_shares(&mut self, headers: &[Header]) {
+        let beside_cpu = self.columns.iter().any(|c| c.id.starts_with("cpu_"));
+        for (index, header) in headers.iter().enumerate().filter(|(_, h)| beside_cpu && h.unit.is_none()) {
+            if !self.is_numeric(index) {
                 continue;
             }
-            self.others.push(Bound::raw(index, header.unit.clone(), self.table, self.style));
+            let share = Header { unit: Some(Unit::of_id("pct")), ..header.clone() };
+            if let Some(meaning) = share.meaning(true).filter(|m| m.id.starts_with("cpu_") && header.words.len() == 1) {
+                self.bind(index, &share, meaning.id, How::Words);
+            }
         }
     }
 
-    fn remark(&mut self, message: String) {
-        self.remarks.push(Remark { row: None, column: None, odd: false, message });
+    /// Without a column of jobs, threads are the jobs.
+    fn threads_are_jobs(&mut self) {
+        let jobs = self.has("jobs");
+        if let Some(threads) = self.columns.iter_mut().find(|c| !jobs && c.id == "threads") {
+            threads.id = "jobs";
+            let text = &self.table.headers[threads.index];
+            self.remark(false, reason!(TakenFor, text, "jobs", ""));
+        }
     }
 
-    fn remark_of(&mut self, column: usize, message: String) {
-        self.remarks.push(Remark { row: None, column: Some(column), odd: false, message });
+    /// Platforms that stand side by side: columns of one meaning, apart by words that nobody knows.
+    pub(crate) fn side_by_side(&self) -> Option<Shape> {
+        let mut found: Vec<(&'static str, &String, bool)> = Vec::new();
+        for (index, text) in self.table.headers.iter().enumerate() {
+            let header = Header::parse(text);
+            let bound = self.columns.iter().find(|c| c.index == index);
+            let unknown = header.unknown_words().next().is_some();
+            let id = bound.map(|c| c.id).or_else(|| header.meaning(false).filter(|_| unknown).map(|m| m.id));
+            let is_figure = bound.is_none_or(|c| c.how > How::Id) && self.is_numeric(index);
+            found.extend(id.filter(|id| is_figure && !is_text(id)).map(|id| (id, text, unknown)));
+        }
+        let twice = |id: &str| found.iter().filter(|(i, ..)| *i == id).count() > 1;
+        let mut ids: Vec<&str> =
+            found.iter().filter(|(id, _, unknown)| *unknown && twice(id)).map(|(id, ..)| *id).collect();
+        ids.dedup();
+        let rates = ["commit_throughput_tps", "tx_per_s", "queries_per_s", "rows_per_s", "io_per_s"];
+        let first = ids.iter().find(|id| rates.contains(id)).or(if ids.len() > 1 { ids.first() } else { None })?;
+        Some(Shape::SideBySide(
+            found.iter().filter(|(id, ..)| id == first).map(|(_, text, _)| (*text).clone()).collect(),
+        ))
+    }
+
+    /// Whether most cells of a column are figures.
+    fn is_numeric(&self, index: usize) -> bool {
+        let none = |cell: &&str| matches!(number::read(cell, self.style), Cell::Text | Cell::Absent | Cell::Broken);
+        self.table.cells(index, SAMPLE).filter(none).count() * 4 <= self.table.rows().min(SAMPLE)
+    }
+
+    fn remark(&mut self, odd: bool, reason: Reason) {
+        self.remarks.push(Remark { row: None, odd, reason });
     }
 
     /// The column of throughput in transactions per second that the table has.
@@ -247,7 +188,7 @@ impl<'a> Sheet<'a> {
 
     /// The known column `id`.
     #[must_use]
-    pub fn column(&self, id: &str) -> Option<&Bound> {
+    pub fn column(&self, id: &str) -> Option<&Column> {
         self.columns.iter().find(|c| c.id == id)
     }
 
@@ -259,14 +200,8 @@ impl<'a> Sheet<'a> {
 
     /// The figure of column `id` in `row`, counted from 0, in the unit of the id.
     #[must_use]
-    pub fn figure(&self, id: &str, row: usize) -> Option<Figure> {
-        self.column(id)?.figure(row)
-    }
-
-    /// The same without its interval.
-    #[must_use]
     pub fn value(&self, id: &str, row: usize) -> Option<f64> {
-        self.figure(id, row).map(|f| f.value)
+        self.column(id)?.value(row)
     }
 
     /// The text of column `id` in `row`; empty if there is none.
@@ -275,148 +210,8 @@ impl<'a> Sheet<'a> {
         self.column(id).map_or("", |c| self.table.cell(row, c.index))
     }
 
-    /// Reads the column with its other kilobyte, or with any other factor.
-    pub fn scale(&mut self, id: &str, times: f64) {
-        if let Some(column) = self.columns.iter_mut().find(|c| c.id == id) {
-            column.scale(times);
-        }
-    }
-}
-
-/// A header, with the unit of its cells where it names none.
-pub(crate) fn header_of(table: &Table, style: Style, index: usize) -> Header {
-    let mut header = Header::parse(&table.headers[index]);
-    if header.unit.is_none() {
-        let rows = table.rows().min(SAMPLE);
-        let unit = |row| match number::value(table.cell(row, index), style) {
-            Value::Number(printed) => Unit::parse(printed.suffix).filter(|u| !u.is_multiplier()),
-            _ => None,
-        };
-        let units: Vec<Unit> = (0..rows).filter_map(unit).collect();
-        let first = units.first().filter(|f| units.iter().all(|u| (u.dimension, u.piece) == (f.dimension, f.piece)));
-        header.unit = first.filter(|_| units.len() * 2 > rows).cloned();
-    }
-    header
-}
-
-impl Bound {
-    fn new(index: usize, id: &'static str, how: How) -> Bound {
-        Bound {
-            index,
-            id,
-            how,
-            printed: None,
-            factor: 1.0,
-            or: None,
-            broken: Vec::new(),
-            unread: Vec::new(),
-            counted: false,
-            ambiguous: false,
-            derived: false,
-            figures: Vec::new(),
-        }
-    }
-
-    /// A column that is none of ours, as printed.
-    pub(crate) fn raw(index: usize, printed: Option<Unit>, table: &Table, style: Style) -> Bound {
-        let mut bound = Bound { printed, ..Bound::new(index, "", How::Inferred) };
-        bound.read(table, style);
-        bound
-    }
-
-    /// The figure in `row`, in the unit of the id.
-    #[must_use]
-    pub fn figure(&self, row: usize) -> Option<Figure> {
-        self.figures.get(row).copied().filter(|f| !f.value.is_nan())
-    }
-
-    fn scale(&mut self, times: f64) {
-        self.factor *= times;
-        self.or = self.or.map(|or| or / times);
-        for figure in &mut self.figures {
-            figure.value *= times;
-            figure.half *= times as f32;
-            figure.loose *= times as f32;
-        }
-    }
-
-    /// Reads all cells.
-    fn read(&mut self, table: &Table, style: Style) {
-        let mut zeros: Vec<(u8, u8)> = Vec::new();
-        let mut precision = 2;
-        for row in 0..table.rows() {
-            let value = number::value(table.cell(row, self.index), style);
-            let read = match value {
-                Value::Number(printed) => self.scaled(&printed).map(|f| (f, printed)),
-                _ => None,
-            };
-            match (read, value) {
-                (Some((figure, printed)), _) => {
-                    precision = precision.max(printed.digits);
-                    zeros.push((printed.zeros, printed.digits.saturating_add(printed.zeros)));
-                    self.figures.push(figure);
-                    continue;
-                }
-                (None, Value::Broken) => self.broken.push(row),
-                (None, Value::Text | Value::Number(_)) => self.unread.push(row),
-                (None, Value::Absent) => {}
-            }
-            self.figures.push(MISSING);
-            zeros.push((0, 0));
-        }
-        let exact = EXACT.contains(&self.id);
-        for (figure, (zeros, digits)) in self.figures.iter_mut().zip(zeros) {
-            let open = zeros.min(digits.saturating_sub(precision));
-            figure.loose = figure.half * 10f32.powi(open.into());
-            if exact && figure.value.fract() == 0.0 {
-                (figure.half, figure.loose) = (0.0, 0.0);
-            }
-        }
-    }
-
-    /// A printed number in the unit of the id.
-    fn scaled(&self, printed: &Printed<'_>) -> Option<Figure> {
-        // Behind a number they point to a footnote, and behind 10 they may be its power.
-        let raised = |c| "⁰¹²³⁴⁵⁶⁷⁸⁹".contains(c);
-        let note = !printed.suffix.is_empty() && printed.suffix.chars().all(raised) && printed.value != 10.0;
-        let factor = if printed.suffix.is_empty() || note { self.factor } else { self.factor_of(printed.suffix)? };
-        let half = 0.5 * 10f64.powi(printed.place) * factor;
-        let value = printed.value * factor;
-        value.is_finite().then_some(Figure { value, half: half as f32, loose: half as f32 })
-    }
-
-    /// The factor of a cell with a unit of its own.
-    fn factor_of(&self, suffix: &str) -> Option<f64> {
-        let suffix = suffix.trim_end_matches(['*', '†', ')']);
-        if self.id.is_empty() && matches!(suffix, "x" | "×") {
-            return Some(1.0);
-        }
-        let own = if self.id.is_empty() { self.printed.clone().or(Unit::parse(suffix))? } else { Unit::of_id(self.id) };
-        // The k of a block size has 1,024 bytes.
-        if own.dimension.of == Of::Bytes && own.size == 1.0 {
-            let binary = match suffix.to_lowercase().as_str() {
-                "k" | "kb" => 1024.0,
-                "m" | "mb" => 1_048_576.0,
-                "g" | "gb" => 1_073_741_824.0,
-                _ => 0.0,
-            };
-            if binary > 0.0 {
-                return Some(binary);
-            }
-        }
-        let letter = match suffix {
-            "" => Some(1.0),
-            "k" | "K" => Some(1e3),
-            "M" => Some(1e6),
-            "G" | "B" => Some(1e9),
-            _ => None,
-        };
-        match letter {
-            Some(times) if own.dimension.of == Of::One || times == 1.0 => Some(self.factor * times),
-            _ => {
-                let unit = Unit::parse(suffix)?;
-                (unit.dimension.of == own.dimension.of).then(|| unit.size / own.size)
-            }
-        }
+    /// Reads a column with its other kilobyte.
+    pub(crate) fn scale(&mut self, id: &str, times: f64) {
+        self.columns.iter_mut().filter(|c| c.id == id).for_each(|c| c.scale(times));
     }
 }

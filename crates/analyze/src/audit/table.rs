@@ -1,44 +1,42 @@
-//! Reads tables of results from text: separated values, Markdown, the boxes of SQL shells, HTML. Cells stay text, because
-//! their digits say how precise they are ([`number`]); [`crate::audit::Sheet`] knows what the columns mean.
+//! Reads tables of results from text: separated values, Markdown, and what is boxed by bars. Cells stay text, because their digits
+//! say how precise they are; [`super::Sheet`] knows what the columns mean.
 
+mod bars;
 mod delimited;
-mod html;
-mod markdown;
-pub mod number;
+mod turned;
 
-use crate::audit::unit::Unit;
+use super::number::{self, Cell, Style};
+use super::reason::{Reason, Shape, reason};
+use super::unit::Unit;
 
-/// Why a text holds no table.
+/// Why a text holds no table that is read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the texts say it")]
 pub enum ReadError {
-    /// Nothing but white space.
     #[error("it is empty: a table has a line of column names and a line per test")]
     Empty,
-    /// No line with column names and rows below.
     #[error(
-        "no table was found: expected CSV (commas, semicolons or tabs), a Markdown table or an HTML table, with a line of column names \
-         and at least one row"
+        "no table was found: expected CSV (commas, semicolons or tabs), a Markdown table or one in a box of bars, with a line of \
+         column names and at least one row"
     )]
     NoTable,
-    /// The first line holds numbers.
     #[error("its first line '{0}' holds numbers: write a line of column names above it")]
     NoHeader(String),
-    /// More than 4 GiB of cells.
     #[error("it is larger than 4 GiB: split it")]
     TooLarge,
+    #[error("{0}; write it as CSV with a row per test")]
+    Shape(#[from] Shape),
 }
 
-/// Something odd about how a table is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Something odd about how a table is written, or what was assumed of it.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Remark {
     /// Row, counted from 0.
     pub row: Option<usize>,
-    /// Column, counted from 0.
-    pub column: Option<usize>,
     /// Whether something of the table was not used as it is written.
     pub odd: bool,
-    /// What is odd, and what was done about it.
-    pub message: String,
+    /// What it is.
+    pub reason: Reason,
 }
 
 /// Remarks kept of one table; a file of a million broken rows has one cause.
@@ -49,20 +47,21 @@ const REMARKS: usize = 100;
 pub struct Table {
     /// The heading above it with its number, or the name of the file.
     pub name: String,
-    /// Names of the columns as printed.
+    /// Names of the columns as printed; `column 3` if nothing is printed.
     pub headers: Vec<String>,
     /// What is odd about how it is written.
     pub remarks: Vec<Remark>,
-    /// All cells, row by row.
     text: String,
-    /// End of each cell in `text`.
     ends: Vec<u32>,
     rows: usize,
 }
 
 impl Table {
-    pub(crate) fn new(headers: Vec<String>) -> Table {
-        Table { headers, ..Table::default() }
+    fn new(headers: &[String]) -> Table {
+        let named = |(i, h): (usize, &String)| {
+            if h.trim().is_empty() { format!("column {}", i + 1) } else { h.trim().to_owned() }
+        };
+        Table { headers: headers.iter().enumerate().map(named).collect(), ..Table::default() }
     }
 
     /// Number of rows.
@@ -74,96 +73,106 @@ impl Table {
     /// A cell, trimmed; empty if there is none.
     #[must_use]
     pub fn cell(&self, row: usize, column: usize) -> &str {
-        if column >= self.headers.len() {
-            return "";
-        }
         let index = row * self.headers.len() + column;
         let end = |i: usize| self.ends.get(i).map_or(0, |end| *end as usize);
-        let start = if index == 0 { 0 } else { end(index - 1) };
-        self.text.get(start..end(index)).unwrap_or("")
+        let start = index.checked_sub(1).map_or(0, end);
+        self.text.get(start..end(index)).filter(|_| column < self.headers.len()).unwrap_or("")
     }
 
-    pub(crate) fn remark(&mut self, row: Option<usize>, message: String) {
+    /// Cells of the first rows of a column.
+    pub(crate) fn cells(&self, column: usize, rows: usize) -> impl Iterator<Item = &str> {
+        (0..self.rows.min(rows)).map(move |row| self.cell(row, column))
+    }
+
+    fn remark(&mut self, row: usize, reason: Reason) {
         if self.remarks.len() < REMARKS {
-            self.remarks.push(Remark { row, column: None, odd: row.is_some(), message });
+            self.remarks.push(Remark { row: Some(row), odd: true, reason });
         }
     }
 
     /// Adds a row. One with too many cells is kept empty: nobody knows which cell is too many.
-    pub(crate) fn push<'a>(&mut self, cells: impl Iterator<Item = &'a str> + Clone) -> Result<(), ReadError> {
-        let (width, row) = (self.headers.len(), self.rows);
-        let count = cells.clone().count();
+    fn push<S: AsRef<str>>(&mut self, cells: &[S]) -> Result<(), ReadError> {
+        let (columns, count) = (self.headers.len(), cells.len());
+        let cell = |at: usize| cells.get(at).map_or("", |cell| cell.as_ref().trim());
         // A line may end with a separator.
-        let extra = count > width && cells.clone().skip(width).any(|cell| !cell.trim().is_empty());
-        let repeated = count >= width && cells.clone().zip(&self.headers).all(|(a, b)| a.trim() == b);
+        let extra = (columns..count).any(|at| !cell(at).is_empty());
+        let repeated = (0..columns).all(|at| cell(at) == self.headers[at]);
         if extra {
-            self.remark(Some(row), format!("it has {count} cells for {width} columns: it was not used"));
+            self.remark(self.rows, reason!(TooManyCells, count, columns));
+        } else if count < columns {
+            self.remark(self.rows, reason!(TooFewCells, count, columns));
         } else if repeated {
-            self.remark(Some(row), "it repeats the column names: it was not used".to_owned());
-        } else if count < width {
-            self.remark(
-                Some(row),
-                format!("it has {count} cells for {width} columns: those at its end are taken as empty"),
-            );
+            self.remark(self.rows, reason!(HeaderAgain));
         }
-        let cells = cells.take(if extra || repeated { 0 } else { width });
-        for cell in cells.chain(std::iter::repeat("")).take(width) {
-            self.text.push_str(cell.trim());
+        for at in 0..columns {
+            self.text.push_str(if extra || repeated { "" } else { cell(at) });
             self.ends.push(u32::try_from(self.text.len()).map_err(|_| ReadError::TooLarge)?);
         }
         self.rows += 1;
         Ok(())
     }
+
+    /// Takes a first row that continues the column names into them: units, or names below a merged one.
+    fn continue_header(&mut self, cells: &[String]) -> Result<bool, ReadError> {
+        let bare = |cell: &String| cell.trim_matches(['[', ']', '(', ')', '*', ' ', '#', '-']).to_owned();
+        let below: Vec<String> = cells.iter().map(bare).collect();
+        let filled = || below.iter().filter(|c| !c.is_empty());
+        let unnamed = |(i, h): (usize, &String)| h.starts_with("column ") || self.headers[..i].contains(h);
+        let units = filled().all(|c| Unit::parse(c).is_some());
+        let texts = filled().all(|c| !is_figure(c));
+        let merged = self.headers.iter().enumerate().any(unnamed) && texts;
+        let named = filled().any(|c| c.contains(|c: char| c.is_alphabetic() || c == '%'));
+        if texts && filled().count() > 1 && cells.len() > self.headers.len() {
+            return Err(Shape::TwoHeaderRows.into());
+        }
+        if !named || cells.len() != self.headers.len() || !units && !merged {
+            return Ok(false);
+        }
+        let mut above = String::new();
+        for (header, cell) in self.headers.iter_mut().zip(&below) {
+            if !header.starts_with("column ") {
+                above.clone_from(header);
+            }
+            if !cell.is_empty() {
+                *header = if units { format!("{header} [{cell}]") } else { format!("{above} {cell}") };
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Whether a cell holds a figure.
+fn is_figure(cell: &str) -> bool {
+    matches!(number::read(cell, Some(Style::Point)), Cell::Number(_) | Cell::Several)
 }
 
 /// The tables in `text`; `name` is that of the file. The format is recognised by the text itself.
 ///
 /// # Errors
-/// There is no table in it.
+/// There is no table in it, or one of a shape that is not read.
 pub fn read(text: &str, name: &str) -> Result<Vec<Table>, ReadError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
         return Err(ReadError::Empty);
     }
-    let mut tables = if html::is(text) {
-        html::read(text)?
-    } else if markdown::is(text) {
-        markdown::read(text)?
-    } else {
-        delimited::read(text)?
+    let mut tables = match bars::read(text)? {
+        Some(tables) => tables,
+        None if ["<table", "<html", "<TABLE", "<HTML"].iter().any(|tag| text.contains(tag)) => {
+            return Err(Shape::Html.into());
+        }
+        None => delimited::read(text)?,
     };
     tables.retain(|table| table.rows > 0);
-    if tables.is_empty() {
-        return Err(ReadError::NoTable);
-    }
     let count = tables.len();
     for (i, table) in tables.iter_mut().enumerate() {
-        let heading = std::mem::take(&mut table.name);
-        table.name = match (heading.is_empty(), count) {
-            (true, 1) => name.to_owned(),
-            (true, _) => format!("{name} (table {})", i + 1),
-            (false, 1) => heading,
-            (false, _) => format!("{heading} (table {})", i + 1),
-        };
-    }
-    Ok(tables)
-}
-
-/// Whether cells hold units and nothing else, as a second line of column names does.
-fn units_only(cells: &[&str]) -> bool {
-    let bare = |cell: &str| cell.trim_matches(['[', ']', '(', ')']).trim().to_owned();
-    let filled: Vec<String> = cells.iter().map(|c| bare(c)).filter(|c| !matches!(c.as_str(), "" | "#" | "-")).collect();
-    // A row of ones is a test, although 1 is the unit of a count.
-    let named = filled.iter().any(|c| c.contains(|c: char| c.is_alphabetic() || c == '%'));
-    named && filled.iter().all(|c| Unit::parse(c).is_some())
-}
-
-/// Writes units behind the column names.
-fn add_units(headers: &mut [String], units: &[&str]) {
-    for (header, unit) in headers.iter_mut().zip(units) {
-        let unit = unit.trim_matches(['[', ']', '(', ')']).trim();
-        if !matches!(unit, "" | "#" | "-") {
-            *header = format!("{header} [{unit}]");
+        let base = if table.name.is_empty() { name } else { table.name.as_str() };
+        table.name = if count == 1 { base.to_owned() } else { format!("{base} (table {})", i + 1) };
+        match turned::row_per_test(table) {
+            Ok(Some(turned)) => *table = turned,
+            // Of many tables, such as those of a report, some hold no tests.
+            Err(e) if count == 1 => return Err(e),
+            _ => {}
         }
     }
+    if tables.is_empty() { Err(ReadError::NoTable) } else { Ok(tables) }
 }

@@ -17,10 +17,6 @@ impl Random {
         (self.0.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
-    }
-
     pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.0.next() % n as u64) as usize
     }
@@ -66,11 +62,6 @@ fn response(n: u32, cpu_s: f64, log_s: f64, delay_s: f64, think_s: f64) -> f64 {
 
 /// One consistent table.
 pub(crate) fn table(random: &mut Random) -> Made {
-    noisy(random, 0.0)
-}
-
-/// One consistent table whose platform changes from test to test: all that its model is made of has this relative deviation.
-pub(crate) fn noisy(random: &mut Random, noise: f64) -> Made {
     let cpus = [2.0, 8.0, 24.0, 96.0][random.below(4)];
     let demand = random.around(2e-5, 2e-3);
     let (log, delay) = (random.around(1e-6, 3e-4), random.around(2e-5, 5e-3));
@@ -89,15 +80,12 @@ pub(crate) fn noisy(random: &mut Random, noise: f64) -> Made {
     let mut jobs = 1 + random.below(3) as u32;
     let mut values = Vec::new();
     for i in 0..count {
-        let mut vary = || if noise == 0.0 { 1.0 } else { (noise * random.normal()).exp() };
-        let (demand, log, delay) = (demand * vary(), log * vary(), delay * vary());
-        let (spread, extreme, share) = (spread * vary(), 4.5 * vary(), vary());
         let time = response(jobs, demand / cpus, log, delay, think);
         let rate = f64::from(jobs) / (time + think);
         let busy = (rate * demand / cpus).min(1.0) * 100.0;
         let waiting = (100.0 - busy) * iowait;
         // Commits that meet at the log writer share its writes.
-        let group = 1.0 + (f64::from(jobs) - 1.0) * 0.5 * (1.0 - (-rate * log).exp()) * share;
+        let group = 1.0 + (f64::from(jobs) - 1.0) * 0.5 * (1.0 - (-rate * log).exp());
         let writes = rate / group;
         let bytes = rate * kib * 1024.0;
         let padded =
@@ -105,30 +93,12 @@ pub(crate) fn noisy(random: &mut Random, noise: f64) -> Made {
         // Log-normal times with this mean.
         let median = time / (spread * spread / 2.0).exp();
         let at = |z: f64| median * (spread * z).exp();
-        values.push(vec![
-            (test + i) as f64,
-            f64::from(jobs),
-            busy,
-            busy * user,
-            busy * (1.0 - user),
-            100.0 - busy - waiting,
-            waiting,
-            rate,
-            time * 1e3,
-            padded / block,
-            writes,
-            rate,
-            bytes / 1_048_576.0,
-            kib,
-            (log + delay * 0.5) * 1e3,
-            seconds,
-            median * 1e9,
-            at(2.326) * 1e9,
-            at(extreme) * 1e9,
-            rows_per_tx,
-            rate * rows_per_tx,
-            rate * seconds,
-        ]);
+        let cpu = [busy, busy * user, busy * (1.0 - user), 100.0 - busy - waiting, waiting];
+        let log = [padded / block, writes, rate, bytes / 1_048_576.0, kib, (log + delay * 0.5) * 1e3, seconds];
+        let times = [median * 1e9, at(2.326) * 1e9, at(4.5) * 1e9];
+        let counts = [rows_per_tx, rate * rows_per_tx, rate * seconds];
+        let head = [(test + i) as f64, f64::from(jobs)];
+        values.push([&head[..], &cpu, &[rate, time * 1e3], &log, &times, &counts].concat());
         jobs = (f64::from(jobs) * step).ceil() as u32 + 1;
     }
     print(random, values)

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod made_up;
-mod people;
 mod properties;
 mod studies;
-mod tables;
+mod written;

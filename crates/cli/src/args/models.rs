@@ -12,7 +12,7 @@ use crate::value_args::one_of;
 /// `loadline forecast`.
 #[derive(Debug, Args)]
 pub(crate) struct ForecastArgs {
-    /// A run, a file with a table of results (CSV, Markdown, HTML), - for standard input, or reference:ID for a published table: jobs and
+    /// A run, a file with a table of results (CSV, Markdown, boxed text), - for standard input, or reference:ID for a published table: jobs and
     /// throughput, and as far as known platform, workload, latency, log file sync, redo and CPU
     #[arg(value_name = "RUN|FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) input: PathBuf,
@@ -65,18 +65,18 @@ fn forecast_format() -> impl TypedValueParser<Value = Format> {
 /// `loadline audit`.
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
-    /// File with tables (CSV, Markdown, HTML), - for standard input, a run, or reference:ID for a published table. Exit code 1 says that
-    /// there are errors
+    /// File with tables that have a row per test (CSV, Markdown, boxed text), - for standard input, a run, or reference:ID for a published
+    /// table. Exit code 1 says that there are errors, 2 that a table is not read
     #[arg(value_name = "FILE|RUN", value_hint = ValueHint::AnyPath, required_unless_present = "laws")]
     pub(crate) file: Option<PathBuf>,
     /// What columns are, header = id (see `loadline columns`), e.g. 'tps=commit_throughput_tps,lat=commit_latency_ms'
     /// [default: by their names and units]
     #[arg(long, value_name = "HEADER=ID,…")]
     pub(crate) columns: Option<String>,
-    /// Claim to hold against the table, e.g. 'latency factor 6' or 'up to 70 % faster'; repeatable
-    #[arg(long, value_name = "TEXT")]
+    /// Ratio of two rows that is claimed, e.g. 'tps: new / old = 2.5'; a row is a cell of the first column, or its number; repeatable
+    #[arg(long, value_name = "COLUMN: ROW / ROW = FACTOR")]
     pub(crate) claim: Vec<String>,
-    /// List the laws instead: formula, columns, tolerance and meaning of each
+    /// List the laws instead: formula, columns, severity and meaning of each
     #[arg(long, conflicts_with_all = ["file", "columns", "claim"])]
     pub(crate) laws: bool,
     /// Folder of the runs that are named by id

@@ -1,120 +1,162 @@
-//! The work of a transaction: the same in all tests of a workload, and what the workload is defined by.
+//! Laws about the work of all tests of a table: blocks, time, redo of a transaction.
 
 use crate::audit::context::Context;
-use crate::audit::finding::{Findings, shown};
-use crate::audit::interval::Reading;
-use crate::audit::names::SETTINGS;
+use crate::audit::finding::{Findings, Severity};
+use crate::audit::formula::Formula;
+use crate::audit::interval::Interval;
+use crate::audit::judge::MOST;
+use crate::audit::reason::reason;
 
-/// Figures that are the same in all tests of a sweep, or are the same share of another one; unless the table has a third one, by
-/// which a law holds them.
-const COLUMNS: [(&str, &str, &str); 5] = [
-    ("redo_kib_per_tx", "", ""),
-    ("redo_bytes_per_tx", "", ""),
-    ("statements_per_tx", "", ""),
-    ("commits", "tps", "elapsed_s"),
-    ("rows_per_s", "tps", "rows_per_tx"),
+const MIB: f64 = 1_048_576.0;
+/// Times that tests are set to, s.
+const NOMINAL: [f64; 22] = [
+    1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 150.0, 180.0, 240.0, 300.0, 600.0, 900.0, 1200.0,
+    1800.0, 2700.0, 3600.0, 7200.0,
+];
+/// Figures that are the same in all tests of a series, as left sides of formulas; unless the table has the column behind, by which
+/// a law holds them.
+const SAME: [(&str, &str, &str); 3] = [
+    ("redo_kib_per_tx", "redo_kib_per_tx = redo_kib_per_tx", ""),
+    ("redo per transaction", "redo_mib_per_s! / tps = tps", "redo_kib_per_tx"),
+    ("rows per transaction", "rows_per_s! / tps = tps", "rows_per_tx"),
 ];
 
-/// Rows whose value is far from the median of all, with that median. A value comes with half of the width that its digits
-/// leave; `floor` is the relative deviation that is nothing special.
-pub(crate) fn outliers(all: &[(usize, f64, f64)], floor: f64) -> Vec<(usize, f64)> {
-    if all.len() < 4 {
-        return Vec::new();
-    }
-    let median = |values: &mut Vec<f64>| {
+/// Rows whose value is far from the median of all, with that median; `floor` is the relative deviation that is nothing special.
+fn outliers(all: &[(usize, Interval)], floor: f64) -> Vec<(usize, f64)> {
+    let median = |mut values: Vec<f64>| {
         values.sort_by(f64::total_cmp);
         values.get(values.len() / 2).copied().unwrap_or(0.0)
     };
-    let middle = median(&mut all.iter().map(|(_, v, _)| *v).collect());
-    let spread = median(&mut all.iter().map(|(_, v, _)| (v - middle).abs()).collect());
-    let off = |(_, value, half): &&(usize, f64, f64)| {
-        (value - middle).abs() - half > (6.0 * spread).max(floor * middle.abs())
-    };
-    all.iter().filter(off).map(|(row, ..)| (*row, middle)).collect()
+    let middle = median(all.iter().map(|(_, i)| i.at).collect());
+    let spread = median(all.iter().map(|(_, i)| (i.at - middle).abs()).collect());
+    let far = (6.0 * spread).max(floor * middle.abs());
+    let off =
+        |(_, i): &&(usize, Interval)| all.len() >= 4 && middle > 0.0 && (i.low > middle + far || i.high < middle - far);
+    all.iter().filter(off).map(|(row, _)| (*row, middle)).collect()
 }
 
-pub(super) fn work(context: &Context<'_>, findings: &mut Findings) {
+pub(super) fn same(context: &Context<'_>, findings: &mut Findings) {
     if context.sheet.swept().is_some_and(|id| id != "jobs") {
         return;
     }
-    settings(context, findings);
-    for (id, of, unless) in COLUMNS {
-        if !context.has(id) || !of.is_empty() && !context.has(of) || !unless.is_empty() && context.has(unless) {
-            continue;
-        }
-        let share = |row: usize, reading| {
-            let figure = context.interval(id, row, reading)?;
-            if of.is_empty() { Some(figure) } else { Some(figure.over(context.interval(of, row, reading)?)) }
-        };
+    for (what, text, unless) in SAME {
+        let Some(formula) = Formula::compile(text, context).filter(|_| !context.sheet.has(unless)) else { continue };
+        let columns = formula.columns(0);
         for series in &context.series {
-            let of_row = |row: &usize| {
-                let found = share(*row, Reading::Loose).filter(|i| i.high.is_finite())?;
-                Some((*row, found.at, (found.high - found.low) / 2.0))
-            };
-            let all: Vec<(usize, f64, f64)> = series.rows.iter().filter_map(of_row).collect();
+            let value = |row: &usize| Some((*row, formula.values(0, *row, context, false)?.0));
+            let all: Vec<_> = series.rows.iter().filter_map(value).filter(|(_, i)| i.high.is_finite()).collect();
             for (row, usual) in outliers(&all, 0.03) {
-                let per = if of.is_empty() { String::new() } else { format!(" of {id} per {of}") };
-                let text = format!(
-                    "the other tests of this workload have {}{per}: other redo, other work, or a wrong digit",
-                    shown(usual, 4)
-                );
-                let expected = if of.is_empty() { Some(usual) } else { context.value(of, row).map(|v| v * usual) };
-                context.warn(findings, ("same-work", row), (&[id, of], id), expected, text);
+                let per = if columns.len() == 1 { Some(1.0) } else { context.value("tps", row) };
+                let why = (per.map(|per| per * usual), reason!(Usual, what, usual));
+                context.find(findings, ("same-work", Severity::Warning), row, &columns, why);
             }
         }
     }
 }
-
-/// A test of a sweep that alone has another setting.
-fn settings(context: &Context<'_>, findings: &mut Findings) {
-    let series_of = |row: usize| context.series.iter().find(|s| s.rows.contains(&row));
-    let alone = context.series.iter().filter(|s| s.rows.len() == 1).filter_map(|s| s.rows.first().copied());
-    // With many of them, series of one row are what the table is.
-    for row in alone.take(LONE) {
-        let sweep = |row: Option<usize>| row.and_then(|row| Some((row, series_of(row).filter(|s| s.rows.len() >= 3)?)));
-        let (above, below) = (sweep(row.checked_sub(1)), sweep(Some(row + 1)));
-        let inside = matches!((&above, &below), (Some((_, a)), Some((_, b))) if a.rows == b.rows);
-        let Some((before, _)) = above.or(below) else { continue };
-        let jobs = |row| context.value("jobs", row);
-        let in_order = |a: usize, b: usize| jobs(a) < jobs(b);
-        let rises =
-            above.is_none_or(|(a, _)| in_order(a, row)) && (!inside || below.is_none_or(|(b, _)| in_order(row, b)));
-        let other = |id: &&&'static str| context.value(id, row) != context.value(id, before);
-        let mut others = SETTINGS.iter().filter(|id| **id != "jobs" && context.has(id)).filter(other);
-        let (Some(id), None, true) = (others.next(), others.next(), rises) else { continue };
-        // At an end of the sweep, only one that nobody chooses.
-        let round = |row| context.value(id, row).is_some_and(is_round);
-        if !inside && (round(row) || !round(before)) {
-            continue;
-        }
-        let expected = context.value(id, before);
-        let text = "the tests above and below it are one sweep with another setting: a wrong digit, or a test of another sweep";
-        context.warn(findings, ("same-work", row), (&["jobs", id], id), expected, text.to_owned());
-    }
-}
-
-/// Whether a setting is one that people choose: one or two digits with zeros behind, or a power of two.
-fn is_round(value: f64) -> bool {
-    let first = value / 10f64.powf(value.log10().floor());
-    (first * 2.0).fract() == 0.0 || value.log2().fract() == 0.0
-}
-
-/// Series of one row that are looked at.
-const LONE: usize = 100;
 
 pub(super) fn nominal(context: &Context<'_>, findings: &mut Findings) {
-    for row in context.rows() {
-        let workload = context.sheet.text("workload", row);
-        for range in context.expected.iter().filter(|e| e.workload == workload) {
-            let Some(figure) = context.interval(range.column, row, Reading::Loose) else { continue };
-            let (low, high) = (range.low, range.high);
-            if figure.high >= low && figure.low <= high {
-                continue;
-            }
-            let text = format!("{workload} is defined by {} of {} to {}", range.column, shown(low, 4), shown(high, 4));
+    let columns = context.places(&["workload", "redo_kib_per_tx"]);
+    for row in 0..context.rows() {
+        let range = context.workload(row).and_then(|w| w.redo_kib);
+        let (Some((low, high)), Some(figure)) = (range, context.interval("redo_kib_per_tx", row)) else { continue };
+        if figure.low > high || figure.high < low {
             let bound = if figure.low > high { high } else { low };
-            let columns = ["workload", range.column];
-            context.warn(findings, ("nominal-work", row), (&columns, range.column), Some(bound), text);
+            let why = (Some(bound), reason!(Defined, low, high));
+            context.find(findings, ("nominal-work", Severity::Warning), row, &columns, why);
         }
+    }
+}
+
+pub(super) fn elapsed(context: &Context<'_>, findings: &mut Findings) {
+    let figure = |row| Some((row, context.interval("elapsed_s", row)?));
+    let all: Vec<(usize, Interval)> = (0..context.rows()).filter_map(figure).collect();
+    let least = all.iter().map(|(_, e)| e.high).filter(|s| *s > 0.0).fold(f64::INFINITY, f64::min);
+    let Some(nominal) = NOMINAL.into_iter().rev().find(|n| *n <= least && least <= n * 1.1) else { return };
+    // Where most took quite another time, it is not one that was set.
+    if (all.iter().filter(|(_, e)| e.low <= nominal * 1.1).count() as f64) < MOST * all.len() as f64 {
+        return;
+    }
+    let rate = if context.resolve("tps").is_some() { "tps" } else { "rows_per_s" };
+    let columns = context.places(&[rate, "elapsed_s"]);
+    let same = all.len() > 1 && all.iter().all(|(_, e)| e.at == all[0].1.at);
+    for (row, time) in all.iter().filter(|(_, e)| e.low > nominal * 1.002) {
+        let share = time.at / nominal - 1.0;
+        // Little's law may show that the average is not diluted.
+        let [tps, ms, jobs] =
+            ["tps", "commit_latency_ms", "jobs"].map(|id| context.value(id, *row).unwrap_or(f64::NAN));
+        if tps * ms / 1e3 > jobs * (1.0 - share / 2.0) {
+            continue;
+        }
+        let severity = if share > 0.0101 { Severity::Warning } else { Severity::Info };
+        if same {
+            let why = reason!(AllElapsed, time.at, nominal);
+            return findings.about_table("elapsed", severity, context.ids(&columns), why);
+        }
+        let rate = context.value(rate, *row).map_or(f64::INFINITY, |r| r * (1.0 + share));
+        let why = (Some(nominal), reason!(Elapsed, time.at, nominal, rate));
+        context.find(findings, ("elapsed", severity), *row, &columns, why);
+    }
+}
+
+pub(super) fn data_blocks(context: &Context<'_>, findings: &mut Findings) {
+    let pairs =
+        [["physical_written_blocks_per_s", "physical_written_mib_per_s"], ["block_reads_per_s", "read_mib_per_s"]];
+    for [counted, in_mib] in pairs.into_iter().filter(|pair| pair.iter().all(|id| context.sheet.has(id))) {
+        blocks_of(counted, in_mib, context, findings);
+    }
+}
+
+/// The size of blocks that most rows have, with or without the redo in the bytes, and the rows that do not.
+fn blocks_of(counted: &str, in_mib: &str, context: &Context<'_>, findings: &mut Findings) {
+    let per_block = |row: usize, log: bool| {
+        let redo = context.interval("redo_mib_per_s", row).filter(|_| log).unwrap_or(Interval::exact(0.0)).scaled(MIB);
+        // Blocks of the log have headers, and each write may end with padding.
+        let padding = context.value("redo_writes_per_s", row).map_or(0.0, |writes| writes * 512.0);
+        let log_bytes = Interval { high: if log { redo.high * 1.04 + padding } else { 0.0 }, ..redo };
+        let written = context.interval(in_mib, row)?.scaled(MIB).plus(log_bytes.scaled(-1.0));
+        let blocks = context.interval(counted, row).filter(|b| b.at > 0.0)?;
+        Some((row, Interval { low: written.low.max(0.0), ..written }.over(blocks)))
+    };
+    let columns = context.places(&[counted, in_mib]);
+    let redo_in_it = context.sheet.has("redo_mib_per_s") && in_mib == "physical_written_mib_per_s";
+    let sizes = [512.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0];
+    let rows = |log| (0..context.rows()).filter_map(|row| per_block(row, log)).collect::<Vec<(usize, Interval)>>();
+    let fits = |log, bytes: f64| rows(log).iter().filter(|(_, i)| i.holds(bytes)).count();
+    let readings = [true, false].into_iter().filter(|log| redo_in_it || !log);
+    // Of readings that fit as well, the last counts: without the redo.
+    let all = readings.flat_map(|log| sizes.map(|bytes| (fits(log, bytes), bytes, log)));
+    let Some((fits, bytes, log)) = all.max_by_key(|(fits, ..)| *fits).filter(|(fits, ..)| *fits > 0) else { return };
+    let all = rows(log);
+    if (fits as f64) < MOST * all.len() as f64 {
+        return;
+    }
+    let (severity, less) =
+        if log { (Severity::Warning, ", less the redo, which these bytes hold as well") } else { (Severity::Info, "") };
+    findings.about_table("data-blocks", severity, context.ids(&columns), reason!(Blocks, bytes, fits, all.len(), less));
+    for (row, i) in all.iter().filter(|(_, i)| !i.holds(bytes)) {
+        let expected = context.value(in_mib, *row).map(|v| v * bytes / i.at);
+        let why = (expected, reason!(Usual, "bytes per block", bytes));
+        context.find(findings, ("data-blocks", Severity::Warning), *row, &columns, why);
+    }
+}
+
+pub(super) fn redo_blocks(context: &Context<'_>, findings: &mut Findings) {
+    let columns = context.places(&["redo_blocks_per_s", "redo_mib_per_s"]);
+    let per_block = |row: usize| {
+        let blocks = context.interval("redo_blocks_per_s", row).filter(|b| b.at > 0.0)?;
+        Some((row, context.interval("redo_mib_per_s", row)?.scaled(MIB).over(blocks)))
+    };
+    let all: Vec<(usize, Interval)> = (0..context.rows()).filter_map(per_block).collect();
+    let holds = |bytes: f64| all.iter().filter(|(_, i)| i.low <= bytes).count();
+    let is_most = |bytes: &f64| holds(*bytes) as f64 >= MOST * all.len() as f64 && holds(*bytes) > 0;
+    let Some(bytes) = [512.0, 1024.0, 4096.0, 8192.0, 16384.0].into_iter().find(is_most) else { return };
+    let filled = all.iter().map(|(_, i)| i.at.min(bytes)).sum::<f64>() / all.len() as f64;
+    let padding = format!("; {:.1} % is padding", (1.0 - filled / bytes) * 100.0);
+    let why = reason!(Blocks, bytes, holds(bytes), all.len(), padding);
+    findings.about_table("redo-blocks", Severity::Info, context.ids(&columns), why);
+    for (row, _) in all.iter().filter(|(_, i)| i.low > bytes) {
+        let most = context.value("redo_blocks_per_s", *row).map(|blocks| blocks * bytes / MIB);
+        let why = (most, reason!(Usual, "bytes per block at most", bytes));
+        context.find(findings, ("redo-blocks", Severity::Warning), *row, &columns, why);
     }
 }

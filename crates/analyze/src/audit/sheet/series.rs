@@ -3,12 +3,16 @@
 use std::collections::HashMap;
 
 use super::{SAMPLE, Sheet};
-use crate::audit::names::SETTINGS;
-use crate::audit::table::number::{self, Value};
+use crate::audit::number::{self, Cell};
 
 /// Text columns that say what was measured.
 pub(crate) const TEXT_KEYS: [&str; 8] =
     ["platform", "workload", "target", "driver", "job_load", "arm", "level", "repetition"];
+/// Settings; the first that varies is what a series is over, the others tell series apart.
+pub(crate) const SETTINGS: [&str; 10] = [
+    "jobs", "rows_per_tx", "threads", "nodes", "rate_tps", "delay_ms", "block_bytes", "write_pct", "indexes", "groups",
+];
+
 /// The rows of one series, in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
@@ -22,68 +26,53 @@ impl Sheet<'_> {
     /// The setting that changes within a series: `jobs`, mostly.
     #[must_use]
     pub fn swept(&self) -> Option<&'static str> {
-        let varies = |id: &str| {
+        let varies = |id: &&str| {
             let mut seen = (0..self.table.rows()).filter_map(|row| self.value(id, row));
-            let first = seen.next();
-            seen.any(|v| Some(v) != first)
+            seen.next().is_some_and(|first| seen.any(|v| v != first))
         };
-        SETTINGS.into_iter().find(|id| varies(id))
+        SETTINGS.into_iter().find(varies)
     }
 
-    /// Columns of the table whose cells tell series apart.
-    fn keys(&self) -> Vec<usize> {
-        let swept = self.swept();
-        let known = |id: &&str| self.column(id).map(|c| c.index);
-        let mut keys: Vec<usize> = TEXT_KEYS.iter().filter_map(known).collect();
-        keys.extend(SETTINGS.iter().filter(|id| Some(**id) != swept).filter_map(known));
-        // Other columns of text that repeat, such as an engine's name.
-        let rows = self.table.rows().min(SAMPLE);
-        for index in (0..self.table.headers.len()).filter(|i| !self.columns.iter().any(|c| c.index == *i)) {
-            let mut cells: Vec<&str> = (0..rows).map(|row| self.table.cell(row, index)).collect();
-            let text = cells.iter().filter(|c| matches!(number::value(c, self.style), Value::Text)).count();
-            cells.sort_unstable();
-            cells.dedup();
-            if text * 2 > rows && cells.len() * 2 <= rows.max(2) {
-                keys.push(index);
-            }
+    /// Whether the cells of a column tell series apart: settings, and text that repeats, such as an engine's name.
+    fn is_key(&self, index: usize, swept: Option<&str>) -> bool {
+        if let Some(column) = self.columns.iter().find(|c| c.index == index) {
+            return TEXT_KEYS.contains(&column.id) || SETTINGS.contains(&column.id) && Some(column.id) != swept;
         }
-        keys.sort_unstable();
-        keys
+        let mut cells: Vec<&str> = self.table.cells(index, SAMPLE).collect();
+        let (rows, is_text) = (cells.len(), |c: &&&str| matches!(number::read(c, self.style), Cell::Text));
+        let text = cells.iter().filter(is_text).count();
+        cells.sort_unstable();
+        cells.dedup();
+        text * 2 > rows && cells.len() * 2 <= rows.max(2)
     }
 
     /// The series of the table, in the order of their first rows.
     #[must_use]
     pub fn series(&self) -> Vec<Series> {
-        let keys = self.keys();
-        let mut found: HashMap<String, usize> = HashMap::new();
-        let mut all: Vec<Vec<usize>> = Vec::new();
-        let mut key = String::new();
+        let swept = self.swept();
+        let keys: Vec<usize> = (0..self.table.headers.len()).filter(|i| self.is_key(*i, swept)).collect();
+        let mut found: HashMap<Vec<&str>, usize> = HashMap::new();
+        let mut all: Vec<Series> = Vec::new();
         for row in 0..self.table.rows() {
-            key.clear();
-            for index in &keys {
-                key.push_str(self.table.cell(row, *index));
-                key.push('\u{1f}');
+            let key = keys.iter().map(|i| self.table.cell(row, *i)).collect();
+            let at = *found.entry(key).or_insert(all.len());
+            if at == all.len() {
+                all.push(Series { label: String::new(), rows: Vec::new() });
             }
-            match found.get(&key) {
-                Some(at) => all[*at].push(row),
-                None => {
-                    found.insert(key.clone(), all.len());
-                    all.push(vec![row]);
-                }
-            }
+            all[at].rows.push(row);
         }
         // A label names what is not the same everywhere.
-        let first = |index: usize| self.table.cell(0, index);
-        let telling: Vec<usize> =
-            keys.into_iter().filter(|i| all.iter().any(|rows| self.table.cell(rows[0], *i) != first(*i))).collect();
-        let label = |row: usize| {
-            let name = |i: &usize| {
-                let (cell, header) = (self.table.cell(row, *i), &self.table.headers[*i]);
-                let number = number::parse(cell, self.style).is_some();
-                if number { format!("{header} {cell}") } else { cell.to_owned() }
-            };
-            telling.iter().map(name).filter(|t| !t.is_empty()).collect::<Vec<_>>().join(" ")
+        let cell = |series: &Series, i: usize| self.table.cell(series.rows[0], i);
+        let differs = |i: &usize| all.iter().any(|s| cell(s, *i) != self.table.cell(0, *i));
+        let telling: Vec<usize> = keys.into_iter().filter(differs).collect();
+        let name = |cell: &str, i: usize| match number::read(cell, self.style) {
+            Cell::Number(_) => format!("{} {cell}", self.table.headers[i]),
+            _ => cell.to_owned(),
         };
-        all.into_iter().map(|rows| Series { label: label(rows[0]), rows }).collect()
+        for series in &mut all {
+            let names = telling.iter().map(|i| name(self.table.cell(series.rows[0], *i), *i));
+            series.label = names.filter(|n| !n.is_empty()).collect::<Vec<_>>().join(" ");
+        }
+        all
     }
 }

@@ -1,210 +1,94 @@
-//! Separated values: commas, semicolons, tabs, bars, or columns set apart by spaces. Quotes as in RFC 4180.
+//! Separated values: commas, semicolons or tabs. Quotes as in RFC 4180.
 
-use super::number::{self, Style};
-use super::{ReadError, Table};
+use super::{ReadError, Shape, Table, is_figure};
+use crate::audit::reason::reason;
 
 /// Lines by which the separator is recognised.
 const SAMPLE: usize = 40;
 
-/// What separates cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Separator {
-    Byte(u8),
-    /// Two spaces or more, as in aligned text.
-    Wide,
-    /// Any white space.
-    Space,
-}
-
-const SEPARATORS: [Separator; 6] = [
-    Separator::Byte(b','),
-    Separator::Byte(b';'),
-    Separator::Byte(b'\t'),
-    Separator::Byte(b'|'),
-    Separator::Wide,
-    Separator::Space,
-];
-
-/// The cells of one record.
-#[derive(Default)]
-struct Record {
-    text: String,
-    ends: Vec<usize>,
-    /// A quote was opened and never closed.
-    open: bool,
-}
-
-impl Record {
-    fn cells(&self) -> impl Iterator<Item = &str> + Clone {
-        let start = |i: usize| if i == 0 { 0 } else { self.ends[i - 1] };
-        self.ends.iter().enumerate().map(move |(i, end)| &self.text[start(i)..*end])
-    }
-
-    fn end_cell(&mut self) {
-        self.ends.push(self.text.len());
-    }
-
-    fn is_blank(&self) -> bool {
-        self.text.trim().is_empty()
-    }
-
-    /// Whether it only rules off a header: `------- ------`, or counts the rows above: `3 rows selected.`
-    fn is_rule(&self) -> bool {
-        let counts = self.text.ends_with("selected.") && self.text.contains("row");
-        counts || self.text.len() > 4 && self.text.bytes().all(|b| matches!(b, b'-' | b'=' | b'~' | b' '))
-    }
-
-    /// Reads one record from the start of `text` and returns what follows it.
-    fn read<'a>(&mut self, text: &'a str, separator: Separator) -> &'a str {
-        self.text.clear();
-        self.ends.clear();
-        self.open = false;
-        let Separator::Byte(by) = separator else {
-            let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
-            let wide = line.trim().split("  ").map(str::trim).filter(|cell| !cell.is_empty());
-            let cells: Vec<&str> =
-                if separator == Separator::Wide { wide.collect() } else { line.split_whitespace().collect() };
-            for cell in cells {
-                self.text.push_str(cell);
-                self.end_cell();
+/// Reads the cells of one record from the start of `text`; returns what follows it, and whether a quote was never closed.
+fn record<'a>(text: &'a str, separator: char, cells: &mut Vec<String>) -> (&'a str, bool) {
+    cells.clear();
+    let (mut cell, mut quoted, mut chars) = (String::new(), false, text.char_indices().peekable());
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' if quoted && chars.next_if(|(_, next)| *next == '"').is_some() => cell.push('"'),
+            '"' if quoted || cell.trim().is_empty() => quoted = !quoted,
+            '\n' if !quoted => {
+                cells.push(cell);
+                return (&text[at + 1..], false);
             }
-            return rest;
-        };
-        let bytes = text.as_bytes();
-        let mut at = 0;
-        loop {
-            let spaces = bytes[at..].iter().take_while(|b| **b == b' ').count();
-            if bytes.get(at + spaces) == Some(&b'"') {
-                at = self.quoted(text, at + spaces + 1);
-            }
-            let plain = bytes[at..].iter().position(|b| *b == by || *b == b'\n').unwrap_or(bytes.len() - at);
-            self.text.push_str(text[at..at + plain].trim_end_matches('\r'));
-            self.end_cell();
-            at += plain;
-            match bytes.get(at) {
-                Some(b'\n') => return &text[at + 1..],
-                Some(_) => at += 1,
-                None => return "",
-            }
+            '\r' if !quoted => {}
+            _ if c == separator && !quoted => cells.push(std::mem::take(&mut cell)),
+            _ => cell.push(c),
         }
     }
+    cells.push(cell);
+    ("", quoted)
+}
 
-    /// Reads a quoted part from `at`, behind its first quote; returns where it ends.
-    fn quoted(&mut self, text: &str, mut at: usize) -> usize {
-        while let Some(quote) = text[at..].find('"') {
-            self.text.push_str(&text[at..at + quote]);
-            at += quote + 1;
-            if !text[at..].starts_with('"') {
-                return at;
-            }
-            self.text.push('"');
-            at += 1;
-        }
-        self.open = true;
-        self.text.push_str(&text[at..]);
-        text.len()
-    }
+/// Whether a record holds nothing, or only rules off a header.
+fn is_blank(cells: &[String]) -> bool {
+    cells.iter().all(|cell| cell.bytes().all(|b| matches!(b, b'-' | b'=' | b' ')))
 }
 
 /// The separator, and the number of cells that most lines have with it.
-fn recognise(text: &str) -> Option<(Separator, usize)> {
-    let score = |separator: Separator| {
-        let (mut rest, mut record, mut counts) = (text, Record::default(), Vec::new());
+fn recognise(text: &str) -> Option<(char, usize)> {
+    let score = |separator: char| {
+        let (mut rest, mut cells, mut counts) = (text, Vec::new(), Vec::new());
         while !rest.is_empty() && counts.len() < SAMPLE {
-            rest = record.read(rest, separator);
-            if !record.is_blank() && !record.is_rule() {
-                counts.push(record.ends.len());
-            }
+            (rest, _) = record(rest, separator, &mut cells);
+            counts.extend((!is_blank(&cells)).then_some(cells.len()));
         }
         let with = |n: usize| counts.iter().filter(|c| **c == n).count();
         let most = counts.iter().copied().filter(|n| *n > 1).max_by_key(|n| (with(*n), *n))?;
-        let share = with(most) as f64 / counts.len() as f64;
-        // Prose has spaces, too, and commas.
-        let enough = match separator {
-            Separator::Byte(_) => share > 0.0,
-            Separator::Wide => share > 0.6 && with(most) > 2,
-            Separator::Space => share == 1.0 && counts.len() > 1,
-        };
-        enough.then_some((share, most))
+        Some((with(most), most, separator))
     };
-    let cells = |separator| score(separator).map_or(0, |(_, cells)| cells);
-    let wide = cells(Separator::Wide) > SEPARATORS[..4].iter().map(|s| cells(*s)).max().unwrap_or(0);
-    let scored = SEPARATORS.iter().filter_map(|s| score(*s).map(|(share, cells)| (*s, share, cells)));
-    // A space that is as good as another separator is one inside of cells.
-    let best = scored.max_by(|(a, share_a, cells_a), (b, share_b, cells_b)| {
-        let rank = |s: &Separator, share: &f64| match s {
-            // Columns of every line that are set apart by spaces have commas inside of their numbers.
-            Separator::Wide if *share == 1.0 && wide => 4,
-            Separator::Byte(_) if *share > 0.5 => 3,
-            Separator::Wide => 2,
-            Separator::Byte(_) => 1,
-            Separator::Space => 0,
-        };
-        rank(a, share_a).cmp(&rank(b, share_b)).then(share_a.total_cmp(share_b)).then(cells_a.cmp(cells_b))
-    });
-    best.map(|(separator, _, cells)| (separator, cells))
+    [',', ';', '\t'].into_iter().filter_map(score).max().map(|(_, cells, separator)| (separator, cells))
 }
 
-/// Whether every cell of a record is a name, as in a line of column names.
-fn is_header(record: &Record) -> bool {
-    record.cells().all(|cell| number::parse(cell, Style::Point).is_none())
-        && record.cells().any(|c| !c.trim().is_empty())
+/// Whether columns are set apart by spaces: a third of the lines, at least, has several figures.
+fn is_aligned(text: &str) -> bool {
+    let figures =
+        |line: &&str| !line.contains([';', '\t']) && line.split(' ').filter(|word| is_figure(word)).count() >= 2;
+    let rows = text.lines().take(SAMPLE).filter(figures).count();
+    rows > 0 && rows * 3 >= text.lines().take(SAMPLE).filter(|l| l.contains(' ')).count()
 }
 
 /// Reads all tables. A blank line and a line of names begin another one.
 pub(super) fn read(text: &str) -> Result<Vec<Table>, ReadError> {
-    let (separator, width) = match recognise(text) {
-        Some(found) => found,
-        // One column, if it has a name and a number.
-        None => (Separator::Byte(b','), 1),
-    };
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
+    if is_aligned(text) && !first.contains([',', ';', '\t']) {
+        return Err(Shape::Aligned.into());
+    }
+    // One column has no separator.
+    let (separator, width) = recognise(text).unwrap_or((',', 1));
     let mut tables: Vec<Table> = Vec::new();
-    let (mut rest, mut record, mut blank) = (text, Record::default(), false);
+    let (mut rest, mut cells, mut blank) = (text, Vec::new(), false);
     while !rest.is_empty() {
-        rest = record.read(rest, separator);
-        if record.is_rule() {
+        let open;
+        (rest, open) = record(rest, separator, &mut cells);
+        let was_blank = std::mem::replace(&mut blank, is_blank(&cells));
+        if blank {
             continue;
         }
-        if record.is_blank() {
-            // Cells without text are a row of an empty table at most.
-            blank = true;
-            continue;
-        }
-        let begins = match tables.last() {
-            None => record.ends.len() == width,
-            Some(_) => blank && record.ends.len() > 1 && is_header(&record),
-        };
-        blank = false;
-        if begins {
-            let named = |c: &str| c.trim().trim_start_matches('#').trim_start().to_owned();
-            let headers: Vec<String> = record.cells().map(named).collect();
-            if headers.iter().all(|h| h.is_empty() || number::parse(h, Style::Point).is_some()) {
-                return Err(ReadError::NoHeader(headers.join(" ").chars().take(80).collect()));
+        let names = || cells.len() > 1 && cells.iter().all(|cell| !is_figure(cell));
+        match tables.last_mut() {
+            Some(table) if !(was_blank && names()) => {
+                if table.rows() == 0 && table.continue_header(&cells)? {
+                    continue;
+                }
+                if open {
+                    table.remark(table.rows(), reason!(OpenQuote));
+                }
+                table.push(&cells)?;
             }
-            tables.push(Table::new(headers));
-        } else if let Some(table) = tables.last_mut() {
-            let row = table.rows();
-            if row == 0 && units_below(table, &record) {
-                continue;
+            None if cells.len() != width => {}
+            _ if cells.iter().all(|h| h.trim().is_empty() || is_figure(h)) => {
+                return Err(ReadError::NoHeader(cells.join(" ").chars().take(80).collect()));
             }
-            table.push(record.cells())?;
-            if record.open {
-                table.remark(
-                    Some(row),
-                    "a quote is opened in it and never closed: what follows is in that cell".to_owned(),
-                );
-            }
+            _ => tables.push(Table::new(&cells)),
         }
     }
     Ok(tables)
-}
-
-/// Takes a line of units below the column names into them.
-fn units_below(table: &mut Table, record: &Record) -> bool {
-    let cells: Vec<&str> = record.cells().map(str::trim).collect();
-    if cells.len() != table.headers.len() || !super::units_only(&cells) {
-        return false;
-    }
-    super::add_units(&mut table.headers, &cells);
-    true
 }

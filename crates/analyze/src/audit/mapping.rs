@@ -2,34 +2,21 @@
 
 use loadline_model::format::did_you_mean;
 
-use crate::audit::names;
-use crate::audit::table::Table;
+use super::table::Table;
+use super::words::{find_column, known};
 
 /// Why a mapping cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the texts say it")]
 pub enum MappingError {
-    /// A part without an id.
     #[error("'{0}' is no mapping of a column: write HEADER=ID, such as 'tps=commit_throughput_tps'")]
     Form(String),
-    /// An id that does not exist.
     #[error("there is no column '{id}'{near} (`loadline columns` lists them)")]
-    Unknown {
-        /// What was written.
-        id: String,
-        /// What may have been meant.
-        near: String,
-    },
-    /// A header or an id that is named twice.
+    Unknown { id: String, near: String },
     #[error("'{0}' is named twice")]
     Twice(String),
-    /// A header that no table has.
     #[error("no table has a column '{header}': there are {}", there.join(", "))]
-    NoHeader {
-        /// What was written.
-        header: String,
-        /// What the tables have.
-        there: Vec<String>,
-    },
+    NoHeader { header: String, there: Vec<String> },
 }
 
 /// Headers and the ids of the columns that they are.
@@ -50,17 +37,13 @@ impl Mapping {
             };
             let (header, id) = (format!("{open}{header}").trim().to_owned(), id.trim());
             open.clear();
-            let unknown = || MappingError::Unknown { id: id.to_owned(), near: did_you_mean(id, names::known()) };
-            let found = names::find(id).ok_or_else(unknown)?;
+            let unknown = || MappingError::Unknown { id: id.to_owned(), near: did_you_mean(id, known()) };
+            let found = find_column(id).ok_or_else(unknown)?;
             if header.is_empty() {
                 return Err(MappingError::Form(part.to_owned()));
             }
-            for (twice, name) in
-                [(all.iter().any(|(h, _)| *h == header), header.as_str()), (all.iter().any(|(_, i)| *i == found), id)]
-            {
-                if twice {
-                    return Err(MappingError::Twice(name.to_owned()));
-                }
+            if let Some((h, _)) = all.iter().find(|(h, i)| *h == header || *i == found) {
+                return Err(MappingError::Twice(if *h == header { header } else { id.to_owned() }));
             }
             all.push((header, found));
         }
@@ -74,16 +57,16 @@ impl Mapping {
     pub fn check(&self, tables: &[Table]) -> Result<(), MappingError> {
         let there = || tables.iter().flat_map(|t| t.headers.iter());
         match self.0.iter().find(|(header, _)| !there().any(|h| same(h, header))) {
+            None => Ok(()),
             Some((header, _)) => {
                 let there = there().map(|h| format!("'{h}'")).collect();
                 Err(MappingError::NoHeader { header: header.clone(), there })
             }
-            None => Ok(()),
         }
     }
 
     /// The id that a header was said to be.
-    pub(crate) fn of(&self, header: &str) -> Option<&'static str> {
+    pub(crate) fn id(&self, header: &str) -> Option<&'static str> {
         self.0.iter().find(|(h, _)| same(h, header)).map(|(_, id)| *id)
     }
 }

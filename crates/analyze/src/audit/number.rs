@@ -1,0 +1,234 @@
+//! Numbers as printed. The digits of a cell say how precise it is: `74` stands for 73.5 to 74.5, `0.50` for 0.495 to 0.505.
+
+/// How a table writes fractions and thousands: `1,234.5` or `1.234,5`. Spaces and apostrophes separate thousands in both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    Point,
+    Comma,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Number<'a> {
+    /// Value, without the unit behind it.
+    pub(crate) value: f64,
+    /// Half of its last digit, or what is printed behind `±`.
+    pub(crate) half: f64,
+    /// Digits from the first that is not 0, with `zeros`.
+    pub(crate) digits: u8,
+    /// Zeros at the end of a whole number, which may be digits or not: 3 of `15000`.
+    pub(crate) zeros: u8,
+    /// Unit behind it, such as `%`, `ms` or `k`.
+    pub(crate) unit: &'a str,
+    /// Whether a space separates its thousands.
+    pub(crate) spaced: bool,
+    /// Whether a plus sign or an arrow stands before it, as before a change.
+    pub(crate) plus: bool,
+}
+
+/// What a cell holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Cell<'a> {
+    Number(Number<'a>),
+    /// Nothing, or only a bound: empty, `-`, `n/a`, `<1`.
+    Absent,
+    /// No number where one was meant: `NaN`, or `####` for one that is too long for its cell.
+    Broken,
+    /// Several numbers: `3–5`, `12 → 15`, `1 / 2`.
+    Several,
+    /// A number that reads as `44.1` and as `44100`.
+    Ambiguous,
+    Text,
+}
+
+const ABSENT: [&str; 11] = ["", "-", "–", "—", "n/a", "na", "null", "none", "?", ".", "tbd"];
+/// Marks of footnotes and of emphasis.
+const MARKS: &[char] = &['*', '†', '‡', '§', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹', '⁰', ')', '`', '_'];
+const ARROWS: [char; 8] = ['▲', '▼', '↑', '↓', '⬆', '⬇', '△', '▽'];
+/// What stands between two numbers of one cell.
+const BETWEEN: [&str; 11] = ["→", "->", "=>", "..", "…", "–", "—", " to ", " - ", "/", "-"];
+
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\u{a0}' | '\u{2009}' | '\u{202f}' | '\u{2007}' | '\'' | '’')
+}
+
+/// The figure in cell `text`; `style` decides what else can be read in two ways.
+pub(crate) fn read(text: &str, style: Option<Style>) -> Cell<'_> {
+    if let Some(number) = plain(text.as_bytes(), style) {
+        return Cell::Number(number);
+    }
+    let text = text.trim().trim_matches(['*', '`']).trim();
+    if !text.starts_with(|c: char| c.is_ascii_digit())
+        && let Some(cell) = no_figure(text)
+    {
+        return cell;
+    }
+    let about = text.trim_start_matches(['~', '≈']).trim_start();
+    let arrow = about.trim_start_matches(ARROWS).trim_start();
+    let minus = arrow.strip_prefix(['-', '−']);
+    let rest = minus.or_else(|| arrow.strip_prefix('+')).unwrap_or(arrow);
+    let (body, behind) = rest.split_at(body_length(rest));
+    let (digits, decimals) = match interpret(body, style) {
+        Reading::Number(digits, decimals) => (digits, decimals),
+        Reading::Either => return Cell::Ambiguous,
+        Reading::None => return Cell::Text,
+    };
+    let (exponent, length) = exponent(behind);
+    let place = exponent - i32::try_from(decimals).unwrap_or(0);
+    let value = format!("{digits}e{place}").parse().unwrap_or(f64::INFINITY);
+    let (unit, spread) = match unit_behind(&behind[length..], style) {
+        Ok(found) => found,
+        Err(cell) => return cell,
+    };
+    let significant = digits.trim_start_matches('0');
+    let whole = decimals == 0 && length == 0;
+    let zeros = if whole { significant.len() - significant.trim_end_matches('0').len() } else { 0 };
+    // About 30,900 is no more exact than 30,900 ± 50.
+    let coarse = if about.len() < text.len() { zeros.max(1) as i32 } else { 0 };
+    let half = (0.5 * 10f64.powi(place.saturating_add(coarse))).max(spread);
+    if !f64::is_finite(value) || !half.is_finite() {
+        return Cell::Text;
+    }
+    let [digits, zeros] = [significant.len(), zeros].map(|n| u8::try_from(n).unwrap_or(u8::MAX));
+    let plus = arrow.starts_with('+') || arrow.len() < about.len();
+    let value = if minus.is_some() { -value } else { value };
+    Cell::Number(Number { value, half, digits, zeros, unit, spaced: body.contains(is_space), plus })
+}
+
+/// Nothing but digits, and a point that can only be a decimal one: most cells of a large table.
+fn plain(bytes: &[u8], style: Option<Style>) -> Option<Number<'static>> {
+    let point = bytes.iter().position(|b| *b == b'.');
+    let (whole, fraction) = bytes.split_at(point.unwrap_or(bytes.len()));
+    let fraction = fraction.get(1..).unwrap_or(&[]);
+    let open = fraction.len() == 3 && style != Some(Style::Point);
+    let digits = || whole.iter().chain(fraction);
+    if whole.is_empty() || bytes.len() > 15 || open || !digits().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let value = digits().fold(0u64, |value, b| value * 10 + u64::from(b - b'0')) as f64;
+    let significant = digits().skip_while(|b| **b == b'0').count() as u8;
+    let zeros = digits().rev().take_while(|b| **b == b'0').count() as u8;
+    let zeros = if fraction.is_empty() { zeros.min(significant) } else { 0 };
+    let scale = 10f64.powi(fraction.len() as i32);
+    let (value, half) = (value / scale, 0.5 / scale);
+    Some(Number { value, half, digits: significant, zeros, unit: "", spaced: false, plus: false })
+}
+
+/// What a cell without a figure holds, if that is known.
+fn no_figure(text: &str) -> Option<Cell<'static>> {
+    let lower = text.to_lowercase();
+    let fault = text.starts_with('#') && text.ends_with(['!', '?', '#']) && text.len() > 1;
+    match lower.trim_start_matches(['-', '+', '−']) {
+        _ if ABSENT.contains(&lower.as_str()) || text.starts_with(['<', '>', '≤', '≥']) => Some(Cell::Absent),
+        "nan" | "inf" | "infinity" | "∞" => Some(Cell::Broken),
+        _ => fault.then_some(Cell::Broken),
+    }
+}
+
+/// Length of digits with their separators.
+fn body_length(text: &str) -> usize {
+    let run = |from: usize| text.bytes().skip(from).take_while(u8::is_ascii_digit).count();
+    let mut at = run(0);
+    while let Some(c) = text[at..].chars().next().filter(|c| matches!(c, '.' | ',') || is_space(*c)) {
+        let next = at + c.len_utf8();
+        if if is_space(c) { at == 0 || run(next) != 3 } else { run(next) == 0 } {
+            break;
+        }
+        at = next + run(next);
+    }
+    at
+}
+
+/// Digits of a number, and how many of them are decimals.
+enum Reading {
+    Number(String, usize),
+    Either,
+    None,
+}
+
+fn interpret(body: &str, style: Option<Style>) -> Reading {
+    let plain: String = body.chars().filter(|c| !is_space(*c)).collect();
+    let digits: String = plain.chars().filter(char::is_ascii_digit).collect();
+    if digits.is_empty() {
+        return Reading::None;
+    }
+    let groups = |c: char| {
+        let mut parts = plain.split(c);
+        let first = parts.next().is_some_and(|p| (1..=3).contains(&p.len()));
+        first && plain.rsplit(c).next().is_some_and(|p| p.len() == 3) && parts.all(|p| matches!(p.len(), 2 | 3))
+    };
+    let (points, commas) = (plain.matches('.').count(), plain.matches(',').count());
+    let point_last = plain.rfind('.') > plain.rfind(',');
+    let c = if point_last { '.' } else { ',' };
+    let decimals = plain.rsplit(c).next().map_or(0, str::len);
+    match (points, commas) {
+        (0, 0) => Reading::Number(plain, 0),
+        (2.., 0) | (0, 2..) => {
+            if groups(c) {
+                Reading::Number(digits, 0)
+            } else {
+                Reading::None
+            }
+        }
+        (1, 0) | (0, 1) => {
+            let open = groups(c) && plain.len() == body.len() && !plain.starts_with(['0', c]);
+            match style {
+                None if open => Reading::Either,
+                Some(style) if open && (style == Style::Point) != point_last => Reading::Number(digits, 0),
+                _ => Reading::Number(digits, decimals),
+            }
+        }
+        _ if if point_last { points == 1 } else { commas == 1 } => Reading::Number(digits, decimals),
+        _ => Reading::None,
+    }
+}
+
+/// The exponent at the beginning of `text`, and its length.
+fn exponent(text: &str) -> (i32, usize) {
+    let Some(rest) = text.strip_prefix(['e', 'E']) else { return (0, 0) };
+    let signed = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+    let length = rest.len() - signed.len() + signed.bytes().take_while(u8::is_ascii_digit).count();
+    rest[..length].parse().ok().filter(|e: &i32| e.abs() < 400).map_or((0, 0), |e| (e, 1 + length))
+}
+
+/// The unit behind a number, and its spread behind `±`.
+fn unit_behind(text: &str, style: Option<Style>) -> Result<(&str, f64), Cell<'static>> {
+    if text.is_empty() {
+        return Ok(("", 0.0));
+    }
+    if let Some((unit, spread)) = text.split_once('±').or_else(|| text.split_once("+/-")) {
+        let unit = unit.trim();
+        return Ok(match read(spread, style) {
+            Cell::Number(n) => (if unit.is_empty() { n.unit } else { unit }, n.value.abs()),
+            _ => (unit, 0.0),
+        });
+    }
+    let number = |rest: &str| rest.trim_start().starts_with(|c: char| c.is_ascii_digit());
+    let remark = text.starts_with(is_space) && text.ends_with('%') && !text.trim_start().starts_with('%');
+    if !remark && BETWEEN.iter().any(|sign| text.split_once(sign).is_some_and(|(_, rest)| number(rest))) {
+        return Err(Cell::Several);
+    }
+    // A remark, such as a change or a footnote: 31,050 (peak), 12 [1], 55 +5.19 %.
+    let end = |c: char| matches!(c, '(' | '[' | '+' | '−' | '<') || remark && c == '-' || ARROWS.contains(&c);
+    let unit = text.split(end).next().unwrap_or("").trim_matches(|c: char| c.is_whitespace() || is_space(c));
+    let unit = unit.trim_end_matches(MARKS).trim_end();
+    let odd = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | ':' | '-');
+    if unit.starts_with(odd) { Err(Cell::Text) } else { Ok((unit, 0.0)) }
+}
+
+/// The style of a table: that for which its cells speak, `Point` if none does, and none if they disagree.
+pub(crate) fn style<'a>(cells: impl Iterator<Item = &'a str>) -> Option<Style> {
+    let mut counts = [0usize; 2];
+    for cell in cells {
+        let text = cell.trim().trim_start_matches(|c: char| !c.is_ascii_digit());
+        let body = &text[..body_length(text)];
+        if let (true, Reading::Number(_, decimals)) = (body.contains(['.', ',']), interpret(body, None)) {
+            // The last separator is a decimal one, or separates thousands for the second time.
+            counts[usize::from((body.rfind('.') > body.rfind(',')) != (decimals > 0))] += 1;
+        }
+    }
+    let [points, commas] = counts;
+    if points.min(commas) * 10 > points.max(commas) {
+        return None;
+    }
+    Some(if commas > points { Style::Comma } else { Style::Point })
+}
