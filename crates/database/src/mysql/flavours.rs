@@ -2,7 +2,7 @@
 
 use super::version::SUPPORTED;
 use super::wire::Connection;
-use crate::error::TargetError;
+use crate::error::{Cause, TargetError};
 use crate::flavour::{self, AURORA, Basis, Flavour};
 
 /// Counters that every MySQL and MariaDB has, and that loadline's figures are held against.
@@ -23,6 +23,10 @@ pub(super) fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'stat
     let known = if aurora { Some(&AURORA) } else { flavour::of(&[&c.version.text, &version, &comment]) };
     let names = COUNTERS.map(|name| format!("'{name}'")).join(", ");
     let counted = match c.pairs(&format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")) {
+        // A server of another kind does not know the statement.
+        Err(TargetError::Server(e)) if !matches!(e.cause, Cause::FullDisk | Cause::Limit | Cause::Privilege) => {
+            Vec::new()
+        }
         Err(TargetError::Server(e)) => {
             let text = format!(
                 "the server at {place} refuses to show its counters, without which no figure can be checked: {e}"
