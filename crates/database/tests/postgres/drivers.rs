@@ -135,7 +135,7 @@ fn a_row_that_is_missing_is_an_error_that_names_the_statement() {
     db.psql("DELETE FROM loadline.lgwr_lat1_redo WHERE id = 0");
     let mut session = target.abilities().driver().unwrap().database_session(&work, 0).unwrap();
     match session.run_slice(0).map(|_| ()) {
-        Err(TargetError::Statement(e)) => assert!(e.contains("statement 0 touched 0 rows instead of 1"), "{e}"),
+        Err(TargetError::Server(e)) => assert!(e.text.contains("statement 0 touched 0 rows instead of 1"), "{e}"),
         other => panic!("{other:?}"),
     }
     let mut client = target.client_session(&work, 0).unwrap();
