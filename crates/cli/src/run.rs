@@ -44,7 +44,11 @@ pub(crate) fn measure(
     let mut hub = args.agents.hub.url();
     let mut named = args.workload.clone();
     let study = match &args.resume {
-        Some(run) => resumed(args, arms, run, command, &mut named)?,
+        Some(run) => {
+            let (study, by_first_command) = resumed(args, arms, run, command)?;
+            named.extend(by_first_command);
+            study
+        }
         None => {
             let spec = more(spec(args, default)?)?;
             hub.clone_from(&spec.hub);
@@ -227,14 +231,14 @@ fn request_b(spec_target: Option<&str>, plan: &Plan, a: &OpenRequest) -> Option<
     Some(OpenRequest { url, settings: arms.b.settings.clone(), ..a.clone() })
 }
 
-/// Continues a run with the plan of its manifest; a target URL is only needed for its password.
+/// Continues a run with the plan of its manifest, and the workloads that its first command named. A target URL is only needed for its
+/// password.
 fn resumed(
     args: &RunArgs,
     arms: [Option<&str>; 2],
     run: &Path,
     command: Vec<String>,
-    named: &mut Vec<String>,
-) -> Result<Study, Failure> {
+) -> Result<(Study, Vec<String>), Failure> {
     let results = args.results.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_RESULTS));
     let folder = run_folder(run, &results);
     if !folder.exists() {
@@ -250,7 +254,7 @@ fn resumed(
         return Err(Failure::usage(format!("run {} is {what}: there is nothing to go on with", stored.id())));
     }
     let plan = stored.manifest.plan.clone();
-    named.extend(workloads_of(&stored.manifest.command));
+    let named = workloads_of(&stored.manifest.command);
     // The manifest holds the texts of the workload files.
     register_files(&plan.workload_files).map_err(|e| Failure::usage(e.to_string()))?;
     let given = args.target.target.as_deref();
@@ -280,7 +284,7 @@ fn resumed(
     let url_b =
         plan.arms.as_ref().map(|of| own_url(arms[1].or(given.filter(|_| of.a.target == of.b.target)), &of.b.target));
     let other = request_b(url_b.transpose()?.as_deref(), &plan, &request);
-    Ok(Study { other, ..study(plan, request, results, Some(folder), command) })
+    Ok((Study { other, ..study(plan, request, results, Some(folder), command) }, named))
 }
 
 /// The workloads that a command line names.

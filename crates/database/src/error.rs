@@ -55,6 +55,12 @@ impl TargetError {
         self
     }
 
+    /// Of a session that is lost, for a full disk of the server if `full_disk`.
+    #[must_use]
+    pub fn lost(text: String, full_disk: bool) -> TargetError {
+        if full_disk { TargetError::NoSpace(text) } else { TargetError::Lost(text) }
+    }
+
     /// Whether a disk of the server is full.
     #[must_use]
     pub fn is_full_disk(&self) -> bool {

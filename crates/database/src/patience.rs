@@ -129,7 +129,7 @@ impl Patience {
             Doing::Waits(what) => Some(GivenUp::new(format!("its statement has waited {s} s for {what}"))),
             Doing::NoSpace => {
                 let why = format!("its statement has waited {s} s for {FREE_SPACE}");
-                Some(GivenUp { why, full_disk: true })
+                Some(GivenUp(Hindrance { why, full_disk: true }))
             }
             Doing::Silent(why) => {
                 let why = format!("the server has not answered for {s} s ({why}): is it stopped, or out of disk?");
@@ -141,24 +141,20 @@ impl Patience {
 
 /// Why a session no longer waits.
 #[derive(Debug, thiserror::Error)]
-#[error("{why}")]
-pub(crate) struct GivenUp {
-    why: String,
-    full_disk: bool,
-}
+#[error("{}", .0.why)]
+pub(crate) struct GivenUp(Hindrance);
 
 /// What a statement on a full disk waits for.
 const FREE_SPACE: &str = "free space: a disk that it writes to is full";
 
 impl GivenUp {
     fn new(why: impl Into<String>) -> GivenUp {
-        GivenUp { why: why.into(), full_disk: false }
+        GivenUp(Hindrance { why: why.into(), full_disk: false })
     }
 
     /// The error of the session with the server at `place`.
     pub(crate) fn error(&self, place: &str) -> TargetError {
-        let text = format!("the session with {place} was given up: {}", self.why);
-        if self.full_disk { TargetError::NoSpace(text) } else { TargetError::Lost(text) }
+        TargetError::lost(format!("the session with {place} was given up: {self}"), self.0.full_disk)
     }
 
     /// The reason, if `error` is of this kind.

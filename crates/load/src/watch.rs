@@ -221,7 +221,7 @@ pub(crate) fn wait_started(shared: &Shared, crew: &AnyCrew) -> Option<TargetErro
             ask_at = waited + ASK_AGAIN;
             if let Some(found) = crew.hindrance() {
                 let text = format!("no job completed a transaction in {} s: {}", waited.as_secs(), found.why);
-                return Some(if found.full_disk { TargetError::NoSpace(text) } else { TargetError::Lost(text) });
+                return Some(TargetError::lost(text, found.full_disk));
             }
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -188,7 +188,7 @@ mod tests {
             let e = parse(url).unwrap_err().to_string();
             assert!(e.contains(words), "{url}: {e}");
         }
-        let e = parse("mysql://ann:se?cr@t/db").unwrap_err().to_string();
-        assert!(!e.contains("se?") && !e.contains("cr@t"), "{e}");
+        let e = parse("mysql://ann:hun?ter2@t/db").unwrap_err().to_string();
+        assert!(!e.contains("hun") && !e.contains("ter2"), "{e}");
     }
 }

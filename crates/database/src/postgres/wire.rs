@@ -35,8 +35,6 @@ pub(super) struct Connection {
     /// Asks what the server does for this session; not for those that change no settings.
     pub(super) ask: Option<Ask>,
     place: String,
-    /// SQLSTATE of the last error.
-    pub(super) last_code: String,
     /// Commits of this session that are loadline's own work and not yet in the ledger.
     own_commits: u64,
     /// That of its server.
@@ -64,7 +62,6 @@ impl Connection {
             key: CancelKey::default(),
             ask: None,
             place,
-            last_code: String::new(),
             // The server counts the login as a transaction.
             own_commits: 1,
             ledger,
@@ -150,14 +147,13 @@ impl Connection {
 
     fn ended_by_server(&self, error: &ServerError) -> TargetError {
         let text = format!("the session with {} was ended by the server: {error}", self.place);
-        if error.refusal().cause == Cause::FullDisk { TargetError::NoSpace(text) } else { TargetError::Lost(text) }
+        TargetError::lost(text, Cause::of_sqlstate(&error.code) == Cause::FullDisk)
     }
 
     /// Parses an `ErrorResponse`; `Err` if it ended the session.
     #[cold]
-    pub(super) fn server_error(&mut self, incoming: Incoming) -> Result<TargetError, TargetError> {
+    pub(super) fn server_error(&self, incoming: Incoming) -> Result<TargetError, TargetError> {
         let error = ServerError::parse(self.body(incoming));
-        self.last_code.clone_from(&error.code);
         match (error.is_fatal(), error.code.as_str()) {
             (true, _) => Err(self.ended_by_server(&error)),
             // Undefined table or schema, of loadline's own.

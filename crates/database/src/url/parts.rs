@@ -113,9 +113,8 @@ const NOT_ENCODED: &str = "what stands between the URL's user and its last '@' h
 
 /// Whether a password can stand in a URL as it is.
 fn is_encoded(password: &str) -> bool {
-    let mut parts = password.split('%');
     let begins_with_code = |part: &str| part.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
-    !password.contains(['@', '/', '?', '#']) && parts.next().is_some() && parts.all(begins_with_code)
+    !password.contains(['@', '/', '?', '#']) && password.split('%').skip(1).all(begins_with_code)
 }
 
 /// A port that is not 0.

@@ -234,8 +234,7 @@ impl PlannedTest<'_> {
         let target = of_the_rest(context, &remaining);
         if let Some(lost) = lost.filter(|_| remaining.is_none() && target.info().is_err()) {
             // The server is down, not only a session: the test is not stored, so a resume repeats it.
-            let full = measured.merged.full_disk;
-            return Err(self.target_failed(if full { TargetError::NoSpace(lost) } else { TargetError::Lost(lost) }));
+            return Err(self.target_failed(TargetError::lost(lost, measured.merged.full_disk)));
         }
         // Before the queries that prove the jobs' work, which are loadline's own.
         let views = views.grown(target);

@@ -47,8 +47,8 @@ impl Refusals {
     }
 }
 
-/// Whether the server refused what it was asked. A session that was lost is another matter: the server may have started anew.
-fn is_refusal(failure: &StudyError) -> Option<&TargetError> {
+/// The error of `failure`, if the server refused what it was asked. A lost session is no refusal: the server may have started anew.
+fn refusal_in(failure: &StudyError) -> Option<&TargetError> {
     let (StudyError::Target(e) | StudyError::Test { source: TestError::Target(e), .. }) = failure else { return None };
     matches!(e, TargetError::Server(_) | TargetError::Unsupported(_)).then_some(e)
 }
@@ -83,7 +83,7 @@ impl Context {
     ) -> Result<(), StudyError> {
         let work = self.work(workload, &Default::default()).ok();
         let data_set = work.as_ref().is_some_and(|w| w.workload.tables.iter().any(|t| t.scope == Scope::DataSet));
-        let goes_on = is_refusal(&failure).is_some_and(|e| !(e.is_full_disk() && data_set));
+        let goes_on = refusal_in(&failure).is_some_and(|e| !(e.is_full_disk() && data_set));
         if self.stopped() || !goes_on || self.side.target.info().is_err() {
             return Err(failure);
         }
