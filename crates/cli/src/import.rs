@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loadline_exchange::{ImportedTest, Source, Tool, import as read};
+use loadline_model::format::counted;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Imported, ImportedFile, Manifest};
 use loadline_run::references::unmeasured;
@@ -148,7 +149,7 @@ fn write(run: Run, args: &ImportArgs, command: &[String], written: &mut Vec<Path
     })?;
     warnings.iter().for_each(|warning| output::say(warning));
     if let Some(imported) = records.first().and_then(|r| r.imported.as_ref()) {
-        let tests = if records.len() == 1 { "1 test".to_owned() } else { format!("{} tests", records.len()) };
+        let tests = counted(records.len(), "test");
         output::say(&format!("{tests} {}", imported.unchecked()));
     }
     Ok(())

@@ -36,6 +36,12 @@ pub(crate) fn time_ns(ms: f64) -> Result<f64, Absence> {
     if ms > 0.0 { Ok(ms * 1e6) } else { Err(Absence::PrintedZero) }
 }
 
+/// Adds what a tool said of an error to what it `said` before: of many, the first ones and the last.
+pub(crate) fn keep_error(said: &mut Vec<String>, line: &str) {
+    said.truncate(4);
+    said.push(cut(line));
+}
+
 impl Fields {
     /// No fields of `place` yet.
     pub(crate) fn new(place: &'static str) -> Fields {
@@ -44,8 +50,14 @@ impl Fields {
 
     /// Keeps the value of the line read last. A number at which the file ends may be cut off: it is none.
     pub(crate) fn add(&mut self, key: &str, value: &str, lines: &Lines<'_>) {
-        let cut_off = !lines.ended() && value.ends_with(|c: char| c.is_ascii_digit() || c == '.');
-        if !cut_off && self.all.len() < MOST_FIELDS {
+        if lines.ended() || !value.ends_with(|c: char| c.is_ascii_digit() || c == '.') {
+            self.put(key, value, lines);
+        }
+    }
+
+    /// Keeps a value that is whole, wherever the file ends.
+    pub(crate) fn put(&mut self, key: &str, value: &str, lines: &Lines<'_>) {
+        if self.all.len() < MOST_FIELDS {
             self.all.insert(key.to_owned(), (value.trim().to_owned(), lines.number()));
         }
     }
@@ -58,8 +70,7 @@ impl Fields {
 
     /// Keeps what the tool said of an error: the first ones, and the last, which may be about the whole run.
     pub(crate) fn add_error(&mut self, line: &str) {
-        self.said.truncate(4);
-        self.said.push(cut(line));
+        keep_error(&mut self.said, line);
     }
 
     /// The value of `key`.

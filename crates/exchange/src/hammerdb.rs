@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::absence::{Absence, Warning};
 use crate::draft::{APART, ImportedTest};
 use crate::error::ImportError;
-use crate::fields::{Fields, jobs, number};
+use crate::fields::{Fields, jobs, keep_error, number};
 use crate::group::{Group, Source};
 use crate::lines::{Lines, cut, plain};
 use crate::tool::Tool;
@@ -88,7 +88,7 @@ impl Found {
                 };
                 let mut timing = Fields::new("HammerDB's response times of NEWORD");
                 for (name, value) in orders {
-                    timing.add(name, &value.as_str().map_or_else(|| value.to_string(), str::to_owned), lines);
+                    timing.put(name, &value.as_str().map_or_else(|| value.to_string(), str::to_owned), lines);
                 }
                 match self.timing.replace(timing) {
                     Some(_) => Err(lines.wrong("these are response times of a second job: one job a file")),
@@ -112,8 +112,7 @@ impl Found {
         } else if let Some(minutes) = after("Timing test period of ") {
             self.minutes = number(minutes);
         } else if line.contains("Error in Virtual User") || line.contains("FINISHED FAILED") {
-            self.said.truncate(4);
-            self.said.push(cut(line));
+            keep_error(&mut self.said, line);
         } else if let Some((_, rest)) = line.split_once("System achieved ") {
             // A second result states its own users and time.
             let outcome = Outcome::read(rest, self.users.take(), self.minutes.take());

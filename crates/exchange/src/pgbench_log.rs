@@ -22,9 +22,9 @@ pub(crate) struct Log {
     /// Length of an interval, s, if the lines are intervals: 0 until two are read.
     interval_s: Option<u64>,
     times: Latencies,
-    /// The longest, ns.
+    /// The longest of intervals, ns.
     max_ns: f64,
-    /// Transactions, in intervals or alone.
+    /// Transactions of intervals.
     count: u64,
     failed: u64,
     retries: Option<u64>,
@@ -126,8 +126,6 @@ impl Log {
             _ => {
                 let ns = value(2)? * 1e3;
                 self.times.record(ns as u64);
-                self.count += 1;
-                self.max_ns = self.max_ns.max(ns);
                 self.seconds.add(end_s as u64, 1, ns);
                 Ok((end_s - ns / 1e9, end_s))
             }
@@ -163,7 +161,7 @@ impl Log {
             return;
         }
         let processed = test.record.figure(COMMITS).unwrap_or_default();
-        let logged = self.count as f64;
+        let logged = self.times.count() as f64;
         // Each client numbers its own transactions.
         let ran: f64 = self.clients.values().map(|(_, _, last)| *last as f64).sum();
         let lines: f64 = self.clients.values().map(|(_, lines, _)| *lines as f64).sum();
@@ -191,7 +189,7 @@ impl Log {
         let quantile = |q| self.times.quantile_ns(q).map(|ns| ns as f64).ok_or(Absence::NothingTimed);
         test.set(times.p50, quantile(0.5));
         test.set(times.p99, quantile(0.99));
-        test.set(times.max, quantile(1.0).map(|_| self.max_ns));
+        test.set(times.max, self.times.max_ns().map(|ns| ns as f64).ok_or(Absence::NothingTimed));
         test.set(test.times.mean, self.times.mean_ns().ok_or(Absence::NothingTimed));
         test.timed = true;
         test.histograms.push(("transaction".to_owned(), self.times));

@@ -115,10 +115,7 @@ impl Report {
         fields.required("Latency (ms)/sum", lines)?;
         let rate = fields.number(RATE);
         let mut test = if fields.text(TRANSACTIONS).is_some() {
-            let mut test = self.transactions(jobs, rate.is_some(), lines)?;
-            test.record.set(ELAPSED_S, total_s);
-            test.set_count(fields.required(TRANSACTIONS, lines)?, 0.0);
-            test
+            self.transactions(jobs, rate.is_some(), lines)?
         } else if ["File operations/reads/s", "Throughput/read"].iter().any(|key| fields.text(key).is_some()) {
             self.files(jobs, rate.is_some())
         } else {
@@ -128,6 +125,9 @@ impl Report {
             return Err(lines.whole(what));
         };
         test.record.set(ELAPSED_S, total_s);
+        if let Some(n) = fields.number(TRANSACTIONS) {
+            test.set_count(n, 0.0);
+        }
         self.set_times(&mut test, events);
         if let Some(rate) = rate {
             test.record.set(column::RATE_TPS, rate);

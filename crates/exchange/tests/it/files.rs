@@ -69,6 +69,15 @@ fn an_option_that_stands_twice_is_noted_twice() {
     assert!(notes.iter().any(|note| note.contains("iodepth=64") && note.contains("iodepth=2 iodepth=4")), "{notes:?}");
 }
 
+/// A file of JSON is whole without a last line end: its brackets are closed.
+#[test]
+fn response_times_without_a_last_line_end_are_whole() {
+    let (result, timing) = (contents("hammerdb-result.json"), contents("hammerdb-timing.json"));
+    let [whole, bare] = [timing.as_str(), timing.trim_end()]
+        .map(|timing| read(Tool::HammerDb, &[("r", &result), ("t", timing)]).unwrap().remove(0).tests.remove(0).record);
+    assert!(whole == bare && whole.figure(TRANSACTION_TIME_NS_P99).is_some(), "{bare:?}");
+}
+
 #[test]
 fn line_ends_and_marks_of_windows_change_nothing() {
     for (tool, file) in crate::bad::FIRST {
