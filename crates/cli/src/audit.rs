@@ -147,8 +147,8 @@ fn text_of(audit: &Audit) -> String {
         out.push_str(&format!("{heading} ({})\n", all.len()));
         for group in all.chunk_by(|a, b| a.law == b.law && a.table == b.table) {
             let table = if audit.tables > 1 { format!("{}: ", group[0].table) } else { String::new() };
-            // What a table was taken for is said in full.
-            let shown = if group[0].row.is_none() { group.len() } else { SHOWN };
+            // What is said of a table as a whole comes first, and in full.
+            let shown = SHOWN + group.iter().take_while(|f| f.row.is_none()).count();
             out.extend(group.iter().take(shown).map(|f| format!("  {}\n", clean(&format!("{table}{}", line(f))))));
             if group.len() > shown {
                 let law = group[0].law;

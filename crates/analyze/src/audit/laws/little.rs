@@ -214,7 +214,12 @@ fn report(
     for r in some.iter().filter(|r| (r.busy.at - 1.0).abs() >= NOISE || model != Model::Unknown) {
         let over = r.busy.low > 1.0;
         let far = (r.busy.at - 1.0).abs() > EDGES || model == Model::Busy;
-        let severity = if over && error && far { Severity::Error } else { Severity::Warning };
+        // A job is between two transactions for a moment: alone, that little dilutes nothing.
+        let severity = match (over, far || model != Model::Unknown) {
+            (true, _) if error && far => Severity::Error,
+            (false, false) => Severity::Info,
+            _ => Severity::Warning,
+        };
         let law = law(if over || matches!(model, Model::Think(_)) { "little" } else { "dilution" });
         let recomputed = figures(context, r.row, false).and_then(|[rate, time, jobs]| {
             let cycle = time.at + if let Model::Think(ms) = model { ms } else { 0.0 };
