@@ -93,7 +93,7 @@ impl Forecasted {
     /// A value that cannot be written as JSON.
     pub fn render(&self, format: Format) -> Result<String, ReportError> {
         let answers = || self.fitted.iter().flat_map(|fitted| self.answers(fitted)).collect::<Vec<Answer>>();
-        written(format, || csv(answers()), &answers(), || self.document())
+        written(format, || csv(answers()), answers, || self.document())
     }
 
     fn answers(&self, fitted: &Fitted) -> Vec<Answer> {
@@ -234,15 +234,15 @@ impl Forecasted {
     }
 }
 
-fn written(
+fn written<T: Serialize>(
     format: Format,
     csv: impl Fn() -> String,
-    json: &impl Serialize,
+    json: impl Fn() -> T,
     document: impl Fn() -> Document,
 ) -> Result<String, ReportError> {
     Ok(match format {
         Format::Csv => csv(),
-        Format::Json => serde_json::to_string_pretty(json)? + "\n",
+        Format::Json => serde_json::to_string_pretty(&json())? + "\n",
         Format::Html => html::render(&document()),
         Format::Markdown => markdown::render(&document()),
         Format::Text => text::render(&document()),

@@ -55,7 +55,7 @@ impl Evaluated {
     /// # Errors
     /// A value that cannot be written as JSON.
     pub fn render(&self, format: Format) -> Result<String, ReportError> {
-        written(format, || self.csv(), self, || self.document())
+        written(format, || self.csv(), || self, || self.document())
     }
 
     fn csv(&self) -> String {
