@@ -21,10 +21,10 @@ fn warn(runs: &[&RunData]) {
 
 /// Workloads of the plans that the server refused: they have no row.
 fn refused(runs: &[&RunData]) -> Vec<String> {
-    let plans = runs.iter().map(|run| &run.manifest.plan);
-    let refused = plans
-        .flat_map(|plan| plan.skipped.iter().filter(|skipped| plan.workloads.iter().any(|w| w.code == skipped.code)));
-    refused.map(|skipped| format!("{}: {}", skipped.code, skipped.reason)).collect()
+    runs.iter()
+        .flat_map(|run| run.manifest.plan.refused())
+        .map(|skipped| format!("{}: {}", skipped.code, skipped.reason))
+        .collect()
 }
 
 /// Levels are compared with the baseline of their own run.

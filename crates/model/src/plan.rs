@@ -276,7 +276,8 @@ pub struct Plan {
     pub platform: String,
     /// Workloads in the order in which they run.
     pub workloads: Vec<PlannedWorkload>,
-    /// Workloads that were asked for but cannot run, with reasons.
+    /// Workloads that were asked for but cannot run, with reasons. One that is among [`Self::workloads`] as well was refused by the
+    /// server while the run went on: [`Self::refused`].
     pub skipped: Vec<SkippedWorkload>,
     /// The user's workload files with their texts, so that a run can be resumed without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -347,6 +348,17 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether a workload is planned.
+    #[must_use]
+    pub fn has(&self, code: &str) -> bool {
+        self.workloads.iter().any(|workload| workload.code == code)
+    }
+
+    /// What the server refused while the run went on.
+    pub fn refused(&self) -> impl Iterator<Item = &SkippedWorkload> {
+        self.skipped.iter().filter(|skipped| self.has(&skipped.code))
+    }
+
     /// The command of loadline that measures and resumes such a run.
     #[must_use]
     pub fn command(&self) -> &'static str {

@@ -309,12 +309,11 @@ impl Study {
             Some(r) => {
                 r.warnings.iter().for_each(|w| listener.on(Event::Warning(w.clone())));
                 let mut manifest = Manifest { state: RunState::Started, ..r.manifest };
+                // What the server refused is tried again.
+                manifest.plan.skipped.retain(|skipped| !plan.has(&skipped.code));
                 // What may be given anew.
                 (manifest.plan.agents, manifest.plan.allow_disturbed) = (plan.agents, plan.allow_disturbed);
                 manifest.plan.force = plan.force;
-                // What the server refused is tried again.
-                let planned = |skipped: &SkippedWorkload| plan.workloads.iter().any(|w| w.code == skipped.code);
-                manifest.plan.skipped.retain(|skipped| !planned(skipped));
                 manifest.target.notes.extend(side.changes.said());
                 if let Some([a, b]) = manifest.arms.as_deref_mut() {
                     a.target.notes.extend(side.changes.said());

@@ -76,8 +76,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let [spec_a, spec_b] = [of_arm(&base, &a), of_arm(&base, &b)];
     let (mut plan, mut other) = (one_plan(&spec_a)?, one_plan(&spec_b)?);
     // Jobs of a workload that only one arm can run show nothing.
-    let skipped: Vec<_> =
-        other.skipped.iter().filter(|s| plan.workloads.iter().any(|w| w.code == s.code)).cloned().collect();
+    let skipped: Vec<_> = other.skipped.iter().filter(|s| plan.has(&s.code)).cloned().collect();
     plan.skipped.extend(skipped);
     let apart = in_one_place([&plan.target, &other.target], [&mut plan.workloads, &mut other.workloads])?;
     plan.skipped.extend(apart);
