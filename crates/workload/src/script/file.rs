@@ -55,7 +55,7 @@ pub struct Script {
     text: String,
 }
 
-/// An `\if` that is still open: the condition's command, the jumps to its end, where it began, whether ELSE came.
+/// An `\if` that is still open: the condition's command, the jumps to its end, where it began. No condition is left once ELSE came.
 struct Open {
     unless: Option<usize>,
     ends: Vec<usize>,

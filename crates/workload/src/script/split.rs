@@ -1,5 +1,7 @@
 //! Where a statement ends. Source: PostgreSQL 15, `src/fe_utils/psqlscan.l`.
 
+use crate::script::variables::{is_name, is_name_char};
+
 /// What ends a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -101,11 +103,11 @@ impl Words {
 }
 
 fn is_word_start(c: char) -> bool {
-    c.is_ascii_alphabetic() || c == '_' || !c.is_ascii()
+    is_name_char(c) && !c.is_ascii_digit()
 }
 
 fn word(text: &str) -> &str {
-    let ends = |c: char| !(is_word_start(c) || c.is_ascii_digit() || c == '$');
+    let ends = |c: char| !(is_name_char(c) || c == '$');
     &text[..text.find(ends).unwrap_or(text.len())]
 }
 
@@ -150,7 +152,5 @@ fn quoted(text: &str, quote: char, escapes: bool) -> Option<usize> {
 fn dollar_tag(text: &str) -> Option<usize> {
     let tag = &text[1..];
     let name = &tag[..tag.find('$')?];
-    let fits = name.is_empty()
-        || name.starts_with(is_word_start) && name.chars().all(|c| is_word_start(c) || c.is_ascii_digit());
-    fits.then_some(name.len() + 2)
+    (name.is_empty() || is_name(name)).then_some(name.len() + 2)
 }
