@@ -3,9 +3,9 @@
 //!
 //! <https://www.postgresql.org/docs/current/protocol-message-formats.html>
 
-/// Type oid of `bytea`.
 use crate::error::{Cause, Refusal};
 
+/// Type oid of `bytea`.
 pub(super) const BYTEA: u32 = 17;
 /// Type oid of `int8`.
 pub(super) const INT8: u32 = 20;
