@@ -8,7 +8,8 @@
 //!    the database.
 //! 3. **Data device**: a test that gets nearly as much from it as the best program would not get more with more CPU.
 //! 4. **Replica**: jobs that wait for one most of the time get no more from CPUs that others keep busy.
-//! 5. **CPU**: a log writer that waits for a CPU looks like a slow log.
+//! 5. **CPU**: a log writer that waits for a CPU looks like a slow log. But jobs that wait longer for locks, or for a place in the
+//!    log, than they are on a CPU or wait for one, get no more from another CPU.
 //! 6. **Device bandwidth**: a device at its bandwidth limit looks like slow syncs.
 //! 7. **The largest part of the jobs' time** ([`time`]): CPU of the sessions, log, storage reads or writes, locks, replicas, a
 //!    single writer, the client or the round trip to it; the jobs' think times, sleeps of scripts,
@@ -259,8 +260,11 @@ fn replica(record: &TestRecord, _: f64) -> Option<Bound> {
 fn cpu(record: &TestRecord, _: f64) -> Option<Bound> {
     let e = Evidence::new(record);
     e.figure(column::CPU_BUSY_PCT).filter(|b| *b >= CPU_FULL)?;
+    if time::waits_are_longer(&e) {
+        return None;
+    }
     let e = e.add_cpu_busy().add_figure(column::CLIENT_CPU_PCT, |v| format!("loadline itself {}", pct(v)));
-    Some(e.bound(BoundBy::Cpu))
+    Some(e.add_top_wait().bound(BoundBy::Cpu))
 }
 
 /// Mean number of sessions in a commit or in its sync (Little's law), and its column.

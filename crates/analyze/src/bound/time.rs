@@ -40,10 +40,22 @@ pub(super) fn largest_part(record: &TestRecord, _: f64) -> Option<Bound> {
     let first = parts.next().filter(|first| first.share > 0.0 && first.share >= unexplained)?;
     let mut evidence = first.evidence;
     if let Some(second) = parts.next().filter(|second| second.share >= first.share * CLOSE) {
-        let text = format!("nearly as much: {} ({} and {})", second.by.name(), pct(second.share), pct(first.share));
+        let [most, next] =
+            [(first.by, first.share), (second.by, second.share)].map(|(by, v)| format!("{} {}", by.name(), pct(v)));
+        let text = format!("nearly as much: {} (of the jobs' time {most}, {next})", second.by.name());
         evidence = evidence.add(&second.evidence.from, text);
     }
     Some(evidence.bound(first.by))
+}
+
+/// Whether jobs waited longer for locks or for a place in the log than for CPUs, those that they were on included.
+pub(super) fn waits_are_longer(e: &Evidence<'_>) -> bool {
+    let sum = |columns: [&Column; 2]| columns.iter().filter_map(|c| e.figure(c)).sum::<f64>();
+    let on_cpu = e.figure(column::SESSION_CPU_PCT);
+    on_cpu.is_some_and(|on_cpu| {
+        let for_cpu = sum([column::SESSION_CPU_WAIT_PCT, column::CLIENT_JOB_CPU_WAIT_PCT]);
+        sum([column::LOCK_WAIT_PCT, column::LOG_WRITE_WAIT_PCT]) > on_cpu + for_cpu
+    })
 }
 
 /// The data device, if it was busy and the largest part of the jobs' time is that of sessions that slept in statements for
@@ -247,12 +259,12 @@ fn log_sync(record: &TestRecord) -> Option<Part<'_>> {
     let whole = e.figure(LATENCY).filter(|ms| *ms > 0.0)?;
     let decimals = if whole < 1.0 { 3 } else { 2 };
     let (ms, e) = if let Some(wait) = e.figure(column::LOG_FILE_SYNC_MS) {
-        let text = format!(
-            "sessions waited {} of {} ms per commit for the log",
-            number(wait, decimals),
-            number(whole, decimals)
-        );
-        (wait, e.add(&[column::LOG_FILE_SYNC_MS, LATENCY], text))
+        let [waited, latency, sampled] = [wait.min(whole), whole, wait].map(|ms| number(ms, decimals));
+        let mut text = format!("sessions waited {waited} of {latency} ms per commit for the log");
+        if waited != sampled {
+            text.push_str(&format!(" (by samples {sampled} ms, which are too many)"));
+        }
+        (wait.min(whole), e.add(&[column::LOG_FILE_SYNC_MS, LATENCY], text))
     } else {
         // Without a wait time from the database: the commit time, if there were enough syncs to wait for.
         let commit = e.figure(column::COMMIT_TIME_NS_MEAN)? / 1e6;

@@ -72,6 +72,36 @@ fn waits_for_the_log_count_together() {
 }
 
 #[test]
+fn a_part_of_a_transaction_never_exceeds_it() {
+    // Samples saw more sessions in the wait than the jobs' time allows.
+    let figures =
+        [(column::COMMIT_LATENCY_MS, 0.42), (column::LOG_FILE_SYNC_MS, 0.496), (column::COMMITS_PER_REDO_SYNC, 1.0)];
+    let samples = test(1, 5.0, &figures);
+    assert_by(&samples, BoundBy::LogSync, "waited 0.420 of 0.420 ms per commit for the log (by samples 0.496 ms");
+}
+
+#[test]
+fn full_cpus_are_no_limit_of_jobs_that_wait_longer_for_each_other() {
+    let full = |cpu_wait: f64, column, wait: f64| {
+        let mut r =
+            test(16, 15.0, &[(column::CPU_BUSY_PCT, 95.0), (column::SESSION_CPU_WAIT_PCT, cpu_wait), (column, wait)]);
+        r.waits.samples = 10;
+        r.waits.sessions.insert("LWLock:WALInsert".to_owned(), 63);
+        r
+    };
+    assert_by(&full(10.0, column::LOG_WRITE_WAIT_PCT, 63.0), BoundBy::LogWrite, "in LWLock:WALInsert; CPU busy 95 %");
+    assert_by(&full(10.0, column::LOCK_WAIT_PCT, 63.0), BoundBy::Locks, "CPU busy 95 %");
+    assert_by(
+        &full(50.0, column::LOCK_WAIT_PCT, 30.0),
+        BoundBy::Cpu,
+        "on average 6.30 of 16 jobs were in LWLock:WALInsert",
+    );
+    // A log writer that waits for a CPU looks like a slow log.
+    let sync = full(10.0, column::LOG_FILE_SYNC_MS, 11.0);
+    assert_by(&with(sync, &[(column::COMMITS_PER_REDO_SYNC, 3.0)]), BoundBy::Cpu, "CPU busy 95 %");
+}
+
+#[test]
 fn long_transactions_that_rarely_commit_are_no_single_writer() {
     // PostgreSQL, 8 loads: one commit at a time by chance; the sessions wait for an extension of the table.
     let loads = [
@@ -185,7 +215,7 @@ fn time_between_statements_is_the_clients_or_the_way_to_it() {
 #[test]
 fn parts_of_nearly_the_same_size_are_both_named() {
     let two = test(2, 42.0, &[(column::READ_WAIT_PCT, 50.0)]);
-    assert_by(&two, BoundBy::StorageReads, "nearly as much: CPU (42 % and 50 %)");
+    assert_by(&two, BoundBy::StorageReads, "nearly as much: CPU (of the jobs' time storage reads 50 %, CPU 42 %)");
     let far = test(2, 39.0, &[(column::READ_WAIT_PCT, 50.0)]);
     assert!(!bound(&far).unwrap().because.contains("nearly"), "{far:?}");
 }
