@@ -10,9 +10,6 @@ use crate::args::AbArgs;
 use crate::exit::Failure;
 use crate::run;
 
-/// Workload parameters by workload code.
-type Parameters = BTreeMap<String, BTreeMap<String, i64>>;
-
 pub(crate) fn ab(args: &AbArgs, command: Vec<String>) -> Result<u8, Failure> {
     run::measure(
         &args.run,
@@ -38,35 +35,23 @@ fn with_arms(args: &AbArgs, mut spec: PlanSpec) -> Result<PlanSpec, Failure> {
                setting: BTreeMap<String, String>,
                driver: Option<Driver>,
                switch: &Option<String>,
-               more| {
+               more: &[(String, String, i64)]| {
         let mut arm = of.unwrap_or_default();
         arm.label = label.clone().or(arm.label);
         arm.target = target.clone().or(arm.target);
         arm.setting.extend(setting);
         arm.driver = driver.or(arm.driver);
         arm.switch = switch.clone().or(arm.switch);
-        let more: Parameters = more;
-        for (code, of) in more {
-            arm.parameters.entry(code).or_default().extend(of);
-        }
+        run::set_parameters(&mut arm.parameters, more);
         Some(arm)
     };
-    let [more_a, more_b] = [&args.parameter_a, &args.parameter_b].map(|given| parameters(given));
     let (setting_a, setting_b) = (run::unique("--setting-a", setting_a)?, run::unique("--setting-b", setting_b)?);
-    spec.arm_a = arm(spec.arm_a, &args.label_a, target_a, setting_a, *driver_a, switch_a, more_a);
-    spec.arm_b = arm(spec.arm_b, &args.label_b, target_b, setting_b, *driver_b, switch_b, more_b);
+    spec.arm_a = arm(spec.arm_a, &args.label_a, target_a, setting_a, *driver_a, switch_a, &args.parameter_a);
+    spec.arm_b = arm(spec.arm_b, &args.label_b, target_b, setting_b, *driver_b, switch_b, &args.parameter_b);
     spec.pairs = args.pairs.or(spec.pairs);
     spec.precision = args.precision.clone().or(spec.precision);
     spec.equivalence = args.equivalence.clone().or(spec.equivalence);
     // Arms are compared with each other, and a limit takes as long as a window.
     spec.probe = Some(false);
     Ok(spec)
-}
-
-fn parameters(given: &[(String, String, i64)]) -> Parameters {
-    let mut all = Parameters::new();
-    for (code, name, value) in given {
-        all.entry(code.clone()).or_default().insert(name.clone(), *value);
-    }
-    all
 }

@@ -164,6 +164,9 @@ pub(crate) struct RunArgs {
     /// All workloads of a group, e.g. log-writer
     #[arg(long, value_name = "GROUP", value_delimiter = ',')]
     pub(crate) group: Vec<String>,
+    /// Parameter of a workload, e.g. LGWR-LAT25.rows=50 (see `loadline workloads CODE`); repeatable
+    #[arg(long, value_name = "CODE.NAME=N", value_parser = parameter)]
+    pub(crate) parameter: Vec<(String, String, i64)>,
     /// Workload of your own (TOML, see docs/user-workloads.md); repeatable. Without --workload and --group, nothing else runs
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) workload_file: Vec<PathBuf>,
@@ -259,7 +262,7 @@ pub(crate) struct RunArgs {
     pub(crate) results: Option<PathBuf>,
     /// Continue an interrupted run, named by its folder or id; its plan stays unchanged but for --agents and --on-agent-loss
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
-        "plan_file", "plan", "node", "nodes", "on_node_loss", "agent_credentials", "setting", "platform", "workload", "group", "workload_file", "pgbench_script", "define", "allow_writes", "evidence", "jobs", "duration", "warmup", "max_warmup",
+        "plan_file", "plan", "node", "nodes", "on_node_loss", "agent_credentials", "setting", "platform", "workload", "group", "parameter", "workload_file", "pgbench_script", "define", "allow_writes", "evidence", "jobs", "duration", "warmup", "max_warmup",
         "repeat", "driver", "rate", "think", "reconnect_every", "payload_compressibility", "latency_objective", "seed", "sessions_per_thread", "size", "server_memory", "keep_data", "reload",
         "allow_cached", "oracle_awr", "dry_run", "no_probe"])]
     pub(crate) resume: Option<PathBuf>,

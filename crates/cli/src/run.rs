@@ -53,6 +53,9 @@ pub(crate) fn measure(
             let spec = more(spec(args, default)?)?;
             hub.clone_from(&spec.hub);
             let (plan, request, results) = planned(&spec)?;
+            if let Some(size) = &args.size {
+                unsized_ones(&plan, size).inspect(|warning| output::say(warning));
+            }
             if args.dry_run {
                 output::stdout(describe(&plan, &results).as_bytes())?;
                 return Ok(0);
@@ -159,7 +162,18 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
         file.pgbench_script = None;
         (file.define, file.allow_writes, file.evidence) = (None, None, None);
     }
-    Ok(file.overridden_by(flags))
+    let mut spec = file.overridden_by(flags);
+    if !args.parameter.is_empty() {
+        set_parameters(spec.parameters.get_or_insert_default(), &args.parameter);
+    }
+    Ok(spec)
+}
+
+/// Sets workload parameters, by workload code and name.
+pub(crate) fn set_parameters(all: &mut BTreeMap<String, BTreeMap<String, i64>>, given: &[(String, String, i64)]) {
+    for (code, name, value) in given {
+        all.entry(code.clone()).or_default().insert(name.clone(), *value);
+    }
 }
 
 /// The error of a plan file, with a hint if it is the name of a built-in plan.
@@ -427,6 +441,20 @@ fn swept(points: &SweepPoints) -> String {
 fn has_own_size(code: &str) -> bool {
     let own = |t: &Table| t.scope == Scope::Workload && matches!(t.rows, RowCount::Total(_) | RowCount::Fixed(_));
     loadline_workload::find(code).is_ok_and(|w| w.tables.iter().any(own))
+}
+
+/// What a given `size` of the data set does not change.
+fn unsized_ones(plan: &Plan, size: &str) -> Option<String> {
+    let shares = |t: &Table| matches!(t.rows, RowCount::Share { .. });
+    let ignores =
+        |code: &&str| loadline_workload::find(code).is_ok_and(|w| !w.tables.is_empty() && !w.tables.iter().any(shares));
+    let codes: Vec<&str> = plan.workloads.iter().map(|w| w.code.as_str()).filter(ignores).collect();
+    (!codes.is_empty()).then(|| {
+        format!(
+            "! --size {size} does not apply to {}, whose tables have sizes of their own (`loadline workloads CODE`)",
+            codes.join(", ")
+        )
+    })
 }
 
 /// The plan in words.

@@ -51,7 +51,7 @@ impl Compared {
         for arm in run.manifest.plan.arms.iter().flat_map(|arms| [&arms.a, &arms.b]) {
             text.push_str(&wrapped(&arm.label, "", width));
         }
-        table(&mut text, &ratios::table(&rows, "Pairs"), width);
+        ratios::text(&mut text, &ratios::table(&rows, "Pairs"), width);
         if let Some(waits) = of.waits() {
             table(&mut text, &waits, width);
         }
@@ -277,7 +277,7 @@ fn text(sides: &[PlatformRun<'_>], rows: &[Shown], width: usize) -> String {
     heads(sides).iter().for_each(|head| out.push_str(&wrapped(head, "", width)));
     out.push('\n');
     qualified(sides).iter().for_each(|sentence| out.push_str(&wrapped(&format!("! {sentence}"), "", width)));
-    table(&mut out, &ratios::table(rows, "Tests"), width);
+    ratios::text(&mut out, &ratios::table(rows, "Tests"), width);
     if let Some(waits) = waits(sides) {
         table(&mut out, &waits, width);
     }

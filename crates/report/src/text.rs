@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::doc::{Block, Document, Head, Table};
+use crate::doc::{Block, Document, Head, Note, Table};
 use crate::words::cut;
 
 /// Separates two columns.
@@ -88,6 +88,41 @@ fn cells_of(t: &Table) -> Vec<Vec<String>> {
 /// Width of the widest line of `t`.
 pub(crate) fn table_width(t: &Table) -> usize {
     grid(&t.head, &cells_of(t)).lines().map(|l| l.chars().count()).max().unwrap_or(0)
+}
+
+/// `t` at most `width` characters wide, if that can be: columns with one text in all rows go first, into a note, then those of
+/// `order`. Returns it with the titles of columns that are left out.
+pub(crate) fn narrowed(t: &Table, width: usize, order: &[&str]) -> (Table, Vec<String>) {
+    let mut t = t.clone();
+    let mut left_out = Vec::new();
+    let mut said = Vec::new();
+    let same = |t: &Table, index: usize| {
+        // A row of a group repeats what its first one says.
+        let mut cells = t.rows.iter().filter_map(|r| r.cells.get(index)).filter(|c| !c.text.is_empty());
+        let first = cells.next().filter(|c| c.mark.is_empty())?;
+        (t.rows.len() > 1 && cells.all(|c| c.text == first.text && c.mark.is_empty())).then(|| first.text.clone())
+    };
+    let remove = |t: &mut Table, index: usize| {
+        t.rows.iter_mut().filter(|r| r.cells.len() > index).for_each(|r| drop(r.cells.remove(index)));
+        t.head.remove(index)
+    };
+    for index in (0..t.head.len()).rev() {
+        if let Some(text) = same(&t, index).filter(|_| table_width(&t) > width && !t.head[index].title.is_empty()) {
+            let head = remove(&mut t, index);
+            said.push([head.title, text, head.unit].join(" ").trim_end().to_owned());
+        }
+    }
+    for title in order {
+        let at = t.head.iter().position(|h| h.title == *title);
+        if let Some(index) = at.filter(|_| table_width(&t) > width) {
+            left_out.push(remove(&mut t, index).title);
+        }
+    }
+    if !said.is_empty() {
+        said.reverse();
+        t.notes.insert(0, Note { mark: String::new(), text: format!("In all rows: {}.", said.join(", ")) });
+    }
+    (t, left_out)
 }
 
 /// Heading lines of a column: its title, wrapped at the width of the cells, then the unit.
@@ -225,6 +260,23 @@ pub(crate) fn superscript(mark: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doc::{Cell, Row};
+
+    #[test]
+    fn what_is_equal_in_all_rows_leaves_a_narrow_table_first() {
+        let row = |cells: [&str; 4]| Row { cells: cells.map(|c| Cell::from(c.to_owned())).to_vec(), ..Row::default() };
+        let head = ["Workload", "Throughput", "Detectable", "Pairs"].map(Head::text);
+        let wide = Table::of("figures", head, [row(["TP", "10", "5 %", "6"]), row(["", "12", "7 %", "6"])]);
+        let titles = |width| {
+            let (t, left_out) = narrowed(&wide, width, &["Detectable"]);
+            let said = t.notes.iter().map(|n| n.text.clone()).collect::<String>();
+            (t.head.iter().map(|h| h.title.clone()).collect::<Vec<_>>().join(" "), said, left_out.join(" "))
+        };
+        let of = |head: &str, said: &str, left_out: &str| (head.to_owned(), said.to_owned(), left_out.to_owned());
+        assert_eq!(titles(table_width(&wide)), of("Workload Throughput Detectable Pairs", "", ""));
+        assert_eq!(titles(table_width(&wide) - 1), of("Workload Throughput Detectable", "In all rows: Pairs 6.", ""));
+        assert_eq!(titles(12), of("Throughput", "In all rows: Workload TP, Pairs 6.", "Detectable"));
+    }
 
     #[test]
     fn a_name_neither_turns_a_line_nor_fills_a_page() {

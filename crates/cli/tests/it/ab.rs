@@ -116,6 +116,58 @@ fn settings_of_a_private_server_change_from_window_to_window() {
 }
 
 #[test]
+fn a_parameter_is_that_of_both_arms_and_a_size_that_nothing_takes_is_told() {
+    let results = results();
+    let given =
+        ["--target-a", A, "--target-b", SLOWER, "--pairs", "2", "--parameter", "LGWR-LAT1.rows=3", "--size", "2MiB"];
+    let ran = measured(&args(&ab(&given, results.path())));
+    assert!(ran.err.contains("--size 2MiB does not apply to LGWR-LAT1"), "{}", ran.said());
+    let rows: Vec<_> = tests_of(&ran.folder()).iter().map(|test| test["parameters"]["rows"].as_i64()).collect();
+    assert_eq!(rows, [Some(3); 4]);
+}
+
+/// The commands of README and guide that compare two settings of a private server.
+fn recipes() -> Vec<Vec<String>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let guide = std::fs::read_dir(root.join("docs/guide")).unwrap().map(|entry| entry.unwrap().path());
+    let mut found = Vec::new();
+    for file in guide.chain([root.join("README.md"), root.join("docs/ab.md")]) {
+        let text = std::fs::read_to_string(&file).unwrap().replace("\\\n", " ");
+        let commands = text.lines().filter_map(|line| line.split_once("loadline ab ")).map(|(_, command)| command);
+        let whole = commands.filter(|c| c.contains("--setting-a") && c.contains("--workload"));
+        found.extend(
+            whole.map(|c| c.split('#').next().unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>()),
+        );
+    }
+    found
+}
+
+#[test]
+#[ignore = "nightly: a verdict needs windows that others do not stall"]
+fn recipes_of_readme_and_guide_show_what_they_promise() {
+    let recipes = recipes();
+    assert!(recipes.len() >= 4, "{recipes:?}");
+    for recipe in recipes {
+        let (results, mut command) = (results(), vec!["ab".to_owned()]);
+        // Where results go and how long it takes is the test's.
+        let mut words = recipe.into_iter();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--results" | "--pairs" | "--duration" | "--precision" => drop(words.next()),
+                _ => command.push(word),
+            }
+        }
+        let own = ["--pairs", "8", "--duration", "1s", "--results", results.path().to_str().unwrap()];
+        let given: Vec<&str> = command.iter().map(String::as_str).chain(own).collect();
+        let row = compared(&[&ok(&given).folder()])
+            .into_iter()
+            .find(|(figure, _)| figure.ends_with("throughput_tps"))
+            .unwrap();
+        assert_eq!(row.1["verdict"], "faster", "{command:?}: {row:?}");
+    }
+}
+
+#[test]
 #[ignore = "nightly: a verdict needs windows that others do not stall"]
 fn commits_that_do_not_wait_are_shown_to_be_faster() {
     let results = results();

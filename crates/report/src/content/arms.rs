@@ -8,7 +8,7 @@ use loadline_analyze::stats::mean;
 use loadline_model::arms::ArmName;
 use loadline_model::format::{counted, whole};
 use loadline_model::plan::Arms;
-use loadline_model::{Outcome, TestRecord, column};
+use loadline_model::{Column, Outcome, TestRecord, column};
 
 use super::ratios::{Shown, percent, ratio, table};
 use super::stop;
@@ -44,6 +44,39 @@ const CHECKPOINT: &str = "a checkpoint";
 /// Redo per transaction up to which it may be the database's own, KiB.
 const LEAST_REDO_KIB: f64 = 0.1;
 
+/// Block reads up to which what is read fits the cache, 1/s: a server reads its catalogue now and then.
+const LEAST_READS_PER_S: f64 = 10.0;
+
+/// What a setting is about.
+enum About {
+    /// How much redo a transaction writes.
+    Redo,
+    /// Which blocks the database's cache holds.
+    Cache,
+}
+
+impl About {
+    fn column(&self) -> &'static Column {
+        match self {
+            About::Redo => column::REDO_KIB_PER_TX,
+            About::Cache => column::BLOCK_READS_PER_S,
+        }
+    }
+}
+
+/// Settings that arms may differ in without any effect on a workload.
+const ABOUT: [(&str, About); 9] = [
+    ("wal_compression", About::Redo),
+    ("full_page_writes", About::Redo),
+    ("wal_log_hints", About::Redo),
+    ("binlog_row_image", About::Redo),
+    ("shared_buffers", About::Cache),
+    ("innodb_buffer_pool_size", About::Cache),
+    ("innodb-buffer-pool-size", About::Cache),
+    ("cache_size", About::Cache),
+    ("mmap_size", About::Cache),
+];
+
 /// `1,400`: two digits that count.
 fn rough(n: usize) -> String {
     let step = 10_usize.pow(n.max(1).ilog10().saturating_sub(1));
@@ -60,24 +93,56 @@ impl OfRun<'_> {
         let forced = forced.into_iter().map(|(arm, why)| although(arm, why) + ".");
         let families = ["Main figures", "Other figures"].into_iter().zip(&self.compared.families);
         let families = families.filter_map(|(which, family)| Some(format!("{which}: {}.", family.says()?)));
-        answers.chain(self.other_redo()).chain(forced).chain(self.not_alike()).chain(families).collect()
+        answers
+            .chain(self.other_redo())
+            .chain(self.same_work())
+            .chain(forced)
+            .chain(self.not_alike())
+            .chain(families)
+            .collect()
     }
 
     /// How much redo a transaction is in each arm, where it differs by a tenth or more: often why one is faster.
     fn other_redo(&self) -> impl Iterator<Item = String> {
-        let of = |row: &Figure<'_>, arm| {
-            let windows = self.records.iter().filter(|r| r.valid && r.arm == Some(arm));
-            let of_row = windows.filter(|r| (r.workload.as_str(), r.jobs) == (row.workload, row.jobs));
-            mean(&of_row.filter_map(|r| r.figure(column::REDO_KIB_PER_TX)).collect::<Vec<_>>())
-        };
         let differ = move |row: &Figure<'_>| {
-            let (a, b) = (of(row, ArmName::A)?, of(row, ArmName::B)?);
+            let [a, b] = [
+                self.mean_of(row, ArmName::A, column::REDO_KIB_PER_TX)?,
+                self.mean_of(row, ArmName::B, column::REDO_KIB_PER_TX)?,
+            ];
             let (less, more) = (a.min(b), a.max(b));
             let place = format!("{} with {}", row.workload, counted(row.jobs as usize, "job"));
             (more > LEAST_REDO_KIB && more >= less * 1.1)
                 .then(|| format!("{place}: {a:.2} KiB of redo per transaction in A, {b:.2} KiB in B."))
         };
         self.compared.rows.iter().filter(|row| row.main).filter_map(differ)
+    }
+
+    /// Figures that show what a setting of the arms is about, where they are the same in both: then the comparison cannot show it.
+    fn same_work(&self) -> impl Iterator<Item = String> {
+        let [a, b] = [&self.arms.a.settings, &self.arms.b.settings];
+        let differing = ABOUT.iter().filter(move |(name, _)| a.get(*name) != b.get(*name));
+        differing.flat_map(move |(name, of)| {
+            let same = move |row: &Figure<'_>| {
+                let [a, b] = [self.mean_of(row, ArmName::A, of.column())?, self.mean_of(row, ArmName::B, of.column())?];
+                let place = format!("{} with {}", row.workload, counted(row.jobs as usize, "job"));
+                match of {
+                    About::Redo => (a.max(b) <= a.min(b) * 1.01).then(|| {
+                        format!("{place}: both arms wrote {a:.2} KiB of redo per transaction: {name} changed nothing of it here.")
+                    }),
+                    About::Cache => (a.max(b) < LEAST_READS_PER_S).then(|| {
+                        format!("{place}: neither arm read a block from outside its cache: what is read fits {name} of both.")
+                    }),
+                }
+            };
+            self.compared.rows.iter().filter(|row| row.main).filter_map(same)
+        })
+    }
+
+    /// Mean of `column` over the valid windows of `arm` at `row`.
+    fn mean_of(&self, row: &Figure<'_>, arm: ArmName, column: &Column) -> Option<f64> {
+        let windows = self.records.iter().filter(|r| r.valid && r.arm == Some(arm));
+        let of_row = windows.filter(|r| (r.workload.as_str(), r.jobs) == (row.workload, row.jobs));
+        mean(&of_row.filter_map(|r| r.figure(column)).collect::<Vec<_>>())
     }
 
     /// What fell into windows of one arm more often than into those of the other.

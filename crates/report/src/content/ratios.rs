@@ -7,6 +7,7 @@ use loadline_model::Column;
 use crate::columns::value;
 use crate::csv::{self, Named, number};
 use crate::doc::{Cell, Head, Notes, Row, Table};
+use crate::text::{self, narrowed, wrapped};
 
 /// A figure of A and B.
 #[derive(Debug, Clone)]
@@ -111,6 +112,16 @@ pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
         Head::number(counted, ""),
     ];
     Table { caption: "B against A".to_owned(), notes: notes.finish(), ..Table::of("figures", head, rows) }
+}
+
+/// The table in lines of `width` characters.
+pub(crate) fn text(out: &mut String, of: &Table, width: usize) {
+    let (narrow, left_out) = narrowed(of, width, &["Detectable", "Pairs", "Tests", "Unit", "A", "B"]);
+    text::table(out, &narrow, width);
+    if !left_out.is_empty() {
+        let all = format!("For want of width without {}: --format csv has them.", left_out.join(", "));
+        out.push_str(&wrapped(&all, "", width));
+    }
 }
 
 /// A header and a row of each figure.

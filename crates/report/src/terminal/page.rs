@@ -7,7 +7,7 @@ use crate::RunData;
 use crate::content::{disturbed, kept_tests, kept_verdict, load, nodes, not_measured, noted, page, stop};
 use crate::doc::{Row, Table};
 use crate::platform_run::{PlatformRun, sides};
-use crate::text::{clean, superscript, table, table_width, wrapped};
+use crate::text::{clean, narrowed, superscript, table, table_width, wrapped};
 use crate::words::name;
 
 /// Most sweeps with a sentence on what bounds them; with more, only the report has it.
@@ -47,25 +47,13 @@ pub fn end_page(run: &RunData, width: Option<usize>) -> String {
     out
 }
 
-/// The table, without 'Bounded by', 'Of limit' and 'Valid tests' if it would be too wide; if it still is, one sentence per
-/// workload.
+/// The table, narrowed if it would be too wide; if it still is, one sentence per workload.
 fn figures(side: &PlatformRun<'_>, full: &Table, available: usize, prose: usize) -> String {
     let mut out = String::new();
-    let mut narrow = full.clone();
-    let mut counted = true;
-    for title in ["Bounded by", "Of limit", "Valid tests"] {
-        if table_width(&narrow) <= available {
-            break;
-        }
-        if let Some(index) = narrow.head.iter().position(|h| h.title == title) {
-            narrow.head.remove(index);
-            narrow.rows.iter_mut().filter(|r| r.cells.len() > index).for_each(|r| drop(r.cells.remove(index)));
-            counted &= title != "Valid tests";
-        }
-    }
+    let (narrow, left_out) = narrowed(full, available, &["Bounded by", "Of limit", "Valid tests"]);
     if table_width(&narrow) <= available {
         table(&mut out, &narrow, prose);
-        if !counted {
+        if left_out.iter().any(|title| title == "Valid tests") {
             let valid = side.run.records.iter().filter(|r| r.validity() == Some(true)).count();
             let kept = kept_verdict(valid, kept_tests(side.run.records.iter()));
             out.push_str(&wrapped(&format!("{valid} of {} tests are valid{kept}.", side.run.records.len()), "", prose));

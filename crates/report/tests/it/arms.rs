@@ -113,6 +113,27 @@ fn a_precision_that_was_not_reached_is_said_with_what_it_takes() {
 }
 
 #[test]
+fn a_setting_that_the_workload_does_not_show_is_named() {
+    let said = |name: &str, redo: [f64; 2], reads: [f64; 2]| {
+        let mut records = windows(6, 1.0, 0.1);
+        for r in &mut records {
+            let arm = usize::from(r.arm == Some(ArmName::B));
+            r.set(column::REDO_KIB_PER_TX, redo[arm]);
+            r.set(column::BLOCK_READS_PER_S, reads[arm]);
+        }
+        let mut run = run(records, 6, None);
+        run.manifest.plan.arms.as_mut().unwrap().b.settings.insert(name.to_owned(), "on".to_owned());
+        let text = Compared::of_arms(&run, 2000).unwrap().text().to_owned();
+        ["wal_compression changed nothing", "what is read fits shared_buffers of both"].map(|part| text.contains(part))
+    };
+    assert_eq!(said("wal_compression", [25.0, 25.1], [0.0, 0.0]), [true, false]);
+    assert_eq!(said("wal_compression", [25.0, 20.0], [0.0, 0.0]), [false, false]);
+    assert_eq!(said("shared_buffers", [25.0, 25.0], [0.0, 1.0]), [false, true]);
+    assert_eq!(said("shared_buffers", [25.0, 25.0], [900.0, 1.0]), [false, false]);
+    assert_eq!(said("work_mem", [25.0, 25.0], [0.0, 0.0]), [false, false]);
+}
+
+#[test]
 fn what_fell_into_one_arm_and_what_was_judged_together_is_said() {
     let mut records = windows(6, 1.0, 0.1);
     records.iter_mut().for_each(|r| r.set(column::REDO_KIB_PER_TX, 1.0));
