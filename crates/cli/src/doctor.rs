@@ -7,7 +7,7 @@ use loadline_collect::os::{CpuTimes, Processes, Server};
 use loadline_database::{Privilege, Runs, Target, Use, kind_of, open};
 use loadline_model::disturbance::measured_by;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Driver, Finding, Severity, column};
+use loadline_model::{Column, Driver, Finding, Severity, column};
 use loadline_run::plan::{AWR_FLAG, refusal};
 use loadline_workload::CATALOGUE;
 
@@ -49,7 +49,9 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     findings.push(Finding::new("jobs", severity, subject, jobs, advice));
     // One finding for all figures that are missing for the same reason.
     let mut missing: Vec<(String, Vec<String>)> = Vec::new();
-    for (column, reason) in target.absent_columns() {
+    // What the database never has is no surprise of this server.
+    let of_database = |column: &Column| column.source(kind.source_key).is_some();
+    for (column, reason) in target.absent_columns().into_iter().filter(|(column, _)| of_database(column)) {
         match missing.iter_mut().find(|(r, _)| *r == reason) {
             Some((_, titles)) => titles.push(column.heading()),
             None => missing.push((reason, vec![column.heading()])),
@@ -118,29 +120,30 @@ fn word(severity: Severity) -> &'static str {
     }
 }
 
-/// One line per finding, the worst first; the notes; and the workloads, those with the same verdict in one line.
+/// One line per finding, the worst first, and workloads with the same verdict in one line; then the notes.
 fn text(info: &TargetInfo, findings: &[Finding]) -> String {
     let place = if info.local { "on this machine" } else { "on another machine" };
     let mut out = format!("{} {} at {} ({place})\n\n", info.product, info.version, info.url);
-    let mut workloads: Vec<Finding> = Vec::new();
-    for f in findings.iter().filter(|f| f.id == "workload") {
-        match workloads.iter_mut().find(|w| (w.severity, &w.value, &w.advice) == (f.severity, &f.value, &f.advice)) {
+    let mut lines: Vec<Finding> = Vec::new();
+    for f in findings {
+        let alike = |l: &&mut Finding| {
+            f.id == "workload" && (&l.id, l.severity, &l.value, &l.advice) == (&f.id, f.severity, &f.value, &f.advice)
+        };
+        match lines.iter_mut().find(alike) {
             Some(same) => same.subject += &format!(", {}", f.subject),
-            None => workloads.push(f.clone()),
+            None => lines.push(f.clone()),
         }
     }
-    let line = |f: &Finding| {
+    out.extend(lines.iter().map(|f| {
         let advice = if f.advice.is_empty() { String::new() } else { format!(": {}", f.advice) };
         format!("{:<10} {} = {}{advice}\n", word(f.severity), f.subject, f.value)
-    };
-    out.extend(findings.iter().filter(|f| f.id != "workload").map(line));
+    }));
     if findings.iter().any(|f| f.id == "privilege") {
         out += "note       all missing privileges in one script: loadline doctor --grants, with the same target\n";
     }
     for note in &info.notes {
         out += &format!("note       {note}\n");
     }
-    out.extend(workloads.iter().map(line));
     out
 }
 

@@ -18,16 +18,22 @@ pub(crate) fn plans(args: &PlansArgs) -> Result<u8, Failure> {
     }
     match (args.name, args.list.format) {
         (Some(plan), ListFormat::Text | ListFormat::Md) => output::write(file, plan.text.as_bytes())?,
-        (Some(plan), _) => list(&[*plan])?.write(&args.list)?,
-        (None, _) => list(PLANS)?.write(&args.list)?,
+        (Some(plan), _) => list(&[*plan], in_full)?.write(&args.list)?,
+        // Forty codes make no line that a terminal shows.
+        (None, ListFormat::Text) => list(PLANS, |codes| codes.len().to_string())?.write(&args.list)?,
+        (None, _) => list(PLANS, in_full)?.write(&args.list)?,
     }
     Ok(0)
 }
 
-fn list(plans: &[NamedPlan]) -> Result<Listing, Failure> {
+fn in_full(codes: &[&str]) -> String {
+    codes.join(" ")
+}
+
+fn list(plans: &[NamedPlan], shown: fn(&[&str]) -> String) -> Result<Listing, Failure> {
     Ok(Listing {
         columns: vec!["plan", "summary", "workloads", "jobs", "duration_s", "warmup_s", "repeat"],
-        rows: plans.iter().map(row).collect::<Result<_, _>>()?,
+        rows: plans.iter().map(|plan| row(plan, shown)).collect::<Result<_, _>>()?,
     })
 }
 
@@ -35,7 +41,7 @@ fn list(plans: &[NamedPlan]) -> Result<Listing, Failure> {
 const ABLE: &str = "postgres-temp:";
 
 /// What a plan asks for, whatever the target: what does not fit one is skipped there.
-fn row(named: &NamedPlan) -> Result<Vec<String>, Failure> {
+fn row(named: &NamedPlan, shown: fn(&[&str]) -> String) -> Result<Vec<String>, Failure> {
     let spec = PlanSpec { target: Some(ABLE.to_owned()), ..named.spec()? };
     let plan = make_plan(&spec).map_err(|e| Failure::usage(format!("plan '{}': {e}", named.name)))?;
     let wanted = plan.workloads.iter().map(|w| w.code.as_str()).chain(plan.skipped.iter().map(|s| s.code.as_str()));
@@ -45,8 +51,8 @@ fn row(named: &NamedPlan) -> Result<Vec<String>, Failure> {
     };
     Ok(vec![
         named.name.to_owned(),
-        named.summary().to_owned(),
-        wanted.collect::<Vec<_>>().join(" "),
+        named.summary(),
+        shown(&wanted.collect::<Vec<_>>()),
         jobs,
         plan.duration_s.to_string(),
         plan.warmup_s.to_string(),

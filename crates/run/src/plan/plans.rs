@@ -82,10 +82,12 @@ impl NamedPlan {
         planfile::parse(self.text).map_err(|message| NamedPlanError::Broken { name: self.name, message })
     }
 
-    /// One-line description: the first line of its file.
+    /// One-line description: the first sentence of its file.
     #[must_use]
-    pub fn summary(&self) -> &'static str {
-        self.text.lines().next().unwrap_or_default().trim_start_matches('#').trim()
+    pub fn summary(&self) -> String {
+        let comment: Vec<_> = self.text.lines().map_while(|line| line.strip_prefix("# ")).collect();
+        let comment = comment.join(" ");
+        comment.find(". ").map_or(comment.as_str(), |end| &comment[..=end]).to_owned()
     }
 }
 
@@ -129,7 +131,8 @@ mod tests {
                 let plan = on(spec.clone(), target);
                 assert!(!plan.workloads.is_empty(), "{} on {target}: {:?}", named.name, plan.skipped);
             }
-            assert!(named.summary().len() > 20 && named.text.starts_with("# "), "{}", named.name);
+            let summary = named.summary();
+            assert!((20..140).contains(&summary.len()) && summary.ends_with('.'), "{}: {summary}", named.name);
         }
     }
 
