@@ -175,7 +175,8 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
         books.late(&schedule, end_ns);
         books.lost(schedule.counts(end_ns), lost);
         if let Some(script) = &mut script {
-            books.scripted(&schedule, end_ns, script);
+            let succeeded = matches!(outcome, Some(Ok(_)));
+            books.scripted(&schedule, [start_ns, end_ns], script, succeeded);
         }
         if books.job.first_start_ns.is_none() {
             shared.started.fetch_add(1, Ordering::Relaxed);

@@ -283,11 +283,22 @@ impl<'a> Books<'a> {
         }
     }
 
-    /// Counts what the script that ended at `end_ns` did.
+    /// Counts what the script did that ran from `start_ns` to `end_ns`.
     #[inline]
-    pub(crate) fn scripted(&mut self, schedule: &Schedule, end_ns: u64, script: &mut ScriptJob) {
+    pub(crate) fn scripted(
+        &mut self,
+        schedule: &Schedule,
+        [start_ns, end_ns]: [u64; 2],
+        script: &mut ScriptJob,
+        succeeded: bool,
+    ) {
         let did = script.take(schedule, end_ns);
-        self.tally().scripted.get_or_insert_default().merge(&did);
+        let mut tally = self.tally();
+        let all = tally.scripted.get_or_insert_default();
+        all.merge(&did);
+        if succeeded && schedule.counts(end_ns) {
+            all.record(script.script(), end_ns.saturating_sub(start_ns));
+        }
     }
 
     /// Counts a transaction that ended with an error.

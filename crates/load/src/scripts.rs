@@ -1,6 +1,7 @@
 //! Jobs that run pgbench scripts: one execution of a script is a transaction.
 
 use loadline_database::{ClientSession, Refusal, Results, TargetError, TextDone, Work};
+use loadline_model::Latencies;
 use loadline_storage::now_ns;
 use loadline_workload::SCALE;
 use loadline_workload::script::{Client, Event, Gather};
@@ -8,7 +9,7 @@ use loadline_workload::script::{Client, Event, Gather};
 use crate::schedule::{Schedule, Shared, sleep_until};
 
 /// What scripts did beside their transactions, of which each is one execution.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Scripted {
     /// Transactions of the database that were committed in executions that ended in the window.
     pub commits: u64,
@@ -20,6 +21,8 @@ pub struct Scripted {
     pub sleeping_ns: u64,
     /// A statement that may have committed more often than its client can see.
     pub uncertain: Option<String>,
+    /// Times of the executions of each script that succeeded and ended in the window, in the order of the mix.
+    pub times: Vec<Latencies>,
 }
 
 impl Scripted {
@@ -32,6 +35,14 @@ impl Scripted {
         if let Some(statement) = &other.uncertain {
             self.uncertain.get_or_insert_with(|| statement.clone());
         }
+        self.times.resize_with(self.times.len().max(other.times.len()), Latencies::new);
+        self.times.iter_mut().zip(&other.times).for_each(|(all, more)| all.merge(more));
+    }
+
+    /// Adds an execution of script number `script`.
+    pub(crate) fn record(&mut self, script: usize, ns: u64) {
+        self.times.resize_with(self.times.len().max(script + 1), Latencies::new);
+        self.times[script].record(ns);
     }
 }
 
@@ -106,7 +117,12 @@ impl ScriptJob {
         let inside = |n: u64| if counts { n } else { 0 };
         let uncertain = self.uncertain.take();
         let (commits, statements) = (inside(commits_total), inside(statements));
-        Scripted { commits, commits_total, statements, sleeping_ns, uncertain }
+        Scripted { commits, commits_total, statements, sleeping_ns, uncertain, times: Vec::new() }
+    }
+
+    /// The number of the script that it ran last.
+    pub(crate) fn script(&self) -> usize {
+        self.client.script()
     }
 
     fn keep(&mut self, keep: &Gather) -> Result<(), TargetError> {

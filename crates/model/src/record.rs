@@ -57,6 +57,20 @@ pub struct PopulationFigures {
     pub response_ns: Option<[f64; 3]>,
 }
 
+/// What one kind of transaction of a mix did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KindFigures {
+    /// Its name: that of a script.
+    pub name: String,
+    /// Its weight in the mix.
+    pub weight: i64,
+    /// Transactions per second.
+    pub tps: f64,
+    /// Mean, median and 99th percentile of their time, ns; absent if none completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transaction_ns: Option<[f64; 3]>,
+}
+
 /// The windows of agents may be apart from the common one by this much, ms: 0.2 % of a window of a second.
 pub const MOST_START_SKEW_MS: f64 = 2.0;
 
@@ -243,6 +257,9 @@ pub struct TestRecord {
     /// What each part of the jobs did, in the order of the jobs; empty if all jobs are alike.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub populations: Vec<PopulationFigures>,
+    /// What each kind of transaction did; empty if all are of one kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<KindFigures>,
     /// What each agent did, if the jobs ran on agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_agent: Vec<AgentFigures>,
@@ -292,6 +309,7 @@ impl TestRecord {
             limit: None,
             by_node: Vec::new(),
             populations: Vec::new(),
+            kinds: Vec::new(),
             by_agent: Vec::new(),
             sizes: Vec::new(),
             imported: None,

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use loadline_database::Work;
 use loadline_load::{Measured, Request};
 use loadline_model::disturbance::disturbed_by;
-use loadline_model::record::{AgentFigures, LevelPoint, NOT_THE_DEVICES, NodeFigures, PopulationFigures};
+use loadline_model::record::{AgentFigures, KindFigures, LevelPoint, NOT_THE_DEVICES, NodeFigures, PopulationFigures};
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Activity, ArmName, Driver, Latencies, Series, SizePoint, Snapshot, TestRecord, column};
 use loadline_store::{NativeFile, TestOutput, rfc3339};
@@ -67,6 +67,8 @@ pub struct Finished {
     pub by_node: Vec<NodeFigures>,
     /// What each population of the jobs did.
     pub populations: Vec<PopulationFigures>,
+    /// What each kind of transaction did.
+    pub kinds: Vec<KindFigures>,
     /// What each agent did.
     pub by_agent: Vec<AgentFigures>,
     /// Commit times by size, of a scan of sizes.
@@ -110,6 +112,7 @@ impl Finished {
             full_disk: merged.full_disk,
             by_node: nodes::figures(request, measured, counters.as_ref().ok()),
             populations: populations::of_each(request, measured),
+            kinds: populations::of_each_script(request, measured),
             by_agent: measured.agents.iter().map(AgentFigures::stored).collect(),
             sizes: Vec::new(),
             series: series(measured),
@@ -153,6 +156,7 @@ impl Finished {
             limit,
             by_node: self.by_node,
             populations: self.populations,
+            kinds: self.kinds,
             by_agent: self.by_agent,
             sizes: self.sizes,
             waits: self.waits,

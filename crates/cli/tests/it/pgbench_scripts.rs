@@ -102,6 +102,14 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
     let test = &tests_of(&ran.folder())[0];
     assert!(sound(test), "{}", ran.said());
 
+    // Each script has a row of its own, and together they are the test.
+    let kinds = test["kinds"].as_array().unwrap();
+    let tps: Vec<f64> = kinds.iter().map(|kind| kind["tps"].as_f64().unwrap()).collect();
+    assert_eq!(kinds.iter().map(|kind| kind["weight"].as_i64()).collect::<Vec<_>>(), [Some(3), Some(2)]);
+    assert!((tps.iter().sum::<f64>() / figure(test, "tx_per_s") - 1.0).abs() < 1e-6, "{tps:?}");
+    assert!((1.2..1.8).contains(&(tps[0] / tps[1])), "{tps:?}");
+    assert!(ran.out.contains("short.sql (weight 2)"), "{}", ran.said());
+
     // Some scripts are one transaction of the server, others three: an empty statement is one as well.
     assert_eq!(test["workload"], "PGBENCH");
     ["commits-database", "commits-window"].iter().for_each(|id| passed(test, id));

@@ -1,7 +1,6 @@
 //! What jobs did between transactions, and what each population of them did: think times, new sessions, parts that differ.
 
 use loadline_model::format::{ABSENT, counted, number, whole};
-use loadline_model::record::PopulationFigures;
 use loadline_model::{Column, JobLoad, TestRecord, column};
 
 use crate::RunData;
@@ -23,17 +22,20 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
     Section::of("load", "Load of the jobs", blocks)
 }
 
-/// A row for each valid test whose jobs think, open new sessions or differ, and one for each of its populations; `None` without
-/// any.
+/// A row for each valid test whose jobs think, open new sessions or differ, or run several scripts, and one for each of these parts;
+/// `None` without any.
 pub(crate) fn table(run: &RunData) -> Option<Table> {
     let mut rows = Vec::new();
     for r in run.records.iter().filter(|r| r.valid) {
         let load = r.load();
-        if !load.thinks() && !load.is_mixed() && load.reconnect_every.is_none() {
+        if !load.thinks() && !load.is_mixed() && load.reconnect_every.is_none() && r.kinds.is_empty() {
             continue;
         }
         rows.push(Row { cells: of_test(r, &load), first: true, ..Row::default() });
-        rows.extend(r.populations.iter().map(|p| Row::of(of_population(p))));
+        let populations = r.populations.iter().map(|p| (p.population.words(), p.tps, p.transaction_ns, p.response_ns));
+        let kinds =
+            r.kinds.iter().map(|k| (format!("{} (weight {})", k.name, k.weight), k.tps, k.transaction_ns, None));
+        rows.extend(populations.chain(kinds).map(|part| Row::of(of_part(part))));
     }
     let mut head = vec![
         Head::text("Test"),
@@ -91,14 +93,17 @@ fn of_test(r: &TestRecord, load: &JobLoad) -> Vec<Cell> {
     ]
 }
 
-fn of_population(p: &PopulationFigures) -> Vec<Cell> {
+/// Name, throughput, transaction and response times of a population, or of a kind of transaction.
+type Part = (String, f64, Option<[f64; 3]>, Option<[f64; 3]>);
+
+fn of_part((name, tps, transaction_ns, response_ns): Part) -> Vec<Cell> {
     let ms = |times: Option<[f64; 3]>, which: usize| {
         let ns = times.and_then(|t| t.get(which).copied());
         Cell::from(ns.map_or_else(|| ABSENT.to_owned(), |ns| number(ns / 1e6, 3)))
     };
-    let mut cells = vec![Cell::from(String::new()), Cell::from(p.population.words()), Cell::from(whole(p.tps))];
-    cells.extend([0, 1, 2].map(|which| ms(p.transaction_ns, which)));
-    cells.extend([1, 2].map(|which| ms(p.response_ns, which)));
+    let mut cells = vec![Cell::from(String::new()), Cell::from(name), Cell::from(whole(tps))];
+    cells.extend([0, 1, 2].map(|which| ms(transaction_ns, which)));
+    cells.extend([1, 2].map(|which| ms(response_ns, which)));
     cells.extend((0..7).map(|_| Cell::from(String::new())));
     cells
 }

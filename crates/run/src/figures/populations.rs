@@ -1,7 +1,7 @@
 //! What jobs did between transactions, and what each part of them did.
 
 use loadline_load::{JobResult, Measured, Request, Schedule, Tally};
-use loadline_model::record::PopulationFigures;
+use loadline_model::record::{KindFigures, PopulationFigures};
 use loadline_model::{JobLoad, Latencies, Population, column};
 
 use super::collected::Figures;
@@ -107,9 +107,29 @@ pub(crate) fn mean_think_ns(jobs: &[JobResult], tally: &Tally) -> Option<f64> {
     (tally.thoughts > 0).then(|| all / tally.thoughts as f64)
 }
 
+/// Mean, median and 99th percentile, ns.
+fn times(all: &Latencies) -> Option<[f64; 3]> {
+    Some([all.mean_ns()?, all.quantile_ns(0.5)? as f64, all.quantile_ns(0.99)? as f64])
+}
+
+/// What each script of a mix did; empty for one script, or none.
+pub(crate) fn of_each_script(request: &Request, measured: &Measured) -> Vec<KindFigures> {
+    let Some(scripts) = request.work.workload.scripts.filter(|of| of.mix.scripts().count() > 1) else {
+        return Vec::new();
+    };
+    let all = measured.merged.scripted.iter().flat_map(|did| &did.times).map(Some).chain(std::iter::repeat(None));
+    let window_s = measured.schedule.window_s();
+    let figures = |((name, weight), all): ((&str, i64), Option<&Latencies>)| KindFigures {
+        name: name.to_owned(),
+        weight,
+        tps: all.map_or(0.0, |all| all.count() as f64 / window_s),
+        transaction_ns: all.and_then(times),
+    };
+    scripts.mix.scripts().zip(all).map(figures).collect()
+}
+
 /// What each population did; empty if all jobs are alike.
 pub(crate) fn of_each(request: &Request, measured: &Measured) -> Vec<PopulationFigures> {
-    let times = |all: &Latencies| Some([all.mean_ns()?, all.quantile_ns(0.5)? as f64, all.quantile_ns(0.99)? as f64]);
     let each = request.load.populations.iter().zip(&measured.populations);
     each.map(|(population, tally)| PopulationFigures {
         population: population.clone(),

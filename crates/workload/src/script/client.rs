@@ -84,6 +84,12 @@ impl Client {
         self.script = chosen.unwrap_or_default();
     }
 
+    /// The number of the script that it runs or ran last, in the order of the mix.
+    #[must_use]
+    pub fn script(&self) -> usize {
+        self.script
+    }
+
     /// Runs commands up to the next statement, sleep or end. After the end the script starts anew.
     ///
     /// # Errors

@@ -31,6 +31,11 @@ impl Mix {
         scripts.iter().any(|(_, weight)| *weight > 0).then(|| Mix { scripts, given, seeds: Mutex::default() })
     }
 
+    /// Names of the scripts with their weights.
+    pub fn scripts(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.scripts.iter().map(|(script, weight)| (script.name.as_str(), *weight))
+    }
+
     /// Whether a script uses the variable `name` and the user did not give it.
     #[must_use]
     pub fn lacks(&self, name: &str) -> bool {

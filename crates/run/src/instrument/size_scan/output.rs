@@ -43,6 +43,7 @@ pub(crate) fn finished(request: &Request, scanned: Scanned, proof: &Proof) -> Fi
         full_disk: false,
         by_node: Vec::new(),
         populations: Vec::new(),
+        kinds: Vec::new(),
         by_agent: Vec::new(),
         sizes: scanned.sizes,
         series: Series::default(),
