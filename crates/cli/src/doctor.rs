@@ -4,11 +4,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use loadline_collect::os::{CpuTimes, Processes, Server};
-use loadline_database::{Privilege, Runs, Target, Use, kind_of, open};
+use loadline_database::{Privilege, Runs, Target, TargetKind, Use, kind_of, open};
 use loadline_model::disturbance::measured_by;
+use loadline_model::format;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Column, Driver, Finding, Severity, column};
 use loadline_run::plan::{AWR_FLAG, refusal};
+use loadline_run::storage_size;
 use loadline_workload::CATALOGUE;
 
 use crate::args::{DoctorArgs, ListFormat};
@@ -47,6 +49,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let subject =
         if limit.because.is_empty() { "jobs at most".to_owned() } else { format!("jobs at most ({})", limit.because) };
     findings.push(Finding::new("jobs", severity, subject, jobs, advice));
+    findings.extend(storage_size(target.as_ref(), &info, kind, &url)?);
     // One finding for all figures that are missing for the same reason.
     let mut missing: Vec<(String, Vec<String>)> = Vec::new();
     // What the database never has is no surprise of this server.
@@ -145,6 +148,31 @@ fn text(info: &TargetInfo, findings: &[Finding]) -> String {
         out += &format!("note       {note}\n");
     }
     out
+}
+
+/// The size of the data set from which on storage figures are the device's.
+fn storage_size(
+    target: &dyn Target,
+    info: &TargetInfo,
+    kind: &TargetKind,
+    url: &str,
+) -> Result<Option<Finding>, Failure> {
+    let Some(cache) = target.abilities().block_cache else { return Ok(None) };
+    let (value, why) = if (kind.is_temporary)(url) {
+        ("any".to_owned(), "the server gets a cache that is small for the data".to_owned())
+    } else if info.local {
+        let Some(bytes) = cache.set_cache(None)? else { return Ok(None) };
+        let why =
+            format!("12 times the database's cache of {}; the page cache is kept empty", format::bytes(bytes as f64));
+        (format!("{} or more", storage_size::beyond_cache(bytes)), why)
+    } else if let Some(bytes) = info.memory_bytes {
+        let why = format!("10 times the memory of its machine ({})", format::bytes(bytes as f64));
+        (format!("{} or more", storage_size::beyond_memory(bytes)), why)
+    } else {
+        let why = "give that memory with --server-memory".to_owned();
+        ("10 times the memory of its machine".to_owned(), why)
+    };
+    Ok(Some(Finding::new("size", Severity::Ok, "--size for storage workloads", value, why)))
 }
 
 /// Who else uses this machine for half a second, if tests would say so.

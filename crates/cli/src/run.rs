@@ -11,6 +11,7 @@ use loadline_report::{Compared, Costs, end_page, terminal_table};
 use loadline_run::plan::duration::DurationEstimate;
 use loadline_run::plan::{DEFAULT_RESULTS, check_agents, register_files};
 use loadline_run::planfile::PlanFileError;
+use loadline_run::storage_size;
 use loadline_run::study::Ended;
 use loadline_run::sweep::{SweepPoints, SweptParameter};
 use loadline_run::{Study, StudyOutcome, make_plan, planfile, plans};
@@ -457,6 +458,13 @@ fn unsized_ones(plan: &Plan, size: &str) -> Option<String> {
     })
 }
 
+/// Whether storage workloads are measured on a server with a cache of its own size.
+fn reads_storage(plan: &Plan) -> bool {
+    let storage = |code: &str| loadline_workload::find(code).is_ok_and(|w| w.group == "storage");
+    let private = kind_of(&plan.target).is_ok_and(|kind| (kind.is_temporary)(&plan.target));
+    !private && plan.workloads.iter().any(|w| storage(&w.code))
+}
+
 /// The plan in words.
 fn describe(plan: &Plan, results: &Path) -> String {
     let length = DurationEstimate::of(plan);
@@ -532,7 +540,14 @@ fn describe(plan: &Plan, results: &Path) -> String {
         out += &format!("threads     {n} jobs on each\n");
     }
     if let Some(bytes) = plan.server_memory_bytes {
-        out += &format!("server memory {}\n", loadline_model::format::bytes(bytes as f64));
+        let size = storage_size::beyond_memory(bytes);
+        out += &format!(
+            "server memory {}: a --size of {size} or more passes it\n",
+            loadline_model::format::bytes(bytes as f64)
+        );
+    } else if reads_storage(plan) {
+        out += "            storage figures need a --size of 12 times the database's cache on this machine, of 10 times the memory of \
+                another one: `loadline doctor` says it\n";
     }
     let own: Vec<&str> = plan.workloads.iter().filter(|w| has_own_size(&w.code)).map(|w| w.code.as_str()).collect();
     if !own.is_empty() {

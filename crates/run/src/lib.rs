@@ -18,6 +18,7 @@ pub mod record;
 pub mod reference;
 pub mod references;
 mod server_memory;
+pub mod storage_size;
 pub mod study;
 pub mod watch;
 

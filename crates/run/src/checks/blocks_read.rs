@@ -13,6 +13,7 @@ use crate::figures::blocks::Reads;
 use crate::figures::collected::Figures;
 use crate::figures::counters::Counters;
 use crate::server_memory::ServerMemory;
+use crate::storage_size::{DATA_PER_CACHE, beyond_cache};
 
 /// Minimum number of reads in a window to determine their source.
 pub(crate) const MIN_READS: f64 = 20.0;
@@ -188,7 +189,7 @@ fn advice(beyond: f64, share: f64, facts: &CacheFacts) -> String {
                     cache smaller",
                     format::bytes(cache as f64),
                     format::bytes(tables as f64),
-                    size_for(cache)
+                    beyond_cache(cache)
                 )
             }
             _ => out += ": the database's own cache holds too much of the data: give a larger --size",
@@ -201,15 +202,6 @@ fn advice(beyond: f64, share: f64, facts: &CacheFacts) -> String {
         }
     }
     out
-}
-
-/// A cache smaller than 1/n of the data does not matter.
-const DATA_PER_CACHE: u64 = 12;
-
-/// Value of --size of which the cache holds less than a tenth.
-fn size_for(cache_bytes: u64) -> String {
-    let mib = cache_bytes.saturating_mul(DATA_PER_CACHE).div_ceil(1 << 20);
-    if mib >= 1 << 10 { format!("{}GiB", mib.div_ceil(1 << 10)) } else { format!("{mib}MiB") }
 }
 
 /// Adds the check of a `verdict`. An error fails it; with `--allow-cached` it becomes a note and the test is marked.
@@ -238,7 +230,6 @@ mod tests {
         let text = advice(1.0, 0.3, &CacheFacts { not_kept_out: Some("no right".into()), ..CacheFacts::default() });
         assert!(text.contains("no right") && !text.contains("--size"), "{text}");
         assert_eq!(advice(1.0, 1.0, &facts), "");
-        assert_eq!(size_for(16 << 20), "192MiB");
     }
 
     #[test]
