@@ -28,7 +28,8 @@ pub(crate) fn watch(args: &WatchArgs) -> Result<u8, Failure> {
     let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let stop = Arc::new(AtomicBool::new(false));
     signals::interruptible(&stop, "nothing is left".to_owned())?;
-    let options = WatchOptions { run, plain: args.plain, colours, stop };
+    let newest_in = args.run.is_none().then(|| args.results.clone());
+    let options = WatchOptions { run, newest_in, plain: args.plain, colours, stop };
     match loadline_live::watch(&options, &mut std::io::stdout()).map_err(|e| Failure::failed(e.to_string()))? {
         Ended::Done => Ok(0),
         Ended::Incomplete => Ok(exit::FAILED),

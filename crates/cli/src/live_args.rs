@@ -11,7 +11,8 @@ pub(crate) const TOKEN_VARIABLE: &str = "LOADLINE_TOKEN";
 /// `loadline watch`.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// Run folder or run id [default: the newest run]
+    /// Run folder or run id [default: the newest run, and each newer one that begins meanwhile, until one ends that was not over
+    /// before]
     #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub(crate) run: Option<PathBuf>,
     /// Folder of the runs that are named by id

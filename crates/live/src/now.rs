@@ -191,6 +191,12 @@ impl Follower {
         &self.path
     }
 
+    /// The run as it stood at the last look.
+    #[must_use]
+    pub fn now(&self) -> &Now {
+        &self.now
+    }
+
     /// Reads what is new, and returns the run as it stands.
     pub fn look(&mut self) -> &Now {
         self.now.problem = self.read().err();

@@ -4,12 +4,12 @@ use std::io::{IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use loadline_model::manifest::RunState;
-use loadline_store::clock_s;
+use loadline_store::{clock_s, parse_rfc3339, runs_in};
 
-use crate::now::Follower;
+use crate::now::{Follower, Now, newest};
 use crate::plain::Said;
 use crate::screen;
 use crate::terminal::{Key, Terminal};
@@ -24,6 +24,8 @@ const STOP_WITHIN: Duration = Duration::from_millis(200);
 pub struct WatchOptions {
     /// The run folder.
     pub run: PathBuf,
+    /// The folder whose newest run is followed, from one to the next, if the user named none.
+    pub newest_in: Option<PathBuf>,
     /// Lines of text in any case.
     pub plain: bool,
     /// Whether colours are allowed.
@@ -61,18 +63,17 @@ pub enum WatchError {
 pub fn watch(options: &WatchOptions, out: &mut dyn Write) -> Result<Ended, WatchError> {
     // Best effort: it needs little.
     let _ = loadline_storage::run_only_when_idle();
-    let mut follower = Follower::new(&options.run);
+    let mut watched = Watched::new(options);
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     if options.plain || dumb || !terminal {
-        return match lines(&mut follower, out, &options.stop) {
+        return match lines(&mut watched, out, &options.stop) {
             Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(Ended::Done),
             ended => ended.map_err(WatchError::Output),
         };
     }
-    let name = name(&options.run);
     let terminal = Terminal::new(options.colours).map_err(WatchError::Terminal)?;
-    pictures(&terminal, &mut follower, &name, &options.stop).map_err(WatchError::Terminal)
+    pictures(&terminal, &mut watched, &options.stop).map_err(WatchError::Terminal)
 }
 
 /// The run's id: the name of its folder.
@@ -81,17 +82,58 @@ fn name(run: &Path) -> String {
     absolute.file_name().map_or_else(|| run.display().to_string(), |n| n.to_string_lossy().into_owned())
 }
 
-fn lines(follower: &mut Follower, out: &mut dyn Write, stop: &AtomicBool) -> std::io::Result<Ended> {
+/// What is watched: a run, or the newest of a folder, from one to the next.
+struct Watched {
+    follower: Follower,
+    newest_in: Option<PathBuf>,
+    began: SystemTime,
+    /// Whether watching ends with the run: it was named, or it was not over when watching began.
+    ends: bool,
+}
+
+impl Watched {
+    fn new(options: &WatchOptions) -> Watched {
+        let newest_in = options.newest_in.clone();
+        let ends = newest_in.is_none();
+        Watched { follower: Follower::new(&options.run), newest_in, began: SystemTime::now(), ends }
+    }
+
+    /// Looks at the run, or at a newer one; `true` if it is another one than before.
+    fn look(&mut self) -> (&Now, bool) {
+        let runs = self.newest_in.as_ref().and_then(|dir| runs_in(dir).ok()).unwrap_or_default();
+        let newer = newest(&runs).filter(|run| *run != self.follower.path());
+        let other = newer.is_some();
+        if let Some(run) = newer {
+            self.follower = Follower::new(run);
+        }
+        let now = self.follower.look();
+        let started = now.manifest.as_ref().and_then(|m| parse_rfc3339(&m.started_at));
+        self.ends |= now.is_open() || started.is_some_and(|at| at >= self.began);
+        (now, other)
+    }
+}
+
+fn lines(watched: &mut Watched, out: &mut dyn Write, stop: &AtomicBool) -> std::io::Result<Ended> {
     let mut said = Said::default();
+    let mut waits = false;
     loop {
-        let now = follower.look();
+        let (now, other) = watched.look();
+        if other {
+            (said, waits) = (Said::default(), false);
+        }
         for line in said.lines(now, clock_s()) {
             writeln!(out, "{line}")?;
         }
         out.flush()?;
-        if !now.is_open() || now.problem.is_some() || now.is_dead(clock_s()) {
-            let complete = now.manifest.as_ref().is_some_and(|m| m.state == RunState::Complete);
-            return Ok(if complete && now.problem.is_none() { Ended::Done } else { Ended::Incomplete });
+        let over = !now.is_open() || now.problem.is_some() || now.is_dead(clock_s());
+        let complete = now.manifest.as_ref().is_some_and(|m| m.state == RunState::Complete);
+        let complete = complete && now.problem.is_none();
+        if over && watched.ends {
+            return Ok(if complete { Ended::Done } else { Ended::Incomplete });
+        }
+        if over && !std::mem::replace(&mut waits, true) {
+            writeln!(out, "That run is over: waiting for one that begins now")?;
+            out.flush()?;
         }
         let next = Instant::now() + LOOK_EVERY;
         while Instant::now() < next {
@@ -103,11 +145,12 @@ fn lines(follower: &mut Follower, out: &mut dyn Write, stop: &AtomicBool) -> std
     }
 }
 
-fn pictures(terminal: &Terminal, follower: &mut Follower, name: &str, stop: &AtomicBool) -> std::io::Result<Ended> {
+fn pictures(terminal: &Terminal, watched: &mut Watched, stop: &AtomicBool) -> std::io::Result<Ended> {
     loop {
-        let now = follower.look();
+        watched.look();
+        let name = name(watched.follower.path());
         let size = Terminal::size();
-        terminal.show(&screen::draw(now, name, clock_s(), size.0, size.1))?;
+        terminal.show(&screen::draw(watched.follower.now(), &name, clock_s(), size.0, size.1))?;
         let next = Instant::now() + LOOK_EVERY;
         // A key or a new size is answered at once.
         while Instant::now() < next && Terminal::size() == size {

@@ -3,6 +3,7 @@
 use std::fs;
 
 use loadline_live::now::Follower;
+use loadline_live::{Ended, WatchOptions, watch};
 use loadline_model::manifest::RunState;
 
 use crate::common::{begun, record, second, write_manifest};
@@ -84,4 +85,28 @@ fn silence_is_said() {
     let now = crate::common::now();
     assert_eq!(now.state(21.0), "Running");
     assert!(now.state(80.0).contains("nothing heard for 1 min 00 s"), "{}", now.state(80.0));
+}
+
+#[test]
+fn the_newest_run_is_watched_from_one_to_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let (old, new) = (dir.path().join("2026-11-20-161530-postgres"), dir.path().join("2999-01-01-000000-postgres"));
+    write_manifest(&old, RunState::Interrupted);
+    let (stop, newest_in) = (std::sync::Arc::default(), Some(dir.path().to_owned()));
+    let options = WatchOptions { run: old, newest_in, plain: true, colours: false, stop };
+    let (mut out, mut said) = std::io::pipe().unwrap();
+    let watching = std::thread::spawn(move || watch(&options, &mut said).unwrap());
+    // What was over before it began does not end it.
+    let mut heard = String::new();
+    while !heard.contains("waiting for one that begins now") {
+        let mut some = [0; 1024];
+        let n = std::io::Read::read(&mut out, &mut some).unwrap();
+        assert!(n > 0, "{heard}");
+        heard.push_str(&String::from_utf8_lossy(&some[..n]));
+    }
+    write_manifest(&new, RunState::Complete);
+    let text = fs::read_to_string(new.join("manifest.json")).unwrap();
+    fs::write(new.join("manifest.json"), text.replace("2026-11-20T16:15:30", "2999-01-01T00:00:00")).unwrap();
+    let ended = watching.join().unwrap();
+    assert_eq!(ended, Ended::Done, "{heard}");
 }
