@@ -32,8 +32,8 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     }
     let target = open(&request)?;
     let info = target.info()?;
-    if args.grants {
-        output::write(&args.list.output, script(&info, &target.privileges()?).as_bytes())?;
+    if args.grants || args.revoke {
+        output::write(&args.list.output, script(&info, &target.privileges()?, args.revoke).as_bytes())?;
         return Ok(0);
     }
     let mut findings = target.doctor()?;
@@ -93,23 +93,35 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     Ok(if refused > 0 { exit::TARGET } else { 0 })
 }
 
-/// The missing privileges as a script for an administrator; what changes the server beyond them, and what loadline
-/// can do without, as comments.
-fn script(info: &TargetInfo, privileges: &[Privilege]) -> String {
-    let mut out = format!("-- Privileges for loadline on {}, which the role lacks.\n", info.url);
-    let mut missing = privileges.iter().filter(|p| !p.granted).peekable();
-    if missing.peek().is_none() {
-        return out + "-- Nothing is missing.\n";
+/// The missing privileges as a script for an administrator, or the way back from all that the role has; what changes the server
+/// beyond them, and what loadline can do without, as comments.
+fn script(info: &TargetInfo, privileges: &[Privilege], back: bool) -> String {
+    let what = if back {
+        "Takes back the privileges of loadline on"
+    } else {
+        "Privileges that the role lacks for loadline on"
+    };
+    let mut out = format!("-- {what} {}.\n", info.url);
+    let mut some = privileges.iter().filter(|p| p.granted == back).peekable();
+    if some.peek().is_none() {
+        return out + if back { "-- The role has none.\n" } else { "-- Nothing is missing.\n" };
     }
     out += "-- Run it as an administrator, in this database.\n";
-    for Privilege { sql, gives, used, .. } in missing {
+    if back {
+        out += "-- Leave out what the role had before, and run `loadline clean` first: it drops what loadline made.\n";
+    }
+    for Privilege { sql, gives, used, .. } in some {
         let (dashes, word) = match used {
             Use::Needed | Use::Figures => ("", "Gives"),
             Use::Setting => ("-- ", "Changes the server for all its users; it would give"),
             Use::Machine => ("-- ", "Not needed; it would give"),
         };
+        let word = if back { "Gave" } else { word };
         out += &format!("\n-- {word} {gives}.\n");
-        sql.split("; ").for_each(|statement| out += &format!("{dashes}{statement};\n"));
+        // Backwards: a grant on something ends before it is dropped.
+        let back_to_front = sql.iter().rev().filter_map(|sql| sql.revoke.as_ref()).filter(|_| back);
+        let statements = sql.iter().map(|sql| &sql.grant).filter(|_| !back).chain(back_to_front);
+        statements.for_each(|statement| out += &format!("{dashes}{statement};\n"));
     }
     out
 }

@@ -41,7 +41,7 @@ pub use client_driver::{Canceller, ClientDriver, ClientSession, Hindrance, Resul
 pub use data_set::DataSet;
 pub use database_driver::{Attempts, DatabaseDriver, DatabaseSession, Slice, SliceEnd};
 pub use disk_space::{DiskSpace, FreeSpace};
-pub use doctor::{Doctor, JobLimit, PRIVILEGE, Privilege, Use};
+pub use doctor::{Doctor, GrantSql, JobLimit, PRIVILEGE, Privilege, Use};
 pub use native_reports::NativeReports;
 pub use observation::{Observation, Observer, SessionTasks};
 pub use parallel_queries::{ParallelQueries, ParallelWorkers, WorkerLimit};

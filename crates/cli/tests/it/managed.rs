@@ -58,6 +58,11 @@ fn a_plain_role_on_a_postgres_elsewhere() {
     let bound = figure(read, "cached_pct_max");
     assert!(bound > 16.0 / 48.0 * 100.0 && bound < 100.0 && read["data_source"] == "bounded", "{read:#}");
     assert!(check(read, "data-source")["detail"].as_str().unwrap().contains("16.0 MiB (--server-memory)"));
+
+    let back = ok_far(&["doctor", "--target", &target, "--revoke"]);
+    ok_far(&["clean", "--target", &target]);
+    statements(&back).for_each(|sql| drop(server.sql(sql).unwrap_or_else(|e| panic!("{sql}: {e}"))));
+    assert_eq!(missing(), 4, "{back}");
     assert!(figure(read, "read_time_us_mean") > 0.0, "timed by the server");
     assert_eq!(read["limit"]["name"], "empty statements", "{}", read["absent"]["limit_tps"]);
 

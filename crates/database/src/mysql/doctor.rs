@@ -385,6 +385,7 @@ pub(super) fn job_limit(c: &mut Connection, settings: &MysqlSettings) -> Result<
 mod tests {
     use super::*;
     use crate::flavour::AURORA;
+    use crate::role::GrantSql;
     use crate::role::Use;
 
     fn good() -> Vec<(&'static str, &'static str)> {
@@ -478,7 +479,12 @@ mod tests {
         assert_eq!(severity(&[], &untimed, "performance_schema"), Some(Severity::Warning));
         let partial = MysqlState { times: Some(CommitTimes::Partial), ..state() };
         assert_eq!(severity(&[], &partial, "performance_schema"), Some(Severity::Ok));
-        let process = Privilege { sql: "GRANT PROCESS".into(), gives: "it", granted: false, used: Use::Figures };
+        let process = Privilege {
+            sql: vec![GrantSql::of("PROCESS ON *.*", "ann")],
+            gives: "it",
+            granted: false,
+            used: Use::Figures,
+        };
         let poor = MysqlState { privileges: vec![process], ..state() };
         assert_eq!(severity(&[], &poor, "privilege"), Some(Severity::Warning));
         assert_eq!(severity(&[("datadir", "/rdsdbdata/db/")], &state(), "cloud"), Some(Severity::Warning));

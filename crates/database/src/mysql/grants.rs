@@ -2,7 +2,10 @@
 
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::role::{Privilege, Use};
+use crate::role::{GrantSql, Privilege, Use};
+
+/// The privilege that the statistics views take.
+const SELECT_STATISTICS: &str = "SELECT ON performance_schema.*";
 
 /// The lines of SHOW GRANTS, in capitals, those of active roles included.
 pub(super) fn lines(c: &mut Connection) -> Result<Vec<String>, TargetError> {
@@ -23,8 +26,10 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
     let lines = lines(c)?;
     let account = c.value("SELECT CURRENT_USER()")?.unwrap_or_default();
     let on = c.number("SELECT @@GLOBAL.performance_schema")? == Some(1.0);
-    let mut all = of(&lines, &quoted_account(&account), c.version.mariadb);
-    all.retain(|p| on || !p.sql.contains("performance_schema"));
+    let account = quoted_account(&account);
+    let mut all = of(&lines, &account, c.version.mariadb);
+    let statistics = [GrantSql::of(SELECT_STATISTICS, &account)];
+    all.retain(|p| on || p.sql != statistics);
     Ok(all)
 }
 
@@ -61,7 +66,10 @@ fn of(lines: &[String], account: &str, mariadb: bool) -> Vec<Privilege> {
     let replica = if mariadb { "SLAVE MONITOR" } else { "REPLICATION CLIENT" };
     let mut all = vec![
         Privilege {
-            sql: format!("CREATE DATABASE IF NOT EXISTS loadline; GRANT ALL ON loadline.* TO {account}"),
+            sql: vec![
+                GrantSql::change("CREATE DATABASE IF NOT EXISTS loadline", "DROP DATABASE IF EXISTS loadline"),
+                GrantSql::of("ALL ON loadline.*", account),
+            ],
             gives: "the database 'loadline' with all its tables",
             granted: has("LOADLINE.*", "GRANT ALL")
                 || has("LOADLINE.*", " CREATE,")
@@ -69,19 +77,19 @@ fn of(lines: &[String], account: &str, mariadb: bool) -> Vec<Privilege> {
             used: Use::Needed,
         },
         Privilege {
-            sql: format!("GRANT PROCESS ON *.* TO {account}"),
+            sql: vec![GrantSql::of("PROCESS ON *.*", account)],
             gives: "InnoDB's metrics in the snapshots, its transactions and locks, sessions of other users",
             granted: has("*.*", "PROCESS"),
             used: Use::Figures,
         },
         Privilege {
-            sql: format!("GRANT SELECT ON performance_schema.* TO {account}"),
+            sql: vec![GrantSql::of(SELECT_STATISTICS, account)],
             gives: "statements, waits, files and tables by the server's clock, and log file sync where it is timed",
             granted: has("PERFORMANCE_SCHEMA.*", "SELECT"),
             used: Use::Figures,
         },
         Privilege {
-            sql: format!("GRANT {replica} ON *.* TO {account}"),
+            sql: vec![GrantSql::of(&format!("{replica} ON *.*"), account)],
             gives: "how far the server is behind if it is a replica",
             granted: has("*.*", replica),
             used: Use::Figures,
@@ -89,7 +97,7 @@ fn of(lines: &[String], account: &str, mariadb: bool) -> Vec<Privilege> {
     ];
     if mariadb {
         all.push(Privilege {
-            sql: format!("GRANT SUPER ON *.* TO {account}"),
+            sql: vec![GrantSql::of("SUPER ON *.*", account)],
             gives: "a checkpoint before each test and in DBWR-CKPT, and much more; clouds do not grant it",
             granted: has("*.*", "SUPER"),
             used: Use::Machine,
@@ -107,7 +115,7 @@ mod tests {
         let missing = |lines: &[&str]| {
             let lines: Vec<String> = lines.iter().map(|l| l.to_uppercase()).collect();
             let all = of(&lines, "'ann'@'%'", true);
-            all.into_iter().filter(|p| !p.granted).map(|p| p.sql).collect::<Vec<_>>()
+            all.into_iter().filter(|p| !p.granted).map(|p| p.sql.into_iter().last().unwrap().grant).collect::<Vec<_>>()
         };
         assert_eq!(missing(&["GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost`"]), Vec::<String>::new());
         let plain = missing(&["GRANT USAGE ON *.* TO `ann`@`%`", "GRANT ALL PRIVILEGES ON `loadline`.* TO `ann`@`%`"]);

@@ -21,7 +21,7 @@ use crate::number::Number;
 use crate::request::OpenRequest;
 use crate::role::{
     Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
-    DiskSpace, Doctor, FreeSpace, JobLimit, LogSpace, NativeReports, Observation, Observer, ParallelQueries,
+    DiskSpace, Doctor, FreeSpace, GrantSql, JobLimit, LogSpace, NativeReports, Observation, Observer, ParallelQueries,
     ParallelWorkers, Privilege, Queries, RunLock, Use, WorkerLimit,
 };
 use crate::scope::Scope;
@@ -251,7 +251,7 @@ impl Doctor for Oracle {
     fn privileges(&self) -> Result<Vec<Privilege>, TargetError> {
         let asked = self.doctor()?.into_iter().find(|f| f.id == doctor::TO_ASK_FOR);
         let privilege = |f: Finding| Privilege {
-            sql: f.value,
+            sql: vec![GrantSql { grant: f.value, revoke: None }],
             gives: "what the findings of `loadline doctor` name",
             granted: false,
             used: Use::Needed,

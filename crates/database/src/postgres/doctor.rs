@@ -380,6 +380,7 @@ pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLim
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::role::GrantSql;
     use crate::role::Use;
 
     fn severity(settings: &[(&str, &str, &str)], state: &PgState, id: &str) -> Option<Severity> {
@@ -395,7 +396,7 @@ mod tests {
     }
 
     fn lacking(used: Use) -> Privilege {
-        Privilege { sql: "GRANT x TO y".into(), gives: "something", granted: false, used }
+        Privilege { sql: vec![GrantSql::of("x", "y")], gives: "something", granted: false, used }
     }
 
     #[test]

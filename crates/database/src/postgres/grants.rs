@@ -2,7 +2,7 @@
 
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::role::{Privilege, Use};
+use crate::role::{GrantSql, Privilege, Use};
 
 /// All of them, with statements for this role and database.
 ///
@@ -27,23 +27,24 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
     let granted = |i: usize| text(i) == "t";
     let mut all = vec![
         Privilege {
-            sql: format!("GRANT CREATE ON DATABASE {database} TO {role}"),
+            sql: vec![GrantSql::of(&format!("CREATE ON DATABASE {database}"), &role)],
             gives: "the schema 'loadline' with all its tables",
             granted: granted(2),
             used: Use::Needed,
         },
         Privilege {
-            sql: format!("GRANT pg_monitor TO {role}"),
+            sql: vec![GrantSql::of("pg_monitor", &role)],
             gives: "settings, the directories of data and log, sessions of other roles",
             granted: granted(3),
             used: Use::Figures,
         },
         Privilege {
-            sql: if parameters {
-                format!("GRANT SET ON PARAMETER track_io_timing TO {role}")
+            sql: vec![if parameters {
+                GrantSql::of("SET ON PARAMETER track_io_timing", &role)
             } else {
-                format!("ALTER ROLE {role} SET track_io_timing = on")
-            },
+                let role = |does: &str| format!("ALTER ROLE {role} {does}");
+                GrantSql::change(role("SET track_io_timing = on"), role("RESET track_io_timing"))
+            }],
             gives: "read times by the server's clock (or track_io_timing = on for the whole server, as in a cloud's parameters)",
             granted: granted(5),
             used: Use::Figures,
@@ -51,7 +52,7 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
     ];
     if c.version.has_checkpoint_role() {
         all.push(Privilege {
-            sql: format!("GRANT pg_checkpoint TO {role}"),
+            sql: vec![GrantSql::of("pg_checkpoint", &role)],
             gives: "a checkpoint before each test, in DBWR-CKPT, and after a test as the proof that its writes reached storage",
             granted: granted(4),
             used: Use::Figures,
@@ -59,21 +60,25 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
     }
     all.extend([
         Privilege {
-            sql: "ALTER SYSTEM SET track_wal_io_timing = on; SELECT pg_reload_conf()".to_owned(),
+            sql: vec![
+                GrantSql::change("ALTER SYSTEM SET track_wal_io_timing = on", "ALTER SYSTEM RESET track_wal_io_timing"),
+                GrantSql::change("SELECT pg_reload_conf()", "SELECT pg_reload_conf()"),
+            ],
             gives: "times of the log's writes and syncs; it is a setting of the whole server, in a cloud one of its parameters",
             granted: granted(7),
             used: Use::Setting,
         },
         Privilege {
-            sql: "CREATE EXTENSION IF NOT EXISTS pg_stat_statements".to_owned(),
+            sql: vec![GrantSql::change("CREATE EXTENSION IF NOT EXISTS pg_stat_statements", "DROP EXTENSION IF EXISTS pg_stat_statements")],
             gives: "what each statement cost, on the pages of tests; the server must also have it in shared_preload_libraries",
             granted: granted(8),
             used: Use::Setting,
         },
         Privilege {
-            sql: format!(
-                "GRANT pg_read_server_files TO {role}; GRANT EXECUTE ON FUNCTION pg_catalog.pg_read_file(text) TO {role}"
-            ),
+            sql: vec![
+                GrantSql::of("pg_read_server_files", &role),
+                GrantSql::of("EXECUTE ON FUNCTION pg_catalog.pg_read_file(text)", &role),
+            ],
             gives: "CPU figures and memory of the server's machine, and any file that the server can read; clouds do not grant it",
             granted: granted(6),
             used: Use::Machine,

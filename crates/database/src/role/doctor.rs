@@ -41,14 +41,36 @@ pub trait Doctor {
 /// A privilege that loadline uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Privilege {
-    /// Statements that grant it, with quoted names, without the last semicolon.
-    pub sql: String,
+    /// Statements that grant it.
+    pub sql: Vec<GrantSql>,
     /// What it gives.
     pub gives: &'static str,
     /// Whether the role has it.
     pub granted: bool,
     /// What it is used for.
     pub used: Use,
+}
+
+/// A statement that grants something, and the one that takes it back, with quoted names and without a semicolon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantSql {
+    /// Grants it.
+    pub grant: String,
+    /// Takes it back; `None` if nothing needs to be.
+    pub revoke: Option<String>,
+}
+
+impl GrantSql {
+    /// `GRANT privilege TO role`.
+    pub(crate) fn of(privilege: &str, role: &str) -> GrantSql {
+        let [grant, revoke] = [format!("GRANT {privilege} TO {role}"), format!("REVOKE {privilege} FROM {role}")];
+        GrantSql { grant, revoke: Some(revoke) }
+    }
+
+    /// A change that is no grant, and the way back.
+    pub(crate) fn change(change: impl Into<String>, back: impl Into<String>) -> GrantSql {
+        GrantSql { grant: change.into(), revoke: Some(back.into()) }
+    }
 }
 
 /// What a privilege is used for.
@@ -75,7 +97,8 @@ impl Privilege {
             Use::Figures => Severity::Warning,
             Use::Setting | Use::Machine => return None,
         };
-        let advice = || format!("it gives {}: {}", self.gives, self.sql);
+        let sql: Vec<_> = self.sql.iter().map(|sql| sql.grant.as_str()).collect();
+        let advice = || format!("it gives {}: {}", self.gives, sql.join("; "));
         (!self.granted).then(|| Finding::new(PRIVILEGE, severity, "privilege", "missing", advice()))
     }
 }
