@@ -524,6 +524,9 @@ pub(crate) struct DoctorArgs {
     /// Print the privileges that the role lacks as one script of GRANTs for an administrator, and nothing else
     #[arg(long)]
     pub(crate) grants: bool,
+    /// Print the way back: a script that takes from the role what --grants gives, and nothing else
+    #[arg(long, conflicts_with = "grants")]
+    pub(crate) revoke: bool,
     /// Oracle: check also whether AWR can be used (needs a licence for the Diagnostics Pack)
     #[arg(long)]
     pub(crate) oracle_awr: bool,

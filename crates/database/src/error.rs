@@ -41,6 +41,20 @@ impl TargetError {
     /// The same failure with `more` behind its text.
     #[must_use]
     pub fn with(mut self, more: &str) -> TargetError {
+        self.text().push_str(more);
+        self
+    }
+
+    /// The same failure of a statement with its place in a user's file, if it has one, before its text.
+    #[must_use]
+    pub fn at(mut self, place: &str) -> TargetError {
+        if !place.is_empty() && matches!(self, Self::Conflict(_) | Self::Statement(_) | Self::Server(_)) {
+            self.text().insert_str(0, &format!("{place}: "));
+        }
+        self
+    }
+
+    fn text(&mut self) -> &mut String {
         let (TargetError::Usage(text)
         | TargetError::Unreachable(text)
         | TargetError::Refused(text)
@@ -50,9 +64,8 @@ impl TargetError {
         | TargetError::Statement(text)
         | TargetError::Conflict(text)
         | TargetError::Unsupported(text)
-        | TargetError::Local(text)) = &mut self;
-        text.push_str(more);
-        self
+        | TargetError::Local(text)) = self;
+        text
     }
 
     /// Of a session that is lost, for a full disk of the server if `full_disk`.

@@ -5,6 +5,10 @@ use loadline_model::Driver;
 /// Why a database cannot run pgbench scripts.
 pub(crate) const NO_SCRIPTS: &str = "they are written for PostgreSQL: use a target such as postgres://user@host/db";
 
+/// Why a procedure cannot run statements that change a number of rows that is not known beforehand.
+pub(crate) const NO_COUNTS: &str =
+    "a procedure tells how many transactions it did, not how many rows each of them changed";
+
 /// A piece of SQL as it is sent to the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {

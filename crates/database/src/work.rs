@@ -179,7 +179,7 @@ impl Work {
 impl From<StreamError<TargetError>> for TargetError {
     fn from(e: StreamError<TargetError>) -> TargetError {
         match e {
-            StreamError::Execute(e) => e,
+            StreamError::Execute { place, error } => error.at(&place),
             StreamError::Rows { .. } => TargetError::Statement(e.to_string()),
             StreamError::Compute(_) => TargetError::Unsupported(e.to_string()),
         }

@@ -1,6 +1,6 @@
 //! Jobs that run pgbench scripts: one execution of a script is a transaction.
 
-use loadline_database::{ClientSession, Refusal, Results, TargetError, TextDone, Work};
+use loadline_database::{ClientSession, Results, TargetError, TextDone, Work};
 use loadline_model::Latencies;
 use loadline_storage::now_ns;
 use loadline_workload::SCALE;
@@ -91,7 +91,7 @@ impl ScriptJob {
                     if let Some(statement) = self.sent.uncertain.take() {
                         self.uncertain.get_or_insert(statement);
                     }
-                    sent.map_err(|e| at(&self.client.place(), e))?;
+                    sent.map_err(|e| e.at(&self.client.place()))?;
                     if let Some(keep) = keep {
                         self.keep(&keep)?;
                     }
@@ -138,15 +138,5 @@ impl ScriptJob {
 
     fn failed(&self, what: &dyn std::fmt::Display) -> TargetError {
         TargetError::Statement(format!("{}: {what}", self.client.place()))
-    }
-}
-
-/// `e` with its place before its text.
-fn at(place: &str, e: TargetError) -> TargetError {
-    match e {
-        TargetError::Conflict(text) => TargetError::Conflict(format!("{place}: {text}")),
-        TargetError::Statement(text) => TargetError::Statement(format!("{place}: {text}")),
-        TargetError::Server(refusal) => Refusal { text: format!("{place}: {}", refusal.text), ..refusal }.into(),
-        e => e,
     }
 }

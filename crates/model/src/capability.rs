@@ -47,6 +47,8 @@ crate::named! {
         ParallelQuery: "parallel queries";
         /// A checkpoint on request.
         Checkpoint: "a checkpoint on request";
+        /// Rows counted that a statement changed, if their number is not known beforehand.
+        CountChanges: "the number of rows that each statement changed";
         /// pgbench scripts: texts of SQL whose results the client keeps.
         Scripts: "pgbench scripts";
     }

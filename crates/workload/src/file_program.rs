@@ -27,7 +27,8 @@ impl Amount {
 /// A program whose numbers may be parameters.
 #[derive(Debug)]
 pub struct FileProgram {
-    pub(crate) statements: Vec<(Template, FileEffect)>,
+    /// With their places in the file.
+    pub(crate) statements: Vec<(Template, FileEffect, String)>,
     pub(crate) body: Vec<FileStep>,
     pub(crate) commit: Commit,
 }
@@ -35,6 +36,7 @@ pub struct FileProgram {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum FileEffect {
     Change(Amount),
+    ChangeBetween(Amount, Amount),
     Read(Amount),
     ReadAny,
 }
@@ -74,11 +76,17 @@ impl FileProgram {
     pub fn make(&self, params: &Params) -> Program {
         let effect = |effect: FileEffect| match effect {
             FileEffect::Change(rows) => Effect::Change(unsigned(rows, params)),
+            FileEffect::ChangeBetween(low, high) => {
+                Effect::ChangeBetween(unsigned(low, params), unsigned(high, params))
+            }
             FileEffect::Read(rows) => Effect::Read(unsigned(rows, params)),
             FileEffect::ReadAny => Effect::ReadAny,
         };
-        let statement =
-            |(template, of): &(Template, FileEffect)| Statement { template: template.clone(), effect: effect(*of) };
+        let statement = |(template, of, place): &(Template, FileEffect, String)| Statement {
+            template: template.clone(),
+            effect: effect(*of),
+            place: place.clone(),
+        };
         Program {
             statements: self.statements.iter().map(statement).collect(),
             body: steps(&self.body, params),

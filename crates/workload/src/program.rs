@@ -35,6 +35,8 @@ pub struct Statement {
     pub template: Template,
     /// What an execution must do; a different number of rows is an error of the transaction.
     pub effect: Effect,
+    /// Where it is written in a user's file: `'take' (mine.toml:114)`; empty for those of the catalogue.
+    pub place: String,
 }
 
 impl Statement {
@@ -43,14 +45,14 @@ impl Statement {
     /// # Errors
     /// [`TemplateError`] if it cannot be parsed.
     pub fn new(sql: &str, effect: Effect) -> Result<Statement, TemplateError> {
-        Ok(Statement { template: Template::parse(sql)?, effect })
+        Ok(Statement { template: Template::parse(sql)?, effect, place: String::new() })
     }
 
     /// The same for a text in the source code. If it cannot be parsed it stays in one piece, which the catalogue's tests
     /// detect.
     pub(crate) fn fixed(sql: &str, effect: Effect) -> Statement {
         let template = Template::parse(sql).unwrap_or_else(|_| Template { pieces: vec![Piece::Sql(sql.to_owned())] });
-        Statement { template, effect }
+        Statement { template, effect, place: String::new() }
     }
 }
 
@@ -59,6 +61,8 @@ impl Statement {
 pub enum Effect {
     /// Changes exactly this number of rows.
     Change(u64),
+    /// Changes at least and at most so many rows: a queue may be empty.
+    ChangeBetween(u64, u64),
     /// Returns exactly this number of rows, all of which are fetched.
     Read(u64),
     /// Returns any number of rows, all of which are fetched.
@@ -68,11 +72,21 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Rows that it must touch; `None` if not defined.
+    /// Rows that it must touch; `None` if not exactly defined.
     #[must_use]
     pub fn rows(self) -> Option<u64> {
         match self {
             Effect::Change(rows) | Effect::Read(rows) => Some(rows),
+            Effect::ChangeBetween(..) | Effect::ReadAny | Effect::Command => None,
+        }
+    }
+
+    /// The fewest and most rows that it may touch; `None` if any number is right.
+    #[must_use]
+    pub fn allowed(self) -> Option<[u64; 2]> {
+        match self {
+            Effect::Change(rows) | Effect::Read(rows) => Some([rows, rows]),
+            Effect::ChangeBetween(low, high) => Some([low, high]),
             Effect::ReadAny | Effect::Command => None,
         }
     }
@@ -323,7 +337,9 @@ impl Program {
     #[must_use]
     pub fn rows_are_known(&self) -> bool {
         let any = |_: &Program, step: &Step| match step {
-            Step::Execute { statement } => u64::from(self.effect(*statement) == Some(Effect::ReadAny)),
+            Step::Execute { statement } => {
+                u64::from(matches!(self.effect(*statement), Some(Effect::ReadAny | Effect::ChangeBetween(..))))
+            }
             _ => 0,
         };
         self.most(&any) == 0
@@ -352,7 +368,7 @@ impl Program {
     fn changes_of(&self, step: &Step) -> u64 {
         match step {
             Step::Execute { statement } => match self.effect(*statement) {
-                Some(Effect::Change(rows)) => rows,
+                Some(Effect::Change(rows) | Effect::ChangeBetween(_, rows)) => rows,
                 _ => 0,
             },
             Step::Bulk { rows, .. } => u64::from(*rows),
@@ -430,7 +446,13 @@ impl Program {
     pub fn varies(&self) -> bool {
         let mut chooses = false;
         each(&self.body, &mut |step| chooses |= matches!(step, Step::Choose { .. }));
-        chooses
+        chooses || self.counts_changes()
+    }
+
+    /// Whether only its execution shows how many rows a statement changed.
+    #[must_use]
+    pub fn counts_changes(&self) -> bool {
+        self.statements.iter().any(|s| matches!(s.effect, Effect::ChangeBetween(..)))
     }
 
     /// Number of transactions of a full cycle; 1 without [`Generator::Turn`].

@@ -68,21 +68,31 @@ pub const NEW_KEYS_PER_JOB: i64 = 1 << 40;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StreamError<E> {
     /// The database refused a statement.
-    #[error("{0}")]
-    Execute(E),
+    #[error("{error}")]
+    Execute {
+        /// The statement's place in a user's file; empty for those of the catalogue.
+        place: String,
+        /// What the database said.
+        error: E,
+    },
     /// A statement touched the wrong number of rows.
-    #[error("statement {statement} touched {got} rows instead of {expected}")]
+    #[error("{statement} touched {got} rows instead of {}", rows(*expected))]
     Rows {
-        /// Number of the statement.
-        statement: usize,
-        /// Rows it must touch.
-        expected: u64,
+        /// The statement.
+        statement: String,
+        /// The fewest and most rows that it may touch.
+        expected: [u64; 2],
         /// Rows it touched.
         got: u64,
     },
     /// A computation that only the database can do.
     #[error("the computation {0:?} cannot run at the client")]
     Compute(Kernel),
+}
+
+/// `1`, or `0 to 1`.
+fn rows([low, high]: [u64; 2]) -> String {
+    if low == high { low.to_string() } else { format!("{low} to {high}") }
 }
 
 /// A program compiled for one job: variables are slots, without names.
@@ -95,6 +105,8 @@ pub struct Stream {
     changed: u64,
     start: JobStart,
     pool: Arc<[u8]>,
+    /// Places of the statements in a user's file.
+    places: Arc<[String]>,
 }
 
 #[derive(Debug, Clone)]
@@ -111,8 +123,8 @@ enum Op {
     Execute {
         statement: usize,
         args: Vec<usize>,
-        rows: Option<u64>,
-        changes: u64,
+        allowed: Option<[u64; 2]>,
+        changes: bool,
     },
     /// Arms, each with the upper bound (exclusive) of its values.
     Choose {
@@ -181,15 +193,16 @@ impl Stream {
                         Step::Execute { statement } => {
                             let s = program.statements.get(*statement).ok_or(ProgramError::NoStatement(*statement))?;
                             let args = s.template.vars().map(slot).collect::<Result<Vec<_>, _>>()?;
-                            let changes = if let Effect::Change(rows) = s.effect { rows } else { 0 };
-                            Op::Execute { statement: *statement, args, rows: s.effect.rows(), changes }
+                            let changes = matches!(s.effect, Effect::Change(_) | Effect::ChangeBetween(..));
+                            Op::Execute { statement: *statement, args, allowed: s.effect.allowed(), changes }
                         }
                     })
                 })
                 .collect()
         }
         let steps = compile(program, &program.body, &slot)?;
-        Ok(Stream { steps, slots: vec![Slot::Int(0); vars.len()], sequence, changed: 0, start, pool })
+        let places = program.statements.iter().map(|s| s.place.clone()).collect();
+        Ok(Stream { steps, slots: vec![Slot::Int(0); vars.len()], sequence, changed: 0, start, pool, places })
     }
 
     /// How often the sequence has been bound.
@@ -252,9 +265,11 @@ impl Stream {
                 Op::Bulk { table, rows } => {
                     let seq = self.sequence.saturating_sub(1);
                     let first = self.start.new_key + (seq * u64::from(*rows)) as i64;
-                    let got = executor.bulk(*table, first, *rows).map_err(StreamError::Execute)?;
+                    let got = executor.bulk(*table, first, *rows);
+                    let got = got.map_err(|error| StreamError::Execute { place: String::new(), error })?;
                     if got != u64::from(*rows) {
-                        return Err(StreamError::Rows { statement: 0, expected: u64::from(*rows), got });
+                        let expected = [u64::from(*rows); 2];
+                        return Err(StreamError::Rows { statement: "bulk load".to_owned(), expected, got });
                     }
                     self.changed += got;
                 }
@@ -266,7 +281,7 @@ impl Stream {
                     }
                 }
                 Op::Compute { kernel } => return Err(StreamError::Compute(*kernel)),
-                Op::Execute { statement, args, rows, changes } => {
+                Op::Execute { statement, args, allowed, changes } => {
                     let got = if args.len() <= FEW_ARGS {
                         self.execute::<FEW_ARGS, E>(*statement, args, executor)
                     } else if args.len() <= MAX_ARGS {
@@ -275,15 +290,23 @@ impl Stream {
                         let args: Vec<Arg<'_>> = args.iter().map(|slot| self.arg(*slot)).collect();
                         executor.execute(*statement, &args)
                     };
-                    let got = got.map_err(StreamError::Execute)?;
-                    if let Some(expected) = rows.filter(|rows| *rows != got) {
-                        return Err(StreamError::Rows { statement: *statement, expected, got });
+                    let got = got.map_err(|error| StreamError::Execute { place: self.place(*statement), error })?;
+                    if let Some(expected) = allowed.filter(|[low, high]| !(*low..=*high).contains(&got)) {
+                        let place = Some(self.place(*statement)).filter(|place| !place.is_empty());
+                        let statement = place.unwrap_or_else(|| format!("statement {statement}"));
+                        return Err(StreamError::Rows { statement, expected, got });
                     }
-                    self.changed += changes;
+                    if *changes {
+                        self.changed += got;
+                    }
                 }
             }
         }
         Ok(())
+    }
+
+    fn place(&self, statement: usize) -> String {
+        self.places.get(statement).cloned().unwrap_or_default()
     }
 
     /// Executes a statement with at most `N` arguments.

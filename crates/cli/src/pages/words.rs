@@ -76,6 +76,9 @@ fn steps(work: &Work, body: &[Step], indent: &str, out: &mut String) -> usize {
                     Effect::Change(rows) => {
                         format!("It must change {}; any other number is an error.", count(rows, "row"))
                     }
+                    Effect::ChangeBetween(low, high) => {
+                        format!("It must change {low} to {}; any other number is an error.", count(high, "row"))
+                    }
                     Effect::Read(rows) => {
                         format!(
                             "It must return {}, and all are fetched; any other number is an error.",

@@ -166,7 +166,8 @@ fn masked(text: &str) -> String {
             word => word.trim_end_matches(['s', ',']).replace(|c: char| c.is_ascii_digit(), "#"),
         }
     };
-    text.split_whitespace().map(one).collect::<Vec<_>>().join(" ")
+    // On a busy machine 3 of 4 tests are valid.
+    text.split_whitespace().map(one).collect::<Vec<_>>().join(" ").replace("# of #", "#")
 }
 
 /// The tutorial is followed to the letter. Its windows are short and the machine may be busy: a test may be invalid, and then says so.

@@ -33,6 +33,46 @@ fn the_example_runs_and_is_proved_on_every_database_with_tables() {
     assert_eq!(leftovers(dir.path()), Vec::<String>::new());
 }
 
+/// Half of its executions find no row; the rows come back.
+const MAYBE: &str = r#"
+code = "MAYBE"
+summary = "a statement that changes a row or none"
+program = [{ bind = "seq", to = "sequence" }, { bind = "id", to = { uniform = [0, 99] } }, { execute = "take" }]
+[evidence]
+query = "SELECT SUM(n) FROM {t}"
+counts = "rows"
+[[table]]
+name = "t"
+rows = 100
+column = [{ name = "id", type = "int", fill = "key" }, { name = "n", type = "int", fill = "zero" }]
+[[statement]]
+name = "take"
+sql = "UPDATE {t} SET n = n + 1 WHERE id = :id AND id % 2 = 0 RETURNING id"
+effect = { change = [0, 1] }
+"#;
+
+#[test]
+fn a_statement_may_change_a_row_or_none_and_an_error_names_it() {
+    let dir = results();
+    let file = dir.path().join("maybe.toml");
+    let (path, name) = (dir.path().to_str().unwrap(), file.to_str().unwrap());
+    let args = ["--jobs", "1,2", "--duration", "500ms", "--warmup", "200ms", "--no-probe", "--results", path];
+    let of = |target: &str| run(&[&["run", "--workload-file", name, "--target", target][..], &args].concat());
+    std::fs::write(&file, MAYBE).unwrap();
+    for target in ["sqlite:", "postgres-temp:"] {
+        let tests = sound_tests(&of(target));
+        assert!(tests.iter().all(|t| t["driver"] == "client"), "only a client counts the rows");
+        tests.iter().for_each(|t| passed(t, "work-evidence"));
+    }
+    for (from, to, says) in [("[0, 1]", "[1, 1]", " touched 0 rows instead of 1"), ("id % 2", "nosuch", ": ")] {
+        std::fs::write(&file, MAYBE.replace(from, to)).unwrap();
+        for target in ["sqlite:", "postgres-temp:"] {
+            let ran = of(target);
+            assert!(ran.code == 1 && ran.err.contains(&format!("'take' ({name}:13){says}")), "{says}: {}", ran.said());
+        }
+    }
+}
+
 /// Every part of a program that the example does not have.
 const REST: &str = r#"
 code = "OWN-ROWS"

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loadline_model::Capability;
-use loadline_workload::Arg;
+use loadline_workload::{Arg, Statement};
 
 use super::connect::{self, Endpoint};
 use super::protocol;
@@ -34,8 +34,10 @@ impl MysqlClientSession {
         if let Some(isolation) = sql::isolation(work) {
             connection.query(isolation)?;
         }
-        let texts = work.program.statements.iter().map(|s| sql::statement(work, &s.template));
-        let statements = texts.map(|sql| connection.prepare(&sql)).collect::<Result<_, _>>()?;
+        let all = work.program.statements.iter();
+        let mut prepare =
+            |s: &Statement| connection.prepare(&sql::statement(work, &s.template)).map_err(|e| e.at(&s.place));
+        let statements = all.map(&mut prepare).collect::<Result<_, _>>()?;
         Ok(MysqlClientSession {
             connection,
             endpoint: Arc::clone(endpoint),

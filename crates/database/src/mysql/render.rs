@@ -5,7 +5,7 @@ use loadline_model::capability::{Capabilities, Capability};
 
 use super::sql::{NO_WAIT_IN_PROCEDURES, after_loading, create_table, isolation, query, statement};
 use super::{kernels, procedure};
-use crate::render::{NO_SCRIPTS, Rendered};
+use crate::render::{NO_COUNTS, NO_SCRIPTS, Rendered};
 use crate::work::Work;
 
 /// Capabilities that are missing on MySQL, whatever the server's settings are.
@@ -21,6 +21,7 @@ pub(super) fn of_mysql() -> Capabilities {
         (Driver::Client, Capability::ParallelQuery, one_thread),
         (Driver::Client, Capability::Procedures, no_language),
         (Driver::Database, Capability::Scripts, NO_SCRIPTS),
+        (Driver::Database, Capability::CountChanges, NO_COUNTS),
         (Driver::Client, Capability::Scripts, NO_SCRIPTS),
     ];
     let missing = missing.into_iter().map(|(driver, capability, why)| (driver, capability, why.to_owned())).collect();

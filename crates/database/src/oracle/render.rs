@@ -5,7 +5,7 @@ use loadline_workload::Kernel;
 
 use super::sql::{commit, create_table, query, statement};
 use super::{block, parallel};
-use crate::render::{NO_SCRIPTS, Rendered};
+use crate::render::{NO_COUNTS, NO_SCRIPTS, Rendered};
 use crate::work::Work;
 
 /// How procedural code runs here.
@@ -24,6 +24,7 @@ pub(super) fn capabilities() -> Capabilities {
             (Driver::Database, Capability::BulkLoad, no_binds.to_owned()),
             (Driver::Client, Capability::Procedures, no_language.to_owned()),
             (Driver::Database, Capability::Scripts, NO_SCRIPTS.to_owned()),
+            (Driver::Database, Capability::CountChanges, NO_COUNTS.to_owned()),
             (Driver::Client, Capability::Scripts, NO_SCRIPTS.to_owned()),
         ],
     }

@@ -49,7 +49,13 @@ impl PgClientSession {
         let mut statements: Vec<(&str, &str, &[u32])> =
             texts.iter().map(|(name, sql, types)| (name.as_str(), sql.as_str(), types.as_slice())).collect();
         statements.extend([("b", "BEGIN", &[][..]), ("c", "COMMIT", &[]), ("r", "ROLLBACK", &[])]);
-        connection.prepare(&statements)?;
+        if let Err(e) = connection.prepare(&statements) {
+            // They are sent together; the one that is refused alone has the error.
+            for (s, (_, sql, types)) in work.program.statements.iter().zip(&texts).filter(|_| !e.is_lost()) {
+                connection.prepare(&[("", sql, types)]).map_err(|e| e.at(&s.place))?;
+            }
+            return Err(e);
+        }
         connection.publish()?;
         let encode = |name: &str| {
             let mut out = Vec::new();

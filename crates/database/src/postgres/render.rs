@@ -5,7 +5,7 @@ use loadline_model::capability::{Capabilities, Capability, Driver};
 use super::sql::{after_loading, create_table, query, statement};
 use super::versions::{NEWEST, Version};
 use super::{parallel, procedure};
-use crate::render::Rendered;
+use crate::render::{NO_COUNTS, Rendered};
 use crate::work::Work;
 
 /// What the drivers cannot do.
@@ -19,6 +19,7 @@ pub(super) fn capabilities() -> Capabilities {
             (Driver::Database, Capability::BulkLoad, no_copy.to_owned()),
             (Driver::Client, Capability::Procedures, no_language.to_owned()),
             (Driver::Database, Capability::Scripts, no_scripts.to_owned()),
+            (Driver::Database, Capability::CountChanges, NO_COUNTS.to_owned()),
         ],
     }
 }

@@ -95,7 +95,8 @@ impl SqliteSession {
         for (text, statement) in statements.iter().zip(&work.program.statements) {
             // A statement that creates or drops an object cannot be prepared in advance.
             if statement.effect != Effect::Command {
-                db.prepare_cached(text).map_err(failed(&db, "preparing a statement"))?;
+                let prepared = db.prepare_cached(text).map_err(failed(&db, "preparing a statement"));
+                prepared.map_err(|e| e.at(&statement.place))?;
             }
         }
         let writes = work.program.writes();

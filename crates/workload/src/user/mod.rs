@@ -270,6 +270,7 @@ fn needs(
             }
         };
         add(Capability::ReadRows, program.reads());
+        add(Capability::CountChanges, program.counts_changes());
         add(Capability::BulkLoad, program.bulks());
         add(Capability::CommitWait, program.writes() && program.commit == Commit::Wait);
         add(Capability::CommitNowait, program.writes() && program.commit == Commit::Nowait);

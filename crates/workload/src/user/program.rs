@@ -55,7 +55,11 @@ pub(super) fn program(
     if walk.statements.is_empty() && !bulk(&body) {
         return Err(source.error(at.span(), "the program does nothing: it needs a statement to execute"));
     }
-    let statements = walk.statements.into_iter().map(|s| (s.template, s.effect)).collect();
+    let written = |s: NamedStatement| {
+        let place = format!("'{}' ({}:{})", s.name, source.file, source.line(&s.at));
+        (s.template, s.effect, place)
+    };
+    let statements = walk.statements.into_iter().map(written).collect();
     Ok(FileProgram { statements, body, commit })
 }
 
@@ -114,8 +118,12 @@ fn statements(
         }
         let effect_at = f.required("effect")?;
         let effect = effect(source, effect_at, &name, params)?;
-        if (verb == "SELECT") == matches!(effect, FileEffect::Change(_)) {
-            let fits = if verb == "SELECT" { "{ read = ROWS } or \"read-any\"" } else { "{ change = ROWS }" };
+        if (verb == "SELECT") == matches!(effect, FileEffect::Change(_) | FileEffect::ChangeBetween(..)) {
+            let fits = if verb == "SELECT" {
+                "{ read = ROWS } or \"read-any\""
+            } else {
+                "{ change = ROWS } or { change = [FEWEST, MOST] }"
+            };
             let text = format!(
                 "the effect of '{name}' does not fit: {article} {verb} needs {fits}",
                 article = if verb.starts_with(['I', 'U']) { "an" } else { "a" }
@@ -189,6 +197,13 @@ fn effect(source: &Source<'_>, value: &Value<'_>, name: &str, params: &[Param]) 
     }
     let f = source.fields(value, &what, &["change", "read"])?;
     match (f.optional("change"), f.optional("read")) {
+        (Some(v), None) if v.get_ref().is_array() => match source.list(v, &what)?[..] {
+            [low, high] => {
+                let low = source.amount(low, &what, params, (0, MAX_ROWS))?;
+                Ok(FileEffect::ChangeBetween(low, source.amount(high, &what, params, (1, MAX_ROWS))?))
+            }
+            _ => Err(source.error(v.span(), format!("{what} must be change = ROWS or change = [FEWEST, MOST]"))),
+        },
         (Some(v), None) => Ok(FileEffect::Change(source.amount(v, &what, params, (1, MAX_ROWS))?)),
         (None, Some(v)) => Ok(FileEffect::Read(source.amount(v, &what, params, (0, MAX_ROWS))?)),
         _ => Err(source

@@ -22,9 +22,14 @@ impl<'a> Source<'a> {
     /// An error at a position of the text.
     pub(super) fn error(&self, at: Range<usize>, message: impl Into<String>) -> UserError {
         let before = self.text.get(..at.start.min(self.text.len())).unwrap_or(self.text);
-        let line = before.matches('\n').count() + 1;
+        let line = self.line(&at);
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         UserError { file: self.file.to_owned(), line, column, message: message.into() }
+    }
+
+    /// The line of a position of the text.
+    pub(super) fn line(&self, at: &Range<usize>) -> usize {
+        self.text.bytes().take(at.start).filter(|b| *b == b'\n').count() + 1
     }
 
     /// The fields of `value`, which must be a table with only `known` keys.

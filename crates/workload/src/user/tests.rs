@@ -31,6 +31,22 @@ fn says(from: &str, to: &str, at: &str, parts: &[&str]) {
 }
 
 #[test]
+fn a_number_of_rows_may_lie_between_two() {
+    let effect = |effect: &str| {
+        let text = EXAMPLE.replacen("{ change = 1 }", effect, 1);
+        assert_ne!(text, EXAMPLE);
+        let w = read("queue.toml", &text, &[])?;
+        let program = w.make(&w.params(&BTreeMap::new()).unwrap());
+        let of = program.statements.iter().map(|s| s.effect).find(|e| matches!(e, Effect::ChangeBetween(..)));
+        Ok::<_, UserError>((of, w.needs.contains(&Capability::CountChanges), program.varies()))
+    };
+    assert_eq!(effect("{ change = [0, 1] }").unwrap(), (Some(Effect::ChangeBetween(0, 1)), true, true));
+    for wrong in ["{ change = [0] }", "{ change = [-1, 2] }", "{ change = [0, \"x\"] }", "{ change = [0, 0] }"] {
+        assert!(effect(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn the_example_is_a_workload() {
     let w = read("queue.toml", EXAMPLE, &[]).unwrap();
     assert_eq!((w.code, w.group, w.tables.len(), w.params.len()), ("QUEUE", "transaction-processing", 2, 4));
