@@ -55,6 +55,8 @@ const SEVERAL: u32 = 4;
 const DEVICE_FULL: f64 = 80.0;
 /// Share of the limit at which the data device is full, %.
 const DATA_DEVICE_FULL: f64 = 90.0;
+/// Sampled in place of a wait event for a session that does not wait.
+const ON_CPU: &str = "CPU";
 /// Mean write size at which the transfer, not the latency, takes most of the time, KiB.
 const LARGE_WRITE_KIB: f64 = 128.0;
 
@@ -165,7 +167,8 @@ impl<'a> Evidence<'a> {
     /// Adds the wait event with the most sessions, and their mean number.
     fn add_top_wait(mut self) -> Self {
         let waits = &self.record.waits;
-        if let Some((event, seen)) = waits.sessions.iter().max_by_key(|(_, n)| **n).filter(|_| waits.samples > 0) {
+        let events = waits.sessions.iter().filter(|(event, _)| *event != ON_CPU && waits.samples > 0);
+        if let Some((event, seen)) = events.max_by_key(|(_, n)| **n) {
             let sessions = number(*seen as f64 / f64::from(waits.samples), 2);
             self.texts.push(format!("on average {sessions} of {} jobs were in {event}", self.record.jobs));
         }

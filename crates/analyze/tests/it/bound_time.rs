@@ -86,7 +86,7 @@ fn full_cpus_are_no_limit_of_jobs_that_wait_longer_for_each_other() {
         let mut r =
             test(16, 15.0, &[(column::CPU_BUSY_PCT, 95.0), (column::SESSION_CPU_WAIT_PCT, cpu_wait), (column, wait)]);
         r.waits.samples = 10;
-        r.waits.sessions.insert("LWLock:WALInsert".to_owned(), 63);
+        r.waits.sessions = [("LWLock:WALInsert".to_owned(), 63), ("CPU".to_owned(), 90)].into();
         r
     };
     assert_by(&full(10.0, column::LOG_WRITE_WAIT_PCT, 63.0), BoundBy::LogWrite, "in LWLock:WALInsert; CPU busy 95 %");
