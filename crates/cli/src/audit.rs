@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use loadline_analyze::audit::{
-    Audit, Claim, Expected, Finding, LAWS, Law, Mapping, Options, Severity, audit, columns_of_laws, table,
+    Audit, Claim, Expected, Finding, LAWS, Law, Mapping, Needed, Options, Severity, audit, columns_of_laws, table,
 };
 use loadline_model::Capability;
 use loadline_model::format::counted;
@@ -187,8 +187,12 @@ fn line(f: &Finding) -> String {
 /// `--laws`.
 fn laws(list: &ListArgs) -> Result<(), Failure> {
     let row = |law: &Law| {
-        let sets: Vec<String> = law.sets().map(|set| set.join(", ")).collect();
-        let columns = if sets.is_empty() { "any column".to_owned() } else { sets.join("; or ") };
+        let columns = |needed: Needed| match needed.of.join(", ") {
+            none if none.is_empty() => "any column".to_owned(),
+            all if needed.least == needed.of.len() => all,
+            some => format!("{} of {some}", needed.least),
+        };
+        let columns = law.needed().map(columns).collect::<Vec<_>>().join("; or ");
         let formulas = law.formulas.join("; ").replace(['?', '!', '~'], "");
         vec![law.id.to_owned(), law.name.to_owned(), formulas, columns, law.worst().to_owned(), law.meaning.to_owned()]
     };

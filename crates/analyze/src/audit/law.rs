@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::formula::is_unknown;
 use super::sheet::How;
 
 /// What a row that breaks a law is.
@@ -20,6 +21,18 @@ pub(crate) enum Grade {
     Info,
 }
 
+/// Grades by their words in `laws.txt`.
+const GRADES: [(&str, Grade); 8] = [
+    ("id", Grade::Error(How::Id)),
+    ("unit", Grade::Error(How::Unit)),
+    ("words", Grade::Error(How::Words)),
+    ("parts", Grade::Parts),
+    ("warning", Grade::Warning),
+    ("waits", Grade::Waits),
+    ("agreed", Grade::Agreed),
+    ("info", Grade::Info),
+];
+
 /// A law that the figures of a test obey.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -35,8 +48,17 @@ pub struct Law {
     pub(crate) grade: Grade,
     /// Relative deviation that has known causes.
     pub(crate) slack: f64,
-    /// Sets of columns that a law with a function of its own needs; an empty one is any column.
-    pub(crate) needs: Vec<&'static str>,
+    /// Columns that it needs, where its formulas do not say it.
+    needs: Vec<&'static str>,
+}
+
+/// Columns with which a law can be checked.
+#[derive(Debug)]
+pub struct Needed {
+    /// Ids, in the order of the formula.
+    pub of: Vec<&'static str>,
+    /// How many of them are enough.
+    pub least: usize,
 }
 
 /// All laws, in the order of the docs.
@@ -46,7 +68,8 @@ pub static LAWS: LazyLock<Vec<Law>> = LazyLock::new(|| {
         let parts: Vec<&str> = line.split(" | ").collect();
         match (parts.as_slice(), all.last_mut()) {
             (&[id, name, grade, slack, meaning], _) => {
-                let (grade, slack) = (Grade::parse(grade), slack.parse().unwrap_or(0.0));
+                let grade = GRADES.iter().find(|(word, _)| *word == grade).map_or(Grade::Warning, |(_, grade)| *grade);
+                let slack = slack.parse().unwrap_or(0.0);
                 all.push(Law { id, name, formulas: Vec::new(), meaning, grade, slack, needs: Vec::new() });
             }
             (_, Some(law)) => match line.trim().strip_prefix("needs") {
@@ -59,36 +82,37 @@ pub static LAWS: LazyLock<Vec<Law>> = LazyLock::new(|| {
     all
 });
 
-impl Grade {
-    fn parse(text: &str) -> Grade {
-        match text {
-            "id" => Grade::Error(How::Id),
-            "unit" => Grade::Error(How::Unit),
-            "words" => Grade::Error(How::Words),
-            "parts" => Grade::Parts,
-            "waits" => Grade::Waits,
-            "agreed" => Grade::Agreed,
-            "info" => Grade::Info,
-            _ => Grade::Warning,
-        }
-    }
-}
-
 /// The law with this id.
 pub(crate) fn law(id: &str) -> &'static Law {
     LAWS.iter().find(|law| law.id == id).unwrap_or(&LAWS[0])
 }
 
+impl Needed {
+    /// What a formula needs: all columns that may not be missing, or two of a chain whose columns may.
+    fn of_formula(text: &'static str) -> Needed {
+        let text = text.split(" unless ").next().unwrap_or(text);
+        let is_id = |w: &&str| w.len() > 1 && *w != "<=" && !w.starts_with('~') && w.parse::<f64>().is_err();
+        let ids = text.split_whitespace().filter(|w| is_id(w) && !is_unknown(w));
+        let (optional, of): (Vec<&str>, Vec<&str>) = ids.partition(|w| w.ends_with('?'));
+        let of: Vec<&str> = of.iter().map(|w| w.trim_end_matches('!')).collect();
+        if of.is_empty() && !optional.is_empty() {
+            return Needed { of: optional.iter().map(|w| w.trim_end_matches('?')).collect(), least: 2 };
+        }
+        Needed { least: of.len(), of }
+    }
+}
+
 impl Law {
-    /// Sets of columns: with any of them the law can be checked.
-    pub fn sets(&self) -> impl Iterator<Item = Vec<&'static str>> + use<> {
-        let needed = |w: &&str| {
-            w.len() > 1 && *w != "<=" && !w.ends_with('?') && !w.starts_with('~') && w.parse::<f64>().is_err()
-        };
-        let columns =
-            move |text: &'static str| text.split(' ').filter(needed).map(|w| w.trim_end_matches('!')).collect();
-        let needs = if self.needs.is_empty() { self.formulas.clone() } else { self.needs.clone() };
-        needs.into_iter().map(columns).filter(|set: &Vec<_>| !set.is_empty())
+    /// Columns: with any of these sets, the law can be checked.
+    pub fn needed(&self) -> impl Iterator<Item = Needed> {
+        let texts = if self.needs.is_empty() { &self.formulas } else { &self.needs };
+        texts.iter().map(|text| Needed::of_formula(text))
+    }
+
+    /// All ids of columns in it.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &'static str> {
+        let texts = self.formulas.iter().chain(&self.needs);
+        texts.flat_map(|text| text.split(' ')).map(|word| word.trim_matches(['?', '!', '~']))
     }
 
     /// What a row that breaks it is, at worst.

@@ -10,7 +10,7 @@ pub(crate) use series::{SETTINGS, TEXT_KEYS};
 use super::header::Header;
 use super::mapping::Mapping;
 use super::number::{self, Cell, Style};
-use super::reason::{Reason, Shape, reason};
+use super::reason::{Reason, Shape};
 use super::table::{Remark, Table};
 use super::unit::Unit;
 use super::words::{find_column, is_text};
@@ -54,10 +54,10 @@ impl<'a> Sheet<'a> {
         sheet.bind_shares(&headers);
         sheet.threads_are_jobs();
         sheet.columns.sort_by_key(|c| c.index);
-        let unknown = |i: &usize| !sheet.columns.iter().any(|c| c.index == *i) && sheet.is_numeric(*i);
+        let unknown = |i: &usize| sheet.at(*i).is_none() && sheet.is_numeric(*i);
         let unknown: Vec<_> = (0..headers.len()).filter(unknown).map(|i| format!("'{}'", table.headers[i])).collect();
         if !unknown.is_empty() {
-            sheet.remark(false, reason!(Unknown, unknown.join(", ")));
+            sheet.remark(false, Reason::Unknown(unknown.join(", ")));
         }
         sheet
     }
@@ -85,7 +85,7 @@ impl<'a> Sheet<'a> {
 
     fn bind(&mut self, index: usize, header: &Header, id: &'static str, how: How) {
         let absent = |cell| matches!(number::read(cell, self.style), Cell::Absent);
-        if self.columns.iter().any(|c| c.index == index) || self.table.cells(index, SAMPLE).all(absent) {
+        if self.at(index).is_some() || self.table.cells(index, SAMPLE).all(absent) {
             return;
         }
         // NOPM and TPM count different things.
@@ -100,25 +100,31 @@ impl<'a> Sheet<'a> {
         let text = &self.table.headers[index];
         if let Some(first) = self.column(id) {
             let other = &self.table.headers[first.index];
-            return self.remark(false, reason!(SecondColumn, text, id, other));
+            return self.remark(false, Reason::SecondColumn(text.clone(), id, other.clone()));
         }
         let column = Column::read(self.table, self.style, index, (id, how), header.unit.as_ref());
         if !is_text(id) {
             if how > How::Id && column.is_change() {
-                return self.remark(false, reason!(Changes, text));
+                return self.remark(false, Reason::Changes(text.clone()));
             }
             if let Some(row) = column.several.first() {
-                self.remark(true, reason!(Several, text, column.several.len(), self.table.cell(*row, index)));
+                self.remark(
+                    true,
+                    Reason::Several(text.clone(), column.several.len(), self.table.cell(*row, index).to_owned()),
+                );
             }
             if let Some(row) = column.ambiguous.first() {
-                self.remark(true, reason!(Ambiguous, text, column.ambiguous.len(), self.table.cell(*row, index)));
+                self.remark(
+                    true,
+                    Reason::Ambiguous(text.clone(), column.ambiguous.len(), self.table.cell(*row, index).to_owned()),
+                );
             }
             if column.is_empty() {
                 return;
             }
             if how > How::Id {
                 let unit = header.unit.as_ref().map_or(String::new(), |u| format!(" in {}", u.text));
-                self.remark(false, reason!(TakenFor, text, id, unit));
+                self.remark(false, Reason::TakenFor(text.clone(), id, unit));
             }
         }
         self.columns.push(column);
@@ -144,7 +150,7 @@ impl<'a> Sheet<'a> {
         if let Some(threads) = self.columns.iter_mut().find(|c| !jobs && c.id == "threads") {
             threads.id = "jobs";
             let text = &self.table.headers[threads.index];
-            self.remark(false, reason!(TakenFor, text, "jobs", ""));
+            self.remark(false, Reason::TakenFor(text.clone(), "jobs", String::new()));
         }
     }
 
@@ -153,7 +159,7 @@ impl<'a> Sheet<'a> {
         let mut found: Vec<(&'static str, &String, bool)> = Vec::new();
         for (index, text) in self.table.headers.iter().enumerate() {
             let header = Header::parse(text);
-            let bound = self.columns.iter().find(|c| c.index == index);
+            let bound = self.at(index);
             let unknown = header.unknown_words().next().is_some();
             let id = bound.map(|c| c.id).or_else(|| header.meaning(false).filter(|_| unknown).map(|m| m.id));
             let is_figure = bound.is_none_or(|c| c.how > How::Id) && self.is_numeric(index);
@@ -190,6 +196,12 @@ impl<'a> Sheet<'a> {
     #[must_use]
     pub fn column(&self, id: &str) -> Option<&Column> {
         self.columns.iter().find(|c| c.id == id)
+    }
+
+    /// The known column at place `index` of the table.
+    #[must_use]
+    pub fn at(&self, index: usize) -> Option<&Column> {
+        self.columns.iter().find(|c| c.index == index)
     }
 
     /// Whether there is a column `id`.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use loadline_analyze::audit::{Audit, LAWS, Options, Severity, audit, table};
+use loadline_analyze::audit::{Audit, LAWS, Law, Options, Reason, Severity, audit, table};
 use proptest::prelude::*;
 
 use crate::made_up::{Made, Random, table as made};
@@ -33,7 +33,7 @@ fn consistent_tables_have_no_errors_and_few_warnings() {
         }
     }
     println!("{warned} warnings in {rows} rows of {TABLES} tables: {by_law:?}");
-    assert!(warned * 50 <= rows, "{warned} warnings in {rows} rows: {by_law:?}");
+    assert!(warned * 100 <= rows, "{warned} warnings in {rows} rows: {by_law:?}");
 }
 
 /// Spoils one cell that an equation covers by 5 to 105 %; `None` if its digits hide that.
@@ -43,8 +43,8 @@ fn spoil(made: &Made, random: &mut Random, factor: f64) -> Option<(usize, &'stat
         "time_ms" => "commit_latency_ms",
         id => id,
     };
-    let sets = LAWS.iter().filter(|l| EQUATIONS.contains(&l.id)).flat_map(|l| l.sets());
-    let complete: Vec<Vec<&str>> = sets.filter(|set| set.iter().all(|id| made.columns.contains(&real(id)))).collect();
+    let needed = LAWS.iter().filter(|l| EQUATIONS.contains(&l.id)).flat_map(Law::needed).map(|needed| needed.of);
+    let complete: Vec<Vec<&str>> = needed.filter(|of| of.iter().all(|id| made.columns.contains(&real(id)))).collect();
     let covered = |id: &str| complete.iter().flatten().any(|of| real(of) == id);
     let candidates: Vec<usize> = (0..made.columns.len()).filter(|c| covered(made.columns[*c])).collect();
     let column = *candidates.get(random.below(candidates.len().max(1)))?;
@@ -78,6 +78,12 @@ fn spoiled_cells_of_equations_are_found() {
     let (found, all) = by_column.values().fold((0, 0), |(f, a), (g, b)| (f + g, a + b));
     println!("{:.4} of {all} spoiled cells found: {by_column:?}", f64::from(found) / f64::from(all));
     assert!(all > 5_000 && f64::from(found) >= 0.95 * f64::from(all), "{found} of {all}: {by_column:?}");
+}
+
+#[test]
+fn broken_rows_beyond_the_first_hundred_are_counted() {
+    let found = check(&format!("jobs,tps\n{}{}", "1,2\n".repeat(200), "1,2,3\n".repeat(103)));
+    assert!(found.findings.iter().any(|f| f.reason == Reason::More(3)));
 }
 
 /// A million rows take seconds.

@@ -1,7 +1,7 @@
 //! Separated values: commas, semicolons or tabs. Quotes as in RFC 4180.
 
 use super::{ReadError, Shape, Table, is_figure};
-use crate::audit::reason::reason;
+use crate::audit::reason::Reason;
 
 /// Lines by which the separator is recognised.
 const SAMPLE: usize = 40;
@@ -79,7 +79,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Table>, ReadError> {
                     continue;
                 }
                 if open {
-                    table.remark(table.rows(), reason!(OpenQuote));
+                    table.remark(table.rows(), Reason::OpenQuote);
                 }
                 table.push(&cells)?;
             }
