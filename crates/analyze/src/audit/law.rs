@@ -22,7 +22,7 @@ pub(crate) enum Grade {
 }
 
 /// Grades by their words in `laws.txt`.
-const GRADES: [(&str, Grade); 8] = [
+pub(crate) const GRADES: [(&str, Grade); 8] = [
     ("id", Grade::Error(How::Id)),
     ("unit", Grade::Error(How::Unit)),
     ("words", Grade::Error(How::Words)),
@@ -107,6 +107,12 @@ impl Law {
     pub fn needed(&self) -> impl Iterator<Item = Needed> {
         let texts = if self.needs.is_empty() { &self.formulas } else { &self.needs };
         texts.iter().map(|text| Needed::of_formula(text))
+    }
+
+    /// Whether its formulas are prose, because it says apart which columns it needs.
+    #[cfg(test)]
+    pub(crate) fn has_needs(&self) -> bool {
+        !self.needs.is_empty()
     }
 
     /// All ids of columns in it.
