@@ -23,7 +23,7 @@ mod words;
 pub use claim::{Claim, ClaimError};
 pub use context::Expected;
 pub use finding::{Finding, Severity};
-pub use law::{LAWS, Law, Needed};
+pub use law::{LAWS, Law};
 pub use mapping::{Mapping, MappingError};
 pub use reason::{Reason, Shape};
 pub use sheet::{Column, How, Series, Sheet};

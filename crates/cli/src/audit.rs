@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use loadline_analyze::audit::{
-    Audit, Claim, ClaimError, Expected, Finding, LAWS, Law, Mapping, Needed, Options, Severity, audit, columns_of_laws,
-    table,
+    Audit, Claim, ClaimError, Expected, Finding, LAWS, Law, Mapping, Options, Severity, audit, columns_of_laws, table,
 };
 use loadline_model::Capability;
 use loadline_model::format::counted;
@@ -167,10 +166,10 @@ fn line(f: &Finding) -> String {
 /// `--laws`.
 fn laws(list: &ListArgs) -> Result<(), Failure> {
     let row = |law: &Law| {
-        let columns = |needed: Needed| match needed.of.join(", ") {
-            none if none.is_empty() => "any column".to_owned(),
-            all if needed.least == needed.of.len() => all,
-            some => format!("{} of {some}", needed.least),
+        let columns = |(least, of): (usize, Vec<&str>)| match of.len() {
+            0 => "any column".to_owned(),
+            all if least == all => of.join(", "),
+            _ => format!("{least} of {}", of.join(", ")),
         };
         let columns = law.needed().map(columns).collect::<Vec<_>>().join("; or ");
         let formulas = law.formulas.join("; ").replace(['?', '!', '~'], "");

@@ -52,15 +52,6 @@ pub struct Law {
     needs: Vec<&'static str>,
 }
 
-/// Columns with which a law can be checked.
-#[derive(Debug)]
-pub struct Needed {
-    /// Ids, in the order of the formula.
-    pub of: Vec<&'static str>,
-    /// How many of them are enough.
-    pub least: usize,
-}
-
 /// All laws, in the order of the docs.
 pub static LAWS: LazyLock<Vec<Law>> = LazyLock::new(|| {
     let mut all: Vec<Law> = Vec::new();
@@ -74,7 +65,7 @@ pub static LAWS: LazyLock<Vec<Law>> = LazyLock::new(|| {
             }
             (_, Some(law)) => match line.trim().strip_prefix("needs") {
                 Some(columns) => law.needs.push(columns.trim()),
-                None => law.formulas.push(line.trim()),
+                None => law.formulas.push(line.trim().trim_start_matches("says ")),
             },
             _ => {}
         }
@@ -87,32 +78,18 @@ pub(crate) fn law(id: &str) -> &'static Law {
     LAWS.iter().find(|law| law.id == id).unwrap_or(&LAWS[0])
 }
 
-impl Needed {
-    /// What a formula needs: all columns that may not be missing, or two of a chain whose columns may.
-    fn of_formula(text: &'static str) -> Needed {
-        let text = text.split(" unless ").next().unwrap_or(text);
-        let is_id = |w: &&str| w.len() > 1 && *w != "<=" && !w.starts_with('~') && w.parse::<f64>().is_err();
-        let ids = text.split_whitespace().filter(|w| is_id(w) && !is_unknown(w));
-        let (optional, of): (Vec<&str>, Vec<&str>) = ids.partition(|w| w.ends_with('?'));
-        let of: Vec<&str> = of.iter().map(|w| w.trim_end_matches('!')).collect();
-        if of.is_empty() && !optional.is_empty() {
-            return Needed { of: optional.iter().map(|w| w.trim_end_matches('?')).collect(), least: 2 };
-        }
-        Needed { least: of.len(), of }
-    }
-}
-
 impl Law {
-    /// Columns: with any of these sets, the law can be checked.
-    pub fn needed(&self) -> impl Iterator<Item = Needed> {
+    /// Sets of columns, with any of which it can be checked: how many of them are enough, and their ids.
+    pub fn needed(&self) -> impl Iterator<Item = (usize, Vec<&'static str>)> {
+        let is_id = |w: &&str| w.len() > 1 && !w.starts_with(['<', '~']) && w.parse::<f64>().is_err() && !is_unknown(w);
         let texts = if self.needs.is_empty() { &self.formulas } else { &self.needs };
-        texts.iter().map(|text| Needed::of_formula(text))
-    }
-
-    /// Whether its formulas are prose, because it says apart which columns it needs.
-    #[cfg(test)]
-    pub(crate) fn has_needs(&self) -> bool {
-        !self.needs.is_empty()
+        texts.iter().map(move |text| {
+            let words = text.split(' ').take_while(|word| *word != "unless").filter(is_id);
+            let (optional, of): (Vec<&str>, Vec<&str>) = words.partition(|w| w.ends_with('?'));
+            // Of a chain whose columns may all be missing, two are needed.
+            let (least, of) = if of.is_empty() { (optional.len().min(2), optional) } else { (of.len(), of) };
+            (least, of.iter().map(|w| w.trim_end_matches(['!', '?'])).collect())
+        })
     }
 
     /// All ids of columns in it.

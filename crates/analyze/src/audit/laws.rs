@@ -34,7 +34,7 @@ const FUNCTIONS: [(&str, fn(&'static Law, &Context<'_>)); 12] = [
 pub(crate) fn check(law: &'static Law, context: &Context<'_>) -> bool {
     if let Some((_, function)) = FUNCTIONS.iter().find(|(id, _)| *id == law.id) {
         let has = |id: &&&str| context.resolve(id).is_some();
-        let applies = law.needed().any(|needed| needed.of.iter().filter(has).count() >= needed.least);
+        let applies = law.needed().any(|(least, of)| of.iter().filter(has).count() >= least);
         if applies {
             function(law, context);
         }

@@ -156,24 +156,25 @@ impl<'a> Sheet<'a> {
 
     /// Platforms that stand side by side: columns of one meaning, apart by words that nobody knows.
     pub(crate) fn side_by_side(&self) -> Option<Shape> {
+        const RATES: [&str; 5] = ["commit_throughput_tps", "tx_per_s", "queries_per_s", "rows_per_s", "io_per_s"];
+        // Ids of columns of figures that are known by words, or would be but for unknown ones, with their headers.
         let mut found: Vec<(&'static str, &String, bool)> = Vec::new();
-        for (index, text) in self.table.headers.iter().enumerate() {
+        for (index, text) in self.table.headers.iter().enumerate().filter(|(index, _)| self.is_numeric(*index)) {
             let header = Header::parse(text);
-            let bound = self.at(index);
             let unknown = header.unknown_words().next().is_some();
-            let id = bound.map(|c| c.id).or_else(|| header.meaning(false).filter(|_| unknown).map(|m| m.id));
-            let is_figure = bound.is_none_or(|c| c.how > How::Id) && self.is_numeric(index);
-            found.extend(id.filter(|id| is_figure && !is_text(id)).map(|id| (id, text, unknown)));
+            let id = match self.at(index) {
+                Some(column) => Some(column.id).filter(|_| column.how > How::Id),
+                None => header.meaning(false).filter(|_| unknown).map(|m| m.id),
+            };
+            found.extend(id.filter(|id| !is_text(id)).map(|id| (id, text, unknown)));
         }
-        let twice = |id: &str| found.iter().filter(|(i, ..)| *i == id).count() > 1;
-        let mut ids: Vec<&str> =
-            found.iter().filter(|(id, _, unknown)| *unknown && twice(id)).map(|(id, ..)| *id).collect();
+        let of = |id: &'static str| found.iter().filter(move |(other, ..)| *other == id);
+        let mut ids: Vec<&'static str> =
+            found.iter().filter(|(id, _, u)| *u && of(id).count() > 1).map(|f| f.0).collect();
         ids.dedup();
-        let rates = ["commit_throughput_tps", "tx_per_s", "queries_per_s", "rows_per_s", "io_per_s"];
-        let first = ids.iter().find(|id| rates.contains(id)).or(if ids.len() > 1 { ids.first() } else { None })?;
-        Some(Shape::SideBySide(
-            found.iter().filter(|(id, ..)| id == first).map(|(_, text, _)| (*text).clone()).collect(),
-        ))
+        let several = ids.first().filter(|_| ids.len() > 1);
+        let first = ids.iter().find(|id| RATES.contains(id)).or(several)?;
+        Some(Shape::SideBySide(of(first).map(|(_, text, _)| (*text).clone()).collect()))
     }
 
     /// Whether most cells of a column are figures.

@@ -94,6 +94,11 @@ impl Table {
         }
     }
 
+    /// Adds a row, or a first one that continues the column names to them.
+    fn add(&mut self, cells: &[String]) -> Result<(), ReadError> {
+        if self.rows == 0 && self.continue_header(cells)? { Ok(()) } else { self.push(cells) }
+    }
+
     /// Adds a row. One with too many cells is kept empty: nobody knows which cell is too many.
     fn push<S: AsRef<str>>(&mut self, cells: &[S]) -> Result<(), ReadError> {
         let (columns, count) = (self.headers.len(), cells.len());

@@ -44,7 +44,7 @@ fn spoil(made: &Made, random: &mut Random, factor: f64) -> Option<(usize, &'stat
         "time_ms" => "commit_latency_ms",
         id => id,
     };
-    let needed = LAWS.iter().filter(|l| EQUATIONS.contains(&l.id)).flat_map(Law::needed).map(|needed| needed.of);
+    let needed = LAWS.iter().filter(|l| EQUATIONS.contains(&l.id)).flat_map(Law::needed).map(|(_, of)| of);
     let complete: Vec<Vec<&str>> = needed.filter(|of| of.iter().all(|id| made.columns.contains(&real(id)))).collect();
     let covered = |id: &str| complete.iter().flatten().any(|of| real(of) == id);
     let candidates: Vec<usize> = (0..made.columns.len()).filter(|c| covered(made.columns[*c])).collect();

@@ -195,7 +195,7 @@ fn reports_for_outside_tell_nothing_of_a_script() {
     let good = write(&folder, "shop_orders.sql", "SELECT note FROM secret_orders WHERE id = 1;\n");
     let bad = write(&folder, "ledger_vip.sql", "SELECT 1;\nSELECT * FROM acme_customers_vip;\n");
     let both = format!("{good}@3");
-    let other = write("audit_trail.sql", "\\set n random(1, 9)\nSELECT :n;\n");
+    let other = write(&folder, "audit_trail.sql", "\\set n random(1, 9)\nSELECT :n;\n");
     let runs = [
         measure(&server, dir.path(), "1", &["--pgbench-script", &both, "--pgbench-script", &other]),
         measure(&server, dir.path(), "1", &["--pgbench-script", &bad]),

@@ -63,7 +63,7 @@ struct Loop<'a> {
 
 impl<'a> Loop<'a> {
     fn new(law: &'static Law, context: &'a Context<'a>) -> Option<Loop<'a>> {
-        let names = law.needed().filter_map(|needed| <[&str; 3]>::try_from(needed.of).ok());
+        let names = law.needed().filter_map(|(_, of)| <[&str; 3]>::try_from(of).ok());
         let is_known = |name: &str| name == "jobs" || context.resolve(name).is_some();
         let names = names.into_iter().find(|names| names.iter().all(|name| is_known(name)))?;
         let columns = context.places(&[names[2], names[1], names[0]]);

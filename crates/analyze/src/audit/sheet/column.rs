@@ -83,8 +83,9 @@ impl Column {
         let mut precision = 2;
         for (row, cell) in table.cells(self.index, usize::MAX).enumerate() {
             let read = number::read(cell, style);
+            let factor = if let Cell::Number(n) = &read { self.factor_of(n, own) } else { None };
             let (mut value, mut half, mut digits) = (f64::NAN, 0.0, (0, 0));
-            match (read, if let Cell::Number(n) = &read { self.factor_of(n, own) } else { None }) {
+            match (read, factor) {
                 (Cell::Number(n), Some(factor)) => {
                     (value, half, digits) = (n.value * factor, n.half * factor, (n.zeros, n.digits));
                     precision = precision.max(n.digits - n.zeros.min(n.digits));
