@@ -14,8 +14,11 @@ use super::formula;
 use super::judge::Held;
 use super::law::{Grade, Law};
 
+/// Checks a law in a table as a whole.
+type Function = fn(&'static Law, &Context<'_>);
+
 /// Laws with functions of their own. Dilution is found with Little's law, and the kilobyte before all laws.
-const FUNCTIONS: [(&str, fn(&'static Law, &Context<'_>)); 12] = [
+const FUNCTIONS: [(&str, Function); 12] = [
     ("little", little::check),
     ("dilution", |_, _| {}),
     ("kilobyte", |_, _| {}),

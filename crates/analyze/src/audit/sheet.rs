@@ -45,8 +45,8 @@ impl<'a> Sheet<'a> {
                     How::Mapped => mapping.id(text),
                     How::Id if text == "target" && sheet.is_numeric(index) => Some("rate_tps"),
                     How::Id => find_column(text),
-                    How::Unit => meaning.filter(|m| m.by_unit).map(|m| m.id),
-                    How::Words => meaning.filter(|m| !m.by_unit && sheet.may_be(header, m.id)).map(|m| m.id),
+                    How::Unit => meaning.filter(|_| header.is_by_unit()),
+                    How::Words => meaning.filter(|id| !header.is_by_unit() && sheet.may_be(header, id)),
                 };
                 id.into_iter().for_each(|id| sheet.bind(index, header, id, how));
             }
@@ -138,8 +138,8 @@ impl<'a> Sheet<'a> {
                 continue;
             }
             let share = Header { unit: Some(Unit::of_id("pct")), ..header.clone() };
-            if let Some(meaning) = share.meaning(true).filter(|m| m.id.starts_with("cpu_") && header.words.len() == 1) {
-                self.bind(index, &share, meaning.id, How::Words);
+            if let Some(id) = share.meaning(true).filter(|id| id.starts_with("cpu_") && header.words.len() == 1) {
+                self.bind(index, &share, id, How::Words);
             }
         }
     }
@@ -164,7 +164,7 @@ impl<'a> Sheet<'a> {
             let unknown = header.unknown_words().next().is_some();
             let id = match self.at(index) {
                 Some(column) => Some(column.id).filter(|_| column.how > How::Id),
-                None => header.meaning(false).filter(|_| unknown).map(|m| m.id),
+                None => header.meaning(false).filter(|_| unknown),
             };
             found.extend(id.filter(|id| !is_text(id)).map(|id| (id, text, unknown)));
         }

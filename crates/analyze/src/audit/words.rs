@@ -114,14 +114,21 @@ mod tests {
     /// Words of a line of `words.txt` that mean nothing, or that no header can have.
     fn unknown_in_words(line: &str) -> Vec<&str> {
         let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let concepts = rest.split_once(" | ").map_or("", |(_, concepts)| concepts);
+        let (kinds, concepts) = rest.split_once(" | ").unwrap_or(("", ""));
+        let piece = |kind: &str| kind.rsplit('.').next().unwrap_or(kind).to_owned();
+        let made = ["*", "any", "size", "bandwidth"].map(str::to_owned);
+        let is_kind =
+            |kind: &&str| made.contains(&piece(kind)) || WORDS.units.iter().any(|u| piece(u.kind) == piece(kind));
         let concepts = concepts.split([' ', '|']).map(|c| c.trim_end_matches('?'));
         let is_known = |c: &&str| ["", "="].contains(c) || find_column(c).is_some();
         let is_concept = |c: &str| WORDS.concepts.iter().any(|(concept, _)| *concept == c);
         match what {
             "" | "unit" | "column" => Vec::new(),
             "word" => rest.split(' ').filter(|word| word.contains('_')).collect(),
-            "rule" => concepts.filter(|c| !is_known(c) && !is_concept(c)).collect(),
+            "rule" => {
+                let kinds = kinds.split(' ').filter(|kind| !is_kind(kind));
+                kinds.chain(concepts.filter(|c| !is_known(c) && !is_concept(c))).collect()
+            }
             _ => vec![what],
         }
     }

@@ -177,13 +177,15 @@ fn drawn(name: &'static str, range: [Value; 2], parameter: Option<Value>, random
     }
     let Some(parameter) = parameter else { return Ok(Int(random.uniform(min, max))) };
     let parameter = parameter.double()?;
-    let (fits, wanted, draw): (bool, &str, fn(&mut Random, i64, i64, f64) -> i64) = match name {
-        "random_gaussian" => (parameter >= 2.0, "2 or more", Random::gaussian),
-        "random_zipfian" => ((1.001..=1000.0).contains(&parameter), "from 1.001 to 1000", Random::zipfian),
-        _ => (parameter > 0.0, "above 0", Random::exponential),
+    let wanted = match name {
+        "random_gaussian" if parameter >= 2.0 => return Ok(Int(random.gaussian(min, max, parameter))),
+        "random_zipfian" if (1.001..=1000.0).contains(&parameter) => {
+            return Ok(Int(random.zipfian(min, max, parameter)));
+        }
+        "random_exponential" if parameter > 0.0 => return Ok(Int(random.exponential(min, max, parameter))),
+        "random_gaussian" => "2 or more",
+        "random_zipfian" => "from 1.001 to 1000",
+        _ => "above 0",
     };
-    if !fits {
-        return Err(argument(name, format!("the parameter must be {wanted}, it is {parameter}")));
-    }
-    Ok(Int(draw(random, min, max, parameter)))
+    Err(argument(name, format!("the parameter must be {wanted}, it is {parameter}")))
 }

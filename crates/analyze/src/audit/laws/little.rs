@@ -78,9 +78,12 @@ impl<'a> Loop<'a> {
         let context = self.context;
         let known = OUTSIDE.iter().filter_map(|id| context.interval(id, row));
         let share = known.fold(Interval::exact(1.0), |left, share| left.plus(share.scaled(-0.01)));
-        let figure = |at: usize, cut| context.figure(self.names[at], row, cut);
-        let busy = |cut| Some(figure(0, cut)?.times(figure(1, cut)?).scaled(1e-3).over(figure(2, cut)?.times(share)));
-        let (rate, time, jobs) = (figure(0, false)?, figure(1, false)?, figure(2, false)?);
+        let figures = |cut| {
+            let [rate, time, jobs] = self.names.map(|name| context.figure(name, row, cut));
+            Some([rate?, time?, jobs?])
+        };
+        let busy = |[rate, time, jobs]: [Interval; 3]| rate.times(time).scaled(1e-3).over(jobs.times(share));
+        let [rate, time, jobs] = figures(false)?;
         if rate.at <= 0.0 || jobs.at <= 0.0 {
             return None;
         }
@@ -88,8 +91,8 @@ impl<'a> Loop<'a> {
         let is_open = || context.sheet.text("job_load", row).contains(OPEN_LOOP);
         Some(Row {
             row,
-            busy: busy(false)?,
-            cut: busy(true)?.holds(1.0),
+            busy: busy([rate, time, jobs]),
+            cut: busy(figures(true)?).holds(1.0),
             think: jobs.times(share).scaled(1e3).over(rate).plus(time.scaled(-1.0)),
             // Each of all jobs has such a transaction, also where they think most of the time.
             edge: context.late(row, longest) / share.at.clamp(0.01, 1.0),

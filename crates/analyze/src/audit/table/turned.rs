@@ -19,7 +19,7 @@ pub(super) fn row_per_test(table: &Table) -> Result<Option<Table>, ReadError> {
     if has("per second") && has("per trans") {
         return Err(Shape::Awr.into());
     }
-    let is_metric = |text: &str| Header::parse(text).meaning(true).is_some_and(|m| !is_text(m.id));
+    let is_metric = |text: &str| Header::parse(text).meaning(true).is_some_and(|id| !is_text(id));
     if table.headers.iter().skip(1).any(|h| is_metric(h)) || table.rows() > MOST {
         return Ok(None);
     }
