@@ -70,7 +70,7 @@ impl Audit {
 /// Ids of all columns that an audit of our own results looks at: what laws need, and what tells tests apart.
 #[must_use]
 pub fn columns_of_laws() -> Vec<&'static str> {
-    let also = ["run", "valid", "thinking_pct", "connecting_pct", "commit_latency_ms", "transaction_time_ns_mean"];
+    let also = ["run", "valid", "thinking_pct", "connecting_pct"];
     let all = sheet::TEXT_KEYS.into_iter().chain(sheet::SETTINGS).chain(also).chain(LAWS.iter().flat_map(Law::ids));
     let mut ids: Vec<&'static str> = Vec::new();
     for id in all.filter(|id| loadline_model::column::column(id).is_some()) {

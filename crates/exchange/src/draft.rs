@@ -14,6 +14,12 @@ use crate::tool::Tool;
 /// Two statements of one figure may be apart by this share; a percentile may be above the maximum by it, as the end of a bucket.
 pub(crate) const APART: f64 = 0.02;
 
+/// Kinds of calls of storage, with the columns of their number and of MiB, per second.
+pub(crate) const CALLS: [(&str, &Column, &Column); 2] = [
+    ("read", column::BLOCK_READS_PER_S, column::READ_MIB_PER_S),
+    ("write", column::PHYSICAL_WRITES_PER_S, column::PHYSICAL_WRITTEN_MIB_PER_S),
+];
+
 /// A test of another tool.
 #[derive(Debug, Clone)]
 pub struct ImportedTest {
