@@ -25,13 +25,11 @@ pub use context::Expected;
 pub use finding::{Finding, Severity};
 pub use law::{LAWS, Law};
 pub use mapping::{Mapping, MappingError};
-pub use reason::{Note, Reason, Shape, Value};
+pub use reason::{Reason, Shape};
 pub use sheet::{Column, How, Series, Sheet};
 pub use table::{ReadError, Table};
 
 use context::Context;
-use finding::Findings;
-use reason::reason;
 
 /// What an audit is told besides the tables.
 #[derive(Debug, Clone, Default)]
@@ -72,13 +70,8 @@ impl Audit {
 /// Ids of all columns that an audit of our own results looks at: what laws need, and what tells tests apart.
 #[must_use]
 pub fn columns_of_laws() -> Vec<&'static str> {
-    const ALSO: [&str; 9] = [
-        "run", "test", "valid", "outside_tx_pct", "thinking_pct", "connecting_pct", "commit_latency_ms",
-        "commit_throughput_tps", "transaction_time_ns_mean",
-    ];
-    let formulas = LAWS.iter().flat_map(|law| &law.formulas).flat_map(|f| f.split(' '));
-    let words = formulas.map(|w| w.trim_matches(['?', '!', '~'])).chain(LAWS.iter().flat_map(Law::sets).flatten());
-    let all = sheet::TEXT_KEYS.into_iter().chain(sheet::SETTINGS).chain(ALSO).chain(words);
+    let also = ["run", "valid", "thinking_pct", "connecting_pct"];
+    let all = sheet::TEXT_KEYS.into_iter().chain(sheet::SETTINGS).chain(also).chain(LAWS.iter().flat_map(Law::ids));
     let mut ids: Vec<&'static str> = Vec::new();
     for id in all.filter(|id| loadline_model::column::column(id).is_some()) {
         if !ids.contains(&id) {
@@ -97,42 +90,47 @@ const OF_ROWS: [&str; 3] = ["cells", "duplicates", "test-numbers"];
 #[must_use]
 pub fn audit(tables: &[Table], options: &Options) -> Audit {
     let mut audit = Audit { tables: tables.len(), ..Audit::default() };
-    let mut claimed = vec![false; options.claims.len()];
+    let mut claims: Vec<&Claim> = options.claims.iter().collect();
     for table in tables {
         audit.rows += table.rows();
-        let mut findings = Findings::new(&table.name);
         let mut context = Context::new(Sheet::new(table, &options.mapping), &options.expected);
-        for remark in table.remarks.iter().chain(&context.sheet.remarks) {
-            let (severity, why) = (if remark.odd { Severity::Warning } else { Severity::Info }, remark.reason.clone());
-            match remark.row {
-                Some(row) => context.find(&mut findings, (TABLE, severity), row, &[], (None, why)),
-                None => findings.about_table(TABLE, severity, Vec::new(), why),
-            }
-        }
+        remarks(&context);
         if let Some(shape) = context.sheet.side_by_side() {
-            findings.about_table(TABLE, Severity::Warning, Vec::new(), reason!(Refused, shape.to_string()));
+            context.about_table(TABLE, Severity::Warning, &[], Reason::Refused(shape.clone()));
             audit.refused.push(shape);
         } else {
-            laws::settle_kilobyte(&mut context, &mut findings);
-            laws::settle_jobs(&mut context, &mut findings);
-            let checked = LAWS.iter().filter(|law| laws::check(law, &context, &mut findings)).map(|law| law.id);
+            laws::settle_kilobyte(&mut context);
+            laws::settle_jobs(&mut context);
+            let checked = LAWS.iter().filter(|law| laws::check(law, &context)).map(|law| law.id);
             let checked: Vec<&str> = checked.collect();
             if checked.iter().any(|id| !OF_ROWS.contains(id)) {
                 audit.checked.extend(checked);
             } else {
                 let known: Vec<&str> = context.sheet.columns.iter().map(|c| c.id).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                findings.about_table(TABLE, Severity::Info, Vec::new(), reason!(NoLaw, known));
+                context.about_table(TABLE, Severity::Info, &[], Reason::NoLaw(known));
             }
-            for (claim, found) in options.claims.iter().zip(&mut claimed).filter(|(_, found)| !**found) {
-                *found = claim.check(&context, &mut findings).is_some();
-            }
+            claims.retain(|claim| claim.check(&context).is_none());
         }
-        audit.findings.extend(findings.finish());
+        audit.findings.extend(context.findings());
     }
     audit.checked.sort_unstable();
     audit.checked.dedup();
-    let unchecked = options.claims.iter().zip(claimed).filter(|(_, found)| !found);
-    audit.unchecked = unchecked.map(|(claim, _)| ClaimError::NoRows(claim.text.clone())).collect();
+    audit.unchecked = claims.into_iter().map(|claim| ClaimError::NoRows(claim.text.clone())).collect();
     audit
+}
+
+/// Adds what is odd about how the table is written, and what was assumed of it.
+fn remarks(context: &Context<'_>) {
+    let table = context.sheet.table;
+    for remark in table.remarks.iter().chain(&context.sheet.remarks) {
+        let severity = if remark.odd { Severity::Warning } else { Severity::Info };
+        match remark.row {
+            Some(row) => context.find((TABLE, severity), row, &[], None, remark.reason.clone()),
+            None => context.about_table(TABLE, severity, &[], remark.reason.clone()),
+        }
+    }
+    if table.more_remarks > 0 {
+        context.about_table(TABLE, Severity::Warning, &[], Reason::More(table.more_remarks));
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use loadline_analyze::audit::{
-    Audit, Claim, Expected, Finding, LAWS, Law, Mapping, Options, Severity, audit, columns_of_laws, table,
+    Audit, Claim, ClaimError, Expected, Finding, LAWS, Law, Mapping, Options, Severity, audit, columns_of_laws, table,
 };
 use loadline_model::Capability;
 use loadline_model::format::counted;
@@ -28,15 +28,14 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
         Some(found) => found,
         None => read(file, &args.results)?,
     };
-    let shown = file.display();
-    let tables = table::read(&text, &name).map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
+    let of_file = |what: String| Failure::usage(format!("{}: {what}", file.display()));
+    let tables = table::read(&text, &name).map_err(|e| of_file(e.to_string()))?;
     drop(text);
     let mapping = args.columns.as_deref().map_or(Ok(Mapping::default()), Mapping::parse);
     let mapping = mapping.and_then(|mapping| mapping.check(&tables).map(|()| mapping));
     let mapping = mapping.map_err(|e| Failure::usage(format!("--columns: {e}")))?;
-    let unclaimed = |e: &dyn std::fmt::Display| Failure::usage(format!("--claim {e}"));
-    let claims =
-        args.claim.iter().map(|c| Claim::parse(c)).collect::<Result<Vec<_>, _>>().map_err(|e| unclaimed(&e))?;
+    let unclaimed = |e: &ClaimError| Failure::usage(format!("--claim {e}"));
+    let claims = args.claim.iter().map(|c| Claim::parse(c)).collect::<Result<_, _>>().map_err(|e| unclaimed(&e))?;
     let found = audit(&tables, &Options { mapping, claims, expected: expected() });
     match args.list.format {
         ListFormat::Text => output::write(&args.list.output, text_of(&found).as_bytes()),
@@ -44,18 +43,12 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     }
     // Exit code 1 says that errors were found.
     .map_err(|e| Failure { code: exit::USAGE, ..e })?;
-    if let Some(claim) = found.unchecked.first() {
-        return Err(unclaimed(claim));
-    }
-    if found.count(Severity::Error) > 0 {
-        return Ok(exit::FAILED);
-    }
-    match found.refused.first() {
-        Some(shape) => Err(Failure::usage(format!("{shown}: {shape}; write it as CSV with a row per test"))),
-        None if found.checked.is_empty() => {
-            Err(Failure::usage(format!("{shown}: nothing was checked: no law covers its columns")))
-        }
-        None => Ok(0),
+    match (found.unchecked.first(), found.refused.first()) {
+        (Some(claim), _) => Err(unclaimed(claim)),
+        _ if found.count(Severity::Error) > 0 => Ok(exit::FAILED),
+        (_, Some(shape)) => Err(of_file(format!("{shape}; write it as CSV with a row per test"))),
+        _ if found.checked.is_empty() => Err(of_file("nothing was checked: no law covers its columns".to_owned())),
+        _ => Ok(0),
     }
 }
 
@@ -131,64 +124,54 @@ fn listing(findings: &[Finding]) -> Listing {
 
 /// Rows of one law and severity that are shown one by one.
 const SHOWN: usize = 5;
+const HEADINGS: [(Severity, &str); 3] = [
+    (Severity::Error, "Errors: the printed figures cannot all be right"),
+    (Severity::Warning, "Warnings: right only under an assumption"),
+    (Severity::Info, "Infos: what was inferred"),
+];
 
 /// Findings for people: by severity, those of one law together.
 fn text_of(audit: &Audit) -> String {
     let mut out = String::new();
-    for (severity, heading) in [
-        (Severity::Error, "Errors: the printed figures cannot all be right"),
-        (Severity::Warning, "Warnings: right only under an assumption"),
-        (Severity::Info, "Infos: what was inferred"),
-    ] {
+    for (severity, heading) in HEADINGS.into_iter().filter(|(severity, _)| audit.count(*severity) > 0) {
         let all: Vec<&Finding> = audit.findings.iter().filter(|f| f.severity == severity).collect();
-        if all.is_empty() {
-            continue;
-        }
-        out.push_str(&format!("{heading} ({})\n", all.len()));
+        out += &format!("{heading} ({})\n", all.len());
         for group in all.chunk_by(|a, b| a.law == b.law && a.table == b.table) {
             let table = if audit.tables > 1 { format!("{}: ", group[0].table) } else { String::new() };
             // What is said of a table as a whole comes first, and in full.
             let shown = SHOWN + group.iter().take_while(|f| f.row.is_none()).count();
             out.extend(group.iter().take(shown).map(|f| format!("  {}\n", clean(&format!("{table}{}", line(f))))));
-            if group.len() > shown {
-                let law = group[0].law;
-                out.push_str(&format!("  {table}… {} more of {law} (all with --format csv)\n", group.len() - shown));
+            if let Some(more @ 1..) = group.len().checked_sub(shown) {
+                out += &format!("  {table}… {more} more of {} (all with --format csv)\n", group[0].law);
             }
         }
         out.push('\n');
     }
-    let count = |severity, name: &str| counted(audit.count(severity), name);
-    out.push_str(&format!(
-        "{}, {}, {} in {} rows of {}; {} of {} laws could be checked\n",
-        count(Severity::Error, "error"),
-        count(Severity::Warning, "warning"),
-        count(Severity::Info, "info"),
-        audit.rows,
-        counted(audit.tables, "table"),
-        audit.checked.len(),
-        LAWS.len()
-    ));
-    out
+    let counts = HEADINGS.map(|(severity, _)| counted(audit.count(severity), severity.name())).join(", ");
+    let (rows, tables, checked) = (audit.rows, counted(audit.tables, "table"), audit.checked.len());
+    out + &format!("{counts} in {rows} rows of {tables}; {checked} of {} laws could be checked\n", LAWS.len())
 }
 
 fn line(f: &Finding) -> String {
-    let row = f.row.map_or_else(String::new, |r| format!("row {r}: "));
-    let row = if f.test.is_empty() { row } else { row.replace(':', &format!(" ({}):", f.test)) };
-    let deviation = f.deviation_pct.map_or_else(String::new, |d| format!(", {d:+.1} %"));
-    let figures = match (f.printed.is_empty(), f.recomputed.is_empty()) {
-        (false, false) => format!(" [{} printed, {} recomputed{deviation}]", f.printed, f.recomputed),
-        (false, true) => format!(" [{} printed]", f.printed),
-        (true, false) => format!(" [{} recomputed]", f.recomputed),
-        (true, true) => String::new(),
-    };
+    let test = if f.test.is_empty() { String::new() } else { format!(" ({})", f.test) };
+    let row = f.row.map_or_else(String::new, |row| format!("row {row}{test}: "));
+    let printed = Some(&f.printed).filter(|text| !text.is_empty()).map(|text| format!("{text} printed"));
+    let recomputed = Some(&f.recomputed).filter(|text| !text.is_empty()).map(|text| format!("{text} recomputed"));
+    let deviation = f.deviation_pct.map(|d| format!("{d:+.1} %"));
+    let figures = printed.into_iter().chain(recomputed).chain(deviation).collect::<Vec<_>>().join(", ");
+    let figures = if figures.is_empty() { figures } else { format!(" [{figures}]") };
     format!("{}: {row}{}{figures}", f.law, f.reason)
 }
 
 /// `--laws`.
 fn laws(list: &ListArgs) -> Result<(), Failure> {
     let row = |law: &Law| {
-        let sets: Vec<String> = law.sets().map(|set| set.join(", ")).collect();
-        let columns = if sets.is_empty() { "any column".to_owned() } else { sets.join("; or ") };
+        let columns = |(least, of): (usize, Vec<&str>)| match of.len() {
+            0 => "any column".to_owned(),
+            all if least == all => of.join(", "),
+            _ => format!("{least} of {}", of.join(", ")),
+        };
+        let columns = law.needed().map(columns).collect::<Vec<_>>().join("; or ");
         let formulas = law.formulas.join("; ").replace(['?', '!', '~'], "");
         vec![law.id.to_owned(), law.name.to_owned(), formulas, columns, law.worst().to_owned(), law.meaning.to_owned()]
     };

@@ -14,6 +14,12 @@ use crate::tool::Tool;
 /// Two statements of one figure may be apart by this share; a percentile may be above the maximum by it, as the end of a bucket.
 pub(crate) const APART: f64 = 0.02;
 
+/// Kinds of calls of storage, with the columns of their number and of MiB, per second.
+pub(crate) const CALLS: [(&str, &Column, &Column); 2] = [
+    ("read", column::BLOCK_READS_PER_S, column::READ_MIB_PER_S),
+    ("write", column::PHYSICAL_WRITES_PER_S, column::PHYSICAL_WRITTEN_MIB_PER_S),
+];
+
 /// A test of another tool.
 #[derive(Debug, Clone)]
 pub struct ImportedTest {
@@ -56,6 +62,11 @@ impl Buckets {
     }
 }
 
+/// The column of throughput of tests of `group`.
+fn throughput(group: &str) -> &'static Column {
+    if group == "storage" { column::IO_PER_S } else { TX_PER_S }
+}
+
 impl ImportedTest {
     /// A test without figures. `group` is that of loadline's own workloads; `name` becomes a code such as `PGBENCH-SELECT-ONLY`. The
     /// times of `open` loops are from the scheduled start.
@@ -64,16 +75,16 @@ impl ImportedTest {
         let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         let code: String = words.map(str::to_uppercase).collect::<Vec<_>>().join("-").chars().take(MOST).collect();
         let times = if open { RESPONSE_TIMES } else { TRANSACTION_TIMES };
-        let throughput = if group == "storage" { column::IO_PER_S } else { TX_PER_S };
-        let kpis = [throughput, times.p99, times.mean].map(|c| c.id.to_owned()).to_vec();
+        let kpis = [throughput(group), times.p99, times.mean].map(|c| c.id.to_owned()).to_vec();
         let record = TestRecord { group: group.to_owned(), jobs, kpis, ..TestRecord::blank(&code) };
+        let (series, histograms, absent, warnings) = Default::default();
         ImportedTest {
             record,
-            series: Series::default(),
-            histograms: Vec::new(),
+            series,
+            histograms,
             started_s: None,
-            absent: BTreeMap::new(),
-            warnings: Vec::new(),
+            absent,
+            warnings,
             times,
             least_ns: None,
             timed: true,
@@ -181,7 +192,7 @@ impl ImportedTest {
             }
         }
         // Little's law: in a closed loop no more transactions are under way than there are jobs.
-        let per_s = self.record.figure(if self.record.group == "storage" { column::IO_PER_S } else { TX_PER_S });
+        let per_s = self.record.figure(throughput(&self.record.group));
         if per_s == Some(0.0) {
             self.warnings.push(Warning::NothingCompleted);
         }

@@ -10,7 +10,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
 use crate::absence::{Absence, Warning};
-use crate::draft::{APART, Buckets, ImportedTest};
+use crate::draft::{APART, Buckets, CALLS, ImportedTest};
 use crate::error::ImportError;
 use crate::fields::{BYTES, MOST, SECONDS, scaled};
 use crate::group::Group;
@@ -250,10 +250,7 @@ impl Job {
 
 /// Throughput of reads and writes.
 fn set_calls(test: &mut ImportedTest, sides: &[Side<'_>]) {
-    for (kind, calls, mib, what) in [
-        ("read", column::BLOCK_READS_PER_S, column::READ_MIB_PER_S, "reads per second"),
-        ("write", column::PHYSICAL_WRITES_PER_S, column::PHYSICAL_WRITTEN_MIB_PER_S, "writes per second"),
-    ] {
+    for ((kind, calls, mib), what) in CALLS.into_iter().zip(["reads per second", "writes per second"]) {
         let Some((_, d)) = sides.iter().find(|(known, _)| *known == kind) else {
             [calls, mib].into_iter().for_each(|column| test.set(column, Err(Absence::NotIn { place: JOB, what })));
             continue;

@@ -4,7 +4,7 @@
 use loadline_model::column::{self, BLOCK_BYTES, CONFLICTS, ELAPSED_S, ERRORS, IO_PER_S, TX_PER_S};
 
 use crate::absence::{Absence, Warning};
-use crate::draft::{APART, Buckets, ImportedTest};
+use crate::draft::{APART, Buckets, CALLS, ImportedTest};
 use crate::error::ImportError;
 use crate::fields::{BYTES, Fields, number, scaled, time_ns};
 use crate::group::Group;
@@ -167,14 +167,9 @@ impl Report {
         }
         test.set(CONFLICTS, fields.figure("SQL statistics/ignored errors"));
         test.set(ERRORS, Err(Absence::EndsAtErrors));
-        for (key, what) in [
-            (
-                "SQL statistics/ignored errors",
-                "transactions ended with an error that sysbench ignores, and were tried again",
-            ),
-            ("SQL statistics/reconnects", "sessions were opened anew"),
-        ] {
-            let n = fields.number(key).filter(|n| *n > 0.0);
+        let ignored = "transactions ended with an error that sysbench ignores, and were tried again";
+        for (key, what) in [("ignored errors", ignored), ("reconnects", "sessions were opened anew")] {
+            let n = fields.number(&format!("SQL statistics/{key}")).filter(|n| *n > 0.0);
             test.record.notes.extend(n.map(|n| format!("{n} {what}")));
         }
         Ok(test)
@@ -190,17 +185,8 @@ impl Report {
         // 1.1 states both under one heading: `read:  IOPS=123.45 1.93 MiB/s (2.02 MB/s)`.
         let new = |key: &str| fields.text(key).map(|value| value.trim_start_matches("IOPS="));
         let mut sum = 0.0;
-        let kinds = [
-            ("read", "read, MiB/s", "data read [MiB/s]", column::BLOCK_READS_PER_S, column::READ_MIB_PER_S),
-            (
-                "write",
-                "written, MiB/s",
-                "data written [MiB/s]",
-                column::PHYSICAL_WRITES_PER_S,
-                column::PHYSICAL_WRITTEN_MIB_PER_S,
-            ),
-        ];
-        for (kind, old_mib, what, per_s, mib) in kinds {
+        let names = [("read, MiB/s", "data read [MiB/s]"), ("written, MiB/s", "data written [MiB/s]")];
+        for ((kind, per_s, mib), (old_mib, what)) in CALLS.into_iter().zip(names) {
             let figures = match new(&format!("Throughput/{kind}")) {
                 Some(value) => [number(value), value.split_once(' ').and_then(|(_, mib)| number(mib))],
                 None => [format!("File operations/{kind}s/s"), format!("Throughput/{old_mib}")]

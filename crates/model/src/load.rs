@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::{counted, number};
 
+/// Words of a load whose transactions are due at a rate.
+pub const OPEN_LOOP: &str = "open loop";
+
 /// How the jobs of a test make load. The default is a closed loop: each job runs one transaction after the other.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobLoad {
@@ -120,7 +123,7 @@ impl JobLoad {
 
 fn manner(rate_tps: Option<f64>, think_s: Option<f64>) -> String {
     match (rate_tps, think_s) {
-        (Some(rate), _) => format!("open loop at {rate} tps"),
+        (Some(rate), _) => format!("{OPEN_LOOP} at {rate} tps"),
         (None, Some(think)) => format!("closed loop, think time {} ms", trimmed(think * 1e3)),
         (None, None) => "closed loop".to_owned(),
     }

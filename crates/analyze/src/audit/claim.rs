@@ -1,9 +1,9 @@
 //! Claims about two rows of a table: `COLUMN: ROW / ROW = FACTOR`.
 
 use super::context::Context;
-use super::finding::{Findings, Severity};
+use super::finding::Severity;
 use super::number::{self, Cell, Style};
-use super::reason::reason;
+use super::reason::{Figure, Reason};
 
 /// Why a claim cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +52,7 @@ impl Claim {
     }
 
     /// Holds the claim against a table, if that has its column and rows.
-    pub(crate) fn check(&self, context: &Context<'_>, findings: &mut Findings) -> Option<()> {
+    pub(crate) fn check(&self, context: &Context<'_>) -> Option<()> {
         let table = context.sheet.table;
         let same = |a: &str, b: &str| a.trim().eq_ignore_ascii_case(b.trim());
         let columns = &context.sheet.columns;
@@ -69,8 +69,8 @@ impl Claim {
         let ratio = columns[place].value(above)? / base;
         let holds = (ratio - self.factor).abs() <= self.tolerance;
         let severity = if holds { Severity::Info } else { Severity::Error };
-        let why = (Some(base * self.factor), reason!(Claim, self.factor, ratio));
-        context.find(findings, ("claim", severity), above, &[place], why);
+        let why = Reason::Claim(Figure(self.factor), Figure(ratio));
+        context.find(("claim", severity), above, &[place], Some(base * self.factor), why);
         Some(())
     }
 }

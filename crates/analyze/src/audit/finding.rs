@@ -1,8 +1,6 @@
 //! What an audit finds.
 
-use std::collections::HashMap;
-
-use super::reason::{Reason, reason};
+use super::reason::Reason;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,72 +44,4 @@ pub struct Finding {
     pub deviation_pct: Option<f64>,
     /// What it is and what it likely means.
     pub reason: Reason,
-}
-
-/// Findings of one law about rows of one table that are listed one by one.
-const LISTED: usize = 1000;
-
-/// The findings about one table.
-#[derive(Debug, Default)]
-pub(crate) struct Findings {
-    table: String,
-    all: Vec<Finding>,
-    counts: HashMap<(&'static str, Severity), usize>,
-}
-
-impl Findings {
-    pub(crate) fn new(table: &str) -> Findings {
-        Findings { table: table.to_owned(), ..Findings::default() }
-    }
-
-    /// Adds a finding about a row, unless a thousand rows have the same one.
-    pub(crate) fn push(
-        &mut self,
-        make: impl FnOnce(Finding) -> Finding,
-        law: &'static str,
-        severity: Severity,
-        why: Reason,
-    ) {
-        let count = self.counts.entry((law, severity)).or_insert(0);
-        *count += 1;
-        if *count <= LISTED {
-            self.about_table(law, severity, Vec::new(), why);
-            self.all.pop().map(make).into_iter().for_each(|finding| self.all.push(finding));
-        }
-    }
-
-    /// Adds a finding about the table.
-    pub(crate) fn about_table(
-        &mut self,
-        law: &'static str,
-        severity: Severity,
-        columns: Vec<&'static str>,
-        why: Reason,
-    ) {
-        let (table, [test, printed, recomputed]) = (self.table.clone(), [const { String::new() }; 3]);
-        let (row, deviation_pct) = (None, None);
-        self.all.push(Finding {
-            severity,
-            table,
-            row,
-            test,
-            columns,
-            law,
-            printed,
-            recomputed,
-            deviation_pct,
-            reason: why,
-        });
-    }
-
-    /// All findings, the worst first.
-    pub(crate) fn finish(mut self) -> Vec<Finding> {
-        for ((law, severity), count) in std::mem::take(&mut self.counts) {
-            if let Some(count) = count.checked_sub(LISTED).filter(|n| *n > 0) {
-                self.about_table(law, severity, Vec::new(), reason!(More, count));
-            }
-        }
-        self.all.sort_by(|a, b| (a.severity, a.law, a.row).cmp(&(b.severity, b.law, b.row)));
-        self.all
-    }
 }

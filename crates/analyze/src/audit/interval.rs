@@ -53,6 +53,12 @@ impl Interval {
     }
 }
 
+/// The median, the upper one of two; 0 of nothing.
+pub(crate) fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
 /// The value that most of `intervals` hold, as near as can be to what is printed, and how many do.
 pub(crate) fn common(intervals: &[Interval]) -> Option<(f64, usize)> {
     let finite = intervals.iter().filter(|i| i.low.is_finite() && i.high.is_finite());
@@ -66,8 +72,6 @@ pub(crate) fn common(intervals: &[Interval]) -> Option<(f64, usize)> {
             until = ends.get(i + 1).map_or(from, |(next, _)| *next);
         }
     }
-    let mut printed: Vec<f64> = intervals.iter().filter(|i| i.low <= from && until <= i.high).map(|i| i.at).collect();
-    printed.sort_by(f64::total_cmp);
-    let median = printed.get(printed.len() / 2).copied().unwrap_or(from);
-    (best > 0).then(|| (median.max(from).min(until), best))
+    let printed = intervals.iter().filter(|i| i.low <= from && until <= i.high).map(|i| i.at).collect();
+    (best > 0).then(|| (middle(printed).max(from).min(until), best))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::formula::is_unknown;
 use super::sheet::How;
 
 /// What a row that breaks a law is.
@@ -20,6 +21,18 @@ pub(crate) enum Grade {
     Info,
 }
 
+/// Grades by their words in `laws.txt`.
+pub(crate) const GRADES: [(&str, Grade); 8] = [
+    ("id", Grade::Error(How::Id)),
+    ("unit", Grade::Error(How::Unit)),
+    ("words", Grade::Error(How::Words)),
+    ("parts", Grade::Parts),
+    ("warning", Grade::Warning),
+    ("waits", Grade::Waits),
+    ("agreed", Grade::Agreed),
+    ("info", Grade::Info),
+];
+
 /// A law that the figures of a test obey.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -35,8 +48,8 @@ pub struct Law {
     pub(crate) grade: Grade,
     /// Relative deviation that has known causes.
     pub(crate) slack: f64,
-    /// Sets of columns that a law with a function of its own needs; an empty one is any column.
-    pub(crate) needs: Vec<&'static str>,
+    /// Columns that it needs, where its formulas do not say it.
+    needs: Vec<&'static str>,
 }
 
 /// All laws, in the order of the docs.
@@ -46,12 +59,13 @@ pub static LAWS: LazyLock<Vec<Law>> = LazyLock::new(|| {
         let parts: Vec<&str> = line.split(" | ").collect();
         match (parts.as_slice(), all.last_mut()) {
             (&[id, name, grade, slack, meaning], _) => {
-                let (grade, slack) = (Grade::parse(grade), slack.parse().unwrap_or(0.0));
+                let grade = GRADES.iter().find(|(word, _)| *word == grade).map_or(Grade::Warning, |(_, grade)| *grade);
+                let slack = slack.parse().unwrap_or(0.0);
                 all.push(Law { id, name, formulas: Vec::new(), meaning, grade, slack, needs: Vec::new() });
             }
             (_, Some(law)) => match line.trim().strip_prefix("needs") {
                 Some(columns) => law.needs.push(columns.trim()),
-                None => law.formulas.push(line.trim()),
+                None => law.formulas.push(line.trim().trim_start_matches("says ")),
             },
             _ => {}
         }
@@ -59,36 +73,29 @@ pub static LAWS: LazyLock<Vec<Law>> = LazyLock::new(|| {
     all
 });
 
-impl Grade {
-    fn parse(text: &str) -> Grade {
-        match text {
-            "id" => Grade::Error(How::Id),
-            "unit" => Grade::Error(How::Unit),
-            "words" => Grade::Error(How::Words),
-            "parts" => Grade::Parts,
-            "waits" => Grade::Waits,
-            "agreed" => Grade::Agreed,
-            "info" => Grade::Info,
-            _ => Grade::Warning,
-        }
-    }
-}
-
 /// The law with this id.
 pub(crate) fn law(id: &str) -> &'static Law {
     LAWS.iter().find(|law| law.id == id).unwrap_or(&LAWS[0])
 }
 
 impl Law {
-    /// Sets of columns: with any of them the law can be checked.
-    pub fn sets(&self) -> impl Iterator<Item = Vec<&'static str>> + use<> {
-        let needed = |w: &&str| {
-            w.len() > 1 && *w != "<=" && !w.ends_with('?') && !w.starts_with('~') && w.parse::<f64>().is_err()
-        };
-        let columns =
-            move |text: &'static str| text.split(' ').filter(needed).map(|w| w.trim_end_matches('!')).collect();
-        let needs = if self.needs.is_empty() { self.formulas.clone() } else { self.needs.clone() };
-        needs.into_iter().map(columns).filter(|set: &Vec<_>| !set.is_empty())
+    /// Sets of columns, with any of which it can be checked: how many of them are enough, and their ids.
+    pub fn needed(&self) -> impl Iterator<Item = (usize, Vec<&'static str>)> {
+        let is_id = |w: &&str| w.len() > 1 && !w.starts_with(['<', '~']) && w.parse::<f64>().is_err() && !is_unknown(w);
+        let texts = if self.needs.is_empty() { &self.formulas } else { &self.needs };
+        texts.iter().map(move |text| {
+            let words = text.split(' ').take_while(|word| *word != "unless").filter(is_id);
+            let (optional, of): (Vec<&str>, Vec<&str>) = words.partition(|w| w.ends_with('?'));
+            // Of a chain whose columns may all be missing, two are needed.
+            let (least, of) = if of.is_empty() { (optional.len().min(2), optional) } else { (of.len(), of) };
+            (least, of.iter().map(|w| w.trim_end_matches(['!', '?'])).collect())
+        })
+    }
+
+    /// All ids of columns in it.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &'static str> {
+        let texts = self.formulas.iter().chain(&self.needs);
+        texts.flat_map(|text| text.split(' ')).map(|word| word.trim_matches(['?', '!', '~']))
     }
 
     /// What a row that breaks it is, at worst.

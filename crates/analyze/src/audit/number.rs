@@ -62,36 +62,32 @@ pub(crate) fn read(text: &str, style: Option<Style>) -> Cell<'_> {
     {
         return cell;
     }
+    figure(text, style).map_or_else(|cell| cell, Cell::Number)
+}
+
+fn figure(text: &str, style: Option<Style>) -> Result<Number<'_>, Cell<'_>> {
     let about = text.trim_start_matches(['~', '≈']).trim_start();
     let arrow = about.trim_start_matches(ARROWS).trim_start();
-    let minus = arrow.strip_prefix(['-', '−']);
-    let rest = minus.or_else(|| arrow.strip_prefix('+')).unwrap_or(arrow);
+    let rest = arrow.strip_prefix(['-', '−', '+']).unwrap_or(arrow);
     let (body, behind) = rest.split_at(body_length(rest));
-    let (digits, decimals) = match interpret(body, style) {
-        Reading::Number(digits, decimals) => (digits, decimals),
-        Reading::Either => return Cell::Ambiguous,
-        Reading::None => return Cell::Text,
-    };
+    let (digits, decimals) = interpret(body, style)?;
     let (exponent, length) = exponent(behind);
     let place = exponent - i32::try_from(decimals).unwrap_or(0);
-    let value = format!("{digits}e{place}").parse().unwrap_or(f64::INFINITY);
-    let (unit, spread) = match unit_behind(&behind[length..], style) {
-        Ok(found) => found,
-        Err(cell) => return cell,
-    };
+    let value: f64 = format!("{digits}e{place}").parse().unwrap_or(f64::INFINITY);
+    let (unit, spread) = unit_behind(&behind[length..], style)?;
     let significant = digits.trim_start_matches('0');
     let whole = decimals == 0 && length == 0;
     let zeros = if whole { significant.len() - significant.trim_end_matches('0').len() } else { 0 };
     // About 30,900 is no more exact than 30,900 ± 50.
     let coarse = if about.len() < text.len() { zeros.max(1) as i32 } else { 0 };
     let half = (0.5 * 10f64.powi(place.saturating_add(coarse))).max(spread);
-    if !f64::is_finite(value) || !half.is_finite() {
-        return Cell::Text;
+    if !value.is_finite() || !half.is_finite() {
+        return Err(Cell::Text);
     }
     let [digits, zeros] = [significant.len(), zeros].map(|n| u8::try_from(n).unwrap_or(u8::MAX));
     let plus = arrow.starts_with('+') || arrow.len() < about.len();
-    let value = if minus.is_some() { -value } else { value };
-    Cell::Number(Number { value, half, digits, zeros, unit, spaced: body.contains(is_space), plus })
+    let value = if arrow.starts_with(['-', '−']) { -value } else { value };
+    Ok(Number { value, half, digits, zeros, unit, spaced: body.contains(is_space), plus })
 }
 
 /// Nothing but digits, and a point that can only be a decimal one: most cells of a large table.
@@ -139,46 +135,26 @@ fn body_length(text: &str) -> usize {
 }
 
 /// Digits of a number, and how many of them are decimals.
-enum Reading {
-    Number(String, usize),
-    Either,
-    None,
-}
-
-fn interpret(body: &str, style: Option<Style>) -> Reading {
+fn interpret(body: &str, style: Option<Style>) -> Result<(String, usize), Cell<'static>> {
     let plain: String = body.chars().filter(|c| !is_space(*c)).collect();
     let digits: String = plain.chars().filter(char::is_ascii_digit).collect();
-    if digits.is_empty() {
-        return Reading::None;
-    }
-    let groups = |c: char| {
-        let mut parts = plain.split(c);
-        let first = parts.next().is_some_and(|p| (1..=3).contains(&p.len()));
-        first && plain.rsplit(c).next().is_some_and(|p| p.len() == 3) && parts.all(|p| matches!(p.len(), 2 | 3))
-    };
     let (points, commas) = (plain.matches('.').count(), plain.matches(',').count());
     let point_last = plain.rfind('.') > plain.rfind(',');
-    let c = if point_last { '.' } else { ',' };
-    let decimals = plain.rsplit(c).next().map_or(0, str::len);
-    match (points, commas) {
-        (0, 0) => Reading::Number(plain, 0),
-        (2.., 0) | (0, 2..) => {
-            if groups(c) {
-                Reading::Number(digits, 0)
-            } else {
-                Reading::None
-            }
-        }
-        (1, 0) | (0, 1) => {
-            let open = groups(c) && plain.len() == body.len() && !plain.starts_with(['0', c]);
-            match style {
-                None if open => Reading::Either,
-                Some(style) if open && (style == Style::Point) != point_last => Reading::Number(digits, 0),
-                _ => Reading::Number(digits, decimals),
-            }
-        }
-        _ if if point_last { points == 1 } else { commas == 1 } => Reading::Number(digits, decimals),
-        _ => Reading::None,
+    let (last, lasts) = if point_last { ('.', points) } else { (',', commas) };
+    let parts: Vec<usize> = plain.split(last).map(str::len).collect();
+    let (first, decimals) = (parts[0], parts[parts.len() - 1]);
+    let groups = (1..=3).contains(&first) && decimals == 3 && parts[1..].iter().all(|n| matches!(n, 2 | 3));
+    match (points + commas, points.min(commas)) {
+        _ if digits.is_empty() => Err(Cell::Text),
+        (0, _) => Ok((digits, 0)),
+        (1, _) if groups && plain.len() == body.len() && !plain.starts_with('0') => match style {
+            None => Err(Cell::Ambiguous),
+            Some(style) => Ok((digits, if (style == Style::Point) == point_last { decimals } else { 0 })),
+        },
+        (1, _) => Ok((digits, decimals)),
+        (_, 0) if groups => Ok((digits, 0)),
+        (_, 1..) if lasts == 1 => Ok((digits, decimals)),
+        _ => Err(Cell::Text),
     }
 }
 
@@ -221,7 +197,7 @@ pub(crate) fn style<'a>(cells: impl Iterator<Item = &'a str>) -> Option<Style> {
     for cell in cells {
         let text = cell.trim().trim_start_matches(|c: char| !c.is_ascii_digit());
         let body = &text[..body_length(text)];
-        if let (true, Reading::Number(_, decimals)) = (body.contains(['.', ',']), interpret(body, None)) {
+        if let (true, Ok((_, decimals))) = (body.contains(['.', ',']), interpret(body, None)) {
             // The last separator is a decimal one, or separates thousands for the second time.
             counts[usize::from((body.rfind('.') > body.rfind(',')) != (decimals > 0))] += 1;
         }

@@ -1,4 +1,4 @@
-//! What findings say: a note and its values. Text is made where they are printed.
+//! What findings and remarks say, with their values.
 
 use std::fmt;
 
@@ -20,137 +20,78 @@ pub enum Shape {
     SideBySide(Vec<String>),
 }
 
-/// Notes, and their texts with a place for each value.
-macro_rules! notes {
-    ($($note:ident $text:literal;)*) => {
-        /// What a finding or a remark says.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[expect(missing_docs, reason = "the texts say it")]
-        pub enum Note { $($note),* }
+/// A number that is shown with 5 significant digits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figure(pub f64);
 
-        impl Note {
-            fn text(self) -> &'static str {
-                match self { $(Note::$note => $text),* }
-            }
-        }
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&shown(self.0))
+    }
+}
+
+/// Reasons, their values, and their texts.
+macro_rules! reasons {
+    ($($reason:ident $(($($value:ty),*))? $text:literal;)*) => {
+        /// What a finding or a remark says.
+        #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+        #[expect(missing_docs, reason = "the texts say it")]
+        pub enum Reason { $(#[error($text)] $reason $(($($value),*))?),* }
     };
 }
 
-notes! {
-    TooManyCells "it has {} cells for {} columns: it was not used";
-    TooFewCells "it has {} cells for {} columns: those at its end are taken as empty";
+reasons! {
+    TooManyCells(usize, usize) "it has {0} cells for {1} columns: it was not used";
+    TooFewCells(usize, usize) "it has {0} cells for {1} columns: those at its end are taken as empty";
     HeaderAgain "it repeats the column names: it was not used";
     OpenQuote "a quote is opened in it and never closed: what follows is in that cell";
-    Turned "a row per metric: read as {} tests, a row each";
-    Changes "column '{}' holds changes, which are no test and no figure";
-    Several "column '{}': several numbers in a cell are not used: {}, such as '{}'";
-    Ambiguous "column '{}': numbers that can be read in two ways are not used: {}, such as '{}'";
-    TakenFor "column '{}' was taken for {}{}";
-    SecondColumn "column '{}' would be {} as well as '{}': it was not used";
-    Unknown "no law knows {}: --columns says what columns are";
-    NoLaw "no law covers its columns; known are: {}. --columns says what columns are";
-    Refused "{}";
-    Broken "{}: {}{}";
-    Factor "{}: in {} of {} rows the left side is {} × the right: {}";
-    Apart "{}: not in {} of {} rows, where the left side is {} to {} × the right: the columns are not what they were taken for, or of different tests";
-    Cut "{}: digits were cut off rather than rounded in {} of {} rows";
-    Kilobyte "fits in {} of {} rows with kilobytes of {} and megabytes of {}² bytes{}";
-    Sessions "throughput × time fits in {} of {} rows if the jobs are {}";
-    Think "jobs / throughput − time is {} ms in {} of {} rows: a think time, or time outside what was timed";
-    OpenLoop "throughput × time is more than the jobs in {} of {} rows: times of an open loop count from when a transaction was due";
-    Elapsed "it took {} s of nominal {} s, which dilutes its average; the rate was up to {}";
-    AllElapsed "all tests took {} s of nominal {} s, which dilutes their averages";
-    Usual "{} is {} in the other rows: other work, or a wrong digit";
-    Blocks "blocks of {} B fit in {} of {} rows{}";
-    Defined "the workload is defined by {} to {}";
-    Peak "throughput falls: {} at {} jobs was its peak";
-    Gap "tests {} to {} are missing";
-    Copy "it is the same as row {}";
-    Again "it is the same test with other figures as row {}";
+    Turned(usize) "a row per metric: read as {0} tests, a row each";
+    Changes(String) "column '{0}' holds changes, which are no test and no figure";
+    Several(String, usize, String) "column '{0}': several numbers in a cell are not used: {1}, such as '{2}'";
+    Ambiguous(String, usize, String) "column '{0}': numbers that can be read in two ways are not used: {1}, such as '{2}'";
+    TakenFor(String, &'static str, String) "column '{0}' was taken for {1}{2}";
+    SecondColumn(String, &'static str, String) "column '{0}' would be {1} as well as '{2}': it was not used";
+    Unknown(String) "no law knows {0}: --columns says what columns are";
+    NoLaw(String) "no law covers its columns; known are: {0}. --columns says what columns are";
+    Refused(Shape) "{0}";
+    Broken(String, &'static str, &'static str, &'static str) "{0}: {1}{2}{3}";
+    Factor(String, usize, usize, Figure, &'static str) "{0}: in {1} of {2} rows the left side is {3} × the right: {4}";
+    Apart(String, usize, usize, Figure, Figure) "{0}: not in {1} of {2} rows, where the left side is {3} to {4} × the right: the columns are not what they were taken for, or of different tests";
+    Cut(String, usize, usize) "{0}: digits were cut off rather than rounded in {1} of {2} rows";
+    Kilobyte(usize, usize, u32, u32, &'static str) "fits in {0} of {1} rows with kilobytes of {2} and megabytes of {3}² bytes{4}";
+    Sessions(usize, usize, String) "throughput × time fits in {0} of {1} rows if the jobs are {2}";
+    Think(Figure, usize, usize) "jobs / throughput − time is {0} ms in {1} of {2} rows: a think time, or time outside what was timed";
+    OpenLoop(usize, usize) "throughput × time is more than the jobs in {0} of {1} rows: times of an open loop count from when a transaction was due";
+    Elapsed(Figure, Figure, Figure) "it took {0} s of nominal {1} s, which dilutes its average; the rate was up to {2}";
+    AllElapsed(Figure, Figure) "all tests took {0} s of nominal {1} s, which dilutes their averages";
+    Usual(String, Figure) "{0} is {1} in the other rows: other work, or a wrong digit";
+    Blocks(Figure, usize, usize, String) "blocks of {0} B fit in {1} of {2} rows{3}";
+    Defined(Figure, Figure) "the workload is defined by {0} to {1}";
+    Peak(Figure, Figure) "throughput falls: {0} at {1} jobs was its peak";
+    Gap(f64, f64) "tests {0} to {1} are missing";
+    Copy(usize) "it is the same as row {0}";
+    Again(usize) "it is the same test with other figures as row {0}";
     NotANumber "no number: a division by nothing, or one that is too long for its cell";
     Unread "not read as a number: text, or another unit";
     Negative "a negative figure: a counter that was reset, a wrong sign, or a change";
     NoJobs "0, and still there is work in the other cells";
     NoWork "no throughput, and still there were jobs: the test failed, or its figure is lost";
     Nines "all nines: it may be the largest number that its cell holds";
-    Claim "{} is claimed, and the cells give {}";
-    More "{} more rows have this finding";
+    Claim(Figure, Figure) "{0} is claimed, and the cells give {1}";
+    More(usize) "{0} more rows have this finding";
+    Invalid(Box<Reason>) "{0}; the table itself calls this test invalid";
 }
 
-/// A value of a note.
-#[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "a number or a text")]
-pub enum Value {
-    Number(f64),
-    Text(String),
-}
-
-macro_rules! values {
-    ($($type:ty, $make:expr;)*) => {
-        $(impl From<$type> for Value {
-            fn from(value: $type) -> Value {
-                $make(value)
-            }
-        })*
-    };
-}
-
-values! {
-    f64, Value::Number;
-    usize, |n| Value::Text(format!("{n}"));
-    &str, |text: &str| Value::Text(text.to_owned());
-    &String, |text: &String| Value::Text(text.clone());
-    String, Value::Text;
-}
-
-/// A note with its values.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reason {
-    /// What it says.
-    pub note: Note,
-    /// Of what, in the order of its text.
-    pub values: Vec<Value>,
-    /// Whether the table itself calls the test invalid.
-    pub invalid: bool,
-}
-
-/// Makes a [`Reason`].
-macro_rules! reason {
-    ($note:ident $(, $value:expr)* $(,)?) => {
-        $crate::audit::reason::Reason {
-            note: $crate::audit::reason::Note::$note,
-            values: vec![$($value.into()),*],
-            invalid: false,
-        }
-    };
-}
-pub(crate) use reason;
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut parts = self.note.text().split("{}");
-        f.write_str(parts.next().unwrap_or(""))?;
-        for (part, value) in parts.zip(&self.values) {
-            match value {
-                Value::Number(number) => f.write_str(&shown(*number, 5))?,
-                Value::Text(text) => f.write_str(text)?,
-            }
-            f.write_str(part)?;
-        }
-        f.write_str(if self.invalid { "; the table itself calls this test invalid" } else { "" })
-    }
-}
-
-/// A number with `digits` significant digits, without zeros at the end of its fraction.
-pub(crate) fn shown(value: f64, digits: i32) -> String {
+/// A number with 5 significant digits, without zeros at the end of its fraction.
+pub(crate) fn shown(value: f64) -> String {
     if !value.is_finite() {
         return "∞".to_owned();
     }
     let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
     if magnitude > 15 {
-        return format!("{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
+        return format!("{value:.4e}");
     }
-    let decimals = (digits - 1 - magnitude).clamp(0, 12);
+    let decimals = (4 - magnitude).clamp(0, 12);
     let text = format!("{value:.*}", usize::try_from(decimals).unwrap_or(0));
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

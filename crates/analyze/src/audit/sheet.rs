@@ -10,7 +10,7 @@ pub(crate) use series::{SETTINGS, TEXT_KEYS};
 use super::header::Header;
 use super::mapping::Mapping;
 use super::number::{self, Cell, Style};
-use super::reason::{Reason, Shape, reason};
+use super::reason::{Reason, Shape};
 use super::table::{Remark, Table};
 use super::unit::Unit;
 use super::words::{find_column, is_text};
@@ -45,8 +45,8 @@ impl<'a> Sheet<'a> {
                     How::Mapped => mapping.id(text),
                     How::Id if text == "target" && sheet.is_numeric(index) => Some("rate_tps"),
                     How::Id => find_column(text),
-                    How::Unit => meaning.filter(|m| m.by_unit).map(|m| m.id),
-                    How::Words => meaning.filter(|m| !m.by_unit && sheet.may_be(header, m.id)).map(|m| m.id),
+                    How::Unit => meaning.filter(|_| header.is_by_unit()),
+                    How::Words => meaning.filter(|id| !header.is_by_unit() && sheet.may_be(header, id)),
                 };
                 id.into_iter().for_each(|id| sheet.bind(index, header, id, how));
             }
@@ -54,10 +54,10 @@ impl<'a> Sheet<'a> {
         sheet.bind_shares(&headers);
         sheet.threads_are_jobs();
         sheet.columns.sort_by_key(|c| c.index);
-        let unknown = |i: &usize| !sheet.columns.iter().any(|c| c.index == *i) && sheet.is_numeric(*i);
+        let unknown = |i: &usize| sheet.at(*i).is_none() && sheet.is_numeric(*i);
         let unknown: Vec<_> = (0..headers.len()).filter(unknown).map(|i| format!("'{}'", table.headers[i])).collect();
         if !unknown.is_empty() {
-            sheet.remark(false, reason!(Unknown, unknown.join(", ")));
+            sheet.remark(false, Reason::Unknown(unknown.join(", ")));
         }
         sheet
     }
@@ -85,7 +85,7 @@ impl<'a> Sheet<'a> {
 
     fn bind(&mut self, index: usize, header: &Header, id: &'static str, how: How) {
         let absent = |cell| matches!(number::read(cell, self.style), Cell::Absent);
-        if self.columns.iter().any(|c| c.index == index) || self.table.cells(index, SAMPLE).all(absent) {
+        if self.at(index).is_some() || self.table.cells(index, SAMPLE).all(absent) {
             return;
         }
         // NOPM and TPM count different things.
@@ -100,25 +100,31 @@ impl<'a> Sheet<'a> {
         let text = &self.table.headers[index];
         if let Some(first) = self.column(id) {
             let other = &self.table.headers[first.index];
-            return self.remark(false, reason!(SecondColumn, text, id, other));
+            return self.remark(false, Reason::SecondColumn(text.clone(), id, other.clone()));
         }
         let column = Column::read(self.table, self.style, index, (id, how), header.unit.as_ref());
         if !is_text(id) {
             if how > How::Id && column.is_change() {
-                return self.remark(false, reason!(Changes, text));
+                return self.remark(false, Reason::Changes(text.clone()));
             }
             if let Some(row) = column.several.first() {
-                self.remark(true, reason!(Several, text, column.several.len(), self.table.cell(*row, index)));
+                self.remark(
+                    true,
+                    Reason::Several(text.clone(), column.several.len(), self.table.cell(*row, index).to_owned()),
+                );
             }
             if let Some(row) = column.ambiguous.first() {
-                self.remark(true, reason!(Ambiguous, text, column.ambiguous.len(), self.table.cell(*row, index)));
+                self.remark(
+                    true,
+                    Reason::Ambiguous(text.clone(), column.ambiguous.len(), self.table.cell(*row, index).to_owned()),
+                );
             }
             if column.is_empty() {
                 return;
             }
             if how > How::Id {
                 let unit = header.unit.as_ref().map_or(String::new(), |u| format!(" in {}", u.text));
-                self.remark(false, reason!(TakenFor, text, id, unit));
+                self.remark(false, Reason::TakenFor(text.clone(), id, unit));
             }
         }
         self.columns.push(column);
@@ -132,8 +138,8 @@ impl<'a> Sheet<'a> {
                 continue;
             }
             let share = Header { unit: Some(Unit::of_id("pct")), ..header.clone() };
-            if let Some(meaning) = share.meaning(true).filter(|m| m.id.starts_with("cpu_") && header.words.len() == 1) {
-                self.bind(index, &share, meaning.id, How::Words);
+            if let Some(id) = share.meaning(true).filter(|id| id.starts_with("cpu_") && header.words.len() == 1) {
+                self.bind(index, &share, id, How::Words);
             }
         }
     }
@@ -144,30 +150,31 @@ impl<'a> Sheet<'a> {
         if let Some(threads) = self.columns.iter_mut().find(|c| !jobs && c.id == "threads") {
             threads.id = "jobs";
             let text = &self.table.headers[threads.index];
-            self.remark(false, reason!(TakenFor, text, "jobs", ""));
+            self.remark(false, Reason::TakenFor(text.clone(), "jobs", String::new()));
         }
     }
 
     /// Platforms that stand side by side: columns of one meaning, apart by words that nobody knows.
     pub(crate) fn side_by_side(&self) -> Option<Shape> {
+        const RATES: [&str; 5] = ["commit_throughput_tps", "tx_per_s", "queries_per_s", "rows_per_s", "io_per_s"];
+        // Ids of columns of figures that are known by words, or would be but for unknown ones, with their headers.
         let mut found: Vec<(&'static str, &String, bool)> = Vec::new();
-        for (index, text) in self.table.headers.iter().enumerate() {
+        for (index, text) in self.table.headers.iter().enumerate().filter(|(index, _)| self.is_numeric(*index)) {
             let header = Header::parse(text);
-            let bound = self.columns.iter().find(|c| c.index == index);
             let unknown = header.unknown_words().next().is_some();
-            let id = bound.map(|c| c.id).or_else(|| header.meaning(false).filter(|_| unknown).map(|m| m.id));
-            let is_figure = bound.is_none_or(|c| c.how > How::Id) && self.is_numeric(index);
-            found.extend(id.filter(|id| is_figure && !is_text(id)).map(|id| (id, text, unknown)));
+            let id = match self.at(index) {
+                Some(column) => Some(column.id).filter(|_| column.how > How::Id),
+                None => header.meaning(false).filter(|_| unknown),
+            };
+            found.extend(id.filter(|id| !is_text(id)).map(|id| (id, text, unknown)));
         }
-        let twice = |id: &str| found.iter().filter(|(i, ..)| *i == id).count() > 1;
-        let mut ids: Vec<&str> =
-            found.iter().filter(|(id, _, unknown)| *unknown && twice(id)).map(|(id, ..)| *id).collect();
+        let of = |id: &'static str| found.iter().filter(move |(other, ..)| *other == id);
+        let mut ids: Vec<&'static str> =
+            found.iter().filter(|(id, _, u)| *u && of(id).count() > 1).map(|f| f.0).collect();
         ids.dedup();
-        let rates = ["commit_throughput_tps", "tx_per_s", "queries_per_s", "rows_per_s", "io_per_s"];
-        let first = ids.iter().find(|id| rates.contains(id)).or(if ids.len() > 1 { ids.first() } else { None })?;
-        Some(Shape::SideBySide(
-            found.iter().filter(|(id, ..)| id == first).map(|(_, text, _)| (*text).clone()).collect(),
-        ))
+        let several = ids.first().filter(|_| ids.len() > 1);
+        let first = ids.iter().find(|id| RATES.contains(id)).or(several)?;
+        Some(Shape::SideBySide(of(first).map(|(_, text, _)| (*text).clone()).collect()))
     }
 
     /// Whether most cells of a column are figures.
@@ -190,6 +197,12 @@ impl<'a> Sheet<'a> {
     #[must_use]
     pub fn column(&self, id: &str) -> Option<&Column> {
         self.columns.iter().find(|c| c.id == id)
+    }
+
+    /// The known column at place `index` of the table.
+    #[must_use]
+    pub fn at(&self, index: usize) -> Option<&Column> {
+        self.columns.iter().find(|c| c.index == index)
     }
 
     /// Whether there is a column `id`.

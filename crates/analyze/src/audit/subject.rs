@@ -7,14 +7,6 @@ use super::words::{Rule, WORDS, find_column};
 /// Marks of distributions.
 const MARKS: [&str; 9] = ["min", "p50", "p75", "p90", "p95", "p99", "p999", "p9999", "max"];
 
-/// What a header means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Meaning {
-    pub(crate) id: &'static str,
-    /// Whether a unit says it, rather than words alone.
-    pub(crate) by_unit: bool,
-}
-
 impl Header {
     /// Words that mean nothing to us.
     pub(crate) fn unknown_words(&self) -> impl Iterator<Item = &str> {
@@ -25,26 +17,29 @@ impl Header {
         self.words.iter().any(|w| words.contains(&w.as_str()))
     }
 
-    /// The column that it means, as far as its words are known; `strict` if all must be.
-    pub(crate) fn meaning(&self, strict: bool) -> Option<Meaning> {
+    /// Whether a unit says what it means, rather than words alone.
+    pub(crate) fn is_by_unit(&self) -> bool {
+        self.unit.is_some() && (self.bracketed || !self.words.is_empty())
+    }
+
+    /// The id of the column that it means, as far as its words are known; `strict` if all must be.
+    pub(crate) fn meaning(&self, strict: bool) -> Option<&'static str> {
         if strict && self.unknown_words().next().is_some() || self.second {
             return None;
         }
         let mut concepts: Vec<&str> = self.words.iter().filter_map(|w| WORDS.concept(w)).collect();
-        let by_unit = self.unit.is_some() && (!concepts.is_empty() || self.bracketed);
         concepts.retain(|c| *c != "-");
         concepts.dedup();
         let (marks, plain): (Vec<&str>, Vec<&str>) = concepts.into_iter().partition(|c| MARKS.contains(c));
-        let id = match (marks.as_slice(), &self.unit) {
-            ([mark], unit) if unit.as_ref().is_none_or(|u| u.kind == "time") => self.percentile(&plain, mark)?,
+        match (marks.as_slice(), &self.unit) {
+            ([mark], unit) if unit.as_ref().is_none_or(|u| u.kind == "time") => self.percentile(&plain, mark),
             ([], Some(unit)) => {
-                let rule = WORDS.rules.iter().find(|rule| rule.fits(&unit.kind, &plain));
-                self.bare_time(&plain).or(rule.map(|rule| rule.id))?
+                let rule = || WORDS.rules.iter().find(|rule| rule.fits(&unit.kind, &plain));
+                self.bare_time(&plain).or_else(|| rule().map(|rule| rule.id))
             }
-            ([], None) => self.without_unit(&plain)?,
-            _ => return None,
-        };
-        Some(Meaning { id, by_unit })
+            ([], None) => self.without_unit(&plain),
+            _ => None,
+        }
     }
 
     /// A time without a subject: a mean is that of transactions, a time of no more than its name that of the test.

@@ -6,7 +6,7 @@ mod delimited;
 mod turned;
 
 use super::number::{self, Cell, Style};
-use super::reason::{Reason, Shape, reason};
+use super::reason::{Reason, Shape};
 use super::unit::Unit;
 
 /// Why a text holds no table that is read.
@@ -39,7 +39,7 @@ pub struct Remark {
     pub reason: Reason,
 }
 
-/// Remarks kept of one table; a file of a million broken rows has one cause.
+/// Remarks kept of one table.
 const REMARKS: usize = 100;
 
 /// One table of text cells. Every row has as many cells as there are headers; missing ones are empty.
@@ -51,6 +51,8 @@ pub struct Table {
     pub headers: Vec<String>,
     /// What is odd about how it is written.
     pub remarks: Vec<Remark>,
+    /// Number of remarks that were left out, because a file of a million broken rows has one cause.
+    pub more_remarks: usize,
     text: String,
     ends: Vec<u32>,
     rows: usize,
@@ -87,7 +89,14 @@ impl Table {
     fn remark(&mut self, row: usize, reason: Reason) {
         if self.remarks.len() < REMARKS {
             self.remarks.push(Remark { row: Some(row), odd: true, reason });
+        } else {
+            self.more_remarks += 1;
         }
+    }
+
+    /// Adds a row, or a first one that continues the column names to them.
+    fn add(&mut self, cells: &[String]) -> Result<(), ReadError> {
+        if self.rows == 0 && self.continue_header(cells)? { Ok(()) } else { self.push(cells) }
     }
 
     /// Adds a row. One with too many cells is kept empty: nobody knows which cell is too many.
@@ -98,11 +107,11 @@ impl Table {
         let extra = (columns..count).any(|at| !cell(at).is_empty());
         let repeated = (0..columns).all(|at| cell(at) == self.headers[at]);
         if extra {
-            self.remark(self.rows, reason!(TooManyCells, count, columns));
+            self.remark(self.rows, Reason::TooManyCells(count, columns));
         } else if count < columns {
-            self.remark(self.rows, reason!(TooFewCells, count, columns));
+            self.remark(self.rows, Reason::TooFewCells(count, columns));
         } else if repeated {
-            self.remark(self.rows, reason!(HeaderAgain));
+            self.remark(self.rows, Reason::HeaderAgain);
         }
         for at in 0..columns {
             self.text.push_str(if extra || repeated { "" } else { cell(at) });

@@ -83,21 +83,16 @@ impl Unit {
 
     /// The unit in which the figures of a column with this id are.
     pub(crate) fn of_id(id: &str) -> Unit {
-        let has = |part: &str| id.split('_').any(|p| p == part);
-        let per = if !has("per") {
-            ""
-        } else if id.ends_with("_s") {
-            "/s"
-        } else if id.ends_with("_tx") {
-            "/tx"
-        } else {
-            ""
+        const UNITS: [&str; 9] = ["ns", "us", "ms", "mib", "kib", "bytes", "pct", "mops", "tps"];
+        let parts: Vec<&str> = id.split('_').collect();
+        let per = match parts.last() {
+            Some(below @ (&"s" | &"tx")) if parts.contains(&"per") => format!("/{below}"),
+            _ => String::new(),
         };
-        let simple = ["ns", "us", "ms", "mib", "kib", "bytes", "pct", "mops", "tps"].into_iter().find(|unit| has(unit));
-        let unit = match simple {
-            Some("mops") => "M/s".to_owned(),
+        let unit = match UNITS.iter().find(|unit| parts.contains(unit)) {
+            Some(&"mops") => "M/s".to_owned(),
             Some(unit) => format!("{unit}{per}"),
-            None if id.ends_with("_s") && per.is_empty() => "s".to_owned(),
+            None if per.is_empty() && id.ends_with("_s") => "s".to_owned(),
             None => format!("1{per}"),
         };
         let plain = || Unit { kind: "count.any".to_owned(), size: 1.0, other: None, text: String::new() };

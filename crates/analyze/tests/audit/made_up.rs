@@ -1,30 +1,21 @@
 //! Tables made up from a model of queues, forwards: what jobs, CPUs and a log writer do is computed first, then printed with
 //! some digits. No formula of the laws is used, so that a law that is wrong finds errors in them.
 
-use std::fmt::Write;
+use loadline_model::random::Random;
 
-use loadline_model::random;
+/// From 0 to 1.
+pub(crate) fn unit(random: &mut Random) -> f64 {
+    (random.next() >> 11) as f64 / (1u64 << 53) as f64
+}
 
-/// Draws of the kinds that a table needs.
-pub(crate) struct Random(random::Random);
+/// An index below `n`.
+pub(crate) fn below(random: &mut Random, n: usize) -> usize {
+    (random.next() % n as u64) as usize
+}
 
-impl Random {
-    pub(crate) fn new(seed: u64) -> Random {
-        Random(random::Random::new(seed))
-    }
-
-    pub(crate) fn unit(&mut self) -> f64 {
-        (self.0.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.0.next() % n as u64) as usize
-    }
-
-    /// Between two values, each order of magnitude as likely.
-    fn around(&mut self, low: f64, high: f64) -> f64 {
-        (low.ln() + (high / low).ln() * self.unit()).exp()
-    }
+/// Between two values, each order of magnitude as likely.
+fn around(random: &mut Random, low: f64, high: f64) -> f64 {
+    (low.ln() + (high / low).ln() * unit(random)).exp()
 }
 
 /// A printed table.
@@ -40,11 +31,8 @@ pub(crate) struct Made {
 
 impl Made {
     pub(crate) fn csv(&self) -> String {
-        let mut out = self.columns.join(",") + "\n";
-        for row in &self.rows {
-            writeln!(out, "{}", row.join(",")).unwrap();
-        }
-        out
+        let rows = self.rows.iter().map(|row| row.join(",") + "\n");
+        self.columns.join(",") + "\n" + &rows.collect::<String>()
     }
 }
 
@@ -62,22 +50,22 @@ fn response(n: u32, cpu_s: f64, log_s: f64, delay_s: f64, think_s: f64) -> f64 {
 
 /// One consistent table.
 pub(crate) fn table(random: &mut Random) -> Made {
-    let cpus = [2.0, 8.0, 24.0, 96.0][random.below(4)];
-    let demand = random.around(2e-5, 2e-3);
-    let (log, delay) = (random.around(1e-6, 3e-4), random.around(2e-5, 5e-3));
-    let think = if random.below(4) == 0 { random.around(1e-3, 1e-1) } else { 0.0 };
-    let kib = random.around(0.3, 500.0);
-    let rows_per_tx = [1.0, 2.0, 5.0, 10.0, 50.0, 100.0][random.below(6)];
-    let user = 0.6 + 0.39 * random.unit();
-    let iowait = if random.below(2) == 0 { 0.0 } else { 0.3 * random.unit() };
-    let block = [512.0, 4096.0, 8192.0][random.below(3)];
-    let per_write = random.below(2) == 0;
-    let spread = 0.2 + 0.8 * random.unit();
-    let test = 1 + random.below(300);
-    let seconds = [60.0, 300.0, 600.0][random.below(3)];
-    let count = 4 + random.below(9);
-    let step = 1.3 + random.unit();
-    let mut jobs = 1 + random.below(3) as u32;
+    let cpus = [2.0, 8.0, 24.0, 96.0][below(random, 4)];
+    let demand = around(random, 2e-5, 2e-3);
+    let (log, delay) = (around(random, 1e-6, 3e-4), around(random, 2e-5, 5e-3));
+    let think = if below(random, 4) == 0 { around(random, 1e-3, 1e-1) } else { 0.0 };
+    let kib = around(random, 0.3, 500.0);
+    let rows_per_tx = [1.0, 2.0, 5.0, 10.0, 50.0, 100.0][below(random, 6)];
+    let user = 0.6 + 0.39 * unit(random);
+    let iowait = if below(random, 2) == 0 { 0.0 } else { 0.3 * unit(random) };
+    let block = [512.0, 4096.0, 8192.0][below(random, 3)];
+    let per_write = below(random, 2) == 0;
+    let spread = 0.2 + 0.8 * unit(random);
+    let test = 1 + below(random, 300);
+    let seconds = [60.0, 300.0, 600.0][below(random, 3)];
+    let count = 4 + below(random, 9);
+    let step = 1.3 + unit(random);
+    let mut jobs = 1 + below(random, 3) as u32;
     let mut values = Vec::new();
     for i in 0..count {
         let time = response(jobs, demand / cpus, log, delay, think);
@@ -114,7 +102,7 @@ const COLUMNS: [&str; 22] = [
 /// Prints some of the columns with some digits: as many decimals as leave the smallest value of a column 2 to 5 digits.
 fn print(random: &mut Random, values: Vec<Vec<f64>>) -> Made {
     let whole = ["test", "jobs", "elapsed_s", "rows_per_tx", "commits"];
-    let mut kept: Vec<usize> = (0..COLUMNS.len()).filter(|_| random.unit() < 0.8).collect();
+    let mut kept: Vec<usize> = (0..COLUMNS.len()).filter(|_| unit(random) < 0.8).collect();
     if kept.len() < 2 {
         kept = (0..COLUMNS.len()).collect();
     }
@@ -123,10 +111,10 @@ fn print(random: &mut Random, values: Vec<Vec<f64>>) -> Made {
             return 0;
         }
         if COLUMNS[c].starts_with("cpu_") {
-            return random.below(2);
+            return below(random, 2);
         }
         let least = values.iter().map(|row| row[c]).filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
-        let digits = 2 + random.below(4) as i32;
+        let digits = 2 + below(random, 4) as i32;
         usize::try_from(digits - 1 - least.log10().floor() as i32).unwrap_or(0).min(9)
     };
     let decimals: Vec<usize> = kept.iter().map(|c| decimals(*c, random)).collect();

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod cases;
 mod made_up;
 mod properties;
-mod studies;
-mod written;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use loadline_analyze::audit::{Audit, LAWS, Options, Severity, audit, table};
+use loadline_analyze::audit::{Audit, LAWS, Law, Options, Reason, Severity, audit, table};
+use loadline_model::random::Random;
 use proptest::prelude::*;
 
-use crate::made_up::{Made, Random, table as made};
+use crate::made_up::{Made, below, table as made, unit};
 
 /// Tables of the generator.
 const TABLES: u64 = 10_000;
@@ -33,7 +34,7 @@ fn consistent_tables_have_no_errors_and_few_warnings() {
         }
     }
     println!("{warned} warnings in {rows} rows of {TABLES} tables: {by_law:?}");
-    assert!(warned * 50 <= rows, "{warned} warnings in {rows} rows: {by_law:?}");
+    assert!(warned * 100 <= rows, "{warned} warnings in {rows} rows: {by_law:?}");
 }
 
 /// Spoils one cell that an equation covers by 5 to 105 %; `None` if its digits hide that.
@@ -43,12 +44,12 @@ fn spoil(made: &Made, random: &mut Random, factor: f64) -> Option<(usize, &'stat
         "time_ms" => "commit_latency_ms",
         id => id,
     };
-    let sets = LAWS.iter().filter(|l| EQUATIONS.contains(&l.id)).flat_map(|l| l.sets());
-    let complete: Vec<Vec<&str>> = sets.filter(|set| set.iter().all(|id| made.columns.contains(&real(id)))).collect();
+    let needed = LAWS.iter().filter(|l| EQUATIONS.contains(&l.id)).flat_map(Law::needed).map(|(_, of)| of);
+    let complete: Vec<Vec<&str>> = needed.filter(|of| of.iter().all(|id| made.columns.contains(&real(id)))).collect();
     let covered = |id: &str| complete.iter().flatten().any(|of| real(of) == id);
     let candidates: Vec<usize> = (0..made.columns.len()).filter(|c| covered(made.columns[*c])).collect();
-    let column = *candidates.get(random.below(candidates.len().max(1)))?;
-    let row = random.below(made.rows.len());
+    let column = *candidates.get(below(random, candidates.len().max(1)))?;
+    let row = below(random, made.rows.len());
     let (value, decimals) = (made.values[row][column], made.decimals[column]);
     let spoiled = format!("{:.*}", decimals, value * factor);
     let moved = (spoiled.parse::<f64>().unwrap() - value).abs() * 10f64.powi(decimals as i32);
@@ -67,7 +68,7 @@ fn spoiled_cells_of_equations_are_found() {
     let mut by_column: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
     for seed in 0..TABLES {
         let made = made(&mut Random::new(seed));
-        let (up, factor) = (random.unit() < 0.5, 1.05 + random.unit());
+        let (up, factor) = (unit(&mut random) < 0.5, 1.05 + unit(&mut random));
         let Some((row, column, csv)) = spoil(&made, &mut random, if up { factor } else { 1.0 / factor }) else {
             continue;
         };
@@ -78,6 +79,12 @@ fn spoiled_cells_of_equations_are_found() {
     let (found, all) = by_column.values().fold((0, 0), |(f, a), (g, b)| (f + g, a + b));
     println!("{:.4} of {all} spoiled cells found: {by_column:?}", f64::from(found) / f64::from(all));
     assert!(all > 5_000 && f64::from(found) >= 0.95 * f64::from(all), "{found} of {all}: {by_column:?}");
+}
+
+#[test]
+fn broken_rows_beyond_the_first_hundred_are_counted() {
+    let found = check(&format!("jobs,tps\n{}{}", "1,2\n".repeat(200), "1,2,3\n".repeat(103)));
+    assert!(found.findings.iter().any(|f| f.reason == Reason::More(3)));
 }
 
 /// A million rows take seconds.
@@ -101,16 +108,12 @@ fn a_million_rows_are_audited_in_time() {
 
 proptest! {
     #[test]
-    fn nothing_panics(text in "[a-zµ,;|\\-+#<>/ │═\"\n0-9.%()±→]{0,300}") {
-        let _ = table::read(&text, "x").map(|tables| audit(&tables, &Options::default()));
-    }
-
-    #[test]
-    fn no_cell_and_no_header_panics(cell in "\\PC{0,12}", at in 0usize..200) {
+    fn nothing_panics(text in "[a-zµ,;|\\-+#<>/ │═\"\n0-9.%()±→]{0,300}", cell in "\\PC{0,12}", at in 0usize..200) {
         let mut made = made(&mut Random::new(3));
         let (row, column) = (at % made.rows.len(), at % made.columns.len());
         made.rows[row][column] = cell.replace([',', '"', '\n'], "");
-        let csv = made.csv().replacen("test", &cell, 1);
-        let _ = table::read(&csv, "made.csv").map(|tables| audit(&tables, &Options::default()));
+        for text in [text, made.csv().replacen("test", &cell, 1)] {
+            let _ = table::read(&text, "x").map(|tables| audit(&tables, &Options::default()));
+        }
     }
 }

@@ -32,12 +32,6 @@ fn imported_runs_stand_beside_others_and_pass_no_checks() {
     assert!(String::from_utf8_lossy(&sum.stdout).starts_with(files[1]["sha256"].as_str().unwrap()));
 
     let name = folders[0].to_str().unwrap();
-    let text = ok(&["report", name, "--format", "text"]).out;
-    let page = ok(&["report", name, "--test", "1", "--format", "text"]).out;
-    for shown in [&text, &page] {
-        let bare = shown.to_lowercase().replace("neither valid nor invalid", "");
-        assert!(!["all valid", "it is valid", "is invalid"].iter().any(|claim| bare.contains(claim)), "{shown}");
-    }
     let csv = ok(&["report", name, "--format", "csv", "--columns", "test,valid,nodes,driver,job_load,tx_per_s"]).out;
     assert_eq!(csv, "test,valid,nodes,driver,job_load,tx_per_s\n1,,,,,45.880253\n");
     let report: Value = serde_json::from_str(&ok(&["report", name, "--format", "json"]).out).unwrap();

@@ -200,14 +200,10 @@ fn reports_for_outside_tell_nothing_of_a_script() {
     server.sql("CREATE TABLE secret_orders (id int, note text)").unwrap();
     let folder = dir.path().join("topsecretdir");
     std::fs::create_dir(&folder).unwrap();
-    let write = |name: &str, text: &str| {
-        std::fs::write(folder.join(name), text).unwrap();
-        folder.join(name).display().to_string()
-    };
-    let good = write("shop_orders.sql", "SELECT note FROM secret_orders WHERE id = 1;\n");
-    let bad = write("ledger_vip.sql", "SELECT 1;\nSELECT * FROM acme_customers_vip;\n");
+    let good = write(&folder, "shop_orders.sql", "SELECT note FROM secret_orders WHERE id = 1;\n");
+    let bad = write(&folder, "ledger_vip.sql", "SELECT 1;\nSELECT * FROM acme_customers_vip;\n");
     let both = format!("{good}@3");
-    let other = write("audit_trail.sql", "\\set n random(1, 9)\nSELECT :n;\n");
+    let other = write(&folder, "audit_trail.sql", "\\set n random(1, 9)\nSELECT :n;\n");
     let runs = [
         measure(&server, dir.path(), "1", &["--pgbench-script", &both, "--pgbench-script", &other]),
         measure(&server, dir.path(), "1", &["--pgbench-script", &bad]),
@@ -245,9 +241,8 @@ fn what_scripts_did_is_proven() {
     let dir = results();
     server.sql("CREATE TABLE history (note text)").unwrap();
     let measured = |text: &str, more: &[&str]| {
-        let path = dir.path().join("script.sql");
-        std::fs::write(&path, text).unwrap();
-        let ran = measure(&server, dir.path(), "2", &[&["--pgbench-script", path.to_str().unwrap()], more].concat());
+        let path = write(dir.path(), "script.sql", text);
+        let ran = measure(&server, dir.path(), "2", &[&["--pgbench-script", &path], more].concat());
         tests_of(&ran.folder()).remove(0)
     };
     let insert = "INSERT INTO history VALUES ('x');\n";

@@ -36,23 +36,6 @@ fn files_of_other_tools_are_refused_at_their_line() {
 }
 
 #[test]
-fn formats_that_are_not_read_are_refused_by_name() {
-    for (tool, text, name, at) in [
-        (Tool::Sysbench, contents("sysbench-0.4.txt"), "sysbench 0.4.12", 1),
-        (Tool::Sysbench, contents("sysbench-0.5.txt"), "sysbench 0.5", 1),
-        (Tool::Sysbench, contents("sysbench-cpu.txt"), "its cpu test", 0),
-        (Tool::Fio, contents("fio-read.json").replace("fio-3.33", "fio-2.21"), "fio 2.21", 1),
-        (Tool::Fio, format!("3;fio-3.33;a{}\n", ";0".repeat(120)), "terse", 0),
-        (Tool::Fio, "rr: (groupid=0, jobs=1): err= 0: pid=1: Mon\n".to_owned(), "fio's text", 0),
-        (Tool::HammerDb, "Vuser 1:Completed 1 query set(s) in 45 seconds\n".to_owned(), "TPROC-H", 1),
-    ] {
-        let error = read(tool, &[("f", &text)]).unwrap_err();
-        assert!(error.to_string().contains(name), "{error}");
-        assert_eq!(line(tool, &text), at, "{name}");
-    }
-}
-
-#[test]
 fn empty_cut_off_and_binary_files_are_refused() {
     for (tool, file) in FIRST {
         assert_eq!((line(tool, ""), line(tool, "\n\nsome text\n")), (0, 0));
@@ -69,24 +52,6 @@ fn empty_cut_off_and_binary_files_are_refused() {
         }
     }
     assert_eq!(line(Tool::Fio, "{\n\"a\": 1\n"), 2);
-}
-
-#[test]
-fn what_is_not_the_whole_run_is_refused() {
-    // pgbench: a run that failed, one that was killed before its report, progress that nobody can assign.
-    let failed = "pgbench (15.18)\npgbench: error: client 0 script 0 aborted in command 0 query 0: ERROR:  division by zero\n\
-                  transaction type: bad.sql\nnumber of clients: 2\nnumber of transactions actually processed: 0\n";
-    assert!(read(Tool::Pgbench, &[("f", failed)]).unwrap_err().to_string().contains("division by zero"));
-    let killed = "pgbench (15.18)\nprogress: 1.0 s, 10.0 tps, lat 1.0 ms stddev 0.1, 0 failed\n";
-    assert_eq!(line(Tool::Pgbench, &format!("{killed}{}", contents("pgbench-tpcb.txt"))), 3);
-    assert_eq!(line(Tool::Pgbench, &format!("{}{killed}", contents("pgbench-tpcb.txt"))), 18);
-    // A second result of fio may be of the same run.
-    let fio = contents("fio-read.json");
-    assert_eq!(line(Tool::Fio, &format!("{fio}{fio}")), fio.lines().count() as u64 + 1);
-    // HammerDB: a result that does not say its own number of users.
-    let one =
-        "Vuser 1:4 Active Virtual Users configured\nVuser 1:TEST RESULT : System achieved 40 NOPM from 90 X TPM\n";
-    assert_eq!(line(Tool::HammerDb, &format!("{one}{}", one.split_once('\n').unwrap().1)), 0);
 }
 
 /// Files that are damaged, of each form that is read.

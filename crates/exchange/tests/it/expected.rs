@@ -1,5 +1,6 @@
 //! What files are read as, with values that were worked out by hand from them: `data/expected.json` has the files, what is replaced in the
-//! first, and the tests or the line at which they are refused.
+//! first, what stands `before` and `after` it (a text, or `@file`), and the tests or the line at which they are refused, and what is
+//! `named` then.
 
 use loadline_exchange::{Absence, ImportError, ImportedTest, Tool};
 use serde_json::{Value, json};
@@ -42,7 +43,12 @@ fn same(a: &Value, b: &Value) -> bool {
 fn outcome(case: &Value) -> Value {
     let tool = *TOOLS.iter().find(|tool| tool.name() == case["tool"]).unwrap();
     let names: Vec<&str> = case["files"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    let part = |key: &str| {
+        let text = case[key].as_str().unwrap_or_default();
+        text.strip_prefix('@').map_or_else(|| text.to_owned(), contents)
+    };
     let mut texts: Vec<String> = names.iter().map(|name| contents(name)).collect();
+    texts[0] = part("before") + &texts[0] + &part("after");
     for pair in case["replace"].as_array().into_iter().flatten() {
         let [from, to] = [0, 1].map(|at| pair[at].as_str().unwrap());
         assert!(texts[0].contains(from), "{case}");
@@ -57,7 +63,10 @@ fn outcome(case: &Value) -> Value {
             };
             groups.iter().map(group).collect()
         }
-        Err(ImportError::Wrong { file, line, .. }) => json!({"refused": file, "line": line}),
+        Err(ImportError::Wrong { file, line, what }) => {
+            assert!(what.contains(case["named"].as_str().unwrap_or_default()), "{case}: {what}");
+            json!({"refused": file, "line": line})
+        }
         Err(other) => panic!("{other}"),
     }
 }

@@ -104,10 +104,10 @@ pub(crate) fn call(function: Function, arguments: &[Value], random: &mut Random)
             size => Ok(Int(permute(a.int()?, size, seed.int()?))),
         },
         (F::Least | F::Greatest, [_, ..]) => extreme(function == F::Greatest, arguments),
-        (F::Random, [min, max]) => drawn("random", *min, *max, None, random),
-        (F::RandomExponential, [min, max, p]) => drawn("random_exponential", *min, *max, Some(*p), random),
-        (F::RandomGaussian, [min, max, p]) => drawn("random_gaussian", *min, *max, Some(*p), random),
-        (F::RandomZipfian, [min, max, p]) => drawn("random_zipfian", *min, *max, Some(*p), random),
+        (F::Random, [min, max]) => drawn("random", [*min, *max], None, random),
+        (F::RandomExponential, [min, max, p]) => drawn("random_exponential", [*min, *max], Some(*p), random),
+        (F::RandomGaussian, [min, max, p]) => drawn("random_gaussian", [*min, *max], Some(*p), random),
+        (F::RandomZipfian, [min, max, p]) => drawn("random_zipfian", [*min, *max], Some(*p), random),
         (_, [a @ Double(_), b] | [a, b @ Double(_)]) => of_doubles(function, a.double()?, b.double()?),
         (_, [a, b]) => of_integers(function, a.int()?, b.int()?),
         _ => Err(E::Program),
@@ -167,14 +167,8 @@ fn extreme(greatest: bool, values: &[Value]) -> Result<Value, E> {
     found.map(Int).ok_or(E::Program)
 }
 
-fn drawn(
-    name: &'static str,
-    min: Value,
-    max: Value,
-    parameter: Option<Value>,
-    random: &mut Random,
-) -> Result<Value, E> {
-    let (min, max) = (min.int()?, max.int()?);
+fn drawn(name: &'static str, range: [Value; 2], parameter: Option<Value>, random: &mut Random) -> Result<Value, E> {
+    let (min, max) = (range[0].int()?, range[1].int()?);
     if min > max {
         return Err(argument(name, format!("the range from {min} to {max} is empty")));
     }
@@ -183,15 +177,15 @@ fn drawn(
     }
     let Some(parameter) = parameter else { return Ok(Int(random.uniform(min, max))) };
     let parameter = parameter.double()?;
-    let drawn = match name {
-        "random_gaussian" if parameter >= 2.0 => random.gaussian(min, max, parameter),
-        "random_zipfian" if (1.001..=1000.0).contains(&parameter) => random.zipfian(min, max, parameter),
-        "random_exponential" if parameter > 0.0 => random.exponential(min, max, parameter),
-        "random_gaussian" => return Err(argument(name, format!("the parameter must be 2 or more, it is {parameter}"))),
-        "random_zipfian" => {
-            return Err(argument(name, format!("the parameter must be from 1.001 to 1000, it is {parameter}")));
+    let wanted = match name {
+        "random_gaussian" if parameter >= 2.0 => return Ok(Int(random.gaussian(min, max, parameter))),
+        "random_zipfian" if (1.001..=1000.0).contains(&parameter) => {
+            return Ok(Int(random.zipfian(min, max, parameter)));
         }
-        _ => return Err(argument(name, format!("the parameter must be above 0, it is {parameter}"))),
+        "random_exponential" if parameter > 0.0 => return Ok(Int(random.exponential(min, max, parameter))),
+        "random_gaussian" => "2 or more",
+        "random_zipfian" => "from 1.001 to 1000",
+        _ => "above 0",
     };
-    Ok(Int(drawn))
+    Err(argument(name, format!("the parameter must be {wanted}, it is {parameter}")))
 }

@@ -4,6 +4,8 @@
 
 use std::f64::consts::PI;
 
+use loadline_model::random::Random as SplitMix;
+
 /// A generator. The same seed gives the same numbers as in pgbench.
 #[derive(Debug, Clone)]
 pub(crate) struct Random {
@@ -14,15 +16,8 @@ pub(crate) struct Random {
 impl Random {
     /// The generator of a seed.
     pub(crate) fn new(seed: u64) -> Self {
-        let mut state = seed;
-        let mut next = || {
-            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let v = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            let v = (v ^ (v >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            v ^ (v >> 31)
-        };
-        let (s0, s1) = (next(), next());
-        Self { s0, s1 }
+        let mut seeds = SplitMix::new(seed);
+        Self { s0: seeds.next(), s1: seeds.next() }
     }
 
     /// The next number.

@@ -91,11 +91,8 @@ fn no_text_panics() {
         Script::read("f", text).unwrap();
     }
     let spice: Vec<char> = "\\;:'\"$/*-(\n \u{e9}\u{1f600}9eE.%~<>".chars().collect();
-    let mut random = 1_u64;
-    let mut place = |n: usize| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(random >> 33).unwrap() % n
-    };
+    let mut random = loadline_model::random::Random::new(1);
+    let mut place = |n: usize| random.below(n as u64) as usize;
     let (mut read, mut refused) = (0, 0);
     for n in 0..2000 {
         let mut text: Vec<char> = seeds[n % seeds.len()].chars().collect();

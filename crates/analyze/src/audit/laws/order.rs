@@ -4,17 +4,15 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::audit::context::Context;
-use crate::audit::finding::{Findings, Severity};
-use crate::audit::reason::reason;
+use crate::audit::finding::Severity;
+use crate::audit::law::Law;
+use crate::audit::reason::{Figure, Reason};
 use crate::audit::sheet::SETTINGS;
 use crate::audit::words::is_text;
 
-pub(super) fn falling(context: &Context<'_>, findings: &mut Findings) {
-    if context.sheet.swept() != Some("jobs") {
-        return;
-    }
+pub(super) fn falling(law: &'static Law, context: &Context<'_>) {
     let columns = context.places(&["jobs", "tps"]);
-    for series in &context.series {
+    for series in context.series.iter().filter(|_| context.swept == Some("jobs")) {
         let figure = |row: &usize| Some((*row, context.value("jobs", *row)?, context.value("tps", *row)?));
         let mut rows: Vec<(usize, f64, f64)> = series.rows.iter().filter_map(figure).collect();
         rows.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -22,18 +20,18 @@ pub(super) fn falling(context: &Context<'_>, findings: &mut Findings) {
         for (row, jobs, tps) in rows {
             if tps >= most {
                 (most, at) = (tps, jobs);
-            } else if jobs > at && tps < most * 0.995 {
-                let why = (Some(most), reason!(Peak, most, at));
-                context.find(findings, ("falling-throughput", Severity::Info), row, &columns, why);
+            } else if jobs > at && tps < most * (1.0 - law.slack) {
+                let why = Reason::Peak(Figure(most), Figure(at));
+                context.find((law.id, Severity::Info), row, &columns, Some(most), why);
             }
         }
     }
 }
 
-pub(super) fn tests(context: &Context<'_>, findings: &mut Findings) {
+pub(super) fn tests(law: &'static Law, context: &Context<'_>) {
     let columns = context.places(&["test"]);
-    let number = |r: &usize| Some((*r, context.value("test", *r)?));
-    let numbers = |rows: &Vec<usize>| rows.iter().filter_map(number).collect::<Vec<(usize, f64)>>();
+    let number = |row: &usize| Some((*row, context.value("test", *row)?));
+    let numbers = |rows: &[usize]| rows.iter().filter_map(number).collect::<Vec<(usize, f64)>>();
     let all: Vec<Vec<(usize, f64)>> = context.series.iter().map(|s| numbers(&s.rows)).collect();
     let ones = |tests: &[(usize, f64)]| tests.windows(2).filter(|w| w[1].1 - w[0].1 == 1.0).count();
     let (found, steps) = all.iter().fold((0, 0), |(f, s), tests| (f + ones(tests), s + tests.len().saturating_sub(1)));
@@ -41,9 +39,8 @@ pub(super) fn tests(context: &Context<'_>, findings: &mut Findings) {
         return;
     }
     for tests in &all {
-        let mut gap = |severity, row, first: f64, last: f64| {
-            let why = (Some(first), reason!(Gap, format!("{first}"), format!("{last}")));
-            context.find(findings, ("test-numbers", severity), row, &columns, why);
+        let gap = |severity, row, first: f64, last: f64| {
+            context.find((law.id, severity), row, &columns, Some(first), Reason::Gap(first, last));
         };
         // Between two that have room for one.
         for w in tests.windows(3).filter(|w| w[2].1 - w[0].1 == 2.0 && w[1].1 != w[0].1 + 1.0) {
@@ -59,7 +56,7 @@ pub(super) fn tests(context: &Context<'_>, findings: &mut Findings) {
     }
 }
 
-pub(super) fn duplicates(context: &Context<'_>, findings: &mut Findings) {
+pub(super) fn duplicates(law: &'static Law, context: &Context<'_>) {
     let table = context.sheet.table;
     let hash = |row: usize, columns: &[usize]| {
         let mut hasher = DefaultHasher::new();
@@ -68,8 +65,8 @@ pub(super) fn duplicates(context: &Context<'_>, findings: &mut Findings) {
     };
     // All but the figures says which test it is.
     let is_key = |index: &usize| {
-        let column = context.sheet.columns.iter().find(|c| c.index == *index);
-        column.is_none_or(|c| is_text(c.id) || SETTINGS.contains(&c.id) || c.id == "test" || c.id == "run")
+        let is_key = |id| is_text(id) || SETTINGS.contains(&id) || id == "test" || id == "run";
+        context.sheet.at(*index).is_none_or(|column| is_key(column.id))
     };
     let whole: Vec<usize> = (0..table.headers.len()).collect();
     let keys: Vec<usize> = whole.iter().copied().filter(is_key).collect();
@@ -80,12 +77,12 @@ pub(super) fn duplicates(context: &Context<'_>, findings: &mut Findings) {
     let (mut seen, mut tests): (HashMap<u64, usize>, HashMap<u64, usize>) = (HashMap::new(), HashMap::new());
     let columns = context.places(&["platform", "workload", "run", "jobs", "test"]);
     for row in (0..table.rows()).filter(|row| whole.iter().any(|c| !table.cell(*row, *c).is_empty())) {
-        let first = *seen.entry(hash(row, &whole)).or_insert(row) + 1;
-        let test = if numbered && first > row { *tests.entry(hash(row, &keys)).or_insert(row) + 1 } else { row + 1 };
-        if first <= row {
-            context.find(findings, ("duplicates", Severity::Warning), row, &columns, (None, reason!(Copy, first)));
-        } else if test <= row {
-            context.find(findings, ("duplicates", Severity::Error), row, &columns, (None, reason!(Again, test)));
+        let first = *seen.entry(hash(row, &whole)).or_insert(row);
+        let test = if numbered && first == row { *tests.entry(hash(row, &keys)).or_insert(row) } else { row };
+        if first < row {
+            context.find((law.id, Severity::Warning), row, &columns, None, Reason::Copy(first + 1));
+        } else if test < row {
+            context.find((law.id, Severity::Error), row, &columns, None, Reason::Again(test + 1));
         }
     }
 }

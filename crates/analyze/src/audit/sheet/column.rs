@@ -7,7 +7,7 @@ use crate::audit::unit::Unit;
 use crate::audit::words::is_text;
 
 /// How it is known what a column is, the surest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum How {
     /// The user says it.
     Mapped,
@@ -16,6 +16,7 @@ pub enum How {
     /// Its header names its subject and its unit.
     Unit,
     /// By words only.
+    #[default]
     Words,
 }
 
@@ -23,7 +24,7 @@ pub enum How {
 const COUNTS: [&str; 8] = ["jobs", "nodes", "threads", "test", "run", "repetition", "warehouses", "rows_per_tx"];
 
 /// A column of a table that is known.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Column {
     /// Its place in the table, from 0.
     pub index: usize,
@@ -60,11 +61,14 @@ impl Column {
         // A time without a unit is in ms more often than in anything else.
         let unnamed = if own.kind == "time" && how > How::Id && id != "elapsed_s" { 1e-3 } else { own.size };
         let unit = unit.filter(|_| how != How::Id);
-        let [broken, unread, several, ambiguous] = [const { Vec::new() }; 4];
-        let (factor, other) = (unit.map_or(unnamed, |u| u.size) / own.size, unit.and_then(|u| Some(u.other? / u.size)));
-        let (values, halves) = (Vec::new(), Vec::new());
-        let mut column =
-            Column { index, id, how, broken, unread, several, ambiguous, factor, other, signed: 0, values, halves };
+        let mut column = Column {
+            factor: unit.map_or(unnamed, |u| u.size) / own.size,
+            other: unit.and_then(|u| Some(u.other? / u.size)),
+            index,
+            id,
+            how,
+            ..Column::default()
+        };
         if !is_text(id) {
             column.read_cells(table, style, &own);
         }
@@ -79,8 +83,9 @@ impl Column {
         let mut precision = 2;
         for (row, cell) in table.cells(self.index, usize::MAX).enumerate() {
             let read = number::read(cell, style);
+            let factor = if let Cell::Number(n) = &read { self.factor_of(n, own) } else { None };
             let (mut value, mut half, mut digits) = (f64::NAN, 0.0, (0, 0));
-            match (read, if let Cell::Number(n) = &read { self.factor_of(n, own) } else { None }) {
+            match (read, factor) {
                 (Cell::Number(n), Some(factor)) => {
                     (value, half, digits) = (n.value * factor, n.half * factor, (n.zeros, n.digits));
                     precision = precision.max(n.digits - n.zeros.min(n.digits));
@@ -110,27 +115,16 @@ impl Column {
     fn factor_of(&self, n: &Number<'_>, own: &Unit) -> Option<f64> {
         // The k of a block has 1,024 bytes.
         let of_blocks = self.id == "block_bytes";
-        let letter = match n.unit {
+        let thousand: f64 = if of_blocks { 1024.0 } else { 1e3 };
+        let power = match n.unit {
             "" => return Some(self.factor),
-            "k" | "K" => {
-                if of_blocks {
-                    1024.0
-                } else {
-                    1e3
-                }
-            }
-            "M" => {
-                if of_blocks {
-                    1_048_576.0
-                } else {
-                    1e6
-                }
-            }
-            "G" | "B" => 1e9,
-            _ => 0.0,
+            "k" | "K" => 1,
+            "M" => 2,
+            "G" | "B" => 3,
+            _ => 0,
         };
-        if letter > 0.0 && (of_blocks || own.kind.contains('.')) {
-            return Some(self.factor * letter);
+        if power > 0 && (of_blocks || own.kind.contains('.')) {
+            return Some(self.factor * thousand.powi(power));
         }
         let unit = Unit::parse(n.unit)?;
         let family = |kind: &str| kind.split('.').next().unwrap_or("").replace("size", "bytes");

@@ -35,7 +35,7 @@ impl Sheet<'_> {
 
     /// Whether the cells of a column tell series apart: settings, and text that repeats, such as an engine's name.
     fn is_key(&self, index: usize, swept: Option<&str>) -> bool {
-        if let Some(column) = self.columns.iter().find(|c| c.index == index) {
+        if let Some(column) = self.at(index) {
             return TEXT_KEYS.contains(&column.id) || SETTINGS.contains(&column.id) && Some(column.id) != swept;
         }
         let mut cells: Vec<&str> = self.table.cells(index, SAMPLE).collect();

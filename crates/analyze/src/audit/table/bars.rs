@@ -60,10 +60,7 @@ pub(super) fn read(text: &str) -> Result<Option<Vec<Table>>, ReadError> {
                 line.trim_start_matches('#').trim().clone_into(&mut heading);
             }
         } else if let (true, Some(table)) = (open, tables.last_mut()) {
-            let row = cells(&line);
-            if table.rows() > 0 || !table.continue_header(&row)? {
-                table.push(&row)?;
-            }
+            table.add(&cells(&line))?;
         } else {
             // Above the first rule, only the last line is a header; inside of a box, all are.
             if !ruled {

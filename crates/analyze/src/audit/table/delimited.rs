@@ -1,7 +1,7 @@
 //! Separated values: commas, semicolons or tabs. Quotes as in RFC 4180.
 
 use super::{ReadError, Shape, Table, is_figure};
-use crate::audit::reason::reason;
+use crate::audit::reason::Reason;
 
 /// Lines by which the separator is recognised.
 const SAMPLE: usize = 40;
@@ -75,13 +75,10 @@ pub(super) fn read(text: &str) -> Result<Vec<Table>, ReadError> {
         let names = || cells.len() > 1 && cells.iter().all(|cell| !is_figure(cell));
         match tables.last_mut() {
             Some(table) if !(was_blank && names()) => {
-                if table.rows() == 0 && table.continue_header(&cells)? {
-                    continue;
-                }
                 if open {
-                    table.remark(table.rows(), reason!(OpenQuote));
+                    table.remark(table.rows(), Reason::OpenQuote);
                 }
-                table.push(&cells)?;
+                table.add(&cells)?;
             }
             None if cells.len() != width => {}
             _ if cells.iter().all(|h| h.trim().is_empty() || is_figure(h)) => {

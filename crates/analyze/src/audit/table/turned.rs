@@ -3,7 +3,7 @@
 use super::{ReadError, Remark, Shape, Table};
 use crate::audit::header::Header;
 use crate::audit::number::{self, Cell, Style};
-use crate::audit::reason::reason;
+use crate::audit::reason::Reason;
 use crate::audit::words::is_text;
 
 /// Metrics at most in a table of them.
@@ -19,7 +19,7 @@ pub(super) fn row_per_test(table: &Table) -> Result<Option<Table>, ReadError> {
     if has("per second") && has("per trans") {
         return Err(Shape::Awr.into());
     }
-    let is_metric = |text: &str| Header::parse(text).meaning(true).is_some_and(|m| !is_text(m.id));
+    let is_metric = |text: &str| Header::parse(text).meaning(true).is_some_and(|id| !is_text(id));
     if table.headers.iter().skip(1).any(|h| is_metric(h)) || table.rows() > MOST {
         return Ok(None);
     }
@@ -60,8 +60,8 @@ fn turned(table: &Table) -> Result<Table, ReadError> {
     let label = std::iter::once(counted.unwrap_or("configuration").to_owned());
     let mut made = Table::new(&label.chain((0..table.rows()).map(metric)).collect::<Vec<_>>());
     made.name.clone_from(&table.name);
-    let changes = changes.into_iter().map(|column| reason!(Changes, &table.headers[column]));
-    let reasons = std::iter::once(reason!(Turned, tests.len())).chain(changes);
+    let changes = changes.into_iter().map(|column| Reason::Changes(table.headers[column].clone()));
+    let reasons = std::iter::once(Reason::Turned(tests.len())).chain(changes);
     made.remarks.extend(reasons.map(|reason| Remark { row: None, odd: false, reason }));
     for column in &tests {
         let name = table.headers[*column].as_str();
