@@ -35,43 +35,30 @@ const PRODUCT: &[&str] =
     &["target.kind", "target.product", "target.version", "data_set.path", "levels.levels", "level.level"];
 /// Fields whose texts stay if they are [`plain`] and no port.
 const PLAIN: &[&str] = &["settings.*", "device_facts.*", "storage*.mount_options", "doctor.value", "imported.version"];
-/// Fields whose texts get a number, the same for the same text in all runs, and the kind that stands before it.
-const NUMBERED: &[(&str, &str)] = &[
-    ("manifest.run", "run"),
-    ("test.run", "run"),
-    ("plan.platform", PLATFORM),
-    ("test.platform", PLATFORM),
-    ("plan.target", "target"),
-    ("target.url", "target"),
-    ("test.target", "target"),
-    ("arms.a.target", "target"),
-    ("arms.b.target", "target"),
-    ("arms*.label", "arm"),
-    ("plan.nodes", "node"),
-    ("levels.standbys", "standby"),
-    ("agents.hub", "hub"),
-    ("machine.host", "host"),
-    ("target.host", "host"),
-    ("by_agent.host", "host"),
-    ("by_agent.name", "agent"),
-    ("network.interface", "interface"),
-    ("target.log_dir", "path"),
-    ("target.data_dir", "path"),
-    ("storage*.path", "path"),
-    ("storage*.mount_point", "path"),
-    ("storage*.source", "path"),
-    ("probes*.dir", "path"),
-    ("workload_files.name", "file"),
-    ("workload_files.text", PROGRAM),
-    ("files.name", "file"),
-    ("limit.of", "limit"),
-    ("log_writer.of", "limit"),
-    ("data_set.table", TABLE),
-    ("workloads.code", WORKLOAD),
-    ("skipped.code", WORKLOAD),
-    ("overhead.workload", WORKLOAD),
-    ("test.workload", WORKLOAD),
-    ("log_writer.workload", WORKLOAD),
+/// Kinds of names, and the fields that hold them. Each name gets a number after its kind, the same in all runs.
+const NUMBERED: &[(&str, &[&str])] = &[
+    ("run", &["manifest.run", "test.run"]),
+    (PLATFORM, &["plan.platform", "test.platform"]),
+    ("target", &["plan.target", "target.url", "test.target", "arms.a.target", "arms.b.target"]),
+    ("arm", &["arms*.label"]),
+    ("node", &["plan.nodes"]),
+    ("standby", &["levels.standbys"]),
+    ("hub", &["agents.hub"]),
+    ("host", &["machine.host", "target.host", "by_agent.host"]),
+    ("agent", &["by_agent.name"]),
+    ("interface", &["network.interface"]),
+    (
+        "path",
+        &[
+            "target.log_dir", "target.data_dir", "storage*.path", "storage*.mount_point", "storage*.source",
+            "probes*.dir",
+        ],
+    ),
+    ("file", &["workload_files.name", "files.name"]),
+    (PROGRAM, &["workload_files.text"]),
+    ("limit", &["limit.of", "log_writer.of"]),
+    (TABLE, &["data_set.table"]),
+    (WORKLOAD, &["workloads.code", "skipped.code", "overhead.workload", "test.workload", "log_writer.workload"]),
 ];
 /// Maps whose keys are not loadline's, and the kinds of their keys.
 const KEYS: &[(&str, &str)] = &[
@@ -225,8 +212,8 @@ impl Hiding<'_> {
         if text.is_empty() || stays {
             return text.to_owned();
         }
-        match NUMBERED.iter().find(|(field, _)| is_at(path, field)) {
-            Some((_, kind)) => self.numbered(kind, text),
+        match NUMBERED.iter().find(|(_, fields)| is_in(fields)) {
+            Some((kind, _)) => self.numbered(kind, text),
             None => LEFT_OUT.to_owned(),
         }
     }
