@@ -85,7 +85,8 @@ const WORDS: &[&str] = &[
     "rw", "ro", "relatime", "noatime", "nodiratime", "lazytime", "barrier", "nobarrier", "data", "ordered",
     "writeback", "write", "back", "through", "journal", "discard", "nodiscard", "mq-deadline", "bfq", "kyber",
     "repeatable-read", "read-committed", "repeatable", "read", "committed", "serializable", "utf8", "utf8mb4", "utc",
-    "kib", "mib", "gib", "%",
+    "kib", "mib", "gib", "%", "errors", "remount-ro", "inode64", "attr2", "noquota", "logbufs", "logbsize", "seclabel",
+    "stripe", "ssd", "dax",
 ];
 
 /// Replaces what identifies the owner of the platforms. `known` tells whether a word is a name from loadline's catalogue: a workload,
@@ -192,7 +193,8 @@ impl Hiding<'_> {
             Value::Object(map) => {
                 let mut hidden = serde_json::Map::new();
                 for (key, mut item) in std::mem::take(map) {
-                    self.walk(&format!("{path}.{key}"), &mut item);
+                    // A dot of a key begins no field.
+                    self.walk(&format!("{path}.{}", key.replace('.', "_")), &mut item);
                     let key = self.key(path, &key);
                     // Equal keys are of counts.
                     let sum = hidden.get(&key).and_then(Value::as_u64).zip(item.as_u64());
@@ -257,8 +259,10 @@ impl Hiding<'_> {
 /// Whether `path` ends with `field`, or with what follows its `*` after what precedes it.
 fn is_at(path: &str, field: &str) -> bool {
     let (begin, end) = field.split_once('*').unwrap_or(("", field));
-    let begins = |rest: &str| begin.is_empty() && (rest.is_empty() || rest.ends_with('.')) || rest.contains(begin);
-    path.strip_suffix(end).is_some_and(begins)
+    path.strip_suffix(end).is_some_and(|rest| match begin {
+        "" => rest.is_empty() || rest.ends_with('.'),
+        begin => rest.contains(begin),
+    })
 }
 
 /// Whether `text` is only numbers with units and [`WORDS`].
