@@ -45,8 +45,8 @@ impl Hindrance {
         Hindrance { full_disk: true, ..Hindrance::waits_for("free space: a disk that it writes to is full") }
     }
 
-    /// Of a session that asked. A server that answers with an error, such as too many connections, is not silent.
-    pub(crate) fn of(asked: Result<Option<Hindrance>, TargetError>) -> Option<Hindrance> {
+    /// What a session was told that asked. A server that answers with an error, such as too many connections, is not silent.
+    pub(crate) fn told(asked: Result<Option<Hindrance>, TargetError>) -> Option<Hindrance> {
         match asked {
             Ok(found) => found,
             Err(TargetError::Unreachable(why) | TargetError::Lost(why) | TargetError::NoSpace(why)) => {
@@ -237,8 +237,8 @@ mod tests {
     #[test]
     fn a_server_that_refuses_to_tell_is_not_silent() {
         let no = || "too many connections".to_owned();
-        assert_eq!(Hindrance::of(Err(TargetError::Refused(no()))), None);
-        assert!(Hindrance::of(Err(TargetError::Unreachable(no()))).unwrap().why.contains(&no()));
-        assert_eq!(Hindrance::of(Ok(Some(Hindrance::full_disk()))), Some(Hindrance::full_disk()));
+        assert_eq!(Hindrance::told(Err(TargetError::Refused(no()))), None);
+        assert!(Hindrance::told(Err(TargetError::Unreachable(no()))).unwrap().why.contains(&no()));
+        assert_eq!(Hindrance::told(Ok(Some(Hindrance::full_disk()))), Some(Hindrance::full_disk()));
     }
 }

@@ -123,7 +123,7 @@ impl Endpoint {
 
     /// Asks, through another session, why `session` gets no answer.
     fn hindrance(&self, session: u32) -> Option<Hindrance> {
-        Hindrance::of(self.connect_within(HASTY).and_then(|mut c| hindrance(&mut c, session)))
+        Hindrance::told(self.connect_within(HASTY).and_then(|mut c| hindrance(&mut c, session)))
     }
 
     /// Ends `session` through another one. It may have ended already.

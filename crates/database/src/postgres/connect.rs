@@ -342,7 +342,7 @@ impl Endpoint {
             // Its commits are none of the jobs', also if it asks within a window.
             c.publish().and(found)
         };
-        Arc::new(move || Hindrance::of(asked()))
+        Arc::new(move || Hindrance::told(asked()))
     }
 
     fn authenticate(&self, c: &mut Connection) -> Result<(), TargetError> {
