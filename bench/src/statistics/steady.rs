@@ -31,12 +31,13 @@ fn truth(plant: &Plant, n: usize) -> f64 {
 }
 
 fn openings(runs: usize) {
+    /// Name, course, plateau.
     const COURSES: [(&str, Course, f64); 11] = [
         ("flat", Course::Flat, 1.0),
         ("approach from 30 %, time constant 0.5 s", Course::Approach(0.7, 0.5), 1.0),
         ("the same, 2 s", Course::Approach(0.7, 2.0), 1.0),
         ("the same, 5 s", Course::Approach(0.7, 5.0), 1.0),
-        ("60 %, at once 100 % after 4 s", Course::Step(0.6, 4.0), 1.0),
+        ("60 %, at once 100 % after 4 s", Course::Level(0.6, 0.0, 4.0), 1.0),
         ("straight from 50 % to 100 % in 5 s", Course::Ramp(0.5, 5.0), 1.0),
         ("the same in 15 s", Course::Ramp(0.5, 15.0), 1.0),
         ("the same in 80 s: never steady", Course::Ramp(0.5, 80.0), 1.0),
@@ -52,19 +53,15 @@ fn openings(runs: usize) {
         for (noise, correlation) in NOISES {
             let plant = Plant { course, noise, correlation };
             let off = |n: usize| (truth(&plant, n) / plateau - 1.0).abs() > BIAS;
-            let series: Vec<Vec<f64>> =
-                (0..runs).map(|seed| plant.series(seed as u64, MOST).iter().map(|v| 1000.0 * v).collect()).collect();
-            let at: Vec<Option<usize>> = series.iter().map(|values| opens(values)).collect();
+            let at: Vec<Option<usize>> = (0..runs).map(|seed| opens(&plant.series(seed as u64, MOST))).collect();
             let opened: Vec<f64> = at.iter().flatten().map(|n| *n as f64 * STEP_S).collect();
             let early = super::percent(at.iter().map(|n| n.is_some_and(off)));
             let never = super::percent(at.iter().map(Option::is_none));
             let when = median(&opened).map_or("–".to_owned(), |s| format!("{s:.1} s"));
-            let right =
-                (0..MOST).find(|n| !off(*n)).map_or("never".to_owned(), |n| format!("{:.1} s", n as f64 * STEP_S));
-            println!(
-                "| {name} | {:.0} %, {correlation} | {early:.0} %, {when}, {never:.0} % | {right} |",
-                100.0 * noise
-            );
+            let right = (0..MOST).find(|n| !off(*n)).map(|n| n as f64 * STEP_S);
+            let right = right.map_or("never".to_owned(), |s| format!("{s:.1} s"));
+            let noise = 100.0 * noise;
+            println!("| {name} | {noise:.0} %, {correlation} | {early:.0} %, {when}, {never:.0} % | {right} |");
         }
     }
     println!();
@@ -79,16 +76,16 @@ fn marks(runs: usize) {
     type Case = (&'static str, fn(f64) -> Course, &'static [(f64, f64)]);
     let courses: [Case; 7] = [
         ("flat", |_| Course::Flat, &[(0.05, 0.8), (0.3, 0.0), (0.3, 0.5), (0.3, 0.8)]),
-        ("falls by 20 % at 2/3", |s| Course::Fall(0.8, s * 2.0 / 3.0), &[(0.05, 0.5), (0.1, 0.5)]),
-        ("falls by 50 % at 4/5", |s| Course::Fall(0.5, s * 0.8), &[(0.05, 0.5), (0.1, 0.5)]),
+        ("falls by 20 % at 2/3", |s| Course::Level(0.8, s * 2.0 / 3.0, s), &[(0.05, 0.5), (0.1, 0.5)]),
+        ("falls by 50 % at 4/5", |s| Course::Level(0.5, s * 0.8, s), &[(0.05, 0.5), (0.1, 0.5)]),
         ("rises straight by 25 %", |s| Course::Ramp(0.8, s), &[(0.05, 0.5), (0.1, 0.5)]),
         (
             "nothing for a fifth",
-            |s| Course::Stall(0.0, s * 0.3, s * 0.2),
+            |s| Course::Level(0.0, s * 0.3, s * 0.5),
             &[(0.05, 0.5), (0.1, 0.5), (0.3, 0.5), (0.3, 0.8)],
         ),
-        ("nothing for 0.6 s", |s| Course::Stall(0.0, s * 0.3, 0.6), &[(0.1, 0.5), (0.3, 0.5), (0.3, 0.8)]),
-        ("a tenth for a fifth", |s| Course::Stall(0.1, s * 0.3, s * 0.2), &[(0.1, 0.5), (0.3, 0.5), (0.3, 0.8)]),
+        ("nothing for 0.6 s", |s| Course::Level(0.0, s * 0.3, s * 0.3 + 0.6), &[(0.1, 0.5), (0.3, 0.5), (0.3, 0.8)]),
+        ("a tenth for a fifth", |s| Course::Level(0.1, s * 0.3, s * 0.5), &[(0.1, 0.5), (0.3, 0.5), (0.3, 0.8)]),
     ];
     for (name, course, noises) in courses {
         for (noise, correlation) in noises {

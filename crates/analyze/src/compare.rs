@@ -17,6 +17,7 @@ mod setup;
 mod work;
 
 use setup::Setup;
+pub use setup::codes_in;
 use work::WorkComparison;
 
 /// One side of a comparison.

@@ -5,21 +5,21 @@
 //! follows:
 //!
 //! 1. Each size is represented by the median of its commit times, or by a lower quantile if that differs far less from size to size:
-//!    on a shared device most commits may meet a stall. Those far off a robust line are clipped, and sizes with more scatter
-//!    weigh less (`data`).
+//!    on a shared device most commits may meet a stall. Those far off a robust line are clipped (`data`).
 //! 2. For every period from 3 size steps to half the range, and every phase, the best sawtooth beside a smooth trend is
-//!    fitted (`scan`). The trend may bend, so that a bend is not mistaken for a long tooth.
+//!    fitted (`teeth`). The trend may bend, so that a bend is not mistaken for a long tooth.
 //! 3. A permutation test gives the probability of chance: the same search over the trend's residuals in random order
 //!    (Freedman and Lane 1983). It is valid for any distribution of the noise and accounts for the search. Sizes are
 //!    measured in random order, so drift over time is noise as well.
-//! 4. The period's interval is that of its likelihood over all phases and near frequencies. A fall is only known to lie between
-//!    two sizes, so all periods that put it there fit equally. The intervals of depth and slope are those of least squares.
+//! 4. The period's interval holds all near periods that explain nearly as much. A fall is only known to lie between two sizes, so all
+//!    periods that put it there fit equally, and the period is the middle. The intervals of depth and slope are those of least
+//!    squares.
 //!
 //! Pure and deterministic: the random generator has a fixed seed. Periods below 3 steps or above half the range cannot
 //! be found.
 
 mod data;
-mod scan;
+mod teeth;
 
 use loadline_model::Random;
 use loadline_model::format::duration_ns;
@@ -27,8 +27,8 @@ use loadline_model::limits::SizePoint;
 use serde::Serialize;
 
 use crate::stats::{Interval, mean, student_t_975};
-use data::{ScanData, usable};
-use scan::{FrequencyTables, WeightedTrend};
+use data::Data;
+use teeth::{Model, Search, square};
 
 const MIB: f64 = 1024.0 * 1024.0;
 /// Fewest sizes for a shape.
@@ -44,6 +44,12 @@ const PERMUTATIONS: u32 = 199;
 const ENOUGH: u32 = 6;
 /// Share of the first tooth left out of the fit of the period.
 const FIRST_TOOTH: f64 = 0.25;
+/// Frequencies per 1/range: neighbours differ by a sixteenth of a tooth at the end of the range.
+const COARSE: f64 = 16.0;
+/// Frequencies per 1/range near the best one.
+const FINE: f64 = 160.0;
+/// Most frequencies of a search.
+const MOST_FREQUENCIES: f64 = 6000.0;
 const SEED: u64 = 0x6c6f_6164_6c69_6e65;
 
 /// Shape of commit time over redo since the last commit.
@@ -116,58 +122,54 @@ fn undecided(reason: impl Into<String>) -> Shape {
 /// without a finite size are left out.
 #[must_use]
 pub fn shape(points: &[SizePoint]) -> Shape {
-    let usable = usable(points);
+    let usable = data::usable(points);
     if usable.len() < MIN_POINTS {
         return undecided(format!(
             "{} sizes have at least {MIN_SAMPLES} commit times, but {MIN_POINTS} are needed",
             usable.len()
         ));
     }
-    let search = ScanData::new(&usable).and_then(|data| {
-        let space = WeightedTrend::new(&data.steps, &data.sigma)?;
-        Some(Search { residual: space.residual(&data.times), space, data })
+    let found = Data::new(&usable).and_then(|data| {
+        let smooth = Model::of_degree(2, &data.steps)?;
+        Some(Scan { residual: smooth.rest(&data.times), smooth, data }.shape())
     });
-    search.map_or_else(|| undecided("the sizes do not differ, or their figures are out of range"), |s| s.shape())
+    found.unwrap_or_else(|| undecided("the sizes do not differ, or their figures are out of range"))
 }
 
-/// A search for a sawtooth, or else a line.
-struct Search {
-    data: ScanData,
-    space: WeightedTrend,
-    /// Weighted times without their smooth trend.
+/// Commit times beside a smooth trend.
+struct Scan {
+    data: Data,
+    smooth: Model,
+    /// Times without their smooth trend.
     residual: Vec<f64>,
 }
 
-fn square(values: &[f64]) -> f64 {
-    values.iter().map(|v| v * v).sum()
-}
-
-impl Search {
+impl Scan {
     fn shape(&self) -> Shape {
-        let (steps, space) = (&self.data.steps, &self.space);
         let mut by_noise = 0.0;
         if !self.is_exact(&self.residual) {
-            let tables = FrequencyTables::whole_range(space, steps);
-            if let Some(best) = tables.best(space, &self.residual) {
-                let (p_value, most) = self.chance(&tables, best.share);
+            let range = self.data.steps.last().copied().unwrap_or(1.0);
+            let (low, high) = (2.0 / range, 1.0 / 3.0);
+            let n = ((high - low) * range * COARSE).floor().clamp(1.0, MOST_FREQUENCIES);
+            let all = (0..=n as usize).map(|i| low + i as f64 * (high - low) / n);
+            let search = Search::over(all, &self.smooth, &self.data.steps);
+            if let Some(best) = search.best(&self.residual) {
+                let (p_value, most) = self.chance(&search, best.share);
                 by_noise = most;
-                if p_value <= ALPHA {
-                    // A single step or kink is not a period. A sawtooth and a broken line have the same number of parameters.
-                    match space.one_break(steps, &self.residual).filter(|(share, _)| *share >= best.share) {
-                        Some((share, at)) => {
-                            return undecided(format!(
-                                "one step or kink near {:.2} MiB explains {:.0} % of the residuals of a smooth curve, and no \
-                                 sawtooth explains more; a period needs two falls: scan larger sizes",
-                                self.data.bytes_between(at) / MIB,
-                                share * 100.0
-                            ));
-                        }
-                        None => {
-                            if let Some(sawtooth) = self.sawtooth(best.frequency, p_value) {
-                                return sawtooth;
-                            }
-                        }
-                    }
+                // A single step or kink is not a period. A sawtooth and a broken line have the same number of parameters.
+                let (share, at) = if p_value <= ALPHA { self.one_break() } else { (0.0, 0.0) };
+                if p_value <= ALPHA && share >= best.share {
+                    return undecided(format!(
+                        "one step or kink near {:.2} MiB explains {:.0} % of the residuals of a smooth curve, and no sawtooth \
+                         explains more; a period needs two falls: scan larger sizes",
+                        self.data.bytes(at) / MIB,
+                        share * 100.0
+                    ));
+                }
+                if p_value <= ALPHA
+                    && let Some(sawtooth) = self.sawtooth(best.frequency, p_value)
+                {
+                    return sawtooth;
                 }
             }
         }
@@ -176,61 +178,77 @@ impl Search {
 
     /// Whether the residual is only rounding.
     fn is_exact(&self, residual: &[f64]) -> bool {
-        let all: f64 = self.data.times.iter().zip(&self.data.sigma).map(|(t, s)| (t / s).powi(2)).sum();
-        let square = square(residual);
-        square.is_nan() || square <= 1e-18 * all
+        let left = square(residual);
+        left.is_nan() || left <= 1e-18 * square(&self.data.times)
     }
 
     /// Probability that residuals in random order give a share of at least `observed`, and the largest share seen.
-    fn chance(&self, tables: &FrequencyTables, observed: f64) -> (f64, f64) {
+    fn chance(&self, search: &Search, observed: f64) -> (f64, f64) {
         let mut rng = Random::new(SEED);
         let mut shuffled = self.residual.clone();
         let (mut as_good, mut made, mut most) = (0, 0, 0.0);
         while made < PERMUTATIONS && as_good < ENOUGH {
             rng.shuffle(&mut shuffled);
-            let mut around = shuffled.clone();
-            self.space.project_out(&mut around);
             made += 1;
-            let share = tables.best(&self.space, &around).map_or(0.0, |b| b.share);
+            let share = search.best(&self.smooth.rest(&shuffled)).map_or(0.0, |best| best.share);
             as_good += u32::from(share >= observed);
             most = share.max(most);
         }
         (f64::from(as_good + 1) / f64::from(made + 1), most)
     }
 
+    /// Share of the residual that one break (a step, a kink, or both) explains at most, and where it is, in steps.
+    fn one_break(&self) -> (f64, f64) {
+        let (steps, all) = (&self.data.steps, square(&self.residual));
+        let mut best = (0.0, 0.0);
+        for pair in steps.windows(2) {
+            let [before, from] = [pair.first(), pair.last()].map(|x| x.copied().unwrap_or_default());
+            let mut broken = self.smooth.clone();
+            broken.add(&steps.iter().map(|x| if *x >= from { 1.0 } else { 0.0 }).collect::<Vec<_>>());
+            broken.add(&steps.iter().map(|x| (x - from).max(0.0)).collect::<Vec<_>>());
+            let share = 1.0 - square(&broken.rest(&self.data.times)) / all;
+            if share > best.0 {
+                best = (share, (before + from) / 2.0);
+            }
+        }
+        best
+    }
+
     /// Period, depth and phase with intervals, near a `frequency` in teeth per step; `None` if the teeth are too low.
     fn sawtooth(&self, frequency: f64, p_value: f64) -> Option<Shape> {
-        let ScanData { steps, times, first_bytes, step_bytes, .. } = &self.data;
+        let Data { step_bytes, quantile, .. } = &self.data;
         // A commit also waits for a flush that has begun, so each fall comes a little after its threshold. At size 0
-        // no flush runs, so the first tooth may be longer than the others: the smallest sizes get no weight.
-        let small = |x: f64| first_bytes + x * step_bytes < FIRST_TOOTH / frequency * step_bytes;
-        let weak = |(x, s): (&f64, &f64)| if small(*x) { s * 1e6 } else { *s };
-        let sigma: Vec<f64> = steps.iter().zip(&self.data.sigma).map(weak).collect();
-        let space = WeightedTrend::new(steps, &sigma)?;
-        let found = FrequencyTables::around(&space, steps, frequency).locate(&space, &space.residual(times))?;
+        // no flush runs, so the first tooth may be longer than the others: the smallest sizes do not count.
+        let large = |(x, _): &(&f64, &f64)| self.data.bytes(**x) >= FIRST_TOOTH / frequency * step_bytes;
+        let (steps, times): (Vec<f64>, Vec<f64>) = self.data.steps.iter().zip(&self.data.times).filter(large).unzip();
+        let (steps, times) = (&steps, &times);
+        let smooth = Model::of_degree(2, steps)?;
+        let (half, range) = ((0.5 * FINE) as i32, steps.last()?);
+        let near = (-half..=half).map(|i| frequency + f64::from(i) / (FINE * range)).filter(|f| *f * range >= 1.8);
+        let (found, [shortest, longest]) = Search::over(near, &smooth, steps).possible(&smooth.rest(times))?;
         let teeth: Vec<f64> = steps.iter().map(|x| (x * found.frequency - found.phase).rem_euclid(1.0)).collect();
-        let (depth, error) = WeightedTrend::line(steps, &sigma)?.coefficient(&teeth, times)?;
+        let (depth, error) = Model::of_degree(1, steps)?.coefficient(&teeth, times)?;
         let floor: Vec<f64> = times.iter().zip(&teeth).map(|(t, tooth)| t - depth * tooth).collect();
-        let (level, per_step, _) = line(steps, &floor, &sigma)?;
+        let trend = self.line(steps, &floor)?;
         let period_bytes = step_bytes / found.frequency;
         (depth >= LEAST_AMPLITUDE * mean(times)?).then(|| Shape::Sawtooth {
             period_bytes,
-            period_interval: Interval { low: found.low_period * step_bytes, high: found.high_period * step_bytes },
+            period_interval: Interval { low: shortest * step_bytes, high: longest * step_bytes },
             amplitude_ns: depth,
-            amplitude_interval: self.interval(depth, error, 1.0),
+            amplitude_interval: self.interval(depth, error),
             // Steps count from the first size, `first_fall_bytes` from size 0.
-            first_fall_bytes: (found.phase * period_bytes + first_bytes).rem_euclid(period_bytes),
-            floor_ns: level - per_step * first_bytes / step_bytes,
-            trend_ns_per_mib: per_step * MIB / step_bytes,
+            first_fall_bytes: (found.phase * period_bytes + self.data.bytes(0.0)).rem_euclid(period_bytes),
+            floor_ns: trend.intercept_ns,
+            trend_ns_per_mib: trend.ns_per_mib,
             p_value,
-            quantile: self.data.quantile,
+            quantile: *quantile,
         })
     }
 
-    /// The 95 % interval of a coefficient with this standard error, in another unit.
-    fn interval(&self, coefficient: f64, error: f64, unit: f64) -> Interval {
+    /// The 95 % interval of a coefficient with this standard error.
+    fn interval(&self, coefficient: f64, error: f64) -> Interval {
         let half = student_t_975(self.residual.len() - 3).unwrap_or(f64::INFINITY) * error;
-        Interval { low: (coefficient - half) * unit, high: (coefficient + half) * unit }
+        Interval { low: coefficient - half, high: coefficient + half }
     }
 
     /// Approximate depth of the smallest teeth that noise would not hide, ns, if noise alone explains the share
@@ -239,30 +257,26 @@ impl Search {
     /// Teeth of depth a add a²/12 to the noise's variance v, so they explain the share s = a²/(a² + 12 v), which must be
     /// above `by_noise`.
     fn hidden_ns(&self, by_noise: f64) -> f64 {
-        let n = self.residual.len() as f64;
-        // Residuals are in units of σ; a mean σ converts the depth to a time.
-        let (variance, sigma) = (square(&self.residual) / n, self.data.sigma.iter().sum::<f64>() / n);
-        (12.0 * variance * by_noise / (1.0 - by_noise).max(1e-9)).sqrt() * sigma
+        let variance = square(&self.residual) / self.residual.len() as f64;
+        (12.0 * variance * by_noise / (1.0 - by_noise).max(1e-9)).sqrt()
     }
 
     /// The straight line; undecided if the times bend, or scatter too much.
     fn straight(&self, by_noise: f64) -> Shape {
-        let ScanData { steps, times, sigma, first_bytes, step_bytes, .. } = &self.data;
-        let (Some(space), Some((intercept, per_step, error))) =
-            (WeightedTrend::line(steps, sigma), line(steps, times, sigma))
-        else {
+        let Data { steps, times, quantile, .. } = &self.data;
+        let (Some(model), Some(line)) = (Model::of_degree(1, steps), self.line(steps, times)) else {
             return undecided("a straight line could not be fitted");
         };
         let (hidden_ns, mean) = (self.hidden_ns(by_noise), mean(times).unwrap_or(0.0));
         if !hidden_ns.is_finite() || hidden_ns > mean {
             return undecided(format!(
-                "the commit times scatter so much that they would hide teeth of {}, and their mean is \
-                 {}: measure more commits per size, or use an otherwise idle machine",
+                "the commit times scatter so much that they would hide teeth of {}, and their mean is {}: measure more commits per \
+                 size, or use an otherwise idle machine",
                 duration_ns(hidden_ns),
                 duration_ns(mean)
             ));
         }
-        let of_line = space.residual(times);
+        let of_line = model.rest(times);
         // With 16 sizes or more, no chance makes half of it.
         let bend = 1.0 - square(&self.residual) / square(&of_line);
         if !self.is_exact(&of_line) && bend > 0.5 {
@@ -271,28 +285,31 @@ impl Search {
                 bend * 100.0
             ));
         }
-        let (mut left, mut all) = (0.0, 0.0);
-        for (x, y) in steps.iter().zip(times) {
-            left += (y - intercept - per_step * x).powi(2);
-            all += (y - mean).powi(2);
-        }
-        let per_mib = MIB / step_bytes;
+        let off = |x: f64| line.intercept_ns + line.ns_per_mib * self.data.bytes(x) / MIB;
+        let left: f64 = steps.iter().zip(times).map(|(x, y)| (y - off(*x)).powi(2)).sum();
+        let all: f64 = times.iter().map(|y| (y - mean).powi(2)).sum();
         Shape::Straight {
-            intercept_ns: intercept - per_step * first_bytes / step_bytes,
-            ns_per_mib: per_step * per_mib,
-            interval: self.interval(per_step, error, per_mib),
+            intercept_ns: line.intercept_ns,
+            ns_per_mib: line.ns_per_mib,
+            interval: self.interval(line.ns_per_mib, line.error),
             hidden_ns,
-            quantile: self.data.quantile,
+            quantile: *quantile,
             r2: if all > 0.0 { (1.0 - left / all).clamp(0.0, 1.0) } else { 1.0 },
         }
     }
+
+    /// The line through `values` at `steps` by least squares.
+    fn line(&self, steps: &[f64], values: &[f64]) -> Option<Line> {
+        let mib: Vec<f64> = steps.iter().map(|x| self.data.bytes(*x) / MIB).collect();
+        let (ns_per_mib, error) = Model::of_degree(0, steps)?.coefficient(&mib, values)?;
+        let intercept_ns = mean(values)? - ns_per_mib * mean(&mib)?;
+        intercept_ns.is_finite().then_some(Line { intercept_ns, ns_per_mib, error })
+    }
 }
 
-/// Intercept, slope and its standard error by weighted least squares.
-fn line(x: &[f64], y: &[f64], sigma: &[f64]) -> Option<(f64, f64, f64)> {
-    let (slope, error) = WeightedTrend::level(x, sigma)?.coefficient(x, y)?;
-    let weight = || sigma.iter().map(|s| 1.0 / (s * s));
-    let level =
-        y.iter().zip(x).zip(weight()).map(|((y, x), w)| (y - slope * x) * w).sum::<f64>() / weight().sum::<f64>();
-    level.is_finite().then_some((level, slope, error))
+struct Line {
+    intercept_ns: f64,
+    ns_per_mib: f64,
+    /// Standard error of `ns_per_mib`.
+    error: f64,
 }

@@ -1,9 +1,9 @@
 //! Whether throughput is steady: when the window may open after a warm-up ([`is_warm`]), and whether it stayed so in the window
 //! ([`departure`]). Pure functions of evenly spaced values of [`STEP_S`].
 //!
-//! Both fit a shape to the values, a straight line or a stretch at another level, and divide its size by its standard error. That
-//! holds for autocorrelated values: an autoregressive model of order 1 of what the shape leaves, with Kendall's (1954) correction of
-//! bias. The limits are simulated: docs/steady.md.
+//! Both follow one rule: fit a shape to the values, a straight line or a stretch at another level ([`beside`]), and divide its size by
+//! its standard error ([`errors`]). That holds for autocorrelated values: an autoregressive model of order 1 of what the shape leaves,
+//! with Kendall's (1954) correction of bias. The limits are simulated: docs/steady.md.
 
 pub mod simulated;
 
@@ -68,8 +68,8 @@ pub fn look(values: &[f64], least: usize) -> Look {
         return Look::TooShort(needed.saturating_add((LOOKS - 1) * LOOK_EVERY) as f64 * STEP_S);
     }
     let each = least.max(half.len().div_ceil(VALUES.1));
-    let Some(trend) = trend(&averaged(half, each)) else { return Look::Nothing };
-    Look::Trend(trend.slope / level / (each as f64 * STEP_S), trend.z.abs() >= TREND_Z)
+    let Some((slope, errors)) = trend(&averaged(half, each)) else { return Look::Nothing };
+    Look::Trend(slope / level / (each as f64 * STEP_S), errors.abs() >= TREND_Z)
 }
 
 /// Whether a warm-up is over: none of the last looks, in means of `least` or more, saw a trend. `values` are all since the load
@@ -82,35 +82,41 @@ pub fn is_warm(values: &[f64], least: usize) -> bool {
     })
 }
 
-/// The straight line through a series.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Trend {
-    /// Its slope in standard errors; positive if values rise.
-    pub z: f64,
-    /// Its slope per value.
-    pub slope: f64,
-}
-
-/// The trend of `values`, which are evenly spaced; `None` for fewer than [`LEAST_VALUES`], or if one is not finite.
-#[must_use]
-pub fn trend(values: &[f64]) -> Option<Trend> {
+/// Slope per value of the line through `values`, which are evenly spaced, and the slope in standard errors; `None` for fewer than
+/// [`LEAST_VALUES`], or if one is not finite.
+fn trend(values: &[f64]) -> Option<(f64, f64)> {
     /// Changes over all values below this share of their mean are rounding.
     const ROUNDING: f64 = 1e-9;
     let level = mean(values).filter(|_| values.len() >= LEAST_VALUES)?;
-    let (slope, left) = without_line(values);
-    let n = values.len() as f64;
-    if (slope * n).abs() <= ROUNDING * level.abs() {
-        return Some(Trend { z: 0.0, slope: 0.0 });
-    }
-    Some(Trend { z: slope * (n * (n * n - 1.0) / 12.0 / long_run(&left).variance).sqrt(), slope })
+    let line = line(values.len());
+    let (slope, left) = beside(values, &line);
+    let is_rounding = (slope * values.len() as f64).abs() <= ROUNDING * level.abs();
+    Some(if is_rounding { (0.0, 0.0) } else { (slope, errors(slope, &line, &left)) })
 }
 
-/// The slope of the straight line through `values` per value, and what it leaves.
-fn without_line(values: &[f64]) -> (f64, Vec<f64>) {
-    let n = values.len() as f64;
-    let (level, time) = (values.iter().sum::<f64>() / n, |i: usize| i as f64 - (n - 1.0) / 2.0);
-    let slope = values.iter().enumerate().map(|(i, v)| time(i) * v).sum::<f64>() / (n * (n * n - 1.0) / 12.0);
-    (slope, values.iter().enumerate().map(|(i, v)| v - level - slope * time(i)).collect())
+/// The shape of a straight line.
+fn line(n: usize) -> Vec<f64> {
+    (0..n).map(|i| i as f64).collect()
+}
+
+/// `values` around their mean.
+fn centred(values: &[f64]) -> Vec<f64> {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    values.iter().map(|v| v - mean).collect()
+}
+
+/// Size of `shape` in `values` beside their mean, and what both leave.
+fn beside(values: &[f64], shape: &[f64]) -> (f64, Vec<f64>) {
+    let (values, shape) = (centred(values), centred(shape));
+    let together: f64 = values.iter().zip(&shape).map(|(v, s)| v * s).sum();
+    let size = together / shape.iter().map(|s| s * s).sum::<f64>();
+    (size, values.iter().zip(&shape).map(|(v, s)| v - size * s).collect())
+}
+
+/// The `size` of `shape` in standard errors, if values scatter as `left`.
+fn errors(size: f64, shape: &[f64], left: &[f64]) -> f64 {
+    let square: f64 = centred(shape).iter().map(|s| s * s).sum();
+    size * (square / long_run(left).variance).sqrt()
 }
 
 /// Fewest values in which a trend or a change can be seen.
@@ -180,13 +186,11 @@ fn stretch(values: &[f64]) -> Option<(usize, usize)> {
     let skipped = values.len() % each;
     let v = averaged(values, each);
     let (n, middle) = (v.len(), mean(&v)?);
-    let sums: Vec<f64> = [0.0]
-        .into_iter()
-        .chain(v.iter().scan(0.0, |sum, v| {
-            *sum += v - middle;
-            Some(*sum)
-        }))
-        .collect();
+    let mut sums = vec![0.0];
+    sums.extend(v.iter().scan(0.0, |sum, v| {
+        *sum += v - middle;
+        Some(*sum)
+    }));
     let least = ((n as f64 * LEAST_CHANGE) as usize).max(2);
     let places = (0..n).flat_map(|from| (from + least..=(from + n / 2).min(n)).map(move |to| (from, to)));
     let gain = |(from, to): (usize, usize)| {
@@ -196,17 +200,12 @@ fn stretch(values: &[f64]) -> Option<(usize, usize)> {
     let best = places.max_by(|a, b| gain(*a).total_cmp(&gain(*b)))?;
     let is_inside = |i: usize| if (best.0..best.1).contains(&i) { 1.0 } else { 0.0 };
     let shape: Vec<f64> = (0..n).map(is_inside).collect();
-    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    let long = (best.1 - best.0) as f64;
-    let inside = dot(&shape, &v) / long;
-    let rest = (v.iter().sum::<f64>() - long * inside) / (n as f64 - long);
+    let size = beside(&v, &shape).0;
     // Noise is what stretch and line leave together: a straight rise is no noise around two levels.
-    let (shape, line) = (without_line(&shape).1, without_line(&v).1);
-    let size = dot(&shape, &line) / dot(&shape, &shape);
-    let left: Vec<f64> = line.iter().zip(&shape).map(|(v, shape)| v - size * shape).collect();
-    let errors = (gain(best) / long_run(&left).variance).sqrt();
+    let without_line = |values: &[f64]| beside(values, &line(n)).1;
+    let (_, left) = beside(&without_line(&v), &without_line(&shape));
     let limit = LIMIT * (MOST_VALUES as f64 / values.len() as f64).max(1.0).powf(LIMIT_POWER);
-    let seen = errors > limit && (inside - rest).abs() >= LEAST_CHANGE * middle;
+    let seen = errors(size, &shape, &left).abs() > limit && size.abs() >= LEAST_CHANGE * middle;
     let start = if best.0 == 0 { 0 } else { skipped + best.0 * each };
     seen.then_some((start, skipped + best.1 * each))
 }

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use loadline_report::{Format, Options, Period, RunData, render, render_page};
 use loadline_store::{StoredRun, write_report};
+use loadline_workload::script::BUILTINS;
+use loadline_workload::{CATALOGUE, Workload};
 
 use crate::args::{ReportArgs, ReportAs};
 use crate::audit;
@@ -168,6 +170,15 @@ pub(crate) fn write_index(stored: &StoredRun, mut run: RunData) -> Result<PathBu
 
 /// `--redact` and `--anonymous`.
 fn hide(args: &ReportArgs, runs: &mut [RunData]) -> Result<(), Failure> {
-    let hidden = if args.anonymous { loadline_report::anonymise(runs) } else { loadline_report::redact(runs) };
-    hidden.map_err(|e| Failure::usage(e.to_string()))
+    let hide = if args.anonymous { loadline_report::anonymise } else { loadline_report::redact };
+    hide(runs, &is_catalogued).map_err(|e| Failure::usage(e.to_string()))
+}
+
+/// Whether `word` is a code, parameter or table of the catalogue, or a workload of pgbench's own scripts.
+fn is_catalogued(word: &str) -> bool {
+    let in_workload = |w: &&Workload| {
+        w.code == word || w.params.iter().any(|p| p.name == word) || w.tables.iter().any(|t| t.name == word)
+    };
+    let of_pgbench = |(name, _): &(&str, &str)| word.strip_prefix("PGBENCH-") == Some(&name.to_ascii_uppercase());
+    CATALOGUE.iter().any(in_workload) || word == "PGBENCH" || BUILTINS.iter().any(of_pgbench)
 }

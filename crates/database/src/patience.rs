@@ -4,6 +4,7 @@
 //! lock that somebody holds, a standby that is away, a server that is stopped. So a session has a deadline. When it has passed, the
 //! session asks, through another one, what the server does. If it works, there is another deadline; else the session gives up.
 
+use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,46 +27,35 @@ const GRACE: Duration = Duration::from_millis(800);
 /// … and one that began later, which cleans up, after this one.
 const CLEANING: Duration = Duration::from_secs(3);
 
-/// What a server does for a session that waits for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Doing {
-    /// It works.
-    Works,
-    /// It waits for this.
-    Waits(String),
-    /// It waits for space on a full disk.
-    NoSpace,
-    /// It does not answer another session either, for this reason.
-    Silent(String),
-}
+/// Finds out, through another session, why a session gets no answer; `None`: the server works for it.
+pub(crate) type Ask = Arc<dyn Fn() -> Option<Hindrance> + Send + Sync>;
 
-impl Doing {
-    /// Why a session gets no answer, if that is not the server's own work.
-    pub(crate) fn hindrance(self) -> Option<Hindrance> {
-        let full_disk = self == Doing::NoSpace;
-        let why = match self {
-            Doing::Works => return None,
-            Doing::Waits(what) => format!("its statement waited for {what}"),
-            Doing::NoSpace => format!("its statement waited for {FREE_SPACE}"),
-            Doing::Silent(why) => format!("the server did not answer ({why}): is it stopped, or out of disk?"),
-        };
-        Some(Hindrance { why, full_disk })
+impl Hindrance {
+    fn new(why: impl Into<String>) -> Hindrance {
+        Hindrance { why: why.into(), full_disk: false }
     }
 
-    /// Of a session that asked. A server that answers with an error, such as too many connections, is not silent.
-    pub(crate) fn of(asked: Result<Doing, TargetError>) -> Doing {
+    /// The statement waited for `what`.
+    pub(crate) fn waits_for(what: impl Display) -> Hindrance {
+        Hindrance::new(format!("its statement waited for {what}"))
+    }
+
+    /// The statement waited for space on a full disk.
+    pub(crate) fn full_disk() -> Hindrance {
+        Hindrance { full_disk: true, ..Hindrance::waits_for("free space: a disk that it writes to is full") }
+    }
+
+    /// What a session was told that asked. A server that answers with an error, such as too many connections, is not silent.
+    pub(crate) fn told(asked: Result<Option<Hindrance>, TargetError>) -> Option<Hindrance> {
         match asked {
-            Ok(doing) => doing,
+            Ok(found) => found,
             Err(TargetError::Unreachable(why) | TargetError::Lost(why) | TargetError::NoSpace(why)) => {
-                Doing::Silent(why)
+                Some(Hindrance::new(format!("the server did not answer ({why}): is it stopped, or out of disk?")))
             }
-            Err(_) => Doing::Works,
+            Err(_) => None,
         }
     }
 }
-
-/// Finds out what the server does for a session.
-pub(crate) type Ask = Arc<dyn Fn() -> Doing + Send + Sync>;
 
 /// Patience of a session.
 pub(crate) struct Patience {
@@ -96,71 +86,43 @@ impl Patience {
     /// Called after each [`PIECE`] without progress.
     ///
     /// # Errors
-    /// Why it no longer waits.
+    /// [`Hindrance`]: why it no longer waits.
     fn still(&mut self) -> io::Result<()> {
-        let Some(given_up) = self.given_up() else { return Ok(()) };
+        let now = Instant::now();
+        let (since, deadline) = *self.wait.get_or_insert((now, now + self.at_most.saturating_sub(PIECE)));
+        let hindrance = if self.is_interrupted(since, now) {
+            Some(Hindrance::new("interrupted"))
+        } else if now < deadline {
+            return Ok(());
+        } else {
+            self.ask.as_ref().map_or_else(|| Some(Hindrance::new("no answer in time")), |ask| ask())
+        };
+        let Some(mut hindrance) = hindrance else {
+            self.wait = Some((since, Instant::now() + self.at_most));
+            return Ok(());
+        };
+        hindrance.why = format!("after {:.0} s: {}", (now - since + PIECE).as_secs_f64(), hindrance.why);
         if let Some(end) = self.end.take() {
             end();
         }
-        Err(io::Error::new(io::ErrorKind::TimedOut, given_up))
+        Err(io::Error::new(io::ErrorKind::TimedOut, hindrance))
     }
 
-    /// Why it no longer waits, if so.
-    fn given_up(&mut self) -> Option<GivenUp> {
-        let now = Instant::now();
-        let (since, deadline) = *self.wait.get_or_insert((now, now + self.at_most.saturating_sub(PIECE)));
-        if self.interrupted.load(Ordering::Relaxed) {
-            let seen = *self.interrupted_at.get_or_insert(now);
-            let (from, at_most) = if since < seen { (seen, GRACE) } else { (since, CLEANING) };
-            if now.duration_since(from) >= at_most {
-                return Some(GivenUp::new("interrupted"));
-            }
+    /// Whether the user wants to stop, and a statement that has waited `since` had its time to end.
+    fn is_interrupted(&mut self, since: Instant, now: Instant) -> bool {
+        if !self.interrupted.load(Ordering::Relaxed) {
+            return false;
         }
-        if now < deadline {
-            return None;
-        }
-        let Some(ask) = &self.ask else { return Some(GivenUp::new("the server did not answer in time")) };
-        let s = (now.duration_since(since) + PIECE).as_secs();
-        match ask() {
-            Doing::Works => {
-                self.wait = Some((since, Instant::now() + self.at_most));
-                None
-            }
-            Doing::Waits(what) => Some(GivenUp::new(format!("its statement has waited {s} s for {what}"))),
-            Doing::NoSpace => {
-                let why = format!("its statement has waited {s} s for {FREE_SPACE}");
-                Some(GivenUp(Hindrance { why, full_disk: true }))
-            }
-            Doing::Silent(why) => {
-                let why = format!("the server has not answered for {s} s ({why}): is it stopped, or out of disk?");
-                Some(GivenUp::new(why))
-            }
-        }
+        let seen = *self.interrupted_at.get_or_insert(now);
+        let (from, at_most) = if since < seen { (seen, GRACE) } else { (since, CLEANING) };
+        now - from >= at_most
     }
 }
 
-/// Why a session no longer waits.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", .0.why)]
-pub(crate) struct GivenUp(Hindrance);
-
-/// What a statement on a full disk waits for.
-const FREE_SPACE: &str = "free space: a disk that it writes to is full";
-
-impl GivenUp {
-    fn new(why: impl Into<String>) -> GivenUp {
-        GivenUp(Hindrance { why: why.into(), full_disk: false })
-    }
-
-    /// The error of the session with the server at `place`.
-    pub(crate) fn error(&self, place: &str) -> TargetError {
-        TargetError::lost(format!("the session with {place} was given up: {self}"), self.0.full_disk)
-    }
-
-    /// The reason, if `error` is of this kind.
-    pub(crate) fn of(error: &io::Error) -> Option<&GivenUp> {
-        error.get_ref().and_then(|e| e.downcast_ref())
-    }
+/// The error of a session with the server at `place`, if it was given up.
+pub(crate) fn given_up(error: &io::Error, place: &str) -> Option<TargetError> {
+    let hindrance: &Hindrance = error.get_ref()?.downcast_ref()?;
+    Some(TargetError::lost(format!("the session with {place} was given up {}", hindrance.why), hindrance.full_disk))
 }
 
 /// A stream that waits for its server with [`Patience`], or blocks.
@@ -239,53 +201,44 @@ mod tests {
 
     use super::*;
 
-    /// A session whose server says nothing until `answer_after`; how its read ends, and after how long.
-    fn read(patience: Patience, answer_after: Option<Duration>) -> (io::Result<usize>, Duration) {
+    /// Why a read of a session is given up whose server answers after `answer_s`, if it is, and after how long.
+    fn gives_up(interrupted: bool, asked: Option<Hindrance>, answer_s: f64) -> (Option<String>, Duration) {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let mut waiting = Waiting::new(Stream::unix(ours).unwrap());
-        waiting.wait_with(Some(patience)).unwrap();
+        let ask: Ask = Arc::new(move || asked.clone());
+        let interrupted = Arc::new(AtomicBool::new(interrupted));
+        waiting.wait_with(Some(Patience::new(&interrupted, Duration::from_secs(2), Some(ask)))).unwrap();
         let begin = Instant::now();
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                if let Some(after) = answer_after {
-                    std::thread::sleep(after);
-                    let _ = theirs.write_all(b"answer");
-                } else {
-                    std::thread::sleep(Duration::from_secs(5));
-                }
+                std::thread::sleep(Duration::from_secs_f64(answer_s));
+                let _ = theirs.write_all(b"answer");
             });
-            (waiting.read(&mut [0; 16]), begin.elapsed())
+            let read = waiting.read(&mut [0; 16]);
+            (read.err().and_then(|e| given_up(&e, "x")).map(|e| e.to_string()), begin.elapsed())
         })
-    }
-
-    fn patience(interrupted: bool, doing: Doing) -> Patience {
-        let ask = Arc::new(move || doing.clone());
-        Patience::new(&Arc::new(AtomicBool::new(interrupted)), Duration::from_secs(2), Some(ask))
     }
 
     #[test]
     fn a_server_that_works_is_waited_for_and_one_that_waits_is_not() {
-        let waits = Doing::Waits("a lock of session 7".into());
+        let lock = Some(Hindrance::waits_for("a lock of session 7"));
         std::thread::scope(|scope| {
-            let works = scope.spawn(|| read(patience(false, Doing::Works), Some(Duration::from_secs(3))));
-            let waits = scope.spawn(|| read(patience(false, waits), None));
-            let silent = scope.spawn(|| read(patience(false, Doing::Silent("connection refused".into())), None));
-            let interrupted = scope.spawn(|| read(patience(true, Doing::Works), Some(Duration::from_millis(4500))));
-            assert_eq!(works.join().unwrap().0.unwrap(), 6);
-            let why = waits.join().unwrap().0.unwrap_err().to_string();
-            assert!(why.contains("for a lock of session 7"), "{why}");
-            let why = silent.join().unwrap().0.unwrap_err().to_string();
-            assert!(why.contains("not answered") && why.contains("connection refused"), "{why}");
-            let (ended, took) = interrupted.join().unwrap();
-            assert!(GivenUp::of(&ended.unwrap_err()).is_some() && took >= CLEANING, "{took:?}");
+            let works = scope.spawn(|| gives_up(false, None, 3.0));
+            let waits = scope.spawn(|| gives_up(false, lock, 5.0));
+            let interrupted = scope.spawn(|| gives_up(true, None, 4.5));
+            assert_eq!(works.join().unwrap().0, None);
+            let why = waits.join().unwrap().0.unwrap();
+            assert!(why.contains("after 2 s: ") && why.contains("a lock of session 7"), "{why}");
+            let (why, took) = interrupted.join().unwrap();
+            assert!(why.is_some() && took >= CLEANING, "{took:?}");
         });
     }
 
     #[test]
     fn a_server_that_refuses_to_tell_is_not_silent() {
         let no = || "too many connections".to_owned();
-        assert_eq!(Doing::of(Err(TargetError::Refused(no()))), Doing::Works);
-        assert_eq!(Doing::of(Err(TargetError::Unreachable(no()))), Doing::Silent(no()));
-        assert_eq!(Doing::of(Ok(Doing::Waits(no()))), Doing::Waits(no()));
+        assert_eq!(Hindrance::told(Err(TargetError::Refused(no()))), None);
+        assert!(Hindrance::told(Err(TargetError::Unreachable(no()))).unwrap().why.contains(&no()));
+        assert_eq!(Hindrance::told(Ok(Some(Hindrance::full_disk()))), Some(Hindrance::full_disk()));
     }
 }

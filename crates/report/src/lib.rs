@@ -11,7 +11,6 @@ mod costs;
 mod csv;
 mod doc;
 mod forecasted;
-mod hidden;
 mod html;
 mod json;
 mod live;
@@ -20,6 +19,7 @@ mod notes;
 mod over_time;
 mod period;
 mod platform_run;
+mod redact;
 mod svg;
 mod svg_bars;
 mod svg_cells;
@@ -39,11 +39,11 @@ use loadline_model::{Latencies, Manifest, Series, TestRecord};
 pub use compared::{Compared, Terms};
 pub use costs::Costs;
 pub use forecasted::{Evaluated, Forecasted, Questions};
-pub use hidden::{anonymise, redact};
 pub use html::{STYLE, Text};
 pub use live::{LiveRun, band_name, heat, render_live, test_name, validity};
 pub use over_time::OverTime;
 pub use period::{Period, render_page};
+pub use redact::{anonymise, redact};
 pub use terminal::{done_line, end_page, terminal_table, test_line};
 pub use text::{clean, shown_name};
 pub use trended::Trended;
@@ -190,9 +190,6 @@ pub enum ReportError {
          --redact can hide whose it is"
     )]
     NotAnonymousImport(String),
-    /// A run in which a name is also a word that reports need.
-    #[error("the names in this run cannot be replaced, as one of them is also a word that reports need: {0}")]
-    NotHidden(serde_json::Error),
     /// A value could not be written as JSON: a bug in loadline.
     #[error("the JSON could not be written; this is a bug in loadline, please report it: {0}")]
     Json(#[from] serde_json::Error),

@@ -219,10 +219,15 @@ fn named<'a>(platform: &Platform<'a>, sweep: &Sweep) -> BTreeSet<&'a str> {
 
 /// Text of the workload file that defines `code`.
 fn program<'a>(platform: &Platform<'a>, code: &str) -> Option<&'a str> {
+    let file = platform.workload_files.iter().find(|f| codes_in(&f.text).any(|defined| defined == code))?;
+    Some(&file.text)
+}
+
+/// Codes of the workloads that the text of a workload file defines.
+pub fn codes_in(text: &str) -> impl Iterator<Item = String> {
     let bare = |s: &str| s.trim().trim_matches(['"', '\'']).to_owned();
-    let defines = |line: &str| {
-        let said = line.split_once('=').map(|(key, value)| (bare(key), value.split('#').next().map(bare)));
-        said.is_some_and(|(key, value)| key == "code" && value.as_deref() == Some(code))
-    };
-    platform.workload_files.iter().find(|f| f.text.lines().any(defines)).map(|f| f.text.as_str())
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .filter(move |(key, _)| bare(key) == "code")
+        .map(move |(_, value)| bare(value.split('#').next().unwrap_or_default()))
 }

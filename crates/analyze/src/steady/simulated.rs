@@ -12,18 +12,14 @@ pub enum Course {
     Flat,
     /// It lacks a share at first, which decays with a time constant, s.
     Approach(f64, f64),
-    /// It has a level until a time, s.
-    Step(f64, f64),
     /// It rises in a straight line from a level for a time, s.
     Ramp(f64, f64),
     /// A cache fills with what is read at random: a miss takes so many times as long as a hit, and misses last about so long, s.
     Cache(f64, f64),
     /// It falls to a level for a share of each period, s.
     Sawtooth(f64, f64, f64),
-    /// It falls to a level for good, from a time on, s.
-    Fall(f64, f64),
-    /// It has a level from a time on, for another, s.
-    Stall(f64, f64, f64),
+    /// It has a level from a time until another, s.
+    Level(f64, f64, f64),
 }
 
 /// A planted series: a course and noise.
@@ -47,26 +43,11 @@ impl Plant {
         match self.course {
             Course::Flat => 1.0,
             Course::Approach(lack, tau) => 1.0 - lack * (-t / tau).exp(),
-            Course::Step(level, until) | Course::Fall(level, until) => {
-                let before = matches!(self.course, Course::Step(..));
-                if (t < until) == before { level } else { 1.0 }
-            }
             Course::Ramp(level, long) => level + (1.0 - level) * (t / long).min(1.0),
             Course::Cache(times, long) => 1.0 / (1.0 + (times - 1.0) * missed(t / long, times - 1.0)),
-            Course::Sawtooth(level, share, period) => {
-                if t % period >= period * (1.0 - share) {
-                    level
-                } else {
-                    1.0
-                }
-            }
-            Course::Stall(level, from, long) => {
-                if (from..from + long).contains(&t) {
-                    level
-                } else {
-                    1.0
-                }
-            }
+            Course::Sawtooth(level, share, period) if t % period >= period * (1.0 - share) => level,
+            Course::Level(level, from, to) if (from..to).contains(&t) => level,
+            Course::Sawtooth(..) | Course::Level(..) => 1.0,
         }
     }
 

@@ -35,11 +35,11 @@ pub(crate) struct ReportArgs {
     /// Customer for whom the report is made
     #[arg(long, value_name = "TEXT", value_parser = one_line, conflicts_with = "test")]
     pub(crate) customer: Option<String>,
-    /// Replace what tells whose platform it is: names of hosts and users, addresses, paths, URLs, identifiers of clouds, settings
-    /// that hold them. For reports that leave the house
+    /// Replace what identifies the owner of the platforms: names, labels, addresses, paths, URLs, and all free text. For reports that
+    /// leave the house
     #[arg(long, conflicts_with = "test")]
     pub(crate) redact: bool,
-    /// Replace products by letters (Database A, B, …), and leave out what tells them: versions, settings, names of waits, notes.
+    /// Replace products by letters (Database A, B, …), and leave out what identifies them: versions, settings, names of waits.
     /// Includes --redact
     #[arg(long, conflicts_with_all = ["test", "with"])]
     pub(crate) anonymous: bool,

@@ -108,7 +108,7 @@ fn a_standby_or_a_process_of_the_server_that_is_stopped_is_named() {
     wait_for("a job's session", || count("pg_stat_activity WHERE application_name LIKE 'loadline% job 0'") == "1");
     signal(&receiver.0, Signal::SIGSTOP);
     let ran = ends(child);
-    assert!(ran.code == 3 && ran.err.contains("has waited") && ran.err.contains(named), "{}", ran.said());
+    assert!(ran.code == 3 && ran.err.contains("was given up after") && ran.err.contains(named), "{}", ran.said());
 
     let doctor = run(&["doctor", "--target", &url]);
     assert!(doctor.code == 3 && doctor.out.contains("durable commit = does not return"), "{}", doctor.said());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustls::ClientConfig;
 
 use super::config::{Address, Config};
-use super::doing::doing;
+use super::hindrance::hindrance;
 use super::member::Member;
 use super::own_sessions::OwnSessions;
 use super::protocol::{
@@ -22,9 +22,9 @@ use super::{auth, flavours};
 use crate::env::Env;
 use crate::error::TargetError;
 use crate::flavour::Recognised;
-use crate::patience::{self, Doing, ENDING, HASTY, PATIENCE, Patience};
+use crate::patience::{self, ENDING, HASTY, PATIENCE, Patience};
 use crate::request::{AskPassword, OpenRequest};
-use crate::role::Canceller;
+use crate::role::{Canceller, Hindrance};
 use crate::secret::Secret;
 use crate::stream::Stream;
 use crate::tcp::{Names, Peer};
@@ -116,14 +116,14 @@ impl Endpoint {
     /// Patience of `session`: other sessions ask what it does, and end it.
     fn patience(&self, session: u32) -> Patience {
         let (ask, end) = (self.clone(), self.clone());
-        let ask = Arc::new(move || ask.doing(session));
+        let ask = Arc::new(move || ask.hindrance(session));
         Patience::new(&self.interrupted, self.config.connect_timeout * PATIENCE, Some(ask))
             .ending(move || end.kill(session))
     }
 
-    /// What the server does for `session`, by another one.
-    fn doing(&self, session: u32) -> Doing {
-        Doing::of(self.connect_within(HASTY).and_then(|mut c| doing(&mut c, session)))
+    /// Asks, through another session, why `session` gets no answer.
+    fn hindrance(&self, session: u32) -> Option<Hindrance> {
+        Hindrance::told(self.connect_within(HASTY).and_then(|mut c| hindrance(&mut c, session)))
     }
 
     /// Ends `session` through another one. It may have ended already.
@@ -398,5 +398,5 @@ pub(super) fn canceller(endpoint: &Arc<Endpoint>, c: &Connection) -> Canceller {
             shut();
         }
     };
-    Canceller::new(cancel).asking(move || asked.doing(session).hindrance())
+    Canceller::new(cancel).asking(move || asked.hindrance(session))
 }

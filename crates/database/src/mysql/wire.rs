@@ -8,7 +8,7 @@ use loadline_workload::Arg;
 use super::protocol::{self, MAX_PAYLOAD, MORE_RESULTS, Reader, ServerError};
 use super::version::Version;
 use crate::error::{Refusal, TABLE_GONE, TargetError};
-use crate::patience::{GivenUp, Patience, Waiting};
+use crate::patience::{self, Patience, Waiting};
 use crate::stream::{Input, Stream};
 
 /// A row in text form.
@@ -82,8 +82,8 @@ impl Connection {
     }
 
     fn lost(&self, e: &io::Error) -> TargetError {
-        if let Some(why) = GivenUp::of(e) {
-            return why.error(&self.place);
+        if let Some(given_up) = patience::given_up(e, &self.place) {
+            return given_up;
         }
         TargetError::Lost(format!("the session with {} is lost: {e}", self.place))
     }

@@ -15,7 +15,7 @@ use rustls::ClientConfig;
 
 use super::cancel::CancelKey;
 use super::config::{Address, Config, default_host};
-use super::doing::doing;
+use super::hindrance::hindrance;
 use super::ledger::Ledger;
 use super::pgpass::{self, Lookup, PgpassEntry};
 use super::protocol::ServerError;
@@ -25,8 +25,9 @@ use super::{flavours, parallel, refusal, tls};
 use crate::env::{Env, of_target};
 use crate::error::TargetError;
 use crate::flavour::Recognised;
-use crate::patience::{self, Ask, Doing, HASTY, PATIENCE, Patience};
+use crate::patience::{self, Ask, HASTY, PATIENCE, Patience};
 use crate::request::{AskPassword, OpenRequest};
+use crate::role::Hindrance;
 use crate::secret::Secret;
 use crate::stream::{Socket, Stream};
 use crate::tcp::{Names, Peer};
@@ -325,25 +326,23 @@ impl Endpoint {
     /// From now on `c` waits as long as for a connection at most, whatever the server does.
     pub(super) fn wait_briefly(&self, c: &mut Connection) -> Result<(), TargetError> {
         let (ask, key) = (c.ask.clone(), c.key.clone());
-        let doing = move || match ask.as_ref().map_or(Doing::Works, |ask| ask()) {
-            Doing::Works => Doing::Waits("the server's own work: does the device of its log answer?".to_owned()),
-            other => other,
-        };
-        let patience = Patience::new(&self.interrupted, self.config.connect_timeout, Some(Arc::new(doing)));
+        let own = || Hindrance::waits_for("the server's own work: does the device of its log answer?");
+        let ask: Ask = Arc::new(move || ask.as_ref().and_then(|ask| ask()).or_else(|| Some(own())));
+        let patience = Patience::new(&self.interrupted, self.config.connect_timeout, Some(ask));
         c.wait_with(Some(patience.ending(move || key.cancel())))
     }
 
-    /// Asks, through another session, what the server process `pid` does.
+    /// Asks, through another session, why the server process `pid` does not answer.
     fn ask_about(&self, pid: u32) -> Ask {
         let mut endpoint = self.clone();
         endpoint.config.connect_timeout = endpoint.config.connect_timeout.min(HASTY);
         let asked = move || {
             let mut c = endpoint.connect(SessionRole::Inspect)?;
-            let done = doing(&mut c, pid);
+            let found = hindrance(&mut c, pid);
             // Its commits are none of the jobs', also if it asks within a window.
-            c.publish().and(done)
+            c.publish().and(found)
         };
-        Arc::new(move || Doing::of(asked()))
+        Arc::new(move || Hindrance::told(asked()))
     }
 
     fn authenticate(&self, c: &mut Connection) -> Result<(), TargetError> {

@@ -12,7 +12,7 @@ use super::protocol::{self, ServerError};
 use super::sql::SCHEMA;
 use super::versions::Version;
 use crate::error::{Cause, TABLE_GONE, TargetError};
-use crate::patience::{Ask, GivenUp, Patience, Waiting};
+use crate::patience::{self, Ask, Patience, Waiting};
 use crate::role::Canceller;
 use crate::stream::{Input, Stream};
 
@@ -124,8 +124,8 @@ impl Connection {
     }
 
     fn lost(&mut self, e: &io::Error) -> TargetError {
-        if let Some(why) = GivenUp::of(e) {
-            return why.error(&self.place);
+        if let Some(given_up) = patience::given_up(e, &self.place) {
+            return given_up;
         }
         // A server that closes the session first sends the reason; the failed write left it unread.
         if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
@@ -315,7 +315,7 @@ impl Connection {
             shut();
             key.cancel();
         };
-        Canceller::new(cancel).asking(move || ask.as_ref()?().hindrance())
+        Canceller::new(cancel).asking(move || ask.as_ref()?())
     }
 }
 

@@ -152,7 +152,8 @@ impl Execute for dyn ClientSession + '_ {
 }
 
 /// What keeps a call from ending, if that is not the database's own work.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
 pub struct Hindrance {
     /// In words.
     pub why: String,

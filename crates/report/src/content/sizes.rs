@@ -2,7 +2,6 @@
 
 use loadline_analyze::stats::quantile;
 use loadline_analyze::{Interval, Shape, kept_test};
-use loadline_model::TestRecord;
 use loadline_model::disturbance::why_invalid;
 use loadline_model::format::{ABSENT, counted, duration_ns, number};
 use loadline_model::limits::SizePoint;
@@ -82,13 +81,10 @@ fn table(workload: &str, scans: &[(usize, &PlatformRun<'_>, &Scan<'_>)], several
             ms(medians.iter().copied().reduce(f64::max)).into(),
         ]);
         let of = if several { format!("{}: ", side.label) } else { String::new() };
-        Row {
-            cells,
-            invalid: !scan.record.valid,
-            first: true,
-            remark: format!("{of}{}{}", result(scan), kept(scan.record)),
-            ..Row::default()
-        }
+        let kept = kept_test(scan.record);
+        let kept = kept.map_or(String::new(), |kept| format!(" Test {} is {}.", scan.record.test, stop(&kept)));
+        let remark = format!("{of}{}{kept}", result(scan));
+        Row { cells, invalid: !scan.record.valid, first: true, remark, ..Row::default() }
     });
     Table::of("key", head, rows)
 }
@@ -105,57 +101,46 @@ fn result(scan: &Scan<'_>) -> String {
     }
 }
 
-/// The options that keep the test valid, in a sentence; empty without any.
-fn kept(record: &TestRecord) -> String {
-    kept_test(record).map_or(String::new(), |kept| format!(" Test {} is {}.", record.test, stop(&kept)))
-}
-
 /// A shape in words, without a full stop.
 pub(crate) fn sentence(shape: &Shape) -> String {
-    let ms = |i: &Interval| format!("[{}, {}]", duration_ns(i.low), duration_ns(i.high));
+    let mib: fn(f64) -> String = |bytes| number(bytes / MIB, 3);
+    let ms: fn(f64) -> String = duration_ns;
+    let between = |i: &Interval, unit: fn(f64) -> String| format!("[{}, {}]", unit(i.low), unit(i.high));
     match shape {
         Shape::Sawtooth {
-            period_bytes,
-            period_interval: p,
-            amplitude_ns,
-            amplitude_interval,
-            p_value,
-            quantile,
-            ..
-        } => format!(
-            "Sawtooth: commit time falls every {} MiB of redo [{}, {}], by {} {}{}; probability of chance {p_value:.3}",
-            number(period_bytes / MIB, 3),
-            number(p.low / MIB, 3),
-            number(p.high / MIB, 3),
-            duration_ns(*amplitude_ns),
-            ms(amplitude_interval),
-            through(*quantile).map(|q| format!(" (in the {q}: stalls blur the medians)")).unwrap_or_default()
-        ),
+            period_bytes, period_interval, amplitude_ns, amplitude_interval, p_value, quantile, ..
+        } => {
+            let blurred = if *quantile < 0.5 { ": stalls blur the medians)" } else { "" };
+            format!(
+                "Sawtooth: commit time falls every {} MiB of redo {}, by {} {}{}{blurred}; probability of chance {p_value:.3}",
+                mib(*period_bytes),
+                between(period_interval, mib),
+                ms(*amplitude_ns),
+                between(amplitude_interval, ms),
+                through(" (in the ", *quantile)
+            )
+        }
         Shape::Straight { intercept_ns, ns_per_mib, interval, r2, hidden_ns, quantile } => format!(
-            "No sawtooth: {}, {} and {} for each MiB of redo {}; it explains {:.1} % of the variance of the {}, \
+            "No sawtooth: a straight line fits{}, {} and {} for each MiB of redo {}; it explains {:.1} % of the variance of the {}, \
              and teeth deeper than {} would have been found",
-            if interval.low > 0.0 || interval.high < 0.0 {
-                "a straight line fits"
-            } else {
-                "a straight line fits, and its slope may be zero"
-            },
-            duration_ns(*intercept_ns),
-            duration_ns(*ns_per_mib),
-            ms(interval),
+            if interval.contains(0.0) { ", and its slope may be zero" } else { "" },
+            ms(*intercept_ns),
+            ms(*ns_per_mib),
+            between(interval, ms),
             r2 * 100.0,
-            through(*quantile).unwrap_or("medians"),
-            duration_ns(*hidden_ns)
+            if *quantile < 0.5 { through("", *quantile) } else { "medians".to_owned() },
+            ms(*hidden_ns)
         ),
         Shape::Undecided { reason } => format!("Shape unknown: {}", stop(reason)),
     }
 }
 
-/// The quantile that was fitted, if not the medians.
-fn through(quantile: f64) -> Option<&'static str> {
+/// Name of the quantile that was fitted, with `lead`; empty for the medians.
+fn through(lead: &str, quantile: f64) -> String {
     match quantile {
-        q if q >= 0.5 => None,
-        q if q >= 0.25 => Some("lower quartiles"),
-        _ => Some("lowest deciles"),
+        q if q >= 0.5 => String::new(),
+        q if q >= 0.25 => format!("{lead}lower quartiles"),
+        _ => format!("{lead}lowest deciles"),
     }
 }
 
@@ -214,14 +199,8 @@ fn combined(workload: &str, scans: &[(usize, &PlatformRun<'_>, &Scan<'_>)]) -> O
         .map(|(colour, side, scan)| {
             let test = if repeated(&side.label) { format!(" no. {}", scan.record.test) } else { String::new() };
             let name = format!("{}{test}", side.label);
-            let dashed = !scan.record.valid;
-            svg::ChartLine {
-                points: points(&name, scan, QUARTILES),
-                name,
-                colour: *colour,
-                dashed,
-                ..svg::ChartLine::default()
-            }
+            let (points, dashed) = (points(&name, scan, QUARTILES), !scan.record.valid);
+            svg::ChartLine { points, name, colour: *colour, dashed, ..svg::ChartLine::default() }
         })
         .collect();
     chart(format!("{workload}: medians of all platforms"), lines, false, None)
@@ -230,36 +209,31 @@ fn combined(workload: &str, scans: &[(usize, &PlatformRun<'_>, &Scan<'_>)]) -> O
 /// One scan: medians, quartiles and fit.
 fn single(colour: usize, side: &PlatformRun<'_>, scan: &Scan<'_>) -> Option<Chart> {
     let record = scan.record;
-    let title = format!("{} – {}, test {}", side.label, record.workload, record.test);
-    let name = match &scan.shape {
+    let (name, fitted_to) = match &scan.shape {
         Some(Shape::Sawtooth { period_bytes, quantile, .. }) => {
-            let of = through(*quantile).map(|q| format!(", {q}")).unwrap_or_default();
-            format!("sawtooth of {} MiB{of}", number(period_bytes / MIB, 3))
+            (format!("sawtooth of {} MiB", number(period_bytes / MIB, 3)), *quantile)
         }
-        Some(Shape::Straight { quantile, .. }) => {
-            format!("a straight line{}", through(*quantile).map(|q| format!(", {q}")).unwrap_or_default())
-        }
-        Some(Shape::Undecided { .. }) => "nothing fitted".to_owned(),
-        None => "invalid".to_owned(),
+        Some(Shape::Straight { quantile, .. }) => ("a straight line".to_owned(), *quantile),
+        Some(Shape::Undecided { .. }) => ("nothing fitted".to_owned(), 0.5),
+        None => ("invalid".to_owned(), 0.5),
     };
-    let mut line = svg::ChartLine { name, colour, ..svg::ChartLine::default() };
-    line.fit = scan.shape.as_ref().map(|s| fitted(s, &record.sizes)).unwrap_or_default();
+    let fit = scan.shape.as_ref().map(|s| fitted(s, &record.sizes)).unwrap_or_default();
     // Draws the fitted quantile; the medians lie far above a low one.
-    let fitted_to = match &scan.shape {
-        Some(Shape::Sawtooth { quantile, .. } | Shape::Straight { quantile, .. }) if *quantile < 0.5 => Some(*quantile),
-        _ => None,
+    let is_low = fitted_to < 0.5;
+    let quantiles = if is_low { [fitted_to, fitted_to, 0.5] } else { QUARTILES };
+    let y_end = fit.iter().map(|f| f.1 * CUT_OFF).reduce(f64::max).filter(|_| is_low);
+    let dots = points(&side.label, scan, quantiles);
+    let (points, hollow) = if record.valid { (dots, Vec::new()) } else { (Vec::new(), dots) };
+    let line = svg::ChartLine {
+        name: name + &through(", ", fitted_to),
+        colour,
+        fit,
+        points,
+        hollow,
+        band: drawn(&record.sizes, quantiles).map(|(p, q)| [p.redo_bytes / MIB, q[0] / 1e6, q[2] / 1e6]).collect(),
+        ..svg::ChartLine::default()
     };
-    let quantiles = fitted_to.map_or(QUARTILES, |q| [q, q, 0.5]);
-    let highest = line.fit.iter().map(|f| f.1).reduce(f64::max);
-    let y_end = fitted_to.and(highest).map(|y| y * CUT_OFF);
-    let all = points(&side.label, scan, quantiles);
-    if record.valid {
-        line.points = all;
-    } else {
-        line.hollow = all;
-    }
-    line.band = drawn(&record.sizes, quantiles).map(|(p, q)| [p.redo_bytes / MIB, q[0] / 1e6, q[2] / 1e6]).collect();
-    chart(title, vec![line], true, y_end)
+    chart(format!("{} – {}, test {}", side.label, record.workload, record.test), vec![line], true, y_end)
 }
 
 /// Corners of the fitted curve: both ends, and both sides of each fall.

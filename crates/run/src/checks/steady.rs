@@ -54,52 +54,48 @@ fn warm_up(is_steady: bool, taken_s: f64, load: &Load) -> Check {
         );
         return Check::require(WARMUP, true, detail);
     }
-    let seen = |what: &str, look: Look| match look {
-        Look::TooShort(needed_s) => format!("at this rate that takes {needed_s:.0} s or more (--max-warmup)"),
-        Look::Nothing => "no transaction completed in its last half".to_owned(),
-        Look::Trend(_, false) => format!("{what} rose or fell within its last seconds, and no longer at its end"),
-        Look::Trend(per_s, true) => {
-            let way = if per_s > 0.0 { "rises" } else { "falls" };
-            format!("{what} still {way} by {:.1} % per second", 100.0 * per_s.abs())
+    let least = steady::steps_of(&load.rates, busy(load));
+    let mut seen = ("throughput", steady::look(&load.rates, least));
+    if let (Look::Trend(_, false), waiting @ Look::Trend(_, true)) = (seen.1, steady::look(&load.waiting, least)) {
+        seen = ("the number of transactions that wait", waiting);
+    }
+    let why = match seen {
+        (_, Look::TooShort(needed_s)) => format!("at this rate that takes {needed_s:.0} s or more (--max-warmup)"),
+        (_, Look::Nothing) => "no transaction completed in its last half".to_owned(),
+        (what, Look::Trend(per_s, _)) => {
+            format!("in its last half {what} changed by {:+.1} % per second", 100.0 * per_s)
         }
     };
-    let least = steady::steps_of(&load.rates, busy(load));
-    let [rates, waiting] = [&load.rates, &load.waiting].map(|values| steady::look(values, least));
-    let of_rates =
-        load.waiting.is_empty() || !matches!((rates, waiting), (Look::Trend(_, false), Look::Trend(_, true)));
-    let why = if of_rates { seen("throughput", rates) } else { seen("the number of transactions that wait", waiting) };
     Check::new(WARMUP, Outcome::Noted, format!("not shown to be steady after {taken_s:.1} s of warm-up: {why}"))
 }
 
 /// Looks for a change in the course of the window.
 fn window(request: &Request, measured: &Measured) -> Check {
+    let not_made = |why: String| Check::new(WINDOW, Outcome::NotMade, why);
     if request.work.workload.has(Instrument::Checkpoint) {
-        return Check::new(WINDOW, Outcome::NotMade, "the workload has a checkpoint in its window on purpose");
+        return not_made("the workload has a checkpoint in its window on purpose".to_owned());
     }
     let (values, each_s, sparse) = values(request, measured);
+    let seen = format!("{} values of {each_s:.1} s", values.len());
     if values.len() < if each_s < 1.0 { LEAST_SHORT_VALUES } else { steady::LEAST_VALUES } {
-        let detail = format!(
-            "the window has {} values of {each_s:.1} s, which are too few to see a change; use a longer window (--duration)",
-            values.len()
-        );
-        return Check::new(WINDOW, Outcome::NotMade, detail);
+        return not_made(format!(
+            "the window has {seen}, which are too few to see a change; use a longer window (--duration)"
+        ));
     }
     if values.iter().all(|rate| *rate == 0.0) {
-        return Check::new(WINDOW, Outcome::NotMade, "no transaction completed in the window");
+        return not_made("no transaction completed in the window".to_owned());
     }
     let outage = steady::outage(each_s, sparse);
-    let Some(departure) = steady::departure(&values, outage) else {
-        let detail = format!(
-            "no part of the window differs from the rest by {:.0} % beyond noise in {} values of {each_s:.1} s, and throughput never \
-             stopped for {:.1} s",
-            100.0 * LEAST_CHANGE,
-            values.len(),
-            outage as f64 * each_s
-        );
-        return Check::require(WINDOW, true, detail);
-    };
-    let cause = checkpoint(request, measured).map_or(String::new(), |text| format!("; {text}"));
-    Check::new(WINDOW, Outcome::Noted, words(&departure, each_s) + &cause)
+    if let Some(departure) = steady::departure(&values, outage) {
+        let cause = checkpoint(request, measured).map_or(String::new(), |text| format!("; {text}"));
+        return Check::new(WINDOW, Outcome::Noted, words(&departure, each_s) + &cause);
+    }
+    let detail = format!(
+        "no part of the window differs from the rest by {:.0} % beyond noise in {seen}, and throughput never stopped for {:.1} s",
+        100.0 * LEAST_CHANGE,
+        outage as f64 * each_s
+    );
+    Check::require(WINDOW, true, detail)
 }
 
 /// Half width of the 95 % interval of throughput from the course of the window, as a share of it; or why there is none.
@@ -176,9 +172,9 @@ mod tests {
             check.detail
         };
         let rising = said(&load(|i| 1000.0 + 10.0 * i as f64, 300));
-        assert!(rising.contains("after 30.0 s") && rising.contains("still rises by 3.1 % per second"), "{rising}");
+        assert!(rising.contains("after 30.0 s") && rising.contains("+3.1 % per second"), "{rising}");
         let falling = said(&load(|i| 9000.0 - 10.0 * i as f64, 300));
-        assert!(falling.contains("falls by 1.5 % per second"), "{falling}");
+        assert!(falling.contains("-1.5 % per second"), "{falling}");
         let short = said(&load(|_| 1000.0, 30));
         assert!(short.contains("7 s or more (--max-warmup)"), "{short}");
         let slow = said(&load(|_| 1.0, 300));
@@ -190,7 +186,7 @@ mod tests {
         // A rate that is kept, while more and more transactions wait.
         let waiting = (0..300).map(|i| 5.0 + 0.1 * f64::from(i)).collect();
         let queue = said(&Load { waiting, ..load(|_| 1000.0, 300) });
-        assert!(queue.contains("transactions that wait still rises by"), "{queue}");
+        assert!(queue.contains("transactions that wait changed by +"), "{queue}");
     }
 
     #[test]

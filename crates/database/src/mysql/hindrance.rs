@@ -1,8 +1,8 @@
-//! What the server does for a session that waits for it.
+//! Why a session gets no answer from the server.
 
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::patience::Doing;
+use crate::role::Hindrance;
 
 /// The state of a session that waits for another one or for a replica, and not for the server's own work.
 /// <https://mariadb.com/kb/en/general-thread-states/>,
@@ -20,15 +20,15 @@ fn waits_for_disk(c: &mut Connection, state: &str) -> Result<bool, TargetError> 
     Ok(state.starts_with(FULL_DISK) || state.starts_with("Commit") && c.number(&others)?.is_some_and(|n| n > 0.0))
 }
 
-/// Asks in session `c` what `session` does.
-pub(super) fn doing(c: &mut Connection, session: u32) -> Result<Doing, TargetError> {
+/// Asks in session `c` what `session` waits for, if that is not the server's own work.
+pub(super) fn hindrance(c: &mut Connection, session: u32) -> Result<Option<Hindrance>, TargetError> {
     let state = format!("SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {session}");
     let state = c.value(&state)?.unwrap_or_default();
     if waits_for_disk(c, &state)? {
-        return Ok(Doing::NoSpace);
+        return Ok(Some(Hindrance::full_disk()));
     }
     if state.starts_with(PASSES) || !WAITS.iter().any(|waits| state.starts_with(waits)) {
-        return Ok(Doing::Works);
+        return Ok(None);
     }
     let oldest = format!(
         "SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX \
@@ -37,7 +37,7 @@ pub(super) fn doing(c: &mut Connection, session: u32) -> Result<Doing, TargetErr
     // Without the privilege PROCESS, or without a transaction, nobody is named.
     let who = c.value(&oldest).ok().flatten();
     let who = who.map_or(String::new(), |id| format!("; the oldest open transaction is that of session {id}"));
-    Ok(Doing::Waits(format!(
+    Ok(Some(Hindrance::waits_for(format!(
         "another session or a replica ('{state}'{who}): end that session (SHOW PROCESSLIST, KILL)"
-    )))
+    ))))
 }

@@ -1,25 +1,25 @@
-//! What the server does for a session that waits for it.
+//! Why a session gets no answer from the server.
 
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::patience::Doing;
+use crate::role::Hindrance;
 
 /// The standbys that are connected, in one text. A role without pg_monitor sees no names.
 const STANDBYS: &str = "SELECT string_agg(concat_ws(', ', coalesce(application_name, 'a standby'), state, sync_state, \
      'last heard of ' || extract(epoch FROM now() - reply_time)::int || ' s ago'), '; ') FROM pg_stat_replication";
 
-/// Asks in session `c` what the server process `pid` does.
+/// Asks in session `c` what the server process `pid` waits for, if that is not the server's own work.
 /// <https://www.postgresql.org/docs/current/monitoring-stats.html#WAIT-EVENT-TABLE>
-pub(super) fn doing(c: &mut Connection, pid: u32) -> Result<Doing, TargetError> {
+pub(super) fn hindrance(c: &mut Connection, pid: u32) -> Result<Option<Hindrance>, TargetError> {
     let event = format!("SELECT wait_event_type || ':' || wait_event FROM pg_stat_activity WHERE pid = {pid}");
     let event = c.value(&event)?.unwrap_or_default();
     if event == "IPC:SyncRep" {
         let names = c.value("SHOW synchronous_standby_names")?.unwrap_or_default();
         let connected = c.value(STANDBYS)?.unwrap_or_else(|| "none".to_owned());
-        return Ok(Doing::Waits(format!(
+        return Ok(Some(Hindrance::waits_for(format!(
             "a synchronous standby (synchronous_standby_names = '{names}'; connected: {connected}): start it, or ALTER \
              SYSTEM RESET synchronous_standby_names and pg_reload_conf()"
-        )));
+        ))));
     }
     if event.starts_with("Lock:") {
         let holders = format!(
@@ -27,11 +27,11 @@ pub(super) fn doing(c: &mut Connection, pid: u32) -> Result<Doing, TargetError> 
              FROM pg_stat_activity WHERE pid = ANY (pg_blocking_pids({pid}))"
         );
         let who = c.value(&holders)?.map_or(String::new(), |who| format!(" that is held by session {who}"));
-        return Ok(Doing::Waits(format!(
+        return Ok(Some(Hindrance::waits_for(format!(
             "a lock ({event}){who}: end that transaction, or that session with pg_terminate_backend"
-        )));
+        ))));
     }
-    Ok(stopped(c, &event)?.map_or(Doing::Works, Doing::Waits))
+    Ok(stopped(c, &event)?.map(Hindrance::waits_for))
 }
 
 /// The process of the server that does not run, and that the session may wait for, if there is one.

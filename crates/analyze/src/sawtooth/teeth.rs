@@ -1,0 +1,156 @@
+//! The search for teeth over periods and phases.
+//!
+//! For a frequency f (teeth per step), the sizes are sorted by u = frac(f·x). A sawtooth that falls between the k-th and the next is
+//! u + [rank < k], up to a constant. So the fits of all phases follow from running sums over that order, without a grid of phases.
+
+/// Largest gap between two values of u that is a rounding error.
+const NO_GAP: f64 = 1e-9;
+/// A period is possible at 95 % unless its best sawtooth explains this many variances less than the best of all: −2 ln(1 − √0.95), as
+/// for the place of a step (Eo and Morley, Quantitative Economics 6 (2015) 463).
+const POSSIBLE: f64 = 7.35;
+
+/// A linear model: orthonormal columns, beside which others are fitted.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Model(Vec<Vec<f64>>);
+
+impl Model {
+    /// Powers of `x` up to `degree`; `None` if the sizes do not span a range.
+    pub(super) fn of_degree(degree: i32, x: &[f64]) -> Option<Model> {
+        let range = x.last().copied().filter(|r| *r > 0.0)?;
+        let mut model = Model::default();
+        let power = |degree| x.iter().map(|x| (2.0 * x / range - 1.0).powi(degree)).collect::<Vec<_>>();
+        (0..=degree).all(|degree| model.add(&power(degree))).then_some(model)
+    }
+
+    /// Adds a column, if it differs from the others.
+    pub(super) fn add(&mut self, column: &[f64]) -> bool {
+        let mut rest = self.rest(column);
+        let norm = square(&rest).sqrt();
+        let differs = norm.is_finite() && norm * norm > 1e-9 * square(column);
+        if differs {
+            rest.iter_mut().for_each(|v| *v /= norm);
+            self.0.push(rest);
+        }
+        differs
+    }
+
+    /// `values` without what the model explains.
+    pub(super) fn rest(&self, values: &[f64]) -> Vec<f64> {
+        let mut rest = values.to_vec();
+        // Twice, for precision.
+        for column in self.0.iter().chain(&self.0) {
+            let share = dot(column, &rest);
+            rest.iter_mut().zip(column).for_each(|(v, c)| *v -= share * c);
+        }
+        rest
+    }
+
+    /// Coefficient of `column` beside the model, and its standard error.
+    pub(super) fn coefficient(&self, column: &[f64], values: &[f64]) -> Option<(f64, f64)> {
+        let (column, values) = (self.rest(column), self.rest(values));
+        let whole = square(&column);
+        let coefficient = dot(&column, &values) / whole;
+        let left: f64 = values.iter().zip(&column).map(|(v, c)| (v - coefficient * c).powi(2)).sum();
+        let freedom = values.len().saturating_sub(self.0.len() + 1).max(1) as f64;
+        coefficient.is_finite().then(|| (coefficient, (left / freedom / whole).sqrt()))
+    }
+}
+
+pub(super) fn square(values: &[f64]) -> f64 {
+    dot(values, values)
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// A fitted sawtooth.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fit {
+    /// Teeth per step.
+    pub(super) frequency: f64,
+    /// frac(f·x) at which it falls.
+    pub(super) phase: f64,
+    /// Share of the squared residual that it explains, 0…1.
+    pub(super) share: f64,
+}
+
+/// Sawteeth of some rising frequencies beside a model.
+#[derive(Debug)]
+pub(super) struct Search(Vec<Table>);
+
+impl Search {
+    pub(super) fn over(frequencies: impl Iterator<Item = f64>, model: &Model, x: &[f64]) -> Search {
+        Search(frequencies.map(|f| Table::new(model, x, f)).collect())
+    }
+
+    /// The best rising sawtooth of each frequency.
+    fn fits(&self, residual: &[f64]) -> impl Iterator<Item = Fit> {
+        let all = square(residual);
+        self.0.iter().map(move |table| table.fit(residual, all))
+    }
+
+    /// The best of all; `None` if no rising one fits.
+    pub(super) fn best(&self, residual: &[f64]) -> Option<Fit> {
+        self.fits(residual).filter(|fit| fit.share > 0.0).max_by(|a, b| a.share.total_cmp(&b.share))
+    }
+
+    /// The sawtooth in the middle of the possible periods, and the shortest and longest of these, in steps.
+    pub(super) fn possible(&self, residual: &[f64]) -> Option<(Fit, [f64; 2])> {
+        // A perfect fit would make the logarithm infinite.
+        let left = |fit: &Fit| (1.0 - fit.share).max(1e-9).ln() * residual.len() as f64;
+        let least = left(&self.best(residual)?);
+        let possible: Vec<Fit> = self.fits(residual).filter(|fit| left(fit) - least <= POSSIBLE).collect();
+        let (slow, fast) = (possible.first()?.frequency, possible.last()?.frequency);
+        let off = |fit: &&Fit| (fit.frequency - (slow + fast) / 2.0).abs();
+        Some((*possible.iter().min_by(|a, b| off(a).total_cmp(&off(b)))?, [1.0 / fast, 1.0 / slow]))
+    }
+}
+
+/// Sums of one frequency that do not depend on the times.
+#[derive(Debug)]
+struct Table {
+    frequency: f64,
+    /// frac(f·x) by size.
+    u: Vec<f64>,
+    /// By rank: index of the size, the gap in u before it, and 1 / square of what the model leaves of the sawtooth that falls there (0
+    /// if it cannot be fitted).
+    falls: Vec<(usize, f64, f64)>,
+}
+
+impl Table {
+    fn new(model: &Model, x: &[f64], frequency: f64) -> Table {
+        let u: Vec<f64> = x.iter().map(|x| (x * frequency).rem_euclid(1.0)).collect();
+        let mut order: Vec<(f64, usize)> = u.iter().copied().zip(0..).collect();
+        order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let mut norm = square(&u);
+        let mut on: Vec<f64> = model.0.iter().map(|column| dot(column, &u)).collect();
+        let mut before = order.last().map_or(0.0, |(u, _)| u - 1.0);
+        let mut falls = Vec::with_capacity(order.len());
+        for (u, size) in order {
+            let left = norm - square(&on);
+            let fits = u - before > NO_GAP && left > 1e-9 * norm;
+            falls.push((size, u - before, if fits { 1.0 / left } else { 0.0 }));
+            before = u;
+            norm += 2.0 * u + 1.0;
+            on.iter_mut().zip(&model.0).for_each(|(on, column)| *on += column.get(size).copied().unwrap_or(0.0));
+        }
+        Table { frequency, u, falls }
+    }
+
+    /// The best of all phases for a residual whose square is `all`.
+    fn fit(&self, residual: &[f64], all: f64) -> Fit {
+        let mut on = dot(&self.u, residual);
+        let (mut most, mut at) = (0.0, (0, 0.0));
+        for (size, gap, inverse) in &self.falls {
+            let explained = on.max(0.0).powi(2) * inverse;
+            if explained > most {
+                (most, at) = (explained, (*size, *gap));
+            }
+            on += residual.get(*size).copied().unwrap_or(0.0);
+        }
+        // It falls in the middle of the gap.
+        let phase = self.u.get(at.0).map_or(0.0, |u| (u - at.1 / 2.0).rem_euclid(1.0));
+        Fit { frequency: self.frequency, phase, share: most / all }
+    }
+}

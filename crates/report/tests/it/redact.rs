@@ -1,0 +1,213 @@
+//! `--redact` and `--anonymous`: what stays is a list, and nothing else is in any format.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::common::groups::all_groups;
+use crate::common::{run, text, two_platforms};
+use loadline_model::column::COLUMNS;
+use loadline_model::{Check, Manifest, Outcome, TestRecord};
+use loadline_report::{Format, Options, RunData, anonymise, redact, render};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+const ALL: [Format; 5] = [Format::Html, Format::Markdown, Format::Csv, Format::Json, Format::Text];
+/// The fields in which any text stays.
+const STAYS: &str = include_str!("stays.txt");
+const POISON: &str = "acme";
+
+fn known(word: &str) -> bool {
+    word.starts_with("LGWR") && !word.contains(POISON)
+}
+
+fn outputs(runs: &[RunData]) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    for format in ALL {
+        for short in [false, true] {
+            let options = Options { summary: short, paper: short, ..Options::default() };
+            let text = String::from_utf8(render(runs, format, &options).unwrap()).unwrap();
+            let plain =
+                text.replace("&#x2f;", "/").replace("&#x27;", "'").replace("&quot;", "\"").replace("&amp;", "&");
+            out.push((format!("{format:?}, {short}"), plain.to_lowercase()));
+        }
+    }
+    out
+}
+
+fn assert_gone(runs: &[RunData], forbidden: &[&str]) {
+    for (format, mut text) in outputs(runs) {
+        // What a column means is the same in every report, whatever was measured.
+        for column in COLUMNS.iter() {
+            text = text.replace(&column.meaning.to_lowercase(), "");
+        }
+        for word in forbidden {
+            let at = text.find(&word.to_lowercase());
+            let around =
+                at.map(|at| text[..at].chars().rev().take(80).collect::<String>().chars().rev().collect::<String>());
+            assert!(at.is_none(), "{format}: '{word}' is in it, after: {}", around.unwrap_or_default());
+        }
+    }
+}
+
+/// `value` with a name in each text, and as a key of each map, where it can be read.
+fn poisoned<T: Serialize + DeserializeOwned>(value: &T) -> T {
+    let mut json = serde_json::to_value(value).unwrap();
+    let mut pointers = Vec::new();
+    visit(&json, &mut |pointer, _| pointers.push(pointer.to_owned()), "");
+    for pointer in pointers {
+        let mut tried = json.clone();
+        match tried.pointer_mut(&pointer).unwrap() {
+            Value::String(text) => *text = format!("{text} {POISON}"),
+            Value::Object(map) => {
+                let Some(item) = map.values().next().cloned() else { continue };
+                map.insert(format!("{POISON}-key/{}", map.len()), item);
+            }
+            _ => continue,
+        }
+        if let Ok(read) = serde_json::from_value::<T>(tried) {
+            json = serde_json::to_value(read).unwrap();
+        }
+    }
+    serde_json::from_value(json).unwrap()
+}
+
+/// All values, with pointers to them.
+fn visit(value: &Value, with: &mut dyn FnMut(&str, &Value), at: &str) {
+    with(at, value);
+    match value {
+        Value::Array(items) => items.iter().enumerate().for_each(|(n, item)| visit(item, with, &format!("{at}/{n}"))),
+        Value::Object(map) => {
+            let key = |key: &str| key.replace('~', "~0").replace('/', "~1");
+            map.iter().for_each(|(name, item)| visit(item, with, &format!("{at}/{}", key(name))));
+        }
+        _ => {}
+    }
+}
+
+/// A run with every field of manifest and record.
+fn full() -> RunData {
+    let mut full: BTreeMap<String, Value> = serde_json::from_str(include_str!("full.json")).unwrap();
+    let manifest: Manifest = serde_json::from_value(full.remove("manifest").unwrap()).unwrap();
+    let test: TestRecord = serde_json::from_value(full.remove("test").unwrap()).unwrap();
+    RunData::new(poisoned(&manifest), vec![poisoned(&test)], vec![POISON.to_owned()])
+}
+
+#[test]
+fn only_listed_texts_stay() {
+    let mut run = full();
+    run.notes.insert(POISON.to_owned(), POISON.to_owned());
+    let holds = |run: &RunData| -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for (name, json) in [("manifest", json!(run.manifest)), ("test", json!(run.records[0]))] {
+            let mut add = |pointer: &str, value: &Value| {
+                let fields: Vec<&str> = pointer.split('/').filter(|part| part.parse::<usize>().is_err()).collect();
+                if pointer.contains(POISON) || value.as_str().is_some_and(|text| text.contains(POISON)) {
+                    found.insert(format!("{name}{}", fields.join(".")));
+                }
+            };
+            visit(&json, &mut add, "");
+        }
+        found
+    };
+    let before = holds(&run).len();
+    assert!(before > 150, "{before}");
+    redact(std::slice::from_mut(&mut run), &known).unwrap();
+    let stays: BTreeSet<String> = STAYS.lines().map(str::to_owned).collect();
+    assert_eq!(holds(&run), stays);
+    assert!(run.warnings.iter().chain(run.notes.keys()).chain(run.notes.values()).all(|text| !text.contains(POISON)));
+}
+
+#[test]
+fn names_are_in_no_format() {
+    let mut runs = two_platforms();
+    for run in &mut runs {
+        let m = &mut run.manifest;
+        m.machine.host = "Zeus12".to_owned();
+        m.target.url = "postgres://hermes@styx:5432/orders".to_owned();
+        m.plan.platform = "zeus12, new disks".to_owned();
+        m.command = ["loadline", "run", "--results", "/home/apollo"].map(String::from).into();
+        for (name, value) in [
+            ("cluster_name", "artemis-prod"),
+            ("primary_conninfo", "host=10.9.8.7 user=charon port=5432"),
+            ("port", "599912345"),
+            ("work_mem", "4MB"),
+            ("wal_level", "replica"),
+        ] {
+            m.target.settings.insert(name.to_owned(), value.to_owned());
+        }
+        m.target.notes.push("hera-3 is a standby of zeus12".to_owned());
+        for record in &mut run.records {
+            record.platform = m.plan.platform.clone();
+            record.target = m.target.url.clone();
+            record.error_texts.insert("relation nyx does not exist".to_owned(), 3);
+            record.waits.sessions.insert("ops@athena.example".to_owned(), 3);
+            record.add_check(Check::new("settings", Outcome::Failed, "cluster_name is artemis-prod"));
+        }
+    }
+    redact(&mut runs, &known).unwrap();
+    assert_gone(
+        &runs,
+        &[
+            "zeus", "hera-3", "hermes", "styx", "orders", "apollo", "artemis", "10.9.8.7", "charon", "599912345",
+            "nyx", "athena", "new disks",
+        ],
+    );
+    let page = text(&runs, Format::Html);
+    for kept in [
+        "4MB", "replica", "AMD EPYC 7543", "PostgreSQL", "15.8 (Debian 15.8-0+deb12u1)", "platform-1", "nvme0n1",
+        "LGWR-LAT1", "failed: settings", "write back",
+    ] {
+        assert!(page.contains(kept), "'{kept}' is gone");
+    }
+}
+
+#[test]
+fn figures_stay_as_they_are() {
+    let (before, mut after) = (two_platforms(), two_platforms());
+    anonymise(&mut after, &known).unwrap();
+    for (a, b) in before.iter().zip(&after) {
+        for (x, y) in a.records.iter().zip(&b.records) {
+            assert_eq!(
+                (&x.figures, x.valid, x.jobs, &x.workload, &x.kpis),
+                (&y.figures, y.valid, y.jobs, &y.workload, &y.kpis)
+            );
+            assert_eq!(x.waits.sessions.values().sum::<u64>(), y.waits.sessions.values().sum::<u64>());
+        }
+        assert_eq!(a.over_time, b.over_time);
+    }
+}
+
+#[test]
+fn no_format_tells_the_product() {
+    let mut runs = vec![all_groups("our PostgreSQL", "2025-postgres", 1.0), run("maria", "run-nvme", 1.4)];
+    let other = &mut runs[1].manifest.target;
+    (other.product, other.version, other.kind) =
+        ("MariaDB".to_owned(), "11.4.2-MariaDB-log".to_owned(), "mysql".to_owned());
+    other.settings.insert("innodb_flush_log_at_trx_commit".to_owned(), "1".to_owned());
+    runs[1].manifest.plan.target = "mysql://u@h/x".to_owned();
+    for record in runs.iter_mut().flat_map(|r| &mut r.records) {
+        record.error_texts.insert("ORA-00060: deadlock".to_owned(), 1);
+        record.waits.sessions.insert("wait/io/file/innodb/innodb_log_file".to_owned(), 5);
+        record.waits.sessions.insert("LWLock:WALWrite".to_owned(), 5);
+        record.notes.push("InnoDB flushed".to_owned());
+        record.add_check(Check::new("client-cpu", Outcome::Failed, "pg_stat_io has no counter"));
+    }
+    anonymise(&mut runs, &known).unwrap();
+    let products = [
+        "postgres", "mariadb", "mysql", "oracle", "sqlite", "innodb", "pg_", "lwlock", "wait/io", "ora-0", "11.4.2",
+        "15.8-0", "v$", "wal_", "walsync", "pl/pgsql", "exadata",
+    ];
+    assert_gone(&runs, &products);
+    let page = text(&runs, Format::Html);
+    assert!(page.contains("Database A") && page.contains("Database B"));
+}
+
+#[test]
+fn a_run_of_arms_is_not_anonymous() {
+    let mut runs = vec![run("a", "run-a", 1.0)];
+    runs[0].manifest.plan.levels = serde_json::from_value(serde_json::json!({
+        "levels": ["remote_apply"], "delays_ms": [1.0], "jitter_ms": 0.0, "replicas": 1, "pairs": 3, "seed": 1
+    }))
+    .unwrap();
+    assert!(anonymise(&mut runs, &known).unwrap_err().to_string().contains("run-a"));
+}
