@@ -45,11 +45,11 @@ impl Counted {
     ///
     /// # Errors
     /// If it is no [`Counted`] of so many jobs, or does not add up.
-    pub(crate) fn read(text: &str, jobs: u32, clock: &Offset) -> Result<Counted, String> {
+    pub(crate) fn read(text: &str, jobs: usize, clock: &Offset) -> Result<Counted, String> {
         let wrong = |what: &str| format!("what it counted cannot be read ({what})");
         let mut counted: Counted = serde_json::from_str(text).map_err(|e| wrong(&e.to_string()))?;
         let n = counted.jobs.len();
-        if n != jobs as usize {
+        if n != jobs {
             return Err(format!("it counted {n} jobs, not {jobs}"));
         }
         // What comes from elsewhere is held against itself: the parts must add up to the whole.

@@ -17,7 +17,7 @@ use loadline_storage::now_ns;
 
 use crate::agent::JobsEvent;
 use crate::counted::Counted;
-use crate::message::{Command, JobsOrder, Opened, Progress, Why};
+use crate::message::{Command, JobsOrder, Opened, Progress, Refusal};
 
 /// Time between looks whether all have passed the window end, ns.
 const LOOK_NS: u64 = 2_000_000;
@@ -90,11 +90,7 @@ fn work(order: &JobsOrder) -> Result<Work, String> {
 }
 
 /// The target of an order: the one of the test before, or opened.
-fn target(
-    order: &JobsOrder,
-    opened: &OpenTarget,
-    interrupted: &Arc<AtomicBool>,
-) -> Result<Arc<dyn Target>, (Why, String)> {
+fn target(order: &JobsOrder, opened: &OpenTarget, interrupted: &Arc<AtomicBool>) -> Result<Arc<dyn Target>, Refusal> {
     let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
     let same = |of: &JobsOrder| (&of.run, &of.url, &of.nodes) == (&order.run, &order.url, &order.nodes);
     if let Some((_, target)) = opened.as_ref().filter(|(of, _)| same(of)) {
@@ -107,30 +103,26 @@ fn target(
         // Nothing is put there: the targets of agents are servers.
         ..OpenRequest::new(&order.url, PathBuf::from("."))
     };
-    let target = loadline_database::open(&open).map_err(|e| (Why::Target, hidden(order, &e.to_string())))?;
+    let target = loadline_database::open(&open).map_err(|e| unreachable(order, &e))?;
     let target: Arc<dyn Target> = Arc::from(target);
     *opened = Some((order.clone(), Arc::clone(&target)));
     Ok(target)
 }
 
-/// A text without the passwords of the order's URLs.
-fn hidden(order: &JobsOrder, text: &str) -> String {
+/// Why the target was not reached, without the passwords of the order's URLs.
+fn unreachable(order: &JobsOrder, why: &dyn std::error::Error) -> Refusal {
     let urls = std::iter::once(&order.url).chain(&order.nodes);
-    urls.fold(text.to_owned(), |text, url| loadline_database::hide(&text, url))
+    Refusal::Target(urls.fold(why.to_string(), |text, url| loadline_database::hide(&text, url)))
 }
 
 /// The request of a test whose jobs from a number on are here.
-fn request(
-    order: &JobsOrder,
-    target: Arc<dyn Target>,
-    interrupted: &Arc<AtomicBool>,
-) -> Result<Request, (Why, String)> {
-    let work = work(order).map_err(|text| (Why::Work, text))?;
+fn request(order: &JobsOrder, target: Arc<dyn Target>, interrupted: &Arc<AtomicBool>) -> Result<Request, Refusal> {
+    let work = work(order).map_err(Refusal::Work)?;
     Ok(Request {
         target,
         work: Arc::new(work),
         driver: order.driver.unwrap_or(Driver::Client),
-        jobs: order.jobs,
+        jobs: order.jobs.len() as u32,
         warmup: Warmup::Seconds(0.0),
         duration_s: 0.0,
         load: order.load.clone(),
@@ -138,7 +130,7 @@ fn request(
         cpu: CpuSource::Local,
         disk: None,
         data_disk: None,
-        place: Place::Part { first_job: order.first_job, all_jobs: order.all_jobs },
+        place: Place::Part { first_job: order.jobs.start, all_jobs: order.all_jobs },
         interrupted: Arc::clone(interrupted),
     })
 }
@@ -154,23 +146,23 @@ fn run(
         Ok(target) => target,
         Err(why) => return tell(JobsEvent::Opened(Err(why))),
     };
-    if order.jobs == 0 {
+    if order.jobs.is_empty() {
         // The run begins: nothing more is asked than whether the target can be reached.
         tell(JobsEvent::Opened(Ok(Opened::default())));
         return tell(JobsEvent::Ended(String::new()));
     }
-    let shared = Arc::new(Shared::of_part(order.first_job, order.jobs, Arc::clone(interrupted)));
+    let shared = Arc::new(Shared::of_part(order.jobs.start, order.jobs.len() as u32, Arc::clone(interrupted)));
     let earlier = target.job_sessions();
     let mut watch = Watch::new(&shared, &*target);
     let opened = request(order, Arc::clone(&target), interrupted).and_then(|request| {
-        let crew = Crew::open(&request, &shared).map_err(|e| (Why::Target, hidden(order, &e.to_string())))?;
+        let crew = Crew::open(&request, &shared).map_err(|e| unreachable(order, &e))?;
         Ok((request, crew))
     });
     let (request, crew) = match opened {
         Ok(opened) => opened,
         Err(why) => return tell(JobsEvent::Opened(Err(why))),
     };
-    let fingerprint = fingerprint(&request.work, order.first_job);
+    let fingerprint = fingerprint(&request.work, order.jobs.start);
     let sessions = opened_since(&earlier, target.job_sessions());
     tell(JobsEvent::Opened(Ok(Opened { fingerprint, sessions })));
     loop {

@@ -9,7 +9,6 @@ mod coordinator;
 mod counted;
 mod hub;
 mod jobs;
-mod lease;
 mod link;
 mod message;
 mod offset;

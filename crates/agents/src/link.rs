@@ -36,7 +36,7 @@ pub(crate) trait Link {
 
 /// A coordinator's connection to the hub.
 pub struct HubLink {
-    hub: Hub,
+    pub(crate) hub: Hub,
     inbox: Receiver<Received>,
     interrupted: Arc<AtomicBool>,
 }
@@ -48,13 +48,8 @@ impl HubLink {
     /// [`HubError`].
     pub fn connect(options: &HubOptions, asker: &str, interrupted: Arc<AtomicBool>) -> Result<HubLink, HubError> {
         let (heard, inbox) = channel();
-        let hub = Hub::connect(options, vec![to_run(asker)], move |received| drop(heard.send(received)))?;
+        let hub = Hub::connect(options, &[to_run(asker)], move |received| drop(heard.send(received)))?;
         Ok(HubLink { hub, inbox, interrupted })
-    }
-
-    /// Whether nobody between here and the hub can read what is said.
-    pub(crate) fn is_private(&self) -> bool {
-        self.hub.about.private
     }
 }
 

@@ -8,13 +8,12 @@ use std::time::Duration;
 use loadline_database::machine::{boot_id, host_name};
 use loadline_storage::now_ns;
 
-use crate::agent::{Action, Agent, Event, JobsEvent};
+use crate::agent::{Action, Agent, CANCEL_AFTER_NS, Event, JobsEvent};
 use crate::hub::{Hub, HubError, HubOptions};
 use crate::jobs::{Jobs, OpenTarget};
-use crate::lease::CANCEL_AFTER_NS;
 use crate::link::LOOK_NS;
 use crate::message::{
-    Answer, Command, JobsOrder, Message, Order, PROTOCOL, Presence, Reader, Received, TO_ALL, Why, to_agent, to_run,
+    Answer, Command, JobsOrder, Message, Order, PROTOCOL, Presence, Reader, Received, Refusal, TO_ALL, to_agent, to_run,
 };
 
 /// How long another agent of the same name has to say so, ns.
@@ -87,13 +86,15 @@ pub fn serve(
 ) -> Result<(), ServiceError> {
     let (inbox, events) = channel();
     let heard = inbox.clone();
-    let subjects = vec![TO_ALL.to_owned(), to_agent(&presence.id), to_run(&presence.id)];
-    let hub = Hub::connect(options, subjects, move |received| drop(heard.send(In::Heard(received))))?;
+    let subjects = [TO_ALL.to_owned(), to_agent(&presence.id), to_run(&presence.id)];
+    let hub = Hub::connect(options, &subjects, move |received| drop(heard.send(In::Heard(received))))?;
     presence.private = hub.about.private;
-    check_name(&hub, &presence, &events)?;
-    let url = loadline_database::redact(&options.url);
-    say(&format!("agent {} waits for work at {url} (nats-server {})", presence.name, hub.about.version));
-    let agent = Agent::new(presence);
+    presence.starting = true;
+    let mut agent = Agent::new(presence);
+    check_name(&hub, &mut agent, &events)?;
+    agent.presence.starting = false;
+    let (name, url) = (&agent.presence.name, loadline_database::redact(&options.url));
+    say(&format!("agent {name} waits for work at {url} (nats-server {})", hub.about.version));
     let mut service =
         Service { hub, inbox, agent, jobs: None, opened: OpenTarget::default(), run_over: Arc::default() };
     let (mut troubles, mut end_ns) = (0, None);
@@ -137,7 +138,7 @@ impl Service {
             // The time at which it came, not that at which this thread got to it.
             Some(In::Heard(Received { at_ns, bytes })) => self.agent.on(at_ns, Event::Message(&bytes)),
             Some(In::Jobs(event)) => {
-                if matches!(event, JobsEvent::Ended(_) | JobsEvent::Opened(Err(_))) {
+                if event.is_last() {
                     self.jobs = None;
                 }
                 self.agent.on(now, Event::Jobs(event))
@@ -165,7 +166,7 @@ impl Service {
         match Jobs::open(order, &self.opened, &self.run_over, tell) {
             Ok(jobs) => self.jobs = Some(jobs),
             Err(e) => {
-                let why = (Why::Work, format!("no thread can be started: {e}"));
+                let why = Refusal::Work(format!("no thread can be started: {e}"));
                 let _ = self.inbox.send(In::Jobs(JobsEvent::Opened(Err(why))));
             }
         }
@@ -185,24 +186,24 @@ fn send(hub: &Hub, mut message: Message<Answer>) {
 
 /// Refuses if another agent has this name. Of several that start at a time, the one with the smallest id stays: each answers the
 /// others, and asks again halfway, so that it is heard by one that came after its first question.
-fn check_name(hub: &Hub, presence: &Presence, events: &Receiver<In>) -> Result<(), ServiceError> {
-    let (begin_ns, mut asked) = (now_ns(), 0);
-    let here = Presence { starting: true, ..presence.clone() };
-    let mut reader = Reader::default();
+fn check_name(hub: &Hub, agent: &mut Agent, events: &Receiver<In>) -> Result<(), ServiceError> {
+    let (begin_ns, mut asked, mut reader) = (now_ns(), 0, Reader::default());
+    let Presence { id, name, .. } = agent.presence.clone();
     while now_ns() < begin_ns + SAME_NAME_NS {
         if now_ns() >= begin_ns + asked * SAME_NAME_NS / 2 {
             asked += 1;
-            hub.publish(TO_ALL, &Message::new(&presence.id, asked, "", Order::Roll));
+            hub.publish(TO_ALL, &Message::new(&id, asked, "", Order::Roll));
         }
-        let Ok(In::Heard(Received { bytes, .. })) = events.recv_timeout(Duration::from_nanos(LOOK_NS / 2)) else {
-            continue;
-        };
-        if let Ok(Some(Message { run, number, body: Order::Roll, .. })) = reader.read(&bytes) {
-            send(hub, Message::new(&run, number, &presence.id, Answer::Here(here.clone())));
+        let heard = events.recv_timeout(Duration::from_nanos(LOOK_NS / 2));
+        let Ok(In::Heard(Received { at_ns, bytes })) = heard else { continue };
+        for action in agent.on(at_ns, Event::Message(&bytes)) {
+            if let Action::Send(answer) = action {
+                send(hub, *answer);
+            }
         }
-        let Ok(Some(Message { body: Answer::Here(other), .. })) = reader.read(&bytes) else { continue };
-        if other.name == presence.name && other.id != presence.id && (!other.starting || other.id < presence.id) {
-            let Presence { name, process, host, .. } = other;
+        let Some(Message { body: Answer::Here(other), .. }) = reader.read(&bytes) else { continue };
+        if other.name == name && other.id != id && (!other.starting || other.id < id) {
+            let Presence { process, host, .. } = other;
             return Err(ServiceError::SameName { name, process, host });
         }
     }
