@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_model::format::counted;
 
+use crate::hub::HubError;
 use crate::link::Link;
 use crate::message::{Answer, JobsOrder, Message, Order, PROTOCOL, Presence, Reader, Received, Refusal};
 use crate::offset::{Offset, RoundTrip};
@@ -57,6 +58,17 @@ pub enum AgentsError {
     /// Agents refused, or did not answer: which, and why.
     #[error("{}", .0.join("; "))]
     Agents(Vec<String>),
+    /// An agent cannot start: another one has its name.
+    #[error("there is an agent with the name {name} already: {who}; choose another --name")]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// Where the other is.
+        who: String,
+    },
+    /// The hub cannot be connected to.
+    #[error(transparent)]
+    Connect(#[from] HubError),
     /// The hub is gone.
     #[error("the hub cannot be reached: {0}")]
     Hub(String),
@@ -129,11 +141,8 @@ pub(crate) fn roll(
         }
         let Some(Received { bytes, .. }) = link.receive(next_ns.min(begin_ns + wait_ns)) else { continue };
         let Some(Message { body: Answer::Here(presence), .. }) = reader.read(&bytes) else { continue };
-        // One that starts may find that its name is taken.
-        if !presence.starting {
-            there.retain(|known| known.id != presence.id);
-            there.push(presence);
-        }
+        there.retain(|known| known.id != presence.id);
+        there.push(presence);
     }
     there.sort_by_cached_key(|p| (natural(&p.name), p.host.clone(), p.process));
     Ok(there)

@@ -42,7 +42,7 @@ pub struct HubOptions {
 }
 
 /// Why there is no hub.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HubError {
     /// The URL or a file is wrong.
     #[error("{0}")]

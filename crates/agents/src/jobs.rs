@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -11,7 +12,10 @@ use std::time::Duration;
 use loadline_collect::CpuSource;
 use loadline_collect::os::{CpuShares, CpuTimes, Interfaces, ProcessCpu};
 use loadline_database::{OpenRequest, Target, Work};
-use loadline_load::{Crew, OwnCommits, Place, Request, STEP_NS, Schedule, Shared, Timing, Warmup, next_count_ns};
+use loadline_load::{
+    Counts, Crew, Ended, OwnCommits, Place, Request, RunningJobs, STEP_NS, Schedule, Shared, Timing, Warmup,
+    next_count_ns,
+};
 use loadline_model::Driver;
 use loadline_storage::now_ns;
 
@@ -158,7 +162,7 @@ fn run(
         let crew = Crew::open(&request, &shared).map_err(|e| unreachable(order, &e))?;
         Ok((request, crew))
     });
-    let (request, crew) = match opened {
+    let (request, mut crew) = match opened {
         Ok(opened) => opened,
         Err(why) => return tell(JobsEvent::Opened(Err(why))),
     };
@@ -180,8 +184,7 @@ fn run(
             Ok(Command::End { .. }) | Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    let sessions_per_thread = crew.sessions_per_thread();
-    let (tallies, jobs) = crew.end();
+    let Ended { tallies, jobs, sessions_per_thread, .. } = crew.end(Counts::default(), &mut || ());
     let counted = Counted { tallies, jobs, sessions_per_thread, ..watch.counted() };
     tell(JobsEvent::Ended(counted.text()));
 }
@@ -219,7 +222,7 @@ impl Edge {
 /// The thread of the jobs, which waits and counts.
 struct Watch<'a> {
     target: &'a dyn Target,
-    /// Commits of its own before the sessions were opened.
+    /// Commits of the target's own before the sessions were opened.
     base: Vec<u64>,
     own: OwnCommits,
     shared: &'a Shared,
@@ -251,43 +254,41 @@ impl<'a> Watch<'a> {
 
     /// What was counted, once the jobs have ended; without what they counted themselves.
     fn counted(mut self) -> Counted {
-        self.own.end = self.own_commits();
+        self.note_own(4..5);
         let Watch { counts, edges: [open, close], own, .. } = self;
-        let between = open.zip(close);
-        let between = between.as_ref();
+        let counted = Counted { counts, own, ..Counted::default() };
+        let (Some(a), Some(b)) = (open, close) else { return counted };
+        let shares = a.machine.zip(b.machine).and_then(|(a, b)| CpuShares::between(&a, &b));
         Counted {
-            counts,
-            own,
-            process_cpu_ns: between.and_then(|(a, b)| b.process_ns?.checked_sub(a.process_ns?)),
-            machine_cpu_pct: between
-                .and_then(|(a, b)| Some(CpuShares::between(a.machine.as_ref()?, b.machine.as_ref()?)?.busy_pct)),
-            network: between
-                .and_then(|(a, b)| a.network.busiest(&b.network, b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9)),
-            ..Counted::default()
+            process_cpu_ns: a.process_ns.zip(b.process_ns).and_then(|(a, b)| b.checked_sub(a)),
+            machine_cpu_pct: shares.map(|shares| shares.busy_pct),
+            network: a.network.busiest(&b.network, b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9),
+            ..counted
         }
     }
 
-    /// What the sessions committed for themselves so far.
-    fn own_commits(&self) -> Vec<u64> {
-        self.target.own_commits().iter().zip(&self.base).map(|(now, before)| now.saturating_sub(*before)).collect()
+    /// Notes what the sessions committed for themselves so far, at these of the times of [`OwnCommits`].
+    fn note_own(&mut self, times: Range<usize>) {
+        let now = self.target.own_commits();
+        let own: Vec<u64> = now.iter().zip(&self.base).map(|(now, before)| now.saturating_sub(*before)).collect();
+        self.own.0.iter_mut().take(times.end).skip(times.start).for_each(|at| at.clone_from(&own));
     }
 
     /// When there is something to do.
     fn next_ns(&self) -> u64 {
         let now = now_ns();
-        let Some(window) = self.window else { return if self.start_ns == 0 { now + STEP_NS } else { self.next(now) } };
-        let times = [window.open_ns, window.close_ns];
-        let edge = times.iter().zip(&self.edges).filter(|(_, read)| read.is_none()).map(|(at, _)| *at).min();
-        match edge {
-            Some(edge) => edge.min(self.next(now)),
-            None if self.closed => now + STEP_NS,
-            None => now + LOOK_NS,
+        if self.start_ns == 0 {
+            return now + STEP_NS;
         }
-    }
-
-    /// The next count: at the times of the other agents, which are those of the start.
-    fn next(&self, now: u64) -> u64 {
-        self.next_count_ns.max(self.start_ns + STEP_NS / 2).max(now)
+        // Counts are at the times of the other agents, which are those of the start.
+        let count_ns = self.next_count_ns.max(self.start_ns + STEP_NS / 2).max(now);
+        match (self.window, &self.edges) {
+            (None, _) => count_ns,
+            (Some(window), [None, _]) => window.open_ns.min(count_ns),
+            (Some(window), [_, None]) => window.close_ns.min(count_ns),
+            _ if self.closed => now + STEP_NS,
+            _ => now + LOOK_NS,
+        }
     }
 
     fn look(&mut self, tell: &dyn Fn(JobsEvent)) {
@@ -306,26 +307,17 @@ impl<'a> Watch<'a> {
                 }));
             }
         }
-        let Some(window) = self.window else { return };
-        let own = self.own_commits();
-        // Up to window start and window end, and until all have passed them: each is as it was last seen before.
-        if now <= window.open_ns + LOOK_NS {
-            self.own.open.clone_from(&own);
-        }
-        if now <= window.close_ns + LOOK_NS {
-            self.own.close.clone_from(&own);
-        }
-        if now < window.open_ns + (window.close_ns - window.open_ns) / 2 {
-            self.own.passed_open.clone_from(&own);
-        }
-        self.own.passed_close.clone_from(&own);
-        for (at, edge) in [window.open_ns, window.close_ns].into_iter().zip(&mut self.edges) {
+        let Some(Schedule { open_ns, close_ns, .. }) = self.window else { return };
+        // At window start and window end, and when all have passed them: each is as it was last seen before.
+        let until_ns = [open_ns + LOOK_NS, open_ns + (close_ns - open_ns) / 2, close_ns + LOOK_NS, u64::MAX];
+        self.note_own(until_ns.partition_point(|until_ns| *until_ns < now)..4);
+        for (at, edge) in [open_ns, close_ns].into_iter().zip(&mut self.edges) {
             if now >= at {
                 edge.get_or_insert_with(Edge::read);
             }
         }
         let passed = self.shared.passed_close.load(Ordering::Relaxed) + self.shared.ended.load(Ordering::Relaxed);
-        if now >= window.close_ns && passed >= self.shared.jobs() && !self.closed {
+        if now >= close_ns && passed >= self.shared.jobs() && !self.closed {
             // The last count is of after the window, so that the window lies between two.
             self.counts.push((now, self.shared.completed()));
             self.closed = true;

@@ -24,4 +24,4 @@ pub use hub::{HubError, HubOptions};
 pub use link::HubLink;
 pub use message::Presence;
 pub use remote::{AgentTarget, Agents, list};
-pub use service::{ServiceError, host, new_id, presence, serve};
+pub use service::{host, new_id, presence, serve};

@@ -28,10 +28,14 @@ pub(crate) trait Link {
     fn beat(&mut self, run: Option<&str>);
 
     /// What is wrong with the hub now, or was since `since_ns`.
-    fn trouble(&self, since_ns: u64) -> Option<String>;
+    fn trouble(&self, _since_ns: u64) -> Option<String> {
+        None
+    }
 
     /// Whether the user wants to stop.
-    fn interrupted(&self) -> bool;
+    fn interrupted(&self) -> bool {
+        false
+    }
 }
 
 /// A coordinator's connection to the hub.

@@ -323,8 +323,6 @@ pub struct Presence {
     pub most_jobs: u32,
     /// Most sessions on servers: it may not open more files.
     pub most_sessions: u32,
-    /// Whether it still looks if its name is free.
-    pub starting: bool,
     /// The run that it works for.
     pub busy: Option<String>,
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use loadline_load::{
-    Counts, Ended, JobResult, OwnCommits, RemoteCrew, RemoteJobs, Request, Schedule, Shared, Tally, TestError, Timing,
+    Counts, Ended, JobResult, RemoteJobs, Request, RunningJobs, Schedule, Shared, Tally, TestError, Timing,
 };
 use loadline_model::plan::WorkloadFile;
 use loadline_model::record::AgentFigures;
@@ -131,7 +131,7 @@ fn can_be_sent_secrets(c: &Coordinator<HubLink>) -> Result<(), AgentsError> {
 }
 
 impl RemoteJobs for Agents {
-    fn open(&self, request: &Request, shared: &Arc<Shared>) -> Result<Box<dyn RemoteCrew>, TestError> {
+    fn open(&self, request: &Request, shared: &Arc<Shared>) -> Result<Box<dyn RunningJobs>, TestError> {
         let work = Arc::clone(&request.work);
         let mut c = self.lock();
         let left = c.left();
@@ -168,7 +168,7 @@ struct RunningCrew {
     jobs: u32,
 }
 
-impl RemoteCrew for RunningCrew {
+impl RunningJobs for RunningCrew {
     fn lead_ns(&self) -> u64 {
         LEAD_NS
     }
@@ -181,28 +181,20 @@ impl RemoteCrew for RunningCrew {
         let _ = self.commands.send(Command::Window { open_ns, close_ns });
     }
 
-    fn end(self: Box<Self>) -> Ended {
+    fn end(self: Box<Self>, _: Counts, _: &mut dyn FnMut()) -> Ended {
         let RunningCrew { commands, thread, jobs } = *self;
         drop(commands);
         let crashed = "the coordinator of the agents crashed: this is a bug in loadline, please report it";
-        thread.join().unwrap_or_else(|_| Ended { jobs: ended(jobs, crashed), ..nothing() })
+        thread.join().unwrap_or_else(|_| Ended {
+            jobs: ended(jobs, crashed),
+            sessions_per_thread: 1,
+            ..Ended::default()
+        })
     }
 }
 
 fn ended(jobs: u32, why: &str) -> Vec<JobResult> {
     (0..jobs).map(|_| JobResult::ended(why)).collect()
-}
-
-/// What no jobs did.
-fn nothing() -> Ended {
-    Ended {
-        own: OwnCommits::default(),
-        tallies: Vec::new(),
-        jobs: Vec::new(),
-        counts: Counts::default(),
-        sessions_per_thread: 1,
-        agents: Vec::new(),
-    }
 }
 
 /// The thread that speaks with the agents in a test.
@@ -274,7 +266,8 @@ impl Conductor {
         let mut all = Ended {
             tallies: vec![Tally::new(self.window.map_or(0, |w| w.window_ns()), false)],
             jobs: ended(self.jobs, "the job never started"),
-            ..nothing()
+            sessions_per_thread: 1,
+            ..Ended::default()
         };
         let mut counts = Vec::new();
         for member in c.members.iter_mut().filter(|member| !member.part.jobs.is_empty()) {

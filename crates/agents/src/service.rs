@@ -1,7 +1,7 @@
 //! `loadline agent`: waits at the hub for work, and does it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -9,33 +9,16 @@ use loadline_database::machine::{boot_id, host_name};
 use loadline_storage::now_ns;
 
 use crate::agent::{Action, Agent, CANCEL_AFTER_NS, Event, JobsEvent};
-use crate::hub::{Hub, HubError, HubOptions};
+use crate::coordinator::{AgentsError, roll};
+use crate::hub::{Hub, HubOptions};
 use crate::jobs::{Jobs, OpenTarget};
-use crate::link::LOOK_NS;
+use crate::link::{HubLink, LOOK_NS};
 use crate::message::{
-    Answer, Command, JobsOrder, Message, Order, PROTOCOL, Presence, Reader, Received, Refusal, TO_ALL, to_agent, to_run,
+    Answer, Command, JobsOrder, Message, PROTOCOL, Presence, Received, Refusal, TO_ALL, to_agent, to_run,
 };
 
 /// How long another agent of the same name has to say so, ns.
 const SAME_NAME_NS: u64 = 500_000_000;
-
-/// Why an agent ends.
-#[derive(Debug, thiserror::Error)]
-pub enum ServiceError {
-    /// The hub.
-    #[error(transparent)]
-    Hub(#[from] HubError),
-    /// The name is taken.
-    #[error("there is an agent with the name {name} already: process {process} on {host}; choose another --name")]
-    SameName {
-        /// The name.
-        name: String,
-        /// Its process.
-        process: u32,
-        /// Its machine.
-        host: String,
-    },
-}
 
 /// What comes to the agent's thread.
 enum In {
@@ -77,24 +60,27 @@ pub fn host() -> String {
 /// Works until `interrupted`. `say` tells the user what happens.
 ///
 /// # Errors
-/// [`ServiceError`].
+/// [`AgentsError`].
 pub fn serve(
     options: &HubOptions,
     mut presence: Presence,
     interrupted: &Arc<AtomicBool>,
     say: &mut dyn FnMut(&str),
-) -> Result<(), ServiceError> {
+) -> Result<(), AgentsError> {
+    let mut link = HubLink::connect(options, &presence.id, Arc::clone(interrupted))?;
+    let there = roll(&mut link, &presence.id, SAME_NAME_NS, |_| false)?;
+    if let Some(Presence { name, process, host, .. }) = there.into_iter().find(|other| other.name == presence.name) {
+        return Err(AgentsError::NameTaken { name, who: format!("process {process} on {host}") });
+    }
+    drop(link);
     let (inbox, events) = channel();
     let heard = inbox.clone();
-    let subjects = [TO_ALL.to_owned(), to_agent(&presence.id), to_run(&presence.id)];
+    let subjects = [TO_ALL.to_owned(), to_agent(&presence.id)];
     let hub = Hub::connect(options, &subjects, move |received| drop(heard.send(In::Heard(received))))?;
     presence.private = hub.about.private;
-    presence.starting = true;
-    let mut agent = Agent::new(presence);
-    check_name(&hub, &mut agent, &events)?;
-    agent.presence.starting = false;
-    let (name, url) = (&agent.presence.name, loadline_database::redact(&options.url));
-    say(&format!("agent {name} waits for work at {url} (nats-server {})", hub.about.version));
+    let url = loadline_database::redact(&options.url);
+    say(&format!("agent {} waits for work at {url} (nats-server {})", presence.name, hub.about.version));
+    let agent = Agent::new(presence);
     let mut service =
         Service { hub, inbox, agent, jobs: None, opened: OpenTarget::default(), run_over: Arc::default() };
     let (mut troubles, mut end_ns) = (0, None);
@@ -182,30 +168,4 @@ fn send(hub: &Hub, mut message: Message<Answer>) {
         *answered_ns = now_ns();
     }
     hub.publish(&to_run(&message.run), &message);
-}
-
-/// Refuses if another agent has this name. Of several that start at a time, the one with the smallest id stays: each answers the
-/// others, and asks again halfway, so that it is heard by one that came after its first question.
-fn check_name(hub: &Hub, agent: &mut Agent, events: &Receiver<In>) -> Result<(), ServiceError> {
-    let (begin_ns, mut asked, mut reader) = (now_ns(), 0, Reader::default());
-    let Presence { id, name, .. } = agent.presence.clone();
-    while now_ns() < begin_ns + SAME_NAME_NS {
-        if now_ns() >= begin_ns + asked * SAME_NAME_NS / 2 {
-            asked += 1;
-            hub.publish(TO_ALL, &Message::new(&id, asked, "", Order::Roll));
-        }
-        let heard = events.recv_timeout(Duration::from_nanos(LOOK_NS / 2));
-        let Ok(In::Heard(Received { at_ns, bytes })) = heard else { continue };
-        for action in agent.on(at_ns, Event::Message(&bytes)) {
-            if let Action::Send(answer) = action {
-                send(hub, *answer);
-            }
-        }
-        let Some(Message { body: Answer::Here(other), .. }) = reader.read(&bytes) else { continue };
-        if other.name == name && other.id != id && (!other.starting || other.id < id) {
-            let Presence { process, host, .. } = other;
-            return Err(ServiceError::SameName { name, process, host });
-        }
-    }
-    Ok(())
 }

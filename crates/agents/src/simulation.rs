@@ -1,17 +1,16 @@
 //! A thousand agents with wrong clocks, behind a hub that delays and loses messages, in simulated time. The coordinator, the
 //! protocol and the agents are those of a run; only clock, hub and jobs are simulated. Everything follows from the seed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use loadline_model::random::Random;
+use serde::Serialize;
 
 use crate::agent::{Action, Agent, BEAT_NS, Event, JobsEvent};
 use crate::coordinator::{AgentsError, Coordinator, described};
 use crate::link::Link;
-use crate::message::{
-    Answer, Command, JobsOrder, Message, Opened, Order, PROTOCOL, Presence, Progress, Received, Refusal,
-};
+use crate::message::{Answer, Command, JobsOrder, Message, Opened, Order, PROTOCOL, Presence, Received, Refusal};
 use crate::test::{LEAD_NS, MOST_SKEW_NS};
 
 const MS: u64 = 1_000_000;
@@ -56,23 +55,17 @@ struct Host {
     heard_ns: u64,
 }
 
-enum What {
-    ToAgent(Vec<u8>),
-    ToCoordinator(Vec<u8>),
-    /// Looks at the time.
-    Timer,
-    /// Something happens to the jobs of a test.
-    Jobs(u64, JobsEvent),
-    /// The coordinator says that the run goes on.
-    Beat,
-}
+/// What happens at a time.
+type Happening = Box<dyn FnOnce(&mut World)>;
 
 /// The hub, the hosts and the time.
 struct World {
     now_ns: u64,
-    /// What comes next at which host, by time and by the order in which it was found out.
-    queue: BTreeMap<(u64, usize), (usize, What)>,
+    /// What comes next, by time and by the order in which it was found out.
+    queue: BTreeMap<(u64, usize), Happening>,
     pushed: usize,
+    /// What has come to the coordinator.
+    inbox: VecDeque<Received>,
     random: Random,
     hosts: Vec<Host>,
     /// The run of which the coordinator says that it goes on.
@@ -115,26 +108,56 @@ impl World {
             heard_ns: 0,
         });
         let hosts = hosts.collect();
-        let (now_ns, queue, sent_ns) = (1000 * S, BTreeMap::new(), Vec::new());
-        World { now_ns, queue, pushed: 0, random, hosts, run: None, loss: 0.0, sent_ns }
+        let (now_ns, queue, inbox, sent_ns) = (1000 * S, BTreeMap::new(), VecDeque::new(), Vec::new());
+        World { now_ns, queue, pushed: 0, inbox, random, hosts, run: None, loss: 0.0, sent_ns }
     }
 
-    fn at(&mut self, ns: u64, host: usize, what: What) {
+    fn at(&mut self, ns: u64, happening: impl FnOnce(&mut World) + 'static) {
         self.pushed += 1;
-        self.queue.insert((ns.max(self.now_ns), self.pushed), (host, what));
+        self.queue.insert((ns.max(self.now_ns), self.pushed), Box::new(happening));
     }
 
-    /// Sends the pieces of a message to a host or from it (leg 0 or 1). A leg takes its mean or longer, a few take very long.
-    fn deliver(&mut self, i: usize, leg: usize, pieces: Vec<Vec<u8>>, what: fn(Vec<u8>) -> What) {
+    /// Sends a message to a host or from it (leg 0 or 1). A leg takes its mean or longer, a few take very long.
+    fn deliver<B: Serialize>(&mut self, i: usize, leg: usize, message: &Message<B>) {
         let slow = if between(&mut self.random, 0.0, 1.0) < 0.02 { 30.0 } else { 1.0 };
         let times = 0.5 - 0.5 * between(&mut self.random, 1e-9, 1.0).ln() * slow;
         let at_ns = self.now_ns + (self.hosts[i].legs[leg] * times) as u64;
-        for piece in pieces {
+        for bytes in message.pieces(MOST_BYTES) {
             let lost = between(&mut self.random, 0.0, 1.0) < self.loss;
-            if !lost && !self.hosts[i].cut_off.contains(&self.now_ns) {
-                self.at(at_ns, i, what(piece));
+            if lost || self.hosts[i].cut_off.contains(&self.now_ns) {
+                continue;
             }
+            self.at(at_ns, move |world| {
+                if leg == 1 {
+                    return world.inbox.push_back(Received { at_ns, bytes });
+                }
+                world.hosts[i].heard_ns = at_ns;
+                world.tell(i, Event::Message(&bytes));
+            });
         }
+    }
+
+    fn beats(&mut self) {
+        let Some(run) = self.run.clone() else { return };
+        let beat = Message::new(&run, 0, "", Order::Beat);
+        (0..self.hosts.len()).for_each(|i| self.deliver(i, 0, &beat));
+        self.at(self.now_ns + BEAT_NS, World::beats);
+    }
+
+    /// Something will happen to the jobs of an agent's test, unless another has begun by then.
+    fn jobs(&mut self, i: usize, at_ns: u64, event: JobsEvent) {
+        let test = self.hosts[i].test;
+        self.at(at_ns, move |world| {
+            let host = &mut world.hosts[i];
+            if event.is_last() && host.loads {
+                let hung = host.dead.start > 0 && at_ns >= host.dead.start;
+                assert!(hung || at_ns <= host.heard_ns + 5 * S, "jobs go on without the coordinator");
+                host.loads = false;
+            }
+            if host.test == test {
+                world.tell(i, Event::Jobs(event));
+            }
+        });
     }
 
     /// An event happens to an agent, which acts. What it misses while it hangs is lost here; a real one would get it late.
@@ -143,48 +166,42 @@ impl World {
         let clock = host.clock;
         if host.dead.contains(&now) {
             let until_ns = host.dead.end;
-            return self.at(until_ns, i, What::Timer);
+            return self.at(until_ns, move |world| world.tell(i, Event::Time));
         }
         for action in host.agent.on(clock.at(now), event) {
             self.act(i, action);
         }
         if let Some(due) = self.hosts[i].agent.due_ns() {
-            self.at(clock.truth(due) + 1, i, What::Timer);
+            self.at(clock.truth(due) + 1, move |world| world.tell(i, Event::Time));
         }
     }
 
     fn act(&mut self, i: usize, action: Action) {
         let (now, host) = (self.now_ns, &mut self.hosts[i]);
-        let test = host.test;
         match action {
             Action::Say(_) => {}
             Action::Send(message) => {
                 self.sent_ns.push(now);
-                self.deliver(i, 1, message.pieces(MOST_BYTES), What::ToCoordinator);
+                self.deliver(i, 1, &message);
             }
             Action::Open(order) => {
-                let JobsOrder { test, jobs, .. } = *order;
-                (host.test, host.window) = (test, None);
+                (host.test, host.window) = (order.test, None);
                 let at_ns = now + self.random.below(200 * MS);
                 let opened = Opened { fingerprint: "work".into(), ..Opened::default() };
-                self.at(at_ns, i, What::Jobs(test, JobsEvent::Opened(Ok(opened))));
-                if jobs.is_empty() {
-                    self.at(at_ns, i, What::Jobs(test, JobsEvent::Ended(String::new())));
+                self.jobs(i, at_ns, JobsEvent::Opened(Ok(opened)));
+                if order.jobs.is_empty() {
+                    self.jobs(i, at_ns, JobsEvent::Ended(String::new()));
                 }
             }
-            Action::Jobs(Command::Start { .. }) => {
-                host.loads = true;
-                let progress = Progress { started: 1, ..Progress::default() };
-                self.at(now + LEAD_NS, i, What::Jobs(test, JobsEvent::Progress(progress)));
-            }
+            Action::Jobs(Command::Start { .. }) => host.loads = true,
             Action::Jobs(Command::Window { open_ns, close_ns }) => {
                 host.window = Some((open_ns, close_ns));
                 let at_ns = host.clock.truth(close_ns) + 2 * MS;
-                self.at(at_ns, i, What::Jobs(test, JobsEvent::Closed));
+                self.jobs(i, at_ns, JobsEvent::Closed);
             }
             Action::Jobs(Command::End { urgent }) => {
-                let at_ns = now + if urgent { 5 * MS } else { END_NS };
-                self.at(at_ns, i, What::Jobs(test, JobsEvent::Ended(counts(i))));
+                let takes_ns = if urgent { 5 * MS } else { END_NS };
+                self.jobs(i, now + takes_ns, JobsEvent::Ended(counts(i)));
             }
         }
     }
@@ -199,56 +216,25 @@ impl Link for World {
         self.sent_ns.push(self.now_ns);
         let only: Option<usize> = agent.map(|id| id.parse().unwrap());
         for i in (0..self.hosts.len()).filter(|i| only.is_none_or(|only| only == *i)) {
-            self.deliver(i, 0, order.pieces(MOST_BYTES), What::ToAgent);
+            self.deliver(i, 0, order);
         }
     }
 
     fn receive(&mut self, until_ns: u64) -> Option<Received> {
-        while self.queue.first_key_value().is_some_and(|((at_ns, _), _)| *at_ns <= until_ns) {
-            let ((at_ns, _), (i, what)) = self.queue.pop_first()?;
+        while self.inbox.is_empty() && self.queue.first_key_value().is_some_and(|((at_ns, _), _)| *at_ns <= until_ns) {
+            let ((at_ns, _), happening) = self.queue.pop_first()?;
             self.now_ns = at_ns;
-            match what {
-                What::ToCoordinator(bytes) => return Some(Received { at_ns, bytes }),
-                What::ToAgent(bytes) => {
-                    self.hosts[i].heard_ns = at_ns;
-                    self.tell(i, Event::Message(&bytes));
-                }
-                What::Timer => self.tell(i, Event::Time),
-                What::Jobs(test, event) => {
-                    let host = &mut self.hosts[i];
-                    if event.is_last() && host.loads {
-                        let hung = host.dead.start > 0 && at_ns >= host.dead.start;
-                        assert!(hung || at_ns <= host.heard_ns + 5 * S, "jobs go on without the coordinator");
-                        host.loads = false;
-                    }
-                    // Unless they are of an earlier test.
-                    if host.test == test {
-                        self.tell(i, Event::Jobs(event));
-                    }
-                }
-                What::Beat => {
-                    let Some(run) = self.run.clone() else { continue };
-                    let beat = Message::new(&run, 0, "", Order::Beat).pieces(MOST_BYTES);
-                    (0..self.hosts.len()).for_each(|i| self.deliver(i, 0, beat.clone(), What::ToAgent));
-                    self.at(at_ns + BEAT_NS, 0, What::Beat);
-                }
-            }
+            happening(self);
         }
-        self.now_ns = self.now_ns.max(until_ns);
-        None
+        if self.inbox.is_empty() {
+            self.now_ns = self.now_ns.max(until_ns);
+        }
+        self.inbox.pop_front()
     }
 
     fn beat(&mut self, run: Option<&str>) {
         self.run = run.map(str::to_owned);
-        self.at(self.now_ns, 0, What::Beat);
-    }
-
-    fn trouble(&self, _: u64) -> Option<String> {
-        None
-    }
-
-    fn interrupted(&self) -> bool {
-        false
+        self.beats();
     }
 }
 

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use loadline_agents::{
-    AgentTarget, Agents, AgentsError, HubError, HubLink, HubOptions, Presence, ServiceError, host, list, new_id,
-    presence, serve,
+    AgentTarget, Agents, AgentsError, HubError, HubLink, HubOptions, Presence, host, list, new_id, presence, serve,
 };
 use loadline_database::machine::allow_open_files;
 use loadline_load::OWN_FILES;
@@ -39,26 +38,18 @@ const LIST_NS: u64 = 1_000_000_000;
 
 impl From<HubError> for Failure {
     fn from(e: HubError) -> Failure {
-        match e {
-            HubError::Usage(text) => Failure::usage(text),
-            HubError::Unreachable { .. } => Failure { code: exit::TARGET, message: e.to_string() },
-        }
+        AgentsError::Connect(e).into()
     }
 }
 
 impl From<AgentsError> for Failure {
     fn from(e: AgentsError) -> Failure {
-        let code = if e == AgentsError::Interrupted { exit::INTERRUPTED } else { exit::TARGET };
+        let code = match e {
+            AgentsError::Connect(HubError::Usage(_)) | AgentsError::NameTaken { .. } => exit::USAGE,
+            AgentsError::Interrupted => exit::INTERRUPTED,
+            _ => exit::TARGET,
+        };
         Failure { code, message: e.to_string() }
-    }
-}
-
-impl From<ServiceError> for Failure {
-    fn from(e: ServiceError) -> Failure {
-        match e {
-            ServiceError::Hub(e) => e.into(),
-            ServiceError::SameName { .. } => Failure::usage(e.to_string()),
-        }
     }
 }
 
