@@ -129,7 +129,8 @@ impl Reader {
 
     /// Parts that came of a message of `agent` that is under way.
     pub(crate) fn came(&self, run: &str, agent: &str) -> usize {
-        self.begun.get(&(run.to_owned(), agent.to_owned())).map_or(0, |(_, came, _)| *came)
+        let mut begun = self.begun.iter();
+        begun.find(|((of, by), _)| of == run && by == agent).map_or(0, |(_, (_, came, _))| *came)
     }
 }
 

@@ -4,6 +4,7 @@ use std::process::Child;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use serde_json::Value;
 
 use super::{Fleet, SHORT, names};
 use crate::common::figures::check;
@@ -32,23 +33,43 @@ fn sessions(server: &Server) -> u32 {
     server.sql(of_jobs).unwrap().parse().unwrap()
 }
 
-#[test]
-fn a_lost_agent_is_named_and_the_next_test_has_the_others() {
-    let (fleet, server) = (Fleet::new("a1 a2 a3"), Server::start(&[]));
-    let more = "--workload LGWR-LAT1 --jobs 6 --duration 3s --repeat 2 --on-agent-loss continue";
-    let child = fleet.start(3, &server.tcp("boss", Some("tops3cret")), more);
+/// Runs tests of two jobs on each agent, and stops a2 in the first. The sessions that it leaves are ended.
+fn lose_a2(fleet: &Fleet, target: &str, more: &str) -> (Ran, Vec<Value>) {
+    let agents = fleet.agents.len() as u32;
+    let more = format!("--workload LGWR-LAT1 --duration 3s --jobs {} {more}", 2 * agents);
+    let child = fleet.start(agents, target, &more);
     fleet.wait_until_jobs_run();
     // Its sessions stay on the database while it hangs.
     signal(&fleet.agents[1].0, Signal::SIGSTOP);
     let ran = ended(child);
-    assert_eq!(sessions(&server), 0, "{}", ran.said());
     let tests = tests_of(&ran.folder());
-    assert_eq!(tests.len(), 2, "{}", ran.said());
-    assert!(!sound(&tests[0]) && check(&tests[0], "agents")["outcome"] == "failed", "{}", tests[0]);
+    assert!(!sound(&tests[0]), "{}", tests[0]);
+    assert!(tests[0]["notes"].to_string().contains("ended 2 sessions that agent a2"), "{}", tests[0]["notes"]);
+    (ran, tests)
+}
+
+#[test]
+fn a_lost_agent_is_named_and_the_next_test_has_the_others() {
+    let (fleet, server) = (Fleet::new("a1 a2 a3"), Server::start(&[]));
+    let target = server.tcp("boss", Some("tops3cret"));
+    let (ran, tests) = lose_a2(&fleet, &target, "--repeat 2 --on-agent-loss continue");
+    assert_eq!((sessions(&server), tests.len()), (0, 2), "{}", ran.said());
+    assert_eq!(check(&tests[0], "agents")["outcome"], "failed");
     let why = check(&tests[0], "agents")["detail"].as_str().unwrap().to_owned();
     assert!(why.contains("1 of 3 agents failed: agent a2 on") && why.contains("did not answer"), "{why}");
-    assert!(tests[0]["notes"].to_string().contains("ended 2 sessions that agent a2"), "{}", tests[0]["notes"]);
-    assert!(sound(&tests[1]) && names(&tests[1]) == ["a1", "a3"], "{}", tests[1]);
+    assert_eq!(names(&tests[1]), ["a1", "a3"]);
+    assert!(sound(&tests[1]), "{}", tests[1]);
+    signal(&fleet.agents[1].0, Signal::SIGCONT);
+}
+
+#[test]
+fn sessions_that_a_lost_agent_leaves_on_mariadb_are_ended() {
+    let (fleet, server) = (Fleet::new("a1 a2"), Maria::start(&[]));
+    server.sql("CREATE DATABASE loads").unwrap();
+    let (ran, tests) = lose_a2(&fleet, &server.tcp("ann:tops3cret", "loads"), "");
+    assert_eq!((ran.code, tests.len()), (3, 1), "{}", ran.said());
+    let sessions = || server.sql("SELECT count(*) FROM information_schema.processlist WHERE user = 'ann'");
+    wait_for("the sessions to end", || sessions().is_ok_and(|n| n == "0"));
     signal(&fleet.agents[1].0, Signal::SIGCONT);
 }
 
@@ -78,23 +99,6 @@ fn an_agent_that_is_lost_before_a_test_is_named_and_the_plan_says_what_follows()
     assert!(ran.err.contains("--on-agent-loss continue"), "{}", ran.said());
     let ran = lose(2, 1, "continue");
     assert!(ran.code == 3 && ran.err.contains("no agent is left; lost before test 1: agent a3 on"), "{}", ran.said());
-}
-
-#[test]
-fn sessions_that_a_lost_agent_leaves_on_mariadb_are_ended() {
-    let (fleet, server) = (Fleet::new("a1 a2"), Maria::start(&[]));
-    server.sql("CREATE DATABASE loads").unwrap();
-    let more = "--workload LGWR-LAT1 --jobs 4 --duration 3s";
-    let child = fleet.start(2, &server.tcp("ann:tops3cret", "loads"), more);
-    fleet.wait_until_jobs_run();
-    signal(&fleet.agents[1].0, Signal::SIGSTOP);
-    let ran = ended(child);
-    let tests = tests_of(&ran.folder());
-    assert!(ran.code == 3 && tests.len() == 1 && !sound(&tests[0]), "{}", ran.said());
-    assert!(tests[0]["notes"].to_string().contains("ended 2 sessions that agent a2"), "{}", tests[0]["notes"]);
-    let sessions = || server.sql("SELECT count(*) FROM information_schema.processlist WHERE user = 'ann'");
-    wait_for("the sessions to end", || sessions().is_ok_and(|n| n == "0"));
-    signal(&fleet.agents[1].0, Signal::SIGCONT);
 }
 
 #[test]
