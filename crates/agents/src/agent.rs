@@ -5,7 +5,7 @@
 //! it for [`LEASE_NS`] ends its jobs, and cancels the sessions of those that have not ended [`CANCEL_AFTER_NS`] later. So nothing keeps
 //! loading a database for 5 s after its run, its hub or its network is gone.
 
-use crate::message::{Answer, Command, JobsOrder, Message, Opened, Order, Presence, Progress, Reader, Refusal};
+use crate::message::{Answer, Command, JobsOrder, Message, Order, Presence, Reader, Refusal};
 
 /// Time between two beats of the coordinator, ns.
 pub(crate) const BEAT_NS: u64 = 1_000_000_000;
@@ -21,30 +21,16 @@ const _: () = assert!(LEASE_NS + CANCEL_AFTER_NS < 5_000_000_000 && LEASE_NS > 2
 pub(crate) enum Event<'a> {
     /// A piece of a message came.
     Message(&'a [u8]),
-    /// Something happened to its jobs.
-    Jobs(JobsEvent),
+    /// What its jobs say: [`Answer::Opened`] or [`Answer::Refused`], then [`Answer::Progress`], [`Answer::Closed`] and
+    /// [`Answer::Counts`].
+    Jobs(Answer),
     /// Time has passed.
     Time,
 }
 
-/// What happens to jobs.
-#[derive(Debug)]
-pub(crate) enum JobsEvent {
-    /// Their sessions are open, or could not be opened.
-    Opened(Result<Opened, Refusal>),
-    /// How far they are, until the window is set.
-    Progress(Progress),
-    /// All have passed the window end.
-    Closed,
-    /// They have ended, and counted this.
-    Ended(String),
-}
-
-impl JobsEvent {
-    /// Whether there are no jobs any more.
-    pub(crate) fn is_last(&self) -> bool {
-        matches!(self, JobsEvent::Ended(_) | JobsEvent::Opened(Err(_)))
-    }
+/// Whether jobs that say so are gone.
+pub(crate) fn is_last(said: &Answer) -> bool {
+    matches!(said, Answer::Counts(_) | Answer::Refused(_))
 }
 
 /// What an agent does.
@@ -84,8 +70,6 @@ struct Enlisted {
     number: u64,
     /// The answer to it, in case it is repeated; `None`: it is under way.
     answer: Option<Answer>,
-    /// Number of the last test.
-    test: u64,
     stage: Stage,
 }
 
@@ -125,7 +109,7 @@ impl Agent {
                 Some(order) => self.order(now_ns, order),
                 None => Vec::new(),
             },
-            Event::Jobs(event) => self.jobs_event(event),
+            Event::Jobs(said) => self.jobs_said(said),
             Event::Time => Vec::new(),
         });
         actions
@@ -177,7 +161,7 @@ impl Agent {
             (Order::Enlist, None) if self.ending => Answer::Refused(Refusal::Ending),
             (Order::Enlist, None) => {
                 let (answer, stage) = (Some(Answer::Done), Stage::Idle);
-                self.work = Some(Enlisted { run: run.clone(), heard_ns: now_ns, number, answer, test: 0, stage });
+                self.work = Some(Enlisted { run: run.clone(), heard_ns: now_ns, number, answer, stage });
                 self.left = None;
                 return vec![Action::Say(format!("works for run {run}")), self.send(&run, number, Answer::Done)];
             }
@@ -195,7 +179,7 @@ impl Agent {
         let answer = match (order, &work.stage) {
             (Order::Enlist, _) => Answer::Done,
             (Order::Open(jobs), Stage::Idle | Stage::Ended(_)) => {
-                (work.test, work.stage) = (jobs.test, Stage::Opening);
+                work.stage = Stage::Opening;
                 return vec![Action::Open(jobs)];
             }
             (Order::Jobs(Command::End { .. }), Stage::Ended(_)) => Answer::Done,
@@ -235,27 +219,27 @@ impl Agent {
         actions
     }
 
-    fn jobs_event(&mut self, event: JobsEvent) -> Vec<Action> {
+    fn jobs_said(&mut self, said: Answer) -> Vec<Action> {
+        if matches!(said, Answer::Progress { .. } | Answer::Closed(_)) {
+            return self.run().map(|run| self.send(run, 0, said)).into_iter().collect();
+        }
         let Some(work) = &mut self.work else {
             // Of a run that it left.
-            self.ending &= !event.is_last();
+            self.ending &= !is_last(&said);
             return Vec::new();
         };
-        let test = work.test;
-        let (stage, answer) = match (event, &work.stage) {
-            (JobsEvent::Progress(progress), _) => return self.unasked(Answer::Progress { test, progress }),
-            (JobsEvent::Closed, _) => return self.unasked(Answer::Closed(test)),
-            (JobsEvent::Opened(Ok(opened)), Stage::Opening) => (Stage::Open, Answer::Opened(opened)),
-            (JobsEvent::Opened(Err(why)), Stage::Opening) => (Stage::Idle, Answer::Refused(why)),
+        let (stage, answer) = match (said, &work.stage) {
+            (opened @ Answer::Opened(_), Stage::Opening) => (Stage::Open, opened),
+            (refused @ Answer::Refused(_), Stage::Opening) => (Stage::Idle, refused),
             // It was told to end meanwhile: there is nothing to count.
-            (JobsEvent::Opened(Err(_)), Stage::Ending) => (Stage::Ended(String::new()), Answer::Done),
-            (JobsEvent::Ended(counts), Stage::Ending) => (Stage::Ended(counts), Answer::Done),
-            (JobsEvent::Ended(counts), _) => {
+            (Answer::Refused(_), Stage::Ending) => (Stage::Ended(String::new()), Answer::Done),
+            (Answer::Counts(counts), Stage::Ending) => (Stage::Ended(counts), Answer::Done),
+            (Answer::Counts(counts), _) => {
                 // By themselves: all were lost. The coordinator will ask.
                 work.stage = Stage::Ended(counts);
                 return Vec::new();
             }
-            (JobsEvent::Opened(_), _) => return Vec::new(),
+            _ => return Vec::new(),
         };
         work.stage = stage;
         self.answer(answer)
@@ -263,10 +247,6 @@ impl Agent {
 
     fn send(&self, run: &str, number: u64, answer: Answer) -> Action {
         Action::Send(Box::new(Message::new(run, number, &self.presence.id, answer)))
-    }
-
-    fn unasked(&self, answer: Answer) -> Vec<Action> {
-        self.run().map(|run| self.send(run, 0, answer)).into_iter().collect()
     }
 
     /// Answers the last order of the run. The answer is kept, in case the order is repeated.

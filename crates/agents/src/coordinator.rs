@@ -198,19 +198,13 @@ pub(crate) struct Coordinator<L> {
 struct Asked {
     agent: usize,
     order: Message<Order>,
-    /// When it was sent first, ns.
+    /// When it was sent first, and when the answer came, ns.
     sent_ns: Option<u64>,
+    returned_ns: u64,
     heard_ns: u64,
     /// Parts that came of its answer.
     came: usize,
-    outcome: Option<Outcome>,
-}
-
-/// When an order was sent first and its answer came, ns, and the answer.
-pub(crate) struct Outcome {
-    sent_ns: u64,
-    returned_ns: u64,
-    pub(crate) answer: Result<Answer, Failure>,
+    answer: Option<Result<Answer, Failure>>,
 }
 
 impl<L: Link> Coordinator<L> {
@@ -293,8 +287,8 @@ impl<L: Link> Coordinator<L> {
         order: impl Fn(&Member) -> Order,
         take: impl Fn(&mut Member, Answer) -> Result<(), Failure>,
     ) {
-        for (agent, Outcome { answer, .. }) in self.round(who, limit_ns, order) {
-            let Some(member) = self.members.get_mut(agent) else { continue };
+        for Asked { agent, answer, .. } in self.round(who, limit_ns, order) {
+            let Some((member, answer)) = self.members.get_mut(agent).zip(answer) else { continue };
             if let Err(failure) = answer.and_then(|answer| take(member, answer)) {
                 self.note(agent, &failure);
             }
@@ -303,21 +297,22 @@ impl<L: Link> Coordinator<L> {
 
     /// Gives each of the agents its order, again and again until it answers, for `limit_ns` at most; one that says nothing for
     /// [`SILENT_NS`] is not waited for. Messages that agents send unasked are noted meanwhile.
-    fn round(&mut self, who: &[usize], limit_ns: u64, order: impl Fn(&Member) -> Order) -> Vec<(usize, Outcome)> {
+    fn round(&mut self, who: &[usize], limit_ns: u64, order: impl Fn(&Member) -> Order) -> Vec<Asked> {
         let begin_ns = self.link.now_ns();
-        let mut all = Vec::new();
+        let mut all: Vec<Asked> = Vec::new();
         for agent in who.iter().copied() {
             let Some(member) = self.members.get(agent) else { continue };
             self.number += 1;
             let order = Message::new(&self.run, self.number, "", order(member));
-            all.push(Asked { agent, order, sent_ns: None, heard_ns: begin_ns, came: 0, outcome: None });
+            let (sent_ns, returned_ns, heard_ns) = (None, 0, begin_ns);
+            all.push(Asked { agent, order, sent_ns, returned_ns, heard_ns, came: 0, answer: None });
         }
         let end_ns = begin_ns.saturating_add(limit_ns.max(1));
         let (mut next_ns, mut again_ns) = (begin_ns, AGAIN_NS);
-        while all.iter().any(|asked| asked.outcome.is_none()) {
+        loop {
             let now = self.link.now_ns();
             let again = now >= next_ns;
-            for asked in all.iter_mut().filter(|asked| asked.outcome.is_none()) {
+            for asked in all.iter_mut().filter(|asked| asked.answer.is_none()) {
                 let Some(Member { presence, .. }) = self.members.get(asked.agent) else { continue };
                 let came = self.reader.came(&self.run, &presence.id);
                 if came != asked.came {
@@ -333,27 +328,25 @@ impl<L: Link> Coordinator<L> {
                 // After it was sent: the order may be to end.
                 if now >= end_ns || silent_ns >= SILENT_NS || self.link.interrupted() {
                     let silent = Failure::Silent((now - begin_ns) as f64 / 1e9);
-                    let failure = self.link.trouble(begin_ns).map_or(silent, Failure::Hub);
-                    asked.outcome = Some(Outcome { sent_ns: begin_ns, returned_ns: now, answer: Err(failure) });
+                    asked.answer = Some(Err(self.link.trouble(begin_ns).map_or(silent, Failure::Hub)));
                 }
             }
             if again {
                 (next_ns, again_ns) = (now + again_ns, (again_ns * 2).min(MOST_AGAIN_NS));
             }
+            if all.iter().all(|asked| asked.answer.is_some()) {
+                return all;
+            }
             let Some((returned_ns, message)) = self.receive(next_ns.min(end_ns)) else { continue };
-            let is_of = |asked: &&mut Asked| asked.outcome.is_none() && asked.order.number == message.number;
+            let is_of = |asked: &&mut Asked| asked.answer.is_none() && asked.order.number == message.number;
             let Some(asked) = all.iter_mut().find(is_of) else { continue };
-            let answer = match message.body {
-                Answer::UnderWay => {
-                    asked.heard_ns = self.link.now_ns();
-                    continue;
-                }
-                Answer::Refused(why) => Err(why.into()),
-                answer => Ok(answer),
+            (asked.heard_ns, asked.returned_ns) = (self.link.now_ns(), returned_ns);
+            asked.answer = match message.body {
+                Answer::UnderWay => None,
+                Answer::Refused(why) => Some(Err(why.into())),
+                answer => Some(Ok(answer)),
             };
-            asked.outcome = Some(Outcome { sent_ns: asked.sent_ns.unwrap_or(begin_ns), returned_ns, answer });
         }
-        all.into_iter().filter_map(|asked| Some((asked.agent, asked.outcome?))).collect()
     }
 
     /// Takes all agents that are left for the next test: one that heard nothing for too long left the run, and comes back.
@@ -367,16 +360,15 @@ impl<L: Link> Coordinator<L> {
         while !who.is_empty() && !self.link.interrupted() {
             let late = self.link.now_ns() >= self.began_ns + SILENT_NS;
             let mut busy = Vec::new();
-            for (agent, Outcome { answer, .. }) in self.round(&who, SILENT_NS, |_| Order::Enlist) {
-                match answer {
-                    Ok(_) => {}
-                    // It still ends the jobs of a test that it left.
-                    Err(Failure::Refused(Refusal::Busy(_) | Refusal::Ending)) if !late => busy.push(agent),
-                    Err(failure) => {
-                        self.note(agent, &failure);
-                        self.members.get_mut(agent).into_iter().for_each(|member| member.lost = true);
-                    }
+            for Asked { agent, answer, .. } in self.round(&who, SILENT_NS, |_| Order::Enlist) {
+                let Some(Err(failure)) = answer else { continue };
+                // It still ends the jobs of a test that it left.
+                if !late && matches!(failure, Failure::Refused(Refusal::Busy(_) | Refusal::Ending)) {
+                    busy.push(agent);
+                    continue;
                 }
+                self.note(agent, &failure);
+                self.members.get_mut(agent).into_iter().for_each(|member| member.lost = true);
             }
             who = busy;
             if !who.is_empty() {
@@ -417,8 +409,8 @@ impl<L: Link> Coordinator<L> {
                 if need.is_empty() || self.link.now_ns() >= begin_ns + SILENT_NS || self.link.interrupted() {
                     break;
                 }
-                for (agent, Outcome { sent_ns, returned_ns, answer }) in self.round(&need, AGAIN_NS, |_| Order::Ping) {
-                    if let Ok(Answer::Pong { received_ns, answered_ns }) = answer {
+                for Asked { agent, sent_ns, returned_ns, answer, .. } in self.round(&need, AGAIN_NS, |_| Order::Ping) {
+                    if let (Some(sent_ns), Some(Ok(Answer::Pong { received_ns, answered_ns }))) = (sent_ns, answer) {
                         let trip = RoundTrip { sent_ns, received_ns, answered_ns, returned_ns };
                         trips.entry(agent).or_default().push(trip);
                     }

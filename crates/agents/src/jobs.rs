@@ -19,9 +19,8 @@ use loadline_load::{
 use loadline_model::Driver;
 use loadline_storage::now_ns;
 
-use crate::agent::JobsEvent;
 use crate::counted::Counted;
-use crate::message::{Command, JobsOrder, Opened, Progress, Refusal};
+use crate::message::{Answer, Command, JobsOrder, Opened, Progress, Refusal};
 
 /// Time between looks whether all have passed the window end, ns.
 const LOOK_NS: u64 = 2_000_000;
@@ -46,7 +45,7 @@ impl Jobs {
         order: JobsOrder,
         opened: &OpenTarget,
         interrupted: &Arc<AtomicBool>,
-        tell: impl Fn(JobsEvent) + Send + 'static,
+        tell: impl Fn(Answer) + Send + 'static,
     ) -> std::io::Result<Jobs> {
         let (commands, inbox) = channel();
         let interrupted = Arc::clone(interrupted);
@@ -144,31 +143,31 @@ fn run(
     opened: &OpenTarget,
     inbox: &Receiver<Command>,
     interrupted: &Arc<AtomicBool>,
-    tell: &dyn Fn(JobsEvent),
+    tell: &dyn Fn(Answer),
 ) {
     let target = match target(order, opened, interrupted) {
         Ok(target) => target,
-        Err(why) => return tell(JobsEvent::Opened(Err(why))),
+        Err(why) => return tell(Answer::Refused(why)),
     };
     if order.jobs.is_empty() {
         // The run begins: nothing more is asked than whether the target can be reached.
-        tell(JobsEvent::Opened(Ok(Opened::default())));
-        return tell(JobsEvent::Ended(String::new()));
+        tell(Answer::Opened(Opened::default()));
+        return tell(Answer::Counts(String::new()));
     }
     let shared = Arc::new(Shared::of_part(order.jobs.start, order.jobs.len() as u32, Arc::clone(interrupted)));
     let earlier = target.job_sessions();
-    let mut watch = Watch::new(&shared, &*target);
+    let mut watch = Watch::new(order.test, &shared, &*target);
     let opened = request(order, Arc::clone(&target), interrupted).and_then(|request| {
         let crew = Crew::open(&request, &shared).map_err(|e| unreachable(order, &e))?;
         Ok((request, crew))
     });
     let (request, mut crew) = match opened {
         Ok(opened) => opened,
-        Err(why) => return tell(JobsEvent::Opened(Err(why))),
+        Err(why) => return tell(Answer::Refused(why)),
     };
     let fingerprint = fingerprint(&request.work, order.jobs.start);
     let sessions = opened_since(&earlier, target.job_sessions());
-    tell(JobsEvent::Opened(Ok(Opened { fingerprint, sessions })));
+    tell(Answer::Opened(Opened { fingerprint, sessions }));
     loop {
         match inbox.recv_timeout(Duration::from_nanos(watch.next_ns().saturating_sub(now_ns()))) {
             Ok(Command::Start { start_ns, window_ns }) => {
@@ -186,7 +185,7 @@ fn run(
     }
     let Ended { tallies, jobs, sessions_per_thread, .. } = crew.end(Counts::default(), &mut || ());
     let counted = Counted { tallies, jobs, sessions_per_thread, ..watch.counted() };
-    tell(JobsEvent::Ended(counted.text()));
+    tell(Answer::Counts(counted.text()));
 }
 
 /// Sessions on each server that were not there `earlier`.
@@ -221,6 +220,7 @@ impl Edge {
 
 /// The thread of the jobs, which waits and counts.
 struct Watch<'a> {
+    test: u64,
     target: &'a dyn Target,
     /// Commits of the target's own before the sessions were opened.
     base: Vec<u64>,
@@ -237,8 +237,9 @@ struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// Before the sessions are opened.
-    fn new(shared: &'a Shared, target: &'a dyn Target) -> Watch<'a> {
+    fn new(test: u64, shared: &'a Shared, target: &'a dyn Target) -> Watch<'a> {
         Watch {
+            test,
             target,
             base: target.own_commits(),
             own: OwnCommits::default(),
@@ -291,7 +292,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn look(&mut self, tell: &dyn Fn(JobsEvent)) {
+    fn look(&mut self, tell: &dyn Fn(Answer)) {
         let now = now_ns();
         if self.start_ns == 0 || now < self.start_ns {
             return;
@@ -300,11 +301,12 @@ impl<'a> Watch<'a> {
             self.counts.push((now, self.shared.completed()));
             self.next_count_ns = next_count_ns(self.start_ns, now);
             if self.window.is_none() {
-                tell(JobsEvent::Progress(Progress {
+                let progress = Progress {
                     started: self.shared.started.load(Ordering::Relaxed),
                     ended: self.shared.ended.load(Ordering::Relaxed),
                     completed: self.shared.completed(),
-                }));
+                };
+                tell(Answer::Progress { test: self.test, progress });
             }
         }
         let Some(Schedule { open_ns, close_ns, .. }) = self.window else { return };
@@ -321,7 +323,7 @@ impl<'a> Watch<'a> {
             // The last count is of after the window, so that the window lies between two.
             self.counts.push((now, self.shared.completed()));
             self.closed = true;
-            tell(JobsEvent::Closed);
+            tell(Answer::Closed(self.test));
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use loadline_database::machine::{boot_id, host_name};
 use loadline_storage::now_ns;
 
-use crate::agent::{Action, Agent, CANCEL_AFTER_NS, Event, JobsEvent};
+use crate::agent::{Action, Agent, CANCEL_AFTER_NS, Event, is_last};
 use crate::coordinator::{AgentsError, roll};
 use crate::hub::{Hub, HubOptions};
 use crate::jobs::{Jobs, OpenTarget};
@@ -23,7 +23,7 @@ const SAME_NAME_NS: u64 = 500_000_000;
 /// What comes to the agent's thread.
 enum In {
     Heard(Received),
-    Jobs(JobsEvent),
+    Jobs(Answer),
 }
 
 /// An id that nobody else has.
@@ -123,11 +123,11 @@ impl Service {
         let actions = match event {
             // The time at which it came, not that at which this thread got to it.
             Some(In::Heard(Received { at_ns, bytes })) => self.agent.on(at_ns, Event::Message(&bytes)),
-            Some(In::Jobs(event)) => {
-                if event.is_last() {
+            Some(In::Jobs(said)) => {
+                if is_last(&said) {
                     self.jobs = None;
                 }
-                self.agent.on(now, Event::Jobs(event))
+                self.agent.on(now, Event::Jobs(said))
             }
             None => self.agent.on(now, Event::Time),
         };
@@ -148,12 +148,12 @@ impl Service {
 
     fn open(&mut self, order: JobsOrder) {
         let inbox = self.inbox.clone();
-        let tell = move |event| drop(inbox.send(In::Jobs(event)));
+        let tell = move |said| drop(inbox.send(In::Jobs(said)));
         match Jobs::open(order, &self.opened, &self.run_over, tell) {
             Ok(jobs) => self.jobs = Some(jobs),
             Err(e) => {
                 let why = Refusal::Work(format!("no thread can be started: {e}"));
-                let _ = self.inbox.send(In::Jobs(JobsEvent::Opened(Err(why))));
+                let _ = self.inbox.send(In::Jobs(Answer::Refused(why)));
             }
         }
     }

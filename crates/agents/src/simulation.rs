@@ -7,7 +7,7 @@ use std::ops::Range;
 use loadline_model::random::Random;
 use serde::Serialize;
 
-use crate::agent::{Action, Agent, BEAT_NS, Event, JobsEvent};
+use crate::agent::{Action, Agent, BEAT_NS, Event, is_last};
 use crate::coordinator::{AgentsError, Coordinator, described};
 use crate::link::Link;
 use crate::message::{Answer, Command, JobsOrder, Message, Opened, Order, PROTOCOL, Presence, Received, Refusal};
@@ -140,18 +140,18 @@ impl World {
         self.at(self.now_ns + BEAT_NS, World::beats);
     }
 
-    /// Something will happen to the jobs of an agent's test, unless another has begun by then.
-    fn jobs(&mut self, i: usize, at_ns: u64, event: JobsEvent) {
+    /// The jobs of an agent's test will say something, unless another has begun by then.
+    fn jobs(&mut self, i: usize, at_ns: u64, said: Answer) {
         let test = self.hosts[i].test;
         self.at(at_ns, move |world| {
             let host = &mut world.hosts[i];
-            if event.is_last() && host.loads {
+            if is_last(&said) && host.loads {
                 let hung = host.dead.start > 0 && at_ns >= host.dead.start;
                 assert!(hung || at_ns <= host.heard_ns + 5 * S, "jobs go on without the coordinator");
                 host.loads = false;
             }
             if host.test == test {
-                world.tell(i, Event::Jobs(event));
+                world.tell(i, Event::Jobs(said));
             }
         });
     }
@@ -184,20 +184,20 @@ impl World {
                 (host.test, host.window) = (order.test, None);
                 let at_ns = now + self.random.below(200 * MS);
                 let opened = Opened { fingerprint: "work".into(), ..Opened::default() };
-                self.jobs(i, at_ns, JobsEvent::Opened(Ok(opened)));
+                self.jobs(i, at_ns, Answer::Opened(opened));
                 if order.jobs.is_empty() {
-                    self.jobs(i, at_ns, JobsEvent::Ended(String::new()));
+                    self.jobs(i, at_ns, Answer::Counts(String::new()));
                 }
             }
             Action::Jobs(Command::Start { .. }) => host.loads = true,
             Action::Jobs(Command::Window { open_ns, close_ns }) => {
                 host.window = Some((open_ns, close_ns));
-                let at_ns = host.clock.truth(close_ns) + 2 * MS;
-                self.jobs(i, at_ns, JobsEvent::Closed);
+                let (test, at_ns) = (host.test, host.clock.truth(close_ns) + 2 * MS);
+                self.jobs(i, at_ns, Answer::Closed(test));
             }
             Action::Jobs(Command::End { urgent }) => {
                 let takes_ns = if urgent { 5 * MS } else { END_NS };
-                self.jobs(i, now + takes_ns, JobsEvent::Ended(counts(i)));
+                self.jobs(i, now + takes_ns, Answer::Counts(counts(i)));
             }
         }
     }

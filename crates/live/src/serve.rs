@@ -89,10 +89,17 @@ struct Served {
 /// # Errors
 /// [`ServeError`].
 pub fn listen(listen: SocketAddr, token: Option<&str>) -> Result<TcpListener, ServeError> {
+    check(listen, token)?;
+    TcpListener::bind(listen).map_err(|e| ServeError::Listen(listen, e))
+}
+
+/// # Errors
+/// [`ServeError::NoToken`], [`ServeError::ShortToken`].
+fn check(listen: SocketAddr, token: Option<&str>) -> Result<(), ServeError> {
     match token.map(|token| token.chars().count()) {
         None if !listen.ip().is_loopback() => Err(ServeError::NoToken(listen)),
         Some(length) if length < 16 => Err(ServeError::ShortToken(length)),
-        _ => TcpListener::bind(listen).map_err(|e| ServeError::Listen(listen, e)),
+        _ => Ok(()),
     }
 }
 
@@ -106,6 +113,7 @@ pub fn serve(
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<(), ServeError> {
+    check(listener.local_addr().map_err(ServeError::Failed)?, options.token.as_deref())?;
     let dir = std::fs::canonicalize(&options.dir).and_then(|dir| std::fs::read_dir(&dir).map(|_| dir));
     let served = Arc::new(Served {
         runs: Runs::new(dir.map_err(|_| ServeError::NoFolder(options.dir))?, options.audited),
