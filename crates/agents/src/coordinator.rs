@@ -2,15 +2,17 @@
 //! All that is known here of time and of the hub is the [`Link`], so that the simulation drives what runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use loadline_model::format::counted;
 
 use crate::hub::HubError;
 use crate::link::Link;
-use crate::message::{Answer, JobsOrder, Message, Order, PROTOCOL, Presence, Reader, Received, Refusal};
+use crate::message::{Answer, Message, Order, PROTOCOL, Presence, Progress, Reader, Received, Refusal};
 use crate::offset::{Offset, RoundTrip};
-use crate::test::{MOST_SKEW_NS, OPEN_NS, Part};
 
+/// The clocks of agents may be off by this much at most, ns.
+pub(crate) const MOST_SKEW_NS: u64 = (loadline_model::record::MOST_START_SKEW_MS * 1e6) as u64;
 /// An order that is not answered is repeated after this long, ns.
 const AGAIN_NS: u64 = 250_000_000;
 /// The next times after longer ones, up to this, ns.
@@ -168,7 +170,7 @@ fn unusable(presence: &Presence, version: &str) -> Option<String> {
     presence.busy.as_ref().map(|run| format!("works for run {run}"))
 }
 
-/// Agents of a run.
+/// An agent of a run.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) presence: Presence,
@@ -178,6 +180,26 @@ pub(crate) struct Member {
     pub(crate) lost: bool,
     /// Its part of the current test.
     pub(crate) part: Part,
+}
+
+/// What an agent does in a test.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Part {
+    /// Its jobs; without any it takes no part.
+    pub(crate) jobs: Range<u32>,
+    /// Their sessions on each server, by the server's ids, as far as known.
+    pub(crate) sessions: Vec<Vec<u32>>,
+    /// Its clock before the start.
+    pub(crate) clock: Option<Offset>,
+    pub(crate) progress: Progress,
+    /// Whether all its jobs have passed the window end.
+    pub(crate) closed: bool,
+    /// Why it failed.
+    pub(crate) failed: Option<String>,
+    /// What its jobs counted, as it was sent.
+    pub(crate) counts: Option<String>,
+    /// Upper bound of the error of `clock` until after the test, ns.
+    pub(crate) skew_ns: Option<u64>,
 }
 
 /// Orders and answers of a run.
@@ -373,24 +395,6 @@ impl<L: Link> Coordinator<L> {
             who = busy;
             if !who.is_empty() {
                 self.pump(self.link.now_ns() + AGAIN_NS);
-            }
-        }
-        self.all_well()
-    }
-
-    /// Lets all agents open the target, without sessions of jobs, and measures their clocks.
-    ///
-    /// # Errors
-    /// [`AgentsError::Agents`]: each agent that cannot, or is too far from the hub for a common window, and why.
-    pub(crate) fn reach(&mut self, order: &JobsOrder) -> Result<(), AgentsError> {
-        let who = self.left();
-        self.tell(&who, OPEN_NS, |_| Order::Open(Box::new(order.clone())), |_, _| Ok(()));
-        self.all_well()?;
-        self.measure_clocks(&who);
-        for agent in who {
-            let bound_ns = self.members.get(agent).and_then(|member| Some(member.clock?.bound_ns));
-            if let Some(bound_ns) = bound_ns.filter(|bound_ns| *bound_ns > MOST_SKEW_NS) {
-                self.note(agent, &Failure::TooFar(bound_ns));
             }
         }
         self.all_well()

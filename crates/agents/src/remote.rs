@@ -11,12 +11,12 @@ use loadline_load::{
 use loadline_model::plan::WorkloadFile;
 use loadline_model::record::AgentFigures;
 
-use crate::coordinator::{AgentsError, Coordinator, Member, described, roll};
+use crate::coordinator::{AgentsError, Coordinator, Member, Part, described, roll};
 use crate::counted::Counted;
 use crate::jobs::fingerprint;
 use crate::link::{HubLink, Link};
 use crate::message::{Command, JobsOrder, Presence};
-use crate::test::{LEAD_NS, Part};
+use crate::test::LEAD_NS;
 
 /// Time between two looks at what agents said, ns.
 const LOOK_NS: u64 = 5_000_000;

@@ -8,10 +8,10 @@ use loadline_model::random::Random;
 use serde::Serialize;
 
 use crate::agent::{Action, Agent, BEAT_NS, Event, is_last};
-use crate::coordinator::{AgentsError, Coordinator, described};
+use crate::coordinator::{AgentsError, Coordinator, MOST_SKEW_NS, described};
 use crate::link::Link;
 use crate::message::{Answer, Command, JobsOrder, Message, Opened, Order, PROTOCOL, Presence, Received, Refusal};
-use crate::test::{LEAD_NS, MOST_SKEW_NS};
+use crate::test::LEAD_NS;
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;

@@ -1,45 +1,39 @@
 //! A test over agents: sessions are opened, clocks are measured, all start at one moment, and what they counted is fetched.
 
-use std::ops::Range;
-
-use crate::coordinator::{AgentsError, Coordinator, Failure, Member, SILENT_NS};
+use crate::coordinator::{AgentsError, Coordinator, Failure, MOST_SKEW_NS, Member, SILENT_NS};
 use crate::link::Link;
-use crate::message::{Answer, Command, JobsOrder, Order, Progress};
+use crate::message::{Answer, Command, JobsOrder, Order};
 use crate::offset::Offset;
 use crate::share::spread;
 
 /// All agents must have the order to start, or that of the window, by then, ns after it is given.
 pub(crate) const LEAD_NS: u64 = 400_000_000;
-/// The clocks of agents may be off by this much at most, ns.
-pub(crate) const MOST_SKEW_NS: u64 = (loadline_model::record::MOST_START_SKEW_MS * 1e6) as u64;
 /// How long sessions may take to open, ns.
-pub(crate) const OPEN_NS: u64 = 120_000_000_000;
+const OPEN_NS: u64 = 120_000_000_000;
 /// How long jobs may take to end after the window, beyond its length, ns.
 const END_NS: u64 = 40_000_000_000;
 /// Agents whose counts are fetched at a time: the hub holds them meanwhile.
 const FETCH_AT_A_TIME: usize = 8;
 
-/// What an agent does in a test.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Part {
-    /// Its jobs; without any it takes no part.
-    pub(crate) jobs: Range<u32>,
-    /// Their sessions on each server, by the server's ids, as far as known.
-    pub(crate) sessions: Vec<Vec<u32>>,
-    /// Its clock before the start.
-    pub(crate) clock: Option<Offset>,
-    pub(crate) progress: Progress,
-    /// Whether all its jobs have passed the window end.
-    pub(crate) closed: bool,
-    /// Why it failed.
-    pub(crate) failed: Option<String>,
-    /// What its jobs counted, as it was sent.
-    pub(crate) counts: Option<String>,
-    /// Upper bound of the error of `clock` until after the test, ns.
-    pub(crate) skew_ns: Option<u64>,
-}
-
 impl<L: Link> Coordinator<L> {
+    /// Lets all agents open the target, without sessions of jobs, and measures their clocks.
+    ///
+    /// # Errors
+    /// [`AgentsError::Agents`]: each agent that cannot, or is too far from the hub for a common window, and why.
+    pub(crate) fn reach(&mut self, order: &JobsOrder) -> Result<(), AgentsError> {
+        let who = self.left();
+        self.tell(&who, OPEN_NS, |_| Order::Open(Box::new(order.clone())), |_, _| Ok(()));
+        self.all_well()?;
+        self.measure_clocks(&who);
+        for agent in who {
+            let bound_ns = self.members.get(agent).and_then(|member| Some(member.clock?.bound_ns));
+            if let Some(bound_ns) = bound_ns.filter(|bound_ns| *bound_ns > MOST_SKEW_NS) {
+                self.note(agent, &Failure::TooFar(bound_ns));
+            }
+        }
+        self.all_well()
+    }
+
     /// Opens the sessions of the jobs of `order` on the agents that are left, and measures their clocks. `fingerprint` is that of the
     /// work that begins with a job.
     ///

@@ -40,7 +40,6 @@ use loadline_model::{Driver, JobLoad, Snapshot};
 use loadline_storage::now_ns;
 
 use observed::Observed;
-use remote::open_jobs;
 use watch::{Watch, wait_started, watch_window};
 
 /// What a test does.
@@ -307,6 +306,14 @@ pub enum TestError {
         /// Why.
         source: std::io::Error,
     },
+}
+
+/// Opens the sessions of a test's jobs, wherever they are.
+fn open_jobs(request: &Request, shared: &Arc<Shared>) -> Result<Box<dyn RunningJobs>, TestError> {
+    match &request.place {
+        Place::Here | Place::Part { .. } => Ok(Crew::open(request, shared)?),
+        Place::Remote(jobs) => jobs.open(request, shared),
+    }
 }
 
 /// Time between the last session being ready and the common start.

@@ -10,11 +10,10 @@ use loadline_model::snapshot::counter;
 use serde::{Deserialize, Serialize};
 
 use crate::client_job::Timing;
-use crate::crew::Crew;
 use crate::job::{JobResult, Tally};
 use crate::schedule::{Schedule, Shared};
 use crate::warmup::Counts;
-use crate::{Edges, Place, Request, TestError};
+use crate::{Edges, Request, TestError};
 
 /// Opens jobs in other processes.
 pub trait RemoteJobs: Send + Sync {
@@ -61,14 +60,6 @@ pub trait RunningJobs {
     /// Ends all jobs and collects what they counted. `counts`: those that were made here, of jobs of this process, for which it calls
     /// `meanwhile` while it waits.
     fn end(self: Box<Self>, counts: Counts, meanwhile: &mut dyn FnMut()) -> Ended;
-}
-
-/// Opens the sessions of a test's jobs, wherever they are.
-pub(crate) fn open_jobs(request: &Request, shared: &Arc<Shared>) -> Result<Box<dyn RunningJobs>, TestError> {
-    match &request.place {
-        Place::Here | Place::Part { .. } => Ok(Crew::open(request, shared)?),
-        Place::Remote(jobs) => jobs.open(request, shared),
-    }
 }
 
 /// Commits that the sessions of jobs made for themselves, of each instance, since before they were opened: the server counts them,

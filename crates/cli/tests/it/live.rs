@@ -84,13 +84,11 @@ fn name_of(folder: &Path) -> &str {
 
 /// Two short runs over 1, 2 and 4 jobs, and one of two arms; names of the folders.
 fn three_runs(results: &Path) -> [String; 3] {
-    let swept = "run --no-probe --target null:?pause=1ms --jobs 1,2,4";
+    let swept = "run --no-probe --target null:?pause=1ms --jobs 1,2,4 --platform";
     let arms = "ab --target-a null:?pause=1ms --target-b null:?pause=1001us --pairs 3 --jobs 1";
-    [(swept, "one <b>bold</b>"), (swept, "two"), (arms, "arms")].map(|(line, platform)| {
-        let dir = results.to_str().unwrap();
-        let short = ["--results", dir, "--platform", platform];
-        let line = format!("{line} --workload LGWR-LAT1 --duration 1s --warmup 200ms");
-        let folder = run(&[&words(&line)[..], &short].concat()).folder();
+    let short = format!("--workload LGWR-LAT1 --duration 1s --warmup 200ms --results {}", results.display());
+    [(swept, &["one <b>bold</b>"][..]), (swept, &["two"]), (arms, &[])].map(|(line, platform)| {
+        let folder = run(&[&words(line)[..], platform, &words(&short)].concat()).folder();
         as_on_a_quiet_machine(&folder);
         name_of(&folder).to_owned()
     })
