@@ -37,7 +37,7 @@ impl Hub {
         let known = ["/usr/sbin/nats-server", "/usr/local/bin/nats-server"].into_iter().find(|p| Path::new(p).exists());
         let mut command = Command::new(known.unwrap_or("nats-server"));
         command.args(["-a", "127.0.0.1", "-p", &self.port.to_string()]).args(words(&self.options));
-        self.child = Some(quiet(&mut command.stdin(Stdio::null()), INSTALL));
+        self.child = Some(quiet(command.stdin(Stdio::null()), INSTALL));
         wait_for("the hub to answer", || std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok());
     }
 

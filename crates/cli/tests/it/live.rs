@@ -158,7 +158,7 @@ fn pages_are_there_and_say_nothing_else(results: &Path, [first, second, arms]: &
     ] {
         ok(&["note", folder.to_str().unwrap(), "A note of *ours*."]);
         ok(&["report", folder.to_str().unwrap()]);
-        let page = server.get(&format!("/runs/{}/", name_of(&folder))).body;
+        let page = server.get(&format!("/runs/{}/", name_of(folder))).body;
         assert!(page.contains(part), "{part}: {page}");
         assert_eq!(body(&page), body(&fs::read_to_string(folder.join("report/index.html")).unwrap()));
     }
