@@ -1,33 +1,36 @@
 //! An agent: orders, the time and what its jobs do go in, actions come out. No clock, no thread, no I/O, so that the simulation
 //! drives what runs.
+//!
+//! The coordinator says once a second that the run goes on; it is the only message while a window is measured. An agent that misses
+//! it for [`LEASE_NS`] ends its jobs, and cancels the sessions of those that have not ended [`CANCEL_AFTER_NS`] later. So nothing keeps
+//! loading a database for 5 s after its run, its hub or its network is gone.
 
-use crate::lease::Lease;
-use crate::message::{
-    Answer, Command, JobsOrder, Message, MessageError, Opened, Order, Presence, Progress, Reader, Why,
-};
+use crate::message::{Answer, Command, JobsOrder, Message, Order, Presence, Reader, Refusal};
+
+/// Time between two beats of the coordinator, ns.
+pub(crate) const BEAT_NS: u64 = 1_000_000_000;
+/// Without a beat for this long an agent ends its jobs, ns.
+pub(crate) const LEASE_NS: u64 = 2_500_000_000;
+/// Then the sessions of jobs that have not ended after this long are cancelled, ns.
+pub(crate) const CANCEL_AFTER_NS: u64 = 2_000_000_000;
+
+const _: () = assert!(LEASE_NS + CANCEL_AFTER_NS < 5_000_000_000 && LEASE_NS > 2 * BEAT_NS);
 
 /// What happens to an agent.
 #[derive(Debug)]
 pub(crate) enum Event<'a> {
     /// A piece of a message came.
     Message(&'a [u8]),
-    /// Something happened to its jobs.
-    Jobs(JobsEvent),
+    /// What its jobs say: [`Answer::Opened`] or [`Answer::Refused`], then [`Answer::Progress`], [`Answer::Closed`] and
+    /// [`Answer::Counts`].
+    Jobs(Answer),
     /// Time has passed.
     Time,
 }
 
-/// What happens to jobs.
-#[derive(Debug)]
-pub(crate) enum JobsEvent {
-    /// Their sessions are open, or could not be opened.
-    Opened(Result<Opened, (Why, String)>),
-    /// How far they are, until the window is set.
-    Progress(Progress),
-    /// All have passed the window end.
-    Closed,
-    /// They have ended, and counted this.
-    Ended(String),
+/// Whether jobs that say so are gone.
+pub(crate) fn is_last(said: &Answer) -> bool {
+    matches!(said, Answer::Counts(_) | Answer::Refused(_))
 }
 
 /// What an agent does.
@@ -61,25 +64,24 @@ enum Stage {
 #[derive(Debug)]
 struct Enlisted {
     run: String,
-    lease: Lease,
+    /// When the coordinator was heard last, ns.
+    heard_ns: u64,
     /// Number of the last order.
     number: u64,
     /// The answer to it, in case it is repeated; `None`: it is under way.
     answer: Option<Answer>,
-    /// Number of the last test.
-    test: u64,
     stage: Stage,
 }
 
 /// An agent.
 #[derive(Debug)]
 pub(crate) struct Agent {
-    presence: Presence,
+    pub(crate) presence: Presence,
     reader: Reader,
     work: Option<Enlisted>,
-    /// Why it left a run, if it did so by itself.
-    left: Option<(String, String)>,
-    /// Jobs that were told to end and have not, of a run that it left.
+    /// The run that it left by itself, and why: [`Refusal::Left`].
+    left: Option<(String, Refusal)>,
+    /// Whether jobs that were told to end, of a run that it left, have not.
     ending: bool,
 }
 
@@ -89,9 +91,9 @@ impl Agent {
         Agent { presence, reader: Reader::default(), work: None, left: None, ending: false }
     }
 
-    /// When [`Event::Time`] is due at the latest, ns.
+    /// When [`Event::Time`] is due at the latest: the end of the lease, ns.
     pub(crate) fn due_ns(&self) -> Option<u64> {
-        self.work.as_ref().map(|work| work.lease.ends_ns())
+        self.work.as_ref().map(|work| work.heard_ns.saturating_add(LEASE_NS))
     }
 
     /// The run that it works for.
@@ -104,24 +106,23 @@ impl Agent {
         let mut actions = self.end_of_lease(now_ns);
         actions.extend(match event {
             Event::Message(piece) => match self.reader.read(piece) {
-                Ok(Some(order)) => self.order(now_ns, order),
-                // Whoever asks in another version gets to know that there is an agent of this one.
-                Err(MessageError::Protocol(order)) => vec![self.here(&order.run, order.number)],
-                Ok(None) | Err(MessageError::Other) => Vec::new(),
+                Some(order) => self.order(now_ns, order),
+                None => Vec::new(),
             },
-            Event::Jobs(event) => self.jobs_event(event),
+            Event::Jobs(said) => self.jobs_said(said),
             Event::Time => Vec::new(),
         });
         actions
     }
 
     fn end_of_lease(&mut self, now_ns: u64) -> Vec<Action> {
-        let Some(work) = self.work.take_if(|work| work.lease.is_over(now_ns)) else { return Vec::new() };
-        let silent = format!("nothing was heard of run {} for {:.1} s", work.run, work.lease.silent_s(now_ns));
-        let mut actions = self.end_jobs(&work.stage);
+        let over = self.due_ns().is_some_and(|due_ns| now_ns >= due_ns);
+        let Some(Enlisted { run, heard_ns, stage, .. }) = self.work.take_if(|_| over) else { return Vec::new() };
+        let why = Refusal::Left { run: run.clone(), silent_s: (now_ns - heard_ns) as f64 / 1e9 };
+        let mut actions = self.end_jobs(&stage);
         let ended = if actions.is_empty() { "" } else { ": its jobs are ended" };
-        actions.push(Action::Say(format!("{silent}{ended}")));
-        self.left = Some((work.run, silent));
+        actions.push(Action::Say(format!("{why}{ended}")));
+        self.left = Some((run, why));
         actions
     }
 
@@ -134,77 +135,67 @@ impl Agent {
         vec![Action::Jobs(Command::End { urgent: true })]
     }
 
-    fn order(&mut self, now_ns: u64, order: Message<Order>) -> Vec<Action> {
-        let Message { run, number, body, .. } = order;
-        match (body, &mut self.work) {
-            (Order::Roll, _) => vec![self.here(&run, number)],
-            (Order::Beat, Some(work)) if work.run == run => {
-                work.lease.renew(now_ns);
-                Vec::new()
-            }
-            (Order::Beat, _) => Vec::new(),
-            (Order::Enlist, None) if self.ending => {
-                self.refuse(&run, number, Why::Busy, "it still ends the jobs of another run".to_owned())
-            }
-            (Order::Enlist, None) => {
-                let (lease, answer, stage) = (Lease::new(now_ns), Some(Answer::Done), Stage::Idle);
-                self.work = Some(Enlisted { run: run.clone(), lease, number, answer, test: 0, stage });
-                self.left = None;
-                vec![Action::Say(format!("works for run {run}")), self.send(&run, number, Answer::Done)]
+    fn order(&mut self, now_ns: u64, Message { run, number, body, .. }: Message<Order>) -> Vec<Action> {
+        let answer = match (body, self.work.as_mut()) {
+            (Order::Roll, work) => {
+                let busy = work.map(|work| work.run.clone());
+                Answer::Here(Presence { busy, ..self.presence.clone() })
             }
             (order, Some(work)) if work.run == run => {
-                work.lease.renew(now_ns);
-                if order == Order::Ping {
+                work.heard_ns = work.heard_ns.max(now_ns);
+                match order {
+                    Order::Beat => return Vec::new(),
                     // Not kept as the last answer: a repeated one would tell old times.
-                    return vec![self.send(&run, number, Answer::Pong { received_ns: now_ns, answered_ns: now_ns })];
+                    Order::Ping => Answer::Pong { received_ns: now_ns, answered_ns: now_ns },
+                    _ if number < work.number => return Vec::new(),
+                    _ if number == work.number => work.answer.clone().unwrap_or(Answer::UnderWay),
+                    order => {
+                        (work.number, work.answer) = (number, None);
+                        return self.own_order(now_ns, order);
+                    }
                 }
-                if number > work.number {
-                    (work.number, work.answer) = (number, None);
-                    return self.own_order(now_ns, order);
-                }
-                if number < work.number {
-                    return Vec::new();
-                }
-                let answer = work.answer.clone().unwrap_or(Answer::UnderWay);
-                vec![self.send(&run, number, answer)]
             }
-            (Order::Release, _) => vec![self.send(&run, number, Answer::Done)],
-            (_, Some(work)) => {
-                let text = format!("it works for run {}", work.run);
-                self.refuse(&run, number, Why::Busy, text)
+            (Order::Beat, _) => return Vec::new(),
+            (Order::Release, _) => Answer::Done,
+            (_, Some(work)) => Answer::Refused(Refusal::Busy(work.run.clone())),
+            (Order::Enlist, None) if self.ending => Answer::Refused(Refusal::Ending),
+            (Order::Enlist, None) => {
+                let (answer, stage) = (Some(Answer::Done), Stage::Idle);
+                self.work = Some(Enlisted { run: run.clone(), heard_ns: now_ns, number, answer, stage });
+                self.left = None;
+                return vec![Action::Say(format!("works for run {run}")), self.send(&run, number, Answer::Done)];
             }
             (_, None) => {
-                let why = self.left.as_ref().filter(|(left, _)| *left == run).map(|(_, why)| why.clone());
-                let text = why.unwrap_or_else(|| "it does not work for this run: it was started anew".to_owned());
-                self.refuse(&run, number, Why::NotEnlisted, text)
+                let left = self.left.as_ref().filter(|(left, _)| *left == run);
+                Answer::Refused(left.map_or(Refusal::NotEnlisted, |(_, why)| why.clone()))
             }
-        }
+        };
+        vec![self.send(&run, number, answer)]
     }
 
     /// An order of the run that it works for.
     fn own_order(&mut self, now_ns: u64, order: Order) -> Vec<Action> {
         let Some(work) = &mut self.work else { return Vec::new() };
-        match (order, &work.stage) {
-            (Order::Enlist, _) => self.answer(Answer::Done),
+        let answer = match (order, &work.stage) {
+            (Order::Enlist, _) => Answer::Done,
             (Order::Open(jobs), Stage::Idle | Stage::Ended(_)) => {
-                (work.test, work.stage) = (jobs.test, Stage::Opening);
-                vec![Action::Open(jobs)]
+                work.stage = Stage::Opening;
+                return vec![Action::Open(jobs)];
             }
-            (Order::Jobs(command), _) => self.command(now_ns, command),
-            (Order::Counts, Stage::Ended(counts)) => {
-                let counts = Answer::Counts(counts.clone());
-                self.answer(counts)
-            }
+            (Order::Jobs(Command::End { .. }), Stage::Ended(_)) => Answer::Done,
+            (Order::Jobs(command), _) => return self.command(now_ns, command),
+            (Order::Counts, Stage::Ended(counts)) => Answer::Counts(counts.clone()),
             (Order::Release, _) => {
                 let done = self.answer(Answer::Done);
                 let Some(Enlisted { run, stage, .. }) = self.work.take() else { return done };
                 let mut actions = self.end_jobs(&stage);
                 actions.push(Action::Say(format!("run {run} is over")));
                 actions.extend(done);
-                actions
+                return actions;
             }
-            _ => self.unfit(),
-        }
+            _ => Answer::Refused(Refusal::Unfit),
+        };
+        self.answer(answer)
     }
 
     /// What its jobs do next.
@@ -213,43 +204,42 @@ impl Agent {
         let next = match (command, &work.stage) {
             (Command::Start { .. }, Stage::Open) => Stage::Running,
             (Command::Window { .. }, Stage::Running) => Stage::Window,
-            (Command::End { .. }, Stage::Ended(_)) => return self.answer(Answer::Done),
             (Command::End { .. }, Stage::Opening | Stage::Open | Stage::Running | Stage::Window) => Stage::Ending,
-            _ => return self.unfit(),
+            _ => return self.answer(Answer::Refused(Refusal::Unfit)),
         };
-        if let Some(due_ns) = command.due_ns().filter(|due_ns| now_ns >= *due_ns) {
-            let late_ms = (now_ns - due_ns) as f64 / 1e6;
-            return self.answer(Answer::Refused(Why::Late, format!("the order came {late_ms:.0} ms too late")));
+        let due_ns = command.due_ns();
+        if let Some(due_ns) = due_ns.filter(|due_ns| now_ns >= *due_ns) {
+            return self.answer(Answer::Refused(Refusal::Late { by_ms: (now_ns - due_ns) / 1_000_000 }));
         }
         work.stage = next;
         let mut actions = vec![Action::Jobs(command)];
-        if command.due_ns().is_some() {
+        if due_ns.is_some() {
             actions.extend(self.answer(Answer::Done));
         }
         actions
     }
 
-    fn jobs_event(&mut self, event: JobsEvent) -> Vec<Action> {
+    fn jobs_said(&mut self, said: Answer) -> Vec<Action> {
+        if matches!(said, Answer::Progress { .. } | Answer::Closed(_)) {
+            return self.run().map(|run| self.send(run, 0, said)).into_iter().collect();
+        }
         let Some(work) = &mut self.work else {
-            // Of a run that it left: the jobs are gone once they have ended, or if they never were.
-            self.ending &= !matches!(event, JobsEvent::Ended(_) | JobsEvent::Opened(Err(_)));
+            // Of a run that it left.
+            self.ending &= !is_last(&said);
             return Vec::new();
         };
-        let test = work.test;
-        let (stage, answer) = match (event, &work.stage) {
-            (JobsEvent::Progress(progress), _) => return self.unasked(Answer::Progress { test, progress }),
-            (JobsEvent::Closed, _) => return self.unasked(Answer::Closed(test)),
-            (JobsEvent::Opened(Ok(opened)), Stage::Opening) => (Stage::Open, Answer::Opened(opened)),
-            (JobsEvent::Opened(Err((why, text))), Stage::Opening) => (Stage::Idle, Answer::Refused(why, text)),
+        let (stage, answer) = match (said, &work.stage) {
+            (opened @ Answer::Opened(_), Stage::Opening) => (Stage::Open, opened),
+            (refused @ Answer::Refused(_), Stage::Opening) => (Stage::Idle, refused),
             // It was told to end meanwhile: there is nothing to count.
-            (JobsEvent::Opened(Err(_)), Stage::Ending) => (Stage::Ended(String::new()), Answer::Done),
-            (JobsEvent::Ended(counts), Stage::Ending) => (Stage::Ended(counts), Answer::Done),
-            (JobsEvent::Ended(counts), _) => {
+            (Answer::Refused(_), Stage::Ending) => (Stage::Ended(String::new()), Answer::Done),
+            (Answer::Counts(counts), Stage::Ending) => (Stage::Ended(counts), Answer::Done),
+            (Answer::Counts(counts), _) => {
                 // By themselves: all were lost. The coordinator will ask.
                 work.stage = Stage::Ended(counts);
                 return Vec::new();
             }
-            (JobsEvent::Opened(_), _) => return Vec::new(),
+            _ => return Vec::new(),
         };
         work.stage = stage;
         self.answer(answer)
@@ -257,23 +247,6 @@ impl Agent {
 
     fn send(&self, run: &str, number: u64, answer: Answer) -> Action {
         Action::Send(Box::new(Message::new(run, number, &self.presence.id, answer)))
-    }
-
-    fn here(&self, run: &str, number: u64) -> Action {
-        let presence = Presence { busy: self.run().map(str::to_owned), ..self.presence.clone() };
-        self.send(run, number, Answer::Here(presence))
-    }
-
-    fn refuse(&self, run: &str, number: u64, why: Why, text: String) -> Vec<Action> {
-        vec![self.send(run, number, Answer::Refused(why, text))]
-    }
-
-    fn unasked(&self, answer: Answer) -> Vec<Action> {
-        self.run().map(|run| self.send(run, 0, answer)).into_iter().collect()
-    }
-
-    fn unfit(&mut self) -> Vec<Action> {
-        self.answer(Answer::Refused(Why::Work, "the order does not fit where its jobs are".to_owned()))
     }
 
     /// Answers the last order of the run. The answer is kept, in case the order is repeated.

@@ -1,14 +1,18 @@
-//! The coordinator's side of a run: finds agents, orders, waits for answers. All it knows of time and of the hub is its [`Link`],
-//! so that the simulation drives what runs.
+//! The coordinator's side of a run: finds agents, gives orders, waits for answers, measures clocks. A test over agents is in `test.rs`.
+//! All that is known here of time and of the hub is the [`Link`], so that the simulation drives what runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use loadline_model::format::counted;
 
+use crate::hub::HubError;
 use crate::link::Link;
-use crate::message::{Answer, Message, MessageError, Order, PROTOCOL, Presence, Progress, Reader, Received, Why};
+use crate::message::{Answer, Message, Order, PROTOCOL, Presence, Progress, Reader, Received, Refusal};
 use crate::offset::{Offset, RoundTrip};
 
+/// The clocks of agents may be off by this much at most, ns.
+pub(crate) const MOST_SKEW_NS: u64 = (loadline_model::record::MOST_START_SKEW_MS * 1e6) as u64;
 /// An order that is not answered is repeated after this long, ns.
 const AGAIN_NS: u64 = 250_000_000;
 /// The next times after longer ones, up to this, ns.
@@ -24,43 +28,15 @@ const GOOD_BOUND_NS: u64 = 150_000;
 /// Agents whose clocks are measured at a time.
 const AT_A_TIME: usize = 8;
 
-/// An agent of a run.
-#[derive(Debug, Clone)]
-pub(crate) struct Member {
-    /// Who it is.
-    pub(crate) presence: Presence,
-    /// Its clock, as last measured.
-    pub(crate) clock: Option<Offset>,
-    /// Why it is lost, if it is.
-    pub(crate) lost: Option<String>,
-    /// How far its jobs are, and in which test.
-    pub(crate) progress: (u64, Progress),
-    /// The last test whose window end all its jobs have passed.
-    pub(crate) closed: u64,
-    /// Its jobs' sessions on each server, by the server's ids, as far as known.
-    pub(crate) sessions: Vec<Vec<u32>>,
-}
-
-impl Member {
-    /// `a1 on db-host`.
-    pub(crate) fn name(&self) -> String {
-        described(&self.presence)
-    }
-}
-
-fn described(presence: &Presence) -> String {
-    format!("{} on {}", presence.name, presence.host)
-}
-
-/// Why there are no agents to work with, or why one does not work.
+/// Why there are no agents to work with, or why some do not work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AgentsError {
     /// Fewer agents than asked for.
     #[error("{} were asked for, {} free at the hub{}; start more with `loadline agent --hub … --name …`", counted(*.asked, "agent"), are(*.free), listed(.there))]
     Few {
-        /// How many were asked for.
+        /// Agents that were asked for.
         asked: usize,
-        /// How many can be used.
+        /// Agents that can be used.
         free: usize,
         /// All who are there, and why some cannot be used.
         there: Vec<String>,
@@ -73,9 +49,28 @@ pub enum AgentsError {
         /// Where they are.
         who: Vec<String>,
     },
-    /// Agents refused, or did not answer.
+    /// More jobs than the agents run.
+    #[error("{jobs} jobs are asked for, and the agents that are left run {most} at most")]
+    TooManyJobs {
+        /// Jobs of the test.
+        jobs: u32,
+        /// Jobs that all agents run.
+        most: u32,
+    },
+    /// Agents refused, or did not answer: which, and why.
     #[error("{}", .0.join("; "))]
     Agents(Vec<String>),
+    /// An agent cannot start: another one has its name.
+    #[error("there is an agent with the name {name} already: {who}; choose another --name")]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// Where the other is.
+        who: String,
+    },
+    /// The hub cannot be connected to.
+    #[error(transparent)]
+    Connect(#[from] HubError),
     /// The hub is gone.
     #[error("the hub cannot be reached: {0}")]
     Hub(String),
@@ -89,25 +84,32 @@ fn are(n: usize) -> String {
 }
 
 fn listed(there: &[String]) -> String {
-    if there.is_empty() { " (none is there)".to_owned() } else { format!(": {}", there.join(", ")) }
+    if there.is_empty() { String::new() } else { format!(": {}", there.join(", ")) }
 }
 
-/// Why an agent did not carry out an order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Why an agent did not do what it was told.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(crate) enum Failure {
-    /// It did not answer.
-    Silent(String),
-    /// It refused.
-    Refused(Why, String),
+    #[error("did not answer for {0:.1} s: it ended, hangs, or is cut off from the hub")]
+    Silent(f64),
+    #[error("could not be asked: {0}")]
+    Hub(String),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("it would do other work: the rows of its jobs, or their order, differ from this loadline's")]
+    OtherWork,
+    #[error("it gave an answer that does not fit the order")]
+    OtherAnswer,
+    #[error(
+        "it is too far away: messages to it and back take {:.1} ms, so its clock is known to {:.1} ms, and {:.0} ms are allowed; bring the hub, \
+         this loadline and the agents nearer to each other",
+        ms(.0 * 2), ms(*.0), ms(MOST_SKEW_NS)
+    )]
+    TooFar(u64),
 }
 
-impl Failure {
-    /// In words.
-    pub(crate) fn text(&self) -> &str {
-        match self {
-            Failure::Silent(text) | Failure::Refused(_, text) => text,
-        }
-    }
+fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
 }
 
 /// Asks who is there, for `wait_ns`, or until `enough`.
@@ -121,12 +123,11 @@ pub(crate) fn roll(
     enough: impl Fn(&[Presence]) -> bool,
 ) -> Result<Vec<Presence>, AgentsError> {
     let begin_ns = link.now_ns();
-    let mut there: BTreeMap<String, Presence> = BTreeMap::new();
-    let (mut next_ns, mut number, mut reader) = (begin_ns, 0, Reader::default());
+    let (mut there, mut reader) = (Vec::<Presence>::new(), Reader::default());
+    let (mut next_ns, mut number) = (begin_ns, 0);
     loop {
         let now = link.now_ns();
-        let all: Vec<Presence> = there.values().cloned().collect();
-        if now >= begin_ns + wait_ns || (now >= begin_ns + ROLL_NS.min(wait_ns) && enough(&all)) {
+        if now >= begin_ns + wait_ns || (now >= begin_ns + ROLL_NS.min(wait_ns) && enough(&there)) {
             break;
         }
         if link.interrupted() {
@@ -141,23 +142,12 @@ pub(crate) fn roll(
             next_ns = now + AGAIN_NS;
         }
         let Some(Received { bytes, .. }) = link.receive(next_ns.min(begin_ns + wait_ns)) else { continue };
-        // One that starts may find that its name is taken.
-        if let Some(presence) = presence_in(&mut reader, &bytes).filter(|p| !p.starting) {
-            there.insert(presence.id.clone(), presence);
-        }
+        let Some(Message { body: Answer::Here(presence), .. }) = reader.read(&bytes) else { continue };
+        there.retain(|known| known.id != presence.id);
+        there.push(presence);
     }
-    let mut all: Vec<Presence> = there.into_values().collect();
-    all.sort_by_key(|p| (natural(&p.name), p.host.clone(), p.process));
-    Ok(all)
-}
-
-/// The agent that a message introduces, also of another protocol.
-fn presence_in(reader: &mut Reader, bytes: &[u8]) -> Option<Presence> {
-    match reader.read(bytes) {
-        Ok(Some(Message { body: Answer::Here(presence), .. })) => Some(presence),
-        Err(MessageError::Protocol(raw)) => serde_json::from_value(raw.body.get("here")?.clone()).ok(),
-        _ => None,
-    }
+    there.sort_by_cached_key(|p| (natural(&p.name), p.host.clone(), p.process));
+    Ok(there)
 }
 
 /// Sorts a2 before a10.
@@ -165,6 +155,11 @@ fn natural(name: &str) -> (String, u64, String) {
     let digits = name.chars().rev().take_while(char::is_ascii_digit).count();
     let (text, number) = name.split_at(name.len() - digits);
     (text.to_owned(), number.parse().unwrap_or(0), name.to_owned())
+}
+
+/// `a1 on db-host`.
+pub(crate) fn described(presence: &Presence) -> String {
+    format!("{} on {}", presence.name, presence.host)
 }
 
 /// Why an agent cannot be used by a loadline of `version`, if so.
@@ -175,14 +170,63 @@ fn unusable(presence: &Presence, version: &str) -> Option<String> {
     presence.busy.as_ref().map(|run| format!("works for run {run}"))
 }
 
+/// An agent of a run.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) presence: Presence,
+    /// Its clock, as last measured.
+    pub(crate) clock: Option<Offset>,
+    /// Whether it is lost for the run.
+    pub(crate) lost: bool,
+    /// Its part of the current test.
+    pub(crate) part: Part,
+}
+
+/// What an agent does in a test.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Part {
+    /// Its jobs; without any it takes no part.
+    pub(crate) jobs: Range<u32>,
+    /// Their sessions on each server, by the server's ids, as far as known.
+    pub(crate) sessions: Vec<Vec<u32>>,
+    /// Its clock before the start.
+    pub(crate) clock: Option<Offset>,
+    pub(crate) progress: Progress,
+    /// Whether all its jobs have passed the window end.
+    pub(crate) closed: bool,
+    /// Why it failed.
+    pub(crate) failed: Option<String>,
+    /// What its jobs counted, as it was sent.
+    pub(crate) counts: Option<String>,
+    /// Upper bound of the error of `clock` until after the test, ns.
+    pub(crate) skew_ns: Option<u64>,
+}
+
 /// Orders and answers of a run.
 pub(crate) struct Coordinator<L> {
-    /// The hub.
     pub(crate) link: L,
     reader: Reader,
     run: String,
+    /// Number of the last order.
     number: u64,
-    members: Vec<Member>,
+    /// All agents, lost ones as well.
+    pub(crate) members: Vec<Member>,
+    /// Number of the current test, and when it began, ns.
+    pub(crate) test: u64,
+    pub(crate) began_ns: u64,
+}
+
+/// An order to an agent, and what came of it.
+struct Asked {
+    agent: usize,
+    order: Message<Order>,
+    /// When it was sent first, and when the answer came, ns.
+    sent_ns: Option<u64>,
+    returned_ns: u64,
+    heard_ns: u64,
+    /// Parts that came of its answer.
+    came: usize,
+    answer: Option<Result<Answer, Failure>>,
 }
 
 impl<L: Link> Coordinator<L> {
@@ -197,171 +241,191 @@ impl<L: Link> Coordinator<L> {
         asked: usize,
         wait_ns: u64,
     ) -> Result<Coordinator<L>, AgentsError> {
-        let usable = |all: &[Presence]| all.iter().filter(|p| unusable(p, version).is_none()).count();
-        let there = roll(&mut link, run, wait_ns, |all| usable(all) >= asked)?;
+        let usable = |p: &Presence| unusable(p, version).is_none();
+        let count = |all: &[Presence]| all.iter().filter(|p| usable(p)).count();
+        let there = roll(&mut link, run, wait_ns, |all| count(all) >= asked)?;
         let mut names = BTreeSet::new();
-        if let Some(double) = there.iter().find(|p| !names.insert(p.name.as_str())) {
-            let same = there.iter().filter(|p| p.name == double.name);
+        if let Some(Presence { name, .. }) = there.iter().find(|p| !names.insert(p.name.as_str())) {
+            let same = there.iter().filter(|p| p.name == *name);
             let who = same.map(|p| format!("process {} on {}", p.process, p.host)).collect();
-            return Err(AgentsError::SameName { name: double.name.clone(), who });
+            return Err(AgentsError::SameName { name: name.clone(), who });
         }
-        let free = usable(&there);
+        let free = count(&there);
         if free < asked {
             let say = |p: &Presence| {
                 unusable(p, version).map_or_else(|| described(p), |why| format!("{} ({why})", described(p)))
             };
             return Err(AgentsError::Few { asked, free, there: there.iter().map(say).collect() });
         }
-        let taken = there.into_iter().filter(|p| unusable(p, version).is_none()).take(asked);
-        let member = |presence| Member {
-            presence,
-            clock: None,
-            lost: None,
-            progress: Default::default(),
-            closed: 0,
-            sessions: Vec::new(),
-        };
-        let (run_id, members) = (run.to_owned(), taken.map(member).collect());
-        let mut coordinator = Coordinator { link, reader: Reader::default(), run: run_id, number: 1 << 32, members };
-        coordinator.link.beat(Some(run));
-        let failed = coordinator.gather();
-        if failed.is_empty() {
-            return Ok(coordinator);
-        }
-        coordinator.release();
-        Err(AgentsError::Agents(failed))
+        let member = |presence| Member { presence, clock: None, lost: false, part: Part::default() };
+        let members = there.into_iter().filter(usable).take(asked).map(member).collect();
+        let (run, reader) = (run.to_owned(), Reader::default());
+        // Beyond the numbers of the roll.
+        let mut coordinator = Coordinator { link, reader, run, number: 1 << 32, members, test: 0, began_ns: 0 };
+        coordinator.link.beat(Some(&coordinator.run));
+        coordinator.gather().inspect_err(|_| coordinator.release())?;
+        Ok(coordinator)
     }
 
-    /// All agents, lost ones as well.
-    pub(crate) fn members(&self) -> &[Member] {
-        &self.members
+    /// Numbers of the agents of which `is` holds.
+    pub(crate) fn which(&self, is: impl Fn(&Member) -> bool) -> Vec<usize> {
+        self.members.iter().enumerate().filter(|(_, member)| is(member)).map(|(i, _)| i).collect()
     }
 
-    /// From now on no agent runs more jobs than it may open sessions on servers.
-    pub(crate) fn limit_by_sessions(&mut self) {
-        for Member { presence, .. } in &mut self.members {
-            presence.most_jobs = presence.most_jobs.min(presence.most_sessions);
-        }
-    }
-
-    /// The agents that are not lost.
+    /// Numbers of the agents that are not lost.
     pub(crate) fn left(&self) -> Vec<usize> {
-        self.members.iter().enumerate().filter(|(_, m)| m.lost.is_none()).map(|(i, _)| i).collect()
+        self.which(|member| !member.lost)
     }
 
-    /// Name of an agent.
-    pub(crate) fn name(&self, agent: usize) -> String {
-        self.members.get(agent).map(Member::name).unwrap_or_default()
-    }
-
-    /// Marks an agent as lost. The first reason is kept.
-    pub(crate) fn lose(&mut self, agent: usize, why: &str) {
+    /// Notes why an agent fails the current test. One that is silent is lost for the run; one that refuses, and says why, is not.
+    pub(crate) fn note(&mut self, agent: usize, failure: &Failure) {
+        let mut text = failure.to_string();
+        let silent = matches!(failure, Failure::Silent(_) | Failure::Hub(_));
+        if let Some(trouble) = self.link.trouble(self.began_ns).filter(|_| !silent) {
+            text = format!("{text}; {trouble}");
+        }
         if let Some(member) = self.members.get_mut(agent) {
-            member.lost.get_or_insert_with(|| why.to_owned());
+            member.lost |= silent;
+            member.part.failed.get_or_insert(text);
+        }
+    }
+
+    /// # Errors
+    /// [`AgentsError::Agents`] names those that failed the current test.
+    pub(crate) fn all_well(&self) -> Result<(), AgentsError> {
+        if self.link.interrupted() {
+            return Err(AgentsError::Interrupted);
+        }
+        let failed = |m: &Member| Some(format!("agent {}: {}", described(&m.presence), m.part.failed.as_ref()?));
+        let failed: Vec<String> = self.members.iter().filter_map(failed).collect();
+        if failed.is_empty() { Ok(()) } else { Err(AgentsError::Agents(failed)) }
+    }
+
+    /// Gives each of the agents its order, and notes those that fail. `take` has what the others answer.
+    pub(crate) fn tell(
+        &mut self,
+        who: &[usize],
+        limit_ns: u64,
+        order: impl Fn(&Member) -> Order,
+        take: impl Fn(&mut Member, Answer) -> Result<(), Failure>,
+    ) {
+        for Asked { agent, answer, .. } in self.round(who, limit_ns, order) {
+            let Some((member, answer)) = self.members.get_mut(agent).zip(answer) else { continue };
+            if let Err(failure) = answer.and_then(|answer| take(member, answer)) {
+                self.note(agent, &failure);
+            }
         }
     }
 
     /// Gives each of the agents its order, again and again until it answers, for `limit_ns` at most; one that says nothing for
-    /// [`SILENT_NS`] is not waited for. Returns what each did. Messages that agents send unasked are noted meanwhile.
-    pub(crate) fn round(
-        &mut self,
-        who: &[usize],
-        limit_ns: u64,
-        mut order: impl FnMut(usize, &Member) -> Order,
-    ) -> Vec<(usize, Result<Answer, Failure>)> {
-        struct Asked {
-            agent: usize,
-            order: Message<Order>,
-            heard_ns: u64,
-            /// Parts that came of its answer.
-            came: usize,
-            outcome: Option<Result<Answer, Failure>>,
-        }
+    /// [`SILENT_NS`] is not waited for. Messages that agents send unasked are noted meanwhile.
+    fn round(&mut self, who: &[usize], limit_ns: u64, order: impl Fn(&Member) -> Order) -> Vec<Asked> {
         let begin_ns = self.link.now_ns();
-        let mut all = Vec::new();
+        let mut all: Vec<Asked> = Vec::new();
         for agent in who.iter().copied() {
-            self.number += 1;
             let Some(member) = self.members.get(agent) else { continue };
-            let order = Message::new(&self.run, self.number, "", order(agent, member));
-            all.push(Asked { agent, order, heard_ns: begin_ns, came: 0, outcome: None });
+            self.number += 1;
+            let order = Message::new(&self.run, self.number, "", order(member));
+            let (sent_ns, returned_ns, heard_ns) = (None, 0, begin_ns);
+            all.push(Asked { agent, order, sent_ns, returned_ns, heard_ns, came: 0, answer: None });
         }
         let end_ns = begin_ns.saturating_add(limit_ns.max(1));
         let (mut next_ns, mut again_ns) = (begin_ns, AGAIN_NS);
         loop {
             let now = self.link.now_ns();
-            for asked in all.iter_mut().filter(|asked| asked.outcome.is_none()) {
-                let Some(member) = self.members.get(asked.agent) else { continue };
-                let came = self.reader.came(&self.run, &member.presence.id);
+            let again = now >= next_ns;
+            for asked in all.iter_mut().filter(|asked| asked.answer.is_none()) {
+                let Some(Member { presence, .. }) = self.members.get(asked.agent) else { continue };
+                let came = self.reader.came(&self.run, &presence.id);
                 if came != asked.came {
                     (asked.came, asked.heard_ns) = (came, now);
                 }
-            }
-            if now >= next_ns {
+                let silent_ns = now.saturating_sub(asked.heard_ns);
                 // A long answer that is on its way is not asked for again.
-                let waits = |asked: &&Asked| asked.came == 0 || now - asked.heard_ns >= again_ns;
-                for asked in all.iter().filter(|asked| asked.outcome.is_none()).filter(waits) {
-                    let Some(member) = self.members.get(asked.agent) else { continue };
-                    self.link.send(Some(&member.presence.id), &asked.order);
+                if again && (came == 0 || silent_ns >= again_ns) {
+                    let sent_ns = self.link.now_ns();
+                    asked.sent_ns.get_or_insert(sent_ns);
+                    self.link.send(Some(&presence.id), &asked.order);
                 }
+                // After it was sent: the order may be to end.
+                if now >= end_ns || silent_ns >= SILENT_NS || self.link.interrupted() {
+                    let silent = Failure::Silent((now - begin_ns) as f64 / 1e9);
+                    asked.answer = Some(Err(self.link.trouble(begin_ns).map_or(silent, Failure::Hub)));
+                }
+            }
+            if again {
                 (next_ns, again_ns) = (now + again_ns, (again_ns * 2).min(MOST_AGAIN_NS));
             }
-            // After it was sent: the order may be to end.
-            let given_up = now >= end_ns || self.link.interrupted();
-            for asked in all.iter_mut().filter(|asked| asked.outcome.is_none()) {
-                let silent_ns = now.saturating_sub(asked.heard_ns);
-                if given_up || silent_ns >= SILENT_NS {
-                    asked.outcome = Some(Err(Failure::Silent(self.silent(begin_ns, now - begin_ns))));
-                }
+            if all.iter().all(|asked| asked.answer.is_some()) {
+                return all;
             }
-            if all.iter().all(|asked| asked.outcome.is_some()) {
-                return all.into_iter().filter_map(|asked| Some((asked.agent, asked.outcome?))).collect();
-            }
-            let Some((_, message)) = self.receive(next_ns.min(end_ns)) else { continue };
-            let of = |asked: &&mut Asked| asked.outcome.is_none() && asked.order.number == message.number;
-            if let Some(asked) = all.iter_mut().find(of) {
-                match message.body {
-                    Answer::UnderWay => asked.heard_ns = self.link.now_ns(),
-                    Answer::Refused(why, text) => asked.outcome = Some(Err(Failure::Refused(why, text))),
-                    answer => asked.outcome = Some(Ok(answer)),
-                }
-            }
+            let Some((returned_ns, message)) = self.receive(next_ns.min(end_ns)) else { continue };
+            let is_of = |asked: &&mut Asked| asked.answer.is_none() && asked.order.number == message.number;
+            let Some(asked) = all.iter_mut().find(is_of) else { continue };
+            (asked.heard_ns, asked.returned_ns) = (self.link.now_ns(), returned_ns);
+            asked.answer = match message.body {
+                Answer::UnderWay => None,
+                Answer::Refused(why) => Some(Err(why.into())),
+                answer => Some(Ok(answer)),
+            };
         }
     }
 
-    /// Why an agent did not answer.
-    fn silent(&self, since_ns: u64, silent_ns: u64) -> String {
-        let seconds = silent_ns as f64 / 1e9;
-        match self.link.trouble(since_ns) {
-            Some(why) => format!("could not be asked: {why}"),
-            None => format!("did not answer for {seconds:.1} s: it ended, hangs, or is cut off from the hub"),
-        }
-    }
-
-    /// Takes all agents that are left for what comes next: one that heard nothing for too long left the run, and comes back. Those that
-    /// do not are lost, and named.
-    pub(crate) fn gather(&mut self) -> Vec<String> {
-        let (mut who, mut failed) = (self.left(), Vec::new());
-        self.members.iter_mut().for_each(|member| member.sessions.clear());
-        let end_ns = self.link.now_ns() + SILENT_NS;
-        loop {
-            let late = self.link.now_ns() >= end_ns;
+    /// Takes all agents that are left for the next test: one that heard nothing for too long left the run, and comes back.
+    ///
+    /// # Errors
+    /// [`AgentsError::Agents`] names those that do not; they are lost.
+    pub(crate) fn gather(&mut self) -> Result<(), AgentsError> {
+        self.members.iter_mut().for_each(|member| member.part = Part::default());
+        self.began_ns = self.link.now_ns();
+        let mut who = self.left();
+        while !who.is_empty() && !self.link.interrupted() {
+            let late = self.link.now_ns() >= self.began_ns + SILENT_NS;
             let mut busy = Vec::new();
-            for (agent, outcome) in self.round(&who, SILENT_NS, |_, _| Order::Enlist) {
-                match outcome {
-                    Ok(_) => {}
-                    // It still ends the jobs of a test that it left.
-                    Err(Failure::Refused(Why::Busy, _)) if !late => busy.push(agent),
-                    Err(failure) => {
-                        self.lose(agent, failure.text());
-                        failed.push(format!("agent {}: {}", self.name(agent), failure.text()));
+            for Asked { agent, answer, .. } in self.round(&who, SILENT_NS, |_| Order::Enlist) {
+                let Some(Err(failure)) = answer else { continue };
+                // It still ends the jobs of a test that it left.
+                if !late && matches!(failure, Failure::Refused(Refusal::Busy(_) | Refusal::Ending)) {
+                    busy.push(agent);
+                    continue;
+                }
+                self.note(agent, &failure);
+                self.members.get_mut(agent).into_iter().for_each(|member| member.lost = true);
+            }
+            who = busy;
+            if !who.is_empty() {
+                self.pump(self.link.now_ns() + AGAIN_NS);
+            }
+        }
+        self.all_well()
+    }
+
+    /// Measures the clocks of these agents. One that does not answer is lost.
+    pub(crate) fn measure_clocks(&mut self, who: &[usize]) {
+        for some in who.chunks(AT_A_TIME) {
+            let begin_ns = self.link.now_ns();
+            let mut trips: BTreeMap<usize, Vec<RoundTrip>> = some.iter().map(|agent| (*agent, Vec::new())).collect();
+            for _ in 0..TRIPS.0 {
+                let good = |trips: &[RoundTrip]| {
+                    trips.len() >= TRIPS.1 && Offset::of(trips).is_some_and(|clock| clock.bound_ns <= GOOD_BOUND_NS)
+                };
+                let need: Vec<usize> = trips.iter().filter(|(_, of)| !good(of)).map(|(agent, _)| *agent).collect();
+                if need.is_empty() || self.link.now_ns() >= begin_ns + SILENT_NS || self.link.interrupted() {
+                    break;
+                }
+                for Asked { agent, sent_ns, returned_ns, answer, .. } in self.round(&need, AGAIN_NS, |_| Order::Ping) {
+                    if let (Some(sent_ns), Some(Ok(Answer::Pong { received_ns, answered_ns }))) = (sent_ns, answer) {
+                        let trip = RoundTrip { sent_ns, received_ns, answered_ns, returned_ns };
+                        trips.entry(agent).or_default().push(trip);
                     }
                 }
             }
-            if busy.is_empty() || self.link.interrupted() {
-                return failed;
+            for (agent, trips) in trips {
+                match (Offset::of(&trips), self.members.get_mut(agent)) {
+                    (Some(clock), Some(member)) => member.clock = Some(clock),
+                    _ => self.note(agent, &Failure::Silent((self.link.now_ns() - begin_ns) as f64 / 1e9)),
+                }
             }
-            who = busy;
-            self.pump(self.link.now_ns() + AGAIN_NS);
         }
     }
 
@@ -372,58 +436,16 @@ impl<L: Link> Coordinator<L> {
         }
     }
 
-    /// Measures the clocks of these agents. One that does not answer is lost.
-    pub(crate) fn clocks(&mut self, who: &[usize]) {
-        for some in who.chunks(AT_A_TIME) {
-            let mut trips: BTreeMap<usize, Vec<RoundTrip>> = some.iter().map(|agent| (*agent, Vec::new())).collect();
-            let end_ns = self.link.now_ns() + SILENT_NS;
-            for _ in 0..TRIPS.0 {
-                let good = |of: &[RoundTrip]| {
-                    of.len() >= TRIPS.1 && Offset::of(of).is_some_and(|clock| clock.bound_ns <= GOOD_BOUND_NS)
-                };
-                let need: Vec<usize> = trips.iter().filter(|(_, of)| !good(of)).map(|(agent, _)| *agent).collect();
-                if need.is_empty() || self.link.now_ns() >= end_ns || self.link.interrupted() {
-                    break;
-                }
-                self.trip(&need, &mut trips);
-            }
-            for (agent, trips) in trips {
-                match (Offset::of(&trips), self.members.get_mut(agent)) {
-                    (Some(clock), Some(member)) => member.clock = Some(clock),
-                    _ => self.lose(agent, "did not tell the time: it ended, hangs, or is cut off from the hub"),
-                }
-            }
-        }
-    }
-
-    /// A round trip to each of these agents.
-    fn trip(&mut self, who: &[usize], trips: &mut BTreeMap<usize, Vec<RoundTrip>>) {
-        let mut sent = BTreeMap::new();
-        for agent in who {
-            let Some(member) = self.members.get(*agent) else { continue };
-            self.number += 1;
-            let sent_ns = self.link.now_ns();
-            self.link.send(Some(&member.presence.id), &Message::new(&self.run, self.number, "", Order::Ping));
-            sent.insert(self.number, (*agent, sent_ns));
-        }
-        let until_ns = self.link.now_ns() + AGAIN_NS;
-        while !sent.is_empty() && self.link.now_ns() < until_ns && !self.link.interrupted() {
-            let Some((returned_ns, message)) = self.receive(until_ns) else { continue };
-            let Answer::Pong { received_ns, answered_ns } = message.body else { continue };
-            let Some((agent, sent_ns)) = sent.remove(&message.number) else { continue };
-            trips.entry(agent).or_default().push(RoundTrip { sent_ns, received_ns, answered_ns, returned_ns });
-        }
-    }
-
     /// The next message of an agent of this run, until `until_ns`, and when it came. What agents say unasked is noted.
     fn receive(&mut self, until_ns: u64) -> Option<(u64, Message<Answer>)> {
         let Received { at_ns, bytes } = self.link.receive(until_ns)?;
-        let message = self.reader.read(&bytes).ok()??;
+        let message: Message<Answer> = self.reader.read(&bytes)?;
         let member = self.members.iter_mut().find(|m| message.run == self.run && m.presence.id == message.agent)?;
         match &message.body {
-            Answer::Progress { test, progress } if *test >= member.progress.0 => member.progress = (*test, *progress),
-            Answer::Closed(test) => member.closed = member.closed.max(*test),
-            Answer::Opened(opened) => member.sessions.clone_from(&opened.sessions),
+            Answer::Progress { test, progress } if *test == self.test => member.part.progress = *progress,
+            Answer::Closed(test) if *test == self.test => member.part.closed = true,
+            // Also one that comes too late: the sessions are there.
+            Answer::Opened(opened) => member.part.sessions.clone_from(&opened.sessions),
             _ => {}
         }
         Some((at_ns, message))
@@ -432,7 +454,7 @@ impl<L: Link> Coordinator<L> {
     /// The run is over: the agents are free again, or find out by their lease.
     pub(crate) fn release(&mut self) {
         let who = self.left();
-        let _ = self.round(&who, AGAIN_NS * 2, |_, _| Order::Release);
+        let _ = self.round(&who, AGAIN_NS * 2, |_| Order::Release);
         self.link.beat(None);
     }
 }

@@ -45,11 +45,11 @@ impl Counted {
     ///
     /// # Errors
     /// If it is no [`Counted`] of so many jobs, or does not add up.
-    pub(crate) fn read(text: &str, jobs: u32, clock: &Offset) -> Result<Counted, String> {
+    pub(crate) fn read(text: &str, jobs: usize, clock: &Offset) -> Result<Counted, String> {
         let wrong = |what: &str| format!("what it counted cannot be read ({what})");
         let mut counted: Counted = serde_json::from_str(text).map_err(|e| wrong(&e.to_string()))?;
         let n = counted.jobs.len();
-        if n != jobs as usize {
+        if n != jobs {
             return Err(format!("it counted {n} jobs, not {jobs}"));
         }
         // What comes from elsewhere is held against itself: the parts must add up to the whole.
@@ -85,7 +85,6 @@ mod tests {
             times in prop::collection::vec(1u64..4_000_000_000_000, 0..3000), ahead in -(1i64 << 50)..1i64 << 50,
             intended in prop::collection::vec(1u64 << 51..1u64 << 52, 0..2000), open in proptest::bool::ANY,
         ) {
-            let mut counted = Counted { process_cpu_ns: Some(7), machine_cpu_pct: Some(12.5), ..Counted::default() };
             let mut tally = Tally { response: open.then(Latencies::new), ..Tally::default() };
             for ns in &times {
                 tally.transaction.record(*ns);
@@ -94,27 +93,21 @@ mod tests {
             // A sum of more than 64 bits.
             tally.transaction.add_sum(1 << 70, 0);
             let n = times.len() as u64;
-            tally.total = n;
-            tally.per_second = vec![n / 2, n - n / 2];
+            (tally.total, tally.per_second) = (n, vec![n / 2, n - n / 2]);
             tally.error_texts.insert("é 'x'".into(), 3);
-            let first_start_ns = intended.first().copied();
-            counted.tallies = vec![Tally::default(), tally];
-            let job = JobResult { completed: n, total: n, first_start_ns, intended_ns: intended, ..JobResult::default() };
-            counted.jobs = vec![job];
+            let job = JobResult { completed: n, total: n, intended_ns: intended, ..JobResult::default() };
+            let counted = Counted { tallies: vec![Tally::default(), tally], jobs: vec![job], ..Counted::default() };
             let text = counted.text();
             let clock = Offset { ahead_ns: ahead, bound_ns: 1 };
             let read = Counted::read(&text, 1, &clock).unwrap();
             prop_assert_eq!(read.tallies.len(), 2);
             let (ours, theirs) = (&counted.tallies[1], &read.tallies[1]);
             prop_assert!(ours.transaction.histogram() == theirs.transaction.histogram());
-            prop_assert_eq!(ours.transaction.sum_ns(), theirs.transaction.sum_ns());
-            prop_assert_eq!(ours.transaction.max_ns(), theirs.transaction.max_ns());
-            prop_assert_eq!(theirs.response.as_ref().map(Latencies::sum_ns), ours.response.as_ref().map(Latencies::sum_ns));
+            let sums = |tally: &Tally| [Some(&tally.transaction), tally.response.as_ref()].map(|of| of.map(|of| (of.sum_ns(), of.max_ns())));
+            prop_assert_eq!(sums(ours), sums(theirs));
             prop_assert_eq!(&ours.error_texts, &theirs.error_texts);
-            let (ours, theirs) = (&counted.jobs[0], &read.jobs[0]);
-            for (ours, theirs) in ours.intended_ns.iter().zip(&theirs.intended_ns) {
-                prop_assert_eq!(*ours, clock.to_agent(*theirs));
-            }
+            let intended = read.jobs[0].intended_ns.iter().map(|ns| clock.to_agent(*ns));
+            prop_assert!(intended.eq(counted.jobs[0].intended_ns.iter().copied()));
             prop_assert!(Counted::read(&text, 2, &clock).is_err(), "a job is missing");
             let cut = text.get(..text.len() / 2).unwrap_or_default();
             prop_assert!(Counted::read(cut, 1, &clock).is_err(), "half of it");

@@ -1,7 +1,6 @@
 //! The hub: a NATS server, spoken to by a thread of its own. The only file that knows NATS.
 
 use std::path::PathBuf;
-use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::lease::BEAT_NS;
+use crate::agent::BEAT_NS;
 use crate::message::{Message, Order, Received, TO_ALL};
 
 /// How long the first connection may take.
@@ -43,7 +42,7 @@ pub struct HubOptions {
 }
 
 /// Why there is no hub.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HubError {
     /// The URL or a file is wrong.
     #[error("{0}")]
@@ -58,15 +57,10 @@ pub enum HubError {
     },
 }
 
-/// Orders to the hub's thread.
-enum Out {
-    Publish(String, Vec<u8>),
-    Beat(Option<String>),
-}
-
 /// A connection to the hub.
 pub(crate) struct Hub {
-    out: Option<UnboundedSender<Out>>,
+    /// Subjects and messages to them.
+    out: Option<UnboundedSender<(String, Vec<u8>)>>,
     thread: Option<JoinHandle<()>>,
     state: Arc<Mutex<State>>,
     pub(crate) about: About,
@@ -82,11 +76,13 @@ pub(crate) struct About {
     most_bytes: usize,
 }
 
-/// What was wrong with the connection.
+/// What is to be said, and what was wrong with the connection.
 #[derive(Debug, Default)]
 struct State {
+    /// The run of which is said that it goes on.
+    run: Option<String>,
     last: Option<Trouble>,
-    /// How often something was.
+    /// How often something was wrong.
     times: u64,
 }
 
@@ -125,32 +121,20 @@ impl Hub {
     /// [`HubError`] names what is wrong.
     pub(crate) fn connect(
         options: &HubOptions,
-        subjects: Vec<String>,
+        subjects: &[String],
         on: impl Fn(Received) + Send + 'static,
     ) -> Result<Hub, HubError> {
-        let server = address(&options.url)?;
         loadline_database::choose_cryptography();
         let state = Arc::new(Mutex::new(State::default()));
-        let (out, orders) = unbounded_channel();
-        let (ready, connected) = channel();
-        let (of_thread, options_of_thread) = (Arc::clone(&state), options.clone());
         let usage = |e: std::io::Error| HubError::Usage(format!("no thread can be started for the hub: {e}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(usage)?;
-        let thread = std::thread::Builder::new().name("hub".to_owned()).spawn(move || {
-            runtime.block_on(async move {
-                match connect(&options_of_thread, server, &subjects, Arc::clone(&of_thread)).await {
-                    Ok((client, heard, about)) => {
-                        let _ = ready.send(Ok(about));
-                        talk(&client, heard, orders, &of_thread, on).await;
-                    }
-                    Err(e) => drop(ready.send(Err(e))),
-                }
-            });
-        });
-        let thread = thread.map_err(usage)?;
-        let about = connected
-            .recv()
-            .unwrap_or_else(|_| Err(HubError::Usage("the thread of the hub crashed: please report it".to_owned())))?;
+        let (client, heard, about) = runtime.block_on(connect(options, subjects, Arc::clone(&state)))?;
+        let (out, orders) = unbounded_channel();
+        let of_thread = Arc::clone(&state);
+        let thread = std::thread::Builder::new()
+            .name("hub".to_owned())
+            .spawn(move || runtime.block_on(talk(&client, heard, orders, &of_thread, on)))
+            .map_err(usage)?;
         Ok(Hub { out: Some(out), thread: Some(thread), state, about })
     }
 
@@ -158,16 +142,14 @@ impl Hub {
     pub(crate) fn publish<B: Serialize>(&self, subject: &str, message: &Message<B>) {
         if let Some(out) = self.out.as_ref().filter(|_| !locked(&self.state).away()) {
             for piece in message.pieces(self.about.most_bytes) {
-                let _ = out.send(Out::Publish(subject.to_owned(), piece));
+                let _ = out.send((subject.to_owned(), piece));
             }
         }
     }
 
     /// Says once a second that this run goes on, or no longer.
     pub(crate) fn beat(&self, run: Option<&str>) {
-        if let Some(out) = &self.out {
-            let _ = out.send(Out::Beat(run.map(str::to_owned)));
-        }
+        locked(&self.state).run = run.map(str::to_owned);
     }
 
     /// What is wrong with the hub now, or was since `since_ns`.
@@ -198,23 +180,20 @@ impl Drop for Hub {
     }
 }
 
-/// Checks the URL of a hub.
+/// Address of a hub.
 ///
 /// # Errors
-/// [`HubError::Usage`] if it is none.
+/// [`HubError::Usage`] if the URL is none.
 fn address(url: &str) -> Result<ServerAddr, HubError> {
-    let forms = "write nats://HOST:PORT or tls://HOST:PORT, with a token@ or user:password@ before HOST if the hub asks for one";
-    let shown = loadline_database::redact(url);
     let known = ["nats://", "tls://"].iter().any(|scheme| url.starts_with(scheme));
-    if !known {
-        return Err(HubError::Usage(format!("'{shown}' is no URL of a hub: {forms}")));
-    }
-    let server: ServerAddr =
-        url.parse().map_err(|_| HubError::Usage(format!("'{shown}' is no URL of a hub: {forms}")))?;
-    if server.host().is_empty() {
-        return Err(HubError::Usage(format!("'{shown}' names no host: {forms}")));
-    }
-    Ok(server)
+    let server = url.parse().ok().filter(|server: &ServerAddr| known && !server.host().is_empty());
+    server.ok_or_else(|| {
+        HubError::Usage(format!(
+            "'{}' is no URL of a hub: write nats://HOST:PORT or tls://HOST:PORT, with a token@ or user:password@ before HOST if the hub \
+             asks for one",
+            loadline_database::redact(url)
+        ))
+    })
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -226,10 +205,10 @@ type Heard = SelectAll<async_nats::Subscriber>;
 
 async fn connect(
     options: &HubOptions,
-    server: ServerAddr,
     subjects: &[String],
     state: Arc<Mutex<State>>,
 ) -> Result<(Client, Heard, About), HubError> {
+    let server = address(&options.url)?;
     let url = loadline_database::redact(&options.url);
     let unreachable = |why: String| HubError::Unreachable { url: url.clone(), why };
     let (host, tls) = (server.host().to_owned(), options.url.starts_with("tls://"));
@@ -289,8 +268,8 @@ async fn connect(
         .map_err(|e| unreachable(refusal(&e)))?;
     let about = client.server_info();
     let parts: Vec<u32> = about.version.split(['.', '-']).take(2).filter_map(|n| n.parse().ok()).collect();
-    if parts.as_slice() < [OLDEST.0, OLDEST.1].as_slice() {
-        let (major, minor) = OLDEST;
+    let (major, minor) = OLDEST;
+    if parts.as_slice() < [major, minor].as_slice() {
         return Err(unreachable(format!("is nats-server {}: {major}.{minor} or newer is needed", about.version)));
     }
     if about.max_payload < LEAST_BYTES {
@@ -331,17 +310,16 @@ fn refusal(error: &async_nats::ConnectError) -> String {
     }
 }
 
-/// Hears and says until nobody has an order any more.
+/// Hears and says until nobody says anything any more.
 async fn talk(
     client: &Client,
     mut heard: Heard,
-    mut orders: UnboundedReceiver<Out>,
+    mut orders: UnboundedReceiver<(String, Vec<u8>)>,
     state: &Mutex<State>,
     on: impl Fn(Received),
 ) {
     let mut beats = tokio::time::interval(Duration::from_nanos(BEAT_NS));
     beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut run: Option<String> = None;
     loop {
         tokio::select! {
             biased;
@@ -349,24 +327,17 @@ async fn talk(
                 Some(message) => on(Received { at_ns: now_ns(), bytes: message.payload.to_vec() }),
                 None => break,
             },
-            order = orders.recv() => match order {
-                Some(Out::Publish(subject, bytes)) => {
-                    let length = bytes.len();
-                    if let Err(e) = client.publish(subject, bytes.into()).await {
-                        locked(state).note(Some(format!("a message of {length} bytes could not be sent: {e}")));
-                    }
+            order = orders.recv() => {
+                let Some((subject, bytes)) = order else { break };
+                let length = bytes.len();
+                if let Err(e) = client.publish(subject, bytes.into()).await {
+                    locked(state).note(Some(format!("a message of {length} bytes could not be sent: {e}")));
                 }
-                Some(Out::Beat(of)) => {
-                    run = of;
-                    beats.reset_immediately();
-                }
-                None => break,
-            },
-            _ = beats.tick(), if run.is_some() => {
-                if let Some(run) = &run {
-                    for beat in Message::new(run, 0, "", Order::Beat).pieces(usize::MAX) {
-                        let _ = client.publish(TO_ALL, beat.into()).await;
-                    }
+            }
+            _ = beats.tick() => {
+                let run = locked(state).run.clone();
+                for beat in run.iter().flat_map(|run| Message::new(run, 0, "", Order::Beat).pieces(usize::MAX)) {
+                    let _ = client.publish(TO_ALL, beat.into()).await;
                 }
             }
         }

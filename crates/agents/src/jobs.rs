@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -11,13 +12,15 @@ use std::time::Duration;
 use loadline_collect::CpuSource;
 use loadline_collect::os::{CpuShares, CpuTimes, Interfaces, ProcessCpu};
 use loadline_database::{OpenRequest, Target, Work};
-use loadline_load::{Crew, OwnCommits, Place, Request, STEP_NS, Schedule, Shared, Timing, Warmup, next_count_ns};
+use loadline_load::{
+    Counts, Crew, Ended, OwnCommits, Place, Request, RunningJobs, STEP_NS, Schedule, Shared, Timing, Warmup,
+    next_count_ns,
+};
 use loadline_model::Driver;
 use loadline_storage::now_ns;
 
-use crate::agent::JobsEvent;
 use crate::counted::Counted;
-use crate::message::{Command, JobsOrder, Opened, Progress, Why};
+use crate::message::{Answer, Command, JobsOrder, Opened, Progress, Refusal};
 
 /// Time between looks whether all have passed the window end, ns.
 const LOOK_NS: u64 = 2_000_000;
@@ -42,7 +45,7 @@ impl Jobs {
         order: JobsOrder,
         opened: &OpenTarget,
         interrupted: &Arc<AtomicBool>,
-        tell: impl Fn(JobsEvent) + Send + 'static,
+        tell: impl Fn(Answer) + Send + 'static,
     ) -> std::io::Result<Jobs> {
         let (commands, inbox) = channel();
         let interrupted = Arc::clone(interrupted);
@@ -90,11 +93,7 @@ fn work(order: &JobsOrder) -> Result<Work, String> {
 }
 
 /// The target of an order: the one of the test before, or opened.
-fn target(
-    order: &JobsOrder,
-    opened: &OpenTarget,
-    interrupted: &Arc<AtomicBool>,
-) -> Result<Arc<dyn Target>, (Why, String)> {
+fn target(order: &JobsOrder, opened: &OpenTarget, interrupted: &Arc<AtomicBool>) -> Result<Arc<dyn Target>, Refusal> {
     let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
     let same = |of: &JobsOrder| (&of.run, &of.url, &of.nodes) == (&order.run, &order.url, &order.nodes);
     if let Some((_, target)) = opened.as_ref().filter(|(of, _)| same(of)) {
@@ -107,30 +106,26 @@ fn target(
         // Nothing is put there: the targets of agents are servers.
         ..OpenRequest::new(&order.url, PathBuf::from("."))
     };
-    let target = loadline_database::open(&open).map_err(|e| (Why::Target, hidden(order, &e.to_string())))?;
+    let target = loadline_database::open(&open).map_err(|e| unreachable(order, &e))?;
     let target: Arc<dyn Target> = Arc::from(target);
     *opened = Some((order.clone(), Arc::clone(&target)));
     Ok(target)
 }
 
-/// A text without the passwords of the order's URLs.
-fn hidden(order: &JobsOrder, text: &str) -> String {
+/// Why the target was not reached, without the passwords of the order's URLs.
+fn unreachable(order: &JobsOrder, why: &dyn std::error::Error) -> Refusal {
     let urls = std::iter::once(&order.url).chain(&order.nodes);
-    urls.fold(text.to_owned(), |text, url| loadline_database::hide(&text, url))
+    Refusal::Target(urls.fold(why.to_string(), |text, url| loadline_database::hide(&text, url)))
 }
 
 /// The request of a test whose jobs from a number on are here.
-fn request(
-    order: &JobsOrder,
-    target: Arc<dyn Target>,
-    interrupted: &Arc<AtomicBool>,
-) -> Result<Request, (Why, String)> {
-    let work = work(order).map_err(|text| (Why::Work, text))?;
+fn request(order: &JobsOrder, target: Arc<dyn Target>, interrupted: &Arc<AtomicBool>) -> Result<Request, Refusal> {
+    let work = work(order).map_err(Refusal::Work)?;
     Ok(Request {
         target,
         work: Arc::new(work),
         driver: order.driver.unwrap_or(Driver::Client),
-        jobs: order.jobs,
+        jobs: order.jobs.len() as u32,
         warmup: Warmup::Seconds(0.0),
         duration_s: 0.0,
         load: order.load.clone(),
@@ -138,7 +133,7 @@ fn request(
         cpu: CpuSource::Local,
         disk: None,
         data_disk: None,
-        place: Place::Part { first_job: order.first_job, all_jobs: order.all_jobs },
+        place: Place::Part { first_job: order.jobs.start, all_jobs: order.all_jobs },
         interrupted: Arc::clone(interrupted),
     })
 }
@@ -148,31 +143,31 @@ fn run(
     opened: &OpenTarget,
     inbox: &Receiver<Command>,
     interrupted: &Arc<AtomicBool>,
-    tell: &dyn Fn(JobsEvent),
+    tell: &dyn Fn(Answer),
 ) {
     let target = match target(order, opened, interrupted) {
         Ok(target) => target,
-        Err(why) => return tell(JobsEvent::Opened(Err(why))),
+        Err(why) => return tell(Answer::Refused(why)),
     };
-    if order.jobs == 0 {
+    if order.jobs.is_empty() {
         // The run begins: nothing more is asked than whether the target can be reached.
-        tell(JobsEvent::Opened(Ok(Opened::default())));
-        return tell(JobsEvent::Ended(String::new()));
+        tell(Answer::Opened(Opened::default()));
+        return tell(Answer::Counts(String::new()));
     }
-    let shared = Arc::new(Shared::of_part(order.first_job, order.jobs, Arc::clone(interrupted)));
+    let shared = Arc::new(Shared::of_part(order.jobs.start, order.jobs.len() as u32, Arc::clone(interrupted)));
     let earlier = target.job_sessions();
-    let mut watch = Watch::new(&shared, &*target);
+    let mut watch = Watch::new(order.test, &shared, &*target);
     let opened = request(order, Arc::clone(&target), interrupted).and_then(|request| {
-        let crew = Crew::open(&request, &shared).map_err(|e| (Why::Target, hidden(order, &e.to_string())))?;
+        let crew = Crew::open(&request, &shared).map_err(|e| unreachable(order, &e))?;
         Ok((request, crew))
     });
-    let (request, crew) = match opened {
+    let (request, mut crew) = match opened {
         Ok(opened) => opened,
-        Err(why) => return tell(JobsEvent::Opened(Err(why))),
+        Err(why) => return tell(Answer::Refused(why)),
     };
-    let fingerprint = fingerprint(&request.work, order.first_job);
+    let fingerprint = fingerprint(&request.work, order.jobs.start);
     let sessions = opened_since(&earlier, target.job_sessions());
-    tell(JobsEvent::Opened(Ok(Opened { fingerprint, sessions })));
+    tell(Answer::Opened(Opened { fingerprint, sessions }));
     loop {
         match inbox.recv_timeout(Duration::from_nanos(watch.next_ns().saturating_sub(now_ns()))) {
             Ok(Command::Start { start_ns, window_ns }) => {
@@ -188,10 +183,9 @@ fn run(
             Ok(Command::End { .. }) | Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    let sessions_per_thread = crew.sessions_per_thread();
-    let (tallies, jobs) = crew.end();
+    let Ended { tallies, jobs, sessions_per_thread, .. } = crew.end(Counts::default(), &mut || ());
     let counted = Counted { tallies, jobs, sessions_per_thread, ..watch.counted() };
-    tell(JobsEvent::Ended(counted.text()));
+    tell(Answer::Counts(counted.text()));
 }
 
 /// Sessions on each server that were not there `earlier`.
@@ -226,8 +220,9 @@ impl Edge {
 
 /// The thread of the jobs, which waits and counts.
 struct Watch<'a> {
+    test: u64,
     target: &'a dyn Target,
-    /// Commits of its own before the sessions were opened.
+    /// Commits of the target's own before the sessions were opened.
     base: Vec<u64>,
     own: OwnCommits,
     shared: &'a Shared,
@@ -242,8 +237,9 @@ struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// Before the sessions are opened.
-    fn new(shared: &'a Shared, target: &'a dyn Target) -> Watch<'a> {
+    fn new(test: u64, shared: &'a Shared, target: &'a dyn Target) -> Watch<'a> {
         Watch {
+            test,
             target,
             base: target.own_commits(),
             own: OwnCommits::default(),
@@ -259,46 +255,44 @@ impl<'a> Watch<'a> {
 
     /// What was counted, once the jobs have ended; without what they counted themselves.
     fn counted(mut self) -> Counted {
-        self.own.end = self.own_commits();
+        self.note_own(4..5);
         let Watch { counts, edges: [open, close], own, .. } = self;
-        let between = open.zip(close);
-        let between = between.as_ref();
+        let counted = Counted { counts, own, ..Counted::default() };
+        let (Some(a), Some(b)) = (open, close) else { return counted };
+        let shares = a.machine.zip(b.machine).and_then(|(a, b)| CpuShares::between(&a, &b));
         Counted {
-            counts,
-            own,
-            process_cpu_ns: between.and_then(|(a, b)| b.process_ns?.checked_sub(a.process_ns?)),
-            machine_cpu_pct: between
-                .and_then(|(a, b)| Some(CpuShares::between(a.machine.as_ref()?, b.machine.as_ref()?)?.busy_pct)),
-            network: between
-                .and_then(|(a, b)| a.network.busiest(&b.network, b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9)),
-            ..Counted::default()
+            process_cpu_ns: a.process_ns.zip(b.process_ns).and_then(|(a, b)| b.checked_sub(a)),
+            machine_cpu_pct: shares.map(|shares| shares.busy_pct),
+            network: a.network.busiest(&b.network, b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9),
+            ..counted
         }
     }
 
-    /// What the sessions committed for themselves so far.
-    fn own_commits(&self) -> Vec<u64> {
-        self.target.own_commits().iter().zip(&self.base).map(|(now, before)| now.saturating_sub(*before)).collect()
+    /// Notes what the sessions committed for themselves so far, at these of the times of [`OwnCommits`].
+    fn note_own(&mut self, times: Range<usize>) {
+        let now = self.target.own_commits();
+        let own: Vec<u64> = now.iter().zip(&self.base).map(|(now, before)| now.saturating_sub(*before)).collect();
+        self.own.0.iter_mut().take(times.end).skip(times.start).for_each(|at| at.clone_from(&own));
     }
 
     /// When there is something to do.
     fn next_ns(&self) -> u64 {
         let now = now_ns();
-        let Some(window) = self.window else { return if self.start_ns == 0 { now + STEP_NS } else { self.next(now) } };
-        let times = [window.open_ns, window.close_ns];
-        let edge = times.iter().zip(&self.edges).filter(|(_, read)| read.is_none()).map(|(at, _)| *at).min();
-        match edge {
-            Some(edge) => edge.min(self.next(now)),
-            None if self.closed => now + STEP_NS,
-            None => now + LOOK_NS,
+        if self.start_ns == 0 {
+            return now + STEP_NS;
+        }
+        // Counts are at the times of the other agents, which are those of the start.
+        let count_ns = self.next_count_ns.max(self.start_ns + STEP_NS / 2).max(now);
+        match (self.window, &self.edges) {
+            (None, _) => count_ns,
+            (Some(window), [None, _]) => window.open_ns.min(count_ns),
+            (Some(window), [_, None]) => window.close_ns.min(count_ns),
+            _ if self.closed => now + STEP_NS,
+            _ => now + LOOK_NS,
         }
     }
 
-    /// The next count: at the times of the other agents, which are those of the start.
-    fn next(&self, now: u64) -> u64 {
-        self.next_count_ns.max(self.start_ns + STEP_NS / 2).max(now)
-    }
-
-    fn look(&mut self, tell: &dyn Fn(JobsEvent)) {
+    fn look(&mut self, tell: &dyn Fn(Answer)) {
         let now = now_ns();
         if self.start_ns == 0 || now < self.start_ns {
             return;
@@ -307,37 +301,29 @@ impl<'a> Watch<'a> {
             self.counts.push((now, self.shared.completed()));
             self.next_count_ns = next_count_ns(self.start_ns, now);
             if self.window.is_none() {
-                tell(JobsEvent::Progress(Progress {
+                let progress = Progress {
                     started: self.shared.started.load(Ordering::Relaxed),
                     ended: self.shared.ended.load(Ordering::Relaxed),
                     completed: self.shared.completed(),
-                }));
+                };
+                tell(Answer::Progress { test: self.test, progress });
             }
         }
-        let Some(window) = self.window else { return };
-        let own = self.own_commits();
-        // Up to window start and window end, and until all have passed them: each is as it was last seen before.
-        if now <= window.open_ns + LOOK_NS {
-            self.own.open.clone_from(&own);
-        }
-        if now <= window.close_ns + LOOK_NS {
-            self.own.close.clone_from(&own);
-        }
-        if now < window.open_ns + (window.close_ns - window.open_ns) / 2 {
-            self.own.passed_open.clone_from(&own);
-        }
-        self.own.passed_close.clone_from(&own);
-        for (at, edge) in [window.open_ns, window.close_ns].into_iter().zip(&mut self.edges) {
+        let Some(Schedule { open_ns, close_ns, .. }) = self.window else { return };
+        // At window start and window end, and when all have passed them: each is as it was last seen before.
+        let until_ns = [open_ns + LOOK_NS, open_ns + (close_ns - open_ns) / 2, close_ns + LOOK_NS, u64::MAX];
+        self.note_own(until_ns.partition_point(|until_ns| *until_ns < now)..4);
+        for (at, edge) in [open_ns, close_ns].into_iter().zip(&mut self.edges) {
             if now >= at {
                 edge.get_or_insert_with(Edge::read);
             }
         }
         let passed = self.shared.passed_close.load(Ordering::Relaxed) + self.shared.ended.load(Ordering::Relaxed);
-        if now >= window.close_ns && passed >= self.shared.jobs() && !self.closed {
+        if now >= close_ns && passed >= self.shared.jobs() && !self.closed {
             // The last count is of after the window, so that the window lies between two.
             self.counts.push((now, self.shared.completed()));
             self.closed = true;
-            tell(JobsEvent::Closed);
+            tell(Answer::Closed(self.test));
         }
     }
 }

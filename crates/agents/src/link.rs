@@ -28,15 +28,19 @@ pub(crate) trait Link {
     fn beat(&mut self, run: Option<&str>);
 
     /// What is wrong with the hub now, or was since `since_ns`.
-    fn trouble(&self, since_ns: u64) -> Option<String>;
+    fn trouble(&self, _since_ns: u64) -> Option<String> {
+        None
+    }
 
     /// Whether the user wants to stop.
-    fn interrupted(&self) -> bool;
+    fn interrupted(&self) -> bool {
+        false
+    }
 }
 
 /// A coordinator's connection to the hub.
 pub struct HubLink {
-    hub: Hub,
+    pub(crate) hub: Hub,
     inbox: Receiver<Received>,
     interrupted: Arc<AtomicBool>,
 }
@@ -48,13 +52,8 @@ impl HubLink {
     /// [`HubError`].
     pub fn connect(options: &HubOptions, asker: &str, interrupted: Arc<AtomicBool>) -> Result<HubLink, HubError> {
         let (heard, inbox) = channel();
-        let hub = Hub::connect(options, vec![to_run(asker)], move |received| drop(heard.send(received)))?;
+        let hub = Hub::connect(options, &[to_run(asker)], move |received| drop(heard.send(received)))?;
         Ok(HubLink { hub, inbox, interrupted })
-    }
-
-    /// Whether nobody between here and the hub can read what is said.
-    pub(crate) fn is_private(&self) -> bool {
-        self.hub.about.private
     }
 }
 

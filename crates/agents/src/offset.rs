@@ -82,6 +82,7 @@ mod tests {
             let trips: Vec<RoundTrip> = legs.iter().map(|(a, b, t)| trip(at, ahead, [*a, *b], *t)).collect();
             let offset = Offset::of(&trips).unwrap();
             prop_assert!(offset.ahead_ns.abs_diff(ahead) <= offset.bound_ns, "{offset:?}");
+            prop_assert_eq!(Offset::of(&[]), None);
             let shortest = legs.iter().map(|(a, b, _)| a + b).min().unwrap();
             prop_assert!(offset.bound_ns <= shortest / 2 + 2, "no worse than the shortest trip");
             prop_assert!(offset.to_coordinator(offset.to_agent(at)) == at);
@@ -98,10 +99,5 @@ mod tests {
             let between = ahead + (drift as f64 * part) as i64;
             prop_assert!(before.ahead_ns.abs_diff(between) <= before.error_until_ns(&after));
         }
-    }
-
-    #[test]
-    fn without_a_round_trip_there_is_no_offset() {
-        assert_eq!(Offset::of(&[]), None);
     }
 }

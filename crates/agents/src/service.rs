@@ -1,47 +1,29 @@
 //! `loadline agent`: waits at the hub for work, and does it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use loadline_database::machine::{boot_id, host_name};
 use loadline_storage::now_ns;
 
-use crate::agent::{Action, Agent, Event, JobsEvent};
-use crate::hub::{Hub, HubError, HubOptions};
+use crate::agent::{Action, Agent, CANCEL_AFTER_NS, Event, is_last};
+use crate::coordinator::{AgentsError, roll};
+use crate::hub::{Hub, HubOptions};
 use crate::jobs::{Jobs, OpenTarget};
-use crate::lease::CANCEL_AFTER_NS;
-use crate::link::LOOK_NS;
+use crate::link::{HubLink, LOOK_NS};
 use crate::message::{
-    Answer, Command, JobsOrder, Message, Order, PROTOCOL, Presence, Reader, Received, TO_ALL, Why, to_agent, to_run,
+    Answer, Command, JobsOrder, Message, PROTOCOL, Presence, Received, Refusal, TO_ALL, to_agent, to_run,
 };
 
 /// How long another agent of the same name has to say so, ns.
 const SAME_NAME_NS: u64 = 500_000_000;
 
-/// Why an agent ends.
-#[derive(Debug, thiserror::Error)]
-pub enum ServiceError {
-    /// The hub.
-    #[error(transparent)]
-    Hub(#[from] HubError),
-    /// The name is taken.
-    #[error("there is an agent with the name {name} already: process {process} on {host}; choose another --name")]
-    SameName {
-        /// The name.
-        name: String,
-        /// Its process.
-        process: u32,
-        /// Its machine.
-        host: String,
-    },
-}
-
 /// What comes to the agent's thread.
 enum In {
     Heard(Received),
-    Jobs(JobsEvent),
+    Jobs(Answer),
 }
 
 /// An id that nobody else has.
@@ -78,19 +60,24 @@ pub fn host() -> String {
 /// Works until `interrupted`. `say` tells the user what happens.
 ///
 /// # Errors
-/// [`ServiceError`].
+/// [`AgentsError`].
 pub fn serve(
     options: &HubOptions,
     mut presence: Presence,
     interrupted: &Arc<AtomicBool>,
     say: &mut dyn FnMut(&str),
-) -> Result<(), ServiceError> {
+) -> Result<(), AgentsError> {
+    let mut link = HubLink::connect(options, &presence.id, Arc::clone(interrupted))?;
+    let there = roll(&mut link, &presence.id, SAME_NAME_NS, |_| false)?;
+    if let Some(Presence { name, process, host, .. }) = there.into_iter().find(|other| other.name == presence.name) {
+        return Err(AgentsError::NameTaken { name, who: format!("process {process} on {host}") });
+    }
+    drop(link);
     let (inbox, events) = channel();
     let heard = inbox.clone();
-    let subjects = vec![TO_ALL.to_owned(), to_agent(&presence.id), to_run(&presence.id)];
-    let hub = Hub::connect(options, subjects, move |received| drop(heard.send(In::Heard(received))))?;
+    let subjects = [TO_ALL.to_owned(), to_agent(&presence.id)];
+    let hub = Hub::connect(options, &subjects, move |received| drop(heard.send(In::Heard(received))))?;
     presence.private = hub.about.private;
-    check_name(&hub, &presence, &events)?;
     let url = loadline_database::redact(&options.url);
     say(&format!("agent {} waits for work at {url} (nats-server {})", presence.name, hub.about.version));
     let agent = Agent::new(presence);
@@ -136,11 +123,11 @@ impl Service {
         let actions = match event {
             // The time at which it came, not that at which this thread got to it.
             Some(In::Heard(Received { at_ns, bytes })) => self.agent.on(at_ns, Event::Message(&bytes)),
-            Some(In::Jobs(event)) => {
-                if matches!(event, JobsEvent::Ended(_) | JobsEvent::Opened(Err(_))) {
+            Some(In::Jobs(said)) => {
+                if is_last(&said) {
                     self.jobs = None;
                 }
-                self.agent.on(now, Event::Jobs(event))
+                self.agent.on(now, Event::Jobs(said))
             }
             None => self.agent.on(now, Event::Time),
         };
@@ -161,12 +148,12 @@ impl Service {
 
     fn open(&mut self, order: JobsOrder) {
         let inbox = self.inbox.clone();
-        let tell = move |event| drop(inbox.send(In::Jobs(event)));
+        let tell = move |said| drop(inbox.send(In::Jobs(said)));
         match Jobs::open(order, &self.opened, &self.run_over, tell) {
             Ok(jobs) => self.jobs = Some(jobs),
             Err(e) => {
-                let why = (Why::Work, format!("no thread can be started: {e}"));
-                let _ = self.inbox.send(In::Jobs(JobsEvent::Opened(Err(why))));
+                let why = Refusal::Work(format!("no thread can be started: {e}"));
+                let _ = self.inbox.send(In::Jobs(Answer::Refused(why)));
             }
         }
     }
@@ -181,30 +168,4 @@ fn send(hub: &Hub, mut message: Message<Answer>) {
         *answered_ns = now_ns();
     }
     hub.publish(&to_run(&message.run), &message);
-}
-
-/// Refuses if another agent has this name. Of several that start at a time, the one with the smallest id stays: each answers the
-/// others, and asks again halfway, so that it is heard by one that came after its first question.
-fn check_name(hub: &Hub, presence: &Presence, events: &Receiver<In>) -> Result<(), ServiceError> {
-    let (begin_ns, mut asked) = (now_ns(), 0);
-    let here = Presence { starting: true, ..presence.clone() };
-    let mut reader = Reader::default();
-    while now_ns() < begin_ns + SAME_NAME_NS {
-        if now_ns() >= begin_ns + asked * SAME_NAME_NS / 2 {
-            asked += 1;
-            hub.publish(TO_ALL, &Message::new(&presence.id, asked, "", Order::Roll));
-        }
-        let Ok(In::Heard(Received { bytes, .. })) = events.recv_timeout(Duration::from_nanos(LOOK_NS / 2)) else {
-            continue;
-        };
-        if let Ok(Some(Message { run, number, body: Order::Roll, .. })) = reader.read(&bytes) {
-            send(hub, Message::new(&run, number, &presence.id, Answer::Here(here.clone())));
-        }
-        let Ok(Some(Message { body: Answer::Here(other), .. })) = reader.read(&bytes) else { continue };
-        if other.name == presence.name && other.id != presence.id && (!other.starting || other.id < presence.id) {
-            let Presence { name, process, host, .. } = other;
-            return Err(ServiceError::SameName { name, process, host });
-        }
-    }
-    Ok(())
 }

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use loadline_agents::{
-    AgentTarget, Agents, AgentsError, HubError, HubLink, HubOptions, Presence, ServiceError, host, list, new_id,
-    presence, serve,
+    AgentTarget, Agents, AgentsError, HubError, HubLink, HubOptions, Presence, host, list, new_id, presence, serve,
 };
 use loadline_database::machine::allow_open_files;
 use loadline_load::OWN_FILES;
@@ -26,9 +25,9 @@ use crate::{output, secrets, signals};
 
 /// Environment variable with the seed of an nkey.
 const NKEY_VARIABLE: &str = "LOADLINE_HUB_NKEY";
-/// The same with the credentials of a user, as in a .creds file.
+/// Environment variable with the credentials of a user, as in a .creds file.
 const CREDS_VARIABLE: &str = "LOADLINE_HUB_CREDS";
-/// The same with certificates in PEM.
+/// Environment variable with certificates in PEM.
 const CA_VARIABLE: &str = "LOADLINE_HUB_CA";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -39,26 +38,18 @@ const LIST_NS: u64 = 1_000_000_000;
 
 impl From<HubError> for Failure {
     fn from(e: HubError) -> Failure {
-        match e {
-            HubError::Usage(text) => Failure::usage(text),
-            HubError::Unreachable { .. } => Failure { code: exit::TARGET, message: e.to_string() },
-        }
+        AgentsError::Connect(e).into()
     }
 }
 
 impl From<AgentsError> for Failure {
     fn from(e: AgentsError) -> Failure {
-        let code = if e == AgentsError::Interrupted { exit::INTERRUPTED } else { exit::TARGET };
+        let code = match e {
+            AgentsError::Connect(HubError::Usage(_)) | AgentsError::NameTaken { .. } => exit::USAGE,
+            AgentsError::Interrupted => exit::INTERRUPTED,
+            _ => exit::TARGET,
+        };
         Failure { code, message: e.to_string() }
-    }
-}
-
-impl From<ServiceError> for Failure {
-    fn from(e: ServiceError) -> Failure {
-        match e {
-            ServiceError::Hub(e) => e.into(),
-            ServiceError::SameName { .. } => Failure::usage(e.to_string()),
-        }
     }
 }
 
@@ -67,29 +58,28 @@ fn options(url: Option<&str>, args: &HubArgs, name: &str) -> Result<HubOptions, 
         Failure::usage(format!("name the hub: --hub nats://HOST:PORT, or the environment variable {HUB_VARIABLE}"))
     })?;
     secrets::keep(std::iter::once(url));
+    let ca = match (&args.hub_ca, environment(CA_VARIABLE)) {
+        (Some(path), _) => Some(path.clone()),
+        (None, Some(text)) => Some(
+            in_memory(&text)
+                .map_err(|e| Failure::failed(format!("{CA_VARIABLE} cannot be put into a file of memory: {e}")))?,
+        ),
+        (None, None) => None,
+    };
     Ok(HubOptions {
         url: url.to_owned(),
         credentials: text_of("--hub-creds", args.hub_creds.as_deref(), CREDS_VARIABLE)?,
         nkey: nkey(args.hub_nkey.as_deref())?,
-        ca: match &args.hub_ca {
-            Some(path) => Some(path.clone()),
-            None => text_of("", None, CA_VARIABLE)?.map(|text| in_memory(&text)).transpose()?,
-        },
+        ca,
         name: format!("loadline {name}"),
     })
 }
 
-/// A file of this process that holds `text`, and is on no disk.
-fn in_memory(text: &str) -> Result<PathBuf, Failure> {
-    let written = memfd_create(c"hub-ca", MFdFlags::MFD_CLOEXEC)
-        .map(File::from)
-        .map_err(std::io::Error::from)
-        .and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            Ok(file.into_raw_fd())
-        });
-    let fd = written.map_err(|e| Failure::failed(format!("{CA_VARIABLE} cannot be put into a file of memory: {e}")))?;
-    Ok(PathBuf::from(format!("/proc/self/fd/{fd}")))
+/// A file of this process that holds `text`, and is on no disk: a container may have none that can be written.
+fn in_memory(text: &str) -> std::io::Result<PathBuf> {
+    let mut file = File::from(memfd_create(c"hub-ca", MFdFlags::MFD_CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    Ok(PathBuf::from(format!("/proc/self/fd/{}", file.into_raw_fd())))
 }
 
 /// `loadline agent`: works until it is interrupted.
@@ -155,13 +145,13 @@ pub(crate) fn with(mut study: Study, hub: Option<&str>, args: &HubArgs) -> Resul
     };
     let agents = Agents::enlist(link, &run, VERSION, planned.agents as usize, WAIT_NS, target)?;
     let who = agents.who();
-    let most = who.iter().map(|(p, _)| p.most_jobs).fold(0, u32::saturating_add);
+    let most = who.iter().map(|p| p.most_jobs).fold(0, u32::saturating_add);
     match &mut study.plan.jobs {
         Jobs::Auto { max } => *max = most.min(*max),
         Jobs::List(list) => {
             if let Some(more) = list.iter().find(|n| **n > most) {
-                let each: Vec<String> = who.iter().map(|(p, _)| format!("{} {}", p.name, p.most_jobs)).collect();
-                let by_files = who.iter().any(|(p, _)| p.most_jobs == p.most_sessions);
+                let each: Vec<String> = who.iter().map(|p| format!("{} {}", p.name, p.most_jobs)).collect();
+                let by_files = who.iter().any(|p| p.most_jobs == p.most_sessions);
                 let limit = if by_files { "a higher limit of open files (ulimit -Hn)" } else { "more --max-jobs" };
                 return Err(Failure::usage(format!(
                     "{more} jobs are more than the agents run, which is {most} ({}): ask for more agents, or start them with {limit}",
@@ -170,35 +160,31 @@ pub(crate) fn with(mut study: Study, hub: Option<&str>, args: &HubArgs) -> Resul
             }
         }
     }
-    let names: Vec<String> = who.iter().map(|(p, _)| format!("{} on {}", p.name, p.host)).collect();
+    let names: Vec<String> = who.iter().map(|p| format!("{} on {}", p.name, p.host)).collect();
     output::say(&format!("run {run} at {}: agents {}", loadline_database::redact(hub), names.join(", ")));
     study.agents = Some(Arc::new(agents));
     Ok(study)
 }
 
-/// What a file holds, or else the environment variable `name`.
+/// What the file of a flag holds, or else the environment variable `name`.
 fn text_of(flag: &str, file: Option<&Path>, name: &str) -> Result<Option<String>, Failure> {
-    let failed = |path: &Path, e| Failure::usage(format!("{flag} {}: {e}", path.display()));
-    file.map_or_else(|| Ok(environment(name)), |p| std::fs::read_to_string(p).map(Some).map_err(|e| failed(p, e)))
+    let Some(path) = file else { return Ok(environment(name)) };
+    let text = std::fs::read_to_string(path);
+    text.map(Some).map_err(|e| Failure::usage(format!("{flag} {}: {e}", path.display())))
 }
 
 /// Seed of an nkey, from its file or the environment. No message has it.
 fn nkey(file: Option<&Path>) -> Result<Option<String>, Failure> {
     let Some(text) = text_of("--hub-nkey", file, NKEY_VARIABLE)? else { return Ok(None) };
-    let whence = file.map_or_else(|| NKEY_VARIABLE.to_owned(), |path| format!("--hub-nkey {}", path.display()));
-    // A file of `nk` may have its comments around the seed.
-    let seed = text.split_whitespace().find(|word| is_seed(word));
-    let Some(seed) = seed else {
-        return Err(Failure::usage(format!(
+    // 58 letters and digits of base 32 (docs.nats.io, NKeys). A file of `nk` may have its comments around the seed.
+    let digit = |b: u8| b.is_ascii_uppercase() || (b'2'..=b'7').contains(&b);
+    let seed =
+        text.split_whitespace().find(|word| word.len() == 58 && word.starts_with("SU") && word.bytes().all(digit));
+    let seed = seed.ok_or_else(|| {
+        let whence = file.map_or_else(|| NKEY_VARIABLE.to_owned(), |path| format!("--hub-nkey {}", path.display()));
+        Failure::usage(format!(
             "{whence} holds no seed of an nkey: 58 letters and digits that begin with SU, as made by `nk -gen user`"
-        )));
-    };
+        ))
+    })?;
     Ok(Some(seed.to_owned()))
-}
-
-/// Whether a word looks like the seed of a user's nkey: base 32 with a prefix (docs.nats.io, NKeys).
-fn is_seed(word: &str) -> bool {
-    word.len() == 58
-        && word.starts_with("SU")
-        && word.bytes().all(|b| b.is_ascii_uppercase() || (b'2'..=b'7').contains(&b))
 }

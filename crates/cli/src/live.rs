@@ -1,15 +1,14 @@
 //! `loadline watch`, `loadline serve`, and the process of `loadline run --metrics`.
 
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use loadline_live::serve::{ServeError, ServeOptions};
+use loadline_live::serve::{self, ServeError, ServeOptions};
 use loadline_live::{Ended, WatchOptions, now};
 use loadline_store::runs_in;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -61,32 +60,45 @@ fn newest(results: &Path) -> Result<PathBuf, Failure> {
 
 pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     let token = token(args.token_file.as_deref())?;
-    let with_token = token.is_some();
-    let options = ServeOptions {
-        dir: args.dir.clone(),
-        listen: args.listen,
-        token,
-        names: args.name.clone(),
-        until_stdin_ends: args.until_stdin_ends,
-        audited: report::audited,
+    // Not by the end of the terminal: a server may outlive it (nohup).
+    let stop = Arc::new(AtomicBool::new(false));
+    signals::set_by(&stop, [SIGINT, SIGTERM])?;
+    let listener = if args.until_stdin_ends {
+        let ended = Arc::clone(&stop);
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+            ended.store(true, Ordering::Relaxed);
+        });
+        std::io::stdout().as_fd().try_clone_to_owned().map_err(ServeError::Failed)?.into()
+    } else {
+        serve::listen(args.listen, token.as_deref())?
     };
-    let ready = |at: std::net::SocketAddr| {
+    let at = listener.local_addr().map_err(ServeError::Failed)?;
+    let ready = || {
+        if args.until_stdin_ends {
+            return;
+        }
         if !at.ip().is_loopback() {
             output::say(
                 "note: without TLS the token can be read on the way: use a tunnel (ssh -L) or a proxy with TLS",
             );
         }
-        let asked = if with_token { "; browsers are asked for the token" } else { "" };
+        let asked = if token.is_some() { "; browsers are asked for the token" } else { "" };
         output::say(&format!("serving {} at http://{at}/{asked}; Ctrl-C ends it", args.dir.display()));
     };
-    // Not by the end of the terminal: a server may outlive it (nohup).
-    let stop = Arc::new(AtomicBool::new(false));
-    signals::set_by(&stop, [SIGINT, SIGTERM])?;
-    loadline_live::serve::serve(options, &stop, ready).map_err(|e| match e {
-        ServeError::Failed(_) => Failure::failed(e.to_string()),
-        _ => Failure::usage(e.to_string()),
-    })?;
+    let (dir, names) = (args.dir.clone(), args.name.clone());
+    let options = ServeOptions { dir, token: token.clone(), names, audited: report::audited };
+    serve::serve(options, listener, &stop, ready)?;
     Ok(0)
+}
+
+impl From<ServeError> for Failure {
+    fn from(e: ServeError) -> Failure {
+        match e {
+            ServeError::Failed(_) => Failure::failed(e.to_string()),
+            _ => Failure::usage(e.to_string()),
+        }
+    }
 }
 
 fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
@@ -100,67 +112,34 @@ fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
     Ok(given.map(|token| token.trim().to_owned()))
 }
 
-/// A `loadline serve` that ends with this process, however that ends.
+/// A `loadline serve` that ends with this process, however that ends: with its standard input.
 #[derive(Debug)]
-pub(crate) struct MetricsServer {
-    process: Child,
-    /// Passes on what it says.
-    said: Option<JoinHandle<()>>,
-}
+pub(crate) struct MetricsServer(Child);
 
 impl Drop for MetricsServer {
     fn drop(&mut self) {
-        // It ends with its standard input.
-        drop(self.process.stdin.take());
-        let _ = self.process.wait();
-        let _ = self.said.take().map(JoinHandle::join);
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
     }
 }
 
-/// Starts `loadline serve` of the runs in `results` at `listen`, and returns once it listens.
+/// Listens at `listen`, and starts `loadline serve` of the runs in `results` there.
 ///
 /// # Errors
-/// It does not listen: the address is taken, or others could connect and there is no token.
+/// The address is taken, or others could connect and there is no token.
 pub(crate) fn start_metrics(results: &Path, listen: SocketAddr) -> Result<MetricsServer, Failure> {
-    if !listen.ip().is_loopback() && token(None)?.is_none() {
-        return Err(Failure::usage(format!(
-            "--metrics {listen} can be reached from other machines: set LOADLINE_TOKEN to a token of 16 characters or more, or listen \
-             on 127.0.0.1"
-        )));
-    }
-    let failed = |e: std::io::Error| Failure::failed(format!("--metrics: its process cannot start: {e}"));
+    let listener = serve::listen(listen, token(None)?.as_deref())
+        .map_err(|e| Failure::usage(format!("--metrics: {}", e.to_string().replace("--listen", "--metrics"))))?;
     std::fs::create_dir_all(results)
         .map_err(|e| Failure::usage(format!("'{}' cannot be made: {e}", results.display())))?;
-    let mut process = Command::new(std::env::current_exe().map_err(failed)?)
-        .arg("serve")
-        .arg(results)
-        .args(["--listen", &listen.to_string(), "--until-stdin-ends"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
+    let started = listener.local_addr().and_then(|at| {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("serve").arg(results).arg("--until-stdin-ends");
+        command.stdin(Stdio::piped()).stdout(OwnedFd::from(listener));
         // Ctrl-C ends the run first, which is seen until its end.
-        .process_group(0)
-        .spawn()
-        .map_err(failed)?;
-    let mut said = process.stderr.take().map(BufReader::new);
-    let mut server = MetricsServer { process, said: None };
-    let mut text = String::new();
-    loop {
-        let mut line = String::new();
-        let read = said.as_mut().map_or(Ok(0), |said| said.read_line(&mut line)).map_err(failed)?;
-        if read == 0 {
-            let text = text.trim().trim_start_matches("loadline: ").replace("--listen", "--metrics");
-            return Err(Failure::usage(format!("--metrics: {text}")));
-        }
-        if let Some((_, rest)) = line.split_once("http://") {
-            let at = rest.split('/').next().unwrap_or_default();
-            output::say(&format!("metrics at http://{at}/metrics until the run ends"));
-            // What else it says must not fill the pipe.
-            server.said = Some(std::thread::spawn(move || {
-                said.into_iter().flat_map(BufRead::lines).map_while(Result::ok).for_each(|line| output::say(&line));
-            }));
-            return Ok(server);
-        }
-        text.push_str(&line);
-    }
+        Ok((at, command.process_group(0).spawn()?))
+    });
+    let (at, process) = started.map_err(|e| Failure::failed(format!("--metrics: its process cannot start: {e}")))?;
+    output::say(&format!("metrics at http://{at}/metrics until the run ends"));
+    Ok(MetricsServer(process))
 }

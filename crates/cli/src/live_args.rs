@@ -39,7 +39,7 @@ pub(crate) struct ServeArgs {
     /// Name by which browsers may ask for this machine, besides localhost and its addresses; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Vec<String>,
-    /// End with standard input: of `run --metrics`
+    /// End with standard input, and listen at the socket that is standard output: of `run --metrics`
     #[arg(long, hide = true)]
     pub(crate) until_stdin_ends: bool,
 }

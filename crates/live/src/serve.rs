@@ -12,9 +12,7 @@ mod pages;
 mod runs;
 mod shell;
 
-use std::io::{ErrorKind, Read as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,8 +20,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loadline_report::RunData;
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use access::Access;
 use http::{Answer, Body, Request};
@@ -34,8 +30,8 @@ use runs::Runs;
 const MOST_FOLLOWED: usize = 64;
 /// Connections at a time; more are closed at once.
 const MOST_CONNECTIONS: usize = 256;
-/// Serving ends within this time, ms.
-const STOP_WITHIN_MS: u16 = 200;
+/// Serving ends within this time.
+const STOP_WITHIN: Duration = Duration::from_millis(200);
 /// Nobody is admitted for this time after a connection could not be accepted.
 const REFUSED_FOR: Duration = Duration::from_millis(100);
 
@@ -44,14 +40,10 @@ const REFUSED_FOR: Duration = Duration::from_millis(100);
 pub struct ServeOptions {
     /// The folder that holds the runs.
     pub dir: PathBuf,
-    /// Address to listen on.
-    pub listen: SocketAddr,
     /// Token that a browser must know; needed unless only this machine can connect.
     pub token: Option<String>,
     /// Names of this machine by which browsers may ask, besides its addresses and `localhost`.
     pub names: Vec<String>,
-    /// Ends as well once standard input does: a server that another loadline started ends with it.
-    pub until_stdin_ends: bool,
     /// Adds what an audit finds in imported runs, as in a report.
     pub audited: fn(RunData) -> RunData,
 }
@@ -61,8 +53,8 @@ pub struct ServeOptions {
 pub enum ServeError {
     /// Others could connect, and there is no token.
     #[error(
-        "{0} can be reached from other machines: write a token of 16 characters or more into a file and give --token-file FILE, or set \
-         LOADLINE_TOKEN; or listen on 127.0.0.1, the default"
+        "{0} can be reached from other machines: set LOADLINE_TOKEN to a token of 16 characters or more (`serve` has --token-file FILE \
+         as well), or listen on 127.0.0.1"
     )]
     NoToken(SocketAddr),
     /// A token that can be guessed.
@@ -92,22 +84,39 @@ struct Served {
     followed: Mutex<metrics::Followed>,
 }
 
-/// Serves until `stop` is set. Calls `ready` with the address once it listens.
+/// Listens on `listen`, for what asks with `token`.
 ///
 /// # Errors
 /// [`ServeError`].
-pub fn serve(options: ServeOptions, stop: &AtomicBool, ready: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
-    match &options.token {
-        None if !options.listen.ip().is_loopback() => return Err(ServeError::NoToken(options.listen)),
-        Some(token) if token.chars().count() < 16 => return Err(ServeError::ShortToken(token.chars().count())),
-        _ => {}
+pub fn listen(listen: SocketAddr, token: Option<&str>) -> Result<TcpListener, ServeError> {
+    check(listen, token)?;
+    TcpListener::bind(listen).map_err(|e| ServeError::Listen(listen, e))
+}
+
+/// # Errors
+/// [`ServeError::NoToken`], [`ServeError::ShortToken`].
+fn check(listen: SocketAddr, token: Option<&str>) -> Result<(), ServeError> {
+    match token.map(|token| token.chars().count()) {
+        None if !listen.ip().is_loopback() => Err(ServeError::NoToken(listen)),
+        Some(length) if length < 16 => Err(ServeError::ShortToken(length)),
+        _ => Ok(()),
     }
-    let dir = std::fs::canonicalize(&options.dir).map_err(|_| ServeError::NoFolder(options.dir.clone()))?;
-    if std::fs::read_dir(&dir).is_err() {
-        return Err(ServeError::NoFolder(options.dir));
-    }
+}
+
+/// Serves what comes to `listener`, made by [`listen`], until `stop` is set. Calls `ready` once it does.
+///
+/// # Errors
+/// [`ServeError`].
+pub fn serve(
+    options: ServeOptions,
+    listener: TcpListener,
+    stop: &AtomicBool,
+    ready: impl FnOnce(),
+) -> Result<(), ServeError> {
+    check(listener.local_addr().map_err(ServeError::Failed)?, options.token.as_deref())?;
+    let dir = std::fs::canonicalize(&options.dir).and_then(|dir| std::fs::read_dir(&dir).map(|_| dir));
     let served = Arc::new(Served {
-        runs: Runs::new(dir, options.audited),
+        runs: Runs::new(dir.map_err(|_| ServeError::NoFolder(options.dir))?, options.audited),
         access: Access::new(options.token.as_deref(), options.names),
         making: Mutex::default(),
         following: Arc::default(),
@@ -115,41 +124,29 @@ pub fn serve(options: ServeOptions, stop: &AtomicBool, ready: impl FnOnce(Socket
     });
     // Best effort. Threads inherit it.
     let _ = loadline_storage::run_only_when_idle();
-    let listener = TcpListener::bind(options.listen).map_err(|e| ServeError::Listen(options.listen, e))?;
-    // A connection may be gone before it is accepted.
-    listener.set_nonblocking(true).map_err(ServeError::Failed)?;
-    ready(listener.local_addr().map_err(ServeError::Failed)?);
     // Before anybody asks: the manifests of ten thousand runs take a while the first time.
     let first = Arc::clone(&served);
     std::thread::spawn(move || first.runs.list());
-    let connections = Arc::new(());
-    let stdin = std::io::stdin();
+    let accepting = std::thread::Builder::new().spawn(move || accept(&served, &listener));
+    accepting.map_err(ServeError::Failed)?;
+    ready();
     // Browsers that follow a run never hang up: they are not waited for.
     while !stop.load(Ordering::Relaxed) {
-        let mut awaited = vec![PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
-        if options.until_stdin_ends {
-            awaited.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
-        }
-        match poll(&mut awaited, PollTimeout::from(STOP_WITHIN_MS)) {
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(e) => return Err(ServeError::Failed(e.into())),
-        }
-        let said = awaited.get(1).is_some_and(|fd| fd.any() == Some(true));
-        if said && (&stdin).read(&mut [0; 64]).is_ok_and(|read| read == 0) {
-            return Ok(());
-        }
-        let stream = match listener.accept() {
-            Ok((stream, _)) => stream,
+        std::thread::sleep(STOP_WITHIN);
+    }
+    Ok(())
+}
+
+fn accept(served: &Arc<Served>, listener: &TcpListener) {
+    let connections = Arc::new(());
+    for stream in listener.incoming() {
+        let Ok(stream) = stream else {
             // Too many open files, say: what waits still waits, and asking at once would take a CPU.
-            Err(e) => {
-                if e.kind() != ErrorKind::WouldBlock {
-                    std::thread::sleep(REFUSED_FOR);
-                }
-                continue;
-            }
+            std::thread::sleep(REFUSED_FOR);
+            continue;
         };
         if Arc::strong_count(&connections) <= MOST_CONNECTIONS {
-            let (served, connection) = (Arc::clone(&served), Arc::clone(&connections));
+            let (served, connection) = (Arc::clone(served), Arc::clone(&connections));
             // Without a thread the connection is closed.
             let _ = std::thread::Builder::new().spawn(move || {
                 answer(&served, stream);
@@ -157,7 +154,6 @@ pub fn serve(options: ServeOptions, stop: &AtomicBool, ready: impl FnOnce(Socket
             });
         }
     }
-    Ok(())
 }
 
 /// Answers the request on `stream`.

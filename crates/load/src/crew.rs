@@ -14,7 +14,9 @@ use loadline_model::Driver;
 use crate::client_job::Timing;
 use crate::job::{JobResult, Tally, tallies};
 use crate::many_jobs;
+use crate::remote::{Ended, RunningJobs};
 use crate::schedule::{Schedule, Shared};
+use crate::warmup::Counts;
 use crate::worker::{Ready, Worked, job};
 use crate::{Request, TestError};
 
@@ -70,12 +72,13 @@ impl Crew {
     ///
     /// # Errors
     /// The first that a session had; [`TestError::Thread`].
-    pub fn open(request: &Request, shared: &Arc<Shared>) -> Result<Crew, TestError> {
+    pub fn open(request: &Request, shared: &Arc<Shared>) -> Result<Box<Crew>, TestError> {
         allow_files(request.target.as_ref(), request.jobs)?;
         let (ready, inbox) = channel();
         let sessions_per_thread = sessions_per_thread(request);
         let (workers, cancellers, tasks) = (Vec::new(), Vec::new(), Vec::new());
-        let mut crew = Crew { workers, cancellers, tasks, sessions_per_thread, shared: Arc::clone(shared) };
+        let shared_by_all = Arc::clone(shared);
+        let mut crew = Box::new(Crew { workers, cancellers, tasks, sessions_per_thread, shared: shared_by_all });
         let threads = request.jobs.div_ceil(sessions_per_thread);
         for worker in 0..threads {
             let (go, wait) = channel();
@@ -92,7 +95,7 @@ impl Crew {
             match spawned {
                 Ok(thread) => crew.workers.push(Worker { thread, go }),
                 Err(source) => {
-                    crew.end();
+                    crew.end(Counts::default(), &mut || ());
                     return Err(TestError::Thread { job: worker, source });
                 }
             }
@@ -111,43 +114,35 @@ impl Crew {
         match failure {
             None => Ok(crew),
             Some(e) => {
-                crew.end();
+                crew.end(Counts::default(), &mut || ());
                 Err(e.into())
             }
         }
     }
+}
 
-    /// Jobs on a thread, at most.
-    #[must_use]
-    pub fn sessions_per_thread(&self) -> u32 {
-        self.sessions_per_thread
+impl RunningJobs for Crew {
+    fn are_remote(&self) -> bool {
+        false
     }
 
-    /// The workers' threads in the operating system.
-    pub(crate) fn tasks(&self) -> &[u32] {
+    fn tasks(&self) -> &[u32] {
         &self.tasks
     }
 
-    /// What keeps jobs from ending their transactions, if the database says so.
-    pub(crate) fn hindrance(&self) -> Option<Hindrance> {
+    fn hindrance(&self) -> Option<Hindrance> {
         hindrance(&self.cancellers)
     }
 
-    /// Tells all jobs when to start.
-    pub fn start(&self, timing: Timing) {
+    fn start(&mut self, timing: Timing) {
         for worker in &self.workers {
             // A worker that has ended reports why when it is joined.
             let _ = worker.go.send(timing);
         }
     }
 
-    /// Ends all jobs and collects their results, with a tally for each part of them; cancels the sessions of jobs that do not end.
-    pub fn end(self) -> (Vec<Tally>, Vec<JobResult>) {
-        self.end_with(&mut || ())
-    }
-
-    /// The same; calls `meanwhile` while it waits for jobs.
-    pub(crate) fn end_with(self, meanwhile: &mut dyn FnMut()) -> (Vec<Tally>, Vec<JobResult>) {
+    /// Cancels the sessions of jobs that do not end.
+    fn end(self: Box<Self>, counts: Counts, meanwhile: &mut dyn FnMut()) -> Ended {
         let shared = &self.shared;
         shared.stop.store(true, Ordering::Relaxed);
         let threads: Vec<JoinHandle<Worked>> = self.workers.into_iter().map(|w| w.thread).collect();
@@ -184,7 +179,8 @@ impl Crew {
                 }
             }
         }
-        (tallies, results)
+        let sessions_per_thread = self.sessions_per_thread;
+        Ended { tallies, jobs: results, sessions_per_thread, counts, ..Ended::default() }
     }
 }
 

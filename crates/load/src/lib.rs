@@ -20,7 +20,7 @@ mod worker;
 pub use client_job::Timing;
 pub use crew::{Crew, OWN_FILES, allow_files};
 pub use job::{Books, JobResult, Tally};
-pub use remote::{Ended, OwnCommits, RemoteCrew, RemoteJobs};
+pub use remote::{Ended, OwnCommits, RemoteJobs, RunningJobs};
 pub use schedule::{Reported, Schedule, Shared};
 pub use scripts::{ScriptJob, Scripted};
 pub use warmup::{Counts, Load, STEP_NS, WarmedUp, Warmup, next_count_ns};
@@ -40,7 +40,6 @@ use loadline_model::{Driver, JobLoad, Snapshot};
 use loadline_storage::now_ns;
 
 use observed::Observed;
-use remote::AnyCrew;
 use watch::{Watch, wait_started, watch_window};
 
 /// What a test does.
@@ -309,6 +308,14 @@ pub enum TestError {
     },
 }
 
+/// Opens the sessions of a test's jobs, wherever they are.
+fn open_jobs(request: &Request, shared: &Arc<Shared>) -> Result<Box<dyn RunningJobs>, TestError> {
+    match &request.place {
+        Place::Here | Place::Part { .. } => Ok(Crew::open(request, shared)?),
+        Place::Remote(jobs) => jobs.open(request, shared),
+    }
+}
+
 /// Time between the last session being ready and the common start.
 const START_DELAY: Duration = Duration::from_millis(20);
 
@@ -323,7 +330,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let before = observer.snapshot().map_err(|e| e.to_string());
     let took_ns = now_ns().saturating_sub(begin_ns);
     let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
-    let mut crew = AnyCrew::open(request, &shared)?;
+    let mut crew = open_jobs(request, &shared)?;
     let (sessions, server) = session_tasks(request, observer.as_mut(), crew.tasks());
     let around = hooks.counts().then_some(&server);
     if let Err(e) = hooks.start(request, &shared) {
@@ -334,7 +341,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let start_ns = now_ns() + crew.lead_ns().max(START_DELAY.as_nanos() as u64);
     let timing = Timing { start_ns, window_ns: (request.duration_s * 1e9) as u64 };
     crew.start(timing);
-    if let Some(why) = wait_started(&shared, &crew) {
+    if let Some(why) = wait_started(&shared, &*crew) {
         let _ = shared.cut.set(why.to_string());
         crew.end(Counts::default(), &mut || ());
         return Err(TestError::Target(why));
@@ -357,7 +364,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let stay = request.load.reconnect_every.is_none() || request.target.facts().runs == Runs::InProcess;
     config.sessions = sessions.filter(|_| stay);
     // Neither in-database jobs nor those of agents tell in the window what they have done.
-    let counting = (request.driver == Driver::Client && !crew.is_remote()).then(|| Arc::clone(&shared));
+    let counting = (request.driver == Driver::Client && !crew.are_remote()).then(|| Arc::clone(&shared));
     let sampler = match Sampler::start(config, Box::new(Observed::new(observer, counting, took_ns))) {
         Ok(s) => s,
         Err(e) => {

@@ -10,11 +10,10 @@ use loadline_model::snapshot::counter;
 use serde::{Deserialize, Serialize};
 
 use crate::client_job::Timing;
-use crate::crew::Crew;
 use crate::job::{JobResult, Tally};
 use crate::schedule::{Schedule, Shared};
 use crate::warmup::Counts;
-use crate::{Edges, Place, Request, TestError};
+use crate::{Edges, Request, TestError};
 
 /// Opens jobs in other processes.
 pub trait RemoteJobs: Send + Sync {
@@ -24,54 +23,55 @@ pub trait RemoteJobs: Send + Sync {
     /// # Errors
     /// [`TestError::Remote`] names who cannot, and why; [`TestError::AgentsLost`] who is gone: the others may run the test. No session
     /// of those that answer is open then.
-    fn open(&self, request: &Request, shared: &Arc<Shared>) -> Result<Box<dyn RemoteCrew>, TestError>;
+    fn open(&self, request: &Request, shared: &Arc<Shared>) -> Result<Box<dyn RunningJobs>, TestError>;
 
     /// Processes that are not lost.
     fn left(&self) -> usize;
 }
 
-/// Jobs in other processes, with open sessions. If it is dropped, they end.
-pub trait RemoteCrew {
+/// The jobs of a test with open sessions. In other processes, they end if this is dropped.
+pub trait RunningJobs {
+    /// Whether they are in other processes.
+    fn are_remote(&self) -> bool {
+        true
+    }
+
+    /// Threads of this machine that run them.
+    fn tasks(&self) -> &[u32] {
+        &[]
+    }
+
+    /// What keeps those of this process from ending their transactions, if the database says so.
+    fn hindrance(&self) -> Option<Hindrance> {
+        None
+    }
+
     /// How far ahead an order must be given, ns.
-    fn lead_ns(&self) -> u64;
+    fn lead_ns(&self) -> u64 {
+        0
+    }
 
     /// Tells all jobs when to start.
     fn start(&mut self, timing: Timing);
 
-    /// Tells all jobs when the window is.
-    fn set_window(&mut self, schedule: Schedule);
+    /// Tells jobs of other processes when the window is; those of this process find it in [`Shared`].
+    fn set_window(&mut self, _: Schedule) {}
 
-    /// Ends all jobs and collects what they counted.
-    fn end(self: Box<Self>) -> Ended;
+    /// Ends all jobs and collects what they counted. `counts`: those that were made here, of jobs of this process, for which it calls
+    /// `meanwhile` while it waits.
+    fn end(self: Box<Self>, counts: Counts, meanwhile: &mut dyn FnMut()) -> Ended;
 }
 
 /// Commits that the sessions of jobs made for themselves, of each instance, since before they were opened: the server counts them,
-/// and the observer of this process does not know of them.
+/// and the observer of this process does not know of them. They are counted at the window start, when all jobs had passed it, at the
+/// window end, when all jobs had passed that, and when all had ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OwnCommits {
-    /// At the window start.
-    pub open: Vec<u64>,
-    /// When all jobs had passed it.
-    pub passed_open: Vec<u64>,
-    /// At the window end.
-    pub close: Vec<u64>,
-    /// When all jobs had passed it.
-    pub passed_close: Vec<u64>,
-    /// When all jobs had ended.
-    pub end: Vec<u64>,
-}
+pub struct OwnCommits(pub [Vec<u64>; 5]);
 
 impl OwnCommits {
     /// Adds those of another process.
     pub fn merge(&mut self, other: &OwnCommits) {
-        let all = [
-            (&mut self.open, &other.open),
-            (&mut self.passed_open, &other.passed_open),
-            (&mut self.close, &other.close),
-            (&mut self.passed_close, &other.passed_close),
-            (&mut self.end, &other.end),
-        ];
-        for (mine, theirs) in all {
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
             mine.resize(mine.len().max(theirs.len()), 0);
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
         }
@@ -79,14 +79,9 @@ impl OwnCommits {
 
     /// Takes them out of the commits that the snapshots have.
     pub(crate) fn subtract_from(&self, edges: &mut Edges, after: &mut Result<Snapshot, String>) {
-        let of_edges = [
-            (&mut edges.at_open, &self.open),
-            (&mut edges.passed_open, &self.passed_open),
-            (&mut edges.at_close, &self.close),
-            (&mut edges.passed_close, &self.passed_close),
-        ];
-        of_edges.into_iter().for_each(|(edge, own)| subtract(&mut edge.snapshot, own));
-        subtract(after, &self.end);
+        let Edges { at_open, passed_open, at_close, passed_close } = edges;
+        let edges = [at_open, passed_open, at_close, passed_close].map(|edge| &mut edge.snapshot);
+        edges.into_iter().chain([after]).zip(&self.0).for_each(|(snapshot, own)| subtract(snapshot, own));
     }
 }
 
@@ -103,6 +98,7 @@ fn subtract(snapshot: &mut Result<Snapshot, String>, own: &[u64]) {
 }
 
 /// What all jobs of a test did.
+#[derive(Default)]
 pub struct Ended {
     /// What their sessions committed for themselves, if the jobs ran in other processes.
     pub own: OwnCommits,
@@ -116,74 +112,4 @@ pub struct Ended {
     pub counts: Counts,
     /// What each process did.
     pub agents: Vec<AgentFigures>,
-}
-
-/// The jobs of a test, wherever they are.
-pub(crate) enum AnyCrew {
-    Here(Crew),
-    Remote(Box<dyn RemoteCrew>),
-}
-
-impl AnyCrew {
-    /// Opens all sessions.
-    pub(crate) fn open(request: &Request, shared: &Arc<Shared>) -> Result<AnyCrew, TestError> {
-        Ok(match &request.place {
-            Place::Here | Place::Part { .. } => AnyCrew::Here(Crew::open(request, shared)?),
-            Place::Remote(jobs) => AnyCrew::Remote(jobs.open(request, shared)?),
-        })
-    }
-
-    pub(crate) fn is_remote(&self) -> bool {
-        matches!(self, AnyCrew::Remote(_))
-    }
-
-    /// Threads of this machine that run the jobs.
-    pub(crate) fn tasks(&self) -> &[u32] {
-        match self {
-            AnyCrew::Here(crew) => crew.tasks(),
-            AnyCrew::Remote(_) => &[],
-        }
-    }
-
-    /// What keeps the jobs of this process from ending their transactions, if the database says so.
-    pub(crate) fn hindrance(&self) -> Option<Hindrance> {
-        match self {
-            AnyCrew::Here(crew) => crew.hindrance(),
-            AnyCrew::Remote(_) => None,
-        }
-    }
-
-    /// How far ahead an order must be given, ns.
-    pub(crate) fn lead_ns(&self) -> u64 {
-        match self {
-            AnyCrew::Here(_) => 0,
-            AnyCrew::Remote(crew) => crew.lead_ns(),
-        }
-    }
-
-    pub(crate) fn start(&mut self, timing: Timing) {
-        match self {
-            AnyCrew::Here(crew) => crew.start(timing),
-            AnyCrew::Remote(crew) => crew.start(timing),
-        }
-    }
-
-    /// Jobs of this process find the window in [`Shared`].
-    pub(crate) fn set_window(&mut self, schedule: Schedule) {
-        if let AnyCrew::Remote(crew) = self {
-            crew.set_window(schedule);
-        }
-    }
-
-    /// Ends all jobs. `counts`: those that were made here. Calls `meanwhile` while it waits for jobs of this process.
-    pub(crate) fn end(self, counts: Counts, meanwhile: &mut dyn FnMut()) -> Ended {
-        match self {
-            AnyCrew::Here(crew) => {
-                let sessions_per_thread = crew.sessions_per_thread();
-                let (tallies, jobs) = crew.end_with(meanwhile);
-                Ended { own: OwnCommits::default(), tallies, jobs, sessions_per_thread, counts, agents: Vec::new() }
-            }
-            AnyCrew::Remote(crew) => crew.end(),
-        }
-    }
 }

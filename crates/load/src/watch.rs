@@ -10,7 +10,7 @@ use loadline_database::TargetError;
 use loadline_storage::now_ns;
 
 use crate::crew::{ASK_AFTER, ASK_AGAIN};
-use crate::remote::AnyCrew;
+use crate::remote::RunningJobs;
 use crate::schedule::{Reported, Schedule, Shared};
 use crate::warmup::{Counts, LEAD_NS, Load, STEP_NS, WarmedUp, Warmup, next_count_ns};
 use crate::{Edges, Request};
@@ -208,7 +208,7 @@ pub(crate) fn watch_window(
 
 /// Waits until every job has completed its first transaction. Returns what all of them wait for, if that is not the
 /// database's own work.
-pub(crate) fn wait_started(shared: &Shared, crew: &AnyCrew) -> Option<TargetError> {
+pub(crate) fn wait_started(shared: &Shared, crew: &dyn RunningJobs) -> Option<TargetError> {
     let (begin, mut ask_at) = (Instant::now(), ASK_AFTER);
     while shared.started.load(Ordering::Relaxed) < shared.jobs() {
         let waited = begin.elapsed();

@@ -4,35 +4,43 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::browser::Browser;
-use crate::common::{Killed, as_on_a_quiet_machine, folder_with_tests, loadline, ok, on, run, start, wait_for};
+use crate::common::{
+    Killed, as_on_a_quiet_machine, folder_with_tests, loadline, ok, on, run, start_on, tests_of, wait_for, words,
+};
 
-/// A server that is ended with the test.
-struct Server {
-    process: Killed,
-    address: String,
+/// A server, or a run that serves its metrics; ended with the test.
+pub(super) struct Server {
+    pub(super) process: Killed,
+    pub(super) address: String,
 }
 
 /// Headers and body of an answer.
-struct Answer {
-    status: u16,
+pub(super) struct Answer {
+    pub(super) status: u16,
     head: String,
-    body: String,
+    pub(super) body: String,
 }
 
 impl Server {
-    fn start(dir: &Path, more: &[&str], token: Option<&str>) -> Server {
+    fn start(dir: &Path, token: Option<&str>) -> Server {
         let mut command = loadline();
-        command.args(["serve", dir.to_str().unwrap(), "--listen", "127.0.0.1:0"]).args(more);
-        command.envs(token.map(|t| ("LOADLINE_TOKEN", t)));
-        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = String::new();
-        BufReader::new(process.stderr.take().unwrap()).read_line(&mut said).unwrap();
-        let address = said.split("http://").nth(1).and_then(|rest| rest.split('/').next());
-        let address = address.unwrap_or_else(|| panic!("{said}")).to_owned();
+        command.args(["serve", dir.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+        Server::of(command.envs(token.map(|t| ("LOADLINE_TOKEN", t))).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// The process once it has said where it serves.
+    pub(super) fn of(mut process: Child) -> Server {
+        let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
+        let mut address = said
+            .by_ref()
+            .map_while(Result::ok)
+            .filter_map(|line| Some(line.split_once("http://")?.1.split('/').next()?.to_owned()));
+        let address = address.next().expect("an address");
+        std::thread::spawn(move || said.count());
         Server { process: Killed(process), address }
     }
 
@@ -52,11 +60,17 @@ impl Server {
         Answer { status, head: head.to_lowercase(), body: body.to_owned() }
     }
 
-    fn get_with(&self, path: &str, headers: &str) -> Answer {
-        self.send(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}\r\n", self.address))
+    fn ask(&self, what: &str, headers: &str, body: &str) -> Answer {
+        let length = body.len();
+        let fixed = format!("Host: {}\r\nConnection: close\r\nContent-Length: {length}", self.address);
+        self.send(&format!("{what} HTTP/1.1\r\n{fixed}\r\n{headers}\r\n{body}"))
     }
 
-    fn get(&self, path: &str) -> Answer {
+    fn get_with(&self, path: &str, headers: &str) -> Answer {
+        self.ask(&format!("GET {path}"), headers, "")
+    }
+
+    pub(super) fn get(&self, path: &str) -> Answer {
         self.get_with(path, "")
     }
 }
@@ -64,23 +78,20 @@ impl Server {
 /// A run of a short test.
 const SHORT: &str = "--workload LGWR-LAT1 --jobs 1 --duration 200ms --warmup 200ms --no-probe";
 
+fn name_of(folder: &Path) -> &str {
+    folder.file_name().unwrap().to_str().unwrap()
+}
+
 /// Two short runs over 1, 2 and 4 jobs, and one of two arms; names of the folders.
 fn three_runs(results: &Path) -> [String; 3] {
-    let dir = results.to_str().unwrap();
-    let short = ["--workload", "LGWR-LAT1", "--duration", "1s", "--warmup", "200ms", "--results", dir];
-    let measured = |args: &[&str]| {
-        let folder = run(&[args, &short].concat()).folder();
+    let swept = "run --no-probe --target null:?pause=1ms --jobs 1,2,4 --platform";
+    let arms = "ab --target-a null:?pause=1ms --target-b null:?pause=1001us --pairs 3 --jobs 1";
+    let short = format!("--workload LGWR-LAT1 --duration 1s --warmup 200ms --results {}", results.display());
+    [(swept, &["one <b>bold</b>"][..]), (swept, &["two"]), (arms, &[])].map(|(line, platform)| {
+        let folder = run(&[&words(line)[..], platform, &words(&short)].concat()).folder();
         as_on_a_quiet_machine(&folder);
-        folder.file_name().unwrap().to_str().unwrap().to_owned()
-    };
-    let swept = ["run", "--no-probe", "--target", "null:?pause=1ms", "--jobs", "1,2,4", "--platform"];
-    let arms =
-        ["ab", "--target-a", "null:?pause=1ms", "--target-b", "null:?pause=1001us", "--pairs", "3", "--jobs", "1"];
-    [
-        measured(&[&swept[..], &["one <b>bold</b>"]].concat()),
-        measured(&[&swept[..], &["two"]].concat()),
-        measured(&arms),
-    ]
+        name_of(&folder).to_owned()
+    })
 }
 
 /// What is looked at in the same runs, one after another: measuring them takes longer than looking.
@@ -95,7 +106,7 @@ fn three_runs_are_served_in_order() {
 }
 
 fn pages_are_there_and_say_nothing_else(results: &Path, [first, second, arms]: &[String; 3]) {
-    let server = Server::start(results, &[], None);
+    let server = Server::start(results, None);
     let list = server.get("/");
     assert_eq!(list.status, 200, "{}", list.body);
     assert!(
@@ -143,11 +154,11 @@ fn pages_are_there_and_say_nothing_else(results: &Path, [first, second, arms]: &
     let body = |page: &str| page[page.find("<header>").unwrap()..].to_owned();
     for (server, folder, part) in [
         (&server, &results.join(first), "of <em>ours</em>"),
-        (&Server::start(imported.path(), &[], None), &theirs, "The audit of"),
+        (&Server::start(imported.path(), None), &theirs, "The audit of"),
     ] {
         ok(&["note", folder.to_str().unwrap(), "A note of *ours*."]);
         ok(&["report", folder.to_str().unwrap()]);
-        let page = server.get(&format!("/runs/{}/", folder.file_name().unwrap().to_str().unwrap())).body;
+        let page = server.get(&format!("/runs/{}/", name_of(folder))).body;
         assert!(page.contains(part), "{part}: {page}");
         assert_eq!(body(&page), body(&fs::read_to_string(folder.join("report/index.html")).unwrap()));
     }
@@ -187,7 +198,7 @@ fn no_path_leaves_the_folder_and_nothing_is_written(outer: &Path, [first, ..]: &
     fs::remove_file(results.join("pipe/tests.jsonl")).unwrap();
     assert!(Command::new("mkfifo").arg(results.join("pipe/tests.jsonl")).status().unwrap().success());
     let before = listing(&results);
-    let server = Server::start(&results, &[], None);
+    let server = Server::start(&results, None);
     for path in [
         "/runs/link/",
         "/runs/../",
@@ -217,11 +228,7 @@ fn no_path_leaves_the_folder_and_nothing_is_written(outer: &Path, [first, ..]: &
     }
     assert_eq!(server.get("/trend").status, 200, "what is odd is left out");
     for method in ["POST", "PUT", "DELETE", "PATCH"] {
-        let request = format!(
-            "{method} /runs/{first}/ HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
-            server.address
-        );
-        assert_eq!(server.send(&request).status, 405, "{method}");
+        assert_eq!(server.ask(&format!("{method} /runs/{first}/"), "", "").status, 405, "{method}");
     }
     for host in ["evil.example", "evil.example:80", "127.0.0.1.evil.example"] {
         let answer = server.send(&format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"));
@@ -253,7 +260,7 @@ fn other_machines_need_a_token() {
     let refused = run(&["serve", dir, "--token-file", file.to_str().unwrap()]);
     assert!(refused.code == 2 && refused.err.contains("16"), "{}", refused.said());
     let token = "0123456789abcdef0123";
-    let server = Server::start(results.path(), &[], Some(token));
+    let server = Server::start(results.path(), Some(token));
     assert_eq!(server.get("/").status, 401);
     assert_eq!(server.get("/nothing").status, 401, "what is there is nobody's business");
     let page = server.get_with("/", "Accept: text/html\r\n");
@@ -262,15 +269,8 @@ fn other_machines_need_a_token() {
         assert_eq!(server.get_with("/", &format!("Authorization: {scheme} {token}\r\n")).status, 200, "{scheme}");
     }
     assert_eq!(server.get_with("/", "Authorization: Bearer 0123456789abcdef0124\r\n").status, 401);
-    let login = |given: &str| {
-        let form = format!("token={given}");
-        server.send(&format!(
-            "POST /login HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/x-www-form-urlencoded\r\n\
-             Content-Length: {}\r\n\r\n{form}",
-            server.address,
-            form.len()
-        ))
-    };
+    let kind = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let login = |given: &str| server.ask("POST /login", kind, &format!("token={given}"));
     assert_eq!(login("wrong").status, 403);
     let welcome = login(token);
     assert!(welcome.status == 303 && welcome.head.contains("httponly; samesite=strict"), "{}", welcome.head);
@@ -306,7 +306,7 @@ fn bad_input_is_said() {
     watched("Interrupted", 1);
     fs::write(folder.join("manifest.json"), "{").unwrap();
     watched("damaged", 1);
-    let server = Server::start(results.path(), &[], None);
+    let server = Server::start(results.path(), None);
     let taken = run(&["serve", dir, "--listen", &server.address]);
     assert!(taken.code == 2 && taken.err.contains("choose another port"), "{}", taken.said());
 }
@@ -316,7 +316,7 @@ fn bad_input_is_said() {
 fn ten_thousand_runs_are_listed_in_a_second_of_cpu() {
     let results = tempfile::tempdir().unwrap();
     let ran = on("null:?pause=1ms", results.path(), SHORT);
-    let first = ran.folder().file_name().unwrap().to_str().unwrap().to_owned();
+    let first = name_of(&ran.folder()).to_owned();
     let manifest = fs::read_to_string(results.path().join(&first).join("manifest.json")).unwrap();
     let tests = fs::read(results.path().join(&first).join("tests.jsonl")).unwrap();
     for n in 0..10_000 {
@@ -325,7 +325,7 @@ fn ten_thousand_runs_are_listed_in_a_second_of_cpu() {
         fs::write(folder.join("manifest.json"), manifest.replace(&first, &format!("nightly-{n:05}"))).unwrap();
         fs::write(folder.join("tests.jsonl"), &tests).unwrap();
     }
-    let server = Server::start(results.path(), &[], None);
+    let server = Server::start(results.path(), None);
     // CPU time of the server: what a request takes by the clock depends on the neighbours, who come first.
     let cpu = || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", server.process.0.id())).unwrap();
@@ -356,10 +356,8 @@ fn set_state(folder: &Path, state: &str) {
 
 /// Starts a run of two tests of 5 s into `dir`.
 fn two_tests(dir: &str) -> std::process::Child {
-    let target =
-        ["run", "--target", "null:?pause=1ms", "--results", dir, "--driver", "client", "--workload", "LGWR-LAT1"];
-    let load = ["--jobs", "1,2", "--duration", "4s", "--warmup", "1s", "--no-probe"];
-    start(&[&target[..], &load].concat())
+    let line = "--driver client --workload LGWR-LAT1 --jobs 1,2 --duration 4s --warmup 1s --no-probe";
+    start_on("null:?pause=1ms", dir, line)
 }
 
 #[test]
@@ -406,7 +404,7 @@ fn seconds_of_a_test_are_those_of_its_result() {
     assert!(text.lines().filter(|l| l.contains(" of 5 s  ")).count() >= 5, "a line a second: {text}");
     for test in [1, 2] {
         let of: Vec<_> = seconds.iter().filter(|s| s["test"] == test).collect();
-        let known = crate::common::tests_of(&folder)[test - 1]["commit_throughput_tps"].as_f64().unwrap();
+        let known = tests_of(&folder)[test - 1]["commit_throughput_tps"].as_f64().unwrap();
         // The newest four are the seconds of the window, each of the time that it covers.
         let tps: Vec<f64> = of.iter().filter_map(|s| s["tps"].as_f64()).rev().take(4).collect();
         let mean = tps.iter().sum::<f64>() / 4.0;
@@ -420,7 +418,7 @@ fn a_browser_shows_every_page_to_everyone() {
     let outer = tempfile::tempdir().unwrap();
     let results = outer.path();
     let [first, second, arms] = &three_runs(results);
-    let server = Server::start(results, &[], None);
+    let server = Server::start(results, None);
     let mut browser = Browser::start();
     let both = format!("run={first}&run={second}");
     let pages = [
@@ -509,9 +507,9 @@ fn a_page_follows_a_run_as_it_grows_and_vanishes() {
         folder.is_some()
     });
     let folder = folder.unwrap();
-    let server = Server::start(results.path(), &[], None);
+    let server = Server::start(results.path(), None);
     let mut browser = Browser::start();
-    browser.open(&server.url(&format!("/runs/{}/live", folder.file_name().unwrap().to_str().unwrap())));
+    browser.open(&server.url(&format!("/runs/{}/live", name_of(&folder))));
     browser.until("document.querySelectorAll('#live svg').length >= 3");
     browser.until("document.getElementById('said').textContent.startsWith('1 test done')");
     browser.until("document.getElementById('live').innerText.includes('Complete')");
@@ -519,9 +517,9 @@ fn a_page_follows_a_run_as_it_grows_and_vanishes() {
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
     // A page whose server has gone says so where it is seen, until another one answers.
     set_state(&folder, "started");
-    let other = Server::start(results.path(), &[], None);
+    let other = Server::start(results.path(), None);
     let seen = "(e => !e.hidden && e.getBoundingClientRect().height > 10 && e.textContent.includes('connection'))(document.getElementById('lost'))";
-    browser.open(&other.url(&format!("/runs/{}/live", folder.file_name().unwrap().to_str().unwrap())));
+    browser.open(&other.url(&format!("/runs/{}/live", name_of(&folder))));
     browser.until("document.getElementById('said').textContent.startsWith('2 tests done')");
     assert_eq!(browser.eval(seen), false);
     drop(other);

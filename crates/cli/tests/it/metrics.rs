@@ -1,41 +1,17 @@
 //! What Prometheus gets of a run, and Grafana's dashboard, in a real Prometheus.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::common::{run, signal, start, tests_of, wait_for};
+use super::live::Server;
+use crate::common::{Killed, run, signal, start, tests_of, wait_for, words};
 
 const TARGET: &str = "null:?pause=1ms";
 const DASHBOARD: &str = include_str!("../../../../docs/grafana/loadline.json");
-
-/// Ended with the test.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Body of an answer; `None` if nobody answers.
-fn get(address: &str, path: &str) -> Option<(u16, String)> {
-    let mut stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).ok()?;
-    let mut text = Vec::new();
-    stream.read_to_end(&mut text).ok()?;
-    let text = String::from_utf8(text).unwrap();
-    let (head, body) = text.split_once("\r\n\r\n")?;
-    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
-}
 
 /// The value of the only sample of `metric` whose labels hold `label`.
 fn sample(text: &str, metric: &str, label: &str) -> Option<f64> {
@@ -43,37 +19,22 @@ fn sample(text: &str, metric: &str, label: &str) -> Option<f64> {
     found.find(|l| l.contains(label))?.rsplit(' ').next()?.parse().ok()
 }
 
-/// Starts a run that serves its metrics, and returns it with the address.
-fn serving(results: &Path) -> (Ended, String) {
-    let dir = results.to_str().unwrap();
+/// Starts a run that serves its metrics.
+fn serving(results: &Path) -> Server {
     // More tests than are waited for: the run must be there until it has answered.
-    let short =
-        ["--workload", "LGWR-LAT1", "--jobs", "1,2,3,4,5,6,7", "--duration", "6s", "--warmup", "200ms", "--no-probe"];
-    let metrics = ["--metrics", "127.0.0.1:0", "--results", dir, "--platform", "a \"b\"\\"];
-    let mut process = start(&[&["run", "--target", TARGET], &short[..], &metrics[..]].concat());
-    let mut said = BufReader::new(process.stderr.take().unwrap());
-    let running = Ended(process);
-    let mut lines = String::new();
-    let address = loop {
-        let mut line = String::new();
-        assert!(said.read_line(&mut line).unwrap() > 0, "{lines}");
-        if let Some(rest) = line.split("http://").nth(1) {
-            break rest.split('/').next().unwrap().to_owned();
-        }
-        lines += &line;
-    };
-    std::thread::spawn(move || said.read_to_string(&mut String::new()));
-    (running, address)
+    let line = "run --workload LGWR-LAT1 --jobs 1,2,3,4,5,6,7 --duration 6s --warmup 200ms --no-probe --metrics 127.0.0.1:0 --target";
+    let more = [TARGET, "--results", results.to_str().unwrap(), "--platform", "a \"b\"\\"];
+    Server::of(start(&[&words(line)[..], &more].concat()))
 }
 
 #[test]
 fn a_run_tells_its_figures_until_it_ends() {
     let results = tempfile::tempdir().unwrap();
-    let (mut running, address) = serving(results.path());
+    let mut running = serving(results.path());
     // Figures of the second and of a test that is done, at once.
     let mut text = String::new();
     wait_for("the second test", || {
-        text = get(&address, "/metrics").map(|(_, body)| body).unwrap_or_default();
+        text = running.get("/metrics").body;
         sample(&text, "loadline_test_cpu_busy_ratio", "test=\"2\"").is_some()
     });
     assert_eq!(sample(&text, "loadline_run_running", ""), Some(1.0), "{text}");
@@ -95,19 +56,20 @@ fn a_run_tells_its_figures_until_it_ends() {
     same("loadline_result_errors", "test=\"1\"", "errors", 1.0);
     let valid = f64::from(u8::from(first["valid"] == true));
     assert_eq!(sample(&text, "loadline_result_valid", "test=\"1\""), Some(valid));
-    assert_eq!(get(&address, "/metrics?run=nothing").unwrap().0, 404);
-    assert_eq!(get(&address, "/metrics?what=1").unwrap().0, 400);
+    assert_eq!(running.get("/metrics?run=nothing").status, 404);
+    assert_eq!(running.get("/metrics?what=1").status, 400);
 
-    signal(&running.0, nix::sys::signal::Signal::SIGINT);
-    running.0.wait().unwrap();
-    wait_for("the server to end with the run", || get(&address, "/metrics").is_none());
+    signal(&running.process.0, nix::sys::signal::Signal::SIGINT);
+    running.process.0.wait().unwrap();
+    wait_for("the server to end with the run", || TcpStream::connect(&running.address).is_err());
 }
 
 #[test]
 #[ignore = "nightly: a real Prometheus"]
 fn every_query_of_the_dashboard_is_answered() {
     let results = tempfile::tempdir().unwrap();
-    let (_running, address) = serving(results.path());
+    let running = serving(results.path());
+    let address = &running.address;
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let scraper = format!("127.0.0.1:{port}");
     let data = tempfile::tempdir().unwrap();
@@ -121,8 +83,9 @@ fn every_query_of_the_dashboard_is_answered() {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    let _prometheus =
-        Ended(prometheus.expect("prometheus is missing: apt-get install prometheus (./test --nightly does it)"));
+    let process = prometheus.expect("prometheus is missing: apt-get install prometheus (./test --nightly does it)");
+    let prometheus = Server { process: Killed(process), address: scraper };
+    wait_for("Prometheus", || TcpStream::connect(&prometheus.address).is_ok());
     // The null engine has no device and no waits, and its tests may be invalid on a busy machine. That metrics of these names are
     // there is a test of crate `live`.
     let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
@@ -131,7 +94,7 @@ fn every_query_of_the_dashboard_is_answered() {
     assert!(queries.len() > 10, "{queries:?}");
     let answer = |query: &str| -> Value {
         let query: String = query.bytes().map(|b| format!("%{b:02x}")).collect();
-        let (_, body) = get(&scraper, &format!("/api/v1/query?query={query}")).unwrap_or_default();
+        let body = prometheus.get(&format!("/api/v1/query?query={query}")).body;
         serde_json::from_str(&body).unwrap_or_default()
     };
     let scraped = |metric: &str| answer(metric)["data"]["result"][0].is_object();

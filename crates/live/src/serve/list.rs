@@ -32,20 +32,18 @@ pub(super) fn state(state: RunState) -> &'static str {
     }
 }
 
-/// What a run can be found by: platform, product, workloads, kind.
-fn labels(brief: &Brief) -> Vec<String> {
-    let product = format!("{} {}", brief.target.product, brief.target.version).trim().to_owned();
-    let mut all = vec![shown_name(&brief.plan.platform), shown_name(&product)];
-    all.extend(brief.plan.arms.is_some().then(|| "two arms".to_owned()));
-    all.extend(brief.plan.levels.is_some().then(|| "levels of replication".to_owned()));
-    all.extend(brief.plan.workloads.iter().map(|w| shown_name(&w.code)));
-    let mut seen = Vec::new();
-    all.retain(|label| {
-        !label.is_empty() && !seen.contains(label) && {
-            seen.push(label.clone());
-            true
+/// What a run can be found by: platform, product, workloads, kind; each once.
+fn labels(Brief { plan, target, .. }: &Brief) -> Vec<String> {
+    let product = format!("{} {}", target.product, target.version);
+    let kinds = [(plan.arms.is_some(), "two arms"), (plan.levels.is_some(), "levels of replication")];
+    let kinds = kinds.into_iter().filter(|(is, _)| *is).map(|(_, kind)| kind.to_owned());
+    let workloads = plan.workloads.iter().map(|w| shown_name(&w.code));
+    let mut all = Vec::new();
+    for label in [shown_name(&plan.platform), shown_name(product.trim())].into_iter().chain(kinds).chain(workloads) {
+        if !label.is_empty() && !all.contains(&label) {
+            all.push(label);
         }
-    });
+    }
     all
 }
 

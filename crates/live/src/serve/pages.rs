@@ -178,12 +178,15 @@ pub(super) fn trend(served: &Served, query: &str) -> Result<String, PageError> {
         let text = "nothing can be followed: no valid test of a run without arms has such a figure";
         return Err(PageError::Asked(text.to_owned()));
     }
+    let page = linked(trended.html(WIDTH).as_bytes(), "");
+    if left_out == 0 {
+        return Ok(page);
+    }
     let note = format!(
         "<p class=\"note\" role=\"status\">The newest {MOST_FOLLOWED} runs are followed; {left_out} older ones are left out. Choose \
          runs in the list to follow others.</p>\n"
     );
-    let note = if left_out > 0 { note } else { String::new() };
-    Ok(under(&linked(trended.html(WIDTH).as_bytes(), ""), &note))
+    Ok(under(&page, &note))
 }
 
 /// `page` with `more` (escaped) below its first links.
