@@ -14,11 +14,11 @@ mod laws;
 mod points;
 mod solve;
 
-pub use evaluate::{Evaluated, Evaluation, HeldOut, Overall, Used, evaluate};
-pub use figures::{FARTHEST, Figure, Jobs};
+pub use evaluate::{Evaluated, HeldOut, Overall, error_by, evaluate};
+pub use figures::{FARTHEST, Figure, Jobs, Question};
 pub use fitted::{Estimate, Fitted, Refusal, fit};
 pub use laws::Kind;
-pub use points::{Point, Series, SeriesError, of_run};
+pub use points::{Point, Series, series};
 
 #[cfg(test)]
 mod tests;
