@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use super::figures::{Figure, FigureLaw};
+use super::figures::{Figure, FigureLaw, between};
 use super::laws::{Curve, FEWEST, Kind, curves};
 use super::points::{Point, Series};
 
@@ -95,6 +95,16 @@ impl Fitted {
         Some((Estimate::around(tps, self.between.hypot(below)), Kind::Interpolation))
     }
 
+    /// `figure` at `jobs` with its 90 % interval, and what its throughput comes from. `None` beyond the measured jobs if that is
+    /// refused, and if the series lacks the figure.
+    #[must_use]
+    pub fn figure(&self, figure: Figure, jobs: f64) -> Option<(Estimate, Kind)> {
+        let (tps, kind) = self.tps(jobs)?;
+        let law = self.figures.get(&figure)?;
+        let most = if figure == Figure::CpuPct { 100.0 } else { f64::INFINITY };
+        Some((tps.map(|tps| law.at(jobs, tps).min(most)), kind))
+    }
+
     /// What the law says, also if it is refused. Beyond noise, no transactions find more CPU than there is.
     pub(crate) fn modelled(&self, jobs: f64) -> Option<Estimate> {
         let curve = self.curves.get(&self.kind)?;
@@ -115,15 +125,6 @@ impl Fitted {
 /// Jobs and cycle times.
 fn cycles(points: &[Point]) -> Vec<(f64, f64)> {
     points.iter().map(|p| (p.jobs, p.cycle_s())).collect()
-}
-
-/// The value at `jobs` on straight lines through `known` ones; outside of them as at the nearest.
-pub(crate) fn between(known: &[(f64, f64)], jobs: f64) -> Option<f64> {
-    let after = known.partition_point(|(at, _)| *at < jobs);
-    let last = known.last()?.1;
-    let Some((to, y)) = known.get(after) else { return Some(last) };
-    let Some((from, x)) = after.checked_sub(1).and_then(|before| known.get(before)) else { return Some(*y) };
-    Some(x + (y - x) * (jobs - from) / (to - from))
 }
 
 /// How errors grow with the `share` of jobs over those measured: with d = ln share the slope's error as d, the bend's as d².

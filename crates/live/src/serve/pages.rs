@@ -183,7 +183,7 @@ pub(super) fn trend(served: &Served, query: &str) -> Result<String, PageError> {
          runs in the list to follow others.</p>\n"
     );
     let note = if left_out > 0 { note } else { String::new() };
-    Ok(under(&linked(trended.html(WIDTH).as_bytes(), ""), &note))
+    Ok(under(&linked(trended.html().as_bytes(), ""), &note))
 }
 
 /// `page` with `more` (escaped) below its first links.
