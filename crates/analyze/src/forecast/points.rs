@@ -102,9 +102,8 @@ pub fn series(state: RunState, records: &[TestRecord]) -> (Vec<Series>, Vec<Stri
     }
     for sweep in sweeps(records) {
         let points: Vec<Point> = sweep.points.iter().filter_map(Point::of_sweep).collect();
-        let distinction = distinction(&sweep, records);
-        let Sweep { platform, workload, .. } = sweep.clone();
-        let series = Series { platform, workload, distinction, points };
+        let (platform, workload) = (sweep.platform.clone(), sweep.workload.clone());
+        let series = Series { platform, workload, distinction: distinction(&sweep, records), points };
         let why = if !sweep.over_jobs() {
             "it is no sweep over jobs".to_owned()
         } else if sweep.load.is_mixed() {

@@ -35,7 +35,7 @@ impl Question {
     }
 }
 
-/// A number of jobs and its 90 % interval.
+/// A number of jobs and its 90 % interval, up to [`FARTHEST`] times the measured jobs, or these if forecasts beyond are refused.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Jobs {
     /// Jobs, by the forecast itself; `None` if it does not get there in the range looked at.
@@ -44,10 +44,6 @@ pub struct Jobs {
     pub earliest: Option<f64>,
     /// Jobs by the end that gets there last.
     pub latest: Option<f64>,
-    /// Start of the range looked at. An objective that breaks there already holds nowhere.
-    pub looked_from: f64,
-    /// End of the range looked at: [`FARTHEST`] times the measured jobs, or those if forecasts beyond are refused.
-    pub looked_to: f64,
 }
 
 impl Fitted {
@@ -58,23 +54,15 @@ impl Fitted {
         let looked_to = self.measured_to() * if self.refused.is_some() { 1.0 } else { FARTHEST };
         // Every number of jobs up to 1,000, then a thousandth at a time.
         let jobs = std::iter::successors(Some(1.0), |jobs: &f64| Some((jobs + 1.0).max((jobs * 1.001).floor())));
-        let all: Vec<(f64, Estimate)> = jobs.take_while(|jobs| *jobs <= looked_to).map_while(figure).collect();
-        let measured = all.iter().filter(|(jobs, _)| *jobs <= self.measured_to());
-        let looked_from = match question {
-            Question::Reaches(_) => all.first()?.0,
-            Question::Exceeds(..) => measured.min_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))?.0,
-        };
-        let first = |end: fn(&Estimate) -> f64| {
-            let there = |(jobs, e): &&(f64, Estimate)| *jobs >= looked_from && question.is_met(end(e));
-            all.iter().find(there).map(|(jobs, _)| *jobs)
-        };
+        let mut all: Vec<(f64, Estimate)> = jobs.take_while(|jobs| *jobs <= looked_to).map_while(figure).collect();
+        if let Question::Exceeds(..) = question {
+            let measured = all.iter().take_while(|(jobs, _)| *jobs <= self.measured_to()).enumerate();
+            all.drain(..measured.min_by(|(_, a), (_, b)| a.1.value.total_cmp(&b.1.value))?.0);
+        }
+        all.first()?;
+        let first =
+            |end: fn(&Estimate) -> f64| all.iter().find(|(_, e)| question.is_met(end(e))).map(|(jobs, _)| *jobs);
         // Higher values get there first.
-        Some(Jobs {
-            at: first(|e| e.value),
-            earliest: first(|e| e.high),
-            latest: first(|e| e.low),
-            looked_from,
-            looked_to,
-        })
+        Some(Jobs { at: first(|e| e.value), earliest: first(|e| e.high), latest: first(|e| e.low) })
     }
 }
