@@ -12,13 +12,15 @@ mod figures;
 mod fitted;
 mod laws;
 mod points;
+mod questions;
 mod solve;
 
-pub use evaluate::{Evaluated, Evaluation, HeldOut, Overall, Used, evaluate};
-pub use figures::{FARTHEST, Figure, Jobs};
+pub use evaluate::{Evaluated, HeldOut, Overall, error_by, evaluate};
+pub use figures::Figure;
 pub use fitted::{Estimate, Fitted, Refusal, fit};
 pub use laws::Kind;
-pub use points::{Point, Series, SeriesError, of_run};
+pub use points::{Point, Series, series};
+pub use questions::{FARTHEST, Jobs, Question};
 
 #[cfg(test)]
 mod tests;

@@ -14,11 +14,13 @@ mod ending;
 mod level;
 mod steps;
 
+use std::ops::Range;
+
 use crate::paired::discovery::discoveries;
 use crate::stats::{Interval, normal_quantile};
 
 pub use ending::Perhaps;
-use steps::{LEAST, Settled, Test, near, settled};
+use steps::{LEAST, Test, near, possible, settled};
 
 /// Least runs of a series that is judged.
 pub const LEAST_RUNS: usize = 2 * LEAST;
@@ -73,12 +75,11 @@ pub struct Judged {
 #[must_use]
 pub fn judge(series: &[Vec<f64>], error: f64) -> Judged {
     let logs: Vec<Option<Vec<f64>>> = series.iter().map(|s| logs(s)).collect();
-    let settled: Vec<Option<Settled>> = logs.iter().map(|logs| Some(settled(logs.as_ref()?, error))).collect();
-    let p: Vec<f64> = settled.iter().flatten().map(|s| s.test.as_ref().map_or(1.0, |t| t.p)).collect();
-    let share = discoveries(&p, error).max(1) as f64 / p.len().max(1) as f64;
-    let level = error * share;
-    let trends = logs.iter().zip(&settled).map(|(logs, settled)| Some(trend(logs.as_ref()?, settled.as_ref()?, level)));
-    let trends = trends.collect();
+    let settled: Vec<_> = logs.iter().map(|logs| Some(settled(logs.as_ref()?, error))).collect();
+    let p: Vec<f64> = settled.iter().flatten().map(|(_, test)| test.as_ref().map_or(1.0, |t| t.p)).collect();
+    let level = error * discoveries(&p, error).max(1) as f64 / p.len().max(1) as f64;
+    let both = logs.iter().zip(settled);
+    let trends = both.map(|(logs, settled)| Some(trend(logs.as_ref()?, settled?, level))).collect();
     Judged { trends, judged: p.len(), level }
 }
 
@@ -87,27 +88,21 @@ fn logs(figures: &[f64]) -> Option<Vec<f64>> {
     usable.then(|| figures.iter().map(|f| f.ln()).collect())
 }
 
-fn trend(logs: &[f64], settled: &Settled, level: f64) -> Trend {
-    let Settled { range, test } = settled;
+fn trend(logs: &[f64], (range, test): (Range<usize>, Option<Test>), level: f64) -> Trend {
     let part = logs.get(range.clone()).unwrap_or_default();
     let steps = steps::steps(part, test.clone(), level);
-    let bounds: Vec<usize> = steps.iter().map(|s| s.at).chain([part.len()]).collect();
-    let mut before = 0;
+    let bounds: Vec<usize> = steps.iter().map(|(at, _)| *at).chain([part.len()]).collect();
+    let mut start = 0;
     let mut changes = Vec::new();
-    for (step, end) in steps.iter().zip(bounds.iter().skip(1)) {
-        let sides = part.get(before..step.at).zip(part.get(step.at..*end));
-        let of = |(a, b): (&[f64], &[f64])| Some((level::level(a)?, level::level(b)?, level::ratio(a, b, level)?));
-        before = step.at;
-        let Some((from, to, (ratio, interval))) = sides.and_then(of) else { continue };
-        changes.push(Change {
-            at: range.start + step.at,
-            possible: [range.start + step.possible.start(), range.start + step.possible.end()],
-            before: from,
-            after: to,
-            ratio,
-            interval,
-            p: step.p,
-        });
+    for ((at, p), end) in steps.iter().zip(bounds.iter().skip(1)) {
+        let (Some(a), Some(b)) = (part.get(start..*at), part.get(*at..*end)) else { continue };
+        if let (Some(before), Some(after), Some((ratio, interval))) =
+            (level::level(a), level::level(b), level::ratio(a, b, level))
+        {
+            let possible = possible(&[a, b].concat(), at - start).map(|place| range.start + start + place);
+            changes.push(Change { at: range.start + at, possible, before, after, ratio, interval, p: *p });
+        }
+        start = *at;
     }
     let perhaps = ending::perhaps(logs, changes.last().map_or(0, |c| c.at), level);
     let detectable = if changes.is_empty() { detectable(part, test.as_ref(), level) } else { None };

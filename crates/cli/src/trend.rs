@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use loadline_model::format::nearest;
+use loadline_model::format::did_you_mean;
 use loadline_model::manifest::RunState;
 use loadline_report::{RunData, Trended};
 use loadline_store::{StoredRun, parse_rfc3339, runs_in};
 
 use crate::args::{TrendArgs, VerdictFormat};
 use crate::exit::{self, Failure};
-use crate::{output, run};
+use crate::output;
 
 pub(crate) fn trend(args: &TrendArgs) -> Result<u8, Failure> {
     let mut runs = read(&args.folders)?;
@@ -18,7 +18,7 @@ pub(crate) fn trend(args: &TrendArgs) -> Result<u8, Failure> {
     let trended = Trended::of(&runs, args.figure.as_deref()).map_err(|e| Failure::usage(e.to_string()))?;
     let text = match args.format {
         VerdictFormat::Csv => trended.csv(),
-        VerdictFormat::Text => trended.text(run::width()),
+        VerdictFormat::Text => trended.text(),
     };
     output::write(&args.output, text.as_bytes())?;
     let [series, judged] = trended.counts();
@@ -103,10 +103,9 @@ fn only(runs: &mut [RunData], workloads: &[String]) -> Result<(), Failure> {
     codes.sort();
     codes.dedup();
     if let Some(unknown) = workloads.iter().find(|code| !codes.contains(code)) {
-        let near = nearest(unknown, codes.iter().map(String::as_str));
-        let near = near.map_or_else(String::new, |code| format!(" did you mean '{code}'?"));
+        let near = did_you_mean(unknown, codes.iter().map(String::as_str));
         return Err(Failure::usage(format!(
-            "--workload {unknown}: no run has a test of it;{near} there are {}",
+            "--workload {unknown}: no run has a test of it{near}; there are {}",
             codes.join(", ")
         )));
     }

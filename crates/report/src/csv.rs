@@ -1,10 +1,12 @@
-//! One CSV table with all tests of all runs.
+//! Tables for scripts: one with all tests of all runs, and any other in CSV and JSON.
 
 use loadline_model::Column;
 use loadline_model::column::{self, Cell};
 use loadline_model::format::csv_line;
+use serde_json::{Map, Value};
 
-use crate::{RunData, columns};
+use crate::doc::Document;
+use crate::{Format, ReportError, RunData, columns, html, markdown, text};
 
 /// A column of a table: its name, and what it holds of a row.
 pub(crate) type Named<'a, T> = (&'static str, &'a dyn Fn(&T) -> String);
@@ -13,6 +15,31 @@ pub(crate) type Named<'a, T> = (&'static str, &'a dyn Fn(&T) -> String);
 pub(crate) fn table<T>(columns: &[Named<'_, T>], rows: impl IntoIterator<Item = T>) -> String {
     let line = |row: T| csv_line(columns.iter().map(|(_, cell)| cell(&row)));
     csv_line(columns.iter().map(|(name, _)| name)) + &rows.into_iter().map(line).collect::<String>()
+}
+
+/// A cell as text.
+pub(crate) fn cell(cell: &Value) -> String {
+    match cell {
+        Value::String(text) => text.clone(),
+        cell => number(cell.as_f64()),
+    }
+}
+
+/// For scripts `rows` of `columns`, for people the document.
+pub(crate) fn written<const N: usize>(
+    format: Format,
+    columns: [&str; N],
+    rows: &[[Value; N]],
+    document: impl FnOnce() -> Document,
+) -> Result<String, ReportError> {
+    let object = |row: &[Value; N]| columns.iter().map(|id| (*id).to_owned()).zip(row.clone()).collect();
+    Ok(match format {
+        Format::Csv => csv_line(columns) + &rows.iter().map(|row| csv_line(row.iter().map(cell))).collect::<String>(),
+        Format::Json => serde_json::to_string_pretty(&rows.iter().map(object).collect::<Vec<Map<_, _>>>())? + "\n",
+        Format::Html => html::render(&document()),
+        Format::Markdown => markdown::render(&document()),
+        Format::Text => text::render(&document()),
+    })
 }
 
 /// A number as files have it; empty if it is missing.

@@ -38,7 +38,7 @@ use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
 pub use compared::{Compared, Terms};
 pub use costs::Costs;
-pub use forecasted::{Evaluated, Forecasted, Questions};
+pub use forecasted::{Forecasts, evaluation_page};
 pub use html::{STYLE, Text};
 pub use live::{LiveRun, band_name, heat, render_live, test_name, validity};
 pub use over_time::OverTime;

@@ -32,9 +32,9 @@ pub(crate) fn render(document: &Document) -> String {
                     out.push('\n');
                     items.iter().for_each(|item| out.push_str(&wrapped(&format!("- {item}"), "", PROSE)));
                 }
-                Block::Notes { markdown } => {
+                Block::Notes { markdown: text } | Block::Code { text } => {
                     out.push('\n');
-                    markdown.lines().for_each(|line| {
+                    text.lines().for_each(|line| {
                         let _ = writeln!(out, "{}", clean(line));
                     });
                 }

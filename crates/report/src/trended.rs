@@ -5,6 +5,7 @@ use loadline_analyze::compare::history::{History, histories};
 use loadline_analyze::kpi::uses_data;
 use loadline_analyze::paired::Verdict;
 use loadline_analyze::paired::verdict::verdict_of;
+use loadline_analyze::stats::Interval;
 use loadline_analyze::trend::{Change, Judged, Trend, judge};
 use loadline_model::Manifest;
 use loadline_model::format::{bytes, counted};
@@ -13,12 +14,13 @@ use crate::compared::beyond;
 use crate::content::ratios::ratio;
 use crate::csv::{self, Named, number};
 use crate::platform_run::platform;
-use crate::{ReportError, RunData, columns};
+use crate::{ReportError, RunData, columns, html, text};
 
-mod text;
+mod page;
 
 /// Expected share of false ones among the series that are said to have changed.
 const ERROR: f64 = 0.05;
+
 /// What histories show.
 #[derive(Debug)]
 pub struct Trended<'a> {
@@ -36,6 +38,21 @@ struct Series {
     trend: Option<Trend>,
 }
 
+impl Series {
+    fn changes(&self) -> &[Change] {
+        self.trend.as_ref().map_or(&[], |trend| &trend.changes)
+    }
+
+    fn verdict(&self) -> &'static str {
+        match self.changes().last().map(|c| (c.ratio > 1.0) == self.history.metric.higher_is_better) {
+            None if self.trend.is_none() => "too_short",
+            None => "no_change",
+            Some(true) => "faster",
+            Some(false) => "slower",
+        }
+    }
+}
+
 impl<'a> Trended<'a> {
     /// Of `runs` in the order of time, none of two arms. `figures`: ids of the columns to follow; `None` for the main figure and
     /// the mean time of each workload.
@@ -44,25 +61,23 @@ impl<'a> Trended<'a> {
     /// An id that is no column.
     pub fn of(runs: &'a [RunData], figures: Option<&[String]>) -> Result<Trended<'a>, ReportError> {
         let figures = columns::chosen(figures)?;
-        let names: Vec<String> = runs.iter().map(|run| name(&run.manifest)).collect();
-        let mut distinct: Vec<&String> = names.iter().collect();
-        distinct.sort();
-        distinct.dedup();
+        let mut names: Vec<String> = runs.iter().map(|run| name(&run.manifest)).collect();
+        names.sort();
+        names.dedup();
         let mut series: Vec<Series> = Vec::new();
-        for of in distinct {
-            let own: Vec<usize> = (0..runs.len()).filter(|n| names.get(*n) == Some(of)).collect();
-            let platforms: Vec<Platform<'_>> =
-                own.iter().filter_map(|n| runs.get(*n)).map(|run| platform(run, &run.manifest.run)).collect();
-            let place = |n: usize| own.get(n).copied().unwrap_or(n);
-            series.extend(histories(&platforms, figures.as_deref()).into_iter().map(|mut history| {
-                history.points.iter_mut().for_each(|(run, _)| *run = place(*run));
-                history.left_out.iter_mut().for_each(|(run, _)| *run = place(*run));
-                Series { platform: of.clone(), history, trend: None }
-            }));
+        for of in names {
+            let own: Vec<(usize, &RunData)> =
+                runs.iter().enumerate().filter(|(_, r)| name(&r.manifest) == of).collect();
+            let platforms: Vec<Platform<'_>> = own.iter().map(|(_, run)| platform(run, &run.manifest.run)).collect();
+            for mut history in histories(&platforms, figures.as_deref()) {
+                let places = history.points.iter_mut().map(|(run, _)| run);
+                let places = places.chain(history.left_out.iter_mut().map(|(run, _)| run));
+                places.for_each(|run| *run = own.get(*run).map_or(*run, |(place, _)| *place));
+                series.push(Series { platform: of.clone(), history, trend: None });
+            }
         }
-        let values: Vec<Vec<f64>> =
-            series.iter().map(|s| s.history.points.iter().map(|(_, figure)| *figure).collect()).collect();
-        let mut judged = judge(&values, ERROR);
+        let figures = |s: &Series| s.history.points.iter().map(|(_, figure)| *figure).collect();
+        let mut judged = judge(&series.iter().map(figures).collect::<Vec<Vec<f64>>>(), ERROR);
         for (series, trend) in series.iter_mut().zip(std::mem::take(&mut judged.trends)) {
             series.trend = trend;
         }
@@ -82,84 +97,70 @@ impl<'a> Trended<'a> {
         self.series.iter().filter(|s| s.history.points.last().map(|(run, _)| *run) != newest(s)).count()
     }
 
-    /// As a page.
-    #[must_use]
-    pub fn html(&self, width: usize) -> String {
-        crate::html::render(&text::page(self, width))
-    }
-
-    /// For people; lines of text are wrapped at `width`.
-    #[must_use]
-    pub fn text(&self, width: usize) -> String {
-        text::render(self, width)
-    }
-
     /// Main figures whose newest level is shown to be slower by more than `share` (0.03: 3 %) than the one before, in words.
     #[must_use]
     pub fn slower_by(&self, share: f64) -> Vec<String> {
-        let newest = |s: &'_ Series| s.trend.as_ref()?.changes.last().cloned().filter(|_| s.history.main);
-        let slower = |s: &Series, change: &Change| {
-            let slower = verdict_of(change.interval, s.history.metric.higher_is_better, 0.0) == Verdict::Slower;
-            slower && change.interval.is_some_and(|i| beyond(i, share))
-        };
-        let said = |s: &Series, change: &Change| {
-            let [before, after] = self.between(s, change).map(|run| run.map_or("", |m| m.run.as_str()));
-            let title = s.history.metric.column.title;
-            format!("{}: {title} is {} of what it was, from {before} to {after}", self.name(s), ratio(change.ratio))
-        };
-        let changed = self.series.iter().filter_map(|s| Some((s, newest(s)?)));
-        changed.filter(|(s, change)| slower(s, change)).map(|(s, change)| said(s, &change)).collect()
+        let mut found = Vec::new();
+        for s in self.series.iter().filter(|s| s.history.main) {
+            let Some(change) = s.changes().last() else { continue };
+            let metric = s.history.metric;
+            let slower = verdict_of(change.interval, metric.higher_is_better, 0.0) == Verdict::Slower;
+            if slower && change.interval.is_some_and(|i| beyond(i, share)) {
+                let (title, ratio) = (metric.column.title, ratio(change.ratio));
+                let [before, after] = [change.at.checked_sub(1), Some(change.at)].map(|at| self.id(s, at));
+                found.push(format!("{}: {title} is {ratio} of what it was, from {before} to {after}", self.name(s)));
+            }
+        }
+        found
+    }
+
+    /// As a page.
+    #[must_use]
+    pub fn html(&self) -> String {
+        html::render(&page::page(self))
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        text::render(&page::page(self))
     }
 
     /// A row per series; the columns from `last_run_before` to `gradual` are of its newest change.
     #[must_use]
     pub fn csv(&self) -> String {
-        let id = |run: Option<&Manifest>| run.map_or_else(String::new, |m| m.run.clone());
-        let newest = |s: &'_ Series| s.trend.as_ref()?.changes.last().cloned();
-        let interval = |s: &Series| newest(s)?.interval;
-        let between =
-            |s: &Series, n: usize| newest(s).map_or_else(String::new, |change| id(self.between(s, &change)[n]));
-        let possible =
-            |s: &Series, n: usize| newest(s).map_or_else(String::new, |c| id(self.run(s, Some(c.possible[n]))));
+        fn newest(s: &Series) -> Option<&Change> {
+            s.changes().last()
+        }
+        let figure = |s: &Series, figure: fn(&Change) -> f64| number(newest(s).map(figure));
+        let end = |s: &Series, end: fn(Interval) -> f64| number(newest(s).and_then(|c| c.interval).map(end));
+        let run = |s: &Series, at: fn(&Change) -> Option<usize>| self.id(s, newest(s).and_then(at)).to_owned();
         let perhaps = |s: &Series| s.trend.as_ref()?.perhaps;
-        let verdict = |s: &Series| match newest(s).map(|c| (c.ratio > 1.0) == s.history.metric.higher_is_better) {
-            None if s.trend.is_none() => "too_short",
-            None => "no_change",
-            Some(true) => "faster",
-            Some(false) => "slower",
-        };
         let columns: [Named<'_, &Series>; 27] = [
             ("platform", &|s| s.platform.clone()),
             ("workload", &|s| s.history.workload.clone()),
             ("parameters", &|s| parameters(&s.history)),
             ("driver", &|s| s.history.driver.to_string()),
-            ("swept", &|s| {
-                s.history.swept.as_ref().map_or_else(String::new, |(column, value)| format!("{column}={value}"))
-            }),
+            ("swept", &|s| s.history.swept.as_ref().map_or_else(String::new, |(id, value)| format!("{id}={value}"))),
             ("jobs", &|s| s.history.jobs.to_string()),
             ("figure", &|s| s.history.metric.column.id.to_owned()),
             ("runs", &|s| s.history.points.len().to_string()),
             ("left_out", &|s| s.history.left_out.len().to_string()),
-            ("verdict", &|s| verdict(s).to_owned()),
-            ("change_points", &|s| {
-                let changes = s.trend.iter().flat_map(|t| &t.changes);
-                changes.map(|c| id(self.run(s, Some(c.at)))).collect::<Vec<_>>().join(";")
-            }),
-            ("last_run_before", &|s| between(s, 0)),
-            ("first_run_after", &|s| between(s, 1)),
-            ("earliest_run_after", &|s| possible(s, 0)),
-            ("latest_run_after", &|s| possible(s, 1)),
-            ("before", &|s| number(newest(s).map(|c| c.before))),
-            ("after", &|s| number(newest(s).map(|c| c.after))),
-            ("ratio", &|s| number(newest(s).map(|c| c.ratio))),
-            ("low", &|s| number(interval(s).map(|i| i.low))),
-            ("high", &|s| number(interval(s).map(|i| i.high))),
-            ("p", &|s| number(newest(s).map(|c| c.p))),
+            ("verdict", &|s| s.verdict().to_owned()),
+            ("change_points", &|s| s.changes().iter().map(|c| self.id(s, Some(c.at))).collect::<Vec<_>>().join(";")),
+            ("last_run_before", &|s| run(s, |c| c.at.checked_sub(1))),
+            ("first_run_after", &|s| run(s, |c| Some(c.at))),
+            ("earliest_run_after", &|s| run(s, |c| Some(c.possible[0]))),
+            ("latest_run_after", &|s| run(s, |c| Some(c.possible[1]))),
+            ("before", &|s| figure(s, |c| c.before)),
+            ("after", &|s| figure(s, |c| c.after)),
+            ("ratio", &|s| figure(s, |c| c.ratio)),
+            ("low", &|s| end(s, |i| i.low)),
+            ("high", &|s| end(s, |i| i.high)),
+            ("p", &|s| figure(s, |c| c.p)),
             ("gradual", &|s| newest(s).and(s.trend.as_ref()).map_or_else(String::new, |t| t.gradual.to_string())),
-            ("perhaps_since", &|s| perhaps(s).map_or_else(String::new, |p| id(self.run(s, Some(p.since))))),
-            ("more_runs_needed", &|s| {
-                perhaps(s).and_then(|p| p.more).map_or_else(String::new, |more| more.to_string())
-            }),
+            ("perhaps_since", &|s| self.id(s, perhaps(s).map(|p| p.since)).to_owned()),
+            ("more_runs_needed", &|s| number(perhaps(s).and_then(|p| p.more).map(|more| more as f64))),
             ("smallest_detectable_pct", &|s| {
                 number(s.trend.as_ref().and_then(|t| t.detectable).map(|share| share * 100.0))
             }),
@@ -175,9 +176,9 @@ impl<'a> Trended<'a> {
         self.runs.get(*run).map(|run| &run.manifest)
     }
 
-    /// The last run at the level before `change`, and the first at the one after.
-    fn between(&self, series: &Series, change: &Change) -> [Option<&Manifest>; 2] {
-        [change.at.checked_sub(1), Some(change.at)].map(|at| self.run(series, at))
+    /// The id of that run; empty without one.
+    fn id(&self, series: &Series, at: Option<usize>) -> &str {
+        self.run(series, at).map_or("", |m| &m.run)
     }
 
     /// What besides workload, parameters and driver makes the work of `series`, as planned.

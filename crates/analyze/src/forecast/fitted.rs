@@ -10,9 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::format::counted;
-use serde::{Serialize, Serializer};
-
+use super::figures::{Figure, FigureLaw, between};
 use super::laws::{Curve, FEWEST, Kind, curves};
 use super::points::{Point, Series};
 
@@ -28,7 +26,7 @@ const BETWEEN: f64 = 0.03;
 const PRIOR: usize = 2;
 
 /// A value with its 90 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// The value.
     pub value: f64,
@@ -51,29 +49,15 @@ impl Estimate {
     }
 }
 
-/// Why nothing is forecast beyond the measured jobs.
+/// Why nothing is forecast beyond the measured jobs: no law follows the points that it was fitted to, or forecasts the last ones from
+/// those before.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-pub enum Refusal {
-    /// A law takes two points.
-    #[error("{} makes no forecast: measure at least 3 job counts", counted(*.points, "point"))]
-    TooFewPoints {
-        /// Number of points.
-        points: usize,
-    },
-    /// No law follows the points that it was fitted to, or forecasts the last ones from those before.
-    #[error(
-        "regime change, or too much noise: no model follows the measured points (the best misses them by {off_pct:.0} %)"
-    )]
-    NoLaw {
-        /// Distance from the last point, or mean error of forecasts, scaled to twice the jobs, percent.
-        off_pct: f64,
-    },
-}
-
-impl Serialize for Refusal {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
+#[error(
+    "regime change, or too much noise: no model follows the measured points (the best misses them by {off_pct:.0} %)"
+)]
+pub struct Refusal {
+    /// Distance from the last point, or mean error of forecasts, scaled to twice the jobs, percent.
+    pub off_pct: f64,
 }
 
 /// A series with the law it is forecast with.
@@ -87,7 +71,9 @@ pub struct Fitted {
     pub cross_validated_pct: Option<f64>,
     /// Why there is no forecast beyond the measured jobs.
     pub refused: Option<Refusal>,
-    curve: Option<Curve>,
+    /// By law, those that are not used as well.
+    pub(crate) curves: BTreeMap<Kind, Curve>,
+    pub(crate) figures: BTreeMap<Figure, FigureLaw>,
     /// Half-widths in logarithms: per unit of growth beyond the points, and between them.
     beyond: f64,
     between: f64,
@@ -105,13 +91,23 @@ impl Fitted {
         }
         let first = self.series.points.first()?;
         let below = if jobs < first.jobs { self.beyond * growth(first.jobs / jobs) } else { 0.0 };
-        let tps = jobs / between(&self.series.points, jobs, |p| Some(p.cycle_s()))?;
+        let tps = jobs / between(&cycles(&self.series.points), jobs)?;
         Some((Estimate::around(tps, self.between.hypot(below)), Kind::Interpolation))
+    }
+
+    /// `figure` at `jobs` with its 90 % interval, and what its throughput comes from. `None` beyond the measured jobs if that is
+    /// refused, and if the series lacks the figure.
+    #[must_use]
+    pub fn figure(&self, figure: Figure, jobs: f64) -> Option<(Estimate, Kind)> {
+        let (tps, kind) = self.tps(jobs)?;
+        let law = self.figures.get(&figure)?;
+        let most = if figure == Figure::CpuPct { 100.0 } else { f64::INFINITY };
+        Some((tps.map(|tps| law.at(jobs, tps).min(most)), kind))
     }
 
     /// What the law says, also if it is refused. Beyond noise, no transactions find more CPU than there is.
     pub(crate) fn modelled(&self, jobs: f64) -> Option<Estimate> {
-        let curve = self.curve?;
+        let curve = self.curves.get(&self.kind)?;
         // What is measured there will be as noisy as the points between.
         let half = (self.beyond * growth(jobs / self.measured_to())).hypot(self.between);
         let e = Estimate::around(curve.tps(jobs), half);
@@ -126,14 +122,9 @@ impl Fitted {
     }
 }
 
-/// A figure at `jobs` on straight lines through those of `points` that have it; outside of them as at the nearest.
-pub(crate) fn between(points: &[Point], jobs: f64, figure: impl Fn(&Point) -> Option<f64>) -> Option<f64> {
-    let known: Vec<(f64, f64)> = points.iter().filter_map(|p| Some((p.jobs, figure(p)?))).collect();
-    let after = known.partition_point(|(at, _)| *at < jobs);
-    let last = known.last()?.1;
-    let Some((to, y)) = known.get(after) else { return Some(last) };
-    let Some((from, x)) = after.checked_sub(1).and_then(|before| known.get(before)) else { return Some(*y) };
-    Some(x + (y - x) * (jobs - from) / (to - from))
+/// Jobs and cycle times.
+fn cycles(points: &[Point]) -> Vec<(f64, f64)> {
+    points.iter().map(|p| (p.jobs, p.cycle_s())).collect()
 }
 
 /// How errors grow with the `share` of jobs over those measured: with d = ln share the slope's error as d, the bend's as d².
@@ -161,8 +152,23 @@ struct Judged {
 }
 
 impl Judged {
+    fn of(kind: Kind, platform: &[&[Point]]) -> Judged {
+        Judged { kind, residuals: residuals(kind, platform), curves: curves(kind, platform) }
+    }
+
     fn scaled(&self) -> Vec<f64> {
         self.residuals.iter().map(|r| r.scaled).collect()
+    }
+
+    /// Why the law does not follow the series at `place`.
+    fn refusal(&self, place: usize, curve: &Curve) -> Option<Refusal> {
+        let own: Vec<f64> = self.residuals.iter().filter(|r| r.series == place).map(|r| r.scaled).collect();
+        // Where no point could be left out, only how well those that were fitted are followed tells a law from chance.
+        let off = if own.is_empty() { curve.off } else { curve.misses.abs() };
+        let missed = crate::stats::mean(&own).unwrap_or(0.0) * growth(2.0);
+        let unfit = off.is_nan() || off > NO_FIT;
+        let off_pct = if unfit { off } else { missed } * 100.0;
+        (unfit || missed > NO_FORECAST).then_some(Refusal { off_pct })
     }
 }
 
@@ -204,90 +210,56 @@ fn half_width(errors: &[f64], usual: f64) -> f64 {
 /// in the whole table.
 #[must_use]
 pub fn fit(table: &[Series]) -> Vec<Fitted> {
-    fit_by(table, &[Kind::Closed, Kind::Usl])
-}
-
-/// Fits the laws `kinds`, the one to prefer first.
-pub(crate) fn fit_by(table: &[Series], kinds: &[Kind]) -> Vec<Fitted> {
-    let mut platforms: BTreeMap<&str, Vec<(usize, &Series)>> = BTreeMap::new();
-    for (at, series) in table.iter().enumerate() {
-        platforms.entry(&series.platform).or_default().push((at, series));
+    let mut platforms: BTreeMap<&str, Vec<&[Point]>> = BTreeMap::new();
+    for series in table {
+        platforms.entry(&series.platform).or_default().push(&series.points);
     }
-    let mut errors: Vec<f64> = Vec::new();
-    let mut fitted: BTreeMap<usize, Fitted> = BTreeMap::new();
-    for own in platforms.values() {
-        let points: Vec<&[Point]> = own.iter().map(|(_, series)| series.points.as_slice()).collect();
-        let judged = judged(&points, kinds);
-        errors.extend(judged.first().iter().flat_map(|law| law.scaled()));
-        fitted.extend(own.iter().enumerate().map(|(place, (at, series))| (*at, one(series, place, &judged))));
-    }
+    let laws: BTreeMap<&str, [Judged; 2]> = platforms.iter().map(|(name, points)| (*name, laws(points))).collect();
+    let errors: Vec<f64> = laws.values().flat_map(|[first, _]| first.scaled()).collect();
     // Inner points, each interpolated from its neighbours: at twice the gaps there are.
     let inner = table.iter().flat_map(|s| s.points.windows(3)).filter_map(|w| match w {
-        [a, b, c] => Some((between(&[*a, *c], b.jobs, |p| Some(p.cycle_s()))? / b.cycle_s()).ln()),
+        [a, b, c] => Some((between(&cycles(&[*a, *c]), b.jobs)? / b.cycle_s()).ln()),
         _ => None,
     });
     let between = half_width(&inner.collect::<Vec<f64>>(), BETWEEN);
     let beyond = half_width(&errors, BEYOND);
-    fitted.into_values().map(|fitted| Fitted { beyond, between, ..fitted }).collect()
-}
-
-/// The laws of a platform, the one to use first.
-fn judged(platform: &[&[Point]], kinds: &[Kind]) -> Vec<Judged> {
-    let judge =
-        |kind: &Kind| Judged { kind: *kind, residuals: residuals(*kind, platform), curves: curves(*kind, platform) };
-    let mut laws: Vec<Judged> = kinds.iter().map(judge).collect();
-    if let [first, second] = laws.as_slice() {
-        let [first, second] = [first, second].map(Judged::scaled);
-        let error = crate::stats::sample_sd(&second).map_or(f64::INFINITY, |sd| sd / (second.len() as f64).sqrt());
-        let mean = |errors: &[f64]| crate::stats::mean(errors).unwrap_or(f64::INFINITY);
-        if mean(&second) + error < mean(&first) {
-            laws.reverse();
-        }
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut fitted = Vec::new();
+    for series in table {
+        let place = places.entry(&series.platform).or_default();
+        let laws = laws.get(series.platform.as_str());
+        fitted.extend(laws.map(|laws| Fitted { beyond, between, ..one(series, *place, laws) }));
+        *place += 1;
     }
-    laws
+    fitted
 }
 
-/// The first of the laws `judged` that follows the series at `place` of its platform; without one the first, refused.
-fn one(series: &Series, place: usize, judged: &[Judged]) -> Fitted {
-    let fitted = |law: &Judged| {
-        let curve = (*law.curves.get(place)?)?;
-        let errors: Vec<f64> = law.residuals.iter().map(|r| r.error.exp_m1().abs() * 100.0).collect();
-        Some(Fitted {
-            series: series.clone(),
-            kind: law.kind,
-            cross_validated_pct: crate::stats::mean(&errors),
-            refused: refusal(place, &law.residuals, &curve),
-            curve: Some(curve),
-            beyond: 0.0,
-            between: 0.0,
-        })
-    };
-    let mut candidates: Vec<Fitted> = judged.iter().filter_map(fitted).collect();
-    // The sort is stable.
-    candidates.sort_by_key(|fitted| fitted.refused.is_some());
-    candidates.into_iter().next().unwrap_or_else(|| Fitted {
+/// Both laws of a platform, the one to use first.
+fn laws(platform: &[&[Point]]) -> [Judged; 2] {
+    let [closed, usl] = [Kind::Closed, Kind::Usl].map(|kind| Judged::of(kind, platform));
+    let errors = usl.scaled();
+    let error = crate::stats::sample_sd(&errors).map_or(f64::INFINITY, |sd| sd / (errors.len() as f64).sqrt());
+    let mean = |errors: &[f64]| crate::stats::mean(errors).unwrap_or(f64::INFINITY);
+    if mean(&errors) + error < mean(&closed.scaled()) { [usl, closed] } else { [closed, usl] }
+}
+
+/// The series at `place` of its platform with the first of `laws` that follows it; without one with the first, refused.
+fn one(series: &Series, place: usize, laws: &[Judged]) -> Fitted {
+    let fits = laws.iter().filter_map(|law| Some((law, (*law.curves.get(place)?)?)));
+    let fits: Vec<(&Judged, Curve)> = fits.collect();
+    let follows = fits.iter().find(|(law, curve)| law.refusal(place, curve).is_none());
+    let used = follows.or(fits.first());
+    let errors = used.iter().flat_map(|(law, _)| &law.residuals).map(|r| r.error.exp_m1().abs() * 100.0);
+    let points = &series.points;
+    Fitted {
         series: series.clone(),
-        kind: Kind::Closed,
-        cross_validated_pct: None,
-        refused: Some(Refusal::TooFewPoints { points: series.points.len() }),
-        curve: None,
+        kind: used.map_or(Kind::Closed, |(law, _)| law.kind),
+        cross_validated_pct: crate::stats::mean(&errors.collect::<Vec<_>>()),
+        // A single point has no law.
+        refused: used.map_or(Some(Refusal { off_pct: f64::INFINITY }), |(law, curve)| law.refusal(place, curve)),
+        curves: fits.iter().map(|(law, curve)| (law.kind, *curve)).collect(),
+        figures: Figure::ALL.into_iter().filter_map(|figure| Some((figure, FigureLaw::of(figure, points)?))).collect(),
         beyond: 0.0,
         between: 0.0,
-    })
-}
-
-/// Why a law does not follow the series at `place`.
-fn refusal(place: usize, residuals: &[Residual], curve: &Curve) -> Option<Refusal> {
-    let own: Vec<f64> = residuals.iter().filter(|r| r.series == place).map(|r| r.scaled).collect();
-    // Where no point could be left out, only how well those that were fitted are followed tells a law from chance.
-    let off = if own.is_empty() { curve.off } else { curve.misses.abs() };
-    let missed = crate::stats::mean(&own).unwrap_or(0.0) * growth(2.0);
-    let refused = |off: f64| Some(Refusal::NoLaw { off_pct: off * 100.0 });
-    if off.is_nan() || off > NO_FIT {
-        refused(off)
-    } else if missed > NO_FORECAST {
-        refused(missed)
-    } else {
-        None
     }
 }

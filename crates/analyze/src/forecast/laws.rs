@@ -7,15 +7,12 @@
 //!
 //! The Universal Scalability Law: `N / X = a + b(N − 1) + c·N(N − 1)`. docs/forecast.md has the sources of both.
 
-use serde::Serialize;
-
 use super::points::Point;
 use super::solve::{Row, descend, inverse, non_negative};
 
 loadline_model::named! {
     /// What a figure comes from.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-    #[serde(rename_all = "snake_case")]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Kind {
         /// Interpolation between measured points.
         Interpolation: "interpolation", "interpolation";
@@ -32,7 +29,7 @@ loadline_model::named! {
 
 /// A fitted law. Times in s.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Law {
+pub(crate) enum Law {
     /// `R(X) = fixed + slope·X + wait·U / (1 − U)`, `U = X·tau`: Z + S.
     Closed { fixed: f64, slope: f64, wait: f64, tau: f64 },
     /// `R(N) = a + b(N − 1) + c·N(N − 1)`.
@@ -40,7 +37,7 @@ enum Law {
 }
 
 impl Law {
-    fn tps(&self, jobs: f64) -> f64 {
+    pub(crate) fn tps(&self, jobs: f64) -> f64 {
         match *self {
             Law::Closed { fixed, slope, wait, tau } => {
                 let cycle_s = |tps: f64| fixed + slope * tps + wait * tps * tau / (1.0 - tps * tau);
@@ -103,7 +100,7 @@ fn contended(points: &[Point]) -> &[Point] {
 }
 
 /// Two points have no bend.
-fn usl(points: &[Point]) -> Option<Law> {
+pub(crate) fn usl(points: &[Point]) -> Option<Law> {
     let bend = if points.len() < FEWEST { 0.0 } else { 1.0 };
     let row = |p: &Point| ([1.0, p.jobs - 1.0, bend * p.jobs * (p.jobs - 1.0)].map(|v| v / p.cycle_s()), 1.0);
     let (law, _) = non_negative(&points.iter().map(row).collect::<Vec<Row<3>>>())?;
@@ -111,7 +108,7 @@ fn usl(points: &[Point]) -> Option<Law> {
 }
 
 /// The closed models of a platform: series with known redo share the line of τ, each of the others has its own τ.
-fn closed(platform: &[&[Point]]) -> Vec<Option<Law>> {
+pub(crate) fn closed(platform: &[&[Point]]) -> Vec<Option<Law>> {
     let redo = |points: &[Point]| crate::stats::mean(&points.iter().filter_map(|p| p.redo_kib).collect::<Vec<_>>());
     let enough: Vec<&[Point]> = platform.iter().copied().filter(|points| points.len() >= FEWEST).collect();
     let shared: Vec<(&[Point], f64)> = enough.iter().filter_map(|points| Some((*points, redo(points)?))).collect();
@@ -197,49 +194,4 @@ fn full_cpu_tps(points: &[Point]) -> Option<f64> {
     let full = (100.0 - idle) / each;
     let holds = off.len() >= FEWEST && crate::stats::mean(&off)? <= 5.0 && each * most >= idle;
     (holds && full.is_finite() && full >= 0.9 * most).then(|| full.max(most))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sweep(truth: Law, redo: f64) -> Vec<Point> {
-        let Law::Closed { fixed, wait, tau, .. } = truth else { return Vec::new() };
-        let point = |jobs: f64| {
-            let tps = truth.tps(jobs);
-            // An eighth of the fixed time is in the log.
-            let sync_ms = (fixed / 8.0 + wait * tps * tau / (1.0 - tps * tau)) * 1e3;
-            Point { jobs, tps, sync_ms: Some(sync_ms), redo_kib: Some(redo), ..Point::default() }
-        };
-        [2.0, 8.0, 16.0, 24.0, 32.0].map(point).to_vec()
-    }
-
-    #[test]
-    fn laws_are_found_from_their_own_points() {
-        for truth in [[2e-3, 0.0, 0.0], [2e-3, 4e-5, 6e-7], [2e-3, 0.0, 1e-6]].map(Law::Usl) {
-            let points = [2.0, 8.0, 16.0, 32.0].map(|jobs| Point { jobs, tps: truth.tps(jobs), ..Point::default() });
-            assert!((usl(&points).unwrap().tps(64.0) / truth.tps(64.0) - 1.0).abs() < 1e-6, "{truth:?}");
-        }
-        let truth = Law::Closed { fixed: 6e-4, slope: 4e-9, wait: 6e-5, tau: 1.6e-5 };
-        let points = sweep(truth, 25.0);
-        let without: Vec<Point> = points.iter().map(|p| Point { sync_ms: None, redo_kib: None, ..*p }).collect();
-        for points in [&points, &without] {
-            let found = closed(&[points])[0].unwrap();
-            assert!((found.tps(64.0) / truth.tps(64.0) - 1.0).abs() < 0.01 && found.tps(1e6) < 66e3, "{found:?}");
-        }
-        assert_eq!(closed(&[&points[..2]]), [None]);
-    }
-
-    #[test]
-    fn a_shared_log_brings_what_a_series_cannot_know() {
-        // The second series has three noisy points at low load: alone it knows nothing of the log's capacity.
-        let truth = [(25.0, 6e-4), (100.0, 1e-3), (400.0, 8e-3)]
-            .map(|(kib, fixed)| (kib, Law::Closed { fixed, slope: 0.0, wait: 1e-4, tau: 2e-6 + kib * 6e-7 }));
-        let [full, mut noisy, other] = truth.map(|(redo, law)| sweep(law, redo));
-        noisy.truncate(3);
-        noisy.iter_mut().zip([1.01, 0.985, 1.0]).for_each(|(p, by)| p.sync_ms = p.sync_ms.map(|s| s * by));
-        let off = |law: Law| (law.tps(400.0) / truth[1].1.tps(400.0)).ln().abs();
-        let [alone, shared] = [closed(&[&noisy])[0].unwrap(), closed(&[&full, &noisy, &other])[1].unwrap()].map(off);
-        assert!(shared < 0.05 && shared < alone / 2.0, "{shared} {alone}");
-    }
 }

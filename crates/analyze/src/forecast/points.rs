@@ -1,17 +1,18 @@
-//! What a forecast is made from: the points of sweeps over jobs, from a table or a stored run.
+//! What a forecast is made from: the points of sweeps over jobs.
+
+use std::ops::RangeInclusive;
 
 use loadline_model::format::counted;
 use loadline_model::manifest::RunState;
-use loadline_model::{Manifest, TestRecord, column};
-use serde::Serialize;
+use loadline_model::{TestRecord, column};
 
 use crate::sweep::{Sweep, SweepPoint, sweeps};
 
-/// Most points of a series: each is fitted some hundred times.
-const MOST: usize = 256;
+/// Points of a series: one has no slope, and each is fitted some hundred times.
+const POINTS: RangeInclusive<usize> = 2..=256;
 
 /// One job count of a sweep; several tests of it are one point with their means.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Point {
     /// Jobs.
     pub jobs: f64,
@@ -32,30 +33,23 @@ pub struct Point {
 }
 
 impl Point {
-    /// The points of a sweep over jobs that have a throughput.
-    #[must_use]
-    pub fn of_sweep(sweep: &Sweep) -> Vec<Point> {
-        let point = |p: &SweepPoint| {
-            let figure = |column| p.figure(column).map(|e| e.mean);
-            let tps = figure(column::COMMIT_THROUGHPUT_TPS).filter(|tps| *tps > 0.0)?;
-            let away = [column::THINKING_PCT, column::CONNECTING_PCT].map(figure);
-            Some(Point {
-                latency_ms: p.latency_ms(),
-                p99_ms: figure(column::TRANSACTION_TIME_NS_P99).map(|ns| ns / 1e6),
-                sync_ms: figure(column::LOG_FILE_SYNC_MS),
-                redo_kib: figure(column::REDO_KIB_PER_TX),
-                cpu_pct: figure(column::CPU_BUSY_PCT),
-                ..Point::with_away(f64::from(p.jobs), tps, away)
-            })
-        };
-        sweep.points.iter().filter_map(point).collect()
-    }
-
-    /// A point whose jobs spend `away_pct` percent of their time between transactions, by cause.
-    #[must_use]
-    pub fn with_away(jobs: f64, tps: f64, away_pct: [Option<f64>; 2]) -> Point {
-        let away_pct = away_pct.into_iter().flatten().reduce(|a, b| a + b);
-        Point { jobs, tps, away_ms: away_pct.map(|pct| pct / 100.0 * jobs / tps * 1e3), ..Point::default() }
+    /// `None` without jobs or throughput.
+    fn of_sweep(p: &SweepPoint) -> Option<Point> {
+        let figure = |column| p.figure(column).map(|e| e.mean);
+        let tps = figure(column::COMMIT_THROUGHPUT_TPS).filter(|tps| *tps > 0.0)?;
+        let jobs = Some(f64::from(p.jobs)).filter(|jobs| *jobs > 0.0)?;
+        let away_pct = [column::THINKING_PCT, column::CONNECTING_PCT].into_iter().filter_map(figure);
+        let redo_kib = || Some(figure(column::REDO_MIB_PER_S)? * 1024.0 / tps);
+        Some(Point {
+            jobs,
+            tps,
+            latency_ms: p.latency_ms(),
+            away_ms: away_pct.reduce(|a, b| a + b).map(|pct| pct / 100.0 * jobs / tps * 1e3),
+            p99_ms: figure(column::TRANSACTION_TIME_NS_P99).map(|ns| ns / 1e6),
+            sync_ms: figure(column::LOG_FILE_SYNC_MS),
+            redo_kib: figure(column::REDO_KIB_PER_TX).or_else(redo_kib),
+            cpu_pct: figure(column::CPU_BUSY_PCT),
+        })
     }
 
     /// Time from one transaction of a job to its next, s: `jobs / tps` (Little's law).
@@ -70,134 +64,71 @@ impl Point {
 }
 
 /// A sweep over jobs of one workload on one platform.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     /// Platform: series of the same platform share what its log costs.
     pub platform: String,
-    /// Workload, with what distinguishes it from others of the platform.
+    /// Code of the workload.
     pub workload: String,
+    /// `, 2 nodes`: what distinguishes the series from others of the workload.
+    pub distinction: String,
     /// Points by rising jobs, at least one.
     pub points: Vec<Point>,
 }
 
-/// Why points make no series.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum SeriesError {
-    /// No job count, or more than a sweep has.
-    #[error(
-        "{series} has {points} different job counts, and a sweep has 1 to {MOST}: is the column of jobs another one?"
-    )]
-    Length {
-        /// Name of the series.
-        series: String,
-        /// Number of job counts.
-        points: usize,
-    },
-    /// Jobs or throughput are not positive numbers, or beyond all reason.
-    #[error("{series} has {column} = {value:e}: a number above 0 is needed, from 1e-9 to 1e12")]
-    NotPositive {
-        /// Name of the series.
-        series: String,
-        /// Id of the column.
-        column: &'static str,
-        /// Its value.
-        value: f64,
-    },
-}
-
 impl Series {
-    /// Sorts `points` by jobs and takes the medians of those of the same jobs. Figures other than jobs and throughput that are
-    /// not positive numbers count as missing.
-    ///
-    /// # Errors
-    /// No job count, or more than 256; jobs or throughput that are not positive numbers.
-    pub fn new(platform: &str, workload: &str, points: &[Point]) -> Result<Series, SeriesError> {
-        let mut all = points.to_vec();
-        all.sort_by(|a, b| a.jobs.total_cmp(&b.jobs));
-        let points: Vec<Point> = all.chunk_by(|a, b| a.jobs == b.jobs).map(median).collect();
-        let series = Series { platform: platform.to_owned(), workload: workload.to_owned(), points };
-        for (column, value) in all.iter().flat_map(|p| [("jobs", p.jobs), ("commit_throughput_tps", p.tps)]) {
-            if !(1e-9..=1e12).contains(&value) {
-                return Err(SeriesError::NotPositive { series: series.name(), column, value });
-            }
-        }
-        match series.points.len() {
-            1..=MOST => Ok(series),
-            points => Err(SeriesError::Length { series: series.name(), points }),
-        }
-    }
-
-    /// `PLATFORM WORKLOAD`.
+    /// `PLATFORM WORKLOAD, DISTINCTION`.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{} {}", self.platform, self.workload).trim().to_owned()
+        format!("{} {}{}", self.platform, self.workload, self.distinction).trim().to_owned()
     }
 }
 
-/// The medians of `points` of the same jobs: one repetition that went wrong does not move them.
-fn median(points: &[Point]) -> Point {
-    let median = |figure: fn(&Point) -> Option<f64>| {
-        let values: Vec<f64> = points.iter().filter_map(figure).filter(|v| v.is_finite() && *v > 0.0).collect();
-        crate::stats::median(&values)
-    };
-    Point {
-        jobs: points.first().map_or(0.0, |p| p.jobs),
-        tps: median(|p| Some(p.tps)).unwrap_or_default(),
-        latency_ms: median(|p| p.latency_ms),
-        away_ms: median(|p| p.away_ms),
-        p99_ms: median(|p| p.p99_ms),
-        sync_ms: median(|p| p.sync_ms),
-        redo_kib: median(|p| p.redo_kib),
-        cpu_pct: median(|p| p.cpu_pct),
-    }
-}
-
-/// The series of a stored run: its valid sweeps of closed loops over jobs; and what was left out or is to be known, in words.
-///
-/// # Errors
-/// A figure that no series can have.
-pub fn of_run(manifest: &Manifest, records: &[TestRecord]) -> Result<(Vec<Series>, Vec<String>), SeriesError> {
-    let mut remarks = Vec::new();
-    if manifest.state != RunState::Complete {
-        remarks.push("the run is not complete: its tests count as they are".to_owned());
-    }
+/// The series of the tests of a run in `state`: valid sweeps of closed loops over jobs; and what was left out or is to be known, in
+/// words.
+#[must_use]
+pub fn series(state: RunState, records: &[TestRecord]) -> (Vec<Series>, Vec<String>) {
     let (all, count) = (records.len(), |which: fn(&&TestRecord) -> bool| records.iter().filter(which).count());
     let (invalid, disturbed) = (count(|r| !r.valid), count(|r| r.valid && r.disturbed_by.is_some()));
+    let (mut found, mut remarks) = (Vec::new(), Vec::new());
+    if state != RunState::Complete {
+        remarks.push("the run is not complete: its tests count as they are".to_owned());
+    }
     if invalid > 0 {
         remarks.push(format!("{invalid} of {all} tests are invalid and left out"));
     }
     if disturbed > 0 {
         remarks.push(format!("{disturbed} of {all} tests were disturbed: what is forecast is the disturbed machine"));
     }
-    let mut found = Vec::new();
     for sweep in sweeps(records) {
-        let points = Point::of_sweep(&sweep);
-        let why = match &sweep.load {
-            _ if !sweep.over_jobs() => "it is no sweep over jobs",
-            load if load.is_mixed() => "its jobs are a mix of populations",
-            load if load.has_rate() => "its rate was given: no closed loop",
-            _ if points.len() < 2 => "it has fewer than 2 valid job counts with a throughput",
-            _ => {
-                found.push(Series::new(&sweep.platform, &workload(&sweep, records), &points)?);
-                continue;
-            }
+        let points: Vec<Point> = sweep.points.iter().filter_map(Point::of_sweep).collect();
+        let (platform, workload) = (sweep.platform.clone(), sweep.workload.clone());
+        let series = Series { platform, workload, distinction: distinction(&sweep, records), points };
+        let why = if !sweep.over_jobs() {
+            "it is no sweep over jobs".to_owned()
+        } else if sweep.load.is_mixed() {
+            "its jobs are a mix of populations".to_owned()
+        } else if sweep.load.has_rate() {
+            "its rate was given: no closed loop".to_owned()
+        } else if !POINTS.contains(&series.points.len()) {
+            let jobs = counted(series.points.len(), "valid job count");
+            format!("it has {jobs} with a throughput; {} to {} are needed", POINTS.start(), POINTS.end())
+        } else {
+            found.push(series);
+            continue;
         };
-        remarks.push(format!("{} is left out: {why}", sweep.workload));
+        remarks.push(format!("{} is left out: {why}", series.name()));
     }
-    Ok((found, remarks))
+    (found, remarks)
 }
 
-/// Workload, with what distinguishes the sweep from others of the run.
-fn workload(sweep: &Sweep, records: &[TestRecord]) -> String {
-    let differs = |how: fn(&TestRecord, &Sweep) -> bool| {
-        records.iter().any(|record| record.workload == sweep.workload && how(record, sweep))
-    };
-    let mut name = sweep.workload.clone();
-    if differs(|record, sweep| record.driver != sweep.driver) {
-        name += &format!(", {} driver", sweep.driver);
-    }
-    if differs(|record, sweep| record.nodes != sweep.nodes) {
-        name += &format!(", {}", counted(sweep.nodes as usize, "node"));
-    }
-    name
+/// What distinguishes `sweep` from others of its platform and workload.
+fn distinction(sweep: &Sweep, records: &[TestRecord]) -> String {
+    let others = || records.iter().filter(|r| r.workload == sweep.workload && r.platform == sweep.platform);
+    let driver = others().any(|r| r.driver != sweep.driver).then(|| format!("{} driver", sweep.driver));
+    let nodes = others().any(|r| r.nodes != sweep.nodes).then(|| counted(sweep.nodes as usize, "node"));
+    let differs = |name: &str, value: &i64| others().any(|r| r.parameters.get(name) != Some(value));
+    let parameters = sweep.parameters.iter().filter(|(name, value)| differs(name, value));
+    let all = driver.into_iter().chain(nodes).chain(parameters.map(|(name, value)| format!("{name} {value}")));
+    all.map(|part| format!(", {part}")).collect()
 }

@@ -67,24 +67,3 @@ pub(crate) fn inverse(end: f64, value: f64, f: impl Fn(f64) -> f64) -> f64 {
     }
     (low + high) / 2.0
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn coefficients_are_found_and_never_negative() {
-        let rows = |c: [f64; 3]| -> Vec<Row<3>> {
-            let factors = (1..9).map(f64::from).map(|x| [1.0, x * 1e4, (x * 1e4).powi(2)]);
-            factors.map(|a| (a, a[0] * c[0] + a[1] * c[1] + a[2] * c[2])).collect()
-        };
-        let (found, off) = non_negative(&rows([3.0, 2e-4, 5e-9])).unwrap();
-        assert!(off < 1e-12 && (found[1] / 2e-4 - 1.0).abs() < 1e-6, "{found:?}");
-        let (found, off) = non_negative(&rows([3.0, -2e-4, 5e-9])).unwrap();
-        assert!(off > 0.0 && found[1] == 0.0 && found.iter().all(|c| *c >= 0.0), "{found:?}");
-        assert_eq!(non_negative::<2>(&[]), None);
-        assert_eq!(non_negative::<1>(&[([f64::NAN], 1.0)]), None);
-        let ([x, y], _) = descend([0.0, 0.0], 1.0, |[x, y]| (x - 2.5).powi(2) + (y - x + 1.0).powi(2));
-        assert!((x - 2.5).abs() < 0.01 && (y - 1.5).abs() < 0.01, "{x} {y}");
-    }
-}

@@ -1,5 +1,7 @@
 use loadline_model::Random;
 
+use super::laws::{Law, closed, usl};
+use super::solve::inverse;
 use super::*;
 
 const JOBS: [u32; 7] = [1, 2, 4, 8, 16, 24, 32];
@@ -8,13 +10,25 @@ fn points(tps: impl Fn(f64) -> f64, jobs: &[u32]) -> Vec<Point> {
     jobs.iter().map(|n| f64::from(*n)).map(|jobs| Point { jobs, tps: tps(jobs), ..Point::default() }).collect()
 }
 
+fn sweep(workload: &str, points: Vec<Point>) -> Series {
+    Series { platform: "P".to_owned(), workload: workload.to_owned(), distinction: String::new(), points }
+}
+
 fn one(points: &[Point]) -> Fitted {
-    fit(&[Series::new("P", "W", points).unwrap()]).remove(0)
+    fit(&[sweep("W", points.to_vec())]).remove(0)
+}
+
+fn value(fitted: &Fitted, figure: Figure, jobs: f64) -> f64 {
+    fitted.figure(figure, jobs).unwrap().0.value
 }
 
 /// A queue of CPUs that fill up: 1,000 tps a job, at most 8,000.
 fn filling(jobs: f64) -> f64 {
     8000.0 / (1.0 + (8.0 / jobs).powi(3)).cbrt()
+}
+
+fn near(a: f64, b: f64, share: f64) -> bool {
+    (a / b - 1.0).abs() < share
 }
 
 fn uniform(random: &mut Random) -> f64 {
@@ -51,7 +65,7 @@ fn made_up(random: &mut Random) -> Vec<Series> {
             let (tps, sync_ms) = (vary(tps), Some(vary(sync * 1e3)));
             Point { jobs: jobs as f64, tps, sync_ms, redo_kib: Some(redo), cpu_pct, ..Point::default() }
         });
-        out.push(Series::new("P", &format!("W{redo}"), &points).unwrap());
+        out.push(sweep(&format!("W{redo}"), points.to_vec()));
     }
     out
 }
@@ -59,144 +73,9 @@ fn made_up(random: &mut Random) -> Vec<Series> {
 #[test]
 fn intervals_cover_the_truth_of_platforms_that_no_model_describes() {
     let mut random = Random::new(11);
-    let series: Vec<Evaluated> = (0..40).flat_map(|_| evaluate(&made_up(&mut random), |_| true).series).collect();
-    let all = Overall::over(series.iter().filter(|s| s.refused.is_none())).unwrap();
+    let series: Vec<Evaluated> = (0..40).flat_map(|_| evaluate(&made_up(&mut random))).collect();
+    let all = Overall::over(series.iter().filter(|s| s.fitted.refused.is_none())).unwrap();
     assert!(all.held_out > 350 && all.coverage_pct >= 85.0 && all.mean_abs_error_pct < 15.0, "{all:?}");
-}
-
-#[test]
-fn a_forecast_passes_through_the_points_and_goes_on_where_they_end() {
-    let noisy = |jobs: f64| filling(jobs) * if jobs == 32.0 { 1.05 } else { 1.0 };
-    let fitted = one(&points(noisy, &JOBS));
-    let at = |jobs| fitted.tps(jobs).unwrap();
-    for p in &fitted.series.points {
-        let (e, kind) = at(p.jobs);
-        assert!(kind == Kind::Interpolation && (e.value / p.tps - 1.0).abs() < 1e-9 && e.low < p.tps && p.tps < e.high);
-    }
-    assert!((at(12.0).0.value / filling(12.0) - 1.0).abs() < 0.05 && at(0.5).0.value > 499.0);
-    assert!((at(32.001).0.value / at(32.0).0.value - 1.0).abs() < 1e-3 && at(32.001).1 != Kind::Interpolation);
-}
-
-#[test]
-fn intervals_grow_with_the_distance_and_few_points_make_wide_ones() {
-    let width = |fitted: &Fitted, jobs| fitted.tps(jobs).map(|(e, _)| e.high / e.low).unwrap();
-    let many = one(&points(filling, &[1, 2, 4, 8, 12, 16, 24, 32]));
-    assert!(width(&many, 40.0) < width(&many, 64.0) && width(&many, 64.0) < width(&many, 128.0));
-    let few = one(&points(filling, &[1, 8, 32]));
-    assert!(few.cross_validated_pct.is_none() && width(&few, 64.0) > width(&many, 64.0) && width(&few, 64.0) > 1.3);
-    let two = one(&points(filling, &[1, 32]));
-    assert!(two.refused.is_none() && width(&two, 64.0) > 1.3);
-    let single = one(&points(filling, &[8]));
-    assert!(
-        single.refused == Some(Refusal::TooFewPoints { points: 1 })
-            && single.tps(16.0).is_none()
-            && single.tps(8.0).is_some()
-    );
-    let straight = one(&points(|jobs| 100.0 * jobs, &JOBS[..4]));
-    for jobs in [9.0, 16.0, 32.0] {
-        let (e, _) = straight.tps(jobs).unwrap();
-        assert!(
-            e.high > e.value * 1.02 && e.low < e.value * 0.98 && e.low < 100.0 * jobs && 100.0 * jobs < e.high,
-            "{e:?}"
-        );
-    }
-}
-
-/// Throughput that falls to a third within the last step, and throughputs by chance, a third to three times a law.
-#[test]
-fn what_no_law_follows_is_refused() {
-    let cliff = |jobs: f64| if jobs < 30.0 { filling(jobs) } else { filling(jobs) / 3.0 };
-    let fitted = one(&points(cliff, &JOBS));
-    assert!(matches!(fitted.refused, Some(Refusal::NoLaw { .. })), "{:?}", fitted.refused);
-    assert!(fitted.tps(64.0).is_none() && fitted.tps(20.0).is_some() && one(&points(filling, &JOBS)).refused.is_none());
-    // Nor does one have throughput that grows faster than jobs.
-    let faster = one(&points(|jobs| 100.0 * jobs.powf(1.5), &JOBS));
-    assert!(matches!(faster.refused, Some(Refusal::NoLaw { .. })), "{:?}", faster.refused);
-    let mut random = Random::new(3);
-    for jobs in [&[1, 2, 4, 8, 16, 32][..], &[1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64]] {
-        let mut refused = 0;
-        for _ in 0..60 {
-            let mut points = points(filling, jobs);
-            points.iter_mut().for_each(|p| p.tps *= 3f64.powf(uniform(&mut random) * 2.0 - 1.0));
-            refused += evaluate(&[Series::new("P", "W", &points).unwrap()], |_| true).refused();
-        }
-        assert!(refused > 30, "{refused} of 60, {jobs:?}");
-    }
-}
-
-#[test]
-fn figures_obey_the_operational_laws() {
-    let with = |p: &Point| Point {
-        latency_ms: Some(p.jobs / p.tps * 1e3 - 0.05),
-        p99_ms: Some(p.jobs / p.tps * 3e3),
-        redo_kib: Some(4.0),
-        cpu_pct: Some(p.tps / 100.0),
-        ..*p
-    };
-    let fitted = one(&points(filling, &JOBS).iter().map(with).collect::<Vec<_>>());
-    for jobs in [3.0, 20.0, 48.0, 100.0] {
-        let at = |figure| fitted.figure(figure, jobs).unwrap().0;
-        let (tps, latency) = (at(Figure::Tps), at(Figure::LatencyMs));
-        assert!((jobs - tps.value * (latency.value + 0.05) / 1e3).abs() < 1e-6 * jobs, "{jobs}");
-        assert!((at(Figure::RedoMibPerS).value / (tps.value * 4.0 / 1024.0) - 1.0).abs() < 1e-9);
-        assert!(
-            (at(Figure::CpuPct).value / (tps.value / 100.0) - 1.0).abs() < 0.02 && at(Figure::CpuPct).high <= 100.0
-        );
-        assert!(at(Figure::P99Ms).value > 2.5 * latency.value);
-        for e in Figure::ALL.map(at) {
-            assert!(e.low <= e.value && e.value <= e.high, "{e:?}");
-        }
-    }
-    let bare = one(&points(filling, &JOBS));
-    assert_eq!([Figure::P99Ms, Figure::CpuPct].map(|figure| bare.figure(figure, 4.0)), [None, None]);
-}
-
-#[test]
-fn no_forecast_needs_more_cpu_than_there_is() {
-    // 1,000 tps a job and nothing that bends: only the CPU figures show that 8,000 tps are the most.
-    let with = |cpu: fn(f64) -> f64| -> Fitted {
-        let point = |p: Point| Point { cpu_pct: Some(cpu(p.tps)), ..p };
-        one(&points(|n| 1000.0 * n, &[1, 2, 3, 4, 5]).into_iter().map(point).collect::<Vec<_>>())
-    };
-    let tps = |fitted: &Fitted| fitted.tps(16.0).unwrap().0.value;
-    let bound = with(|tps| tps / 80.0);
-    assert!((tps(&bound) / 8000.0 - 1.0).abs() < 0.01 && bound.tps(64.0).unwrap().0.high < 8000.0 * 1.1);
-    // Others use the CPUs, or transactions need less of it the more there are: then it bounds nothing.
-    for unbound in [(|_| 95.0) as fn(f64) -> f64, |tps| 60.0 + tps / 1000.0, |tps| (tps / 22.0).min(99.0)] {
-        assert!((tps(&with(unbound)) / 16000.0 - 1.0).abs() < 0.01, "{}", tps(&with(unbound)));
-    }
-}
-
-#[test]
-fn a_thousandth_of_the_last_point_does_not_change_a_forecast() {
-    // A nearly straight sweep: a log that is full right after the last point would explain its last digit.
-    let forecast = |last: f64| -> f64 {
-        let measured = [(1.0, 1000.0), (2.0, 1990.0), (4.0, 3950.0), (6.0, 5900.0), (8.0, last)];
-        one(&measured.map(|(jobs, tps)| Point { jobs, tps, ..Point::default() })).tps(12.0).unwrap().0.value
-    };
-    for last in [7780.0, 7790.0, 7800.0, 7810.0, 7820.0] {
-        assert!((forecast(last) / 11_500.0 - 1.0).abs() < 0.04, "{last}: {}", forecast(last));
-    }
-}
-
-#[test]
-fn objectives_and_needs_are_forecasts_read_backwards() {
-    let fitted = one(&points(filling, &JOBS));
-    let found = fitted.breaks(Figure::LatencyMs, 6.0).unwrap();
-    let at = found.at.unwrap();
-    let latency = |jobs| fitted.figure(Figure::LatencyMs, jobs).unwrap().0.value;
-    assert!(latency(at) > 6.0 && latency(at - 1.0) <= 6.0);
-    assert!(found.earliest.unwrap() <= at && found.latest.is_none_or(|l| l >= at));
-    let needs = fitted.needs(4000.0).unwrap().at.unwrap();
-    assert!((filling(needs) / 4000.0 - 1.0).abs() < 0.25 && fitted.tps(needs).unwrap().0.value >= 4000.0, "{needs}");
-    assert_eq!(fitted.needs(1e9).unwrap().at, None);
-    assert_eq!(fitted.breaks(Figure::P99Ms, 1.0), None);
-    // A machine that wakes up: slow with one job, then as before.
-    let waking = one(&points(|n| if n < 2.0 { 100.0 } else { filling(n) }, &JOBS));
-    let again = waking.breaks(Figure::LatencyMs, 3.0).unwrap().at.unwrap();
-    assert!(again > 16.0 && waking.holds(Figure::LatencyMs, 3.0, again - 1.0), "{again}");
-    let never = waking.breaks(Figure::LatencyMs, 0.1).unwrap().at.unwrap();
-    assert!(!waking.holds(Figure::LatencyMs, 0.1, never) && !waking.holds(Figure::LatencyMs, 0.1, never - 1.0));
 }
 
 #[test]
@@ -206,36 +85,155 @@ fn what_is_held_out_does_not_matter_to_its_forecast() {
         for p in table.iter_mut().flat_map(|series| series.points.iter_mut().skip(4)) {
             (p.tps, p.sync_ms, p.cpu_pct) = (p.tps * spoil, p.sync_ms.map(|v| v * spoil), p.cpu_pct.map(|v| v * spoil));
         }
-        evaluate(&table, |_| true).series.iter().flat_map(|s| &s.held_out).map(|h| h.forecast).collect()
+        evaluate(&table).iter().flat_map(|s| &s.held_out).map(|h| h.forecast).collect()
     };
     assert!(all(1.0).len() == 12 && all(1.0) == all(0.1));
-    let short = Series::new("P", "short", &points(filling, &[1, 2, 4])).unwrap();
-    assert_eq!(evaluate(&[short], |_| true).too_short, ["P short"]);
+    assert!(evaluate(&[sweep("short", points(filling, &JOBS[..3]))]).is_empty());
 }
 
 #[test]
-fn bad_points_are_named() {
-    let bad = |jobs, tps| Series::new("P", "W", &[Point { jobs, tps, ..Point::default() }]).unwrap_err().to_string();
-    for (jobs, tps, says) in [(0.0, 5.0, "jobs = 0"), (1.0, f64::NAN, "NaN"), (1.0, -3.0, "-3"), (1.0, 1e300, "1e300")]
-    {
-        assert!(bad(jobs, tps).contains(says), "{says}");
+fn a_forecast_passes_through_the_points_and_goes_on_where_they_end() {
+    let noisy = |jobs: f64| filling(jobs) * if jobs == 32.0 { 1.05 } else { 1.0 };
+    let fitted = one(&points(noisy, &JOBS));
+    let at = |jobs| fitted.tps(jobs).unwrap();
+    for p in &fitted.series.points {
+        let (e, kind) = at(p.jobs);
+        assert!(kind == Kind::Interpolation && near(e.value, p.tps, 1e-9) && e.low < p.tps && p.tps < e.high);
     }
-    assert!(Series::new("P", "W", &[]).is_err());
-    assert_eq!(Series::new("P", "W", &points(filling, &[4, 4, 1])).unwrap().points.len(), 2);
+    assert!(near(at(12.0).0.value, filling(12.0), 0.05) && at(0.5).0.value > 499.0);
+    assert!(near(at(32.001).0.value, at(32.0).0.value, 1e-3) && at(32.001).1 != Kind::Interpolation);
+    // A nearly straight sweep: a log that is full right after the last point would explain its last digit.
+    for last in [7780.0, 7790.0, 7800.0, 7810.0, 7820.0] {
+        let measured = [(1.0, 1000.0), (2.0, 1990.0), (4.0, 3950.0), (6.0, 5900.0), (8.0, last)];
+        let fitted = one(&measured.map(|(jobs, tps)| Point { jobs, tps, ..Point::default() }));
+        assert!(near(fitted.tps(12.0).unwrap().0.value, 11_500.0, 0.04), "{last}");
+    }
 }
 
 #[test]
-fn a_known_think_time_is_taken_out_of_the_cycle() {
-    // One server of 1 ms with a queue, and jobs that think 50 ms: X = (N − at the server) / Z.
-    let (think_ms, latency) = (50.0, |tps: f64| 1.0 / (1.0 - tps / 1e3));
-    let tps = |jobs: f64| solve::inverse(1e3, jobs, |tps| tps * (latency(tps) + think_ms) / 1e3);
-    let with = |p: &Point| Point { latency_ms: Some(latency(p.tps)), away_ms: Some(think_ms), ..*p };
+fn intervals_grow_with_the_distance_and_few_points_make_wide_ones() {
+    let width = |fitted: &Fitted, jobs| fitted.tps(jobs).map(|(e, _)| e.high / e.low).unwrap();
+    let many = one(&points(filling, &[1, 2, 4, 8, 12, 16, 24, 32]));
+    assert!(width(&many, 40.0) < width(&many, 64.0) && width(&many, 64.0) < width(&many, 128.0));
+    for few in [&[1, 8, 32][..], &[1, 32]].map(|jobs| one(&points(filling, jobs))) {
+        assert!(few.cross_validated_pct.is_none() && few.refused.is_none() && width(&few, 64.0) > 1.3, "{few:?}");
+    }
+    let straight = one(&points(|jobs| 100.0 * jobs, &JOBS[..4]));
+    for (jobs, e) in [9.0, 16.0, 32.0].map(|jobs| (jobs, straight.tps(jobs).unwrap().0)) {
+        assert!(e.high > e.value.max(100.0 * jobs) * 1.02 && e.low < e.value.min(100.0 * jobs) * 0.98, "{e:?}");
+    }
+    let single = one(&points(filling, &[8]));
+    assert!(single.refused.is_some() && single.tps(16.0).is_none() && single.tps(8.0).is_some());
+}
+
+/// Throughput that falls to a third within the last step, or grows faster than jobs; and throughputs by chance, a third to three times
+/// a law.
+#[test]
+fn what_no_law_follows_is_refused() {
+    let cliff = |jobs: f64| if jobs < 30.0 { filling(jobs) } else { filling(jobs) / 3.0 };
+    for fitted in [one(&points(cliff, &JOBS)), one(&points(|jobs| 100.0 * jobs.powf(1.5), &JOBS))] {
+        assert!(fitted.refused.is_some() && fitted.tps(64.0).is_none() && fitted.tps(20.0).is_some(), "{fitted:?}");
+    }
+    assert_eq!(one(&points(filling, &JOBS)).refused, None);
+    let mut random = Random::new(3);
+    for jobs in [&[1, 2, 4, 8, 16, 32][..], &[1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64]] {
+        let mut refused = 0;
+        for _ in 0..60 {
+            let mut points = points(filling, jobs);
+            points.iter_mut().for_each(|p| p.tps *= 3f64.powf(uniform(&mut random) * 2.0 - 1.0));
+            refused += evaluate(&[sweep("W", points)]).iter().filter(|s| s.fitted.refused.is_some()).count();
+        }
+        assert!(refused > 30, "{refused} of 60, {jobs:?}");
+    }
+}
+
+/// One server of 1 ms with a queue, and jobs that think 50 ms: X = (N − at the server) / Z.
+#[test]
+fn figures_obey_the_operational_laws() {
+    let latency = |tps: f64| 1.0 / (1.0 - tps / 1e3);
+    let tps = |jobs: f64| inverse(1e3, jobs, |tps| tps * (latency(tps) + 50.0) / 1e3);
+    let with = |p: &Point| Point {
+        latency_ms: Some(latency(p.tps)),
+        away_ms: Some(50.0),
+        p99_ms: Some(latency(p.tps) * 3.0),
+        redo_kib: Some(4.0),
+        cpu_pct: Some(p.tps / 10.0),
+        ..*p
+    };
     let measured: Vec<Point> = points(tps, &[2, 4, 8, 12, 16, 24, 32, 40]).iter().map(with).collect();
     let fitted = one(&measured);
     for jobs in [3.0, 20.0, 40.0, 48.0, 60.0] {
-        let at = |figure| fitted.figure(figure, jobs).unwrap().0.value;
-        let (x, r) = (at(Figure::Tps), at(Figure::LatencyMs));
-        assert!((x * (r + think_ms) / 1e3 / jobs - 1.0).abs() < 0.01, "{jobs}: {x} tps, {r} ms");
-        assert!(jobs > 40.0 || (r / latency(tps(jobs)) - 1.0).abs() < 0.1, "{jobs}: {r} ms");
+        let [x, r, p99, redo, cpu] = Figure::ALL.map(|figure| value(&fitted, figure, jobs));
+        assert!(near(x * (r + 50.0) / 1e3, jobs, 0.01), "{jobs}: {x} tps, {r} ms");
+        assert!(jobs > 40.0 || near(r, latency(tps(jobs)), 0.1), "{jobs}: {r} ms");
+        assert!(p99 > 2.5 * r && near(redo, x * 4.0 / 1024.0, 1e-9) && near(cpu, x / 10.0, 0.02), "{jobs}");
+        for e in Figure::ALL.map(|figure| fitted.figure(figure, jobs).unwrap().0) {
+            assert!(e.low <= e.value && e.value <= e.high, "{e:?}");
+        }
     }
+    assert!(fitted.figure(Figure::CpuPct, 300.0).unwrap().0.high <= 100.0);
+    let bare = one(&points(filling, &JOBS));
+    assert_eq!([Figure::P99Ms, Figure::CpuPct].map(|figure| bare.figure(figure, 4.0)), [None, None]);
+}
+
+/// 1,000 tps a job and nothing that bends: only the CPU figures show that 8,000 tps are the most.
+#[test]
+fn no_forecast_needs_more_cpu_than_there_is() {
+    type Cpu = fn(f64) -> f64;
+    let with = |cpu: Cpu| -> Fitted {
+        let point = |p: Point| Point { cpu_pct: Some(cpu(p.tps)), ..p };
+        one(&points(|n| 1000.0 * n, &[1, 2, 3, 4, 5]).into_iter().map(point).collect::<Vec<_>>())
+    };
+    // Others use the CPUs, or transactions need less of it the more there are: then it bounds nothing.
+    let cases: [(Cpu, f64); 4] = [
+        (|tps| tps / 80.0, 8000.0),
+        (|_| 95.0, 16000.0),
+        (|tps| 60.0 + tps / 1000.0, 16000.0),
+        (|tps| (tps / 22.0).min(99.0), 16000.0),
+    ];
+    for (cpu, tps) in cases {
+        assert!(near(value(&with(cpu), Figure::Tps, 16.0), tps, 0.01), "{tps}");
+    }
+    assert!(with(cases[0].0).tps(64.0).unwrap().0.high < 8000.0 * 1.1);
+}
+
+#[test]
+fn objectives_and_needs_are_forecasts_read_backwards() {
+    let fitted = one(&points(filling, &JOBS));
+    let found = fitted.ask(Question::Exceeds(Figure::LatencyMs, 6.0)).unwrap();
+    let at = found.at.unwrap();
+    assert!(value(&fitted, Figure::LatencyMs, at) > 6.0 && value(&fitted, Figure::LatencyMs, at - 1.0) <= 6.0);
+    assert!(found.earliest.unwrap() <= at && found.latest.is_none_or(|l| l >= at));
+    let needs = fitted.ask(Question::Reaches(4000.0)).unwrap().at.unwrap();
+    assert!(near(filling(needs), 4000.0, 0.25) && value(&fitted, Figure::Tps, needs) >= 4000.0, "{needs}");
+    assert_eq!(fitted.ask(Question::Reaches(1e9)).unwrap().at, None);
+    assert_eq!(fitted.ask(Question::Exceeds(Figure::P99Ms, 1.0)), None);
+    // A machine that wakes up: slow with one job, then as before.
+    let waking = one(&points(|n| if n < 2.0 { 100.0 } else { filling(n) }, &JOBS));
+    assert!(waking.ask(Question::Exceeds(Figure::LatencyMs, 3.0)).unwrap().at.unwrap() > 16.0);
+    let never = waking.ask(Question::Exceeds(Figure::LatencyMs, 0.1)).unwrap().at.unwrap();
+    assert!(value(&waking, Figure::LatencyMs, never - 1.0) > 0.1, "{never}");
+}
+
+#[test]
+fn laws_are_found_from_their_own_points() {
+    for truth in [[2e-3, 0.0, 0.0], [2e-3, 4e-5, 6e-7], [2e-3, 0.0, 1e-6]].map(Law::Usl) {
+        assert!(near(usl(&points(|n| truth.tps(n), &[2, 8, 16, 32])).unwrap().tps(64.0), truth.tps(64.0), 1e-6));
+    }
+    // An eighth of the fixed time is in the log. The second series has three noisy points at low load: alone it knows nothing of the
+    // log's capacity, which the others know.
+    let mut all = [(25.0, 6e-4), (100.0, 1e-3), (400.0, 8e-3)].map(|(kib, fixed)| {
+        let tau = 2e-6 + kib * 6e-7;
+        let law = Law::Closed { fixed, slope: 0.0, wait: 1e-4, tau };
+        let sync = |tps: f64| Some((fixed / 8.0 + 1e-4 * tps * tau / (1.0 - tps * tau)) * 1e3);
+        let with = |p: Point| Point { sync_ms: sync(p.tps), redo_kib: Some(kib), ..p };
+        (law, points(|n| law.tps(n), &[2, 8, 16, 24, 32]).into_iter().map(with).collect::<Vec<_>>())
+    });
+    let off = |law: Law, truth: Law| (law.tps(400.0) / truth.tps(400.0)).ln().abs();
+    assert!(off(closed(&[&all[0].1])[0].unwrap(), all[0].0) < 0.01);
+    all[1].1.truncate(3);
+    all[1].1.iter_mut().zip([1.01, 0.985, 1.0]).for_each(|(p, by)| p.sync_ms = p.sync_ms.map(|s| s * by));
+    let platform: Vec<&[Point]> = all.iter().map(|(_, points)| points.as_slice()).collect();
+    let [alone, shared] = [closed(&platform[1..2])[0], closed(&platform)[1]].map(|law| off(law.unwrap(), all[1].0));
+    assert!(shared < 0.05 && shared < alone / 2.0, "{shared} {alone}");
 }

@@ -39,8 +39,8 @@ pub(super) fn perhaps(logs: &[f64], from: usize, level: f64) -> Option<Perhaps> 
     let tail = logs.get(since..)?;
     let shown = |more: &usize| {
         let imagined: Vec<f64> = last.iter().chain(tail.iter().cycle().take(*more)).copied().collect();
-        let settled = settled(&imagined, level);
-        settled.range.len() == imagined.len() && settled.test.is_some_and(|t| t.p <= level)
+        let (range, test) = settled(&imagined, level);
+        range.len() == imagined.len() && test.is_some_and(|t| t.p <= level)
     };
     Some(Perhaps { since, more: (1..=MOST).find(shown) })
 }

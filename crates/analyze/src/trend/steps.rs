@@ -19,7 +19,7 @@
 //! the median absolute deviation); Bartlett, Journal of the Royal Statistical Society 98 (1935) 536 (the variance of a mean of
 //! correlated values).
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 
 use loadline_model::Random;
 
@@ -35,17 +35,6 @@ const FAR: f64 = 3.0;
 const SD_PER_MAD: f64 = 1.4826;
 /// A place is possible at 95 % unless its split explains this many variances less than the best: −2 ln(1 − √0.95).
 const POSSIBLE: f64 = 7.35;
-
-/// A split of a series.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Step {
-    /// Index of the first value of the new level.
-    pub(super) at: usize,
-    /// The same, as early and as late as possible at 95 %.
-    pub(super) possible: RangeInclusive<usize>,
-    /// Share of random orders with as good a split, the real one included.
-    pub(super) p: f64,
-}
 
 /// The best split of a series, and how it compares with random orders.
 #[derive(Debug, Clone)]
@@ -66,56 +55,43 @@ impl Test {
     }
 }
 
-/// The part of a series that holds levels.
-#[derive(Debug, Clone)]
-pub(super) struct Settled {
-    /// The series without a few runs at its ends that are unlike the others.
-    pub(super) range: Range<usize>,
-    /// The test of its best split; `None` if it is too short, or if its values are all equal.
-    pub(super) test: Option<Test>,
-}
-
 /// Leaves out runs at the ends of a series, if the best split is there and has a p value of at most `level`: they are too few
 /// for a level, and would hide others.
-pub(super) fn settled(logs: &[f64], level: f64) -> Settled {
+pub(super) fn settled(logs: &[f64], level: f64) -> (Range<usize>, Option<Test>) {
     let mut range = 0..logs.len();
     loop {
         let part = logs.get(range.clone()).unwrap_or_default();
         let test = test(part);
-        let place = likeliest(&near(part)).filter(|_| test.as_ref().is_some_and(|t| t.p <= level));
-        match place {
+        let place = explained(&near(part)).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at);
+        match place.filter(|_| test.as_ref().is_some_and(|t| t.p <= level)) {
             Some(at) if at < LEAST => range.start += at,
             Some(at) if at + LEAST > part.len() => range.end = range.start + at,
-            _ => return Settled { range, test },
+            _ => return (range, test),
         }
     }
 }
 
-/// All changes of level, in order, each with a p value of at most `level`. `first`: the test of the whole.
-pub(super) fn steps(logs: &[f64], first: Option<Test>, level: f64) -> Vec<Step> {
+/// Places and p values, of at most `level`, of all changes of level, in order. `first`: the test of the whole. Each place is looked for
+/// again between its neighbours.
+pub(super) fn steps(logs: &[f64], first: Option<Test>, level: f64) -> Vec<(usize, f64)> {
     let mut found: Vec<(usize, f64)> = Vec::new();
     let mut open = vec![(0..logs.len(), first)];
-    while let Some((range, test_of_range)) = open.pop() {
-        let Some(Test { at, p, .. }) = test_of_range.filter(|t| t.p <= level) else { continue };
+    while let Some((range, tested)) = open.pop() {
+        let Some(Test { at, p, .. }) = tested.filter(|t| t.p <= level) else { continue };
         let at = range.start + at;
         found.push((at, p));
-        for side in [range.start..at, at..range.end] {
-            let test = test(logs.get(side.clone()).unwrap_or_default());
-            open.push((side, test));
-        }
+        let sides = [range.start..at, at..range.end];
+        open.extend(sides.map(|side| (side.clone(), test(logs.get(side).unwrap_or_default()))));
     }
     found.sort_by_key(|(at, _)| *at);
-    let mut before = 0;
-    let mut steps = Vec::new();
-    for (n, (at, p)) in found.iter().enumerate() {
+    for n in 0..found.len() {
+        let start = n.checked_sub(1).map_or(0, |before| found[before].0);
         let end = found.get(n + 1).map_or(logs.len(), |next| next.0);
-        let segment = near(logs.get(before..end).unwrap_or_default());
-        let at = best(&segment).map_or(*at, |(place, _)| before + place);
-        let possible = possible(&segment, at - before);
-        steps.push(Step { at, possible: before + possible.start()..=before + possible.end(), p: *p });
-        before = at;
+        if let Some((place, _)) = best(&near(logs.get(start..end).unwrap_or_default())) {
+            found[n].0 = start + place;
+        }
     }
-    steps
+    found
 }
 
 /// Tests the best split. `None` if there are too few values for two levels, or if all are equal.
@@ -193,11 +169,6 @@ fn inherited(values: &[f64], at: usize) -> f64 {
     if squares > 0.0 { (products / squares).clamp(0.0, 0.9) } else { 0.0 }
 }
 
-/// The place whose split explains most, however few runs are beside it.
-fn likeliest(values: &[f64]) -> Option<usize> {
-    explained(values).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
-}
-
 /// What each split of values around their mean explains of their sum of squares.
 fn explained(values: &[f64]) -> impl Iterator<Item = (usize, f64)> {
     let n = values.len();
@@ -209,12 +180,12 @@ fn explained(values: &[f64]) -> impl Iterator<Item = (usize, f64)> {
     })
 }
 
-/// The places around `at` whose splits explain almost as much.
-fn possible(values: &[f64], at: usize) -> RangeInclusive<usize> {
+/// The first and the last place around `at` whose splits of `logs` explain almost as much as the best.
+pub(super) fn possible(logs: &[f64], at: usize) -> [usize; 2] {
+    let values = near(logs);
     let total: f64 = values.iter().map(|v| v * v).sum();
-    let all: Vec<(usize, f64)> = explained(values).collect();
-    let most = all.iter().map(|(_, e)| *e).fold(0.0, f64::max);
+    let most = explained(&values).map(|(_, e)| e).fold(0.0, f64::max);
     let variance = (total - most).max(0.0) / values.len().saturating_sub(2).max(1) as f64;
-    let places = all.iter().filter(|(_, e)| *e >= most - POSSIBLE * variance).map(|(at, _)| *at);
-    places.fold(at..=at, |range, place| place.min(*range.start())..=place.max(*range.end()))
+    let places = explained(&values).filter(|(_, e)| *e >= most - POSSIBLE * variance);
+    places.fold([at, at], |[first, last], (place, _)| [first.min(place), last.max(place)])
 }

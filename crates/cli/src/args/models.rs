@@ -12,10 +12,9 @@ use crate::value_args::one_of;
 /// `loadline forecast`.
 #[derive(Debug, Args)]
 pub(crate) struct ForecastArgs {
-    /// A run, a file with a table of results (CSV, Markdown, boxed text), - for standard input, or reference:ID for a published table: jobs and
-    /// throughput, and as far as known platform, workload, latency, log file sync, redo and CPU
-    #[arg(value_name = "RUN|FILE", value_hint = ValueHint::AnyPath)]
-    pub(crate) input: PathBuf,
+    /// A run, or reference:ID for a published table; several are forecast together
+    #[arg(value_name = "RUN", required = true, value_hint = ValueHint::AnyPath)]
+    pub(crate) inputs: Vec<PathBuf>,
     /// Job counts to forecast, e.g. 64,128 [default: 1.5 and 2 times the most that were measured]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_delimiter = ',', value_parser = job_count)]
     pub(crate) jobs: Option<Vec<u32>>,
@@ -37,9 +36,6 @@ pub(crate) struct ForecastArgs {
     /// Workload to forecast, e.g. LGWR-LAT1; repeatable, or separated by commas [default: all]
     #[arg(long, value_name = "CODE", value_delimiter = ',')]
     pub(crate) workload: Vec<String>,
-    /// What columns of a table mean, e.g. clients=jobs; repeatable, or separated by commas [default: by their headers]
-    #[arg(long, value_name = "HEADER=ID,…", value_delimiter = ',')]
-    pub(crate) columns: Vec<String>,
     /// Folder of the runs that are named by id
     #[arg(long, value_name = "DIR", default_value = loadline_run::plan::DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,

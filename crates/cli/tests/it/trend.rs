@@ -55,22 +55,27 @@ fn history(run: &StoredRun, to: &Path, nights: u64, from: u64, ratio: f64) -> Ve
     (0..nights).map(night).collect()
 }
 
-/// The plan of a run of levels of replication.
-fn levels() -> Levels {
-    Levels { levels: vec!["on".to_owned()], delays_ms: vec![0.0], replicas: 1, pairs: 6, seed: 1, ..Levels::default() }
-}
-
 fn trend(dir: &Path, more: &[&str]) -> Ran {
     let dir = dir.display().to_string();
     run(&[&["trend", dir.as_str()], more].concat())
 }
 
-/// The rows of the CSV, by figure.
-fn rows(ran: &Ran) -> BTreeMap<String, BTreeMap<String, String>> {
+/// The rows of the CSV of `figure`.
+fn rows(dir: &Path, figure: &str, more: &[&str]) -> (Vec<BTreeMap<String, String>>, Ran) {
+    let ran = trend(dir, &[&["--figure", figure, "--format", "csv"], more].concat());
     let mut lines = ran.out.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
     let head = lines.next().unwrap();
-    let row = |cells: Vec<String>| head.iter().cloned().zip(cells).collect::<BTreeMap<_, _>>();
-    lines.map(row).map(|row| (row["figure"].clone(), row)).collect()
+    (lines.map(|cells| head.iter().cloned().zip(cells).collect()).collect(), ran)
+}
+
+/// That `ran` ended with `code`, and each of `says` is in what it wrote.
+fn says(ran: &Ran, code: i32, says: &[&str]) {
+    assert_eq!(ran.code, code, "{}", ran.said());
+    // Lines are wrapped.
+    let all = ran.said().split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in says {
+        assert!(all.contains(part.trim()), "{part}: {}", ran.said());
+    }
 }
 
 #[test]
@@ -80,31 +85,21 @@ fn a_change_is_found_between_the_right_runs_with_what_else_changed() {
     let dir = results.path().join("nightly");
     let ids = history(&of, &dir, 16, 9, 0.8);
 
-    let ran = trend(&dir, &["--format", "csv", "--fail-if-slower", "3%"]);
-    assert!(ran.code == 1 && ran.err.contains("slower: LGWR-LAT1, 1 job"), "{}", ran.said());
-    let row = &rows(&ran)["commit_throughput_tps"];
+    let (found, ran) = rows(&dir, "commit_throughput_tps", &["--fail-if-slower", "3%"]);
+    says(&ran, 1, &["slower: LGWR-LAT1, 1 job"]);
+    let row = &found[0];
     assert_eq!((&row["last_run_before"], &row["first_run_after"]), (&ids[8], &ids[9]), "{row:?}");
     assert_eq!([&row["verdict"], &row["runs"], &row["left_out"], &row["gradual"]], ["slower", "16", "0", "false"]);
     let number = |name: &str| row[name].parse::<f64>().unwrap();
     assert!((number("ratio") - 0.8).abs() < 0.02 && number("low") < 0.8 && number("high") > 0.8, "{row:?}");
     assert!(number("p") < 0.01 && (number("before") - 1000.0).abs() < 20.0, "{row:?}");
-    assert_eq!(rows(&ran)["commit_latency_ms"]["verdict"], "slower", "{}", ran.said());
-    assert_eq!(
-        trend(&dir, &["--format", "csv", "--fail-if-slower", "3%"]).out,
-        ran.out,
-        "the same runs, the same answer"
-    );
+    let (time, ran) = rows(&dir, "commit_latency_ms", &["--workload", "LGWR-LAT1"]);
+    assert_eq!((time.len(), time[0]["verdict"].as_str()), (1, "slower"), "{}", ran.said());
 
-    let ran = trend(&dir, &[]);
     let changed = format!("From {} (A) to {} (B)", ids[8], ids[9]);
-    for says in
-        ["16 runs", "Changes of level", "0.8", "1,000", &changed, "changed: kernel", "6.99-new", "2 series judged"]
-    {
-        assert!(ran.code == 0 && ran.out.contains(says), "{says}: {}", ran.said());
-    }
-    assert_eq!(trend(&dir, &["--fail-if-slower", "40%"]).code, 0, "it is not that much slower");
-    let one = trend(&dir, &["--figure", "commit_latency_ms", "--workload", "LGWR-LAT1", "--format", "csv"]);
-    assert_eq!(rows(&one).keys().collect::<Vec<_>>(), ["commit_latency_ms"], "{}", one.said());
+    let ran = trend(&dir, &["--fail-if-slower", "40%"]);
+    says(&ran, 0, &["16 runs", "Changes of level", "0.8", "1,000", &changed, "changed: kernel", "2 series judged"]);
+    assert_eq!(trend(&dir, &["--fail-if-slower", "40%"]).out, ran.out, "the same runs, the same answer");
 }
 
 #[test]
@@ -123,64 +118,58 @@ fn what_cannot_be_followed_is_left_out_with_a_reason() {
     std::fs::write(&newer, text.replacen("\"schema\": 1", "\"schema\": 99", 1)).unwrap();
     std::fs::write(copy(&of, &dir, 56, 10.0, |_, _| {}).join("tests.jsonl"), "{no test}\n{}\n").unwrap();
     std::fs::remove_file(copy(&of, &dir, 57, 10.0, |_, _| {}).join("manifest.json")).unwrap();
-    copy(&of, &dir, 58, 10.0, |manifest, _| {
-        let arm = || Arm {
-            label: String::new(),
-            target: String::new(),
-            settings: BTreeMap::new(),
-            workloads: Vec::new(),
-            switch: None,
-        };
-        let arms = Arms { a: arm(), b: arm(), pairs: 6, precision: None, looks: Vec::new(), margin: 0.02, seed: 1 };
-        manifest.plan.arms = Some(Box::new(arms));
-    });
-    let levels = copy(&of, &dir, 59, 10.0, |manifest, _| manifest.plan.levels = Some(Box::new(levels())));
+    let arm = |label: &str| Arm {
+        label: label.to_owned(),
+        target: String::new(),
+        settings: BTreeMap::new(),
+        workloads: Vec::new(),
+        switch: None,
+    };
+    let (a, b) = (arm("a"), arm("b"));
+    let arms = Arms { a, b, pairs: 6, precision: None, looks: Vec::new(), margin: 0.02, seed: 1 };
+    copy(&of, &dir, 58, 10.0, |manifest, _| manifest.plan.arms = Some(Box::new(arms.clone())));
+    let levels = Levels { levels: vec!["on".to_owned()], delays_ms: vec![0.0], pairs: 6, ..Levels::default() };
+    let levels = copy(&of, &dir, 59, 10.0, |manifest, _| manifest.plan.levels = Some(Box::new(levels.clone())));
     std::fs::create_dir(dir.join("notes")).unwrap();
     let twice = results.path().join("nightly/../nightly").display().to_string();
 
-    let ran = trend(&dir, &[&twice, "--format", "csv"]);
-    for says in [
-        "'tomorrow' is no time", "layout 99", "line 1, is damaged", "manifest.json", "once more", "run of two arms",
-        "run of levels", "is not complete",
-    ] {
-        assert!(ran.code == 0 && ran.err.contains(says), "{says}: {}", ran.said());
-    }
+    let (found, ran) = rows(&dir, "commit_throughput_tps", &[&twice]);
+    let why =
+        ["'tomorrow' is no time", "layout 99", "line 1, is damaged", "manifest.json", "once more", "run of two arms"];
+    says(&ran, 0, &[&why[..], &["run of levels", "is not complete"]].concat());
+    assert_eq!(found.len(), 2, "other parameters are another series: {}", ran.said());
+    let first = found.iter().find(|row| row["first_run_after"] == ids[6]).unwrap();
+    assert_eq!([&first["runs"], &first["left_out"], &first["verdict"]], ["13", "2", "slower"], "{}", ran.said());
+    let text = ["has no valid test", "unequal work", "too short: 8 runs are needed, there are 1."];
+    says(&trend(&dir, &[]), 0, &text);
     let compared = run(&["compare", dir.join(&ids[0]).to_str().unwrap(), levels.to_str().unwrap()]);
-    assert!(compared.code == 2 && compared.err.contains("levels of replication"), "{}", compared.said());
-    let all: Vec<&str> = ran.out.lines().filter(|line| line.contains("commit_throughput_tps")).collect();
-    assert_eq!(all.len(), 2, "other parameters are another series: {}", ran.said());
-    let first = all.iter().find(|line| line.contains(&ids[6])).unwrap_or_else(|| panic!("{}", ran.said()));
-    assert!(first.contains(",13,2,slower,"), "13 runs, 2 left out: {}", ran.said());
-    let ran = trend(&dir, &[]);
-    for says in ["has no valid test", "unequal work", "too short: 8 runs are needed, there are 1."] {
-        assert!(ran.out.contains(says), "{says}: {}", ran.said());
-    }
+    says(&compared, 2, &["levels of replication"]);
 }
 
 #[test]
 fn the_newest_runs_are_perhaps_a_change_and_one_bad_night_is_none() {
     let results = results();
     let of = measured(results.path());
-    let (bad, late) = (results.path().join("bad"), results.path().join("late"));
+    let [bad, late, none] = ["bad", "late", "none"].map(|name| results.path().join(name));
+    let fail = ["--fail-if-slower", "3%"];
     history(&of, &bad, 7, 99, 1.0);
     copy(&of, &bad, 7, 100.0, |_, _| {});
     (8..16).for_each(|night| drop(copy(&of, &bad, night, 1000.0 * NOISE[night as usize % 8], |_, _| {})));
-    let ran = trend(&bad, &["--fail-if-slower", "3%"]);
-    assert!(ran.code == 0 && ran.out.contains("2 series without a change of level. "), "{}", ran.said());
-    assert!(!ran.out.contains("perhaps") && ran.out.contains("would have been seen"), "{}", ran.said());
+    let ran = trend(&bad, &fail);
+    says(&ran, 0, &["2 series without a change of level. ", "would have been seen"]);
+    assert!(!ran.out.contains("perhaps"), "{}", ran.said());
 
     let ids = history(&of, &late, 14, 12, 0.7);
-    let ran = trend(&late, &["--fail-if-slower", "3%"]);
-    let says = format!("perhaps changed since {}: 2 more runs like those since would show it.", ids[12]);
-    assert!(ran.code == 0 && ran.out.contains(&says), "{}", ran.said());
+    let (found, ran) = rows(&late, "commit_throughput_tps", &fail);
+    says(&ran, 0, &[]);
+    let row = &found[0];
+    assert_eq!([&row["perhaps_since"], &row["more_runs_needed"], &row["verdict"]], [&ids[12], "2", "no_change"]);
+    says(&trend(&late, &fail), 0, &["2 more runs like those"]);
 
     copy(&of, &late, 20, 1000.0, |_, record| record.valid = false);
-    let ran = trend(&late, &["--fail-if-slower", "3%"]);
-    assert!(ran.code == 0 && ran.err.contains("2 of 2 series have no figure in the newest run"), "{}", ran.said());
-    let none = results.path().join("none");
+    says(&trend(&late, &fail), 0, &["2 of 2 series have no figure in the newest run"]);
     copy(&of, &none, 1, 1000.0, |_, record| record.valid = false);
-    let ran = trend(&none, &["--fail-if-slower", "3%"]);
-    assert!(ran.code == 2 && ran.err.contains("cannot be answered"), "{}", ran.said());
+    says(&trend(&none, &fail), 2, &["cannot be answered"]);
 }
 
 #[test]
@@ -190,11 +179,10 @@ fn series_of_equal_names_say_what_distinguishes_their_setups() {
     let dir = results.path().join("nightly");
     history(&of, &dir, 16, 8, 0.7);
     copy(&of, &dir, 20, 1000.0, |manifest, _| manifest.plan.payload_compressibility = 0.5);
-    let ran = trend(&dir, &["--figure", "commit_throughput_tps"]);
-    assert!(ran.out.contains("LGWR-LAT1, 0 % compressible, 1 job"), "{}", ran.said());
-    let ran = trend(&dir, &["--figure", "commit_throughput_tps", "--format", "csv"]);
-    let mut setups: Vec<&str> = ran.out.lines().skip(1).filter_map(|line| line.rsplit(',').next()).collect();
-    setups.sort_unstable();
+    says(&trend(&dir, &["--figure", "commit_throughput_tps"]), 0, &["LGWR-LAT1, 0 % compressible, 1 job"]);
+    let (mut found, ran) = rows(&dir, "commit_throughput_tps", &[]);
+    found.sort_by_key(|row| row["setup"].clone());
+    let setups: Vec<&str> = found.iter().map(|row| row["setup"].as_str()).collect();
     assert_eq!(setups, ["closed loop; 0 % compressible", "closed loop; 50 % compressible"], "{}", ran.said());
 }
 
@@ -204,10 +192,8 @@ fn bad_input_is_named() {
     let of = measured(results.path());
     let dir = results.path().join("nightly");
     let ids = history(&of, &dir, 3, 99, 1.0);
-    let ran = trend(&dir, &["--fail-if-slower", "3%"]);
-    assert!(ran.code == 0 && ran.out.contains("8 runs are needed, there are 3"), "{}", ran.said());
-    assert!(ran.err.contains("2 of 2 series are too short"), "{}", ran.said());
-
+    let short = ["8 runs are needed, there are 3", "2 of 2 series are too short"];
+    says(&trend(&dir, &["--fail-if-slower", "3%"]), 0, &short);
     let empty = results.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
     std::fs::write(empty.join("file"), "x").unwrap();
@@ -221,10 +207,8 @@ fn bad_input_is_named() {
         (&dir, &["--figure", ""], "--figure"),
         (&dir, &["--fail-if-slower", "90%"], "90%"),
     ];
-    for (dir, more, says) in refused {
-        let ran = trend(dir, more);
-        assert!(ran.code == 2 && ran.err.contains(says), "{says}: {}", ran.said());
+    for (dir, more, named) in refused {
+        says(&trend(dir, more), 2, &[named]);
     }
-    let ran = trend(&dir, &["--figure", "redo_mib_per_s"]);
-    assert!(ran.code == 1 && ran.err.contains("no valid test has such a figure"), "{}", ran.said());
+    says(&trend(&dir, &["--figure", "redo_mib_per_s"]), 1, &["no valid test has such a figure"]);
 }

@@ -1,10 +1,10 @@
 //! The pages: what crate `report` makes, with a way back to the list.
 
-use loadline_analyze::forecast::{Figure, of_run};
+use loadline_analyze::forecast::{Figure, Question, fit, series};
 use loadline_model::manifest::RunState;
 use loadline_report::{
-    Compared, Forecasted, Format, Options, Questions, ReportError, RunData, Terms, Text, Trended, render, render_live,
-    render_page, shown_name, validity,
+    Compared, Forecasts, Format, Options, ReportError, RunData, Terms, Text, Trended, render, render_live, render_page,
+    shown_name, validity,
 };
 use loadline_store::{StoredRun, clock_s};
 
@@ -178,7 +178,7 @@ pub(super) fn trend(served: &Served, query: &str) -> Result<String, PageError> {
         let text = "nothing can be followed: no valid test of a run without arms has such a figure";
         return Err(PageError::Asked(text.to_owned()));
     }
-    let page = linked(trended.html(WIDTH).as_bytes(), "");
+    let page = linked(trended.html().as_bytes(), "");
     if left_out == 0 {
         return Ok(page);
     }
@@ -195,7 +195,7 @@ fn under(page: &str, more: &str) -> String {
 }
 
 /// What a forecast of the run `id` is asked, and the form that asks.
-fn questions(id: &str, query: &str) -> Result<(Questions, String), PageError> {
+fn questions(id: &str, query: &str) -> Result<(Vec<Question>, String), PageError> {
     let asked = |name: &str| values(query, name).pop().unwrap_or_default().trim().to_owned();
     let number = |name: &str| match asked(name) {
         text if text.is_empty() => Ok(None),
@@ -204,9 +204,9 @@ fn questions(id: &str, query: &str) -> Result<(Questions, String), PageError> {
             None => Err(PageError::Asked(format!("{name}: '{text}' is no number above 0"))),
         },
     };
-    let mut questions = Questions { tps: number("tps")?, ..Questions::default() };
+    let mut questions: Vec<Question> = number("tps")?.map(Question::Reaches).into_iter().collect();
     for (name, figure) in [("p99_ms", Figure::P99Ms), ("latency_ms", Figure::LatencyMs), ("cpu_pct", Figure::CpuPct)] {
-        questions.limits.extend(number(name)?.map(|limit| (figure, limit)));
+        questions.extend(number(name)?.map(|limit| Question::Exceeds(figure, limit)));
     }
     let field = |name: &str, what: &str| {
         format!(
@@ -235,16 +235,16 @@ pub(super) fn forecast(served: &Served, query: &str) -> Result<String, PageError
     if stored.manifest.plan.arms.is_some() {
         return Err(PageError::Asked("this is a run of two arms: a forecast is made from a sweep".to_owned()));
     }
-    let (series, remarks) = of_run(&stored.manifest, &stored.records).map_err(|e| PageError::Asked(e.to_string()))?;
+    let (series, remarks) = series(stored.manifest.state, &stored.records);
     if series.is_empty() {
         let why = if remarks.is_empty() { String::new() } else { format!(": {}", remarks.join("; ")) };
         return Err(PageError::Asked(format!("there is no sweep with 2 job counts or more in it{why}")));
     }
     let remarks = stored.warnings.iter().cloned().chain(remarks).collect();
     let (questions, form) = questions(id, query)?;
-    let forecasted = Forecasted::new(id, &series, remarks, questions, |_| true);
+    let forecasts = Forecasts { title: id.clone(), remarks, fitted: fit(&series), jobs: Vec::new(), questions };
     let link = format!("<a href=\"/runs/{}/\">Report of the run</a>", address(id));
-    Ok(under(&linked(forecasted.render(Format::Html)?.as_bytes(), &link), &form))
+    Ok(under(&linked(forecasts.render(Format::Html)?.as_bytes(), &link), &form))
 }
 
 /// What changes of a run that goes on: its part of the page, a sentence for those who cannot see it, and whether it is over.

@@ -1,146 +1,75 @@
 //! What forecasts of a table's own upper half are off by, for people and scripts.
 
-use loadline_analyze::forecast::{self, Evaluation, Overall, Series, evaluate};
-use loadline_model::format::counted;
-use serde::Serialize;
+use loadline_analyze::forecast::{Evaluated, HeldOut, Kind, Overall, error_by};
+use serde_json::{Value, json};
 
-use super::written;
 use crate::content::count;
-use crate::csv::{self, Named};
+use crate::csv;
 use crate::doc::{Block, Document, Head, Row, Section, Table};
 use crate::{Format, ReportError};
 
-/// The evaluation of a table or a run.
-#[derive(Debug, Serialize)]
-pub struct Evaluated {
-    #[serde(skip)]
-    title: String,
+/// The evaluation `series` of a table or a run, `title`, in `format`; `remarks` are what was left out or assumed. CSV and JSON have a
+/// row per series and one of all, in which series whose forecast is refused do not count.
+///
+/// # Errors
+/// A value that cannot be written as JSON.
+pub fn evaluation_page(
+    title: &str,
+    series: &[Evaluated],
     remarks: Vec<String>,
-    #[serde(flatten)]
-    evaluation: Evaluation,
-    overall: Option<Overall>,
-    overall_with_refused: Option<Overall>,
-}
-
-impl Evaluated {
-    /// Evaluates `series`, read from `title`; `remarks` are what was left out or assumed. All series are fitted, and those that are `wanted`
-    /// are shown.
-    #[must_use]
-    pub fn new(
-        title: &str,
-        series: &[Series],
-        mut remarks: Vec<String>,
-        wanted: impl Fn(&Series) -> bool,
-    ) -> Evaluated {
-        let evaluation = evaluate(series, wanted);
-        remarks
-            .extend(evaluation.too_short.iter().map(|name| format!("{name} is left out: it has fewer than 4 points")));
-        Evaluated {
-            title: title.to_owned(),
-            remarks,
-            overall: evaluation.overall(false),
-            overall_with_refused: evaluation.overall(true),
-            evaluation,
+    format: Format,
+) -> Result<String, ReportError> {
+    let columns = ["series", "model", "held_out", "mean_abs_error_pct", "coverage_pct", "refused"];
+    let cells = |name: &str, model: &str, all: Option<Overall>, refused: usize| {
+        let number = |value: fn(Overall) -> f64| all.map_or(Value::Null, |all| json!((value(all) * 1e3).round() / 1e3));
+        let held_out = json!(all.map_or(0, |o| o.held_out));
+        let [error, covered] = [number(|o| o.mean_abs_error_pct), number(|o| o.coverage_pct)];
+        [json!(name), json!(model), held_out, error, covered, json!(refused)]
+    };
+    let (refused, used): (Vec<&Evaluated>, Vec<&Evaluated>) = series.iter().partition(|s| s.fitted.refused.is_some());
+    let overall = Overall::over(used);
+    let one = |s: &Evaluated| {
+        let refused = usize::from(s.fitted.refused.is_some());
+        cells(&s.fitted.series.name(), s.fitted.kind.id(), Overall::over([s]), refused)
+    };
+    let rows: Vec<_> = series.iter().map(one).chain([cells("all", "", overall, refused.len())]).collect();
+    csv::written(format, columns, &rows, || {
+        let mut remarks = remarks;
+        if !refused.is_empty() {
+            let (not, with) = (count(refused.len(), "series", "series"), said(Overall::over(series)));
+            remarks.push(format!("Refused, and not counted in that: {not}. With them: {with}"));
         }
-    }
-
-    /// Number of series that could be evaluated.
-    #[must_use]
-    pub fn series(&self) -> usize {
-        self.evaluation.series.len()
-    }
-
-    /// In `format`. CSV has a row per series and one of all, in which series whose forecast is refused do not count.
-    ///
-    /// # Errors
-    /// A value that cannot be written as JSON.
-    pub fn render(&self, format: Format) -> Result<String, ReportError> {
-        written(format, || self.csv(), || self, || self.document())
-    }
-
-    fn csv(&self) -> String {
-        /// Name, model, what is shown, number of refused series.
-        type Line = (String, &'static str, Option<Overall>, usize);
-        let number = |value: Option<f64>| value.map_or_else(String::new, |v| format!("{v:.3}"));
-        let columns: [Named<'_, Line>; 6] = [
-            ("series", &|line| line.0.clone()),
-            ("model", &|line| line.1.to_owned()),
-            ("held_out", &|line| line.2.map_or(0, |o| o.held_out).to_string()),
-            ("mean_abs_error_pct", &|line| number(line.2.map(|o| o.mean_abs_error_pct))),
-            ("coverage_pct", &|line| number(line.2.map(|o| o.coverage_pct))),
-            ("refused", &|line| line.3.to_string()),
-        ];
-        let series = self.evaluation.series.iter();
-        let lines =
-            series.map(|s| (s.series.name(), s.kind.id(), Overall::over([s]), usize::from(s.refused.is_some())));
-        let all: Line = ("all".to_owned(), "", self.overall, self.evaluation.refused());
-        csv::table(&columns, lines.chain([all]))
-    }
-
-    fn document(&self) -> Document {
-        let refused = self.evaluation.refused();
-        let said = |all: Option<Overall>| all.map_or_else(|| "No series could be evaluated.".to_owned(), |a| said(&a));
-        let mut remarks = self.remarks.clone();
-        if refused > 0 {
-            let with = said(self.overall_with_refused);
-            remarks.push(format!(
-                "Refused, and not counted in that: {}. With them: {with}",
-                count(refused, "series", "series")
-            ));
-        }
-        let by_model = self.evaluation.models.iter().map(|used| {
-            let points = counted(used.held_out, "point");
-            let error = used.mean_abs_error_pct;
-            format!("The {} for all series would be {error:.1} % off ({points}).", used.model.title())
+        let error = |h: &HeldOut| format!("{:.0}: {:+.1} ±{:.1}", h.jobs, h.error_pct(), h.half_width_pct());
+        let remarked = rows.iter().zip(series).map(|(row, s)| Row {
+            remark: s.fitted.refused.map_or_else(String::new, |why| why.to_string()),
+            first: true,
+            ..Row::of(row.iter().map(csv::cell).chain([s.held_out.iter().map(error).collect::<Vec<_>>().join("; ")]))
         });
-        let numbers = [("Points", ""), ("Held out", ""), ("Error", "%"), ("Covered", "%")];
-        let head = ["Series", "Model"]
-            .map(Head::text)
-            .into_iter()
-            .chain(numbers.map(|(title, unit)| Head::number(title, unit)));
-        let head = head.chain([Head::text("Jobs: error ± half of the interval, %")]);
-        let table = Table::of("facts", head, self.evaluation.series.iter().map(row));
-        let blocks = vec![Block::Table(table), Block::List { items: by_model.collect() }];
+        let head = columns.iter().chain(&["jobs: error ± half of the interval, %"]);
+        let head = head.map(|id| Head::text(&id.replace('_', " ")));
+        let models = [Kind::Closed, Kind::Usl].into_iter().filter_map(|model| Some((model, error_by(model, series)?)));
+        let models =
+            models.map(|(model, off)| format!("The {} for all series would be {off:.1} % off.", model.title()));
+        let blocks = vec![Block::Table(Table::of("facts", head, remarked)), Block::List { items: models.collect() }];
         Document {
-            title: format!("Forecasts of {} held against its own upper half", self.title),
+            title: format!("Forecasts of {title} held against its own upper half"),
             subtitle: "Of each series, the lower half of its job counts (the larger one if their number is odd, at least 3) is fitted, \
                        and the upper half is forecast. Nothing held out takes part in a fit, in the choice of a model or in an interval."
                 .to_owned(),
-            verdict: said(self.overall),
-            all_well: refused == 0,
+            verdict: said(overall),
+            all_well: refused.is_empty(),
             remarks,
             sections: vec![Section::of("series", "Series", blocks)],
             ..Document::default()
         }
-    }
+    })
 }
 
-fn row(s: &forecast::Evaluated) -> Row {
-    let all = Overall::over([s]);
-    let percent = |value: Option<f64>, digits: usize| value.map_or_else(|| "–".to_owned(), |v| format!("{v:.digits$}"));
-    let errors = s.held_out.iter().map(|h| {
-        let off = (h.forecast.value / h.measured - 1.0) * 100.0;
-        format!("{:.0}: {off:+.1} ±{:.1}", h.jobs, h.half_width_pct())
-    });
-    let cells = [
-        s.series.name(),
-        format!("{}{}", s.kind.title(), if s.refused.is_some() { ", refused" } else { "" }),
-        s.series.points.len().to_string(),
-        s.held_out.len().to_string(),
-        percent(all.map(|o| o.mean_abs_error_pct), 1),
-        percent(all.map(|o| o.coverage_pct), 0),
-        errors.collect::<Vec<_>>().join("; "),
-    ];
-    Row { remark: s.refused.map(|why| why.to_string()).unwrap_or_default(), first: true, ..Row::of(cells) }
-}
-
-fn said(all: &Overall) -> String {
+fn said(all: Option<Overall>) -> String {
+    let Some(all) = all else { return "No series could be evaluated.".to_owned() };
     format!(
-        "Mean error of tps {:.1} % over {}, median series {:.1} %; the 90 % intervals hold {:.0} % of them, with a mean half-width of {:.1} %.",
-        all.mean_abs_error_pct,
-        counted(all.held_out, "held-out point"),
-        all.median_series_pct,
-        all.coverage_pct,
-        all.half_width_pct
+        "Mean error of tps {:.1} % over {} held-out points, median series {:.1} %; the 90 % intervals hold {:.0} % of them, with a mean \
+         half-width of {:.1} %.",
+        all.mean_abs_error_pct, all.held_out, all.median_series_pct, all.coverage_pct, all.half_width_pct
     )
 }
