@@ -260,7 +260,8 @@ fn two_runs_are_compared_and_a_slower_one_fails_a_script() {
     let run_on = |url: &str, load: &[&str]| repeated("3", url, load);
     let (a, b) = (run_on("null:?pause=1ms", &[]), run_on("null:?pause=10ms", &[]));
     let row = &compared(&[&a, &b])["commit_throughput_tps"];
-    assert!(number(row, "ratio") < 1.0 && row["pairs"] == "3", "{row:?}");
+    // One that others disturb is no pair.
+    assert!(number(row, "ratio") < 1.0 && (1.0..=3.0).contains(&number(row, "pairs")), "{row:?}");
     let failing = |a: &Path, b: &Path| {
         let output = loadline().arg("compare").args([a, b]).args(["--fail-if-slower", "3%"]).output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())

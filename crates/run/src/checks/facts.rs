@@ -6,7 +6,7 @@ use loadline_load::{JobResult, Measured, Request, Schedule, Tally};
 use loadline_model::record::AgentFigures;
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, JobLoad, column};
-use loadline_workload::{Commit, RedoSize};
+use loadline_workload::{Commit, Program, RedoSize};
 
 use super::agents;
 use crate::figures::Proof;
@@ -146,7 +146,7 @@ impl<'a> Facts<'a> {
             changed_by_readers: workload.scripts.filter(|s| !s.allow_writes).map(|_| grown(counter::ROWS_CHANGED)),
             rows_read: through.map(|rows| (grown(counter::ROWS_READ), rows)),
             rows_changed: program.varies().then_some(measured.merged.rows_changed),
-            writing_share: program.writing_share(),
+            writing_share: writing_share(program, &measured.merged),
             evidence_counts: workload.evidence.map_or("", |e| e.counts),
             consistency: &proof.consistency,
             redo: figures.figure(column::REDO_BYTES_PER_TX),
@@ -190,4 +190,11 @@ fn late_cpu_share(request: &Request, merged: &Tally) -> f64 {
     let late = merged.late.as_ref().filter(|_| beside_the_database);
     let all_ns = late.and_then(|late| Some(late.mean_ns()? * late.count() as f64));
     all_ns.filter(|ns| *ns > 0.0).map_or(1.0, |ns| (merged.late_cpu_ns as f64 / ns).min(1.0))
+}
+
+/// Share of the transactions that change something; its lower bound where only executions show it.
+fn writing_share(program: &Program, merged: &Tally) -> f64 {
+    let most = merged.total as f64 * program.rows_changed_per_tx() as f64;
+    let share = program.writing_share();
+    if program.counts_changes() && most > 0.0 { share.min(merged.rows_changed as f64 / most) } else { share }
 }

@@ -169,6 +169,9 @@ fn writing_share(subject: Subject<'_>) -> Result<f64, String> {
     if subject.redo_bytes.is_some() {
         return Ok(1.0);
     }
+    if subject.request.work.program.counts_changes() {
+        return Err("how many of its transactions write is known only as they run".to_owned());
+    }
     let share = subject.request.work.program.writing_share();
     Ok(if share > 0.0 && redo(subject)? >= LEAST_REDO { share } else { 0.0 })
 }
