@@ -217,7 +217,7 @@ pub(crate) struct Coordinator<L> {
 }
 
 /// An order to an agent, and what came of it.
-struct Asked {
+pub(crate) struct Asked {
     agent: usize,
     order: Message<Order>,
     /// When it was sent first, and when the answer came, ns.
@@ -319,7 +319,7 @@ impl<L: Link> Coordinator<L> {
 
     /// Gives each of the agents its order, again and again until it answers, for `limit_ns` at most; one that says nothing for
     /// [`SILENT_NS`] is not waited for. Messages that agents send unasked are noted meanwhile.
-    fn round(&mut self, who: &[usize], limit_ns: u64, order: impl Fn(&Member) -> Order) -> Vec<Asked> {
+    pub(crate) fn round(&mut self, who: &[usize], limit_ns: u64, order: impl Fn(&Member) -> Order) -> Vec<Asked> {
         let begin_ns = self.link.now_ns();
         let mut all: Vec<Asked> = Vec::new();
         for agent in who.iter().copied() {

@@ -128,7 +128,14 @@ impl Hub {
         let state = Arc::new(Mutex::new(State::default()));
         let usage = |e: std::io::Error| HubError::Usage(format!("no thread can be started for the hub: {e}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(usage)?;
-        let (client, heard, about) = runtime.block_on(connect(options, subjects, Arc::clone(&state)))?;
+        let (client, heard, about) = match runtime.block_on(connect(options, subjects, Arc::clone(&state))) {
+            Ok(connected) => connected,
+            Err(e) => {
+                // A name that does not resolve is looked for in a thread that nothing ends.
+                runtime.shutdown_background();
+                return Err(e);
+            }
+        };
         let (out, orders) = unbounded_channel();
         let of_thread = Arc::clone(&state);
         let thread = std::thread::Builder::new()

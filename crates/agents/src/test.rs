@@ -63,7 +63,11 @@ impl<L: Link> Coordinator<L> {
         if self.all_well().is_ok() {
             self.measure_clocks(&who);
         }
-        self.all_well().inspect_err(|_| self.end(SILENT_NS))?;
+        // What did not open is ended, and one that takes long for it is not lost: the reason is another agent's.
+        self.all_well().inspect_err(|_| {
+            let who = self.with_jobs();
+            self.round(&who, SILENT_NS, |_| Order::Jobs(Command::End { urgent: false }));
+        })?;
         self.members.iter_mut().for_each(|member| member.part.clock = member.clock);
         Ok(())
     }
@@ -88,8 +92,12 @@ impl<L: Link> Coordinator<L> {
     }
 
     /// Ends the jobs of those that are not lost.
+    fn with_jobs(&self) -> Vec<usize> {
+        self.which(|member| !member.part.jobs.is_empty() && !member.lost)
+    }
+
     fn end(&mut self, limit_ns: u64) {
-        let who = self.which(|member| !member.part.jobs.is_empty() && !member.lost);
+        let who = self.with_jobs();
         self.tell(&who, limit_ns, |_| Order::Jobs(Command::End { urgent: false }), |_, _| Ok(()));
     }
 

@@ -57,6 +57,8 @@ const DEVICE_FULL: f64 = 80.0;
 const DATA_DEVICE_FULL: f64 = 90.0;
 /// Sampled in place of a wait event for a session that does not wait.
 const ON_CPU: &str = "CPU";
+/// Class of the events of a session that waits for its client: no wait of the database.
+const OF_CLIENT: &str = "Client:";
 /// Mean write size at which the transfer, not the latency, takes most of the time, KiB.
 const LARGE_WRITE_KIB: f64 = 128.0;
 
@@ -167,7 +169,10 @@ impl<'a> Evidence<'a> {
     /// Adds the wait event with the most sessions, and their mean number.
     fn add_top_wait(mut self) -> Self {
         let waits = &self.record.waits;
-        let events = waits.sessions.iter().filter(|(event, _)| *event != ON_CPU && waits.samples > 0);
+        let events = waits
+            .sessions
+            .iter()
+            .filter(|(event, _)| *event != ON_CPU && !event.starts_with(OF_CLIENT) && waits.samples > 0);
         if let Some((event, seen)) = events.max_by_key(|(_, n)| **n) {
             let sessions = number(*seen as f64 / f64::from(waits.samples), 2);
             self.texts.push(format!("on average {sessions} of {} jobs were in {event}", self.record.jobs));

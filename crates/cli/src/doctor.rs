@@ -104,7 +104,7 @@ fn script(info: &TargetInfo, privileges: &[Privilege], back: bool) -> String {
     let mut out = format!("-- {what} {}.\n", info.url);
     let mut some = privileges.iter().filter(|p| p.granted == back).peekable();
     if some.peek().is_none() {
-        return out + if back { "-- The role has none.\n" } else { "-- Nothing is missing.\n" };
+        return out + if back { "-- None is known that the role has.\n" } else { "-- Nothing is missing.\n" };
     }
     out += "-- Run it as an administrator, in this database.\n";
     if back {
@@ -121,7 +121,12 @@ fn script(info: &TargetInfo, privileges: &[Privilege], back: bool) -> String {
         // Backwards: a grant on something ends before it is dropped.
         let back_to_front = sql.iter().rev().filter_map(|sql| sql.revoke.as_ref()).filter(|_| back);
         let statements = sql.iter().map(|sql| &sql.grant).filter(|_| !back).chain(back_to_front);
-        statements.for_each(|statement| out += &format!("{dashes}{statement};\n"));
+        let lines: Vec<_> = statements.map(|statement| format!("{dashes}{statement};\n")).collect();
+        out += &if lines.is_empty() {
+            "-- It is held by a wider grant, or by ownership.\n".to_owned()
+        } else {
+            lines.concat()
+        };
     }
     out
 }
@@ -172,6 +177,11 @@ fn storage_size(
     let Some(cache) = target.abilities().block_cache else { return Ok(None) };
     let (value, why) = if (kind.is_temporary)(url) {
         ("any".to_owned(), "the server gets a cache that is small for the data".to_owned())
+    } else if info.local && !reads(info) {
+        let memory = loadline_collect::inventory::machine().memory_bytes;
+        let why = "10 times this machine's memory: the data files cannot be kept out of the page cache unless loadline runs as root or \
+                   as the server's user";
+        (format!("{} or more", storage_size::beyond_memory(memory)), why.to_owned())
     } else if info.local {
         let Some(bytes) = cache.set_cache(None)? else { return Ok(None) };
         let why =
@@ -181,10 +191,15 @@ fn storage_size(
         let why = format!("10 times the memory of its machine ({})", format::bytes(bytes as f64));
         (format!("{} or more", storage_size::beyond_memory(bytes)), why)
     } else {
-        let why = "give that memory with --server-memory".to_owned();
+        let why = "`loadline run --server-memory SIZE --dry-run` says it".to_owned();
         ("10 times the memory of its machine".to_owned(), why)
     };
     Ok(Some(Finding::new("size", Severity::Ok, "--size for storage workloads", value, why)))
+}
+
+/// Whether loadline may read the data files, and so keep them out of the page cache.
+fn reads(info: &TargetInfo) -> bool {
+    info.data_dir.as_ref().is_some_and(|dir| std::fs::read_dir(dir).is_ok())
 }
 
 /// Who else uses this machine for half a second, if tests would say so.

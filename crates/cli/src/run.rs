@@ -54,6 +54,7 @@ pub(crate) fn measure(
             let spec = more(spec(args, default)?)?;
             hub.clone_from(&spec.hub);
             let (plan, request, results) = planned(&spec)?;
+            check_parameters(&args.parameter, &plan)?;
             if let Some(size) = &args.size {
                 unsized_ones(&plan, size).inspect(|warning| output::say(warning));
             }
@@ -173,7 +174,23 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
 /// Sets workload parameters, by workload code and name.
 pub(crate) fn set_parameters(all: &mut BTreeMap<String, BTreeMap<String, i64>>, given: &[(String, String, i64)]) {
     for (code, name, value) in given {
-        all.entry(code.clone()).or_default().insert(name.clone(), *value);
+        // A plan file may write the code otherwise.
+        let known = all.keys().find(|known| known.eq_ignore_ascii_case(code)).unwrap_or(code).clone();
+        all.entry(known).or_default().insert(name.clone(), *value);
+    }
+}
+
+/// Refuses a parameter of a workload that is not measured.
+fn check_parameters(given: &[(String, String, i64)], plan: &Plan) -> Result<(), Failure> {
+    let planned = |code: &str| {
+        let codes = plan.workloads.iter().map(|w| &w.code).chain(plan.skipped.iter().map(|s| &s.code));
+        codes.into_iter().any(|planned| planned.eq_ignore_ascii_case(code))
+    };
+    match given.iter().find(|(code, ..)| !planned(code)) {
+        Some((code, name, _)) => Err(Failure::usage(format!(
+            "--parameter {code}.{name} is given, but {code} is not measured: name it in --workload"
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -450,7 +467,8 @@ fn unsized_ones(plan: &Plan, size: &str) -> Option<String> {
     let ignores =
         |code: &&str| loadline_workload::find(code).is_ok_and(|w| !w.tables.is_empty() && !w.tables.iter().any(shares));
     let codes: Vec<&str> = plan.workloads.iter().map(|w| w.code.as_str()).filter(ignores).collect();
-    (!codes.is_empty()).then(|| {
+    // A study of all workloads has a size for those that take it.
+    (!codes.is_empty() && codes.len() == plan.workloads.len()).then(|| {
         format!(
             "! --size {size} does not apply to {}, whose tables have sizes of their own (`loadline workloads CODE`)",
             codes.join(", ")

@@ -71,7 +71,7 @@ pub(crate) trait Dialect {
 
     /// Lines that execute query number `number`, fetch all rows, and fail the transaction if the number of rows
     /// differs from `effect`.
-    fn query(&self, number: usize, sql: &str, effect: Effect) -> Vec<Line>;
+    fn query(&self, number: usize, place: &str, sql: &str, effect: Effect) -> Vec<Line>;
 
     /// The statement in the words of the language, if they differ.
     fn template<'a>(&self, template: &'a Template) -> Cow<'a, Template> {
@@ -115,8 +115,8 @@ pub(crate) trait Dialect {
         "ELSIF"
     }
 
-    /// Lines that fail the transaction if statement `number` did not touch `rows` rows.
-    fn check(&self, number: usize, rows: u64) -> Vec<Line>;
+    /// Lines that fail the transaction if a statement did not touch `rows` rows. `place`: what it is called, as part of a text of SQL.
+    fn check(&self, place: &str, rows: u64) -> Vec<Line>;
 }
 
 /// An indentation level, relative to the surrounding lines, and a line.
@@ -324,13 +324,18 @@ impl Writer<'_> {
             |rows, after| dialect.first_rows(rows, after),
             |columns| dialect.renewed(columns),
         );
+        let place = match statement.place.as_str() {
+            "" => format!("statement {number}"),
+            // Neither ends the text nor is a place for a value in it.
+            place => place.replace('\'', "''").replace(['%', '\\'], "_"),
+        };
         if statement.effect.reads() {
-            return self.lines(level, &dialect.query(number, &sql, statement.effect));
+            return self.lines(level, &dialect.query(number, &place, &sql, statement.effect));
         }
         let text = if statement.effect == Effect::Command { dialect.command(&sql) } else { format!("{sql};") };
         self.line(level, &text);
         if let Some(rows) = statement.effect.rows() {
-            self.lines(level, &dialect.check(number, rows));
+            self.lines(level, &dialect.check(&place, rows));
         }
     }
 }
@@ -380,11 +385,11 @@ mod tests {
         fn payload(&self, sequence: &str, offsets: u64, bytes: u32) -> String {
             format!("payload({sequence}, {}, {bytes})", offsets + u64::from(bytes) == POOL_BYTES as u64)
         }
-        fn check(&self, number: usize, rows: u64) -> Vec<Line> {
-            vec![Line(1, format!("check {number} {rows}"))]
+        fn check(&self, place: &str, rows: u64) -> Vec<Line> {
+            vec![Line(1, format!("check {place} {rows}"))]
         }
-        fn query(&self, number: usize, sql: &str, effect: Effect) -> Vec<Line> {
-            vec![Line(0, format!("query {number} {effect:?}: {sql}"))]
+        fn query(&self, number: usize, place: &str, sql: &str, effect: Effect) -> Vec<Line> {
+            vec![Line(0, format!("query {number} {place} {effect:?}: {sql}"))]
         }
     }
 
@@ -426,11 +431,11 @@ mod tests {
       v_p := payload(l_seq, true, 8);
     END LOOP;
     {sql};
-      check 0 1
+      check statement 0 1
   END LOOP;
   FOR l_repeat_1 IN 1..4 LOOP
   END LOOP;
-  query 1 ReadAny: SELECT v_k, (v_k + 4)
+  query 1 statement 1 ReadAny: SELECT v_k, (v_k + 4)
 "
         );
         assert_eq!(body.text, want);
@@ -464,7 +469,7 @@ v_c := MOD((l_seq + p_draw), 10);
 IF v_c < 7 THEN
   v_k := p_new_key + l_seq;
   UPDATE t_redo SET n = 1 WHERE k = v_k;
-    check 0 1
+    check statement 0 1
 ELSIF v_c < 9 THEN
   NULL;
 ELSE

@@ -103,7 +103,7 @@ fn check(listen: SocketAddr, token: Option<&str>) -> Result<(), ServeError> {
     }
 }
 
-/// Serves what comes to `listener`, made by [`listen`], until `stop` is set. Calls `ready` once it does.
+/// Serves what comes to `listener`, made by [`listen`], until `stop` is set: the caller ends the process then. Calls `ready` once it does.
 ///
 /// # Errors
 /// [`ServeError`].

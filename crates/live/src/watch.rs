@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use loadline_model::manifest::RunState;
-use loadline_store::{clock_s, parse_rfc3339, runs_in};
+use loadline_store::{clock_s, parse_rfc3339, read_manifest, runs_in};
 
 use crate::now::{Follower, Now, newest};
 use crate::plain::Said;
@@ -16,6 +16,8 @@ use crate::terminal::{Key, Terminal};
 
 /// Time between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(1000);
+/// Looks at a run that goes on for one at its folder.
+const LOOKS_PER_LISTING: u32 = 10;
 /// Watching ends within this time.
 const STOP_WITHIN: Duration = Duration::from_millis(200);
 
@@ -89,26 +91,38 @@ struct Watched {
     began: SystemTime,
     /// Whether watching ends with the run: it was named, or it was not over when watching began.
     ends: bool,
+    looks: u32,
 }
 
 impl Watched {
     fn new(options: &WatchOptions) -> Watched {
         let newest_in = options.newest_in.clone();
         let ends = newest_in.is_none();
-        Watched { follower: Follower::new(&options.run), newest_in, began: SystemTime::now(), ends }
+        Watched { follower: Follower::new(&options.run), newest_in, began: SystemTime::now(), ends, looks: 0 }
+    }
+
+    /// A newer run. One that goes on is left only for one that goes on, and a folder of many is not read each second meanwhile.
+    fn newer(&mut self) -> Option<PathBuf> {
+        let open = self.follower.now().is_open();
+        self.looks = self.looks.wrapping_add(1);
+        let dir = self.newest_in.as_ref().filter(|_| !open || self.looks % LOOKS_PER_LISTING == 1)?;
+        let runs = runs_in(dir).ok()?;
+        let newer = newest(&runs).filter(|run| *run != self.follower.path())?;
+        let goes_on = || read_manifest(newer).is_ok_and(|m| m.state == RunState::Started);
+        (!open || self.looks == 1 || goes_on()).then(|| newer.clone())
     }
 
     /// Looks at the run, or at a newer one; `true` if it is another one than before.
     fn look(&mut self) -> (&Now, bool) {
-        let runs = self.newest_in.as_ref().and_then(|dir| runs_in(dir).ok()).unwrap_or_default();
-        let newer = newest(&runs).filter(|run| *run != self.follower.path());
+        let newer = self.newer();
         let other = newer.is_some();
         if let Some(run) = newer {
-            self.follower = Follower::new(run);
+            self.follower = Follower::new(&run);
         }
         let now = self.follower.look();
         let started = now.manifest.as_ref().and_then(|m| parse_rfc3339(&m.started_at));
-        self.ends |= now.is_open() || started.is_some_and(|at| at >= self.began);
+        let goes_on = now.is_open() && now.problem.is_none() && !now.is_dead(clock_s());
+        self.ends |= goes_on || started.is_some_and(|at| at >= self.began);
         (now, other)
     }
 }

@@ -98,7 +98,8 @@ pub(crate) fn narrowed(t: &Table, width: usize, order: &[&str]) -> (Table, Vec<S
     let mut said = Vec::new();
     let same = |t: &Table, index: usize| {
         // A row of a group repeats what its first one says.
-        let mut cells = t.rows.iter().filter_map(|r| r.cells.get(index)).filter(|c| !c.text.is_empty());
+        let rows = t.rows.iter().enumerate().filter(|(i, r)| *i == 0 || r.first || !t.rows.iter().any(|r| r.first));
+        let mut cells = rows.filter_map(|(_, r)| r.cells.get(index));
         let first = cells.next().filter(|c| c.mark.is_empty())?;
         (t.rows.len() > 1 && cells.all(|c| c.text == first.text && c.mark.is_empty())).then(|| first.text.clone())
     };
@@ -264,7 +265,10 @@ mod tests {
 
     #[test]
     fn what_is_equal_in_all_rows_leaves_a_narrow_table_first() {
-        let row = |cells: [&str; 4]| Row { cells: cells.map(|c| Cell::from(c.to_owned())).to_vec(), ..Row::default() };
+        let row = |cells: [&str; 4]| {
+            let first = !cells[0].is_empty();
+            Row { cells: cells.map(|c| Cell::from(c.to_owned())).to_vec(), first, ..Row::default() }
+        };
         let head = ["Workload", "Throughput", "Detectable", "Pairs"].map(Head::text);
         let wide = Table::of("figures", head, [row(["TP", "10", "5 %", "6"]), row(["", "12", "7 %", "6"])]);
         let titles = |width| {

@@ -112,7 +112,7 @@ fn parts(record: &TestRecord) -> Vec<Part<'_>> {
     let between = between(record);
     let in_transactions = (100.0 - between.iter().map(|part| part.share).sum::<f64>()).max(0.0);
     let asleep = cpu.map_or(in_transactions, |(run, wait)| (in_transactions - run - wait).max(0.0));
-    let log = log(record);
+    let log = log(record, asleep);
     let log_share = log.as_ref().map_or(0.0, |log| log.share.min(asleep));
     let client = client_parts(record, asleep);
     let reads = reads(record, log_share);
@@ -124,10 +124,22 @@ fn parts(record: &TestRecord) -> Vec<Part<'_>> {
         cpu.map(|(run, wait)| on_cpu(record, run - in_calls, wait, client.cpu_wait)),
         log,
         reads,
-        wait(record, column::WRITE_WAIT_PCT, BoundBy::StorageWrites, "wrote blocks or waited for one in the cache"),
-        wait(record, column::LOCK_WAIT_PCT, BoundBy::Locks, "waited for locks or latches of other sessions"),
-        wait(record, column::REPLICA_WAIT_PCT, BoundBy::Replica, "waited for a replica to have a commit"),
-        wait(record, column::WRITER_WAIT_PCT, BoundBy::SingleWriter, "waited for their turn to write (one at a time)"),
+        wait(
+            record,
+            asleep,
+            column::WRITE_WAIT_PCT,
+            BoundBy::StorageWrites,
+            "wrote blocks or waited for one in the cache",
+        ),
+        wait(record, asleep, column::LOCK_WAIT_PCT, BoundBy::Locks, "waited for locks or latches of other sessions"),
+        wait(record, asleep, column::REPLICA_WAIT_PCT, BoundBy::Replica, "waited for a replica to have a commit"),
+        wait(
+            record,
+            asleep,
+            column::WRITER_WAIT_PCT,
+            BoundBy::SingleWriter,
+            "waited for their turn to write (one at a time)",
+        ),
         client.own,
         client.round_trip,
     ]
@@ -168,10 +180,16 @@ fn on_cpu<'a>(record: &'a TestRecord, run: f64, wait: f64, client_wait: f64) -> 
     Part { by: BoundBy::Cpu, share: run + wait + client_wait, evidence: evidence.add_cpu_busy() }
 }
 
-/// A wait of sessions, counted or sampled.
-fn wait<'a>(record: &'a TestRecord, column: &'static Column, by: BoundBy, doing: &str) -> Option<Part<'a>> {
+/// A wait of sessions, counted or sampled, of at most the time that they slept.
+fn wait<'a>(
+    record: &'a TestRecord,
+    asleep: f64,
+    column: &'static Column,
+    by: BoundBy,
+    doing: &str,
+) -> Option<Part<'a>> {
     let e = Evidence::new(record);
-    let share = e.figure(column)?;
+    let share = e.figure(column)?.min(asleep);
     let text = format!("sessions {doing} for {} of the jobs' time", pct(share));
     Some(Part { by, share, evidence: e.add(&[column], text).add_top_wait().add_cpu_busy() })
 }
@@ -238,9 +256,14 @@ fn timed_reads(e: &Evidence<'_>) -> Option<f64> {
 }
 
 /// Waits for the log: at the commit, and before it for a place in its buffers.
-fn log(record: &TestRecord) -> Option<Part<'_>> {
-    let before =
-        wait(record, column::LOG_WRITE_WAIT_PCT, BoundBy::LogWrite, "wrote the log or waited for a place in it");
+fn log(record: &TestRecord, asleep: f64) -> Option<Part<'_>> {
+    let before = wait(
+        record,
+        asleep,
+        column::LOG_WRITE_WAIT_PCT,
+        BoundBy::LogWrite,
+        "wrote the log or waited for a place in it",
+    );
     let (sync, before) = match (log_sync(record), before) {
         (Some(sync), Some(before)) => (sync, before),
         (sync, before) => return sync.or(before),

@@ -63,7 +63,7 @@ impl Server {
     fn ask(&self, what: &str, headers: &str, body: &str) -> Answer {
         let length = body.len();
         let fixed = format!("Host: {}\r\nConnection: close\r\nContent-Length: {length}", self.address);
-        self.send(&format!("{what} HTTP/1.1\r\n{fixed}\r\n{headers}\r\n{body}"))
+        self.send(&format!("{what} HTTP/1.0\r\n{fixed}\r\n{headers}\r\n{body}"))
     }
 
     fn get_with(&self, path: &str, headers: &str) -> Answer {

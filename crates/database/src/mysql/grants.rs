@@ -28,8 +28,8 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
     let on = c.number("SELECT @@GLOBAL.performance_schema")? == Some(1.0);
     let account = quoted_account(&account);
     let mut all = of(&lines, &account, c.version.mariadb);
-    let statistics = [GrantSql::of(SELECT_STATISTICS, &account)];
-    all.retain(|p| on || p.sql != statistics);
+    let statistics = GrantSql::of(SELECT_STATISTICS, &account).grant;
+    all.retain(|p| on || p.sql.iter().all(|sql| sql.grant != statistics));
     Ok(all)
 }
 
@@ -53,22 +53,27 @@ fn is_like(pattern: &[u8], text: &[u8]) -> bool {
 }
 
 fn of(lines: &[String], account: &str, mariadb: bool) -> Vec<Privilege> {
+    let of = |line: &str| {
+        let (_, rest) = line.split_once(" ON ")?;
+        Some(rest.split_once(" TO ")?.0.replace('`', ""))
+    };
     let has = |place: &str, what: &str| {
-        let here = |line: &&String| {
-            let of = line
-                .split_once(" ON ")
-                .and_then(|(_, rest)| rest.split_once(" TO "))
-                .map(|(of, _)| of.replace('`', ""));
-            of.is_some_and(|of| of == "*.*" || is_like(of.as_bytes(), place.as_bytes()))
-        };
+        let here = |line: &&String| of(line).is_some_and(|of| of == "*.*" || is_like(of.as_bytes(), place.as_bytes()));
         lines.iter().filter(here).any(|line| line.contains(what) || line.contains("ALL PRIVILEGES"))
+    };
+    // What comes from a wider grant, or from a role, cannot be taken back by itself.
+    let grant = |place: &str, what: &str, sql: &str| {
+        let by_itself = lines.iter().any(|line| of(line).is_some_and(|of| of == place) && line.contains(what));
+        let GrantSql { grant, revoke } = GrantSql::of(sql, account);
+        GrantSql { grant, revoke: revoke.filter(|_| by_itself) }
     };
     let replica = if mariadb { "SLAVE MONITOR" } else { "REPLICATION CLIENT" };
     let mut all = vec![
         Privilege {
             sql: vec![
-                GrantSql::change("CREATE DATABASE IF NOT EXISTS loadline", "DROP DATABASE IF EXISTS loadline"),
-                GrantSql::of("ALL ON loadline.*", account),
+                // What is in it may be others': `loadline clean` drops what is loadline's.
+                GrantSql { grant: "CREATE DATABASE IF NOT EXISTS loadline".to_owned(), revoke: None },
+                grant("LOADLINE.*", "ALL PRIVILEGES", "ALL ON loadline.*"),
             ],
             gives: "the database 'loadline' with all its tables",
             granted: has("LOADLINE.*", "GRANT ALL")
@@ -77,19 +82,19 @@ fn of(lines: &[String], account: &str, mariadb: bool) -> Vec<Privilege> {
             used: Use::Needed,
         },
         Privilege {
-            sql: vec![GrantSql::of("PROCESS ON *.*", account)],
+            sql: vec![grant("*.*", "PROCESS", "PROCESS ON *.*")],
             gives: "InnoDB's metrics in the snapshots, its transactions and locks, sessions of other users",
             granted: has("*.*", "PROCESS"),
             used: Use::Figures,
         },
         Privilege {
-            sql: vec![GrantSql::of(SELECT_STATISTICS, account)],
+            sql: vec![grant("PERFORMANCE_SCHEMA.*", "SELECT", SELECT_STATISTICS)],
             gives: "statements, waits, files and tables by the server's clock, and log file sync where it is timed",
             granted: has("PERFORMANCE_SCHEMA.*", "SELECT"),
             used: Use::Figures,
         },
         Privilege {
-            sql: vec![GrantSql::of(&format!("{replica} ON *.*"), account)],
+            sql: vec![grant("*.*", replica, &format!("{replica} ON *.*"))],
             gives: "how far the server is behind if it is a replica",
             granted: has("*.*", replica),
             used: Use::Figures,
@@ -97,7 +102,7 @@ fn of(lines: &[String], account: &str, mariadb: bool) -> Vec<Privilege> {
     ];
     if mariadb {
         all.push(Privilege {
-            sql: vec![GrantSql::of("SUPER ON *.*", account)],
+            sql: vec![grant("*.*", "SUPER", "SUPER ON *.*")],
             gives: "a checkpoint before each test and in DBWR-CKPT, and much more; clouds do not grant it",
             granted: has("*.*", "SUPER"),
             used: Use::Machine,

@@ -187,7 +187,7 @@ impl Dialect for SqlPsm {
     }
 
     /// Unused: this driver lacks the capability to read rows, as a procedure would send them to the client.
-    fn query(&self, _: usize, sql: &str, _: Effect) -> Vec<Line> {
+    fn query(&self, _: usize, _: &str, sql: &str, _: Effect) -> Vec<Line> {
         vec![Line(0, format!("{sql};"))]
     }
 
@@ -213,8 +213,8 @@ impl Dialect for SqlPsm {
         "DO 0;"
     }
 
-    fn check(&self, number: usize, rows: u64) -> Vec<Line> {
-        let text = format!("statement {number} did not touch {rows} rows");
+    fn check(&self, place: &str, rows: u64) -> Vec<Line> {
+        let text = format!("{place} did not touch {rows} rows");
         vec![
             Line(0, format!("IF ROW_COUNT() <> {rows} THEN")),
             Line(1, format!("SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '{text}';")),

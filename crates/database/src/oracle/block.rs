@@ -243,7 +243,7 @@ impl Dialect for PlSql {
     }
 
     /// A cursor FOR loop, which fetches 100 rows at a time.
-    fn query(&self, number: usize, sql: &str, effect: Effect) -> Vec<Line> {
+    fn query(&self, number: usize, place: &str, sql: &str, effect: Effect) -> Vec<Line> {
         let row = format!("l_row_{number}");
         let mut lines = vec![
             Line(0, "l_rows := 0;".into()),
@@ -252,7 +252,7 @@ impl Dialect for PlSql {
             Line(0, "END LOOP;".into()),
         ];
         if let Some(rows) = effect.rows() {
-            let text = format!("'statement {number} returned ' || l_rows || ' rows instead of {rows}'");
+            let text = format!("'{place} returned ' || l_rows || ' rows instead of {rows}'");
             lines.push(Line(0, format!("IF l_rows <> {rows} THEN")));
             lines.push(Line(1, format!("RAISE_APPLICATION_ERROR(-20001, {text});")));
             lines.push(Line(0, "END IF;".into()));
@@ -281,8 +281,8 @@ impl Dialect for PlSql {
         (vec![Line(0, format!("FOR l_repeat_{depth} IN 1 .. {times} LOOP"))], "END LOOP;")
     }
 
-    fn check(&self, number: usize, rows: u64) -> Vec<Line> {
-        let text = format!("'statement {number} touched ' || SQL%ROWCOUNT || ' rows instead of {rows}'");
+    fn check(&self, place: &str, rows: u64) -> Vec<Line> {
+        let text = format!("'{place} touched ' || SQL%ROWCOUNT || ' rows instead of {rows}'");
         vec![
             Line(0, format!("IF SQL%ROWCOUNT <> {rows} THEN")),
             Line(1, format!("RAISE_APPLICATION_ERROR(-20001, {text});")),

@@ -17,7 +17,8 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
          pg_has_role('pg_monitor', 'USAGE'), ({}), ({}), \
          has_function_privilege('pg_catalog.pg_read_file(text)', 'EXECUTE') AND pg_has_role('pg_read_server_files', 'USAGE'), \
          current_setting('track_wal_io_timing') = 'on', \
-         EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements')",
+         EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements'), \
+         EXISTS (SELECT FROM pg_database WHERE datname = current_database() AND pg_has_role(datdba, 'USAGE'))",
         c.version.may_checkpoint().trim_start_matches("SELECT "),
         c.version.reads_are_timed()
     ))?;
@@ -25,9 +26,12 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
     let text = |i: usize| row.get(i).cloned().flatten().unwrap_or_default();
     let (role, database) = (text(0), text(1));
     let granted = |i: usize| text(i) == "t";
+    let mut create = GrantSql::of(&format!("CREATE ON DATABASE {database}"), &role);
+    // An owner has it without a grant.
+    create.revoke.take_if(|_| granted(9));
     let mut all = vec![
         Privilege {
-            sql: vec![GrantSql::of(&format!("CREATE ON DATABASE {database}"), &role)],
+            sql: vec![create],
             gives: "the schema 'loadline' with all its tables",
             granted: granted(2),
             used: Use::Needed,

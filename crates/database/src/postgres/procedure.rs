@@ -146,10 +146,10 @@ impl Dialect for PlPgSql {
     }
 
     /// PERFORM executes a query to its end and discards the rows.
-    fn query(&self, number: usize, sql: &str, effect: Effect) -> Vec<Line> {
+    fn query(&self, _: usize, place: &str, sql: &str, effect: Effect) -> Vec<Line> {
         let sql = sql.strip_prefix("SELECT ").map_or_else(|| sql.to_owned(), |rest| format!("PERFORM {rest}"));
         let mut lines = vec![Line(0, format!("{sql};"))];
-        lines.extend(effect.rows().into_iter().flat_map(|rows| self.check(number, rows)));
+        lines.extend(effect.rows().into_iter().flat_map(|rows| self.check(place, rows)));
         lines
     }
 
@@ -157,11 +157,11 @@ impl Dialect for PlPgSql {
         kernels::compute(kernel, times, sequence)
     }
 
-    fn check(&self, number: usize, rows: u64) -> Vec<Line> {
+    fn check(&self, place: &str, rows: u64) -> Vec<Line> {
         vec![
             Line(0, "GET DIAGNOSTICS l_rows = ROW_COUNT;".into()),
             Line(0, format!("IF l_rows <> {rows} THEN")),
-            Line(1, format!("RAISE EXCEPTION 'statement {number} touched % rows instead of {rows}', l_rows;")),
+            Line(1, format!("RAISE EXCEPTION '{place} touched % rows instead of {rows}', l_rows;")),
             Line(0, "END IF;".into()),
         ]
     }

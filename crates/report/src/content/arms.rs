@@ -7,6 +7,7 @@ use loadline_analyze::paired::{Verdict, percent as confidence};
 use loadline_analyze::stats::mean;
 use loadline_model::arms::ArmName;
 use loadline_model::format::{counted, whole};
+use loadline_model::manifest::ArmFound;
 use loadline_model::plan::Arms;
 use loadline_model::{Column, Outcome, TestRecord, column};
 
@@ -22,12 +23,15 @@ pub(crate) struct OfRun<'a> {
     arms: &'a Arms,
     compared: Compared<'a>,
     records: &'a [TestRecord],
+    /// The arms' targets as they were found.
+    found: Option<&'a [ArmFound; 2]>,
 }
 
 /// Of `run`, if it has arms.
 pub(crate) fn of(run: &RunData) -> Option<OfRun<'_>> {
     let arms = run.manifest.plan.arms.as_deref()?;
-    Some(OfRun { arms, compared: compare(&run.records, arms), records: &run.records })
+    let found = run.manifest.arms.as_deref();
+    Some(OfRun { arms, compared: compare(&run.records, arms), records: &run.records, found })
 }
 
 /// Whether a window had something that falls into windows by chance.
@@ -119,8 +123,12 @@ impl OfRun<'_> {
 
     /// Figures that show what a setting of the arms is about, where they are the same in both: then the comparison cannot show it.
     fn same_work(&self) -> impl Iterator<Item = String> {
-        let [a, b] = [&self.arms.a.settings, &self.arms.b.settings];
-        let differing = ABOUT.iter().filter(move |(name, _)| a.get(*name) != b.get(*name));
+        let differ = move |name: &str| {
+            let found = self.found.map(|[a, b]| [&a.target.settings, &b.target.settings]);
+            let given = Some([&self.arms.a.settings, &self.arms.b.settings]);
+            [found, given].into_iter().flatten().any(|[a, b]| a.get(name) != b.get(name))
+        };
+        let differing = ABOUT.iter().filter(move |(name, _)| differ(name));
         differing.flat_map(move |(name, of)| {
             let same = move |row: &Figure<'_>| {
                 let [a, b] = [self.mean_of(row, ArmName::A, of.column())?, self.mean_of(row, ArmName::B, of.column())?];

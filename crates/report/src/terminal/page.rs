@@ -10,6 +10,10 @@ use crate::platform_run::{PlatformRun, sides};
 use crate::text::{clean, narrowed, superscript, table, table_width, wrapped};
 use crate::words::name;
 
+const VALID: &str = "Valid tests";
+/// Columns of loads that a narrow terminal does without, the first ones first.
+const AT_LAST: [&str; 8] =
+    ["Connect p50", "Connect p99", "Connecting", "Thinking", "Response p50", "Response p99", "Transaction mean", "p50"];
 /// Most sweeps with a sentence on what bounds them; with more, only the report has it.
 const FEW: usize = 8;
 
@@ -29,8 +33,16 @@ pub fn end_page(run: &RunData, width: Option<usize>) -> String {
             out.push_str(&figures(side, &full, available, prose));
         }
         for more in [nodes::table(side.run), load::table(side.run)].into_iter().flatten() {
+            let (more, left_out) = narrowed(&more, available, &AT_LAST);
             if table_width(&more) <= available {
                 table(&mut out, &more, prose);
+                out.push_str(&without(&left_out, prose));
+            } else {
+                out.push_str(&wrapped(
+                    &format!("{}: too wide for this terminal; the report has it.", more.caption),
+                    "",
+                    prose,
+                ));
             }
         }
         for text in not_measured(side) {
@@ -47,18 +59,27 @@ pub fn end_page(run: &RunData, width: Option<usize>) -> String {
     out
 }
 
+/// What the report has and a narrow terminal has not.
+fn without(left_out: &[String], prose: usize) -> String {
+    if left_out.is_empty() {
+        return String::new();
+    }
+    wrapped(&format!("For want of width without {}: the report has it.", left_out.join(", ")), "", prose)
+}
+
 /// The table, narrowed if it would be too wide; if it still is, one sentence per workload.
 fn figures(side: &PlatformRun<'_>, full: &Table, available: usize, prose: usize) -> String {
     let mut out = String::new();
-    let (narrow, left_out) = narrowed(full, available, &["Bounded by", "Of limit", "Valid tests"]);
+    let (narrow, left_out) = narrowed(full, available, &["Bounded by", "Of limit", VALID]);
     if table_width(&narrow) <= available {
         table(&mut out, &narrow, prose);
-        if left_out.iter().any(|title| title == "Valid tests") {
+        if left_out.iter().any(|title| title == VALID) {
             let valid = side.run.records.iter().filter(|r| r.validity() == Some(true)).count();
             let kept = kept_verdict(valid, kept_tests(side.run.records.iter()));
             out.push_str(&wrapped(&format!("{valid} of {} tests are valid{kept}.", side.run.records.len()), "", prose));
         }
-        return out.trim_start_matches('\n').to_owned();
+        let left_out: Vec<String> = left_out.into_iter().filter(|title| title != VALID).collect();
+        return out.trim_start_matches('\n').to_owned() + &without(&left_out, prose);
     }
     for row in &full.rows {
         if row.title.is_empty() {

@@ -58,7 +58,7 @@ fn statements(out: &mut Figures, work: &Work, merged: &Tally, tps: f64) {
     let of_volume = work.workload.volume.map(|of| of(&work.params).rows).filter(|rows| *rows > 0.0);
     let rows = of_volume.or_else(|| work.program.rows_are_known().then(|| work.program.mean_rows_per_tx()));
     for (id, per_tx) in [(column::ROWS_PER_TX, 1.0), (column::ROWS_PER_S, tps)] {
-        let why = "rows of a statement with the effect read-any are not counted";
+        let why = "the rows of a statement with no fixed number (read-any, or change = [FEWEST, MOST]) are not in it";
         out.set_or_absent(id, rows.map(|rows| rows * per_tx), why);
     }
 }

@@ -200,14 +200,24 @@ fn effect(source: &Source<'_>, value: &Value<'_>, name: &str, params: &[Param]) 
         (Some(v), None) if v.get_ref().is_array() => match source.list(v, &what)?[..] {
             [low, high] => {
                 let low = source.amount(low, &what, params, (0, MAX_ROWS))?;
-                Ok(FileEffect::ChangeBetween(low, source.amount(high, &what, params, (1, MAX_ROWS))?))
+                let high = source.amount(high, &what, params, (1, MAX_ROWS))?;
+                match (low, high) {
+                    (Amount::Fixed(low), Amount::Fixed(high)) if low > high => {
+                        Err(source.error(v.span(), format!("{what} is [FEWEST, MOST], and {low} is more than {high}")))
+                    }
+                    _ => Ok(FileEffect::ChangeBetween(low, high)),
+                }
             }
             _ => Err(source.error(v.span(), format!("{what} must be change = ROWS or change = [FEWEST, MOST]"))),
         },
         (Some(v), None) => Ok(FileEffect::Change(source.amount(v, &what, params, (1, MAX_ROWS))?)),
         (None, Some(v)) => Ok(FileEffect::Read(source.amount(v, &what, params, (0, MAX_ROWS))?)),
-        _ => Err(source
-            .error(value.span(), format!("{what} must be {{ change = ROWS }}, {{ read = ROWS }} or \"read-any\""))),
+        _ => Err(source.error(
+            value.span(),
+            format!(
+                "{what} must be {{ change = ROWS }}, {{ change = [FEWEST, MOST] }}, {{ read = ROWS }} or \"read-any\""
+            ),
+        )),
     }
 }
 

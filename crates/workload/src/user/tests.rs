@@ -41,7 +41,10 @@ fn a_number_of_rows_may_lie_between_two() {
         Ok::<_, UserError>((of, w.needs.contains(&Capability::CountChanges), program.varies()))
     };
     assert_eq!(effect("{ change = [0, 1] }").unwrap(), (Some(Effect::ChangeBetween(0, 1)), true, true));
-    for wrong in ["{ change = [0] }", "{ change = [-1, 2] }", "{ change = [0, \"x\"] }", "{ change = [0, 0] }"] {
+    for wrong in [
+        "{ change = [0] }", "{ change = [-1, 2] }", "{ change = [0, \"x\"] }", "{ change = [0, 0] }",
+        "{ change = [5, 1] }",
+    ] {
         assert!(effect(wrong).is_err(), "{wrong}");
     }
 }
