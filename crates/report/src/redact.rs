@@ -238,8 +238,8 @@ impl Hiding<'_> {
     /// What stands for `text` of the field at `path`.
     fn text(&mut self, path: &str, text: &str) -> String {
         let is_in = |list: &[&str]| list.iter().any(|field| is_at(path, field));
-        let is_name = ["port", "_name", "_names"].iter().any(|end| path.ends_with(end));
-        let is_plain = is_in(PLAIN) && plain(text) && !is_name;
+        let is_excepted = ["port", "_name", "_names"].iter().any(|end| path.ends_with(end));
+        let is_plain = is_in(PLAIN) && plain(text) && !is_excepted;
         let stays = is_in(STAYS) || (is_in(PRODUCT) && !self.anonymous) || is_plain;
         if text.is_empty() || stays {
             return text.to_owned();

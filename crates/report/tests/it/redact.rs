@@ -269,12 +269,14 @@ fn no_format_tells_the_product() {
         record.waits.sessions.insert("wait/io/file/innodb/innodb_log_file".to_owned(), 5);
         record.waits.sessions.insert("LWLock:WALWrite".to_owned(), 5);
         record.notes.push("InnoDB flushed".to_owned());
+        let name = "builtin:tpcb-like".to_owned();
+        record.kinds.push(KindFigures { name, weight: 1, tps: 1.0, transaction_ns: None });
         record.add_check(Check::new("client-cpu", Outcome::Failed, "pg_stat_io has no counter"));
     }
     anonymise(&mut runs, &known).unwrap();
     let products = [
         "postgres", "mariadb", "mysql", "oracle", "sqlite", "innodb", "pg_", "lwlock", "wait/io", "ora-0", "11.4.2",
-        "15.8-0", "v$", "wal_", "walsync", "pl/pgsql", "exadata",
+        "15.8-0", "v$", "wal_", "walsync", "pl/pgsql", "exadata", "tpcb",
     ];
     assert_gone(&runs, &products);
     let page = text(&runs, Format::Html);
