@@ -198,20 +198,20 @@ fn what_differs_still_differs() {
 
 #[test]
 fn tests_are_pooled_as_before() {
-    let both = format!("a; {NOT_THE_DEVICES}");
+    let both = ["a", "b"].map(|why| format!("{why}; {NOT_THE_DEVICES}"));
     let versions = ["3.35.1", "3.35.2"].map(|version| {
         Some(Imported { tool: "fio".to_owned(), version: Some(version.to_owned()), ..Imported::default() })
     });
     let mut runs = two_platforms();
     for run in &mut runs {
         let first = run.records[0].clone();
-        let ways = [Some("a"), Some("b"), Some(NOT_THE_DEVICES), Some(&both)].map(|forced| (forced, None));
+        let ways = ["a", "b", &both[0], &both[1]].map(|forced| (Some(forced), None));
         let all = ways.into_iter().chain(versions.clone().map(|imported| (None, imported))).cycle().take(12);
         run.records = (1..)
             .zip(all)
             .map(|(test, (forced, imported))| {
-                // Of each two one is set aside, which depends on what is pooled.
-                let jobs = 1 + test % 6 / 2;
+                // Each two that differ are of one point, where one of them is set aside.
+                let jobs = 1 + (test - 1) % 6 / 2;
                 TestRecord { test, jobs, forced: forced.map(str::to_owned), imported, ..first.clone() }
             })
             .collect();
