@@ -228,7 +228,7 @@ mod tests {
             let interrupted = scope.spawn(|| gives_up(true, None, 4.5));
             assert_eq!(works.join().unwrap().0, None);
             let why = waits.join().unwrap().0.unwrap();
-            assert!(why.contains("after 2 s: ") && why.contains("a lock of session 7"), "{why}");
+            assert!(why.contains("a lock of session 7"), "{why}");
             let (why, took) = interrupted.join().unwrap();
             assert!(why.is_some() && took >= CLEANING, "{took:?}");
         });

@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::content::settings::of_private_server;
 use crate::{ReportError, RunData};
 
 /// Instead of a text that does not stay.
@@ -33,14 +34,14 @@ const STAYS: &[&str] = &[
 /// Fields whose texts stay unless the report is anonymous.
 const PRODUCT: &[&str] =
     &["target.kind", "target.product", "target.version", "data_set.path", "levels.levels", "level.level"];
-/// Fields whose texts stay if they are [`plain`] and no port.
+/// Fields whose texts stay if they are [`plain`], and neither a port nor a name.
 const PLAIN: &[&str] = &["settings.*", "device_facts.*", "storage*.mount_options", "doctor.value", "imported.version"];
 /// Kinds of names, and the fields that hold them. Each name gets a number after its kind, the same in all runs.
 const NUMBERED: &[(&str, &[&str])] = &[
     ("run", &["manifest.run", "test.run"]),
-    (PLATFORM, &["plan.platform", "test.platform"]),
+    // The platform of a test of arms is the label of its arm.
+    (PLATFORM, &["plan.platform", "test.platform", "arms*.label"]),
     ("target", &["plan.target", "target.url", "test.target", "arms.a.target", "arms.b.target"]),
-    ("arm", &["arms*.label"]),
     ("node", &["plan.nodes"]),
     ("standby", &["levels.standbys"]),
     ("hub", &["agents.hub"]),
@@ -58,6 +59,10 @@ const NUMBERED: &[(&str, &[&str])] = &[
     (PROGRAM, &["workload_files.text"]),
     ("limit", &["limit.of", "log_writer.of"]),
     (TABLE, &["data_set.table"]),
+    (REASON, &["workloads.forced", "test.forced"]),
+    (SCRIPT, &["kinds.name"]),
+    (VALUE, &["settings.*", "device_facts.*", "storage*.mount_options"]),
+    ("version", &["imported.version"]),
     (WORKLOAD, &["workloads.code", "skipped.code", "overhead.workload", "test.workload", "log_writer.workload"]),
 ];
 /// Maps whose keys are not loadline's, and the kinds of their keys.
@@ -67,15 +72,41 @@ const KEYS: &[(&str, &str)] = &[
     ("test.error_texts", "error"),
     ("settings", SETTING),
     ("waits.sessions", WAIT),
+    ("manifest.probes", ROLE),
+    ("target.storage", ROLE),
+    ("device_facts", FACT),
+    ("by_node.per_s", COUNTER),
+    ("by_node.gauges", COUNTER),
+    ("test.absent", COLUMN),
 ];
+const COLUMN: &str = "column";
+const COUNTER: &str = "counter";
+const FACT: &str = "fact";
 const PARAMETER: &str = "parameter";
 const PLATFORM: &str = "platform";
 const PROGRAM: &str = "text";
+const REASON: &str = "reason";
+const ROLE: &str = "role";
+const SCRIPT: &str = "script";
 const SETTING: &str = "setting";
 const TABLE: &str = "table";
+const VALUE: &str = "value";
 const WAIT: &str = "wait";
 const WORKLOAD: &str = "WORKLOAD";
 
+/// Scripts that pgbench has.
+const SCRIPTS: &[&str] = &["builtin:tpcb-like", "builtin:simple-update", "builtin:select-only"];
+/// What the kernel tells of a device.
+const FACTS: &[&str] = &[
+    "model", "size", "scheduler", "rotational", "write_cache", "logical_block_size", "physical_block_size",
+    "nr_requests", "fua", "dax", "dm_name", "dm_kind", "md_level", "backing_file", "slaves", "disk",
+    "filesystem_devices",
+];
+/// Units of numbers.
+const UNITS: &[&str] = &[
+    "", "%", "b", "k", "m", "g", "t", "kb", "mb", "gb", "tb", "kib", "mib", "gib", "tib", "ns", "us", "ms", "s", "min",
+    "h", "d",
+];
 /// Words of settings and mount options that tell nobody's name.
 const WORDS: &[&str] = &[
     "on", "off", "yes", "no", "true", "false", "none", "default", "auto", "always", "never", "try", "minimal", "local",
@@ -159,9 +190,7 @@ impl Hiding<'_> {
             arms.flat_map(|arm| &mut arm.doctor).chain(&mut run.manifest.doctor).for_each(name_by_id);
             for record in &mut run.records {
                 record.figures.retain(|id, _| column::column(id).is_some());
-                let forced = record.forced.clone();
                 *record = self.hidden("test", record)?;
-                record.forced = forced.map(|forced| force(&forced));
                 say_by_figures(record);
             }
             // Pages beside the report show everything.
@@ -209,12 +238,16 @@ impl Hiding<'_> {
     /// What stands for `text` of the field at `path`.
     fn text(&mut self, path: &str, text: &str) -> String {
         let is_in = |list: &[&str]| list.iter().any(|field| is_at(path, field));
-        let is_plain = is_in(PLAIN) && plain(text) && !path.ends_with("port");
+        let is_excepted = ["port", "_name", "_names"].iter().any(|end| path.ends_with(end));
+        let is_plain = is_in(PLAIN) && plain(text) && !is_excepted;
         let stays = is_in(STAYS) || (is_in(PRODUCT) && !self.anonymous) || is_plain;
         if text.is_empty() || stays {
             return text.to_owned();
         }
         match NUMBERED.iter().find(|(_, fields)| is_in(fields)) {
+            Some((REASON, _)) => self.forced(text),
+            // Private servers do not differ in their folders.
+            Some((VALUE, _)) if of_private_server(text) => LEFT_OUT.to_owned(),
             Some((kind, _)) => self.numbered(kind, text),
             None => LEFT_OUT.to_owned(),
         }
@@ -230,15 +263,31 @@ impl Hiding<'_> {
             Some(WAIT) if self.anonymous => class(key).to_owned(),
             Some(WAIT) if is_wait(key) => key.to_owned(),
             Some(WAIT) => "other".to_owned(),
+            Some(ROLE) if ["log", "data"].contains(&key) => key.to_owned(),
+            Some(COUNTER) if key.starts_with("loadline.") => key.to_owned(),
+            Some(COLUMN) if column::column(key).is_some() => key.to_owned(),
+            Some(FACT) => {
+                let (device, fact) = key.rsplit_once('.').map_or((None, key), |(device, fact)| (Some(device), fact));
+                let fact = if FACTS.contains(&fact) { fact.to_owned() } else { self.numbered(FACT, fact) };
+                device.map_or(fact.clone(), |device| format!("{}.{fact}", self.numbered("device", device)))
+            }
             Some(kind) => self.numbered(kind, key),
             None if key.chars().all(|c| is_word(c) || ".-".contains(c)) => key.to_owned(),
             None => self.numbered("key", key),
         }
     }
 
+    /// What stands for why a test was forced: tests with other reasons are not pooled.
+    fn forced(&mut self, why: &str) -> String {
+        let device = why.contains(NOT_THE_DEVICES).then(|| NOT_THE_DEVICES.to_owned());
+        let forced = by_force(why).map(|why| self.numbered(REASON, &why));
+        forced.into_iter().chain(device).collect::<Vec<_>>().join("; ")
+    }
+
     fn numbered(&mut self, kind: &'static str, text: &str) -> String {
         let of_catalogue = matches!(kind, WORKLOAD | PARAMETER | TABLE);
         let known = of_catalogue && (self.known)(text) && !(self.anonymous && text.starts_with("PGBENCH"));
+        let known = known || (kind == SCRIPT && SCRIPTS.contains(&text) && !self.anonymous);
         if text.is_empty() || known || (kind == PLATFORM && text == self.default_platform) {
             return text.to_owned();
         }
@@ -274,15 +323,16 @@ fn plain(text: &str) -> bool {
         let is_number = digits.starts_with(|c: char| c.is_ascii_digit())
             && digits.chars().all(|c| c.is_ascii_digit() || "./".contains(c))
             && digits.matches(['.', '/']).count() < 2
-            && bare.len() - digits.len() < 4;
+            && UNITS.contains(&bare[digits.len()..].to_lowercase().as_str());
         is_number || WORDS.contains(&word.to_lowercase().as_str())
     })
 }
 
-/// Whether `event` is written as databases name waits: `IO:WALSync`, `wait/io/file/sql/binlog`, `log file sync`.
+/// Whether `event` is written as databases name waits: `IO:WALSync`, `wait/io/file/sql/binlog`, `log file switch (checkpoint
+/// incomplete)`, `Disk file operations I/O`.
 fn is_wait(event: &str) -> bool {
-    let sign = |c: char| c.is_ascii_alphanumeric() || "_:*&- ".contains(c) || c == '/' && event.starts_with("wait/");
-    event.chars().all(sign)
+    let rest = if event.starts_with("wait/") { event.replace('/', "") } else { event.replace("I/O", "") };
+    rest.chars().all(|c| c.is_ascii_alphanumeric() || "_:*&-() ".contains(c))
 }
 
 /// The class of a wait, from the words in its name.
@@ -301,13 +351,6 @@ fn class(event: &str) -> &'static str {
 
 fn name_by_id(finding: &mut Finding) {
     finding.subject.clone_from(&finding.id);
-}
-
-/// What stands for [`TestRecord::forced`].
-fn force(forced: &str) -> String {
-    let device = forced.contains(NOT_THE_DEVICES).then_some(NOT_THE_DEVICES);
-    let parts: Vec<&str> = by_force(forced).map(|_| LEFT_OUT).into_iter().chain(device).collect();
-    parts.join("; ")
 }
 
 /// Says anew what follows from figures and from ids of checks.

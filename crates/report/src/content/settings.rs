@@ -14,7 +14,7 @@ const FEW: usize = 30;
 const SHORT: usize = 40;
 
 /// Whether a value names the folder of a private server: another one for each.
-fn of_private_server(value: &str) -> bool {
+pub(crate) fn of_private_server(value: &str) -> bool {
     ["loadline-pg-", "loadline-mariadb-", "loadline-mysql-"].iter().any(|prefix| value.contains(prefix))
 }
 

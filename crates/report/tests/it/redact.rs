@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::groups::all_groups;
 use crate::common::{run, text, two_platforms};
+use loadline_analyze::sweeps;
 use loadline_model::column::COLUMNS;
-use loadline_model::{Check, Manifest, Outcome, TestRecord};
+use loadline_model::record::{KindFigures, NOT_THE_DEVICES};
+use loadline_model::{Check, Imported, Manifest, Outcome, TestRecord};
 use loadline_report::{Format, Options, RunData, anonymise, redact, render};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -60,7 +62,7 @@ fn poisoned<T: Serialize + DeserializeOwned>(value: &T) -> T {
             Value::String(text) => *text = format!("{text} {POISON}"),
             Value::Object(map) => {
                 let Some(item) = map.values().next().cloned() else { continue };
-                map.insert(format!("{POISON}-key/{}", map.len()), item);
+                map.insert(format!("{POISON}_key{}", map.len()), item);
             }
             _ => continue,
         }
@@ -96,6 +98,7 @@ fn full() -> RunData {
 fn only_listed_texts_stay() {
     let mut run = full();
     run.notes.insert(POISON.to_owned(), POISON.to_owned());
+    run.records[0].figures.insert(POISON.to_owned(), 1.0);
     let holds = |run: &RunData| -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for (name, json) in [("manifest", json!(run.manifest)), ("test", json!(run.records[0]))] {
@@ -178,6 +181,82 @@ fn figures_stay_as_they_are() {
 }
 
 #[test]
+fn what_differs_still_differs() {
+    let mut runs = two_platforms();
+    for (run, [method, folder]) in
+        runs.iter_mut().zip([["worker", "/tmp/loadline-pg-1/s"], ["io_uring", "/tmp/loadline-pg-2/s"]])
+    {
+        let settings = [("io_method", method), ("unix_socket_directories", folder), ("cluster_name", "7prd")];
+        run.manifest.target.settings.extend(settings.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+    redact(&mut runs, &known).unwrap();
+    let page = text(&runs, Format::Html);
+    assert!(page.contains("≠ io_method"), "{page}");
+    assert!(!page.contains("≠ unix_socket_directories") && !page.contains("≠ cluster_name"));
+    assert!(page.contains("cluster_name") && !page.contains("7prd"));
+}
+
+#[test]
+fn tests_are_pooled_as_before() {
+    let both = ["a", "b"].map(|why| format!("{why}; {NOT_THE_DEVICES}"));
+    let versions = ["3.35.1", "3.35.2"].map(|version| {
+        Some(Imported { tool: "fio".to_owned(), version: Some(version.to_owned()), ..Imported::default() })
+    });
+    let mut runs = two_platforms();
+    for run in &mut runs {
+        let first = run.records[0].clone();
+        let ways = ["a", "b", &both[0], &both[1]].map(|forced| (Some(forced), None));
+        let all = ways.into_iter().chain(versions.clone().map(|imported| (None, imported))).cycle().take(12);
+        run.records = (1..)
+            .zip(all)
+            .map(|(test, (forced, imported))| {
+                // Each two that differ are of one point, where one of them is set aside.
+                let jobs = 1 + (test - 1) % 6 / 2;
+                TestRecord { test, jobs, forced: forced.map(str::to_owned), imported, ..first.clone() }
+            })
+            .collect();
+    }
+    let pools = |runs: &[RunData]| -> Vec<(u32, Vec<u32>, Vec<u32>)> {
+        let points = runs.iter().flat_map(|run| sweeps(&run.records)).flat_map(|sweep| sweep.points);
+        points.map(|p| (p.jobs, p.tests, p.set_aside.iter().map(|aside| aside.test).collect())).collect()
+    };
+    let before = pools(&runs);
+    assert!(before.iter().all(|(_, _, aside)| !aside.is_empty()), "{before:?}");
+    redact(&mut runs, &known).unwrap();
+    assert_eq!(pools(&runs), before);
+}
+
+#[test]
+fn names_agree() {
+    let mut run = full();
+    let arms = run.manifest.plan.arms.as_mut().unwrap();
+    "acme's B".clone_into(&mut arms.b.label);
+    "acme's B".clone_into(&mut run.records[0].platform);
+    let kinds = ["own.sql", "builtin:select-only"].map(|name| (name, run.records[0].kinds[0].clone()));
+    run.records[0].kinds = kinds.map(|(name, kind)| KindFigures { name: name.to_owned(), ..kind }).into();
+    redact(std::slice::from_mut(&mut run), &known).unwrap();
+    assert_eq!(run.records[0].platform, run.manifest.plan.arms.unwrap().b.label);
+    let names: Vec<&str> = run.records[0].kinds.iter().map(|kind| kind.name.as_str()).collect();
+    assert_eq!(names, ["script-1", "builtin:select-only"]);
+}
+
+#[test]
+fn waits_keep_the_names_of_databases() {
+    let names = [
+        "IO:WALSync",
+        "wait/io/file/sql/binlog",
+        "log file switch (checkpoint incomplete)",
+        "Disk file operations I/O",
+    ];
+    let mut runs = two_platforms();
+    let sessions = &mut runs[0].records[0].waits.sessions;
+    *sessions = names.iter().chain(&["/home/zeus", "zeus@styx"]).map(|name| ((*name).to_owned(), 1)).collect();
+    redact(&mut runs, &known).unwrap();
+    let kept: BTreeSet<&str> = runs[0].records[0].waits.sessions.keys().map(String::as_str).collect();
+    assert_eq!(kept, names.into_iter().chain(["other"]).collect());
+}
+
+#[test]
 fn no_format_tells_the_product() {
     let mut runs = vec![all_groups("our PostgreSQL", "2025-postgres", 1.0), run("maria", "run-nvme", 1.4)];
     let other = &mut runs[1].manifest.target;
@@ -190,12 +269,14 @@ fn no_format_tells_the_product() {
         record.waits.sessions.insert("wait/io/file/innodb/innodb_log_file".to_owned(), 5);
         record.waits.sessions.insert("LWLock:WALWrite".to_owned(), 5);
         record.notes.push("InnoDB flushed".to_owned());
+        let name = "builtin:tpcb-like".to_owned();
+        record.kinds.push(KindFigures { name, weight: 1, tps: 1.0, transaction_ns: None });
         record.add_check(Check::new("client-cpu", Outcome::Failed, "pg_stat_io has no counter"));
     }
     anonymise(&mut runs, &known).unwrap();
     let products = [
         "postgres", "mariadb", "mysql", "oracle", "sqlite", "innodb", "pg_", "lwlock", "wait/io", "ora-0", "11.4.2",
-        "15.8-0", "v$", "wal_", "walsync", "pl/pgsql", "exadata",
+        "15.8-0", "v$", "wal_", "walsync", "pl/pgsql", "exadata", "tpcb",
     ];
     assert_gone(&runs, &products);
     let page = text(&runs, Format::Html);

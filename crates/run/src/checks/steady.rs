@@ -55,16 +55,28 @@ fn warm_up(is_steady: bool, taken_s: f64, load: &Load) -> Check {
         return Check::require(WARMUP, true, detail);
     }
     let least = steady::steps_of(&load.rates, busy(load));
-    let mut seen = ("throughput", steady::look(&load.rates, least));
-    if let (Look::Trend(_, false), waiting @ Look::Trend(_, true)) = (seen.1, steady::look(&load.waiting, least)) {
-        seen = ("the number of transactions that wait", waiting);
-    }
-    let why = match seen {
-        (_, Look::TooShort(needed_s)) => format!("at this rate that takes {needed_s:.0} s or more (--max-warmup)"),
-        (_, Look::Nothing) => "no transaction completed in its last half".to_owned(),
-        (what, Look::Trend(per_s, _)) => {
+    // The last look that kept it from being steady, after the number of looks since.
+    let unsteady = |(what, values): (&'static str, &Vec<f64>)| {
+        let looked = values.len() / LOOK_EVERY * LOOK_EVERY;
+        let mut looks = steady::looks(values.get(..looked)?, least).enumerate();
+        let (back, look) = looks.find(|(_, look)| !matches!(look, Look::Trend(_, false)))?;
+        Some((back, what, look))
+    };
+    let waiting = Some(("the number of transactions that wait", &load.waiting)).filter(|(_, all)| !all.is_empty());
+    let seen = std::iter::once(("throughput", &load.rates)).chain(waiting).filter_map(unsteady);
+    let why = match seen.min_by_key(|(back, ..)| *back) {
+        None => "it ended between two looks".to_owned(),
+        Some((_, _, Look::TooShort(needed_s))) => {
+            format!("at this rate that takes {needed_s:.0} s or more (--max-warmup)")
+        }
+        Some((_, _, Look::Nothing)) => "no transaction completed in its last half".to_owned(),
+        Some((0, what, Look::Trend(per_s, _))) => {
             format!("in its last half {what} changed by {:+.1} % per second", 100.0 * per_s)
         }
+        Some((back, what, Look::Trend(..))) => format!(
+            "the last look saw no trend, but one of the last {LOOKS} did, {:.1} s before it: {what} changed",
+            (back * LOOK_EVERY) as f64 * STEP_S
+        ),
     };
     Check::new(WARMUP, Outcome::Noted, format!("not shown to be steady after {taken_s:.1} s of warm-up: {why}"))
 }
@@ -187,6 +199,9 @@ mod tests {
         let waiting = (0..300).map(|i| 5.0 + 0.1 * f64::from(i)).collect();
         let queue = said(&Load { waiting, ..load(|_| 1000.0, 300) });
         assert!(queue.contains("transactions that wait changed by +"), "{queue}");
+        // A trend that only an earlier look saw.
+        let settled = said(&load(|i| if i < 130 { 900.0 } else { 1000.0 + (i * 7 % 13) as f64 }, 260));
+        assert!(settled.contains("the last look saw no trend") && !settled.contains(" % per second"), "{settled}");
     }
 
     #[test]
