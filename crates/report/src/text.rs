@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::doc::{Block, Document, Head, Note, Table};
+use crate::doc::{Block, Cell, Document, Head, Note, Row, Table};
 use crate::words::cut;
 
 /// Separates two columns.
@@ -97,9 +97,10 @@ pub(crate) fn narrowed(t: &Table, width: usize, order: &[&str]) -> (Table, Vec<S
     let mut left_out = Vec::new();
     let mut said = Vec::new();
     let same = |t: &Table, index: usize| {
-        // A row of a group repeats what its first one says.
-        let rows = t.rows.iter().enumerate().filter(|(i, r)| *i == 0 || r.first || !t.rows.iter().any(|r| r.first));
-        let mut cells = rows.filter_map(|(_, r)| r.cells.get(index));
+        // In a group, a row without it says what the first one does.
+        let grouped = t.rows.iter().any(|r| r.first);
+        let repeats = |r: &Row, c: &Cell| grouped && !r.first && c.text.is_empty();
+        let mut cells = t.rows.iter().filter_map(|r| r.cells.get(index).filter(|c| !repeats(r, c)));
         let first = cells.next().filter(|c| c.mark.is_empty())?;
         (t.rows.len() > 1 && cells.all(|c| c.text == first.text && c.mark.is_empty())).then(|| first.text.clone())
     };
@@ -261,7 +262,6 @@ pub(crate) fn superscript(mark: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doc::{Cell, Row};
 
     #[test]
     fn what_is_equal_in_all_rows_leaves_a_narrow_table_first() {
