@@ -273,8 +273,9 @@ fn set_times(test: &mut ImportedTest, sides: &[Side<'_>]) {
         sides.iter().map(|(kind, d)| (*kind, d.total_ios, d.times().0)).collect();
     for (_, _, times) in timed.iter().filter(|(kind, ..)| *kind == "read") {
         let us = |figure: Result<f64, Absence>| figure.map(|ns| ns / 1e3);
-        test.set(column::READ_TIME_US_MEAN, us(positive(times.mean)));
         let [p50, p99] = times.held();
+        let mean = positive(times.mean).and_then(|ns| times.not_below_minimum(ns, "the mean [ns]"));
+        test.set(column::READ_TIME_US_MEAN, us(mean));
         test.set(column::READ_TIME_US_P50, us(p50));
         test.set(column::READ_TIME_US_P99, us(p99));
     }
@@ -345,16 +346,17 @@ impl DirectionTimes {
         }
     }
 
+    fn not_below_minimum(&self, ns: f64, bound: &'static str) -> Result<f64, Absence> {
+        if ns < self.min * (1.0 - APART) {
+            return Err(Absence::Above { what: "the minimum", value: self.min, bound, limit: ns });
+        }
+        Ok(ns)
+    }
+
     /// Median and 99th percentile; neither where they contradict each other, nor one below the minimum.
     fn held(&self) -> [Result<f64, Absence>; 2] {
-        let [p50, p99] = [50.0, 99.0].map(|which| {
-            let ns = self.percentile(which)?;
-            let (what, bound) = ("the minimum", "the percentile [ns]");
-            if ns < self.min * (1.0 - APART) {
-                return Err(Absence::Above { what, value: self.min, bound, limit: ns });
-            }
-            Ok(ns)
-        });
+        let [p50, p99] =
+            [50.0, 99.0].map(|which| self.not_below_minimum(self.percentile(which)?, "the percentile [ns]"));
         match (&p50, &p99) {
             (Ok(low), Ok(high)) if *low > high * (1.0 + APART) => {
                 let why = Absence::Above {
