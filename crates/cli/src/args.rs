@@ -56,7 +56,7 @@ pub(crate) enum Command {
     /// Check a table of results, any published one or a run, by operational laws: what cannot be, and what it likely means
     Audit(AuditArgs),
     /// Forecast a sweep beyond its measured jobs: throughput, latency, redo, CPU, and where an objective breaks, each with a 90 %
-    /// interval; or show what such forecasts are worth on a table
+    /// interval; or show what such forecasts of a run are worth
     Forecast(ForecastArgs),
     /// Rebuild the report of stored runs, or set several runs side by side as platforms
     Report(ReportArgs),

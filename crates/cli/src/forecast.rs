@@ -16,11 +16,29 @@ use crate::{output, references};
 
 pub(crate) fn forecast(args: &ForecastArgs) -> Result<u8, Failure> {
     let (mut all, mut remarks) = (Vec::new(), Vec::new());
+    let mut read_ones: Vec<(RunState, Vec<TestRecord>, Vec<String>)> = Vec::new();
     for input in &args.inputs {
-        let (state, records, warnings) = read(args, input)?;
-        let (series, more) = series(state, &records);
+        let one = read(args, input)?;
+        let run = |records: &[TestRecord]| records.first().map(|r| r.run.clone());
+        if run(&one.1).is_some_and(|id| read_ones.iter().any(|other| run(&other.1).as_ref() == Some(&id))) {
+            return Err(Failure::usage(format!(
+                "{} is the run of another input once more: name it once",
+                input.display()
+            )));
+        }
+        read_ones.push(one);
+    }
+    let beside: Vec<TestRecord> = read_ones.iter().flat_map(|(_, records, _)| records.clone()).collect();
+    for ((state, records, warnings), input) in read_ones.into_iter().zip(&args.inputs) {
+        let (series, more) = series(state, &records, &beside);
         all.extend(series);
-        remarks.extend(warnings.into_iter().chain(more));
+        let of = if args.inputs.len() > 1 { format!("{}: ", input.display()) } else { String::new() };
+        remarks.extend(warnings.into_iter().chain(more).map(|remark| format!("{of}{remark}")));
+    }
+    let wanted = |s: &Series| args.workload.is_empty() || args.workload.contains(&s.workload);
+    if args.evaluate {
+        let short = all.iter().filter(|s| s.points.len() < 4 && wanted(s));
+        remarks.extend(short.map(|s| format!("{} is left out: it has fewer than 4 points", s.name())));
     }
     let title = args.inputs.iter().map(|input| input.display().to_string()).collect::<Vec<_>>().join(", ");
     remarks.iter().for_each(|remark| output::say(&format!("note: {remark}")));
@@ -34,14 +52,11 @@ pub(crate) fn forecast(args: &ForecastArgs) -> Result<u8, Failure> {
         let there = workloads.join(", ");
         return Err(Failure::usage(format!("--workload {unknown}: there is no series of it; there are {there}")));
     }
-    let wanted = |s: &Series| args.workload.is_empty() || args.workload.contains(&s.workload);
     if args.evaluate {
         let found: Vec<Evaluated> = evaluate(&all).into_iter().filter(|s| wanted(&s.fitted.series)).collect();
         if found.is_empty() {
             return Err(Failure::usage(format!("{title}: no series has 4 job counts, so none can be held out")));
         }
-        let short = all.iter().filter(|s| s.points.len() < 4);
-        remarks.extend(short.map(|s| format!("{} is left out: it has fewer than 4 points", s.name())));
         return write(args, evaluation_page(&title, &found, remarks, args.format));
     }
     let limits = [(Figure::P99Ms, args.p99), (Figure::LatencyMs, args.latency), (Figure::CpuPct, args.cpu)];
@@ -78,6 +93,12 @@ fn read(args: &ForecastArgs, input: &Path) -> Result<(RunState, Vec<TestRecord>,
     if name.starts_with(PREFIX) {
         let run = references::named(&name)?;
         return Ok((run.manifest.state, run.records, run.warnings));
+    }
+    if name == "-" || input.is_file() {
+        return Err(Failure::usage(format!(
+            "'{name}' is no run: forecasts are made from runs; `loadline import` makes one of a tool's report, and `loadline audit` \
+             checks a table"
+        )));
     }
     let stored = StoredRun::open(&run_folder(input, &args.results))?;
     if stored.manifest.plan.arms.is_some() {

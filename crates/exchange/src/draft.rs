@@ -176,7 +176,7 @@ impl ImportedTest {
                 self.record.figures.remove(high.id);
                 self.absent.insert(high.id, why.clone());
                 self.set(low, Err(why));
-            } else if value > limit && low != mean {
+            } else if value > limit && low != mean && self.record.figure(low).is_some() {
                 self.record.set(low, limit);
             }
         }
@@ -187,7 +187,7 @@ impl ImportedTest {
                     low,
                     Err(Absence::Above { what: "the minimum", value: limit, bound: low.title, limit: value }),
                 );
-            } else if value < limit && low != mean {
+            } else if value < limit && low != mean && self.record.figure(low).is_some() {
                 self.record.set(low, limit);
             }
         }

@@ -273,9 +273,11 @@ fn set_times(test: &mut ImportedTest, sides: &[Side<'_>]) {
         sides.iter().map(|(kind, d)| (*kind, d.total_ios, d.times().0)).collect();
     for (_, _, times) in timed.iter().filter(|(kind, ..)| *kind == "read") {
         let us = |figure: Result<f64, Absence>| figure.map(|ns| ns / 1e3);
-        test.set(column::READ_TIME_US_MEAN, us(positive(times.mean)));
-        test.set(column::READ_TIME_US_P50, us(times.percentile(50.0)));
-        test.set(column::READ_TIME_US_P99, us(times.percentile(99.0)));
+        let [p50, p99] = times.held();
+        let mean = positive(times.mean).and_then(|ns| times.not_below_minimum(ns, "the mean [ns]"));
+        test.set(column::READ_TIME_US_MEAN, us(mean));
+        test.set(column::READ_TIME_US_P50, us(p50));
+        test.set(column::READ_TIME_US_P99, us(p99));
     }
     let count: f64 = timed.iter().map(|(_, n, _)| n).sum();
     let mean =
@@ -341,6 +343,31 @@ impl DirectionTimes {
             }
             Some(ns) if self.max > 0.0 => Ok(ns.min(self.max)),
             Some(ns) => Ok(ns),
+        }
+    }
+
+    fn not_below_minimum(&self, ns: f64, bound: &'static str) -> Result<f64, Absence> {
+        if ns < self.min * (1.0 - APART) {
+            return Err(Absence::Above { what: "the minimum", value: self.min, bound, limit: ns });
+        }
+        Ok(ns)
+    }
+
+    /// Median and 99th percentile; neither where they contradict each other, nor one below the minimum.
+    fn held(&self) -> [Result<f64, Absence>; 2] {
+        let [p50, p99] =
+            [50.0, 99.0].map(|which| self.not_below_minimum(self.percentile(which)?, "the percentile [ns]"));
+        match (&p50, &p99) {
+            (Ok(low), Ok(high)) if *low > high * (1.0 + APART) => {
+                let why = Absence::Above {
+                    what: "the median [ns]",
+                    value: *low,
+                    bound: "the 99th percentile [ns]",
+                    limit: *high,
+                };
+                [Err(why.clone()), Err(why)]
+            }
+            _ => [p50, p99],
         }
     }
 

@@ -1,7 +1,7 @@
 //! The page of a forecast: forecast points with their intervals, the answers to questions, and what they rest on.
 
 use loadline_analyze::forecast::{Estimate, Figure, Fitted, Jobs, Kind, Question};
-use loadline_model::format::{counted, number};
+use loadline_model::format::{ABSENT, counted, number};
 use serde_json::{Value, json};
 
 use crate::content::count;
@@ -36,7 +36,7 @@ impl Forecasts {
     /// A value that cannot be written as JSON.
     pub fn render(&self, format: Format) -> Result<String, ReportError> {
         let columns = ["series", "jobs", "figure", "value", "low", "high", "model"];
-        let mut rows = Vec::new();
+        let (mut rows, mut told) = (Vec::new(), Vec::new());
         for fitted in &self.fitted {
             let series = fitted.series.name();
             for (jobs, figure) in self.jobs(fitted).into_iter().flat_map(|jobs| Figure::ALL.map(|of| (jobs, of))) {
@@ -46,6 +46,8 @@ impl Forecasts {
                     None => continue,
                 };
                 let [value, low, high, model] = row;
+                let from = fitted.figure(figure, jobs).map_or("refused", |(_, kind)| kind.title());
+                told.push([shown(jobs), figure.title().to_owned(), of(&value), of(&low), of(&high), from.to_owned()]);
                 rows.push([json!(series), json!(jobs), json!(figure.id()), value, low, high, model]);
             }
             for (question, found) in self.asked(fitted) {
@@ -54,15 +56,24 @@ impl Forecasts {
                     Question::Exceeds(figure, limit) => format!("jobs_above_{limit}_{}", figure.id()),
                 };
                 let [value, low, high] = [found.at, found.earliest, found.latest].map(|jobs| json!(jobs));
-                let model = match found.at {
-                    Some(jobs) if jobs <= fitted.measured_to() => Kind::Interpolation.id(),
-                    _ if fitted.refused.is_some() => "refused",
-                    _ => fitted.kind.id(),
+                let (model, from) = match found.at {
+                    Some(jobs) if jobs <= fitted.measured_to() => {
+                        (Kind::Interpolation.id(), Kind::Interpolation.title())
+                    }
+                    _ if fitted.refused.is_some() => ("refused", "refused"),
+                    _ => (fitted.kind.id(), fitted.kind.title()),
                 };
+                let jobs = |jobs: Option<f64>| match jobs {
+                    _ if found.hopeless => "any".to_owned(),
+                    Some(jobs) => shown(jobs),
+                    None => format!("more than {}", shown(fitted.looked_to())),
+                };
+                let [at, earliest, latest] = [found.at, found.earliest, found.latest].map(jobs);
+                told.push(["jobs".to_owned(), question_of(question), at, earliest, latest, from.to_owned()]);
                 rows.push([json!(series), Value::Null, json!(id), value, low, high, json!(model)]);
             }
         }
-        csv::written(format, columns, &rows, || self.document(&rows))
+        csv::written(format, columns, &rows, || self.document(&rows, told))
     }
 
     fn asked(&self, fitted: &Fitted) -> impl Iterator<Item = (Question, Jobs)> {
@@ -74,20 +85,23 @@ impl Forecasts {
         if self.jobs.is_empty() { vec![(last * 1.5).ceil(), last * 2.0] } else { self.jobs.clone() }
     }
 
-    /// One table of all series: the rows of CSV, by series.
-    fn document(&self, rows: &[[Value; 7]]) -> Document {
+    /// One table of all series: the rows of CSV, `told` for people, by series.
+    fn document(&self, rows: &[[Value; 7]], told: Vec<[String; 6]>) -> Document {
         let refused = self.fitted.iter().filter(|f| f.refused.is_some()).count();
         let said = if refused > 0 { format!("; of {refused} nothing is forecast") } else { String::new() };
-        let cell = |cell: &Value| cell.as_f64().map_or_else(|| csv::cell(cell), shown);
-        let mut lines = Vec::new();
+        let (mut lines, mut told) = (Vec::new(), told.into_iter());
         for own in rows.chunk_by(|a, b| a[0] == b[0]) {
             lines.extend(own.first().map(|[series, ..]| Row::title(&csv::cell(series))));
-            lines.extend(own.iter().map(|[_, cells @ ..]| Row::of(cells.iter().map(cell))));
+            lines.extend(told.by_ref().take(own.len()).map(Row::of));
         }
-        let head = ["jobs", "figure", "value", "low", "high", "model"].map(|id| match id {
-            "figure" | "model" => Head::text(id),
-            _ => Head::number(id, ""),
-        });
+        let head = [
+            Head::number("Jobs", ""),
+            Head::text("Figure"),
+            Head::number("Forecast", ""),
+            Head::number("Low", "").tip("90 % interval"),
+            Head::number("High", ""),
+            Head::text("From"),
+        ];
         let charts = self.fitted.iter().filter_map(|fitted| Some(Chart { svg: self.chart(fitted)? })).collect();
         let blocks = vec![
             Block::Table(Table::of("figures", head, lines)),
@@ -141,6 +155,19 @@ impl Forecasts {
         };
         chart.svg()
     }
+}
+
+/// `latency [ms] is above 5 from`.
+fn question_of(question: Question) -> String {
+    match question {
+        Question::Reaches(tps) => format!("for {} tps", shown(tps)),
+        Question::Exceeds(figure, limit) => format!("from which {} is above {}", figure.title(), shown(limit)),
+    }
+}
+
+/// A number as people read it; `–` if there is none.
+fn of(value: &Value) -> String {
+    value.as_f64().map_or_else(|| ABSENT.to_owned(), shown)
 }
 
 /// What the forecast rests on.

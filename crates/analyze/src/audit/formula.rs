@@ -7,6 +7,7 @@
 
 use super::context::Context;
 use super::interval::Interval;
+use super::sheet::Column;
 
 /// A product of columns, as places in the sheet, and a number.
 #[derive(Debug, Clone)]
@@ -39,7 +40,8 @@ pub(super) fn is_unknown(word: &str) -> bool {
 /// The formula with the columns that the table has, as pairs of sides; none if some are missing.
 pub(crate) fn compile(text: &'static str, context: &Context<'_>) -> Option<Vec<Pair>> {
     let (text, unless) = text.split_once(" unless ").unwrap_or((text, ""));
-    if context.sheet.has(unless) {
+    let all = |c: &Column| (0..context.rows()).all(|row| c.value(row).is_some());
+    if context.sheet.column(unless).is_some_and(all) {
         return None;
     }
     let sign = if text.contains(" <= ") { " <= " } else { " = " };

@@ -170,7 +170,8 @@ impl Held<'_> {
         let zero = |c: &usize| self.context.sheet.columns[*c].value(row) == Some(0.0);
         let (mut columns, zeros): (Vec<usize>, Vec<usize>) = self.pair.columns.iter().partition(|c| !zero(c));
         columns.extend(&zeros);
-        let columns = if zeros.len() == 1 { &columns } else { &self.pair.columns };
+        // A part may be 0; a rate or a whole that is not may not.
+        let columns = if zeros.len() == 1 && self.law.grade != Grade::Parts { &columns } else { &self.pair.columns };
         let recomputed = columns.last().and_then(|c| self.pair.solve(*c, row, self.context));
         let said = [if agree { AGREE } else { "" }, if edge { CUT } else { "" }];
         let why = Reason::Broken(self.pair.text.clone(), self.law.meaning, said[0], said[1]);

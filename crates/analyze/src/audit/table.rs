@@ -5,6 +5,8 @@ mod bars;
 mod delimited;
 mod turned;
 
+use std::mem::Discriminant;
+
 use super::number::{self, Cell, Style};
 use super::reason::{Reason, Shape};
 use super::unit::Unit;
@@ -39,7 +41,7 @@ pub struct Remark {
     pub reason: Reason,
 }
 
-/// Remarks kept of one table.
+/// Remarks of a kind kept of one table.
 const REMARKS: usize = 100;
 
 /// One table of text cells. Every row has as many cells as there are headers; missing ones are empty.
@@ -56,6 +58,10 @@ pub struct Table {
     text: String,
     ends: Vec<u32>,
     rows: usize,
+    /// Number of remarks of each kind.
+    kinds: Vec<(Discriminant<Reason>, usize)>,
+    /// Rows that continued the column names.
+    continued: usize,
 }
 
 impl Table {
@@ -87,7 +93,14 @@ impl Table {
     }
 
     fn remark(&mut self, row: usize, reason: Reason) {
-        if self.remarks.len() < REMARKS {
+        // Kinds are few: each has as many of its own.
+        let kind = std::mem::discriminant(&reason);
+        let at = self.kinds.iter().position(|(known, _)| *known == kind).unwrap_or(self.kinds.len());
+        if at == self.kinds.len() {
+            self.kinds.push((kind, 0));
+        }
+        self.kinds[at].1 += 1;
+        if self.kinds[at].1 <= REMARKS {
             self.remarks.push(Remark { row: Some(row), odd: true, reason });
         } else {
             self.more_remarks += 1;
@@ -126,7 +139,8 @@ impl Table {
         let bare = |cell: &String| cell.trim_matches(['[', ']', '(', ')', '*', ' ', '#', '-']).to_owned();
         let below: Vec<String> = cells.iter().map(bare).collect();
         let filled = || below.iter().filter(|c| !c.is_empty());
-        let unnamed = |(i, h): (usize, &String)| h.starts_with("column ") || self.headers[..i].contains(h);
+        // An unnamed first column holds the names of rows.
+        let unnamed = |(i, h): (usize, &String)| i > 0 && h.starts_with("column ") || self.headers[..i].contains(h);
         let units = filled().all(|c| Unit::parse(c).is_some());
         let texts = filled().all(|c| !is_figure(c));
         let merged = self.headers.iter().enumerate().any(unnamed) && texts;
@@ -134,7 +148,7 @@ impl Table {
         if texts && filled().count() > 1 && cells.len() > self.headers.len() {
             return Err(Shape::TwoHeaderRows.into());
         }
-        if !named || cells.len() != self.headers.len() || !units && !merged {
+        if !named || self.continued > 1 || cells.len() != self.headers.len() || !units && !merged {
             return Ok(false);
         }
         let mut above = String::new();
@@ -146,6 +160,7 @@ impl Table {
                 *header = if units { format!("{header} [{cell}]") } else { format!("{above} {cell}") };
             }
         }
+        self.continued += 1;
         Ok(true)
     }
 }

@@ -35,15 +35,16 @@ pub struct Point {
 impl Point {
     /// `None` without jobs or throughput.
     fn of_sweep(p: &SweepPoint) -> Option<Point> {
-        let figure = |column| p.figure(column).map(|e| e.mean);
-        let tps = figure(column::COMMIT_THROUGHPUT_TPS).filter(|tps| *tps > 0.0)?;
+        // A figure of 0 is below what its counter can tell: no law has a place for it.
+        let figure = |column| p.figure(column).map(|e| e.mean).filter(|v| v.is_finite() && *v > 0.0);
+        let tps = figure(column::COMMIT_THROUGHPUT_TPS)?;
         let jobs = Some(f64::from(p.jobs)).filter(|jobs| *jobs > 0.0)?;
         let away_pct = [column::THINKING_PCT, column::CONNECTING_PCT].into_iter().filter_map(figure);
         let redo_kib = || Some(figure(column::REDO_MIB_PER_S)? * 1024.0 / tps);
         Some(Point {
             jobs,
             tps,
-            latency_ms: p.latency_ms(),
+            latency_ms: p.latency_ms().filter(|ms| *ms > 0.0),
             away_ms: away_pct.reduce(|a, b| a + b).map(|pct| pct / 100.0 * jobs / tps * 1e3),
             p99_ms: figure(column::TRANSACTION_TIME_NS_P99).map(|ns| ns / 1e6),
             sync_ms: figure(column::LOG_FILE_SYNC_MS),
@@ -85,9 +86,9 @@ impl Series {
 }
 
 /// The series of the tests of a run in `state`: valid sweeps of closed loops over jobs; and what was left out or is to be known, in
-/// words.
+/// words. `beside`: the tests of all runs, from which a series is told apart by its name.
 #[must_use]
-pub fn series(state: RunState, records: &[TestRecord]) -> (Vec<Series>, Vec<String>) {
+pub fn series(state: RunState, records: &[TestRecord], beside: &[TestRecord]) -> (Vec<Series>, Vec<String>) {
     let (all, count) = (records.len(), |which: fn(&&TestRecord) -> bool| records.iter().filter(which).count());
     let (invalid, disturbed) = (count(|r| !r.valid), count(|r| r.valid && r.disturbed_by.is_some()));
     let (mut found, mut remarks) = (Vec::new(), Vec::new());
@@ -103,7 +104,7 @@ pub fn series(state: RunState, records: &[TestRecord]) -> (Vec<Series>, Vec<Stri
     for sweep in sweeps(records) {
         let points: Vec<Point> = sweep.points.iter().filter_map(Point::of_sweep).collect();
         let (platform, workload) = (sweep.platform.clone(), sweep.workload.clone());
-        let series = Series { platform, workload, distinction: distinction(&sweep, records), points };
+        let series = Series { platform, workload, distinction: distinction(&sweep, beside), points };
         let why = if !sweep.over_jobs() {
             "it is no sweep over jobs".to_owned()
         } else if sweep.load.is_mixed() {
@@ -129,6 +130,9 @@ fn distinction(sweep: &Sweep, records: &[TestRecord]) -> String {
     let nodes = others().any(|r| r.nodes != sweep.nodes).then(|| counted(sweep.nodes as usize, "node"));
     let differs = |name: &str, value: &i64| others().any(|r| r.parameters.get(name) != Some(value));
     let parameters = sweep.parameters.iter().filter(|(name, value)| differs(name, value));
-    let all = driver.into_iter().chain(nodes).chain(parameters.map(|(name, value)| format!("{name} {value}")));
+    let parameters = parameters.map(|(name, value)| format!("{name} {value}"));
+    let same = |r: &&TestRecord| (r.driver, r.nodes, &r.parameters) == (sweep.driver, sweep.nodes, &sweep.parameters);
+    let run = others().filter(same).any(|r| r.run != sweep.run).then(|| format!("run {}", sweep.run));
+    let all = driver.into_iter().chain(nodes).chain(parameters).chain(run);
     all.map(|part| format!(", {part}")).collect()
 }

@@ -44,14 +44,22 @@ pub struct Jobs {
     pub earliest: Option<f64>,
     /// Jobs by the end that gets there last.
     pub latest: Option<f64>,
+    /// Whether an objective holds nowhere: not even where the figure is lowest.
+    pub hopeless: bool,
 }
 
 impl Fitted {
+    /// Jobs up to which answers are looked for.
+    #[must_use]
+    pub fn looked_to(&self) -> f64 {
+        self.measured_to() * if self.refused.is_some() { 1.0 } else { FARTHEST }
+    }
+
     /// The answer to `question`; `None` if the series lacks the figure.
     #[must_use]
     pub fn ask(&self, question: Question) -> Option<Jobs> {
         let figure = |jobs: f64| Some((jobs, self.figure(question.figure(), jobs)?.0));
-        let looked_to = self.measured_to() * if self.refused.is_some() { 1.0 } else { FARTHEST };
+        let looked_to = self.looked_to();
         // Every number of jobs up to 1,000, then a thousandth at a time.
         let jobs = std::iter::successors(Some(1.0), |jobs: &f64| Some((jobs + 1.0).max((jobs * 1.001).floor())));
         let mut all: Vec<(f64, Estimate)> = jobs.take_while(|jobs| *jobs <= looked_to).map_while(figure).collect();
@@ -59,10 +67,11 @@ impl Fitted {
             let measured = all.iter().take_while(|(jobs, _)| *jobs <= self.measured_to()).enumerate();
             all.drain(..measured.min_by(|(_, a), (_, b)| a.1.value.total_cmp(&b.1.value))?.0);
         }
-        all.first()?;
+        let lowest = all.first()?.1.value;
+        let hopeless = matches!(question, Question::Exceeds(..)) && question.is_met(lowest);
         let first =
             |end: fn(&Estimate) -> f64| all.iter().find(|(_, e)| question.is_met(end(e))).map(|(jobs, _)| *jobs);
         // Higher values get there first.
-        Some(Jobs { at: first(|e| e.value), earliest: first(|e| e.high), latest: first(|e| e.low) })
+        Some(Jobs { at: first(|e| e.value), earliest: first(|e| e.high), latest: first(|e| e.low), hopeless })
     }
 }

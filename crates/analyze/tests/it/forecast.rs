@@ -1,6 +1,7 @@
 //! Forecasts of the published log-writer study: its upper halves from its lower ones.
 
 use loadline_analyze::forecast::{Kind, Overall, error_by, evaluate, series};
+use loadline_model::column;
 use loadline_model::manifest::RunState;
 
 use crate::common::study_1;
@@ -8,7 +9,8 @@ use crate::common::study_1;
 #[test]
 #[allow(clippy::print_stdout)]
 fn the_upper_half_of_the_study_is_forecast_from_the_lower_one() {
-    let (series, _) = series(RunState::Complete, &[study_1("X5-2"), study_1("X9M-2")].concat());
+    let records = [study_1("X5-2"), study_1("X9M-2")].concat();
+    let (series, _) = series(RunState::Complete, &records, &records);
     let found = evaluate(&series);
     let all = Overall::over(&found).unwrap();
     let usl = error_by(Kind::Usl, &found).unwrap();
@@ -16,4 +18,22 @@ fn the_upper_half_of_the_study_is_forecast_from_the_lower_one() {
     assert_eq!((found.len(), all.held_out, found.iter().filter(|s| s.fitted.refused.is_some()).count()), (8, 27, 0));
     assert!(all.mean_abs_error_pct <= 5.0 && all.mean_abs_error_pct < 0.7 * usl, "{all:?}");
     assert!(all.coverage_pct >= 85.0 && all.half_width_pct < 3.0 * all.mean_abs_error_pct, "{all:?}");
+}
+
+#[test]
+fn a_figure_of_0_is_missing_and_series_have_names_of_their_own() {
+    let records = study_1("X5-2");
+    let mut other = records.clone();
+    other.iter_mut().for_each(|r| r.run = "another".to_owned());
+    other[0].set(column::CPU_BUSY_PCT, 0.0);
+    let beside = [records.clone(), other.clone()].concat();
+    let (zero, _) = series(RunState::Complete, &other, &beside);
+    assert!(zero.iter().flat_map(|s| &s.points).any(|p| p.cpu_pct.is_none()), "no law has a place for a CPU busy 0 %");
+    let (all, _) = series(RunState::Complete, &records, &beside);
+    let mut names: Vec<String> = all.iter().chain(&zero).map(|s| s.name()).collect();
+    let many = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), many, "{names:?}");
+    assert!(all.iter().all(|s| s.points.iter().all(|p| p.cpu_pct.is_some())));
 }

@@ -235,7 +235,7 @@ pub(super) fn forecast(served: &Served, query: &str) -> Result<String, PageError
     if stored.manifest.plan.arms.is_some() {
         return Err(PageError::Asked("this is a run of two arms: a forecast is made from a sweep".to_owned()));
     }
-    let (series, remarks) = series(stored.manifest.state, &stored.records);
+    let (series, remarks) = series(stored.manifest.state, &stored.records, &stored.records);
     if series.is_empty() {
         let why = if remarks.is_empty() { String::new() } else { format!(": {}", remarks.join("; ")) };
         return Err(PageError::Asked(format!("there is no sweep with 2 job counts or more in it{why}")));

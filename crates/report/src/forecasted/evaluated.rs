@@ -45,8 +45,15 @@ pub fn evaluation_page(
             first: true,
             ..Row::of(row.iter().map(csv::cell).chain([s.held_out.iter().map(error).collect::<Vec<_>>().join("; ")]))
         });
-        let head = columns.iter().chain(&["jobs: error ± half of the interval, %"]);
-        let head = head.map(|id| Head::text(&id.replace('_', " ")));
+        let head = [
+            Head::text("Series"),
+            Head::text("Model"),
+            Head::number("Held out", ""),
+            Head::number("Mean error", "%"),
+            Head::number("Coverage", "%"),
+            Head::number("Refused", ""),
+            Head::text("Jobs: error ± half of the interval, %"),
+        ];
         let models = [Kind::Closed, Kind::Usl].into_iter().filter_map(|model| Some((model, error_by(model, series)?)));
         let models =
             models.map(|(model, off)| format!("The {} for all series would be {off:.1} % off.", model.title()));

@@ -1,6 +1,6 @@
 //! The page of histories: the changes first, then what may be one, then the rest in sentences.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_analyze::paired::percent as confidence;
 use loadline_analyze::trend::{Change, LEAST_RUNS, Trend};
@@ -132,7 +132,10 @@ fn changes(trended: &Trended<'_>) -> Table {
             format!("{:.4}", change.p),
             course(series),
         ];
-        Row { first: true, remark: why.join("; "), ..Row::of(cells) }
+        // Text has it below the table, after the name of the workload.
+        let what = format!("{}, {}: ", column.title, date(Some(change.at)));
+        let remark = if why.is_empty() { String::new() } else { what + &why.join("; ") };
+        Row { first: true, remark, ..Row::of(cells) }
     };
     let rows = trended.series.iter().flat_map(|s| s.changes().iter().map(move |change| row(s, change)));
     let head = [
@@ -214,10 +217,17 @@ fn sentences(trended: &Trended<'_>) -> Vec<String> {
 
 /// Why runs are in no point of a series, each reason once.
 fn left_out(trended: &Trended<'_>) -> Vec<String> {
-    let all = trended.series.iter().flat_map(|s| s.history.left_out.iter().map(|(run, why)| (*run, why)));
-    let all: BTreeSet<(usize, &String)> = all.collect();
+    let mut all: BTreeMap<(usize, &String), BTreeSet<String>> = BTreeMap::new();
+    for series in &trended.series {
+        for (run, why) in &series.history.left_out {
+            all.entry((*run, why)).or_default().insert(trended.name(series));
+        }
+    }
     let run = |n: usize| trended.runs.get(n).map_or("", |run| run.manifest.run.as_str());
-    let said = |(n, why): &(usize, &String)| cut(&format!("left out: {}: {why}", run(*n)), REASON);
+    let said = |((n, why), of): (&(usize, &String), &BTreeSet<String>)| {
+        let of = of.iter().map(String::as_str).collect::<Vec<_>>().join("; ");
+        cut(&format!("left out: {} ({of}): {why}", run(*n)), REASON)
+    };
     let more = all.len().saturating_sub(REASONS);
     let rest = (more > 0).then(|| format!("left out: {more} more; --format csv counts them by series"));
     all.iter().take(REASONS).map(said).chain(rest).collect()

@@ -128,8 +128,11 @@ fn comment(text: &str) -> Option<usize> {
 /// The length of the quoted text. A doubled quote is two texts side by side, which is the same to us, and so is a text that goes on
 /// in another line, unless it has escapes.
 fn quoted(text: &str, quote: char, escapes: bool) -> Option<usize> {
-    let mut escaped = false;
-    for (at, c) in text.char_indices().skip(1) {
+    let (mut escaped, mut start) = (false, 0);
+    for (at, c) in text.char_indices() {
+        if at <= start {
+            continue;
+        }
         if escaped {
             escaped = false;
         } else if escapes && c == '\\' {
@@ -140,7 +143,9 @@ fn quoted(text: &str, quote: char, escapes: bool) -> Option<usize> {
             let next = end + blank;
             let goes_on = blank == 0 || text[end..next].contains(['\n', '\r']);
             if escapes && goes_on && text[next..].starts_with(quote) {
-                return Some(next + quoted(&text[next..], quote, true)?);
+                // What follows is skipped up to the quote that opens the next one.
+                start = next;
+                continue;
             }
             return Some(end);
         }

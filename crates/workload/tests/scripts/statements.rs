@@ -81,6 +81,12 @@ fn gset_needs_one_row() {
 }
 
 #[test]
+fn doubled_quotes_are_no_depth() {
+    let text = format!("SELECT E'{}';\n", "''".repeat(150_000));
+    Script::read("f", &text).unwrap();
+}
+
+#[test]
 fn no_text_panics() {
     let seeds: Vec<&str> = include_str!("features.txt")
         .split("#### ")

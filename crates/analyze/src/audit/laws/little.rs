@@ -246,7 +246,8 @@ impl Loop<'_> {
         let figure = |at: usize| self.context.figure(self.names[at], r.row, false).map(|i| i.at);
         let recomputed = || {
             let cycle = figure(1)? + if let Model::Think(ms) = model { ms } else { 0.0 };
-            Some(figure(2)? * 1e3 / cycle).filter(|v| v.is_finite())
+            let share = if let Model::Part(share) = model { share } else { 1.0 };
+            Some(figure(2)? * 1e3 / cycle * share).filter(|v| v.is_finite())
         };
         let more = if model == Model::Unknown { "" } else { AGREE };
         let why = Reason::Broken(self.text(law), law.meaning, more, "");

@@ -20,13 +20,16 @@ fn cells(line: &str) -> Vec<String> {
 
 /// A cell without emphasis, code marks, links and tags; a raised mark is a footnote.
 fn plain(cell: &str) -> String {
-    let (mut text, mut rest) = (String::new(), cell);
+    let (mut text, mut rest, mut closed) = (String::new(), cell, true);
     while let Some((before, inside)) = rest.split_once('<') {
         let is_tag = inside.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
         let Some((tag, after)) = inside.split_once('>').filter(|_| is_tag) else { break };
         text.push_str(before);
         text.push_str(if tag.starts_with("br") { " " } else { "" });
-        rest = if tag == "sup" { after.find("</sup>").map_or(after, |end| &after[end..]) } else { after };
+        let end = if tag == "sup" && closed { after.find("</sup>") } else { None };
+        // Once none follows, none is looked for.
+        closed &= tag != "sup" || end.is_some();
+        rest = end.map_or(after, |end| &after[end..]);
     }
     text.push_str(rest);
     let text = text.replace("&nbsp;", " ");

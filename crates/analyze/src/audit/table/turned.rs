@@ -60,6 +60,9 @@ fn turned(table: &Table) -> Result<Table, ReadError> {
     let label = std::iter::once(counted.unwrap_or("configuration").to_owned());
     let mut made = Table::new(&label.chain((0..table.rows()).map(metric)).collect::<Vec<_>>());
     made.name.clone_from(&table.name);
+    // What could not be used of its lines is no metric now.
+    made.remarks.extend(table.remarks.iter().map(|remark| Remark { row: None, ..remark.clone() }));
+    made.more_remarks = table.more_remarks;
     let changes = changes.into_iter().map(|column| Reason::Changes(table.headers[column].clone()));
     let reasons = std::iter::once(Reason::Turned(tests.len())).chain(changes);
     made.remarks.extend(reasons.map(|reason| Remark { row: None, odd: false, reason }));
