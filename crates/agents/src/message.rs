@@ -191,7 +191,7 @@ impl Command {
 /// The jobs of one agent, and all that makes them those of the same run from one process.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct JobsOrder {
-    /// Number of the test; 0 without jobs: can the target be reached?
+    /// Number of the test; 0, with no jobs, if only asked whether the target can be reached.
     pub(crate) test: u64,
     /// The run, in which a target stays open.
     pub(crate) run: String,

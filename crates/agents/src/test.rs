@@ -91,14 +91,9 @@ impl<L: Link> Coordinator<L> {
         self.tell(&self.at_work(), limit_ns, order, |_, _| Ok(()));
     }
 
-    /// Ends the jobs of those that are not lost.
+    /// Numbers of those that take part in the test and are not lost.
     fn with_jobs(&self) -> Vec<usize> {
         self.which(|member| !member.part.jobs.is_empty() && !member.lost)
-    }
-
-    fn end(&mut self, limit_ns: u64) {
-        let who = self.with_jobs();
-        self.tell(&who, limit_ns, |_| Order::Jobs(Command::End { urgent: false }), |_, _| Ok(()));
     }
 
     /// Whether all that have not failed passed the window end.
@@ -108,7 +103,8 @@ impl<L: Link> Coordinator<L> {
 
     /// Ends the jobs, fetches what they counted, and measures the clocks again.
     pub(crate) fn stop(&mut self, window_ns: u64) {
-        self.end(window_ns.saturating_add(END_NS));
+        let (who, limit_ns) = (self.with_jobs(), window_ns.saturating_add(END_NS));
+        self.tell(&who, limit_ns, |_| Order::Jobs(Command::End { urgent: false }), |_, _| Ok(()));
         // All jobs have ended: the machines are quiet, and the clocks are measured best.
         self.measure_clocks(&self.at_work());
         for some in self.at_work().chunks(FETCH_AT_A_TIME) {

@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+/// A place or a period is possible at 95 % unless it explains this many variances less than the best: −2 ln(1 − √0.95) (Eo and Morley,
+/// Quantitative Economics 6 (2015) 463).
+pub(crate) const POSSIBLE: f64 = 7.35;
+
 /// A 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {

@@ -10,7 +10,7 @@ use loadline_model::format;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Column, Driver, Finding, Severity, column};
 use loadline_run::plan::{AWR_FLAG, refusal};
-use loadline_run::storage_size;
+use loadline_run::storage_size::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_cache, beyond_memory};
 use loadline_workload::CATALOGUE;
 
 use crate::args::{DoctorArgs, ListFormat};
@@ -179,20 +179,24 @@ fn storage_size(
         ("any".to_owned(), "the server gets a cache that is small for the data".to_owned())
     } else if info.local && !reads(info) {
         let memory = loadline_collect::inventory::machine().memory_bytes;
-        let why = "10 times this machine's memory: the data files cannot be kept out of the page cache unless loadline runs as root or \
-                   as the server's user";
-        (format!("{} or more", storage_size::beyond_memory(memory)), why.to_owned())
+        let why = format!(
+            "{DATA_PER_MEMORY} times this machine's memory: the data files cannot be kept out of the page cache unless loadline runs as \
+             root or as the server's user"
+        );
+        (format!("{} or more", beyond_memory(memory)), why)
     } else if info.local {
         let Some(bytes) = cache.set_cache(None)? else { return Ok(None) };
-        let why =
-            format!("12 times the database's cache of {}; the page cache is kept empty", format::bytes(bytes as f64));
-        (format!("{} or more", storage_size::beyond_cache(bytes)), why)
+        let why = format!(
+            "{DATA_PER_CACHE} times the database's cache of {}; the page cache is kept empty",
+            format::bytes(bytes as f64)
+        );
+        (format!("{} or more", beyond_cache(bytes)), why)
     } else if let Some(bytes) = info.memory_bytes {
-        let why = format!("10 times the memory of its machine ({})", format::bytes(bytes as f64));
-        (format!("{} or more", storage_size::beyond_memory(bytes)), why)
+        let why = format!("{DATA_PER_MEMORY} times the memory of its machine ({})", format::bytes(bytes as f64));
+        (format!("{} or more", beyond_memory(bytes)), why)
     } else {
         let why = "`loadline run --server-memory SIZE --dry-run` says it".to_owned();
-        ("10 times the memory of its machine".to_owned(), why)
+        (format!("{DATA_PER_MEMORY} times the memory of its machine"), why)
     };
     Ok(Some(Finding::new("size", Severity::Ok, "--size for storage workloads", value, why)))
 }

@@ -16,21 +16,21 @@ use crate::{output, references};
 
 pub(crate) fn forecast(args: &ForecastArgs) -> Result<u8, Failure> {
     let (mut all, mut remarks) = (Vec::new(), Vec::new());
-    let mut read_ones: Vec<(RunState, Vec<TestRecord>, Vec<String>)> = Vec::new();
+    let (mut records, mut runs) = (Vec::new(), Vec::new());
     for input in &args.inputs {
-        let one = read(args, input)?;
-        let run = |records: &[TestRecord]| records.first().map(|r| r.run.clone());
-        if run(&one.1).is_some_and(|id| read_ones.iter().any(|other| run(&other.1).as_ref() == Some(&id))) {
+        let (state, own, warnings) = read(args, input)?;
+        let again = |first: &TestRecord| records.iter().any(|r: &TestRecord| r.run == first.run);
+        if own.first().is_some_and(again) {
             return Err(Failure::usage(format!(
                 "{} is the run of another input once more: name it once",
                 input.display()
             )));
         }
-        read_ones.push(one);
+        runs.push((input, state, records.len()..records.len() + own.len(), warnings));
+        records.extend(own);
     }
-    let beside: Vec<TestRecord> = read_ones.iter().flat_map(|(_, records, _)| records.clone()).collect();
-    for ((state, records, warnings), input) in read_ones.into_iter().zip(&args.inputs) {
-        let (series, more) = series(state, &records, &beside);
+    for (input, state, own, warnings) in runs {
+        let (series, more) = series(state, &records[own], &records);
         all.extend(series);
         let of = if args.inputs.len() > 1 { format!("{}: ", input.display()) } else { String::new() };
         remarks.extend(warnings.into_iter().chain(more).map(|remark| format!("{of}{remark}")));

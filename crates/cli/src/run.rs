@@ -11,7 +11,7 @@ use loadline_report::{Compared, Costs, end_page, terminal_table};
 use loadline_run::plan::duration::DurationEstimate;
 use loadline_run::plan::{DEFAULT_RESULTS, check_agents, register_files};
 use loadline_run::planfile::PlanFileError;
-use loadline_run::storage_size;
+use loadline_run::storage_size::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_memory};
 use loadline_run::study::Ended;
 use loadline_run::sweep::{SweepPoints, SweptParameter};
 use loadline_run::{Study, StudyOutcome, make_plan, planfile, plans};
@@ -558,14 +558,16 @@ fn describe(plan: &Plan, results: &Path) -> String {
         out += &format!("threads     {n} jobs on each\n");
     }
     if let Some(bytes) = plan.server_memory_bytes {
-        let size = storage_size::beyond_memory(bytes);
+        let size = beyond_memory(bytes);
         out += &format!(
             "server memory {}: a --size of {size} or more passes it\n",
             loadline_model::format::bytes(bytes as f64)
         );
     } else if reads_storage(plan) {
-        out += "            storage figures need a --size of 12 times the database's cache on this machine, of 10 times the memory of \
-                another one: `loadline doctor` says it\n";
+        out += &format!(
+            "            storage figures need a --size of {DATA_PER_CACHE} times the database's cache on this machine, of \
+             {DATA_PER_MEMORY} times the memory of another one: `loadline doctor` says it\n"
+        );
     }
     let own: Vec<&str> = plan.workloads.iter().filter(|w| has_own_size(&w.code)).map(|w| w.code.as_str()).collect();
     if !own.is_empty() {

@@ -139,12 +139,7 @@ impl ClientDriver for Null {
     fn client_session(&self, work: &Work, _: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let counts = Arc::new(JobCounts::default());
         self.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(Arc::clone(&counts));
-        let rows = work
-            .program
-            .statements
-            .iter()
-            .map(|s| (s.effect.allowed().map_or(0, |[_, most]| most), s.effect.reads()))
-            .collect();
+        let rows = work.program.statements.iter().map(|s| (s.effect.most_rows(), s.effect.reads())).collect();
         Ok(Box::new(NullSession { rows, counts, done: (0, 0), pause_ns: self.pause_ns }))
     }
 }

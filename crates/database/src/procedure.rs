@@ -69,8 +69,8 @@ pub(crate) trait Dialect {
         format!("p_new_key + {sequence}")
     }
 
-    /// Lines that execute query number `number`, fetch all rows, and fail the transaction if the number of rows
-    /// differs from `effect`.
+    /// Lines that execute query number `number`, fetch all rows, and fail the transaction, with `place` as in [`Dialect::check`], if
+    /// the number of rows differs from `effect`.
     fn query(&self, number: usize, place: &str, sql: &str, effect: Effect) -> Vec<Line>;
 
     /// The statement in the words of the language, if they differ.

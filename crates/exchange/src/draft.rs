@@ -77,14 +77,13 @@ impl ImportedTest {
         let times = if open { RESPONSE_TIMES } else { TRANSACTION_TIMES };
         let kpis = [throughput(group), times.p99, times.mean].map(|c| c.id.to_owned()).to_vec();
         let record = TestRecord { group: group.to_owned(), jobs, kpis, ..TestRecord::blank(&code) };
-        let (series, histograms, absent, warnings) = Default::default();
         ImportedTest {
             record,
-            series,
-            histograms,
+            series: Default::default(),
+            histograms: Vec::new(),
             started_s: None,
-            absent,
-            warnings,
+            absent: Default::default(),
+            warnings: Vec::new(),
             times,
             least_ns: None,
             timed: true,

@@ -40,15 +40,13 @@ impl Forecasts {
         for fitted in &self.fitted {
             let series = fitted.series.name();
             for (jobs, figure) in self.jobs(fitted).into_iter().flat_map(|jobs| Figure::ALL.map(|of| (jobs, of))) {
-                let row = match fitted.figure(figure, jobs) {
-                    Some((e, kind)) => [json!(e.value), json!(e.low), json!(e.high), json!(kind.id())],
-                    None if figure == Figure::Tps => [Value::Null, Value::Null, Value::Null, json!("refused")],
+                let ([value, low, high], model, from) = match fitted.figure(figure, jobs) {
+                    Some((e, kind)) => ([e.value, e.low, e.high].map(|v| json!(v)), kind.id(), kind.title()),
+                    None if figure == Figure::Tps => ([const { Value::Null }; 3], "refused", "refused"),
                     None => continue,
                 };
-                let [value, low, high, model] = row;
-                let from = fitted.figure(figure, jobs).map_or("refused", |(_, kind)| kind.title());
                 told.push([shown(jobs), figure.title().to_owned(), of(&value), of(&low), of(&high), from.to_owned()]);
-                rows.push([json!(series), json!(jobs), json!(figure.id()), value, low, high, model]);
+                rows.push([json!(series), json!(jobs), json!(figure.id()), value, low, high, json!(model)]);
             }
             for (question, found) in self.asked(fitted) {
                 let id = match question {

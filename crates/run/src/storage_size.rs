@@ -1,9 +1,9 @@
 //! How large the data set must be for storage figures to be the device's: what doctor, dry run, checks and guide say.
 
 /// A cache smaller than 1/n of the data does not matter.
-pub(crate) const DATA_PER_CACHE: u64 = 12;
+pub const DATA_PER_CACHE: u64 = 12;
 /// At most 1/n of random reads are cached by a memory that is n times smaller than the data.
-const DATA_PER_MEMORY: u64 = 10;
+pub const DATA_PER_MEMORY: u64 = 10;
 
 /// The `--size` that passes the database's own cache, on a machine whose page cache loadline keeps empty.
 #[must_use]

@@ -91,6 +91,12 @@ impl Effect {
         }
     }
 
+    /// The most rows that it may touch; 0 if any number is right.
+    #[must_use]
+    pub fn most_rows(self) -> u64 {
+        self.allowed().map_or(0, |[_, most]| most)
+    }
+
     /// Whether it returns rows.
     #[must_use]
     pub fn reads(self) -> bool {

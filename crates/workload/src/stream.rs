@@ -226,8 +226,7 @@ impl Stream {
     /// functions of the sequence.
     #[must_use]
     pub fn rows_changed_by(mut self, program: &Program, transactions: u64) -> u64 {
-        let mut expected =
-            AsExpected(program.statements.iter().map(|s| s.effect.allowed().map_or(0, |[_, most]| most)).collect());
+        let mut expected = AsExpected(program.statements.iter().map(|s| s.effect.most_rows()).collect());
         let mut sum = 0;
         for _ in 0..transactions {
             // The only possible error is a computation, which changes nothing.

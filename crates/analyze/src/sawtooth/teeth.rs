@@ -3,12 +3,10 @@
 //! For a frequency f (teeth per step), the sizes are sorted by u = frac(f·x). A sawtooth that falls between the k-th and the next is
 //! u + [rank < k], up to a constant. So the fits of all phases follow from running sums over that order, without a grid of phases.
 
+use crate::stats::POSSIBLE;
+
 /// Largest gap between two values of u that is a rounding error.
 const NO_GAP: f64 = 1e-9;
-/// A period is possible at 95 % unless its best sawtooth explains this many variances less than the best of all: −2 ln(1 − √0.95), as
-/// for the place of a step (Eo and Morley, Quantitative Economics 6 (2015) 463).
-const POSSIBLE: f64 = 7.35;
-
 /// A linear model: orthonormal columns, beside which others are fitted.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model(Vec<Vec<f64>>);

@@ -23,7 +23,7 @@ use std::ops::Range;
 
 use loadline_model::Random;
 
-use crate::stats::median;
+use crate::stats::{POSSIBLE, median};
 
 /// Least runs of a level.
 pub(super) const LEAST: usize = 4;
@@ -33,8 +33,6 @@ const ORDERS: usize = 4_999;
 const FAR: f64 = 3.0;
 /// Standard deviation of normal noise whose median absolute deviation is 1.
 const SD_PER_MAD: f64 = 1.4826;
-/// A place is possible at 95 % unless its split explains this many variances less than the best: −2 ln(1 − √0.95).
-const POSSIBLE: f64 = 7.35;
 
 /// The best split of a series, and how it compares with random orders.
 #[derive(Debug, Clone)]

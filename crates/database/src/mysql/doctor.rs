@@ -385,8 +385,7 @@ pub(super) fn job_limit(c: &mut Connection, settings: &MysqlSettings) -> Result<
 mod tests {
     use super::*;
     use crate::flavour::AURORA;
-    use crate::role::GrantSql;
-    use crate::role::Use;
+    use crate::role::{GrantSql, Use};
 
     fn good() -> Vec<(&'static str, &'static str)> {
         vec![

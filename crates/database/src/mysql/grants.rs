@@ -4,9 +4,6 @@ use super::wire::Connection;
 use crate::error::TargetError;
 use crate::role::{GrantSql, Privilege, Use};
 
-/// The privilege that the statistics views take.
-const SELECT_STATISTICS: &str = "SELECT ON performance_schema.*";
-
 /// The lines of SHOW GRANTS, in capitals, those of active roles included.
 pub(super) fn lines(c: &mut Connection) -> Result<Vec<String>, TargetError> {
     // MariaDB shows the grants of the current role anyway.
@@ -27,10 +24,7 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
     let account = c.value("SELECT CURRENT_USER()")?.unwrap_or_default();
     let on = c.number("SELECT @@GLOBAL.performance_schema")? == Some(1.0);
     let account = quoted_account(&account);
-    let mut all = of(&lines, &account, c.version.mariadb);
-    let statistics = GrantSql::of(SELECT_STATISTICS, &account).grant;
-    all.retain(|p| on || p.sql.iter().all(|sql| sql.grant != statistics));
-    Ok(all)
+    Ok(of(&lines, &account, c.version.mariadb, on))
 }
 
 /// `ann@%` as `'ann'@'%'`.
@@ -52,18 +46,20 @@ fn is_like(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-fn of(lines: &[String], account: &str, mariadb: bool) -> Vec<Privilege> {
-    let of = |line: &str| {
+/// `statistics`: whether the server keeps the views that one of them is for.
+fn of(lines: &[String], account: &str, mariadb: bool, statistics: bool) -> Vec<Privilege> {
+    let place_of = |line: &str| {
         let (_, rest) = line.split_once(" ON ")?;
         Some(rest.split_once(" TO ")?.0.replace('`', ""))
     };
     let has = |place: &str, what: &str| {
-        let here = |line: &&String| of(line).is_some_and(|of| of == "*.*" || is_like(of.as_bytes(), place.as_bytes()));
+        let here =
+            |line: &&String| place_of(line).is_some_and(|of| of == "*.*" || is_like(of.as_bytes(), place.as_bytes()));
         lines.iter().filter(here).any(|line| line.contains(what) || line.contains("ALL PRIVILEGES"))
     };
     // What comes from a wider grant, or from a role, cannot be taken back by itself.
     let grant = |place: &str, what: &str, sql: &str| {
-        let by_itself = lines.iter().any(|line| of(line).is_some_and(|of| of == place) && line.contains(what));
+        let by_itself = lines.iter().any(|line| place_of(line).is_some_and(|of| of == place) && line.contains(what));
         let GrantSql { grant, revoke } = GrantSql::of(sql, account);
         GrantSql { grant, revoke: revoke.filter(|_| by_itself) }
     };
@@ -87,19 +83,21 @@ fn of(lines: &[String], account: &str, mariadb: bool) -> Vec<Privilege> {
             granted: has("*.*", "PROCESS"),
             used: Use::Figures,
         },
-        Privilege {
-            sql: vec![grant("PERFORMANCE_SCHEMA.*", "SELECT", SELECT_STATISTICS)],
+    ];
+    if statistics {
+        all.push(Privilege {
+            sql: vec![grant("PERFORMANCE_SCHEMA.*", "SELECT", "SELECT ON performance_schema.*")],
             gives: "statements, waits, files and tables by the server's clock, and log file sync where it is timed",
             granted: has("PERFORMANCE_SCHEMA.*", "SELECT"),
             used: Use::Figures,
-        },
-        Privilege {
-            sql: vec![grant("*.*", replica, &format!("{replica} ON *.*"))],
-            gives: "how far the server is behind if it is a replica",
-            granted: has("*.*", replica),
-            used: Use::Figures,
-        },
-    ];
+        });
+    }
+    all.push(Privilege {
+        sql: vec![grant("*.*", replica, &format!("{replica} ON *.*"))],
+        gives: "how far the server is behind if it is a replica",
+        granted: has("*.*", replica),
+        used: Use::Figures,
+    });
     if mariadb {
         all.push(Privilege {
             sql: vec![grant("*.*", "SUPER", "SUPER ON *.*")],
@@ -119,7 +117,7 @@ mod tests {
     fn what_is_missing_follows_from_the_grants() {
         let missing = |lines: &[&str]| {
             let lines: Vec<String> = lines.iter().map(|l| l.to_uppercase()).collect();
-            let all = of(&lines, "'ann'@'%'", true);
+            let all = of(&lines, "'ann'@'%'", true, true);
             all.into_iter().filter(|p| !p.granted).map(|p| p.sql.into_iter().last().unwrap().grant).collect::<Vec<_>>()
         };
         assert_eq!(missing(&["GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost`"]), Vec::<String>::new());

@@ -380,8 +380,7 @@ pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLim
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::role::GrantSql;
-    use crate::role::Use;
+    use crate::role::{GrantSql, Use};
 
     fn severity(settings: &[(&str, &str, &str)], state: &PgState, id: &str) -> Option<Severity> {
         let findings = judge(Version { major: 15 }, &PgSettings::of(settings), state);

@@ -55,7 +55,7 @@ impl WalSession {
             Commit::Nowait => CommitMode::Nowait,
         };
         let rows = work.program.statements.iter();
-        let rows = rows.map(|s| (s.effect.rows().unwrap_or(0), work.renewed_bytes(&s.template))).collect();
+        let rows = rows.map(|s| (s.effect.most_rows(), work.renewed_bytes(&s.template))).collect();
         let session = writer.session().map_err(failed)?;
         Ok(WalSession {
             session,

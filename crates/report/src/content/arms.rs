@@ -1,6 +1,6 @@
 //! What a run of two arms shows: a table of ratios, and a row of each figure for scripts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_analyze::arms::{Compared, Precision, Row as Figure, compare};
 use loadline_analyze::paired::{Verdict, percent as confidence};
@@ -69,14 +69,13 @@ impl About {
 }
 
 /// Settings that arms may differ in without any effect on a workload.
-const ABOUT: [(&str, About); 9] = [
+const ABOUT: [(&str, About); 8] = [
     ("wal_compression", About::Redo),
     ("full_page_writes", About::Redo),
     ("wal_log_hints", About::Redo),
     ("binlog_row_image", About::Redo),
     ("shared_buffers", About::Cache),
     ("innodb_buffer_pool_size", About::Cache),
-    ("innodb-buffer-pool-size", About::Cache),
     ("cache_size", About::Cache),
     ("mmap_size", About::Cache),
 ];
@@ -126,7 +125,11 @@ impl OfRun<'_> {
         let differ = move |name: &str| {
             let found = self.found.map(|[a, b]| [&a.target.settings, &b.target.settings]);
             let given = Some([&self.arms.a.settings, &self.arms.b.settings]);
-            [found, given].into_iter().flatten().any(|[a, b]| a.get(name) != b.get(name))
+            // Users write innodb-buffer-pool-size as well.
+            let value = |of: &BTreeMap<String, String>| {
+                of.iter().find(|(n, _)| n.replace('-', "_") == name).map(|(_, value)| value.clone())
+            };
+            [found, given].into_iter().flatten().any(|[a, b]| value(a) != value(b))
         };
         let differing = ABOUT.iter().filter(move |(name, _)| differ(name));
         differing.flat_map(move |(name, of)| {

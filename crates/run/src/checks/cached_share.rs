@@ -6,11 +6,12 @@ use loadline_model::format::bytes;
 use super::data_source::{DataSource, beyond_own_cache};
 use crate::figures::access::Access;
 use crate::server_memory::ServerMemory;
+use crate::storage_size::DATA_PER_MEMORY;
 
 /// Above this share of the requested blocks that may be a cache's, the figure says more of caches than of storage.
 pub(super) const MAX_CACHED_SHARE: f64 = 0.5;
 /// As good as the device's counters, which must show [`super::data_source::MIN_DEVICE_SHARE`].
-const GOOD_SHARE: f64 = 0.1;
+const GOOD_SHARE: f64 = 1.0 / DATA_PER_MEMORY as f64;
 /// Share by which the blocks that the database read may differ from those that transactions requested.
 const COUNTS_OFF: f64 = 0.05;
 
