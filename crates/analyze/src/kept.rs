@@ -3,21 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::record::{NOT_THE_DEVICES, by_force};
-use loadline_model::{TestRecord, disturbance};
+use loadline_model::{DataSource, Forced, TestRecord, disturbance};
 use serde::Serialize;
 
-/// [`TestRecord::data_source`] of blocks read from the device.
-const DEVICE: &str = "device";
-
-/// The same of blocks of which at most a known share came from caches.
-const BOUNDED: &str = "bounded";
-
 /// What tests must have in common to be pooled.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PoolKey<'a> {
-    pub(crate) forced: Option<&'a str>,
-    pub(crate) data_source: Option<&'a str>,
+    pub(crate) forced: &'a Forced,
+    pub(crate) data_source: Option<DataSource>,
     /// Whether `--allow-disturbed` kept it.
     pub(crate) disturbed: bool,
     /// Tool and version that measured it, if loadline did not.
@@ -27,8 +20,8 @@ pub(crate) struct PoolKey<'a> {
 impl<'a> PoolKey<'a> {
     pub(crate) fn of(record: &'a TestRecord) -> PoolKey<'a> {
         PoolKey {
-            forced: record.forced.as_deref(),
-            data_source: record.data_source.as_deref(),
+            forced: &record.forced,
+            data_source: record.data_source,
             disturbed: !disturbance::allowed(record).is_empty(),
             imported: record.imported.as_ref().map(|i| (i.tool.as_str(), i.version.as_deref())),
         }
@@ -36,15 +29,8 @@ impl<'a> PoolKey<'a> {
 
     /// Rank of tests, lowest preferred for the figures: tests that need the fewest options, then by source from device to
     /// unknown.
-    pub(crate) fn rank(&self) -> (u8, u8) {
-        let source = match self.data_source {
-            Some(DEVICE) => 0,
-            Some(BOUNDED) => 1,
-            Some("lukewarm") => 2,
-            Some(_) => 3,
-            None => 4,
-        };
-        (u8::from(self.forced.is_some()) + u8::from(self.disturbed), source)
+    pub(crate) fn rank(&self) -> (u8, bool, Option<DataSource>) {
+        (u8::from(!self.forced.is_empty()) + u8::from(self.disturbed), self.data_source.is_none(), self.data_source)
     }
 }
 
@@ -54,9 +40,9 @@ pub struct SetAside {
     /// Number of the test.
     pub test: u32,
     /// Source of the blocks that it read, if recorded.
-    pub data_source: Option<String>,
+    pub data_source: Option<DataSource>,
     /// See [`TestRecord::forced`].
-    pub forced: Option<String>,
+    pub forced: Forced,
     /// What disturbed it, if `--allow-disturbed` kept it.
     pub disturbed: Vec<&'static str>,
     /// See [`crate::SweepPoint::imported`].
@@ -70,7 +56,7 @@ impl SetAside {
     pub(crate) fn of(record: &TestRecord) -> SetAside {
         SetAside {
             test: record.test,
-            data_source: record.data_source.clone(),
+            data_source: record.data_source,
             forced: record.forced.clone(),
             disturbed: disturbance::allowed(record),
             imported: unchecked(record),
@@ -81,7 +67,7 @@ impl SetAside {
     /// As [`crate::SweepPoint::kept`].
     #[must_use]
     pub fn kept(&self) -> Option<String> {
-        kept(self.data_source.as_deref(), self.forced.as_deref(), &self.disturbed, self.imported.as_deref())
+        kept(self.data_source, &self.forced, &self.disturbed, self.imported.as_deref())
     }
 }
 
@@ -94,22 +80,20 @@ pub(crate) fn unchecked(record: &TestRecord) -> Option<String> {
 #[must_use]
 pub fn kept_test(record: &TestRecord) -> Option<String> {
     let disturbed = disturbance::allowed(record);
-    kept(record.data_source.as_deref(), record.forced.as_deref(), &disturbed, unchecked(record).as_deref())
+    kept(record.data_source, &record.forced, &disturbed, unchecked(record).as_deref())
 }
 
 /// What qualifies tests, in words: the options that keep them valid, their block source, the tool they are imported from. `None`
 /// for plain device figures.
 pub(crate) fn kept(
-    data_source: Option<&str>,
-    forced: Option<&str>,
+    data_source: Option<DataSource>,
+    forced: &Forced,
     disturbed: &[&str],
     imported: Option<&str>,
 ) -> Option<String> {
-    let cached = data_source.filter(|s| *s != DEVICE);
-    let allowed = allows_cached(forced);
     let mut said: Vec<String> = imported.into_iter().map(str::to_owned).collect();
-    match (cached, allowed) {
-        (Some(BOUNDED), false) => {
+    match (data_source.filter(|source| *source != DataSource::Device), forced.not_the_devices) {
+        (Some(DataSource::Bounded), false) => {
             said.push("bounded: caches may have served up to the share in 'Cached at most'".to_owned())
         }
         (Some(source), true) => said.push(format!("kept by --allow-cached: {source}, not the device's figures")),
@@ -120,11 +104,6 @@ pub(crate) fn kept(
     if !disturbed.is_empty() {
         said.push(format!("kept by --allow-disturbed: {}", disturbed.join(", ")));
     }
-    said.extend(forced.and_then(by_force).map(|why| format!("kept by --force: {}", why.trim_end_matches('.'))));
+    said.extend(forced.refused.as_ref().map(|why| format!("kept by --force: {}", why.trim_end_matches('.'))));
     (!said.is_empty()).then(|| said.join("; "))
-}
-
-/// Whether `--allow-cached` kept the figures.
-pub(crate) fn allows_cached(forced: Option<&str>) -> bool {
-    forced.is_some_and(|f| f.contains(NOT_THE_DEVICES))
 }

@@ -7,7 +7,7 @@
 pub mod line;
 
 use loadline_model::plan::Levels;
-use loadline_model::{TestRecord, column};
+use loadline_model::{CheckId, TestRecord, column};
 
 use crate::arms::{Cell, ERROR, cells};
 use crate::paired::{Pair, PairedDifference, PairedRatio, paired_difference, paired_ratio};
@@ -47,7 +47,7 @@ impl Cost<'_> {
     /// Whether commits of the level wait for a replica: then each window was checked against the round trip.
     #[must_use]
     pub fn waits(&self) -> bool {
-        self.cell.pairs.iter().flatten().any(|[_, b]| b.checks.iter().any(|check| check.id == "round-trip"))
+        self.cell.pairs.iter().flatten().any(|[_, b]| b.checks.iter().any(|check| check.id == CheckId::RoundTrip))
     }
 
     /// Throughput as a share of what one job would have if a round trip and nothing else were added to each commit:
@@ -141,7 +141,7 @@ mod tests {
                         level: Some(LevelPoint { level: "on".to_owned(), delay_ms: *delay_ms }),
                         ..TestRecord::blank("LGWR-LAT1")
                     };
-                    r.add_check(loadline_model::Check::require("round-trip", true, String::new()));
+                    r.add_check(loadline_model::Check::require(CheckId::RoundTrip, true, String::new()));
                     for (column, value) in [
                         (column::RTT_MS, rtt_ms),
                         (column::COMMIT_LATENCY_MS, latency_ms),

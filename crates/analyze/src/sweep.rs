@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use loadline_model::disturbance::{DISTURBANCES, allowed, why_invalid_in_common};
-use loadline_model::record::by_force;
-use loadline_model::{Column, Driver, JobLoad, TestRecord, column};
+use loadline_model::{Column, DataSource, Driver, Forced, JobLoad, TestRecord, column};
 use serde::Serialize;
 
-use crate::kept::{PoolKey, SetAside, allows_cached, kept, unchecked};
+use crate::kept::{PoolKey, SetAside, kept, unchecked};
 use crate::kpi::{LATENCY, RESPONSE, THROUGHPUT, in_checkpoint, of_throughput, rate_of};
 use crate::stats::Estimate;
 
@@ -53,10 +52,10 @@ pub struct SweepPoint {
     pub at: u32,
     /// Numbers of the valid tests: only these count for the figures.
     pub tests: Vec<u32>,
-    /// Source of the blocks that these tests read (`device`, `lukewarm`, `cached`), if recorded.
-    pub data_source: Option<String>,
+    /// Source of the blocks that these tests read, if recorded.
+    pub data_source: Option<DataSource>,
     /// [`TestRecord::forced`] of these tests.
-    pub forced: Option<String>,
+    pub forced: Forced,
     /// What disturbed these tests, if `--allow-disturbed` kept them.
     pub disturbed: Vec<&'static str>,
     /// Tool that measured these tests, in words, if loadline did not: nobody checked them.
@@ -113,19 +112,7 @@ impl SweepPoint {
     /// figures`), or the tool that they are imported from.
     #[must_use]
     pub fn kept(&self) -> Option<String> {
-        kept(self.data_source.as_deref(), self.forced.as_deref(), &self.disturbed, self.imported.as_deref())
-    }
-
-    /// Whether `--allow-cached` kept its figures.
-    #[must_use]
-    pub fn allowed_cached(&self) -> bool {
-        allows_cached(self.forced.as_deref())
-    }
-
-    /// What `--force` overrode in its tests.
-    #[must_use]
-    pub fn by_force(&self) -> Option<String> {
-        by_force(self.forced.as_deref()?)
+        kept(self.data_source, &self.forced, &self.disturbed, self.imported.as_deref())
     }
 }
 
@@ -386,8 +373,8 @@ fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
 fn point_of(at: u32, tests: &[&TestRecord]) -> SweepPoint {
     let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let valid = || tests.iter().copied().filter(|r| r.valid);
-    let key = valid().map(PoolKey::of).min_by_key(PoolKey::rank).unwrap_or_default();
-    let (pooled, aside): (Vec<&TestRecord>, Vec<&TestRecord>) = valid().partition(|r| PoolKey::of(r) == key);
+    let key = valid().map(PoolKey::of).min_by_key(PoolKey::rank);
+    let (pooled, aside): (Vec<&TestRecord>, Vec<&TestRecord>) = valid().partition(|r| Some(PoolKey::of(r)) == key);
     let kinds: Vec<&'static str> = pooled.iter().flat_map(|r| allowed(r)).collect();
     let disturbed = DISTURBANCES.iter().map(|d| d.words).filter(|words| kinds.contains(words)).collect();
     for record in &pooled {
@@ -406,8 +393,8 @@ fn point_of(at: u32, tests: &[&TestRecord]) -> SweepPoint {
         jobs: tests.first().map_or(0, |r| r.jobs),
         at,
         tests: pooled.iter().map(|r| r.test).collect(),
-        data_source: key.data_source.map(str::to_owned),
-        forced: key.forced.map(str::to_owned),
+        data_source: key.and_then(|key| key.data_source),
+        forced: key.map_or_else(Forced::default, |key| key.forced.clone()),
         disturbed,
         imported: pooled.first().and_then(|r| unchecked(r)),
         set_aside: aside.into_iter().map(SetAside::of).collect(),

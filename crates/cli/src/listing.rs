@@ -1,7 +1,7 @@
 //! Listings: one small table, four formats.
 
 use loadline_database::TARGETS;
-use loadline_model::check::CHECKS;
+use loadline_model::CheckId;
 use loadline_model::column::{COLUMNS, TABLES};
 use loadline_model::format::csv_line;
 use serde_json::{Map, Value};
@@ -109,7 +109,7 @@ pub(crate) fn columns(args: &ListArgs) -> Result<u8, Failure> {
 
 /// `loadline checks`.
 pub(crate) fn checks(args: &ListArgs) -> Result<u8, Failure> {
-    let rows = CHECKS.iter().map(|(id, must)| vec![(*id).to_owned(), (*must).to_owned()]);
+    let rows = CheckId::ALL.iter().map(|check| vec![check.to_string(), check.must().to_owned()]);
     Listing { columns: vec!["check", "what_must_hold"], rows: rows.collect() }.write(args)?;
     Ok(0)
 }

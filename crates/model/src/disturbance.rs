@@ -3,7 +3,7 @@
 //!
 //! Waiting for a CPU that the jobs or the database use is saturation: it is what a test is for, and no disturbance.
 
-use crate::check::Outcome;
+use crate::check::{CheckId, Outcome};
 use crate::column::*;
 use crate::format::number;
 use crate::record::TestRecord;
@@ -12,7 +12,7 @@ use crate::record::TestRecord;
 #[derive(Debug, Clone, Copy)]
 pub struct Disturbance {
     /// Its check.
-    pub check: &'static str,
+    pub check: CheckId,
     /// Its figure, %.
     pub column: &'static Column,
     /// In words, before the value.
@@ -28,7 +28,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
     // An idle server's daemons use 1 to 3 %. A fifth of the CPUs costs a saturated test a fifth of its throughput, more
     // than any figure may be off.
     Disturbance {
-        check: "other-cpu",
+        check: CheckId::OtherCpu,
         column: OTHER_CPU_PCT,
         words: "other processes on the CPU",
         noted_from: 5.0,
@@ -36,7 +36,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
     },
     // Includes threads of the kernel, which also work for the test: a test of storage costs them a tenth of two CPUs.
     Disturbance {
-        check: "unknown-cpu",
+        check: CheckId::UnknownCpu,
         column: UNKNOWN_CPU_PCT,
         words: "CPU used by unknown processes or the kernel",
         noted_from: 15.0,
@@ -44,7 +44,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
     },
     // Next to nothing is stolen on a host with CPUs for all. A tenth is lost throughput and longer tails.
     Disturbance {
-        check: "cpu-steal",
+        check: CheckId::CpuSteal,
         column: CPU_STEAL_PCT,
         words: "CPU steal",
         noted_from: 1.0,
@@ -52,7 +52,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
     },
     // Often on purpose, such as CPUs apart for client and server: any is noted. If others use the rest, `other-cpu` says so.
     Disturbance {
-        check: "cpu-affinity",
+        check: CheckId::CpuAffinity,
         column: CPU_WITHHELD_PCT,
         words: "CPUs withheld from loadline",
         noted_from: 0.1,
@@ -60,7 +60,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
     },
     // A client that had to stop in a tenth of the periods measured its limit, not the database.
     Disturbance {
-        check: "client-throttled",
+        check: CheckId::ClientThrottled,
         column: CLIENT_THROTTLED_PCT,
         words: "loadline stopped by its CPU limit",
         noted_from: 1.0,
@@ -68,7 +68,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
     },
     // The database's limit is part of the platform: it is noted only.
     Disturbance {
-        check: "database-throttled",
+        check: CheckId::DatabaseThrottled,
         column: DATABASE_THROTTLED_PCT,
         words: "database stopped by its CPU limit",
         noted_from: 1.0,
@@ -76,7 +76,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
     },
     // A cool machine has none; the same test is not repeatable with a fifth.
     Disturbance {
-        check: "thermal-throttling",
+        check: CheckId::ThermalThrottling,
         column: THERMAL_THROTTLED_PCT,
         words: "CPU slowed down by heat",
         noted_from: 1.0,
@@ -85,7 +85,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
     // Logs of daemons keep a device busy for less than 1 %. The time of others is estimated from bytes: hence twice the
     // threshold of CPU.
     Disturbance {
-        check: "other-io",
+        check: CheckId::OtherIo,
         column: OTHER_IO_PCT,
         words: "device busy for other processes",
         noted_from: 5.0,
@@ -93,7 +93,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
     },
     // What a session costs depends on the server's size, and a monitor's are no harm: it is noted only.
     Disturbance {
-        check: "other-sessions",
+        check: CheckId::OtherSessions,
         column: OTHER_SESSIONS_PCT,
         words: "other sessions at work on the server",
         noted_from: 5.0,
@@ -101,7 +101,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
     },
     // Takes CPUs as another process does: the same thresholds as `other-cpu`.
     Disturbance {
-        check: "other-sessions-cpu",
+        check: CheckId::OtherSessionsCpu,
         column: OTHER_SESSIONS_CPU_PCT,
         words: "other sessions on the server's CPU",
         noted_from: 5.0,
@@ -109,7 +109,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
     },
     // Blocks of a table that is larger than the memory cause a little of it by themselves.
     Disturbance {
-        check: "memory-pressure",
+        check: CheckId::MemoryPressure,
         column: MEMORY_PRESSURE_PCT,
         words: "tasks waiting for memory",
         noted_from: 5.0,

@@ -8,15 +8,13 @@ use crate::arms::ArmName;
 use crate::capability::Driver;
 use crate::check::{Check, Outcome};
 use crate::imported::{Imported, valid_or_unchecked};
+use crate::kept::{DataSource, Forced};
 use crate::limits::{SizePoint, TestLimit};
 use crate::load::Population;
 use crate::snapshot::WaitProfile;
 
 /// Version of the record's layout; raised if an old reader would misread a new record.
 pub const RECORD_SCHEMA: u32 = 1;
-
-/// Text in [`TestRecord::forced`] if `--allow-cached` kept storage figures that are not proved to be the device's.
-pub const NOT_THE_DEVICES: &str = "--allow-cached: not the device's figures";
 
 /// A level of replication at a distance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -209,9 +207,9 @@ pub struct TestRecord {
     pub valid: bool,
     /// Failed checks, if not valid.
     pub invalid_reason: Option<String>,
-    /// Refusals that `--force` or `--allow-cached` overrode, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forced: Option<String>,
+    /// Refusals that `--force` or `--allow-cached` overrode.
+    #[serde(default, skip_serializing_if = "Forced::is_empty")]
+    pub forced: Forced,
     /// What disturbed it, from the figures ([`crate::disturbance`]): `CPU steal 8 %; …`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed_by: Option<String>,
@@ -235,9 +233,9 @@ pub struct TestRecord {
     /// Seed with which its jobs drew; absent in records of older versions and of other tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Source of the blocks that the database read: `cached`, `lukewarm` or `device`.
+    /// Source of the blocks that the database read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data_source: Option<String>,
+    pub data_source: Option<DataSource>,
     /// Ids of the columns of the workload's key performance metrics, the most important first; empty in
     /// records of older versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -295,7 +293,7 @@ impl TestRecord {
             started_at: String::new(),
             valid: true,
             invalid_reason: None,
-            forced: None,
+            forced: Forced::default(),
             disturbed_by: None,
             checks: Vec::new(),
             absent: BTreeMap::new(),
@@ -339,26 +337,5 @@ impl TestRecord {
             self.checks.iter().filter(|c| c.outcome == Outcome::Failed).map(|c| c.detail.as_str()).collect();
         self.valid = failed.is_empty();
         self.invalid_reason = (!failed.is_empty()).then(|| failed.join("; "));
-    }
-}
-
-/// The part of [`TestRecord::forced`] that `--force` overrode; `None` if it is only [`NOT_THE_DEVICES`].
-#[must_use]
-pub fn by_force(forced: &str) -> Option<String> {
-    let rest = forced.replace(NOT_THE_DEVICES, "");
-    let rest = rest.trim_matches([';', ' ']);
-    (!rest.is_empty()).then(|| rest.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn by_force_ignores_allow_cached() {
-        let both = format!("fsync is off; {NOT_THE_DEVICES}");
-        assert_eq!(by_force(&both).as_deref(), Some("fsync is off"));
-        assert_eq!(by_force(NOT_THE_DEVICES), None);
-        assert_eq!(by_force("a; b").as_deref(), Some("a; b"));
     }
 }

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 
 use loadline_analyze::compare::codes_in;
+use loadline_model::Forced;
 use loadline_model::disturbance::{DISTURBANCES, disturbed_by};
 use loadline_model::format::number;
 use loadline_model::manifest::Calibration;
-use loadline_model::record::{NOT_THE_DEVICES, by_force};
 use loadline_model::{Finding, Imported, Outcome, TestRecord, column};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -279,9 +279,9 @@ impl Hiding<'_> {
 
     /// What stands for why a test was forced: tests with other reasons are not pooled.
     fn forced(&mut self, why: &str) -> String {
-        let device = why.contains(NOT_THE_DEVICES).then(|| NOT_THE_DEVICES.to_owned());
-        let forced = by_force(why).map(|why| self.numbered(REASON, &why));
-        forced.into_iter().chain(device).collect::<Vec<_>>().join("; ")
+        let mut forced = Forced::from(Some(why.to_owned()));
+        forced.refused = forced.refused.map(|why| self.numbered(REASON, &why));
+        forced.to_string()
     }
 
     fn numbered(&mut self, kind: &'static str, text: &str) -> String {
@@ -366,7 +366,7 @@ fn say_by_figures(record: &mut TestRecord) {
     }
     if record.invalid_reason.is_some() {
         let failed = record.checks.iter().filter(|c| c.outcome == Outcome::Failed);
-        let ids: Vec<&str> = failed.map(|check| check.id.as_str()).collect();
+        let ids: Vec<String> = failed.map(|check| check.id.to_string()).collect();
         record.invalid_reason = Some(format!("failed: {}", ids.join(", ")));
     }
 }

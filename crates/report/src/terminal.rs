@@ -195,9 +195,9 @@ fn below(records: &[TestRecord], left_out: &[String], (notes, hidden): (Notes, H
         ));
     }
     for r in records {
-        if let Some(forced) = &r.forced {
+        if !r.forced.is_empty() {
             out.push_str(&wrapped(
-                &format!("! Test {}{} was forced: {}.", r.test, of(&r.run), stop(forced)),
+                &format!("! Test {}{} was forced: {}.", r.test, of(&r.run), stop(&r.forced.to_string())),
                 "",
                 prose,
             ));

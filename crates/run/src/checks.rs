@@ -14,7 +14,7 @@ pub(crate) mod settings;
 pub(crate) mod steady;
 
 use loadline_model::format::counted;
-use loadline_model::{Check, Outcome};
+use loadline_model::{Check, CheckId, Outcome};
 
 pub(crate) use facts::Facts;
 
@@ -61,7 +61,7 @@ pub(crate) fn verify(f: &Facts<'_>) -> Vec<Check> {
 /// other sessions).
 fn rows_read(f: &Facts<'_>) -> Option<Check> {
     let (counted, per_tx) = f.rows_read?;
-    let id = "rows-read";
+    let id = CheckId::RowsRead;
     let Some(counted) = counted else {
         let why = missing(&f.unread, "the database does not count the rows that it reads");
         return Some(Check::new(id, Outcome::NotMade, why));
@@ -79,7 +79,7 @@ fn rows_read(f: &Facts<'_>) -> Option<Check> {
 
 /// Whether scripts that may only read did so: one may have set `default_transaction_read_only` off.
 fn read_only(f: &Facts<'_>) -> Option<Check> {
-    let id = "read-only";
+    let id = CheckId::ReadOnly;
     Some(match f.changed_by_readers? {
         None => Check::new(id, Outcome::NotMade, missing(&f.unread, "the database does not count changed rows")),
         Some(rows) if rows <= 0.0 => Check::require(id, true, "no row was changed in the database".to_owned()),
@@ -95,7 +95,7 @@ fn read_only(f: &Facts<'_>) -> Option<Check> {
 
 /// The workload's consistency conditions after a test.
 fn consistency(f: &Facts<'_>) -> Option<Check> {
-    let id = "consistency";
+    let id = CheckId::Consistency;
     let (mut held, mut unknown) = (Vec::new(), Vec::new());
     for (what, found) in f.consistency {
         match found {
@@ -117,13 +117,21 @@ fn consistency(f: &Facts<'_>) -> Option<Check> {
 fn window(f: &Facts<'_>) -> Check {
     if let Some((job, text)) = f.jobs.iter().enumerate().find_map(|(i, j)| j.lost.as_ref().map(|t| (i, t))) {
         let n = f.jobs.iter().filter(|j| j.lost.is_some()).count();
-        return Check::require("window", false, format!("{n} of {} jobs ended early; job {job}: {text}", f.jobs.len()));
+        return Check::require(
+            CheckId::Window,
+            false,
+            format!("{n} of {} jobs ended early; job {job}: {text}", f.jobs.len()),
+        );
     }
     let late = f.jobs.iter().filter(|j| !j.ran_through(&f.schedule)).count();
     let idle = f.jobs.iter().filter(|j| j.completed == 0).count();
     let of = f.jobs.len();
     if late > 0 {
-        return Check::require("window", false, format!("{late} of {of} jobs did not run through the whole window"));
+        return Check::require(
+            CheckId::Window,
+            false,
+            format!("{late} of {of} jobs did not run through the whole window"),
+        );
     }
     let (mean_ns, window_ns) = (f.merged.transaction.mean_ns().unwrap_or(0.0), f.schedule.window_ns() as f64);
     if mean_ns > window_ns / 2.0 {
@@ -132,17 +140,21 @@ fn window(f: &Facts<'_>) -> Check {
             mean_ns / 1e9,
             window_ns / 1e9
         );
-        return Check::require("window", false, detail);
+        return Check::require(CheckId::Window, false, detail);
     }
     let detail = format!("all {of} jobs ran from before the window start until after the window end");
     match idle {
-        0 => Check::require("window", true, detail),
+        0 => Check::require(CheckId::Window, true, detail),
         n if n == of => Check::require(
-            "window",
+            CheckId::Window,
             false,
             "no transaction completed in the window: use a longer window (--duration)".into(),
         ),
-        n => Check::new("window", Outcome::Noted, format!("{detail}, but {n} of them completed no transaction in it")),
+        n => Check::new(
+            CheckId::Window,
+            Outcome::Noted,
+            format!("{detail}, but {n} of them completed no transaction in it"),
+        ),
     }
 }
 
@@ -151,7 +163,7 @@ fn errors(f: &Facts<'_>) -> Check {
     let again = f.merged.scripted.as_ref().map_or("", |_| "; scripts are not tried again (pgbench --max-tries 1)");
     let first = f.merged.error_texts.keys().next().map_or(String::new(), |t| format!("{again}; one of them: {t}"));
     if f.merged.errors_total == 0 {
-        return Check::require("errors", true, "no transaction ended with an error".into());
+        return Check::require(CheckId::Errors, true, "no transaction ended with an error".into());
     }
     let share = errors / (errors + done).max(1.0);
     let detail = if errors == 0.0 {
@@ -165,12 +177,12 @@ fn errors(f: &Facts<'_>) -> Check {
         )
     };
     let outcome = if share > MAX_ERROR_SHARE { Outcome::Failed } else { Outcome::Noted };
-    Check::new("errors", outcome, detail)
+    Check::new(CheckId::Errors, outcome, detail)
 }
 
 /// A counter that was reset proves nothing, and the checks that need it would not be made.
 fn reset(f: &Facts<'_>) -> Check {
-    let id = "counters";
+    let id = CheckId::Counters;
     match &f.went_back {
         None => Check::new(id, Outcome::NotMade, missing(&f.unread, "the database's counters could not be read")),
         Some(names) if names.is_empty() => Check::require(id, true, "no counter of the database went backwards".into()),
@@ -189,7 +201,7 @@ fn missing(unread: &Option<String>, why: &str) -> String {
 }
 
 fn all_commits(f: &Facts<'_>) -> Check {
-    let id = "commits-database";
+    let id = CheckId::CommitsDatabase;
     let Some(counted) = f.all_commits else {
         let unread = f.unread_whole.as_ref().map(|why| format!("the database's counters could not be read: {why}"));
         return Check::new(
@@ -216,7 +228,7 @@ fn without_failed(counted: f64, failed: f64) -> (f64, String) {
 }
 
 fn window_commits(f: &Facts<'_>) -> Check {
-    let id = "commits-window";
+    let id = CheckId::CommitsWindow;
     if f.whole {
         return Check::new(id, Outcome::NotMade, "the server counts late: its commits are those of the whole test");
     }
@@ -246,7 +258,7 @@ fn window_commits(f: &Facts<'_>) -> Check {
 }
 
 fn evidence(f: &Facts<'_>) -> Check {
-    let id = "work-evidence";
+    let id = CheckId::WorkEvidence;
     let idle = f.merged.scripted.as_ref().is_some_and(|did| did.statements == 0);
     let executions = f.merged.transaction.count();
     if idle && executions > 0 {
@@ -273,7 +285,7 @@ fn evidence(f: &Facts<'_>) -> Check {
 }
 
 fn commits_per_sync(f: &Facts<'_>) -> Check {
-    let id = "commits-per-sync";
+    let id = CheckId::CommitsPerSync;
     if f.merged.scripted.is_some() {
         return Check::new(id, Outcome::NotMade, "whether a script's commit writes is not known to its client");
     }
@@ -350,11 +362,11 @@ fn commits_per_sync_of_nodes(f: &Facts<'_>) -> Check {
     if !broken.is_empty() {
         detail = format!("{detail}: commits at {} did not wait until they were durable", broken.join(" and "));
     }
-    Check::require("commits-per-sync", broken.is_empty(), detail)
+    Check::require(CheckId::CommitsPerSync, broken.is_empty(), detail)
 }
 
 fn redo_size(f: &Facts<'_>) -> Check {
-    let id = "redo-size";
+    let id = CheckId::RedoSize;
     let Some(size) = f.redo_size else {
         return Check::new(id, Outcome::NotMade, "the workload is not defined by its redo");
     };
@@ -387,7 +399,7 @@ fn redo_size(f: &Facts<'_>) -> Check {
 }
 
 fn client_cpu(f: &Facts<'_>) -> Check {
-    let id = "client-cpu";
+    let id = CheckId::ClientCpu;
     let share = match &f.client_cpu_share {
         Ok(share) => *share,
         Err(why) => return Check::new(id, Outcome::NotMade, why.clone()),
@@ -412,7 +424,7 @@ fn client_cpu(f: &Facts<'_>) -> Check {
 
 /// Jobs that share a thread read their answers one after another. What an answer waited for that counts as the target's time.
 fn read_late(f: &Facts<'_>) -> Option<Check> {
-    let id = "read-late";
+    let id = CheckId::ReadLate;
     let late = f.merged.late.as_ref()?.mean_ns()?;
     let usual = f.merged.transaction.quantile_ns(0.5)? as f64;
     // The rest of that time a client of any kind would have waited as well: the database had the CPU.

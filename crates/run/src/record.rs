@@ -7,9 +7,9 @@ use std::time::SystemTime;
 use loadline_database::Work;
 use loadline_load::{Measured, Request};
 use loadline_model::disturbance::disturbed_by;
-use loadline_model::record::{AgentFigures, KindFigures, LevelPoint, NOT_THE_DEVICES, NodeFigures, PopulationFigures};
+use loadline_model::record::{AgentFigures, KindFigures, LevelPoint, NodeFigures, PopulationFigures};
 use loadline_model::snapshot::WaitProfile;
-use loadline_model::{Activity, ArmName, Driver, Latencies, Series, SizePoint, Snapshot, TestRecord, column};
+use loadline_model::{Activity, ArmName, Driver, Forced, Latencies, Series, SizePoint, Snapshot, TestRecord, column};
 use loadline_store::{NativeFile, TestOutput, rfc3339};
 
 use crate::activity;
@@ -129,8 +129,6 @@ impl Finished {
         let workload = id.work.workload;
         let columns = self.figures.columns();
         let Figures { notes, checks, data_source, not_the_devices, limit, .. } = self.figures;
-        let mut forced = id.forced;
-        forced.extend(not_the_devices.then(|| NOT_THE_DEVICES.to_owned()));
         // A scan has no rate to compare tests by.
         let kpis = if self.sizes.is_empty() { workload.kpis } else { &[] };
         let record = TestRecord {
@@ -146,11 +144,11 @@ impl Finished {
             jobs: id.jobs,
             repetition: id.repetition,
             started_at: rfc3339(self.opened_at),
-            forced: (!forced.is_empty()).then(|| forced.join("; ")),
+            forced: Forced { refused: (!id.forced.is_empty()).then(|| id.forced.join("; ")), not_the_devices },
             absent: columns.absent,
             notes,
             error_texts: self.error_texts,
-            data_source: data_source.map(str::to_owned),
+            data_source,
             kpis: kpis.iter().map(|k| k.column.id.to_owned()).collect(),
             swept: id.swept,
             limit,

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use loadline_model::column::NOT_FINITE;
 use loadline_model::record::RECORD_SCHEMA;
-use loadline_model::{Check, Outcome, TestRecord};
+use loadline_model::{Check, CheckId, Outcome, TestRecord};
 use serde::de::IgnoredAny;
 use sha2::{Digest as _, Sha256};
 
@@ -80,7 +80,7 @@ fn record(path: &Path, line: usize, json: &[u8]) -> Result<TestRecord, StoreErro
 }
 
 /// The check of a line that was changed.
-const CHANGED: &str = "record";
+const CHANGED: CheckId = CheckId::Record;
 
 /// Warnings about lines that were changed after they were measured. Their tests stay valid: a program may have written the same
 /// anew, and a reader decides.

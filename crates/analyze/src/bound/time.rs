@@ -12,7 +12,7 @@
 //! not measured can be larger. If the second is nearly as large, the reason says so.
 
 use loadline_model::format::number;
-use loadline_model::{Column, TestRecord, column};
+use loadline_model::{Column, DataSource, TestRecord, column};
 
 use super::{Bound, BoundBy, DEVICE_FULL, Evidence, ONE_BY_ONE, pct};
 use crate::kpi::LATENCY;
@@ -117,7 +117,7 @@ fn parts(record: &TestRecord) -> Vec<Part<'_>> {
     let client = client_parts(record, asleep);
     let reads = reads(record, log_share);
     // CPU time that can only be inside the calls that read from the device.
-    let device = record.data_source.as_deref() == Some("device");
+    let device = record.data_source == Some(DataSource::Device);
     let in_calls = cpu.zip(timed_reads(&e)).filter(|_| device);
     let in_calls = in_calls.map_or(0.0, |((run, _), reads)| (reads - asleep).clamp(0.0, run));
     [

@@ -1,7 +1,7 @@
 //! Checks that two points did equal work on the same kind of storage, and computes the factors between them.
 
 use loadline_model::format::counted;
-use loadline_model::{Column, column};
+use loadline_model::{Column, DataSource, column};
 
 use super::blocks::of_other_size;
 use super::setup::{DefinedRedo, Setup};
@@ -185,13 +185,12 @@ fn no_valid_test(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<
 
 /// Refuses to compare cached figures with device figures.
 fn other_source(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<String> {
-    let from = |p: &SweepPoint| match p.data_source.as_deref() {
-        Some("device") => "from the device".to_owned(),
-        Some("cached") => "from a cache".to_owned(),
-        Some("lukewarm") => "partly from a cache".to_owned(),
-        Some("bounded") => "from caches up to a bound above 10 %".to_owned(),
-        Some(other) => other.to_owned(),
-        None => "from an unknown source".to_owned(),
+    let from = |p: &SweepPoint| match p.data_source {
+        Some(DataSource::Device) => "from the device",
+        Some(DataSource::Cached) => "from a cache",
+        Some(DataSource::Lukewarm) => "partly from a cache",
+        Some(DataSource::Bounded) => "from caches up to a bound above 10 %",
+        None => "from an unknown source",
     };
     if a.data_source != b.data_source {
         return Some(format!(
@@ -202,8 +201,8 @@ fn other_source(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<S
             names.1
         ));
     }
-    (a.allowed_cached() != b.allowed_cached()).then(|| {
-        let (kept, proved) = if a.allowed_cached() { names } else { (names.1, names.0) };
+    (a.forced.not_the_devices != b.forced.not_the_devices).then(|| {
+        let (kept, proved) = if a.forced.not_the_devices { names } else { (names.1, names.0) };
         format!("different sources: device figures on '{proved}', but figures kept by --allow-cached on '{kept}'")
     })
 }

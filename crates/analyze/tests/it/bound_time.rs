@@ -3,7 +3,7 @@
 use crate::common::{limited, record, with};
 use loadline_analyze::{BoundBy, bound, fill_bounded_by};
 use loadline_model::limits::name;
-use loadline_model::{Column, TestRecord, column};
+use loadline_model::{Column, DataSource, TestRecord, column};
 
 /// A test with `jobs` jobs whose sessions were on a CPU `cpu` % of their time, and `figures`.
 fn test(jobs: u32, cpu: f64, figures: &[(&Column, f64)]) -> TestRecord {
@@ -121,14 +121,11 @@ fn a_wait_is_at_most_the_time_asleep() {
     let copies = test(1, 97.0, &[(column::READ_WAIT_PCT, 58.8)]);
     assert_by(&copies, BoundBy::Cpu, "on a CPU 97 %");
     // Blocks proved to be the device's: the CPU in the read calls is the kernel's, for the device.
-    let from = |source: &str| TestRecord {
-        data_source: Some(source.to_owned()),
-        ..test(1, 52.0, &[(column::READ_WAIT_PCT, 82.0)])
-    };
-    assert_by(&from("device"), BoundBy::StorageReads, "waited for a read");
-    assert_by(&from("lukewarm"), BoundBy::Cpu, "on a CPU 52 %");
+    let from = |source| TestRecord { data_source: Some(source), ..test(1, 52.0, &[(column::READ_WAIT_PCT, 82.0)]) };
+    assert_by(&from(DataSource::Device), BoundBy::StorageReads, "waited for a read");
+    assert_by(&from(DataSource::Lukewarm), BoundBy::Cpu, "on a CPU 52 %");
     let computes =
-        TestRecord { data_source: Some("device".to_owned()), ..test(1, 80.0, &[(column::READ_WAIT_PCT, 30.0)]) };
+        TestRecord { data_source: Some(DataSource::Device), ..test(1, 80.0, &[(column::READ_WAIT_PCT, 30.0)]) };
     assert_by(&computes, BoundBy::Cpu, "on a CPU 70 %");
 }
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::common::measured;
 use loadline_analyze::compare::{Comparison, Platform, compare};
 use loadline_analyze::sweeps;
+use loadline_model::DataSource;
 use loadline_model::manifest::Calibration;
 use loadline_model::plan::WorkloadFile;
-use loadline_model::record::NOT_THE_DEVICES;
 use loadline_model::{Driver, TestRecord, column};
 
 fn versus(a: &[TestRecord], b: &[TestRecord]) -> Comparison {
@@ -159,23 +159,23 @@ fn redo_refuses_only_what_it_defines() {
     assert_eq!(row("DA-SCAN", "data-analytics", 3.0).caveat, None, "background redo");
 }
 
-fn read(platform: &str, test: u32, tps: f64, source: Option<&str>) -> TestRecord {
+fn read(platform: &str, test: u32, tps: f64, source: Option<DataSource>) -> TestRecord {
     let mut r = measured(platform, test, 4, tps, 40.0);
     (r.workload, r.group) = ("STO-READ".to_owned(), "storage".to_owned());
-    r.data_source = source.map(str::to_owned);
-    r.forced = (source != Some("device")).then(|| NOT_THE_DEVICES.to_owned());
+    r.data_source = source;
+    r.forced.not_the_devices = source != Some(DataSource::Device);
     r
 }
 
 #[test]
 fn cached_figures_are_never_compared_with_device_figures() {
     let row = |x, y| versus(&[read("a", 1, 100.0, x)], &[read("b", 1, 200.0, y)]).rows.remove(0);
-    let refused = row(Some("device"), Some("cached")).refused.unwrap();
+    let refused = row(Some(DataSource::Device), Some(DataSource::Cached)).refused.unwrap();
     assert_eq!(refused, "different sources: blocks came from the device on 'a', from a cache on 'b'");
-    assert!(row(None, Some("device")).refused.unwrap().contains("from an unknown source on 'a'"));
-    let device = row(Some("device"), Some("device"));
+    assert!(row(None, Some(DataSource::Device)).refused.unwrap().contains("from an unknown source on 'a'"));
+    let device = row(Some(DataSource::Device), Some(DataSource::Device));
     assert_eq!((device.refused, device.caveat), (None, None));
-    let cached = row(Some("cached"), Some("cached"));
+    let cached = row(Some(DataSource::Cached), Some(DataSource::Cached));
     let caveat = cached.caveat.unwrap();
     assert!(
         cached.refused.is_none()
@@ -183,16 +183,16 @@ fn cached_figures_are_never_compared_with_device_figures() {
         "{caveat}"
     );
     // Writes have no source; only `forced` shows that they stayed in a cache.
-    let mut kept = read("b", 1, 200.0, Some("device"));
-    kept.forced = Some(NOT_THE_DEVICES.to_owned());
-    let row = versus(&[read("a", 1, 100.0, Some("device"))], &[kept]).rows.remove(0);
+    let mut kept = read("b", 1, 200.0, Some(DataSource::Device));
+    kept.forced.not_the_devices = true;
+    let row = versus(&[read("a", 1, 100.0, Some(DataSource::Device))], &[kept]).rows.remove(0);
     assert!(row.refused.unwrap().contains("figures kept by --allow-cached on 'b'"));
 }
 
 #[test]
 fn rates_of_blocks_of_other_sizes_are_a_caveat() {
     let test = |platform: &str, block: f64, reads: f64| {
-        let mut r = read(platform, 1, 100.0, Some("device"));
+        let mut r = read(platform, 1, 100.0, Some(DataSource::Device));
         r.kpis = vec![column::BLOCK_READS_PER_S.id.to_owned()];
         r.set(column::BLOCK_BYTES, block);
         r.set(column::BLOCK_READS_PER_S, reads);
@@ -221,7 +221,7 @@ fn rates_of_blocks_of_other_sizes_are_a_caveat() {
 fn forced_tests_are_a_caveat() {
     let a = [measured("a", 1, 4, 100.0, 40.0)];
     let mut b = [measured("b", 1, 4, 100.0, 40.0)];
-    b[0].forced = Some("fsync = off: commits are not durable".to_owned());
+    b[0].forced.refused = Some("fsync = off: commits are not durable".to_owned());
     let row = versus(&a, &b).rows.remove(0);
     assert_eq!(row.caveat.unwrap(), "on 'b' kept by --force: fsync = off: commits are not durable");
     assert_eq!(b[0].kept_by().as_deref(), Some("--force"));
@@ -241,7 +241,7 @@ fn tests_that_were_disturbed_are_a_caveat_and_not_pooled_with_others() {
     let point = &all[0].points[0];
     assert_eq!((point.tests.as_slice(), point.kept()), (&[2][..], None));
     assert_eq!((point.set_aside[0].test, point.set_aside[0].kept().as_deref()), (1, Some(kept)));
-    b[0].forced = Some("fsync is off".to_owned());
+    b[0].forced.refused = Some("fsync is off".to_owned());
     assert_eq!(b[0].kept_by().as_deref(), Some("--allow-disturbed and --force"));
     b[0].valid = false;
     assert_eq!(b[0].kept_by().as_deref(), Some("--force"), "an invalid test was not kept in spite of a disturbance");
@@ -250,29 +250,29 @@ fn tests_that_were_disturbed_are_a_caveat_and_not_pooled_with_others() {
 #[test]
 fn repetitions_of_different_sources_are_not_pooled() {
     let tests = [
-        read("a", 1, 900.0, Some("cached")),
-        read("a", 2, 100.0, Some("device")),
-        read("a", 3, 400.0, Some("lukewarm")),
-        read("a", 4, 110.0, Some("device")),
+        read("a", 1, 900.0, Some(DataSource::Cached)),
+        read("a", 2, 100.0, Some(DataSource::Device)),
+        read("a", 3, 400.0, Some(DataSource::Lukewarm)),
+        read("a", 4, 110.0, Some(DataSource::Device)),
     ];
     let all = sweeps(&tests);
     let point = &all[0].points[0];
     assert_eq!((point.tests.as_slice(), point.throughput().unwrap().mean), (&[2, 4][..], 105.0));
-    assert_eq!((point.data_source.as_deref(), point.kept()), (Some("device"), None));
+    assert_eq!((point.data_source, point.kept()), (Some(DataSource::Device), None));
     let aside: Vec<(u32, String)> = point.set_aside.iter().map(|s| (s.test, s.kept().unwrap())).collect();
     assert_eq!(aside[0], (1, "kept by --allow-cached: cached, not the device's figures".to_owned()));
     assert_eq!((aside[1].0, aside.len()), (3, 2));
     // Without device figures, the next best source.
     let all = sweeps(&[tests[0].clone(), tests[2].clone()]);
     let point = &all[0].points[0];
-    assert_eq!((point.tests.as_slice(), point.data_source.as_deref()), (&[3][..], Some("lukewarm")));
-    assert!(point.allowed_cached());
+    assert_eq!((point.tests.as_slice(), point.data_source), (&[3][..], Some(DataSource::Lukewarm)));
+    assert!(point.forced.not_the_devices);
 }
 
 #[test]
 fn read_times_by_two_clocks_are_a_caveat() {
     let timed = |platform: &str, by_database: bool| {
-        let mut r = read(platform, 1, 100.0, Some("device"));
+        let mut r = read(platform, 1, 100.0, Some(DataSource::Device));
         r.set(column::READ_TIME_US_MEAN, 80.0);
         if by_database {
             r.set(column::READ_WAIT_PCT, 70.0);

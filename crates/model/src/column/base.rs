@@ -185,7 +185,7 @@ define! {
     STARTED_AT: "started_at", "Window start", "", Format::Text,
         "Wall-clock time of the window start, UTC.", NOT, |r| text(&r.started_at);
     FORCED: "forced", "Forced", "", Format::Text,
-        "What was refused and overridden with --force or --allow-cached.", NOT, |r| text_or_absent(r.forced.as_ref());
+        "What was refused and overridden with --force or --allow-cached.", NOT, |r| text_or_absent(Option::from(r.forced.clone()).as_ref());
     TRANSACTION_TIME_NS_MEAN: "transaction_time_ns_mean", "Transaction time mean", "ms", Format::NsAsMs,
         "Mean transaction time: from a transaction's first statement to the return of its commit.", OWN;
     TX_PER_S: "tx_per_s", "Transactions", "1/s", Format::Integer,

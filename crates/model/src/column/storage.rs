@@ -87,7 +87,7 @@ define! {
         &[("*", "device_read_mib_per_s / read_mib_per_s")];
     DATA_SOURCE: "data_source", "Data from", "", Format::Text,
         "Source of the blocks that the database read: device, cached (page cache of the operating system), lukewarm (both), or bounded (the device, but for at most cached_pct_max, which is above 10 %).",
-        &[("*", "device_read_share_pct, or cached_pct_max")], |r| text_or_absent(r.data_source.as_ref());
+        &[("*", "device_read_share_pct, or cached_pct_max")], |r| text_or_absent(r.data_source.map(|source| source.to_string()).as_ref());
     CACHED_PCT_MAX: "cached_pct_max", "Cached at most", "%", Format::Fixed(1),
         "Upper bound of the share of the requested blocks that caches of the server's machine served, or of the rate of writes that they may have lent. Only if the device's counters cannot be read.",
         &[("*", "server-memory / size of the table; length of the window and time until a checkpoint after it has synced the writes")];

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use loadline_analyze::arms::{Compared, Precision, Row as Figure, compare};
 use loadline_analyze::paired::{Verdict, percent as confidence};
 use loadline_analyze::stats::mean;
+use loadline_model::CheckId;
 use loadline_model::arms::ArmName;
 use loadline_model::format::{counted, whole};
 use loadline_model::manifest::ArmFound;
@@ -41,7 +42,9 @@ type Seen = fn(&TestRecord) -> bool;
 const BURSTS: [(&str, Seen); 4] = [
     (CHECKPOINT, |r| r.figure(column::CHECKPOINTS).is_some_and(|n| n > 0.0)),
     ("autovacuum", |r| r.figure(column::AUTOVACUUM_SHARE_PCT).is_some_and(|share| share > 0.0)),
-    ("a stall or a change of level", |r| r.checks.iter().any(|c| c.id == "steady" && c.outcome == Outcome::Noted)),
+    ("a stall or a change of level", |r| {
+        r.checks.iter().any(|c| c.id == CheckId::Steady && c.outcome == Outcome::Noted)
+    }),
     ("a disturbance by others", |r| r.disturbed_by.is_some()),
 ];
 const CHECKPOINT: &str = "a checkpoint";
@@ -86,14 +89,17 @@ fn rough(n: usize) -> String {
     whole((n.div_ceil(step) * step) as f64)
 }
 
+/// What the arms of `records` have that a platform should not have.
+fn forced<'a>(records: impl Iterator<Item = &'a TestRecord>) -> BTreeSet<(ArmName, String)> {
+    records.filter_map(|r| Some((r.arm?, Option::from(r.forced.clone())?))).collect()
+}
+
 impl OfRun<'_> {
     /// The answer in a sentence for each main figure, what an arm has that no platform should have, what did not fall into both
     /// arms alike, and how many figures were judged together.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let answers = self.compared.rows.iter().filter(|row| row.main).map(|row| self.sentence(row));
-        let forced: BTreeSet<(ArmName, &str)> =
-            self.records.iter().filter_map(|r| Some((r.arm?, r.forced.as_deref()?))).collect();
-        let forced = forced.into_iter().map(|(arm, why)| although(arm, why) + ".");
+        let forced = forced(self.records.iter()).into_iter().map(|(arm, why)| although(arm, &why) + ".");
         let families = ["Main figures", "Other figures"].into_iter().zip(&self.compared.families);
         let families = families.filter_map(|(which, family)| Some(format!("{which}: {}.", family.says()?)));
         answers
@@ -263,8 +269,7 @@ impl OfRun<'_> {
     /// In spite of what an arm was measured in the windows of `row`.
     fn although(&self, row: &Figure<'_>) -> Option<String> {
         let of_row = self.records.iter().filter(|r| (r.workload.as_str(), r.jobs) == (row.workload, row.jobs));
-        let forced: BTreeSet<(ArmName, &str)> = of_row.filter_map(|r| Some((r.arm?, r.forced.as_deref()?))).collect();
-        let said: Vec<String> = forced.into_iter().map(|(arm, why)| although(arm, why)).collect();
+        let said: Vec<String> = forced(of_row).into_iter().map(|(arm, why)| although(arm, &why)).collect();
         (!said.is_empty()).then(|| said.join("; "))
     }
 

@@ -122,17 +122,16 @@ fn errors(all: &[(&str, &TestRecord)], several: bool) -> Vec<Block> {
 fn notes(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let mut items = Vec::new();
     for side in sides {
-        let mut texts: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        let mut texts: BTreeMap<String, Vec<u32>> = BTreeMap::new();
         for r in &side.run.records {
-            let forced = r.forced.as_deref();
-            for text in r.notes.iter().map(String::as_str).chain(forced) {
+            for text in r.notes.iter().cloned().chain(Option::from(r.forced.clone())) {
                 texts.entry(text).or_default().push(r.test);
             }
         }
         let of = if sides.len() > 1 { format!("{}, ", side.label) } else { String::new() };
-        let item = |(text, tests): (&str, Vec<u32>)| {
+        let item = |(text, tests): (String, Vec<u32>)| {
             let word = if tests.len() == 1 { "test" } else { "tests" };
-            format!("{of}{word} {}: {}.", spans(&tests), stop(text))
+            format!("{of}{word} {}: {}.", spans(&tests), stop(&text))
         };
         items.extend(texts.into_iter().map(item));
         items.extend(disturbed::sentences(&side.run.records).into_iter().map(|text| format!("{of}{text}")));
@@ -196,7 +195,7 @@ fn checks(all: &[(&str, &TestRecord)], several: bool, on_paper: bool) -> Vec<Blo
                 Outcome::NotMade => "not possible",
             };
             let mut cells = lead(label, r, several);
-            cells.extend([c.id.as_str(), outcome, c.detail.as_str()].map(Cell::from));
+            cells.extend([Cell::from(c.id.to_string()), outcome.into(), c.detail.as_str().into()]);
             Row { cells, invalid: c.outcome == Outcome::Failed, ..Row::default() }
         })
         .collect();

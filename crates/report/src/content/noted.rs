@@ -1,18 +1,18 @@
 //! What the checks of a test noted of its load, in sentences: a rate that was not reached, throughput that was not steady.
 
-use loadline_model::{Outcome, TestRecord};
+use loadline_model::{CheckId, Outcome, TestRecord};
 
 use super::stop;
 use crate::words::spans;
 
 /// Ids of the checks, and what they say of one test and of several.
-const SAID: [(&str, &str, &str); 3] = [
-    ("rate", "did not reach the rate asked for", "did not reach the rate asked for"),
-    ("warm-up", "was not steady at its window start", "were not steady at their window start"),
-    ("steady", "was not steady", "were not steady"),
+const SAID: [(CheckId, &str, &str); 3] = [
+    (CheckId::Rate, "did not reach the rate asked for", "did not reach the rate asked for"),
+    (CheckId::WarmUp, "was not steady at its window start", "were not steady at their window start"),
+    (CheckId::Steady, "was not steady", "were not steady"),
 ];
 
-fn noted(record: &TestRecord, (id, one, _): (&str, &str, &str)) -> Option<String> {
+fn noted(record: &TestRecord, (id, one, _): (CheckId, &str, &str)) -> Option<String> {
     let check = record.checks.iter().find(|c| c.id == id && c.outcome == Outcome::Noted)?;
     Some(format!("Test {} {one}: {}.", record.test, stop(&check.detail)))
 }

@@ -148,8 +148,8 @@ fn test_row(record: &TestRecord, columns: &[&'static Column], notes: &mut Notes)
         let kept = if allowed(record).is_empty() { "" } else { " (kept by --allow-disturbed)" };
         remarks.push(format!("Test {} was disturbed: {disturbed}{kept}.", record.test));
     }
-    if let Some(forced) = &record.forced {
-        remarks.push(format!("Test {} was forced: {}.", record.test, stop(forced)));
+    if !record.forced.is_empty() {
+        remarks.push(format!("Test {} was forced: {}.", record.test, stop(&record.forced.to_string())));
     }
     remarks.extend(noted::of_test(record));
     Row {

@@ -4,7 +4,7 @@ use loadline_model::arms::ArmName;
 use loadline_model::limits::{LimitSource, TestLimit};
 use loadline_model::manifest::{ArmFound, TargetInfo};
 use loadline_model::plan::{Arm, Arms, PlannedWorkload};
-use loadline_model::{Check, Driver, Outcome, TestRecord, column};
+use loadline_model::{Check, CheckId, Driver, Outcome, TestRecord, column};
 use loadline_report::{Compared, Format, Options, RunData, Terms, redact, render};
 
 use crate::common::manifest;
@@ -144,9 +144,9 @@ fn what_fell_into_one_arm_and_what_was_judged_together_is_said() {
         r.set(column::CHECKPOINTS, 1.0);
         r.set(column::AUTOVACUUM_SHARE_PCT, 30.0);
         r.disturbed_by = Some("CPU steal 8 %".to_owned());
-        r.forced = Some("its commits do not wait".to_owned());
+        r.forced.refused = Some("its commits do not wait".to_owned());
     }
-    records[0].add_check(Check::new("steady", Outcome::Noted, "throughput was 2 % of the usual"));
+    records[0].add_check(Check::new(CheckId::Steady, Outcome::Noted, "throughput was 2 % of the usual"));
     let text = Compared::of_arms(&run(records, 6, None), 2000).unwrap().text().to_owned();
     for part in [
         "LGWR-LAT1 with 1 job: 1.00 KiB of redo per transaction in A, 7.65 KiB in B.",

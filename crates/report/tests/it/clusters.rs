@@ -1,10 +1,10 @@
 //! Reports of runs over levels of replication, and over nodes.
 
-use loadline_model::column;
 use loadline_model::plan::Levels;
 use loadline_model::record::{LevelPoint, NodeFigures};
 use loadline_model::snapshot::counter;
 use loadline_model::{ArmName, TestRecord};
+use loadline_model::{CheckId, column};
 use loadline_report::{Costs, Format, Options, RunData, render};
 
 use crate::common::{manifest, record, text};
@@ -99,7 +99,7 @@ fn the_cost_of_a_level_is_a_sentence() {
 fn a_level_that_did_not_wait_is_named() {
     let mut run = levels();
     for r in run.records.iter_mut().filter(|r| r.level.as_ref().is_some_and(|l| l.level == "on" && l.delay_ms == 1.0)) {
-        r.checks.push(loadline_model::Check::require("round-trip", true, "seen".into()));
+        r.checks.push(loadline_model::Check::require(CheckId::RoundTrip, true, "seen".into()));
         r.figures.insert(column::COMMIT_LATENCY_MS.id.into(), if r.arm == Some(ArmName::A) { 3.0 } else { 3.5 });
     }
     let costs = Costs::of(&run, 160).unwrap();

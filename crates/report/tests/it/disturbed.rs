@@ -1,7 +1,7 @@
 //! Disturbed tests: marked where their figures are read, with one sentence for each cause.
 
 use loadline_model::disturbance::disturbed_by;
-use loadline_model::{Check, Outcome, column};
+use loadline_model::{Check, CheckId, Outcome, column};
 use loadline_report::{Format, RunData, end_page};
 
 use crate::common::{run, text, words};
@@ -81,7 +81,7 @@ fn what_an_option_keeps_is_marked_at_each_figure_and_set_aside_beside_clean_test
 fn what_an_option_keeps_says_so_and_what_is_invalid_has_its_reason() {
     let mut run = disturbed(&[[50.0, 0.0]]);
     assert!(words(&end_page(&run, Some(100))).contains("on the CPU 50 % (kept by --allow-disturbed)."));
-    let failed = || Check::new("other-cpu", Outcome::Failed, "disturbed: other processes (most: x)");
+    let failed = || Check::new(CheckId::OtherCpu, Outcome::Failed, "disturbed: other processes (most: x)");
     run.records[0].add_check(failed());
     let number = |run: &RunData, index: usize| run.records[index].test;
     let page = words(&end_page(&run, Some(100)));

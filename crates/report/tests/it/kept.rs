@@ -3,7 +3,7 @@
 use crate::common::groups::all_groups;
 use crate::common::{run, text, words};
 use loadline_analyze::waits::Counts;
-use loadline_model::record::NOT_THE_DEVICES;
+use loadline_model::DataSource;
 use loadline_model::{Latencies, TestRecord, column};
 use loadline_report::{Format, Options, RunData, end_page, render};
 
@@ -18,15 +18,15 @@ fn of<'a>(run: &'a mut RunData, code: &str) -> Vec<&'a mut TestRecord> {
     run.records.iter_mut().filter(|r| r.workload == code).collect()
 }
 
-fn keep(record: &mut TestRecord, source: &str) {
-    record.data_source = Some(source.to_owned());
-    record.forced = Some(NOT_THE_DEVICES.to_owned());
+fn keep(record: &mut TestRecord, source: DataSource) {
+    record.data_source = Some(source);
+    record.forced.not_the_devices = true;
 }
 
 #[test]
 fn cached_figures_are_marked_everywhere() {
     let mut run = all_groups("disk", "run-disk", 1.0);
-    of(&mut run, "STO-READ").into_iter().for_each(|r| keep(r, "cached"));
+    of(&mut run, "STO-READ").into_iter().for_each(|r| keep(r, DataSource::Cached));
     let markdown = text(std::slice::from_ref(&run), Format::Markdown).replace('\\', "");
     let why = "kept by --allow-cached: cached, not the device's figures";
     for title in ["Key figures", "Load lines"] {
@@ -51,7 +51,7 @@ fn cached_figures_are_marked_everywhere() {
 #[test]
 fn a_summary_on_paper_says_once_what_is_kept() {
     let mut run = all_groups("disk", "run-disk", 1.0);
-    of(&mut run, "STO-READ").into_iter().for_each(|r| keep(r, "cached"));
+    of(&mut run, "STO-READ").into_iter().for_each(|r| keep(r, DataSource::Cached));
     let runs = [run, all_groups("flash", "run-flash", 2.0)];
     let options = Options { summary: true, paper: true, ..Options::default() };
     let page = String::from_utf8(render(&runs, Format::Html, &options).unwrap()).unwrap();
@@ -64,9 +64,9 @@ fn a_summary_on_paper_says_once_what_is_kept() {
 #[test]
 fn different_sources_are_not_compared() {
     let mut runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.0)];
-    of(&mut runs[1], "STO-READ").into_iter().skip(2).for_each(|r| keep(r, "cached"));
+    of(&mut runs[1], "STO-READ").into_iter().skip(2).for_each(|r| keep(r, DataSource::Cached));
     for run in &mut runs {
-        of(run, "STO-RANDOM").into_iter().for_each(|r| keep(r, "cached"));
+        of(run, "STO-RANDOM").into_iter().for_each(|r| keep(r, DataSource::Cached));
     }
     let factors = words(section(&text(&runs, Format::Markdown), "Factors between platforms"));
     let differ = "different sources: blocks came from the device on 'disk', from a cache on 'flash'.";
@@ -90,11 +90,11 @@ fn other_redo_is_noted_once_beside_the_factors() {
 #[test]
 fn a_verdict_counts_tests_valid_by_an_option_only() {
     let mut run = run("pg", "run-1", 1.0);
-    run.records[0].forced = Some("fsync = off: commits are not durable".to_owned());
+    run.records[0].forced.refused = Some("fsync = off: commits are not durable".to_owned());
     let page = text(std::slice::from_ref(&run), Format::Html);
     assert!(page.contains("6 tests, all valid; 1 of the valid ones is kept only by --force."), "{page}");
     assert!(page.contains("<p class=\"verdict unwell\">"), "kept tests do not count as well");
-    keep(&mut run.records[1], "cached");
+    keep(&mut run.records[1], DataSource::Cached);
     assert!(text(&[run], Format::Html).contains("2 of the valid ones are kept only by --allow-cached or --force."));
 }
 
@@ -103,7 +103,7 @@ fn a_test_left_out_of_the_mean_is_noted_and_drawn() {
     let mut run = all_groups("disk", "run-disk", 1.0);
     let mut cached = of(&mut run, "STO-READ")[3].clone();
     (cached.test, cached.repetition) = (99, 2);
-    keep(&mut cached, "cached");
+    keep(&mut cached, DataSource::Cached);
     cached.set(column::BLOCK_READS_PER_S, 400_000.0);
     run.records.push(cached);
     let page = words(&end_page(&run, Some(120)));

@@ -2,7 +2,7 @@
 
 use crate::common::groups::all_groups;
 use crate::common::{run, text, two_platforms, words};
-use loadline_model::{Check, LimitSource, Outcome, TestLimit, column};
+use loadline_model::{Check, CheckId, LimitSource, Outcome, TestLimit, column};
 use loadline_report::{Format, RunData, end_page, terminal_table, test_line};
 
 /// A run of `code` whose peak of `rate` per transaction has a limit with these `samples`, tps.
@@ -40,14 +40,14 @@ fn a_rate_that_was_not_reached_is_said_at_the_end_of_a_run() {
     let detail = "54648.0 tps of 9999999.0 asked for: the target cannot sustain this rate";
     let missed = |test: u32| format!("Test {test} did not reach the rate asked for: {detail}.");
     assert!(!end_page(&run, Some(100)).contains("rate asked for"));
-    run.records[0].add_check(Check::new("rate", Outcome::Passed, detail));
-    run.records[1].add_check(Check::new("rate", Outcome::Noted, detail));
+    run.records[0].add_check(Check::new(CheckId::Rate, Outcome::Passed, detail));
+    run.records[1].add_check(Check::new(CheckId::Rate, Outcome::Noted, detail));
     let second = run.records[1].test;
     let page = words(&end_page(&run, Some(100)));
     assert_eq!(page.matches("rate asked for").count(), 1, "{page}");
     assert!(page.contains(&format!("! {}", missed(second))), "{page}");
     assert!(words(&text(std::slice::from_ref(&run), Format::Text)).contains(&missed(second)));
-    run.records[2].add_check(Check::new("rate", Outcome::Noted, detail));
+    run.records[2].add_check(Check::new(CheckId::Rate, Outcome::Noted, detail));
     let third = run.records[2].test;
     let page = words(&end_page(&run, Some(100)));
     let all = format!("! Tests {second}–{third} did not reach the rate asked for. {}", missed(third));

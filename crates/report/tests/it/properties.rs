@@ -3,7 +3,7 @@
 use crate::common::{record, run, text, two_platforms, two_scans, words};
 use loadline_analyze::waits::Counts;
 use loadline_model::limits::SizePoint;
-use loadline_model::{Check, Latencies, Outcome, TestRecord, column};
+use loadline_model::{Check, CheckId, Latencies, Outcome, TestRecord, column};
 use loadline_report::{Format, Options, ReportError, end_page, render, terminal_table};
 use proptest::prelude::*;
 
@@ -76,7 +76,7 @@ fn hostile_text_is_escaped() {
         for t in &mut r.records {
             t.platform = m.plan.platform.clone();
             let outcome = if t.test == 2 { Outcome::Failed } else { Outcome::Passed };
-            t.add_check(Check { id: evil.to_owned(), outcome, detail: evil.to_owned() });
+            t.add_check(Check { id: loadline_model::CheckId::Errors, outcome, detail: evil.to_owned() });
             t.error_texts.insert(evil.to_owned(), 1);
             t.leave_out(column::REDO_WRITES_PER_S, evil);
             t.notes.push(evil.to_owned());
@@ -217,7 +217,7 @@ fn scans_have_charts_and_causes_and_stay_out_of_sweeps() {
     let words = words(&text(&runs, Format::Text));
     assert!(words.contains("No setting explains it: wal_writer_flush_after = 2MB (2.0 MiB)"), "{words}");
     // An invalid test has no shape.
-    runs[0].records[3].add_check(Check::require("commits-window", false, "the counts differ".to_owned()));
+    runs[0].records[3].add_check(Check::require(CheckId::CommitsWindow, false, "the counts differ".to_owned()));
     let page = text(&runs, Format::Html);
     assert!(!page.contains("Sawtooth:") && page.contains("Test 4 is invalid: the counts differ. No shape is given."));
     assert!(page.contains("class=\"mk sm ho\""), "its medians are hollow");

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::common::groups::all_groups;
 use crate::common::{run, text, two_platforms};
 use loadline_analyze::sweeps;
+use loadline_model::Forced;
 use loadline_model::column::COLUMNS;
-use loadline_model::record::{KindFigures, NOT_THE_DEVICES};
-use loadline_model::{Check, Imported, Manifest, Outcome, TestRecord};
+use loadline_model::record::KindFigures;
+use loadline_model::{Check, CheckId, Imported, Manifest, Outcome, TestRecord};
 use loadline_report::{Format, Options, RunData, anonymise, redact, render};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -144,7 +145,7 @@ fn names_are_in_no_format() {
             record.target = m.target.url.clone();
             record.error_texts.insert("relation nyx does not exist".to_owned(), 3);
             record.waits.sessions.insert("ops@athena.example".to_owned(), 3);
-            record.add_check(Check::new("settings", Outcome::Failed, "cluster_name is artemis-prod"));
+            record.add_check(Check::new(CheckId::Settings, Outcome::Failed, "cluster_name is artemis-prod"));
         }
     }
     redact(&mut runs, &known).unwrap();
@@ -198,21 +199,22 @@ fn what_differs_still_differs() {
 
 #[test]
 fn tests_are_pooled_as_before() {
-    let both = ["a", "b"].map(|why| format!("{why}; {NOT_THE_DEVICES}"));
     let versions = ["3.35.1", "3.35.2"].map(|version| {
         Some(Imported { tool: "fio".to_owned(), version: Some(version.to_owned()), ..Imported::default() })
     });
     let mut runs = two_platforms();
     for run in &mut runs {
         let first = run.records[0].clone();
-        let ways = ["a", "b", &both[0], &both[1]].map(|forced| (Some(forced), None));
-        let all = ways.into_iter().chain(versions.clone().map(|imported| (None, imported))).cycle().take(12);
+        let ways = [("a", false), ("b", false), ("a", true), ("b", true)]
+            .map(|(why, not_the_devices)| (Forced { refused: Some(why.to_owned()), not_the_devices }, None));
+        let imported = versions.clone().map(|imported| (Forced::default(), imported));
+        let all = ways.into_iter().chain(imported).cycle().take(12);
         run.records = (1..)
             .zip(all)
             .map(|(test, (forced, imported))| {
                 // Each two that differ are of one point, where one of them is set aside.
                 let jobs = 1 + (test - 1) % 6 / 2;
-                TestRecord { test, jobs, forced: forced.map(str::to_owned), imported, ..first.clone() }
+                TestRecord { test, jobs, forced, imported, ..first.clone() }
             })
             .collect();
     }
@@ -271,7 +273,7 @@ fn no_format_tells_the_product() {
         record.notes.push("InnoDB flushed".to_owned());
         let name = "builtin:tpcb-like".to_owned();
         record.kinds.push(KindFigures { name, weight: 1, tps: 1.0, transaction_ns: None });
-        record.add_check(Check::new("client-cpu", Outcome::Failed, "pg_stat_io has no counter"));
+        record.add_check(Check::new(CheckId::ClientCpu, Outcome::Failed, "pg_stat_io has no counter"));
     }
     anonymise(&mut runs, &known).unwrap();
     let products = [

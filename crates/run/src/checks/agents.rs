@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use loadline_model::format::counted;
 use loadline_model::record::{AgentFigures, LinkUse, MOST_START_SKEW_MS};
-use loadline_model::{Check, Outcome};
+use loadline_model::{Check, CheckId, Outcome};
 
 use super::{MAX_CLIENT_CPU, NOTE_CLIENT_CPU};
 
 /// All agents must have counted, and their windows must be the common one. `None` without agents.
 pub(super) fn check(agents: &[AgentFigures]) -> Option<Check> {
-    const ID: &str = "agents";
+    const ID: CheckId = CheckId::Agents;
     let failed = agents.iter().filter(|agent| agent.failed.is_some()).count();
     if failed > 0 {
         let all = counted(agents.len(), "agent");
@@ -36,7 +36,7 @@ pub(super) fn check(agents: &[AgentFigures]) -> Option<Check> {
 
 /// No agent's network may be the bottleneck. `None` without agents that counted.
 pub(super) fn network(agents: &[AgentFigures]) -> Option<Check> {
-    const ID: &str = "agents-network";
+    const ID: CheckId = CheckId::AgentsNetwork;
     let used: Vec<(&AgentFigures, &LinkUse)> = agents.iter().filter_map(|a| Some((a, a.network.as_ref()?))).collect();
     let said = |(agent, link): &(&AgentFigures, &LinkUse)| {
         let mib = link.bytes_per_s / f64::from(1 << 20);

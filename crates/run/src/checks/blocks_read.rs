@@ -1,12 +1,12 @@
 //! Checks of the source of blocks: a cache or the device.
 
 use loadline_load::Request;
-use loadline_model::check::{Check, Outcome};
+use loadline_model::check::{Check, CheckId, Outcome};
 use loadline_model::snapshot::counter;
-use loadline_model::{column, format};
+use loadline_model::{DataSource, column, format};
 
 use super::cached_share;
-use super::data_source::{DataSource, MIN_DEVICE_SHARE, beyond_own_cache, device_share};
+use super::data_source::{MIN_DEVICE_SHARE, beyond_own_cache, device_share, source_by_share};
 use crate::figures::MIB;
 use crate::figures::access::Access;
 use crate::figures::blocks::Reads;
@@ -51,11 +51,11 @@ fn device_share_of_reads(w: &Counters<'_>, device: Reads, access: Access) -> Res
 }
 
 /// Id of the check that blocks come from the database's cache.
-pub(crate) const CACHE_HIT: &str = "cache-hit";
+pub(crate) const CACHE_HIT: CheckId = CheckId::CacheHit;
 
 /// Checks that the database's cache served nearly all blocks. `has_blocks`: whether the target has blocks.
 pub(crate) fn cache_hit(figures: &Figures, has_blocks: bool) -> Check {
-    const ID: &str = CACHE_HIT;
+    const ID: CheckId = CACHE_HIT;
     match figures.figure(column::CACHE_HIT_PCT) {
         Some(pct) => Check::require(
             ID,
@@ -103,7 +103,7 @@ fn blocks_requested(figures: &Figures, request: &Request, w: &Counters<'_>) -> O
 }
 
 /// Id of the check that blocks come from the device.
-pub(crate) const DATA_SOURCE: &str = "data-source";
+pub(crate) const DATA_SOURCE: CheckId = CheckId::DataSource;
 
 /// Determines the source of blocks and checks that it is the device.
 pub(crate) fn data_source(
@@ -114,7 +114,7 @@ pub(crate) fn data_source(
     device: Option<Reads>,
     facts: &CacheFacts,
 ) {
-    const ID: &str = DATA_SOURCE;
+    const ID: CheckId = DATA_SOURCE;
     let Some(device) = device else {
         let verdict = bounded(out, figures, request, w, facts);
         return add_check(out, facts, ID, verdict);
@@ -141,11 +141,11 @@ pub(crate) fn data_source(
                 MIN_DEVICE_SHARE * 100.0,
                 advice(beyond, share, facts)
             );
-            (DataSource::of_share(share * beyond), detail)
+            (source_by_share(share * beyond), detail)
         }
     };
-    out.data_source = Some(source.name());
-    let verdict = if source == DataSource::Device { Ok(detail) } else { Err(format!("{}: {detail}", source.name())) };
+    out.data_source = Some(source);
+    let verdict = if source == DataSource::Device { Ok(detail) } else { Err(format!("{}: {detail}", source)) };
     add_check(out, facts, ID, verdict);
 }
 
@@ -166,7 +166,7 @@ fn bounded(
     let reads = cached_share::Reads { work: &request.work, jobs: request.jobs, table_bytes, memory, asked, read };
     let bound = cached_share::bound(&reads)?;
     out.set(column::CACHED_PCT_MAX, bound.share * 100.0);
-    out.data_source = Some(bound.source.name());
+    out.data_source = Some(bound.source);
     out.notes.push(bound.detail.clone());
     Ok(bound.detail)
 }
@@ -205,7 +205,7 @@ fn advice(beyond: f64, share: f64, facts: &CacheFacts) -> String {
 }
 
 /// Adds the check of a `verdict`. An error fails it; with `--allow-cached` it becomes a note and the test is marked.
-pub(crate) fn add_check(out: &mut Figures, facts: &CacheFacts, id: &str, verdict: Result<String, String>) {
+pub(crate) fn add_check(out: &mut Figures, facts: &CacheFacts, id: CheckId, verdict: Result<String, String>) {
     out.not_the_devices |= verdict.is_err() && facts.allow_cached;
     out.checks.push(match verdict {
         Ok(detail) => Check::require(id, true, detail),

@@ -2,7 +2,7 @@
 
 use loadline_collect::Edge;
 use loadline_load::Request;
-use loadline_model::check::{Check, Outcome};
+use loadline_model::check::{Check, CheckId, Outcome};
 use loadline_model::snapshot::counter;
 use loadline_model::{Latencies, column, format};
 
@@ -16,7 +16,7 @@ use crate::figures::counters::{Completed, Counters};
 use crate::figures::machine::seconds_between;
 
 /// Id of the check that changed data are written.
-pub(crate) const DATA_WRITTEN: &str = "data-written";
+pub(crate) const DATA_WRITTEN: CheckId = CheckId::DataWritten;
 /// Minimum share of the changed blocks that must be written in the window. Consecutive changes are to different
 /// blocks, and the cache holds few of them. Some blocks are written later or changed twice. Measured in windows of 1
 /// s with 1 to 8 jobs: 0.9 to 1.2 on PostgreSQL 15, 3 to 4 on MariaDB 10.11, 1.0 to 1.6 on SQLite.
@@ -227,7 +227,7 @@ pub(crate) fn rows_changed(request: &Request, w: &Counters<'_>, transactions: &L
     if per_tx == 0.0 {
         return None;
     }
-    const ID: &str = "rows-changed";
+    const ID: CheckId = CheckId::RowsChanged;
     let Some(counted) = w.grown(counter::ROWS_CHANGED) else {
         return Some(Check::new(ID, Outcome::NotMade, "the target does not count changed rows".to_owned()));
     };

@@ -3,7 +3,9 @@
 use loadline_database::Work;
 use loadline_model::format::bytes;
 
-use super::data_source::{DataSource, beyond_own_cache};
+use loadline_model::DataSource;
+
+use super::data_source::beyond_own_cache;
 use crate::figures::access::Access;
 use crate::server_memory::ServerMemory;
 use crate::storage_size::DATA_PER_MEMORY;

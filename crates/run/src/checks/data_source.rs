@@ -1,46 +1,23 @@
 //! Source of the blocks that a test read: a cache, the device, or both.
 
+use loadline_model::DataSource;
+
 use crate::figures::access::Access;
 use crate::figures::blocks::Reads;
-
-/// Source of blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DataSource {
-    /// From a cache: less than [`MAX_CACHED_SHARE`] came from the device.
-    Cached,
-    /// From both.
-    Lukewarm,
-    /// From the device: at least [`MIN_DEVICE_SHARE`].
-    Device,
-    /// From the device, but for a share that is known to be no larger than a bound.
-    Bounded,
-}
 
 /// Minimum share of the device for the source `Device`.
 pub(crate) const MIN_DEVICE_SHARE: f64 = 0.9;
 /// Upper bound of the device's share for the source `Cached`.
 pub(crate) const MAX_CACHED_SHARE: f64 = 0.1;
 
-impl DataSource {
-    /// Source by the share (0…1) that came from the device.
-    pub(crate) fn of_share(share: f64) -> DataSource {
-        if share >= MIN_DEVICE_SHARE {
-            DataSource::Device
-        } else if share < MAX_CACHED_SHARE {
-            DataSource::Cached
-        } else {
-            DataSource::Lukewarm
-        }
-    }
-
-    /// Name in records.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            DataSource::Cached => "cached",
-            DataSource::Lukewarm => "lukewarm",
-            DataSource::Device => "device",
-            DataSource::Bounded => "bounded",
-        }
+/// The source of blocks of which this share (0…1) came from the device.
+pub(crate) fn source_by_share(share: f64) -> DataSource {
+    if share >= MIN_DEVICE_SHARE {
+        DataSource::Device
+    } else if share < MAX_CACHED_SHARE {
+        DataSource::Cached
+    } else {
+        DataSource::Lukewarm
     }
 }
 
@@ -81,9 +58,9 @@ mod tests {
             (0.099, DataSource::Cached),
             (0.0, DataSource::Cached),
         ] {
-            assert_eq!(DataSource::of_share(share), source, "{share}");
+            assert_eq!(source_by_share(share), source, "{share}");
         }
-        assert_eq!(DataSource::of_share(f64::NAN), DataSource::Lukewarm, "unknown is not the device");
+        assert_eq!(source_by_share(f64::NAN), DataSource::Lukewarm, "unknown is not the device");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Checks of how jobs made load: Little's law, the rate asked for, think times.
 
 use loadline_model::format::counted;
-use loadline_model::{Check, Outcome};
+use loadline_model::{Check, CheckId, Outcome};
 
 use super::{Facts, MAX_ERROR_SHARE};
 use crate::figures::populations::{TimeShares, closed, mean_think_ns, parts};
@@ -24,7 +24,7 @@ const LATE_SHARE: f64 = 0.02;
 /// Little's law for closed loops: jobs = throughput × time per transaction, plus the jobs that think and those that connect. Without the
 /// parts of transactions outside the window it is exact, and the difference is the time of loadline's own loop.
 pub(super) fn littles_law(f: &Facts<'_>) -> Check {
-    let id = "littles-law";
+    let id = CheckId::LittlesLaw;
     let closed = closed(f.load, f.jobs);
     if closed.is_empty() {
         return Check::new(id, Outcome::NotMade, "open loop: jobs wait between transactions on purpose");
@@ -79,7 +79,7 @@ pub(super) fn littles_law(f: &Facts<'_>) -> Check {
 
 /// Each rate that was asked for.
 pub(super) fn rate(f: &Facts<'_>) -> Check {
-    let id = "rate";
+    let id = CheckId::Rate;
     let (mut said, mut kept) = (Vec::new(), true);
     for (part, jobs) in parts(f.load, f.jobs) {
         let Some(asked) = part.rate_tps else { continue };
@@ -108,7 +108,7 @@ pub(super) fn rate(f: &Facts<'_>) -> Check {
 
 /// The mean think time is the one asked for: exponential times have a standard deviation of their mean. Late timers make it longer.
 pub(super) fn think_time(f: &Facts<'_>) -> Option<Check> {
-    let id = "think-time";
+    let id = CheckId::ThinkTime;
     let asked_ns = f.load.think_s? * 1e9;
     let n = f.merged.thoughts;
     let Some(mean_ns) = mean_think_ns(f.jobs, f.merged).filter(|_| n >= LEAST_THOUGHTS) else {

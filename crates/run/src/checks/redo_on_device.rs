@@ -4,7 +4,7 @@
 //! mounted `volatile`, `nobarrier` below a hypervisor's cache) leaves no trace in the database: it counts syncs that return at once.
 
 use loadline_model::machine::Storage;
-use loadline_model::{Check, Outcome, column};
+use loadline_model::{Check, CheckId, Outcome, column};
 use loadline_workload::{Commit, Program};
 
 use crate::figures::Figures;
@@ -22,7 +22,7 @@ pub(crate) fn check(
     log: Option<&Storage>,
     forced: bool,
 ) -> Option<Check> {
-    let id = "redo-on-device";
+    let id = CheckId::RedoOnDevice;
     if program.commit != Commit::Wait || !program.writes() {
         return None;
     }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use loadline_database::TargetError;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Check, Outcome};
+use loadline_model::{Check, CheckId, Outcome};
 
 /// Checks that no setting changed from `before` a test to `after` it.
 pub(crate) fn unchanged(before: &TargetInfo, after: &Result<TargetInfo, TargetError>) -> Check {
-    let id = "settings";
+    let id = CheckId::Settings;
     match after.as_ref().map(|after| changes(before, after)) {
         Err(e) => Check::new(id, Outcome::NotMade, format!("the settings could not be read after the test: {e}")),
         Ok(changes) if changes.is_empty() => Check::require(id, true, "no setting changed during the test".into()),

@@ -6,13 +6,13 @@ use loadline_analyze::within;
 use loadline_database::Runs;
 use loadline_load::{Load, Measured, Request, Warmup};
 use loadline_model::snapshot::counter;
-use loadline_model::{Check, Driver, Outcome};
+use loadline_model::{Check, CheckId, Driver, Outcome};
 use loadline_workload::Instrument;
 
 /// Id of the check of the window.
-const WINDOW: &str = "steady";
+const WINDOW: CheckId = CheckId::Steady;
 /// Id of the check of an automatic warm-up.
-const WARMUP: &str = "warm-up";
+const WARMUP: CheckId = CheckId::WarmUp;
 /// Fewest values of less than a second.
 const LEAST_SHORT_VALUES: usize = 20;
 

@@ -2,7 +2,7 @@ use std::cell::RefCell;
 
 use loadline_load::{Books, JobResult, Schedule, Tally};
 use loadline_model::record::AgentFigures;
-use loadline_model::{JobLoad, Population};
+use loadline_model::{CheckId, JobLoad, Population};
 use loadline_workload::RedoSize;
 
 use crate::figures::counters::Completed;
@@ -90,14 +90,14 @@ impl Case {
     }
 }
 
-fn failed(f: &Facts<'_>) -> Vec<String> {
+fn failed(f: &Facts<'_>) -> Vec<CheckId> {
     verify(f).into_iter().filter(|c| c.outcome == Outcome::Failed).map(|c| c.id).collect()
 }
 
 #[test]
 fn a_sound_test_passes_every_check() {
     let case = case(4, 3_000_000);
-    assert_eq!(failed(&case.facts()), Vec::<String>::new());
+    assert_eq!(failed(&case.facts()), []);
     assert!(outside(&case.schedule, &case.jobs).abs() < 1e-9, "back to back leaves nothing outside");
 }
 
@@ -105,7 +105,7 @@ fn a_sound_test_passes_every_check() {
 fn jobs_that_ended_at_once_break_no_law_of_times() {
     let mut case = case(1, 3_000_000);
     case.jobs = vec![JobResult { ran_until_ns: case.schedule.start_ns, ..JobResult::default() }];
-    let law = verify(&case.facts()).into_iter().find(|c| c.id == "littles-law").unwrap();
+    let law = verify(&case.facts()).into_iter().find(|c| c.id == CheckId::LittlesLaw).unwrap();
     assert_eq!(law.outcome, Outcome::NotMade);
 }
 
@@ -114,44 +114,44 @@ fn each_false_figure_fails_its_check() {
     let case = case(4, 3_000_000);
     let n = case.merged.transaction.count() as f64;
     let base = || case.facts();
-    assert_eq!(failed(&Facts { rows_read: Some((Some(n * 5.0), 10.0)), ..base() }), ["rows-read"]);
+    assert_eq!(failed(&Facts { rows_read: Some((Some(n * 5.0), 10.0)), ..base() }), [CheckId::RowsRead]);
     assert!(failed(&Facts { rows_read: Some((Some(n * 12.0), 10.0)), ..base() }).is_empty(), "more may be read");
-    assert_eq!(failed(&Facts { all_commits: Some(n * 0.5), ..base() }), ["commits-database"]);
-    assert_eq!(failed(&Facts { window_commits: Some(n * 0.9), ..base() }), ["commits-window"]);
+    assert_eq!(failed(&Facts { all_commits: Some(n * 0.5), ..base() }), [CheckId::CommitsDatabase]);
+    assert_eq!(failed(&Facts { window_commits: Some(n * 0.9), ..base() }), [CheckId::CommitsWindow]);
     let reset = Facts { went_back: Some(vec!["commits".into()]), window_commits: None, ..base() };
-    assert_eq!(failed(&reset), ["counters"], "what was reset is not just unknown");
+    assert_eq!(failed(&reset), [CheckId::Counters], "what was reset is not just unknown");
     assert_eq!(
         failed(&Facts { evidence: Ok(Some((3 * case.merged.total as i64 - 1, 3))), ..base() }),
-        ["work-evidence"]
+        [CheckId::WorkEvidence]
     );
-    assert_eq!(failed(&Facts { evidence: Ok(Some((-1, 3))), ..base() }), ["work-evidence"]);
-    assert_eq!(failed(&Facts { evidence: Err("no such table".into()), ..base() }), ["work-evidence"]);
+    assert_eq!(failed(&Facts { evidence: Ok(Some((-1, 3))), ..base() }), [CheckId::WorkEvidence]);
+    assert_eq!(failed(&Facts { evidence: Err("no such table".into()), ..base() }), [CheckId::WorkEvidence]);
     let noted = |rows| {
         verify(&Facts { changed_by_readers: Some(Some(rows)), ..base() })
             .into_iter()
-            .any(|c| c.id == "read-only" && c.outcome == Outcome::Noted)
+            .any(|c| c.id == CheckId::ReadOnly && c.outcome == Outcome::Noted)
     };
     assert!(noted(1.0) && !noted(0.0));
     let redo = |bytes, redo_off_share| Facts { redo: Some(bytes), redo_off_share, ..base() };
-    assert_eq!(failed(&redo(4120.0, 0.0)), ["redo-size"]);
+    assert_eq!(failed(&redo(4120.0, 0.0)), [CheckId::RedoSize]);
     // Read a tenth of the window late: a tenth of the redo may be of other transactions.
-    assert_eq!(failed(&redo(2200.0, 0.0)), ["redo-size"]);
-    assert_eq!(failed(&redo(2200.0, 0.1)), [""; 0]);
-    assert_eq!(failed(&redo(2300.0, 0.1)), ["redo-size"]);
-    let said = |facts: &Facts<'_>| verify(facts).into_iter().find(|c| c.id == "redo-size").unwrap().detail;
+    assert_eq!(failed(&redo(2200.0, 0.0)), [CheckId::RedoSize]);
+    assert_eq!(failed(&redo(2200.0, 0.1)), []);
+    assert_eq!(failed(&redo(2300.0, 0.1)), [CheckId::RedoSize]);
+    let said = |facts: &Facts<'_>| verify(facts).into_iter().find(|c| c.id == CheckId::RedoSize).unwrap().detail;
     assert!(said(&redo(2200.0, 0.1)).contains("2.15 KiB") && said(&redo(2200.0, 0.1)).contains("more or less 1"));
     assert!(!said(&redo(1500.0, 0.0)).contains("more or less"), "within it");
     let imaged = |bytes| said(&Facts { page_images: Some(0.4973), ..redo(bytes, 0.0) });
     assert!(imaged(2900.0).contains("wrote 0.50 images") && !imaged(1500.0).contains("images"));
     assert!(said(&Facts { redo_size: None, ..base() }).contains("not defined by its redo"));
-    assert_eq!(failed(&Facts { client_cpu_share: Ok(0.95), ..base() }), ["client-cpu"]);
+    assert_eq!(failed(&Facts { client_cpu_share: Ok(0.95), ..base() }), [CheckId::ClientCpu]);
     let agent = |start_skew_ms| [AgentFigures { name: "a1".into(), start_skew_ms, ..AgentFigures::default() }];
-    assert_eq!(failed(&Facts { agents: &agent(Some(1.9)), ..base() }), [""; 0]);
-    assert_eq!(failed(&Facts { agents: &agent(Some(2.1)), ..base() }), ["agents"]);
-    assert_eq!(failed(&Facts { agents: &agent(None), ..base() }), ["agents"], "an unknown skew is no small one");
+    assert_eq!(failed(&Facts { agents: &agent(Some(1.9)), ..base() }), []);
+    assert_eq!(failed(&Facts { agents: &agent(Some(2.1)), ..base() }), [CheckId::Agents]);
+    assert_eq!(failed(&Facts { agents: &agent(None), ..base() }), [CheckId::Agents], "an unknown skew is no small one");
     let [mut lost] = agent(Some(0.1));
     lost.failed = Some("it hangs".into());
-    assert_eq!(failed(&Facts { agents: &[lost], ..base() }), ["agents"]);
+    assert_eq!(failed(&Facts { agents: &[lost], ..base() }), [CheckId::Agents]);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_handful_of_commits_proves_nothing() {
             completed: Some(Completed { count: ours, uncertain: 0.0 }),
             ..case.facts()
         });
-        let check = checks.iter().find(|c| c.id == "commits-window").unwrap();
+        let check = checks.iter().find(|c| c.id == CheckId::CommitsWindow).unwrap();
         assert!(check.outcome == Outcome::NotMade && check.detail.contains("too few"), "{check:?}");
     }
     let lost = Facts {
@@ -172,7 +172,7 @@ fn a_handful_of_commits_proves_nothing() {
         completed: Some(Completed { count: 60.0, uncertain: 0.0 }),
         ..case.facts()
     };
-    assert!(failed(&lost).contains(&"commits-window".to_owned()), "one of them is large enough");
+    assert!(failed(&lost).contains(&CheckId::CommitsWindow), "one of them is large enough");
 }
 
 #[test]
@@ -188,12 +188,12 @@ fn late_snapshots_are_compared_with_what_the_jobs_had_done_by_then() {
         ..case.facts()
     };
     let ours = Some(Completed { count: n * 1.5, uncertain: 3.0 });
-    assert_eq!(failed(&late(n * 1.5, None)), ["commits-window"]);
+    assert_eq!(failed(&late(n * 1.5, None)), [CheckId::CommitsWindow]);
     assert!(failed(&late(n * 1.5, ours)).is_empty());
-    assert_eq!(failed(&late(n * 1.4, ours)), ["commits-window", "rows-read"]);
+    assert_eq!(failed(&late(n * 1.4, ours)), [CheckId::CommitsWindow, CheckId::RowsRead]);
     // A late snapshot allows no more than a punctual one.
     let lenient = Facts { snapshots_off_s: 1.0, ..late(n * 1.4, ours) };
-    assert_eq!(failed(&lenient), ["commits-window", "rows-read"]);
+    assert_eq!(failed(&lenient), [CheckId::CommitsWindow, CheckId::RowsRead]);
 }
 
 #[test]
@@ -201,8 +201,8 @@ fn more_commits_per_sync_than_jobs_are_not_durable() {
     // The MariaDB trap: 75,000 commits a second at 4 jobs where the device syncs 5,000 times.
     let case = case(4, 3_000_000);
     let n = case.merged.transaction.count() as f64;
-    assert_eq!(failed(&Facts { window_syncs: Some(n / 15.0), ..case.facts() }), ["commits-per-sync"]);
-    assert_eq!(failed(&Facts { window_syncs: Some(0.0), ..case.facts() }), ["commits-per-sync"]);
+    assert_eq!(failed(&Facts { window_syncs: Some(n / 15.0), ..case.facts() }), [CheckId::CommitsPerSync]);
+    assert_eq!(failed(&Facts { window_syncs: Some(0.0), ..case.facts() }), [CheckId::CommitsPerSync]);
     assert!(failed(&Facts { window_syncs: Some(n / 4.0), ..case.facts() }).is_empty(), "a full group is allowed");
     assert!(failed(&Facts { window_syncs: Some(0.0), durable: false, ..case.facts() }).is_empty());
     // Of two nodes with two jobs each, one does not sync: the mean hides it.
@@ -210,8 +210,8 @@ fn more_commits_per_sync_than_jobs_are_not_durable() {
     let nodes = |shares: [f64; 2]| vec![node(1, shares[0]), node(2, shares[1])];
     assert!(failed(&Facts { node_commits: nodes([2.0, 1.0]), ..case.facts() }).is_empty());
     let one = Facts { node_commits: nodes([1.0, 8.0]), window_syncs: Some(n / 3.9), ..case.facts() };
-    assert_eq!(failed(&one), ["commits-per-sync"]);
-    let detail = verify(&one).into_iter().find(|c| c.id == "commits-per-sync").unwrap().detail;
+    assert_eq!(failed(&one), [CheckId::CommitsPerSync]);
+    let detail = verify(&one).into_iter().find(|c| c.id == CheckId::CommitsPerSync).unwrap().detail;
     assert!(detail.contains("commits at node 2 did not wait"), "{detail}");
 }
 
@@ -234,25 +234,25 @@ fn time_lost_between_transactions_is_caught() {
     case.jobs = slow;
     let f = Facts { evidence: Ok(None), ..case.facts() };
     assert!((outside(&f.schedule, f.jobs) - 1.0 / 3.0).abs() < 0.01);
-    assert_eq!(failed(&f), ["littles-law"]);
+    assert_eq!(failed(&f), [CheckId::LittlesLaw]);
 }
 
 #[test]
 fn a_job_that_was_late_or_lost_invalidates_the_test() {
     let mut late = case(3, 3_000_000);
     late.jobs[1].first_start_ns = Some(late.schedule.open_ns + 1);
-    assert_eq!(failed(&late.facts()), ["window"]);
+    assert_eq!(failed(&late.facts()), [CheckId::Window]);
     let mut lost = case(3, 3_000_000);
     lost.jobs[2].lost = Some("the server went away".into());
     let f = lost.facts();
-    let check = verify(&f).into_iter().find(|c| c.id == "window").unwrap();
+    let check = verify(&f).into_iter().find(|c| c.id == CheckId::Window).unwrap();
     assert!(check.outcome == Outcome::Failed && check.detail.contains("the server went away"));
 }
 
 #[test]
 fn a_window_shorter_than_its_transactions_fails() {
     let case = case(4, 1_500_000_000);
-    let check = verify(&case.facts()).into_iter().find(|c| c.id == "window").unwrap();
+    let check = verify(&case.facts()).into_iter().find(|c| c.id == CheckId::Window).unwrap();
     assert!(check.outcome == Outcome::Failed && check.detail.contains("--duration"), "{}", check.detail);
 }
 
@@ -262,7 +262,7 @@ fn errors_have_a_column_of_their_own_and_a_limit() {
         let mut case = case(2, 3_000_000);
         case.merged.errors = errors;
         case.merged.errors_total = errors;
-        let check = verify(&case.facts()).into_iter().find(|c| c.id == "errors").unwrap();
+        let check = verify(&case.facts()).into_iter().find(|c| c.id == CheckId::Errors).unwrap();
         assert_eq!(check.outcome, outcome, "{}", check.detail);
     }
 }
@@ -272,7 +272,7 @@ fn a_rate_that_is_not_kept_is_noted() {
     let case = case(2, 3_000_000);
     let check = |load: JobLoad| {
         let checks = verify(&Facts { load: &load, ..case.facts() });
-        checks.into_iter().find(|c| c.id == "rate").unwrap()
+        checks.into_iter().find(|c| c.id == CheckId::Rate).unwrap()
     };
     let at = |rate| JobLoad { rate_tps: Some(rate), ..JobLoad::default() };
     assert_eq!(check(at(100.0)).outcome, Outcome::Passed);
@@ -353,11 +353,11 @@ fn a_mix_is_checked_by_the_rows_and_syncs_of_its_parts() {
         window_syncs: Some(n / 8.0),
         ..case.facts()
     };
-    assert_eq!(failed(&mix()), Vec::<String>::new());
-    assert_eq!(failed(&Facts { evidence: Ok(Some((total / 2 * 5 - 1, 16))), ..mix() }), ["work-evidence"]);
+    assert_eq!(failed(&mix()), []);
+    assert_eq!(failed(&Facts { evidence: Ok(Some((total / 2 * 5 - 1, 16))), ..mix() }), [CheckId::WorkEvidence]);
     // If all transactions changed something, there are too few syncs; far fewer syncs fail too.
-    assert_eq!(failed(&Facts { writing_share: 1.0, ..mix() }), ["commits-per-sync"]);
-    assert_eq!(failed(&Facts { window_syncs: Some(n / 16.0), ..mix() }), ["commits-per-sync"]);
+    assert_eq!(failed(&Facts { writing_share: 1.0, ..mix() }), [CheckId::CommitsPerSync]);
+    assert_eq!(failed(&Facts { window_syncs: Some(n / 16.0), ..mix() }), [CheckId::CommitsPerSync]);
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn a_violated_consistency_condition_is_named() {
     let case = case(1, 3_000_000);
     let says = |found: &[(&'static str, Result<Option<i64>, String>)]| {
         let facts = Facts { consistency: found, ..case.facts() };
-        verify(&facts).into_iter().find(|c| c.id == "consistency")
+        verify(&facts).into_iter().find(|c| c.id == CheckId::Consistency)
     };
     assert!(says(&[]).is_none(), "a workload without such queries has no such check");
     let passed = says(&[("a holds", Ok(Some(0))), ("b holds", Ok(Some(0)))]).unwrap();
@@ -391,32 +391,32 @@ fn unread_counters_are_reported_as_unread() {
         rows_read: Some((None, 10.0)),
         ..case.facts()
     };
-    for check in verify(&f).into_iter().filter(|c| c.outcome == Outcome::NotMade && c.id != "rate") {
+    for check in verify(&f).into_iter().filter(|c| c.outcome == Outcome::NotMade && c.id != CheckId::Rate) {
         assert!(check.detail.contains("could not be read"), "{check:?}");
     }
     let f = Facts { window_commits: None, ..case.facts() };
-    let check = verify(&f).into_iter().find(|c| c.id == "commits-window").unwrap();
+    let check = verify(&f).into_iter().find(|c| c.id == CheckId::CommitsWindow).unwrap();
     assert_eq!(check.detail, COMMITS_NOT_COUNTED);
 }
 
 #[test]
 fn answers_that_wait_to_be_read_are_noted_and_then_invalid() {
     let mut case = case(2, 1_000_000);
-    assert!(verify(&case.facts()).iter().all(|c| c.id != "read-late"), "each job has a thread");
+    assert!(verify(&case.facts()).iter().all(|c| c.id != CheckId::ReadLate), "each job has a thread");
     for (late_ns, outcome) in [(10_000, Outcome::Passed), (50_000, Outcome::Noted), (150_000, Outcome::Failed)] {
         let mut late = loadline_model::Latencies::new();
         late.record(late_ns);
         case.merged.late = Some(late);
-        let check = verify(&case.facts()).into_iter().find(|c| c.id == "read-late").unwrap();
+        let check = verify(&case.facts()).into_iter().find(|c| c.id == CheckId::ReadLate).unwrap();
         assert_eq!(check.outcome, outcome, "{}", check.detail);
     }
     // Beside the database, only while loadline had a CPU.
     for (late_cpu_share, outcome) in [(0.05, Outcome::Passed), (0.3, Outcome::Noted), (0.7, Outcome::Failed)] {
         let f = Facts { late_cpu_share, ..case.facts() };
-        let check = verify(&f).into_iter().find(|c| c.id == "read-late").unwrap();
+        let check = verify(&f).into_iter().find(|c| c.id == CheckId::ReadLate).unwrap();
         assert_eq!(check.outcome, outcome, "{}", check.detail);
     }
     let turns = Facts { wait_for_each_other: true, ..case.facts() };
-    let law = verify(&turns).into_iter().find(|c| c.id == "littles-law").unwrap();
+    let law = verify(&turns).into_iter().find(|c| c.id == CheckId::LittlesLaw).unwrap();
     assert_eq!(law.outcome, Outcome::NotMade);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use loadline_model::column::NOT_FINITE;
-use loadline_model::{Check, Column, TestLimit};
+use loadline_model::{Check, Column, DataSource, TestLimit};
 
 /// Figures, reasons for absent ones, notes and checks. [`Figures::add`] merges them in any order. Precedence: value,
 /// reason of this test, reason of the target, fallback reason.
@@ -18,7 +18,7 @@ pub struct Figures {
     /// Checks.
     pub(crate) checks: Vec<Check>,
     /// Source of the blocks that the database read.
-    pub(crate) data_source: Option<&'static str>,
+    pub(crate) data_source: Option<DataSource>,
     /// Whether figures are kept although not proved to be the device's.
     pub(crate) not_the_devices: bool,
     /// The most active of the processes that are neither loadline nor the database, with their CPU time.

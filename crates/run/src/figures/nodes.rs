@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use loadline_analyze::stats;
 use loadline_load::{JobResult, Measured, Request};
-use loadline_model::check::{Check, Outcome};
+use loadline_model::check::{Check, CheckId, Outcome};
 use loadline_model::record::NodeFigures;
 use loadline_model::snapshot::counter;
 use loadline_model::{Snapshot, column};
@@ -138,7 +138,7 @@ pub(crate) fn membership(measured: &Measured) -> Option<Check> {
     } else {
         format!("{}: for a part of the test its throughput is that of fewer nodes, or of none", said.join("; "))
     };
-    Some(Check::require("cluster", said.is_empty(), detail))
+    Some(Check::require(CheckId::Cluster, said.is_empty(), detail))
 }
 
 /// Whether [`membership`] found no change, or nothing to look at.
@@ -172,7 +172,7 @@ impl FailedCommits {
 
 /// Each node must have counted the commits of the jobs that were meant to be on it, from before the first until after the last.
 pub(crate) fn check(request: &Request, measured: &Measured) -> Option<Check> {
-    const ID: &str = "commits-node";
+    const ID: CheckId = CheckId::CommitsNode;
     let (before, after) = (measured.before.as_ref().ok()?, measured.after.as_ref().ok()?);
     let nodes = before.nodes.len();
     if nodes < 2 || after.nodes.len() != nodes {

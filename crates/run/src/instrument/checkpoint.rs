@@ -8,7 +8,7 @@ use std::time::Duration;
 use loadline_database::{Target, TargetError};
 use loadline_load::phase::{Phase, Split};
 use loadline_load::{JobResult, Request, Schedule, Shared};
-use loadline_model::check::Check;
+use loadline_model::check::{Check, CheckId};
 use loadline_model::snapshot::counter;
 use loadline_storage::now_ns;
 use loadline_workload::Instrument as InstrumentSpec;
@@ -19,7 +19,7 @@ use crate::figures::Figures;
 /// The checkpoint is requested after 1/n of the window.
 const AFTER: u64 = 3;
 /// The id of the check.
-const ID: &str = "checkpoint";
+const ID: CheckId = CheckId::Checkpoint;
 
 pub(super) const KIND: Kind = Kind {
     make: |listed| (listed == InstrumentSpec::Checkpoint).then(|| Box::<Checkpoint>::default() as Box<dyn Instrument>),
@@ -58,7 +58,7 @@ impl Instrument for Checkpoint {
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
         let (target, shared) = (Arc::clone(&request.target), Arc::clone(shared));
         let _ = shared.phase.set(Phase::default());
-        let thread = std::thread::Builder::new().name(ID.to_owned()).spawn(move || ask(target.as_ref(), &shared));
+        let thread = std::thread::Builder::new().name(ID.to_string()).spawn(move || ask(target.as_ref(), &shared));
         self.thread = Some(
             thread.map_err(|e| TargetError::Local(format!("no thread could be started for the checkpoint: {e}")))?,
         );

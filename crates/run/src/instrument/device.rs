@@ -248,6 +248,8 @@ pub(crate) fn data_files(target: &dyn Target, info: &TargetInfo) -> Result<DataF
 mod tests {
     use loadline_model::Outcome;
 
+    use loadline_model::CheckId;
+
     use super::*;
 
     #[test]
@@ -301,11 +303,11 @@ mod tests {
             out.checks.into_iter().map(|c| (c.id, c.outcome)).collect::<Vec<_>>()
         };
         let none = CacheFacts::default();
-        let of = |ids: &[&str]| ids.iter().map(|id| ((*id).to_owned(), Outcome::Failed)).collect::<Vec<_>>();
-        assert_eq!(failed("STO-READ", &none), of(&["data-source"]));
-        assert_eq!(failed("STO-WRITE", &none), of(&["data-written"]));
-        assert_eq!(failed("DBWR-THR", &none), of(&["data-written"]));
-        assert_eq!(failed("STO-RANDOM", &none), of(&["data-source", "data-written"]));
+        let of = |ids: &[CheckId]| ids.iter().map(|id| (*id, Outcome::Failed)).collect::<Vec<_>>();
+        assert_eq!(failed("STO-READ", &none), of(&[CheckId::DataSource]));
+        assert_eq!(failed("STO-WRITE", &none), of(&[CheckId::DataWritten]));
+        assert_eq!(failed("DBWR-THR", &none), of(&[CheckId::DataWritten]));
+        assert_eq!(failed("STO-RANDOM", &none), of(&[CheckId::DataSource, CheckId::DataWritten]));
         let allowed = CacheFacts { allow_cached: true, ..CacheFacts::default() };
         assert_eq!(failed("STO-READ", &allowed)[0].1, Outcome::Noted);
     }

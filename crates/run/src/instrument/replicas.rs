@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use loadline_database::{Replica, ReplicaWatch, TargetError};
 use loadline_load::{JobResult, Request, Shared};
-use loadline_model::check::Check;
+use loadline_model::check::{Check, CheckId};
 use loadline_model::{Column, column};
 use loadline_storage::now_ns;
 
@@ -153,7 +153,7 @@ impl Replicas {
         let mut checks = Vec::new();
         if let Some((name, s)) = seen.hangs() {
             checks.push(Check::require(
-                "replicas",
+                CheckId::Replicas,
                 false,
                 format!("{name} hangs: it acknowledged nothing for {s:.1} s"),
             ));
@@ -161,12 +161,12 @@ impl Replicas {
         if let Some((fewest, said)) = seen.fewest_at_all.as_ref().filter(|(fewest, _)| *fewest < self.all) {
             let (all, looks) = (self.all, seen.looks);
             let detail = format!("fewest connected replicas in {looks} looks: {fewest} of {all} ({said})");
-            checks.push(Check::require("replicas", false, detail));
+            checks.push(Check::require(CheckId::Replicas, false, detail));
         }
         let Some((level, needed)) = self.level.as_ref().filter(|(_, needed)| *needed > 0) else { return checks };
         if let Some((fewest, said)) = &seen.fewest {
             checks.push(Check::require(
-                "replicas",
+                CheckId::Replicas,
                 fewest >= needed,
                 format!(
                     "a commit at level {level} waits for {needed}; fewest synchronous replicas in {} looks: {fewest} ({said})",
@@ -178,7 +178,7 @@ impl Replicas {
         if let (Some(round_trip_ns), Some(latency_ms)) = (seen.round_trip_ns(0.05), latency_ms) {
             let round_trip_ms = round_trip_ns as f64 / 1e6;
             checks.push(Check::require(
-                "round-trip",
+                CheckId::RoundTrip,
                 latency_ms >= round_trip_ms,
                 format!(
                     "a commit at level {level} took {latency_ms:.3} ms, one round trip to a replica at least {round_trip_ms:.3} ms"
@@ -220,7 +220,7 @@ impl Instrument for Replicas {
             Err(why) => {
                 let text = format!("the replicas could not be looked at in the window: {why}");
                 out.set_all_absent(COLUMNS, &text);
-                out.checks.push(Check::require("replicas", false, text));
+                out.checks.push(Check::require(CheckId::Replicas, false, text));
                 return out;
             }
         };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use loadline_database::{ClientSession, TargetError, Work};
 use loadline_load::{JobResult, Request, Schedule, Shared};
-use loadline_model::{Check, Latencies, Outcome, column};
+use loadline_model::{Check, CheckId, Latencies, Outcome, column};
 use loadline_storage::now_ns;
 use loadline_workload::{
     Arg, Commit, Effect, Generator, Instrument as InstrumentSpec, Program, Statement, Step, Visible,
@@ -173,7 +173,7 @@ fn figures(schedule: &Schedule, jobs: &[JobResult], seen: &ReaderResult) -> Figu
 
 /// Checks that enough of the batches `due` in the window were seen.
 fn all_seen(due: u64, seen: u64, polls: u64) -> Check {
-    let id = "batches-seen";
+    let id = CheckId::BatchesSeen;
     let unseen = due.saturating_sub(seen);
     let detail =
         format!("another session saw {seen} of the {due} batches that were due in the window, with {polls} polls");

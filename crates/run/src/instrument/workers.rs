@@ -3,7 +3,7 @@
 use loadline_database::{ParallelWorkers, TargetError};
 use loadline_load::{Measured, Request};
 use loadline_model::snapshot::{WaitProfile, counter};
-use loadline_model::{Check, Column, Outcome, Snapshot, TestRecord, column};
+use loadline_model::{Check, CheckId, Column, Outcome, Snapshot, TestRecord, column};
 use loadline_workload::Instrument as InstrumentSpec;
 
 use super::{EndedTest, Instrument, Kind, RunContext};
@@ -123,7 +123,7 @@ fn grown(open: &Snapshot, close: &Snapshot) -> Option<Counted> {
 
 /// Checks that as many processes worked on a query as were asked for.
 fn check(p: &Processes<'_>) -> Check {
-    let id = "parallel-workers";
+    let id = CheckId::ParallelWorkers;
     let asked = p.asked;
     if asked == 1 {
         return Check::require(id, true, "one process ran each query: its session".into());

@@ -6,7 +6,7 @@ use loadline_database::{OpenRequest, is_temporary};
 use loadline_model::arms::ArmName;
 use loadline_model::manifest::{ArmFound, TargetInfo};
 use loadline_model::plan::{Arm, Arms, PlannedWorkload};
-use loadline_model::{Check, Outcome};
+use loadline_model::{Check, CheckId, Outcome};
 
 use crate::checks::settings;
 use crate::plan::arms::{differing, same_kind, same_target};
@@ -44,11 +44,11 @@ impl ArmsState {
         checks: &mut [Check],
     ) {
         for check in checks.iter_mut().filter(|c| c.outcome == Outcome::Failed) {
-            let purpose = match check.id.as_str() {
-                "commits-per-sync" | "redo-on-device" if !forced.is_empty() => {
+            let purpose = match check.id {
+                CheckId::CommitsPerSync | CheckId::RedoOnDevice if !forced.is_empty() => {
                     format!("the arm has {}", forced.join("; "))
                 }
-                "redo-size" if may_change_redo(arms, workload) => {
+                CheckId::RedoSize if may_change_redo(arms, workload) => {
                     "both do the work that was calibrated in arm A".to_owned()
                 }
                 _ => continue,
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn only_what_arms_differ_in_on_purpose_is_noted() {
-        let noted = |arms: &Arms, id: &str, forced: &[&str]| {
+        let noted = |arms: &Arms, id: CheckId, forced: &[&str]| {
             let mut checks = [Check::require(id, false, String::new())];
             let forced: Vec<String> = forced.iter().map(|f| (*f).to_owned()).collect();
             ArmsState::note_what_is_on_purpose(arms, &arms.a.workloads[0], &forced, &mut checks);
@@ -137,15 +137,17 @@ mod tests {
         };
         let mut differ = arms();
         differ.b.workloads[0].driver = Driver::Database;
-        assert!(!noted(&differ, "redo-size", &[]), "a driver changes no redo");
+        assert!(!noted(&differ, CheckId::RedoSize, &[]), "a driver changes no redo");
         differ.b.workloads[0].parameters.insert("rows".into(), 2);
-        assert!(noted(&differ, "redo-size", &[]));
+        assert!(noted(&differ, CheckId::RedoSize, &[]));
         let mut differ = arms();
         differ.b.settings.insert("wal_compression".into(), "on".into());
-        assert!(noted(&differ, "redo-size", &[]) && !noted(&differ, "littles-law", &["x"]));
-        assert!(noted(&differ, "commits-per-sync", &["fsync = off"]) && !noted(&differ, "commits-per-sync", &[]));
+        assert!(noted(&differ, CheckId::RedoSize, &[]) && !noted(&differ, CheckId::LittlesLaw, &["x"]));
+        assert!(
+            noted(&differ, CheckId::CommitsPerSync, &["fsync = off"]) && !noted(&differ, CheckId::CommitsPerSync, &[])
+        );
         differ.b.target = "mariadb-temp:".into();
-        assert!(!noted(&differ, "redo-size", &[]), "each is calibrated");
+        assert!(!noted(&differ, CheckId::RedoSize, &[]), "each is calibrated");
     }
 
     #[test]

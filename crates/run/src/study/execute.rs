@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use loadline_database::{RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
 use loadline_load::{Place, Request, TestError, Warmup, run_test};
-use loadline_model::Column;
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::record::AgentFigures;
+use loadline_model::{CheckId, Column};
 use loadline_workload::{Instrument, SizeScan};
 
 use super::arm_state::ArmsState;
@@ -261,7 +261,10 @@ impl PlannedTest<'_> {
         let more = instruments.finish(&ended);
         finished.figures.add(more);
         // What a lost replica, node or agent spoils are other checks as well: the reason comes first.
-        finished.figures.checks.sort_by_key(|check| !["replicas", "cluster", "agents"].contains(&check.id.as_str()));
+        finished
+            .figures
+            .checks
+            .sort_by_key(|check| ![CheckId::Replicas, CheckId::Cluster, CheckId::Agents].contains(&check.id));
         self.report(context, mark, &mut finished, listener);
         Ok(Attempt::Done(Box::new(finished), remaining))
     }

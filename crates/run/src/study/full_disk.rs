@@ -6,7 +6,7 @@ use std::path::Path;
 
 use loadline_database::{Target, TargetError};
 use loadline_load::TestError;
-use loadline_model::check::{Check, Outcome};
+use loadline_model::check::{Check, CheckId, Outcome};
 use loadline_model::format::bytes;
 use loadline_model::machine::Storage;
 use loadline_model::manifest::TargetInfo;
@@ -17,7 +17,7 @@ use super::StudyError;
 /// it back when that fails.
 const TIGHT_BYTES: u64 = 64 << 20;
 /// Checks that fail if the database refuses or ends the jobs' work.
-const OF_FAILED_WORK: [&str; 2] = ["errors", "window"];
+const OF_FAILED_WORK: [CheckId; 2] = [CheckId::Errors, CheckId::Window];
 
 /// `failure` with the full disk, if it was one.
 pub(super) fn explained(failure: StudyError, target: &dyn Target, info: &TargetInfo) -> StudyError {
@@ -43,7 +43,7 @@ pub(super) fn explained(failure: StudyError, target: &dyn Target, info: &TargetI
 
 /// Adds it to the reasons of an invalid test. `full`: a job met the full disk.
 pub(super) fn explain(checks: &mut [Check], full: bool, target: &dyn Target, info: &TargetInfo) {
-    let failed = checks.iter_mut().filter(|c| c.outcome == Outcome::Failed && OF_FAILED_WORK.contains(&c.id.as_str()));
+    let failed = checks.iter_mut().filter(|c| c.outcome == Outcome::Failed && OF_FAILED_WORK.contains(&c.id));
     for check in failed {
         check.detail += &advice(full, target, info).unwrap_or_default();
     }
@@ -131,8 +131,11 @@ mod tests {
         assert_eq!(said(failure(Cause::Other, "no such table")), "test 3 (X, 1 job) failed: no such table");
         assert_eq!(said(TestError::Interrupted), "test 3 (X, 1 job) failed: interrupted");
         let check = |id, outcome| Check::new(id, outcome, "one of them: database or disk is full");
-        let mut checks =
-            [check("errors", Outcome::Failed), check("errors", Outcome::Passed), check("rate", Outcome::Failed)];
+        let mut checks = [
+            check(CheckId::Errors, Outcome::Failed),
+            check(CheckId::Errors, Outcome::Passed),
+            check(CheckId::Rate, Outcome::Failed),
+        ];
         explain(&mut checks, true, target.as_ref(), &info);
         assert_eq!(checks.map(|c| c.detail.contains("Free space there")), [true, false, false]);
     }

@@ -2,7 +2,7 @@
 
 use loadline_database::Level;
 use loadline_model::record::LevelPoint;
-use loadline_model::{Check, Outcome};
+use loadline_model::{Check, CheckId, Outcome};
 
 use crate::instrument::Replicas;
 
@@ -25,8 +25,8 @@ impl OfTest<'_> {
     /// Commits that do not wait for their disk are what such a level is, and do not make its windows invalid.
     pub(super) fn note_what_is_on_purpose(&self, checks: &mut [Check]) {
         let Some(level) = self.level.filter(|level| !level.durable) else { return };
-        let of_disk = ["commits-per-sync", "redo-on-device"];
-        let failed = |c: &&mut Check| c.outcome == Outcome::Failed && of_disk.contains(&c.id.as_str());
+        let of_disk = [CheckId::CommitsPerSync, CheckId::RedoOnDevice];
+        let failed = |c: &&mut Check| c.outcome == Outcome::Failed && of_disk.contains(&c.id);
         for check in checks.iter_mut().filter(failed) {
             check.outcome = Outcome::Noted;
             check.detail = format!("{}; a commit at level {} does not wait for its disk", check.detail, level.name);

@@ -1,6 +1,6 @@
 //! Length of a test's window: as planned, or longer if transactions are long.
 
-use loadline_model::{Outcome, TestRecord, column};
+use loadline_model::{CheckId, Outcome, TestRecord, column};
 
 use crate::figures::Figures;
 
@@ -45,7 +45,7 @@ pub(super) fn resolution(transactions: f64, jobs: u32) -> f64 {
 /// Window, s, with which a test must be repeated because its transactions were too long; `None` if they were not.
 /// `clean`: no transaction ended with an error. Failed transactions never extend the window.
 pub(super) fn longer_s(figures: &Figures, jobs: u32, window_s: f64, clean: bool) -> Option<f64> {
-    let failed = figures.checks.iter().any(|c| c.id == "window" && c.outcome == Outcome::Failed);
+    let failed = figures.checks.iter().any(|c| c.id == CheckId::Window && c.outcome == Outcome::Failed);
     let few = resolution(figures.figure(column::COMMITS).unwrap_or(0.0), jobs) > REPEAT_FACTOR / MIN_COUNT_TO_ERROR;
     // Nothing completed: assume a transaction as long as the window.
     let transaction_s = figures.figure(column::COMMIT_LATENCY_MS).map_or(window_s, |ms| ms / 1e3);
@@ -87,7 +87,7 @@ mod tests {
             figures.set(column::COMMIT_LATENCY_MS, ms);
             figures.set(column::COMMITS, 2.0 * 1e5 / ms);
         }
-        figures.checks.push(Check::require("window", window_holds, String::new()));
+        figures.checks.push(Check::require(CheckId::Window, window_holds, String::new()));
         figures
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use loadline_analyze::waits::Counts;
 use loadline_model::manifest::TableLoad;
 use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
-use loadline_model::{Check, Column, Driver, Latencies, TestRecord, column};
+use loadline_model::{Check, CheckId, Column, DataSource, Driver, Latencies, TestRecord, column};
 use loadline_report::RunData;
 
 use super::{manifest, map, record};
@@ -169,7 +169,7 @@ fn made(
     }
     match *group {
         "storage" => {
-            r.data_source = Some(if *code == "STO-WRITE" { "cached" } else { "device" }.to_owned());
+            r.data_source = Some(if *code == "STO-WRITE" { DataSource::Cached } else { DataSource::Device });
             r.set(column::BLOCK_BYTES, 8192.0);
             if *code == "STO-READ" {
                 r.set(column::READ_WAIT_PCT, 53.0);
@@ -191,11 +191,11 @@ fn made(
     }
     if *code == "STO-WRITE" {
         let why = "the device took 3 % of what the database wrote: the figure is the page cache's (see --allow-cached)";
-        r.add_check(Check::require("data-source", false, why.to_owned()));
+        r.add_check(Check::require(CheckId::DataSource, false, why.to_owned()));
     }
     if *code == "TP-LIGHT" && jobs == 8 {
         let why = "money does not add up: 12 accounts are off by 1,200";
-        r.add_check(Check::require("consistency", false, why.to_owned()));
+        r.add_check(Check::require(CheckId::Consistency, false, why.to_owned()));
     }
     r
 }

@@ -11,7 +11,9 @@ use loadline_model::machine::{Machine, Storage};
 use loadline_model::manifest::{Calibration, Overhead, RunState, TargetInfo};
 use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
 use loadline_model::snapshot::WaitProfile;
-use loadline_model::{Check, Driver, Finding, Jobs, Manifest, Outcome, Plan, Series, Severity, TestRecord, column};
+use loadline_model::{
+    Check, CheckId, Driver, Finding, Jobs, Manifest, Outcome, Plan, Series, Severity, TestRecord, column,
+};
 use loadline_report::{Format, Options, OverTime, RunData, render};
 
 fn map<V>(pairs: &[(&str, V)]) -> BTreeMap<String, V>
@@ -171,11 +173,11 @@ pub(crate) fn record(m: &Manifest, test: u32, workload: &str, jobs: u32, tps: f6
     r.leave_out(column::FLASH_CACHE_WRITE_PCT, "the database has no flash log");
     r.leave_out(column::LIMIT_SHARE_PCT, "the limit of the device was not measured");
     r.add_check(Check::require(
-        "littles-law",
+        CheckId::LittlesLaw,
         true,
         "jobs / tps is 1.00 of the transaction time, allowed 0.95 to 1.05".to_owned(),
     ));
-    r.add_check(Check::new("client-cpu", Outcome::NotMade, "the driver runs in the database"));
+    r.add_check(Check::new(CheckId::ClientCpu, Outcome::NotMade, "the driver runs in the database"));
     r
 }
 
@@ -227,7 +229,7 @@ pub(crate) fn two_platforms() -> Vec<RunData> {
     }
     let bad = &mut b.records[5];
     bad.add_check(Check::require(
-        "commits-window",
+        CheckId::CommitsWindow,
         false,
         "the jobs counted 20,358 commits, the database 20,101: more than 1 % apart".to_owned(),
     ));

@@ -5,7 +5,7 @@ use loadline_load::Request;
 use loadline_model::column::{self, Cell};
 use loadline_model::format::Format;
 use loadline_model::snapshot::counter;
-use loadline_model::{Check, Column, Latencies, Outcome, Series, Table, TestRecord};
+use loadline_model::{Check, CheckId, Column, Latencies, Outcome, Series, Table, TestRecord};
 
 use super::{Pair, Scanned};
 use crate::figures::{Figures, KIB, Proof, disturbance};
@@ -98,7 +98,7 @@ fn figures(work: &Work, scanned: &Scanned) -> Figures {
 fn checks(work: &Work, scanned: &Scanned, proof: &Proof) -> Vec<Check> {
     let (sizes, outliers) = (&scanned.sizes, scanned.outliers as f64 / scanned.transactions.max(1) as f64);
     let of_size = Check::require(
-        "sizes",
+        CheckId::Sizes,
         sizes.len() > 1 && outliers <= MAX_OUTLIERS,
         format!(
             "{} sizes from {:.1} to {:.1} KiB; {:.1} % of the samples were outliers (allowed: {:.0} %)",
@@ -113,7 +113,7 @@ fn checks(work: &Work, scanned: &Scanned, proof: &Proof) -> Vec<Check> {
 }
 
 fn commits(all: &Pair, ours: u64) -> Check {
-    let check = "commits-database";
+    let check = CheckId::CommitsDatabase;
     match all.grown(counter::COMMITS) {
         None => Check::new(check, Outcome::NotMade, "the database does not count its commits"),
         Some(counted) => Check::require(
@@ -127,7 +127,7 @@ fn commits(all: &Pair, ours: u64) -> Check {
 }
 
 fn evidence(work: &Work, scanned: &Scanned, proof: &Proof) -> Check {
-    let check = "work-evidence";
+    let check = CheckId::WorkEvidence;
     let counts = work.workload.evidence.map_or("", |e| e.counts);
     match proof.grown() {
         Ok(Some(grown)) => Check::require(
@@ -142,7 +142,7 @@ fn evidence(work: &Work, scanned: &Scanned, proof: &Proof) -> Check {
 
 /// With one session, each commit needs its own sync.
 fn durable(scanned: &Scanned) -> Check {
-    let check = "commits-per-sync";
+    let check = CheckId::CommitsPerSync;
     match scanned.scan.grown(counter::REDO_SYNCS) {
         None => Check::new(check, Outcome::NotMade, "the database does not count the syncs of its log"),
         Some(syncs) => {
