@@ -27,7 +27,7 @@
 use loadline_model::disturbance::measured_by;
 use loadline_model::format::{counted, number};
 use loadline_model::limits::name;
-use loadline_model::{Column, TestRecord, column};
+use loadline_model::{Column, TestRecord, Validity, column};
 use serde::Serialize;
 
 use crate::kpi::{LATENCY, THROUGHPUT};
@@ -200,7 +200,7 @@ pub fn fill_bounded_by(records: &mut [TestRecord]) {
 #[must_use]
 pub fn bound(record: &TestRecord) -> Option<Bound> {
     let tps = record.figure(THROUGHPUT).filter(|tps| tps.is_finite() && *tps > 0.0)?;
-    if record.validity() != Some(true) || !record.sizes.is_empty() || record.jobs == 0 {
+    if record.validity() != Some(Validity::Valid) || !record.sizes.is_empty() || record.jobs == 0 {
         return None;
     }
     let rules = [

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use loadline_model::TestRecord;
 use loadline_model::column;
+use loadline_model::{TestRecord, Validity};
 
 use crate::now::Now;
 
@@ -88,7 +88,7 @@ impl Metrics {
         self.set("run_left_seconds", of_run.clone(), now.left_s(now_s).filter(|_| running));
         self.set("run_heard_timestamp_seconds", of_run.clone(), now.heard_s);
         for valid in [true, false] {
-            let count = now.records.iter().filter(|r| r.validity() == Some(valid)).count();
+            let count = now.records.iter().filter(|r| r.validity().is_some() && r.valid == valid).count();
             self.set("run_tests", with(&of_run, "valid", valid.to_string()), Some(count as f64));
         }
         if running {
@@ -131,9 +131,13 @@ impl Metrics {
         let mut labels = test_labels(run, &record.workload, record.jobs, record.test);
         labels.push(("repetition", record.repetition.to_string()));
         labels.extend(record.arm.map(|arm| ("arm", arm.to_string())));
-        self.set("result_valid", labels.clone(), record.validity().map(|valid| f64::from(u8::from(valid))));
+        self.set(
+            "result_valid",
+            labels.clone(),
+            record.validity().map(|of| f64::from(u8::from(of == Validity::Valid))),
+        );
         // Figures of an invalid test are not to be used: its label says so in each of them. Those of another tool are unchecked.
-        let valid = record.validity().map_or_else(|| "unchecked".to_owned(), |valid| valid.to_string());
+        let valid = record.validity().map_or_else(|| "unchecked".to_owned(), |of| (of == Validity::Valid).to_string());
         let labels = with(&labels, "valid", valid);
         let figure = |column| record.figure(column);
         let throughput = figure(column::COMMIT_THROUGHPUT_TPS).or(figure(column::TX_PER_S));

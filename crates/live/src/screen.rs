@@ -3,7 +3,7 @@
 use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
 use loadline_model::format::{ABSENT, duration_s, number, whole};
 use loadline_model::live::LiveSecond;
-use loadline_model::{Column, TestRecord};
+use loadline_model::{Column, TestRecord, Validity};
 use loadline_report::{LiveRun, band_name, heat, test_name, validity};
 
 use crate::now::Now;
@@ -227,7 +227,7 @@ fn figures(now: &Now, shown: &LiveRun<'_>, area: Area, picture: &mut Picture) {
         shown.newest(|s| s.device_writes_per_s).map_or(ABSENT.to_owned(), |v| number(v, 0))
     );
     picture.put(area, 0, 0, &machine, Ink::Plain);
-    let all_valid = shown.records.iter().all(|r| r.validity() == Some(true));
+    let all_valid = shown.records.iter().all(|r| r.validity() == Some(Validity::Valid));
     let ink = if all_valid { Ink::Green } else { Ink::Red };
     cut(picture, area, 1, 0, &format!(" {}", validity(shown.records)), ink);
     let warning = now.warnings.last().map_or_else(String::new, |text| format!("   warning: {text}"));

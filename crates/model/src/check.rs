@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::disturbance::DISTURBANCES;
+
 /// Declares the checks once: variant, identifier, and what must hold for the test to be valid.
 macro_rules! checks {
     ($($check:ident $id:literal $must:literal)+) => {
@@ -16,6 +18,12 @@ macro_rules! checks {
         impl CheckId {
             /// All checks.
             pub const ALL: &[CheckId] = &[$(CheckId::$check),+];
+
+            /// Whether it is about others who used the machine, and not about the figures themselves.
+            #[must_use]
+            pub fn is_of_disturbance(self) -> bool {
+                DISTURBANCES.iter().any(|kind| kind.check == self)
+            }
 
             /// What must hold for its test to be valid.
             #[must_use]

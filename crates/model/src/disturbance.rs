@@ -6,7 +6,7 @@
 use crate::check::{CheckId, Outcome};
 use crate::column::*;
 use crate::format::number;
-use crate::record::TestRecord;
+use crate::record::{TestRecord, Validity};
 
 /// A kind of disturbance.
 #[derive(Debug, Clone, Copy)]
@@ -150,14 +150,6 @@ pub fn disturbed_by(record: &TestRecord) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// The kinds that made the test invalid, if nothing else did.
-fn only_disturbances(record: &TestRecord) -> Option<Vec<&'static str>> {
-    let failed = record.checks.iter().filter(|c| c.outcome == Outcome::Failed);
-    let kinds: Option<Vec<_>> =
-        failed.map(|check| DISTURBANCES.iter().find(|d| d.check == check.id).map(|d| d.words)).collect();
-    kinds.filter(|kinds| !kinds.is_empty())
-}
-
 /// The kinds in words that only `--allow-disturbed` kept from making the test of `record` invalid.
 #[must_use]
 pub fn allowed(record: &TestRecord) -> Vec<&'static str> {
@@ -169,16 +161,21 @@ pub fn allowed(record: &TestRecord) -> Vec<&'static str> {
 #[must_use]
 pub fn why_invalid(record: &TestRecord) -> String {
     match (&record.disturbed_by, &record.invalid_reason) {
-        (Some(disturbed), _) if only_disturbances(record).is_some() => format!("disturbed: {disturbed}"),
+        (Some(disturbed), _) if record.validity() == Some(Validity::Disturbed) => format!("disturbed: {disturbed}"),
         (_, Some(reason)) => reason.clone(),
         (_, None) => "the record gives no reason".to_owned(),
     }
 }
 
-/// The same for a list of many tests: without shares, which differ from test to test.
+/// As [`why_invalid`], for a list of many tests: without shares, which differ from test to test.
 #[must_use]
 pub fn why_invalid_in_common(record: &TestRecord) -> String {
-    only_disturbances(record).map_or_else(|| why_invalid(record), |kinds| format!("disturbed: {}", kinds.join(", ")))
+    if record.validity() != Some(Validity::Disturbed) {
+        return why_invalid(record);
+    }
+    let failed = |d: &&Disturbance| record.checks.iter().any(|c| c.id == d.check && c.outcome == Outcome::Failed);
+    let kinds: Vec<&str> = DISTURBANCES.iter().filter(failed).map(|d| d.words).collect();
+    format!("disturbed: {}", kinds.join(", "))
 }
 
 #[cfg(test)]
@@ -199,19 +196,19 @@ mod tests {
 
     #[test]
     fn disturbed_tests_have_one_reason_each_kind() {
-        let why = |checks: &[(&'static str, &str)]| {
+        let why = |checks: &[(CheckId, &str)]| {
             let mut record = TestRecord::blank("X");
-            checks.iter().for_each(|(id, why)| record.add_check(Check::new(id, Outcome::Failed, *why)));
+            checks.iter().for_each(|(id, why)| record.add_check(Check::new(*id, Outcome::Failed, *why)));
             why_invalid_in_common(&record)
         };
-        let other = ("other-cpu", "disturbed: other processes on the CPU 49 % (most: x 0.9 CPUs)");
+        let other = (CheckId::OtherCpu, "disturbed: other processes on the CPU 49 % (most: x 0.9 CPUs)");
         assert_eq!(why(&[other]), "disturbed: other processes on the CPU");
         assert_eq!(
-            why(&[other, ("other-io", "disturbed")]),
+            why(&[other, (CheckId::OtherIo, "disturbed")]),
             "disturbed: other processes on the CPU, device busy for other processes"
         );
         assert_eq!(
-            why(&[("rate", "too slow"), other]),
+            why(&[(CheckId::Rate, "too slow"), other]),
             format!("too slow; {}", other.1),
             "something else is wrong, too"
         );
@@ -225,7 +222,8 @@ mod tests {
             let invalid = d.invalid_from.map_or("never".to_owned(), |pct| format!("{pct} %"));
             let noted = if d.noted_from < 1.0 { "any".to_owned() } else { format!("{} %", d.noted_from) };
             let end = format!("| {noted} | {invalid} |");
-            let row = page.lines().find(|l| l.contains(&format!("`{}`", d.column.id)) && l.contains(d.check));
+            let row =
+                page.lines().find(|l| l.contains(&format!("`{}`", d.column.id)) && l.contains(&d.check.to_string()));
             let row = row.unwrap_or_else(|| panic!("{} is not in docs/truth.md", d.check));
             assert!(row.ends_with(&end), "{row} does not end with {end}");
             assert!(d.invalid_from.is_none_or(|pct| pct > d.noted_from), "{}", d.check);

@@ -40,6 +40,6 @@ pub use load::{JobLoad, Population};
 pub use manifest::Manifest;
 pub use plan::{Jobs, Plan};
 pub use random::{Random, seed_of_window};
-pub use record::TestRecord;
+pub use record::{TestRecord, Validity};
 pub use series::Series;
 pub use snapshot::Snapshot;

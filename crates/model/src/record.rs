@@ -167,6 +167,18 @@ pub struct AgentFigures {
     pub lost: bool,
 }
 
+/// What the checks of a test say of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Validity {
+    /// All proofs hold, and the machine was quiet.
+    Valid,
+    /// All proofs hold, but others took more of the machine than is allowed.
+    Disturbed,
+    /// A proof failed.
+    Refused,
+}
+
 /// One line of `tests.jsonl`. Figures are at the top level under their column ids (see [`crate::column`]), so that
 /// `jq .commit_throughput_tps` works.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -324,13 +336,18 @@ impl TestRecord {
         self
     }
 
-    /// Whether its checks passed; `None` for an imported test, which has none.
+    /// What its checks say of it; `None` for an imported test, which has none.
     #[must_use]
-    pub fn validity(&self) -> Option<bool> {
-        self.imported.is_none().then_some(self.valid)
+    pub fn validity(&self) -> Option<Validity> {
+        let mut failed = self.checks.iter().filter(|check| check.outcome == Outcome::Failed).peekable();
+        self.imported.is_none().then(|| match self.valid {
+            true => Validity::Valid,
+            false if failed.peek().is_some() && failed.all(|check| check.id.is_of_disturbance()) => Validity::Disturbed,
+            false => Validity::Refused,
+        })
     }
 
-    /// Adds a check and recomputes validity.
+    /// Adds a check, and derives from all whether the test is valid and why not: the only place that does.
     pub fn add_check(&mut self, check: Check) {
         self.checks.push(check);
         let failed: Vec<&str> =

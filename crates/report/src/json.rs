@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use loadline_analyze::{Bound, Comparison, LoadLine, Saturation, Shape, Sweep, bound_of_sweep};
-use loadline_model::{Manifest, TestRecord};
+use loadline_model::{Manifest, TestRecord, Validity};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -107,7 +107,7 @@ pub(crate) fn render(runs: &[RunData], across_drivers: bool) -> Result<String, R
     let runs = apart.as_deref().unwrap_or(runs);
     let sides = sides(runs);
     let records = || runs.iter().flat_map(|r| &r.records);
-    let valid = records().filter(|r| r.validity() == Some(true)).count();
+    let valid = records().filter(|r| r.validity() == Some(Validity::Valid)).count();
     let imported = records().filter(|r| r.validity().is_none()).count();
     let tests = records().count();
     let report = Report {

@@ -1,9 +1,9 @@
 //! A run as it stands, as a part of a page: what `loadline serve` shows of a run that goes on.
 
 use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
-use loadline_model::TestRecord;
 use loadline_model::format::{ABSENT, counted, duration_s, number, whole};
 use loadline_model::live::{LiveSecond, LiveTest, bands};
+use loadline_model::{TestRecord, Validity};
 
 use crate::columns::value;
 use crate::content::stop;
@@ -192,8 +192,8 @@ fn tests(records: &[TestRecord]) -> Table {
     let row = |r: &TestRecord| {
         let figure = |column| r.figure(column).map_or(ABSENT.to_owned(), |v| value(column, v));
         let valid = match r.validity() {
-            Some(true) => "valid",
-            Some(false) => "invalid",
+            Some(Validity::Valid) => "valid",
+            Some(_) => "invalid",
             None => "not checked",
         };
         let cells = [

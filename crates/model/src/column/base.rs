@@ -2,6 +2,7 @@
 
 use super::{Cell, Column, NOT, OWN, define, number_or_absent, text, text_or_absent};
 use crate::format::Format;
+use crate::record::Validity;
 
 const CPU: &[(&str, &str)] = &[
     ("oracle", "V$OSSTAT USER_TIME, SYS_TIME, IDLE_TIME minus IOWAIT_TIME, IOWAIT_TIME; all instances"),
@@ -103,7 +104,7 @@ define! {
         |r| if r.imported.is_none() { text(r.driver.name()) } else { Cell::Absent };
     VALID: "valid", "Valid", "", Format::YesNo,
         "Whether every check of the test passed; empty for an imported test, which loadline has not checked.", NOT,
-        |r| r.validity().map_or(Cell::Absent, |valid| text(if valid { "true" } else { "false" }));
+        |r| r.validity().map_or(Cell::Absent, |of| text(if of == Validity::Valid { "true" } else { "false" }));
     INVALID_REASON: "invalid_reason", "Why invalid", "", Format::Text,
         "Checks that failed.", NOT, |r| text_or_absent(r.invalid_reason.as_ref());
     DISTURBED_BY: "disturbed_by", "Disturbed by", "", Format::Text,

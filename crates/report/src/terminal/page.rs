@@ -1,6 +1,7 @@
 //! The page of key figures that a run ends with.
 
 use loadline_analyze::{Sweep, bound_of_sweep};
+use loadline_model::Validity;
 
 use super::PROSE;
 use crate::RunData;
@@ -74,7 +75,7 @@ fn figures(side: &PlatformRun<'_>, full: &Table, available: usize, prose: usize)
     if table_width(&narrow) <= available {
         table(&mut out, &narrow, prose);
         if left_out.iter().any(|title| title == VALID) {
-            let valid = side.run.records.iter().filter(|r| r.validity() == Some(true)).count();
+            let valid = side.run.records.iter().filter(|r| r.validity() == Some(Validity::Valid)).count();
             let kept = kept_verdict(valid, kept_tests(side.run.records.iter()));
             out.push_str(&wrapped(&format!("{valid} of {} tests are valid{kept}.", side.run.records.len()), "", prose));
         }
