@@ -18,6 +18,7 @@ mod volume;
 
 use loadline_database::Runs;
 use loadline_load::{Measured, Request, Tally};
+use loadline_model::disturbance::DISTURBANCES;
 use loadline_model::format::number;
 use loadline_model::snapshot::{AUTOVACUUM, counter};
 use loadline_model::{Driver, Latencies, column};
@@ -30,6 +31,12 @@ pub(crate) const KIB: f64 = 1024.0;
 pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 /// Why times are absent.
 const NONE_COMPLETED: &str = "no transaction completed in the window";
+/// Why figures of the machine are absent.
+const ENDED_EARLY: &str = "all jobs ended before the window did";
+
+fn all_ended_early(measured: &Measured) -> bool {
+    measured.jobs.iter().all(|job| job.lost.is_some())
+}
 
 /// Results of queries before and after a test.
 #[derive(Debug, Clone)]
@@ -83,7 +90,10 @@ pub(crate) fn figures(
     ] {
         all.add(figures);
     }
-    if let Some(around) = &measured.around {
+    if all_ended_early(measured) {
+        // What others used of a window that nobody worked in says nothing.
+        DISTURBANCES.iter().for_each(|kind| all.set_absent(kind.column, ENDED_EARLY));
+    } else if let Some(around) = &measured.around {
         let util = [column::DEVICE_UTIL_PCT, column::DATA_DEVICE_UTIL_PCT].into_iter().filter_map(|c| all.figure(c));
         all.add(disturbance::figures(request, around, machine::steal_pct(measured), util.reduce(f64::max)));
         let of_others = |c: &Counters<'_>| {

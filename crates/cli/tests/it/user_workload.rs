@@ -82,6 +82,11 @@ fn a_statement_may_change_a_row_or_none_and_an_error_names_it() {
             "{target} {says}: {}",
             ran.said()
         );
+        if says == ROWS {
+            // Of a window that nobody worked in, what others used is no disturbance.
+            let tests = tests_of(&ran.folder());
+            assert!(tests.iter().all(|t| t["disturbed_by"].is_null() && t["other_cpu_pct"].is_null()), "{tests:#?}");
+        }
     }
 }
 

@@ -18,6 +18,7 @@ const DEVICE: [&Column; 3] = [column::DEVICE_WRITES_PER_S, column::DEVICE_WRITE_
 pub(super) fn machine(request: &Request, measured: &Measured) -> Figures {
     let mut out = between(&measured.edges.at_open, &measured.edges.at_close);
     let why = match request.cpu {
+        CpuSource::Local if super::all_ended_early(measured) => super::ENDED_EARLY,
         CpuSource::Local => "/proc/stat could not be read",
         _ => "the database runs on another machine, where loadline cannot read /proc/stat",
     };
