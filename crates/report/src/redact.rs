@@ -1,5 +1,5 @@
-//! Reports that leave the house. Lists of fields say which texts of a run stay; every other text is replaced in the run itself, before
-//! anything is rendered, so it is in no format. A new field is hidden until a list names it.
+//! Reports that leave the house. The lists of `redact.txt` say which texts of a run stay; every other text is replaced in the run
+//! itself, before anything is rendered, so it is in no format. A new field is hidden until a list names it.
 //!
 //! No text is searched for names: it stays as a whole, or it goes as a whole.
 
@@ -18,107 +18,32 @@ use serde_json::Value;
 use crate::content::settings::of_private_server;
 use crate::{ReportError, RunData};
 
+/// Kind of the codes of workloads.
+const WORKLOAD: &str = "WORKLOAD";
 /// Instead of a text that does not stay.
 const LEFT_OUT: &str = "left out";
 
-/// Fields whose texts stay: words of loadline's own, and hardware. A field is the end of its path in `manifest` or `test`, without
-/// numbers of array items; `*` stands for anything.
-const STAYS: &[&str] = &[
-    "manifest.loadline_version", "manifest.started_at", "manifest.state", "machine.cpu_model", "machine.kernel",
-    "machine.os", "machine.virtualisation", "storage*.filesystem", "storage*.device", "device_facts*model",
-    "probes*.kind", "probes*.engine", "probes*.operation", "data_set.arm", "data_set.fingerprint", "plan.on_node_loss",
-    "agents.credentials", "agents.on_loss", "workloads.driver", "doctor.id", "doctor.severity", "test.group",
-    "test.driver", "test.arm", "test.started_at", "checks.id", "checks.outcome", "test.data_source", "test.kpis",
-    "test.swept", "test.bounded_by", "limit.name", "limit.source", "imported.tool", "files.sha256",
-];
-/// Fields whose texts stay unless the report is anonymous.
-const PRODUCT: &[&str] =
-    &["target.kind", "target.product", "target.version", "data_set.path", "levels.levels", "level.level"];
-/// Fields whose texts stay if they are [`plain`], and neither a port nor a name.
-const PLAIN: &[&str] = &["settings.*", "device_facts.*", "storage*.mount_options", "doctor.value", "imported.version"];
-/// Kinds of names, and the fields that hold them. Each name gets a number after its kind, the same in all runs.
-const NUMBERED: &[(&str, &[&str])] = &[
-    ("run", &["manifest.run", "test.run"]),
-    // The platform of a test of arms is the label of its arm.
-    (PLATFORM, &["plan.platform", "test.platform", "arms*.label"]),
-    ("target", &["plan.target", "target.url", "test.target", "arms.a.target", "arms.b.target"]),
-    ("node", &["plan.nodes"]),
-    ("standby", &["levels.standbys"]),
-    ("hub", &["agents.hub"]),
-    ("host", &["machine.host", "target.host", "by_agent.host"]),
-    ("agent", &["by_agent.name"]),
-    ("interface", &["network.interface"]),
-    (
-        "path",
-        &[
-            "target.log_dir", "target.data_dir", "storage*.path", "storage*.mount_point", "storage*.source",
-            "probes*.dir",
-        ],
-    ),
-    ("file", &["workload_files.name", "files.name"]),
-    (PROGRAM, &["workload_files.text"]),
-    ("limit", &["limit.of", "log_writer.of"]),
-    (TABLE, &["data_set.table"]),
-    (REASON, &["workloads.forced", "test.forced"]),
-    (SCRIPT, &["kinds.name"]),
-    (VALUE, &["settings.*", "device_facts.*", "storage*.mount_options"]),
-    ("version", &["imported.version"]),
-    (WORKLOAD, &["workloads.code", "skipped.code", "overhead.workload", "test.workload", "log_writer.workload"]),
-];
-/// Maps whose keys are not loadline's, and the kinds of their keys.
-const KEYS: &[(&str, &str)] = &[
-    ("manifest.calibration", WORKLOAD),
-    ("parameters", PARAMETER),
-    ("test.error_texts", "error"),
-    ("settings", SETTING),
-    ("waits.sessions", WAIT),
-    ("manifest.probes", ROLE),
-    ("target.storage", ROLE),
-    ("device_facts", FACT),
-    ("by_node.per_s", COUNTER),
-    ("by_node.gauges", COUNTER),
-    ("test.absent", COLUMN),
-];
-const COLUMN: &str = "column";
-const COUNTER: &str = "counter";
-const FACT: &str = "fact";
-const PARAMETER: &str = "parameter";
-const PLATFORM: &str = "platform";
-const PROGRAM: &str = "text";
-const REASON: &str = "reason";
-const ROLE: &str = "role";
-const SCRIPT: &str = "script";
-const SETTING: &str = "setting";
-const TABLE: &str = "table";
-const VALUE: &str = "value";
-const WAIT: &str = "wait";
-const WORKLOAD: &str = "WORKLOAD";
+/// The lists: lines `NAME: WORDS`, of which several may have one name.
+const LISTS: &str = include_str!("redact.txt");
 
-/// Scripts that pgbench has.
-const SCRIPTS: &[&str] = &["builtin:tpcb-like", "builtin:simple-update", "builtin:select-only"];
-/// What the kernel tells of a device.
-const FACTS: &[&str] = &[
-    "model", "size", "scheduler", "rotational", "write_cache", "logical_block_size", "physical_block_size",
-    "nr_requests", "fua", "dax", "dm_name", "dm_kind", "md_level", "backing_file", "slaves", "disk",
-    "filesystem_devices",
-];
-/// Units of numbers.
-const UNITS: &[&str] = &[
-    "", "%", "b", "k", "m", "g", "t", "kb", "mb", "gb", "tb", "kib", "mib", "gib", "tib", "ns", "us", "ms", "s", "min",
-    "h", "d",
-];
-/// Words of settings and mount options that tell nobody's name.
-const WORDS: &[&str] = &[
-    "on", "off", "yes", "no", "true", "false", "none", "default", "auto", "always", "never", "try", "minimal", "local",
-    "replica", "logical", "remote_write", "remote_apply", "full", "normal", "extra", "fsync", "fdatasync", "open_sync",
-    "open_datasync", "fsync_writethrough", "o_direct", "o_direct_no_fsync", "o_dsync", "littlesync", "nosync", "lz4",
-    "zstd", "pglz", "snappy", "zlib", "wal", "delete", "truncate", "persist", "memory", "row", "statement", "mixed",
-    "rw", "ro", "relatime", "noatime", "nodiratime", "lazytime", "barrier", "nobarrier", "data", "ordered",
-    "writeback", "write", "back", "through", "journal", "discard", "nodiscard", "mq-deadline", "bfq", "kyber",
-    "repeatable-read", "read-committed", "repeatable", "read", "committed", "serializable", "utf8", "utf8mb4", "utc",
-    "kib", "mib", "gib", "%", "errors", "remount-ro", "inode64", "attr2", "noquota", "logbufs", "logbsize", "seclabel",
-    "stripe", "ssd", "dax",
-];
+/// The names of all lists with their words, in order.
+fn lists() -> impl Iterator<Item = (&'static str, std::str::SplitWhitespace<'static>)> {
+    let lines = LISTS.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.split_once(": ")).map(|(name, words)| (name, words.split_whitespace()))
+}
+
+/// Whether `word` is in the list `name`.
+fn is_listed(name: &str, word: &str) -> bool {
+    lists().any(|(of, mut words)| of == name && words.any(|listed| listed == word))
+}
+
+/// The list after `begin` that has a field at which `path` ends: of fields if `begin` is empty, of maps if it is `keys `.
+fn kind_at(begin: &str, path: &str) -> Option<&'static str> {
+    const OTHERS: [&str; 7] = ["stays", "product", "plain", "scripts", "facts", "units", "words"];
+    let kinds = lists().filter_map(|(name, fields)| Some((name.strip_prefix(begin)?, fields)));
+    let mut kinds = kinds.filter(|(kind, _)| !OTHERS.contains(kind) && !kind.starts_with("keys "));
+    kinds.find_map(|(kind, mut fields)| fields.any(|field| is_at(path, field)).then_some(kind))
+}
 
 /// Replaces what identifies the owner of the platforms. `known` tells whether a word is a name from loadline's catalogue: a workload,
 /// parameter or table. Published measurements that come with loadline stay.
@@ -237,38 +162,37 @@ impl Hiding<'_> {
 
     /// What stands for `text` of the field at `path`.
     fn text(&mut self, path: &str, text: &str) -> String {
-        let is_in = |list: &[&str]| list.iter().any(|field| is_at(path, field));
+        let is_in = |name: &str| lists().any(|(of, mut fields)| of == name && fields.any(|field| is_at(path, field)));
         let is_excepted = ["port", "_name", "_names"].iter().any(|end| path.ends_with(end));
-        let is_plain = is_in(PLAIN) && plain(text) && !is_excepted;
-        let stays = is_in(STAYS) || (is_in(PRODUCT) && !self.anonymous) || is_plain;
+        let is_plain = is_in("plain") && plain(text) && !is_excepted;
+        let stays = is_in("stays") || (is_in("product") && !self.anonymous) || is_plain;
         if text.is_empty() || stays {
             return text.to_owned();
         }
-        match NUMBERED.iter().find(|(_, fields)| is_in(fields)) {
-            Some((REASON, _)) => self.forced(text),
+        match kind_at("", path) {
+            Some("reason") => self.forced(text),
             // Private servers do not differ in their folders.
-            Some((VALUE, _)) if of_private_server(text) => LEFT_OUT.to_owned(),
-            Some((kind, _)) => self.numbered(kind, text),
+            Some("value") if of_private_server(text) => LEFT_OUT.to_owned(),
+            Some(kind) => self.numbered(kind, text),
             None => LEFT_OUT.to_owned(),
         }
     }
 
     /// What stands for `key` of the map at `path`.
     fn key(&mut self, path: &str, key: &str) -> String {
-        let kind = KEYS.iter().find(|(map, _)| is_at(path, map)).map(|(_, kind)| *kind);
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        match kind {
+        match kind_at("keys ", path) {
             // A setting with a dot is an extension's, or anybody's.
-            Some(SETTING) if key.chars().all(is_word) => key.to_owned(),
-            Some(WAIT) if self.anonymous => class(key).to_owned(),
-            Some(WAIT) if is_wait(key) => key.to_owned(),
-            Some(WAIT) => "other".to_owned(),
-            Some(ROLE) if ["log", "data"].contains(&key) => key.to_owned(),
-            Some(COUNTER) if key.starts_with("loadline.") => key.to_owned(),
-            Some(COLUMN) if column::column(key).is_some() => key.to_owned(),
-            Some(FACT) => {
+            Some("setting") if key.chars().all(is_word) => key.to_owned(),
+            Some("wait") if self.anonymous => class(key).to_owned(),
+            Some("wait") if is_wait(key) => key.to_owned(),
+            Some("wait") => "other".to_owned(),
+            Some("role") if ["log", "data"].contains(&key) => key.to_owned(),
+            Some("counter") if key.starts_with("loadline.") => key.to_owned(),
+            Some("column") if column::column(key).is_some() => key.to_owned(),
+            Some("fact") => {
                 let (device, fact) = key.rsplit_once('.').map_or((None, key), |(device, fact)| (Some(device), fact));
-                let fact = if FACTS.contains(&fact) { fact.to_owned() } else { self.numbered(FACT, fact) };
+                let fact = if is_listed("facts", fact) { fact.to_owned() } else { self.numbered("fact", fact) };
                 device.map_or(fact.clone(), |device| format!("{}.{fact}", self.numbered("device", device)))
             }
             Some(kind) => self.numbered(kind, key),
@@ -280,15 +204,15 @@ impl Hiding<'_> {
     /// What stands for why a test was forced: tests with other reasons are not pooled.
     fn forced(&mut self, why: &str) -> String {
         let mut forced = Forced::from(Some(why.to_owned()));
-        forced.refused = forced.refused.map(|why| self.numbered(REASON, &why));
+        forced.refused = forced.refused.map(|why| self.numbered("reason", &why));
         forced.to_string()
     }
 
     fn numbered(&mut self, kind: &'static str, text: &str) -> String {
-        let of_catalogue = matches!(kind, WORKLOAD | PARAMETER | TABLE);
+        let of_catalogue = matches!(kind, WORKLOAD | "parameter" | "table");
         let known = of_catalogue && (self.known)(text) && !(self.anonymous && text.starts_with("PGBENCH"));
-        let known = known || (kind == SCRIPT && SCRIPTS.contains(&text) && !self.anonymous);
-        if text.is_empty() || known || (kind == PLATFORM && text == self.default_platform) {
+        let known = known || (kind == "script" && is_listed("scripts", text) && !self.anonymous);
+        if text.is_empty() || known || (kind == "platform" && text == self.default_platform) {
             return text.to_owned();
         }
         if let Some(code) = text.strip_suffix(Calibration::IN_ARM_B).filter(|_| kind == WORKLOAD) {
@@ -296,7 +220,7 @@ impl Hiding<'_> {
         }
         let next = self.numbers.keys().filter(|(of, _)| *of == kind).count() + 1;
         let n = *self.numbers.entry((kind, text.to_owned())).or_insert(next);
-        if kind == PROGRAM {
+        if kind == "text" {
             // Comparisons look for the code, and whether texts are equal.
             let codes = codes_in(text).map(|code| format!("code = \"{}\"\n", self.numbered(WORKLOAD, &code)));
             return codes.collect::<String>() + &format!("# {kind}-{n}: {LEFT_OUT}\n");
@@ -314,7 +238,7 @@ fn is_at(path: &str, field: &str) -> bool {
     })
 }
 
-/// Whether `text` is only numbers with units and [`WORDS`].
+/// Whether `text` is only numbers with units and listed words.
 fn plain(text: &str) -> bool {
     let mut words = text.split(|c: char| c.is_whitespace() || ",=()[]".contains(c)).filter(|word| !word.is_empty());
     words.all(|word| {
@@ -323,8 +247,8 @@ fn plain(text: &str) -> bool {
         let is_number = digits.starts_with(|c: char| c.is_ascii_digit())
             && digits.chars().all(|c| c.is_ascii_digit() || "./".contains(c))
             && digits.matches(['.', '/']).count() < 2
-            && UNITS.contains(&bare[digits.len()..].to_lowercase().as_str());
-        is_number || WORDS.contains(&word.to_lowercase().as_str())
+            && (digits == bare || is_listed("units", &bare[digits.len()..].to_lowercase()));
+        is_number || is_listed("words", &word.to_lowercase())
     })
 }
 
