@@ -64,6 +64,7 @@ reasons! {
     OpenLoop(usize, usize) "throughput × time is more than the jobs in {0} of {1} rows: times of an open loop count from when a transaction was due";
     Elapsed(Figure, Figure, Figure) "it took {0} s of nominal {1} s, which dilutes its average; the rate was up to {2}";
     AllElapsed(Figure, Figure) "all tests took {0} s of nominal {1} s, which dilutes their averages";
+    AtMost(String, Figure) "{0} is at most {1} in the other rows: other blocks, or a wrong digit";
     Usual(String, Figure) "{0} is {1} in the other rows: other work, or a wrong digit";
     Blocks(Figure, usize, usize, String) "blocks of {0} B fit in {1} of {2} rows{3}";
     Defined(Figure, Figure) "the workload is defined by {0} to {1}";
@@ -78,7 +79,7 @@ reasons! {
     NoWork "no throughput, and still there were jobs: the test failed, or its figure is lost";
     Nines "all nines: it may be the largest number that its cell holds";
     Claim(Figure, Figure) "{0} is claimed, and the cells give {1}";
-    More(usize) "{0} more rows have this finding";
+    More(usize) "{0} more findings by this law are not listed";
     Invalid(Box<Reason>) "{0}; the table itself calls this test invalid";
 }
 

@@ -31,15 +31,21 @@ fn lefts(pair: &Pair, rows: impl Iterator<Item = usize>, context: &Context<'_>) 
     rows.filter_map(left).filter(|left| left.value.high.is_finite()).collect()
 }
 
-/// Says of rows whose left side is not `usual`.
-fn unusual(law: &Law, pair: &Pair, rows: impl Iterator<Item = Left>, usual: f64, context: &Context<'_>) {
+/// Says by `why` of rows whose left side is not `usual`.
+fn unusual(
+    law: &Law,
+    pair: &Pair,
+    rows: impl Iterator<Item = Left>,
+    (why, usual): (fn(String, Figure) -> Reason, f64),
+    context: &Context<'_>,
+) {
     let named = pair.columns[pair.columns.len() - 1];
     for left in rows {
         let printed = context.sheet.columns[named].value(left.row);
         // The named figure with which the left side is 1.
         let one = pair.solve(named, left.row, context);
         let recomputed = printed.zip(one).map(|(printed, one)| printed + one * (usual - left.value.at));
-        let why = Reason::Usual(pair.left_text(), Figure(usual));
+        let why = why(pair.left_text(), Figure(usual));
         context.find((law.id, Severity::Warning), left.row, &pair.columns, recomputed, why);
     }
 }
@@ -57,7 +63,7 @@ pub(super) fn same(law: &'static Law, context: &Context<'_>) {
             let far = (6.0 * spread).max(law.slack * usual.abs());
             let is_far = |left: &Left| left.value.low > usual + far || left.value.high < usual - far;
             let known = all.len() >= 4 && usual > 0.0;
-            unusual(law, &pair, all.into_iter().filter(|left| known && is_far(left)), usual, context);
+            unusual(law, &pair, all.into_iter().filter(|left| known && is_far(left)), (Reason::Usual, usual), context);
         }
     }
 }
@@ -143,7 +149,13 @@ pub(super) fn data_blocks(law: &'static Law, context: &Context<'_>) {
             &pair.columns,
             Reason::Blocks(Figure(bytes), fits, all.len(), less.to_owned()),
         );
-        unusual(law, &pair, all.iter().copied().filter(|left| !left.value.holds(bytes)), bytes, context);
+        unusual(
+            law,
+            &pair,
+            all.iter().copied().filter(|left| !left.value.holds(bytes)),
+            (Reason::Usual, bytes),
+            context,
+        );
     }
 }
 
@@ -158,6 +170,7 @@ pub(super) fn redo_blocks(law: &'static Law, context: &Context<'_>) {
         let padding = format!("; {:.1} % is padding", (1.0 - filled / bytes) * 100.0);
         let why = Reason::Blocks(Figure(bytes), holds(bytes), all.len(), padding);
         context.about_table(law.id, Severity::Info, &pair.columns, why);
-        unusual(law, &pair, all.iter().copied().filter(|left| left.value.low > bytes), bytes, context);
+        let larger = all.iter().copied().filter(|left| left.value.low > bytes);
+        unusual(law, &pair, larger, (Reason::AtMost, bytes), context);
     }
 }
