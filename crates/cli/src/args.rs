@@ -473,8 +473,32 @@ pub(crate) struct WorkloadsArgs {
     /// Write a page for each workload, and an index, into this folder (as in docs/workloads)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["code", "format", "output"])]
     pub(crate) pages: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) list: ListArgs,
+    /// Format
+    #[arg(long, value_parser = workloads_format(), default_value = "text")]
+    pub(crate) format: WorkloadsFormat,
+    /// File to write, - for standard output
+    #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+}
+
+/// Formats of `loadline workloads`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WorkloadsFormat {
+    /// A listing, or the page of a workload.
+    List(ListFormat),
+    /// The file of a workload.
+    Toml,
+}
+
+fn workloads_format() -> impl TypedValueParser<Value = WorkloadsFormat> {
+    use WorkloadsFormat::{List, Toml};
+    one_of([
+        ("text", "Plain text", List(ListFormat::Text)),
+        ("md", "Markdown", List(ListFormat::Md)),
+        ("csv", "CSV", List(ListFormat::Csv)),
+        ("json", "JSON", List(ListFormat::Json)),
+        ("toml", "The file of a workload, to start one of your own with", Toml),
+    ])
 }
 
 /// `loadline references`.

@@ -33,7 +33,7 @@ pub fn find(code: &str) -> Result<&'static Workload, Unknown> {
     let found = CATALOGUE.iter().find(|w| w.code.eq_ignore_ascii_case(code.trim()));
     found
         .copied()
-        .or_else(|| crate::user::find(code))
+        .or_else(|| crate::file::find(code))
         .ok_or_else(|| Unknown::new("workload", code, CATALOGUE.iter().map(|w| w.code)))
 }
 
