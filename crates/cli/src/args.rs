@@ -474,7 +474,7 @@ pub(crate) struct WorkloadsArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["code", "format", "output"])]
     pub(crate) pages: Option<PathBuf>,
     /// Format
-    #[arg(long, value_parser = workloads_format(), default_value = "text")]
+    #[arg(long, value_enum, default_value_t = WorkloadsFormat::Text)]
     pub(crate) format: WorkloadsFormat,
     /// File to write, - for standard output
     #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
@@ -482,23 +482,32 @@ pub(crate) struct WorkloadsArgs {
 }
 
 /// Formats of `loadline workloads`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WorkloadsFormat {
-    /// A listing, or the page of a workload.
-    List(ListFormat),
-    /// The file of a workload.
+    /// Plain text
+    Text,
+    /// Markdown
+    #[value(alias = "markdown")]
+    Md,
+    /// CSV
+    Csv,
+    /// JSON
+    Json,
+    /// The file of a workload, to start one of your own with
     Toml,
 }
 
-fn workloads_format() -> impl TypedValueParser<Value = WorkloadsFormat> {
-    use WorkloadsFormat::{List, Toml};
-    one_of([
-        ("text", "Plain text", List(ListFormat::Text)),
-        ("md", "Markdown", List(ListFormat::Md)),
-        ("csv", "CSV", List(ListFormat::Csv)),
-        ("json", "JSON", List(ListFormat::Json)),
-        ("toml", "The file of a workload, to start one of your own with", Toml),
-    ])
+impl WorkloadsFormat {
+    /// The format of a listing; `None` for the file of a workload.
+    pub(crate) fn of_list(self) -> Option<ListFormat> {
+        match self {
+            WorkloadsFormat::Text => Some(ListFormat::Text),
+            WorkloadsFormat::Md => Some(ListFormat::Md),
+            WorkloadsFormat::Csv => Some(ListFormat::Csv),
+            WorkloadsFormat::Json => Some(ListFormat::Json),
+            WorkloadsFormat::Toml => None,
+        }
+    }
 }
 
 /// `loadline references`.

@@ -5,7 +5,7 @@ use std::path::Path;
 use loadline_database::{TARGETS, TargetKind};
 use loadline_workload::{CATALOGUE, Workload, find, register};
 
-use crate::args::{ListArgs, ListFormat, WorkloadsArgs, WorkloadsFormat};
+use crate::args::{ListArgs, ListFormat, WorkloadsArgs};
 use crate::drivers::{drivers, runs_with};
 use crate::exit::Failure;
 use crate::listing::Listing;
@@ -21,7 +21,7 @@ pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<u8, Failure> {
         None => own,
         Some(code) => Some(find(code).map_err(|e| Failure::usage(e.to_string()))?),
     };
-    let WorkloadsFormat::List(format) = args.format else {
+    let Some(format) = args.format.of_list() else {
         let workload = workload.ok_or_else(|| Failure::usage("--format toml shows one workload: name its code"))?;
         output::write(&args.output, toml(workload)?.as_bytes())?;
         return Ok(0);
