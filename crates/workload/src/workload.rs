@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use loadline_model::{Capability, Column};
 
-use crate::file::WorkloadFile;
 use crate::instrument::{Instrument, SizeScan, Visible};
 use crate::limit::Limit;
 use crate::named_for::NamedFor;
@@ -112,6 +111,24 @@ pub struct Consistency {
     pub what: &'static str,
 }
 
+/// What the program of a workload is made from.
+pub trait Definition: std::fmt::Debug + Send + Sync {
+    /// Its text, as it was written.
+    fn text(&self) -> &'static str;
+
+    /// The transaction program for `params`.
+    ///
+    /// # Errors
+    /// [`ParamError`] if the parameters do not fit together.
+    fn program(&self, params: &Params) -> Result<Program, ParamError>;
+
+    /// What a transaction processes, if it says so.
+    ///
+    /// # Errors
+    /// [`ParamError`] if the parameters do not fit together.
+    fn volume(&self, params: &Params) -> Result<Option<Volume>, ParamError>;
+}
+
 /// A named definition of work.
 #[derive(Debug, Clone)]
 pub struct Workload {
@@ -154,7 +171,7 @@ pub struct Workload {
     /// pgbench scripts in place of a program, which is then empty.
     pub scripts: Option<&'static Scripts>,
     /// The file with its program, if it has one.
-    pub file: Option<&'static WorkloadFile>,
+    pub file: Option<&'static dyn Definition>,
 }
 
 impl Workload {

@@ -43,7 +43,7 @@ pub(super) enum ExpressionError {
 impl Scope<'_> {
     /// The value of an expression.
     pub(super) fn number(&self, text: &str) -> Result<i128, ExpressionError> {
-        let mut parser = Parser { rest: text, scope: self, depth: 0 };
+        let mut parser = Parser { rest: text, scope: self, depth: 0, skips: false };
         let value = parser.comparison()?;
         if parser.rest.trim_start().is_empty() { Ok(value) } else { Err(parser.unexpected()) }
     }
@@ -111,6 +111,8 @@ struct Parser<'t, 's, 'p> {
     rest: &'t str,
     scope: &'s Scope<'p>,
     depth: u32,
+    /// Whether the value is that of a branch which is not taken.
+    skips: bool,
 }
 
 type Compare = fn(&i128, &i128) -> bool;
@@ -168,7 +170,8 @@ impl<'t> Parser<'t, '_, '_> {
             if self.takes("*") {
                 value = value.saturating_mul(self.operand()?);
             } else if self.takes("/") {
-                value = value.checked_div(self.operand()?).ok_or(ExpressionError::DividesByZero)?;
+                let by = self.operand()?;
+                value = value.checked_div(by).or(self.skips.then_some(0)).ok_or(ExpressionError::DividesByZero)?;
             } else {
                 return Ok(value);
             }
@@ -202,14 +205,20 @@ impl<'t> Parser<'t, '_, '_> {
             let of = self.word(|c| c.is_ascii_alphanumeric() || c == '_');
             let value = match name {
                 "rows" => self.scope.rows(of),
+                // This takes a while.
+                _ if self.skips => Some(0),
                 _ => Some(fact_groups(of, self.scope.params).into()),
             };
             return self.closed(value.ok_or_else(unknown)?);
         }
         let mut values = vec![self.comparison()?];
+        let (is_if, skipped) = (name == "if", self.skips);
         while self.takes(",") {
+            let is_taken = (values.first() == Some(&0)) == (values.len() == 2);
+            self.skips = skipped || (is_if && !is_taken);
             values.push(self.comparison()?);
         }
+        self.skips = skipped;
         let value = match (name, values.as_slice()) {
             ("min", [a, b]) => *a.min(b),
             ("max", [a, b]) => *a.max(b),
@@ -248,7 +257,10 @@ mod tests {
         ] {
             assert_eq!(scope.number(text), Ok(value), "{text}");
         }
-        for text in ["", "rows-1", "rows +", "(rows", "1 / 0", "rows rows", "sum(1, 2)", "rows(nothing)", "min(1)"] {
+        for text in [
+            "", "rows-1", "rows +", "(rows", "1 / 0", "rows rows", "sum(1, 2)", "if(1, 1 / 0, 2)", "rows(nothing)",
+            "min(1)",
+        ] {
             assert!(scope.number(text).is_err(), "{text}");
         }
         assert_eq!(scope.number(&"(".repeat(100)), Err(ExpressionError::TooDeep));

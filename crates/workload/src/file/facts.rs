@@ -52,6 +52,9 @@ pub(super) fn read(
     };
     let summary = intern(fields.text("summary")?);
     let instruments = reader.instruments(&programs)?;
+    if is_own {
+        volume(source, fields, &params, workload.tables)?;
+    }
     Ok(Workload {
         group: match fields.optional("group") {
             None => GROUP,

@@ -6,17 +6,16 @@
 //! Workloads live as long as the process. Texts are kept once each, so reading a file again adds nothing to them.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError};
 
 use thiserror::Error;
 use toml::Spanned;
 use toml::de::DeTable;
 
-use crate::catalogue::CATALOGUE;
 use crate::params::{ParamError, Params};
 use crate::program::Program;
 use crate::table::Table;
-use crate::workload::{Volume, Workload};
+use crate::workload::{Definition, Volume, Workload};
 
 mod expression;
 mod facts;
@@ -47,47 +46,6 @@ pub struct UserError {
     pub message: String,
 }
 
-/// A workload with the text it was read from.
-type Registered = (&'static Workload, String);
-
-/// Workloads read in this process. Never removed.
-static REGISTERED: RwLock<Vec<Registered>> = RwLock::new(Vec::new());
-
-/// The registered workload with `code` (in any case).
-pub(crate) fn find(code: &str) -> Option<&'static Workload> {
-    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
-    registered.iter().map(|(w, _)| *w).find(|w| w.code.eq_ignore_ascii_case(code.trim()))
-}
-
-/// Reads the workload in `text` and registers it for [`crate::find`]; `file` is its name in messages. The same text again
-/// gives the same workload.
-///
-/// # Errors
-/// [`UserError`] with the position of the error; also if another workload has the same code.
-pub fn register(file: &str, text: &str) -> Result<&'static Workload, UserError> {
-    add(file, text, false)
-}
-
-/// As [`register`], for a process that works for one run after the other: a workload of the same code is replaced.
-///
-/// # Errors
-/// [`UserError`] with the position of the error.
-pub fn register_anew(file: &str, text: &str) -> Result<&'static Workload, UserError> {
-    add(file, text, true)
-}
-
-fn add(file: &str, text: &str, replaces: bool) -> Result<&'static Workload, UserError> {
-    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
-    if let Some((workload, _)) = registered.iter().find(|(_, t)| t == text) {
-        return Ok(workload);
-    }
-    let taken = registered.iter().filter(|_| !replaces).map(|(w, _)| w.code).collect::<Vec<_>>();
-    let workload = read(file, text, &taken)?;
-    registered.retain(|(of, _)| of.code != workload.code);
-    registered.push((workload, text.to_owned()));
-    Ok(workload)
-}
-
 /// `text` for as long as the process lives; equal texts are kept once.
 fn intern(text: &str) -> &'static str {
     static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
@@ -102,7 +60,7 @@ fn intern(text: &str) -> &'static str {
 
 /// A file from which programs are made.
 #[derive(Debug)]
-pub struct WorkloadFile {
+struct WorkloadFile {
     source: Source<'static>,
     document: Spanned<DeTable<'static>>,
     tables: &'static [Table],
@@ -115,26 +73,25 @@ impl WorkloadFile {
         // Missing keys are reported at the start of the file.
         self.source.fields_of(self.document.get_ref(), 0..0, "a workload file", facts::KEYS)
     }
+}
 
-    /// Its text.
-    #[must_use]
-    pub fn text(&self) -> &'static str {
+impl Definition for WorkloadFile {
+    fn text(&self) -> &'static str {
         self.source.text
     }
 
-    /// The program for `params`.
-    pub(crate) fn program(&self, params: &Params) -> Result<Program, UserError> {
-        program::program(&self.source, &self.fields()?, params, self.tables, self.is_own)
+    fn program(&self, params: &Params) -> Result<Program, ParamError> {
+        let program = program::program(&self.source, &self.fields()?, params, self.tables, self.is_own)?;
+        Ok(program)
     }
 
-    /// What a transaction processes, if the file says it.
-    pub(crate) fn volume(&self, params: &Params) -> Result<Option<Volume>, UserError> {
-        facts::volume(&self.source, &self.fields()?, params, self.tables)
+    fn volume(&self, params: &Params) -> Result<Option<Volume>, ParamError> {
+        Ok(facts::volume(&self.source, &self.fields()?, params, self.tables)?)
     }
 }
 
-/// Reads a user's file; `taken` are codes of other files.
-fn read(file: &str, text: &str, taken: &[&str]) -> Result<&'static Workload, UserError> {
+/// Reads a user's file; `taken` are codes of other workloads, with who has them.
+pub(crate) fn read(file: &str, text: &str, taken: &[(&str, &str)]) -> Result<&'static Workload, UserError> {
     let (source, document) = parse(file, text)?;
     let Some(code_at) = document.get_ref().iter().find(|(key, _)| key.get_ref().as_ref() == "code") else {
         return Err(source.error(0..0, "a workload file needs the key 'code'"));
@@ -187,7 +144,7 @@ fn workload(
 }
 
 /// Checks the code of a user's workload.
-fn check_code(code: &str, taken: &[&str]) -> Result<(), String> {
+fn check_code(code: &str, taken: &[(&str, &str)]) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-';
     if !code.starts_with(|c: char| c.is_ascii_uppercase()) || !code.chars().all(plain) || code.len() > MAX_CODE {
         return Err(format!(
@@ -195,17 +152,14 @@ fn check_code(code: &str, taken: &[&str]) -> Result<(), String> {
              characters (for example ORDER-QUEUE), because names in the database start with it"
         ));
     }
-    if CATALOGUE.iter().any(|w| w.code == code) {
-        return Err(format!("the catalogue has a workload {code}: use another code"));
-    }
     // Names of the data set's tables start with it.
     if code == "DATA" || code.starts_with("DATA-") {
         return Err(format!("the code '{code}' is not allowed: names that start with data belong to the data set"));
     }
-    if taken.contains(&code) {
-        return Err(format!("another workload file of this run has the code {code}: change one of them"));
+    match taken.iter().find(|(other, _)| *other == code) {
+        Some((_, owner)) => Err(format!("{owner} has a workload {code}: use another code")),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 impl From<UserError> for ParamError {

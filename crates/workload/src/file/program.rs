@@ -156,10 +156,6 @@ const STEPS: [(&str, &[&str]); 8] = [
     ("unroll", &["unroll", "from", "to", "steps"]),
     ("when", &["when", "steps", "otherwise"]),
 ];
-const STEP_KEYS: &[&str] = &[
-    "bind", "to", "execute", "repeat", "steps", "choose", "by", "as", "salt", "bulk", "rows", "compute", "times",
-    "unroll", "from", "when", "otherwise",
-];
 /// The kinds of values with their keys.
 const VALUES: [(&str, &[&str]); 7] = [
     ("own-row", &["own-row"]),
@@ -170,7 +166,6 @@ const VALUES: [(&str, &[&str]); 7] = [
     ("constant", &["constant"]),
     ("plus", &["plus"]),
 ];
-const VALUE_KEYS: &[&str] = &["own-row", "own-range", "rows", "row", "payload", "uniform", "constant", "plus", "salt"];
 
 impl<'a> Walk<'_, 'a, '_> {
     fn amount(&self, value: &Value<'a>, what: &str, range: (i64, i64)) -> Result<i64, UserError> {
@@ -298,7 +293,7 @@ impl<'a> Walk<'_, 'a, '_> {
 
     fn step(&mut self, value: &Value<'a>, bound: &mut Bound, out: &mut Vec<Step>) -> Result<(), UserError> {
         let source = self.source;
-        let (kind, f) = source.kind(value, "a step", &STEPS, STEP_KEYS)?;
+        let (kind, f) = source.kind(value, "a step", &STEPS)?;
         let at = f.required(kind)?;
         let step = match kind {
             "bind" => self.bind(at, f.required("to")?, bound)?,
@@ -390,7 +385,7 @@ impl<'a> Walk<'_, 'a, '_> {
                 _ => Generator::NewKey,
             }
         } else {
-            let (kind, f) = source.kind(value, &what, &VALUES, VALUE_KEYS)?;
+            let (kind, f) = source.kind(value, &what, &VALUES)?;
             let v = f.required(kind)?;
             match kind {
                 "own-row" => Generator::OwnRow { rows: self.own_rows(v)? },

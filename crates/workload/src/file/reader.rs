@@ -161,9 +161,11 @@ impl<'a> Source<'a> {
         value: &'v Value<'a>,
         what: &str,
         kinds: &[(&'static str, &[&'static str])],
-        keys: &[&'static str],
     ) -> Result<(&'static str, Fields<'v, 'a>), UserError> {
-        let any = self.fields(value, what, keys)?;
+        let mut all: Vec<&'static str> = kinds.iter().flat_map(|(_, keys)| keys.iter().copied()).collect();
+        all.sort_unstable();
+        all.dedup();
+        let any = self.fields(value, what, &all)?;
         let found: Vec<_> = kinds.iter().filter(|(kind, _)| any.optional(kind).is_some()).collect();
         let [(kind, keys)] = found.as_slice() else {
             let known = kinds.iter().map(|(kind, _)| *kind).collect::<Vec<_>>().join(", ");

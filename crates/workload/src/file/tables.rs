@@ -123,7 +123,7 @@ fn rows(source: &Source<'_>, value: &Value<'_>, table: &str, params: &[Param]) -
     if value.get_ref().is_integer() {
         return Ok(RowCount::Fixed(source.integer(value, &what, range)? as u64));
     }
-    let (kind, f) = source.kind(value, &what, &ROWS, &["total", "per-job", "share", "row-bytes"])?;
+    let (kind, f) = source.kind(value, &what, &ROWS)?;
     let at = f.required(kind)?;
     Ok(match kind {
         "total" => RowCount::Total(source.param(at, &what, params, range)?.name),
@@ -203,8 +203,7 @@ fn fill(source: &Source<'_>, value: &Value<'_>, column: &str, params: &[Param]) 
     if value.get_ref().is_str() {
         return source.one_of(value, &what, &[("key", Fill::Key), ("plain-key", Fill::PlainKey), ("zero", Fill::Zero)]);
     }
-    let keys = ["constant", "scattered", "salt", "payload", "first-half", "second-half"];
-    let (kind, f) = source.kind(value, &what, &FILLS, &keys)?;
+    let (kind, f) = source.kind(value, &what, &FILLS)?;
     let at = f.required(kind)?;
     let size = || source.param(at, &what, params, (1, MAX_PAYLOAD)).map(|p| p.name);
     Ok(match kind {

@@ -11,6 +11,7 @@ use crate::limit::Limit;
 use crate::params::ParamError;
 use crate::program::{Effect, Generator, Step};
 use crate::table::RowCount;
+use crate::{find, register};
 
 const EXAMPLE: &str = include_str!("../../../../docs/examples/queue.toml");
 
@@ -18,7 +19,7 @@ const EXAMPLE: &str = include_str!("../../../../docs/examples/queue.toml");
 fn broken(from: &str, to: &str) -> UserError {
     assert!(EXAMPLE.contains(from), "the example has no '{from}'");
     let text = EXAMPLE.replacen(from, to, 1);
-    read("mine.toml", &text, &[]).expect_err(&format!("'{from}' → '{to}' is taken"))
+    read("mine.toml", &text, &[("TP-LIGHT", "the catalogue")]).expect_err(&format!("'{from}' → '{to}' is taken"))
 }
 
 /// Checks that this error points at `at` and contains `parts`.
@@ -295,7 +296,7 @@ fn a_file_is_registered_once_and_its_code_is_its_own() {
     let text = EXAMPLE.replacen("\"QUEUE\"", "\"QUEUE-ONCE\"", 1);
     let w = register("a.toml", &text).unwrap();
     assert!(std::ptr::eq(w, register("b.toml", &text).unwrap()), "the same text is the same workload");
-    assert!(std::ptr::eq(w, crate::find("queue-once").unwrap()));
+    assert!(std::ptr::eq(w, find("queue-once").unwrap()));
     let other = text.replacen("looks", "glances", 1);
     let e = register("c.toml", &other).unwrap_err();
     assert!(e.file == "c.toml" && e.line > 1, "{e}");
