@@ -473,8 +473,41 @@ pub(crate) struct WorkloadsArgs {
     /// Write a page for each workload, and an index, into this folder (as in docs/workloads)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["code", "format", "output"])]
     pub(crate) pages: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) list: ListArgs,
+    /// Format
+    #[arg(long, value_enum, default_value_t = WorkloadsFormat::Text)]
+    pub(crate) format: WorkloadsFormat,
+    /// File to write, - for standard output
+    #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+}
+
+/// Formats of `loadline workloads`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WorkloadsFormat {
+    /// Plain text
+    Text,
+    /// Markdown
+    #[value(alias = "markdown")]
+    Md,
+    /// CSV
+    Csv,
+    /// JSON
+    Json,
+    /// The file of a workload, to start one of your own with
+    Toml,
+}
+
+impl WorkloadsFormat {
+    /// The format of a listing; `None` for the file of a workload.
+    pub(crate) fn of_list(self) -> Option<ListFormat> {
+        match self {
+            WorkloadsFormat::Text => Some(ListFormat::Text),
+            WorkloadsFormat::Md => Some(ListFormat::Md),
+            WorkloadsFormat::Csv => Some(ListFormat::Csv),
+            WorkloadsFormat::Json => Some(ListFormat::Json),
+            WorkloadsFormat::Toml => None,
+        }
+    }
 }
 
 /// `loadline references`.

@@ -65,7 +65,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
         findings.push(Finding::new("figure", Severity::Warning, subject, "–", reason));
     }
     let of_server = target.capabilities()?;
-    for workload in CATALOGUE {
+    for workload in CATALOGUE.iter() {
         let of_kind = |d| refusal(workload, kind, d).map(|refused| refused.reason);
         let refusal = |d| of_kind(d).or_else(|| of_server.refusal(d, workload.needs));
         let refusals: Vec<_> = Driver::ALL.iter().map(|d| (d, refusal(*d))).collect();

@@ -29,7 +29,7 @@ const MARK: &str =
 pub(crate) fn write(folder: &Path) -> Result<(), Failure> {
     let failed = |path: &Path, e: std::io::Error| Failure::failed(format!("{} cannot be written: {e}", path.display()));
     let mut pages = vec![("README.md".to_owned(), index())];
-    for w in CATALOGUE {
+    for w in CATALOGUE.iter() {
         pages.push((format!("{}.md", w.code), page(w)?));
     }
     std::fs::create_dir_all(folder).map_err(|e| failed(folder, e))?;
@@ -76,7 +76,7 @@ fn index() -> String {
         let _ = write!(out, " `{}:` |", kind.scheme);
     }
     let _ = writeln!(out, "\n| --- |{}", " --- |".repeat(TARGETS.len()));
-    for w in CATALOGUE {
+    for w in CATALOGUE.iter() {
         let _ = write!(out, "| {} |", w.code);
         for kind in TARGETS {
             let letters: Vec<&str> = runs_with(w, kind).into_iter().map(letter).collect();

@@ -5,7 +5,7 @@ use std::path::Path;
 use loadline_database::{TARGETS, TargetKind};
 use loadline_workload::{CATALOGUE, Workload, find, register};
 
-use crate::args::{ListFormat, WorkloadsArgs};
+use crate::args::{ListArgs, ListFormat, WorkloadsArgs};
 use crate::drivers::{drivers, runs_with};
 use crate::exit::Failure;
 use crate::listing::Listing;
@@ -16,22 +16,42 @@ pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<u8, Failure> {
         pages::write(folder)?;
         return Ok(0);
     }
-    let for_people = matches!(args.list.format, ListFormat::Text | ListFormat::Md);
     let own = args.workload_file.as_deref().map(from_file).transpose()?;
-    let workload = match (&args.code, own) {
-        (None, None) => {
-            list(CATALOGUE, for_people).write(&args.list)?;
-            return Ok(0);
-        }
-        (None, Some(own)) => own,
-        (Some(code), _) => find(code).map_err(|e| Failure::usage(e.to_string()))?,
+    let workload = match &args.code {
+        None => own,
+        Some(code) => Some(find(code).map_err(|e| Failure::usage(e.to_string()))?),
     };
-    if for_people {
-        output::write(&args.list.output, pages::page(workload)?.as_bytes())?;
-    } else {
-        list(&[workload], false).write(&args.list)?;
+    let Some(format) = args.format.of_list() else {
+        let workload = workload.ok_or_else(|| Failure::usage("--format toml shows one workload: name its code"))?;
+        output::write(&args.output, toml(workload)?.as_bytes())?;
+        return Ok(0);
+    };
+    let for_people = matches!(format, ListFormat::Text | ListFormat::Md);
+    let list_args = ListArgs { format, output: args.output.clone() };
+    match workload {
+        None => list(&CATALOGUE, for_people).write(&list_args)?,
+        Some(workload) if for_people => output::write(&args.output, pages::page(workload)?.as_bytes())?,
+        Some(workload) => list(&[workload], false).write(&list_args)?,
     }
     Ok(0)
+}
+
+/// The text of the file that defines `workload`.
+fn toml(workload: &Workload) -> Result<&'static str, Failure> {
+    let code = workload.code;
+    let Some(file) = workload.file else {
+        return Err(Failure::usage(format!("{code} is made of pgbench scripts and has no workload file to show")));
+    };
+    // Such a limit is a program of ours, for the queries of this workload only.
+    if let Some(limit) = workload.limits().iter().find(|limit| limit.is_of_one_workload()) {
+        let why = format!(
+            "the file of {code} cannot be one of yours: its limit '{}' computes only its own queries; start with \
+             another workload, for example `loadline workloads SRV-QUERY1 --format toml`",
+            limit.name()
+        );
+        return Err(Failure::usage(why));
+    }
+    Ok(file.text())
 }
 
 /// The workload in a user's file.
@@ -90,8 +110,8 @@ mod tests {
     fn what_a_target_cannot_run_is_listed_with_the_reason() {
         // The reference log writer has no rows to read: a workload that needs them is not for it.
         let needs: &[Capability] = &[Capability::Rows];
-        let workload: &'static Workload =
-            Box::leak(Box::new(Workload { needs, ..shallow(loadline_workload::find("LGWR-LAT1").unwrap()) }));
+        let of = Workload { needs, ..find("LGWR-LAT1").unwrap().clone() };
+        let workload: &'static Workload = Box::leak(Box::new(of));
         let list = list(&[workload], false);
         let cell = |id: &str| &list.rows[0][list.columns.iter().position(|c| *c == id).unwrap()];
         assert!(!cell("targets").split(' ').any(|t| t == "wal"), "{}", cell("targets"));
@@ -104,7 +124,11 @@ mod tests {
         );
     }
 
-    fn shallow(w: &Workload) -> Workload {
-        Workload { ..*w }
+    #[test]
+    fn a_file_is_shown_unless_its_limit_is_of_its_own_queries() {
+        let file = toml(find("LGWR-LAT1").unwrap()).unwrap();
+        let own = register("mine.toml", &file.replacen("LGWR-LAT1", "MINE-LAT1", 1)).unwrap();
+        assert_eq!(own.redo, find("LGWR-LAT1").unwrap().redo);
+        assert!(toml(find("DA-SCAN").unwrap()).is_err());
     }
 }

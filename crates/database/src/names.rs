@@ -25,7 +25,7 @@ mod tests {
     #[test]
     fn no_two_workloads_of_the_catalogue_share_a_table() {
         let mut seen = BTreeMap::new();
-        for w in CATALOGUE {
+        for w in CATALOGUE.iter() {
             for (table, name) in table_names(w) {
                 let before = seen.insert(name.clone(), w.code);
                 assert!(before.is_none(), "{name}: {table} of {} and of {before:?}", w.code);

@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn each_spec_has_one_instrument_or_replaces_the_jobs() {
-        for workload in CATALOGUE {
+        for workload in CATALOGUE.iter() {
             for listed in workload.instruments {
                 let made = KINDS.iter().filter(|kind| (kind.make)(*listed).is_some()).count();
                 let wanted = usize::from(!matches!(listed, InstrumentSpec::SizeScan(_)));

@@ -1,11 +1,11 @@
 //! The catalogue of workloads. Each is defined once and names no database.
 //!
-//! Adding a workload is one file in `catalogue/` and one line in [`catalogue::CATALOGUE`].
+//! Adding a workload is one TOML file in `catalogue/` and one line in [`catalogue`]. Users write the same language.
 
 pub mod catalogue;
 pub mod data;
 mod draw;
-mod file_program;
+mod file;
 mod find;
 mod instrument;
 pub mod kernel;
@@ -22,13 +22,12 @@ mod stream;
 mod sum;
 mod table;
 mod template;
-mod user;
 mod workload;
 
 pub use catalogue::{CATALOGUE, LOG_APPENDS};
 pub use draw::{FACTORS, MODULI, SECOND, draw, draw_offset, salt_offset, scatter};
-pub use file_program::FileProgram;
-pub use find::{Unknown, find, find_group};
+pub use file::UserError;
+pub use find::{Unknown, find, find_group, register, register_anew};
 pub use instrument::{Instrument, SizeScan, Visible};
 pub use limit::{Limit, Loop};
 pub use loops::{LoopRows, Looping};
@@ -41,8 +40,7 @@ pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Stream, StreamError};
 pub use sum::sum;
 pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope, Table};
 pub use template::{IndexAtom, Piece, Template, TemplateError, limit, swapped};
-pub use user::{UserError, register, register_anew};
-pub use workload::{Consistency, Evidence, GROUPS, Group, Kpi, RedoSize, Sweep, Volume, Workload};
+pub use workload::{Consistency, Definition, Evidence, GROUPS, Group, Kpi, RedoSize, Sweep, Volume, Workload};
 
 /// Offset in a pool of [`POOL_BYTES`] of the payload of `bytes` bytes for sequence number `seq`.
 ///

@@ -81,6 +81,12 @@ impl Limit {
         matches!(self, BlockReads | BatchReads | ReadBandwidth | BlockWrites | WriteBandwidth)
     }
 
+    /// Whether it computes the statements of a workload of the catalogue, whatever those of another workload are.
+    #[must_use]
+    pub fn is_of_one_workload(self) -> bool {
+        matches!(self, Limit::Loop(_))
+    }
+
     /// Whether it stays the same for hours, as CPU and memory do, unlike a device. Other work only makes a measurement slower,
     /// so the fastest one is the nearest to what the machine allows.
     #[must_use]

@@ -28,7 +28,7 @@ loadline_model::named! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedFor {
     /// The components, one of which bounds it at its peak. Several only if the workload is named for a path through
-    /// them; none in workloads of users.
+    /// them; none if its file does not say.
     pub components: &'static [Component],
     /// What it uses them for, after their names: `executing queries by key`.
     pub doing: &'static str,

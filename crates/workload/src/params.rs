@@ -70,6 +70,12 @@ pub enum ParamError {
         /// Meaning of the parameter.
         meaning: &'static str,
     },
+    /// Values with which the workload's file gives no program.
+    #[error("the parameters do not fit together: {why}")]
+    Unfit {
+        /// Place in the file, and what is allowed.
+        why: String,
+    },
     /// Larger than another parameter that is its limit.
     #[error("parameter '{name}' of {workload} is {value}, but must be at most '{limit}', which is {most}")]
     Above {
@@ -123,6 +129,16 @@ impl Params {
     #[must_use]
     pub fn get(&self, name: &str) -> i64 {
         self.values.get(name).copied().unwrap_or(0)
+    }
+
+    /// Value of `name`, if the workload has such a parameter.
+    pub(crate) fn value(&self, name: &str) -> Option<i64> {
+        self.values.get(name).copied()
+    }
+
+    /// Names of all parameters.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.values.keys().copied()
     }
 
     /// The same parameters for a data set of `bytes` bytes.

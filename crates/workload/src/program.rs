@@ -1,12 +1,13 @@
 //! Transaction programs: small values that every target renders, in the database or at the client.
 
-use crate::template::{Piece, Template, TemplateError};
+use crate::template::{Template, TemplateError};
 
 mod check;
 mod steps;
 
 pub use check::ProgramError;
-use steps::{each, plain_statements, weighted};
+pub(crate) use steps::{each, each_mut};
+use steps::{plain_statements, weighted};
 
 /// Whether a commit waits until it is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,13 +47,6 @@ impl Statement {
     /// [`TemplateError`] if it cannot be parsed.
     pub fn new(sql: &str, effect: Effect) -> Result<Statement, TemplateError> {
         Ok(Statement { template: Template::parse(sql)?, effect, place: String::new() })
-    }
-
-    /// The same for a text in the source code. If it cannot be parsed it stays in one piece, which the catalogue's tests
-    /// detect.
-    pub(crate) fn fixed(sql: &str, effect: Effect) -> Statement {
-        let template = Template::parse(sql).unwrap_or_else(|_| Template { pieces: vec![Piece::Sql(sql.to_owned())] });
-        Statement { template, effect, place: String::new() }
     }
 }
 
@@ -258,16 +252,6 @@ impl Generator {
             | Generator::Constant(_)
             | Generator::Plus { .. } => VarType::Int,
             Generator::Payload { .. } => VarType::Bytes,
-        }
-    }
-
-    /// Number of values for a [`Step::Choose`], if it can use this generator.
-    #[must_use]
-    pub fn choices(self) -> Option<u64> {
-        match self {
-            Generator::Turn { of } => Some(of),
-            Generator::Uniform { from: 0, range, .. } => Some(range),
-            _ => None,
         }
     }
 }

@@ -165,12 +165,6 @@ impl Table {
         indexes: &[],
     };
 
-    /// A workload table in which each job owns a range of rows.
-    #[must_use]
-    pub const fn per_job(name: &'static str, columns: &'static [ColumnDef], rows: &'static str) -> Table {
-        Table { name, columns, rows: RowCount::PerJob(rows), ..Table::BASE }
-    }
-
     /// Whether its rows exist before a test and do not depend on the number of jobs.
     #[must_use]
     pub fn is_whole(&self) -> bool {

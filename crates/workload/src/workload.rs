@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use loadline_model::{Capability, Column};
 
-use crate::file_program::FileProgram;
 use crate::instrument::{Instrument, SizeScan, Visible};
 use crate::limit::Limit;
 use crate::named_for::NamedFor;
@@ -89,14 +88,14 @@ pub enum Sweep {
 }
 
 /// What a transaction processes, if the program does not say.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Volume {
     /// Rows read or written.
     pub rows: f64,
     /// Operations of computations.
     pub operations: f64,
     /// Tables that are read or written completely: a transaction processes their size.
-    pub tables: &'static [&'static str],
+    pub tables: Vec<&'static str>,
     /// Share of these tables that a transaction processes, 0…1; above 1 for several passes.
     pub share: f64,
     /// Groups of a grouping.
@@ -112,8 +111,26 @@ pub struct Consistency {
     pub what: &'static str,
 }
 
+/// What the program of a workload is made from.
+pub trait Definition: std::fmt::Debug + Send + Sync {
+    /// Its text, as it was written.
+    fn text(&self) -> &'static str;
+
+    /// The transaction program for `params`.
+    ///
+    /// # Errors
+    /// [`ParamError`] if the parameters do not fit together.
+    fn program(&self, params: &Params) -> Result<Program, ParamError>;
+
+    /// What a transaction processes, if it says so.
+    ///
+    /// # Errors
+    /// [`ParamError`] if the parameters do not fit together.
+    fn volume(&self, params: &Params) -> Result<Option<Volume>, ParamError>;
+}
+
 /// A named definition of work.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Workload {
     /// Code, e.g. `LGWR-LAT1`.
     pub code: &'static str,
@@ -149,16 +166,12 @@ pub struct Workload {
     pub consistency: &'static [Consistency],
     /// Queries that must return the same value before and after a test.
     pub unchanged: &'static [Consistency],
-    /// What a transaction processes, if not the rows that its statements touch.
-    pub volume: Option<fn(&Params) -> Volume>,
     /// What is measured beside the jobs, or proved of its tests.
     pub instruments: &'static [Instrument],
-    /// The transaction program for given parameters.
-    pub program: fn(&Params) -> Program,
     /// pgbench scripts in place of a program, which is then empty.
     pub scripts: Option<&'static Scripts>,
-    /// The same for a workload read from a file. [`Workload::make`] uses either.
-    pub given: Option<&'static FileProgram>,
+    /// The file with its program, if it has one.
+    pub file: Option<&'static dyn Definition>,
 }
 
 impl Workload {
@@ -181,11 +194,9 @@ impl Workload {
         evidence: None,
         consistency: &[],
         unchanged: &[],
-        volume: None,
         instruments: &[],
         scripts: None,
-        given: None,
-        program: |_| Program { statements: Vec::new(), body: Vec::new(), commit: Commit::Wait },
+        file: None,
     };
 }
 
@@ -193,15 +204,28 @@ impl Workload {
     /// All parameters: the defaults, replaced by those in `given`.
     ///
     /// # Errors
-    /// [`ParamError`]: an unknown name, or a value that is not allowed.
+    /// [`ParamError`]: an unknown name, or values that are not allowed.
     pub fn params(&self, given: &BTreeMap<String, i64>) -> Result<Params, ParamError> {
-        Params::new(self.code, self.params, self.choices, self.at_most, given)
+        let params = Params::new(self.code, self.params, self.choices, self.at_most, given)?;
+        if let Some(file) = self.file {
+            file.program(&params)?;
+        }
+        Ok(params)
     }
 
-    /// The transaction program for `params`.
+    /// The transaction program for `params`; empty if the workload runs scripts.
     #[must_use]
     pub fn make(&self, params: &Params) -> Program {
-        self.given.map_or_else(|| (self.program)(params), |given| given.make(params))
+        let none = Program { statements: Vec::new(), body: Vec::new(), commit: Commit::Wait };
+        self.file.and_then(|file| file.program(params).ok()).unwrap_or(none)
+    }
+
+    /// What a transaction processes, if not the rows that its statements touch.
+    #[must_use]
+    pub fn volume(&self, params: &Params) -> Option<Volume> {
+        let stated = self.file.and_then(|file| file.volume(params).ok().flatten());
+        let operations = || self.make(params).operations_per_tx() as f64;
+        stated.or_else(|| Some(Volume { operations: operations(), ..Volume::default() }).filter(|v| v.operations > 0.0))
     }
 
     /// Whether it lists `instrument`.

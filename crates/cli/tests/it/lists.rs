@@ -23,7 +23,7 @@ fn comparisons_know_which_tables_grow_with_the_size() {
 #[test]
 fn comparisons_know_which_workloads_write_redo_and_which_are_defined_by_it() {
     assert_eq!(codes(|w| w.redo.is_some()), codes(|w| defined_by_redo(w.group)));
-    let writes = |w: &Workload| (w.program)(&w.params(&Default::default()).unwrap()).writes();
+    let writes = |w: &Workload| w.make(&w.params(&Default::default()).unwrap()).writes();
     // A group that writes may have workloads that only read: that their redo is told does no harm.
     let missed = codes(|w| writes(w) && !writes_redo(w.group, w.code));
     assert_eq!(missed, Vec::<&str>::new());

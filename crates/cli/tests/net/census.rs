@@ -82,7 +82,7 @@ fn census() -> Items {
     found.extend(listed(&["checks"]).iter().map(|c| format!("check {}", id_of(c, "check"))));
     found.extend(listed(&["audit", "--laws"]).iter().map(|l| format!("law {}", id_of(l, "law"))));
     found.extend(loadline_database::TARGETS.iter().map(|t| format!("target {}", t.scheme)));
-    for workload in CATALOGUE {
+    for workload in CATALOGUE.iter() {
         found.push(format!("workload {}", workload.code));
         found.extend(workload.params.iter().map(|p| format!("parameter {}.{}", workload.code, p.name)));
         found.extend(workload.kpis.iter().map(|k| format!("kpi {}.{}", workload.code, k.column)));

@@ -143,7 +143,7 @@ fn scripts(all: &mut Items) {
 
 fn hashes() -> Items {
     let mut all = Items::new();
-    for workload in CATALOGUE {
+    for workload in CATALOGUE.iter() {
         let work = Work::of(workload.code, &[]).unwrap();
         sql(&work, &mut all);
         rows(&work, &mut all);

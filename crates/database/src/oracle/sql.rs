@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn every_payload_fits_a_column_and_every_name_fits() {
-        for workload in CATALOGUE {
+        for workload in CATALOGUE.iter() {
             let most: BTreeMap<_, _> = workload.params.iter().map(|p| (p.name.to_owned(), p.max)).collect();
             let work = Work::new(workload, workload.params(&most).unwrap(), 1, 0.0);
             assert!(longest_payload(&work.program.body) <= MAX_RAW, "{}", workload.code);

@@ -90,7 +90,7 @@ fn go_through(server: &FakeServer, native_report: bool) {
     target.info().unwrap();
     target.doctor().unwrap();
     target.job_limit().unwrap();
-    for workload in CATALOGUE {
+    for workload in CATALOGUE.iter() {
         let work = work_of(workload);
         let lock = target.lock().unwrap();
         target.create(&work).unwrap();

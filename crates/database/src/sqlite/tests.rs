@@ -28,7 +28,7 @@ fn commit(session: &mut dyn ClientSession, stream: &mut Stream) {
 fn every_workload_changes_what_it_says_and_logs_whole_pages() {
     let scratch = tempfile::tempdir().unwrap();
     let target = registry::open(&request("sqlite:", scratch.path())).unwrap();
-    for workload in CATALOGUE {
+    for workload in CATALOGUE.iter() {
         if (KIND.capabilities)().refusal(Driver::Client, workload.needs).is_some() {
             continue;
         }
@@ -376,7 +376,7 @@ fn loops_over_the_rows_answer_as_the_database() {
     let scratch = tempfile::tempdir().unwrap();
     let target = Sqlite::open(&request("sqlite:", scratch.path())).unwrap();
     let mut compared = Vec::new();
-    for workload in CATALOGUE {
+    for workload in CATALOGUE.iter() {
         let Some(Limit::Loop(of)) = workload.limits().iter().find(|l| matches!(l, Limit::Loop(_))) else { continue };
         let given = workload.choices.iter().flat_map(|(name, values)| values.iter().map(|v| ((*name).to_owned(), *v)));
         let given = given.map(|one| BTreeMap::from([one])).chain([BTreeMap::new()]);

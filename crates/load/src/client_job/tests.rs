@@ -87,7 +87,7 @@ fn run_with<'s>(
 ) -> (JobResult, Tally, Schedule) {
     let workload = loadline_workload::find("LGWR-LAT1").unwrap();
     let params = workload.params(&Default::default()).unwrap();
-    let program = (workload.program)(&params);
+    let program = workload.make(&params);
     let mut stream = Stream::new(
         &program,
         JobStart { first_key: 0, new_key: 0, draw: 0 },

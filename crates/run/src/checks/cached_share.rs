@@ -101,7 +101,7 @@ pub(super) fn percent(share: f64) -> String {
 fn share_at_most(work: &Work, jobs: u32, table: f64, memory: f64) -> f64 {
     let piece = match Access::of(work) {
         Access::Random => 0.0,
-        Access::Sequential => work.workload.volume.map_or(1.0, |of| of(&work.params).share),
+        Access::Sequential => work.workload.volume(&work.params).map_or(1.0, |v| v.share),
     };
     let others = f64::from(jobs.saturating_sub(1)) * piece * 2.0;
     let share = (memory / (table * (1.0 - work.compressibility)) + others) / (1.0 - piece);

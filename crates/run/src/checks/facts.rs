@@ -108,7 +108,7 @@ impl<'a> Facts<'a> {
         let grown = |name| counters.as_ref().ok().and_then(|c| c.grown(name));
         let not_comparable = commits_not_comparable(request, &measured.merged);
         let whole = measured.before.as_ref().ok().zip(measured.after.as_ref().ok());
-        let through = workload.volume.map(|of| of(&request.work.params).rows).filter(|rows| *rows > 0.0);
+        let through = workload.volume(&request.work.params).map(|of| of.rows).filter(|rows| *rows > 0.0);
         let through = through.filter(|_| !program.writes());
         let target = request.target.facts();
         let cpu = match target.runs {

@@ -75,7 +75,7 @@ mod tests {
     /// Outcome for 8 jobs that commit 1000 times a second with 2 MiB/s of redo and `syncs`, in `done` transactions.
     fn outcome(mib: Option<f64>, writes: f64, syncs: Option<f64>, done: f64, options: &str) -> Outcome {
         let lat1 = find("LGWR-LAT1").unwrap();
-        let program = (lat1.program)(&lat1.params(&BTreeMap::new()).unwrap());
+        let program = lat1.make(&lat1.params(&BTreeMap::new()).unwrap());
         let mut figures = Figures::default();
         figures.set_or_absent(column::DEVICE_WRITE_MIB_PER_S, mib, "unknown");
         figures.set(column::DEVICE_WRITES_PER_S, writes);

@@ -15,7 +15,7 @@ pub(crate) enum Access {
 impl Access {
     /// Access pattern of `work`.
     pub(crate) fn of(work: &Work) -> Access {
-        let volume = work.workload.volume.map(|of| of(&work.params));
+        let volume = work.workload.volume(&work.params);
         if volume.is_some_and(|v| v.share > 0.0) { Access::Sequential } else { Access::Random }
     }
 }
@@ -27,7 +27,7 @@ pub(crate) fn is_one_read(work: &Work) -> bool {
         Step::Execute { statement } => program.statements.get(*statement).map(|s| s.effect),
         _ => None,
     };
-    work.workload.volume.is_none()
+    work.workload.volume(&work.params).is_none()
         && program.is_single_statement()
         && program.body.iter().filter_map(executed).all(|e| e == Effect::Read(1))
 }

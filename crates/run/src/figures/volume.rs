@@ -17,7 +17,7 @@ pub(super) fn figures(work: &Work, measured: &Measured, tps: f64, data_bytes: &R
         Err(why) => (None, why.as_str()),
     };
     out.set_or_absent(column::DATA_MIB_PER_S, bytes.map(|bytes| bytes / MIB * tps), why);
-    let volume = work.workload.volume.map(|of| of(&work.params)).unwrap_or_default();
+    let volume = work.workload.volume(&work.params).unwrap_or_default();
     let mops = (volume.operations > 0.0).then(|| volume.operations * tps / 1e6);
     let per_job = mops.map(|mops| mops / measured.jobs.len().max(1) as f64);
     for (id, value) in [(column::MOPS_PER_S, mops), (column::MOPS_PER_S_PER_JOB, per_job)] {
@@ -55,7 +55,7 @@ fn statements(out: &mut Figures, work: &Work, merged: &Tally, tps: f64) {
     let why = if mean_ns.is_some() { "transactions also write" } else { NONE_COMPLETED };
     let query_us = mean_ns.filter(|_| !work.program.writes()).map(|ns| ns / 1e3 / statements);
     out.set_or_absent(column::QUERY_TIME_US_MEAN, query_us, why);
-    let of_volume = work.workload.volume.map(|of| of(&work.params).rows).filter(|rows| *rows > 0.0);
+    let of_volume = work.workload.volume(&work.params).map(|of| of.rows).filter(|rows| *rows > 0.0);
     let rows = of_volume.or_else(|| work.program.rows_are_known().then(|| work.program.mean_rows_per_tx()));
     for (id, per_tx) in [(column::ROWS_PER_TX, 1.0), (column::ROWS_PER_S, tps)] {
         let why = "the rows of a statement with no fixed number (read-any, or change = [FEWEST, MOST]) are not in it";

@@ -195,7 +195,7 @@ fn block_bytes(subject: Subject<'_>) -> Result<u64, String> {
 /// Rows that a query reads, each in a block of its own.
 fn rows_of_a_query(subject: Subject<'_>) -> u32 {
     let work = &subject.request.work;
-    work.workload.volume.map_or(1, |of| of(&work.params).rows.round() as u32)
+    work.workload.volume(&work.params).map_or(1, |v| v.rows.round() as u32)
 }
 
 /// The smallest of the known figures; if none is known, why the first is not.

@@ -131,7 +131,7 @@ fn appends(work: &Work, redo_bytes: f64) -> Result<Work, String> {
     let rows = (redo_bytes / 1024.0).round().max(1.0) as i64;
     let given = BTreeMap::from([("wait".to_owned(), wait), ("rows".to_owned(), rows)]);
     let params = LOG_APPENDS.params(&given).map_err(|e| e.to_string())?;
-    Ok(Work::new(&LOG_APPENDS, params, work.seed, work.compressibility))
+    Ok(Work::new(*LOG_APPENDS, params, work.seed, work.compressibility))
 }
 
 /// Describes a log device without its temporary folder in `dir`: the same in each run. Input: `file log in '…',

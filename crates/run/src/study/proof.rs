@@ -45,9 +45,9 @@ impl BeforeTest {
 
 /// Bytes of the whole tables that a transaction reads or loads.
 fn data_bytes(target: &dyn Target, work: &Work) -> Result<Option<f64>, String> {
-    let Some(volume) = work.workload.volume.map(|of| of(&work.params)) else { return bulk_bytes(target, work) };
+    let Some(volume) = work.workload.volume(&work.params) else { return bulk_bytes(target, work) };
     let mut sum = 0.0;
-    for table in volume.tables {
+    for table in &volume.tables {
         match table_bytes(target, work, table).map_err(|e| e.to_string())? {
             Some(bytes) => sum += bytes as f64,
             None => return Err("the size of the target's tables is unknown".to_owned()),

@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::CATALOGUE;
-use crate::program::{Generator, Program};
+use crate::params::{ParamError, Params};
+use crate::program::{Effect, Generator, Program};
 use crate::workload::GROUPS;
 use crate::{Arg, Datum, Execute, Fill, JobStart, Piece, Stream, pool};
 
@@ -76,7 +77,7 @@ fn codes_are_unique_and_groups_known() {
 
 #[test]
 fn each_is_named_for_a_component_and_gives_a_reason_for_each_other_one() {
-    for w in CATALOGUE {
+    for w in CATALOGUE.iter() {
         let named = w.named_for;
         assert!(!named.components.is_empty() && !named.doing.is_empty(), "{}", w.code);
         assert!(named.components.iter().all(|c| named.phrase().contains(c.phrase())), "{}", named.phrase());
@@ -91,10 +92,10 @@ fn each_is_named_for_a_component_and_gives_a_reason_for_each_other_one() {
 
 #[test]
 fn defaults_are_within_their_ranges_and_programs_sound() {
-    for w in CATALOGUE {
+    for w in CATALOGUE.iter() {
         let params = w.params(&BTreeMap::new()).unwrap();
         assert_eq!(w.params(&params.to_map()).unwrap(), params, "{}: defaults are in range", w.code);
-        let program = (w.program)(&params);
+        let program = w.make(&params);
         for s in &program.statements {
             // A text that could not be taken apart is a single piece with its braces and colons.
             let whole = |p: &Piece| matches!(p, Piece::Sql(sql) if sql.contains(['{', ':']));
@@ -124,7 +125,7 @@ fn defaults_are_within_their_ranges_and_programs_sound() {
 fn work_is_real_and_stays_within_the_jobs_own_rows() {
     for w in CATALOGUE.iter().filter(|w| w.redo.is_some()) {
         let params = w.params(&BTreeMap::new()).unwrap();
-        let program = (w.program)(&params);
+        let program = w.make(&params);
         let (job, table) = (3, &w.tables[0]);
         let first = table.first_key(job, &params);
         let transactions = 300;
@@ -146,9 +147,9 @@ fn work_is_real_and_stays_within_the_jobs_own_rows() {
 
 #[test]
 fn no_payload_size_writes_what_the_row_already_holds() {
-    for w in CATALOGUE {
+    for w in CATALOGUE.iter() {
         let params = w.params(&BTreeMap::new()).unwrap();
-        let Some(own) = (w.program)(&params).vars().iter().find_map(|(_, g)| match g {
+        let Some(own) = w.make(&params).vars().iter().find_map(|(_, g)| match g {
             Generator::OwnRow { rows } => Some(*rows),
             _ => None,
         }) else {
@@ -189,7 +190,7 @@ fn no_number_of_rows_leaves_the_jobs_own() {
             let given = [("rows", rows), ("own-rows", own)].map(|(name, value)| (name.to_owned(), value));
             // Not every workload takes every number of rows.
             let Ok(params) = w.params(&given.into()) else { continue };
-            let program = (w.program)(&params);
+            let program = w.make(&params);
             let recorder = Recorder::run(&program, 0, 0, 300);
             assert!(recorder.keys.iter().all(|k| (0..own).contains(k)), "{}: {rows} of {own}", w.code);
         }
@@ -216,7 +217,7 @@ fn there_are_39_workloads_that_are_swept_and_one_scan() {
 
 #[test]
 fn every_workload_but_a_scan_states_what_bounds_it() {
-    for workload in CATALOGUE {
+    for workload in CATALOGUE.iter() {
         let limits = workload.limits();
         assert_eq!(limits.is_empty(), workload.scan().is_some(), "{}", workload.code);
         for (i, limit) in limits.iter().enumerate() {
@@ -232,4 +233,149 @@ fn unknown_names_get_the_nearest() {
     assert!(e.contains("'LGWR-LAT2'") && e.contains("LGWR-LAT"), "{e}");
     assert!(crate::find("lgwr-thr").is_ok(), "codes are read in any case");
     assert!(crate::find_group("log-writers").unwrap_err().to_string().contains("log-writer"));
+}
+
+#[test]
+fn every_file_can_be_read_and_be_a_users_own() {
+    for (code, text) in super::FILES.iter().chain(super::APPENDS) {
+        let workload = super::read_built_in(code, text).unwrap_or_else(|e| panic!("{e}"));
+        let own = text.replacen(&format!("code = \"{code}\""), "code = \"MINE\"", 1);
+        let read = crate::register_anew("mine.toml", &own);
+        let is_loop = workload.limits().iter().any(|limit| limit.is_of_one_workload());
+        assert_eq!(read.map(|w| w.code).ok(), (!is_loop).then_some("MINE"), "{code}");
+    }
+}
+
+/// Params of a workload for a data set of `bytes`.
+fn params(code: &str, name: &str, value: i64, bytes: u64) -> Params {
+    crate::find(code).unwrap().params(&BTreeMap::from([(name.to_owned(), value)])).unwrap().with_size(bytes)
+}
+
+#[test]
+fn every_key_of_dbwr_thr_exists_and_is_in_another_block() {
+    let w = crate::find("DBWR-THR").unwrap();
+    for (blocks, bytes) in [(32, 1 << 20), (32, 96 << 20), (1, 32 << 20), (500, 1 << 30)] {
+        let params = params("DBWR-THR", "blocks", blocks, bytes);
+        let program = w.make(&params);
+        assert_eq!(program.rows_changed_per_tx(), blocks as u64);
+        let Some((_, Generator::Uniform { range: distance, .. })) = program.vars().pop() else { panic!("no key") };
+        assert!(distance * blocks as u64 <= w.tables[0].total_rows(&params, 0), "{blocks} of {bytes}");
+        // 16 KiB hold at most 64 rows of 256 bytes.
+        assert!(blocks == 1 || distance >= 64, "{distance}");
+    }
+}
+
+#[test]
+fn the_mix_of_sto_random_is_as_asked() {
+    for (percent, reads) in [(20, 4), (50, 1), (10, 9), (25, 3), (2, 49), (33, 2)] {
+        let program = crate::find("STO-RANDOM").unwrap().make(&params("STO-RANDOM", "write-pct", percent, 1 << 30));
+        assert_eq!((program.statements_per_tx(), program.rows_changed_per_tx()), (reads + 1, 1), "{percent} %");
+    }
+}
+
+#[test]
+fn a_batch_of_sto_read_async_has_as_many_rows_as_it_says() {
+    let w = crate::find("STO-READ-ASYNC").unwrap();
+    let expected = |params: &Params| w.volume(params).unwrap().rows;
+    for bytes in [32 << 20, 128 << 20, 512 << 30, 8 << 40] {
+        for batch in [1, 64, 1000] {
+            let share = expected(&params(w.code, "batch", batch, bytes)) / batch as f64;
+            assert!((share - 1.0).abs() < 0.03, "{batch} at {bytes} bytes: {share}");
+        }
+    }
+    let all = params(w.code, "batch", 100_000, 1 << 20);
+    assert_eq!(expected(&all), w.tables[0].total_rows(&all, 0) as f64, "the whole table");
+    // What is expected is there.
+    let params = params(w.code, "batch", 64, 16 << 20);
+    let Fill::Scattered { salt, range } = w.tables[0].columns[1].fill else { panic!("the column is spread") };
+    let (_, width) = w.make(&params).sum("high").unwrap();
+    let low = range as i64 / 3;
+    let keys = 0..w.tables[0].total_rows(&params, 0) as i64;
+    let there =
+        keys.map(|key| crate::scatter(key, salt, range)).filter(|k| (low..=low + 8 * width).contains(k)).count();
+    assert!((there as f64 / 8.0 / 64.0 - 1.0).abs() < 0.2, "{there} rows in eight ranges of 64");
+}
+
+#[test]
+fn no_analytic_query_is_asked_twice() {
+    for w in CATALOGUE.iter().filter(|w| w.group == "data-analytics") {
+        let program = w.make(&w.params(&BTreeMap::new()).unwrap());
+        assert!(program.statements.iter().all(|s| s.template.vars().any(|v| v == "from")), "{}", w.code);
+        let drawn = |(_, g): (_, Generator)| {
+            if let Generator::Uniform { range, salt, .. } = g { Some((salt, range)) } else { None }
+        };
+        let drawn: BTreeMap<u32, u64> = program.vars().into_iter().filter_map(drawn).collect();
+        let binds = program.vars().len();
+        assert_eq!(drawn.len() + 1, binds, "{}: its variables follow from each other", w.code);
+        assert!(drawn.values().any(|range| *range == 1_000_000_000), "{}", w.code);
+    }
+}
+
+#[test]
+fn groups_of_da_agg_are_those_that_there_are() {
+    let w = crate::find("DA-AGG").unwrap();
+    for (groups, column) in [(10, "g10"), (10_000, "g10k"), (1_000_000, "g1m")] {
+        let params = params(w.code, "groups", groups, 128 << 20);
+        let sql = w.make(&params).statements[0].template.render(str::to_owned, str::to_owned);
+        assert!(sql.ends_with(&format!("GROUP BY {column} ORDER BY total DESC, {column} LIMIT 10")), "{sql}");
+        // n rows thrown into k groups leave k·e^(−n/k) of them empty.
+        let (n, k) = (crate::data::fact_rows(&params) as f64, groups as f64);
+        let (counted, by_chance) = (w.volume(&params).unwrap().groups, k * (1.0 - (-n / k).exp()));
+        assert!((counted / by_chance - 1.0).abs() < 0.01, "{groups}: {counted} and {by_chance}");
+    }
+    for wrong in [500, 9] {
+        let e = w.params(&BTreeMap::from([("groups".to_owned(), wrong)])).unwrap_err();
+        assert!(matches!(e, ParamError::Choice { value: 500, .. } | ParamError::Range { value: 9, .. }), "{e}");
+    }
+}
+
+/// Records what a transaction locks: table and key, which is the last argument of an UPDATE.
+struct Locks<'a>(&'a Program, Vec<(String, i64)>, u64);
+
+impl Execute for Locks<'_> {
+    type Error = std::convert::Infallible;
+
+    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, Self::Error> {
+        let s = &self.0.statements[statement];
+        let table = s.template.pieces.iter().find_map(|p| if let Piece::Table(t) = p { Some(t) } else { None });
+        let is_update = matches!(&s.template.pieces[0], Piece::Sql(sql) if sql.starts_with("UPDATE"));
+        if let (true, Some(Arg::Int(key))) = (is_update, args.last()) {
+            self.1.push((table.unwrap().clone(), *key));
+        }
+        self.2 += if let Effect::Change(rows) = s.effect { rows } else { 0 };
+        Ok(s.effect.rows().unwrap())
+    }
+
+    fn bulk(&mut self, _: usize, _: i64, rows: u32) -> Result<u64, Self::Error> {
+        Ok(rows.into())
+    }
+}
+
+/// Deadlocks are impossible by construction: every transaction locks its rows in rising order, and tables in one order
+/// (account before stock).
+#[test]
+fn rows_are_locked_in_one_order() {
+    let all =
+        [("TP-LOOKUP", 1), ("TP-REPORT", 1), ("TP-LIGHT", 1), ("TP-MEDIUM", 5), ("TP-HEAVY", 25), ("TP-MIXED", 25)];
+    for (code, statements) in all {
+        let w = crate::find(code).unwrap();
+        // The fewest rows that are allowed: segments of one item.
+        let few = BTreeMap::from([("accounts".to_owned(), 2), ("items".to_owned(), 7)]);
+        let few = few.into_iter().filter(|(n, _)| w.params.iter().any(|p| p.name == n)).collect();
+        for given in [BTreeMap::new(), few] {
+            let program = w.make(&w.params(&given).unwrap());
+            assert_eq!(program.statements_per_tx(), statements, "{code}");
+            let start = JobStart { first_key: 0, new_key: 0, draw: 77 };
+            let stream = || Stream::new(&program, start, Arc::from(pool(1, 0, 0.0)), 0).unwrap();
+            let (mut running, mut changed, mut counted) = (stream(), 0, 0);
+            for _ in 0..500 {
+                let mut locks = Locks(&program, Vec::new(), 0);
+                running.transaction(&mut locks).unwrap();
+                assert!(locks.1.windows(2).all(|w| w[0] < w[1]), "{code}: {:?}", locks.1);
+                (changed, counted) = (changed + running.rows_changed(), counted + locks.2);
+            }
+            assert_eq!(changed, counted);
+            assert_eq!(stream().rows_changed_by(&program, 500), changed, "{code}: the work can be computed afterwards");
+        }
+    }
 }

@@ -9,12 +9,24 @@ pub(super) fn weighted(arms: &[Arm], of: &dyn Fn(&[Step]) -> f64) -> f64 {
 }
 
 /// Calls `see` with every step, nested ones included, in order.
-pub(super) fn each<'a>(steps: &'a [Step], see: &mut dyn FnMut(&'a Step)) {
+pub(crate) fn each<'a>(steps: &'a [Step], see: &mut dyn FnMut(&'a Step)) {
     for step in steps {
         see(step);
         match step {
             Step::Repeat { body, .. } => each(body, see),
             Step::Choose { arms, .. } => arms.iter().for_each(|arm| each(&arm.body, see)),
+            _ => {}
+        }
+    }
+}
+
+/// Calls `change` with every step, nested ones included.
+pub(crate) fn each_mut(steps: &mut [Step], change: &mut dyn FnMut(&mut Step)) {
+    for step in steps {
+        change(step);
+        match step {
+            Step::Repeat { body, .. } => each_mut(body, change),
+            Step::Choose { arms, .. } => arms.iter_mut().for_each(|arm| each_mut(&mut arm.body, change)),
             _ => {}
         }
     }

@@ -73,21 +73,6 @@ fn a_turn_must_reach_all_its_places() {
     }
 }
 
-/// Both follow from the sequence: of 2 × 4 arms, only 4 would ever be done.
-#[test]
-fn a_second_turn_is_refused() {
-    let inner = |generator| {
-        let mut arms = arms();
-        let bind = Step::bind("inner", generator);
-        let halves = ["a", "b"].map(|_| Arm { share: 1, body: vec![Step::Execute { statement: 1 }] });
-        arms[0].body = vec![bind, Step::Choose { var: "inner", arms: halves.to_vec() }];
-        mix(Step::Choose { var: "turn", arms }).check()
-    };
-    assert_eq!(inner(Generator::Uniform { from: 0, range: 2, salt: 1 }), Ok(()));
-    let e = inner(Generator::Turn { of: 2 }).unwrap_err();
-    assert!(matches!(&e, ProgramError::TwoTurns { first, second } if first == "turn" && second == "inner"), "{e}");
-}
-
 #[test]
 fn what_is_too_many_to_count_is_the_largest_number() {
     let nested = |times: [u32; 4]| {
@@ -110,24 +95,4 @@ fn rows_of_a_read_of_any_number_are_not_known() {
     assert!(!program.rows_are_known(), "one arm is enough");
     program.body = vec![Step::Execute { statement: 1 }];
     assert!(program.rows_are_known(), "only what is executed counts");
-}
-
-#[test]
-fn a_choice_must_cover_its_variable() {
-    let shares = |of: fn(&mut Vec<Arm>)| {
-        let mut arms = arms();
-        of(&mut arms);
-        mix(Step::Choose { var: "turn", arms }).check()
-    };
-    assert!(matches!(shares(|a| a[0].share = 8), Err(ProgramError::Shares { shares: 9, .. })));
-    let by = |var| mix(Step::Choose { var, arms: arms() }).check().unwrap_err().to_string();
-    assert!(by("n").contains("neither a turn"), "{}", by("n"));
-    assert!(by("none").contains("never bound"));
-    let leak = |a: &mut Vec<Arm>| {
-        a[0].body.insert(0, Step::bind("own", Generator::Constant(1)));
-        a[1].body.insert(0, Step::bind("more", Generator::Plus { var: "own", by: 1 }));
-    };
-    assert!(matches!(shares(leak), Err(ProgramError::Unbound(v)) if v == "own"), "arms bind for themselves");
-    let bytes = |a: &mut Vec<Arm>| a[0].body.insert(0, Step::bind("n", Generator::Payload { bytes: 8 }));
-    assert!(matches!(shares(bytes), Err(ProgramError::TwoTypes(v)) if v == "n"));
 }

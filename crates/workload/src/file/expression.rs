@@ -1,0 +1,293 @@
+//! Numbers of a workload file that follow from others: `own-rows / rows`, `max(rows(fact) - 1, 1)`; and texts with such
+//! numbers: `:id${n}`, or `[[n = 2 to rows |, (:id${n})]]` for a piece that is repeated.
+
+use thiserror::Error;
+
+use crate::data::fact_groups;
+use crate::params::Params;
+use crate::table::{RowCount, Table};
+
+/// Most repetitions of a piece of text or of written-out steps.
+pub(super) const MAX_COPIES: i64 = 1000;
+/// Deepest nesting of an expression.
+const MAX_DEPTH: u32 = 30;
+const FUNCTIONS: &str = "min(a, b), max(a, b), if(condition, a, b), rows(table), distinct(column of fact)";
+
+/// What the names in an expression stand for.
+pub(super) struct Scope<'p> {
+    pub(super) params: &'p Params,
+    pub(super) tables: &'p [Table],
+    /// Numbers of the repetitions around it.
+    pub(super) numbers: Vec<(String, i64)>,
+}
+
+/// Why an expression has no value.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub(super) enum ExpressionError {
+    #[error("a number, a parameter or '(' is expected at '{0}'")]
+    Unexpected(String),
+    #[error("there is no parameter '{name}'{near} (known: {known}); operators have spaces around them")]
+    UnknownName { name: String, near: String, known: String },
+    #[error("there is no function '{0}' with these arguments (known: {FUNCTIONS})")]
+    UnknownFunction(String),
+    #[error("'{0}' is not closed")]
+    Unclosed(String),
+    #[error("it divides by 0")]
+    DividesByZero,
+    #[error("a repetition is '[[NAME = FIRST to LAST | TEXT]]' with at most {MAX_COPIES} copies, not '[[{0}]]'")]
+    Repetition(String),
+    #[error("it is nested more than {MAX_DEPTH} deep")]
+    TooDeep,
+}
+
+impl Scope<'_> {
+    /// The value of an expression.
+    pub(super) fn number(&self, text: &str) -> Result<i128, ExpressionError> {
+        let mut parser = Parser { rest: text, scope: self, depth: 0, skips: false };
+        let value = parser.comparison()?;
+        if parser.rest.trim_start().is_empty() { Ok(value) } else { Err(parser.unexpected()) }
+    }
+
+    /// `text` with its numbers and repeated pieces written out.
+    pub(super) fn text(&mut self, text: &str) -> Result<String, ExpressionError> {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(['$', '[']) {
+            let (before, from) = rest.split_at(at);
+            out.push_str(before);
+            if let Some(after) = from.strip_prefix("${") {
+                let (expression, after) =
+                    after.split_once('}').ok_or_else(|| ExpressionError::Unclosed(from.to_owned()))?;
+                out.push_str(&self.number(expression)?.to_string());
+                rest = after;
+            } else if let Some((piece, after)) = from.strip_prefix("[[").and_then(|after| after.split_once("]]"))
+                && let Some((head, text)) = piece.split_once('|')
+            {
+                let wrong = || ExpressionError::Repetition(piece.to_owned());
+                let (name, range) = head.split_once(" = ").ok_or_else(wrong)?;
+                let (first, last) = range.split_once(" to ").ok_or_else(wrong)?;
+                let (first, last) = (self.number(first)?, self.number(last)?);
+                if last.saturating_sub(first) >= MAX_COPIES.into() {
+                    return Err(wrong());
+                }
+                for number in first..=last {
+                    self.numbers.push((name.trim().to_owned(), number as i64));
+                    let copy = self.text(text);
+                    self.numbers.pop();
+                    out.push_str(&copy?);
+                }
+                rest = after;
+            } else {
+                out.push_str(&from[..1]);
+                rest = &from[1..];
+            }
+        }
+        out.push_str(rest);
+        Ok(out)
+    }
+
+    fn name(&self, name: &str) -> Result<i128, ExpressionError> {
+        let number = self.numbers.iter().rev().find(|(n, _)| n == name).map(|(_, number)| *number);
+        if let Some(value) = number.or_else(|| self.params.value(name)) {
+            return Ok(value.into());
+        }
+        let known: Vec<&str> = self.params.names().collect();
+        let near = loadline_model::format::did_you_mean(name, known.iter().copied());
+        Err(ExpressionError::UnknownName { name: name.to_owned(), near, known: known.join(", ") })
+    }
+
+    /// Rows of a table; of a job, if jobs own them.
+    fn rows(&self, table: &str) -> Option<i128> {
+        let table = self.tables.iter().find(|t| t.name == table)?;
+        let rows = match table.rows {
+            RowCount::PerJob(_) => table.batch_rows(self.params),
+            _ => table.total_rows(self.params, 0),
+        };
+        Some(rows.into())
+    }
+}
+
+struct Parser<'t, 's, 'p> {
+    rest: &'t str,
+    scope: &'s Scope<'p>,
+    depth: u32,
+    /// Whether the value is that of a branch which is not taken.
+    skips: bool,
+}
+
+type Compare = fn(&i128, &i128) -> bool;
+const COMPARISONS: [(&str, Compare); 5] =
+    [("<=", i128::le), (">=", i128::ge), ("<", i128::lt), (">", i128::gt), ("=", i128::eq)];
+
+impl<'t> Parser<'t, '_, '_> {
+    fn unexpected(&self) -> ExpressionError {
+        ExpressionError::Unexpected(self.rest.trim_start().to_owned())
+    }
+
+    fn takes(&mut self, token: &str) -> bool {
+        let after = self.rest.trim_start().strip_prefix(token);
+        self.rest = after.unwrap_or(self.rest);
+        after.is_some()
+    }
+
+    /// The characters of which `is` holds, after blanks.
+    fn word(&mut self, is: impl Fn(char) -> bool) -> &'t str {
+        let rest = self.rest.trim_start();
+        let (word, after) = rest.split_at(rest.find(|c| !is(c)).unwrap_or(rest.len()));
+        self.rest = after;
+        word
+    }
+
+    fn comparison(&mut self) -> Result<i128, ExpressionError> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(ExpressionError::TooDeep);
+        }
+        let mut value = self.sum()?;
+        if let Some((_, holds)) = COMPARISONS.iter().find(|(token, _)| self.takes(token)) {
+            value = holds(&value, &self.sum()?).into();
+        }
+        self.depth -= 1;
+        Ok(value)
+    }
+
+    fn sum(&mut self) -> Result<i128, ExpressionError> {
+        let mut value = self.product()?;
+        loop {
+            if self.takes("+") {
+                value = value.saturating_add(self.product()?);
+            } else if self.takes("-") {
+                value = value.saturating_sub(self.product()?);
+            } else {
+                return Ok(value);
+            }
+        }
+    }
+
+    fn product(&mut self) -> Result<i128, ExpressionError> {
+        let mut value = self.operand()?;
+        loop {
+            if self.takes("*") {
+                value = value.saturating_mul(self.operand()?);
+            } else if self.takes("/") {
+                let by = self.operand()?;
+                value = value.checked_div(by).or(self.skips.then_some(0)).ok_or(ExpressionError::DividesByZero)?;
+            } else {
+                return Ok(value);
+            }
+        }
+    }
+
+    fn operand(&mut self) -> Result<i128, ExpressionError> {
+        if self.takes("(") {
+            let value = self.comparison()?;
+            return self.closed(value);
+        }
+        let digits = self.word(|c| c.is_ascii_digit());
+        if !digits.is_empty() {
+            return digits.parse().map_err(|_| ExpressionError::Unexpected(digits.to_owned()));
+        }
+        let name = self.word(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_');
+        match name {
+            "" | "-" => Err(self.unexpected()),
+            name if self.takes("(") => self.call(name),
+            name => self.scope.name(name),
+        }
+    }
+
+    fn closed(&mut self, value: i128) -> Result<i128, ExpressionError> {
+        if self.takes(")") { Ok(value) } else { Err(ExpressionError::Unclosed("(".to_owned())) }
+    }
+
+    fn call(&mut self, name: &str) -> Result<i128, ExpressionError> {
+        let unknown = || ExpressionError::UnknownFunction(name.to_owned());
+        if matches!(name, "rows" | "distinct") {
+            let of = self.word(|c| c.is_ascii_alphanumeric() || c == '_');
+            let value = match name {
+                "rows" => self.scope.rows(of),
+                // This takes a while.
+                _ if self.skips => Some(0),
+                _ => Some(fact_groups(of, self.scope.params).into()),
+            };
+            return self.closed(value.ok_or_else(unknown)?);
+        }
+        let mut values = vec![self.comparison()?];
+        let (is_if, skipped) = (name == "if", self.skips);
+        while self.takes(",") {
+            let is_taken = (values.first() == Some(&0)) == (values.len() == 2);
+            self.skips = skipped || (is_if && !is_taken);
+            values.push(self.comparison()?);
+        }
+        self.skips = skipped;
+        let value = match (name, values.as_slice()) {
+            ("min", [a, b]) => *a.min(b),
+            ("max", [a, b]) => *a.max(b),
+            ("if", [condition, a, b]) => *if *condition == 0 { b } else { a },
+            _ => return Err(unknown()),
+        };
+        self.closed(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn params() -> Params {
+        crate::find("LGWR-LAT25").unwrap().params(&BTreeMap::new()).unwrap()
+    }
+
+    #[test]
+    fn numbers_follow_from_parameters() {
+        let params = params();
+        let scope = Scope { params: &params, tables: &crate::data::TABLES, numbers: vec![("n".to_owned(), 3)] };
+        for (text, value) in [
+            ("own-rows / rows", 9),
+            ("rows - 5 * (n + 1)", 5),
+            ("if(rows > 1, 7, 8)", 7),
+            ("max(n, min(2, 9))", 3),
+            ("rows(lookup)", 100_000),
+            ("distinct(g10)", 10),
+            ("rows = 25", 1),
+            ("1 - 2 - 3", -4),
+        ] {
+            assert_eq!(scope.number(text), Ok(value), "{text}");
+        }
+        for text in [
+            "", "rows-1", "rows +", "(rows", "1 / 0", "rows rows", "sum(1, 2)", "if(1, 1 / 0, 2)", "rows(nothing)",
+            "min(1)",
+        ] {
+            assert!(scope.number(text).is_err(), "{text}");
+        }
+        assert_eq!(scope.number(&"(".repeat(100)), Err(ExpressionError::TooDeep));
+    }
+
+    #[test]
+    fn texts_have_numbers_and_repeated_pieces() {
+        let params = params();
+        let mut scope = Scope { params: &params, tables: &[], numbers: Vec::new() };
+        for (text, written) in [
+            ("(:a1)[[n = 2 to 4 |, (:a${n})]] {first ${rows / 5}}", "(:a1), (:a2), (:a3), (:a4) {first 5}"),
+            ("a[[n = 1 to 0 | b]]c $1 x[1]", "ac $1 x[1]"),
+        ] {
+            assert_eq!(scope.text(text).as_deref(), Ok(written));
+        }
+        for text in ["${", "${nothing}", "[[n | x]]", "[[n = 1 to 5000 |x]]"] {
+            assert!(scope.text(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "[0-9a-z()+*/<=,${}\\[\\]| -]{0,40}") {
+            let params = params();
+            let mut scope = Scope { params: &params, tables: &[], numbers: Vec::new() };
+            let _ = scope.number(&text);
+            let _ = scope.text(&text);
+        }
+    }
+}
