@@ -6,7 +6,8 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::{Column, Driver, Finding};
 use loadline_workload::Table;
 
-use super::counters::{self, OraObserver, View, ViewAccess};
+use super::counters::{self, OraObserver, ViewAccess};
+use super::descriptor::{KNOWLEDGE, View};
 use super::doctor;
 use super::jobs::{OraClientSession, OraDatabaseSession};
 use super::loading::{self, OraLoader};
@@ -100,8 +101,8 @@ impl Target for Oracle {
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let mut session = self.admin()?;
         let mut settings = std::collections::BTreeMap::new();
-        for q in doctor::QUESTIONS.iter().filter(|q| q.id == "parameters") {
-            match session.query(q.sql, &[]) {
+        if let Some(q) = KNOWLEDGE.question("parameters") {
+            match session.query(&q.sql, &[]) {
                 Ok(rows) => {
                     for row in rows {
                         let mut row = row.into_iter();

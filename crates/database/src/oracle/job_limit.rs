@@ -1,6 +1,6 @@
 //! The sessions that the server and the user's profile leave for jobs.
 
-use super::doctor::QUESTIONS;
+use super::descriptor::KNOWLEDGE;
 use super::session::OraSession;
 use crate::error::TargetError;
 use crate::role::JobLimit;
@@ -15,8 +15,8 @@ pub(super) fn job_limit(session: &mut dyn OraSession) -> Result<JobLimit, Target
         }
     };
     for id in ["gv$resource_limit", "profile"] {
-        let Some(q) = QUESTIONS.iter().find(|q| q.id == id) else { continue };
-        let rows = match session.query(q.sql, &[]) {
+        let Some(q) = KNOWLEDGE.question(id) else { continue };
+        let rows = match session.query(&q.sql, &[]) {
             Ok(rows) => rows,
             Err(e) if e.lost => return Err(e.into()),
             Err(e) => {

@@ -11,7 +11,7 @@ mod block;
 mod cancel;
 mod cluster;
 mod counters;
-mod data_counters;
+mod descriptor;
 mod disk_space;
 mod doctor;
 #[cfg_attr(not(feature = "oracle"), path = "no_driver.rs")]
