@@ -9,6 +9,7 @@ use super::descriptor::{Computed, KNOWLEDGE, PUBLIC, Rule, ValueRule, View};
 use super::session::{Bind, NO_VIEW, OraError, OraSession, Row};
 use super::sql::quoted;
 use crate::error::TargetError;
+use crate::role::JobLimit;
 
 /// Redo of a fast log writer, bytes per second, to judge the size of the logs.
 const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
@@ -351,4 +352,49 @@ fn driver(a: &Answers, say: Say<'_>) {
     }
     let advice = "a first run shows whether they work: loadline run --jobs 1 --duration 2s --target …";
     say("not-tried", Ok, "creating tables, changing rows, commits (the doctor writes nothing)", advice);
+}
+
+/// The highest number of jobs, with three sessions reserved for loadline itself.
+pub(super) fn job_limit(session: &mut dyn OraSession) -> Result<JobLimit, TargetError> {
+    let mut limit: Option<(i64, String)> = None;
+    let mut unknown = Vec::new();
+    let mut tighten = |free: i64, because: String| {
+        if limit.as_ref().is_none_or(|(l, _)| free < *l) {
+            limit = Some((free, because));
+        }
+    };
+    for id in ["gv$resource_limit", "profile"] {
+        let Some(q) = KNOWLEDGE.question(id) else { continue };
+        let rows = match session.query(&q.sql, &[]) {
+            Ok(rows) => rows,
+            Err(e) if e.lost => return Err(e.into()),
+            Err(e) => {
+                unknown.push(format!("{id} cannot be read: {}", e.text));
+                continue;
+            }
+        };
+        for row in rows {
+            let text = |i: usize| row.get(i).cloned().flatten().unwrap_or_default();
+            let number = |i: usize| text(i).trim().parse::<i64>().ok();
+            match (id, text(0).as_str()) {
+                ("profile", "SESSIONS_PER_USER") => {
+                    if let Some(most) = number(1) {
+                        tighten(most - 3, format!("the profile's SESSIONS_PER_USER = {most} (3 for loadline itself)"));
+                    }
+                }
+                ("gv$resource_limit", name) => {
+                    // UNLIMITED does not parse.
+                    if let (Some(used), Some(most)) = (number(1), number(2)) {
+                        // This session is one of those in use.
+                        tighten(most - used - 2, format!("{name} = {most} ({used} in use, 3 for loadline itself)"));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(match limit {
+        Some((free, because)) => JobLimit { jobs: Some(u32::try_from(free.max(0)).unwrap_or(u32::MAX)), because },
+        None => JobLimit { jobs: None, because: unknown.join("; ") },
+    })
 }

@@ -103,7 +103,7 @@ fn the_tightest_limit_of_sessions_limits_jobs() {
             vec![]
         })
     });
-    let limit = crate::oracle::job_limit::job_limit(&mut server).unwrap();
+    let limit = crate::oracle::doctor::job_limit(&mut server).unwrap();
     assert_eq!(limit.jobs, Some(47));
     assert!(limit.because.contains("SESSIONS_PER_USER = 50"));
 }
