@@ -6,13 +6,14 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::{Column, Driver, Finding};
 use loadline_workload::Table;
 
-use super::counters::{self, OraObserver, View, ViewAccess};
+use super::counters::{self, OraObserver, ViewAccess};
+use super::descriptor::{KNOWLEDGE, View};
 use super::doctor;
 use super::jobs::{OraClientSession, OraDatabaseSession};
-use super::loading::{self, OraLoader};
 use super::nodes::{OraNodes, identity};
+use super::schema::OraLoader;
 use super::session::{Bind, Connector, MISSING_PRIVILEGE, NO_PRIVILEGE, OraSession};
-use super::{awr, block, disk_space, job_limit, parallel, schema, sql};
+use super::{awr, block, disk_space, parallel, schema, sql};
 use crate::changed_rows;
 use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
 use crate::error::TargetError;
@@ -100,8 +101,8 @@ impl Target for Oracle {
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let mut session = self.admin()?;
         let mut settings = std::collections::BTreeMap::new();
-        for q in doctor::QUESTIONS.iter().filter(|q| q.id == "parameters") {
-            match session.query(q.sql, &[]) {
+        if let Some(q) = KNOWLEDGE.question("parameters") {
+            match session.query(&q.sql, &[]) {
                 Ok(rows) => {
                     for row in rows {
                         let mut row = row.into_iter();
@@ -224,7 +225,7 @@ impl Administration for Oracle {
         }
         schema::lock(lock.as_mut())?;
         let kept = data_set::kept(&mut self.loader()?, keep_data)?;
-        let kept = kept.iter().map(|stem| loading::name_of(stem)).collect();
+        let kept = kept.iter().map(|stem| schema::name_of(stem)).collect();
         schema::clean(self.admin()?.as_mut(), lock.as_mut(), &kept)
     }
 }
@@ -260,7 +261,7 @@ impl Doctor for Oracle {
     }
 
     fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        job_limit::job_limit(self.admin()?.as_mut())
+        doctor::job_limit(self.admin()?.as_mut())
     }
 }
 
@@ -332,7 +333,7 @@ impl DataSet for Oracle {
 
     fn drop_data_set(&self) -> Result<(), TargetError> {
         let mut session = self.admin()?;
-        let prefix = loading::name_of("data_");
+        let prefix = schema::name_of("data_");
         let ours =
             schema::tables(session.as_mut())?.into_iter().filter(|(name, ours)| *ours && name.starts_with(&prefix));
         for (name, _) in ours {

@@ -4,76 +4,17 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::snapshot::{WaitSample, counter};
+use loadline_model::snapshot::WaitSample;
 use loadline_model::{Column, Snapshot, column};
 
-use super::data_counters;
+use super::descriptor::{KNOWLEDGE, View};
 use super::session::{MODULE, OraSession, Row};
 use crate::error::TargetError;
 use crate::role::{Observer, SessionTasks};
 use crate::scope::Scope;
 
-/// A view, and what is missing without it.
-pub(super) struct View {
-    /// Name without `V$` and `GV$`.
-    pub(super) name: &'static str,
-    /// Columns without a figure if it cannot be read.
-    pub(super) columns: &'static [&'static Column],
-    /// What else is missing then.
-    pub(super) also_missing: &'static str,
-    /// The query of name, value and perhaps a second value; `{view}` stands for the view.
-    select: &'static str,
-}
-
-/// All views of counters.
-pub(super) static VIEWS: [View; 4] = [
-    View {
-        name: "SYSSTAT",
-        columns: &column::REDO_AND_COMMITS,
-        also_missing: "",
-        select: "SELECT NAME, SUM(VALUE) FROM {view} WHERE NAME LIKE 'redo %' OR NAME LIKE 'physical %' \
-             OR NAME LIKE 'cell %' OR NAME LIKE 'Parallel operations %' OR NAME IN ('user commits', 'user rollbacks', 'execute count', 'user calls', \
-             'db block changes', 'undo change vector size') OR NAME IN ({data}) \
-             GROUP BY NAME",
-    },
-    View {
-        name: "SYSTEM_EVENT",
-        columns: &[column::LOG_FILE_SYNC_MS],
-        also_missing: "",
-        select: "SELECT EVENT, SUM(TOTAL_WAITS), SUM(TIME_WAITED_MICRO) FROM {view} WHERE EVENT LIKE 'log file %' \
-             OR EVENT LIKE 'log buffer %' OR EVENT LIKE 'LGWR%' OR WAIT_CLASS = 'Commit' \
-             OR {data} GROUP BY EVENT",
-    },
-    View {
-        name: "EVENT_HISTOGRAM_MICRO",
-        columns: &[],
-        also_missing: "how log waits, log writes and single-block reads spread",
-        select: "SELECT EVENT || ' < ' || TO_CHAR(WAIT_TIME_MICRO) || ' us', SUM(WAIT_COUNT) FROM {view} \
-             WHERE EVENT IN ('log file sync', 'log file parallel write', 'db file sequential read', \
-             'cell single block physical read') GROUP BY EVENT, WAIT_TIME_MICRO",
-    },
-    View {
-        name: "OSSTAT",
-        columns: &column::CPU_SHARES,
-        also_missing: "",
-        select: "SELECT STAT_NAME, SUM(VALUE) FROM {view} WHERE STAT_NAME IN ('NUM_CPUS', 'BUSY_TIME', 'USER_TIME', \
-             'SYS_TIME', 'IDLE_TIME', 'IOWAIT_TIME', 'NICE_TIME') GROUP BY STAT_NAME",
-    },
-];
-
-/// What sessions wait for now. It needs no Diagnostics Pack either: only its history does.
-pub(super) static SESSIONS: View = View {
-    name: "SESSION",
-    columns: &[],
-    also_missing: "what the jobs are waiting for",
-    select: "SELECT W, COUNT(*) FROM (SELECT CASE WHEN STATE = 'WAITING' THEN WAIT_CLASS || ':' || EVENT ELSE 'CPU' END AS W \
-         FROM {view} WHERE TYPE = 'USER' AND {whose}) GROUP BY W",
-};
-
-/// All views that are read.
-pub(super) fn views() -> impl Iterator<Item = &'static View> {
-    VIEWS.iter().chain([&SESSIONS])
-}
+/// The view of what sessions wait for now. It needs no Diagnostics Pack either: only its history does.
+const SESSIONS: &str = "SESSION";
 
 /// Wait events of [`SESSIONS`] during which a session waits for the log writer.
 pub(super) const LOG_SYNC_EVENTS: &[&str] = &["Commit:log file sync"];
@@ -91,8 +32,17 @@ impl View {
 
     /// The query of its counters.
     pub(super) fn query(&self, all_instances: bool) -> String {
-        let data = if self.name == "SYSSTAT" { data_counters::STATISTICS } else { data_counters::EVENTS };
-        self.select.replace("{view}", &self.named(all_instances)).replace("{data}", data)
+        self.select.replace("{view}", &self.named(all_instances))
+    }
+
+    /// Columns without a figure if it cannot be read.
+    pub(super) fn columns(&self) -> &'static [&'static Column] {
+        match self.name.as_str() {
+            "SYSSTAT" => &column::REDO_AND_COMMITS,
+            "SYSTEM_EVENT" => &[column::LOG_FILE_SYNC_MS],
+            "OSSTAT" => &column::CPU_SHARES,
+            _ => &[],
+        }
     }
 
     /// The query that checks whether it can be read.
@@ -118,7 +68,7 @@ pub(super) enum ViewAccess {
 /// If the session is lost.
 pub(super) fn check_access(session: &mut dyn OraSession) -> Result<Vec<(&'static View, ViewAccess)>, TargetError> {
     let mut out = Vec::new();
-    for view in views() {
+    for view in &KNOWLEDGE.views {
         let mut access = None;
         for all in [true, false] {
             match session.query(&view.probe(all), &[]) {
@@ -164,73 +114,31 @@ pub(super) fn no_flash(
     }
 }
 
-/// Statistics and their neutral counters. `redo blocks written` are blocks of the log (512 bytes, or 4 KiB if
-/// the disks require it). `redo synch writes` counts commits that forced the log to disk and waited, so that
-/// commits that did not wait show.
-const NEUTRAL: &[(&str, &str)] = &[
-    ("user commits", counter::COMMITS),
-    ("redo size", counter::REDO_BYTES),
-    ("redo writes", counter::REDO_WRITES),
-    ("redo synch writes", counter::REDO_SYNCS),
-    ("redo blocks written", counter::REDO_BLOCKS),
-    // Requests of data files and logs alike, each counted once however many mirrors there are
-    // (Exadata System Software User's Guide, "Monitoring Smart Flash Cache").
-    ("physical write total IO requests", counter::WRITES),
-    ("physical write requests optimized", counter::FLASH_WRITES),
-];
-
-/// Adds a view's rows to `snapshot`, under names like `v$sysstat.redo size`.
+/// Adds a view's rows to `snapshot`, under names like `v$sysstat.redo size`, and its neutral counters.
 pub(super) fn read(view: &View, rows: &[Row], snapshot: &mut Snapshot) {
     let name = view.name.to_lowercase();
     let number = |row: &Row, i: usize| row.get(i).cloned().flatten().and_then(|v| v.parse::<f64>().ok());
     let mut seen: BTreeMap<&str, f64> = BTreeMap::new();
-    let mut waited: BTreeMap<&str, f64> = BTreeMap::new();
     for row in rows {
         let Some(what) = row.first().and_then(Option::as_deref) else { continue };
         let Some(value) = number(row, 1) else { continue };
-        seen.insert(what, value);
-        match number(row, 2) {
-            Some(micros) => {
-                waited.insert(what, micros);
-                snapshot.counters.insert(format!("v${name}.{what}.total_waits"), value);
-                snapshot.counters.insert(format!("v${name}.{what}.time_waited_micro"), micros);
-                if what == "log file sync" {
-                    snapshot.counters.insert(counter::LOG_WAIT_NS.to_owned(), micros * 1e3);
-                }
-            }
-            None => drop(snapshot.counters.insert(format!("v${name}.{what}"), value)),
+        let Some(micros) = number(row, 2) else {
+            seen.insert(what, value);
+            snapshot.counters.insert(format!("v${name}.{what}"), value);
+            continue;
+        };
+        seen.insert(what, micros);
+        snapshot.counters.insert(format!("v${name}.{what}.total_waits"), value);
+        snapshot.counters.insert(format!("v${name}.{what}.time_waited_micro"), micros);
+    }
+    for counter in KNOWLEDGE.counters.iter().filter(|counter| counter.view == view.name) {
+        if let Some(value) = counter.value(&seen) {
+            snapshot.counters.insert(counter.name.clone(), value);
         }
     }
-    if view.name == "SYSSTAT" {
-        for (source, neutral) in NEUTRAL {
-            // An open database has written its log: 0 means that the container does not see the log
-            // writer's statistics, not that it did nothing.
-            if let Some(value) = seen.get(source).filter(|v| **v > 0.0) {
-                snapshot.counters.insert((*neutral).to_owned(), *value);
-            }
-        }
-        for (neutral, value) in parallel(&seen) {
-            snapshot.counters.insert(neutral.to_owned(), value);
-        }
-        data_counters::from_statistics(&seen, &mut snapshot.counters);
-    }
-    data_counters::from_events(&waited, &mut snapshot.counters);
     if view.name == "OSSTAT" {
         snapshot.proc_stat = proc_stat(&seen);
     }
-}
-
-/// Queries that got all parallel servers that they asked for, and those that got fewer or none (Database
-/// Reference, "Statistics Descriptions": `Parallel operations not downgraded`, `… downgraded to serial`,
-/// `… downgraded 75 to 99 pct` and so on).
-fn parallel(seen: &BTreeMap<&str, f64>) -> Vec<(&'static str, f64)> {
-    let sum = |prefix: &str| {
-        let found: Vec<f64> = seen.iter().filter(|(name, _)| name.starts_with(prefix)).map(|(_, n)| *n).collect();
-        (!found.is_empty()).then(|| found.iter().sum::<f64>())
-    };
-    let whole = sum("Parallel operations not downgraded").map(|n| (counter::PARALLEL_WHOLE, n));
-    let less = sum("Parallel operations downgraded ").map(|n| (counter::PARALLEL_LESS, n));
-    whole.into_iter().chain(less).collect()
 }
 
 /// The line `cpu` of `/proc/stat` with the times of `V$OSSTAT`, in hundredths of a second. There,
@@ -249,11 +157,11 @@ fn proc_stat(seen: &BTreeMap<&str, f64>) -> Option<String> {
 pub(super) fn absent(views: &[(&'static View, ViewAccess)], no_flash: Option<&str>) -> Vec<(&'static Column, String)> {
     let mut out = Vec::new();
     out.extend(no_flash.map(|why| (column::FLASH_CACHE_WRITE_PCT, why.to_owned())));
-    let sampled = views.iter().any(|(v, access)| v.name == SESSIONS.name && !matches!(access, ViewAccess::None(_)));
+    let sampled = views.iter().any(|(v, access)| v.name == SESSIONS && !matches!(access, ViewAccess::None(_)));
     for (view, access) in views {
         let ViewAccess::None(said) = access else { continue };
         let why = format!("{} cannot be read ({said}): {}", view.named(false), view.grant());
-        for column in view.columns {
+        for column in view.columns() {
             // If the sessions can be sampled, log waits are estimated from the samples.
             if !(sampled && *column == column::LOG_FILE_SYNC_MS) {
                 out.push((column, why.clone()));
@@ -336,7 +244,7 @@ impl OraObserver {
                 ViewAccess::One => view.query(false),
                 ViewAccess::None(_) => continue,
             };
-            if view.name == SESSIONS.name {
+            if view.name == SESSIONS {
                 waits = Some(query.replace("{whose}", &whose(scope, run)));
             } else {
                 queries.push((*view, query));
@@ -382,6 +290,11 @@ impl Observer for OraObserver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use loadline_model::snapshot::counter;
+
+    fn view(name: &str) -> &'static View {
+        KNOWLEDGE.views.iter().find(|view| view.name == name).unwrap()
+    }
 
     fn rows(rows: &[&[&str]]) -> Vec<Row> {
         rows.iter().map(|r| r.iter().map(|v| Some((*v).to_owned())).collect()).collect()
@@ -390,43 +303,19 @@ mod tests {
     #[test]
     fn counters_get_their_neutral_names() {
         let mut s = Snapshot::default();
-        read(&VIEWS[0], &rows(&[&["redo size", "123456"], &["user commits", "7"], &["redo writes", "0"]]), &mut s);
+        read(
+            view("SYSSTAT"),
+            &rows(&[&["redo size", "123456"], &["user commits", "7"], &["redo writes", "0"]]),
+            &mut s,
+        );
         assert_eq!((s.counters[counter::REDO_BYTES], s.counters[counter::COMMITS]), (123_456.0, 7.0));
         assert_eq!(s.counters["v$sysstat.redo writes"], 0.0);
         assert!(!s.counters.contains_key(counter::REDO_WRITES), "0 means that the container does not see it");
-        read(&VIEWS[1], &rows(&[&["log file sync", "7", "4200"]]), &mut s);
+        read(view("SYSTEM_EVENT"), &rows(&[&["log file sync", "7", "4200"]]), &mut s);
         assert_eq!(
             (s.counters[counter::LOG_WAIT_NS], s.counters["v$system_event.log file sync.total_waits"]),
             (4_200_000.0, 7.0)
         );
-    }
-
-    #[test]
-    fn parallel_operations_are_counted_by_whether_they_got_all_servers() {
-        let mut s = Snapshot::default();
-        read(
-            &VIEWS[0],
-            &rows(&[
-                &["Parallel operations not downgraded", "40"],
-                &["Parallel operations downgraded to serial", "2"],
-                &["Parallel operations downgraded 25 to 50 pct", "3"],
-            ]),
-            &mut s,
-        );
-        assert_eq!((s.counters[counter::PARALLEL_WHOLE], s.counters[counter::PARALLEL_LESS]), (40.0, 5.0));
-        assert!(VIEWS[0].query(false).contains("'Parallel operations %'"), "they are asked for");
-    }
-
-    #[test]
-    fn the_flash_cache_counts_only_if_it_takes_writes() {
-        let mut s = Snapshot::default();
-        let of = |flash: &'static str| {
-            rows(&[&["physical write total IO requests", "900"], &["physical write requests optimized", flash]])
-        };
-        read(&VIEWS[0], &of("0"), &mut s);
-        assert!(!s.counters.contains_key(counter::FLASH_WRITES) && s.counters[counter::WRITES] == 900.0);
-        read(&VIEWS[0], &of("300"), &mut s);
-        assert_eq!(s.counters[counter::FLASH_WRITES], 300.0);
     }
 
     #[test]
@@ -437,7 +326,7 @@ mod tests {
                 .map(|(us, n)| vec![Some(format!("log file sync < {us} us")), Some((*n).to_owned())])
                 .collect();
             let mut s = Snapshot::default();
-            read(&VIEWS[2], &all, &mut s);
+            read(view("EVENT_HISTOGRAM_MICRO"), &all, &mut s);
             s
         };
         let open = at(&[("256", "1000"), ("512", "5")]);
@@ -461,12 +350,12 @@ mod tests {
             ("IOWAIT_TIME", "569321"),
         ];
         let all: Vec<Row> = stat.iter().map(|(n, v)| vec![Some((*n).to_owned()), Some((*v).to_owned())]).collect();
-        read(&VIEWS[3], &all, &mut s);
+        read(view("OSSTAT"), &all, &mut s);
         // User, nice, system, idle without iowait, iowait, the rest of busy: together busy + idle.
         assert_eq!(s.proc_stat.as_deref(), Some("cpu  1560943 0 224397 11653457 569321 120373 0 0 0 0"));
         let sum: f64 = s.proc_stat.clone().unwrap().split_whitespace().skip(1).map(|v| v.parse::<f64>().unwrap()).sum();
         assert_eq!(sum, 1_905_713.0 + 12_222_778.0);
-        read(&VIEWS[3], &rows(&[&["NUM_CPUS", "2"]]), &mut s);
+        read(view("OSSTAT"), &rows(&[&["NUM_CPUS", "2"]]), &mut s);
         assert_eq!(s.proc_stat, None, "no time, no figure");
     }
 
@@ -475,11 +364,11 @@ mod tests {
         let no = || ViewAccess::None("ORA-00942: table or view does not exist".into());
         let views = |sessions| {
             vec![
-                (&VIEWS[0], no()),
-                (&VIEWS[1], no()),
-                (&VIEWS[2], ViewAccess::All),
-                (&VIEWS[3], ViewAccess::One),
-                (&SESSIONS, sessions),
+                (view("SYSSTAT"), no()),
+                (view("SYSTEM_EVENT"), no()),
+                (view("EVENT_HISTOGRAM_MICRO"), ViewAccess::All),
+                (view("OSSTAT"), ViewAccess::One),
+                (view(SESSIONS), sessions),
             ]
         };
         let absent = |sessions| super::absent(&views(sessions), Some("no Exadata"));

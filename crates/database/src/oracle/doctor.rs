@@ -3,11 +3,13 @@
 
 use loadline_model::{Finding, Severity};
 
-use super::counters::{View, ViewAccess, check_access, views};
+use super::block;
+use super::counters::{ViewAccess, check_access};
+use super::descriptor::{Computed, KNOWLEDGE, PUBLIC, Rule, ValueRule, View};
 use super::session::{Bind, NO_VIEW, OraError, OraSession, Row};
 use super::sql::quoted;
-use super::{block, parallel};
 use crate::error::TargetError;
+use crate::role::JobLimit;
 
 /// Redo of a fast log writer, bytes per second, to judge the size of the logs.
 const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
@@ -15,112 +17,6 @@ const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
 const SHORTEST_SWITCH_S: f64 = 30.0;
 /// Oldest supported version.
 const OLDEST: u32 = 19;
-
-/// A question to the server.
-pub(super) struct Question {
-    pub(super) id: &'static str,
-    pub(super) sql: &'static str,
-    /// What is unknown without it.
-    without: &'static str,
-    /// What to ask the administrator for.
-    grant: &'static str,
-}
-
-const PUBLIC: &str = "every user may query this: tell us what the server said";
-
-/// All questions but those to the views of [`super::counters`].
-pub(super) static QUESTIONS: [Question; 13] = [
-    Question {
-        id: "database",
-        sql: "SELECT SYS_CONTEXT('USERENV', 'DB_UNIQUE_NAME'), SYS_CONTEXT('USERENV', 'CON_NAME'), \
-              SYS_CONTEXT('USERENV', 'INSTANCE_NAME'), SYS_CONTEXT('USERENV', 'DATABASE_ROLE'), \
-              SYS_CONTEXT('USERENV', 'SESSION_USER'), SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA') FROM DUAL",
-        without: "which database, container and role this is",
-        grant: PUBLIC,
-    },
-    Question {
-        id: "privileges",
-        sql: "SELECT PRIVILEGE FROM SESSION_PRIVS ORDER BY PRIVILEGE",
-        without: "whether tables can be made",
-        grant: PUBLIC,
-    },
-    Question {
-        id: "quota",
-        sql: "SELECT u.DEFAULT_TABLESPACE, q.MAX_BYTES, t.BLOCK_SIZE, t.FORCE_LOGGING FROM USER_USERS u \
-              LEFT JOIN USER_TS_QUOTAS q ON q.TABLESPACE_NAME = u.DEFAULT_TABLESPACE \
-              LEFT JOIN USER_TABLESPACES t ON t.TABLESPACE_NAME = u.DEFAULT_TABLESPACE",
-        without: "the tablespace of the tables, and whether the user has a quota there",
-        grant: PUBLIC,
-    },
-    Question {
-        id: "profile",
-        sql: "SELECT RESOURCE_NAME, LIMIT FROM USER_RESOURCE_LIMITS WHERE LIMIT <> 'UNLIMITED'",
-        without: "whether the user's profile limits sessions or their time",
-        grant: PUBLIC,
-    },
-    Question {
-        id: "utl_raw",
-        sql: "SELECT RAWTOHEX(UTL_RAW.SUBSTR(HEXTORAW('4C4F4144'), 2, 2)) FROM DUAL",
-        without: "the in-database driver (run with --driver client)",
-        grant: "GRANT EXECUTE ON SYS.UTL_RAW TO …",
-    },
-    Question {
-        id: "parameters",
-        sql: "SELECT NAME, VALUE FROM V$PARAMETER WHERE NAME IN ('commit_wait', 'commit_logging', 'commit_write', \
-              'processes', 'sessions', 'log_buffer', 'db_block_size', 'cpu_count', 'filesystemio_options', \
-              'disk_asynch_io', 'sga_target', 'resource_manager_plan', 'cluster_database', 'pga_aggregate_target', \
-              'workarea_size_policy', 'parallel_max_servers', 'plsql_code_type', 'plsql_optimize_level', \
-              'plsql_debug', 'result_cache_mode') ORDER BY NAME",
-        without: "commit_wait and other settings that may spoil a figure",
-        grant: "GRANT SELECT ON SYS.V_$PARAMETER TO …",
-    },
-    Question {
-        id: "v$pq_sesstat",
-        sql: parallel::LAST_QUERY,
-        without: "how many parallel servers a query had: tests that ask for several are invalid",
-        grant: "GRANT SELECT ON SYS.V_$PQ_SESSTAT TO …",
-    },
-    Question {
-        id: "v$database",
-        sql: "SELECT LOG_MODE, FORCE_LOGGING, OPEN_MODE, DATABASE_ROLE, PLATFORM_NAME, CDB, FLASHBACK_ON, \
-              PROTECTION_MODE FROM V$DATABASE",
-        without: "log mode, force logging, platform, protection mode",
-        grant: "GRANT SELECT ON SYS.V_$DATABASE TO …",
-    },
-    Question {
-        id: "v$log",
-        sql: "SELECT GROUP#, BYTES, BLOCKSIZE, STATUS FROM V$LOG ORDER BY GROUP#",
-        without: "size of the redo logs",
-        grant: "GRANT SELECT ON SYS.V_$LOG TO …",
-    },
-    Question {
-        id: "gv$instance",
-        sql: "SELECT INSTANCE_NAME, HOST_NAME, VERSION, STATUS FROM GV$INSTANCE ORDER BY INST_ID",
-        without: "which instances there are",
-        grant: "GRANT SELECT ON SYS.GV_$INSTANCE TO …",
-    },
-    Question {
-        id: "gv$session",
-        sql: "SELECT COUNT(*) FROM GV$SESSION WHERE STATUS = 'ACTIVE' AND TYPE = 'USER' \
-              AND AUDSID <> SYS_CONTEXT('USERENV', 'SESSIONID')",
-        without: "whether other sessions are active",
-        grant: "GRANT SELECT ON SYS.GV_$SESSION TO …",
-    },
-    Question {
-        id: "gv$resource_limit",
-        sql: "SELECT RESOURCE_NAME, SUM(CURRENT_UTILIZATION), MIN(TRIM(LIMIT_VALUE)) FROM GV$RESOURCE_LIMIT \
-              WHERE RESOURCE_NAME IN ('processes', 'sessions') GROUP BY RESOURCE_NAME ORDER BY RESOURCE_NAME",
-        without: "the limit of sessions: more jobs than that fail to connect",
-        grant: "GRANT SELECT ON SYS.GV_$RESOURCE_LIMIT TO …",
-    },
-    Question {
-        id: "log-writer-statistics",
-        sql: "SELECT NAME, VALUE FROM V$SYSSTAT WHERE NAME IN ('redo size', 'redo writes', 'redo blocks written', \
-              'redo synch writes', 'user commits') ORDER BY NAME",
-        without: "whether this container sees the log writer's statistics",
-        grant: "GRANT SELECT ON SYS.V_$SYSSTAT TO …",
-    },
-];
 
 /// What the server answered.
 pub(super) type Answer = Result<Vec<Row>, OraError>;
@@ -178,10 +74,10 @@ impl Answers {
 pub(super) fn ask(session: &mut dyn OraSession) -> Result<Answers, TargetError> {
     let mut out = Answers { version: session.version(), ..Answers::default() };
     let alive = |e: &OraError| if e.lost { Err(TargetError::from(e.clone())) } else { Ok(()) };
-    for q in &QUESTIONS {
-        let answer = session.query(q.sql, &[]);
+    for q in &KNOWLEDGE.questions {
+        let answer = session.query(&q.sql, &[]);
         answer.as_ref().err().map_or(Ok(()), alive)?;
-        out.answers.push((q.id, answer));
+        out.answers.push((&q.id, answer));
     }
     let block = session.call(&block::overhead(10), &[Bind::Out(40)]);
     block.as_ref().err().map_or(Ok(()), alive)?;
@@ -190,7 +86,8 @@ pub(super) fn ask(session: &mut dyn OraSession) -> Result<Answers, TargetError> 
     clock.as_ref().err().map_or(Ok(()), alive)?;
     out.clock = Some(clock);
     let said = |view: &View| view.grant();
-    out.views = check_access(session)?.into_iter().map(|(view, access)| (view.name, said(view), access)).collect();
+    out.views =
+        check_access(session)?.into_iter().map(|(view, access)| (view.name.as_str(), said(view), access)).collect();
     Ok(out)
 }
 
@@ -211,7 +108,7 @@ pub(super) fn judge(a: &Answers) -> Vec<Finding> {
     missing_privileges(a, &mut say);
     // One finding for each refused question: what is unknown, and the grant to ask for.
     for (id, answer) in &a.answers {
-        let Some(q) = QUESTIONS.iter().find(|q| q.id == *id) else { continue };
+        let Some(q) = KNOWLEDGE.question(id) else { continue };
         match answer {
             Err(e) => say(id, Warning, &e.text, &format!("unknown: {}. {}", q.without, q.grant)),
             Result::Ok(rows) if rows.is_empty() && *id != "profile" => {
@@ -220,10 +117,17 @@ pub(super) fn judge(a: &Answers) -> Vec<Finding> {
             Result::Ok(_) => {}
         }
     }
-    server(a, &mut say);
-    log(a, &mut say);
-    user(a, &mut say);
-    driver(a, &mut say);
+    for rule in &KNOWLEDGE.rules {
+        match rule {
+            Rule::Value(rule) => value(a, rule, &mut say),
+            Rule::Computed { computed: Computed::Database } => database(a, &mut say),
+            Rule::Computed { computed: Computed::Instances } => instances(a, &mut say),
+            Rule::Computed { computed: Computed::RedoLogSize } => redo_log_size(a, &mut say),
+            Rule::Computed { computed: Computed::LogWriterStatistics } => log_writer_statistics(a, &mut say),
+            Rule::Computed { computed: Computed::User } => user(a, &mut say),
+            Rule::Computed { computed: Computed::Driver } => driver(a, &mut say),
+        }
+    }
     for (name, grant, access) in &a.views {
         let id = format!("v${}", name.to_lowercase());
         match access {
@@ -234,10 +138,11 @@ pub(super) fn judge(a: &Answers) -> Vec<Finding> {
                 say(&id, Ok, "readable, this instance", &advice);
             }
             ViewAccess::None(said) => {
-                let lost = views().find(|v| v.name == *name).map(|v| {
-                    let columns = v.columns.iter().map(|c| c.heading());
+                let view = KNOWLEDGE.views.iter().find(|view| view.name == *name);
+                let lost = view.map(|v| {
+                    let columns = v.columns().iter().map(|c| c.heading());
                     columns
-                        .chain((!v.also_missing.is_empty()).then(|| v.also_missing.to_owned()))
+                        .chain((!v.also_missing.is_empty()).then(|| v.also_missing.clone()))
                         .collect::<Vec<_>>()
                         .join(", ")
                 });
@@ -286,87 +191,45 @@ fn missing_privileges(a: &Answers, say: Say<'_>) {
 
 type Say<'a> = &'a mut dyn FnMut(&str, Severity, &str, &str);
 
-/// What kind of server it is, and whether it can be written to.
-fn server(a: &Answers, say: Say<'_>) {
-    use Severity::{Ok, Refused, Warning};
-    if let Some(name) = a.text("database", 0) {
-        let container = a.text("database", 1).unwrap_or("–");
-        let instance = a.text("database", 2).unwrap_or("–");
-        say("database", Ok, &format!("{name}, container {container}, instance {instance}"), "");
-    }
-    match a.text("database", 3) {
-        Some("PRIMARY") | None => {}
-        Some(role) => say("database-role", Refused, role, "this is a standby: name the primary in the URL"),
-    }
-    match a.text("v$database", 2) {
-        Some("READ WRITE") => say("open-mode", Ok, "READ WRITE", ""),
-        Some(mode) => say("open-mode", Refused, mode, "nothing can be changed: open the database READ WRITE"),
-        None => {}
-    }
-    if let Some(platform) = a.text("v$database", 4) {
-        say("platform", Ok, platform, "");
-    }
-    let instances = a.rows("gv$instance").map_or(0, Vec::len);
-    if instances > 1 {
-        let advice = "the service chooses the instances of jobs; counters are of all instances. To spread jobs evenly, name an \
-                      address of each instance, the first with --target and the others with --node";
-        say("cluster", Ok, &format!("{instances} instances"), advice);
-    }
-    for row in a.rows("gv$instance").into_iter().flatten() {
-        let text: Vec<&str> = row.iter().filter_map(Option::as_deref).collect();
-        say("instance", Ok, &text.join(", "), "");
-    }
-    match a.text("gv$session", 0) {
-        Some("0") => say("other-sessions", Ok, "0", ""),
-        Some(n) => {
-            let advice = "other sessions are active on this database: its counters include their commits and redo";
-            say("other-sessions", Warning, n, advice);
-        }
-        None => {}
-    }
-    if let Some(plan) = a.named("parameters", "resource_manager_plan") {
-        say("resource_manager_plan", Ok, plan, "the resource manager may slow sessions down: the figures include that");
+/// Applies a rule of one value.
+fn value(a: &Answers, rule: &ValueRule, say: Say<'_>) {
+    let found = match &rule.named {
+        Some(name) => a.named(&rule.question, name),
+        None => a.text(&rule.question, rule.column),
+    };
+    let unset = rule.unset.as_deref().filter(|_| a.rows(&rule.question).is_some());
+    let Some(value) = found.or(unset) else { return };
+    if let Some((case, severity)) = rule.case(value).and_then(|case| Some((case, case.severity?))) {
+        say(&rule.id, severity, value, &case.advice);
     }
 }
 
-/// Settings of redo logs and commits.
-fn log(a: &Answers, say: Say<'_>) {
+/// Which database this is.
+fn database(a: &Answers, say: Say<'_>) {
+    if let Some(name) = a.text("database", 0) {
+        let container = a.text("database", 1).unwrap_or("–");
+        let instance = a.text("database", 2).unwrap_or("–");
+        say("database", Severity::Ok, &format!("{name}, container {container}, instance {instance}"), "");
+    }
+}
+
+/// The instances of the database.
+fn instances(a: &Answers, say: Say<'_>) {
+    let rows = a.rows("gv$instance").map_or(&[][..], Vec::as_slice);
+    if rows.len() > 1 {
+        let advice = "the service chooses the instances of jobs; counters are of all instances. To spread jobs evenly, name an \
+                      address of each instance, the first with --target and the others with --node";
+        say("cluster", Severity::Ok, &format!("{} instances", rows.len()), advice);
+    }
+    for row in rows {
+        let text: Vec<&str> = row.iter().filter_map(Option::as_deref).collect();
+        say("instance", Severity::Ok, &text.join(", "), "");
+    }
+}
+
+/// Whether the redo logs are so small that their switches affect the figures.
+fn redo_log_size(a: &Answers, say: Say<'_>) {
     use Severity::{Ok, Warning};
-    for name in ["commit_wait", "commit_logging"] {
-        let Some(value) = a.named("parameters", name) else {
-            if a.rows("parameters").is_some() {
-                say(name, Ok, "not set", "each commit of loadline states whether it waits");
-            }
-            continue;
-        };
-        if value == "FORCE_WAIT" {
-            let advice = "commits that should not wait do wait: workloads with such commits measure something else";
-            say(name, Warning, value, advice);
-        } else {
-            say(name, Ok, value, "each commit of loadline states whether it waits");
-        }
-    }
-    match a.text("v$database", 0) {
-        Some("ARCHIVELOG") => say("log-mode", Ok, "ARCHIVELOG", ""),
-        Some(mode) => say(
-            "log-mode",
-            Warning,
-            mode,
-            "production databases use ARCHIVELOG: the figures lack the cost of archiving",
-        ),
-        None => {}
-    }
-    if let Some(forced) = a.text("v$database", 1) {
-        say("force-logging", Ok, forced, "loadline's tables are LOGGING in any case");
-    }
-    if let Some(on) = a.text("v$database", 6).filter(|on| *on != "NO") {
-        say("flashback", Ok, on, "flashback logs are written too: the figures include that");
-    }
-    match a.text("v$database", 7) {
-        Some("MAXIMUM PERFORMANCE") => say("protection-mode", Ok, "MAXIMUM PERFORMANCE", ""),
-        Some(mode) => say("protection-mode", Ok, mode, "commits wait for a standby: the figures include that"),
-        None => {}
-    }
     let number = |v: &Option<String>| v.as_deref().and_then(|v| v.parse::<f64>().ok());
     let logs: Vec<f64> = a.rows("v$log").into_iter().flatten().filter_map(|r| number(r.get(1)?)).collect();
     if let Some(smallest) = logs.iter().copied().reduce(f64::min) {
@@ -384,6 +247,11 @@ fn log(a: &Answers, say: Say<'_>) {
             say("redo-log-size", Ok, &value, "");
         }
     }
+}
+
+/// Whether the container sees the log writer's statistics.
+fn log_writer_statistics(a: &Answers, say: Say<'_>) {
+    use Severity::{Ok, Warning};
     let zero = |name: &str| a.named("log-writer-statistics", name).is_none_or(|v| v == "0");
     if a.rows("log-writer-statistics").is_some() {
         let names = ["redo size", "redo writes", "redo blocks written", "redo synch writes", "user commits"];
@@ -484,4 +352,49 @@ fn driver(a: &Answers, say: Say<'_>) {
     }
     let advice = "a first run shows whether they work: loadline run --jobs 1 --duration 2s --target …";
     say("not-tried", Ok, "creating tables, changing rows, commits (the doctor writes nothing)", advice);
+}
+
+/// The highest number of jobs, with three sessions reserved for loadline itself.
+pub(super) fn job_limit(session: &mut dyn OraSession) -> Result<JobLimit, TargetError> {
+    let mut limit: Option<(i64, String)> = None;
+    let mut unknown = Vec::new();
+    let mut tighten = |free: i64, because: String| {
+        if limit.as_ref().is_none_or(|(l, _)| free < *l) {
+            limit = Some((free, because));
+        }
+    };
+    for id in ["gv$resource_limit", "profile"] {
+        let Some(q) = KNOWLEDGE.question(id) else { continue };
+        let rows = match session.query(&q.sql, &[]) {
+            Ok(rows) => rows,
+            Err(e) if e.lost => return Err(e.into()),
+            Err(e) => {
+                unknown.push(format!("{id} cannot be read: {}", e.text));
+                continue;
+            }
+        };
+        for row in rows {
+            let text = |i: usize| row.get(i).cloned().flatten().unwrap_or_default();
+            let number = |i: usize| text(i).trim().parse::<i64>().ok();
+            match (id, text(0).as_str()) {
+                ("profile", "SESSIONS_PER_USER") => {
+                    if let Some(most) = number(1) {
+                        tighten(most - 3, format!("the profile's SESSIONS_PER_USER = {most} (3 for loadline itself)"));
+                    }
+                }
+                ("gv$resource_limit", name) => {
+                    // UNLIMITED does not parse.
+                    if let (Some(used), Some(most)) = (number(1), number(2)) {
+                        // This session is one of those in use.
+                        tighten(most - used - 2, format!("{name} = {most} ({used} in use, 3 for loadline itself)"));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(match limit {
+        Some((free, because)) => JobLimit { jobs: Some(u32::try_from(free.max(0)).unwrap_or(u32::MAX)), because },
+        None => JobLimit { jobs: None, because: unknown.join("; ") },
+    })
 }

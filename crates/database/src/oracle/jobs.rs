@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use loadline_workload::{Arg, JobStart};
 
-use super::block::{self, MAX_TEXT};
+use super::block::{self, BlockResult, MAX_TEXT, read_clock};
 use super::session::{Bind, OraSession};
-use super::slice::{BlockResult, read_clock};
 use super::{schema, sql};
 use crate::error::TargetError;
 use crate::loading::Batch;

@@ -11,21 +11,17 @@ mod block;
 mod cancel;
 mod cluster;
 mod counters;
-mod data_counters;
+mod descriptor;
 mod disk_space;
 mod doctor;
 #[cfg_attr(not(feature = "oracle"), path = "no_driver.rs")]
 mod driver;
-mod job_limit;
 mod jobs;
-mod kernels;
-mod loading;
 mod nodes;
 mod parallel;
 mod render;
 mod schema;
 mod session;
-mod slice;
 mod sql;
 
 use crate::error::TargetError;

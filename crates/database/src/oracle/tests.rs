@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use loadline_model::snapshot::counter;
 use loadline_model::{Driver, column};
 use loadline_workload::{Arg, CATALOGUE, Workload};
 
@@ -96,7 +95,7 @@ fn go_through(server: &FakeServer, native_report: bool) {
         target.create(&work).unwrap();
         target.load(&work, 2).unwrap();
         for table in workload.tables.iter().filter(|t| t.scope == loadline_workload::Scope::DataSet) {
-            let mut loader = loading::OraLoader(Box::new(server.clone()));
+            let mut loader = schema::OraLoader(Box::new(server.clone()));
             let sql = crate::changed_rows::query(&loader, &work, table);
             assert!(crate::data_set::Loader::rows(&mut loader, &sql).unwrap().is_empty());
         }
@@ -344,13 +343,6 @@ fn a_call_that_hangs_is_cancelled_by_another_session() {
     let target = cluster::Oracle::open(&request(), refusing.connector()).unwrap();
     target.client_session(&work(), 0).unwrap().canceller().cancel();
     assert_eq!(cancel(&refusing, 1), 1);
-}
-
-#[test]
-fn counters_reach_the_snapshot() {
-    let target = cluster::Oracle::open(&request(), willing().connector()).unwrap();
-    let s = target.observer().unwrap().snapshot().unwrap();
-    assert_eq!((s.counters[counter::REDO_BYTES], s.counters[counter::REDO_WRITES]), (1000.0, 4.0));
 }
 
 #[test]

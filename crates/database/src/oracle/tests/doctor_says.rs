@@ -3,7 +3,8 @@
 use loadline_model::Severity;
 
 use super::*;
-use crate::oracle::doctor::{Answers, QUESTIONS, ask, judge};
+use crate::oracle::descriptor::KNOWLEDGE;
+use crate::oracle::doctor::{Answers, ask, judge};
 
 fn found(answers: &Answers, id: &str) -> Option<(Severity, String, String)> {
     let findings = judge(answers);
@@ -24,9 +25,9 @@ fn answers(given: &[(&'static str, Vec<crate::oracle::session::Row>)]) -> Answer
 #[test]
 fn each_question_that_is_refused_says_what_is_lost_and_what_to_ask_for() {
     let no = OraError::numbered(942, "ORA-00942: table or view does not exist");
-    for q in &QUESTIONS {
-        let a = Answers { answers: vec![(q.id, Err(no.clone()))], ..answers(&[]) };
-        let (severity, value, advice) = found(&a, q.id).unwrap();
+    for q in &KNOWLEDGE.questions {
+        let a = Answers { answers: vec![(q.id.as_str(), Err(no.clone()))], ..answers(&[]) };
+        let (severity, value, advice) = found(&a, &q.id).unwrap();
         assert!(
             severity == Severity::Warning && value.contains("ORA-00942") && advice.contains("unknown:"),
             "{}",
@@ -102,7 +103,7 @@ fn the_tightest_limit_of_sessions_limits_jobs() {
             vec![]
         })
     });
-    let limit = crate::oracle::job_limit::job_limit(&mut server).unwrap();
+    let limit = crate::oracle::doctor::job_limit(&mut server).unwrap();
     assert_eq!(limit.jobs, Some(47));
     assert!(limit.because.contains("SESSIONS_PER_USER = 50"));
 }
@@ -150,7 +151,7 @@ fn the_whole_output() {
 /// A server as it should be, of one instance.
 fn good() -> FakeServer {
     FakeServer::new(|sql, _| {
-        let is = |id: &str| QUESTIONS.iter().any(|q| q.id == id && q.sql == sql);
+        let is = |id: &str| KNOWLEDGE.question(id).is_some_and(|q| q.sql == sql);
         Ok(if is("database") {
             vec![row(&["orcl", "PDB1", "orcl1", "PRIMARY", "ANN", "ANN"])]
         } else if is("privileges") {

@@ -66,7 +66,7 @@ fn sent() -> BTreeSet<String> {
     // What is sent on a cluster, by another thread, or where only one instance can be read.
     all.extend([SETUP.to_owned(), awr::OF_ALL.to_owned(), cancel::statement(job)]);
     let jobs = counters::whose(crate::scope::Scope::Jobs, "");
-    all.extend(counters::views().map(|view| view.query(false).replace("{whose}", &jobs)));
+    all.extend(descriptor::KNOWLEDGE.views.iter().map(|view| view.query(false).replace("{whose}", &jobs)));
     all
 }
 
