@@ -4,8 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::disturbance::DISTURBANCES;
-
 /// Declares the checks once: variant, identifier, and what must hold for the test to be valid.
 macro_rules! checks {
     ($($check:ident $id:literal $must:literal)+) => {
@@ -22,7 +20,12 @@ macro_rules! checks {
             /// Whether it is about others who used the machine, and not about the figures themselves.
             #[must_use]
             pub fn is_of_disturbance(self) -> bool {
-                DISTURBANCES.iter().any(|kind| kind.check == self)
+                use CheckId::*;
+                matches!(
+                    self,
+                    OtherCpu | UnknownCpu | CpuSteal | CpuAffinity | ClientThrottled | DatabaseThrottled
+                        | ThermalThrottling | OtherIo | OtherSessions | OtherSessionsCpu | MemoryPressure
+                )
             }
 
             /// What must hold for its test to be valid.

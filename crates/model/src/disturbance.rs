@@ -216,6 +216,13 @@ mod tests {
     }
 
     #[test]
+    fn each_kind_has_a_check_and_each_such_check_a_kind() {
+        for id in CheckId::ALL {
+            assert_eq!(id.is_of_disturbance(), DISTURBANCES.iter().any(|kind| kind.check == *id), "{id}");
+        }
+    }
+
+    #[test]
     fn each_threshold_is_in_the_docs() {
         let page = include_str!("../../../docs/truth.md");
         for d in DISTURBANCES {

@@ -1,83 +1,7 @@
-//! What qualifies a valid test: the source of its blocks, and the options that it needs to be valid.
-
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
+//! The options that a test needs to be valid.
 
 use crate::disturbance::allowed;
 use crate::record::TestRecord;
-
-/// Source of the blocks that a database read, the best proof first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DataSource {
-    /// The device.
-    Device,
-    /// The device, but for a share that is known to be no larger than a bound.
-    Bounded,
-    /// Caches and the device.
-    Lukewarm,
-    /// Caches.
-    Cached,
-}
-
-impl fmt::Display for DataSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            DataSource::Device => "device",
-            DataSource::Bounded => "bounded",
-            DataSource::Lukewarm => "lukewarm",
-            DataSource::Cached => "cached",
-        })
-    }
-}
-
-/// Refusals that options overrode. Stored as one string, in which that of `--allow-cached` comes last.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(from = "Option<String>", into = "Option<String>")]
-pub struct Forced {
-    /// What `--force` overrode, or what an arm has on purpose.
-    pub refused: Option<String>,
-    /// Whether `--allow-cached` kept storage figures that are not proved to be the device's.
-    pub not_the_devices: bool,
-}
-
-/// How [`Forced::not_the_devices`] is stored and shown.
-const NOT_THE_DEVICES: &str = "--allow-cached: not the device's figures";
-
-impl Forced {
-    /// Whether nothing was overridden.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == Forced::default()
-    }
-}
-
-impl From<Option<String>> for Forced {
-    fn from(stored: Option<String>) -> Forced {
-        let Some(text) = stored else { return Forced::default() };
-        let (refused, not_the_devices) = match text.strip_suffix(NOT_THE_DEVICES) {
-            Some(rest) => (rest.strip_suffix("; ").unwrap_or(rest), true),
-            None => (text.as_str(), false),
-        };
-        Forced { refused: (!refused.is_empty()).then(|| refused.to_owned()), not_the_devices }
-    }
-}
-
-impl From<Forced> for Option<String> {
-    fn from(forced: Forced) -> Option<String> {
-        (!forced.is_empty()).then(|| forced.to_string())
-    }
-}
-
-impl fmt::Display for Forced {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let refused = self.refused.as_deref().unwrap_or_default();
-        let between = if self.refused.is_some() && self.not_the_devices { "; " } else { "" };
-        let cached = if self.not_the_devices { NOT_THE_DEVICES } else { "" };
-        write!(f, "{refused}{between}{cached}")
-    }
-}
 
 impl TestRecord {
     /// The options that this test needs to be valid: `--allow-cached and --force`.
@@ -91,25 +15,5 @@ impl TestRecord {
         ];
         let needed: Vec<&str> = options.into_iter().filter(|(_, needed)| *needed).map(|(option, _)| option).collect();
         (!needed.is_empty()).then(|| needed.join(" and "))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_forced_is_stored_as_one_string() {
-        for (refused, not_the_devices, stored) in [
-            (None, false, None),
-            (None, true, Some("--allow-cached: not the device's figures")),
-            (Some("a; b"), false, Some("a; b")),
-            (Some("fsync is off"), true, Some("fsync is off; --allow-cached: not the device's figures")),
-        ] {
-            let forced = Forced { refused: refused.map(str::to_owned), not_the_devices };
-            let stored = stored.map(str::to_owned);
-            assert_eq!(Forced::from(stored.clone()), forced);
-            assert_eq!(Option::<String>::from(forced), stored);
-        }
     }
 }
