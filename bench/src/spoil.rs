@@ -175,8 +175,8 @@ struct Verdict {
 
 fn judge(must: &Must, seen: &Seen) -> Verdict {
     let found = match must {
-        Must::Fail(id) => seen.check(id, Checked::Failed).map(|c| c.detail.clone()),
-        Must::Note(id) => seen.check(id, Checked::Noted).filter(|_| seen.valid()).map(|c| c.detail.clone()),
+        Must::Fail(id) => seen.check(*id, Checked::Failed).map(|c| c.detail.clone()),
+        Must::Note(id) => seen.check(*id, Checked::Noted).filter(|_| seen.valid()).map(|c| c.detail.clone()),
         Must::Say(text) => seen.mark(text).map(str::to_owned),
         Must::Refuse(code, text) => {
             seen.mark(text).filter(|_| seen.code == *code && seen.records.is_empty()).map(str::to_owned)
@@ -194,7 +194,7 @@ fn judge(must: &Must, seen: &Seen) -> Verdict {
 fn why_unclean(must: &Must, twin: &Seen) -> Option<String> {
     let marked = match must {
         Must::Fail(id) | Must::Note(id) => {
-            twin.check(id, Checked::Failed).or(twin.check(id, Checked::Noted)).map(|c| c.detail.clone())
+            twin.check(*id, Checked::Failed).or(twin.check(*id, Checked::Noted)).map(|c| c.detail.clone())
         }
         Must::Say(text) => twin.mark(text).map(str::to_owned),
         Must::Show(column, least) => {
@@ -211,7 +211,8 @@ fn came_out(seen: &Seen) -> String {
     match (invalid.is_empty(), seen.records.is_empty()) {
         (false, _) => format!("invalid: {}", invalid.join("; ")),
         (true, false) if seen.code == 0 => {
-            let marks = seen.records.iter().flat_map(|r| r.disturbed_by.iter().chain(&r.forced).chain(&r.notes));
+            let marks =
+                seen.records.iter().flat_map(|r| r.disturbed_by.iter().chain(&r.forced.refused).chain(&r.notes));
             format!("valid: {}", marks.map(String::as_str).collect::<Vec<_>>().join("; "))
         }
         _ => format!("exit code {}: {}", seen.code, seen.said.trim()),

@@ -93,7 +93,7 @@ fn cell(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::check::CHECKS;
+    use loadline_model::CheckId;
 
     use super::*;
 
@@ -103,15 +103,11 @@ mod tests {
             Must::Fail(id) | Must::Note(id) => Some(id),
             _ => None,
         };
-        let with: BTreeSet<&str> = WAYS.iter().filter_map(of_way).collect();
-        let without: BTreeSet<&str> = WITHOUT.iter().map(|(id, _)| *id).collect();
+        let with: BTreeSet<CheckId> = WAYS.iter().filter_map(of_way).collect();
+        let without: BTreeSet<CheckId> = WITHOUT.iter().map(|(id, _)| *id).collect();
         assert_eq!(with.intersection(&without).next(), None, "a way, and a reason why there is none");
-        let named: BTreeSet<&str> = with.union(&without).copied().collect();
-        assert_eq!(
-            named,
-            CHECKS.into_iter().map(|(id, _)| id).collect(),
-            "checks with a way or a reason, and all checks"
-        );
+        let named: BTreeSet<CheckId> = with.union(&without).copied().collect();
+        assert_eq!(named, CheckId::ALL.iter().copied().collect(), "checks with a way or a reason, and all checks");
     }
 
     #[test]

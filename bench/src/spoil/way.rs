@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use loadline_database::Target;
 use loadline_model::check::Outcome as Checked;
 use loadline_model::disturbance::DISTURBANCES;
-use loadline_model::{Check, Column, TestRecord};
+use loadline_model::{Check, CheckId, Column, TestRecord};
 use loadline_store::StoredRun;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -37,9 +37,9 @@ pub(super) type Run = (On, &'static str);
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Must {
     /// Invalid by this check.
-    Fail(&'static str),
+    Fail(CheckId),
     /// Valid, and noted by this check.
-    Note(&'static str),
+    Note(CheckId),
     /// Marked: its record, its report or a warning holds this text.
     Say(&'static str),
     /// Not measured: exit code, and a part of the message.
@@ -123,13 +123,14 @@ impl Seen {
         self.code == 0 && !self.records.is_empty() && self.records.iter().all(|r| r.valid)
     }
 
-    pub(super) fn check(&self, id: &str, outcome: Checked) -> Option<&Check> {
+    pub(super) fn check(&self, id: CheckId, outcome: Checked) -> Option<&Check> {
         self.records.iter().flat_map(|r| &r.checks).find(|c| c.id == id && c.outcome == outcome)
     }
 
     /// The line that marks it with `text`.
     pub(super) fn mark(&self, text: &str) -> Option<&str> {
-        let of_record = self.records.iter().flat_map(|r| r.disturbed_by.iter().chain(&r.forced).chain(&r.notes));
+        let of_record =
+            self.records.iter().flat_map(|r| r.disturbed_by.iter().chain(&r.forced.refused).chain(&r.notes));
         let marks = of_record.map(String::as_str).chain(self.said.lines());
         marks.into_iter().find(|line| line.contains(text))
     }

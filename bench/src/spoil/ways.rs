@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
+use loadline_model::CheckId;
 use loadline_model::column::{RESPONSE_TIME_NS_MAX, TRANSACTION_TIME_NS_MAX};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -16,24 +17,24 @@ use crate::arena::{Outcome, said_by};
 use crate::pgbench::binary;
 
 /// Checks for which there is no way here, and why.
-pub(super) const WITHOUT: &[(&str, &str)] = &[
-    ("cpu-steal", "only a hypervisor withholds CPU time"),
-    ("thermal-throttling", "a virtual machine has no sensor"),
-    ("client-cpu", "a server on the same machine needs more than the 15 % of its CPUs that are left"),
-    ("agents", "needs a hub and agents: end-to-end tests stop and kill one, a simulation spoils their clocks"),
-    ("agents-network", "a link between hosts would have to be full; unit tests fill one"),
-    ("think-time", "a timer would have to be wrong; its unit tests make it so"),
-    ("read-late", "loadline's own loop would have to be slow; its unit tests make it so"),
-    ("littles-law", "loadline's own loop would have to be slow; its unit tests make it so"),
-    ("sizes", "a scan of sizes takes minutes"),
-    ("checkpoint", "the server would have to refuse a CHECKPOINT that it allowed before"),
-    ("steady", "held against planted steps, trends and stalls by `loadline-bench statistics`"),
-    ("warm-up", "made with `--warmup auto` only, and held against planted warm-ups there"),
-    ("cluster", "needs a cluster: an end-to-end test cuts one of its nodes off"),
-    ("commits-node", "needs a cluster: an end-to-end test kills one of its nodes"),
-    ("replicas", "needs a standby: tests of the relay and of levels cut it off"),
-    ("read-only", "of pgbench scripts only: an end-to-end test runs one that writes although it may not"),
-    ("round-trip", "a commit would have to be acknowledged before its replica has it; unit tests make it so"),
+pub(super) const WITHOUT: &[(CheckId, &str)] = &[
+    (CheckId::CpuSteal, "only a hypervisor withholds CPU time"),
+    (CheckId::ThermalThrottling, "a virtual machine has no sensor"),
+    (CheckId::ClientCpu, "a server on the same machine needs more than the 15 % of its CPUs that are left"),
+    (CheckId::Agents, "needs a hub and agents: end-to-end tests stop and kill one, a simulation spoils their clocks"),
+    (CheckId::AgentsNetwork, "a link between hosts would have to be full; unit tests fill one"),
+    (CheckId::ThinkTime, "a timer would have to be wrong; its unit tests make it so"),
+    (CheckId::ReadLate, "loadline's own loop would have to be slow; its unit tests make it so"),
+    (CheckId::LittlesLaw, "loadline's own loop would have to be slow; its unit tests make it so"),
+    (CheckId::Sizes, "a scan of sizes takes minutes"),
+    (CheckId::Checkpoint, "the server would have to refuse a CHECKPOINT that it allowed before"),
+    (CheckId::Steady, "held against planted steps, trends and stalls by `loadline-bench statistics`"),
+    (CheckId::WarmUp, "made with `--warmup auto` only, and held against planted warm-ups there"),
+    (CheckId::Cluster, "needs a cluster: an end-to-end test cuts one of its nodes off"),
+    (CheckId::CommitsNode, "needs a cluster: an end-to-end test kills one of its nodes"),
+    (CheckId::Replicas, "needs a standby: tests of the relay and of levels cut it off"),
+    (CheckId::ReadOnly, "of pgbench scripts only: an end-to-end test runs one that writes although it may not"),
+    (CheckId::RoundTrip, "a commit would have to be acknowledged before its replica has it; unit tests make it so"),
 ];
 
 const LOOP: &str = "while :; do :; done";
@@ -112,7 +113,7 @@ fn edited(s: &Scene<'_>, edit: fn(&str) -> String) -> Outcome<Seen> {
 
 /// All ways, in the order of the page.
 pub(super) const WAYS: &[Way] = &[
-    way("loops", "a busy loop for each CPU", SQLITE, Fail("other-cpu"), |s| {
+    way("loops", "a busy loop for each CPU", SQLITE, Fail(CheckId::OtherCpu), |s| {
         let _loops = loops()?;
         s.run(&[])
     }),
@@ -120,13 +121,13 @@ pub(super) const WAYS: &[Way] = &[
         "short-processes",
         "processes that end at once, and that their parent waits for",
         SQLITE,
-        Fail("other-cpu"),
+        Fail(CheckId::OtherCpu),
         |s| {
             let _loops = Beside::start(cpus(), &["nice", "-n", "-5"], "while :; do (exit 0); done")?;
             s.run(&[])
         },
     ),
-    way("orphans", "processes of 50 ms that nobody waits for", SQLITE, Note("unknown-cpu"), |s| {
+    way("orphans", "processes of 50 ms that nobody waits for", SQLITE, Note(CheckId::UnknownCpu), |s| {
         // The end of a pipe tells the parent that the child has ended.
         let script = "exec perl -e '$SIG{CHLD} = \"IGNORE\"; while (1) { pipe(R, W); if (!fork) { close R; $t = times; \
                           while (times() - $t < 0.05) {} exit } close W; <R> }'";
@@ -137,7 +138,7 @@ pub(super) const WAYS: &[Way] = &[
         "shared-cpu",
         "loadline may use one CPU only, and shares it with a busy loop",
         (Url("null:"), "--workload LGWR-LAT1 --jobs 1"),
-        Fail("other-cpu"),
+        Fail(CheckId::OtherCpu),
         |s| {
             let _loop = Beside::start(1, &["taskset", "-c", "0"], LOOP)?;
             s.run_through(&["taskset", "-c", "0"], &[])
@@ -147,30 +148,30 @@ pub(super) const WAYS: &[Way] = &[
         "hidden-loops",
         "busy loops that loadline cannot see (it runs in a PID namespace of its own)",
         SQLITE,
-        Fail("unknown-cpu"),
+        Fail(CheckId::UnknownCpu),
         |s| {
             let _loops = loops()?;
             s.run_through(&["unshare", "--pid", "--fork", "--mount-proc"], &[])
         },
     ),
-    way("pinned", "loadline may use one CPU only", SQLITE, Note("cpu-affinity"), |s| {
+    way("pinned", "loadline may use one CPU only", SQLITE, Note(CheckId::CpuAffinity), |s| {
         s.run_through(&["taskset", "-c", "0"], &[])
     }),
     way(
         "client-limit",
         "a control group allows loadline a tenth of a CPU",
         (Postgres, "--workload SRV-QUERY1 --size 8MiB --jobs 2 --driver client"),
-        Fail("client-throttled"),
+        Fail(CheckId::ClientThrottled),
         limited,
     ),
     way(
         "database-limit",
         "a control group allows an embedded database a tenth of a CPU",
         (Sqlite, "--workload SRV-QUERY1 --size 8MiB --jobs 1"),
-        Note("database-throttled"),
+        Note(CheckId::DatabaseThrottled),
         limited,
     ),
-    way("other-writes", "other processes write to the log's device", SQLITE, Fail("other-io"), |s| {
+    way("other-writes", "other processes write to the log's device", SQLITE, Fail(CheckId::OtherIo), |s| {
         let file = s.file("other");
         let script = format!("while :; do dd if=/dev/zero of={file}.$$ bs=4M count=64 oflag=direct; done");
         let _writers = Beside::start(4, &["env"], &script)?;
@@ -180,7 +181,7 @@ pub(super) const WAYS: &[Way] = &[
         "little-memory",
         "processes read files over and over that their memory limit cannot hold",
         SQLITE,
-        Note("memory-pressure"),
+        Note(CheckId::MemoryPressure),
         |s| {
             let (file, group) = (s.file("big"), format!("/sys/fs/cgroup/memory/loadline-spoil-{}", std::process::id()));
             fs::create_dir(&group)?;
@@ -245,15 +246,15 @@ pub(super) const WAYS: &[Way] = &[
             })
         },
     ),
-    way("too-fast", "open loop at a rate that the server cannot sustain", OPEN, Note("rate"), |s| {
+    way("too-fast", "open loop at a rate that the server cannot sustain", OPEN, Note(CheckId::Rate), |s| {
         s.run(&["--rate", "100000"])
     }),
-    way("other-commits", "another session commits in the same database", POSTGRES, Fail("commits-window"), |s| {
+    way("other-commits", "another session commits in the same database", POSTGRES, Fail(CheckId::CommitsWindow), |s| {
         s.sql_in_window(
             "DO 'BEGIN FOR i IN 1..5000 LOOP PERFORM pg_current_xact_id(); COMMIT AND CHAIN; END LOOP; END'",
         )
     }),
-    way("other-commits-mariadb", "the same on MariaDB", MARIADB, Fail("commits-database"), |s| {
+    way("other-commits-mariadb", "the same on MariaDB", MARIADB, Fail(CheckId::CommitsDatabase), |s| {
         let insert = "INSERT INTO spoil.t VALUES (1);".repeat(2000);
         s.sql_in_window(&format!("CREATE DATABASE spoil; CREATE TABLE spoil.t (a INT); {insert}"))
     }),
@@ -261,21 +262,21 @@ pub(super) const WAYS: &[Way] = &[
         "other-query",
         "another session of the same server computes all the time",
         POSTGRES,
-        Note("other-sessions"),
+        Note(CheckId::OtherSessions),
         |s| {
             let _query =
                 Beside::start(1, &["env"], &s.server()?.script("SELECT count(*) FROM generate_series(1, 1e9)"))?;
             s.run(&[])
         },
     ),
-    way("other-query-mariadb", "the same on MariaDB", MARIADB, Fail("other-sessions-cpu"), |s| {
+    way("other-query-mariadb", "the same on MariaDB", MARIADB, Fail(CheckId::OtherSessionsCpu), |s| {
         let _query = Beside::start(1, &["env"], &s.server()?.script("SELECT BENCHMARK(1000000000, MD5(1))"))?;
         s.run(&[])
     }),
-    way("rows-changed", "another session changes the jobs' rows", POSTGRES, Fail("work-evidence"), |s| {
+    way("rows-changed", "another session changes the jobs' rows", POSTGRES, Fail(CheckId::WorkEvidence), |s| {
         s.sql_in_window("UPDATE loadline.lgwr_lat1_redo SET n = n + 1")
     }),
-    way("rows-deleted", "another session deletes the jobs' rows", POSTGRES, Fail("errors"), |s| {
+    way("rows-deleted", "another session deletes the jobs' rows", POSTGRES, Fail(CheckId::Errors), |s| {
         s.sql_in_window("DELETE FROM loadline.lgwr_lat1_redo")
     }),
     way(
@@ -287,23 +288,23 @@ pub(super) const WAYS: &[Way] = &[
             s.sql_in_window("BEGIN; SELECT count(*) FROM (SELECT FROM loadline.lgwr_lat1_redo FOR UPDATE) t; SELECT pg_sleep(0.7); ROLLBACK")
         },
     ),
-    way("updates-swallowed", "a trigger swallows each update", POSTGRES, Fail("errors"), |s| {
+    way("updates-swallowed", "a trigger swallows each update", POSTGRES, Fail(CheckId::Errors), |s| {
         trigger(s, "RETURN NULL;")
     }),
-    way("updates-undone", "a trigger puts the old values back", POSTGRES, Fail("work-evidence"), |s| {
+    way("updates-undone", "a trigger puts the old values back", POSTGRES, Fail(CheckId::WorkEvidence), |s| {
         trigger(s, "RETURN OLD;")
     }),
-    way("updates-fail", "a trigger refuses one update in ten", POSTGRES, Fail("errors"), |s| {
+    way("updates-fail", "a trigger refuses one update in ten", POSTGRES, Fail(CheckId::Errors), |s| {
         trigger(s, "IF OLD.id % 10 = 0 THEN RAISE ''no''; END IF; RETURN NEW;")
     }),
-    way("rule", "a rule does nothing instead of the update", POSTGRES, Fail("errors"), |s| {
+    way("rule", "a rule does nothing instead of the update", POSTGRES, Fail(CheckId::Errors), |s| {
         s.sql_in_window("CREATE RULE spoil AS ON UPDATE TO loadline.lgwr_lat1_redo DO INSTEAD NOTHING")
     }),
     way(
         "procedure",
         "the procedure of the in-database driver is replaced by one without its update",
         INSIDE,
-        Fail("work-evidence"),
+        Fail(CheckId::WorkEvidence),
         |s| {
             s.in_window(|_| {
                 let server = s.server()?;
@@ -322,14 +323,14 @@ pub(super) const WAYS: &[Way] = &[
         "async-in-window",
         "synchronous_commit = off for the server, from the window on",
         POSTGRES,
-        Fail("commits-per-sync"),
+        Fail(CheckId::CommitsPerSync),
         |s| s.in_window(|_| reload(s, "synchronous_commit", "off")),
     ),
     way("fsync-before", "fsync = off", POSTGRES, Refuse(3, "fsync"), |s| {
         reload(s, "fsync", "off")?;
         s.run(&[])
     }),
-    way("fsync-in-window", "fsync = off from the window on", POSTGRES, Fail("commits-per-sync"), |s| {
+    way("fsync-in-window", "fsync = off from the window on", POSTGRES, Fail(CheckId::CommitsPerSync), |s| {
         s.in_window(|_| reload(s, "fsync", "off"))
     }),
     way("fsync-forced", "fsync = off, and --force", POSTGRES, Say("fsync = off"), |s| {
@@ -347,14 +348,14 @@ pub(super) const WAYS: &[Way] = &[
         Refuse(2, "innodb_flush_log_at_trx_commit"),
         |s| s.run_after(&["SET GLOBAL innodb_flush_log_at_trx_commit = 2"]),
     ),
-    way("flush-in-window", "the same from the window on", MARIADB, Fail("settings"), |s| {
+    way("flush-in-window", "the same from the window on", MARIADB, Fail(CheckId::Settings), |s| {
         s.sql_in_window("SET GLOBAL innodb_flush_log_at_trx_commit = 2")
     }),
     way(
         "inside-forced",
         "MariaDB: COMMIT in a procedure, which does not wait, by --driver database --force",
         (MariaDb, "--workload LGWR-LAT1 --jobs 4 --driver client"),
-        Fail("commits-per-sync"),
+        Fail(CheckId::CommitsPerSync),
         |s| s.run(&["--driver", "database", "--force"]),
     ),
     way("sqlite-async", "SQLite: --setting synchronous=OFF", SQLITE_TEMP, Refuse(2, "synchronous"), |s| {
@@ -380,14 +381,14 @@ pub(super) const WAYS: &[Way] = &[
             seen
         },
     ),
-    way("no-syncs", "a library swallows the syncs of an embedded database", SQLITE, Fail("redo-on-device"), |s| {
+    way("no-syncs", "a library swallows the syncs of an embedded database", SQLITE, Fail(CheckId::RedoOnDevice), |s| {
         s.run_through(&["env", &format!("LD_PRELOAD={}", eatmydata()?)], &[])
     }),
     way(
         "no-syncs-server",
         "a library swallows the syncs of a server",
         (Url("postgres-temp:"), LAT1),
-        Fail("redo-on-device"),
+        Fail(CheckId::RedoOnDevice),
         |s| {
             // The server's user must pass through, unlike to the scene's folder.
             let bin = tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o755)).tempdir_in("/var/tmp")?;
@@ -464,7 +465,7 @@ pub(super) const WAYS: &[Way] = &[
         "session-killed",
         "a job's session is killed",
         (Postgres, "--workload LGWR-LAT1 --jobs 2 --driver client"),
-        Fail("window"),
+        Fail(CheckId::Window),
         |s| {
             s.sql_in_window(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'UPDATE%' AND pid <> pg_backend_pid() LIMIT 1",
@@ -485,12 +486,20 @@ pub(super) const WAYS: &[Way] = &[
             })
         },
     ),
-    way("commits-reset", "the server's statistics are reset late in the window", POSTGRES, Fail("counters"), |s| {
-        late_reset(s, "SELECT pg_stat_reset()")
-    }),
-    way("syncs-reset", "the statistics of the log are reset late in the window", POSTGRES, Fail("counters"), |s| {
-        late_reset(s, "SELECT pg_stat_reset_shared('wal')")
-    }),
+    way(
+        "commits-reset",
+        "the server's statistics are reset late in the window",
+        POSTGRES,
+        Fail(CheckId::Counters),
+        |s| late_reset(s, "SELECT pg_stat_reset()"),
+    ),
+    way(
+        "syncs-reset",
+        "the statistics of the log are reset late in the window",
+        POSTGRES,
+        Fail(CheckId::Counters),
+        |s| late_reset(s, "SELECT pg_stat_reset_shared('wal')"),
+    ),
     way(
         "flush-status",
         "MariaDB: FLUSH STATUS",
@@ -502,7 +511,7 @@ pub(super) const WAYS: &[Way] = &[
         reload(s, "track_counts", "off")?;
         s.run(&[])
     }),
-    way("other-redo", "another session writes redo", POSTGRES, Fail("redo-size"), |s| {
+    way("other-redo", "another session writes redo", POSTGRES, Fail(CheckId::RedoSize), |s| {
         s.sql_in_window("CREATE TABLE spoil AS SELECT repeat(md5(i::text), 99) FROM generate_series(1, 50000) i")
     }),
     way(
@@ -512,14 +521,14 @@ pub(super) const WAYS: &[Way] = &[
         Say("checkpoints in the window"),
         |s| s.in_window(|_| (0..15).try_for_each(|_| s.server()?.sql("CHECKPOINT").map(drop))),
     ),
-    way("cached", "the data of a storage test fit into the server's cache", STO_READ, Fail("data-source"), |s| {
+    way("cached", "the data of a storage test fit into the server's cache", STO_READ, Fail(CheckId::DataSource), |s| {
         s.run(&["--setting", "shared_buffers=512MB"])
     }),
     way(
         "warmed",
         "another process reads the data files into the page cache all the time",
         STO_READ,
-        Fail("other-io"),
+        Fail(CheckId::OtherIo),
         |s| {
             let script =
                 format!("while :; do find {} -path '*/base/*' -type f -exec cat {{}} + > /dev/null; done", s.file(""));
@@ -531,24 +540,24 @@ pub(super) const WAYS: &[Way] = &[
         "small-cache",
         "the data of a server test do not fit into its cache",
         (Url("postgres-temp:"), "--workload SRV-QUERY1 --size 64MiB --jobs 1"),
-        Fail("cache-hit"),
+        Fail(CheckId::CacheHit),
         |s| s.run(&["--setting", "shared_buffers=1MB"]),
     ),
     way(
         "large-cache",
         "the server's cache absorbs the changed blocks",
         (Url("postgres-temp:"), "--workload DBWR-THR --size 64MiB --jobs 2"),
-        Fail("data-written"),
+        Fail(CheckId::DataWritten),
         |s| s.run(&["--setting", "shared_buffers=512MB"]),
     ),
     way(
         "other-rows",
         "another session changes rows of another table",
         (Postgres, "--workload DBWR-THR --size 32MiB --jobs 1 --allow-cached"),
-        Fail("rows-changed"),
+        Fail(CheckId::RowsChanged),
         |s| s.sql_in_window("CREATE TABLE spoil AS SELECT generate_series(1, 400000) a; UPDATE spoil SET a = 1"),
     ),
-    way("fewer-rows", "another session deletes rows that the queries read", SCAN, Fail("rows-read"), |s| {
+    way("fewer-rows", "another session deletes rows that the queries read", SCAN, Fail(CheckId::RowsRead), |s| {
         s.sql_in_window("DELETE FROM loadline.data_lookup WHERE id % 10 > 0")
     }),
     way("kept-data", "rows of a kept data set are deleted before the next run", SCAN, Refuse(3, "is missing"), |s| {
@@ -569,14 +578,14 @@ pub(super) const WAYS: &[Way] = &[
         "money",
         "another session adds money to an account",
         (Postgres, "--workload TP-LIGHT --jobs 1"),
-        Fail("consistency"),
+        Fail(CheckId::Consistency),
         |s| s.sql_in_window("UPDATE loadline.tp_light_account SET balance = balance + 1 WHERE id = 1"),
     ),
     way(
         "batches-deleted",
         "another session deletes the rows that a reader waits for",
         (Postgres, "--workload DBL-STREAM --jobs 1"),
-        Fail("batches-seen"),
+        Fail(CheckId::BatchesSeen),
         |s| {
             s.sql_in_window(
                 "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN DELETE FROM loadline.dbl_stream_entry; RETURN NULL; END'; \
@@ -588,7 +597,7 @@ pub(super) const WAYS: &[Way] = &[
         "no-workers",
         "max_parallel_workers = 0 from the window on",
         (Postgres, concat!(env!("CARGO_MANIFEST_DIR"), "/src/spoil/two-workers.toml --size 64MiB --jobs 1")),
-        Fail("parallel-workers"),
+        Fail(CheckId::ParallelWorkers),
         |s| s.in_window(|_| reload(s, "max_parallel_workers", "0")),
     ),
     way(
@@ -630,7 +639,7 @@ pub(super) const WAYS: &[Way] = &[
     way("torn-line", "half of a line is missing in tests.jsonl", SQLITE, Refuse(2, "line 1"), |s| {
         edited(s, |text| format!("{}\n{text}", &text[..text.len() / 2]))
     }),
-    way("edited-figure", "a figure is changed in tests.jsonl", SQLITE, Note("record"), |s| {
+    way("edited-figure", "a figure is changed in tests.jsonl", SQLITE, Note(CheckId::Record), |s| {
         edited(s, |text| text.replace("\"commit_throughput_tps\":", "\"commit_throughput_tps\":9"))
     }),
     way(

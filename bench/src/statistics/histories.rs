@@ -1,8 +1,7 @@
 //! Histories of runs against simulated truth: false changes, planted ones, and many series together.
 
 use loadline_analyze::paired::simulated::Machine;
-use loadline_analyze::stats::median;
-use loadline_analyze::trend::{Trend, judge};
+use loadline_analyze::trend::{Change, judge};
 use loadline_model::Random;
 
 use super::{ERROR, QUIET, percent};
@@ -18,24 +17,20 @@ pub(super) fn print(runs: usize) {
     together(runs);
 }
 
-/// `runs` histories of `n` runs of `machine`, the last ones being `ratio` times as fast.
-fn series(runs: usize, machine: Machine, n: usize, last: usize, ratio: f64) -> Vec<Trend> {
+/// The changes of `runs` histories of `n` runs of `machine`, the last ones being `ratio` times as fast.
+fn series(runs: usize, machine: Machine, n: usize, last: usize, ratio: f64) -> Vec<Vec<Change>> {
     let mut random = Random::new(n as u64);
     let one = |_| {
         let mut figures = machine.series(&mut random, n);
         figures.iter_mut().rev().take(last).for_each(|f| *f *= ratio);
-        judge(&[figures], ERROR).trends.pop().flatten()
+        judge(&[figures], ERROR).changes.pop().flatten()
     };
     (0..runs).filter_map(one).collect()
 }
 
-fn found(trends: &[Trend]) -> impl Iterator<Item = &Trend> {
-    trends.iter().filter(|t| !t.changes.is_empty())
-}
-
-/// Share of trends with a change, in %.
-fn share(trends: &[Trend]) -> f64 {
-    percent(trends.iter().map(|t| !t.changes.is_empty()))
+/// Share of histories with a change, in %.
+fn share(histories: &[Vec<Change>]) -> f64 {
+    percent(histories.iter().map(|changes| !changes.is_empty()))
 }
 
 fn head(first: &str) {
@@ -44,9 +39,7 @@ fn head(first: &str) {
 }
 
 fn without(runs: usize) {
-    println!(
-        "### Histories without a step: changes found; last runs said to be perhaps one; steps of the size called detectable found\n"
-    );
+    println!("### Histories without a step: changes found\n");
     head("runs of a machine");
     for (name, machine) in [
         ("noise 5 %", NIGHTLY),
@@ -55,40 +48,25 @@ fn without(runs: usize) {
         ("heavy tails, 3 %", Machine { heavy: true, ..QUIET }),
         ("noise 5 %, half of it inherited", Machine { correlation: 0.5, ..NIGHTLY }),
     ] {
-        let cell = |n: usize| {
-            let flat = series(runs, machine, n, 0, 1.0);
-            let seen: Vec<f64> = flat.iter().filter_map(|t| t.detectable).collect();
-            let found = median(&seen).map_or_else(String::new, |seen| {
-                let stepped = series(runs, machine, n, n / 2, 1.0 + seen);
-                format!("; {:.1} %: {:.0} %", 100.0 * seen, share(&stepped))
-            });
-            let changed = share(&flat);
-            format!(" {changed:.1} %; {:.1} %{found} |", percent(flat.iter().map(|t| t.perhaps.is_some())))
-        };
+        let cell = |n: usize| format!(" {:.1} % |", share(&series(runs, machine, n, 0, 1.0)));
         println!("| {name} |{}", LENGTHS.map(cell).concat());
     }
     println!();
 }
 
 fn drifting(runs: usize) {
-    println!(
-        "### Histories that drift by 20 % from the first to the last run: changes found, and of those said to be perhaps a drift\n"
-    );
+    println!("### Histories that drift by 20 % from the first to the last run: changes found\n");
     head("noise");
     for noise in [0.02, 0.05] {
-        let cell = |n: usize| {
-            let drifts = series(runs, Machine { noise, drift: 0.182, ..QUIET }, n, 0, 1.0);
-            format!(" {:.0} %, {:.0} % |", share(&drifts), percent(found(&drifts).map(|t| t.gradual)))
-        };
+        let drift = Machine { noise, drift: 0.182, ..QUIET };
+        let cell = |n: usize| format!(" {:.0} % |", share(&series(runs, drift, n, 0, 1.0)));
         println!("| {:.0} % |{}", 100.0 * noise, LENGTHS.map(cell).concat());
     }
     println!();
 }
 
 fn stepped(runs: usize) {
-    println!(
-        "### Histories with one step: found; of those, the place is among the possible ones, the interval holds the ratio, called a drift; else said to be perhaps one\n"
-    );
+    println!("### Histories with one step: found; of those, the interval holds the ratio\n");
     println!("| machine | runs | runs after it | 3 % | 5 % | 10 % | 20 % |");
     println!("| --- | --- | --- | --- | --- | --- | --- |");
     for (name, machine) in [("noise 5 %", NIGHTLY), ("noise 5 %, stalls", Machine { stalls: 0.05, ..NIGHTLY })] {
@@ -98,25 +76,11 @@ fn stepped(runs: usize) {
             for last in lasts {
                 let cell = |step: f64| {
                     let stepped = series(runs, machine, n, last, 1.0 + step);
-                    let right = found(&stepped)
-                        .map(|t| t.changes.iter().any(|c| (c.possible[0]..=c.possible[1]).contains(&(n - last))));
-                    let holds = found(&stepped).map(|t| {
-                        t.changes
-                            .iter()
-                            .any(|c| c.interval.is_some_and(|i| i.low <= 1.0 + step && 1.0 + step <= i.high))
-                    });
-                    let of_found = if found(&stepped).count() * 20 < runs {
-                        String::new()
-                    } else {
-                        format!(
-                            " ({:.0}, {:.0}, {:.0} %)",
-                            percent(right),
-                            percent(holds),
-                            percent(found(&stepped).map(|t| t.gradual))
-                        )
-                    };
-                    let perhaps = stepped.iter().map(|t| t.changes.is_empty() && t.perhaps.is_some());
-                    format!(" {:.0} %{of_found}; {:.0} % |", share(&stepped), percent(perhaps))
+                    let holds = |c: &Change| c.interval.is_some_and(|i| i.low <= 1.0 + step && 1.0 + step <= i.high);
+                    let found = stepped.iter().filter(|changes| !changes.is_empty());
+                    let of_found = percent(found.clone().map(|changes| changes.iter().any(holds)));
+                    let said = if found.count() * 20 < runs { String::new() } else { format!(" ({of_found:.0} %)") };
+                    format!(" {:.0} %{said} |", share(&stepped))
                 };
                 println!("| {name} | {n} | {last} |{}", [0.03, 0.05, 0.1, 0.2].map(cell).concat());
             }
@@ -138,9 +102,9 @@ fn together(runs: usize) {
                 figures.iter_mut().rev().take(10).for_each(|f| *f *= if n < different { 1.2 } else { 1.0 });
                 figures
             };
-            let trends = judge(&(0..20).map(one).collect::<Vec<_>>(), ERROR).trends;
+            let found = judge(&(0..20).map(one).collect::<Vec<_>>(), ERROR).changes;
             let changed: Vec<usize> = (0..20)
-                .filter(|n| trends.get(*n).and_then(Option::as_ref).is_some_and(|t| !t.changes.is_empty()))
+                .filter(|n| found.get(*n).and_then(Option::as_ref).is_some_and(|changes| !changes.is_empty()))
                 .collect();
             let bad = changed.iter().filter(|n| **n >= different).count();
             wrong += bad as f64 / changed.len().max(1) as f64;

@@ -6,7 +6,7 @@ use loadline_analyze::kpi::uses_data;
 use loadline_analyze::paired::Verdict;
 use loadline_analyze::paired::verdict::verdict_of;
 use loadline_analyze::stats::Interval;
-use loadline_analyze::trend::{Change, Judged, Trend, judge};
+use loadline_analyze::trend::{Change, Judged, judge};
 use loadline_model::Manifest;
 use loadline_model::format::{bytes, counted};
 
@@ -34,18 +34,18 @@ pub struct Trended<'a> {
 struct Series {
     platform: String,
     history: History,
-    /// `None` if it is too short.
-    trend: Option<Trend>,
+    /// In order; `None` if it is too short.
+    changes: Option<Vec<Change>>,
 }
 
 impl Series {
     fn changes(&self) -> &[Change] {
-        self.trend.as_ref().map_or(&[], |trend| &trend.changes)
+        self.changes.as_deref().unwrap_or_default()
     }
 
     fn verdict(&self) -> &'static str {
         match self.changes().last().map(|c| (c.ratio > 1.0) == self.history.metric.higher_is_better) {
-            None if self.trend.is_none() => "too_short",
+            None if self.changes.is_none() => "too_short",
             None => "no_change",
             Some(true) => "faster",
             Some(false) => "slower",
@@ -73,13 +73,13 @@ impl<'a> Trended<'a> {
                 let places = history.points.iter_mut().map(|(run, _)| run);
                 let places = places.chain(history.left_out.iter_mut().map(|(run, _)| run));
                 places.for_each(|run| *run = own.get(*run).map_or(*run, |(place, _)| *place));
-                series.push(Series { platform: of.clone(), history, trend: None });
+                series.push(Series { platform: of.clone(), history, changes: None });
             }
         }
         let figures = |s: &Series| s.history.points.iter().map(|(_, figure)| *figure).collect();
         let mut judged = judge(&series.iter().map(figures).collect::<Vec<Vec<f64>>>(), ERROR);
-        for (series, trend) in series.iter_mut().zip(std::mem::take(&mut judged.trends)) {
-            series.trend = trend;
+        for (series, changes) in series.iter_mut().zip(std::mem::take(&mut judged.changes)) {
+            series.changes = changes;
         }
         Ok(Trended { runs, series, judged })
     }
@@ -126,7 +126,7 @@ impl<'a> Trended<'a> {
         text::render(&page::page(self))
     }
 
-    /// A row per series; the columns from `last_run_before` to `gradual` are of its newest change.
+    /// A row per series; the columns from `last_run_before` to `p` are of its newest change.
     #[must_use]
     pub fn csv(&self) -> String {
         fn newest(s: &Series) -> Option<&Change> {
@@ -135,8 +135,7 @@ impl<'a> Trended<'a> {
         let figure = |s: &Series, figure: fn(&Change) -> f64| number(newest(s).map(figure));
         let end = |s: &Series, end: fn(Interval) -> f64| number(newest(s).and_then(|c| c.interval).map(end));
         let run = |s: &Series, at: fn(&Change) -> Option<usize>| self.id(s, newest(s).and_then(at)).to_owned();
-        let perhaps = |s: &Series| s.trend.as_ref()?.perhaps;
-        let columns: [Named<'_, &Series>; 27] = [
+        let columns: [Named<'_, &Series>; 21] = [
             ("platform", &|s| s.platform.clone()),
             ("workload", &|s| s.history.workload.clone()),
             ("parameters", &|s| parameters(&s.history)),
@@ -150,20 +149,12 @@ impl<'a> Trended<'a> {
             ("change_points", &|s| s.changes().iter().map(|c| self.id(s, Some(c.at))).collect::<Vec<_>>().join(";")),
             ("last_run_before", &|s| run(s, |c| c.at.checked_sub(1))),
             ("first_run_after", &|s| run(s, |c| Some(c.at))),
-            ("earliest_run_after", &|s| run(s, |c| Some(c.possible[0]))),
-            ("latest_run_after", &|s| run(s, |c| Some(c.possible[1]))),
             ("before", &|s| figure(s, |c| c.before)),
             ("after", &|s| figure(s, |c| c.after)),
             ("ratio", &|s| figure(s, |c| c.ratio)),
             ("low", &|s| end(s, |i| i.low)),
             ("high", &|s| end(s, |i| i.high)),
             ("p", &|s| figure(s, |c| c.p)),
-            ("gradual", &|s| newest(s).and(s.trend.as_ref()).map_or_else(String::new, |t| t.gradual.to_string())),
-            ("perhaps_since", &|s| self.id(s, perhaps(s).map(|p| p.since)).to_owned()),
-            ("more_runs_needed", &|s| number(perhaps(s).and_then(|p| p.more).map(|more| more as f64))),
-            ("smallest_detectable_pct", &|s| {
-                number(s.trend.as_ref().and_then(|t| t.detectable).map(|share| share * 100.0))
-            }),
             ("newest", &|s| number(s.history.points.last().map(|(_, figure)| *figure))),
             ("setup", &|s| self.setup(s).join("; ")),
         ];

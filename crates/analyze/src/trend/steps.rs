@@ -13,17 +13,14 @@
 //! Sources: Matteson and James, A nonparametric approach for multiple change point analysis of multivariate data,
 //! Journal of the American Statistical Association 109 (2014) 334; Phipson and Smyth, Permutation p-values should never
 //! be zero, Statistical Applications in Genetics and Molecular Biology 9 (2010) 39; Bai, Estimating multiple breaks one
-//! at a time, Econometric Theory 13 (1997) 315 (each place is looked for again once its neighbours are known); Eo and
-//! Morley, Likelihood-ratio-based confidence sets for the timing of structural breaks, Quantitative Economics 6 (2015)
-//! 463 (the places that are possible); Hampel, Journal of the American Statistical Association 69 (1974) 383 (outliers by
+//! at a time, Econometric Theory 13 (1997) 315 (each place is looked for again once its neighbours are known);
+//! Hampel, Journal of the American Statistical Association 69 (1974) 383 (outliers by
 //! the median absolute deviation); Bartlett, Journal of the Royal Statistical Society 98 (1935) 536 (the variance of a mean of
 //! correlated values).
 
 use std::ops::Range;
 
 use loadline_model::Random;
-
-use crate::stats::{POSSIBLE, median};
 
 /// Least runs of a level.
 pub(super) const LEAST: usize = 4;
@@ -35,22 +32,11 @@ const FAR: f64 = 3.0;
 const SD_PER_MAD: f64 = 1.4826;
 
 /// The best split of a series, and how it compares with random orders.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Test {
     at: usize,
     /// Share of random orders with as good a split, the real one included.
     pub(super) p: f64,
-    /// What the best splits of the random orders explain, rising.
-    gains: Vec<f64>,
-}
-
-impl Test {
-    /// What a split must explain to have a p value of at most `level`, in variances of what it leaves.
-    pub(super) fn critical(&self, level: f64) -> Option<f64> {
-        // The cast saturates.
-        let better = ((level * (ORDERS + 1) as f64) as usize).checked_sub(1)?;
-        self.gains.iter().rev().nth(better).copied()
-    }
 }
 
 /// Leaves out runs at the ends of a series, if the best split is there and has a p value of at most `level`: they are too few
@@ -93,24 +79,23 @@ pub(super) fn steps(logs: &[f64], first: Option<Test>, level: f64) -> Vec<(usize
 }
 
 /// Tests the best split. `None` if there are too few values for two levels, or if all are equal.
-pub(super) fn test(logs: &[f64]) -> Option<Test> {
+fn test(logs: &[f64]) -> Option<Test> {
     let (at, gain) = best(&near(logs))?;
     // A fixed seed: the same runs give the same answer.
     let mut random = Random::new(logs.len() as u64);
     let mut shuffled = logs.to_vec();
-    let mut order = |_| {
+    let mut as_good = 1;
+    for _ in 0..ORDERS {
         random.shuffle(&mut shuffled);
-        best(&near(&shuffled)).map_or(0.0, |(_, gain)| gain)
-    };
-    let mut gains: Vec<f64> = (0..ORDERS).map(&mut order).collect();
-    gains.sort_by(f64::total_cmp);
-    // Sums in another order differ in their last digits.
-    let as_good = gains.len() - gains.partition_point(|other| *other < gain * (1.0 - 1e-9));
-    Some(Test { at, p: (as_good + 1) as f64 / (ORDERS + 1) as f64, gains })
+        let other = best(&near(&shuffled)).map_or(0.0, |(_, gain)| gain);
+        // Sums in another order differ in their last digits.
+        as_good += usize::from(other >= gain * (1.0 - 1e-9));
+    }
+    Some(Test { at, p: f64::from(as_good as u32) / f64::from(ORDERS as u32 + 1) })
 }
 
 /// `values` around their mean, those far from their neighbours brought nearer to them.
-pub(super) fn near(values: &[f64]) -> Vec<f64> {
+fn near(values: &[f64]) -> Vec<f64> {
     let neighbours = |at: usize| values.get(at.saturating_sub(2)..(at + 3).min(values.len())).map_or(0.0, middle);
     let around: Vec<f64> = (0..values.len()).map(neighbours).collect();
     let mut off: Vec<f64> = values.iter().zip(&around).map(|(v, around)| (v - around).abs()).collect();
@@ -131,12 +116,6 @@ fn middle(values: &[f64]) -> f64 {
     sorted.sort_unstable_by(f64::total_cmp);
     let at = |n: usize| sorted.get(n).copied().unwrap_or(0.0);
     f64::midpoint(at(sorted.len() / 2), at(sorted.len().saturating_sub(1) / 2))
-}
-
-/// Standard deviation of normal noise with the median absolute deviation of `values`.
-pub(super) fn deviation(values: &[f64]) -> Option<f64> {
-    let middle = median(values)?;
-    Some(SD_PER_MAD * median(&values.iter().map(|v| (v - middle).abs()).collect::<Vec<f64>>())?)
 }
 
 /// The best split of values around their mean: index of the first value after it, and what it explains in variances of what
@@ -176,14 +155,4 @@ fn explained(values: &[f64]) -> impl Iterator<Item = (usize, f64)> {
         let k = index + 1;
         (k, sum * sum * n as f64 / (k * (n - k)) as f64)
     })
-}
-
-/// The first and the last place around `at` whose splits of `logs` explain almost as much as the best.
-pub(super) fn possible(logs: &[f64], at: usize) -> [usize; 2] {
-    let values = near(logs);
-    let total: f64 = values.iter().map(|v| v * v).sum();
-    let most = explained(&values).map(|(_, e)| e).fold(0.0, f64::max);
-    let variance = (total - most).max(0.0) / values.len().saturating_sub(2).max(1) as f64;
-    let places = explained(&values).filter(|(_, e)| *e >= most - POSSIBLE * variance);
-    places.fold([at, at], |[first, last], (place, _)| [first.min(place), last.max(place)])
 }

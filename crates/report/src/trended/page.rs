@@ -1,16 +1,16 @@
-//! The page of histories: the changes first, then what may be one, then the rest in sentences.
+//! The page of histories: the changes first, then the rest in sentences.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_analyze::paired::percent as confidence;
-use loadline_analyze::trend::{Change, LEAST_RUNS, Trend};
+use loadline_analyze::trend::{Change, LEAST_RUNS};
 use loadline_model::format::counted;
 
 use super::{Series, Trended};
 use crate::RunData;
 use crate::columns::{scale, value};
 use crate::compared::{differences, machine};
-use crate::content::ratios::{percent, ratio};
+use crate::content::ratios::ratio;
 use crate::content::{count, kept_tests, when};
 use crate::doc::{Block, Chart, Document, Head, Row, Section, Table};
 use crate::platform_run::sides;
@@ -111,14 +111,6 @@ fn changes(trended: &Trended<'_>) -> Table {
         let date = |at: Option<usize>| {
             trended.run(series, at).map_or_else(String::new, |m| when(&m.started_at).chars().take(SECONDS).collect())
         };
-        let mut why = Vec::new();
-        if change.possible != [change.at; 2] {
-            let [first, last] = [change.possible[0].checked_sub(1), Some(change.possible[1])].map(date);
-            why.push(format!("at 95 % the change is somewhere between {first} and {last}"));
-        }
-        if series.trend.as_ref().is_some_and(|t| t.gradual) {
-            why.push("a straight line fits as well: it may be a drift, which began at no single run".to_owned());
-        }
         let interval = change.interval.map(|i| format!("{} – {}", ratio(i.low), ratio(i.high)));
         let cells = [
             trended.name(series),
@@ -132,10 +124,7 @@ fn changes(trended: &Trended<'_>) -> Table {
             format!("{:.4}", change.p),
             course(series),
         ];
-        // Text has it below the table, after the name of the workload.
-        let what = format!("{}, {}: ", column.title, date(Some(change.at)));
-        let remark = if why.is_empty() { String::new() } else { what + &why.join("; ") };
-        Row { first: true, remark, ..Row::of(cells) }
+        Row::of(cells)
     };
     let rows = trended.series.iter().flat_map(|s| s.changes().iter().map(move |change| row(s, change)));
     let head = [
@@ -167,29 +156,12 @@ fn course(series: &Series) -> String {
 
 fn sentences(trended: &Trended<'_>) -> Vec<String> {
     let mut out = Vec::new();
-    let trends = || trended.series.iter().filter_map(|s| Some((s, s.trend.as_ref()?)));
-    for (series, perhaps) in trends().filter_map(|(s, t)| Some((s, t.perhaps?))) {
-        let since = trended.id(series, Some(perhaps.since));
-        let more = perhaps.more.map_or_else(
-            || "more than a dozen more runs like it would be needed".to_owned(),
-            |n| format!("{} like those since would show it", counted(n, "more run")),
-        );
-        let title = series.history.metric.column.title;
-        out.push(format!("{}: {title} perhaps changed since {since}: {more}.", trended.name(series)));
-    }
-    let still: Vec<&Trend> = trends().map(|(_, t)| t).filter(|t| t.changes.is_empty()).collect();
-    if !still.is_empty() {
-        let seen = || still.iter().filter_map(|t| t.detectable);
-        let seen = seen().min_by(f64::total_cmp).zip(seen().max_by(f64::total_cmp)).map(|(least, most)| {
-            let [least, most] = [least, most].map(percent);
-            let from_to = if least == most { least } else { format!("{least} to {most}") };
-            format!(" A change of about {from_to} in its middle would have been seen in four of five such series.")
-        });
-        let still = count(still.len(), "series", "series");
-        out.push(format!("{still} without a change of level.{}", seen.unwrap_or_default()));
+    let still = trended.series.iter().filter(|s| s.changes.as_ref().is_some_and(Vec::is_empty)).count();
+    if still > 0 {
+        out.push(format!("{} without a change of level.", count(still, "series", "series")));
     }
     let short: Vec<usize> =
-        trended.series.iter().filter(|s| s.trend.is_none()).map(|s| s.history.points.len()).collect();
+        trended.series.iter().filter(|s| s.changes.is_none()).map(|s| s.history.points.len()).collect();
     if let (Some(least), Some(most)) = (short.iter().min(), short.iter().max()) {
         let have = if least == most { least.to_string() } else { format!("{least} to {most}") };
         let series = count(short.len(), "series is", "series are");
