@@ -60,14 +60,6 @@ pub enum AgentsError {
     /// Agents refused, or did not answer: which, and why.
     #[error("{}", .0.join("; "))]
     Agents(Vec<String>),
-    /// An agent cannot start: another one has its name.
-    #[error("there is an agent with the name {name} already: {who}; choose another --name")]
-    NameTaken {
-        /// The name.
-        name: String,
-        /// Where the other is.
-        who: String,
-    },
     /// The hub cannot be connected to.
     #[error(transparent)]
     Connect(#[from] HubError),

@@ -1,6 +1,5 @@
 //! The hub: a NATS server, spoken to by a thread of its own. The only file that knows NATS.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -31,12 +30,6 @@ const LEAST_BYTES: usize = 8192;
 pub struct HubOptions {
     /// `nats://host:port`, `tls://host:port`, with a token or a user and a password in it, if so.
     pub url: String,
-    /// Credentials of a user, as in a `.creds` file: a secret.
-    pub credentials: Option<String>,
-    /// Seed of an nkey: a secret.
-    pub nkey: Option<String>,
-    /// File with the certificates that the hub's is checked by, in place of those of the system.
-    pub ca: Option<PathBuf>,
     /// Name of this connection at the hub.
     pub name: String,
 }
@@ -44,7 +37,7 @@ pub struct HubOptions {
 /// Why there is no hub.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HubError {
-    /// The URL or a file is wrong.
+    /// The URL is wrong.
     #[error("{0}")]
     Usage(String),
     /// It does not answer, or refuses.
@@ -246,22 +239,6 @@ async fn connect(
             }
             async {}
         });
-    if let Some(text) = &options.credentials {
-        let wrong = |_| {
-            HubError::Usage(
-                "--hub-creds holds no credentials: a JWT and the seed of an nkey, as nsc writes them".to_owned(),
-            )
-        };
-        with = with.credentials(text).map_err(wrong)?;
-    }
-    if let Some(seed) = &options.nkey {
-        with = with.nkey(seed.clone());
-    }
-    if let Some(path) = &options.ca {
-        // NATS' client would name an error without the file.
-        std::fs::File::open(path).map_err(|e| HubError::Usage(format!("{}: {e}", path.display())))?;
-        with = with.add_root_certificates(path.clone());
-    }
     match (server.username(), server.password()) {
         (Some(user), Some(password)) => {
             with = with.user_and_password(decoded(user), decoded(password));
@@ -304,13 +281,13 @@ fn refusal(error: &async_nats::ConnectError) -> String {
     use async_nats::ConnectErrorKind as K;
     match error.kind() {
         K::AuthorizationViolation => {
-            "refuses: the token, user or key is missing or wrong (in the URL of --hub, or --hub-creds, --hub-nkey)"
-                .to_owned()
+            "refuses: the token, or the user and the password, in its URL is missing or wrong".to_owned()
         }
-        K::Authentication => "refuses the key or the credentials: they are no valid ones".to_owned(),
         // An unknown certificate is told as an error of input and output.
         K::Tls | K::Io if error.kind() == K::Tls || error.to_string().contains("certificate") => {
-            format!("cannot be spoken to by TLS ({error}); --hub-ca names the certificates to check it by")
+            format!(
+                "cannot be spoken to by TLS ({error}); if its certificate is by an authority of your own, name that one's file in SSL_CERT_FILE"
+            )
         }
         K::TimedOut => format!("did not answer within {} s", CONNECT.as_secs()),
         _ => format!("cannot be reached: {error}"),

@@ -9,16 +9,13 @@ use loadline_database::machine::{boot_id, host_name};
 use loadline_storage::now_ns;
 
 use crate::agent::{Action, Agent, CANCEL_AFTER_NS, Event, is_last};
-use crate::coordinator::{AgentsError, roll};
+use crate::coordinator::AgentsError;
 use crate::hub::{Hub, HubOptions};
 use crate::jobs::{Jobs, OpenTarget};
-use crate::link::{HubLink, LOOK_NS};
+use crate::link::LOOK_NS;
 use crate::message::{
     Answer, Command, JobsOrder, Message, PROTOCOL, Presence, Received, Refusal, TO_ALL, to_agent, to_run,
 };
-
-/// How long another agent of the same name has to say so, ns.
-const SAME_NAME_NS: u64 = 500_000_000;
 
 /// What comes to the agent's thread.
 enum In {
@@ -67,12 +64,6 @@ pub fn serve(
     interrupted: &Arc<AtomicBool>,
     say: &mut dyn FnMut(&str),
 ) -> Result<(), AgentsError> {
-    let mut link = HubLink::connect(options, &presence.id, Arc::clone(interrupted))?;
-    let there = roll(&mut link, &presence.id, SAME_NAME_NS, |_| false)?;
-    if let Some(Presence { name, process, host, .. }) = there.into_iter().find(|other| other.name == presence.name) {
-        return Err(AgentsError::NameTaken { name, who: format!("process {process} on {host}") });
-    }
-    drop(link);
     let (inbox, events) = channel();
     let heard = inbox.clone();
     let subjects = [TO_ALL.to_owned(), to_agent(&presence.id)];

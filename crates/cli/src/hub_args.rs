@@ -1,7 +1,5 @@
 //! Flags of agents and of their hub.
 
-use std::path::PathBuf;
-
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueHint};
 use loadline_model::plan::{AgentCredentials, OnAgentLoss};
@@ -19,28 +17,13 @@ pub(crate) struct HubArgs {
     /// if it asks for one [default: the environment variable LOADLINE_HUB]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) hub: Option<String>,
-    /// Credentials of a user of the hub (.creds) [default: the environment variable LOADLINE_HUB_CREDS, which holds the text itself]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) hub_creds: Option<PathBuf>,
-    /// Seed of an nkey that the hub knows [default: the environment variable LOADLINE_HUB_NKEY, which holds the seed itself]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) hub_nkey: Option<PathBuf>,
-    /// Certificates by which the hub's is checked, in place of those of the system (PEM) [default: the environment variable
-    /// LOADLINE_HUB_CA, which holds the text itself]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) hub_ca: Option<PathBuf>,
 }
 
 impl HubArgs {
     /// URL of the hub, from the flag or the environment.
     pub(crate) fn url(&self) -> Option<String> {
-        self.hub.clone().or_else(|| environment(HUB_VARIABLE))
+        self.hub.clone().or_else(|| std::env::var(HUB_VARIABLE).ok().filter(|url| !url.is_empty()))
     }
-}
-
-/// Value of an environment variable that says something.
-pub(crate) fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// Agents that run the jobs of a run.

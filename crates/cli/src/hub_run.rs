@@ -1,9 +1,5 @@
 //! `loadline agent`, `loadline agents list`, and the agents of a run.
 
-use std::fs::File;
-use std::io::Write;
-use std::os::fd::IntoRawFd;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -16,19 +12,11 @@ use loadline_model::format::counted;
 use loadline_model::plan::{AgentCredentials, Jobs};
 use loadline_run::Study;
 use loadline_run::plan::MAX_JOBS;
-use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::exit::{self, Failure};
-use crate::hub_args::{AgentArgs, AgentsListArgs, HUB_VARIABLE, HubArgs, environment};
+use crate::hub_args::{AgentArgs, AgentsListArgs, HUB_VARIABLE};
 use crate::listing::Listing;
 use crate::{output, secrets, signals};
-
-/// Environment variable with the seed of an nkey.
-const NKEY_VARIABLE: &str = "LOADLINE_HUB_NKEY";
-/// Environment variable with the credentials of a user, as in a .creds file.
-const CREDS_VARIABLE: &str = "LOADLINE_HUB_CREDS";
-/// Environment variable with certificates in PEM.
-const CA_VARIABLE: &str = "LOADLINE_HUB_CA";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How long a run waits for its agents, ns.
@@ -45,7 +33,7 @@ impl From<HubError> for Failure {
 impl From<AgentsError> for Failure {
     fn from(e: AgentsError) -> Failure {
         let code = match e {
-            AgentsError::Connect(HubError::Usage(_)) | AgentsError::NameTaken { .. } => exit::USAGE,
+            AgentsError::Connect(HubError::Usage(_)) => exit::USAGE,
             AgentsError::Interrupted => exit::INTERRUPTED,
             _ => exit::TARGET,
         };
@@ -53,33 +41,12 @@ impl From<AgentsError> for Failure {
     }
 }
 
-fn options(url: Option<&str>, args: &HubArgs, name: &str) -> Result<HubOptions, Failure> {
+fn options(url: Option<&str>, name: &str) -> Result<HubOptions, Failure> {
     let url = url.ok_or_else(|| {
         Failure::usage(format!("name the hub: --hub nats://HOST:PORT, or the environment variable {HUB_VARIABLE}"))
     })?;
     secrets::keep(std::iter::once(url));
-    let ca = match (&args.hub_ca, environment(CA_VARIABLE)) {
-        (Some(path), _) => Some(path.clone()),
-        (None, Some(text)) => Some(
-            in_memory(&text)
-                .map_err(|e| Failure::failed(format!("{CA_VARIABLE} cannot be put into a file of memory: {e}")))?,
-        ),
-        (None, None) => None,
-    };
-    Ok(HubOptions {
-        url: url.to_owned(),
-        credentials: text_of("--hub-creds", args.hub_creds.as_deref(), CREDS_VARIABLE)?,
-        nkey: nkey(args.hub_nkey.as_deref())?,
-        ca,
-        name: format!("loadline {name}"),
-    })
-}
-
-/// A file of this process that holds `text`, and is on no disk: a container may have none that can be written.
-fn in_memory(text: &str) -> std::io::Result<PathBuf> {
-    let mut file = File::from(memfd_create(c"hub-ca", MFdFlags::MFD_CLOEXEC)?);
-    file.write_all(text.as_bytes())?;
-    Ok(PathBuf::from(format!("/proc/self/fd/{}", file.into_raw_fd())))
+    Ok(HubOptions { url: url.to_owned(), name: format!("loadline {name}") })
 }
 
 /// `loadline agent`: works until it is interrupted.
@@ -94,7 +61,7 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
     if !(1..=MAX_JOBS).contains(&most) {
         return Err(Failure::usage(format!("--max-jobs {most} must be between 1 and {MAX_JOBS}")));
     }
-    let options = options(args.hub.url().as_deref(), &args.hub, &name)?;
+    let options = options(args.hub.url().as_deref(), &name)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     signals::interruptible(&interrupted, "sessions on the database end with this process".to_owned())?;
     serve(&options, presence(&name, VERSION, most, files), &interrupted, &mut |text| output::say(text))?;
@@ -107,7 +74,7 @@ pub(crate) fn agents_list(args: &AgentsListArgs) -> Result<u8, Failure> {
     let asker = new_id();
     let interrupted = Arc::new(AtomicBool::new(false));
     signals::interruptible(&interrupted, "nothing was started".to_owned())?;
-    let mut link = HubLink::connect(&options(hub.url().as_deref(), hub, "list")?, &asker, interrupted)?;
+    let mut link = HubLink::connect(&options(hub.url().as_deref(), "list")?, &asker, interrupted)?;
     let row = |p: Presence| {
         let state = p.busy.map_or_else(|| "free".to_owned(), |run| format!("busy with run {run}"));
         let most = p.most_jobs.min(p.most_sessions);
@@ -123,7 +90,7 @@ pub(crate) fn agents_list(args: &AgentsListArgs) -> Result<u8, Failure> {
 }
 
 /// The study with its agents, if its plan has some.
-pub(crate) fn with(mut study: Study, hub: Option<&str>, args: &HubArgs) -> Result<Study, Failure> {
+pub(crate) fn with(mut study: Study, hub: Option<&str>) -> Result<Study, Failure> {
     let Some(planned) = study.plan.agents.clone() else { return Ok(study) };
     let hub = hub.ok_or_else(|| {
         Failure::usage(format!(
@@ -134,7 +101,7 @@ pub(crate) fn with(mut study: Study, hub: Option<&str>, args: &HubArgs) -> Resul
     })?;
     // Short enough to be read; subjects of the hub hold it.
     let run = new_id().chars().filter(char::is_ascii_alphanumeric).take(10).collect::<String>();
-    let options = options(Some(hub), args, &format!("run {run}"))?;
+    let options = options(Some(hub), &format!("run {run}"))?;
     let link = HubLink::connect(&options, &run, Arc::clone(&study.request.interrupted))?;
     let local = planned.credentials == AgentCredentials::Local;
     let url = |url: &String| if local { loadline_database::redact(url) } else { url.clone() };
@@ -164,27 +131,4 @@ pub(crate) fn with(mut study: Study, hub: Option<&str>, args: &HubArgs) -> Resul
     output::say(&format!("run {run} at {}: agents {}", loadline_database::redact(hub), names.join(", ")));
     study.agents = Some(Arc::new(agents));
     Ok(study)
-}
-
-/// What the file of a flag holds, or else the environment variable `name`.
-fn text_of(flag: &str, file: Option<&Path>, name: &str) -> Result<Option<String>, Failure> {
-    let Some(path) = file else { return Ok(environment(name)) };
-    let text = std::fs::read_to_string(path);
-    text.map(Some).map_err(|e| Failure::usage(format!("{flag} {}: {e}", path.display())))
-}
-
-/// Seed of an nkey, from its file or the environment. No message has it.
-fn nkey(file: Option<&Path>) -> Result<Option<String>, Failure> {
-    let Some(text) = text_of("--hub-nkey", file, NKEY_VARIABLE)? else { return Ok(None) };
-    // 58 letters and digits of base 32 (docs.nats.io, NKeys). A file of `nk` may have its comments around the seed.
-    let digit = |b: u8| b.is_ascii_uppercase() || (b'2'..=b'7').contains(&b);
-    let seed =
-        text.split_whitespace().find(|word| word.len() == 58 && word.starts_with("SU") && word.bytes().all(digit));
-    let seed = seed.ok_or_else(|| {
-        let whence = file.map_or_else(|| NKEY_VARIABLE.to_owned(), |path| format!("--hub-nkey {}", path.display()));
-        Failure::usage(format!(
-            "{whence} holds no seed of an nkey: 58 letters and digits that begin with SU, as made by `nk -gen user`"
-        ))
-    })?;
-    Ok(Some(seed.to_owned()))
 }

@@ -3,7 +3,7 @@
 use loadline_run::Study;
 
 use crate::exit::Failure;
-use crate::hub_args::{AgentArgs, AgentsListArgs, HubArgs};
+use crate::hub_args::{AgentArgs, AgentsListArgs};
 
 const ABSENT: &str = "this loadline was built without agents: build it with `cargo build --release --features hub`";
 
@@ -16,6 +16,6 @@ pub(crate) fn agents_list(_: &AgentsListArgs) -> Result<u8, Failure> {
 }
 
 /// The study as it is, unless its plan has agents.
-pub(crate) fn with(study: Study, _: Option<&str>, _: &HubArgs) -> Result<Study, Failure> {
+pub(crate) fn with(study: Study, _: Option<&str>) -> Result<Study, Failure> {
     if study.plan.agents.is_some() { Err(Failure::usage(ABSENT)) } else { Ok(study) }
 }

@@ -74,7 +74,7 @@ pub(crate) fn measure(
         clean::command(&study.request)
     );
     signals::interruptible(&study.request.interrupted, left)?;
-    let study = hub_run::with(study, hub.as_deref(), &args.agents.hub)?;
+    let study = hub_run::with(study, hub.as_deref())?;
     let _metrics = args.metrics.map(|listen| live::start_metrics(&study.results, listen)).transpose()?;
     let mut progress = Progress::new();
     let outcome = study.run(&mut progress);
