@@ -3,16 +3,14 @@
 //! Both only read run folders, from a process of their own that gets a CPU when nobody else wants it: looking costs the measured
 //! test nothing. What a report shows is made by crate `report`, on a page as in a file.
 //!
-//! [`now`] is a run as it stands, read bit by bit from its folder; [`screen`] draws it on a terminal, `serve` sends it to browsers.
+//! [`now`] is a run as it stands, read bit by bit from its folder; [`screen`] shows it on a terminal, `serve` in browsers.
 
 pub mod metrics;
 pub mod now;
-mod picture;
 mod plain;
 pub mod screen;
 pub mod serve;
 mod terminal;
 mod watch;
 
-pub use picture::Picture;
 pub use watch::{Ended, WatchError, WatchOptions, watch};

@@ -16,7 +16,7 @@ pub const FRESH_S: f64 = 5.0;
 const MOST_TESTS: usize = 500;
 
 /// Name, unit (which ends the name) and meaning of every metric, in order.
-const ALL: [(&str, &str, &str); 22] = [
+const ALL: [(&str, &str, &str); 21] = [
     ("run_info", "", "A run: its platform, product and version"),
     ("run_running", "", "1 while the run goes on, else 0"),
     ("run_left_seconds", "seconds", "Estimated time until the end of the run"),
@@ -26,11 +26,6 @@ const ALL: [(&str, &str, &str); 22] = [
     ("test_length_seconds", "seconds", "Warm-up and window of the test under way"),
     ("test_transactions_per_second", "", "Transactions per second in the last second"),
     ("test_latency_mean_seconds", "seconds", "Mean transaction time of the last second, closed loop"),
-    (
-        "test_jobs_by_latency",
-        "",
-        "Jobs whose mean transaction time in the last second was in the band up to this, not cumulated",
-    ),
     ("test_cpu_busy_ratio", "ratio", "CPU time used on the database's machine"),
     ("test_cpu_iowait_ratio", "ratio", "CPU time idle while I/O was outstanding"),
     ("test_device_busy_ratio", "ratio", "Time in which the log's device had I/O in flight"),
@@ -121,9 +116,6 @@ impl Metrics {
         }
         for (wait, sessions) in &second.waits {
             self.set("test_wait_sessions", with(&labels, "wait", wait), Some(*sessions));
-        }
-        for (ms, jobs) in &second.jobs_by_ms {
-            self.set("test_jobs_by_latency", with(&labels, "up_to_ms", ms.to_string()), Some(f64::from(*jobs)));
         }
     }
 

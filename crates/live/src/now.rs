@@ -12,8 +12,10 @@ use loadline_store::{StoreError, Tail, is_written, parse_rfc3339, read_manifest}
 
 /// Seconds kept.
 const MOST_SECONDS: usize = 600;
+/// Seconds shown, the newest.
+const SHOWN_SECONDS: usize = 120;
 /// Warnings kept.
-const MOST_WARNINGS: usize = 20;
+const MOST_WARNINGS: usize = 5;
 /// A run that has written nothing for so long gets a remark, s. Limits are measured in silence, for up to a minute.
 const SILENT_S: f64 = 15.0;
 
@@ -135,9 +137,9 @@ impl Now {
         planned.map(|w| w.code.as_str()).filter(|code| !begun(code)).collect()
     }
 
-    /// The part of it that pages show, at `now_s` (s since 1970), with so many seconds.
+    /// The part of it that is shown at `now_s` (s since 1970).
     #[must_use]
-    pub fn shown(&self, now_s: f64, seconds: usize) -> LiveRun<'_> {
+    pub fn shown(&self, now_s: f64) -> LiveRun<'_> {
         let test = self.test();
         let workload_of = |number: u32| {
             let done = self.records.iter().rev().find(|r| r.test == number).map(|r| r.workload.as_str());
@@ -145,7 +147,7 @@ impl Now {
         };
         // Figures of different workloads have no common scale.
         let workload = test.map_or_else(|| workload_of(self.seconds.back()?.test), |test| Some(&test.workload));
-        let of_workload = self.seconds.iter().rev().filter(|s| workload_of(s.test) == workload).take(seconds);
+        let of_workload = self.seconds.iter().rev().filter(|s| workload_of(s.test) == workload).take(SHOWN_SECONDS);
         let mut newest: Vec<&LiveSecond> = of_workload.collect();
         newest.reverse();
         LiveRun {

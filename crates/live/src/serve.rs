@@ -1,10 +1,9 @@
 //! `loadline serve`: stored runs and runs that go on, in a browser. Read only.
 //!
 //! What a browser sends is a name, never a path: a run is looked up among the folders that [`runs::Runs`] found, and all else that an
-//! address has is a number or a word of ours. [`access`] decides who may ask, [`pages`] answers, [`events`] sends what is new.
+//! address has is a number or a word of ours. [`access`] decides who may ask, [`pages`] answers. A page of a run that goes on asks again each second.
 
 mod access;
-mod events;
 mod http;
 mod list;
 mod metrics;
@@ -12,6 +11,7 @@ mod pages;
 mod runs;
 mod shell;
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -22,11 +22,13 @@ use std::time::Duration;
 use loadline_report::RunData;
 
 use access::Access;
-use http::{Answer, Body, Request};
+use http::{Answer, Request};
 use pages::PageError;
-use runs::Runs;
+use runs::{RunError, Runs};
 
-/// Browsers that follow runs at a time.
+use crate::now::{Follower, Now};
+
+/// Runs that are followed from one request to the next.
 const MOST_FOLLOWED: usize = 64;
 /// Connections at a time; more are closed at once.
 const MOST_CONNECTIONS: usize = 256;
@@ -78,10 +80,21 @@ struct Served {
     access: Access,
     /// Held by who makes a page, one at a time: the machine may be measuring.
     making: Mutex<()>,
-    /// Held by each browser that follows a run.
-    following: Arc<()>,
-    /// Runs that `/metrics` follows.
-    followed: Mutex<metrics::Followed>,
+    /// The runs that were asked for as they stand, by name.
+    followed: Mutex<BTreeMap<String, Follower>>,
+}
+
+impl Served {
+    /// What `of` makes of the run `id` as it stands.
+    fn look<T>(&self, id: &str, of: impl FnOnce(&Now) -> T) -> Result<T, RunError> {
+        let path = self.runs.path(id)?;
+        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        if followed.len() >= MOST_FOLLOWED && !followed.contains_key(id) {
+            // Those that are asked for again are read again.
+            followed.clear();
+        }
+        Ok(of(followed.entry(id.to_owned()).or_insert_with(|| Follower::new(&path)).look()))
+    }
 }
 
 /// Listens on `listen`, for what asks with `token`.
@@ -119,7 +132,6 @@ pub fn serve(
         runs: Runs::new(dir.map_err(|_| ServeError::NoFolder(options.dir))?, options.audited),
         access: Access::new(options.token.as_deref(), options.names),
         making: Mutex::default(),
-        following: Arc::default(),
         followed: Mutex::default(),
     });
     // Best effort. Threads inherit it.
@@ -130,7 +142,7 @@ pub fn serve(
     let accepting = std::thread::Builder::new().spawn(move || accept(&served, &listener));
     accepting.map_err(ServeError::Failed)?;
     ready();
-    // Browsers that follow a run never hang up: they are not waited for.
+    // Who asks just now is not waited for.
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(STOP_WITHIN);
     }
@@ -174,7 +186,7 @@ fn answer(served: &Arc<Served>, mut stream: TcpStream) {
 }
 
 fn route(served: &Arc<Served>, request: &Request) -> Result<Answer, PageError> {
-    let file = |kind: &str, text: &str| Ok(Answer::new(kind, Body::Whole(text.as_bytes().to_vec())));
+    let file = |kind: &str, text: &str| Ok(Answer::new(kind, text.as_bytes().to_vec()));
     let parts = request.parts().ok_or_else(|| PageError::Asked("this address is no text".to_owned()))?;
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let query = request.query.as_str();
@@ -183,10 +195,9 @@ fn route(served: &Arc<Served>, request: &Request) -> Result<Answer, PageError> {
         ["login"] => return Ok(access::login_page()),
         ["serve.js"] => return file("text/javascript; charset=utf-8", include_str!("serve/serve.js")),
         ["serve.css"] => return file("text/css; charset=utf-8", include_str!("serve/serve.css")),
-        ["favicon.ico"] => return Ok(Answer { status: 204, headers: Vec::new(), body: Body::Whole(Vec::new()) }),
-        ["runs", id, "events"] => return events::events(served, id),
+        ["favicon.ico"] => return Ok(Answer { status: 204, headers: Vec::new(), body: Vec::new() }),
         // It takes little, and comes at a given time.
-        ["metrics"] => return metrics::metrics(served, query),
+        ["metrics"] => return metrics::metrics(served),
         _ => {}
     }
     let _making = served.making.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The terminal that shows pictures: its size, its keys, and its state before.
+//! The terminal that shows a run: its size, its keys, and its state before.
 
 use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
@@ -9,9 +9,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use nix::unistd::read;
 
-use crate::picture::Picture;
+use crate::screen::escaped;
 
-/// A terminal that shows pictures; dropped, it is as before.
+/// A terminal of our own; dropped, it is as before.
 pub(crate) struct Terminal {
     before: Termios,
     colours: bool,
@@ -49,9 +49,9 @@ impl Terminal {
         size.map_or((0, 0), |(width, height)| (usize::from(width.0), usize::from(height.0)))
     }
 
-    /// Shows `picture` in place of all that was there.
-    pub(crate) fn show(&self, picture: &Picture) -> io::Result<()> {
-        print(&format!("{}\x1b[J", picture.escaped(self.colours)))
+    /// Shows `rows` in place of all that was there.
+    pub(crate) fn show(&self, rows: &[String]) -> io::Result<()> {
+        print(&escaped(rows, self.colours))
     }
 
     /// The next key that means something, if it comes within `patience`.

@@ -75,7 +75,7 @@ pub fn watch(options: &WatchOptions, out: &mut dyn Write) -> Result<Ended, Watch
         };
     }
     let terminal = Terminal::new(options.colours).map_err(WatchError::Terminal)?;
-    pictures(&terminal, &mut watched, &options.stop).map_err(WatchError::Terminal)
+    screens(&terminal, &mut watched, &options.stop).map_err(WatchError::Terminal)
 }
 
 /// The run's id: the name of its folder.
@@ -159,7 +159,7 @@ fn lines(watched: &mut Watched, out: &mut dyn Write, stop: &AtomicBool) -> std::
     }
 }
 
-fn pictures(terminal: &Terminal, watched: &mut Watched, stop: &AtomicBool) -> std::io::Result<Ended> {
+fn screens(terminal: &Terminal, watched: &mut Watched, stop: &AtomicBool) -> std::io::Result<Ended> {
     loop {
         watched.look();
         let name = name(watched.follower.path());

@@ -74,11 +74,6 @@ pub struct LiveSecond {
     /// Mean transaction time by Little's law, ms; closed loop only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<f64>,
-    /// Jobs by the mean time of their transactions since the last second in which they completed any: the upper end of a band of
-    /// [`bands`], ms, and jobs in it. A job that completed none counts in the band of the time that it has been without; one that
-    /// has not reported since is in none. Not of jobs on agents, and in a closed loop only.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub jobs_by_ms: Vec<(f64, u32)>,
     /// CPU time used of the database's machine, %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_busy_pct: Option<f64>,
@@ -94,33 +89,4 @@ pub struct LiveSecond {
     /// Mean number of job sessions in each wait (`IO:WALSync`), those with the most sessions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub waits: BTreeMap<String, f64>,
-}
-
-/// Upper ends of the bands of [`LiveSecond::jobs_by_ms`], ms: 1, 2 and 5 times powers of ten from 10 µs to 100 s. What is longer
-/// counts in the last.
-pub fn bands() -> impl Iterator<Item = f64> {
-    (-2..=5).flat_map(|power| [1.0, 2.0, 5.0].map(|step| step * 10f64.powi(power))).take(22)
-}
-
-/// The band that holds `ms`.
-#[must_use]
-pub fn band(ms: f64) -> f64 {
-    bands().find(|end| ms <= *end).unwrap_or(100_000.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bands_rise_and_each_holds_its_end() {
-        let all: Vec<f64> = bands().collect();
-        assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{all:?}");
-        assert!((all[0] - 0.01).abs() < 1e-12 && (all[all.len() - 1] - 1e5).abs() < 1e-6, "{all:?}");
-        assert!(all.iter().all(|end| band(*end) == *end && band(end * 0.99) == *end));
-        for odd in [f64::INFINITY, f64::NAN, 1e9] {
-            assert_eq!(band(odd), 100_000.0);
-        }
-        assert_eq!(band(-1.0), all[0]);
-    }
 }

@@ -40,7 +40,7 @@ pub use compared::{Compared, Terms};
 pub use costs::Costs;
 pub use forecasted::{Forecasts, evaluation_page};
 pub use html::{STYLE, Text};
-pub use live::{LiveRun, band_name, heat, render_live, test_name, validity};
+pub use live::{LiveRun, live_text, render_live, test_name, validity};
 pub use over_time::OverTime;
 pub use period::{Period, render_page};
 pub use redact::{anonymise, redact};

@@ -1,19 +1,50 @@
-//! A run as it stands, as a part of a page: what `loadline serve` shows of a run that goes on.
+//! A run as it stands: what `loadline serve` shows of it in a browser, and `loadline watch` on a terminal.
+
+use std::fmt::Write as _;
 
 use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
-use loadline_model::format::{ABSENT, counted, duration_s, number, whole};
-use loadline_model::live::{LiveSecond, LiveTest, bands};
+use loadline_model::format::{ABSENT, counted, duration_s, number};
+use loadline_model::live::{LiveSecond, LiveTest};
 use loadline_model::{TestRecord, Validity};
 
 use crate::columns::value;
 use crate::content::stop;
 use crate::doc::{Block, Chart, Head, Row, Table};
-use crate::html;
 use crate::svg::{self, ChartLine, ChartPoint};
-use crate::svg_cells;
+use crate::{html, text};
 
 /// Tests shown, the newest.
 const MOST_TESTS: usize = 12;
+
+/// A figure of each second.
+#[derive(Clone, Copy)]
+struct Figure {
+    title: &'static str,
+    unit: &'static str,
+    decimals: usize,
+    /// Whether pages have a chart of it.
+    drawn: bool,
+    of: fn(&LiveSecond) -> Option<f64>,
+}
+
+impl Figure {
+    fn name(&self) -> String {
+        format!("{} [{}]", self.title, self.unit)
+    }
+
+    fn newest(&self, run: &LiveRun<'_>) -> String {
+        run.newest(self.of).map_or(ABSENT.to_owned(), |v| number(v, self.decimals))
+    }
+}
+
+const FIGURES: [Figure; 6] = [
+    Figure { title: "Throughput", unit: "tps", decimals: 0, drawn: true, of: |s| s.tps },
+    Figure { title: "Mean time", unit: "ms", decimals: 3, drawn: true, of: |s| s.latency_ms },
+    Figure { title: "CPU busy", unit: "%", decimals: 0, drawn: true, of: |s| s.cpu_busy_pct },
+    Figure { title: "CPU iowait", unit: "%", decimals: 0, drawn: false, of: |s| s.cpu_iowait_pct },
+    Figure { title: "Log device busy", unit: "%", decimals: 0, drawn: true, of: |s| s.device_util_pct },
+    Figure { title: "Device writes", unit: "1/s", decimals: 0, drawn: false, of: |s| s.device_writes_per_s },
+];
 
 /// What is known of a run that goes on.
 #[derive(Debug, Clone, Default)]
@@ -62,32 +93,6 @@ impl LiveRun<'_> {
     }
 }
 
-/// Shares of the jobs in each band over `seconds`: the bands from the lowest to the highest that hold any (upper ends, ms), and for
-/// each second the shares in them.
-#[must_use]
-pub fn heat(seconds: &[&LiveSecond]) -> (Vec<f64>, Vec<Vec<f64>>) {
-    let held = || seconds.iter().flat_map(|s| s.jobs_by_ms.iter().map(|(end, _)| *end));
-    let (low, high) = (held().fold(f64::INFINITY, f64::min), held().fold(0.0, f64::max));
-    let ends: Vec<f64> = bands().filter(|end| (low..=high).contains(end)).collect();
-    let shares = |second: &&LiveSecond| {
-        let jobs: u32 = second.jobs_by_ms.iter().map(|(_, n)| n).sum();
-        let of = |end: &f64| second.jobs_by_ms.iter().find(|(e, _)| e == end).map_or(0, |(_, n)| *n);
-        ends.iter().map(|end| f64::from(of(end)) / f64::from(jobs.max(1))).collect()
-    };
-    let columns = seconds.iter().map(shares).collect();
-    (ends, columns)
-}
-
-/// `≤ 500 µs`, of the upper end of a band in ms.
-#[must_use]
-pub fn band_name(end_ms: f64) -> String {
-    match end_ms {
-        ms if ms < 1.0 => format!("≤ {:.0} µs", ms * 1e3),
-        ms if ms < 1e3 => format!("≤ {ms:.0} ms"),
-        ms => format!("≤ {:.0} s", ms / 1e3),
-    }
-}
-
 /// The tests of a run that are valid and those that are not, with the reason of the newest of these.
 #[must_use]
 pub fn validity(records: &[TestRecord]) -> String {
@@ -109,38 +114,104 @@ pub fn validity(records: &[TestRecord]) -> String {
 /// The run as HTML, without head and body.
 #[must_use]
 pub fn render_live(run: &LiveRun<'_>) -> String {
-    html::part(&blocks(run))
+    let mut blocks = vec![Block::para(state(run))];
+    blocks.extend(what(run).map(Block::heading));
+    if run.last().is_some() {
+        let head = FIGURES.map(|f| Head::number(f.title, f.unit));
+        blocks.push(Block::Table(Table::of("figures narrow", head, [Row::of(FIGURES.map(|f| f.newest(run)))])));
+    }
+    let charts = charts(run);
+    if !charts.is_empty() {
+        blocks.push(Block::Charts { charts, per_row: 2 });
+    }
+    blocks.extend(waits(run).map(Block::Table));
+    blocks.extend(rest(run));
+    html::part(&blocks)
 }
 
-fn blocks(run: &LiveRun<'_>) -> Vec<Block> {
+/// The run as text `width` characters wide: what is needed most stands above what may be cut off.
+#[must_use]
+pub fn live_text(run: &LiveRun<'_>, width: usize) -> String {
+    let mut out = text::wrapped(&state(run), "", width);
+    if let Some(what) = what(run) {
+        let _ = write!(out, "\n{}", text::wrapped(&what, "", width));
+    }
+    let rendered = |table: Option<Table>| {
+        let mut out = String::new();
+        table.iter().for_each(|table| text::table(&mut out, table, width));
+        out
+    };
+    out.push_str(&beside(&rendered(sparklines(run)), &rendered(waits(run))));
+    rest(run).iter().for_each(|block| text::block(&mut out, block, width));
+    out
+}
+
+/// How the run stands, and its tests.
+fn state(run: &LiveRun<'_>) -> String {
     let left = run.left_s.map_or_else(String::new, |s| {
         let about = if run.test.is_some_and(|t| t.left_exact) { "" } else { "about " };
         format!(" – {about}{} left", duration_s(s.max(0.0)))
     });
-    let mut out = vec![Block::para(format!("{}{left}. {}.", run.state, validity(run.records)))];
-    if let Some(text) = run.test.map(test_name).or_else(|| run.step.map(str::to_owned)) {
-        out.push(Block::heading(text));
-    }
-    if let Some(second) = run.last() {
-        out.push(Block::Table(now(run, second)));
-    }
-    let charts = charts(run);
-    if !charts.is_empty() {
-        out.push(Block::Charts { charts, per_row: 2 });
-    }
-    if let Some(table) = run.last().and_then(waits) {
-        out.push(Block::Table(table));
-    }
-    if !run.records.is_empty() {
-        out.push(Block::Table(tests(run.records)));
-    }
+    format!("{}{left}. {}.", run.state, validity(run.records))
+}
+
+/// What it does, and how far it is.
+fn what(run: &LiveRun<'_>) -> Option<String> {
+    let test = || Some(format!("{} {}", test_name(run.test?), run.last().map_or_else(String::new, bar)));
+    run.step.map(str::to_owned).or_else(test)
+}
+
+/// What is to come, warnings, and the tests that are done, which may be many.
+fn rest(run: &LiveRun<'_>) -> Vec<Block> {
+    let mut out = Vec::new();
     if !run.to_come.is_empty() {
         out.push(Block::para(format!("To come: {}.", run.to_come.join(", "))));
     }
     if !run.warnings.is_empty() {
         out.push(Block::List { items: run.warnings.to_vec() });
     }
+    if !run.records.is_empty() {
+        out.push(Block::Table(tests(run.records)));
+    }
     out
+}
+
+/// How far a test is.
+fn bar(second: &LiveSecond) -> String {
+    const CELLS: usize = 12;
+    if second.total_s <= 0.0 {
+        return String::new();
+    }
+    let full = ((second.elapsed_s / second.total_s).clamp(0.0, 1.0) * CELLS as f64).round() as usize;
+    let bar = format!("{}{}", "█".repeat(full), "░".repeat(CELLS - full));
+    format!("{bar} {:.0} of {:.0} s", second.elapsed_s.min(second.total_s), second.total_s)
+}
+
+/// The figures of the newest second with those before, as bars from 0 to their maximum.
+fn sparklines(run: &LiveRun<'_>) -> Option<Table> {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const CELLS: usize = 20;
+    let seconds = run.seconds.get(run.seconds.len().saturating_sub(CELLS)..)?;
+    let row = |figure: Figure| {
+        let known = |s: &&LiveSecond| (figure.of)(s).filter(|v| v.is_finite());
+        let most = seconds.iter().filter_map(known).fold(f64::MIN_POSITIVE, f64::max);
+        let height = |v: f64| ((v / most * BARS.len() as f64).ceil() as usize).clamp(1, BARS.len()) - 1;
+        let line = seconds.iter().map(|s| known(s).and_then(|v| BARS.get(height(v))).unwrap_or(&' ')).collect();
+        Row::of([figure.name(), figure.newest(run), line])
+    };
+    let head = [Head::text("Figure"), Head::number("Now", ""), Head::text("Last seconds")];
+    (run.test.is_some() || !seconds.is_empty()).then(|| Table::of("figures", head, FIGURES.map(row)))
+}
+
+/// Two texts side by side.
+fn beside(left: &str, right: &str) -> String {
+    let [left, right] = [left, right].map(|text| text.lines().collect::<Vec<_>>());
+    let width = left.iter().map(|line| line.chars().count()).max().map_or(0, |width| width + 2);
+    let line = |n: usize| {
+        let [left, right] = [&left, &right].map(|lines| lines.get(n).copied().unwrap_or_default());
+        format!("{left:<width$}{right}").trim_end().to_owned() + "\n"
+    };
+    (0..left.len().max(right.len())).map(line).collect()
 }
 
 /// `Test 3: LGWR-LAT1, 8 jobs, repetition 1 of 2`.
@@ -156,35 +227,11 @@ pub fn test_name(test: &LiveTest) -> String {
     format!("Test {test}: {workload}, {jobs} job{s}{part}")
 }
 
-fn now(run: &LiveRun<'_>, second: &LiveSecond) -> Table {
-    let figure = |of, decimals| run.newest(of).map_or(ABSENT.to_owned(), |v| number(v, decimals));
-    let cells = [
-        format!("{:.0} of {:.0}", second.elapsed_s, second.total_s),
-        run.newest(|s| s.tps).map_or(ABSENT.to_owned(), whole),
-        figure(|s| s.latency_ms, 3),
-        figure(|s| s.cpu_busy_pct, 0),
-        figure(|s| s.cpu_iowait_pct, 0),
-        figure(|s| s.device_util_pct, 0),
-        figure(|s| s.device_writes_per_s, 0),
-    ];
-    let head = [
-        ("Elapsed", "s"),
-        ("Throughput", "tps"),
-        ("Mean time", "ms"),
-        ("CPU busy", "%"),
-        ("CPU iowait", "%"),
-        ("Log device busy", "%"),
-        ("Device writes", "1/s"),
-    ];
-    let head = head.map(|(title, unit)| Head::number(title, unit)).to_vec();
-    Table::of("figures narrow", head, vec![Row::of(cells)])
-}
-
-fn waits(second: &LiveSecond) -> Option<Table> {
-    let mut waits: Vec<(&String, &f64)> = second.waits.iter().collect();
+fn waits(run: &LiveRun<'_>) -> Option<Table> {
+    let mut waits: Vec<(&String, &f64)> = run.last()?.waits.iter().collect();
     waits.sort_by(|a, b| b.1.total_cmp(a.1));
-    let rows: Vec<Row> = waits.iter().map(|(event, n)| Row::of([(*event).clone(), number(**n, 2)])).collect();
-    let head = vec![Head::text("Top waits"), Head::number("Sessions", "mean")];
+    let rows: Vec<Row> = waits.iter().map(|(event, n)| Row::of([number(**n, 2), (*event).clone()])).collect();
+    let head = [Head::number("Sessions", ""), Head::text("Top waits")];
     (!rows.is_empty()).then(|| Table::of("figures narrow", head, rows))
 }
 
@@ -209,70 +256,35 @@ fn tests(records: &[TestRecord]) -> Table {
     };
     let rows = records.iter().rev().take(MOST_TESTS).map(row);
     let mut head = vec![Head::number("Test", ""), Head::text("Workload"), Head::number("Jobs", "")];
-    head.extend([Head::of(THROUGHPUT), Head::of(LATENCY), Head::text("Checks")]);
+    head.extend([Head::number("tps", ""), Head::number("Mean ms", ""), Head::text("Checks")]);
     let caption = "Tests done, the newest first".to_owned();
     Table { caption, ..Table::of("figures", head, rows) }
 }
 
 fn charts(run: &LiveRun<'_>) -> Vec<Chart> {
-    let of_last = run.seconds.last().and_then(|second| run.records.iter().rev().find(|r| r.test == second.test));
-    let workload = run.test.map(|t| t.workload.as_str()).or_else(|| of_last.map(|r| r.workload.as_str()));
-    let x_label = format!("last seconds of the tests of {}", workload.unwrap_or_default());
-    let of = |title: &str, value: fn(&LiveSecond) -> Option<f64>| {
+    let of = |figure: &Figure| {
         let line = |points: Vec<(f64, f64)>| {
             let points = points.into_iter().map(|(x, y)| ChartPoint { x, y, ..ChartPoint::default() }).collect();
             ChartLine { points, ..ChartLine::default() }
         };
         let chart = svg::Chart {
-            title: title.to_owned(),
-            x_label: x_label.clone(),
+            title: figure.name(),
+            x_label: "last seconds of the tests of this workload".to_owned(),
             unnamed: true,
             x_end: run.seconds.len().max(2) as f64 - 1.0,
-            lines: run.lines(value).into_iter().map(line).collect(),
+            lines: run.lines(figure.of).into_iter().map(line).collect(),
             width: 480.0,
             height: 170.0,
             ..svg::Chart::default()
         };
         chart.svg().map(|svg| Chart { svg })
     };
-    let (ends, columns) = heat(&run.seconds);
-    let bands: Vec<String> = ends.into_iter().map(band_name).collect();
-    let cells = run.seconds.iter().zip(columns).map(|(second, shares)| {
-        let tip =
-            |band: &String, pct: f64| format!("test {}, {:.0} s, {band}: {pct:.0} %", second.test, second.elapsed_s);
-        shares.iter().zip(&bands).map(|(share, band)| Some((share * 100.0, tip(band, share * 100.0)))).collect()
-    });
-    let cells: Vec<Vec<svg_cells::Share>> = cells.collect();
-    // Moments have no names below them: the tooltip says which they are.
-    let moments = vec![String::new(); cells.len()];
-    let title = "Jobs by the mean time of their transactions, each second";
-    let heat = svg_cells::heat(title, &x_label, &moments, &bands, &cells);
-    [
-        of("Throughput [tps]", |s| s.tps),
-        of("Mean transaction time [ms]", |s| s.latency_ms),
-        heat.map(|svg| Chart { svg }),
-        of("CPU busy [%]", |s| s.cpu_busy_pct),
-        of("Log device busy [%]", |s| s.device_util_pct),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    FIGURES.iter().filter(|f| f.drawn).filter_map(of).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shares_of_a_second_add_up_and_empty_seconds_have_none() {
-        let second = |jobs: &[(f64, u32)]| LiveSecond { jobs_by_ms: jobs.to_vec(), ..LiveSecond::default() };
-        let all = [second(&[(0.5, 3), (2.0, 1)]), second(&[]), second(&[(1.0, 4)])];
-        let (ends, columns) = heat(&all.iter().collect::<Vec<_>>());
-        assert_eq!(ends, [0.5, 1.0, 2.0], "without a gap");
-        let sums: Vec<f64> = columns.iter().map(|c| c.iter().sum()).collect();
-        assert_eq!(sums, [1.0, 0.0, 1.0]);
-        assert_eq!(heat(&[]), (vec![], vec![]));
-    }
 
     #[test]
     fn texts_of_a_hostile_run_are_escaped() {

@@ -21,29 +21,32 @@ pub(crate) fn render(document: &Document) -> String {
     for section in document.sections.iter().filter(|s| s.in_text) {
         let title = clean(&section.title);
         let _ = write!(out, "\n{title}\n{}\n", "=".repeat(title.chars().count()));
-        for block in &section.blocks {
-            match block {
-                Block::Table(t) => table(&mut out, t, PROSE),
-                Block::Para { text } => {
-                    out.push('\n');
-                    out.push_str(&wrapped(text, "", PROSE));
-                }
-                Block::List { items } => {
-                    out.push('\n');
-                    items.iter().for_each(|item| out.push_str(&wrapped(&format!("- {item}"), "", PROSE)));
-                }
-                Block::Notes { markdown: text } | Block::Code { text } => {
-                    out.push('\n');
-                    text.lines().for_each(|line| {
-                        let _ = writeln!(out, "{}", clean(line));
-                    });
-                }
-                // Captions name the workload already; the rest is evidence or charts.
-                _ => {}
-            }
-        }
+        section.blocks.iter().for_each(|b| block(&mut out, b, PROSE));
     }
     out
+}
+
+/// A block that text has; charts and what is folded it has not.
+pub(crate) fn block(out: &mut String, block: &Block, prose: usize) {
+    match block {
+        Block::Table(t) => table(out, t, prose),
+        Block::Para { text } => {
+            out.push('\n');
+            out.push_str(&wrapped(text, "", prose));
+        }
+        Block::List { items } => {
+            out.push('\n');
+            items.iter().for_each(|item| out.push_str(&wrapped(&format!("- {item}"), "", prose)));
+        }
+        Block::Notes { markdown: text } | Block::Code { text } => {
+            out.push('\n');
+            text.lines().for_each(|line| {
+                let _ = writeln!(out, "{}", clean(line));
+            });
+        }
+        // Captions name the workload already; the rest is evidence or charts.
+        _ => {}
+    }
 }
 
 /// A table with its caption, remarks and notes; text is wrapped at `prose`.

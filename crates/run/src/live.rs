@@ -4,9 +4,9 @@
 //! All of it is known anyway when a second of a test is over, and is written by the thread that then shows the progress: one
 //! write into the page cache, no sync. No job has a part in it.
 
-use loadline_load::{Place, Reported, Request, Tick, TickAt, Warmup};
+use loadline_load::{Reported, Request, Tick, TickAt, Warmup};
 use loadline_model::JobLoad;
-use loadline_model::live::{LiveEvent, LiveSecond, band};
+use loadline_model::live::{LiveEvent, LiveSecond};
 use loadline_store::LiveFile;
 
 use crate::event::{Event, Listener};
@@ -67,8 +67,6 @@ fn line(event: &Event<'_>, urls: &[String]) -> Option<LiveEvent> {
 pub(crate) struct Pace {
     /// Where the time of the next rate begins.
     begin: Vec<Reported>,
-    /// The reports before the last in which each completed any.
-    jobs: Vec<Reported>,
 }
 
 impl Pace {
@@ -79,11 +77,7 @@ impl Pace {
         let closed = *load == JobLoad::default();
         let start = Reported { completed: 0, at_ns: tick.start_ns };
         self.begin.resize(tick.jobs.len(), start);
-        self.jobs.resize(tick.jobs.len(), start);
         let tps = self.rate(tick);
-        // Agents report the sum of their jobs: not the pace of a job.
-        let each = !matches!(request.place, Place::Remote(_));
-        let jobs_by_ms = if closed && each { self.by_band(&tick.jobs) } else { Vec::new() };
         let mut waits: Vec<(&String, f64)> = tick
             .second
             .waits
@@ -98,7 +92,6 @@ impl Pace {
             total_s: warmup_s + duration_s,
             tps,
             latency_ms: tps.filter(|tps| closed && *tps > 0.0).map(|tps| f64::from(*jobs) / tps * 1e3),
-            jobs_by_ms,
             cpu_busy_pct: tick.second.cpu.map(|cpu| cpu.busy_pct),
             cpu_iowait_pct: tick.second.cpu.map(|cpu| cpu.iowait_pct),
             device_util_pct: tick.second.disk.map(|disk| disk.util_pct),
@@ -126,26 +119,6 @@ impl Pace {
         }
         rate
     }
-
-    /// Jobs by the mean time of their transactions since the last report in which they completed any; without those that have not
-    /// reported since.
-    fn by_band(&mut self, reports: &[Reported]) -> Vec<(f64, u32)> {
-        let mut found: Vec<(f64, u32)> = Vec::new();
-        for (now, before) in reports.iter().zip(&mut self.jobs).filter(|(now, before)| now.at_ns > before.at_ns) {
-            let done = now.completed.saturating_sub(before.completed);
-            // Without any: at least as long as it has been without. The one that ends a stall took all of it.
-            let end = band((now.at_ns - before.at_ns) as f64 / done.max(1) as f64 / 1e6);
-            if done > 0 {
-                *before = *now;
-            }
-            match found.iter_mut().find(|(known, _)| *known == end) {
-                Some((_, n)) => *n += 1,
-                None => found.push((end, 1)),
-            }
-        }
-        found.sort_by(|a, b| a.0.total_cmp(&b.0));
-        found
-    }
 }
 
 #[cfg(test)]
@@ -171,35 +144,12 @@ mod tests {
     }
 
     #[test]
-    fn each_job_is_in_the_band_of_its_own_transactions() {
-        let mut pace = Pace { jobs: vec![Reported::default(); 3], ..Pace::default() };
-        let mut bands =
-            |counts: [u64; 3], at_s: f64| pace.by_band(&tick(at_s, TickAt::Second, &counts.map(|n| (n, at_s))).jobs);
-        // A thousand a second, ten a second, none.
-        assert_eq!(bands([1000, 10, 0], 1.0), [(1.0, 1), (100.0, 1), (1000.0, 1)]);
-        assert_eq!(bands([2000, 10, 0], 2.0), [(1.0, 1), (1000.0, 1), (2000.0, 1)], "as long as without");
-        assert_eq!(
-            bands([2100, 30, 1], 3.0),
-            [(10.0, 1), (100.0, 1), (5000.0, 1)],
-            "20 in 2 s, and the one that ends 3 s of stall"
-        );
-    }
-
-    #[test]
-    fn a_job_that_has_not_reported_is_in_no_band() {
-        let mut pace = Pace { jobs: vec![Reported::default(); 2], ..Pace::default() };
-        assert_eq!(pace.by_band(&tick(1.0, TickAt::Second, &[(1000, 1.0), (100, 1.0)]).jobs), [(1.0, 1), (10.0, 1)]);
-        assert_eq!(pace.by_band(&tick(2.0, TickAt::Second, &[(1000, 1.0), (200, 2.0)]).jobs), [(10.0, 1)]);
-        assert_eq!(pace.by_band(&tick(3.0, TickAt::Second, &[(3000, 3.0), (200, 2.0)]).jobs), [(1.0, 1)]);
-    }
-
-    #[test]
     fn a_rate_is_what_was_reported_by_the_time_between_the_reports() {
         use TickAt::{Second, WindowEnd, WindowStart};
         // Two jobs of 100 and 200 transactions a second, which report when they come to it.
         let job = |rate: u64, at_s: f64| ((at_s * rate as f64).round() as u64, at_s);
         let jobs = |a_s: f64, b_s: f64| [job(100, a_s), job(200, b_s)];
-        let mut pace = Pace { begin: vec![Reported::default(); 2], ..Pace::default() };
+        let mut pace = Pace { begin: vec![Reported::default(); 2] };
         let mut rate = |at_s: f64, when: TickAt, a_s: f64, b_s: f64| {
             pace.rate(&tick(at_s, when, &jobs(a_s, b_s))).map(|tps| (tps * 1e3).round() / 1e3)
         };
@@ -213,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_window_of_any_length_has_a_rate_and_without_transactions_it_is_0() {
-        let mut pace = Pace { begin: vec![Reported::default()], ..Pace::default() };
+        let mut pace = Pace { begin: vec![Reported::default()] };
         assert_eq!(pace.rate(&tick(0.1, TickAt::WindowStart, &[(50, 0.1)])), None);
         assert_eq!(pace.rate(&tick(0.2, TickAt::WindowEnd, &[(50, 0.2)])), Some(0.0), "a stall");
         assert_eq!(pace.rate(&tick(3.0, TickAt::Ending, &[(90, 3.0)])), None);

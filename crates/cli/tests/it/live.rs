@@ -206,14 +206,12 @@ fn no_path_leaves_the_folder_and_nothing_is_written(outer: &Path, [first, ..]: &
         "/runs/..%2foutside/",
         "/runs/%2e%2e%2foutside/",
         "/runs/%2e%2e%2foutside/live",
-        "/runs/%2e%2e%2foutside/events",
         "/runs/linked/",
         "/runs/linked/live",
-        "/runs/linked/events",
         "/runs/linked-series/",
         "/runs/linked-series/test-1.html",
         "/runs/pipe/",
-        "/runs/pipe/events",
+        "/runs/pipe/live",
         "/../secret.txt",
         "/..%2fsecret.txt",
         "/side-by-side?run=..%2Foutside",
@@ -385,14 +383,7 @@ fn watched_run(results: &tempfile::TempDir) -> (String, PathBuf, Vec<serde_json:
         .map(|l| serde_json::from_str(l).unwrap())
         .filter(|l: &serde_json::Value| l["event"] == "second")
         .collect();
-    for (test, jobs) in [(1, 1), (2, 2)] {
-        let of: Vec<_> = seconds.iter().filter(|s| s["test"] == test).collect();
-        assert!(!of.is_empty(), "{seconds:?}");
-        for second in &of {
-            let in_bands: u64 = second["jobs_by_ms"].as_array().unwrap().iter().map(|b| b[1].as_u64().unwrap()).sum();
-            assert_eq!(in_bands, jobs, "every job is in one band");
-        }
-    }
+    assert!([1, 2].iter().all(|test| seconds.iter().any(|s| s["test"] == *test)), "{seconds:?}");
     (text, folder, seconds)
 }
 

@@ -58,28 +58,21 @@ pub(super) fn values(query: &str, name: &str) -> Vec<String> {
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) headers: Vec<(&'static str, String)>,
-    pub(super) body: Body,
-}
-
-/// What follows the head of an answer.
-pub(super) enum Body {
-    Whole(Vec<u8>),
-    /// Sent part by part as they come.
-    Parts(Box<dyn Iterator<Item = String> + Send>),
+    pub(super) body: Vec<u8>,
 }
 
 impl Answer {
-    pub(super) fn new(kind: &str, body: Body) -> Answer {
+    pub(super) fn new(kind: &str, body: Vec<u8>) -> Answer {
         Answer { status: 200, headers: vec![("content-type", kind.to_owned())], body }
     }
 
     pub(super) fn html(status: u16, text: String) -> Answer {
-        Answer { status, ..Answer::new(HTML, Body::Whole(text.into_bytes())) }
+        Answer { status, ..Answer::new(HTML, text.into_bytes()) }
     }
 
     /// Sends the browser to `path`, which it asks by GET.
     pub(super) fn see(path: String) -> Answer {
-        Answer { status: 303, headers: vec![("location", path)], body: Body::Whole(Vec::new()) }
+        Answer { status: 303, headers: vec![("location", path)], body: Vec::new() }
     }
 }
 
@@ -169,43 +162,16 @@ fn length(request: &Request) -> Result<usize, Refused> {
 pub(super) fn write(stream: &mut TcpStream, answer: Answer, with_body: bool) -> io::Result<()> {
     stream.set_write_timeout(Some(WRITE_WITHIN))?;
     stream.set_nodelay(true)?;
-    let mut head = format!("HTTP/1.1 {} {}\r\nconnection: close\r\n", answer.status, reason(answer.status));
+    // The number says it all: words after it are optional (RFC 9112, 4).
+    let mut head = format!("HTTP/1.1 {} \r\nconnection: close\r\n", answer.status);
     for (name, value) in &answer.headers {
         // A value with a line end would be a header of its own.
         let value: String = value.chars().filter(|c| !c.is_control()).collect();
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    if let Body::Whole(body) = &answer.body {
-        head.push_str(&format!("content-length: {}\r\n", body.len()));
-    }
-    head.push_str("\r\n");
+    head.push_str(&format!("content-length: {}\r\n\r\n", answer.body.len()));
     stream.write_all(head.as_bytes())?;
-    match answer.body {
-        _ if !with_body => Ok(()),
-        Body::Whole(body) => stream.write_all(&body),
-        Body::Parts(mut parts) => parts.try_for_each(|part| stream.write_all(part.as_bytes())),
-    }
-}
-
-fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        204 => "No Content",
-        303 => "See Other",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        411 => "Length Required",
-        413 => "Content Too Large",
-        421 => "Misdirected Request",
-        422 => "Unprocessable Content",
-        431 => "Request Header Fields Too Large",
-        503 => "Service Unavailable",
-        _ => "Internal Server Error",
-    }
+    if with_body { stream.write_all(&answer.body) } else { Ok(()) }
 }
 
 #[cfg(test)]

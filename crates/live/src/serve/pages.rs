@@ -9,11 +9,11 @@ use loadline_report::{
 use loadline_store::{StoredRun, clock_s};
 
 use super::Served;
-use super::http::{Answer, Body, values};
+use super::http::{Answer, values};
 use super::list::{Asked, body, matches};
 use super::runs::RunError;
 use super::shell::{address, linked, problem, shell};
-use crate::now::{Follower, Now};
+use crate::now::Now;
 
 /// Most runs of one page.
 const MOST_RUNS: usize = 50;
@@ -23,8 +23,6 @@ const MOST_FOLLOWED: usize = 1000;
 const WIDTH: usize = 110;
 /// Difference up to which two runs are called equivalent, as `loadline compare` has it.
 const TERMS: Terms = Terms { margin: 0.02, across_drivers: false, unequal: false };
-/// Seconds drawn of a run that goes on.
-const SECONDS: usize = 120;
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
@@ -117,7 +115,7 @@ pub(super) fn part(served: &Served, id: &str, page: &str) -> Result<Answer, Page
         _ => return Err(unknown()),
     };
     let (_, data) = served.runs.read(id)?;
-    Ok(Answer::new(kind, Body::Whole(render(&[data], format, &Options::default())?)))
+    Ok(Answer::new(kind, render(&[data], format, &Options::default())?))
 }
 
 pub(super) fn side_by_side(served: &Served, query: &str) -> Result<String, PageError> {
@@ -247,29 +245,24 @@ pub(super) fn forecast(served: &Served, query: &str) -> Result<String, PageError
     Ok(under(&linked(forecasts.render(Format::Html)?.as_bytes(), &link), &form))
 }
 
-/// What changes of a run that goes on: its part of the page, a sentence for those who cannot see it, and whether it is over.
-pub(super) fn changing(now: &Now) -> (String, String, bool) {
-    let shown = now.shown(clock_s(), SECONDS);
-    (render_live(&shown), validity(&now.records), !now.is_open() || now.problem.is_some())
-}
-
+/// A run as it stands. While it goes on, the page asks for itself again and takes over what lies in `said` and `live`.
 pub(super) fn live(served: &Served, id: &str) -> Result<String, PageError> {
-    let path = served.runs.path(id)?;
-    let mut follower = Follower::new(&path);
-    let now = follower.look();
-    let (html, said, _) = changing(now);
-    let of = now.manifest.as_ref().zip(now.platform()).map_or_else(String::new, |(manifest, platform)| {
-        format!("{}, started {}", shown_name(&platform), manifest.started_at)
-    });
     let link = address(id);
-    let body = format!(
-        "<p class=\"sub\">{}</p>\n<p><a href=\"/runs/{link}/\">Report of the tests that are done</a></p>\n<p id=\"said\" class=\"away\" \
-         role=\"status\">{}</p>\n<p id=\"lost\" role=\"alert\" hidden></p>\n<section id=\"live\" aria-label=\"The run as it stands\" data-events=\"/runs/{link}/events\">\n{html}\n\
-         </section>\n",
-        Text(&of),
-        Text(&said)
-    );
-    Ok(shell(id, &body))
+    let body = |now: &Now| {
+        let of = now.manifest.as_ref().zip(now.platform()).map_or_else(String::new, |(manifest, platform)| {
+            format!("{}, started {}", shown_name(&platform), manifest.started_at)
+        });
+        format!(
+            "<p class=\"sub\">{}</p>\n<p><a href=\"/runs/{link}/\">Report of the tests that are done</a></p>\n<p id=\"said\" class=\"away\" \
+             role=\"status\">{}</p>\n<p id=\"lost\" role=\"alert\" hidden></p>\n<section id=\"live\" aria-label=\"The run as it stands\"{}>\n{}\n\
+             </section>\n",
+            Text(&of),
+            Text(&validity(&now.records)),
+            if now.is_open() { " data-goes-on" } else { "" },
+            render_live(&now.shown(clock_s())),
+        )
+    };
+    Ok(shell(id, &served.look(id, body)?))
 }
 
 #[cfg(test)]

@@ -69,14 +69,12 @@ pub(crate) fn begun(at_s: f64, test: u32) -> LiveLine {
 
 /// A second of a test that began at 0.
 pub(crate) fn second(test: u32, elapsed_s: f64) -> LiveLine {
-    let jobs = (elapsed_s as u32) % 3;
     let second = LiveSecond {
         test,
         elapsed_s,
         total_s: 32.0,
         tps: Some(5000.0 + 400.0 * (elapsed_s / 5.0).sin()),
         latency_ms: Some(1.6),
-        jobs_by_ms: vec![(1.0, 2 + jobs), (2.0, 6 - jobs)],
         cpu_busy_pct: Some(64.2),
         cpu_iowait_pct: Some(12.0),
         device_util_pct: Some(97.0),

@@ -35,7 +35,6 @@ fn full() -> Now {
         test: 2,
         tps: Some(5.0),
         latency_ms: Some(600.0),
-        jobs_by_ms: vec![(1000.0, 3)],
         cpu_busy_pct: Some(25.0),
         cpu_iowait_pct: Some(1.0),
         device_util_pct: Some(1.0),
