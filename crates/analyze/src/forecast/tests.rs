@@ -237,3 +237,19 @@ fn laws_are_found_from_their_own_points() {
     let [alone, shared] = [closed(&platform[1..2])[0], closed(&platform)[1]].map(|law| off(law.unwrap(), all[1].0));
     assert!(shared < 0.05 && shared < alone / 2.0, "{shared} {alone}");
 }
+
+/// The time outside the log rises with throughput, and is 40 % longer at the last point than at none.
+#[test]
+fn a_closed_model_with_a_slope_is_found_with_and_without_log_file_sync() {
+    let (fixed, slope, wait, tau) = (1e-3, 2e-8, 1e-4, 3e-5);
+    let truth = Law::Closed { fixed, slope, wait, tau };
+    let sync_ms = |tps: f64| (fixed / 8.0 + wait * tps * tau / (1.0 - tps * tau)) * 1e3;
+    for synced in [true, false] {
+        let with = |p: Point| Point { sync_ms: synced.then(|| sync_ms(p.tps)), ..p };
+        let measured: Vec<Point> = points(|n| truth.tps(n), &JOBS).into_iter().map(with).collect();
+        let law = closed(&[&measured])[0].unwrap();
+        assert!(near(law.tps(64.0), truth.tps(64.0), 0.01), "{synced}: {law:?}");
+        let Law::Closed { slope: found, .. } = law else { panic!("{law:?}") };
+        assert!(near(found, slope, 0.1), "{synced}: {law:?}");
+    }
+}
