@@ -278,15 +278,14 @@ impl Scan {
         }
         let of_line = model.rest(times);
         // With 16 sizes or more, no chance makes half of it.
-        let bend = 1.0 - square(&self.residual) / square(&of_line);
+        let left = square(&of_line);
+        let bend = 1.0 - square(&self.residual) / left;
         if !self.is_exact(&of_line) && bend > 0.5 {
             return undecided(format!(
                 "no period and no straight line: the curve bends (the bend explains {:.0} % of the residuals of the line)",
                 bend * 100.0
             ));
         }
-        let off = |x: f64| line.intercept_ns + line.ns_per_mib * self.data.bytes(x) / MIB;
-        let left: f64 = steps.iter().zip(times).map(|(x, y)| (y - off(*x)).powi(2)).sum();
         let all: f64 = times.iter().map(|y| (y - mean).powi(2)).sum();
         Shape::Straight {
             intercept_ns: line.intercept_ns,
