@@ -72,17 +72,12 @@ pub fn look(values: &[f64], least: usize) -> Look {
     Look::Trend(slope / level / (each as f64 * STEP_S), errors.abs() >= TREND_Z)
 }
 
-/// The last looks of a warm-up, the last one first. `values` are all since the load began.
-pub fn looks(values: &[f64], least: usize) -> impl Iterator<Item = Look> {
-    let before = (0..LOOKS).map(|back| values.len().saturating_sub(back * LOOK_EVERY));
-    before.map(move |n| look(values.get(..n).unwrap_or_default(), least))
-}
-
 /// Whether a warm-up is over: none of the last looks, in means of `least` or more, saw a trend. `values` are all since the load
 /// began.
 #[must_use]
 pub fn is_warm(values: &[f64], least: usize) -> bool {
-    looks(values, least).all(|look| matches!(look, Look::Trend(_, false)))
+    let looked = (0..LOOKS).map(|back| values.len().saturating_sub(back * LOOK_EVERY));
+    looked.filter_map(|n| values.get(..n)).all(|values| matches!(look(values, least), Look::Trend(_, false)))
 }
 
 /// Slope per value of the line through `values`, which are evenly spaced, and the slope in standard errors; `None` for fewer than
