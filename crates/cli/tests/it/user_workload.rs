@@ -83,9 +83,10 @@ fn a_statement_may_change_a_row_or_none_and_an_error_names_it() {
             ran.said()
         );
         if says == ROWS {
-            // Of a window that nobody worked in, what others used is no disturbance.
+            // Of a window that nobody worked in, what others used is no disturbance. Half of a client's transactions succeed.
             let tests = tests_of(&ran.folder());
-            assert!(tests.iter().all(|t| t["disturbed_by"].is_null() && t["other_cpu_pct"].is_null()), "{tests:#?}");
+            let mut idle = tests.iter().filter(|t| t["commit_latency_ms"].is_null());
+            assert!(idle.all(|t| t["disturbed_by"].is_null() && t["other_cpu_pct"].is_null()), "{tests:#?}");
         }
     }
 }

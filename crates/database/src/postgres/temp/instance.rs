@@ -182,7 +182,8 @@ pub(super) fn end(dir: &Path, name: &str, owner: &Owner) -> io::Result<bool> {
 
 /// Writes a file that only the server's user can read.
 fn write_for(path: &Path, text: &str, user: &ServerUser) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o640).open(path)?;
+    // One of that name is what a full disk left of the last attempt.
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(path)?;
     if user.switch {
         chown(path, None, Some(user.gid))?;
     }
