@@ -6,6 +6,7 @@
 mod changed_rows;
 mod cloud;
 mod data_set;
+mod descriptor;
 mod env;
 mod error;
 mod facts;

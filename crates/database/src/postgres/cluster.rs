@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::config::Address;
 use super::connect::{Endpoint, SessionRole};
 use super::identity::Identity;
+use super::knowledge::KNOWLEDGE;
 use super::loading::PgLoader;
 use super::observer::{
     BUFFER_WAIT_EVENTS, CounterGaps, LOG_FILE_EVENTS, LOG_SYNC_EVENTS, LOG_WRITE_EVENTS, PgObserver, uncounted_syncs,
@@ -133,7 +134,10 @@ impl Postgres {
                         }
                         gaps.log_times = (!settings.is_on("track_wal_io_timing"))
                             .then_some("track_wal_io_timing is off: set it on for the whole server");
-                        let timed = c.value(&format!("SELECT {}", c.version.reads_are_timed()))?;
+                        let timed = c.value(&format!(
+                            "SELECT {}",
+                            KNOWLEDGE.texts.reads_are_timed.at(c.version).unwrap_or_default()
+                        ))?;
                         gaps.read_times = (timed.as_deref() != Some("t")).then_some(
                             "track_io_timing is off: GRANT SET ON PARAMETER track_io_timing (from 15 on), or set it on for the role",
                         );
@@ -185,7 +189,7 @@ impl Postgres {
             ),
             publishes_counters: true,
             // Without a forced flush, sessions report at most once a second (PGSTAT_STAT_INTERVAL).
-            counter_lag_s: if version.flush_stats().is_some() { 0.0 } else { 1.0 },
+            counter_lag_s: if KNOWLEDGE.texts.flush.at(version).is_some() { 0.0 } else { 1.0 },
             log_sync_events: LOG_SYNC_EVENTS,
             buffer_wait_events: BUFFER_WAIT_EVENTS,
             log_write_events: LOG_WRITE_EVENTS,
@@ -193,7 +197,7 @@ impl Postgres {
             lock_wait_events: &["Lock:", "LWLock:", "IPC:XactGroupUpdate", "IPC:ProcarrayGroupUpdate"],
             replica_wait_events: &["IPC:SyncRep"],
             idle_events: &["Client:idle", "Client:ClientRead"],
-            growth_is_written: version.growth_is_written(),
+            growth_is_written: KNOWLEDGE.texts.growth_is_written.at(version),
             empty_query: "SELECT 1",
             ..Facts::of(Runs::Apart, super::KIND.shares_threads)
         };

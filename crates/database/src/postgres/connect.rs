@@ -16,6 +16,7 @@ use rustls::ClientConfig;
 use super::cancel::CancelKey;
 use super::config::{Address, Config, default_host};
 use super::hindrance::hindrance;
+use super::knowledge::KNOWLEDGE;
 use super::ledger::Ledger;
 use super::pgpass::{self, Lookup, PgpassEntry};
 use super::protocol::ServerError;
@@ -313,12 +314,14 @@ impl Endpoint {
         let patience = Patience::new(&self.interrupted, patience, c.ask.clone());
         c.wait_with(Some(patience.ending(move || key.cancel())))?;
         if !matches!(role, SessionRole::Inspect) {
-            for sql in c.version.session_settings() {
+            for sql in KNOWLEDGE.texts.session_settings.all(c.version) {
                 c.query(sql)?;
             }
         }
         if matches!(role, SessionRole::Observer | SessionRole::Job { .. }) {
-            c.query(c.version.io_timing())?;
+            for sql in KNOWLEDGE.texts.io_timing.all(c.version) {
+                c.query(sql)?;
+            }
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use loadline_model::{Finding, Severity};
 use super::cluster::PgInstance;
 use super::connect::{Endpoint, SessionRole};
 use super::grants;
+use super::knowledge::KNOWLEDGE;
 use super::settings::PgSettings;
 use super::versions::{NEWEST, Version};
 use super::wire::Connection;
@@ -347,12 +348,9 @@ pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLim
     let number = |i: usize| row.get(i).cloned().flatten().and_then(|n| n.parse::<i64>().ok());
     let used = |i: usize| number(i).unwrap_or(0);
     let own = used(1);
-    let reserved: Vec<(&str, i64)> = c
-        .version
-        .reserving_settings()
-        .iter()
-        .map(|name| (*name, settings.number(name).unwrap_or(0.0) as i64))
-        .collect();
+    let reserving = KNOWLEDGE.texts.reserving_settings.all(c.version);
+    let reserved: Vec<(&str, i64)> =
+        reserving.map(|name| (name, settings.number(name).unwrap_or(0.0) as i64)).collect();
     let max = settings.number("max_connections").unwrap_or(100.0) as i64;
     let others = (used(0) - own).max(0);
     let reserved_sum: i64 = reserved.iter().map(|(_, n)| n).sum();

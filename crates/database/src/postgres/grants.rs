@@ -1,5 +1,6 @@
 //! The privileges that loadline uses, and which of them the role has.
 
+use super::knowledge::KNOWLEDGE;
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::role::{GrantSql, Privilege, Use};
@@ -19,8 +20,8 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
          current_setting('track_wal_io_timing') = 'on', \
          EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements'), \
          EXISTS (SELECT FROM pg_database WHERE datname = current_database() AND pg_has_role(datdba, 'USAGE'))",
-        c.version.may_checkpoint().trim_start_matches("SELECT "),
-        c.version.reads_are_timed()
+        KNOWLEDGE.texts.may_checkpoint.at(c.version).unwrap_or_default().trim_start_matches("SELECT "),
+        KNOWLEDGE.texts.reads_are_timed.at(c.version).unwrap_or_default()
     ))?;
     let row = rows.into_iter().next().unwrap_or_default();
     let text = |i: usize| row.get(i).cloned().flatten().unwrap_or_default();

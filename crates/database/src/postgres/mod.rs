@@ -15,6 +15,7 @@ mod grants;
 mod hindrance;
 mod identity;
 mod kernels;
+mod knowledge;
 mod ledger;
 mod loading;
 mod log_space;

@@ -7,10 +7,12 @@ use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
 
 use super::connect::{Endpoint, SessionRole};
+use super::knowledge::KNOWLEDGE;
 use super::own::own;
 use super::protocol;
 use super::settings::PgSettings;
 use super::wire::Connection;
+use crate::descriptor::{BlockBytes, Counter};
 use crate::error::TargetError;
 use crate::other_sessions::{OtherSessions, SessionTask, Sessions};
 use crate::role::{Observer, SessionTasks};
@@ -122,15 +124,16 @@ pub(super) fn uncounted_syncs(settings: &PgSettings) -> Option<String> {
 }
 
 /// Whether a counter is of the log.
-fn is_of_log(source: &str) -> bool {
-    source.starts_with("pg_stat_wal.") || source.starts_with("pg_stat_io.wal_")
+fn is_of_log(name: &str) -> bool {
+    ["pg_stat_wal.", "pg_stat_io.wal_", "loadline.redo_"].iter().any(|begin| name.starts_with(begin))
 }
 
 /// The observer's session with one instance.
 struct ObserverSession {
     connection: Connection,
     names: Vec<String>,
-    neutral: Vec<(&'static str, &'static str, f64)>,
+    block: BlockBytes,
+    counts_syncs: bool,
     reads_proc_stat: bool,
     /// Its log is a copy of its primary's.
     standby: bool,
@@ -159,23 +162,26 @@ impl ObserverSession {
     ) -> Result<ObserverSession, TargetError> {
         let mut connection = endpoint.connect(SessionRole::Observer)?;
         let version = connection.version;
-        for sql in version.observer_settings() {
+        for sql in KNOWLEDGE.texts.observer_settings.all(version) {
             connection.query(sql)?;
         }
         let settings = PgSettings::read(&mut connection)?;
         let query = version.snapshot_query(scope, |name| settings.is_on(name), gaps.reads_proc_stat, has_standbys);
-        let flush = version.flush_stats().unwrap_or("SELECT 1");
+        let flush = KNOWLEDGE.texts.flush.at(version).unwrap_or("SELECT 1");
         let waits = waits(scope);
         let statements = [("f", flush), ("q", &query.sql), ("w", &waits), ("o", OTHERS)];
         let own = statements.map(|(name, sql)| (name, own(sql)));
         connection.prepare(&own.each_ref().map(|(name, sql)| (*name, sql.as_str(), &[][..])))?;
-        let mut neutral = version.redo_counters(settings.number("wal_block_size").unwrap_or(8192.0));
-        if gaps.redo_syncs.is_some() {
-            neutral.retain(|(name, _, _)| ![counter::REDO_SYNCS, counter::REDO_SYNC_NS].contains(name));
-        }
-        neutral.extend(version.data_counters(settings.number("block_size").unwrap_or(8192.0)));
-        let (names, others) = (query.names, OtherSessions::new(COMMANDS));
-        Ok(ObserverSession { connection, names, neutral, reads_proc_stat: gaps.reads_proc_stat, standby, others })
+        let size = |name| settings.number(name).unwrap_or(8192.0);
+        Ok(ObserverSession {
+            connection,
+            names: query.names,
+            block: BlockBytes { data: size("block_size"), log: size("wal_block_size") },
+            counts_syncs: gaps.redo_syncs.is_none(),
+            reads_proc_stat: gaps.reads_proc_stat,
+            standby,
+            others: OtherSessions::new(COMMANDS),
+        })
     }
 
     /// Reads the CPU time of the sessions of others.
@@ -211,25 +217,21 @@ impl ObserverSession {
         for (name, value) in self.names.iter().zip(values.by_ref()) {
             // NULL: the server has no such count.
             if let Some(number) = value.and_then(|v| v.parse::<f64>().ok()) {
-                let copied = self.standby && is_of_log(name);
-                let neutral = self.neutral.iter().filter(|(_, source, _)| source == name);
-                let mut counted = vec![(name.as_str(), number)];
-                counted.extend(neutral.map(|(neutral, _, worth)| (*neutral, number * worth)));
-                for (name, number) in counted {
-                    *here.entry(name.to_owned()).or_default() += number;
-                    if !copied {
-                        *snapshot.counters.entry(name.to_owned()).or_default() += number;
-                    }
-                }
+                here.insert(name.clone(), number);
             }
         }
         if self.reads_proc_stat {
             snapshot.proc_stat = values.next().flatten();
         }
+        Counter::fill(&KNOWLEDGE.counters, c.version.into(), self.block, &mut here);
+        if !self.counts_syncs {
+            here.retain(|name, _| ![counter::REDO_SYNCS, counter::REDO_SYNC_NS].contains(&name.as_str()));
+        }
         if let Some(all) = here.get("pg_stat_database.xact_commit") {
-            let commits = all - c.own_commits_booked() as f64;
-            here.insert(counter::COMMITS.to_owned(), commits);
-            *snapshot.counters.entry(counter::COMMITS.to_owned()).or_default() += commits;
+            here.insert(counter::COMMITS.to_owned(), all - c.own_commits_booked() as f64);
+        }
+        for (name, number) in here.iter().filter(|(name, _)| !(self.standby && is_of_log(name))) {
+            *snapshot.counters.entry(name.clone()).or_default() += number;
         }
         Ok(here)
     }

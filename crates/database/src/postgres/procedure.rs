@@ -7,6 +7,7 @@
 use loadline_workload::{Commit, Effect, Kernel, PAYLOAD_STRIDE, VarType};
 
 use super::kernels;
+use super::knowledge::KNOWLEDGE;
 use super::protocol::{BYTEA, INT8, TIMESTAMPTZ};
 use super::sql::{SCHEMA, quoted, table_name};
 use super::versions::Version;
@@ -46,7 +47,7 @@ pub(super) fn create(work: &Work, version: Version) -> String {
         Commit::Wait => "COMMIT;",
         Commit::Nowait => "COMMIT; -- the session has synchronous_commit = off",
     };
-    let flush = version.flush_stats_in_procedure().map_or(String::new(), |sql| format!("  {sql}\n"));
+    let flush = KNOWLEDGE.texts.flush_in_procedure.at(version).map_or(String::new(), |sql| format!("  {sql}\n"));
     let routines = kernels::routines(work);
     format!(
         r"{routines}DROP PROCEDURE IF EXISTS {name};

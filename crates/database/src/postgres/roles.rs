@@ -11,6 +11,7 @@ use loadline_workload::Table;
 use super::client::PgClientSession;
 use super::cluster::Postgres;
 use super::connect::SessionRole;
+use super::knowledge::KNOWLEDGE;
 use super::loading;
 use super::settings::PgSettings;
 use super::slice::PgDatabaseSession;
@@ -146,11 +147,11 @@ impl Administration for Postgres {
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {
-        let privilege = self.version.checkpoint_privilege();
+        let privilege = KNOWLEDGE.texts.checkpoint_privilege.at(self.version).unwrap_or_default();
         let said = self.at_primary(|c| {
             // With levels, `reset` has made the checkpoint.
             let made = if self.has_levels {
-                c.value(self.version.may_checkpoint())?.as_deref() == Some("t")
+                c.value(KNOWLEDGE.texts.may_checkpoint.at(self.version).unwrap_or_default())?.as_deref() == Some("t")
             } else {
                 schema::checkpoint_if_allowed(c)?
             };
@@ -232,10 +233,11 @@ impl Doctor for Postgres {
     }
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
-        let may = self.at_primary(|c| c.value(self.version.may_checkpoint()))?;
+        let may = self.at_primary(|c| c.value(KNOWLEDGE.texts.may_checkpoint.at(self.version).unwrap_or_default()))?;
         let mut missing = Vec::new();
         if may.as_deref() != Some("t") {
-            let why = format!("the role is not {}", self.version.checkpoint_privilege());
+            let privilege = KNOWLEDGE.texts.checkpoint_privilege.at(self.version).unwrap_or_default();
+            let why = format!("the role is not {privilege}");
             missing.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, why.clone())));
         }
         Ok(Capabilities { missing, ..Capabilities::default() })
@@ -297,7 +299,7 @@ impl Observation for Postgres {
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         let mut absent = vec![(column::FLASH_CACHE_WRITE_PCT, "PostgreSQL has no flash cache".to_owned())];
-        if let Some(why) = self.version.no_redo_blocks() {
+        if let Some(why) = KNOWLEDGE.texts.no_redo_blocks.at(self.version) {
             absent.push((column::REDO_BLOCKS_PER_S, why.to_owned()));
         }
         if let Some(why) = &self.gaps.redo_syncs {

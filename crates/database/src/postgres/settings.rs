@@ -2,71 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::knowledge::KNOWLEDGE;
 use super::own::own;
 use super::sql::literal;
 use super::wire::Connection;
 use crate::cloud::Cloud;
 use crate::error::TargetError;
-
-/// Settings that are stored with every run, even if they have their default.
-const STATED: [&str; 52] = [
-    "archive_command",
-    "archive_mode",
-    "archive_timeout",
-    "autovacuum",
-    "bgwriter_delay",
-    "block_size",
-    "checkpoint_completion_target",
-    "checkpoint_timeout",
-    "commit_delay",
-    "commit_siblings",
-    "data_checksums",
-    "deadlock_timeout",
-    "effective_cache_size",
-    "effective_io_concurrency",
-    "fsync",
-    "full_page_writes",
-    "hash_mem_multiplier",
-    "huge_pages",
-    "io_method",
-    "jit",
-    "log_min_duration_statement",
-    "log_statement",
-    "maintenance_work_mem",
-    "max_connections",
-    "max_parallel_workers",
-    "max_parallel_workers_per_gather",
-    "max_wal_senders",
-    "max_wal_size",
-    "max_worker_processes",
-    "min_wal_size",
-    "parallel_leader_participation",
-    "random_page_cost",
-    "recovery_target_timeline",
-    "server_version",
-    "shared_buffers",
-    "shared_preload_libraries",
-    "synchronous_commit",
-    "synchronous_standby_names",
-    "temp_buffers",
-    "track_io_timing",
-    "track_wal_io_timing",
-    "wal_block_size",
-    "wal_buffers",
-    "wal_compression",
-    "wal_init_zero",
-    "wal_level",
-    "wal_recycle",
-    "wal_segment_size",
-    "wal_sync_method",
-    "wal_writer_delay",
-    "wal_writer_flush_after",
-    "work_mem",
-];
-
-/// Settings with one of these parts in their name may contain a secret or its location.
-const SECRET: [&str; 8] =
-    ["ssl_", "conninfo", "password", "krb_", "passphrase", "archive_command", "restore_command", "_library_command"];
 
 /// One setting.
 #[derive(Debug, Clone, Default)]
@@ -137,7 +78,7 @@ impl PgSettings {
 
     /// The settings stored with a run: the important ones and all changed ones, without secrets.
     pub(super) fn stated(&self) -> BTreeMap<String, String> {
-        self.without_secrets(|name, s| STATED.contains(&name) || !s.is_default)
+        self.without_secrets(|name, s| !s.is_default || KNOWLEDGE.recorded.iter().any(|recorded| recorded == name))
     }
 
     /// The settings that differ from their defaults, without secrets.
@@ -147,7 +88,7 @@ impl PgSettings {
 
     fn without_secrets(&self, wanted: impl Fn(&str, &Setting) -> bool) -> BTreeMap<String, String> {
         let secret = |name: &str, shown: &str| {
-            SECRET.iter().any(|part| name.contains(part)) && !matches!(shown, "" | "(disabled)")
+            KNOWLEDGE.secret.iter().any(|part| name.contains(part)) && !matches!(shown, "" | "(disabled)")
         };
         let shown = |(name, s): (&String, &Setting)| {
             let value = if secret(name, &s.shown) { "(set, not shown)".to_owned() } else { s.shown.clone() };

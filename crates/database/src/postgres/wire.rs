@@ -6,6 +6,7 @@ use bytes::BytesMut;
 use postgres_protocol::message::frontend;
 
 use super::cancel::CancelKey;
+use super::knowledge::KNOWLEDGE;
 use super::ledger::Ledger;
 use super::own::own;
 use super::protocol::{self, ServerError};
@@ -294,7 +295,7 @@ impl Connection {
 
     /// Publishes this session's work in the server's counters, then adds its own commits to the ledger.
     pub(super) fn publish(&mut self) -> Result<(), TargetError> {
-        if let Some(sql) = self.version.flush_stats() {
+        if let Some(sql) = KNOWLEDGE.texts.flush.at(self.version) {
             self.query(&own(sql))?;
         }
         self.book();

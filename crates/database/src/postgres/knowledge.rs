@@ -1,0 +1,88 @@
+//! What loadline knows about PostgreSQL: `postgres.toml`, in the language of [`crate::descriptor`].
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::versions::Version;
+use crate::descriptor::{Counter, Product, Release, Versioned, Versions};
+use crate::scope::Scope;
+
+const TEXT: &str = include_str!("../postgres.toml");
+
+/// All of the file. A test reads it, so that a build with an error in it fails there.
+pub(super) static KNOWLEDGE: LazyLock<Knowledge> = LazyLock::new(|| toml::from_str(TEXT).unwrap_or_default());
+
+/// The file, which describes its parts.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Knowledge {
+    pub(super) counters: Vec<Counter>,
+    pub(super) recorded: Vec<String>,
+    pub(super) secret: Vec<String>,
+    pub(super) timed_by: BTreeMap<String, String>,
+    pub(super) texts: Texts,
+    #[serde(rename = "view")]
+    pub(super) views: Vec<View>,
+}
+
+/// What differs by version.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Texts {
+    pub(super) flush: Versioned,
+    pub(super) flush_in_procedure: Versioned,
+    pub(super) session_settings: Versioned,
+    pub(super) observer_settings: Versioned,
+    pub(super) io_timing: Versioned,
+    pub(super) reads_are_timed: Versioned,
+    pub(super) may_checkpoint: Versioned,
+    pub(super) checkpoint_privilege: Versioned,
+    pub(super) reserving_settings: Versioned,
+    pub(super) growth_is_written: Versioned,
+    pub(super) no_redo_blocks: Versioned,
+}
+
+/// A view of counters.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct View {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) versions: Versions,
+    from: Option<String>,
+    pub(super) columns: Vec<String>,
+}
+
+/// When a view's counters were last set to 0: a counter of s since 1970. NULL if never.
+pub(super) const STATS_RESET: &str = "stats_reset";
+
+impl View {
+    /// The FROM item; of the view with a row for each database the sum over all, if `scope` says so.
+    pub(super) fn from(&self, scope: Scope) -> String {
+        if scope == Scope::Jobs || self.name != "pg_stat_database" {
+            return self.from.as_ref().unwrap_or(&self.name).clone();
+        }
+        let sum =
+            |column: &String| format!("{}({column}) AS {column}", if column == STATS_RESET { "max" } else { "sum" });
+        format!("(SELECT {} FROM {})", self.columns.iter().map(sum).collect::<Vec<_>>().join(", "), self.name)
+    }
+}
+
+impl From<Version> for Release {
+    fn from(version: Version) -> Release {
+        Release { product: Product::Postgres, number: [version.major, 0, 0] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_can_be_read() {
+        let file = toml::from_str::<Knowledge>(TEXT).unwrap_or_else(|e| panic!("src/postgres.toml: {e}"));
+        assert_eq!(Counter::mistake(&file.counters, TEXT), None, "src/postgres.toml");
+    }
+}
