@@ -33,6 +33,7 @@ mod remaining;
 mod render;
 mod request;
 mod role;
+mod rules;
 mod scope;
 mod secret;
 mod server_clock;

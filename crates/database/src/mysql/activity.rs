@@ -9,6 +9,7 @@ use loadline_model::activity::{Topic, Unit, View};
 use self::queries::Source;
 use super::doctor::{MysqlSettings, is_secret};
 use super::instance::MysqlInstance;
+use super::knowledge::KNOWLEDGE;
 use super::observer::{self, MysqlObserver};
 use super::server::Mysql;
 use super::wire::{Connection, Rows};
@@ -54,25 +55,6 @@ const REPLICA_NAMES: [&[&str]; 8] = [
 /// Number of the error "table does not exist".
 const NO_TABLE: u16 = 1146;
 const READ_GRANT: &str = "GRANT SELECT ON performance_schema.* TO the user";
-
-/// Settings that loadline's own sessions set, with their defaults in MySQL 8.0 to 9.7. MySQL then calls them DYNAMIC although
-/// their global value is the default.
-const SET_BY_LOADLINE: [(&str, &str); 11] = [
-    ("autocommit", "ON"),
-    ("character_set_client", "utf8mb4"),
-    ("character_set_connection", "utf8mb4"),
-    ("character_set_results", "utf8mb4"),
-    ("collation_connection", "utf8mb4_0900_ai_ci"),
-    ("lock_wait_timeout", "31536000"),
-    ("max_execution_time", "0"),
-    ("time_zone", "SYSTEM"),
-    ("transaction_isolation", "REPEATABLE-READ"),
-    ("wait_timeout", "28800"),
-    (
-        "sql_mode",
-        "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION",
-    ),
-];
 
 /// What of the server decides which views it has.
 struct Server {
@@ -169,7 +151,7 @@ fn settings(c: &mut Connection, server: &Server) -> Result<View, TargetError> {
 /// A row of settings without a secret; `None` if only loadline set it.
 fn setting(mut row: Vec<Option<String>>) -> Option<Vec<Option<String>>> {
     let [Some(name), Some(value), Some(source)] = &mut row[..] else { return Some(row) };
-    if source == "DYNAMIC" && SET_BY_LOADLINE.contains(&(name.as_str(), value.as_str())) {
+    if source == "DYNAMIC" && KNOWLEDGE.set_by_loadline.get(name) == Some(value) {
         return None;
     }
     if is_secret(name) && !value.is_empty() {

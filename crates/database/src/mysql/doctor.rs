@@ -7,6 +7,7 @@ use loadline_model::format::bytes;
 use loadline_model::{Finding, Severity};
 use loadline_workload::{CATALOGUE, Workload};
 
+use super::knowledge::KNOWLEDGE;
 use super::performance::CommitTimes;
 use super::version::Version;
 use super::wire::Connection;
@@ -15,6 +16,7 @@ use crate::cloud::Cloud;
 use crate::error::TargetError;
 use crate::flavour::Flavour;
 use crate::role::{JobLimit, LogSpace, Privilege};
+use crate::rules::{self, Known, SettingValues};
 use crate::storage::in_memory;
 
 /// The server's global settings.
@@ -47,63 +49,38 @@ impl MysqlSettings {
 
     /// Settings that a run records; none that may hold a secret.
     pub(super) fn recorded(&self) -> BTreeMap<String, String> {
-        const PARTS: [&str; 6] = ["innodb_", "binlog", "sync_", "thread_", "query_cache", "max_"];
-        const NAMES: [&str; 30] = [
-            "character_set_server",
-            "collation_server",
-            "datadir",
-            "general_log",
-            "internal_tmp_mem_storage_engine",
-            "join_buffer_size",
-            "join_cache_level",
-            "log_bin",
-            "optimizer_switch",
-            "performance_schema",
-            "read_only",
-            "slow_query_log",
-            "sort_buffer_size",
-            "sql_mode",
-            "super_read_only",
-            "tmp_disk_table_size",
-            "tmp_memory_table_size",
-            "tmp_table_size",
-            "tmpdir",
-            "version",
-            "version_comment",
-            "wsrep_certify_nonpk",
-            "wsrep_load_data_splitting",
-            "wsrep_max_ws_size",
-            "wsrep_on",
-            "wsrep_osu_method",
-            "wsrep_provider",
-            "wsrep_retry_autocommit",
-            "wsrep_slave_threads",
-            "wsrep_sync_wait",
-        ];
-        let wanted = |name: &str| PARTS.iter().any(|p| name.starts_with(p)) || NAMES.contains(&name);
+        let wanted = |name: &String| {
+            KNOWLEDGE.recorded.contains(name)
+                || KNOWLEDGE.recorded_beginnings.iter().any(|begin| name.starts_with(begin.as_str()))
+        };
         let kept = self.0.iter().filter(|(name, _)| wanted(name) && !is_secret(name));
         kept.map(|(name, value)| (name.clone(), value.clone())).chain(self.provider_options()).collect()
     }
 
     /// Those of Galera's options that bound its speed, or how long it waits: `gcache.size = 128M; gcs.fc_limit = 16; …`.
     fn provider_options(&self) -> impl Iterator<Item = (String, String)> {
-        const NAMES: [&str; 9] = [
-            "evs.inactive_timeout", "evs.send_window", "evs.suspect_timeout", "evs.user_send_window", "gcache.size",
-            "gcs.fc_factor", "gcs.fc_limit", "gcs.fc_master_slave", "gcs.max_packet_size",
-        ];
         let options = self.get("wsrep_provider_options").unwrap_or_default().split(';');
         let options = options.filter_map(|option| option.split_once('=')).map(|(n, v)| (n.trim(), v.trim()));
-        options.filter(|(n, _)| NAMES.contains(n)).map(|(n, v)| (format!("wsrep_provider_options.{n}"), v.to_owned()))
+        options
+            .filter(|(n, _)| KNOWLEDGE.recorded_provider_options.iter().any(|name| name == n))
+            .map(|(n, v)| (format!("wsrep_provider_options.{n}"), v.to_owned()))
+    }
+}
+
+impl SettingValues for MysqlSettings {
+    fn text(&self, name: &str) -> Option<&str> {
+        self.get(name)
+    }
+
+    fn number(&self, name: &str) -> Option<f64> {
+        MysqlSettings::number(self, name)
     }
 }
 
 /// Whether the setting may hold a secret, as the statements of `init_connect`. Settings about keys of tables hold none.
 pub(super) fn is_secret(name: &str) -> bool {
-    let about_tables = ["foreign_key", "primary_key"].iter().any(|p| name.contains(p));
-    !about_tables
-        && ["password", "secret", "_key", "token", "sst_auth", "init_connect", "init_slave", "init_replica"]
-            .iter()
-            .any(|p| name.contains(p))
+    let has = |parts: &[String]| parts.iter().any(|part| name.contains(part.as_str()));
+    has(&KNOWLEDGE.secret) && !has(&KNOWLEDGE.no_secret)
 }
 
 /// The server's state besides its settings.
@@ -186,179 +163,49 @@ pub(super) fn binary_log(settings: &MysqlSettings, data: u64) -> LogSpace {
     LogSpace { bytes: data, dir, unknown: None }
 }
 
-/// Findings from what was read.
-pub(super) fn examine(s: &MysqlSettings, f: &MysqlState) -> Vec<Finding> {
-    use Severity::{Impossible, Ok, Refused, Warning};
-    let mut out = Vec::new();
-    let mut say = |id: &str, bad: Option<(Severity, String)>, value: String| {
-        let (severity, advice) = bad.unwrap_or((Ok, String::new()));
-        out.push(Finding::new(id, severity, id, value, advice));
-    };
-    let shown = |name: &str| s.get(name).unwrap_or("–").to_owned();
-
-    say("version", None, format!("{} {}", f.version.product(), f.version.text));
-
-    if let Some(flavour) = f.flavour {
-        say("flavour", flavour.advice().map(|advice| (Warning, advice.to_owned())), flavour.name.to_owned());
-    }
-    if s.is_on("wsrep_on") {
-        let advice = "each commit is sent to the cluster and certified before it returns, and its time includes that: compare \
-                      only with clusters of the same size";
-        say("wsrep_on", Some((Warning, advice.to_owned())), "ON".into());
-    }
-
-    let flush = s.get("innodb_flush_log_at_trx_commit").unwrap_or("–");
-    let bad = match flush {
-        "1" | "3" => None,
-        other => Some((
-            Warning,
-            format!(
-                "commits return before they are durable: workloads whose commit waits are skipped (with {other} only LGWR-THR is \
-                 measured). To run them: SET GLOBAL innodb_flush_log_at_trx_commit = 1"
-            ),
-        )),
-    };
-    say("innodb_flush_log_at_trx_commit", bad, flush.to_owned());
-
-    let log_bin = s.is_on("log_bin");
-    let bad = log_bin.then(|| {
-        (
-            Warning,
-            "a commit writes the binary log and InnoDB's log, and its time includes both: compare only with servers that have \
-             the same setting"
-                .to_owned(),
-        )
-    });
-    say("log_bin", bad, shown("log_bin"));
-    if log_bin {
-        let advice = "the binary log is not synced with each group of commits, but InnoDB's log is: set 1 if replicas or backups \
-                      rely on it";
-        let bad = (shown("sync_binlog") != "1").then(|| (Warning, advice.to_owned()));
-        say("sync_binlog", bad, shown("sync_binlog"));
-    }
-
-    let doublewrite = shown("innodb_doublewrite");
-    let off = doublewrite.eq_ignore_ascii_case("off") || doublewrite == "0";
-    let bad = off.then(|| (Warning, "a crash can leave torn pages: production servers have it on".to_owned()));
-    say("innodb_doublewrite", bad, doublewrite);
-
-    let method = shown("innodb_flush_method");
-    let bad = match method.as_str() {
-        m if m.starts_with("O_DIRECT") || m == "–" => None,
-        "nosync" | "littlesync" => Some((Refused, "the server does not sync its files: set O_DIRECT".to_owned())),
-        _ => Some((Warning, "data pages also go through the system's page cache: O_DIRECT is usual".to_owned())),
-    };
-    say("innodb_flush_method", bad, method);
-
+/// What the rules need beside the settings.
+fn facts(s: &MysqlSettings, f: &MysqlState) -> BTreeMap<&'static str, String> {
+    let mut facts = BTreeMap::from([
+        ("version", format!("{} {}", f.version.product(), f.version.text)),
+        ("product", f.version.product().to_owned()),
+        ("others_running", format!("{:.0}", f.others_running)),
+        ("no_wait_in_procedures", super::sql::NO_WAIT_IN_PROCEDURES.to_owned()),
+    ]);
+    let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
+    let yes = |is: bool| is.then(|| "yes".to_owned());
+    say("flavour", f.flavour.map(|flavour| flavour.name.to_owned()));
+    say("flavour_advice", f.flavour.and_then(Flavour::advice).map(str::to_owned));
     let pool = s.number("innodb_buffer_pool_size").unwrap_or(0.0);
-    let bad = match f.memory {
-        Some(memory) if pool > memory * 0.9 => Some(format!("too large for the memory of {}", bytes(memory))),
-        _ if pool < 128.0 * 1024.0 * 1024.0 => Some("too small: pages are flushed during a test".to_owned()),
-        _ => None,
-    };
-    say("innodb_buffer_pool_size", bad.map(|b| (Warning, b)), bytes(pool));
-
+    say("pool", Some(bytes(pool)));
+    say("pool_too_large", yes(f.memory.is_some_and(|memory| pool > memory * 0.9)));
+    say("memory", f.memory.map(bytes));
     let log = s.number("innodb_redo_log_capacity").or_else(|| {
         Some(s.number("innodb_log_file_size")? * s.number("innodb_log_files_in_group").unwrap_or(1.0).max(1.0))
     });
-    let log = log.unwrap_or(0.0);
-    let small = log < 1024.0 * 1024.0 * 1024.0;
-    let advice = "checkpoints, and page writes with them, come often: at least 1 GiB is usual for such a load";
-    say("innodb_log_file_size", small.then(|| (Warning, advice.to_owned())), bytes(log));
+    say("redo_log", Some(bytes(log.unwrap_or(0.0))));
+    say("redo_log_bytes", Some(log.unwrap_or(0.0).to_string()));
+    say("ignores_read_only", yes(f.ignores_read_only));
+    say("wsrep_trouble", f.not_ready.clone());
+    let most = s.number("max_connections").unwrap_or(151.0);
+    say("few_statements", yes(s.number("max_prepared_stmt_count").is_some_and(|statements| statements < most)));
+    let needs = |w: &&&Workload| w.tables.iter().any(|table| table.primary_key().is_none());
+    let codes: Vec<&str> = CATALOGUE.iter().filter(needs).map(|w| w.code).collect();
+    say("without_primary_key", Some(codes.join(", ")));
+    say("log_in_memory", f.log_in_memory.then(|| log_dir(s).display().to_string()));
+    let times = match &f.times {
+        Some(CommitTimes::Absent(why)) => why,
+        Some(CommitTimes::Partial) => "partial",
+        Some(CommitTimes::Timed(_)) | None => "timed",
+    };
+    say("commit_times", Some(times.to_owned()));
+    facts
+}
 
-    for name in ["read_only", "super_read_only", "innodb_read_only"] {
-        // MariaDB 12 has more read-only values than ON.
-        let off = |v: &str| v.eq_ignore_ascii_case("off") || v == "0";
-        let on = s.get(name).is_some_and(|v| !off(v)) && (name != "read_only" || !f.ignores_read_only);
-        if s.get(name).is_some() {
-            let way = match name {
-                "innodb_read_only" => "start the server without it".to_owned(),
-                _ => format!("SET GLOBAL {name} = OFF"),
-            };
-            let advice = format!("the server refuses changes: name the primary in the URL, or {way}");
-            say(name, on.then_some((Impossible, advice)), shown(name));
-        }
-    }
-    if let Some(trouble) = &f.not_ready {
-        let advice =
-            "this member of the cluster takes no statements now: wait until it is in sync, or name another member";
-        say("wsrep_ready", Some((Impossible, advice.to_owned())), trouble.clone());
-    }
-    let recovery = s.number("innodb_force_recovery").unwrap_or(0.0);
-    if recovery > 0.0 {
-        // InnoDB refuses changes from 4 on.
-        let severity = if recovery >= 4.0 { Impossible } else { Refused };
-        let advice = "the server runs in data recovery mode: start it without innodb_force_recovery";
-        say("innodb_force_recovery", Some((severity, advice.to_owned())), shown("innodb_force_recovery"));
-    }
-    if s.is_on("debug_no_sync") {
-        say("debug_no_sync", Some((Refused, "the server does not sync its files: set it OFF".to_owned())), "ON".into());
-    }
-    let few = |most: &f64| *most < s.number("max_connections").unwrap_or(151.0);
-    if let Some(most) = s.number("max_prepared_stmt_count").filter(few) {
-        let advice = "one of the limits of jobs: a session of the client driver has one for each of its statements, and tests with \
-                      more jobs are left out";
-        say("max_prepared_stmt_count", Some((Warning, advice.to_owned())), format!("{most:.0}"));
-    }
-    // MariaDB's name, and MySQL's.
-    for name in ["innodb_force_primary_key", "sql_require_primary_key"].into_iter().filter(|name| s.is_on(name)) {
-        let needs = |w: &&&Workload| w.tables.iter().any(|table| table.primary_key().is_none());
-        let codes: Vec<&str> = CATALOGUE.iter().filter(needs).map(|w| w.code).collect();
-        let advice = format!("the server refuses tables without a primary key: {} cannot run here", codes.join(", "));
-        say(name, Some((Warning, advice)), shown(name));
-    }
-    let cache = s.get("query_cache_type").is_some_and(|v| !v.eq_ignore_ascii_case("off") && v != "0")
-        && s.number("query_cache_size").unwrap_or(0.0) > 0.0;
-    let advice = "each change of a row takes the query cache's lock: SET GLOBAL query_cache_size = 0";
-    if s.get("query_cache_type").is_some() {
-        say("query_cache_type", cache.then(|| (Warning, advice.to_owned())), shown("query_cache_type"));
-    }
-    for name in ["general_log", "slow_query_log"] {
-        let advice = format!("statements are also written to a log file: SET GLOBAL {name} = OFF");
-        say(name, s.is_on(name).then_some((Warning, advice)), shown(name));
-    }
-    // Shown so that nobody suspects them: loadline's sessions set their own.
-    say("sql_mode", None, format!("{} (loadline's sessions set their own)", shown("sql_mode")));
-    say("character_set_server", None, format!("{} (loadline's columns are binary)", shown("character_set_server")));
-    if f.log_in_memory {
-        let place = log_dir(s).display().to_string();
-        say("log-folder", Some((Refused, "the log is in main memory: nothing in it is durable".to_owned())), place);
-    }
-    let (bad, value) = match &f.times {
-        Some(CommitTimes::Absent(why)) => (
-            Some((Warning, format!("log file sync is estimated from samples of the jobs' sessions: {why}"))),
-            "does not time commits",
-        ),
-        Some(CommitTimes::Partial) => (
-            None,
-            "not needed: without a binary log MariaDB does not time the whole wait for the log, so log file sync is estimated \
-             from samples of the jobs' sessions",
-        ),
-        Some(CommitTimes::Timed(_)) | None => (None, "times commits"),
-    };
-    say("performance_schema", bad, value.to_owned());
-    let busy = f.others_running > 1.0;
-    let advice = "other sessions are active on this server: their commits and redo are counted as well";
-    say("other-sessions", busy.then(|| (Warning, advice.to_owned())), format!("{:.0} running", f.others_running));
-    // Measured on 10.11 with 8 sessions: 42 commits per log sync without a binary log, 2.3 with one and
-    // sync_binlog = 1, 3.7 with sync_binlog = 0. In two-phase commit each session waits itself.
-    let (value, advice) = match (f.version.mariadb, log_bin) {
-        (true, true) => (
-            "waits for the log",
-            "with a binary log a COMMIT inside a procedure waits, but loadline does not distinguish such servers: use --driver \
-             database --force for workloads whose commit waits"
-                .to_owned(),
-        ),
-        (true, false) => (
-            "does not wait for the log",
-            format!("{}. Workloads whose commit waits use the client driver", super::sql::NO_WAIT_IN_PROCEDURES),
-        ),
-        // 8.0.33 with 8 sessions: 3.3 commits per log sync without a binary log, 2.6 with one.
-        (false, _) => ("waits for the log", String::new()),
-    };
-    out.push(Finding::new("commit-in-procedures", Ok, "COMMIT in procedures", value, advice));
+/// Findings from what was read.
+pub(super) fn examine(s: &MysqlSettings, f: &MysqlState) -> Vec<Finding> {
+    let mut out = rules::judge(&KNOWLEDGE.rules, &Known { settings: s, facts: facts(s, f) });
     // Roles may grant what SHOW GRANTS does not show.
-    out.extend(f.privileges.iter().filter_map(|p| p.finding(Refused)));
+    out.extend(f.privileges.iter().filter_map(|p| p.finding(Severity::Refused)));
     out.extend(s.cloud().map(Cloud::finding));
     out
 }

@@ -3,56 +3,20 @@
 use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
 
-use super::data_counters;
 use super::flush::Flush;
+use super::knowledge::KNOWLEDGE;
 use super::ledger::Ledger;
 use super::member;
 use super::own_sessions::OwnSessions;
 use super::performance::CommitTimes;
 use super::version::Version;
 use super::wire::Connection;
+use crate::descriptor::{BlockBytes, Counter};
 use crate::error::TargetError;
 use crate::other_sessions::OtherSessions;
 use crate::role::{Observer, SessionTasks};
 use crate::scope::Scope;
 
-/// Beginning of the query for a snapshot's counters; [`data_counters::STATUS`] follows. It needs no privilege.
-const LOG_STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit', 'Com_update', 'Handler_commit', \
-     'Handler_prepare', 'Binlog_commits', 'Binlog_group_commits', 'Innodb_lsn_current', 'Innodb_os_log_written', \
-     'Innodb_os_log_fsyncs', 'Innodb_redo_log_current_lsn', 'Innodb_log_writes', 'Innodb_log_write_requests', \
-     'Innodb_log_waits', 'Innodb_data_fsyncs', 'Innodb_data_writes', 'Innodb_data_written', 'Handler_update', \
-     'Innodb_checkpoint_age', 'Innodb_buffer_pool_pages_flushed', 'Innodb_history_list_length', \
-     'Innodb_lsn_flushed', 'Innodb_lsn_last_checkpoint', 'Innodb_data_reads', 'Innodb_data_read', \
-     'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_reads', 'Innodb_buffer_pool_read_requests', \
-     'Innodb_buffer_pool_wait_free', 'Innodb_pages_written', 'Innodb_dblwr_writes', 'Innodb_dblwr_pages_written', \
-     'Innodb_row_lock_waits', 'Innodb_row_lock_time', 'Performance_schema_thread_instances_lost', ";
-/// Those of a node of a Galera cluster.
-const GALERA_STATUS: &str = "'wsrep_local_commits', 'wsrep_replicated', 'wsrep_replicated_bytes', 'wsrep_received', \
-     'wsrep_received_bytes', 'wsrep_local_cert_failures', 'wsrep_local_bf_aborts', 'wsrep_local_replays', \
-     'wsrep_flow_control_paused_ns', 'wsrep_flow_control_sent', 'wsrep_flow_control_recv', 'wsrep_local_recv_queue', \
-     'wsrep_local_recv_queue_max', 'wsrep_local_recv_queue_avg', 'wsrep_local_send_queue', 'wsrep_apply_window', \
-     'wsrep_cert_deps_distance', 'wsrep_last_committed', 'wsrep_cluster_size', 'wsrep_cluster_conf_id', \
-     'wsrep_local_state', ";
-/// Neutral counters of a node of a Galera cluster and their sources.
-const OF_GALERA: [(&str, &str); 7] = [
-    (counter::CERT_FAILURES, "wsrep_local_cert_failures"),
-    (counter::APPLY_ABORTS, "wsrep_local_bf_aborts"),
-    (counter::FLOW_PAUSED_NS, "wsrep_flow_control_paused_ns"),
-    (counter::REPLICATED_BYTES, "wsrep_replicated_bytes"),
-    (counter::APPLY_QUEUE, "wsrep_local_recv_queue"),
-    (counter::CLUSTER_SIZE, "wsrep_cluster_size"),
-    (counter::CLUSTER_VIEW, "wsrep_cluster_conf_id"),
-];
-/// What each node of a cluster does for all: the sum over the nodes is divided by their number.
-const OF_MEAN_NODE: [&str; 7] = [
-    counter::REDO_BYTES,
-    counter::REDO_WRITES,
-    counter::REDO_SYNCS,
-    counter::ROWS_CHANGED,
-    counter::FLOW_PAUSED_NS,
-    counter::CLUSTER_SIZE,
-    counter::CLUSTER_VIEW,
-];
 /// Number of sessions that performance_schema had no memory for: its sums lack their waits.
 const LOST_SESSIONS: &str = "Performance_schema_thread_instances_lost";
 /// The server's processes.
@@ -115,8 +79,7 @@ impl ObserverSession {
     fn read(&mut self) -> Result<Snapshot, TargetError> {
         let c = &mut self.connection;
         let mut snapshot = Snapshot::default();
-        let of_galera = if self.galera { GALERA_STATUS } else { "" };
-        for (name, value) in c.pairs(&format!("{LOG_STATUS}{of_galera}{})", data_counters::STATUS))? {
+        for (name, value) in c.pairs(&status_query(self.galera))? {
             if let Ok(number) = value.parse::<f64>() {
                 snapshot.counters.insert(name, number);
             }
@@ -138,26 +101,26 @@ impl ObserverSession {
                 }
             }
         }
-        data_counters::fill(&mut snapshot.counters);
+        let page = snapshot.counters.get("Innodb_page_size").copied().unwrap_or(16_384.0);
+        let block = BlockBytes { data: page, log: 512.0 };
+        Counter::fill(&KNOWLEDGE.counters, (&c.version).into(), block, &mut snapshot.counters);
         let (commits, own, times) = self.ledger.commits();
-        let mut neutral = vec![(counter::COMMITS, commits, own as f64, times as f64)];
-        // MariaDB's log position, MySQL's since 8.0.30, else the bytes written to the log.
-        let position = ["Innodb_lsn_current", "Innodb_redo_log_current_lsn", "Innodb_os_log_written"]
-            .into_iter()
-            .find(|name| snapshot.counters.contains_key(*name));
-        neutral.extend(position.map(|name| (counter::REDO_BYTES, name, 0.0, 1.0)));
-        neutral.push((counter::REDO_WRITES, "Innodb_log_writes", 0.0, 1.0));
-        let syncs = sync_counter(&self.connection.version, self.flush.now());
-        neutral.extend(syncs.map(|name| (counter::REDO_SYNCS, name, 0.0, 1.0)));
-        let of_galera = OF_GALERA.iter().filter(|_| self.galera);
-        neutral.extend(of_galera.map(|(name, source)| (*name, *source, 0.0, 1.0)));
-        for (name, source, less, times) in neutral {
-            if let Some(value) = snapshot.counters.get(source).copied() {
-                snapshot.counters.insert(name.to_owned(), (value - less) / times);
-            }
+        if let Some(all) = snapshot.counters.get(commits).copied() {
+            snapshot.counters.insert(counter::COMMITS.to_owned(), (all - own as f64) / times as f64);
+        }
+        let syncs = sync_counter(&c.version, self.flush.now()).and_then(|name| snapshot.counters.get(name).copied());
+        if let Some(syncs) = syncs {
+            snapshot.counters.insert(counter::REDO_SYNCS.to_owned(), syncs);
         }
         Ok(snapshot)
     }
+}
+
+/// The query for a snapshot's counters. `galera`: whether the server is a node of a Galera cluster.
+fn status_query(galera: bool) -> String {
+    let more: &[String] = if galera { &KNOWLEDGE.galera_status } else { &[] };
+    let names: Vec<String> = KNOWLEDGE.status.iter().chain(more).map(|name| format!("'{name}'")).collect();
+    format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({})", names.join(", "))
 }
 
 /// The query of InnoDB's enabled metrics that SHOW STATUS lacks; `None` if the user lacks PROCESS.
@@ -200,8 +163,8 @@ impl Observer for MysqlObserver {
         let nodes = if all.len() > 1 { all.iter().map(|s| s.counters.clone()).collect() } else { Vec::new() };
         let servers = all.len() as f64;
         let mut snapshot = sum(all);
-        for name in OF_MEAN_NODE.iter().filter(|_| self.cluster) {
-            if let Some(value) = snapshot.counters.get_mut(*name) {
+        for name in KNOWLEDGE.of_mean_node.iter().filter(|_| self.cluster) {
+            if let Some(value) = snapshot.counters.get_mut(name) {
                 *value /= servers;
             }
         }

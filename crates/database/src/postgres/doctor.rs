@@ -1,9 +1,9 @@
 //! Checks a server for everything that would spoil the figures of a run.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-use loadline_model::format::bytes;
 use loadline_model::{Finding, Severity};
 
 use super::cluster::PgInstance;
@@ -17,19 +17,17 @@ use crate::cloud::Cloud;
 use crate::error::TargetError;
 use crate::flavour::Flavour;
 use crate::role::{JobLimit, Privilege};
+use crate::rules::{self, Known};
 use crate::storage::{free_space, in_memory};
 
 /// Redo of a fast log writer, bytes per second: `max_wal_size` is compared with it.
 const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
-/// Minimum interval of checkpoints, s: more frequent ones influence the figures.
-const MIN_CHECKPOINT_INTERVAL_S: f64 = 30.0;
 
 /// The state of the server and the privileges of the role.
 #[derive(Debug, Clone, Default)]
 struct PgState {
     version_text: String,
     in_recovery: bool,
-    read_only: bool,
     privileges: Vec<Privilege>,
     /// The session's process, if the handshake told of another one.
     behind: Option<String>,
@@ -98,7 +96,7 @@ pub(super) fn lost_settings(c: &mut Connection) -> Result<Option<Finding>, Targe
 impl PgState {
     fn read(c: &mut Connection) -> Result<PgState, TargetError> {
         let rows = c.query(
-            "SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on', \
+            "SELECT pg_is_in_recovery(), \
              (SELECT count(*) FROM pg_stat_activity WHERE state IN ('active', 'idle in transaction') \
               AND pid <> pg_backend_pid() AND backend_type = 'client backend'), \
              (SELECT count(*) FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')), \
@@ -111,12 +109,11 @@ impl PgState {
         Ok(PgState {
             version_text: c.version_text.clone(),
             in_recovery: is(0),
-            read_only: is(1),
             privileges,
-            others_active: text(2).and_then(|n| n.parse().ok()).unwrap_or(0),
-            synchronous_standbys: text(3).and_then(|n| n.parse().ok()).unwrap_or(0),
-            others_hidden: !is(5),
-            behind: text(4).filter(|pid| *pid != c.key.pid.to_string()),
+            others_active: text(1).and_then(|n| n.parse().ok()).unwrap_or(0),
+            synchronous_standbys: text(2).and_then(|n| n.parse().ok()).unwrap_or(0),
+            others_hidden: !is(4),
+            behind: text(3).filter(|pid| *pid != c.key.pid.to_string()),
             flavour: None,
         })
     }
@@ -128,174 +125,33 @@ fn standbys_needed(names: &str) -> u32 {
     words.split_whitespace().find_map(|word| word.parse().ok()).unwrap_or(1)
 }
 
+/// What the rules need beside the settings.
+fn facts(version: Version, s: &PgSettings, state: &PgState) -> BTreeMap<&'static str, String> {
+    let mut facts = BTreeMap::from([("version", state.version_text.clone()), ("newest", NEWEST.to_string())]);
+    let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
+    let yes = |is: bool| is.then(|| "yes".to_owned());
+    say("newer", yes(version.major > NEWEST));
+    say("flavour", state.flavour.map(|flavour| flavour.name.to_owned()));
+    say("flavour_advice", state.flavour.and_then(Flavour::advice).map(str::to_owned));
+    say("standby", yes(state.in_recovery));
+    say("pooler", state.behind.as_ref().map(|pid| format!("process {pid}")));
+    let needed = standbys_needed(s.get("synchronous_standby_names").unwrap_or_default());
+    say("standbys_needed", Some(needed.to_string()));
+    say("standbys_connected", Some(state.synchronous_standbys.to_string()));
+    say("standbys_missing", yes(state.synchronous_standbys < needed));
+    say("uncounted_syncs", super::observer::uncounted_syncs(s));
+    let wal_size = s.bytes("max_wal_size").unwrap_or(0.0);
+    say("max_wal_size_bytes", Some(wal_size.to_string()));
+    say("max_wal_size_s", Some(format!("{:.0}", wal_size / FAST_REDO)));
+    let seen = state.others_active > 0 || !state.others_hidden;
+    say("other-sessions", seen.then(|| state.others_active.to_string()));
+    facts
+}
+
 /// Judges settings and state. A pure function, so that rare states (a standby, fsync off) can be tested.
 fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
-    use Severity::{Impossible, Ok, Refused, Warning};
-    let mut out = Vec::new();
-    let mut say = |id: &str, severity: Severity, value: String, advice: &str| {
-        out.push(Finding::new(id, severity, id.replace('-', " "), value, advice));
-    };
-    let value = |name: &str| s.get(name).unwrap_or("–").to_owned();
-
-    if version.major > NEWEST {
-        let advice = format!("newer than the versions that loadline supports (up to {NEWEST}): figures may be missing");
-        say("version", Warning, state.version_text.clone(), &advice);
-    } else {
-        say("version", Ok, state.version_text.clone(), "");
-    }
-    if let Some(flavour) = state.flavour {
-        let (severity, advice) = flavour.advice().map_or((Ok, ""), |advice| (Warning, advice));
-        say("flavour", severity, flavour.name.to_owned(), advice);
-    }
-    if state.in_recovery {
-        say("standby", Impossible, "yes".into(), "the server is a read-only standby: give the primary in the URL");
-    }
-    if state.read_only {
-        let advice = "all transactions are read-only: ALTER DATABASE … SET default_transaction_read_only = off";
-        say("default_transaction_read_only", Impossible, "on".into(), advice);
-    }
-    if let Some(pid) = &state.behind {
-        let advice = "the handshake named another process: a connection pool or proxy is in between. Its time is in every round \
-                      trip, it may end or change sessions, and it limits their number: give the server's own address";
-        say("pooler", Warning, format!("process {pid}"), advice);
-    }
-
-    match s.get("fsync") {
-        Some("off") => say("fsync", Refused, "off".into(), "durable commits would not be durable: set fsync = on"),
-        _ => say("fsync", Ok, value("fsync"), ""),
-    }
-    let standbys = s.get("synchronous_standby_names").unwrap_or_default().to_owned();
-    match (s.get("synchronous_commit").unwrap_or("–"), standbys.is_empty()) {
-        ("off", _) => {
-            let advice = "durable commits would not be durable: set synchronous_commit = on";
-            say("synchronous_commit", Refused, "off".into(), advice);
-        }
-        (how @ ("local" | "remote_write"), false) => {
-            let advice =
-                "commits do not wait until they are durable on the standby; they are measured with this setting";
-            say("synchronous_commit", Warning, how.into(), advice);
-        }
-        (how, _) => say("synchronous_commit", Ok, how.into(), ""),
-    }
-    let (needed, connected) = (standbys_needed(&standbys), state.synchronous_standbys);
-    let waits = !matches!(s.get("synchronous_commit"), Some("off" | "local"));
-    if standbys.is_empty() {
-        say("synchronous_standby_names", Ok, "none".into(), "");
-    } else if waits && connected < needed {
-        let advice = format!(
-            "each commit would wait for ever: {needed} of these standbys must be connected, and {connected} are. Start \
-             them, or ALTER SYSTEM RESET synchronous_standby_names and pg_reload_conf()"
-        );
-        say("synchronous_standby_names", Impossible, standbys, &advice);
-    } else {
-        let advice = "commits wait for these standbys: this wait is part of the figures";
-        say("synchronous_standby_names", Ok, standbys, advice);
-    }
-    match s.get("full_page_writes") {
-        Some("off") => {
-            let advice = "less redo than a safe server writes: set full_page_writes = on unless the storage writes 8 KiB atomically";
-            say("full_page_writes", Warning, "off".into(), advice);
-        }
-        _ => say("full_page_writes", Ok, value("full_page_writes"), ""),
-    }
-    match s.get("wal_level") {
-        Some("minimal") => {
-            say(
-                "wal_level",
-                Warning,
-                "minimal".into(),
-                "a server with backups or standbys has wal_level = replica and writes more redo",
-            );
-        }
-        _ => say("wal_level", Ok, value("wal_level"), ""),
-    }
-    match super::observer::uncounted_syncs(s).filter(|_| s.get("fsync") != Some("off")) {
-        Some(why) => {
-            say("wal_sync_method", Warning, value("wal_sync_method"), &format!("{why}: redo sync writes are missing"))
-        }
-        None => say("wal_sync_method", Ok, value("wal_sync_method"), ""),
-    }
-    let wal_size = s.bytes("max_wal_size").unwrap_or(0.0);
-    if wal_size / FAST_REDO < MIN_CHECKPOINT_INTERVAL_S {
-        let advice = format!(
-            "a log writer with {}/s of redo fills it in {:.0} s and forces a checkpoint each time: set max_wal_size = 8GB or more",
-            bytes(FAST_REDO),
-            wal_size / FAST_REDO
-        );
-        say("max_wal_size", Warning, value("max_wal_size"), &advice);
-    } else {
-        say("max_wal_size", Ok, value("max_wal_size"), "");
-    }
-    for name in ["checkpoint_timeout", "shared_buffers", "wal_buffers", "commit_delay", "huge_pages", "max_connections"]
-    {
-        say(name, Ok, value(name), "");
-    }
-    say("jit", Ok, value("jit"), "off in loadline's own sessions");
-    match s.get("data_checksums") {
-        Some("off") => {
-            let advice = "redo is smaller than with checksums (hint bits are not logged): compare only platforms with the same setting";
-            say("data_checksums", Warning, "off".into(), advice);
-        }
-        _ => say("data_checksums", Ok, value("data_checksums"), ""),
-    }
-    match s.get("autovacuum") {
-        Some("off") => {
-            say(
-                "autovacuum",
-                Warning,
-                "off".into(),
-                "not usual in production: the figures do not include the cost of vacuum",
-            );
-        }
-        _ => say("autovacuum", Ok, value("autovacuum"), "off for loadline's tables that are updated in place"),
-    }
-    for name in ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "transaction_timeout"] {
-        if s.number(name).is_some_and(|ms| ms > 0.0) {
-            say(name, Ok, value(name), "off in loadline's own sessions");
-        }
-    }
-    match s.get("archive_mode") {
-        Some(mode @ ("on" | "always")) => {
-            say("archive_mode", Ok, mode.into(), "the archiver reads the log while it is measured")
-        }
-        _ => say("archive_mode", Ok, value("archive_mode"), ""),
-    }
-    for name in ["track_io_timing", "track_wal_io_timing"] {
-        let advice = if s.is_on(name) { "" } else { "the server's I/O times are missing in the snapshots" };
-        say(name, Ok, value(name), advice);
-    }
-    if s.get("track_counts") == Some("off") {
-        let advice = "the server does not count rows and counts commits late: set track_counts = on";
-        say("track_counts", Warning, "off".into(), advice);
-    }
-    let logs_all = matches!(s.get("log_statement"), Some("all" | "mod"));
-    let logs_long = s.number("log_min_duration_statement").is_some_and(|ms| (0.0..100.0).contains(&ms));
-    if logs_all || logs_long {
-        let value = format!(
-            "log_statement = {}, log_min_duration_statement = {}",
-            value("log_statement"),
-            value("log_min_duration_statement")
-        );
-        say(
-            "statement-logging",
-            Warning,
-            value,
-            "the server logs a line for each statement: its cost is part of the figures",
-        );
-    } else {
-        say("statement-logging", Ok, "no".into(), "");
-    }
-    if state.others_active > 0 {
-        let advice = "other sessions are active on this server: they influence the figures";
-        say("other-sessions", Warning, state.others_active.to_string(), advice);
-    } else if state.others_hidden {
-        let advice =
-            "what sessions of other roles do is hidden from this one; it is not measured either: GRANT pg_monitor";
-        say("other-sessions", Warning, "–".into(), advice);
-    } else {
-        say("other-sessions", Ok, "0".into(), "");
-    }
-    out.extend(state.privileges.iter().filter_map(|p| p.finding(Impossible)));
+    let mut out = rules::judge(&KNOWLEDGE.rules, &Known { settings: s, facts: facts(version, s, state) });
+    out.extend(state.privileges.iter().filter_map(|p| p.finding(Severity::Impossible)));
     out.extend(s.cloud().map(Cloud::finding));
     out
 }
@@ -440,12 +296,14 @@ mod tests {
     fn read_only_servers_are_refused() {
         for (id, state) in [
             ("standby", PgState { in_recovery: true, ..good() }),
-            ("default_transaction_read_only", PgState { read_only: true, ..good() }),
             ("privilege", PgState { privileges: vec![lacking(Use::Needed)], ..good() }),
         ] {
             assert_eq!(severity(&[], &state, id), Some(Severity::Impossible), "{id}");
             assert_eq!(severity(&[], &good(), id), None, "{id}");
         }
+        let name = "default_transaction_read_only";
+        assert_eq!(severity(&[(name, "on", "")], &good(), name), Some(Severity::Impossible));
+        assert_eq!(severity(&[(name, "off", "")], &good(), name), None);
     }
 
     #[test]

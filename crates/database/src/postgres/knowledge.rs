@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::versions::Version;
 use crate::descriptor::{Counter, Product, Release, Versioned, Versions};
+use crate::rules::Rule;
 use crate::scope::Scope;
 
 const TEXT: &str = include_str!("../postgres.toml");
@@ -25,6 +26,8 @@ pub(super) struct Knowledge {
     pub(super) texts: Texts,
     #[serde(rename = "view")]
     pub(super) views: Vec<View>,
+    #[serde(rename = "rule")]
+    pub(super) rules: Vec<Rule>,
 }
 
 /// What differs by version.

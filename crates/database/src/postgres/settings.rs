@@ -8,6 +8,7 @@ use super::sql::literal;
 use super::wire::Connection;
 use crate::cloud::Cloud;
 use crate::error::TargetError;
+use crate::rules::SettingValues;
 
 /// One setting.
 #[derive(Debug, Clone, Default)]
@@ -107,6 +108,16 @@ impl PgSettings {
             is_built_in: false,
         };
         PgSettings(pairs.iter().map(|(n, v, u)| ((*n).to_owned(), setting(v, u))).collect())
+    }
+}
+
+impl SettingValues for PgSettings {
+    fn text(&self, name: &str) -> Option<&str> {
+        self.get(name)
+    }
+
+    fn number(&self, name: &str) -> Option<f64> {
+        PgSettings::number(self, name)
     }
 }
 

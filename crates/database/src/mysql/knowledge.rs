@@ -1,0 +1,89 @@
+//! What loadline knows about MariaDB and MySQL: `mysql.toml`, in the language of [`crate::descriptor`].
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::version::Version;
+use crate::descriptor::{Counter, Product, Release};
+use crate::rules::Rule;
+
+const TEXT: &str = include_str!("../mysql.toml");
+
+/// All of the file. A test reads it, so that a build with an error in it fails there.
+pub(super) static KNOWLEDGE: LazyLock<Knowledge> = LazyLock::new(|| toml::from_str(TEXT).unwrap_or_default());
+
+/// The file, which describes its parts.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Knowledge {
+    pub(super) counters: Vec<Counter>,
+    pub(super) of_mean_node: Vec<String>,
+    pub(super) status: Vec<String>,
+    pub(super) galera_status: Vec<String>,
+    pub(super) recorded: Vec<String>,
+    pub(super) recorded_beginnings: Vec<String>,
+    pub(super) recorded_provider_options: Vec<String>,
+    pub(super) secret: Vec<String>,
+    pub(super) no_secret: Vec<String>,
+    pub(super) set_by_loadline: BTreeMap<String, String>,
+    #[serde(rename = "rule")]
+    pub(super) rules: Vec<Rule>,
+}
+
+impl From<&Version> for Release {
+    fn from(version: &Version) -> Release {
+        let product = if version.mariadb { Product::Mariadb } else { Product::Mysql };
+        Release { product, number: [version.major, version.minor, version.patch] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::descriptor::BlockBytes;
+    use loadline_model::snapshot::counter;
+
+    #[test]
+    fn the_file_can_be_read() {
+        let file = toml::from_str::<Knowledge>(TEXT).unwrap_or_else(|e| panic!("src/mysql.toml: {e}"));
+        assert_eq!(Counter::mistake(&file.counters, TEXT), None, "src/mysql.toml");
+        let block = BlockBytes { data: 16384.0, log: 512.0 };
+        for (name, source, _) in Counter::sources(&file.counters, (&Version::parse("8.0.36")).into(), block) {
+            assert!(file.status.iter().chain(&file.galera_status).any(|read| read == source), "{name} of {source}");
+        }
+    }
+
+    fn filled(pairs: &[(&str, f64)]) -> BTreeMap<String, f64> {
+        let mut counters = pairs.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
+        let block = BlockBytes { data: 16384.0, log: 512.0 };
+        Counter::fill(&KNOWLEDGE.counters, (&Version::parse("8.0.36")).into(), block, &mut counters);
+        counters.retain(|name, _| name.starts_with("loadline."));
+        counters
+    }
+
+    #[test]
+    fn pages_become_blocks_and_bytes() {
+        let c = filled(&[
+            ("Innodb_pages_written", 2000.0),
+            ("Innodb_dblwr_pages_written", 14.0),
+            ("Innodb_dblwr_writes", 1.0),
+            ("Innodb_pages_read", 3.0),
+        ]);
+        // Figures of a server, with its Innodb_data_written and Innodb_data_writes.
+        assert_eq!((c[counter::WRITE_BYTES], c[counter::WRITE_CALLS]), (32_997_376.0, 2001.0));
+        assert_eq!((c[counter::BLOCK_READS], c[counter::READ_BYTES]), (3.0, 49_152.0));
+        assert!(!c.contains_key(counter::BLOCK_GETS) && !c.contains_key(counter::ROWS_READ), "absent, not 0");
+    }
+
+    #[test]
+    fn rows_come_from_the_engine_or_else_from_the_handlers() {
+        let handlers = [("Handler_write", 5.0), ("Handler_update", 2.0), ("Handler_delete", 1.0)];
+        assert_eq!(filled(&handlers)[counter::ROWS_CHANGED], 8.0);
+        let mut both = handlers.to_vec();
+        both.extend([("Innodb_rows_inserted", 4.0), ("Innodb_rows_updated", 2.0), ("Innodb_rows_deleted", 1.0)]);
+        assert_eq!(filled(&both)[counter::ROWS_CHANGED], 7.0);
+        assert!(filled(&handlers[..2]).is_empty(), "an incomplete sum is left out");
+    }
+}
