@@ -76,6 +76,8 @@ fn difference(table: &Table, wanted: &[Datum<'_>], found: Option<&Vec<String>>) 
         let what = match wanted {
             Datum::Int(wanted) if *found == wanted.to_string() => return None,
             Datum::Int(wanted) => format!("'{found}' instead of {wanted}"),
+            Datum::Typed(wanted) if *found == wanted.text() => return None,
+            Datum::Typed(wanted) => format!("'{found}' instead of '{}'", wanted.text()),
             Datum::Bytes(wanted) if found.eq_ignore_ascii_case(&hex(wanted)) => return None,
             Datum::Bytes(wanted) if found.len() == 2 * wanted.len() => "other bytes than it must".to_owned(),
             Datum::Bytes(wanted) => format!("{} bytes instead of {}", found.len() / 2, wanted.len()),

@@ -66,6 +66,11 @@ pub(crate) fn rows<E>(
     Ok(())
 }
 
+/// The texts of values that are sent as text, empty for the others.
+pub(crate) fn texts(row: &[Datum<'_>]) -> Vec<String> {
+    row.iter().map(|datum| if let Datum::Typed(value) = datum { value.text() } else { String::new() }).collect()
+}
+
 /// Name of a table in the database, without the target's prefix. Tables of the data set are shared.
 pub(crate) fn table_stem(work: &Work, table: &str) -> String {
     if is_shared(work, table) {

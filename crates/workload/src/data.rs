@@ -133,6 +133,7 @@ pub fn fingerprint(table: &Table, params: &Params, seed: u64, compressibility: f
             row.iter().for_each(|datum| match datum {
                 Datum::Int(i) => hash.add(&i.to_le_bytes()),
                 Datum::Bytes(bytes) => hash.add(bytes),
+                Datum::Typed(value) => hash.add(value.text().as_bytes()),
             });
         }
     }

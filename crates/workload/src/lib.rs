@@ -38,7 +38,7 @@ pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError,
 pub use scripts::{SCALE, Scripts};
 pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Stream, StreamError};
 pub use sum::sum;
-pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope, Table};
+pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope, Table, Typed};
 pub use template::{IndexAtom, Piece, Template, TemplateError, limit, swapped};
 pub use workload::{Consistency, Definition, Evidence, GROUPS, Group, Kpi, RedoSize, Sweep, Volume, Workload};
 

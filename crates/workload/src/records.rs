@@ -2,7 +2,7 @@
 
 use crate::params::Params;
 use crate::pool::pool;
-use crate::table::{Datum, Fill, Table};
+use crate::table::{Datum, Fill, Table, Typed};
 
 /// Rows of a table with all columns, one after the other in records of a fixed number of 8-byte words: a number is one
 /// word, a byte string as many as it needs.
@@ -38,7 +38,7 @@ impl Records {
                 table.row(key, index as u64, params, &pool, &mut row);
                 for datum in &row {
                     match datum {
-                        Datum::Int(number) => words.push(*number),
+                        Datum::Int(number) | Datum::Typed(Typed { number, .. }) => words.push(*number),
                         Datum::Bytes(bytes) => words.extend(bytes.chunks(8).map(word)),
                     }
                 }

@@ -13,6 +13,16 @@ pub enum LogicalType {
     Int,
     /// Binary string.
     Bytes,
+    /// Characters.
+    Text,
+    /// A point in time, without time zone.
+    Timestamp,
+    /// A decimal number with two digits after the point.
+    Numeric,
+    /// True or false.
+    Boolean,
+    /// A JSON document.
+    Json,
 }
 
 /// Initial contents of a column.
@@ -37,6 +47,15 @@ pub enum Fill {
     Payload(&'static str),
     /// A payload of this number of bytes.
     PayloadOf(u32),
+    /// Text or a document of this number of characters that begins with a scattered number.
+    Words {
+        /// Number of characters.
+        length: u32,
+        /// Distinguishes the row's numbers.
+        salt: u32,
+        /// Number of different values.
+        range: u64,
+    },
     /// A half of a payload with the size in this parameter.
     Half(&'static str, Half),
 }
@@ -84,6 +103,7 @@ impl ColumnDef {
         match (self.logical, self.fill) {
             (LogicalType::Bytes, Fill::Payload(size)) => params.get(size).max(0) as u64,
             (LogicalType::Bytes, Fill::PayloadOf(bytes)) => u64::from(bytes),
+            (_, Fill::Words { length, .. }) => u64::from(length),
             (LogicalType::Bytes, Fill::Half(size, half)) => half.of(params.get(size).max(0) as usize).len() as u64,
             _ => 8,
         }
@@ -149,6 +169,72 @@ pub enum Datum<'a> {
     Int(i64),
     /// Of [`LogicalType::Bytes`].
     Bytes(&'a [u8]),
+    /// Of another type.
+    Typed(Typed),
+}
+
+/// A value that is a function of a number, so that every database gets the same one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Typed {
+    /// Neither [`LogicalType::Int`] nor [`LogicalType::Bytes`].
+    pub logical: LogicalType,
+    /// Seconds after 2000-01-01 00:00:00, hundredths, odd for true, or what a text begins with.
+    pub number: i64,
+    /// Characters of a text or document.
+    pub length: u32,
+}
+
+/// Of which texts are made.
+const WORDS: [&str; 8] = ["order", "customer", "is", "paid", "and", "sent", "by", "post"];
+
+impl Typed {
+    /// The value as databases read and print it: JSON in the form of `jsonb`.
+    #[must_use]
+    pub fn text(self) -> String {
+        let (n, length) = (self.number, self.length as usize);
+        match self.logical {
+            LogicalType::Int | LogicalType::Bytes => n.to_string(),
+            LogicalType::Text => words(n, length),
+            LogicalType::Timestamp => timestamp(n),
+            LogicalType::Numeric => format!("{}{}.{:02}", if n < 0 { "-" } else { "" }, n.abs() / 100, n.abs() % 100),
+            LogicalType::Boolean => (n & 1).to_string(),
+            LogicalType::Json => {
+                let start = format!("{{\"id\": {n}, \"text\": \"");
+                format!("{start}{}\"}}", words(n, length.saturating_sub(start.len() + 2)))
+            }
+        }
+    }
+}
+
+/// `length` characters that begin with `number`.
+fn words(number: i64, length: usize) -> String {
+    let mut text = number.to_string();
+    let mut i = 0;
+    while text.len() < length {
+        text.push(' ');
+        text.push_str(WORDS[scatter(number, i, WORDS.len() as u64) as usize]);
+        i += 1;
+    }
+    text.truncate(length);
+    text
+}
+
+/// The point in time `seconds` after 2000-01-01 00:00:00.
+fn timestamp(seconds: i64) -> String {
+    let (mut day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let (mut year, mut month) = (2000, 0);
+    while day >= 365 + i64::from(is_leap(year)) {
+        day -= 365 + i64::from(is_leap(year));
+        year += 1;
+    }
+    let days = [31, 28 + i64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    while day >= days[month] {
+        day -= days[month];
+        month += 1;
+    }
+    let (hour, minute) = (second / 3600, second / 60 % 60);
+    format!("{year}-{:02}-{:02} {hour:02}:{minute:02}:{:02}", month + 1, day + 1, second % 60)
 }
 
 /// Rows of a batch, unless batches belong to jobs. A batch is a few 100 KiB, loaded in one transaction.
@@ -236,12 +322,17 @@ impl Table {
             &pool[start..end]
         };
         let sized = |size: &str| payload(params.get(size).max(0) as u32);
+        let number = |logical, number, length| match logical {
+            LogicalType::Int | LogicalType::Bytes => Datum::Int(number),
+            _ => Datum::Typed(Typed { logical, number, length }),
+        };
         row.clear();
         row.extend(self.columns.iter().map(|column| match column.fill {
             Fill::Key | Fill::PlainKey => Datum::Int(key),
-            Fill::Zero => Datum::Int(0),
-            Fill::Constant(value) => Datum::Int(value),
-            Fill::Scattered { salt, range } => Datum::Int(scatter(key, salt, range)),
+            Fill::Zero => number(column.logical, 0, 0),
+            Fill::Constant(value) => number(column.logical, value, 0),
+            Fill::Scattered { salt, range } => number(column.logical, scatter(key, salt, range), 0),
+            Fill::Words { length, salt, range } => number(column.logical, scatter(key, salt, range), length),
             Fill::Payload(size) => Datum::Bytes(sized(size)),
             Fill::PayloadOf(bytes) => Datum::Bytes(payload(bytes)),
             Fill::Half(size, half) => {
@@ -256,7 +347,35 @@ impl Table {
 mod tests {
     use std::collections::BTreeMap;
 
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_text_has_its_length_and_begins_with_its_number(number in 0_i64..1 << 40, length in 40_u32..2000) {
+            for logical in [LogicalType::Text, LogicalType::Json] {
+                let text = Typed { logical, number, length }.text();
+                prop_assert_eq!(text.len(), length as usize);
+                prop_assert!(text.trim_start_matches("{\"id\": ").starts_with(&number.to_string()), "{}", text);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_of_other_types() {
+        for (logical, number, text) in [
+            (LogicalType::Timestamp, 0, "2000-01-01 00:00:00"),
+            (LogicalType::Timestamp, 5_097_599, "2000-02-28 23:59:59"),
+            (LogicalType::Timestamp, 68_169_600, "2002-02-28 00:00:00"),
+            (LogicalType::Timestamp, 3_155_759_999, "2099-12-31 23:59:59"),
+            (LogicalType::Numeric, -5, "-0.05"),
+            (LogicalType::Numeric, 123_456, "1234.56"),
+            (LogicalType::Boolean, 7, "1"),
+        ] {
+            assert_eq!(Typed { logical, number, length: 0 }.text(), text);
+        }
+    }
 
     #[test]
     fn batches_hold_every_row_once() {

@@ -217,12 +217,18 @@ fn columns(table: &Table) -> String {
         let kind = match c.logical {
             LogicalType::Int => "integer, 64 bits",
             LogicalType::Bytes => "bytes",
+            LogicalType::Text => "text",
+            LogicalType::Timestamp => "timestamp",
+            LogicalType::Numeric => "decimal number",
+            LogicalType::Boolean => "boolean",
+            LogicalType::Json => "JSON",
         };
         let holds = match c.fill {
             Fill::Key | Fill::PlainKey => "the row's key".to_owned(),
             Fill::Zero => "0".to_owned(),
             Fill::Constant(value) => value.to_string(),
             Fill::Scattered { range, .. } => format!("a scattered number from 0 to {}", range.saturating_sub(1)),
+            Fill::Words { length, range, .. } => format!("{length} characters, {range} different values"),
             Fill::PayloadOf(bytes) => format!("{bytes} random bytes"),
             Fill::Payload(size) => format!("random bytes; their number is the parameter `{size}`"),
             Fill::Half(size, _) => format!("random bytes; half of the parameter `{size}`"),

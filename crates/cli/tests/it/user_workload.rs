@@ -33,6 +33,67 @@ fn the_example_runs_and_is_proved_on_every_database_with_tables() {
     assert_eq!(leftovers(dir.path()), Vec::<String>::new());
 }
 
+/// A table with a column of each type, whose values follow from `n`; `{{at}}` and `{{doc}}` are the database's own functions.
+const TYPED: &str = r#"
+code = "TYPED"
+summary = "a column of each type"
+program = [{ bind = "seq", to = "sequence" }, { bind = "id", to = { uniform = [0, 4999] } }, { execute = "change" }, { execute = "get" }]
+[evidence]
+query = "SELECT SUM(changes) FROM {t}"
+counts = "changes"
+[[table]]
+name = "t"
+rows = 5000
+indexes = ["name", "at"]
+column = [
+  { name = "id", type = "int", fill = "key" }, { name = "changes", type = "int", fill = "zero" },
+  { name = "n", type = "int", fill = { scattered = 3000000000, salt = 7 } },
+  { name = "name", type = "text", fill = { words = 60, distinct = 3000000000, salt = 7 } },
+  { name = "at", type = "timestamp", fill = { scattered = 3000000000, salt = 7 } },
+  { name = "amount", type = "numeric", fill = { scattered = 3000000000, salt = 7 } },
+  { name = "less", type = "numeric", fill = { constant = -5 } },
+  { name = "flag", type = "boolean", fill = { scattered = 3000000000, salt = 7 } },
+  { name = "doc", type = "json", fill = { words = 200, distinct = 3000000000, salt = 7 } },
+]
+[[statement]]
+name = "change"
+sql = "UPDATE {t} SET changes = changes + 1, amount = amount + 1 - 1, name = CONCAT(name, '') WHERE id = :id"
+effect = { change = 1 }
+[[statement]]
+name = "get"
+sql = "SELECT name, at, amount, flag, doc FROM {t} WHERE id = :id"
+effect = { read = 1 }
+[[consistency]]
+query = "SELECT COUNT(*) FROM {t} WHERE name NOT LIKE CONCAT(n, ' %') OR LENGTH(name) <> 60 OR ROUND(amount * 100) <> n OR ROUND(less * 100) <> -5 OR CASE WHEN flag THEN 1 ELSE 0 END <> n % 2"
+what = "text, numeric and boolean are what n says"
+[[consistency]]
+query = "SELECT COUNT(*) FROM {t} WHERE {{at}} <> n OR {{doc}} <> CONCAT(n, '')"
+what = "timestamp and json are what n says"
+"#;
+
+#[test]
+fn columns_of_each_type_hold_what_they_must_on_every_database() {
+    let (dir, files) = (results(), results());
+    let file = files.path().join("typed.toml");
+    let (path, name) = (dir.path().to_str().unwrap(), file.to_str().unwrap());
+    let args = ["--jobs", "1,2", "--duration", "500ms", "--warmup", "200ms", "--no-probe", "--results", path];
+    let of = |target: &str, driver: &str| {
+        run(&[&["run", "--workload-file", name, "--target", target, "--driver", driver][..], &args].concat())
+    };
+    for (target, driver, at, doc) in [
+        ("sqlite:", "client", "unixepoch(at) - 946684800", "CONCAT(doc ->> 'id', '')"),
+        ("postgres-temp:", "client", "EXTRACT(EPOCH FROM at) - 946684800", "doc ->> 'id'"),
+        ("postgres-temp:", "database", "EXTRACT(EPOCH FROM at) - 946684800", "doc ->> 'id'"),
+        ("mariadb-temp:", "client", "TIMESTAMPDIFF(SECOND, '2000-01-01', at)", "JSON_VALUE(doc, '$.id')"),
+    ] {
+        std::fs::write(&file, TYPED.replace("{{at}}", at).replace("{{doc}}", doc)).unwrap();
+        let tests = sound_tests(&of(target, driver));
+        assert_eq!(tests.len(), 2, "{target}");
+        tests.iter().for_each(|t| ["work-evidence", "consistency"].iter().for_each(|id| passed(t, id)));
+    }
+    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
+}
+
 /// Half of its executions find no row; the rows come back.
 const MAYBE: &str = r#"
 code = "MAYBE"

@@ -89,6 +89,7 @@ fn rows(work: &Work, all: &mut Items) {
                 match datum {
                     Datum::Int(value) => hash.add(&value.to_le_bytes()),
                     Datum::Bytes(bytes) => hash.add(bytes),
+                    Datum::Typed(value) => hash.add(value.text().as_bytes()),
                 }
             }
         }

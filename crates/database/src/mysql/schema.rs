@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loadline_workload::{Arg, Datum, RowCount, Table};
+use loadline_workload::{Arg, ColumnDef, Datum, LogicalType, RowCount, Table};
 
 use super::sql::{DATABASE, MARK, create_table, quoted, table_name};
 use super::wire::Connection;
 use super::{kernels, procedure};
 use crate::error::{Cause, TargetError};
-use crate::loading::Batch;
+use crate::loading::{Batch, texts};
 use crate::work::Work;
 use crate::workload_tables::workload_tables;
 
@@ -141,30 +141,35 @@ pub(super) fn counted(c: &mut Connection, work: &Work, table: &Table) -> Result<
 /// Inserts the rows of `batch`.
 pub(super) fn insert(c: &mut Connection, work: &Work, table: &Table, batch: &Batch) -> Result<u64, TargetError> {
     let name = table_name(work, table.name);
-    let one = format!("({})", vec!["?"; table.columns.len()].join(", "));
+    let mark = |c: &ColumnDef| if c.logical == LogicalType::Json { "CONVERT(? USING utf8mb4)" } else { "?" };
+    let one = format!("({})", table.columns.iter().map(mark).collect::<Vec<_>>().join(", "));
     let insert = |n: usize| format!("INSERT INTO {name} VALUES {}", vec![one.as_str(); n].join(", "));
     let mut whole = c.prepare(&insert(ROWS_PER_INSERT))?;
     let pool = work.pool(batch.number as u32);
-    let (mut data, mut row, mut done) = (Vec::new(), Vec::new(), 0);
-    let full = ROWS_PER_INSERT * table.columns.len();
-    for (index, key) in batch.keys.clone().enumerate() {
-        table.row(key, batch.skipped + index as u64, &work.params, &pool, &mut row);
-        data.extend(row.iter().map(|d| match d {
+    let (mut row, mut done, most) = (Vec::new(), 0, ROWS_PER_INSERT as u64);
+    for part in (0..batch.len().div_ceil(most)).map(|i| batch.part(i * most, most)) {
+        let mut data = Vec::new();
+        for (index, key) in part.keys.clone().enumerate() {
+            table.row(key, part.skipped + index as u64, &work.params, &pool, &mut row);
+            data.append(&mut row);
+        }
+        let texts = texts(&data);
+        let args = data.iter().zip(&texts).map(|(datum, text)| match datum {
             Datum::Int(i) => Arg::Int(*i),
             Datum::Bytes(b) => Arg::Bytes(b),
-        }));
-        if data.len() == full {
-            done += c.execute(&mut whole, &data)?;
-            data.clear();
+            Datum::Typed(_) => Arg::Bytes(text.as_bytes()),
+        });
+        let args: Vec<Arg<'_>> = args.collect();
+        if part.len() == most {
+            done += c.execute(&mut whole, &args)?;
+        } else {
+            let mut rest = c.prepare(&insert(part.len() as usize))?;
+            done += c.execute(&mut rest, &args)?;
+            c.close_statement(rest)?;
         }
     }
     // The server limits their number (max_prepared_stmt_count), and a load has many batches.
     c.close_statement(whole)?;
-    if !data.is_empty() {
-        let mut rest = c.prepare(&insert(data.len() / table.columns.len().max(1)))?;
-        done += c.execute(&mut rest, &data)?;
-        c.close_statement(rest)?;
-    }
     if done != batch.len() {
         return Err(TargetError::Statement(format!("{done} rows were loaded instead of {}", batch.len())));
     }

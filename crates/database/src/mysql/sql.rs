@@ -52,6 +52,14 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
                 }
                 (LogicalType::Bytes, Fill::PayloadOf(bytes)) if bytes <= 8000 => format!("VARBINARY({bytes})"),
                 (LogicalType::Bytes, _) => "LONGBLOB".to_owned(),
+                (LogicalType::Text, _) => {
+                    let longest = column.value_bytes(&work.params).max(255);
+                    format!("VARCHAR({longest}) CHARACTER SET utf8mb4")
+                }
+                (LogicalType::Timestamp, _) => "DATETIME".to_owned(),
+                (LogicalType::Numeric, _) => "DECIMAL(18,2)".to_owned(),
+                (LogicalType::Boolean, _) => "BOOLEAN".to_owned(),
+                (LogicalType::Json, _) => "JSON".to_owned(),
             };
             format!("  {} {kind} NOT NULL", quoted(column.name))
         })

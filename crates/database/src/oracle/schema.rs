@@ -10,7 +10,7 @@ use super::session::{BUSY, Bind, MISSING_PRIVILEGE, NAME_USED, NO_PRIVILEGE, Ora
 use super::sql::{MARK, MAX_RAW, PREFIX, create_table, longest_payload, mark, quoted, table_name};
 use crate::data_set::{Loader, RECORD};
 use crate::error::TargetError;
-use crate::loading::Batch;
+use crate::loading::{Batch, texts};
 use crate::work::Work;
 use crate::workload_tables::workload_tables;
 
@@ -52,11 +52,24 @@ impl Loading {
         let name = quoted(&table_name(work, table.name));
         let key = quoted(&table.columns.first().map_or("ID", |c| c.name).to_uppercase());
         let columns: Vec<String> = table.columns.iter().map(|c| quoted(&c.name.to_uppercase())).collect();
-        let marks: Vec<String> = (1..=columns.len()).map(|i| format!(":{i}")).collect();
+        let marks: Vec<String> = table.columns.iter().zip(1..).map(|(column, i)| mark_of(column.logical, i)).collect();
         Loading {
             delete: format!("DELETE FROM {name} WHERE {key} BETWEEN :1 AND :2"),
             insert: format!("INSERT INTO {name} ({}) VALUES ({})", columns.join(", "), marks.join(", ")),
         }
+    }
+}
+
+/// How bind `i` becomes a value of `logical`: what is neither number nor bytes comes as the bytes of its text.
+fn mark_of(logical: LogicalType, i: usize) -> String {
+    let text = format!("UTL_RAW.CAST_TO_VARCHAR2(:{i})");
+    match logical {
+        LogicalType::Int | LogicalType::Bytes => format!(":{i}"),
+        LogicalType::Text | LogicalType::Json => text,
+        LogicalType::Timestamp => format!("TO_TIMESTAMP({text}, 'YYYY-MM-DD HH24:MI:SS')"),
+        // Without the point, which not every territory reads.
+        LogicalType::Numeric => format!("TO_NUMBER(REPLACE({text}, '.')) / 100"),
+        LogicalType::Boolean => format!("TO_NUMBER({text})"),
     }
 }
 
@@ -144,24 +157,22 @@ pub(super) fn reset(session: &mut dyn OraSession, work: &Work) -> Result<(), Tar
 pub(super) fn insert(session: &mut dyn OraSession, work: &Work, table: &Table, batch: &Batch) -> Result<u64, OraError> {
     let sql = Loading::of(work, table).insert;
     let pool = work.pool(batch.number as u32);
-    let (mut waiting, mut done, mut row) = (Vec::with_capacity(BATCH), 0, Vec::new());
-    for (index, key) in batch.keys.clone().enumerate() {
-        table.row(key, batch.skipped + index as u64, &work.params, &pool, &mut row);
-        waiting.push(
-            row.iter()
-                .map(|datum| match datum {
-                    Datum::Int(i) => Bind::Int(*i),
-                    Datum::Bytes(bytes) => Bind::Raw(bytes),
-                })
-                .collect::<Vec<_>>(),
-        );
-        if waiting.len() == BATCH {
-            done += session.batch(&sql, &waiting)?;
-            waiting.clear();
+    let (mut row, mut done, most) = (Vec::new(), 0, BATCH as u64);
+    for part in (0..batch.len().div_ceil(most)).map(|i| batch.part(i * most, most)) {
+        let mut data = Vec::new();
+        for (index, key) in part.keys.clone().enumerate() {
+            table.row(key, part.skipped + index as u64, &work.params, &pool, &mut row);
+            data.append(&mut row);
         }
-    }
-    if !waiting.is_empty() {
-        done += session.batch(&sql, &waiting)?;
+        let texts = texts(&data);
+        let binds = data.iter().zip(&texts).map(|(datum, text)| match datum {
+            Datum::Int(i) => Bind::Int(*i),
+            Datum::Bytes(bytes) => Bind::Raw(bytes),
+            Datum::Typed(_) => Bind::Raw(text.as_bytes()),
+        });
+        let binds: Vec<Bind<'_>> = binds.collect();
+        let binds: Vec<Vec<Bind<'_>>> = binds.chunks(table.columns.len().max(1)).map(<[_]>::to_vec).collect();
+        done += session.batch(&sql, &binds)?;
     }
     Ok(done)
 }

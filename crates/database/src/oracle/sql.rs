@@ -36,6 +36,14 @@ pub(super) fn create_table(work: &Work, table: &Table) -> Vec<String> {
             let kind = match column.logical {
                 LogicalType::Int => "NUMBER(19)".to_owned(),
                 LogicalType::Bytes => format!("RAW({MAX_RAW})"),
+                LogicalType::Text => format!("VARCHAR2({})", column.value_bytes(&work.params).max(255)),
+                LogicalType::Timestamp => "TIMESTAMP(0)".to_owned(),
+                LogicalType::Numeric => "NUMBER(18,2)".to_owned(),
+                LogicalType::Boolean => "NUMBER(1)".to_owned(),
+                LogicalType::Json => {
+                    let name = quoted(&column.name.to_uppercase());
+                    format!("VARCHAR2(4000) CHECK ({name} IS JSON)")
+                }
             };
             format!("  {} {kind} NOT NULL", quoted(&column.name.to_uppercase()))
         })

@@ -193,16 +193,38 @@ fn put_row(data: &mut Vec<u8>, row: &[Datum<'_>]) {
     data.extend_from_slice(&(row.len() as u16).to_be_bytes());
     for datum in row {
         match datum {
-            Datum::Int(i) => {
-                data.extend_from_slice(&8_u32.to_be_bytes());
-                data.extend_from_slice(&i.to_be_bytes());
-            }
-            Datum::Bytes(bytes) => {
-                data.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
-                data.extend_from_slice(bytes);
-            }
+            Datum::Int(i) => put(data, &[&i.to_be_bytes()]),
+            Datum::Bytes(bytes) => put(data, &[bytes]),
+            Datum::Typed(value) => match value.logical {
+                LogicalType::Timestamp => put(data, &[&(value.number * 1_000_000).to_be_bytes()]),
+                LogicalType::Boolean => put(data, &[&[(value.number & 1) as u8]]),
+                LogicalType::Numeric => put(data, &[&numeric(value.number)]),
+                // With the version of the format.
+                LogicalType::Json => put(data, &[&[1], value.text().as_bytes()]),
+                LogicalType::Text | LogicalType::Int | LogicalType::Bytes => put(data, &[value.text().as_bytes()]),
+            },
         }
     }
+}
+
+/// Adds a value, made of parts.
+fn put(data: &mut Vec<u8>, parts: &[&[u8]]) {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    data.extend_from_slice(&(length as u32).to_be_bytes());
+    parts.iter().for_each(|part| data.extend_from_slice(part));
+}
+
+/// The number of `hundredths` in binary: digits of base 10,000, the last of them after the point
+/// (`numeric_send` in PostgreSQL's numeric.c).
+fn numeric(hundredths: i64) -> Vec<u8> {
+    let (mut whole, mut digits) = (hundredths.unsigned_abs() / 100, vec![hundredths.unsigned_abs() % 100 * 100]);
+    while whole > 0 {
+        digits.insert(0, whole % 10_000);
+        whole /= 10_000;
+    }
+    let sign = if hundredths < 0 { 0x4000 } else { 0 };
+    let head = [digits.len() as u16, (digits.len() as u16).wrapping_sub(2), sign, 2];
+    head.into_iter().chain(digits.iter().map(|d| *d as u16)).flat_map(u16::to_be_bytes).collect()
 }
 
 fn send_copy(c: &mut Connection, data: &mut Vec<u8>) -> Result<(), TargetError> {

@@ -42,6 +42,11 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
         let kind = match column.logical {
             LogicalType::Int => "bigint",
             LogicalType::Bytes => "bytea",
+            LogicalType::Text => "text",
+            LogicalType::Timestamp => "timestamp",
+            LogicalType::Numeric => "numeric(18,2)",
+            LogicalType::Boolean => "boolean",
+            LogicalType::Json => "jsonb",
         };
         let key = if table.primary_key() == Some(column.name) && !later { " PRIMARY KEY" } else { "" };
         lines.push(format!("  {} {kind} NOT NULL{key}", quoted(column.name)));

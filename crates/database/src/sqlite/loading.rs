@@ -28,7 +28,9 @@ pub(super) fn table_name(work: &Work, table: &str) -> String {
 pub(super) fn create_table(work: &Work, table: &Table) -> String {
     let column = |c: &loadline_workload::ColumnDef| {
         let logical = match c.logical {
-            LogicalType::Int => "INTEGER",
+            LogicalType::Int | LogicalType::Boolean => "INTEGER",
+            LogicalType::Text | LogicalType::Timestamp | LogicalType::Json => "TEXT",
+            LogicalType::Numeric => "NUMERIC",
             LogicalType::Bytes => "BLOB",
         };
         let key = if table.primary_key() == Some(c.name) { " PRIMARY KEY" } else { "" };
@@ -57,6 +59,7 @@ pub(super) fn insert(db: &Connection, work: &Work, table: &Table, batch: &Batch)
         let values = row.iter().map(|d| match d {
             Datum::Int(i) => rusqlite::types::ToSqlOutput::from(*i),
             Datum::Bytes(b) => rusqlite::types::ToSqlOutput::from(*b),
+            Datum::Typed(value) => rusqlite::types::ToSqlOutput::from(value.text()),
         });
         statement.execute(params_from_iter(values)).map(drop)
     })

@@ -10,6 +10,14 @@ use crate::table::{ColumnDef, Fill, Half, LogicalType, RowCount, Scope, Table};
 pub(super) const MAX_PAYLOAD: i64 = 2000;
 /// Largest sum of a row's payloads, bytes: it fits a page of every database.
 const MAX_ROW_BYTES: i64 = 6000;
+/// Latest point in time, seconds after 2000-01-01 (the end of 2099).
+const MAX_SECONDS: i64 = 3_155_759_999;
+/// Largest decimal number, hundredths: 16 digits before the point.
+const MAX_HUNDREDTHS: i64 = 999_999_999_999_999_999;
+/// Longest text with an index, characters: InnoDB's limit is 3072 bytes, and a character may have four.
+const MAX_INDEXED: u32 = 760;
+/// Fewest characters of a document: its number fits.
+const MIN_WORDS: i64 = 40;
 /// Longest name of a table or column: an index name, which includes the workload's code, still fits every database.
 const MAX_NAME: usize = 20;
 
@@ -94,6 +102,14 @@ pub(super) fn tables(
                 let what = format!("the column of an index of '{name}'");
                 return Err(source.unknown(index, &what, column, columns.iter().map(|c| c.name)));
             };
+            let is_long = matches!(found.fill, Fill::Words { length, .. } if length > MAX_INDEXED);
+            if found.logical == LogicalType::Json || is_long {
+                let text = format!(
+                    "'{column}' of '{name}' cannot have an index on every database: only text of at most {MAX_INDEXED} \
+                     characters, and no json"
+                );
+                return Err(source.error(index.span(), text));
+            }
             unique(source, index, "index", column, indexes.iter().copied())?;
             indexes.push(found.name);
         }
@@ -135,6 +151,17 @@ fn rows(source: &Source<'_>, value: &Value<'_>, table: &str, params: &[Param]) -
     })
 }
 
+/// Types of columns.
+const TYPES: [(&str, LogicalType); 7] = [
+    ("int", LogicalType::Int),
+    ("bytes", LogicalType::Bytes),
+    ("text", LogicalType::Text),
+    ("timestamp", LogicalType::Timestamp),
+    ("numeric", LogicalType::Numeric),
+    ("boolean", LogicalType::Boolean),
+    ("json", LogicalType::Json),
+];
+
 const ROWS: [(&str, &[&str]); 3] =
     [("total", &["total"]), ("per-job", &["per-job"]), ("share", &["share", "row-bytes"])];
 
@@ -152,28 +179,16 @@ fn columns(
         let column = source.name(at, source.text(at, "the column")?, "the column", '_', MAX_NAME)?;
         unique(source, at, "column", &column, out.iter().map(|c| c.name))?;
         let what = format!("the type of the column '{column}'");
-        let logical = match source.word(f.required("type")?, &what, &["int", "bytes"])? {
-            "int" => LogicalType::Int,
-            _ => LogicalType::Bytes,
-        };
+        let logical = source.one_of(f.required("type")?, &what, &TYPES)?;
         let at = f.required("fill")?;
         let fill = fill(source, at, &column, params)?;
-        let of = match fill {
-            Fill::Payload(_) | Fill::PayloadOf(_) | Fill::Half(..) => LogicalType::Bytes,
-            _ => LogicalType::Int,
-        };
-        if of != logical {
-            let text = format!(
-                "the fill does not fit the type of the column '{column}': an int takes key, zero, constant or scattered, \
-                 bytes take a payload"
-            );
-            return Err(source.error(at.span(), text));
-        }
+        check_fill(logical, fill)
+            .map_err(|why| source.error(at.span(), format!("the fill of the column '{column}': {why}")))?;
         if (i == 0) != matches!(fill, Fill::Key | Fill::PlainKey) {
             return Err(source.error(at.span(), no_key(name)));
         }
         payloads += match fill {
-            Fill::PayloadOf(bytes) => i64::from(bytes),
+            Fill::PayloadOf(bytes) | Fill::Words { length: bytes, .. } => i64::from(bytes),
             Fill::Payload(param) | Fill::Half(param, _) => params.iter().find(|p| p.name == param).map_or(0, |p| p.max),
             _ => 0,
         };
@@ -189,6 +204,41 @@ fn columns(
         return Err(table.error(no_key(name)));
     }
     Ok(out)
+}
+
+/// Why a column of type `logical` cannot be filled so, if it cannot.
+fn check_fill(logical: LogicalType, fill: Fill) -> Result<(), String> {
+    let (lowest, highest) = match fill {
+        Fill::Constant(value) => (value, value),
+        Fill::Scattered { range, .. } => (0, range as i64 - 1),
+        _ => (0, 0),
+    };
+    let is_number = matches!(fill, Fill::Zero | Fill::Constant(_) | Fill::Scattered { .. });
+    let (fits, takes, (from, to)) = match logical {
+        LogicalType::Int => {
+            let fits = is_number || matches!(fill, Fill::Key | Fill::PlainKey);
+            (fits, "an int takes key, zero, constant or scattered", (i64::MIN, i64::MAX))
+        }
+        LogicalType::Bytes => {
+            let fits = matches!(fill, Fill::Payload(_) | Fill::PayloadOf(_) | Fill::Half(..));
+            (fits, "bytes take a payload", (0, 0))
+        }
+        LogicalType::Text | LogicalType::Json => {
+            (matches!(fill, Fill::Words { .. }), "text and json take words", (0, 0))
+        }
+        LogicalType::Timestamp => (is_number, "a timestamp takes zero, constant or scattered", (0, MAX_SECONDS)),
+        LogicalType::Numeric => {
+            (is_number, "a numeric takes zero, constant or scattered", (-MAX_HUNDREDTHS, MAX_HUNDREDTHS))
+        }
+        LogicalType::Boolean => (is_number, "a boolean takes zero, constant or scattered", (i64::MIN, i64::MAX)),
+    };
+    if !fits {
+        return Err(format!("it does not fit the type: {takes}"));
+    }
+    if lowest < from || highest > to {
+        return Err(format!("it must be between {from} and {to}, and is {lowest} to {highest}"));
+    }
+    Ok(())
 }
 
 fn no_key(table: &str) -> String {
@@ -212,6 +262,12 @@ fn fill(source: &Source<'_>, value: &Value<'_>, column: &str, params: &[Param]) 
             salt: f.optional("salt").map_or(Ok(0), |v| source.integer(v, "the salt", (0, 999)))? as u32,
             range: source.integer(at, &what, (1, i64::MAX))? as u64,
         },
+        "words" => Fill::Words {
+            length: source.integer(at, &what, (MIN_WORDS, MAX_PAYLOAD))? as u32,
+            salt: f.optional("salt").map_or(Ok(0), |v| source.integer(v, "the salt", (0, 999)))? as u32,
+            range: f.optional("distinct").map_or(Ok(i64::MAX), |v| source.integer(v, "'distinct'", (1, i64::MAX)))?
+                as u64,
+        },
         "first-half" => Fill::Half(size()?, Half::First),
         "second-half" => Fill::Half(size()?, Half::Second),
         _ if at.get_ref().is_str() => Fill::Payload(size()?),
@@ -219,7 +275,8 @@ fn fill(source: &Source<'_>, value: &Value<'_>, column: &str, params: &[Param]) 
     })
 }
 
-const FILLS: [(&str, &[&str]); 5] = [
+const FILLS: [(&str, &[&str]); 6] = [
+    ("words", &["words", "distinct", "salt"]),
     ("constant", &["constant"]),
     ("scattered", &["scattered", "salt"]),
     ("payload", &["payload"]),

@@ -55,6 +55,44 @@ fn a_number_of_rows_may_lie_between_two() {
 }
 
 #[test]
+fn a_fill_that_does_not_fit_its_type_is_refused() {
+    let column = |kind: &str, fill: &str| {
+        let text = format!(
+            "code = \"X\"\nsummary = \"x\"\nprogram = [{{ execute = \"s\" }}]\n[[table]]\nname = \"t\"\nrows = 1\n\
+             column = [{{ name = \"c\", type = \"int\", fill = \"key\" }}, {{ name = \"x\", type = \"{kind}\", fill = {fill} }}]\n\
+             {}[[statement]]\nname = \"s\"\nsql = \"SELECT c FROM {{t}}\"\neffect = \"read-any\"\n",
+            if fill.contains("words") { "indexes = [\"x\"]\n" } else { "" }
+        );
+        read("x.toml", &text, &[]).map(drop).map_err(|e| e.to_string())
+    };
+    for (kind, fill) in [
+        ("text", "{ words = 760 }"),
+        ("timestamp", "{ scattered = 3155760000 }"),
+        ("numeric", "{ constant = -999999999999999999 }"),
+        ("boolean", "{ scattered = 2 }"),
+    ] {
+        assert_eq!(column(kind, fill), Ok(()), "{kind} {fill}");
+    }
+    for (kind, fill) in [
+        ("text", "{ words = 761 }"),
+        ("text", "{ words = 39 }"),
+        ("text", "{ words = 2001 }"),
+        ("text", "\"zero\""),
+        ("json", "{ words = 50 }"),
+        ("timestamp", "{ scattered = 3155760001 }"),
+        ("timestamp", "{ constant = -1 }"),
+        ("numeric", "{ constant = 1000000000000000000 }"),
+        ("boolean", "{ payload = 5 }"),
+        ("date", "\"zero\""),
+        ("int", "{ words = 50 }"),
+        ("text", "{ words = 50, distinct = 0 }"),
+        ("boolean", "\"key\""),
+    ] {
+        assert!(column(kind, fill).is_err(), "{kind} {fill}");
+    }
+}
+
+#[test]
 fn the_example_is_a_workload() {
     let w = read("queue.toml", EXAMPLE, &[]).unwrap();
     assert_eq!((w.code, w.group, w.tables.len(), w.params.len()), ("QUEUE", "transaction-processing", 2, 4));
