@@ -5,8 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::versions::Version;
-use crate::descriptor::{Counter, Product, Release, Versioned, Versions};
+use crate::descriptor::{Counter, Versioned, Versions};
 use crate::rules::Rule;
 use crate::scope::Scope;
 
@@ -70,12 +69,6 @@ impl View {
         let sum =
             |column: &String| format!("{}({column}) AS {column}", if column == STATS_RESET { "max" } else { "sum" });
         format!("(SELECT {} FROM {})", self.columns.iter().map(sum).collect::<Vec<_>>().join(", "), self.name)
-    }
-}
-
-impl From<Version> for Release {
-    fn from(version: Version) -> Release {
-        Release { product: Product::Postgres, number: [version.major, 0, 0] }
     }
 }
 

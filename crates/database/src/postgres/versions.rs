@@ -3,6 +3,7 @@
 use loadline_model::snapshot::counter;
 
 use super::knowledge::{KNOWLEDGE, STATS_RESET};
+use crate::descriptor::{Product, Release};
 use crate::error::TargetError;
 use crate::scope::Scope;
 
@@ -15,6 +16,12 @@ pub(super) const NEWEST: u32 = 18;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Version {
     pub(super) major: u32,
+}
+
+impl From<Version> for Release {
+    fn from(version: Version) -> Release {
+        Release { product: Product::Postgres, number: [version.major, 0, 0] }
+    }
 }
 
 /// Name of the counter with the position in the log.

@@ -14,7 +14,7 @@ const MAX_ROW_BYTES: i64 = 6000;
 const MAX_SECONDS: i64 = 3_155_759_999;
 /// Largest decimal number, hundredths: 16 digits before the point.
 const MAX_HUNDREDTHS: i64 = 999_999_999_999_999_999;
-/// Longest text with an index, characters: InnoDB's limit is 3072 bytes, and a character may have four.
+/// Longest text with an index, characters: of four bytes each it fits the key of every database.
 const MAX_INDEXED: u32 = 760;
 /// Fewest characters of a document: its number fits.
 const MIN_WORDS: i64 = 40;
