@@ -50,7 +50,7 @@ pub enum AgentsError {
         who: Vec<String>,
     },
     /// More jobs than the agents run.
-    #[error("{jobs} jobs are asked for, and the agents that are left run {most} at most")]
+    #[error("{jobs} jobs are asked for, and the agents run {most} at most")]
     TooManyJobs {
         /// Jobs of the test.
         jobs: u32,
@@ -168,7 +168,7 @@ pub(crate) struct Member {
     pub(crate) presence: Presence,
     /// Its clock, as last measured.
     pub(crate) clock: Option<Offset>,
-    /// Whether it is lost for the run.
+    /// Whether it is lost: the run ends with this test.
     pub(crate) lost: bool,
     /// Its part of the current test.
     pub(crate) part: Part,
@@ -201,7 +201,7 @@ pub(crate) struct Coordinator<L> {
     run: String,
     /// Number of the last order.
     number: u64,
-    /// All agents, lost ones as well.
+    /// All agents.
     pub(crate) members: Vec<Member>,
     /// Number of the current test, and when it began, ns.
     pub(crate) test: u64,
@@ -264,12 +264,7 @@ impl<L: Link> Coordinator<L> {
         self.members.iter().enumerate().filter(|(_, member)| is(member)).map(|(i, _)| i).collect()
     }
 
-    /// Numbers of the agents that are not lost.
-    pub(crate) fn left(&self) -> Vec<usize> {
-        self.which(|member| !member.lost)
-    }
-
-    /// Notes why an agent fails the current test. One that is silent is lost for the run; one that refuses, and says why, is not.
+    /// Notes why an agent fails the current test. One that is silent is lost; one that refuses, and says why, is not.
     pub(crate) fn note(&mut self, agent: usize, failure: &Failure) {
         let mut text = failure.to_string();
         let silent = matches!(failure, Failure::Silent(_) | Failure::Hub(_));
@@ -363,14 +358,14 @@ impl<L: Link> Coordinator<L> {
         }
     }
 
-    /// Takes all agents that are left for the next test: one that heard nothing for too long left the run, and comes back.
+    /// Takes all agents for the next test: one that heard nothing for too long left the run, and comes back.
     ///
     /// # Errors
     /// [`AgentsError::Agents`] names those that do not; they are lost.
     pub(crate) fn gather(&mut self) -> Result<(), AgentsError> {
         self.members.iter_mut().for_each(|member| member.part = Part::default());
         self.began_ns = self.link.now_ns();
-        let mut who = self.left();
+        let mut who = self.which(|_| true);
         while !who.is_empty() && !self.link.interrupted() {
             let late = self.link.now_ns() >= self.began_ns + SILENT_NS;
             let mut busy = Vec::new();
@@ -445,7 +440,7 @@ impl<L: Link> Coordinator<L> {
 
     /// The run is over: the agents are free again, or find out by their lease.
     pub(crate) fn release(&mut self) {
-        let who = self.left();
+        let who = self.which(|_| true);
         let _ = self.round(&who, AGAIN_NS * 2, |_| Order::Release);
         self.link.beat(None);
     }

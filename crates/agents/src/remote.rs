@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use loadline_load::{
-    Counts, Ended, JobResult, RemoteJobs, Request, RunningJobs, Schedule, Shared, Tally, TestError, Timing,
+    Counts, Ended, JobResult, RemoteJobs, Request, RunningJobs, Schedule, Shared, Tally, TestError, Timing, end_lost,
 };
 use loadline_model::plan::WorkloadFile;
 use loadline_model::record::AgentFigures;
@@ -134,14 +134,12 @@ impl RemoteJobs for Agents {
     fn open(&self, request: &Request, shared: &Arc<Shared>) -> Result<Box<dyn RunningJobs>, TestError> {
         let work = Arc::clone(&request.work);
         let mut c = self.lock();
-        let left = c.left();
         if let Err(e) = c.open(&self.order(request), &move |first_job| fingerprint(&work, first_job)) {
-            let members = left.iter().filter_map(|agent| c.members.get(*agent)).filter(|member| member.lost);
-            let lost: Vec<AgentFigures> = members.map(|member| figures(member, None, None)).collect();
+            let lost = c.members.iter().filter(|member| member.lost).map(|member| figures(member, None, None));
+            let ended = end_lost(request.target.as_ref(), &lost.collect::<Vec<_>>());
             return Err(match e {
                 AgentsError::Interrupted => TestError::Interrupted,
-                e if lost.is_empty() => TestError::Remote(e.to_string()),
-                _ => TestError::AgentsLost(lost),
+                e => TestError::Remote([vec![e.to_string()], ended].concat().join("; ")),
             });
         }
         c.parts().for_each(|member| request.target.adopt_jobs(&member.part.sessions));
@@ -154,10 +152,6 @@ impl RemoteJobs for Agents {
             .spawn(move || conductor.conduct(&mut coordinator.lock().unwrap_or_else(PoisonError::into_inner), &inbox))
             .map_err(|source| TestError::Thread { job: 0, source })?;
         Ok(Box::new(RunningCrew { commands, thread, jobs: request.jobs }))
-    }
-
-    fn left(&self) -> usize {
-        self.lock().left().len()
     }
 }
 

@@ -319,7 +319,7 @@ fn the_window_of_a_thousand_agents_is_common() {
 #[test]
 fn a_common_window_or_an_invalid_test_under_every_fault() {
     let (mut valid, mut invalid, mut named) = (0, 0, 0);
-    for seed in 0..150 {
+    for seed in 0..250 {
         let mut world = World::new(12, seed);
         let mut random = Random::new(seed + 7777);
         let mut pick = |n: u64| random.below(n);
@@ -343,9 +343,11 @@ fn a_common_window_or_an_invalid_test_under_every_fault() {
             _ => {}
         }
         for number in 1..=2 {
+            if c.members.iter().any(|member| member.lost) {
+                break;
+            }
             let Ok(outcome) = test(&mut c, 100, 10) else {
                 invalid += 1;
-                // Whoever failed before the start is lost for the run, or the hub was away.
                 continue;
             };
             let said = format!("seed {seed} test {number}: fault {kind} {:?} {}", outcome.failed, outcome.skew_ns);
@@ -361,8 +363,7 @@ fn a_common_window_or_an_invalid_test_under_every_fault() {
             valid += 1;
             assert!(outcome.truly_off_ns <= outcome.skew_ns && outcome.truly_off_ns <= MOST_SKEW_NS, "{said}");
             assert_eq!(outcome.jobs, 100, "{said}");
-            let wild_one_worked = wild.is_some_and(|i| !c.members[i].lost);
-            assert!(!wild_one_worked, "{said}: 900 ppm are 9 ms in 10 s");
+            assert!(wild.is_none(), "{said}: 900 ppm are 9 ms in 10 s");
         }
     }
     assert!(valid > 60 && invalid > 60 && named > 20, "{valid} {invalid} {named}: all must be tried");

@@ -21,7 +21,7 @@ impl<L: Link> Coordinator<L> {
     /// # Errors
     /// [`AgentsError::Agents`]: each agent that cannot, or is too far from the hub for a common window, and why.
     pub(crate) fn reach(&mut self, order: &JobsOrder) -> Result<(), AgentsError> {
-        let who = self.left();
+        let who = self.which(|_| true);
         self.tell(&who, OPEN_NS, |_| Order::Open(Box::new(order.clone())), |_, _| Ok(()));
         self.all_well()?;
         self.measure_clocks(&who);
@@ -34,7 +34,7 @@ impl<L: Link> Coordinator<L> {
         self.all_well()
     }
 
-    /// Opens the sessions of the jobs of `order` on the agents that are left, and measures their clocks. `fingerprint` is that of the
+    /// Opens the sessions of the jobs of `order` on the agents, and measures their clocks. `fingerprint` is that of the
     /// work that begins with a job.
     ///
     /// # Errors
@@ -42,13 +42,12 @@ impl<L: Link> Coordinator<L> {
     pub(crate) fn open(&mut self, order: &JobsOrder, fingerprint: &dyn Fn(u32) -> String) -> Result<(), AgentsError> {
         self.gather()?;
         self.test += 1;
-        let left = || self.members.iter().filter(|member| !member.lost);
-        let most: Vec<u32> = left().map(|member| member.presence.most_jobs).collect();
+        let most: Vec<u32> = self.members.iter().map(|member| member.presence.most_jobs).collect();
         let Some(jobs) = spread(order.all_jobs, &most) else {
             let most = most.iter().copied().fold(0, u32::saturating_add);
             return Err(AgentsError::TooManyJobs { jobs: order.all_jobs, most });
         };
-        for (member, jobs) in self.members.iter_mut().filter(|member| !member.lost).zip(jobs) {
+        for (member, jobs) in self.members.iter_mut().zip(jobs) {
             member.part.jobs = jobs;
         }
         let (who, test) = (self.at_work(), self.test);

@@ -260,7 +260,7 @@ pub(crate) struct RunArgs {
     /// Folder that holds the runs [default: loadline-results]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) results: Option<PathBuf>,
-    /// Continue an interrupted run, named by its folder or id; its plan stays unchanged but for --agents and --on-agent-loss
+    /// Continue an interrupted run, named by its folder or id; its plan stays unchanged but for --agents
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "plan_file", "plan", "node", "nodes", "on_node_loss", "agent_credentials", "setting", "platform", "workload", "group", "parameter", "workload_file", "pgbench_script", "define", "allow_writes", "evidence", "jobs", "duration", "warmup", "max_warmup",
         "repeat", "driver", "rate", "think", "reconnect_every", "payload_compressibility", "latency_objective", "seed", "sessions_per_thread", "size", "server_memory", "keep_data", "reload",

@@ -75,13 +75,12 @@ impl From<StudyError> for Failure {
             | StudyError::Impossible(_)
             | StudyError::NodesLost(_)
             | StudyError::NoNodeLeft { .. }
-            | StudyError::AgentsLost(_)
-            | StudyError::NoAgentLeft(_) => TARGET,
+            | StudyError::AgentsLost(_) => TARGET,
             StudyError::Interrupted => INTERRUPTED,
             StudyError::Test { source, .. } => match source {
                 TestError::Target(e) => Failure::from(e).code,
                 TestError::Interrupted => INTERRUPTED,
-                TestError::Remote(_) | TestError::AgentsLost(_) => TARGET,
+                TestError::Remote(_) => TARGET,
                 TestError::Counters(_) | TestError::Thread { .. } | TestError::Files { .. } => FAILED,
             },
         };

@@ -2,7 +2,7 @@
 
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueHint};
-use loadline_model::plan::{AgentCredentials, OnAgentLoss};
+use loadline_model::plan::AgentCredentials;
 
 use crate::list_args::ListArgs;
 use crate::value_args::one_of;
@@ -38,10 +38,6 @@ pub(crate) struct AgentsArgs {
     /// Where agents have the target's password from [default: that of the plan, else send]
     #[arg(long, value_parser = agent_credentials())]
     pub(crate) agent_credentials: Option<AgentCredentials>,
-    /// When an agent is lost, in a test (which is invalid then) or before one: end the run, or continue over the agents that are left
-    /// [default: that of the plan, else end]
-    #[arg(long, value_parser = on_agent_loss())]
-    pub(crate) on_agent_loss: Option<OnAgentLoss>,
 }
 
 /// `loadline agent`.
@@ -66,14 +62,6 @@ fn agent_credentials() -> impl TypedValueParser<Value = AgentCredentials> {
             AgentCredentials::Send,
         ),
         ("local", "Each has its own, in its environment, password file or option file", AgentCredentials::Local),
-    ])
-}
-
-/// What a run does when an agent is lost.
-fn on_agent_loss() -> impl TypedValueParser<Value = OnAgentLoss> {
-    one_of([
-        ("end", "The run ends, after the test in which it was lost", OnAgentLoss::End),
-        ("continue", "The later tests are measured over the agents that are left", OnAgentLoss::Continue),
     ])
 }
 

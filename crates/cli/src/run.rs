@@ -103,7 +103,6 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
         hub: args.agents.hub.hub.clone().or_else(|| args.agents.agents.and_then(|_| args.agents.hub.url())),
         agents: args.agents.agents,
         agent_credentials: args.agents.agent_credentials,
-        on_agent_loss: args.agents.on_agent_loss,
         platform: args.platform.clone(),
         workload: list(&args.workload),
         group: list(&args.group),
@@ -305,10 +304,9 @@ fn resumed(
     match &mut plan.agents {
         Some(of) => {
             of.agents = args.agents.agents.unwrap_or(of.agents);
-            of.on_loss = args.agents.on_agent_loss.unwrap_or(of.on_loss);
             check_agents(of.agents).map_err(|e| Failure::usage(e.to_string()))?;
         }
-        None if args.agents.agents.is_some() || args.agents.on_agent_loss.is_some() => {
+        None if args.agents.agents.is_some() => {
             return Err(Failure::usage(format!("the jobs of run {} do not run on agents", stored.id())));
         }
         None => {}

@@ -20,7 +20,7 @@ mod worker;
 pub use client_job::Timing;
 pub use crew::{Crew, OWN_FILES, allow_files};
 pub use job::{Books, JobResult, Tally};
-pub use remote::{Ended, OwnCommits, RemoteJobs, RunningJobs};
+pub use remote::{Ended, OwnCommits, RemoteJobs, RunningJobs, end_lost};
 pub use schedule::{Reported, Schedule, Shared};
 pub use scripts::{ScriptJob, Scripted};
 pub use warmup::{Counts, Load, STEP_NS, WarmedUp, Warmup, next_count_ns};
@@ -281,9 +281,6 @@ pub enum TestError {
     /// The processes that run the jobs cannot do so.
     #[error("{0}")]
     Remote(String),
-    /// Agents were lost before the test began. Each says why it `failed`.
-    #[error("{}", AgentFigures::failures(.0))]
-    AgentsLost(Vec<AgentFigures>),
     /// The process may not open a file for each session.
     #[error(
         "{jobs} jobs need {need} open files, and this process may open {most}: run fewer jobs or raise the limit (ulimit -Hn)"

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use loadline_database::Hindrance;
+use loadline_database::{Hindrance, Target};
 use loadline_model::Snapshot;
+use loadline_model::format::counted;
 use loadline_model::record::AgentFigures;
 use loadline_model::snapshot::counter;
 use serde::{Deserialize, Serialize};
@@ -21,12 +22,8 @@ pub trait RemoteJobs: Send + Sync {
     /// window starts, and after its end; in the window nothing is heard of them.
     ///
     /// # Errors
-    /// [`TestError::Remote`] names who cannot, and why; [`TestError::AgentsLost`] who is gone: the others may run the test. No session
-    /// of those that answer is open then.
+    /// [`TestError::Remote`] names who cannot, and why. No session of those that answer is open then.
     fn open(&self, request: &Request, shared: &Arc<Shared>) -> Result<Box<dyn RunningJobs>, TestError>;
-
-    /// Processes that are not lost.
-    fn left(&self) -> usize;
 }
 
 /// The jobs of a test with open sessions. In other processes, they end if this is dropped.
@@ -112,4 +109,22 @@ pub struct Ended {
     pub counts: Counts,
     /// What each process did.
     pub agents: Vec<AgentFigures>,
+}
+
+/// Ends the sessions that lost agents left on the database: they may hold locks. Returns what was done, in words.
+#[must_use]
+pub fn end_lost(target: &dyn Target, agents: &[AgentFigures]) -> Vec<String> {
+    let lost = agents.iter().filter(|agent| agent.lost && agent.jobs > 0);
+    lost.map(|agent| {
+        let who = format!("agent {} on {}", agent.name, agent.host);
+        match target.end_jobs(agent.first_job..agent.first_job.saturating_add(agent.jobs), &agent.sessions) {
+            Ok(Some(0)) => format!("{who} left no sessions on the database"),
+            Ok(Some(n)) => format!("ended {} that {who} left on the database", counted(n as usize, "session")),
+            Ok(None) => format!(
+                "the sessions that {who} left are not known: they end with its process, or when it no longer hears of the run"
+            ),
+            Err(e) => format!("the sessions that {who} left on the database could not be ended: {e}"),
+        }
+    })
+    .collect()
 }

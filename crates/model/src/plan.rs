@@ -137,8 +137,6 @@ plan_spec! {
     agents: u32,
     /// Where agents have the target's password from.
     agent_credentials: AgentCredentials,
-    /// What a run does when an agent is lost.
-    on_agent_loss: OnAgentLoss,
     /// Levels of replication (`loadline replica-cost`).
     levels: Vec<String>,
     /// One-way delays between a database and its replicas.
@@ -232,17 +230,6 @@ pub enum AgentCredentials {
     Local,
 }
 
-/// What a run does when an agent is lost in a test.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnAgentLoss {
-    /// It ends after that test.
-    #[default]
-    End,
-    /// It measures the later tests over the agents that are left.
-    Continue,
-}
-
 /// Agents that run the jobs of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedAgents {
@@ -252,8 +239,6 @@ pub struct PlannedAgents {
     pub agents: u32,
     /// Where they have the target's password from.
     pub credentials: AgentCredentials,
-    /// What the run does when one is lost.
-    pub on_loss: OnAgentLoss,
 }
 
 /// A resolved plan: every value valid and explicit. It holds no secret. The default asks for nothing.

@@ -1,6 +1,5 @@
 //! A run, from its plan to its last record: checks the target, creates the run folder, measures, cleans up.
 
-mod agents;
 mod arm_state;
 mod arms;
 mod data;
@@ -159,15 +158,9 @@ pub enum StudyError {
         /// Why not.
         why: String,
     },
-    /// Agents were lost, and the plan says that the run ends then.
-    #[error(
-        "{0}. The run ends here: begin it anew, or resume it, with --on-agent-loss continue, and it goes on over the agents that are \
-         left"
-    )]
+    /// Agents were lost.
+    #[error("{0}. The run ends here: start others in their place and resume it, or resume it with fewer (--agents)")]
     AgentsLost(String),
-    /// All agents were lost.
-    #[error("no agent is left; {0}")]
-    NoAgentLeft(String),
     /// The user stopped the run before its first test.
     #[error("interrupted")]
     Interrupted,

@@ -12,7 +12,7 @@ const MOST_AGENTS: u32 = 10_000;
 
 /// Whether a specification has keys of agents.
 pub(super) fn are_in(spec: &PlanSpec) -> bool {
-    spec.hub.is_some() || spec.agents.is_some() || spec.agent_credentials.is_some() || spec.on_agent_loss.is_some()
+    spec.hub.is_some() || spec.agents.is_some() || spec.agent_credentials.is_some()
 }
 
 /// Refuses agents in a plan of `what`.
@@ -56,7 +56,7 @@ pub(super) fn planned(spec: &PlanSpec, url: &str) -> Result<Option<PlannedAgents
             return value("--agents needs the hub at which they wait: add --hub nats://HOST:PORT".to_owned());
         }
         (None, None) if are_in(spec) => {
-            return value("--agent-credentials and --on-agent-loss are for agents: add --hub and --agents".to_owned());
+            return value("--agent-credentials is for agents: add --hub and --agents".to_owned());
         }
         (None, None) => return Ok(None),
     };
@@ -76,12 +76,7 @@ pub(super) fn planned(spec: &PlanSpec, url: &str) -> Result<Option<PlannedAgents
             redact(url)
         ));
     }
-    Ok(Some(PlannedAgents {
-        hub: redact(hub),
-        agents,
-        credentials: spec.agent_credentials.unwrap_or_default(),
-        on_loss: spec.on_agent_loss.unwrap_or_default(),
-    }))
+    Ok(Some(PlannedAgents { hub: redact(hub), agents, credentials: spec.agent_credentials.unwrap_or_default() }))
 }
 
 /// Moves workloads that agents cannot run to the skipped ones.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loadline_database::{RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
-use loadline_load::{Place, Request, TestError, Warmup, run_test};
+use loadline_load::{Place, Request, TestError, Warmup, end_lost, run_test};
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::record::AgentFigures;
 use loadline_model::{CheckId, Column};
@@ -13,7 +13,7 @@ use super::arm_state::ArmsState;
 use super::level::OfTest;
 use super::native_report::Mark;
 use super::proof::BeforeTest;
-use super::{Context, StudyError, agents, full_disk, nodes, window_length};
+use super::{Context, StudyError, full_disk, nodes, window_length};
 use crate::activity::ReadViews;
 use crate::checks::disturbance::undisturbed;
 use crate::checks::steady::until_warm;
@@ -52,18 +52,9 @@ impl PlannedTest<'_> {
         let mut longer_s = None;
         let (mut finished, remaining, drawn) = loop {
             let drawn = context.drawn_anew(&self.work)?;
-            let longer = match self.attempt(context, &drawn, longer_s, listener) {
-                Ok(Attempt::Done(finished, remaining)) => break (finished, remaining, drawn),
-                Ok(Attempt::WindowTooShort(seconds)) => seconds,
-                // The test has not begun: those that are left may run it.
-                Err(StudyError::Test { source: TestError::AgentsLost(lost), test, .. }) => {
-                    for done in agents::end_lost(context.side.target.as_ref(), &lost) {
-                        listener.on(Event::Warning(done));
-                    }
-                    context.leave_agents(&lost, &format!("before test {test}"), listener)?;
-                    continue;
-                }
-                Err(e) => return Err(e),
+            let longer = match self.attempt(context, &drawn, longer_s, listener)? {
+                Attempt::Done(finished, remaining) => break (finished, remaining, drawn),
+                Attempt::WindowTooShort(seconds) => seconds,
             };
             longer_s = Some(longer);
             listener.on(Event::Step(format!(
@@ -90,7 +81,10 @@ impl PlannedTest<'_> {
         listener.on(Event::TestDone(&output.record));
         let lost: Vec<AgentFigures> = output.record.by_agent.iter().filter(|agent| agent.lost).cloned().collect();
         context.records.push(output.record);
-        context.leave_agents(&lost, &format!("in test {}, which is invalid", self.position.test), listener)?;
+        if !lost.is_empty() {
+            let (test, why) = (self.position.test, AgentFigures::failures(&lost));
+            return Err(StudyError::AgentsLost(format!("lost in test {test}, which is invalid: {why}")));
+        }
         remaining.map_or(Ok(()), |remaining| {
             context.leave_nodes(remaining, &format!("in test {}", self.position.test), listener)
         })
@@ -227,7 +221,7 @@ impl PlannedTest<'_> {
             }
         })
         .map_err(|e| self.failed(e))?;
-        let ended = agents::end_lost(context.side.target.as_ref(), &measured.agents);
+        let ended = end_lost(context.side.target.as_ref(), &measured.agents);
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
         let left = lost.is_some() || measured.after.is_err() || !is_same_cluster(&measured);
         let remaining = if left { nodes::without_lost(context.side.target.as_ref()) } else { None };

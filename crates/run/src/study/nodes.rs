@@ -130,12 +130,7 @@ impl Context {
             numbers => format!("; tests over {} nodes are skipped from here on", numbers.join(", ")),
         };
         listener.on(Event::Warning(format!("{note} for later tests{skipped}")));
-        self.without(note, &skipped)
-    }
-
-    /// Notes what is lost: in later tests, and in the run's manifest with `more`.
-    pub(super) fn without(&mut self, note: String, more: &str) -> Result<(), StudyError> {
-        self.manifest.target.notes.push(format!("{note}{more}"));
+        self.manifest.target.notes.push(format!("{note}{skipped}"));
         self.side.without = Some(match self.side.without.take() {
             Some(before) => format!("{before}; {note}"),
             None => note,

@@ -4,7 +4,6 @@ use std::process::Child;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use serde_json::Value;
 
 use super::{Fleet, SHORT, names};
 use crate::common::figures::check;
@@ -33,72 +32,51 @@ fn sessions(server: &Server) -> u32 {
     server.sql(of_jobs).unwrap().parse().unwrap()
 }
 
-/// Runs tests of two jobs on each agent, and stops a2 in the first. The sessions that it leaves are ended.
-fn lose_a2(fleet: &Fleet, target: &str, more: &str) -> (Ran, Vec<Value>) {
+/// Stops a2 in the first of two tests. It is named, the run ends, and the sessions that it leaves are ended.
+fn lose_a2(fleet: &Fleet, target: &str) {
     let agents = fleet.agents.len() as u32;
-    let more = format!("--workload LGWR-LAT1 --duration 3s --jobs {} {more}", 2 * agents);
+    let more = format!("--workload LGWR-LAT1 --duration 3s --jobs {} --repeat 2", 2 * agents);
     let child = fleet.start(agents, target, &more);
     fleet.wait_until_jobs_run();
     // Its sessions stay on the database while it hangs.
     signal(&fleet.agents[1].0, Signal::SIGSTOP);
     let ran = ended(child);
     let tests = tests_of(&ran.folder());
+    assert_eq!((ran.code, tests.len()), (3, 1), "{}", ran.said());
     assert!(!sound(&tests[0]), "{}", tests[0]);
+    let agents = check(&tests[0], "agents");
+    assert!(agents["outcome"] == "failed" && agents["detail"].to_string().contains("agent a2 on"), "{agents}");
     assert!(tests[0]["notes"].to_string().contains("ended 2 sessions that agent a2"), "{}", tests[0]["notes"]);
-    (ran, tests)
 }
 
 #[test]
-fn a_lost_agent_is_named_and_the_next_test_has_the_others() {
+fn a_lost_agent_is_named_and_its_sessions_on_postgres_are_ended() {
     let (fleet, server) = (Fleet::new("a1 a2 a3"), Server::start(&[]));
-    let target = server.tcp("boss", Some("tops3cret"));
-    let (ran, tests) = lose_a2(&fleet, &target, "--repeat 2 --on-agent-loss continue");
-    assert_eq!((sessions(&server), tests.len()), (0, 2), "{}", ran.said());
-    assert_eq!(check(&tests[0], "agents")["outcome"], "failed");
-    let why = check(&tests[0], "agents")["detail"].as_str().unwrap().to_owned();
-    assert!(why.contains("1 of 3 agents failed: agent a2 on") && why.contains("did not answer"), "{why}");
-    assert_eq!(names(&tests[1]), ["a1", "a3"]);
-    assert!(sound(&tests[1]), "{}", tests[1]);
+    lose_a2(&fleet, &server.tcp("boss", Some("tops3cret")));
+    assert_eq!(sessions(&server), 0);
     signal(&fleet.agents[1].0, Signal::SIGCONT);
 }
 
 #[test]
-fn sessions_that_a_lost_agent_leaves_on_mariadb_are_ended() {
+fn a_lost_agent_is_named_and_its_sessions_on_mariadb_are_ended() {
     let (fleet, server) = (Fleet::new("a1 a2"), Maria::start(&[]));
     server.sql("CREATE DATABASE loads").unwrap();
-    let (ran, tests) = lose_a2(&fleet, &server.tcp("ann:tops3cret", "loads"), "");
-    assert_eq!((ran.code, tests.len()), (3, 1), "{}", ran.said());
+    lose_a2(&fleet, &server.tcp("ann:tops3cret", "loads"));
     let sessions = || server.sql("SELECT count(*) FROM information_schema.processlist WHERE user = 'ann'");
     wait_for("the sessions to end", || sessions().is_ok_and(|n| n == "0"));
     signal(&fleet.agents[1].0, Signal::SIGCONT);
 }
 
 #[test]
-fn an_agent_that_is_lost_before_a_test_is_named_and_the_plan_says_what_follows() {
-    let (mut fleet, server) = (Fleet::new("a1 a2 a3"), Server::start(&[]));
+fn an_agent_that_is_lost_before_a_test_is_named() {
+    let (mut fleet, server) = (Fleet::new("a1 a2"), Server::start(&[]));
     let target = server.tcp("boss", Some("tops3cret"));
-    let mut lose = |agent: usize, agents: u32, then: &str| {
-        let before = fleet.runs().len();
-        let child = fleet.start(agents, &target, &format!("{SHORT} --jobs 4 --repeat 2 --on-agent-loss {then}"));
-        // Its tables are not made yet.
-        wait_for("the run", || fleet.runs().len() > before);
-        fleet.agents[agent].0.kill().unwrap();
-        ended(child)
-    };
-    let ran = lose(1, 3, "continue");
-    let tests = tests_of(&ran.folder());
-    assert!(ran.err.contains("lost before test 1: agent a2 on"), "{}", ran.said());
-    for test in &tests {
-        assert_eq!(names(test), ["a1", "a3"], "{}", ran.said());
-        assert!(test["notes"].to_string().contains("lost before test 1: agent a2 on"), "{}", test["notes"]);
-    }
-    assert_eq!(tests.len(), 2, "{}", ran.said());
-    // The default.
-    let ran = lose(0, 2, "end");
-    assert!(ran.code == 3 && ran.err.contains("lost before test 1: agent a1 on"), "{}", ran.said());
-    assert!(ran.err.contains("--on-agent-loss continue"), "{}", ran.said());
-    let ran = lose(2, 1, "continue");
-    assert!(ran.code == 3 && ran.err.contains("no agent is left; lost before test 1: agent a3 on"), "{}", ran.said());
+    let child = fleet.start(2, &target, &format!("{SHORT} --jobs 4"));
+    // Its tables are not made yet.
+    wait_for("the run", || !fleet.runs().is_empty());
+    fleet.agents[0].0.kill().unwrap();
+    let ran = ended(child);
+    assert!(ran.code == 3 && ran.err.contains("agent a1 on"), "{}", ran.said());
 }
 
 #[test]
@@ -133,9 +111,8 @@ fn an_interrupted_run_goes_on_with_other_agents() {
     fleet.add("b1", "");
     let few = run(&words(&format!("run {goes_on}")));
     assert!(few.code == 3 && few.err.contains("2 agents were asked for, 1 is free"), "{}", few.said());
-    let ran = run(&words(&format!("run {goes_on} --agents 1 --on-agent-loss continue")));
-    let planned = &manifest_of(&folder)["plan"]["agents"];
-    assert!(planned["agents"] == 1 && planned["on_loss"] == "continue", "{planned}");
+    let ran = run(&words(&format!("run {goes_on} --agents 1")));
+    assert_eq!(manifest_of(&folder)["plan"]["agents"]["agents"], 1);
     let tests = tests_of(&folder);
     assert_eq!(tests.len(), 2, "{}", ran.said());
     assert_eq!(tests[0], first[0], "what was measured stays");
@@ -171,7 +148,7 @@ fn a_hub_that_is_away_for_too_long_costs_a_test_and_not_the_agents() {
     let ran = ended(child);
     let tests = tests_of(&ran.folder());
     assert!(ran.code == 3 && tests.len() == 1 && !sound(&tests[0]), "{}", ran.said());
-    assert!(ran.err.contains("no agent is left"), "{}", ran.said());
+    assert!(ran.err.contains("lost in test 1"), "{}", ran.said());
     assert!(ran.err.contains("the connection to the hub broke"), "{}", ran.said());
     // They come back by themselves.
     fleet.hub.launch();
