@@ -50,8 +50,7 @@ pub(crate) enum Command {
     ReplicaCost(Box<ReplicaCostArgs>),
     /// Say what a run of two arms shows, or which of two runs is faster, as a table for people or scripts
     Compare(CompareArgs),
-    /// Follow the figures of many runs, such as nightly ones: where did a level change, between which runs, and what else
-    /// changed there
+    /// Follow the figures of many runs, such as nightly ones: where did a level change, and between which runs
     Trend(TrendArgs),
     /// Check a table of results, any published one or a run, by operational laws: what cannot be, and what it likely means
     Audit(AuditArgs),

@@ -11,29 +11,25 @@ use loadline_store::StoredRun;
 use crate::args::ForecastArgs;
 use crate::exit::{self, Failure};
 use crate::source::PREFIX;
+use crate::stored::check_workloads;
 use crate::target::run_folder;
 use crate::{output, references};
 
 pub(crate) fn forecast(args: &ForecastArgs) -> Result<u8, Failure> {
-    let (mut all, mut remarks) = (Vec::new(), Vec::new());
-    let (mut records, mut runs) = (Vec::new(), Vec::new());
-    for input in &args.inputs {
-        let (state, own, warnings) = read(args, input)?;
-        let again = |first: &TestRecord| records.iter().any(|r: &TestRecord| r.run == first.run);
-        if own.first().is_some_and(again) {
-            return Err(Failure::usage(format!(
-                "{} is the run of another input once more: name it once",
-                input.display()
-            )));
+    let runs = args.inputs.iter().map(|input| read(args, input)).collect::<Result<Vec<_>, _>>()?;
+    let beside: Vec<TestRecord> = runs.iter().flat_map(|(_, records, _)| records).cloned().collect();
+    let (mut all, mut remarks, mut known) = (Vec::new(), Vec::new(), Vec::new());
+    for (input, (state, records, warnings)) in args.inputs.iter().zip(&runs) {
+        let input = input.display();
+        let run = records.first().map(|r| &r.run);
+        if run.is_some() && known.contains(&run) {
+            return Err(Failure::usage(format!("{input} is the run of another input once more: name it once")));
         }
-        runs.push((input, state, records.len()..records.len() + own.len(), warnings));
-        records.extend(own);
-    }
-    for (input, state, own, warnings) in runs {
-        let (series, more) = series(state, &records[own], &records);
+        known.push(run);
+        let (series, more) = series(*state, records, &beside);
         all.extend(series);
-        let of = if args.inputs.len() > 1 { format!("{}: ", input.display()) } else { String::new() };
-        remarks.extend(warnings.into_iter().chain(more).map(|remark| format!("{of}{remark}")));
+        let of = if runs.len() > 1 { format!("{input}: ") } else { String::new() };
+        remarks.extend(warnings.iter().chain(&more).map(|remark| format!("{of}{remark}")));
     }
     let wanted = |s: &Series| args.workload.is_empty() || args.workload.contains(&s.workload);
     if args.evaluate {
@@ -45,13 +41,7 @@ pub(crate) fn forecast(args: &ForecastArgs) -> Result<u8, Failure> {
     if all.is_empty() {
         return Err(Failure::usage(format!("{title}: there is no series in it with 2 job counts or more")));
     }
-    let mut workloads: Vec<&str> = all.iter().map(|s| s.workload.as_str()).collect();
-    workloads.sort_unstable();
-    workloads.dedup();
-    if let Some(unknown) = args.workload.iter().find(|code| !workloads.contains(&code.as_str())) {
-        let there = workloads.join(", ");
-        return Err(Failure::usage(format!("--workload {unknown}: there is no series of it; there are {there}")));
-    }
+    check_workloads(&args.workload, all.iter().map(|s| s.workload.as_str()))?;
     if args.evaluate {
         let found: Vec<Evaluated> = evaluate(&all).into_iter().filter(|s| wanted(&s.fitted.series)).collect();
         if found.is_empty() {

@@ -1,7 +1,9 @@
-//! Reads a stored run as reports take it.
+//! Reads a stored run as reports take it, and checks which of its workloads are asked for.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use loadline_model::format::did_you_mean;
 use loadline_report::RunData;
 use loadline_store::{StoredRun, notes};
 
@@ -21,4 +23,13 @@ pub(crate) fn load(path: &Path) -> Result<(StoredRun, RunData), Failure> {
         output::say(&format!("{}: {}", stored.id(), published.source));
     }
     Ok((stored, data))
+}
+
+/// Refuses a workload that is named, but of which there is no test.
+pub(crate) fn check_workloads<'a>(named: &[String], there: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
+    let there: BTreeSet<&str> = there.collect();
+    let Some(unknown) = named.iter().find(|code| !there.contains(code.as_str())) else { return Ok(()) };
+    let near = did_you_mean(unknown, there.iter().copied());
+    let there = there.into_iter().collect::<Vec<_>>().join(", ");
+    Err(Failure::usage(format!("--workload {unknown}: there is no test of it{near}; there are {there}")))
 }

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use loadline_model::format::did_you_mean;
 use loadline_model::manifest::RunState;
 use loadline_report::{RunData, Trended};
 use loadline_store::{StoredRun, parse_rfc3339, runs_in};
@@ -11,10 +10,14 @@ use loadline_store::{StoredRun, parse_rfc3339, runs_in};
 use crate::args::{TrendArgs, VerdictFormat};
 use crate::exit::{self, Failure};
 use crate::output;
+use crate::stored::check_workloads;
 
 pub(crate) fn trend(args: &TrendArgs) -> Result<u8, Failure> {
     let mut runs = read(&args.folders)?;
-    only(&mut runs, &args.workload)?;
+    check_workloads(&args.workload, runs.iter().flat_map(|run| &run.records).map(|r| r.workload.as_str()))?;
+    if !args.workload.is_empty() {
+        runs.iter_mut().for_each(|run| run.records.retain(|r| args.workload.contains(&r.workload)));
+    }
     let trended = Trended::of(&runs, args.figure.as_deref()).map_err(|e| Failure::usage(e.to_string()))?;
     let text = match args.format {
         VerdictFormat::Csv => trended.csv(),
@@ -95,22 +98,4 @@ fn known(path: &Path, runs: &[(SystemTime, RunData)]) -> Result<(SystemTime, Run
     }
     stored.warnings.iter().for_each(|w| output::say(&format!("warning: {}: {w}", m.run)));
     Ok((started, RunData::new(stored.manifest, stored.records, Vec::new())))
-}
-
-/// Keeps only tests of `workloads`, unless none is named.
-fn only(runs: &mut [RunData], workloads: &[String]) -> Result<(), Failure> {
-    let mut codes: Vec<String> = runs.iter().flat_map(|run| &run.records).map(|r| r.workload.clone()).collect();
-    codes.sort();
-    codes.dedup();
-    if let Some(unknown) = workloads.iter().find(|code| !codes.contains(code)) {
-        let near = did_you_mean(unknown, codes.iter().map(String::as_str));
-        return Err(Failure::usage(format!(
-            "--workload {unknown}: no run has a test of it{near}; there are {}",
-            codes.join(", ")
-        )));
-    }
-    if !workloads.is_empty() {
-        runs.iter_mut().for_each(|run| run.records.retain(|r| workloads.contains(&r.workload)));
-    }
-    Ok(())
 }

@@ -1,25 +1,37 @@
-//! Histories of stored runs: where a figure changed its level, between which two runs, and what else changed there.
+//! Histories of stored runs: where a figure changed its level, and between which two runs.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_analyze::Platform;
 use loadline_analyze::compare::history::{History, histories};
 use loadline_analyze::kpi::uses_data;
-use loadline_analyze::paired::Verdict;
 use loadline_analyze::paired::verdict::verdict_of;
+use loadline_analyze::paired::{Verdict, percent as confidence};
 use loadline_analyze::stats::Interval;
-use loadline_analyze::trend::{Change, Judged, judge};
+use loadline_analyze::trend::{Change, Judged, LEAST_RUNS, judge};
 use loadline_model::Manifest;
 use loadline_model::format::{bytes, counted};
 
+use crate::columns::{scale, value};
 use crate::compared::beyond;
 use crate::content::ratios::ratio;
+use crate::content::{count, kept_tests, when};
 use crate::csv::{self, Named, number};
+use crate::doc::{Block, Chart, Document, Head, Row, Section, Table};
 use crate::platform_run::platform;
+use crate::svg::{self, ChartLine, ChartPoint};
+use crate::words::{cut, heading_of};
 use crate::{ReportError, RunData, columns, html, text};
-
-mod page;
 
 /// Expected share of false ones among the series that are said to have changed.
 const ERROR: f64 = 0.05;
+/// Characters of a time without its zone.
+const SECONDS: usize = 19;
+/// Most charts of a page.
+const MOST_CHARTS: usize = 24;
+/// Most reasons for which runs were left out, and characters of each.
+const REASONS: usize = 12;
+const REASON: usize = 240;
 
 /// What histories show.
 #[derive(Debug)]
@@ -29,10 +41,9 @@ pub struct Trended<'a> {
     judged: Judged,
 }
 
-/// A history with the place of its runs in [`Trended::runs`], and what it shows.
+/// A history and what it shows.
 #[derive(Debug)]
 struct Series {
-    platform: String,
     history: History,
     /// In order; `None` if it is too short.
     changes: Option<Vec<Change>>,
@@ -51,6 +62,11 @@ impl Series {
             Some(false) => "slower",
         }
     }
+
+    /// `rows=25 threads=2`.
+    fn parameters(&self) -> String {
+        self.history.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    }
 }
 
 impl<'a> Trended<'a> {
@@ -61,27 +77,13 @@ impl<'a> Trended<'a> {
     /// An id that is no column.
     pub fn of(runs: &'a [RunData], figures: Option<&[String]>) -> Result<Trended<'a>, ReportError> {
         let figures = columns::chosen(figures)?;
-        let mut names: Vec<String> = runs.iter().map(|run| name(&run.manifest)).collect();
-        names.sort();
-        names.dedup();
-        let mut series: Vec<Series> = Vec::new();
-        for of in names {
-            let own: Vec<(usize, &RunData)> =
-                runs.iter().enumerate().filter(|(_, r)| name(&r.manifest) == of).collect();
-            let platforms: Vec<Platform<'_>> = own.iter().map(|(_, run)| platform(run, &run.manifest.run)).collect();
-            for mut history in histories(&platforms, figures.as_deref()) {
-                let places = history.points.iter_mut().map(|(run, _)| run);
-                let places = places.chain(history.left_out.iter_mut().map(|(run, _)| run));
-                places.for_each(|run| *run = own.get(*run).map_or(*run, |(place, _)| *place));
-                series.push(Series { platform: of.clone(), history, changes: None });
-            }
-        }
-        let figures = |s: &Series| s.history.points.iter().map(|(_, figure)| *figure).collect();
-        let mut judged = judge(&series.iter().map(figures).collect::<Vec<Vec<f64>>>(), ERROR);
-        for (series, changes) in series.iter_mut().zip(std::mem::take(&mut judged.changes)) {
-            series.changes = changes;
-        }
-        Ok(Trended { runs, series, judged })
+        let named = |run: &'a RunData| (name(&run.manifest), platform(run, &run.manifest.run));
+        let platforms: Vec<(String, Platform<'_>)> = runs.iter().map(named).collect();
+        let histories = histories(&platforms, figures.as_deref());
+        let figures = |h: &History| h.points.iter().map(|(_, figure)| *figure).collect();
+        let mut judged = judge(&histories.iter().map(figures).collect::<Vec<Vec<f64>>>(), ERROR);
+        let both = histories.into_iter().zip(std::mem::take(&mut judged.changes));
+        Ok(Trended { runs, series: both.map(|(history, changes)| Series { history, changes }).collect(), judged })
     }
 
     /// Number of series, and of those that are long enough.
@@ -93,7 +95,7 @@ impl<'a> Trended<'a> {
     /// Number of series of which the newest run of their platform has no figure.
     #[must_use]
     pub fn not_in_newest(&self) -> usize {
-        let newest = |s: &Series| self.runs.iter().rposition(|run| name(&run.manifest) == s.platform);
+        let newest = |s: &Series| self.runs.iter().rposition(|run| name(&run.manifest) == s.history.platform);
         self.series.iter().filter(|s| s.history.points.last().map(|(run, _)| *run) != newest(s)).count()
     }
 
@@ -117,13 +119,13 @@ impl<'a> Trended<'a> {
     /// As a page.
     #[must_use]
     pub fn html(&self) -> String {
-        html::render(&page::page(self))
+        html::render(&self.page())
     }
 
     /// For people.
     #[must_use]
     pub fn text(&self) -> String {
-        text::render(&page::page(self))
+        text::render(&self.page())
     }
 
     /// A row per series; the columns from `last_run_before` to `p` are of its newest change.
@@ -136,9 +138,9 @@ impl<'a> Trended<'a> {
         let end = |s: &Series, end: fn(Interval) -> f64| number(newest(s).and_then(|c| c.interval).map(end));
         let run = |s: &Series, at: fn(&Change) -> Option<usize>| self.id(s, newest(s).and_then(at)).to_owned();
         let columns: [Named<'_, &Series>; 21] = [
-            ("platform", &|s| s.platform.clone()),
+            ("platform", &|s| s.history.platform.clone()),
             ("workload", &|s| s.history.workload.clone()),
-            ("parameters", &|s| parameters(&s.history)),
+            ("parameters", &|s| s.parameters()),
             ("driver", &|s| s.history.driver.to_string()),
             ("swept", &|s| s.history.swept.as_ref().map_or_else(String::new, |(id, value)| format!("{id}={value}"))),
             ("jobs", &|s| s.history.jobs.to_string()),
@@ -181,33 +183,152 @@ impl<'a> Trended<'a> {
         [plan.load.words()].into_iter().chain(data).chain([payload]).chain(nodes).collect()
     }
 
-    /// The work of `series`, with what distinguishes it from others.
+    /// The workload of `series`, with what distinguishes it from other series of that.
     fn name(&self, series: &Series) -> String {
-        let history = &series.history;
-        let others = || self.series.iter().filter(|s| s.history.workload == history.workload);
-        let mut name = history.workload.clone();
-        if others().any(|s| s.history.parameters != history.parameters) && !history.parameters.is_empty() {
-            name.push_str(&format!(" ({})", parameters(history)));
-        }
-        if others().any(|s| s.history.driver != history.driver) {
-            name.push_str(&format!(", {} driver", history.driver));
-        }
-        let setups: Vec<Vec<String>> = others().map(|s| self.setup(s)).collect();
-        let differs = |part: &String| setups.iter().any(|setup| !setup.contains(part));
-        self.setup(series).into_iter().filter(differs).for_each(|part| name.push_str(&format!(", {part}")));
-        if let Some((column, value)) = &history.swept {
-            name.push_str(&format!(", {value} {}", crate::words::swept(column)));
-        }
-        if self.series.iter().any(|s| s.platform != series.platform) {
-            name.push_str(&format!(", {}", series.platform));
-        }
-        name + ", " + &counted(history.jobs as usize, "job")
+        let parts = |s: &Series| {
+            let own = [s.parameters(), format!("{} driver", s.history.driver), s.history.platform.clone()];
+            own.into_iter().chain(self.setup(s)).collect::<Vec<String>>()
+        };
+        let of_workload = self.series.iter().filter(|s| s.history.workload == series.history.workload);
+        let others: Vec<Vec<String>> = of_workload.map(parts).collect();
+        let differs = |part: &String| !part.is_empty() && others.iter().any(|other| !other.contains(part));
+        let swept = series.history.swept.iter().map(|(id, value)| format!("{value} {}", crate::words::swept(id)));
+        let jobs = counted(series.history.jobs as usize, "job");
+        let parts = parts(series).into_iter().filter(differs).chain(swept).chain([jobs]);
+        parts.fold(series.history.workload.clone(), |name, part| format!("{name}, {part}"))
     }
-}
 
-/// `rows=25 threads=2`.
-fn parameters(history: &History) -> String {
-    history.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    fn page(&self) -> Document {
+        let [series, judged] = self.counts();
+        let when = |run: Option<&RunData>| run.map_or_else(String::new, |run| when(&run.manifest.started_at));
+        let table = self.table();
+        let changed = table.rows.len();
+        let mut blocks = Vec::new();
+        if changed > 0 {
+            blocks.push(Block::Table(table));
+        }
+        blocks.push(Block::List { items: self.sentences() });
+        let charts: Vec<Chart> = self.series.iter().filter_map(|s| self.chart(s)).take(MOST_CHARTS).collect();
+        if !charts.is_empty() {
+            blocks.push(Block::Charts { charts, per_row: 3 });
+        }
+        Document {
+            title: "Trend".to_owned(),
+            subtitle: format!(
+                "{} from {} to {}, {}",
+                counted(self.runs.len(), "run"),
+                when(self.runs.first()),
+                when(self.runs.last()),
+                count(series, "series", "series")
+            ),
+            verdict: format!("{judged} series are long enough to be judged; {}.", counted(changed, "change")),
+            all_well: changed == 0 && series > 0 && judged == series,
+            sections: vec![Section::of("trend", "Levels over time", blocks)],
+            ..Document::default()
+        }
+    }
+
+    /// The figure of a series over its runs, with the levels that were found.
+    fn chart(&self, series: &Series) -> Option<Chart> {
+        let History { points, metric, .. } = &series.history;
+        // The axis has the unit shown, which may differ from the stored one.
+        let scale = scale(metric.column);
+        let point = |(at, (_, figure)): (usize, &(usize, f64))| {
+            let tip =
+                format!("{}: {} {}", self.id(series, Some(at)), value(metric.column, *figure), metric.column.unit);
+            ChartPoint { x: at as f64 + 1.0, y: figure * scale, bar: None, tip }
+        };
+        let steps = series.changes().iter().flat_map(|c| [c.before, c.after].map(|y| (c.at as f64 + 0.5, y * scale)));
+        let mut fit: Vec<(f64, f64)> = steps.collect();
+        if let [(_, first), .., (_, last)] = fit[..] {
+            fit.insert(0, (1.0, first));
+            fit.push((points.len() as f64, last));
+        }
+        let line = ChartLine { points: points.iter().enumerate().map(point).collect(), fit, ..ChartLine::default() };
+        let chart = svg::Chart {
+            title: format!("{}: {}", self.name(series), metric.column.title),
+            x_label: "runs, the oldest first".to_owned(),
+            y_label: heading_of(metric.column, false),
+            lines: vec![line],
+            markers: true,
+            whole_x: true,
+            unnamed: true,
+            width: 400.0,
+            height: 230.0,
+            ..svg::Chart::default()
+        };
+        if points.len() > 1 { Some(Chart { svg: chart.svg()? }) } else { None }
+    }
+
+    fn table(&self) -> Table {
+        let row = |series: &Series, change: &Change| {
+            let column = series.history.metric.column;
+            let date = |at: Option<usize>| {
+                self.run(series, at).map_or_else(String::new, |m| when(&m.started_at).chars().take(SECONDS).collect())
+            };
+            let interval = change.interval.map(|i| format!("{} – {}", ratio(i.low), ratio(i.high)));
+            Row::of([
+                self.name(series),
+                column.title.to_owned(),
+                value(column, change.before),
+                value(column, change.after),
+                column.unit.to_owned(),
+                ratio(change.ratio),
+                interval.unwrap_or_else(|| "–".to_owned()),
+                format!("{} → {}", date(change.at.checked_sub(1)), date(Some(change.at))),
+                format!("{:.4}", change.p),
+            ])
+        };
+        let rows = self.series.iter().flat_map(|s| s.changes().iter().map(move |change| row(s, change)));
+        let [workload, figure, unit, between] =
+            ["Workload", "Figure", "Unit", "Between the runs of (UTC)"].map(Head::text);
+        let [from, to, ratio, interval, p] = ["From", "To", "Ratio", "Interval", "p"].map(|of| Head::number(of, ""));
+        let head = [workload, figure, from, to, unit, ratio, interval, between, p];
+        Table { caption: "Changes of level".to_owned(), ..Table::of("figures", head, rows) }
+    }
+
+    fn sentences(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        let still = self.series.iter().filter(|s| s.verdict() == "no_change").count();
+        if still > 0 {
+            out.push(format!("{} without a change of level.", count(still, "series", "series")));
+        }
+        let short: Vec<usize> =
+            self.series.iter().filter(|s| s.changes.is_none()).map(|s| s.history.points.len()).collect();
+        if let (Some(least), Some(most)) = (short.iter().min(), short.iter().max()) {
+            let have = if least == most { least.to_string() } else { format!("{least} to {most}") };
+            let series = count(short.len(), "series is", "series are");
+            out.push(format!("{series} too short: {LEAST_RUNS} runs are needed, there are {have}."));
+        }
+        let Judged { judged, level, .. } = self.judged;
+        if judged > 1 {
+            out.push(format!(
+                "{judged} series judged together: at most 5 % of those said to have changed are expected not to have (Benjamini and \
+                 Hochberg); intervals of {} % to match.",
+                confidence(1.0 - level)
+            ));
+        }
+        if let Some((tests, by)) = kept_tests(self.runs.iter().flat_map(|run| &run.records)) {
+            let are = if tests == 1 { "is" } else { "are" };
+            out.push(format!("{} of these runs {are} valid only by {by}.", counted(tests, "test")));
+        }
+        // Why runs are in no point of a series, each reason once.
+        let mut reasons: BTreeMap<(usize, &String), BTreeSet<String>> = BTreeMap::new();
+        for series in &self.series {
+            for (run, why) in &series.history.left_out {
+                reasons.entry((*run, why)).or_default().insert(self.name(series));
+            }
+        }
+        for ((run, why), of) in reasons.iter().take(REASONS) {
+            let id = self.runs.get(*run).map_or("", |run| run.manifest.run.as_str());
+            let of = of.iter().map(String::as_str).collect::<Vec<_>>().join("; ");
+            out.push(cut(&format!("left out: {id} ({of}): {why}"), REASON));
+        }
+        if let more @ 1.. = reasons.len().saturating_sub(REASONS) {
+            out.push(format!("left out: {more} more; --format csv counts them by series"));
+        }
+        out
+    }
 }
 
 /// The platform that a run belongs to. A name that the user did not give holds the version, which may change in a history.

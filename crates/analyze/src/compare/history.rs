@@ -8,11 +8,13 @@ use super::setup::Setup;
 use super::work::WorkComparison;
 use super::{ComparedAt, Platform};
 use crate::kpi::{LATENCY, Metric, RESPONSE, higher_is_better, metrics};
-use crate::sweep::{JOBS, Sweep, SweepPoint, sweeps};
+use crate::sweep::{JOBS, Sweep, sweeps};
 
 /// A figure of equal work over runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
+    /// Name of the platform.
+    pub platform: String,
     /// Workload code.
     pub workload: String,
     /// Driver.
@@ -35,86 +37,96 @@ pub struct History {
     pub left_out: Vec<(usize, String)>,
 }
 
-/// Tests of the same setup, one sweep of each run at most.
-struct Group<'a> {
-    /// By index of the run, the newest first.
-    members: Vec<(usize, &'a Sweep)>,
+/// A sweep of a run.
+#[derive(Clone, Copy)]
+struct Member<'a> {
+    /// Index of the run.
+    run: usize,
+    /// Name of its platform, which holds no version.
+    name: &'a str,
+    platform: &'a Platform<'a>,
+    sweep: &'a Sweep,
 }
 
-/// The histories of `runs`, which are in the order of time. `figures`: those asked for; `None` for the main figure and the mean
-/// time. Tests of another setup (parameters, driver, rate, data) make a history of their own; tests whose work turned out
-/// unequal to that of the newest run are left out.
+/// The histories of `runs`, each with the name of its platform, in the order of time. `figures`: those asked for; `None` for the main
+/// figure and the mean time. Tests of another setup (parameters, driver, rate, data) make a history of their own; tests whose work
+/// turned out unequal to that of the newest run are left out.
 #[must_use]
-pub fn histories(runs: &[Platform<'_>], figures: Option<&[&'static Column]>) -> Vec<History> {
-    let of_runs: Vec<Vec<Sweep>> = runs.iter().map(|run| sweeps(run.records)).collect();
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for (index, sweep) in of_runs.iter().enumerate().rev().flat_map(|(n, all)| all.iter().map(move |s| (n, s))) {
-        match groups.iter_mut().find(|group| group.takes(runs, index, sweep)) {
-            Some(group) => group.members.push((index, sweep)),
-            None => groups.push(Group { members: vec![(index, sweep)] }),
-        }
-    }
-    groups.iter().flat_map(|group| group.histories(runs, figures)).collect()
-}
-
-impl Group<'_> {
-    fn takes(&self, runs: &[Platform<'_>], index: usize, sweep: &Sweep) -> bool {
-        let Some((newest, of_newest)) = self.members.first() else { return true };
-        let (Some(a), Some(b)) = (runs.get(*newest), runs.get(index)) else { return false };
-        let alike = of_newest.workload == sweep.workload
-            && of_newest.over == sweep.over
-            && of_newest.driver == sweep.driver
-            && of_newest.nodes == sweep.nodes
-            && self.members.iter().all(|(other, _)| *other != index);
-        alike && Setup::of(a, of_newest, b, sweep).refused().is_none()
-    }
-
-    fn histories(&self, runs: &[Platform<'_>], figures: Option<&[&'static Column]>) -> Vec<History> {
-        let mut places: Vec<u32> = self.members.iter().flat_map(|(_, s)| s.points.iter().map(|p| p.at)).collect();
-        places.sort_unstable();
-        places.dedup();
-        places.into_iter().flat_map(|at| self.at(runs, at, figures)).collect()
-    }
-
-    /// The histories at `at` jobs, or that swept value.
-    fn at(&self, runs: &[Platform<'_>], at: u32, figures: Option<&[&'static Column]>) -> Vec<History> {
-        let members = || self.members.iter().filter_map(|(run, sweep)| Some((*run, *sweep, sweep.at(at)?)));
-        let base = members().find(|(.., point)| !point.tests.is_empty());
-        let Some((newest, sweep, point)) = base else { return Vec::new() };
-        let shown = figures.map_or_else(|| usual(sweep), |figures| figures.iter().map(|c| metric(c)).collect());
-        let over_jobs = sweep.over == JOBS;
-        let history = |metric: Metric, main: bool| History {
-            workload: sweep.workload.clone(),
-            driver: sweep.driver,
-            parameters: sweep.parameters.clone(),
-            swept: (!over_jobs).then(|| (sweep.over.clone(), at)),
-            jobs: point.jobs,
-            nodes: sweep.nodes,
-            metric,
-            main,
-            points: Vec::new(),
-            left_out: Vec::new(),
-        };
-        let mut all: Vec<History> = shown.iter().enumerate().map(|(n, m)| history(*m, n == 0)).collect();
-        let mut members: Vec<(usize, &Sweep, &SweepPoint)> = members().collect();
-        members.sort_by_key(|(run, ..)| *run);
-        for (run, other, of_run) in members {
-            let (Some(a), Some(b)) = (runs.get(newest), runs.get(run)) else { continue };
-            let work = WorkComparison::of(&Setup::of(a, sweep, b, other), shown.clone());
-            let refused = work.row(ComparedAt::Jobs(at), point, of_run).refused;
-            for history in &mut all {
-                let column = history.metric.column;
-                let figure = of_run.figure(column).map(|e| e.mean).filter(|f| f.is_finite() && *f > 0.0);
-                match (&refused, figure) {
-                    (Some(why), _) => history.left_out.push((run, why.clone())),
-                    (None, Some(figure)) => history.points.push((run, figure)),
-                    (None, None) => history.left_out.push((run, format!("no {} above 0", column.id))),
-                }
+pub fn histories(runs: &[(String, Platform<'_>)], figures: Option<&[&'static Column]>) -> Vec<History> {
+    let of_runs: Vec<Vec<Sweep>> = runs.iter().map(|(_, run)| sweeps(run.records)).collect();
+    // Tests of the same setup, one sweep of each run at most, the newest run first.
+    let mut groups: Vec<Vec<Member<'_>>> = Vec::new();
+    for (run, ((name, platform), sweeps)) in runs.iter().zip(&of_runs).enumerate().rev() {
+        for sweep in sweeps {
+            let member = Member { run, name, platform, sweep };
+            match groups.iter_mut().find(|group| member.is_of(group)) {
+                Some(group) => group.push(member),
+                None => groups.push(vec![member]),
             }
         }
-        all.retain(|history| !history.points.is_empty());
-        all
     }
+    // Platforms by name.
+    groups.sort_by_key(|group| group.first().map(|newest| newest.name));
+    let mut all = Vec::new();
+    for group in &groups {
+        let mut places: Vec<u32> = group.iter().flat_map(|m| m.sweep.points.iter().map(|p| p.at)).collect();
+        places.sort_unstable();
+        places.dedup();
+        places.into_iter().for_each(|at| all.extend(at_place(group, at, figures)));
+    }
+    all
+}
+
+impl Member<'_> {
+    fn key(&self) -> (&str, &str, &str, Driver, u32) {
+        (self.name, &self.sweep.workload, &self.sweep.over, self.sweep.driver, self.sweep.nodes)
+    }
+
+    fn is_of(&self, group: &[Member<'_>]) -> bool {
+        let Some(newest) = group.first() else { return true };
+        newest.key() == self.key()
+            && group.iter().all(|other| other.run != self.run)
+            && Setup::of(newest.platform, newest.sweep, self.platform, self.sweep).refused().is_none()
+    }
+}
+
+/// The histories of a group at `at` jobs, or that swept value.
+fn at_place(group: &[Member<'_>], at: u32, figures: Option<&[&'static Column]>) -> Vec<History> {
+    let members = || group.iter().filter_map(|member| Some((member, member.sweep.at(at)?)));
+    let Some((newest, point)) = members().find(|(_, point)| !point.tests.is_empty()) else { return Vec::new() };
+    let sweep = newest.sweep;
+    let shown = figures.map_or_else(|| usual(sweep), |figures| figures.iter().map(|c| metric(c)).collect());
+    let history = |(n, metric): (usize, &Metric)| History {
+        platform: newest.name.to_owned(),
+        workload: sweep.workload.clone(),
+        driver: sweep.driver,
+        parameters: sweep.parameters.clone(),
+        swept: (sweep.over != JOBS).then(|| (sweep.over.clone(), at)),
+        jobs: point.jobs,
+        nodes: sweep.nodes,
+        metric: *metric,
+        main: n == 0,
+        points: Vec::new(),
+        left_out: Vec::new(),
+    };
+    let mut all: Vec<History> = shown.iter().enumerate().map(history).collect();
+    let mut in_order: Vec<_> = members().collect();
+    in_order.reverse();
+    for (Member { run, platform, sweep: other, .. }, of_run) in in_order {
+        let work = WorkComparison::of(&Setup::of(newest.platform, sweep, platform, other), shown.clone());
+        let refused = work.row(ComparedAt::Jobs(at), point, of_run).refused;
+        for history in &mut all {
+            let column = history.metric.column;
+            let figure = of_run.figure(column).map(|e| e.mean).filter(|f| f.is_finite() && *f > 0.0);
+            match (&refused, figure) {
+                (Some(why), _) => history.left_out.push((*run, why.clone())),
+                (None, Some(figure)) => history.points.push((*run, figure)),
+                (None, None) => history.left_out.push((*run, format!("no {} above 0", column.id))),
+            }
+        }
+    }
+    all.retain(|history| !history.points.is_empty());
+    all
 }
 
 /// The figures that are followed unless others are asked for: the main one, or the response time in an open loop, in which
