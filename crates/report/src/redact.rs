@@ -10,7 +10,7 @@ use loadline_model::Forced;
 use loadline_model::disturbance::{DISTURBANCES, disturbed_by};
 use loadline_model::format::number;
 use loadline_model::manifest::Calibration;
-use loadline_model::{Finding, Imported, Outcome, TestRecord, column};
+use loadline_model::{Imported, Outcome, TestRecord, column};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -32,17 +32,15 @@ fn lists() -> impl Iterator<Item = (&'static str, std::str::SplitWhitespace<'sta
     lines.filter_map(|line| line.split_once(": ")).map(|(name, words)| (name, words.split_whitespace()))
 }
 
-/// Whether `word` is in the list `name`.
-fn is_listed(name: &str, word: &str) -> bool {
-    lists().any(|(of, mut words)| of == name && words.any(|listed| listed == word))
+/// What follows `begin` in the name of the first list that has a fitting word.
+fn named(begin: &str, fits: impl Fn(&str) -> bool) -> Option<&'static str> {
+    let named = lists().filter_map(|(name, words)| Some((name.strip_prefix(begin)?, words)));
+    named.filter(|(name, _)| !name.contains(' ')).find_map(|(name, mut words)| words.any(&fits).then_some(name))
 }
 
-/// The list after `begin` that has a field at which `path` ends: of fields if `begin` is empty, of maps if it is `keys `.
-fn kind_at(begin: &str, path: &str) -> Option<&'static str> {
-    const OTHERS: [&str; 7] = ["stays", "product", "plain", "scripts", "facts", "units", "words"];
-    let kinds = lists().filter_map(|(name, fields)| Some((name.strip_prefix(begin)?, fields)));
-    let mut kinds = kinds.filter(|(kind, _)| !OTHERS.contains(kind) && !kind.starts_with("keys "));
-    kinds.find_map(|(kind, mut fields)| fields.any(|field| is_at(path, field)).then_some(kind))
+/// Whether a word of the list `name` fits.
+fn is_in(name: &str, fits: impl Fn(&str) -> bool) -> bool {
+    lists().any(|(of, mut words)| of.strip_prefix("list ") == Some(name) && words.any(&fits))
 }
 
 /// Replaces what identifies the owner of the platforms. `known` tells whether a word is a name from loadline's catalogue: a workload,
@@ -60,33 +58,15 @@ pub fn redact(runs: &mut [RunData], known: &dyn Fn(&str) -> bool) -> Result<(), 
 /// A run of arms or levels, whose settings and levels are a product's own words, or an imported one, whose tool is known by the product
 /// that it tests; otherwise as [`redact`].
 pub fn anonymise(runs: &mut [RunData], known: &dyn Fn(&str) -> bool) -> Result<(), ReportError> {
-    let mut products: Vec<String> = Vec::new();
-    for run in runs.iter_mut() {
-        let manifest = &run.manifest;
-        if run.records.iter().any(|r| r.imported.is_some()) {
+    for RunData { manifest, records, .. } in runs.iter() {
+        if records.iter().any(|r| r.imported.is_some()) {
             return Err(ReportError::NotAnonymousImport(manifest.run.clone()));
         }
         if manifest.plan.arms.is_some() || manifest.plan.levels.is_some() {
             return Err(ReportError::NotAnonymous(manifest.run.clone()));
         }
-        products.push(format!("{} {}", manifest.target.product, manifest.target.version));
     }
-    let mut hiding = Hiding { known, anonymous: true, default_platform: String::new(), numbers: BTreeMap::new() };
-    hiding.hide(runs)?;
-    for (run, product) in runs.iter_mut().zip(&products) {
-        let n = products.iter().position(|p| p == product).unwrap_or_default();
-        let before = products[..n].iter().enumerate().filter(|(i, p)| !products[..*i].contains(p)).count();
-        let name = format!("Database {}", letters(before));
-        let target = &mut run.manifest.target;
-        target.settings.clear();
-        target.version.clear();
-        target.product.clone_from(&name);
-        run.manifest.plan.settings.clear();
-        run.manifest.doctor.clear();
-        run.records.iter_mut().for_each(|r| r.platform.clone_from(&name));
-        run.manifest.plan.platform = name;
-    }
-    Ok(())
+    Hiding { known, anonymous: true, default_platform: String::new(), numbers: BTreeMap::new() }.hide(runs)
 }
 
 /// `A`, `B`, … `Z`, `AA`, ….
@@ -106,29 +86,48 @@ struct Hiding<'a> {
 
 impl Hiding<'_> {
     fn hide(&mut self, runs: &mut [RunData]) -> Result<(), ReportError> {
-        for run in runs.iter_mut().filter(|run| run.published.as_ref().is_none_or(|p| p.imported)) {
+        for run in runs {
             let target = &run.manifest.target;
             self.default_platform = format!("{} {}", target.product, target.version);
-            run.manifest.command.clear();
-            run.manifest = self.hidden("manifest", &run.manifest)?;
-            let arms = run.manifest.arms.iter_mut().flat_map(|arms| arms.iter_mut());
-            arms.flat_map(|arm| &mut arm.doctor).chain(&mut run.manifest.doctor).for_each(name_by_id);
-            for record in &mut run.records {
-                record.figures.retain(|id, _| column::column(id).is_some());
-                *record = self.hidden("test", record)?;
-                say_by_figures(record);
+            let product = letters(self.number("product", &self.default_platform.clone()) - 1);
+            if run.published.as_ref().is_none_or(|p| p.imported) {
+                self.hide_run(run)?;
             }
-            // Pages beside the report show everything.
-            run.pages.clear();
-            run.warnings.iter_mut().for_each(|warning| LEFT_OUT.clone_into(warning));
-            let notes = std::mem::take(&mut run.notes).into_keys();
-            run.notes = notes.map(|code| (self.key("manifest.calibration", &code), LEFT_OUT.to_owned())).collect();
-            if let Some(published) = &mut run.published {
-                let imported = run.records.iter().find_map(|r| r.imported.as_ref());
-                published.source = imported.map_or(LEFT_OUT.to_owned(), Imported::unchecked);
-                for finding in &mut published.findings {
-                    *finding = format!("{}{LEFT_OUT}", if finding.starts_with("error") { "error: " } else { "" });
-                }
+            if self.anonymous {
+                let RunData { manifest, records, .. } = run;
+                manifest.target.settings.clear();
+                manifest.target.version.clear();
+                manifest.target.product = format!("Database {product}");
+                manifest.plan.settings.clear();
+                manifest.doctor.clear();
+                manifest.plan.platform.clone_from(&manifest.target.product);
+                records.iter_mut().for_each(|r| r.platform.clone_from(&manifest.target.product));
+            }
+        }
+        Ok(())
+    }
+
+    fn hide_run(&mut self, run: &mut RunData) -> Result<(), ReportError> {
+        run.manifest.command.clear();
+        run.manifest = self.hidden("manifest", &run.manifest)?;
+        let arms = run.manifest.arms.iter_mut().flat_map(|arms| arms.iter_mut());
+        let findings = arms.flat_map(|arm| &mut arm.doctor).chain(&mut run.manifest.doctor);
+        findings.for_each(|finding| finding.subject.clone_from(&finding.id));
+        for record in &mut run.records {
+            record.figures.retain(|id, _| column::column(id).is_some());
+            *record = self.hidden("test", record)?;
+            say_by_figures(record);
+        }
+        // Pages beside the report show everything.
+        run.pages.clear();
+        run.warnings.iter_mut().for_each(|warning| LEFT_OUT.clone_into(warning));
+        let notes = std::mem::take(&mut run.notes).into_keys();
+        run.notes = notes.map(|code| (self.key("manifest.calibration", &code), LEFT_OUT.to_owned())).collect();
+        if let Some(published) = &mut run.published {
+            let imported = run.records.iter().find_map(|r| r.imported.as_ref());
+            published.source = imported.map_or(LEFT_OUT.to_owned(), Imported::unchecked);
+            for finding in &mut published.findings {
+                *finding = format!("{}{LEFT_OUT}", if finding.starts_with("error") { "error: " } else { "" });
             }
         }
         Ok(())
@@ -162,14 +161,14 @@ impl Hiding<'_> {
 
     /// What stands for `text` of the field at `path`.
     fn text(&mut self, path: &str, text: &str) -> String {
-        let is_in = |name: &str| lists().any(|(of, mut fields)| of == name && fields.any(|field| is_at(path, field)));
+        let here = |name: &str| is_in(name, |field| is_at(path, field));
         let is_excepted = ["port", "_name", "_names"].iter().any(|end| path.ends_with(end));
-        let is_plain = is_in("plain") && plain(text) && !is_excepted;
-        let stays = is_in("stays") || (is_in("product") && !self.anonymous) || is_plain;
+        let is_plain = here("plain") && plain(text) && !is_excepted;
+        let stays = here("stays") || (here("product") && !self.anonymous) || is_plain;
         if text.is_empty() || stays {
             return text.to_owned();
         }
-        match kind_at("", path) {
+        match named("", |field| is_at(path, field)) {
             Some("reason") => self.forced(text),
             // Private servers do not differ in their folders.
             Some("value") if of_private_server(text) => LEFT_OUT.to_owned(),
@@ -181,7 +180,7 @@ impl Hiding<'_> {
     /// What stands for `key` of the map at `path`.
     fn key(&mut self, path: &str, key: &str) -> String {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        match kind_at("keys ", path) {
+        match named("keys ", |map| is_at(path, map)) {
             // A setting with a dot is an extension's, or anybody's.
             Some("setting") if key.chars().all(is_word) => key.to_owned(),
             Some("wait") if self.anonymous => class(key).to_owned(),
@@ -192,7 +191,8 @@ impl Hiding<'_> {
             Some("column") if column::column(key).is_some() => key.to_owned(),
             Some("fact") => {
                 let (device, fact) = key.rsplit_once('.').map_or((None, key), |(device, fact)| (Some(device), fact));
-                let fact = if is_listed("facts", fact) { fact.to_owned() } else { self.numbered("fact", fact) };
+                let fact =
+                    if is_in("facts", |known| known == fact) { fact.to_owned() } else { self.numbered("fact", fact) };
                 device.map_or(fact.clone(), |device| format!("{}.{fact}", self.numbered("device", device)))
             }
             Some(kind) => self.numbered(kind, key),
@@ -211,21 +211,26 @@ impl Hiding<'_> {
     fn numbered(&mut self, kind: &'static str, text: &str) -> String {
         let of_catalogue = matches!(kind, WORKLOAD | "parameter" | "table");
         let known = of_catalogue && (self.known)(text) && !(self.anonymous && text.starts_with("PGBENCH"));
-        let known = known || (kind == "script" && is_listed("scripts", text) && !self.anonymous);
+        let known = known || (kind == "script" && is_in("scripts", |known| known == text) && !self.anonymous);
         if text.is_empty() || known || (kind == "platform" && text == self.default_platform) {
             return text.to_owned();
         }
         if let Some(code) = text.strip_suffix(Calibration::IN_ARM_B).filter(|_| kind == WORKLOAD) {
             return self.numbered(kind, code) + Calibration::IN_ARM_B;
         }
-        let next = self.numbers.keys().filter(|(of, _)| *of == kind).count() + 1;
-        let n = *self.numbers.entry((kind, text.to_owned())).or_insert(next);
+        let n = self.number(kind, text);
         if kind == "text" {
             // Comparisons look for the code, and whether texts are equal.
             let codes = codes_in(text).map(|code| format!("code = \"{}\"\n", self.numbered(WORKLOAD, &code)));
             return codes.collect::<String>() + &format!("# {kind}-{n}: {LEFT_OUT}\n");
         }
         format!("{kind}-{n}")
+    }
+
+    /// The number of `text` among those of its kind, from 1.
+    fn number(&mut self, kind: &'static str, text: &str) -> usize {
+        let next = self.numbers.keys().filter(|(of, _)| *of == kind).count() + 1;
+        *self.numbers.entry((kind, text.to_owned())).or_insert(next)
     }
 }
 
@@ -247,8 +252,8 @@ fn plain(text: &str) -> bool {
         let is_number = digits.starts_with(|c: char| c.is_ascii_digit())
             && digits.chars().all(|c| c.is_ascii_digit() || "./".contains(c))
             && digits.matches(['.', '/']).count() < 2
-            && (digits == bare || is_listed("units", &bare[digits.len()..].to_lowercase()));
-        is_number || is_listed("words", &word.to_lowercase())
+            && (digits == bare || is_in("units", |unit| bare[digits.len()..].eq_ignore_ascii_case(unit)));
+        is_number || is_in("words", |known| word.eq_ignore_ascii_case(known))
     })
 }
 
@@ -261,20 +266,8 @@ fn is_wait(event: &str) -> bool {
 
 /// The class of a wait, from the words in its name.
 fn class(event: &str) -> &'static str {
-    const CLASSES: [(&str, &[&str]); 6] = [
-        ("CPU", &["cpu", "running"]),
-        ("replica", &["syncrep", "replic", "standby", "semi"]),
-        ("log", &["wal", "redo", "log", "sync", "commit"]),
-        ("locks", &["lock", "latch", "mutex", "enq", "pin", "content"]),
-        ("client", &["client", "net", "sock"]),
-        ("data", &["read", "write", "file", "io", "data", "buffer"]),
-    ];
     let event = event.to_lowercase();
-    CLASSES.iter().find(|(_, parts)| parts.iter().any(|p| event.contains(p))).map_or("other", |(class, _)| class)
-}
-
-fn name_by_id(finding: &mut Finding) {
-    finding.subject.clone_from(&finding.id);
+    named("class ", |part| event.contains(part)).unwrap_or("other")
 }
 
 /// Says anew what follows from figures and from ids of checks.
