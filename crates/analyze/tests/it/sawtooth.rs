@@ -1,56 +1,38 @@
 //! Sawtooth or line: for generated commit times of known shape.
 
+use loadline_analyze::paired::simulated::normal;
 use loadline_analyze::{Shape, shape};
+use loadline_model::Random;
 use loadline_model::limits::SizePoint;
 use proptest::prelude::*;
 use std::ops::Range;
 
-const KIB: f64 = 1024.0;
 const MIB: f64 = 1024.0 * 1024.0;
-const STEP: f64 = 64.0 * KIB;
+const STEP: f64 = 65_536.0;
 
-/// Seeded noise, independent of the code under test.
-struct Noise(u64);
-
-impl Noise {
-    fn uniform(&mut self) -> f64 {
-        // PCG's multiplier and increment; the upper bits are good.
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let x = (self.0 >> 18) ^ (self.0 >> 45);
-        (x & 0xffff_ffff) as f64 / 4_294_967_296.0
-    }
-
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
-    }
-
-    /// A factor around 1 of `spread`, with a stall of up to 20 times in `stalls` of all cases.
-    fn factor(&mut self, spread: f64, stalls: f64) -> f64 {
-        let usual = (self.normal() * spread).exp();
-        if self.uniform() < stalls { usual * (2.0 + 18.0 * self.uniform()) } else { usual }
-    }
+/// Any value of 0…1.
+fn uniform(random: &mut Random) -> f64 {
+    random.below(1 << 32) as f64 / f64::from(1 << 16).powi(2)
 }
 
-/// Sizes 0…6 MiB in steps of 64 KiB, `n` commits each: `ideal(redo)` ns times noise, and a slow drift
-/// that each commit meets at a random moment.
+/// Sizes 0…6 MiB in steps of 64 KiB with the commit times that `commit_ns` makes of each.
+fn sizes(mut commit_ns: impl FnMut(f64) -> Vec<u64>) -> Vec<SizePoint> {
+    let bytes = (0..=96).map(|i| f64::from(i) * STEP);
+    bytes.map(|redo_bytes| SizePoint { redo_bytes, commit_ns: commit_ns(redo_bytes), write_ns: Vec::new() }).collect()
+}
+
+/// `n` commits for each size: `ideal(redo)` ns times noise of `spread`, a stall of up to 20 times in `stalls` of all cases, and a slow
+/// drift that each commit meets at a random moment.
 fn scan(seed: u64, n: usize, spread: f64, stalls: f64, ideal: impl Fn(f64) -> f64) -> Vec<SizePoint> {
-    let mut noise = Noise(seed.wrapping_mul(0x9e37_79b9).wrapping_add(77));
-    // Neighbouring seeds start with similar numbers.
-    (0..100).for_each(|_| {
-        noise.uniform();
-    });
-    (0..=96)
-        .map(|i| {
-            let redo_bytes = f64::from(i) * STEP;
-            let commit_ns = (0..n)
-                .map(|_| {
-                    let drift = 1.0 + 0.1 * noise.uniform();
-                    (ideal(redo_bytes) * drift * noise.factor(spread, stalls)) as u64
-                })
-                .collect();
-            SizePoint { redo_bytes, commit_ns, write_ns: Vec::new() }
-        })
-        .collect()
+    let mut random = Random::new(seed);
+    sizes(|redo| {
+        let mut commit = |_| {
+            let usual = (1.0 + 0.1 * uniform(&mut random)) * (normal(&mut random) * spread).exp();
+            let stall = if uniform(&mut random) < stalls { 2.0 + 18.0 * uniform(&mut random) } else { 1.0 };
+            (ideal(redo) * usual * stall) as u64
+        };
+        (0..n).map(&mut commit).collect()
+    })
 }
 
 /// 200 µs plus 1 ms per MiB not flushed yet; a flush at each multiple of `period`, counted from `before` bytes of
@@ -59,13 +41,10 @@ fn flushed_at(period: f64, before: f64) -> impl Fn(f64) -> f64 {
     move |redo| 200_000.0 + 1_000_000.0 * ((redo + before) % period) / MIB
 }
 
+/// The period with the ends of its interval.
 fn period(s: &Shape) -> Option<(f64, f64, f64)> {
-    match s {
-        Shape::Sawtooth { period_bytes, period_interval, .. } => {
-            Some((*period_bytes, period_interval.low, period_interval.high))
-        }
-        _ => None,
-    }
+    let Shape::Sawtooth { period_bytes, period_interval, .. } = s else { return None };
+    Some((*period_bytes, period_interval.low, period_interval.high))
 }
 
 /// The periods that are found in the cases of the seeds. Takes long: half of them beside the other.
@@ -81,10 +60,9 @@ fn periods(seeds: Range<u64>, make: impl Fn(u64) -> Vec<SizePoint> + Sync) -> Ve
 
 /// `points` with a random stall of up to 8 ms in 65 % of the commits.
 fn stalled(seed: u64, mut points: Vec<SizePoint>) -> Vec<SizePoint> {
-    let mut noise = Noise(seed.wrapping_mul(0x51ed_2701).wrapping_add(5));
+    let mut random = Random::new(!seed);
     for ns in points.iter_mut().flat_map(|p| &mut p.commit_ns) {
-        let (hit, long) = (noise.uniform() < 0.65, noise.uniform());
-        *ns += if hit { (8e6 * long) as u64 } else { 0 };
+        *ns += if uniform(&mut random) < 0.65 { (8e6 * uniform(&mut random)) as u64 } else { 0 };
     }
     points
 }
@@ -223,15 +201,7 @@ fn the_depth_that_noise_hides_is_right() {
 
 #[test]
 fn clean_shapes_and_rounding() {
-    let clean = |f: &dyn Fn(f64) -> f64| -> Vec<SizePoint> {
-        (0..=96)
-            .map(|i| SizePoint {
-                redo_bytes: f64::from(i) * STEP,
-                commit_ns: vec![f(f64::from(i) * STEP) as u64; 5],
-                write_ns: vec![],
-            })
-            .collect()
-    };
+    let clean = |f: &dyn Fn(f64) -> f64| sizes(|redo| vec![f(redo) as u64; 5]);
     let (p, low, high) = period(&shape(&clean(&flushed_at(MIB, 0.0)))).unwrap();
     assert!((p / MIB - 1.0).abs() < 0.01 && low <= MIB && MIB <= high, "{p}: {low} to {high}");
     assert!(high / low < 1.05);
@@ -265,10 +235,8 @@ proptest! {
             0..60,
         )
     ) {
-        let points: Vec<SizePoint> = points
-            .into_iter()
-            .map(|(redo_bytes, commit_ns)| SizePoint { redo_bytes, commit_ns, write_ns: vec![] })
-            .collect();
+        let point = |(redo_bytes, commit_ns)| SizePoint { redo_bytes, commit_ns, write_ns: vec![] };
+        let points: Vec<SizePoint> = points.into_iter().map(point).collect();
         match shape(&points) {
             Shape::Sawtooth { period_bytes: p, period_interval: i, amplitude_ns, amplitude_interval: a, p_value, .. } => {
                 prop_assert!(i.low <= p && p <= i.high && p > 0.0 && p.is_finite());
