@@ -9,10 +9,6 @@ use loadline_model::snapshot::counter;
 use loadline_model::{Check, CheckId, Driver, Outcome};
 use loadline_workload::Instrument;
 
-/// Id of the check of the window.
-const WINDOW: CheckId = CheckId::Steady;
-/// Id of the check of an automatic warm-up.
-const WARMUP: CheckId = CheckId::WarmUp;
 /// Fewest values of less than a second.
 const LEAST_SHORT_VALUES: usize = 20;
 
@@ -52,7 +48,7 @@ fn warm_up(is_steady: bool, taken_s: f64, load: &Load) -> Check {
              (slope over its standard error, for autocorrelated values)",
             LOOK_EVERY as f64 * STEP_S
         );
-        return Check::require(WARMUP, true, detail);
+        return Check::require(CheckId::WarmUp, true, detail);
     }
     let least = steady::steps_of(&load.rates, busy(load));
     let waiting = Some(("the number of transactions that wait", &load.waiting)).filter(|(_, all)| !all.is_empty());
@@ -69,12 +65,16 @@ fn warm_up(is_steady: bool, taken_s: f64, load: &Load) -> Check {
         }
         Some((_, Look::Nothing)) | None => "no transaction completed in its last half".to_owned(),
     };
-    Check::new(WARMUP, Outcome::Noted, format!("not shown to be steady after {taken_s:.1} s of warm-up: {why}"))
+    Check::new(
+        CheckId::WarmUp,
+        Outcome::Noted,
+        format!("not shown to be steady after {taken_s:.1} s of warm-up: {why}"),
+    )
 }
 
 /// Looks for a change in the course of the window.
 fn window(request: &Request, measured: &Measured) -> Check {
-    let not_made = |why: String| Check::new(WINDOW, Outcome::NotMade, why);
+    let not_made = |why: String| Check::new(CheckId::Steady, Outcome::NotMade, why);
     if request.work.workload.has(Instrument::Checkpoint) {
         return not_made("the workload has a checkpoint in its window on purpose".to_owned());
     }
@@ -91,14 +91,14 @@ fn window(request: &Request, measured: &Measured) -> Check {
     let outage = steady::outage(each_s, sparse);
     if let Some(departure) = steady::departure(&values, outage) {
         let cause = checkpoint(request, measured).map_or(String::new(), |text| format!("; {text}"));
-        return Check::new(WINDOW, Outcome::Noted, words(&departure, each_s) + &cause);
+        return Check::new(CheckId::Steady, Outcome::Noted, words(&departure, each_s) + &cause);
     }
     let detail = format!(
         "no part of the window differs from the rest by {:.0} % beyond noise in {seen}, and throughput never stopped for {:.1} s",
         100.0 * LEAST_CHANGE,
         outage as f64 * each_s
     );
-    Check::require(WINDOW, true, detail)
+    Check::require(CheckId::Steady, true, detail)
 }
 
 /// Half width of the 95 % interval of throughput from the course of the window, as a share of it; or why there is none.
@@ -166,41 +166,41 @@ mod tests {
         Load { jobs: 2, rates: (0..n).map(rate).collect(), waiting: Vec::new() }
     }
 
+    fn noisy(i: usize) -> f64 {
+        1000.0 + (i * 7 % 13) as f64
+    }
+
     #[test]
     fn a_warm_up_that_never_settles_says_what_was_seen() {
-        let said = |load: &Load| {
-            assert!(!is_warm(load), "{load:?}");
-            let check = warm_up(false, load.rates.len() as f64 / 10.0, load);
-            assert_eq!(check.outcome, Outcome::Noted);
-            check.detail
-        };
-        let rising = said(&load(|i| 1000.0 + 10.0 * i as f64, 300));
-        assert!(rising.contains("after 30.0 s") && rising.contains("+3.1 % per second"), "{rising}");
-        let falling = said(&load(|i| 9000.0 - 10.0 * i as f64, 300));
-        assert!(falling.contains("-1.5 % per second"), "{falling}");
-        let short = said(&load(|_| 1000.0, 30));
-        assert!(short.contains("7 s or more (--max-warmup)"), "{short}");
-        let slow = said(&load(|_| 1.0, 300));
-        assert!(slow.contains("takes 162 s or more"), "{slow}");
-        assert!(said(&load(|_| 0.0, 300)).contains("no transaction completed"));
-        // Of many jobs few are busy in an open loop: a value need not be as long as all of them would take.
-        let idle = Load { jobs: 64, waiting: vec![0.5; 100], ..load(|_| 20.0, 100) };
-        assert!(is_warm(&idle) && !is_warm(&Load { waiting: vec![64.0; 100], ..idle.clone() }));
         // A rate that is kept, while more and more transactions wait.
         let waiting = (0..300).map(|i| 5.0 + 0.1 * f64::from(i)).collect();
-        let queue = said(&Load { waiting, ..load(|_| 1000.0, 300) });
-        assert!(queue.contains("transactions that wait changed by +"), "{queue}");
-        // A trend that only an earlier look saw.
-        let settled = said(&load(|i| if i < 130 { 900.0 } else { 1000.0 + (i * 7 % 13) as f64 }, 260));
-        assert!(settled.contains("0.0 % per second"), "{settled}");
+        let cases = [
+            (load(|i| 1000.0 + 10.0 * i as f64, 300), "after 30.0 s"),
+            (load(|i| 1000.0 + 10.0 * i as f64, 300), "+3.1 % per second"),
+            (load(|i| 9000.0 - 10.0 * i as f64, 300), "-1.5 % per second"),
+            (load(|_| 1000.0, 30), "7 s or more (--max-warmup)"),
+            (load(|_| 1.0, 300), "takes 162 s or more"),
+            (load(|_| 0.0, 300), "no transaction completed"),
+            (Load { waiting, ..load(|_| 1000.0, 300) }, "transactions that wait changed by +"),
+            // A trend that only an earlier look saw.
+            (load(|i| if i < 130 { 900.0 } else { noisy(i) }, 260), "0.0 % per second"),
+        ];
+        for (load, says) in cases {
+            assert!(!is_warm(&load), "{load:?}");
+            let check = warm_up(false, load.rates.len() as f64 / 10.0, &load);
+            assert!(check.outcome == Outcome::Noted && check.detail.contains(says), "{says}: {}", check.detail);
+        }
     }
 
     #[test]
     fn a_plateau_is_steady() {
-        let flat = load(|i| 1000.0 + (i * 7 % 13) as f64, 70);
-        assert!(is_warm(&flat) && !is_warm(&load(|i| 1000.0 + (i * 7 % 13) as f64, 71)), "looks are 0.5 s apart");
+        let flat = load(noisy, 70);
+        assert!(is_warm(&flat) && !is_warm(&load(noisy, 71)), "looks are 0.5 s apart");
         assert!(is_warm(&Load { waiting: vec![0.5; 70], ..flat.clone() }));
         assert_eq!(warm_up(true, 7.2, &flat).outcome, Outcome::Passed);
+        // Of many jobs few are busy in an open loop: a value need not be as long as all of them would take.
+        let idle = Load { jobs: 64, waiting: vec![0.5; 100], ..load(|_| 20.0, 100) };
+        assert!(is_warm(&idle) && !is_warm(&Load { waiting: vec![64.0; 100], ..idle.clone() }));
     }
 
     #[test]
