@@ -120,9 +120,7 @@ pub fn end_lost(target: &dyn Target, agents: &[AgentFigures]) -> Vec<String> {
         match target.end_jobs(agent.first_job..agent.first_job.saturating_add(agent.jobs), &agent.sessions) {
             Ok(Some(0)) => format!("{who} left no sessions on the database"),
             Ok(Some(n)) => format!("ended {} that {who} left on the database", counted(n as usize, "session")),
-            Ok(None) => format!(
-                "the sessions that {who} left are not known: they end with its process, or when it no longer hears of the run"
-            ),
+            Ok(None) => format!("the sessions that {who} left are unknown: they end with its process or its lease"),
             Err(e) => format!("the sessions that {who} left on the database could not be ended: {e}"),
         }
     })
