@@ -111,7 +111,7 @@ impl MysqlState {
         let running = running.first().and_then(|(_, n)| n.parse::<f64>().ok()).unwrap_or(1.0);
         let running = running - own_sessions::at_work_for_the_server(c)? as f64;
         let memory = std::fs::read_to_string("/proc/meminfo").ok().filter(|_| local);
-        let memory = memory.and_then(|text| crate::temp::memory::total(&text)).map(|bytes| bytes as f64);
+        let memory = memory.and_then(|text| crate::machine::total_memory(&text)).map(|bytes| bytes as f64);
         Ok(MysqlState {
             version: c.version.clone(),
             privileges: grants::privileges(c)?,

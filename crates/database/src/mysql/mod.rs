@@ -50,7 +50,8 @@ use crate::error::TargetError;
 use crate::kind::TargetKind;
 use crate::request::OpenRequest;
 use crate::target::Target;
-use crate::temp::product::Product;
+use crate::temp::settings::{Product, SERVERS};
+use crate::temp::{check_url, clean_leftovers};
 
 /// An existing server.
 pub(crate) static KIND: TargetKind = TargetKind {
@@ -84,9 +85,9 @@ pub(crate) static KIND: TargetKind = TargetKind {
 
 /// A private MariaDB, created for the run.
 pub(crate) static MARIADB_TEMP_KIND: TargetKind = TargetKind {
-    scheme: temp::MARIADB.scheme,
+    scheme: "mariadb-temp",
     aliases: &[],
-    product: temp::MARIADB.name,
+    product: "MariaDB",
     summary: "a private throwaway MariaDB server, created for the run from the installed binaries",
     capabilities: render::of_mariadb,
     url_forms: &[
@@ -94,12 +95,9 @@ pub(crate) static MARIADB_TEMP_KIND: TargetKind = TargetKind {
         ("mariadb-temp:/folder", "in a folder of its own under this one"),
         ("mariadb-temp:?bin=/opt/mariadb/bin", "from the binaries in this folder"),
     ],
-    check_url: |url| temp::check_url(&temp::MARIADB, url),
-    open: |request| {
-        let product = if request.replicas > 0 { &temp::REPLICATED } else { &temp::MARIADB };
-        open_temp(product, request)
-    },
-    clean_leftovers: |request| temp::clean(&temp::MARIADB, request),
+    check_url: |url| check_url(&SERVERS.mariadb, url),
+    open: |request| open_temp(&SERVERS.mariadb, request),
+    clean_leftovers: |request| clean_leftovers(&SERVERS.mariadb, request),
     is_temporary: |_| true,
     levels: replication::levels,
     ..KIND
@@ -107,8 +105,8 @@ pub(crate) static MARIADB_TEMP_KIND: TargetKind = TargetKind {
 
 /// A private MySQL, created for the run.
 pub(crate) static MYSQL_TEMP_KIND: TargetKind = TargetKind {
-    scheme: temp::MYSQL.scheme,
-    product: temp::MYSQL.name,
+    scheme: "mysql-temp",
+    product: "MySQL",
     summary: "a private throwaway MySQL server, created for the run from the installed binaries",
     url_forms: &[
         ("mysql-temp:", "next to the results"),
@@ -117,20 +115,20 @@ pub(crate) static MYSQL_TEMP_KIND: TargetKind = TargetKind {
     ],
     capabilities: render::of_mysql,
     render: |work| render::all(work, &render::of_mysql()),
-    check_url: |url| temp::check_url(&temp::MYSQL, url),
-    open: |request| open_temp(&temp::MYSQL, request),
+    check_url: |url| check_url(&SERVERS.mysql, url),
+    open: |request| open_temp(&SERVERS.mysql, request),
     levels: Vec::new,
     no_levels: Some(
         "semi-synchronous replication of MySQL is not supported: --target mariadb-temp: has levels with the same waits (after-sync, \
          after-commit)",
     ),
-    clean_leftovers: |request| temp::clean(&temp::MYSQL, request),
+    clean_leftovers: |request| clean_leftovers(&SERVERS.mysql, request),
     ..MARIADB_TEMP_KIND
 };
 
 /// A private Galera cluster of MariaDB servers, created for the run.
 pub(crate) static GALERA_TEMP_KIND: TargetKind = TargetKind {
-    scheme: temp::GALERA.scheme,
+    scheme: "galera-temp",
     summary: "a private throwaway Galera cluster of MariaDB servers, created for the run from the installed binaries",
     url_forms: &[
         ("galera-temp:?nodes=3", "of so many nodes, 1 to 8, next to the results"),
@@ -138,15 +136,15 @@ pub(crate) static GALERA_TEMP_KIND: TargetKind = TargetKind {
         ("galera-temp:?bin=/opt/mariadb/bin", "from the binaries in this folder"),
         ("galera-temp:?provider=/opt/lib/libgalera_smm.so", "with this library of Galera"),
     ],
-    check_url: |url| temp::check_url(&temp::GALERA, url),
-    open: |request| open_temp(&temp::GALERA, request),
+    check_url: |url| check_url(&SERVERS.galera, url),
+    open: |request| open_temp(&SERVERS.galera, request),
     levels: Vec::new,
     no_levels: Some(
         "the nodes of a Galera cluster learn each other's addresses and connect past any relay, so its traffic cannot be proved to \
          take the distance. What a cluster adds to a commit without one is a comparison: loadline ab --target-a \
          'galera-temp:?nodes=1' --target-b 'galera-temp:?nodes=3' --nodes 1 --workload LGWR-LAT1",
     ),
-    clean_leftovers: |request| temp::clean(&temp::GALERA, request),
+    clean_leftovers: |request| clean_leftovers(&SERVERS.galera, request),
     ..MARIADB_TEMP_KIND
 };
 

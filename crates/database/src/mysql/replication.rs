@@ -6,18 +6,18 @@
 //! A server whose replica is away, or is late, stops waiting (`Rpl_semi_sync_master_status` is OFF), and commits that did not
 //! wait are counted (`Rpl_semi_sync_master_no_tx`).
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::connect::Endpoint;
 use super::server::Mysql;
-use super::temp::{ReplicaServer, TempServer};
+use super::temp::{self, TempServer, url_of};
 use super::wire::Connection;
 use crate::env::of_target;
 use crate::error::TargetError;
 use crate::relay::WatchedLinks;
 use crate::request::OpenRequest;
 use crate::role::{Level, Link, Replica, ReplicaWatch, Replication};
+use crate::temp::Server;
 
 /// The levels, other names of them, and their values of `rpl_semi_sync_master_wait_point`; without one a commit does not wait, as in the
 /// baseline.
@@ -42,13 +42,13 @@ pub(super) fn levels() -> Vec<Level> {
 pub(super) fn follow(server: &TempServer) -> Result<(), TargetError> {
     for replica in server.replicas() {
         let mut c = endpoint(replica)?.connect()?;
-        replica.follow().iter().try_for_each(|sql| c.query(sql).map(drop))?;
+        temp::follow(replica).iter().try_for_each(|sql| c.query(sql).map(drop))?;
     }
     Ok(())
 }
 
-fn endpoint(replica: &ReplicaServer) -> Result<Endpoint, TargetError> {
-    let url = replica.url();
+fn endpoint(replica: &Server) -> Result<Endpoint, TargetError> {
+    let url = url_of(replica);
     Endpoint::new(&url, &OpenRequest::new(&url, std::path::PathBuf::new()), of_target(true))
 }
 
@@ -148,7 +148,7 @@ impl Replication for Mysql {
             }
         };
         self.replicated(|server| {
-            server.replicas().iter().for_each(|replica| replica.relay.set(link));
+            server.replicas().iter().filter_map(|replica| replica.relay.as_ref()).for_each(|relay| relay.set(link));
             Ok(())
         })?;
         let first = self.first();
@@ -194,7 +194,7 @@ impl Replication for Mysql {
     }
 
     fn watch(&self) -> Result<Box<dyn ReplicaWatch>, TargetError> {
-        let links = self.replicated(|s| Ok(s.replicas().iter().map(|r| Arc::clone(&r.relay)).collect()))?;
+        let links = self.replicated(|s| Ok(s.replicas().iter().filter_map(|r| r.relay.clone()).collect()))?;
         let links = WatchedLinks::watch(links)?;
         let mut server = self.first().endpoint.connect()?;
         let unacknowledged = Said::ask(&mut server)?.unacknowledged;

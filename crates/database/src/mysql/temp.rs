@@ -1,215 +1,518 @@
-//! The private throwaway servers behind `mariadb-temp:`, also with a replica, `mysql-temp:` and, several of them, `galera-temp:`.
+//! The private throwaway servers of `mariadb-temp:`, also with a replica, `mysql-temp:` and, several of them, `galera-temp:`.
 //! See [`crate::temp`].
-
-mod binaries;
-mod cluster;
-mod install;
-mod instance;
-mod replica;
-mod settings;
+//!
+//! Clients reach each server through its Unix socket. MariaDB's replicas connect to a host and a port only, so the relay to the server
+//! listens at the loopback address, for processes of the servers' user alone. The nodes of a cluster reach each other through ports of
+//! that address, which neither has another way for. The cluster's name is random and in a file that only the servers' user can read:
+//! nobody joins by chance, and no other user finds the name in the list of processes.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use loadline_model::format::nearest;
+use nix::sys::signal::Signal;
 
 use super::cache;
+use super::version::Version;
 use crate::error::TargetError;
+use crate::relay::Relay;
 use crate::request::OpenRequest;
-use crate::temp::instance::Instance;
-use crate::temp::product::Product;
-use crate::temp::settings::Settings;
-use crate::temp::user::ServerUser;
-use binaries::Binaries;
-use cluster::{Cluster, ClusterUrl};
-pub(super) use replica::ReplicaServer;
+use crate::temp::folder::Folder;
+use crate::temp::programs::{cannot_run, folders};
+use crate::temp::settings::{Product, Settings, normal};
+use crate::temp::{Progress, Server, Servers, Setup, Stages, encoded};
 
-use crate::temp::{Start, encoded, memory, temp_url};
-
-/// What distinguishes MariaDB's private servers.
-pub(super) static MARIADB: Product = Product {
-    name: "MariaDB",
-    scheme: "mariadb-temp",
-    prefix: "loadline-mariadb-",
-    program: "mariadbd",
-    supported: "10.6 and newer",
-    package: "mariadb-server",
-    bin: "/opt/mariadb/bin",
-    log_setting: "innodb_log_file_size",
-    ..MYSQL
-};
-
-/// What distinguishes a MariaDB with replicas.
-pub(super) static REPLICATED: Product = Product {
-    reserved: &[settings::RESERVED, settings::REPLICATED_RESERVED],
-    // As many as the request asks for: the URL of `mariadb-temp:` cannot say.
-    further: Some("replicas"),
-    ..MARIADB
-};
-
-/// What distinguishes the nodes of private Galera clusters.
-pub(super) static GALERA: Product = Product {
-    scheme: "galera-temp",
-    prefix: "loadline-galera-",
-    reserved: &[settings::RESERVED, settings::GALERA_RESERVED],
-    log_setting: "innodb_log_file_size",
-    // The others would wait for a node that takes its time.
-    stages: &instance::AT_ONCE,
-    ..MARIADB
-};
-
-/// What distinguishes MySQL's private servers.
-pub(super) static MYSQL: Product = Product {
-    name: "MySQL",
-    scheme: "mysql-temp",
-    prefix: "loadline-mysql-",
-    user: "mysql",
-    program: "mysqld",
-    supported: "8.0 and newer",
-    package: "mysql-server",
-    bin: "/opt/mysql/bin",
-    log_setting: "innodb_redo_log_capacity",
-    reserved: &[settings::RESERVED],
-    secrets: &["password", "secret", "key"],
-    socket: "s",
-    unfit: |_| false,
-    further: None,
-    besides: &[],
-    stages: &instance::STAGES,
-    end: instance::end,
-};
-
-/// What `url` says of the cluster that it asks for; `None`: it asks for none.
-fn cluster_of(url: &str) -> Result<Option<ClusterUrl>, TargetError> {
-    temp_url::is_of(url, GALERA.scheme).then(|| ClusterUrl::parse(url)).transpose()
-}
-
-/// `request` with the URL of a single server, without what only a cluster's can say.
-fn single(request: &OpenRequest, of_cluster: Option<&ClusterUrl>) -> OpenRequest {
-    let url = of_cluster.map_or_else(|| request.url.clone(), |of_cluster| of_cluster.rest.clone());
-    OpenRequest { url, ..request.clone() }
-}
-
-/// As [`crate::temp::check_url`], also for clusters.
-///
-/// # Errors
-/// As there.
-pub(super) fn check_url(product: &Product, url: &str) -> Result<u32, TargetError> {
-    let of_cluster = cluster_of(url)?;
-    let nodes = crate::temp::check_url(product, of_cluster.as_ref().map_or(url, |url| &url.rest))?;
-    Ok(of_cluster.map_or(nodes, |url| url.nodes))
-}
-
-/// As [`crate::temp::clean_leftovers`], also for clusters.
-///
-/// # Errors
-/// As there.
-pub(super) fn clean(product: &Product, request: &OpenRequest) -> Result<Vec<String>, TargetError> {
-    crate::temp::clean_leftovers(product, &single(request, cluster_of(&request.url)?.as_ref()))
-}
-
-/// The administrator. It needs no password: only the server's operating system user and root can open the
-/// socket's directory.
+/// The administrator. It needs no password: only the server's operating system user and root can open the socket's folder.
 const SUPERUSER: &str = "root";
+/// A node is started this often if a port that was free is taken meanwhile.
+const PORT_TRIES: u32 = 3;
+/// Where distributions and archives put [`INSTALL`], relative to the server.
+const BESIDE: [&str; 4] = [".", "../bin", "../sbin", "../scripts"];
+const INSTALL: [&str; 2] = ["mariadb-install-db", "mysql_install_db"];
+/// Where distributions and archives put a server's files, relative to its `basedir`: the option that names the folder, the
+/// folders, and what is in the right one.
+const FILES: [(&str, &[&str], &str); 3] = [
+    ("lc-messages-dir", &["share", "share/mysql", "share/mariadb", "share/mysql-8.0"], "english/errmsg.sys"),
+    ("character-sets-dir", &["share/charsets", "share/mysql/charsets", "share/mariadb/charsets"], "Index.xml"),
+    ("plugin-dir", &["lib/plugin", "lib/mysql/plugin", "lib64/mysql/plugin", "lib/mariadb/plugin"], ""),
+];
+/// Where distributions install Galera's library, and where it is relative to the directory of the binaries.
+const PROVIDERS: [&str; 11] = [
+    "../lib/galera-4/libgalera_smm.so",
+    "../lib/galera/libgalera_smm.so",
+    "../lib/libgalera_smm.so",
+    "libgalera_smm.so",
+    "/usr/lib/galera/libgalera_smm.so",
+    "/usr/lib/galera-4/libgalera_smm.so",
+    "/usr/lib64/galera-4/libgalera_smm.so",
+    "/usr/lib64/galera/libgalera_smm.so",
+    "/usr/lib/libgalera_smm.so",
+    "/usr/local/lib/libgalera_smm.so",
+    "/usr/local/lib/galera/libgalera_smm.so",
+];
+/// What brings the data to a node that joins (`wsrep_sst_rsync`).
+const SNAPSHOT: [&str; 2] = ["rsync", "wsrep_sst_rsync"];
+/// `mariadb-install-db` is a shell script. The signal that kills it with loadline does not reach the
+/// `mariadbd --bootstrap` that it starts, which ran on for up to three seconds. So an outer shell waits until
+/// loadline's pipe on its standard input is closed, at the latest by loadline's death, and kills its whole
+/// process group. Its exit status is the script's, which it reads itself: archives lose the permission to run it.
+const GUARD: &str = "exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } & guard=$!; /bin/sh \"$@\" 3<&-; status=$?; \
+     kill -KILL $guard; exit $status";
 
-/// A running private server. Dropping it stops the server and removes its files.
-pub(super) struct TempServer {
-    product: &'static Product,
-    notes: Vec<String>,
-    binaries: Binaries,
-    user: ServerUser,
-    settings: Settings,
-    /// Further nodes of a cluster.
-    joined: Vec<Instance>,
-    /// They stop before the server that they follow.
-    replicas: Vec<ReplicaServer>,
-    instance: Instance,
-    /// What the nodes have in common, if they are a cluster.
+/// The installed programs, and what the nodes of a cluster have in common.
+pub(super) struct Installed {
+    /// `mariadbd` or `mysqld`.
+    server: PathBuf,
+    /// `mariadb-install-db`. MySQL's server creates its data directory itself.
+    install: Option<PathBuf>,
+    /// `basedir`, if the user named the binaries; else the built-in one.
+    base: Option<PathBuf>,
+    version: Version,
     cluster: Option<Cluster>,
 }
 
-/// Memory of the machine for each of the servers, bytes.
-fn memory_each(cluster: Option<&Cluster>, replicas: usize) -> u64 {
-    memory::memory_bytes() / cluster.map_or(1 + replicas as u64, |cluster| cluster.nodes.into())
+struct Cluster {
+    name: String,
+    provider: PathBuf,
+    /// Where the first node listens for the others, once it runs.
+    first: u16,
+}
+
+impl Stages for Installed {
+    fn find(setup: &Setup) -> Result<Installed, TargetError> {
+        let (server, said) = (setup.program.path.clone(), &setup.program.said);
+        let version = Version::parse(&said.version);
+        version.check(&server.display().to_string())?;
+        let dir = server.parent().unwrap_or(Path::new("/"));
+        let dirs =
+            if setup.program.given { BESIDE.map(|place| dir.join(place)).into() } else { folders(setup.product) };
+        let mut install = None;
+        if version.mariadb {
+            let programs = dirs.iter().flat_map(|dir| INSTALL.map(|name| dir.join(name)));
+            // Without `..`, for messages.
+            install = programs.filter(|path| path.is_file()).find_map(|path| path.canonicalize().ok());
+            if install.is_none() {
+                return Err(TargetError::Usage(format!(
+                    "'{}' needs '{}', which is missing (looked in {}): install it, or name the directory of a whole server with \
+                     ?bin=/dir, such as /usr/sbin",
+                    server.display(),
+                    INSTALL[0],
+                    dirs.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(", ")
+                )));
+            }
+        }
+        let base = dir.parent().filter(|_| setup.program.given).map(Path::to_owned);
+        let cluster = if setup.product.provider.is_some() { Some(Cluster::find(setup, dir)?) } else { None };
+        Ok(Installed { server, install, base, version, cluster })
+    }
+
+    fn lists(&self, setup: &Setup, given: &BTreeMap<String, String>) -> Vec<&'static str> {
+        self.chosen(setup.levels, given)
+    }
+
+    /// Checks each setting by itself (`mariadbd --name=value --help --verbose`, `mysqld …`), then all together where MySQL can.
+    fn check(&self, setup: &Setup, given: &BTreeMap<String, String>, _: &Folder) -> Result<Option<u64>, TargetError> {
+        let ask = |more: &[String]| {
+            let mut command = setup.user.command(&self.server, Signal::SIGKILL);
+            command.arg("--no-defaults").args(self.paths()).args(more);
+            command.output().map_err(|e| cannot_run(&self.server, &e))
+        };
+        let help = ["--help".to_owned(), "--verbose".to_owned()];
+        let unknown = |name: &str, near: Option<&str>| {
+            let hint = near.map_or_else(
+                || format!("'{} --help --verbose' lists its settings", self.server.display()),
+                |nearest| format!("did you mean '{nearest}'?"),
+            );
+            let (product, version) = (self.version.product(), &self.version.text);
+            TargetError::Usage(format!("--setting {name}: {product} {version} has no setting '{name}': {hint}"))
+        };
+        let server = self.server.file_name().unwrap_or_default().to_string_lossy();
+        let wrong = |name: &str, error: &str| TargetError::Usage(format!("--setting {name}: {server} says: '{error}'"));
+        for (name, value) in given {
+            if !is_name(name) {
+                return Err(TargetError::Usage(format!("--setting {name}: '{name}' is not the name of a setting")));
+            }
+            let output = ask(&[&[argument(name, value)], &help[..]].concat())?;
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+            let refused = is_unknown(&stderr);
+            // MySQL accepts any name when it is asked for help: one of a plugin may be right, one like a known name is not.
+            let plain =
+                !["skip_", "disable_", "enable_", "maximum_", "loose_"].iter().any(|p| normal(name).starts_with(p));
+            if refused || (plain && !self.version.mariadb) {
+                // A server that refuses a setting does not list the others.
+                let list = if refused { ask(&help)? } else { output };
+                let list = String::from_utf8_lossy(&list.stdout).into_owned();
+                // The list of names and values at the end of the help.
+                let known = list.lines().skip_while(|l| !l.starts_with("-----")).skip(1);
+                let known: Vec<String> = known.filter_map(|l| l.split_whitespace().next()).map(normal).collect();
+                let near = nearest(&normal(name), known.iter().map(String::as_str));
+                if refused || (near.is_some() && !known.contains(&normal(name))) {
+                    return Err(unknown(name, near));
+                }
+            }
+            let error = stderr.lines().find(|l| l.contains("[ERROR]") || l.contains("adjusted to"));
+            if let Some(error) = error.map(message) {
+                return Err(wrong(name, error));
+            }
+        }
+        if given.is_empty() || !self.version.is_mysql_from((8, 0, 16)) {
+            return Ok(None);
+        }
+        // Unlike its help, this accepts no unknown name, and it loads the plugins that another setting names.
+        let all = given.iter().map(|(name, value)| argument(name, value));
+        let output = ask(&all.chain(["--validate-config".to_owned()]).collect::<Vec<_>>())?;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let Some(error) = stderr.lines().find(|l| l.contains("[ERROR]")).map(message) else { return Ok(None) };
+        let name = named(error, given);
+        Err(if is_unknown(error) && given.contains_key(&name) { unknown(&name, None) } else { wrong(&name, error) })
+    }
+
+    fn make_data(&self, setup: &Setup, settings: &Settings, first: &Server) -> Result<(), TargetError> {
+        let program = self.install.as_ref().unwrap_or(&self.server);
+        let mut command = if let Some(install) = &self.install {
+            let mut command = setup.user.command("/bin/sh", Signal::SIGKILL);
+            command.env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/sbin");
+            command.args(["-c", GUARD, "loadline"]).arg(install);
+            command.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
+            command.arg("--skip-name-resolve");
+            command
+        } else {
+            let mut command = setup.user.command(&self.server, Signal::SIGKILL);
+            command.args(["--no-defaults", "--initialize-insecure", "--secure-file-priv=NULL"]);
+            // Such as the size of a page, which cannot be changed later.
+            let lasting =
+                |argument: &String| argument.starts_with("--innodb-") || argument.starts_with("--lower-case-");
+            command.args(arguments(settings, &[]).into_iter().filter(lasting));
+            command
+        };
+        command.arg(of_path("datadir", &first.folder.data())).arg(of_path("tmpdir", &first.folder.sockets()));
+        command.args(self.paths()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        first.folder.note_process(&mut command)?;
+        // Its standard input stays open until it ends: closing it kills the script.
+        let output = command
+            .spawn()
+            .and_then(|mut child| {
+                let _open = child.stdin.take();
+                child.wait_with_output()
+            })
+            .map_err(|e| cannot_run(program, &e))?;
+        if output.status.success() {
+            return first.folder.bring_to_disk();
+        }
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        let what = format!("{} failed", program.file_name().unwrap_or_default().to_string_lossy());
+        Err(match self.install {
+            Some(_) => first.folder.failure(&what, &cause(&text)),
+            // MySQL makes it with the user's settings.
+            None => first.start_failure(&what, settings, &text, cause),
+        })
+    }
+
+    /// A node of a cluster gets its data when it joins.
+    fn join(&self, setup: &Setup, replica: &mut Server, first: &Server) -> Result<(), TargetError> {
+        if self.cluster.is_some() {
+            return Ok(());
+        }
+        replica.copy(first, &setup.user)?;
+        let name = &replica.name;
+        let failed = |e: io::Error| TargetError::Local(format!("no relay to {name} can be started: {e}"));
+        let (relay, port) = Relay::on_loopback(setup.user.uid, &first.folder.socket()).map_err(failed)?;
+        (replica.relay, replica.port) = (Some(Arc::new(relay)), port);
+        replica.last = vec![
+            ("server_id", (replica.number + 1).to_string()),
+            ("rpl_semi_sync_slave_enabled", "ON".to_owned()),
+            // Once killed, it fetches what it had not applied again.
+            ("relay_log_recovery", "ON".to_owned()),
+        ];
+        Ok(())
+    }
+
+    fn command(&mut self, setup: &Setup, settings: &Settings, server: &Server) -> Result<Command, TargetError> {
+        let sockets = server.folder.sockets();
+        // Nothing in it is worth an orderly shutdown, and a starting server may ignore a request for one.
+        let mut command = setup.user.command(&self.server, Signal::SIGKILL);
+        if let Some(cluster) = &mut self.cluster {
+            // The option file says how a member of a cluster is reached by the others.
+            let path = sockets.join("cluster.cnf");
+            let failed = |e: io::Error| server.folder.failure("a node cannot be prepared", &e.to_string());
+            let options = cluster.options(server, free_ports().map_err(failed)?);
+            server.folder.write(&path, &options, &setup.user)?;
+            command.arg(of_path("defaults-file", &path));
+        } else {
+            command.args(["--no-defaults", "--skip-networking"]);
+        }
+        command.arg(of_path("datadir", &server.folder.data())).arg(of_path("socket", &server.folder.socket()));
+        command.arg(of_path("pid-file", &sockets.join("pid")));
+        // Not shared with other servers: a starting server deletes all temporary tables in the directory, and a
+        // server that loses its tables crashes (10.11.19, in ha_maria::drop_table).
+        command.arg(of_path("tmpdir", &sockets));
+        command.arg("--skip-name-resolve").args(arguments(settings, &server.last));
+        if !self.version.mariadb {
+            // A plugin that opens a socket in /tmp.
+            command.arg("--loose-mysqlx=OFF");
+        }
+        command.args(self.paths());
+        Ok(command)
+    }
+
+    /// A server that is ready creates the socket and sends a greeting to each connection.
+    fn ask(socket: &Path) -> Progress {
+        match UnixStream::connect(socket).and_then(|socket| greeted(&socket)) {
+            Ok(()) => Progress::Ready,
+            Err(e) => Progress::Waiting(format!("{SUPERUSER}: {e}")),
+        }
+    }
+
+    fn cause(log: &str) -> String {
+        cause(log)
+    }
+}
+
+impl Installed {
+    /// The lists of settings, for a server that is `replicated` or not.
+    fn chosen(&self, replicated: bool, given: &BTreeMap<String, String>) -> Vec<&'static str> {
+        let mut lists = vec!["innodb"];
+        if !self.version.mariadb {
+            let from = self.version.is_mysql_from((8, 0, 30));
+            lists.extend(["mysql", if from { "mysql-from-8-0-30" } else { "mysql-before-8-0-30" }]);
+            return lists;
+        }
+        lists.push("mariadb");
+        lists.extend(replicated.then_some("replicated"));
+        lists.extend(self.cluster.as_ref().map(|_| "galera"));
+        let logs = given.iter().any(|(name, value)| normal(name) == "log_bin" && !is_off(value));
+        lists.extend((replicated || logs).then_some("mariadb-times-commits"));
+        lists
+    }
+
+    /// The options that lead a server to its own files, if the user named the binaries: its built-in paths are those of
+    /// the place that it was made for.
+    pub(super) fn paths(&self) -> Vec<OsString> {
+        let Some(base) = &self.base else { return Vec::new() };
+        let folder = |(name, places, holds): (&str, &[&str], &str)| {
+            let place = places.iter().map(|place| base.join(place)).find(|place| place.join(holds).exists())?;
+            Some(of_path(name, &place))
+        };
+        std::iter::once(of_path("basedir", base)).chain(FILES.into_iter().filter_map(folder)).collect()
+    }
+}
+
+/// `--name=path`, whatever bytes the path has.
+fn of_path(name: &str, path: &Path) -> OsString {
+    let mut argument = OsString::from(format!("--{name}="));
+    argument.push(path);
+    argument
+}
+
+/// Arguments of the server, `last` behind all others.
+fn arguments(settings: &Settings, last: &[(&str, String)]) -> Vec<String> {
+    let all = settings.all().map(|(name, value)| argument(&name, &value));
+    all.chain(last.iter().map(|(name, value)| argument(name, value))).collect()
+}
+
+fn argument(name: &str, value: &str) -> String {
+    // MySQL would take the value for the name of the file.
+    if normal(name) == "log_bin" && is_off(value) {
+        return "--skip-log-bin".to_owned();
+    }
+    format!("--{}={value}", name.replace('_', "-"))
+}
+
+fn is_off(value: &str) -> bool {
+    matches!(value, "0" | "OFF" | "off")
+}
+
+/// The text of a line of the server's log: `2026-… 0 [ERROR] [MY-000067] [Server] unknown variable …`.
+pub(super) fn message(line: &str) -> &str {
+    let mut text = line.split_once("] ").map_or(line, |(_, text)| text);
+    while let Some((_, rest)) = text.strip_prefix('[').and_then(|tag| tag.split_once("] ")) {
+        text = rest;
+    }
+    text.trim()
+}
+
+/// Whether `name` can be a setting's name, so that it adds no other argument.
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('-')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+}
+
+fn is_unknown(error: &str) -> bool {
+    error.contains("unknown variable") || error.contains("unknown option")
+}
+
+/// The setting that an error of the server is about, in the user's spelling; all if none is named.
+fn named(error: &str, given: &BTreeMap<String, String>) -> String {
+    let error = normal(error);
+    let names = given.keys().filter(|name| error.contains(&normal(name)));
+    // The longest: `log_bin` is a part of `log_bin_index`.
+    names.max_by_key(|name| name.len()).cloned().unwrap_or_else(|| given.keys().cloned().collect::<Vec<_>>().join(", "))
+}
+
+/// The first errors in the server's log, which others follow from; else its last lines.
+fn cause(log: &str) -> String {
+    // MySQL misses a dump of the buffer pool in every new database.
+    let is_cause = |text: &&str| *text != "Aborting" && !text.contains("/ib_buffer_pool' for reading");
+    let errors: Vec<&str> = log.lines().filter(|l| l.contains("[ERROR] ")).map(message).filter(is_cause).collect();
+    let lines: Vec<&str> = log.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    let parts =
+        if errors.is_empty() { &lines[lines.len().saturating_sub(4)..] } else { &errors[..errors.len().min(4)] };
+    parts.join(" – ")
+}
+
+fn greeted(mut socket: &UnixStream) -> io::Result<()> {
+    socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+    io::Read::read_exact(&mut socket, &mut [0; 5])
+}
+
+impl Cluster {
+    /// Finds what a cluster needs; `dir` is the directory of the binaries.
+    fn find(setup: &Setup, dir: &Path) -> Result<Cluster, TargetError> {
+        let folders = folders(setup.product);
+        let missing = SNAPSHOT.iter().find(|name| !folders.iter().any(|dir| dir.join(name).is_file()));
+        if let Some(name) = missing.filter(|_| setup.servers > 1) {
+            return Err(TargetError::Local(format!(
+                "'{name}' is missing, with which a node that joins gets its data: install it ('apt-get install rsync \
+                 mariadb-server' on Debian and Ubuntu)"
+            )));
+        }
+        let provider = match &setup.url.provider {
+            Some(given) if given.is_file() => given.clone(),
+            Some(given) => {
+                let what = format!("provider='{}': there is no such file", given.display());
+                return Err(TargetError::Usage(what));
+            }
+            None => {
+                let places = PROVIDERS.iter().filter_map(|place| dir.join(place).canonicalize().ok());
+                places.into_iter().find(|path| path.is_file()).ok_or_else(|| {
+                    TargetError::Local(format!(
+                        "Galera's library libgalera_smm.so is missing: install it ('apt-get install galera-4' on Debian and Ubuntu, \
+                         'dnf install galera' on Fedora and RHEL), or name the file with {}:?provider=/path/libgalera_smm.so",
+                        setup.product.scheme
+                    ))
+                })?
+            }
+        };
+        let random = std::fs::read_to_string("/proc/sys/kernel/random/uuid");
+        let random = random.map_err(|e| TargetError::Local(format!("the system gives no random number: {e}")))?;
+        // At most 32 characters.
+        Ok(Cluster { name: format!("loadline-{:.22}", random.replace('-', "")), provider, first: 0 })
+    }
+
+    /// The option file of a node with these ports. The first is a new cluster; the others join it.
+    fn options(&mut self, node: &Server, [group, state, snapshot]: [u16; 3]) -> String {
+        let mut address = "gcomm://".to_owned();
+        if node.number == 0 {
+            self.first = group;
+        } else {
+            address.push_str(&format!("127.0.0.1:{}", self.first));
+        }
+        format!(
+            "[mysqld]\nskip_networking=ON\nwsrep_on=ON\nwsrep_provider={}\nwsrep_cluster_name={}\nwsrep_cluster_address={address}\n\
+             wsrep_node_name={}\nwsrep_node_address=127.0.0.1:{group}\nwsrep_sst_method=rsync\n\
+             wsrep_sst_receive_address=127.0.0.1:{snapshot}\n\
+             wsrep_provider_options=\"gmcast.listen_addr=tcp://127.0.0.1:{group};ist.recv_addr=127.0.0.1:{state};\
+             pc.announce_timeout=PT0.5S;pc.recovery=no;gcache.dir={};gcache.size=128M\"\n",
+            self.provider.display(),
+            self.name,
+            node.name,
+            node.folder.data().display()
+        )
+    }
+}
+
+/// Free ports of the loopback address: nothing reserves them, so whoever uses them tries again if one is taken.
+fn free_ports() -> std::io::Result<[u16; 3]> {
+    let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    // All at once, so that they differ.
+    let held = [listen()?, listen()?, listen()?];
+    let mut ports = [0; 3];
+    for (port, listener) in ports.iter_mut().zip(&held) {
+        *port = listener.local_addr()?.port();
+    }
+    Ok(ports)
+}
+
+/// A running private server with its further ones. Dropping it stops them and removes their files.
+pub(super) struct TempServer {
+    servers: Servers<Installed>,
 }
 
 impl TempServer {
-    /// Creates a server, or those of a cluster, and starts it. First removes leftovers of dead owners in the same place.
+    /// Creates and starts a server, with its replicas, or the nodes of a cluster.
     ///
     /// # Errors
-    /// - [`TargetError::Usage`]: the URL, or a setting that the server does not know or take.
-    /// - [`TargetError::Local`]: no binaries, no usable directory, or the server failed.
-    ///
-    /// Nothing is left behind in either case.
+    /// As [`Servers::create`] and [`Servers::start`].
     pub(super) fn start(product: &'static Product, request: &OpenRequest) -> Result<TempServer, TargetError> {
-        let of_cluster = cluster_of(&request.url)?;
-        let request = single(request, of_cluster.as_ref());
-        let start = Start::new(product, &request)?;
-        let binaries = binaries::find(product, start.address.bin.as_deref(), &start.user)?;
-        settings::check_values(&request.settings, &binaries, &start.user)?;
-        let cluster = of_cluster.map(|url| Cluster::new(&url, &binaries, memory::memory_bytes()));
-        let cluster = cluster.transpose()?;
-        let memory = memory_each(cluster.as_ref(), start.further as usize);
-        let settings = settings::settings(product, &binaries.version, memory, &request.settings);
-        let (instance, site) = start.create(&binaries.server)?;
-        if let Some(cluster) = &cluster {
-            cluster.check_space(&instance.files.data())?;
-        }
-        let further = 1..cluster.as_ref().map_or(1, |cluster| cluster.nodes);
-        let joined = further.map(|_| Ok(start.create(&binaries.server)?.0)).collect::<Result<Vec<_>, TargetError>>()?;
-        let copies = (0..start.further).map(|_| start.another(&site)).collect::<Result<Vec<_>, TargetError>>()?;
-        let version = format!("{} ({})", binaries.version.text, binaries.server.display());
-        let mut notes = start.notes(&version, site, &settings);
-        notes.extend(replica::note(start.further));
-        let (user, replicas) = (start.user, Vec::new());
-        let mut server = TempServer { product, notes, binaries, user, settings, joined, replicas, instance, cluster };
-        instance::install(&server)?;
-        for (number, copy) in (1..).zip(copies) {
-            server.replicas.push(ReplicaServer::prepare(number, copy, &server.instance, &server.user)?);
-        }
-        instance::start(&mut server)?;
-        for replica in &mut server.replicas {
-            replica.start(&server.binaries, &server.user, &server.settings)?;
+        let mut server = TempServer { servers: Servers::create(product, request)? };
+        (0..=server.servers.further.len()).try_for_each(|number| server.start_one(number))?;
+        let replicas = server.replicas().len();
+        if replicas > 0 {
+            server.servers.notes.push(format!(
+                "{replicas} private replica with the same settings receives the binary log through a link of loadline's; its files are \
+                 beside the server's, on the same device. It acknowledges what it has written to its relay log, which it does not \
+                 sync (sync_relay_log)"
+            ));
         }
         Ok(server)
     }
 
-    /// Restarts the server with `given` in place of the settings given before. If it does not start with them, it is started
-    /// with those before.
+    fn start_one(&mut self, number: usize) -> Result<(), TargetError> {
+        let is_taken = |log: String| log.to_lowercase().contains("address already in use");
+        let mut tries = 1;
+        loop {
+            let started = self.servers.start(number);
+            let server = number.checked_sub(1).map_or(&self.servers.first, |n| &self.servers.further[n]);
+            let again = started.is_err() && self.servers.stages.cluster.is_some() && is_taken(server.folder.log());
+            if !again || tries == PORT_TRIES {
+                return started;
+            }
+            tries += 1;
+        }
+    }
+
+    /// Restarts the server, or the nodes of a cluster, with `given` in place of the settings given before. If they do not start with
+    /// them, they are started with those before.
     ///
     /// # Errors
     /// As [`TempServer::start`].
     pub(super) fn restart(&mut self, given: &BTreeMap<String, String>) -> Result<(), TargetError> {
-        if self.settings.given != *given {
-            self.product.check_names(given)?;
-            settings::check_values(given, &self.binaries, &self.user)?;
-        }
-        let memory = memory_each(self.cluster.as_ref(), self.replicas.len());
-        let next = settings::settings(self.product, &self.binaries.version, memory, given);
-        let former = std::mem::replace(&mut self.settings, next);
-        self.stop();
-        let started = instance::start(self);
+        let former = self.servers.give(given)?;
+        let started = self.start_again();
         if started.is_err() {
-            self.settings = former;
-            self.stop();
-            let _ = instance::start(self);
+            self.servers.settings = former;
+            let _ = self.start_again();
         }
         started
     }
 
-    /// Stops all servers, the first last: it knows all that was committed, and begins the cluster again.
-    fn stop(&mut self) {
-        let nodes = self.joined.iter_mut().rev().chain(std::iter::once(&mut self.instance));
-        nodes.for_each(|instance| instance.stop(&instance::RESTART));
+    /// Stops the first last: it knows all that was committed, and begins the cluster again. Replicas run on.
+    fn start_again(&mut self) -> Result<(), TargetError> {
+        let nodes = if self.servers.stages.cluster.is_some() { self.servers.further.len() } else { 0 };
+        let Servers { setup, further, first, .. } = &mut self.servers;
+        let stopped = further[..nodes].iter_mut().rev().chain([first]);
+        stopped.for_each(|server| server.stop(&setup.product.restart));
+        (0..=nodes).try_for_each(|number| self.start_one(number))
     }
 
-    /// Wanted size of the buffer pool: small against `data_bytes`, or the default; `None` if the user chose the
-    /// size.
+    /// Wanted size of the buffer pool: small against `data_bytes`, or the default; `None` if the user chose the size.
     pub(super) fn pool_bytes(&self, data_bytes: Option<u64>) -> Option<u64> {
-        let default = settings::own_pool(&self.settings, memory_each(self.cluster.as_ref(), self.replicas.len()))?;
+        let settings = &self.servers.settings;
+        let default = settings.own_cache().then_some(settings.cache_mib << 20)?;
         Some(data_bytes.map_or(default, |bytes| cache::small(bytes).min(default)))
     }
 
-    /// The replicas.
-    pub(super) fn replicas(&self) -> &[ReplicaServer] {
-        &self.replicas
+    pub(super) fn replicas(&self) -> &[Server] {
+        if self.servers.setup.levels { &self.servers.further } else { &[] }
     }
 
     /// Starts replicas again that have ended, and those of the names `hang`.
@@ -217,28 +520,148 @@ impl TempServer {
     /// # Errors
     /// [`TargetError::Local`]: one does not start.
     pub(super) fn revive_replicas(&mut self, hang: &[String]) -> Result<(), TargetError> {
-        let TempServer { binaries, user, settings, replicas, .. } = self;
-        replicas.iter_mut().try_for_each(|r| r.revive((binaries, user, settings), hang.contains(&r.name)))
+        self.servers.revive(hang)
     }
 
     /// URL of the running server, without a password; in `request` those of the further nodes of a cluster.
     pub(super) fn address(&self, request: &OpenRequest) -> (String, OpenRequest) {
-        let nodes = self.joined.iter().map(url_of).collect();
-        (url_of(&self.instance), OpenRequest { nodes, ..request.clone() })
+        let nodes = self.servers.further.iter().filter(|_| !self.servers.setup.levels);
+        (url_of(&self.servers.first), OpenRequest { nodes: nodes.map(url_of).collect(), ..request.clone() })
     }
 
     /// Scheme of its target's URL.
     pub(super) fn scheme(&self) -> &'static str {
-        self.product.scheme
+        &self.servers.setup.product.scheme
     }
 
-    /// What a reader of the report should know.
+    /// Notes for the report.
     pub(super) fn notes(&self) -> &[String] {
-        &self.notes
+        &self.servers.notes
     }
 }
 
 /// URL of a running server, without a password.
-fn url_of(instance: &Instance) -> String {
-    format!("mysql://{SUPERUSER}@/?socket={}", encoded(&instance.files.socket()))
+pub(super) fn url_of(server: &Server) -> String {
+    format!("mysql://{SUPERUSER}@/?socket={}", encoded(&server.folder.socket()))
+}
+
+/// The statements that have a replica follow the server, once.
+pub(super) fn follow(replica: &Server) -> [String; 2] {
+    let way = format!("MASTER_HOST = '127.0.0.1', MASTER_PORT = {}", replica.port);
+    [
+        format!(
+            "CHANGE MASTER TO {way}, MASTER_USER = '{SUPERUSER}', MASTER_CONNECT_RETRY = 1, MASTER_USE_GTID = slave_pos"
+        ),
+        "START SLAVE".to_owned(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mysql::performance::{MARIADB_STAGES, MYSQL_STAGES};
+    use crate::temp::settings::SERVERS;
+
+    fn installed(version: &str, base: Option<PathBuf>) -> Installed {
+        Installed { server: PathBuf::new(), install: None, base, version: Version::parse(version), cluster: None }
+    }
+
+    fn arguments(version: &str, given: &[(&str, &str)]) -> Vec<String> {
+        let installed = installed(version, None);
+        let product = if installed.version.mariadb { &SERVERS.mariadb } else { &SERVERS.mysql };
+        let given = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let lists = installed.chosen(false, &given);
+        super::arguments(&Settings::new(product, &lists, &given, product.cache_mib(8 << 30)), &[])
+    }
+
+    #[test]
+    fn what_a_server_is_started_with() {
+        const MARIADB: &str = "10.11.6-MariaDB";
+        for (version, given, has, lacks) in [
+            (MARIADB, &[("Innodb-Log-File-Size", "1G")][..], "--Innodb-Log-File-Size=1G", "--innodb-log-file-size=2G"),
+            (MARIADB, &[], "--innodb-buffer-pool-size=1024M", "--performance-schema=1"),
+            (MARIADB, &[("log_bin", "OFF")], "--performance-schema=0", "--performance-schema=1"),
+            (MARIADB, &[("log-bin", "bin")], "--performance-schema=1", "--performance-schema=0"),
+            (
+                MARIADB,
+                &[("log_bin", "b"), ("performance_schema", "0")],
+                "--performance-schema=0",
+                "--performance-schema=1",
+            ),
+            ("8.0.29", &[], "--innodb-log-file-size=2G", "--query-cache-type=0"),
+            ("9.7.4", &[], "--innodb-redo-log-capacity=2G", "--log-bin=OFF"),
+            ("8.0.33", &[], "--skip-log-bin", "--log-bin=OFF"),
+            ("8.0.33", &[("log_bin", "bin")], "--log-bin=bin", "--skip-log-bin"),
+        ] {
+            let arguments = arguments(version, given);
+            let found = |argument: &str| arguments.iter().any(|a| a == argument);
+            assert!(found(has) && !found(lacks), "{version} {given:?}: {arguments:?}");
+            assert!(found(&format!("--innodb-buffer-pool-chunk-size={}", cache::CHUNK)), "{version}");
+        }
+    }
+
+    #[test]
+    fn commits_are_timed_in_their_stages() {
+        for (version, stages) in [("10.11.6-MariaDB", MARIADB_STAGES), ("8.0.33", MYSQL_STAGES)] {
+            let arguments = arguments(version, &[("log_bin", "bin")]);
+            let on = stages.iter().map(|stage| format!("--performance-schema-instrument={stage}=ON"));
+            assert!(on.into_iter().all(|argument| arguments.contains(&argument)), "{version}: {arguments:?}");
+        }
+    }
+
+    #[test]
+    fn a_tree_that_was_unpacked_anywhere_leads_to_its_own_files() {
+        let tree = tempfile::tempdir().unwrap();
+        for folder in ["share/mysql/english", "share/mysql/charsets", "lib/mysql/plugin"] {
+            std::fs::create_dir_all(tree.path().join(folder)).unwrap();
+        }
+        std::fs::write(tree.path().join("share/mysql/english/errmsg.sys"), "").unwrap();
+        let base = tree.path().display();
+        let expected = ["basedir=", "lc-messages-dir=/share/mysql", "plugin-dir=/lib/mysql/plugin"].map(|option| {
+            let (name, folder) = option.split_once('=').unwrap();
+            OsString::from(format!("--{name}={base}{folder}"))
+        });
+        let paths = installed("8.0.33", Some(tree.path().to_owned())).paths();
+        assert_eq!(paths, expected, "character sets without their index are not those of the server");
+        assert!(installed("8.0.33", None).paths().is_empty());
+    }
+
+    #[test]
+    fn the_first_errors_are_the_cause() {
+        let log = "2026-01-01T00:00:00.1Z 1 [ERROR] [MY-012183] [InnoDB] Cannot open '/x/data/ib_buffer_pool' for reading: No \
+                   such file or directory\n\
+                   2026-01-01T00:00:00.2Z 0 [ERROR] [MY-000067] [Server] unknown variable 'nonsense-xyz=1'.\n\
+                   2026-01-01T00:00:00.3Z 0 [ERROR] [MY-010119] [Server] Aborting\n";
+        assert_eq!(cause(log), "unknown variable 'nonsense-xyz=1'.");
+        assert_eq!(cause("no such library\n"), "no such library");
+    }
+
+    #[test]
+    fn the_servers_own_words() {
+        for (line, said) in [
+            ("2026-01-01 0:00:00 0 [ERROR] mariadbd: Error while setting value", "mariadbd: Error while setting value"),
+            (
+                "2026-01-01T00:00:00.1Z 0 [ERROR] [MY-000067] [Server] unknown variable 'a[1] b'.",
+                "unknown variable 'a[1] b'.",
+            ),
+            ("odd", "odd"),
+        ] {
+            assert_eq!(message(line), said);
+        }
+    }
+
+    #[test]
+    fn an_error_is_about_the_setting_that_it_names() {
+        let given = ["log_bin", "log_bin_index", "Nonsense_xyz"].map(|name| (name.to_owned(), String::new())).into();
+        assert_eq!(named("unknown variable 'nonsense-xyz=1'.", &given), "Nonsense_xyz");
+        assert_eq!(named("Error while setting value '' to 'log-bin-index'", &given), "log_bin_index");
+        assert_eq!(named("out of memory", &given), "Nonsense_xyz, log_bin, log_bin_index");
+    }
+
+    #[test]
+    fn names_and_ports() {
+        assert!(is_name("log-bin") && !is_name("-x") && !is_name("a=b") && !is_name(""));
+        let [a, b, c] = free_ports().unwrap();
+        assert!(a != b && b != c && a != c);
+    }
 }

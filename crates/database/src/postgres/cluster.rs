@@ -12,7 +12,7 @@ use super::observer::{
 };
 use super::pair::Pair;
 use super::settings::{PgSettings, refuse_placeholders};
-use super::temp::TempServer;
+use super::temp::{TempServer, url_of};
 use super::versions::Version;
 use super::wire::Connection;
 use super::{replay, sql, statements};
@@ -81,7 +81,7 @@ impl Postgres {
             let server = server.lock().unwrap_or_else(PoisonError::into_inner);
             has_levels = server.has_levels();
             // Replicas for levels are no nodes: they may be far away, and tests of levels write.
-            urls.extend(server.standbys().iter().filter(|_| !has_levels).map(|standby| standby.url.clone()));
+            urls.extend(server.standbys().iter().filter(|_| !has_levels).map(url_of));
         }
         let mut endpoints: Vec<Arc<Endpoint>> = Vec::new();
         for node in &urls {
@@ -330,7 +330,7 @@ pub(super) fn machine(c: &mut Connection) -> Result<(Option<String>, Option<u64>
         text => text,
     };
     let (host, memory) = (read("/proc/sys/kernel/hostname")?, read("/proc/meminfo")?);
-    Ok((host.map(|name| name.trim().to_owned()), memory.as_deref().and_then(crate::temp::memory::total)))
+    Ok((host.map(|name| name.trim().to_owned()), memory.as_deref().and_then(crate::machine::total_memory)))
 }
 
 /// Why `/proc/stat` cannot be read through the server; `None` if it can.

@@ -48,12 +48,12 @@ mod wire;
 use std::sync::{Arc, Mutex};
 
 use cluster::Postgres;
-#[cfg(test)]
-pub(crate) use temp::PRODUCT as TEMP_PRODUCT;
 use temp::TempServer;
 
 use crate::env::process_env;
 use crate::kind::TargetKind;
+use crate::temp::settings::SERVERS;
+use crate::temp::{check_url, clean_leftovers};
 
 /// An existing server.
 pub(crate) static KIND: TargetKind = TargetKind {
@@ -86,7 +86,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
 
 /// A private server, created for the run.
 pub(crate) static TEMP_KIND: TargetKind = TargetKind {
-    scheme: temp::PRODUCT.scheme,
+    scheme: "postgres-temp",
     aliases: &[],
     summary: "a private throwaway PostgreSQL server, created for the run from the installed binaries",
     url_forms: &[
@@ -98,14 +98,14 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
             "with two streaming standbys (1 to 8), which are further nodes for jobs that only read",
         ),
     ],
-    check_url: |url| crate::temp::check_url(&temp::PRODUCT, url),
+    check_url: |url| check_url(&SERVERS.postgres, url),
     open: |request| {
         let server = TempServer::start(request)?;
         let url = server.url().to_owned();
         let server = Some(Arc::new(Mutex::new(server)));
-        Ok(Box::new(Postgres::open(temp::PRODUCT.scheme, &url, request, server)?))
+        Ok(Box::new(Postgres::open("postgres-temp", &url, request, server)?))
     },
-    clean_leftovers: |request| crate::temp::clean_leftovers(&temp::PRODUCT, request),
+    clean_leftovers: |request| clean_leftovers(&SERVERS.postgres, request),
     is_temporary: |_| true,
     level_settings: &[],
     ..KIND

@@ -1,123 +1,352 @@
-//! The private throwaway PostgreSQL server of `postgres-temp:`. See [`crate::temp`].
-
-mod binaries;
-mod instance;
-mod probe;
-mod processes;
-mod settings;
-mod shared_memory;
-mod standby;
-#[cfg(test)]
-mod tests;
+//! The private throwaway PostgreSQL server of `postgres-temp:` and its standbys. See [`crate::temp`].
+//!
+//! A standby is a copy of the primary's new data folder, which follows the primary through a socket. Nothing listens on the network: a
+//! standby finds the primary, or the relay to it, in a folder that only their user may enter.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::chown;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use loadline_model::format::nearest;
+use nix::sys::signal::Signal;
+use postgres_protocol::message::frontend;
 
 use super::connect::{Endpoint, SessionRole};
+use super::ledger::Ledger;
+use super::protocol::ServerError;
+use super::versions::OLDEST;
+use super::wire::Connection;
 use super::{replay, sql};
 use crate::env::of_target;
 use crate::error::TargetError;
+use crate::relay::Relay;
 use crate::request::OpenRequest;
-use crate::temp::product::Product;
-use crate::temp::{Start, encoded, memory};
+use crate::stream::Stream;
+use crate::temp::folder::Folder;
+use crate::temp::programs::{User, cannot_run, leading_number};
+use crate::temp::settings::{SERVERS, Settings, normal};
+use crate::temp::{Progress, Server, Servers, Setup, Stages, encoded};
 
-use instance::{Instance, Setup};
-pub(super) use standby::Standby;
-
-/// Name of the database's superuser. It needs no password: only the server's operating system user and root have access
-/// to the socket's directory.
+/// Name of the database's superuser. It needs no password: only the server's operating system user and root have access to the
+/// socket's folder.
 const SUPERUSER: &str = "postgres";
-
-/// The PostgreSQL part of a private server.
-pub(crate) static PRODUCT: Product = Product {
-    name: "PostgreSQL",
-    scheme: "postgres-temp",
-    prefix: "loadline-pg-",
-    user: "postgres",
-    program: "postgres",
-    supported: "14 and newer",
-    package: "postgresql",
-    bin: "/usr/lib/postgresql/16/bin",
-    log_setting: "max_wal_size",
-    reserved: &[settings::RESERVED],
-    secrets: &["password", "passphrase", "conninfo", "secret"],
-    socket: ".s.PGSQL.5432",
-    // unix_socket_directories is a list of quoted names.
-    unfit: |c| c.is_control() || c.is_whitespace() || matches!(c, ',' | '"' | '\'' | '\\'),
-    further: Some("standbys"),
-    besides: &[instance::INITDB, instance::CONFIG, instance::NEW_CONFIG],
-    stages: &processes::STAGES,
-    end: instance::end,
-};
-
 /// Only part of the socket's file name: the server does not listen on the network.
 pub(super) const PORT: u16 = 5432;
+/// Port of the relay to the primary, in the standby's own folder of sockets.
+const RELAY_PORT: u16 = PORT + 1;
+/// SQLSTATE `cannot_connect_now`: the server starts, stops or recovers.
+const STARTING: &str = "57P03";
+/// Settings that a standby must have at least as the primary, with initdb's values: the log begins with these.
+const AT_LEAST: [(&str, u64); 4] =
+    [("max_connections", 100), ("max_worker_processes", 8), ("max_wal_senders", 10), ("max_locks_per_transaction", 64)];
+
+/// The installed programs.
+pub(super) struct Installed {
+    postgres: PathBuf,
+    initdb: PathBuf,
+    version: String,
+}
+
+impl Stages for Installed {
+    fn find(setup: &Setup) -> Result<Installed, TargetError> {
+        let (postgres, version) = (setup.program.path.clone(), setup.program.said.version.clone());
+        if leading_number(&version) < OLDEST {
+            return Err(TargetError::Refused(format!(
+                "'{}' is version {version}, but loadline needs {OLDEST} or newer: install a newer one, or give its directory with \
+                 postgres-temp:?bin=/dir",
+                postgres.display()
+            )));
+        }
+        Ok(Installed { initdb: postgres.with_file_name("initdb"), postgres, version })
+    }
+
+    fn lists(&self, _: &Setup, _: &BTreeMap<String, String>) -> Vec<&'static str> {
+        vec!["postgres"]
+    }
+
+    /// Checks each setting with PostgreSQL itself (`postgres -c name=value -C name`).
+    fn check(
+        &self,
+        setup: &Setup,
+        given: &BTreeMap<String, String>,
+        folder: &Folder,
+    ) -> Result<Option<u64>, TargetError> {
+        let mut blocks = None;
+        for (name, value) in given {
+            if setup.servers > 1 {
+                check_followed(name, value, setup.servers - 1)?;
+            }
+            if !is_name(name) {
+                return Err(self.unknown(name, &setup.user));
+            }
+            let mut command = setup.user.command(&self.postgres, Signal::SIGKILL);
+            command.arg("-D").arg(folder.data()).args(["-c", "config_file=/dev/null"]);
+            command.arg("-c").arg(format!("{name}={value}")).arg("-C").arg(name);
+            let output = command.output().map_err(|e| cannot_run(&self.postgres, &e))?;
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            if output.status.success() {
+                if normal(name) == "shared_buffers" {
+                    blocks = String::from_utf8_lossy(&output.stdout).trim().parse::<u64>().ok();
+                }
+            } else if stderr.contains("unrecognized configuration parameter") {
+                return Err(self.unknown(name, &setup.user));
+            } else if setup.product.is_secret(name) {
+                let what = format!("--setting {name}: PostgreSQL rejects its value (not shown here)");
+                return Err(TargetError::Usage(what));
+            } else {
+                let said = server_message(&stderr);
+                return Err(TargetError::Usage(format!("--setting {name}={value}: postgres says: '{said}'")));
+            }
+        }
+        // Of 8 KiB.
+        Ok(blocks.map(|blocks| blocks.saturating_mul(8192)))
+    }
+
+    /// Creates the database cluster with data checksums.
+    fn make_data(&self, setup: &Setup, _: &Settings, first: &Server) -> Result<(), TargetError> {
+        let mut command = setup.user.command(&self.initdb, Signal::SIGKILL);
+        command.arg("-D").arg(first.folder.data());
+        command.args(["--data-checksums", "--no-sync", "--no-instructions", "--auth=trust", "--encoding=UTF8"]);
+        command.args(["--locale=C", "--username", SUPERUSER]).stdout(Stdio::null());
+        // The helpers of initdb do not die with loadline, and only their process group identifies them.
+        first.folder.note_process(&mut command)?;
+        let output = command.output().map_err(|e| cannot_run(&self.initdb, &e))?;
+        if !output.status.success() {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            return Err(first.folder.failure("initdb failed", &server_message(&stderr)));
+        }
+        // initdb --no-sync: one sync for all files instead of one per file.
+        first.folder.bring_to_disk()
+    }
+
+    fn join(&self, setup: &Setup, standby: &mut Server, primary: &Server) -> Result<(), TargetError> {
+        standby.copy(primary, &setup.user)?;
+        // It is its user's: the server opens it for writing.
+        let mut mark = setup.user.command("touch", Signal::SIGKILL);
+        mark.arg(standby.folder.data().join("standby.signal"));
+        let made = mark.status().map_err(|e| cannot_run(Path::new("touch"), &e))?;
+        if !made.success() {
+            return Err(standby.folder.failure("'touch standby.signal' failed", &made.to_string()));
+        }
+        let socket = |dir: &Path, port: u16| dir.join(format!(".s.PGSQL.{port}"));
+        let (mut dir, mut port) = (primary.folder.sockets(), PORT);
+        if setup.levels {
+            let listens = socket(&standby.folder.sockets(), RELAY_PORT);
+            let started = Relay::start(&listens, &socket(&dir, PORT)).and_then(|relay| {
+                // Otherwise the standby may not write to it.
+                let user = &setup.user;
+                let owned = if user.switch { chown(&listens, Some(user.uid), Some(user.gid)) } else { Ok(()) };
+                owned.map(|()| relay)
+            });
+            let name = &standby.name;
+            let failed = |e: io::Error| TargetError::Local(format!("no relay to {name} can be started: {e}"));
+            standby.relay = Some(Arc::new(started.map_err(failed)?));
+            (dir, port) = (standby.folder.sockets(), RELAY_PORT);
+        }
+        let name = standby.name.clone();
+        let conninfo = format!("host={} port={port} user={SUPERUSER} application_name={name}", dir.display());
+        standby.last = vec![
+            ("hot_standby", "on".to_owned()),
+            ("primary_conninfo", conninfo),
+            ("primary_slot_name", name),
+            // The default is 5 s, for which the standby would be away after each restart of the primary.
+            ("wal_retrieve_retry_interval", "100ms".to_owned()),
+        ];
+        Ok(())
+    }
+
+    fn command(&mut self, setup: &Setup, settings: &Settings, server: &Server) -> Result<Command, TargetError> {
+        configure(setup, settings, server)?;
+        // SIGINT: fast shutdown if loadline is killed.
+        let mut command = setup.user.command(&self.postgres, Signal::SIGINT);
+        let mut config = OsString::from("config_file=");
+        config.push(server.folder.dir.join(CONFIG));
+        command.arg("-D").arg(server.folder.data()).arg("-c").arg(config);
+        Ok(command)
+    }
+
+    /// Opens a session at `socket` and closes it.
+    fn ask(socket: &Path) -> Progress {
+        match UnixStream::connect(socket).and_then(Stream::unix) {
+            Ok(stream) => ask(stream, socket).unwrap_or_else(|e| Progress::Waiting(e.to_string())),
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                Progress::Hopeless(format!("its socket '{}' cannot be used: {e}", socket.display()))
+            }
+            Err(e) => Progress::Waiting(e.to_string()),
+        }
+    }
+
+    fn cause(log: &str) -> String {
+        server_message(log)
+    }
+}
+
+impl Installed {
+    fn unknown(&self, name: &str, user: &User) -> TargetError {
+        let list = user.command(&self.postgres, Signal::SIGKILL).arg("--describe-config").output();
+        let list = list.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+        let known = list.lines().filter_map(|line| line.split('\t').next());
+        let hint = nearest(name, known).map_or_else(
+            || "`postgres --describe-config` lists all settings".to_owned(),
+            |nearest| format!("did you mean '{nearest}'?"),
+        );
+        TargetError::Usage(format!("--setting {name}: PostgreSQL {} has no setting '{name}': {hint}", self.version))
+    }
+}
+
+/// Whether PostgreSQL accepts the name in configuration files.
+fn is_name(name: &str) -> bool {
+    !name.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && !name.is_empty()
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.' || b == b'$')
+}
+
+/// Refuses values with which no standby can follow.
+fn check_followed(name: &str, value: &str, standbys: u32) -> Result<(), TargetError> {
+    let few = match normal(name).as_str() {
+        "max_wal_senders" | "max_replication_slots" => value.parse().is_ok_and(|n: u32| n < standbys),
+        "wal_level" => value.eq_ignore_ascii_case("minimal"),
+        _ => false,
+    };
+    if !few {
+        return Ok(());
+    }
+    Err(TargetError::Usage(format!(
+        "--setting {name}={value}: no standby can follow such a server, and this one has {standbys}: leave it out"
+    )))
+}
+
+const CONFIG: &str = "postgresql.conf";
+/// Its successor while it is written.
+const NEW_CONFIG: &str = "postgresql.conf.new";
+
+/// Writes a server's configuration file, under a name of its own first: the server may read it at any time.
+fn configure(setup: &Setup, settings: &Settings, server: &Server) -> Result<(), TargetError> {
+    let folder = &server.folder;
+    let new = folder.dir.join(NEW_CONFIG);
+    let text = config(settings, folder.name(), &folder.sockets().to_string_lossy(), &server.last, server.number > 0);
+    folder.write(&new, &text, &setup.user)?;
+    std::fs::rename(&new, folder.dir.join(CONFIG))
+        .map_err(|e| folder.failure("its configuration cannot be written", &e.to_string()))
+}
+
+/// The configuration file, with `last` at its end. It includes initdb's file first, so later settings override it.
+fn config(settings: &Settings, name: &str, sockets: &str, last: &[(&str, String)], is_standby: bool) -> String {
+    let fixed = [
+        ("cluster_name", name),
+        ("listen_addresses", ""),
+        ("unix_socket_directories", sockets),
+        ("unix_socket_permissions", "0700"),
+        ("log_destination", "stderr"),
+        ("logging_collector", "off"),
+        ("log_line_prefix", "%m [%p] "),
+    ];
+    let mut all: Vec<(String, String)> = settings.all().collect();
+    all.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    all.extend(last.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    for (least, number) in AT_LEAST.iter().filter(|_| is_standby) {
+        let lower =
+            |(name, value): (String, String)| normal(&name) == *least && value.parse().is_ok_and(|n: u64| n < *number);
+        if settings.all().any(lower) {
+            all.push(((*least).to_owned(), number.to_string()));
+        }
+    }
+    let quoted = |value: &str| value.replace('\\', "\\\\").replace('\'', "''");
+    let lines = all.iter().map(|(name, value)| format!("{name} = '{}'\n", quoted(value)));
+    std::iter::once("include 'data/postgresql.conf'\n".to_owned()).chain(lines).collect()
+}
+
+fn ask(mut stream: Stream, socket: &Path) -> Result<Progress, TargetError> {
+    let local = |e: io::Error| TargetError::Local(e.to_string());
+    stream.set_timeout(Some(Duration::from_secs(5))).map_err(local)?;
+    let mut c = Connection::new(stream, socket.display().to_string(), Ledger::default());
+    let parameters = [("user", SUPERUSER), ("database", "postgres"), ("application_name", "loadline start")];
+    c.put(|out| frontend::startup_message(parameters, out))?;
+    c.send()?;
+    loop {
+        let incoming = c.next()?;
+        match (incoming.tag, c.body(incoming)) {
+            (b'Z', _) => return Ok(Progress::Ready),
+            (b'E', body) => {
+                let error = ServerError::parse(body);
+                return Ok(match error.code.as_str() {
+                    STARTING => Progress::Waiting("it is still starting".to_owned()),
+                    _ => Progress::Hopeless(error.to_string()),
+                });
+            }
+            (b'R', body) if body != [0; 4] => {
+                let why = "it asks for a password, which a private server never does";
+                return Ok(Progress::Hopeless(why.to_owned()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The server's error messages in its log, with their explanation.
+pub(super) fn server_message(log: &str) -> String {
+    let message = |line: &str, levels: &[&str]| {
+        let found = levels.iter().filter_map(|level| line.find(level).map(|at| at + level.len())).min()?;
+        Some(line[found..].trim().to_owned())
+    };
+    // What its sessions heard while it stopped and started is no cause.
+    let heard = ["terminating connection due to", "the database system is"];
+    let lines: Vec<&str> = log.lines().filter(|line| !heard.iter().any(|text| line.contains(text))).collect();
+    let mut parts: Vec<String> = Vec::new();
+    // An invalid line of a configuration file is explained in a LOG message before the fatal one.
+    for levels in [&["FATAL:", "PANIC:", "ERROR:", "DETAIL:", "HINT:", "error:", "detail:", "hint:"][..], &["LOG:"][..]]
+    {
+        parts.extend(lines.iter().filter_map(|line| message(line, levels)));
+        if !parts.is_empty() && !parts.iter().any(|part| part.contains("contains errors")) {
+            break;
+        }
+    }
+    if parts.is_empty() {
+        parts = lines.iter().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect();
+    }
+    let first = parts.len().saturating_sub(6);
+    parts[first..].join(" – ")
+}
 
 /// A running private server. Dropping it stops the server and removes its files.
 pub(super) struct TempServer {
     url: String,
-    notes: Vec<String>,
-    setup: Setup,
     endpoint: Endpoint,
-    /// They stop before the primary, which waits for them.
-    standbys: Vec<Standby>,
-    /// Stops and removes the server when it is dropped.
-    instance: Instance,
+    servers: Servers<Installed>,
 }
 
 impl TempServer {
-    /// Removes leftovers of dead owners in the same directory, then creates and starts a server.
+    /// Creates and starts a server and its standbys.
     ///
     /// # Errors
-    /// - [`TargetError::Usage`]: the URL is invalid, or PostgreSQL rejects a setting.
-    /// - [`TargetError::Local`]: no binaries, no usable directory, `initdb` or the server failed.
-    ///
-    /// No files are left in either case.
+    /// As [`Servers::create`] and [`Servers::start`].
     pub(super) fn start(request: &OpenRequest) -> Result<TempServer, TargetError> {
-        let start = Start::new(&PRODUCT, request)?;
-        let binaries = binaries::find(start.address.bin.as_deref(), &start.user)?;
-        let levels = request.replicas > 0;
-        if start.further > 0 {
-            standby::check_names(&request.settings, levels, start.further as usize)?;
-        }
-        let (instance, site) = start.create(&binaries.postgres())?;
-        let mut instance = Instance::new(instance);
-        instance.initdb(&binaries, &start.user)?;
-        settings::check_values(&request.settings, &binaries, &start.user, &instance.data())?;
-        let (servers, memory) = (1 + start.further, memory::memory_bytes());
-        let given = standby::given_buffers(&request.settings, &binaries, &start.user, &instance.data())?;
-        let chosen = settings::shared_buffers(memory / u64::from(servers)) << 20;
-        standby::check_memory(servers, given.unwrap_or(chosen), memory)?;
-        let settings = settings::settings(memory / u64::from(servers), &request.settings);
-        let mut standbys = Vec::new();
-        for number in 1..=start.further {
-            let files = Instance::new(start.another(&site)?);
-            standbys.push(Standby::prepare(number, files, &instance, &start.user, levels)?);
-        }
-        let server = format!("{} from {}", binaries.version, binaries.dir.display());
-        let mut notes = start.notes(&server, site, &settings);
-        let setup = Setup { binaries, user: start.user, settings };
-        instance.start(&setup)?;
-        let url = url_at(&instance.sockets());
+        let mut servers: Servers<Installed> = Servers::create(&SERVERS.postgres, request)?;
+        servers.start(0)?;
+        let url = url_of(&servers.first);
         let endpoint = Endpoint::new(&url, request, of_target(true))?;
-        if !standbys.is_empty() {
+        let standbys = servers.further.len();
+        if standbys > 0 {
             let mut c = endpoint.connect(SessionRole::Inspect)?;
-            for standby in &mut standbys {
+            for number in 1..=standbys {
                 // From now on the primary keeps the log that this standby has not received.
-                let slot = sql::literal(&standby.name);
+                let slot = sql::literal(&servers.further[number - 1].name);
                 c.query(&format!("SELECT pg_create_physical_replication_slot({slot}, true)"))?;
-                standby.start(&setup)?;
+                servers.start(number)?;
             }
-        }
-        if !standbys.is_empty() {
-            let through = if levels { ", each through a link of loadline's" } else { "" };
-            notes.push(format!(
-                "{} private standbys with the same settings stream from it{through}; their files are beside its own, on the \
-                 same device",
-                standbys.len()
+            let through = if servers.setup.levels { ", each through a link of loadline's" } else { "" };
+            servers.notes.push(format!(
+                "{standbys} private standbys with the same settings stream from it{through}; their files are beside its own, on the \
+                 same device"
             ));
         }
-        Ok(TempServer { url, notes, setup, endpoint, standbys, instance })
+        Ok(TempServer { url, endpoint, servers })
     }
 
     /// Sets a block cache that is small compared with `data_bytes`, or the default size (`None`). Restarts the server if
@@ -129,30 +358,23 @@ impl TempServer {
     /// # Errors
     /// [`TargetError::Local`]: the server does not start again.
     pub(super) fn set_cache(&mut self, data_bytes: Option<u64>) -> Result<(), TargetError> {
-        let default = settings::shared_buffers(self.memory());
+        let Servers { setup, settings, .. } = &mut self.servers;
+        let default = setup.product.cache_mib(setup.memory);
         let mib = data_bytes.map_or(default, |bytes| (bytes / 6 / (1 << 20)).clamp(1, default));
-        if settings::set_shared_buffers(&mut self.setup.settings, mib) { self.restart() } else { Ok(()) }
+        if !settings.own_cache() || std::mem::replace(&mut settings.cache_mib, mib) == mib {
+            return Ok(());
+        }
+        self.restart()
     }
 
-    /// Replaces the settings given by the user and writes the configuration file; the server still has to read it.
+    /// Replaces the settings given by the user and writes the configuration files; the server still has to read its own.
     ///
     /// # Errors
     /// [`TargetError::Usage`] with PostgreSQL's words if it rejects one of them.
     pub(super) fn give(&mut self, given: &BTreeMap<String, String>) -> Result<(), TargetError> {
-        if self.setup.settings.given != *given {
-            PRODUCT.check_names(given)?;
-            if !self.standbys.is_empty() {
-                standby::check_names(given, self.has_levels(), self.standbys.len())?;
-            }
-            settings::check_values(given, &self.setup.binaries, &self.setup.user, &self.instance.data())?;
-        }
-        let mut next = settings::settings(self.memory(), given);
-        settings::keep_shared_buffers(&mut next, &mut self.setup.settings);
-        self.setup.settings = next;
-        for standby in &mut self.standbys {
-            standby.configure(&self.setup)?;
-        }
-        self.instance.configure(&self.setup)
+        self.servers.give(given)?;
+        let Servers { setup, settings, further, first, .. } = &self.servers;
+        further.iter().chain([first]).try_for_each(|server| configure(setup, settings, server))
     }
 
     /// Restarts the server and its standbys with their settings.
@@ -160,15 +382,15 @@ impl TempServer {
     /// # Errors
     /// As [`TempServer::start`].
     pub(super) fn restart(&mut self) -> Result<(), TargetError> {
-        self.instance.restart(&self.setup)?;
-        if self.standbys.is_empty() {
-            return Ok(());
-        }
+        let stages = &self.servers.setup.product.restart;
+        self.servers.first.stop(stages);
+        self.servers.start(0)?;
         // A standby does not start with lower limits (max_connections …) than those in the log before the primary's new ones.
         // One that cannot replay higher limits stands still until it is restarted.
         let _ = replay::wait(&self.endpoint, &self.running_standbys()?);
-        for standby in &mut self.standbys {
-            standby.restart(&self.setup)?;
+        for number in 1..=self.servers.further.len() {
+            self.servers.further[number - 1].stop(stages);
+            self.servers.start(number)?;
         }
         Ok(())
     }
@@ -179,14 +401,13 @@ impl TempServer {
     /// # Errors
     /// [`TargetError::Local`]: a standby does not start again.
     pub(super) fn set_level(&mut self, level: [(&'static str, String); 2]) -> Result<bool, TargetError> {
-        for standby in &mut self.standbys {
-            standby.revive(&self.setup, false)?;
-        }
-        if self.instance.last == level {
+        self.servers.revive(&[])?;
+        let Servers { setup, settings, first, .. } = &mut self.servers;
+        if first.last == level {
             return Ok(false);
         }
-        self.instance.last = level.into();
-        self.instance.configure(&self.setup)?;
+        first.last = level.into();
+        configure(setup, settings, first)?;
         Ok(true)
     }
 
@@ -195,13 +416,11 @@ impl TempServer {
     /// # Errors
     /// [`TargetError::Local`]: one does not start.
     pub(super) fn start_again(&mut self, names: &[String]) -> Result<(), TargetError> {
-        let mut hang = self.standbys.iter_mut().filter(|standby| names.contains(&standby.name));
-        hang.try_for_each(|standby| standby.revive(&self.setup, true))
+        self.servers.revive(names)
     }
 
-    /// The standbys.
-    pub(super) fn standbys(&self) -> &[Standby] {
-        &self.standbys
+    pub(super) fn standbys(&self) -> &[Server] {
+        &self.servers.further
     }
 
     /// How to reach the standbys that run.
@@ -209,22 +428,17 @@ impl TempServer {
     /// # Errors
     /// None: their URLs are loadline's own.
     pub(super) fn running_standbys(&self) -> Result<Vec<Endpoint>, TargetError> {
-        self.standbys.iter().filter(|s| s.runs()).map(|s| self.endpoint.at(&s.url)).collect()
+        self.standbys().iter().filter(|s| s.runs()).map(|s| self.endpoint.at(&url_of(s))).collect()
     }
 
     /// Whether the way to the standbys can be changed, and how far commits wait for them.
     pub(super) fn has_levels(&self) -> bool {
-        self.standbys.iter().any(|standby| standby.relay.is_some())
-    }
-
-    /// Memory for this server, bytes.
-    fn memory(&self) -> u64 {
-        memory::memory_bytes() / (1 + self.standbys.len() as u64)
+        self.servers.setup.levels
     }
 
     /// Settings given by the user.
     pub(super) fn given(&self) -> &BTreeMap<String, String> {
-        &self.setup.settings.given
+        &self.servers.settings.given
     }
 
     /// URL of the running server, without a password because none is needed.
@@ -234,11 +448,77 @@ impl TempServer {
 
     /// Notes for the report.
     pub(super) fn notes(&self) -> &[String] {
-        &self.notes
+        &self.servers.notes
     }
 }
 
-/// URL of the server whose socket is in this directory.
-fn url_at(sockets: &Path) -> String {
-    format!("postgres://{SUPERUSER}@/postgres?host={}&port={PORT}", encoded(sockets))
+/// URL of a running server.
+pub(super) fn url_of(server: &Server) -> String {
+    format!("postgres://{SUPERUSER}@/postgres?host={}&port={PORT}", encoded(&server.folder.sockets()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+        [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
+    }
+
+    #[test]
+    fn answers() {
+        let answer = |bytes: Vec<u8>| {
+            let (own, mut server) = UnixStream::pair().unwrap();
+            server.write_all(&bytes).unwrap();
+            server.shutdown(std::net::Shutdown::Write).unwrap();
+            ask(Stream::unix(own).unwrap(), Path::new("/x"))
+        };
+        let ready = [message(b'R', &[0; 4]), message(b'S', b"a\0b\0"), message(b'Z', b"I")].concat();
+        assert!(matches!(answer(ready), Ok(Progress::Ready)));
+        let starting = message(b'E', b"SFATAL\0C57P03\0Mstarting up\0\0");
+        assert!(matches!(answer(starting), Ok(Progress::Waiting(_))));
+        let full = answer(message(b'E', b"SFATAL\0C53300\0Mtoo many clients\0\0"));
+        assert!(matches!(full, Ok(Progress::Hopeless(why)) if why.contains("too many clients")));
+        assert!(matches!(answer(message(b'R', &[0, 0, 0, 3])), Ok(Progress::Hopeless(_))));
+        assert!(answer(b"HTTP/1.1 400".to_vec()).is_err());
+        assert!(answer(Vec::new()).is_err());
+    }
+
+    #[test]
+    fn the_configuration_is_quoted_and_a_standby_has_enough() {
+        let given = [("max_connections", "40"), ("a.b", r"it's \x")].map(|(n, v)| (n.to_owned(), v.to_owned())).into();
+        let settings = Settings::new(&SERVERS.postgres, &["postgres"], &given, 512);
+        let file = |is_standby| config(&settings, "loadline-pg-x", "/s", &[("last", "1".to_owned())], is_standby);
+        assert!(file(false).ends_with("last = '1'\n") && file(true).ends_with("last = '1'\nmax_connections = '100'\n"));
+        assert!(file(false).contains(r"a.b = 'it''s \\x'"), "{}", file(false));
+    }
+
+    #[test]
+    fn values_with_which_no_standby_can_follow() {
+        for (name, value, fine) in [
+            ("max_wal_senders", "0", false),
+            ("Max_WAL_Senders", "1", false),
+            ("max_wal_senders", "2", true),
+            ("max_replication_slots", "1", false),
+            ("wal_level", "minimal", false),
+            ("wal_level", "logical", true),
+        ] {
+            assert_eq!(check_followed(name, value, 2).is_ok(), fine, "{name} = {value}");
+        }
+    }
+
+    #[test]
+    fn the_servers_own_words() {
+        let log = "2026-01-01 00:00:00.000 UTC [7] LOG:  invalid value for parameter \"x\": \"y\"\n\
+                   2026-01-01 00:00:00.000 UTC [7] FATAL:  configuration file \"/p\" contains errors\n";
+        assert!(server_message(log).contains("invalid value for parameter \"x\""), "{}", server_message(log));
+        let log = "now [7] LOG:  starting\nnow [7] FATAL:  no memory\nnow [7] HINT:  use less\n";
+        assert_eq!(server_message(log), "no memory – use less");
+        let restarted = "FATAL:  terminating connection due to administrator command\nLOG:  database system is shut down\nFATAL:  no library\n";
+        assert_eq!(server_message(restarted), "no library");
+        assert_eq!(server_message("odd\n"), "odd");
+        assert_eq!(server_message(""), "");
+    }
 }

@@ -9,8 +9,8 @@ use super::failed;
 use super::files::{SqliteFiles, held_by_others};
 use super::session::wait_for_writer;
 use crate::error::TargetError;
+use crate::machine::memory_bytes;
 use crate::request::OpenRequest;
-use crate::temp::memory::memory_bytes;
 
 /// `PRAGMA application_id` of loadline's databases: "load" in ASCII.
 const APPLICATION_ID: i64 = 0x6c6f_6164;

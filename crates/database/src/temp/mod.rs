@@ -1,125 +1,370 @@
-//! Private throwaway servers of all products: directory, user, start, stop, and removal of leftovers.
+//! Private throwaway servers of all products: created from the installed binaries, next to the results, for one run.
 //!
-//! A server is created from the installed binaries, next to the results. It listens on a Unix socket only, is stopped
-//! when loadline ends or is killed, and is removed completely. The leftovers of a killed loadline have an owner file;
-//! the next start or `loadline clean` removes them.
+//! They listen on Unix sockets only, are stopped when loadline ends or is killed, and are removed completely. What a killed loadline
+//! leaves has an owner file; the next start or `loadline clean` removes it. A product is a table in `servers.toml` and [`Stages`].
+//! Read on in [`Servers`], then [`folder`] and [`process`].
 
+use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use loadline_model::format::bytes;
+use nix::sys::signal::Signal;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::error::TargetError;
+use crate::machine::memory_bytes;
+use crate::relay::Relay;
 use crate::request::OpenRequest;
 
-use instance::Instance;
-use leftovers::Leftovers;
-use place::{Location, ServerToPlace};
-use product::Product;
-use settings::Settings;
-use temp_url::TempUrl;
-use user::ServerUser;
+use folder::{Folder, remove_leftovers};
+use place::{FALLBACK, Location, TempUrl, ToPlace, has_scheme};
+use process::Child;
+use programs::{Program, User, cannot_run};
+use settings::{Product, Settings, Stage};
 
-pub(crate) mod child;
-pub(crate) mod files;
-pub(crate) mod instance;
-pub(crate) mod leftovers;
-pub(crate) mod memory;
-pub(crate) mod owner;
+pub(crate) mod folder;
 pub(crate) mod place;
-pub(crate) mod processes;
-pub(crate) mod product;
+pub(crate) mod process;
 pub(crate) mod programs;
 pub(crate) mod settings;
-pub(crate) mod temp_url;
-pub(crate) mod user;
+mod shared_memory;
+#[cfg(test)]
+mod tests;
 
+/// Time for a server to start and accept sessions.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Characters that need no encoding in a URL's query (RFC 3986, unreserved).
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A server to be created.
-pub(crate) struct Start<'a> {
-    product: &'static Product,
-    request: &'a OpenRequest,
-    pub(crate) address: TempUrl,
-    /// The user of the server process.
-    pub(crate) user: ServerUser,
-    /// Servers besides the first: those of the URL, or the replicas that the request needs.
-    pub(crate) further: u32,
-}
-
-impl<'a> Start<'a> {
-    /// Checks the request.
+/// What a product does in its own way.
+pub(crate) trait Stages: Sized {
+    /// Finds what it needs beside its program, and refuses versions that loadline does not support.
     ///
     /// # Errors
-    /// [`TargetError::Usage`] for the URL, a further node or the name of a setting; [`TargetError::Local`] if
-    /// there is no user to run the server as.
-    pub(crate) fn new(product: &'static Product, request: &'a OpenRequest) -> Result<Start<'a>, TargetError> {
-        let address = parse(product, &request.url)?;
+    /// With what is missing and how to get it.
+    fn find(setup: &Setup) -> Result<Self, TargetError>;
+
+    /// The lists of `servers.toml` with loadline's settings.
+    fn lists(&self, setup: &Setup, given: &BTreeMap<String, String>) -> Vec<&'static str>;
+
+    /// Asks the program whether it takes the user's settings. Returns the size of the block cache that they give, bytes, if it counts.
+    ///
+    /// # Errors
+    /// [`TargetError::Usage`] with the program's words.
+    fn check(
+        &self,
+        setup: &Setup,
+        given: &BTreeMap<String, String>,
+        folder: &Folder,
+    ) -> Result<Option<u64>, TargetError>;
+
+    /// Makes the data folder of the first server.
+    ///
+    /// # Errors
+    /// With the program's words.
+    fn make_data(&self, setup: &Setup, settings: &Settings, first: &Server) -> Result<(), TargetError>;
+
+    /// Prepares a further server before the first one starts.
+    ///
+    /// # Errors
+    /// If its data folder or the way to the first cannot be made.
+    fn join(&self, setup: &Setup, server: &mut Server, first: &Server) -> Result<(), TargetError>;
+
+    /// The command that starts a server.
+    ///
+    /// # Errors
+    /// If its configuration cannot be written.
+    fn command(&mut self, setup: &Setup, settings: &Settings, server: &Server) -> Result<Command, TargetError>;
+
+    /// Asks at its socket whether a server accepts sessions.
+    fn ask(socket: &Path) -> Progress;
+
+    /// Finds in a server's log why it did not start.
+    fn cause(log: &str) -> String;
+}
+
+/// State of a starting server.
+pub(crate) enum Progress {
+    /// It accepts sessions.
+    Ready,
+    /// Not yet; its last answer.
+    Waiting(String),
+    /// It cannot start; the reason.
+    Hopeless(String),
+}
+
+/// What the servers of a run have in common.
+pub(crate) struct Setup {
+    pub(crate) product: &'static Product,
+    pub(crate) url: TempUrl,
+    /// The user of the server processes.
+    pub(crate) user: User,
+    pub(crate) program: Program,
+    pub(crate) servers: u32,
+    /// Whether the further servers are replicas whose distance and levels change.
+    pub(crate) levels: bool,
+    /// Memory for each server, bytes.
+    pub(crate) memory: u64,
+}
+
+impl Setup {
+    fn new(product: &'static Product, request: &OpenRequest) -> Result<Setup, TargetError> {
+        let url = TempUrl::parse(&request.url, product)?;
         if let Some(node) = request.nodes.first() {
             return Err(TargetError::Usage(format!(
                 "a private throwaway server has one node: leave out --node {}",
                 crate::redact(node)
             )));
         }
-        product.check_names(&request.settings)?;
-        let replicas = if product.further.is_some() { request.replicas } else { 0 };
-        if let Some(name) = product.further.filter(|_| ![0, replicas].contains(&address.further) && replicas > 0) {
+        let levels = product.levels && request.replicas > 0;
+        let wanted = if levels { Some(1 + request.replicas) } else { None };
+        if let Some((given, wanted)) = url.servers.zip(wanted).filter(|(given, wanted)| given != wanted) {
             return Err(TargetError::Usage(format!(
-                "{name}={} does not apply here: the levels need {replicas}, which loadline makes; leave it out",
-                address.further
+                "{}={} does not apply here: the levels need {}, which loadline makes; leave it out",
+                product.parameter.as_deref().unwrap_or_default(),
+                given - 1,
+                wanted - 1
             )));
         }
-        let further = address.further.max(replicas);
-        Ok(Start { product, request, address, user: ServerUser::choose(product)?, further })
+        let servers = wanted.or(url.servers).unwrap_or(product.servers);
+        product.check_names(&request.settings, servers, levels)?;
+        let user = User::choose(product)?;
+        let program = Program::find(product, url.bin.as_deref(), &user)?;
+        Ok(Setup { product, url, user, program, servers, levels, memory: memory_bytes() / u64::from(servers) })
     }
 
-    /// Removes leftovers of dead owners, then creates the server's directories. Its user must be able to run `program`
-    /// from there.
+    /// Refuses several servers with block caches of so many bytes if there is too little memory for them.
+    fn check_memory(&self, cache: u64) -> Result<(), TargetError> {
+        let Product { memory_mib, cache: setting, .. } = self.product;
+        let Some(beside) = memory_mib.filter(|_| self.servers > 1) else { return Ok(()) };
+        let each = cache.saturating_add(beside << 20);
+        if each <= self.memory {
+            return Ok(());
+        }
+        let servers = u64::from(self.servers);
+        let shown = |number: u64| bytes(number as f64);
+        let setting = setting.settings.first().map(String::as_str).unwrap_or_default();
+        Err(TargetError::Local(format!(
+            "{servers} private servers need {} of memory, {} each ({} of {setting}), and there are {}: start fewer, or set less with \
+             --setting {setting}=",
+            shown(each.saturating_mul(servers)),
+            shown(each),
+            shown(cache),
+            shown(self.memory * servers)
+        )))
+    }
+}
+
+/// A server and its further ones: PostgreSQL's standbys, MariaDB's replicas, or the nodes of a cluster. Each has a folder of its own,
+/// so whoever removes one removes the others. Dropping them stops them and removes their files.
+pub(crate) struct Servers<S> {
+    pub(crate) stages: S,
+    pub(crate) setup: Setup,
+    pub(crate) settings: Settings,
+    /// For the report.
+    pub(crate) notes: Vec<String>,
+    /// They stop before the first, which may wait for them.
+    pub(crate) further: Vec<Server>,
+    pub(crate) first: Server,
+}
+
+impl<S: Stages> Servers<S> {
+    /// Removes leftovers of dead owners in the same place, then creates the servers. None is started.
     ///
     /// # Errors
-    /// When no directory can be used.
-    pub(crate) fn create(&self, program: &Path) -> Result<(Instance, Site), TargetError> {
-        let Start { product, request, user, .. } = self;
-        let (dir, scratch) = (self.address.dir.as_deref(), request.scratch.as_path());
-        let servers = 1 + self.further;
-        let place = place::choose(ServerToPlace { product, dir, scratch, user, program, servers })?;
-        let leftovers = leftovers::remove(product, &[request.scratch.clone(), place.parent.clone()]);
-        Ok((Instance::create(product, &place, user)?, Site { place, leftovers }))
-    }
-
-    /// Creates the directories of another server beside the first.
+    /// - [`TargetError::Usage`]: the URL is invalid, or the program rejects a setting.
+    /// - [`TargetError::Local`]: no binaries, no usable folder, or the data folder cannot be made.
     ///
-    /// # Errors
-    /// When the directory cannot be used.
-    pub(crate) fn another(&self, site: &Site) -> Result<Instance, TargetError> {
-        Instance::create(self.product, &site.place, &self.user)
-    }
-
-    /// Notes for the report: `server` (version and binaries), user, directory and why it was chosen, settings, removed
-    /// leftovers.
-    pub(crate) fn notes(&self, server: &str, site: Site, settings: &Settings) -> Vec<String> {
-        let Start { product, user, .. } = self;
+    /// No files are left in either case.
+    pub(crate) fn create(product: &'static Product, request: &OpenRequest) -> Result<Servers<S>, TargetError> {
+        let setup = Setup::new(product, request)?;
+        let stages = S::find(&setup)?;
+        let Setup { user, program, servers, .. } = &setup;
+        let (dir, scratch) = (setup.url.dir.as_deref(), request.scratch.as_path());
+        let place = ToPlace { product, dir, scratch, user, program: &program.path, servers: *servers }.choose()?;
+        let leftovers = remove_leftovers(product, &[request.scratch.clone(), place.parent.clone()]);
+        let first = Server::create(&setup, &place, 0)?;
+        let given = &request.settings;
+        let cache = stages.check(&setup, given, &first.folder)?;
+        let cache_mib = product.cache_mib(setup.memory);
+        setup.check_memory(cache.unwrap_or(cache_mib << 20))?;
+        let settings = Settings::new(product, &stages.lists(&setup, given), given, cache_mib);
         let mut notes = vec![format!(
-            "private {} {server}, created for this run and removed after it; it ran as the user '{}'",
-            product.name, user.name
+            "private {} {} ({}), created for this run and removed after it; it ran as the user '{}'",
+            product.name,
+            program.said.shown(),
+            program.path.display(),
+            user.name
         )];
-        notes.push(site.place.note);
+        notes.push(place.note.clone());
         notes.extend(settings.notes());
-        notes.extend(site.leftovers.removed);
-        notes.extend(site.leftovers.failed);
-        notes
+        notes.extend(leftovers.removed.into_iter().chain(leftovers.failed));
+        stages.make_data(&setup, &settings, &first)?;
+        let mut all = Servers { stages, setup, settings, notes, further: Vec::new(), first };
+        for number in 1..all.setup.servers {
+            let mut server = Server::create(&all.setup, &place, number)?;
+            all.stages.join(&all.setup, &mut server, &all.first)?;
+            all.further.push(server);
+        }
+        Ok(all)
+    }
+
+    /// Starts the server of this number, the first is 0, and waits until it accepts sessions. One that does not is ended.
+    ///
+    /// # Errors
+    /// [`TargetError::Usage`] if it does not start with the user's settings, [`TargetError::Local`].
+    pub(crate) fn start(&mut self, number: usize) -> Result<(), TargetError> {
+        let Servers { stages, setup, settings, further, first, .. } = self;
+        let Some(server) = std::iter::once(first).chain(further).nth(number) else { return Ok(()) };
+        let of_server = |e: TargetError| if number > 0 { e.with(&format!(" ({})", server.name)) } else { e };
+        let command = stages.command(setup, settings, server).map_err(of_server)?;
+        server.spawn(command)?;
+        let Err(why) = server.wait_ready(S::ask) else { return Ok(()) };
+        server.stop(&setup.product.at_once);
+        let why = format!("the private {} did not start ({why})", setup.product.name);
+        let e = server.start_failure(&why, settings, &server.folder.log(), S::cause);
+        Err(if number > 0 { e.with(&format!(" ({})", server.name)) } else { e })
+    }
+
+    /// Starts further servers again that have ended, and those of the names `hang`.
+    ///
+    /// # Errors
+    /// One does not start.
+    pub(crate) fn revive(&mut self, hang: &[String]) -> Result<(), TargetError> {
+        for number in 1..=self.further.len() {
+            let server = &mut self.further[number - 1];
+            if server.runs() && !hang.contains(&server.name) {
+                continue;
+            }
+            server.stop(&self.setup.product.at_once);
+            // A killed server may have left processes and shared memory.
+            server.folder.end()?;
+            self.start(number)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the settings given by the user and returns those before. The servers have to be restarted or to read them.
+    ///
+    /// # Errors
+    /// [`TargetError::Usage`] if the program rejects one of them.
+    pub(crate) fn give(&mut self, given: &BTreeMap<String, String>) -> Result<Settings, TargetError> {
+        let Servers { stages, setup, settings, first, .. } = self;
+        if settings.given != *given {
+            setup.product.check_names(given, setup.servers, setup.levels)?;
+            stages.check(setup, given, &first.folder)?;
+        }
+        let next = Settings::new(setup.product, &stages.lists(setup, given), given, settings.cache_mib);
+        Ok(std::mem::replace(settings, next))
     }
 }
 
-/// Where a server was created, and the leftovers removed there.
-pub(crate) struct Site {
-    place: Location,
-    leftovers: Leftovers,
+/// One server: its folder and, after its start, its process.
+pub(crate) struct Server {
+    product: &'static Product,
+    /// Name among several: `standby1`, `node2`.
+    pub(crate) name: String,
+    /// 0 is the first.
+    pub(crate) number: u32,
+    /// The way to the first server, if loadline may change it, and its port.
+    pub(crate) relay: Option<Arc<Relay>>,
+    pub(crate) port: u16,
+    /// Settings behind all others.
+    pub(crate) last: Vec<(&'static str, String)>,
+    child: Option<Child>,
+    pub(crate) folder: Folder,
 }
 
-fn parse(product: &Product, url: &str) -> Result<TempUrl, TargetError> {
-    TempUrl::parse(url, product)
+impl Server {
+    fn create(setup: &Setup, place: &Location, number: u32) -> Result<Server, TargetError> {
+        let product = setup.product;
+        let folder = Folder::create(product, place, &setup.user)?;
+        let name = format!("{}{}", product.server, number + u32::from(product.counts_all));
+        Ok(Server { product, name, number, relay: None, port: 0, last: Vec::new(), child: None, folder })
+    }
+
+    /// Copies the data folder of `first`, which has not been started yet.
+    ///
+    /// # Errors
+    /// [`TargetError::Local`].
+    pub(crate) fn copy(&self, first: &Server, user: &User) -> Result<(), TargetError> {
+        let mut copy = user.command("cp", Signal::SIGKILL);
+        copy.arg("-a").arg(first.folder.data().join(".")).arg(self.folder.data());
+        let output = copy.output().map_err(|e| cannot_run(Path::new("cp"), &e))?;
+        if !output.status.success() {
+            let says = String::from_utf8_lossy(&output.stderr);
+            return Err(self.folder.failure("the data folder cannot be copied", says.trim()));
+        }
+        self.folder.bring_to_disk()
+    }
+
+    fn spawn(&mut self, mut command: Command) -> Result<(), TargetError> {
+        let program = PathBuf::from(command.get_program());
+        let (stdout, stderr) = self.folder.open_log()?;
+        command.stdout(stdout).stderr(stderr);
+        self.folder.note_process(&mut command)?;
+        self.child = Some(Child::spawn(command).map_err(|e| cannot_run(&program, &e))?);
+        Ok(())
+    }
+
+    fn wait_ready(&mut self, ask: fn(&Path) -> Progress) -> Result<(), String> {
+        let socket = self.folder.socket();
+        let deadline = Instant::now() + START_TIMEOUT;
+        loop {
+            // First this check: after the exit, the log is complete.
+            if let Some(exit) = self.child.as_mut().and_then(Child::exit) {
+                return Err(exit);
+            }
+            let state = match ask(&socket) {
+                Progress::Ready => return Ok(()),
+                Progress::Hopeless(why) => return Err(why),
+                Progress::Waiting(state) => state,
+            };
+            if Instant::now() >= deadline {
+                return Err(format!("no session within {} s: {state}", START_TIMEOUT.as_secs()));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The error for a failed step, `what`: of usage if the user gave settings. `cause` finds it in the log.
+    pub(crate) fn start_failure(
+        &self,
+        what: &str,
+        settings: &Settings,
+        log: &str,
+        cause: fn(&str) -> String,
+    ) -> TargetError {
+        let message = cause(log);
+        if settings.given.is_empty() || self.folder.disk_is_full(log) {
+            return self.folder.failure(what, &message);
+        }
+        let program = &self.product.program;
+        TargetError::Usage(format!("{what} with --setting {}; {program} says: '{message}'", settings.shown()))
+    }
+
+    /// Stops it with `stages`; it can be started again.
+    pub(crate) fn stop(&mut self, stages: &[Stage]) {
+        if let Some(child) = self.child.take() {
+            child.stop(stages);
+        }
+    }
+
+    /// Whether its main process runs.
+    pub(crate) fn runs(&self) -> bool {
+        self.child.as_ref().is_some_and(|child| !child.has_ended())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let Product { stop, at_once, .. } = self.product;
+        self.stop(if self.number == 0 { stop } else { at_once });
+    }
 }
 
 /// Validates a URL, and counts its servers.
@@ -127,23 +372,23 @@ fn parse(product: &Product, url: &str) -> Result<TempUrl, TargetError> {
 /// # Errors
 /// [`TargetError::Usage`] with the invalid part and what is allowed.
 pub(crate) fn check_url(product: &Product, url: &str) -> Result<u32, TargetError> {
-    parse(product, url).map(|url| 1 + url.further)
+    TempUrl::parse(url, product).map(|url| url.servers.unwrap_or(product.servers))
 }
 
-/// Stops and removes the private servers of dead owners in the results folder, in the directory of the URL and in
-/// `/var/tmp`. Returns one line per directory that was removed, or left alone with the reason. Servers whose owner
-/// lives, or that loadline did not create, are not touched.
+/// Stops and removes the private servers of dead owners in the results folder, in the folder of the URL and in `/var/tmp`. Returns one
+/// line per folder that was removed, or left alone with the reason. Servers whose owner lives, or that loadline did not create, are
+/// not touched.
 ///
 /// # Errors
 /// - [`TargetError::Usage`]: the URL is invalid.
 /// - [`TargetError::Local`]: something could not be removed; the text also lists what was removed.
 pub(crate) fn clean_leftovers(product: &Product, request: &OpenRequest) -> Result<Vec<String>, TargetError> {
     let mut places = vec![request.scratch.clone()];
-    if temp_url::is_of(&request.url, product.scheme) {
-        places.extend(parse(product, &request.url)?.dir);
+    if has_scheme(&request.url, &product.scheme) {
+        places.extend(TempUrl::parse(&request.url, product)?.dir);
     }
-    places.push(place::FALLBACK.into());
-    let found = leftovers::remove(product, &places);
+    places.push(FALLBACK.into());
+    let found = remove_leftovers(product, &places);
     if found.failed.is_empty() {
         return Ok(found.removed);
     }

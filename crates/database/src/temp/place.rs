@@ -1,4 +1,5 @@
-//! Chooses the directory of a private server: next to the results, because the device there is what is measured.
+//! Where a private server is created: what the target's URL says, else next to the results, because the device there is what is
+//! measured.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -8,70 +9,194 @@ use loadline_model::format::bytes;
 use nix::sys::signal::Signal;
 use nix::sys::statvfs::statvfs;
 
-use super::product::Product;
-use super::programs;
-use super::user::ServerUser;
+use super::folder::cannot_use;
+use super::programs::{self, User};
+use super::settings::Product;
 use crate::error::TargetError;
+use crate::url::{path, unknown};
 
 /// Used if the server's user has no access to the results folder.
 pub(crate) const FALLBACK: &str = "/var/tmp";
+/// Most servers that a URL can ask for, besides the first if it counts only those.
+const MOST: u32 = 8;
 
-/// The directory under which the server is created.
+/// A parsed `SCHEME:[/dir][?bin=/dir&standbys=N]`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct TempUrl {
+    /// Folder under which the servers are created.
+    pub(crate) dir: Option<PathBuf>,
+    /// Folder of the binaries.
+    pub(crate) bin: Option<PathBuf>,
+    /// Library that replicates.
+    pub(crate) provider: Option<PathBuf>,
+    /// All servers, if it says how many.
+    pub(crate) servers: Option<u32>,
+}
+
+impl TempUrl {
+    /// Parses a URL of `product`.
+    ///
+    /// # Errors
+    /// [`TargetError::Usage`] with the invalid part and what is allowed.
+    pub(crate) fn parse(url: &str, product: &Product) -> Result<TempUrl, TargetError> {
+        let Product { scheme, bin, provider, parameter, .. } = product;
+        let usage = |what: String| TargetError::Usage(format!("'{}': {what}", crate::redact(url)));
+        let rest = url.split_once(':').filter(|_| has_scheme(url, scheme)).map(|(_, rest)| rest);
+        let rest = rest.ok_or_else(|| usage(format!("the URL of a private server is {scheme}: or {scheme}:/dir")))?;
+        let (dir, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let mut address = TempUrl::default();
+        if dir.starts_with("//") {
+            return Err(usage(format!("a private server has no host: write {scheme}: or {scheme}:/dir")));
+        }
+        if !dir.is_empty() {
+            address.dir = Some(path(dir).filter(|path| path.is_absolute()).ok_or_else(|| {
+                usage(format!("the directory '{dir}' must begin with /, as in {scheme}:/data/scratch"))
+            })?);
+        }
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let twice = if name == "bin" {
+                let dir = path(value).and_then(|dir| std::path::absolute(dir).ok());
+                let dir = dir.ok_or_else(|| usage(format!("bin='{value}' must be a directory such as bin={bin}")))?;
+                address.bin.replace(dir).is_some()
+            } else if let Some(example) = provider.as_ref().filter(|_| name == "provider") {
+                let file = path(value).filter(|path| path.is_absolute());
+                let file = file.ok_or_else(|| usage(format!("provider='{value}' must be a file such as {example}")))?;
+                address.provider.replace(file).is_some()
+            } else if parameter.as_deref() == Some(name) {
+                let number = value.parse().ok().filter(|n| (1..=MOST).contains(n));
+                let number =
+                    number.ok_or_else(|| usage(format!("{name}='{value}' must be a number from 1 to {MOST}")))?;
+                address.servers.replace(number + u32::from(!product.counts_all)).is_some()
+            } else {
+                let known =
+                    ["bin"].into_iter().chain(parameter.as_deref()).chain(provider.as_ref().map(|_| "provider"));
+                return Err(usage(format!(
+                    "{}: bin is the directory of the server's binaries; give settings with --setting",
+                    unknown(name, &known.collect::<Vec<_>>())
+                )));
+            };
+            if twice {
+                return Err(usage(format!("{name} is given twice")));
+            }
+        }
+        Ok(address)
+    }
+}
+
+/// Whether the URL has this scheme.
+pub(crate) fn has_scheme(url: &str, scheme: &str) -> bool {
+    url.split_once(':').is_some_and(|(found, _)| found.eq_ignore_ascii_case(scheme))
+}
+
+/// The folder under which the servers are created.
 #[derive(Debug)]
 pub(crate) struct Location {
     /// Without symbolic links.
     pub(crate) parent: PathBuf,
-    /// The directory and why it was chosen, for the report.
+    /// The folder and why it was chosen, for the report.
     pub(crate) note: String,
     /// The results folder if it was created here: removed with the server if it is still empty.
     pub(crate) made: Option<PathBuf>,
 }
 
-/// Minimum free space of a server, bytes. The empty database takes about 60 MiB, and the tests need space too.
-const MIN_FREE_BYTES: u64 = 256 << 20;
-
-/// The server to place.
+/// The servers to place.
 #[derive(Clone, Copy)]
-pub(crate) struct ServerToPlace<'a> {
-    /// The server's product.
+pub(crate) struct ToPlace<'a> {
     pub(crate) product: &'static Product,
-    /// The URL's directory.
+    /// The URL's folder.
     pub(crate) dir: Option<&'a Path>,
     /// The results folder.
     pub(crate) scratch: &'a Path,
-    /// The user of the server process.
-    pub(crate) user: &'a ServerUser,
-    /// The server's program.
+    pub(crate) user: &'a User,
     pub(crate) program: &'a Path,
-    /// Servers that are created there.
+    /// How many are created there.
     pub(crate) servers: u32,
 }
 
-/// Chooses the URL's directory, else the results folder, else [`FALLBACK`].
-pub(crate) fn choose(server: ServerToPlace<'_>) -> Result<Location, TargetError> {
-    let Product { scheme, log_setting, .. } = server.product;
-    let least = MIN_FREE_BYTES * u64::from(server.servers);
-    let what = if server.servers > 1 {
-        format!("{} private servers need", server.servers)
-    } else {
-        "a private server needs".to_owned()
-    };
-    let place = choose_directory(server)?;
-    match free_bytes(&place.parent) {
-        Some(free) if free < least => {
-            if let Some(made) = &place.made {
-                let _ = std::fs::remove_dir(made);
-            }
-            Err(TargetError::Local(format!(
-                "the filesystem under '{}' is full: {} are free, and {what} at least {} and space for \
-                 the log ({log_setting}). Free some GiB there, or name another directory with {scheme}:/dir",
-                place.parent.display(),
-                bytes(free as f64),
-                bytes(least as f64)
-            )))
+impl ToPlace<'_> {
+    /// Chooses the URL's folder, else the results folder, else [`FALLBACK`].
+    ///
+    /// # Errors
+    /// When none of them can be used, or there is too little space in it.
+    pub(crate) fn choose(self) -> Result<Location, TargetError> {
+        let ToPlace { product: Product { scheme, log_setting, disk_mib, .. }, servers, .. } = self;
+        let least = (disk_mib << 20) * u64::from(servers);
+        let place = self.choose_folder()?;
+        let Some(free) = free_bytes(&place.parent).filter(|free| *free < least) else { return Ok(place) };
+        if let Some(made) = &place.made {
+            let _ = std::fs::remove_dir(made);
         }
-        _ => Ok(place),
+        Err(TargetError::Local(format!(
+            "the filesystem under '{}' is full: {} are free, and {servers} private {} at least {} and space for the log \
+             ({log_setting}). Free some GiB there, or name another directory with {scheme}:/dir",
+            place.parent.display(),
+            bytes(free as f64),
+            if servers == 1 { "server needs" } else { "servers need" },
+            bytes(least as f64)
+        )))
     }
+
+    fn choose_folder(self) -> Result<Location, TargetError> {
+        let ToPlace { product, scratch, user, .. } = self;
+        if let Some(dir) = self.dir {
+            let parent = directory(dir, product)?;
+            if !self.can_reach(&parent)? {
+                return Err(TargetError::Usage(format!(
+                    "the server runs as the user '{}', who has no access to '{}': run chmod o+x on the directory and its \
+                     parents, or name another directory",
+                    user.name,
+                    dir.display()
+                )));
+            }
+            let note = format!("its files were in {}, given in the target's URL", parent.display());
+            return Ok(Location { parent, note, made: None });
+        }
+        let made = (!scratch.exists()).then(|| scratch.to_owned());
+        if made.is_some() {
+            std::fs::create_dir_all(scratch).map_err(|e| cannot_use(product, scratch, &e))?;
+        }
+        let parent = directory(scratch, product)?;
+        if self.can_reach(&parent)? {
+            let note = format!("its files were in {}, next to the results", parent.display());
+            return Ok(Location { parent, note, made });
+        }
+        if let Some(made) = made {
+            // Fails, as it should, if it is in use by now.
+            let _ = std::fs::remove_dir(made);
+        }
+        let fallback = directory(Path::new(FALLBACK), product)?;
+        let device = |path: &Path| std::fs::metadata(path).map(|m| m.dev()).ok();
+        // The results folder may be removed again; its parent is on the same device.
+        let results = parent.ancestors().find_map(device);
+        let device = match (results, device(&fallback)) {
+            (Some(a), Some(b)) if a == b => "the same device as the results",
+            _ => "ANOTHER device than the results: the figures are those of that device",
+        };
+        let note = format!(
+            "its files were in {FALLBACK} and not next to the results, because its user '{}' has no access to {}; \
+             {FALLBACK} is on {device}",
+            user.name,
+            parent.display()
+        );
+        Ok(Location { parent: fallback, note, made: None })
+    }
+
+    /// Tries access with a process of that user, because mode bits are not enough (access lists, network mounts).
+    fn can_reach(&self, dir: &Path) -> Result<bool, TargetError> {
+        let mut command = self.user.command(self.program, Signal::SIGKILL);
+        command.current_dir(dir);
+        match programs::version(command) {
+            Ok(_) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::PermissionDenied => Ok(false),
+            Err(e) => Err(cannot_use(self.product, dir, &e)),
+        }
+    }
+}
+
+fn directory(path: &Path, product: &Product) -> Result<PathBuf, TargetError> {
+    let real = std::fs::canonicalize(path).map_err(|e| cannot_use(product, path, &e))?;
+    if real.is_dir() { Ok(real) } else { Err(cannot_use(product, path, &ErrorKind::NotADirectory.into())) }
 }
 
 /// Free space for an ordinary user, bytes; `None` if unknown.
@@ -79,66 +204,60 @@ pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     statvfs(path).ok().map(|fs| fs.blocks_available() * fs.fragment_size())
 }
 
-fn choose_directory(server: ServerToPlace<'_>) -> Result<Location, TargetError> {
-    let ServerToPlace { product, scratch, user, program, .. } = server;
-    if let Some(dir) = server.dir {
-        let parent = directory(dir, product)?;
-        if !can_reach(user, &parent, program, product)? {
-            return Err(TargetError::Usage(format!(
-                "the server runs as the user '{}', who has no access to '{}': run chmod o+x on the directory and its \
-                 parents, or name another directory",
-                user.name,
-                dir.display()
-            )));
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::temp::settings::SERVERS;
+
+    #[test]
+    fn urls() {
+        let url = |dir: &str, bin: &str, provider: &str, servers| {
+            let path = |text: &str| Some(PathBuf::from(text)).filter(|_| !text.is_empty());
+            TempUrl { dir: path(dir), bin: path(bin), provider: path(provider), servers }
+        };
+        for (text, expected) in [
+            ("postgres-temp:", url("", "", "", None)),
+            ("POSTGRES-TEMP:?", url("", "", "", None)),
+            ("postgres-temp:/a/b%20c", url("/a/b c", "", "", None)),
+            ("postgres-temp:/a?bin=/b/./c", url("/a", "/b/c", "", None)),
+            ("postgres-temp:?standbys=2&bin=/b%20c", url("", "/b c", "", Some(3))),
+            ("galera-temp:/a%20b?nodes=5", url("/a b", "", "", Some(5))),
+            ("galera-temp:?bin=/x/bin&nodes=1&provider=/a%20b.so", url("", "/x/bin", "/a b.so", Some(1))),
+        ] {
+            let product = if has_scheme(text, "galera-temp") { &SERVERS.galera } else { &SERVERS.postgres };
+            assert_eq!(TempUrl::parse(text, product).unwrap(), expected, "{text}");
         }
-        let note = format!("its files were in {}, given in the target's URL", parent.display());
-        return Ok(Location { parent, note, made: None });
     }
-    let made = (!scratch.exists()).then(|| scratch.to_owned());
-    if made.is_some() {
-        std::fs::create_dir_all(scratch).map_err(|e| product.cannot_use(scratch, &e))?;
-    }
-    let parent = directory(scratch, product)?;
-    if can_reach(user, &parent, program, product)? {
-        let note = format!("its files were in {}, next to the results", parent.display());
-        return Ok(Location { parent, note, made });
-    }
-    if let Some(made) = made {
-        // Fails, as it should, if it is in use by now.
-        let _ = std::fs::remove_dir(made);
-    }
-    let fallback = directory(Path::new(FALLBACK), product)?;
-    let device = |path: &Path| std::fs::metadata(path).map(|m| m.dev()).ok();
-    // The results folder may be removed again; its parent is on the same device.
-    let results = parent.ancestors().find_map(device);
-    let device = match (results, device(&fallback)) {
-        (Some(a), Some(b)) if a == b => "the same device as the results",
-        _ => "ANOTHER device than the results: the figures are those of that device",
-    };
-    let note = format!(
-        "its files were in {FALLBACK} and not next to the results, because its user '{}' has no access to {}; \
-         {FALLBACK} is on {device}",
-        user.name,
-        parent.display()
-    );
-    Ok(Location { parent: fallback, note, made: None })
-}
 
-fn directory(path: &Path, product: &Product) -> Result<PathBuf, TargetError> {
-    let real = std::fs::canonicalize(path).map_err(|e| product.cannot_use(path, &e))?;
-    if !real.is_dir() {
-        return Err(product.cannot_use(path, &ErrorKind::NotADirectory.into()));
-    }
-    Ok(real)
-}
-
-/// Tries access with a process of that user, because mode bits are not enough (access lists, network mounts).
-fn can_reach(user: &ServerUser, dir: &Path, program: &Path, product: &Product) -> Result<bool, TargetError> {
-    let mut command = user.command(program, Signal::SIGKILL);
-    command.current_dir(dir);
-    match programs::version(command) {
-        Ok(_) => Ok(true),
-        Err(e) if e.kind() == ErrorKind::PermissionDenied => Ok(false),
-        Err(e) => Err(product.cannot_use(dir, &e)),
+    #[test]
+    fn wrong_urls_are_named() {
+        for (url, part) in [
+            ("postgres:", "postgres-temp:"),
+            ("mariadb-temp:", "postgres-temp:"),
+            ("postgres-temp", "postgres-temp:"),
+            ("postgres-temp:dir", "'dir'"),
+            ("postgres-temp://host/db", "host"),
+            ("postgres-temp:?bon=/x", "did you mean 'bin'?"),
+            ("postgres-temp:?shared_buffers=1GB", "known: bin, standbys"),
+            ("postgres-temp:?standbys=0", "standbys='0' must be a number from 1 to 8"),
+            ("postgres-temp:?standbys=x", "standbys='x'"),
+            ("postgres-temp:?standbys=99", "from 1 to 8"),
+            ("postgres-temp:?standbys", "from 1 to 8"),
+            ("postgres-temp:?standbys=1&standbys=2", "twice"),
+            ("postgres-temp:?bin=", "bin=/usr/lib"),
+            ("postgres-temp:?bin=/a&bin=/b", "twice"),
+            ("postgres-temp:?provider=/a.so", "known: bin, standbys"),
+            ("postgres-temp:/a%00b", "/data/scratch"),
+            ("galera-temp:?nodes=0", "nodes='0'"),
+            ("galera-temp:?nodes=2&nodes=3", "twice"),
+            ("galera-temp:?provider=x.so", "provider='x.so'"),
+            ("galera-temp:?node=2", "did you mean 'nodes'?"),
+        ] {
+            let product = if has_scheme(url, "galera-temp") { &SERVERS.galera } else { &SERVERS.postgres };
+            match TempUrl::parse(url, product) {
+                Err(TargetError::Usage(text)) => assert!(text.contains(part), "{url}: {text}"),
+                other => panic!("{url}: {other:?}"),
+            }
+        }
     }
 }

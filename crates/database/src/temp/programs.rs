@@ -1,41 +1,106 @@
-//! Recognises server programs by what they say of themselves.
+//! The installed server programs, recognised by what they say of themselves, and the user that runs them: never root.
 
+use std::cmp::Reverse;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::unistd::{self, Pid, Uid, getegid, geteuid, getpid, getppid};
 
-use super::product::Product;
-use super::user::ServerUser;
+use super::settings::{Product, SERVERS};
 use crate::error::TargetError;
 use crate::flavour;
-
-/// File names of server programs.
-const SERVERS: [&str; 3] = ["postgres", "mariadbd", "mysqld"];
 
 /// Time for a program to say its version.
 const AT_MOST: Duration = Duration::from_secs(10);
 
+/// A user, and whether loadline has to switch to it.
+#[derive(Debug, Clone)]
+pub(crate) struct User {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) name: String,
+    /// loadline is root: the server's files must belong to the user, and its processes run as the user.
+    pub(crate) switch: bool,
+}
+
+impl User {
+    /// The present user; for root the product's preferred user if it exists, else `nobody`.
+    pub(crate) fn choose(product: &Product) -> Result<User, TargetError> {
+        let (product, preferred) = (&product.name, product.user.as_str());
+        let me = geteuid();
+        if !me.is_root() {
+            let name = unistd::User::from_uid(me).ok().flatten().map_or_else(|| me.to_string(), |user| user.name);
+            return Ok(User { uid: me.as_raw(), gid: getegid().as_raw(), name, switch: false });
+        }
+        [preferred, "nobody"]
+            .into_iter()
+            .filter_map(|name| unistd::User::from_name(name).ok().flatten())
+            .find(|user| !user.uid.is_root())
+            .map(|user| User { uid: user.uid.as_raw(), gid: user.gid.as_raw(), name: user.name, switch: true })
+            .ok_or_else(|| {
+                TargetError::Local(format!("{product} does not run as root, and there is no user '{preferred}' or 'nobody' to run it as: make one (useradd -r {preferred}) or run loadline as another user"))
+            })
+    }
+
+    /// The user that a leftover server ran as.
+    pub(crate) fn of_ids(uid: u32, gid: u32) -> User {
+        User { uid, gid, name: uid.to_string(), switch: geteuid().is_root() && !Uid::from_raw(uid).is_root() }
+    }
+
+    /// A command that runs as this user without supplementary groups, in its own process group (Ctrl-C must reach
+    /// loadline only), in English, without `PG…` variables. It gets the signal `at_death` when the thread that spawned
+    /// it ends, so also when loadline dies.
+    #[allow(unsafe_code)]
+    pub(crate) fn command(&self, program: impl AsRef<Path>, at_death: Signal) -> Command {
+        let mut command = Command::new(program.as_ref());
+        command.env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C").env("TZ", "UTC");
+        command.current_dir("/").stdin(Stdio::null()).process_group(0);
+        if self.switch {
+            // For root, `uid` also drops the supplementary groups.
+            command.uid(self.uid).gid(self.gid);
+        } else if let Some(libraries) = std::env::var_os("LD_LIBRARY_PATH") {
+            command.env("LD_LIBRARY_PATH", libraries);
+        }
+        let loadline = getpid();
+        // SAFETY: runs between fork and exec, where only async-signal-safe calls are allowed: prctl
+        // and getppid are plain system calls, and no memory is allocated (an `io::Error` of an
+        // errno holds none). It runs after the change of user, which would undo the prctl.
+        unsafe {
+            command.pre_exec(move || die_with(loadline, at_death));
+        }
+        command
+    }
+}
+
+fn die_with(parent: Pid, signal: Signal) -> std::io::Result<()> {
+    set_pdeathsig(signal)?;
+    // The parent may have died before the call above.
+    if getppid() != parent {
+        return Err(Errno::ESRCH.into());
+    }
+    Ok(())
+}
+
 /// A server program.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
     pub(crate) said: Said,
+    /// Whether the URL named its folder.
+    pub(crate) given: bool,
 }
 
 /// What a server program says with `--version`.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Said {
-    /// As in [`Product::name`].
-    pub(crate) product: &'static str,
+    pub(crate) product: &'static Product,
     /// The product's own name, if it is one that is like it.
-    pub(crate) name: &'static str,
-    /// The scheme of its private servers.
-    scheme: &'static str,
+    name: &'static str,
     /// `17.10`, `10.11.6-MariaDB`.
     pub(crate) version: String,
 }
@@ -44,25 +109,55 @@ impl Said {
     /// Reads `postgres (PostgreSQL) 17.10 (Debian …)` and `mysqld  Ver 8.0.33 for Linux on x86_64 (…)`.
     fn parse(text: &str) -> Option<Said> {
         let after = |mark| text.split_once(mark)?.1.split_whitespace().next();
-        let (product, scheme, version) = match (after("(PostgreSQL) "), after(" Ver ")) {
-            (Some(version), _) => ("PostgreSQL", "postgres-temp", version),
-            (_, Some(version)) if version.contains("MariaDB") => ("MariaDB", "mariadb-temp", version),
-            (_, Some(version)) => ("MySQL", "mysql-temp", version),
+        let (product, version) = match (after("(PostgreSQL) "), after(" Ver ")) {
+            (Some(version), _) => (&SERVERS.postgres, version),
+            (_, Some(version)) if version.contains("MariaDB") => (&SERVERS.mariadb, version),
+            (_, Some(version)) => (&SERVERS.mysql, version),
             (None, None) => return None,
         };
         // Not of its path, which comes first.
         let own = text.split_once(" Ver ").map_or(text, |(_, own)| own);
-        let name = flavour::of(&[own]).map_or(product, |flavour| flavour.name);
-        Some(Said { product, name, scheme, version: version.to_owned() })
+        let name = flavour::of(&[own]).map_or(product.name.as_str(), |flavour| flavour.name);
+        Some(Said { product, name, version: version.to_owned() })
+    }
+
+    /// Version for the report, with the name of a product that is like the original.
+    pub(crate) fn shown(&self) -> String {
+        if self.name == self.product.name { self.version.clone() } else { format!("{} {}", self.name, self.version) }
     }
 }
 
 impl Program {
-    /// Asks the program for its version, as the server's user: that shows whether the user can run it.
+    /// The server of `product` in `bin`, else the first in the folders of packages and PATH. `mysqld` is often a link to MariaDB's.
     ///
     /// # Errors
-    /// [`TargetError::Refused`].
-    pub(crate) fn ask(path: &Path, user: &ServerUser) -> Result<Program, TargetError> {
+    /// [`TargetError::Local`] or [`TargetError::Usage`] if there is none, [`TargetError::Refused`] if it cannot be run.
+    pub(crate) fn find(product: &Product, bin: Option<&Path>, user: &User) -> Result<Program, TargetError> {
+        if let Some(dir) = bin {
+            return Program::in_directory(product, dir, user);
+        }
+        let Product { scheme, name, program, also, packages: [debian, fedora], .. } = product;
+        let mut other = String::new();
+        let is_complete = |dir: &PathBuf| std::iter::once(program).chain(also).all(|file| dir.join(file).is_file());
+        for dir in folders(product).into_iter().filter(is_complete) {
+            let found = Program::ask(&dir.join(program), user)?;
+            if found.said.product.name == *name {
+                return Ok(found);
+            }
+            if other.is_empty() {
+                other = format!("; '{}' is {} {}", found.path.display(), found.said.name, found.said.version);
+            }
+        }
+        Err(TargetError::Local(format!(
+            "no {name} server is installed here (looked for {program} in {} and PATH{other}): install one ('apt-get install \
+             {debian}' on Debian and Ubuntu, 'dnf install {fedora}' on Fedora and RHEL), or name its directory with \
+             {scheme}:?bin=/dir",
+            product.folders.join(", ")
+        )))
+    }
+
+    /// Asks the program for its version, as the server's user: that shows whether the user can run it.
+    fn ask(path: &Path, user: &User) -> Result<Program, TargetError> {
         let failed = |why: String| {
             TargetError::Refused(format!(
                 "the user '{}' cannot run '{} --version': {why}. Name other binaries with ?bin=/dir",
@@ -73,47 +168,75 @@ impl Program {
         let output = version(user.command(path, Signal::SIGKILL)).map_err(|e| failed(e.to_string()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let said = Said::parse(&text).filter(|_| output.status.success());
-        said.map(|said| Program { path: path.to_owned(), said }).ok_or_else(|| {
+        said.map(|said| Program { path: path.to_owned(), said, given: false }).ok_or_else(|| {
             let stderr = String::from_utf8_lossy(&output.stderr);
             failed(format!("its output is '{}'", [text.trim(), stderr.trim()].concat()))
         })
     }
 
-    /// The server of `product` in `dir`, which the user named with `?bin=`.
-    ///
-    /// # Errors
-    /// - [`TargetError::Usage`]: there is none; the text says what there is.
-    /// - [`TargetError::Refused`]: it cannot be run.
-    pub(crate) fn in_directory(product: &Product, dir: &Path, user: &ServerUser) -> Result<Program, TargetError> {
-        let Product { scheme, name, program, supported, .. } = product;
-        let has = |name: &str| Some(dir.join(name)).filter(|path| path.is_file());
+    /// The server of `product` in `dir`, which the user named with `?bin=`. If there is none, the error says what there is.
+    fn in_directory(product: &Product, dir: &Path, user: &User) -> Result<Program, TargetError> {
+        let Product { scheme, name, program, supported, bin, also, .. } = product;
+        let usage = |what: String| Err(TargetError::Usage(format!("bin='{}' {what}", dir.display())));
+        let has = |name: &String| Some(dir.join(name)).filter(|path| path.is_file());
+        let wants = format!("{scheme}: starts {name} {supported}");
+        let programs = [program, &SERVERS.postgres.program, &SERVERS.mariadb.program, &SERVERS.mysql.program];
         let mut other = None;
-        if let Some(path) = has(program) {
-            let found = Program::ask(&path, user)?;
-            if found.said.product == *name {
-                return Ok(found);
+        for path in programs.into_iter().filter_map(has) {
+            match Program::ask(&path, user) {
+                Ok(found) if found.said.product.name == *name && path.ends_with(program) => {
+                    return match also.iter().find(|file| has(file).is_none()) {
+                        None => Ok(Program { given: true, ..found }),
+                        Some(file) => usage(format!(
+                            "has no '{file}': give the directory that has it beside '{program}', such as {bin}"
+                        )),
+                    };
+                }
+                Err(e) if path.ends_with(program) => return Err(e),
+                found => other = other.or(found.ok()),
             }
-            other = Some(found);
         }
-        let mut others = SERVERS.iter().filter_map(|name| has(name)).filter_map(|path| Program::ask(&path, user).ok());
-        let (shown, wants) = (dir.display(), format!("{scheme}: starts {name} {supported}"));
         let beside = ["bin", "sbin"].map(|sub| dir.join(sub)).into_iter().find(|sub| sub.join(program).is_file());
-        Err(TargetError::Usage(match (other.or_else(|| others.next()), beside) {
-            (Some(Program { path, said }), _) => format!(
-                "bin='{shown}' holds {} {} ('{}'), and {wants}: use {}:?bin={shown}, or name another directory",
+        match (other, beside) {
+            (Some(Program { path, said, .. }), _) => usage(format!(
+                "holds {} {} ('{}'), and {wants}: use {}:?bin={}, or name another directory",
                 said.name,
                 said.version,
                 path.display(),
-                said.scheme
-            ),
-            (None, Some(beside)) => {
-                format!("bin='{shown}' has no '{program}': did you mean bin={}?", beside.display())
-            }
-            (None, None) => {
-                format!("bin='{shown}' has no '{program}': {wants}, from a directory such as {}", product.bin)
-            }
-        }))
+                said.product.scheme,
+                dir.display()
+            )),
+            (None, Some(beside)) => usage(format!("has no '{program}': did you mean bin={}?", beside.display())),
+            (None, None) => usage(format!("has no '{program}': {wants}, from a directory such as {bin}")),
+        }
     }
+}
+
+/// The folders of packages, of those with a version the newest first, and those of PATH.
+pub(crate) fn folders(product: &Product) -> Vec<PathBuf> {
+    let mut found: Vec<(u32, PathBuf)> = product.folders.iter().flat_map(|pattern| expand(pattern)).collect();
+    found.sort_by_key(|(version, _)| Reverse(*version));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let of_path = std::env::split_paths(&path).filter(|dir| dir.is_absolute());
+    found.into_iter().map(|(_, dir)| dir).chain(of_path).collect()
+}
+
+/// The folders that `pattern` stands for, with the versions in place of its `*`.
+fn expand(pattern: &str) -> Vec<(u32, PathBuf)> {
+    let Some((head, tail)) = pattern.split_once('*') else { return vec![(0, pattern.into())] };
+    let (dir, prefix) = head.rsplit_once('/').unwrap_or(("", head));
+    let entries = std::fs::read_dir(format!("{dir}/")).into_iter().flatten().flatten();
+    let folder = |name: String| {
+        let version = leading_number(name.strip_prefix(prefix)?);
+        (version > 0).then(|| (version, PathBuf::from(format!("{dir}/{name}{tail}"))))
+    };
+    entries.filter_map(|entry| folder(entry.file_name().into_string().ok()?)).collect()
+}
+
+/// The number with which the text begins, else 0.
+pub(crate) fn leading_number(text: &str) -> u32 {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text[..end].parse().unwrap_or(0)
 }
 
 /// What `program --version` says within [`AT_MOST`].
@@ -135,33 +258,40 @@ pub(super) fn version(mut program: Command) -> io::Result<Output> {
     child.wait_with_output()
 }
 
+/// The error for a program that does not start.
+pub(crate) fn cannot_run(program: &Path, e: &io::Error) -> TargetError {
+    TargetError::Local(format!("'{}' cannot be run: {e}", program.display()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn products_and_versions() {
-        for (text, product, version, scheme) in [
-            ("postgres (PostgreSQL) 18.6\n", "PostgreSQL", "18.6", "postgres-temp"),
-            ("postgres (PostgreSQL) 15.13 (Debian 15.13-0+deb12u1)", "PostgreSQL", "15.13", "postgres-temp"),
-            (
-                "/x/mysqld  Ver 8.0.33 for Linux on x86_64 (MySQL Community Server - GPL)",
-                "MySQL",
-                "8.0.33",
-                "mysql-temp",
-            ),
-            (
-                "mysqld  Ver 10.11.6-MariaDB-0+deb12u1 for debian-linux-gnu",
-                "MariaDB",
-                "10.11.6-MariaDB-0+deb12u1",
-                "mariadb-temp",
-            ),
-            ("mysqld  Ver 8.0.36-28 for Linux on x86_64 (Percona Server (GPL))", "MySQL", "8.0.36-28", "mysql-temp"),
+        for (text, product, shown) in [
+            ("postgres (PostgreSQL) 18.6\n", "PostgreSQL", "18.6"),
+            ("postgres (PostgreSQL) 15.13 (Debian 15.13-0+deb12u1)", "PostgreSQL", "15.13"),
+            ("/x/mysqld  Ver 8.0.33 for Linux on x86_64 (MySQL Community Server - GPL)", "MySQL", "8.0.33"),
+            ("mysqld  Ver 10.11.6-MariaDB-0+deb12u1 for debian-linux-gnu", "MariaDB", "10.11.6-MariaDB-0+deb12u1"),
+            ("mysqld  Ver 8.0.36-28 for Linux on x86_64 (Percona Server (GPL))", "MySQL", "Percona Server 8.0.36-28"),
         ] {
             let said = Said::parse(text).unwrap();
-            assert_eq!((said.product, said.version.as_str(), said.scheme), (product, version, scheme), "{text}");
-            assert_eq!(said.name == product, !text.contains("Percona"), "{text}");
+            assert_eq!((said.product.name.as_str(), said.shown().as_str()), (product, shown), "{text}");
         }
-        assert_eq!(Said::parse("bash: postgres: command not found"), None);
+        assert!(Said::parse("bash: postgres: command not found").is_none());
+    }
+
+    #[test]
+    fn folders_with_a_version() {
+        let base = tempfile::tempdir().unwrap();
+        for name in ["pg-9.6", "pg-17", "pg-common", "other-3"] {
+            std::fs::create_dir(base.path().join(name)).unwrap();
+        }
+        let base = base.path().to_str().unwrap();
+        let mut found = expand(&format!("{base}/pg-*/bin"));
+        found.sort();
+        assert_eq!(found, [(9, format!("{base}/pg-9.6/bin").into()), (17, format!("{base}/pg-17/bin").into())]);
+        assert_eq!(expand("/usr/sbin"), [(0, "/usr/sbin".into())]);
     }
 }

@@ -1,11 +1,171 @@
-//! A private server's settings: loadline's defaults and the user's.
+//! Reads `servers.toml`, which describes the products, and combines loadline's settings with the user's.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use std::time::Duration;
 
-use super::product::Product;
+use nix::sys::signal::Signal;
+use serde::Deserialize;
+
 use crate::error::TargetError;
 
-/// Normal form of an option's name: `-` and `_`, and upper and lower case, are equal.
+const TEXT: &str = include_str!("servers.toml");
+const MIB: u64 = 1 << 20;
+
+/// All of the file. A test reads it, so that a build with an error in it fails there.
+pub(crate) static SERVERS: LazyLock<Knowledge> = LazyLock::new(|| toml::from_str(TEXT).unwrap_or_default());
+
+/// The file.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Knowledge {
+    pub(crate) postgres: Product,
+    pub(crate) mariadb: Product,
+    pub(crate) mysql: Product,
+    /// Nodes of clusters.
+    pub(crate) galera: Product,
+    reserved: BTreeMap<String, Vec<String>>,
+    settings: BTreeMap<String, Vec<String>>,
+}
+
+/// A product of which loadline can start private servers.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Product {
+    /// Scheme of the target's URL.
+    pub(crate) scheme: String,
+    /// Name for messages.
+    pub(crate) name: String,
+    /// Prefix of its folders' names; a random part follows.
+    pub(crate) prefix: String,
+    /// Preferred user of the server if loadline is root.
+    pub(crate) user: String,
+    /// File name of the server program.
+    pub(crate) program: String,
+    /// Programs that must be beside it.
+    pub(crate) also: Vec<String>,
+    /// Folders of packages; `*` stands for a version, of which the newest is taken. Those of PATH follow.
+    pub(crate) folders: Vec<String>,
+    /// Supported versions, for messages.
+    pub(crate) supported: String,
+    /// Its packages in Debian and in Fedora, for messages.
+    pub(crate) packages: [String; 2],
+    /// Example of a folder of binaries, for messages.
+    pub(crate) bin: String,
+    /// The setting for the size of the log, for messages.
+    pub(crate) log_setting: String,
+    /// Example of the library that the URL's parameter `provider` names; absent: there is no such parameter.
+    pub(crate) provider: Option<String>,
+    /// File name of the socket.
+    pub(crate) socket: String,
+    /// Characters that the path of the socket's folder must not contain. With any, blanks and control characters neither.
+    pub(crate) unfit: String,
+    /// Further files in the server's folder.
+    pub(crate) files: Vec<String>,
+    /// First part of the names of further servers.
+    pub(crate) server: String,
+    /// The URL's parameter for their number.
+    pub(crate) parameter: Option<String>,
+    /// Whether that number includes the first server.
+    pub(crate) counts_all: bool,
+    /// Servers unless the URL says how many.
+    pub(crate) servers: u32,
+    /// Whether loadline can bring about levels of replication.
+    pub(crate) levels: bool,
+    /// Minimum free space of a server.
+    pub(crate) disk_mib: u64,
+    /// Memory of each of several servers beside its block cache; absent: not checked.
+    pub(crate) memory_mib: Option<u64>,
+    /// Signals that end a server, also one that a dead loadline left.
+    pub(crate) stop: Vec<Stage>,
+    /// Signals for a restart.
+    pub(crate) restart: Vec<Stage>,
+    /// Signals that end a server whose data are not needed, and one that does not get ready and may not listen to others yet.
+    pub(crate) at_once: Vec<Stage>,
+    /// The value of a setting is not shown if its name contains one of these.
+    secrets: Vec<String>,
+    /// Names of lists in `reserved`: always, with further servers, and with levels.
+    reserved: Vec<String>,
+    reserved_further: Vec<String>,
+    reserved_levels: Vec<String>,
+    pub(crate) cache: Cache,
+}
+
+/// Block cache: an eighth of the memory within these limits.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cache {
+    /// Settings with which the user chooses its size; the first is the size.
+    pub(crate) settings: Vec<String>,
+    step_mib: u64,
+    least_mib: u64,
+    most_mib: u64,
+}
+
+/// A signal, and the time to wait for the end of the processes that got it.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "(String, u64)")]
+pub(crate) struct Stage {
+    pub(crate) signal: Signal,
+    pub(crate) patience: Duration,
+}
+
+impl TryFrom<(String, u64)> for Stage {
+    type Error = nix::Error;
+
+    fn try_from((signal, seconds): (String, u64)) -> Result<Stage, nix::Error> {
+        Ok(Stage { signal: signal.parse()?, patience: Duration::from_secs(seconds) })
+    }
+}
+
+impl Product {
+    /// Default size of the block cache of a server that may use `memory` bytes.
+    pub(crate) fn cache_mib(&self, memory: u64) -> u64 {
+        let Cache { step_mib, least_mib, most_mib, .. } = &self.cache;
+        (memory / 8 / MIB / step_mib * step_mib).clamp(*least_mib, *most_mib)
+    }
+
+    /// Whether the value of the setting may contain a password.
+    pub(crate) fn is_secret(&self, name: &str) -> bool {
+        let name = normal(name);
+        self.secrets.iter().any(|part| name.contains(part))
+    }
+
+    /// Checks the user's settings of so many servers as far as possible without a server.
+    ///
+    /// # Errors
+    /// [`TargetError::Usage`].
+    pub(crate) fn check_names(
+        &self,
+        given: &BTreeMap<String, String>,
+        servers: u32,
+        levels: bool,
+    ) -> Result<(), TargetError> {
+        let mut lists: Vec<&String> = self.reserved.iter().collect();
+        lists.extend(self.reserved_further.iter().filter(|_| servers > 1));
+        lists.extend(self.reserved_levels.iter().filter(|_| levels));
+        let reserved: Vec<&String> =
+            lists.into_iter().filter_map(|list| SERVERS.reserved.get(list)).flatten().collect();
+        for (name, value) in given {
+            let usage = |what: String| Err(TargetError::Usage(what));
+            if reserved.iter().any(|reserved| **reserved == normal(name)) {
+                return usage(format!(
+                    "--setting {name}: loadline itself sets '{name}' of its private server: leave it out"
+                ));
+            }
+            if value.chars().any(char::is_control) {
+                return usage(format!("--setting {name}: its value contains a control character"));
+            }
+            // Two spellings of one name: it is undefined which one wins.
+            if let Some(other) = given.keys().find(|other| *other != name && normal(other) == normal(name)) {
+                return usage(format!("the setting '{name}' is given twice, also as '{other}'"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Normal form of a setting's name: `-` and `_`, and upper and lower case, are equal.
 pub(crate) fn normal(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }
@@ -15,30 +175,49 @@ pub(crate) fn normal(name: &str) -> String {
 pub(crate) struct Settings {
     product: &'static Product,
     /// loadline's defaults that the user did not replace.
-    pub(crate) defaults: Vec<(&'static str, String)>,
+    defaults: Vec<(&'static str, &'static str)>,
     pub(crate) given: BTreeMap<String, String>,
+    /// Size of the block cache, unless the user chose it.
+    pub(crate) cache_mib: u64,
 }
 
 impl Settings {
-    /// The `given` settings, and the `defaults` that are not given.
+    /// The `given` settings, and those of `lists` that are not given.
     pub(crate) fn new(
         product: &'static Product,
-        mut defaults: Vec<(&'static str, String)>,
+        lists: &[&str],
         given: &BTreeMap<String, String>,
+        cache_mib: u64,
     ) -> Settings {
-        defaults.retain(|(name, _)| !given.keys().any(|g| normal(g) == *name));
-        Settings { product, defaults, given: given.clone() }
+        let mut defaults: Vec<(&str, &str)> = Vec::new();
+        for list in lists.iter().filter_map(|list| SERVERS.settings.get(*list)) {
+            let list: Vec<_> = list.iter().filter_map(|setting| setting.split_once('=')).collect();
+            defaults.retain(|(name, _)| list.iter().all(|(newer, _)| newer != name));
+            defaults.extend(list);
+        }
+        defaults.retain(|(name, _)| !given.keys().any(|given| normal(given) == *name));
+        Settings { product, defaults, given: given.clone(), cache_mib }
+    }
+
+    /// Whether loadline chose the size of the block cache.
+    pub(crate) fn own_cache(&self) -> bool {
+        let chosen = |name: &String| self.product.cache.settings.contains(&normal(name));
+        !self.given.keys().any(chosen)
+    }
+
+    fn defaults(&self) -> impl Iterator<Item = (String, String)> {
+        let cache = self.cache_mib.to_string();
+        self.defaults.iter().map(move |(name, value)| ((*name).to_owned(), value.replace("{cache}", &cache)))
     }
 
     /// Name and value of all settings, the user's last.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
-        let defaults = self.defaults.iter().map(|(name, value)| (*name, value.as_str()));
-        defaults.chain(self.given.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+    pub(crate) fn all(&self) -> impl Iterator<Item = (String, String)> {
+        self.defaults().chain(self.given.iter().map(|(name, value)| (name.clone(), value.clone())))
     }
 
     /// Notes for the report.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let defaults: Vec<String> = self.defaults.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let defaults: Vec<String> = self.defaults().map(|(name, value)| format!("{name}={value}")).collect();
         let mut notes = vec![format!("settings that loadline chose: {}", defaults.join(", "))];
         if !self.given.is_empty() {
             notes.push(format!("settings given with --setting: {}", self.shown()));
@@ -53,32 +232,76 @@ impl Settings {
     }
 }
 
-impl Product {
-    /// Whether the value of the setting may contain a password.
-    pub(crate) fn is_secret(&self, name: &str) -> bool {
-        let name = normal(name);
-        self.secrets.iter().any(|part| name.contains(part))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_right() {
+        let all: Knowledge = toml::from_str(TEXT).unwrap_or_else(|e| panic!("servers.toml: {e}"));
+        for product in [&all.postgres, &all.mariadb, &all.mysql, &all.galera] {
+            let lists = product.reserved.iter().chain(&product.reserved_further).chain(&product.reserved_levels);
+            for list in lists {
+                assert!(all.reserved.contains_key(list), "servers.toml: {}: no list reserved.{list}", product.scheme);
+            }
+            for (key, text) in [
+                ("name", &product.name),
+                ("prefix", &product.prefix),
+                ("program", &product.program),
+                ("user", &product.user),
+                ("socket", &product.socket),
+                ("supported", &product.supported),
+                ("bin", &product.bin),
+                ("log_setting", &product.log_setting),
+            ] {
+                assert!(!text.is_empty(), "servers.toml: {}: {key} is missing", product.scheme);
+            }
+            let signals = [&product.stop, &product.restart, &product.at_once];
+            assert!(signals.iter().all(|stages| !stages.is_empty()), "servers.toml: {}: signals", product.scheme);
+            assert!(product.servers > 0 && product.disk_mib > 0, "servers.toml: {}: servers, disk_mib", product.scheme);
+            assert!(product.cache.step_mib > 0, "servers.toml: {}: cache.step_mib", product.scheme);
+        }
+        for (list, setting) in all.settings.iter().flat_map(|(list, all)| all.iter().map(move |one| (list, one))) {
+            let name = setting.split_once('=').map(|(name, _)| name);
+            assert!(name.is_some_and(|name| normal(name) == name), "servers.toml: settings.{list}: '{setting}'");
+        }
+        for (list, name) in all.reserved.iter().flat_map(|(list, all)| all.iter().map(move |one| (list, one))) {
+            assert_eq!(&normal(name), name, "servers.toml: reserved.{list}");
+        }
     }
 
-    /// Checks the user's settings as far as possible without the server.
-    ///
-    /// # Errors
-    /// [`TargetError::Usage`].
-    pub(crate) fn check_names(&self, given: &BTreeMap<String, String>) -> Result<(), TargetError> {
-        for (name, value) in given {
-            if self.reserved.iter().any(|names| names.contains(&normal(name).as_str())) {
-                return Err(TargetError::Usage(format!(
-                    "--setting {name}: loadline itself sets '{name}' of its private server: leave it out"
-                )));
-            }
-            if value.chars().any(char::is_control) {
-                return Err(TargetError::Usage(format!("--setting {name}: its value contains a control character")));
-            }
-            // Two spellings of one name: it is undefined which one wins.
-            if let Some(other) = given.keys().find(|other| *other != name && normal(other) == normal(name)) {
-                return Err(TargetError::Usage(format!("the setting '{name}' is given twice, also as '{other}'")));
-            }
+    #[test]
+    fn names_are_checked() {
+        let check = |pairs: &[(&str, &str)], servers, levels| {
+            let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            SERVERS.postgres.check_names(&given, servers, levels).is_ok()
+        };
+        for (name, servers, levels, fine) in [
+            ("port", 1, false, false),
+            ("Listen_Addresses", 1, false, false),
+            ("work_mem", 2, true, true),
+            ("Primary_ConnInfo", 1, false, true),
+            ("Primary_ConnInfo", 2, false, false),
+            ("synchronous_commit", 2, false, true),
+            ("synchronous_commit", 2, true, false),
+        ] {
+            assert_eq!(check(&[(name, "1")], servers, levels), fine, "{name} {servers} {levels}");
         }
-        Ok(())
+        assert!(!check(&[("fsync", "on"), ("FSYNC", "off")], 1, false));
+        assert!(!check(&[("a", "b\nport = 1")], 1, false));
+    }
+
+    #[test]
+    fn a_given_setting_replaces_a_default_and_a_password_is_not_shown() {
+        let given = [("FSYNC", "off"), ("primary_conninfo", "password=abc")];
+        let given = given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let settings = Settings::new(&SERVERS.postgres, &["postgres"], &given, 512);
+        let all: Vec<String> = settings.all().map(|(name, value)| format!("{name}={value}")).collect();
+        assert!(all.contains(&"FSYNC=off".to_owned()) && !all.contains(&"fsync=on".to_owned()), "{all:?}");
+        assert!(all.contains(&"shared_buffers=512MB".to_owned()) && settings.own_cache(), "{all:?}");
+        assert_eq!(settings.shown(), "FSYNC=off, primary_conninfo=(not shown)");
+        for (memory, mib) in [(4 << 30, 512), (1 << 20, 16), (1 << 50, 1024)] {
+            assert_eq!(SERVERS.postgres.cache_mib(memory), mib);
+        }
     }
 }

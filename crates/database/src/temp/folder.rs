@@ -1,0 +1,455 @@
+//! The folder of a private server, who owns it, and the removal of folders whose owner is dead.
+//!
+//! `PARENT/PREFIX-RANDOM/` has the owner file and its lock, the ids of the processes that were started for it, the server's log,
+//! `data/` and `socket/`. If loadline runs as root, only `data/` and `socket/` belong to the server's user; the folder belongs to
+//! root, so the owner file can be trusted. Owner file and lock are removed last, so an interrupted removal can be repeated.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use nix::unistd::{geteuid, getpid};
+use serde::{Deserialize, Serialize};
+
+use super::place::{Location, free_bytes};
+use super::process::{Marks, Stat};
+use super::programs::User;
+use super::settings::Product;
+use super::shared_memory;
+use crate::error::TargetError;
+use crate::machine::boot_id;
+
+const OWNER: &str = "owner.json";
+/// Draft of [`OWNER`], renamed when it is on disk.
+const DRAFT: &str = "owner.json.new";
+/// Locked by the owner as long as it lives.
+pub(super) const LOCK: &str = "lock";
+/// The process ids, one a line.
+const STARTED: &str = "started";
+const LOG: &str = "server.log";
+/// Maximum length of a socket's path on all systems, bytes.
+const MAX_SOCKET_PATH: usize = 103;
+/// What the system, `initdb` and InnoDB write into a server's log when the disk is full; a log has no codes.
+const FULL: [&str; 5] =
+    ["No space left on device", "Disk quota exceeded", "Check free disk space", "rror 28", "disk is full"];
+/// With less free space, a server may not be able to log that the disk is full; bytes.
+const DISK_FULL_BYTES: u64 = 16 << 20;
+/// A folder without an owner file is left alone up to this age: a server may be starting in it.
+const MAX_CREATION_TIME: Duration = Duration::from_secs(60);
+
+/// Content of an owner file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Owner {
+    /// Version of loadline.
+    loadline: String,
+    /// Process id of the owner.
+    pub(super) pid: i32,
+    /// Start of the owner, clock ticks since boot. Distinguishes it from a later process with the same id.
+    pub(super) start_ticks: u64,
+    /// Process ids of another boot are invalid.
+    boot_id: String,
+    /// The folder, as information for people.
+    directory: String,
+    /// The socket's folder, if it is outside.
+    pub(super) sockets: Option<PathBuf>,
+    /// User and group that the server runs as.
+    pub(super) uid: u32,
+    gid: u32,
+}
+
+impl Owner {
+    fn this_process(product: &Product, dir: &Path, user: &User) -> io::Result<Owner> {
+        let pid = getpid().as_raw();
+        let stat = Stat::read(pid).ok_or_else(|| io::Error::other("/proc/self/stat cannot be read"))?;
+        Ok(Owner {
+            loadline: env!("CARGO_PKG_VERSION").to_owned(),
+            pid,
+            start_ticks: stat.start_ticks,
+            boot_id: boot_id(),
+            directory: dir.to_string_lossy().into_owned(),
+            sockets: outside_sockets(product, dir),
+            uid: user.uid,
+            gid: user.gid,
+        })
+    }
+
+    /// Writes the owner file atomically, also if the machine crashes.
+    pub(super) fn write(&self, dir: &Path) -> io::Result<()> {
+        let draft = dir.join(DRAFT);
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&draft)?;
+        file.write_all(&serde_json::to_vec_pretty(self)?)?;
+        file.sync_all()?;
+        std::fs::rename(draft, dir.join(OWNER))
+    }
+
+    /// Reads the owner file; `None` if there is none.
+    pub(super) fn read(dir: &Path) -> io::Result<Option<Owner>> {
+        match std::fs::read(dir.join(OWNER)) {
+            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Whether the owner process still runs.
+    fn lives(&self) -> bool {
+        self.boot_id == boot_id() && Stat::read(self.pid).is_some_and(|stat| stat.start_ticks == self.start_ticks)
+    }
+
+    /// Processes that were started for the server in `dir`; none if they were of another boot.
+    pub(super) fn started(&self, dir: &Path) -> Vec<i32> {
+        let text = std::fs::read_to_string(dir.join(STARTED)).unwrap_or_default();
+        if self.boot_id == boot_id() { text.lines().filter_map(|pid| pid.parse().ok()).collect() } else { Vec::new() }
+    }
+
+    /// Ends the processes of the server in `dir` and removes its shared memory; returns whether anything still ran.
+    fn end(&self, product: &Product, dir: &Path) -> io::Result<bool> {
+        let name = dir.file_name().and_then(|name| name.to_str()).filter(|name| name.starts_with(&product.prefix));
+        let name = name.ok_or_else(|| io::Error::other("loadline does not give such names"))?;
+        let started = self.started(dir);
+        let ran = Marks { name, uid: self.uid, started: &started }.end_all(&product.stop)?;
+        shared_memory::remove(&started, &User::of_ids(self.uid, self.gid));
+        Ok(ran)
+    }
+
+    /// Stops the server in `dir` and removes the folder; returns whether anything still ran.
+    fn remove(&self, product: &Product, dir: &Path) -> io::Result<bool> {
+        let ran = self.end(product, dir)?;
+        let sockets = self.sockets.as_deref().filter(|path| Some(*path) == outside(product, dir).as_deref());
+        let theirs = |path: &&Path| std::fs::symlink_metadata(path).is_ok_and(|m| m.is_dir() && m.uid() == self.uid);
+        if let Some(sockets) = sockets.filter(theirs) {
+            std::fs::remove_dir_all(sockets)?;
+        }
+        for part in ["data", "socket"] {
+            ignore_not_found(std::fs::remove_dir_all(dir.join(part)))?;
+        }
+        let files = product.files.iter().map(String::as_str);
+        for file in files.chain([LOG, STARTED, DRAFT, OWNER, LOCK]) {
+            ignore_not_found(std::fs::remove_file(dir.join(file)))?;
+        }
+        // Fails if the folder has files that loadline did not create: they must not be removed.
+        std::fs::remove_dir(dir)?;
+        Ok(ran)
+    }
+}
+
+/// A socket folder in `/tmp`, if the path of the one inside is too long or has characters that the server's setting cannot contain.
+fn outside_sockets(product: &Product, dir: &Path) -> Option<PathBuf> {
+    let inside = dir.join("socket");
+    let unfit = |c: char| product.unfit.contains(c) || c.is_control() || c.is_whitespace();
+    let fits = |path: &str| {
+        path.len() < MAX_SOCKET_PATH - product.socket.len() && (product.unfit.is_empty() || !path.contains(unfit))
+    };
+    if inside.to_str().is_some_and(fits) { None } else { outside(product, dir) }
+}
+
+fn outside(product: &Product, dir: &Path) -> Option<PathBuf> {
+    let name = dir.file_name()?.to_str()?;
+    name.starts_with(&product.prefix).then(|| Path::new("/tmp").join(format!("{name}-socket")))
+}
+
+/// Takes the lock of `dir`; `None` if another process holds it. The system releases it when its holder dies.
+fn try_lock(dir: &Path) -> io::Result<Option<File>> {
+    let file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(dir.join(LOCK))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+        Err(std::fs::TryLockError::Error(e)) => Err(e),
+    }
+}
+
+fn ignore_not_found(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// A server's folder. Dropping it ends the server's processes and removes the folder.
+pub(crate) struct Folder {
+    product: &'static Product,
+    pub(crate) dir: PathBuf,
+    owner: Owner,
+    made: Option<PathBuf>,
+    /// Shows that the owner lives; released last.
+    _lock: File,
+}
+
+impl Folder {
+    /// Creates it with its owner file.
+    ///
+    /// # Errors
+    /// [`TargetError::Local`] with the folder that cannot be used.
+    pub(super) fn create(product: &'static Product, place: &Location, user: &User) -> Result<Folder, TargetError> {
+        let failed = |e: io::Error| cannot_use(product, &place.parent, &e);
+        // The server's user must pass through, but need not read.
+        let mode = if user.switch { 0o711 } else { 0o700 };
+        let dir = tempfile::Builder::new()
+            .prefix(&product.prefix)
+            .rand_bytes(10)
+            .permissions(Permissions::from_mode(mode))
+            .tempdir_in(&place.parent)
+            .map_err(failed)?;
+        // If one of these fails, `TempDir` removes the folder; later `Folder` does.
+        let lock = try_lock(dir.path()).map_err(failed)?;
+        let lock = lock.ok_or_else(|| failed(io::Error::other("its lock is held by another process")))?;
+        let owner = Owner::this_process(product, dir.path(), user).map_err(failed)?;
+        owner.write(dir.path()).map_err(failed)?;
+        let folder = Folder { product, dir: dir.keep(), owner, made: place.made.clone(), _lock: lock };
+        // Sets the mode again, because creation applied the umask.
+        std::fs::set_permissions(&folder.dir, Permissions::from_mode(mode)).map_err(failed)?;
+        for part in [folder.data(), folder.sockets()] {
+            let made = DirBuilder::new().mode(0o700).create(&part);
+            let owned = |()| if user.switch { chown(&part, Some(user.uid), Some(user.gid)) } else { Ok(()) };
+            made.and_then(owned).map_err(|e| cannot_use(product, &part, &e))?;
+        }
+        Ok(folder)
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
+    /// The socket's folder.
+    pub(crate) fn sockets(&self) -> PathBuf {
+        self.owner.sockets.clone().unwrap_or_else(|| self.dir.join("socket"))
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.sockets().join(&self.product.socket)
+    }
+
+    /// The unique name of the folder.
+    pub(crate) fn name(&self) -> &str {
+        self.dir.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+    }
+
+    /// Has the process of `command` write its id into the folder before it becomes the program: whoever cleans up finds its process
+    /// group and its shared memory, whenever it or loadline is killed. The ids need not be synced, because they are valid in this
+    /// boot only.
+    ///
+    /// # Errors
+    /// [`TargetError::Local`].
+    #[allow(unsafe_code)]
+    pub(crate) fn note_process(&self, command: &mut Command) -> Result<(), TargetError> {
+        let path = self.dir.join(STARTED);
+        let opened = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
+        let mut started = opened.map_err(|e| cannot_use(self.product, &path, &e))?;
+        // SAFETY: between fork and exec only system calls are made, and no memory is allocated: the line is on the stack.
+        unsafe {
+            command.pre_exec(move || {
+                let mut line = [0_u8; 16];
+                let mut rest = &mut line[..];
+                writeln!(rest, "{}", getpid().as_raw())?;
+                let unused = rest.len();
+                started.write_all(&line[..line.len() - unused])
+            });
+        }
+        Ok(())
+    }
+
+    /// Syncs a new database to disk; otherwise its dirty pages would be written during the first tests.
+    ///
+    /// # Errors
+    /// [`TargetError::Local`].
+    pub(crate) fn bring_to_disk(&self) -> Result<(), TargetError> {
+        File::open(self.data())
+            .and_then(|dir| nix::unistd::syncfs(&dir).map_err(io::Error::from))
+            .map_err(|e| self.failure("the new database could not be synced to disk", &e.to_string()))
+    }
+
+    /// Writes a file that the server's user can read, and no other but root.
+    ///
+    /// # Errors
+    /// [`TargetError::Local`].
+    pub(crate) fn write(&self, path: &Path, text: &str, user: &User) -> Result<(), TargetError> {
+        // One of that name is what a full disk left of the last attempt.
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(path);
+        let owned = if user.switch { Some(user.gid) } else { None };
+        file.and_then(|file| chown(path, None, owned).map(|()| file))
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|e| self.failure("its configuration cannot be written", &e.to_string()))
+    }
+
+    /// Opens the server's log for standard output and standard error.
+    ///
+    /// # Errors
+    /// [`TargetError::Local`].
+    pub(super) fn open_log(&self) -> Result<(File, File), TargetError> {
+        let path = self.dir.join(LOG);
+        let made = OpenOptions::new().append(true).create(true).mode(0o640).open(&path);
+        made.and_then(|log| Ok((log.try_clone()?, log))).map_err(|e| cannot_use(self.product, &path, &e))
+    }
+
+    /// The present content of the log.
+    pub(crate) fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.dir.join(LOG)).unwrap_or_default()).into_owned()
+    }
+
+    /// Ends what still runs of the server, so that it can be started again.
+    ///
+    /// # Errors
+    /// [`TargetError::Local`].
+    pub(super) fn end(&self) -> Result<(), TargetError> {
+        let ended = self.owner.end(self.product, &self.dir);
+        ended.map(drop).map_err(|e| self.failure("its processes cannot be ended", &e.to_string()))
+    }
+
+    /// The error for a failed step (`what`), with the server's message and advice.
+    pub(crate) fn failure(&self, what: &str, says: &str) -> TargetError {
+        let parent = self.dir.parent().unwrap_or(&self.dir).display();
+        let scheme = &self.product.scheme;
+        let next = if self.disk_is_full(says) {
+            format!("The filesystem under '{parent}' is full: free some GiB there, or name another directory with")
+        } else {
+            "Correct that, or name another directory with".to_owned()
+        };
+        TargetError::Local(format!("{what} in '{parent}': '{says}'. {next} {scheme}:/dir"))
+    }
+
+    /// Whether the disk is full: by the system's message, by the server's own (`wrote only 4096 of 8192 bytes`, with a hint), or by the
+    /// free space, as the server may not be able to log it.
+    pub(super) fn disk_is_full(&self, text: &str) -> bool {
+        FULL.iter().any(|word| text.contains(word)) || free_bytes(&self.dir).is_some_and(|free| free < DISK_FULL_BYTES)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(e) = self.owner.remove(self.product, &self.dir) {
+            log::warn!("the private server in {} could not be removed: {e}; try `loadline clean`", self.dir.display());
+        }
+        if let Some(made) = &self.made {
+            // Fails, as it should, if the results are in it.
+            let _ = std::fs::remove_dir(made);
+        }
+    }
+}
+
+/// The error for a folder or file that cannot be used.
+pub(super) fn cannot_use(product: &Product, path: &Path, e: &io::Error) -> TargetError {
+    TargetError::Local(format!(
+        "the private server cannot be created in '{}': {e}. Name another directory with {}:/dir",
+        path.display(),
+        product.scheme
+    ))
+}
+
+/// Result of the removal of leftovers.
+#[derive(Debug, Default)]
+pub(super) struct Leftovers {
+    /// One line per folder that was removed, or left alone with the reason.
+    pub(super) removed: Vec<String>,
+    /// One line per folder that could not be removed.
+    pub(super) failed: Vec<String>,
+}
+
+/// Removes the servers of dead owners in these places.
+pub(super) fn remove_leftovers(product: &Product, places: &[PathBuf]) -> Leftovers {
+    let mut done = Leftovers::default();
+    let mut places: Vec<PathBuf> = places.iter().filter_map(|place| std::fs::canonicalize(place).ok()).collect();
+    places.sort();
+    places.dedup();
+    for place in places {
+        let entries = std::fs::read_dir(&place).into_iter().flatten().flatten();
+        let named = |name: &std::ffi::OsStr| name.to_str().is_some_and(|name| name.starts_with(&product.prefix));
+        let mut dirs: Vec<PathBuf> = entries.filter(|e| named(&e.file_name())).map(|e| e.path()).collect();
+        dirs.sort();
+        for dir in dirs {
+            match examine(product, &dir) {
+                Ok(line) => done.removed.extend(line),
+                // Another process removed it at the same time.
+                Err(e) if e.kind() == io::ErrorKind::NotFound && !dir.exists() => {}
+                Err(e) => done.failed.push(format!("'{}' could not be removed: {e}", dir.display())),
+            }
+        }
+    }
+    done
+}
+
+/// Removes `dir` if it is loadline's and its owner is dead.
+fn examine(product: &Product, dir: &Path) -> io::Result<Option<String>> {
+    let metadata = std::fs::symlink_metadata(dir)?;
+    if !metadata.is_dir() {
+        return Ok(None);
+    }
+    let shown = dir.display();
+    if metadata.uid() != geteuid().as_raw() {
+        // Its owner file cannot be trusted: in a folder such as /var/tmp anybody can create one.
+        return match Owner::read(dir) {
+            Ok(Some(owner)) if !owner.lives() => Ok(Some(format!(
+                "left '{shown}' alone: it belongs to the user with uid {}, who can remove it with `loadline clean`",
+                metadata.uid()
+            ))),
+            _ => Ok(None),
+        };
+    }
+    let owner = match Owner::read(dir) {
+        Ok(owner) => owner,
+        Err(e) => return Ok(Some(format!("left '{shown}' alone: its owner file cannot be read ({e})"))),
+    };
+    let Some(owner) = owner else { return remove_unfinished(product, dir, &metadata) };
+    if owner.lives() {
+        return Ok(None);
+    }
+    // Held until the folder is removed, so no other process cleans up here at the same time.
+    let Some(_lock) = try_lock(dir)? else { return Ok(None) };
+    let ran = owner.remove(product, dir)?;
+    let stopped = if ran { " (the server was still running and was stopped)" } else { "" };
+    Ok(Some(format!(
+        "removed '{shown}', a private {} server whose owner (loadline, process {}) is dead{stopped}",
+        product.name, owner.pid
+    )))
+}
+
+/// Removes a folder with nothing but its lock, which an interrupted start or removal leaves.
+fn remove_unfinished(product: &Product, dir: &Path, metadata: &std::fs::Metadata) -> io::Result<Option<String>> {
+    let names = std::fs::read_dir(dir)?.map(|e| e.map(|e| e.file_name())).collect::<io::Result<Vec<_>>>()?;
+    let only_ours = names.iter().all(|name| name == LOCK || name == DRAFT);
+    let old = metadata.modified()?.elapsed().is_ok_and(|age| age > MAX_CREATION_TIME);
+    if !only_ours || !old {
+        return Ok(None);
+    }
+    let Some(_lock) = try_lock(dir)? else { return Ok(None) };
+    for name in [LOCK, DRAFT] {
+        ignore_not_found(std::fs::remove_file(dir.join(name)))?;
+    }
+    std::fs::remove_dir(dir)?;
+    Ok(Some(format!("removed '{}', an unfinished private {} server", dir.display(), product.name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::temp::settings::SERVERS;
+
+    #[test]
+    fn a_recycled_process_id_is_not_the_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut owner = Owner::this_process(&SERVERS.mysql, dir.path(), &User::of_ids(1, 2)).unwrap();
+        owner.write(dir.path()).unwrap();
+        std::fs::write(dir.path().join(STARTED), "12\n345\n").unwrap();
+        assert!(Owner::read(dir.path()).unwrap().unwrap().lives());
+        assert_eq!(owner.started(dir.path()), [12, 345]);
+        owner.start_ticks += 1;
+        assert!(!owner.lives());
+        owner.start_ticks -= 1;
+        owner.boot_id.push('x');
+        assert!(!owner.lives() && owner.started(dir.path()).is_empty());
+    }
+
+    #[test]
+    fn a_lock_is_held_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = try_lock(dir.path()).unwrap();
+        assert!(held.is_some());
+        assert!(try_lock(dir.path()).unwrap().is_none());
+        drop(held);
+        assert!(try_lock(dir.path()).unwrap().is_some());
+    }
+}

@@ -1,0 +1,247 @@
+//! A server's processes: the child that loadline starts, and whatever still runs of a server after either was killed.
+//!
+//! Those are recognised by `/proc/PID/cmdline` and its owner, which everybody may read: root in a container may have no access to
+//! the other files of another user's processes.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::process::Command;
+use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
+
+use super::settings::Stage;
+
+/// Time for the helpers of a killed initdb to end: they do so after their last input. If they were killed, they would leave shared
+/// memory that cannot be identified as theirs.
+const HELPERS_PATIENCE: Duration = Duration::from_secs(10);
+
+type Spawned = SyncSender<io::Result<std::process::Child>>;
+
+/// Spawns all servers: the parent-death signal is sent when the *thread* that spawned the child ends, and this one never does.
+static SPAWNER: LazyLock<Mutex<Sender<(Command, Spawned)>>> = LazyLock::new(|| {
+    let (asks, asked) = channel::<(Command, Spawned)>();
+    // If no thread can be made, `asks` has no other end, which its first use says.
+    let _ = std::thread::Builder::new().name("private servers".into()).spawn(move || {
+        for (mut command, answer) in asked {
+            let _ = answer.send(command.spawn());
+        }
+    });
+    Mutex::new(asks)
+});
+
+/// A child process, which may outlive the thread that wanted it, but not loadline.
+pub(crate) struct Child(std::process::Child);
+
+impl Child {
+    /// Spawns the server.
+    pub(crate) fn spawn(command: Command) -> io::Result<Child> {
+        let (answer, spawned) = sync_channel(1);
+        let lost = || io::Error::other("no thread can be started");
+        let asks = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
+        asks.send((command, answer)).map_err(|_| lost())?;
+        drop(asks);
+        spawned.recv().unwrap_or_else(|_| Err(lost())).map(Child)
+    }
+
+    /// Whether it has ended. It is not reaped, so that its process id stays valid.
+    pub(crate) fn has_ended(&self) -> bool {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        !matches!(waitid(Id::Pid(self.pid()), flags), Ok(WaitStatus::StillAlive) | Err(Errno::EINTR))
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn exit(&mut self) -> Option<String> {
+        match self.0.try_wait() {
+            Ok(status) => status.map(|status| status.to_string()),
+            Err(e) => Some(e.to_string()),
+        }
+    }
+
+    /// Stops it with the signals of `stages`, one after the other. One that survives all of them hangs in the kernel.
+    pub(crate) fn stop(mut self, stages: &[Stage]) {
+        for stage in stages {
+            let deadline = Instant::now() + stage.patience;
+            if self.exit().is_none() {
+                let _ = kill(self.pid(), stage.signal);
+            }
+            while self.exit().is_none() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.0.id().cast_signed())
+    }
+}
+
+/// Role of a process in a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The server, or what makes its data folder.
+    Main,
+    /// A process of PostgreSQL's server that only cancels its query when it gets SIGINT.
+    Worker,
+    /// initdb of PostgreSQL or one of its helpers.
+    Helper,
+}
+
+/// The server in a folder.
+#[derive(Clone, Copy)]
+pub(crate) struct Marks<'a> {
+    /// Unique name of the folder.
+    pub(crate) name: &'a str,
+    /// User of its processes.
+    pub(crate) uid: u32,
+    /// Processes that loadline started for it in this boot: their process groups have the same ids.
+    pub(crate) started: &'a [i32],
+}
+
+impl Marks<'_> {
+    /// Its processes.
+    pub(crate) fn running(self) -> Vec<(Pid, Role)> {
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries
+            .filter_map(|entry| {
+                let pid = entry.file_name().to_str()?.parse().ok()?;
+                let cmdline = std::fs::read(entry.path().join("cmdline")).ok()?;
+                let of_ours = || Stat::read(pid).is_some_and(|stat| self.started.contains(&stat.group));
+                let role = role(&String::from_utf8_lossy(&cmdline), self.name, of_ours)?;
+                (entry.metadata().ok()?.uid() == self.uid).then_some((Pid::from_raw(pid), role))
+            })
+            .collect()
+    }
+
+    /// Ends all its processes with the signals of `stages`. Returns whether there were any.
+    ///
+    /// # Errors
+    /// When processes do not end; the text says how many.
+    pub(crate) fn end_all(self, stages: &[Stage]) -> io::Result<bool> {
+        let found = self.running();
+        if found.iter().any(|(_, role)| *role == Role::Helper) {
+            self.wait_gone(HELPERS_PATIENCE);
+        }
+        for stage in stages {
+            let mut gets = self.running();
+            gets.retain(|(_, role)| stage.signal != Signal::SIGINT || *role == Role::Main);
+            if gets.is_empty() {
+                continue;
+            }
+            for (pid, _) in gets {
+                let _ = kill(pid, stage.signal);
+            }
+            self.wait_gone(stage.patience);
+        }
+        match self.running().len() {
+            0 => Ok(!found.is_empty()),
+            left => Err(io::Error::other(format!("{left} of its processes do not end"))),
+        }
+    }
+
+    fn wait_gone(self, patience: Duration) {
+        let deadline = Instant::now() + patience;
+        while !self.running().is_empty() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Role of the process with this command line in the server whose folder has this name. `of_ours`: whether it is in the process group
+/// of one that loadline started, which is all that tells whose an initdb's helper is.
+fn role(cmdline: &str, name: &str, of_ours: impl Fn() -> bool) -> Option<Role> {
+    // The title of PostgreSQL's processes, because of the setting cluster_name.
+    if cmdline.starts_with(&format!("postgres: {name}: ")) {
+        return Some(Role::Worker);
+    }
+    let data = format!("/{name}/data");
+    let has = |words: &[&str]| words.iter().any(|word| cmdline.contains(word));
+    let mut args = cmdline.split('\0');
+    let program = args.next()?;
+    let postmaster = program.ends_with("/postgres")
+        && args.next() == Some("-D")
+        && args.next().is_some_and(|folder| folder.ends_with(&data));
+    let is_data = |arg: &str| arg.starts_with("--datadir=") && arg.ends_with(&data);
+    // Also `mariadb-install-db`, which feeds a `mariadbd --bootstrap`.
+    let mysqld = has(&["mariadbd", "mysqld", "install-db", "install_db"]) && cmdline.split('\0').any(is_data);
+    // Brings the data of another node of a cluster there.
+    let snapshot = has(&["wsrep_sst_", "rsync"]) && cmdline.contains(&format!("{data}/"));
+    if postmaster || mysqld || snapshot {
+        return Some(Role::Main);
+    }
+    // Directly or through a shell.
+    let helper = program.ends_with("/initdb") || has(&["--boot", "--single", "--check"]) && has(&["postgres"]);
+    (helper && of_ours()).then_some(Role::Helper)
+}
+
+/// Part of `/proc/PID/stat`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stat {
+    group: i32,
+    /// Clock ticks since boot.
+    pub(crate) start_ticks: u64,
+}
+
+impl Stat {
+    /// Reads it; `None` if there is no such process or it is a zombie.
+    pub(crate) fn read(pid: i32) -> Option<Stat> {
+        Stat::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    fn parse(stat: &str) -> Option<Stat> {
+        // The name (field 2) may contain spaces and parentheses: it ends at the last one.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        if matches!(*fields.first()?, "Z" | "X" | "x") {
+            return None;
+        }
+        Some(Stat { group: fields.get(2)?.parse().ok()?, start_ticks: fields.get(19)?.parse().ok()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_its_own_processes_are_found() {
+        for (cmdline, of_ours, expected) in [
+            ("/bin/postgres -D /x/loadline-abc/data -c a=b ", false, Some(Role::Main)),
+            ("/bin/postgres -D /x/loadline-abcd/data ", true, None),
+            ("/bin/postgres -D /var/lib/postgresql ", true, None),
+            ("tail -f /x/loadline-abc/data ", true, None),
+            ("", true, None),
+            ("/bin/initdb -D /x ", true, Some(Role::Helper)),
+            ("/bin/initdb -D /x ", false, None),
+            ("/bin/postgres --boot -F ", true, Some(Role::Helper)),
+            ("sh -c \"/usr/bin/postgres\"--single ", true, Some(Role::Helper)),
+            ("vi initdb ", true, None),
+            ("/usr/sbin/mariadbd --no-defaults --datadir=/x/loadline-abc/data", false, Some(Role::Main)),
+            ("/lib/ld.so /opt/mysqld --initialize-insecure --datadir=/x/loadline-abc/data ", false, Some(Role::Main)),
+            ("/bin/bash /usr/bin/wsrep_sst_rsync --datadir /x/loadline-abc/data/ ", false, Some(Role::Main)),
+            ("rsync --daemon --config /x/loadline-abc/data/rsync.conf ", false, Some(Role::Main)),
+            ("/usr/sbin/mariadbd --datadir=/var/lib/mysql ", true, None),
+            ("/usr/sbin/mariadbd --datadir=/x/loadline-abcd/data ", true, None),
+            ("less --datadir=/x/loadline-abc/data ", true, None),
+            ("mariadbd /x/loadline-abc/data ", true, None),
+            ("rsync --daemon --config /x/loadline-abcd/data/x ", true, None),
+        ] {
+            assert_eq!(role(&cmdline.replace(' ', "\0"), "loadline-abc", || of_ours), expected, "{cmdline}");
+        }
+        assert_eq!(role("postgres: loadline-abc: checkpointer \0", "loadline-abc", || false), Some(Role::Worker));
+        assert_eq!(role("postgres: loadline-abcd: checkpointer \0", "loadline-abc", || true), None);
+    }
+
+    #[test]
+    fn stat_of_a_process_with_spaces_in_its_name() {
+        let fields: Vec<String> = (4..=30).map(|n| n.to_string()).collect();
+        let line = |state: &str| format!("7 (a b) c) {state} {}", fields.join(" "));
+        assert_eq!(Stat::parse(&line("S")), Some(Stat { group: 5, start_ticks: 22 }));
+        assert_eq!(Stat::parse(&line("Z")), None);
+        assert_eq!(Stat::parse(""), None);
+    }
+}
