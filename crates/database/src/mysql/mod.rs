@@ -149,7 +149,7 @@ pub(crate) static GALERA_TEMP_KIND: TargetKind = TargetKind {
 };
 
 fn open_temp(product: &'static Product, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
-    let server = TempServer::start(product, request)?;
+    let server = TempServer::open(product, request)?;
     replication::follow(&server)?;
     let (url, request) = server.address(request);
     Ok(Box::new(Mysql::open(&url, &request, Some(Arc::new(Mutex::new(server))))?))

@@ -163,7 +163,7 @@ impl Replication for Mysql {
         let mut hang = Vec::new();
         loop {
             // Each time: one that was killed just now may still seem to run.
-            self.replicated(|server| server.revive_replicas(&hang))?;
+            self.replicated(|server| server.revive(&hang))?;
             hang.clear();
             let server = first.admin(Said::ask)?;
             let attached = point.is_none() || server.clients as usize >= replicas.len();

@@ -36,7 +36,7 @@ impl Target for Mysql {
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let first = self.first();
         let settings = first.admin(MysqlSettings::read)?;
-        let mut notes = self.private().map_or_else(Vec::new, |s| s.notes().to_vec());
+        let mut notes = self.private().map_or_else(Vec::new, |s| s.notes.clone());
         if self.server.is_some() {
             notes.push(format!(
                 "workloads whose commit does not wait run with innodb_flush_log_at_trx_commit = {NOWAIT}, all others with {}: \
@@ -52,7 +52,7 @@ impl Target for Mysql {
         }
         Ok(TargetInfo {
             in_process: false,
-            kind: self.private().map_or("mysql", |s| s.scheme()).into(),
+            kind: self.private().map_or("mysql", |s| s.setup.product.scheme.as_str()).into(),
             product: first.version.product().into(),
             version: first.version.text.clone(),
             url: self.url.clone(),

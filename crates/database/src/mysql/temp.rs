@@ -113,8 +113,19 @@ impl Stages for Installed {
         Ok(Installed { server, install, base, version, cluster })
     }
 
-    fn lists(&self, setup: &Setup, given: &BTreeMap<String, String>) -> Vec<&'static str> {
-        self.chosen(setup.levels, given)
+    fn lists(&self, levels: bool, given: &BTreeMap<String, String>) -> Vec<&'static str> {
+        let mut lists = vec!["innodb"];
+        if !self.version.mariadb {
+            let from = self.version.is_mysql_from((8, 0, 30));
+            lists.extend(["mysql", if from { "mysql-from-8-0-30" } else { "mysql-before-8-0-30" }]);
+            return lists;
+        }
+        lists.push("mariadb");
+        lists.extend(levels.then_some("replicated"));
+        lists.extend(self.cluster.as_ref().map(|_| "galera"));
+        let logs = given.iter().any(|(name, value)| normal(name) == "log_bin" && !is_off(value));
+        lists.extend((levels || logs).then_some("mariadb-times-commits"));
+        lists
     }
 
     /// Checks each setting by itself (`mariadbd --name=value --help --verbose`, `mysqld …`), then all together where MySQL can.
@@ -210,9 +221,9 @@ impl Stages for Installed {
         let text = String::from_utf8_lossy(&text);
         let what = format!("{} failed", program.file_name().unwrap_or_default().to_string_lossy());
         Err(match self.install {
-            Some(_) => first.folder.failure(&what, &cause(&text)),
+            Some(_) => first.folder.failure(&what, &Self::cause(&text)),
             // MySQL makes it with the user's settings.
-            None => first.start_failure(&what, settings, &text, cause),
+            None => first.start_failure(&what, settings, &text, Self::cause),
         })
     }
 
@@ -271,28 +282,19 @@ impl Stages for Installed {
         }
     }
 
+    /// The first errors in the server's log, which others follow from; else its last lines.
     fn cause(log: &str) -> String {
-        cause(log)
+        // MySQL misses a dump of the buffer pool in every new database.
+        let is_cause = |text: &&str| *text != "Aborting" && !text.contains("/ib_buffer_pool' for reading");
+        let errors: Vec<&str> = log.lines().filter(|l| l.contains("[ERROR] ")).map(message).filter(is_cause).collect();
+        let lines: Vec<&str> = log.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+        let parts =
+            if errors.is_empty() { &lines[lines.len().saturating_sub(4)..] } else { &errors[..errors.len().min(4)] };
+        parts.join(" – ")
     }
 }
 
 impl Installed {
-    /// The lists of settings, for a server that is `replicated` or not.
-    fn chosen(&self, replicated: bool, given: &BTreeMap<String, String>) -> Vec<&'static str> {
-        let mut lists = vec!["innodb"];
-        if !self.version.mariadb {
-            let from = self.version.is_mysql_from((8, 0, 30));
-            lists.extend(["mysql", if from { "mysql-from-8-0-30" } else { "mysql-before-8-0-30" }]);
-            return lists;
-        }
-        lists.push("mariadb");
-        lists.extend(replicated.then_some("replicated"));
-        lists.extend(self.cluster.as_ref().map(|_| "galera"));
-        let logs = given.iter().any(|(name, value)| normal(name) == "log_bin" && !is_off(value));
-        lists.extend((replicated || logs).then_some("mariadb-times-commits"));
-        lists
-    }
-
     /// The options that lead a server to its own files, if the user named the binaries: its built-in paths are those of
     /// the place that it was made for.
     pub(super) fn paths(&self) -> Vec<OsString> {
@@ -356,17 +358,6 @@ fn named(error: &str, given: &BTreeMap<String, String>) -> String {
     let names = given.keys().filter(|name| error.contains(&normal(name)));
     // The longest: `log_bin` is a part of `log_bin_index`.
     names.max_by_key(|name| name.len()).cloned().unwrap_or_else(|| given.keys().cloned().collect::<Vec<_>>().join(", "))
-}
-
-/// The first errors in the server's log, which others follow from; else its last lines.
-fn cause(log: &str) -> String {
-    // MySQL misses a dump of the buffer pool in every new database.
-    let is_cause = |text: &&str| *text != "Aborting" && !text.contains("/ib_buffer_pool' for reading");
-    let errors: Vec<&str> = log.lines().filter(|l| l.contains("[ERROR] ")).map(message).filter(is_cause).collect();
-    let lines: Vec<&str> = log.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-    let parts =
-        if errors.is_empty() { &lines[lines.len().saturating_sub(4)..] } else { &errors[..errors.len().min(4)] };
-    parts.join(" – ")
 }
 
 fn greeted(mut socket: &UnixStream) -> io::Result<()> {
@@ -442,22 +433,17 @@ fn free_ports() -> std::io::Result<[u16; 3]> {
     Ok(ports)
 }
 
-/// A running private server with its further ones. Dropping it stops them and removes their files.
-pub(super) struct TempServer {
-    servers: Servers<Installed>,
-}
+/// A private server with its replicas, or the nodes of a cluster.
+pub(super) type TempServer = Servers<Installed>;
 
 impl TempServer {
     /// Creates and starts a server, with its replicas, or the nodes of a cluster.
-    ///
-    /// # Errors
-    /// As [`Servers::create`] and [`Servers::start`].
-    pub(super) fn start(product: &'static Product, request: &OpenRequest) -> Result<TempServer, TargetError> {
-        let mut server = TempServer { servers: Servers::create(product, request)? };
-        (0..=server.servers.further.len()).try_for_each(|number| server.start_one(number))?;
+    pub(super) fn open(product: &'static Product, request: &OpenRequest) -> Result<TempServer, TargetError> {
+        let mut server = TempServer::create(product, request)?;
+        (0..=server.further.len()).try_for_each(|number| server.start_one(number))?;
         let replicas = server.replicas().len();
         if replicas > 0 {
-            server.servers.notes.push(format!(
+            server.notes.push(format!(
                 "{replicas} private replica with the same settings receives the binary log through a link of loadline's; its files are \
                  beside the server's, on the same device. It acknowledges what it has written to its relay log, which it does not \
                  sync (sync_relay_log)"
@@ -470,9 +456,9 @@ impl TempServer {
         let is_taken = |log: String| log.to_lowercase().contains("address already in use");
         let mut tries = 1;
         loop {
-            let started = self.servers.start(number);
-            let server = number.checked_sub(1).map_or(&self.servers.first, |n| &self.servers.further[n]);
-            let again = started.is_err() && self.servers.stages.cluster.is_some() && is_taken(server.folder.log());
+            let started = self.start(number);
+            let server = number.checked_sub(1).map_or(&self.first, |n| &self.further[n]);
+            let again = started.is_err() && self.stages.cluster.is_some() && is_taken(server.folder.log());
             if !again || tries == PORT_TRIES {
                 return started;
             }
@@ -482,14 +468,11 @@ impl TempServer {
 
     /// Restarts the server, or the nodes of a cluster, with `given` in place of the settings given before. If they do not start with
     /// them, they are started with those before.
-    ///
-    /// # Errors
-    /// As [`TempServer::start`].
     pub(super) fn restart(&mut self, given: &BTreeMap<String, String>) -> Result<(), TargetError> {
-        let former = self.servers.give(given)?;
+        let former = self.give(given)?;
         let started = self.start_again();
         if started.is_err() {
-            self.servers.settings = former;
+            self.settings = former;
             let _ = self.start_again();
         }
         started
@@ -497,8 +480,8 @@ impl TempServer {
 
     /// Stops the first last: it knows all that was committed, and begins the cluster again. Replicas run on.
     fn start_again(&mut self) -> Result<(), TargetError> {
-        let nodes = if self.servers.stages.cluster.is_some() { self.servers.further.len() } else { 0 };
-        let Servers { setup, further, first, .. } = &mut self.servers;
+        let nodes = if self.stages.cluster.is_some() { self.further.len() } else { 0 };
+        let Servers { setup, further, first, .. } = self;
         let stopped = further[..nodes].iter_mut().rev().chain([first]);
         stopped.for_each(|server| server.stop(&setup.product.restart));
         (0..=nodes).try_for_each(|number| self.start_one(number))
@@ -506,37 +489,19 @@ impl TempServer {
 
     /// Wanted size of the buffer pool: small against `data_bytes`, or the default; `None` if the user chose the size.
     pub(super) fn pool_bytes(&self, data_bytes: Option<u64>) -> Option<u64> {
-        let settings = &self.servers.settings;
+        let settings = &self.settings;
         let default = settings.own_cache().then_some(settings.cache_mib << 20)?;
         Some(data_bytes.map_or(default, |bytes| cache::small(bytes).min(default)))
     }
 
     pub(super) fn replicas(&self) -> &[Server] {
-        if self.servers.setup.levels { &self.servers.further } else { &[] }
-    }
-
-    /// Starts replicas again that have ended, and those of the names `hang`.
-    ///
-    /// # Errors
-    /// [`TargetError::Local`]: one does not start.
-    pub(super) fn revive_replicas(&mut self, hang: &[String]) -> Result<(), TargetError> {
-        self.servers.revive(hang)
+        if self.setup.levels { &self.further } else { &[] }
     }
 
     /// URL of the running server, without a password; in `request` those of the further nodes of a cluster.
     pub(super) fn address(&self, request: &OpenRequest) -> (String, OpenRequest) {
-        let nodes = self.servers.further.iter().filter(|_| !self.servers.setup.levels);
-        (url_of(&self.servers.first), OpenRequest { nodes: nodes.map(url_of).collect(), ..request.clone() })
-    }
-
-    /// Scheme of its target's URL.
-    pub(super) fn scheme(&self) -> &'static str {
-        &self.servers.setup.product.scheme
-    }
-
-    /// Notes for the report.
-    pub(super) fn notes(&self) -> &[String] {
-        &self.servers.notes
+        let nodes = self.further.iter().filter(|_| !self.setup.levels);
+        (url_of(&self.first), OpenRequest { nodes: nodes.map(url_of).collect(), ..request.clone() })
     }
 }
 
@@ -570,7 +535,7 @@ mod tests {
         let installed = installed(version, None);
         let product = if installed.version.mariadb { &SERVERS.mariadb } else { &SERVERS.mysql };
         let given = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let lists = installed.chosen(false, &given);
+        let lists = installed.lists(false, &given);
         super::arguments(&Settings::new(product, &lists, &given, product.cache_mib(8 << 30)), &[])
     }
 
@@ -632,8 +597,8 @@ mod tests {
                    such file or directory\n\
                    2026-01-01T00:00:00.2Z 0 [ERROR] [MY-000067] [Server] unknown variable 'nonsense-xyz=1'.\n\
                    2026-01-01T00:00:00.3Z 0 [ERROR] [MY-010119] [Server] Aborting\n";
-        assert_eq!(cause(log), "unknown variable 'nonsense-xyz=1'.");
-        assert_eq!(cause("no such library\n"), "no such library");
+        assert_eq!(Installed::cause(log), "unknown variable 'nonsense-xyz=1'.");
+        assert_eq!(Installed::cause("no such library\n"), "no such library");
     }
 
     #[test]

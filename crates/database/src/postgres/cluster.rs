@@ -79,9 +79,9 @@ impl Postgres {
         let mut has_levels = false;
         if let Some(server) = &server {
             let server = server.lock().unwrap_or_else(PoisonError::into_inner);
-            has_levels = server.has_levels();
+            has_levels = server.servers.setup.levels;
             // Replicas for levels are no nodes: they may be far away, and tests of levels write.
-            urls.extend(server.standbys().iter().filter(|_| !has_levels).map(url_of));
+            urls.extend(server.servers.further.iter().filter(|_| !has_levels).map(url_of));
         }
         let mut endpoints: Vec<Arc<Endpoint>> = Vec::new();
         for node in &urls {

@@ -101,7 +101,7 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
     check_url: |url| check_url(&SERVERS.postgres, url),
     open: |request| {
         let server = TempServer::start(request)?;
-        let url = server.url().to_owned();
+        let url = server.url.clone();
         let server = Some(Arc::new(Mutex::new(server)));
         Ok(Box::new(Postgres::open("postgres-temp", &url, request, server)?))
     },

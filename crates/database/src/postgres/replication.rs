@@ -92,14 +92,14 @@ impl Postgres {
         let none = || TargetError::Unsupported("this target was not opened with replicas".into());
         let server = self.server.as_ref().ok_or_else(none)?;
         let mut server = server.lock().unwrap_or_else(PoisonError::into_inner);
-        if server.has_levels() { f(&mut server) } else { Err(none()) }
+        if server.servers.setup.levels { f(&mut server) } else { Err(none()) }
     }
 
     fn standby_names(&self) -> Vec<String> {
         if let Some(pair) = &self.pair {
             return pair.names();
         }
-        self.with_server(|s| Ok(s.standbys().iter().map(|s| s.name.clone()).collect())).unwrap_or_default()
+        self.with_server(|s| Ok(s.servers.further.iter().map(|s| s.name.clone()).collect())).unwrap_or_default()
     }
 
     /// Those to a user's own standbys are not loadline's.
@@ -107,7 +107,7 @@ impl Postgres {
         if self.pair.is_some() {
             return Ok(Vec::new());
         }
-        self.with_server(|s| Ok(s.standbys().iter().filter_map(|s| s.relay.clone()).collect()))
+        self.with_server(|s| Ok(s.servers.further.iter().filter_map(|s| s.relay.clone()).collect()))
     }
 }
 
@@ -133,7 +133,7 @@ impl Replication for Postgres {
             }
             Some(pair) => pair.set_level(&primary.endpoint, settings)?,
             None => self.with_server(|s| {
-                s.standbys().iter().filter_map(|s| s.relay.as_ref()).for_each(|relay| relay.set(link));
+                s.servers.further.iter().filter_map(|s| s.relay.as_ref()).for_each(|relay| relay.set(link));
                 s.set_level(settings)
             })?,
         };
@@ -161,7 +161,7 @@ impl Replication for Postgres {
                 }
                 if !hang.is_empty() && !started_again && self.pair.is_none() && begin.elapsed() >= HANGS + way {
                     started_again = true;
-                    self.with_server(|s| s.start_again(&hang))?;
+                    self.with_server(|s| s.servers.revive(&hang))?;
                 }
                 if begin.elapsed() >= patience {
                     let silent = |r: &Replica| if hang.contains(&r.name) { ", acknowledges nothing" } else { "" };

@@ -48,7 +48,7 @@ impl Target for Postgres {
             dir.display().to_string()
         });
         let own = self.server.as_ref().map(|s| s.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut notes = own.map_or_else(Vec::new, |s| s.notes().to_vec());
+        let mut notes = own.map_or_else(Vec::new, |s| s.servers.notes.clone());
         notes.extend(self.primary().endpoint.recognised.note());
         if self.endpoints.len() > 1 {
             notes.push(format!(
@@ -131,7 +131,7 @@ impl Administration for Postgres {
     fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
         // Private standbys follow at once and are on the same disk, each with rows and log of its own.
         let standbys = match &self.server {
-            Some(server) => server.lock().unwrap_or_else(PoisonError::into_inner).standbys().len() as u64,
+            Some(server) => server.lock().unwrap_or_else(PoisonError::into_inner).servers.further.len() as u64,
             None => 0,
         };
         let mut log = self.at_primary(|c| log_space::estimate(c, data, indexes, standbys > 0))?;

@@ -19,7 +19,7 @@ impl Settings for Postgres {
         let Some(shared) = &self.server else {
             return Err(TargetError::Unsupported("loadline does not change a user's server".into()));
         };
-        let before = lock(shared).given().clone();
+        let before = lock(shared).servers.settings.given.clone();
         lock(shared).give(&request.settings)?;
         let restart = restart || !self.reload()?;
         let started = if restart { lock(shared).restart() } else { Ok(()) };
@@ -28,7 +28,7 @@ impl Settings for Postgres {
             let _ = server.give(&before).and_then(|()| server.restart());
             return Err(e);
         }
-        let url = lock(shared).url().to_owned();
+        let url = lock(shared).url.clone();
         Ok((Box::new(Postgres::open(self.kind, &url, request, Some(Arc::clone(shared)))?), restart))
     }
 

@@ -66,7 +66,7 @@ impl Stages for Installed {
         Ok(Installed { initdb: postgres.with_file_name("initdb"), postgres, version })
     }
 
-    fn lists(&self, _: &Setup, _: &BTreeMap<String, String>) -> Vec<&'static str> {
+    fn lists(&self, _: bool, _: &BTreeMap<String, String>) -> Vec<&'static str> {
         vec!["postgres"]
     }
 
@@ -100,7 +100,7 @@ impl Stages for Installed {
                 let what = format!("--setting {name}: PostgreSQL rejects its value (not shown here)");
                 return Err(TargetError::Usage(what));
             } else {
-                let said = server_message(&stderr);
+                let said = Self::cause(&stderr);
                 return Err(TargetError::Usage(format!("--setting {name}={value}: postgres says: '{said}'")));
             }
         }
@@ -119,7 +119,7 @@ impl Stages for Installed {
         let output = command.output().map_err(|e| cannot_run(&self.initdb, &e))?;
         if !output.status.success() {
             let stderr = String::from_utf8_lossy(&output.stderr);
-            return Err(first.folder.failure("initdb failed", &server_message(&stderr)));
+            return Err(first.folder.failure("initdb failed", &Self::cause(&stderr)));
         }
         // initdb --no-sync: one sync for all files instead of one per file.
         first.folder.bring_to_disk()
@@ -182,8 +182,30 @@ impl Stages for Installed {
         }
     }
 
+    /// The server's error messages in its log, with their explanation.
     fn cause(log: &str) -> String {
-        server_message(log)
+        let message = |line: &str, levels: &[&str]| {
+            let found = levels.iter().filter_map(|level| line.find(level).map(|at| at + level.len())).min()?;
+            Some(line[found..].trim().to_owned())
+        };
+        // What its sessions heard while it stopped and started is no cause.
+        let heard = ["terminating connection due to", "the database system is"];
+        let lines: Vec<&str> = log.lines().filter(|line| !heard.iter().any(|text| line.contains(text))).collect();
+        let mut parts: Vec<String> = Vec::new();
+        // An invalid line of a configuration file is explained in a LOG message before the fatal one.
+        for levels in
+            [&["FATAL:", "PANIC:", "ERROR:", "DETAIL:", "HINT:", "error:", "detail:", "hint:"][..], &["LOG:"][..]]
+        {
+            parts.extend(lines.iter().filter_map(|line| message(line, levels)));
+            if !parts.is_empty() && !parts.iter().any(|part| part.contains("contains errors")) {
+                break;
+            }
+        }
+        if parts.is_empty() {
+            parts = lines.iter().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect();
+        }
+        let first = parts.len().saturating_sub(6);
+        parts[first..].join(" – ")
     }
 }
 
@@ -289,43 +311,15 @@ fn ask(mut stream: Stream, socket: &Path) -> Result<Progress, TargetError> {
     }
 }
 
-/// The server's error messages in its log, with their explanation.
-pub(super) fn server_message(log: &str) -> String {
-    let message = |line: &str, levels: &[&str]| {
-        let found = levels.iter().filter_map(|level| line.find(level).map(|at| at + level.len())).min()?;
-        Some(line[found..].trim().to_owned())
-    };
-    // What its sessions heard while it stopped and started is no cause.
-    let heard = ["terminating connection due to", "the database system is"];
-    let lines: Vec<&str> = log.lines().filter(|line| !heard.iter().any(|text| line.contains(text))).collect();
-    let mut parts: Vec<String> = Vec::new();
-    // An invalid line of a configuration file is explained in a LOG message before the fatal one.
-    for levels in [&["FATAL:", "PANIC:", "ERROR:", "DETAIL:", "HINT:", "error:", "detail:", "hint:"][..], &["LOG:"][..]]
-    {
-        parts.extend(lines.iter().filter_map(|line| message(line, levels)));
-        if !parts.is_empty() && !parts.iter().any(|part| part.contains("contains errors")) {
-            break;
-        }
-    }
-    if parts.is_empty() {
-        parts = lines.iter().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect();
-    }
-    let first = parts.len().saturating_sub(6);
-    parts[first..].join(" – ")
-}
-
 /// A running private server. Dropping it stops the server and removes its files.
 pub(super) struct TempServer {
-    url: String,
+    pub(super) url: String,
     endpoint: Endpoint,
-    servers: Servers<Installed>,
+    pub(super) servers: Servers<Installed>,
 }
 
 impl TempServer {
     /// Creates and starts a server and its standbys.
-    ///
-    /// # Errors
-    /// As [`Servers::create`] and [`Servers::start`].
     pub(super) fn start(request: &OpenRequest) -> Result<TempServer, TargetError> {
         let mut servers: Servers<Installed> = Servers::create(&SERVERS.postgres, request)?;
         servers.start(0)?;
@@ -354,9 +348,6 @@ impl TempServer {
     ///
     /// The small cache is a sixth of the data: it holds the index (a twelfth) and few of the rows, so a row costs little
     /// more than one read (with an eighth it was 1.3).
-    ///
-    /// # Errors
-    /// [`TargetError::Local`]: the server does not start again.
     pub(super) fn set_cache(&mut self, data_bytes: Option<u64>) -> Result<(), TargetError> {
         let Servers { setup, settings, .. } = &mut self.servers;
         let default = setup.product.cache_mib(setup.memory);
@@ -368,9 +359,6 @@ impl TempServer {
     }
 
     /// Replaces the settings given by the user and writes the configuration files; the server still has to read its own.
-    ///
-    /// # Errors
-    /// [`TargetError::Usage`] with PostgreSQL's words if it rejects one of them.
     pub(super) fn give(&mut self, given: &BTreeMap<String, String>) -> Result<(), TargetError> {
         self.servers.give(given)?;
         let Servers { setup, settings, further, first, .. } = &self.servers;
@@ -378,9 +366,6 @@ impl TempServer {
     }
 
     /// Restarts the server and its standbys with their settings.
-    ///
-    /// # Errors
-    /// As [`TempServer::start`].
     pub(super) fn restart(&mut self) -> Result<(), TargetError> {
         let stages = &self.servers.setup.product.restart;
         self.servers.first.stop(stages);
@@ -397,9 +382,6 @@ impl TempServer {
 
     /// Brings the settings of a level about, and starts standbys again that have ended. The server still has to read its
     /// configuration file if the result is `true`.
-    ///
-    /// # Errors
-    /// [`TargetError::Local`]: a standby does not start again.
     pub(super) fn set_level(&mut self, level: [(&'static str, String); 2]) -> Result<bool, TargetError> {
         self.servers.revive(&[])?;
         let Servers { setup, settings, first, .. } = &mut self.servers;
@@ -411,44 +393,12 @@ impl TempServer {
         Ok(true)
     }
 
-    /// Ends the standbys of these names, which hang, and starts them again.
-    ///
-    /// # Errors
-    /// [`TargetError::Local`]: one does not start.
-    pub(super) fn start_again(&mut self, names: &[String]) -> Result<(), TargetError> {
-        self.servers.revive(names)
-    }
-
-    pub(super) fn standbys(&self) -> &[Server] {
-        &self.servers.further
-    }
-
     /// How to reach the standbys that run.
     ///
     /// # Errors
     /// None: their URLs are loadline's own.
     pub(super) fn running_standbys(&self) -> Result<Vec<Endpoint>, TargetError> {
-        self.standbys().iter().filter(|s| s.runs()).map(|s| self.endpoint.at(&url_of(s))).collect()
-    }
-
-    /// Whether the way to the standbys can be changed, and how far commits wait for them.
-    pub(super) fn has_levels(&self) -> bool {
-        self.servers.setup.levels
-    }
-
-    /// Settings given by the user.
-    pub(super) fn given(&self) -> &BTreeMap<String, String> {
-        &self.servers.settings.given
-    }
-
-    /// URL of the running server, without a password because none is needed.
-    pub(super) fn url(&self) -> &str {
-        &self.url
-    }
-
-    /// Notes for the report.
-    pub(super) fn notes(&self) -> &[String] {
-        &self.servers.notes
+        self.servers.further.iter().filter(|s| s.runs()).map(|s| self.endpoint.at(&url_of(s))).collect()
     }
 }
 
@@ -513,12 +463,12 @@ mod tests {
     fn the_servers_own_words() {
         let log = "2026-01-01 00:00:00.000 UTC [7] LOG:  invalid value for parameter \"x\": \"y\"\n\
                    2026-01-01 00:00:00.000 UTC [7] FATAL:  configuration file \"/p\" contains errors\n";
-        assert!(server_message(log).contains("invalid value for parameter \"x\""), "{}", server_message(log));
+        assert!(Installed::cause(log).contains("invalid value for parameter \"x\""), "{}", Installed::cause(log));
         let log = "now [7] LOG:  starting\nnow [7] FATAL:  no memory\nnow [7] HINT:  use less\n";
-        assert_eq!(server_message(log), "no memory – use less");
+        assert_eq!(Installed::cause(log), "no memory – use less");
         let restarted = "FATAL:  terminating connection due to administrator command\nLOG:  database system is shut down\nFATAL:  no library\n";
-        assert_eq!(server_message(restarted), "no library");
-        assert_eq!(server_message("odd\n"), "odd");
-        assert_eq!(server_message(""), "");
+        assert_eq!(Installed::cause(restarted), "no library");
+        assert_eq!(Installed::cause("odd\n"), "odd");
+        assert_eq!(Installed::cause(""), "");
     }
 }

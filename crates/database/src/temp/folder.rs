@@ -182,9 +182,6 @@ pub(crate) struct Folder {
 
 impl Folder {
     /// Creates it with its owner file.
-    ///
-    /// # Errors
-    /// [`TargetError::Local`] with the folder that cannot be used.
     pub(super) fn create(product: &'static Product, place: &Location, user: &User) -> Result<Folder, TargetError> {
         let failed = |e: io::Error| cannot_use(product, &place.parent, &e);
         // The server's user must pass through, but need not read.
@@ -232,9 +229,6 @@ impl Folder {
     /// Has the process of `command` write its id into the folder before it becomes the program: whoever cleans up finds its process
     /// group and its shared memory, whenever it or loadline is killed. The ids need not be synced, because they are valid in this
     /// boot only.
-    ///
-    /// # Errors
-    /// [`TargetError::Local`].
     #[allow(unsafe_code)]
     pub(crate) fn note_process(&self, command: &mut Command) -> Result<(), TargetError> {
         let path = self.dir.join(STARTED);
@@ -254,9 +248,6 @@ impl Folder {
     }
 
     /// Syncs a new database to disk; otherwise its dirty pages would be written during the first tests.
-    ///
-    /// # Errors
-    /// [`TargetError::Local`].
     pub(crate) fn bring_to_disk(&self) -> Result<(), TargetError> {
         File::open(self.data())
             .and_then(|dir| nix::unistd::syncfs(&dir).map_err(io::Error::from))
@@ -264,9 +255,6 @@ impl Folder {
     }
 
     /// Writes a file that the server's user can read, and no other but root.
-    ///
-    /// # Errors
-    /// [`TargetError::Local`].
     pub(crate) fn write(&self, path: &Path, text: &str, user: &User) -> Result<(), TargetError> {
         // One of that name is what a full disk left of the last attempt.
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(path);
@@ -277,9 +265,6 @@ impl Folder {
     }
 
     /// Opens the server's log for standard output and standard error.
-    ///
-    /// # Errors
-    /// [`TargetError::Local`].
     pub(super) fn open_log(&self) -> Result<(File, File), TargetError> {
         let path = self.dir.join(LOG);
         let made = OpenOptions::new().append(true).create(true).mode(0o640).open(&path);
@@ -292,9 +277,6 @@ impl Folder {
     }
 
     /// Ends what still runs of the server, so that it can be started again.
-    ///
-    /// # Errors
-    /// [`TargetError::Local`].
     pub(super) fn end(&self) -> Result<(), TargetError> {
         let ended = self.owner.end(self.product, &self.dir);
         ended.map(drop).map_err(|e| self.failure("its processes cannot be ended", &e.to_string()))

@@ -43,18 +43,12 @@ const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_'
 /// What a product does in its own way.
 pub(crate) trait Stages: Sized {
     /// Finds what it needs beside its program, and refuses versions that loadline does not support.
-    ///
-    /// # Errors
-    /// With what is missing and how to get it.
     fn find(setup: &Setup) -> Result<Self, TargetError>;
 
     /// The lists of `servers.toml` with loadline's settings.
-    fn lists(&self, setup: &Setup, given: &BTreeMap<String, String>) -> Vec<&'static str>;
+    fn lists(&self, levels: bool, given: &BTreeMap<String, String>) -> Vec<&'static str>;
 
     /// Asks the program whether it takes the user's settings. Returns the size of the block cache that they give, bytes, if it counts.
-    ///
-    /// # Errors
-    /// [`TargetError::Usage`] with the program's words.
     fn check(
         &self,
         setup: &Setup,
@@ -63,21 +57,12 @@ pub(crate) trait Stages: Sized {
     ) -> Result<Option<u64>, TargetError>;
 
     /// Makes the data folder of the first server.
-    ///
-    /// # Errors
-    /// With the program's words.
     fn make_data(&self, setup: &Setup, settings: &Settings, first: &Server) -> Result<(), TargetError>;
 
     /// Prepares a further server before the first one starts.
-    ///
-    /// # Errors
-    /// If its data folder or the way to the first cannot be made.
     fn join(&self, setup: &Setup, server: &mut Server, first: &Server) -> Result<(), TargetError>;
 
     /// The command that starts a server.
-    ///
-    /// # Errors
-    /// If its configuration cannot be written.
     fn command(&mut self, setup: &Setup, settings: &Settings, server: &Server) -> Result<Command, TargetError>;
 
     /// Asks at its socket whether a server accepts sessions.
@@ -192,7 +177,7 @@ impl<S: Stages> Servers<S> {
         let cache = stages.check(&setup, given, &first.folder)?;
         let cache_mib = product.cache_mib(setup.memory);
         setup.check_memory(cache.unwrap_or(cache_mib << 20))?;
-        let settings = Settings::new(product, &stages.lists(&setup, given), given, cache_mib);
+        let settings = Settings::new(product, &stages.lists(setup.levels, given), given, cache_mib);
         let mut notes = vec![format!(
             "private {} {} ({}), created for this run and removed after it; it ran as the user '{}'",
             product.name,
@@ -214,9 +199,6 @@ impl<S: Stages> Servers<S> {
     }
 
     /// Starts the server of this number, the first is 0, and waits until it accepts sessions. One that does not is ended.
-    ///
-    /// # Errors
-    /// [`TargetError::Usage`] if it does not start with the user's settings, [`TargetError::Local`].
     pub(crate) fn start(&mut self, number: usize) -> Result<(), TargetError> {
         let Servers { stages, setup, settings, further, first, .. } = self;
         let Some(server) = std::iter::once(first).chain(further).nth(number) else { return Ok(()) };
@@ -231,9 +213,6 @@ impl<S: Stages> Servers<S> {
     }
 
     /// Starts further servers again that have ended, and those of the names `hang`.
-    ///
-    /// # Errors
-    /// One does not start.
     pub(crate) fn revive(&mut self, hang: &[String]) -> Result<(), TargetError> {
         for number in 1..=self.further.len() {
             let server = &mut self.further[number - 1];
@@ -249,16 +228,13 @@ impl<S: Stages> Servers<S> {
     }
 
     /// Replaces the settings given by the user and returns those before. The servers have to be restarted or to read them.
-    ///
-    /// # Errors
-    /// [`TargetError::Usage`] if the program rejects one of them.
     pub(crate) fn give(&mut self, given: &BTreeMap<String, String>) -> Result<Settings, TargetError> {
         let Servers { stages, setup, settings, first, .. } = self;
         if settings.given != *given {
             setup.product.check_names(given, setup.servers, setup.levels)?;
             stages.check(setup, given, &first.folder)?;
         }
-        let next = Settings::new(setup.product, &stages.lists(setup, given), given, settings.cache_mib);
+        let next = Settings::new(setup.product, &stages.lists(setup.levels, given), given, settings.cache_mib);
         Ok(std::mem::replace(settings, next))
     }
 }
@@ -288,9 +264,6 @@ impl Server {
     }
 
     /// Copies the data folder of `first`, which has not been started yet.
-    ///
-    /// # Errors
-    /// [`TargetError::Local`].
     pub(crate) fn copy(&self, first: &Server, user: &User) -> Result<(), TargetError> {
         let mut copy = user.command("cp", Signal::SIGKILL);
         copy.arg("-a").arg(first.folder.data().join(".")).arg(self.folder.data());

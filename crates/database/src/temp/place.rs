@@ -116,9 +116,6 @@ pub(crate) struct ToPlace<'a> {
 
 impl ToPlace<'_> {
     /// Chooses the URL's folder, else the results folder, else [`FALLBACK`].
-    ///
-    /// # Errors
-    /// When none of them can be used, or there is too little space in it.
     pub(crate) fn choose(self) -> Result<Location, TargetError> {
         let ToPlace { product: Product { scheme, log_setting, disk_mib, .. }, servers, .. } = self;
         let least = (disk_mib << 20) * u64::from(servers);

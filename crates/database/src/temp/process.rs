@@ -119,9 +119,6 @@ impl Marks<'_> {
     }
 
     /// Ends all its processes with the signals of `stages`. Returns whether there were any.
-    ///
-    /// # Errors
-    /// When processes do not end; the text says how many.
     pub(crate) fn end_all(self, stages: &[Stage]) -> io::Result<bool> {
         let found = self.running();
         if found.iter().any(|(_, role)| *role == Role::Helper) {

@@ -129,9 +129,6 @@ impl Said {
 
 impl Program {
     /// The server of `product` in `bin`, else the first in the folders of packages and PATH. `mysqld` is often a link to MariaDB's.
-    ///
-    /// # Errors
-    /// [`TargetError::Local`] or [`TargetError::Usage`] if there is none, [`TargetError::Refused`] if it cannot be run.
     pub(crate) fn find(product: &Product, bin: Option<&Path>, user: &User) -> Result<Program, TargetError> {
         if let Some(dir) = bin {
             return Program::in_directory(product, dir, user);
@@ -240,9 +237,6 @@ pub(crate) fn leading_number(text: &str) -> u32 {
 }
 
 /// What `program --version` says within [`AT_MOST`].
-///
-/// # Errors
-/// It cannot be run, or does not end.
 pub(super) fn version(mut program: Command) -> io::Result<Output> {
     let mut child = program.arg("--version").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let begin = Instant::now();

@@ -28,63 +28,36 @@ pub(crate) struct Knowledge {
     settings: BTreeMap<String, Vec<String>>,
 }
 
-/// A product of which loadline can start private servers.
+/// A product of which loadline can start private servers. The file says what its keys mean.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Product {
-    /// Scheme of the target's URL.
     pub(crate) scheme: String,
-    /// Name for messages.
     pub(crate) name: String,
-    /// Prefix of its folders' names; a random part follows.
     pub(crate) prefix: String,
-    /// Preferred user of the server if loadline is root.
     pub(crate) user: String,
-    /// File name of the server program.
     pub(crate) program: String,
-    /// Programs that must be beside it.
     pub(crate) also: Vec<String>,
-    /// Folders of packages; `*` stands for a version, of which the newest is taken. Those of PATH follow.
     pub(crate) folders: Vec<String>,
-    /// Supported versions, for messages.
     pub(crate) supported: String,
-    /// Its packages in Debian and in Fedora, for messages.
     pub(crate) packages: [String; 2],
-    /// Example of a folder of binaries, for messages.
     pub(crate) bin: String,
-    /// The setting for the size of the log, for messages.
     pub(crate) log_setting: String,
-    /// Example of the library that the URL's parameter `provider` names; absent: there is no such parameter.
     pub(crate) provider: Option<String>,
-    /// File name of the socket.
     pub(crate) socket: String,
-    /// Characters that the path of the socket's folder must not contain. With any, blanks and control characters neither.
     pub(crate) unfit: String,
-    /// Further files in the server's folder.
     pub(crate) files: Vec<String>,
-    /// First part of the names of further servers.
     pub(crate) server: String,
-    /// The URL's parameter for their number.
     pub(crate) parameter: Option<String>,
-    /// Whether that number includes the first server.
     pub(crate) counts_all: bool,
-    /// Servers unless the URL says how many.
     pub(crate) servers: u32,
-    /// Whether loadline can bring about levels of replication.
     pub(crate) levels: bool,
-    /// Minimum free space of a server.
     pub(crate) disk_mib: u64,
-    /// Memory of each of several servers beside its block cache; absent: not checked.
     pub(crate) memory_mib: Option<u64>,
-    /// Signals that end a server, also one that a dead loadline left.
     pub(crate) stop: Vec<Stage>,
-    /// Signals for a restart.
     pub(crate) restart: Vec<Stage>,
-    /// Signals that end a server whose data are not needed, and one that does not get ready and may not listen to others yet.
     pub(crate) at_once: Vec<Stage>,
-    /// The value of a setting is not shown if its name contains one of these.
     secrets: Vec<String>,
-    /// Names of lists in `reserved`: always, with further servers, and with levels.
     reserved: Vec<String>,
     reserved_further: Vec<String>,
     reserved_levels: Vec<String>,
@@ -95,7 +68,6 @@ pub(crate) struct Product {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Cache {
-    /// Settings with which the user chooses its size; the first is the size.
     pub(crate) settings: Vec<String>,
     step_mib: u64,
     least_mib: u64,
@@ -132,9 +104,6 @@ impl Product {
     }
 
     /// Checks the user's settings of so many servers as far as possible without a server.
-    ///
-    /// # Errors
-    /// [`TargetError::Usage`].
     pub(crate) fn check_names(
         &self,
         given: &BTreeMap<String, String>,

@@ -263,7 +263,6 @@ fn nothing_is_left_by_kills_at_any_moment() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let seed = number(SEED).unwrap_or(u64::from(now.subsec_nanos()));
-    println!("{SEED}={seed}");
     let mut random = seed;
     let mut below = |limit: u64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -280,7 +279,7 @@ fn nothing_is_left_by_kills_at_any_moment() {
         // Mostly PostgreSQL, which has shared memory.
         let (product, url, replicas, most) = targets[[0, 2, 0, 1, 0, 2, 0, 3][round as usize % 8]];
         let (delay, first) = (below(most), below(3));
-        let what = format!("round {round}, {url}, {replicas} replicas, {delay} ms, {first}");
+        let what = format!("seed {seed}, round {round}, {url}, {replicas} replicas, {delay} ms, {first}");
         let scratch = scratch();
         let before: BTreeSet<PathBuf> = entries(Path::new("/dev/shm")).into_iter().collect();
         let mut owner = owner(url, replicas, scratch.path());
