@@ -43,20 +43,6 @@ const FILES: [(&str, &[&str], &str); 3] = [
     ("character-sets-dir", &["share/charsets", "share/mysql/charsets", "share/mariadb/charsets"], "Index.xml"),
     ("plugin-dir", &["lib/plugin", "lib/mysql/plugin", "lib64/mysql/plugin", "lib/mariadb/plugin"], ""),
 ];
-/// Where distributions install Galera's library, and where it is relative to the directory of the binaries.
-const PROVIDERS: [&str; 11] = [
-    "../lib/galera-4/libgalera_smm.so",
-    "../lib/galera/libgalera_smm.so",
-    "../lib/libgalera_smm.so",
-    "libgalera_smm.so",
-    "/usr/lib/galera/libgalera_smm.so",
-    "/usr/lib/galera-4/libgalera_smm.so",
-    "/usr/lib64/galera-4/libgalera_smm.so",
-    "/usr/lib64/galera/libgalera_smm.so",
-    "/usr/lib/libgalera_smm.so",
-    "/usr/local/lib/libgalera_smm.so",
-    "/usr/local/lib/galera/libgalera_smm.so",
-];
 /// What brings the data to a node that joins (`wsrep_sst_rsync`).
 const SNAPSHOT: [&str; 2] = ["rsync", "wsrep_sst_rsync"];
 /// `mariadb-install-db` is a shell script. The signal that kills it with loadline does not reach the
@@ -109,7 +95,7 @@ impl Stages for Installed {
             }
         }
         let base = dir.parent().filter(|_| setup.program.given).map(Path::to_owned);
-        let cluster = if setup.product.provider.is_some() { Some(Cluster::find(setup, dir)?) } else { None };
+        let cluster = if !setup.product.providers.is_empty() { Some(Cluster::find(setup, dir)?) } else { None };
         Ok(Installed { server, install, base, version, cluster })
     }
 
@@ -383,7 +369,7 @@ impl Cluster {
                 return Err(TargetError::Usage(what));
             }
             None => {
-                let places = PROVIDERS.iter().filter_map(|place| dir.join(place).canonicalize().ok());
+                let places = setup.product.providers.iter().filter_map(|place| dir.join(place).canonicalize().ok());
                 places.into_iter().find(|path| path.is_file()).ok_or_else(|| {
                     TargetError::Local(format!(
                         "Galera's library libgalera_smm.so is missing: install it ('apt-get install galera-4' on Debian and Ubuntu, \

@@ -322,18 +322,10 @@ pub(super) fn cannot_use(product: &Product, path: &Path, e: &io::Error) -> Targe
     ))
 }
 
-/// Result of the removal of leftovers.
-#[derive(Debug, Default)]
-pub(super) struct Leftovers {
-    /// One line per folder that was removed, or left alone with the reason.
-    pub(super) removed: Vec<String>,
-    /// One line per folder that could not be removed.
-    pub(super) failed: Vec<String>,
-}
-
-/// Removes the servers of dead owners in these places.
-pub(super) fn remove_leftovers(product: &Product, places: &[PathBuf]) -> Leftovers {
-    let mut done = Leftovers::default();
+/// Removes the servers of dead owners in these places. Returns a line per folder that was removed, or left alone with the reason; an
+/// error is one that could not be removed.
+pub(super) fn remove_leftovers(product: &Product, places: &[PathBuf]) -> Vec<Result<String, String>> {
+    let mut done = Vec::new();
     let mut places: Vec<PathBuf> = places.iter().filter_map(|place| std::fs::canonicalize(place).ok()).collect();
     places.sort();
     places.dedup();
@@ -344,10 +336,10 @@ pub(super) fn remove_leftovers(product: &Product, places: &[PathBuf]) -> Leftove
         dirs.sort();
         for dir in dirs {
             match examine(product, &dir) {
-                Ok(line) => done.removed.extend(line),
+                Ok(line) => done.extend(line.map(Ok)),
                 // Another process removed it at the same time.
                 Err(e) if e.kind() == io::ErrorKind::NotFound && !dir.exists() => {}
-                Err(e) => done.failed.push(format!("'{}' could not be removed: {e}", dir.display())),
+                Err(e) => done.push(Err(format!("'{}' could not be removed: {e}", dir.display()))),
             }
         }
     }

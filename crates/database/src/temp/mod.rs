@@ -187,7 +187,7 @@ impl<S: Stages> Servers<S> {
         )];
         notes.push(place.note.clone());
         notes.extend(settings.notes());
-        notes.extend(leftovers.removed.into_iter().chain(leftovers.failed));
+        notes.extend(leftovers.into_iter().map(|line| line.unwrap_or_else(|failed| failed)));
         stages.make_data(&setup, &settings, &first)?;
         let mut all = Servers { stages, setup, settings, notes, further: Vec::new(), first };
         for number in 1..all.setup.servers {
@@ -329,7 +329,7 @@ impl Server {
 
     /// Whether its main process runs.
     pub(crate) fn runs(&self) -> bool {
-        self.child.as_ref().is_some_and(|child| !child.has_ended())
+        self.child.as_ref().is_some_and(Child::runs)
     }
 }
 
@@ -362,11 +362,11 @@ pub(crate) fn clean_leftovers(product: &Product, request: &OpenRequest) -> Resul
     }
     places.push(FALLBACK.into());
     let found = remove_leftovers(product, &places);
-    if found.failed.is_empty() {
-        return Ok(found.removed);
+    if found.iter().all(Result::is_ok) {
+        return Ok(found.into_iter().flatten().collect());
     }
-    let removed = if found.removed.is_empty() { String::new() } else { format!("; {}", found.removed.join("; ")) };
-    Err(TargetError::Local(format!("{}{removed}", found.failed.join("; "))))
+    let lines: Vec<String> = found.into_iter().map(|line| line.unwrap_or_else(|failed| failed)).collect();
+    Err(TargetError::Local(lines.join("; ")))
 }
 
 /// Encodes a path as the value of a URL parameter.

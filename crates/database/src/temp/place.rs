@@ -39,7 +39,7 @@ impl TempUrl {
     /// # Errors
     /// [`TargetError::Usage`] with the invalid part and what is allowed.
     pub(crate) fn parse(url: &str, product: &Product) -> Result<TempUrl, TargetError> {
-        let Product { scheme, bin, provider, parameter, .. } = product;
+        let Product { scheme, bin, providers, parameter, .. } = product;
         let usage = |what: String| TargetError::Usage(format!("'{}': {what}", crate::redact(url)));
         let rest = url.split_once(':').filter(|_| has_scheme(url, scheme)).map(|(_, rest)| rest);
         let rest = rest.ok_or_else(|| usage(format!("the URL of a private server is {scheme}: or {scheme}:/dir")))?;
@@ -59,7 +59,7 @@ impl TempUrl {
                 let dir = path(value).and_then(|dir| std::path::absolute(dir).ok());
                 let dir = dir.ok_or_else(|| usage(format!("bin='{value}' must be a directory such as bin={bin}")))?;
                 address.bin.replace(dir).is_some()
-            } else if let Some(example) = provider.as_ref().filter(|_| name == "provider") {
+            } else if let Some(example) = providers.last().filter(|_| name == "provider") {
                 let file = path(value).filter(|path| path.is_absolute());
                 let file = file.ok_or_else(|| usage(format!("provider='{value}' must be a file such as {example}")))?;
                 address.provider.replace(file).is_some()
@@ -69,8 +69,7 @@ impl TempUrl {
                     number.ok_or_else(|| usage(format!("{name}='{value}' must be a number from 1 to {MOST}")))?;
                 address.servers.replace(number + u32::from(!product.counts_all)).is_some()
             } else {
-                let known =
-                    ["bin"].into_iter().chain(parameter.as_deref()).chain(provider.as_ref().map(|_| "provider"));
+                let known = ["bin"].into_iter().chain(parameter.as_deref()).chain(providers.last().map(|_| "provider"));
                 return Err(usage(format!(
                     "{}: bin is the directory of the server's binaries; give settings with --setting",
                     unknown(name, &known.collect::<Vec<_>>())

@@ -10,9 +10,7 @@ use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
 use super::settings::Stage;
@@ -49,10 +47,9 @@ impl Child {
         spawned.recv().unwrap_or_else(|_| Err(lost())).map(Child)
     }
 
-    /// Whether it has ended. It is not reaped, so that its process id stays valid.
-    pub(crate) fn has_ended(&self) -> bool {
-        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        !matches!(waitid(Id::Pid(self.pid()), flags), Ok(WaitStatus::StillAlive) | Err(Errno::EINTR))
+    /// Whether it runs. It is not reaped, so that its process id stays valid.
+    pub(crate) fn runs(&self) -> bool {
+        Stat::read(self.pid().as_raw()).is_some()
     }
 
     /// How it ended, if it has.

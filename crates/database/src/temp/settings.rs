@@ -43,7 +43,7 @@ pub(crate) struct Product {
     pub(crate) packages: [String; 2],
     pub(crate) bin: String,
     pub(crate) log_setting: String,
-    pub(crate) provider: Option<String>,
+    pub(crate) providers: Vec<String>,
     pub(crate) socket: String,
     pub(crate) unfit: String,
     pub(crate) files: Vec<String>,

@@ -258,6 +258,28 @@ fn a_killed_owner_leaves_nothing() {
 }
 
 #[test]
+fn a_server_killed_before_it_is_ready_leaves_nothing() {
+    let scratch = scratch();
+    let mut owner = owner("postgres-temp:", 0, scratch.path());
+    let started = || -> Vec<i32> {
+        let dirs = entries(scratch.path()).into_iter().filter(|dir| dir.is_dir());
+        dirs.filter_map(|dir| Some(Owner::read(&dir).ok()??.started(&dir))).flatten().collect()
+    };
+    while segments_of(&started()) == 0 {
+        assert!(owner.try_wait().unwrap().is_none(), "its server has no shared memory");
+    }
+    let (started, postmaster) = (started(), *started().last().unwrap());
+    let files = mapped(&postmaster.to_string());
+    kill(Pid::from_raw(postmaster), Signal::SIGKILL).unwrap();
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    clean(&request(scratch.path(), &[]));
+    assert_eq!(segments_of(&started), 0);
+    assert!(!files.iter().any(|file| file.exists()), "{files:?}");
+    assert!(!entries(scratch.path()).iter().any(|entry| entry.is_dir()));
+}
+
+#[test]
 #[ignore = "nightly: hundreds of starts of servers"]
 fn nothing_is_left_by_kills_at_any_moment() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
