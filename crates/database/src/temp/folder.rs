@@ -183,7 +183,7 @@ pub(crate) struct Folder {
 impl Folder {
     /// Creates it with its owner file.
     pub(super) fn create(product: &'static Product, place: &Location, user: &User) -> Result<Folder, TargetError> {
-        let failed = |e: io::Error| cannot_use(product, &place.parent, &e);
+        let failed = |e: io::Error| product.cannot_use(&place.parent, &e);
         // The server's user must pass through, but need not read.
         let mode = if user.switch { 0o711 } else { 0o700 };
         let dir = tempfile::Builder::new()
@@ -203,7 +203,7 @@ impl Folder {
         for part in [folder.data(), folder.sockets()] {
             let made = DirBuilder::new().mode(0o700).create(&part);
             let owned = |()| if user.switch { chown(&part, Some(user.uid), Some(user.gid)) } else { Ok(()) };
-            made.and_then(owned).map_err(|e| cannot_use(product, &part, &e))?;
+            made.and_then(owned).map_err(|e| product.cannot_use(&part, &e))?;
         }
         Ok(folder)
     }
@@ -233,7 +233,7 @@ impl Folder {
     pub(crate) fn note_process(&self, command: &mut Command) -> Result<(), TargetError> {
         let path = self.dir.join(STARTED);
         let opened = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
-        let mut started = opened.map_err(|e| cannot_use(self.product, &path, &e))?;
+        let mut started = opened.map_err(|e| self.product.cannot_use(&path, &e))?;
         // SAFETY: between fork and exec only system calls are made, and no memory is allocated: the line is on the stack.
         unsafe {
             command.pre_exec(move || {
@@ -268,7 +268,7 @@ impl Folder {
     pub(super) fn open_log(&self) -> Result<(File, File), TargetError> {
         let path = self.dir.join(LOG);
         let made = OpenOptions::new().append(true).create(true).mode(0o640).open(&path);
-        made.and_then(|log| Ok((log.try_clone()?, log))).map_err(|e| cannot_use(self.product, &path, &e))
+        made.and_then(|log| Ok((log.try_clone()?, log))).map_err(|e| self.product.cannot_use(&path, &e))
     }
 
     /// The present content of the log.
@@ -311,15 +311,6 @@ impl Drop for Folder {
             let _ = std::fs::remove_dir(made);
         }
     }
-}
-
-/// The error for a folder or file that cannot be used.
-pub(super) fn cannot_use(product: &Product, path: &Path, e: &io::Error) -> TargetError {
-    TargetError::Local(format!(
-        "the private server cannot be created in '{}': {e}. Name another directory with {}:/dir",
-        path.display(),
-        product.scheme
-    ))
 }
 
 /// Removes the servers of dead owners in these places. Returns a line per folder that was removed, or left alone with the reason; an

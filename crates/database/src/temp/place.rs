@@ -9,7 +9,6 @@ use loadline_model::format::bytes;
 use nix::sys::signal::Signal;
 use nix::sys::statvfs::statvfs;
 
-use super::folder::cannot_use;
 use super::programs::{self, User};
 use super::settings::Product;
 use crate::error::TargetError;
@@ -150,7 +149,7 @@ impl ToPlace<'_> {
         }
         let made = (!scratch.exists()).then(|| scratch.to_owned());
         if made.is_some() {
-            std::fs::create_dir_all(scratch).map_err(|e| cannot_use(product, scratch, &e))?;
+            std::fs::create_dir_all(scratch).map_err(|e| product.cannot_use(scratch, &e))?;
         }
         let parent = directory(scratch, product)?;
         if self.can_reach(&parent)? {
@@ -185,14 +184,14 @@ impl ToPlace<'_> {
         match programs::version(command) {
             Ok(_) => Ok(true),
             Err(e) if e.kind() == ErrorKind::PermissionDenied => Ok(false),
-            Err(e) => Err(cannot_use(self.product, dir, &e)),
+            Err(e) => Err(self.product.cannot_use(dir, &e)),
         }
     }
 }
 
 fn directory(path: &Path, product: &Product) -> Result<PathBuf, TargetError> {
-    let real = std::fs::canonicalize(path).map_err(|e| cannot_use(product, path, &e))?;
-    if real.is_dir() { Ok(real) } else { Err(cannot_use(product, path, &ErrorKind::NotADirectory.into())) }
+    let real = std::fs::canonicalize(path).map_err(|e| product.cannot_use(path, &e))?;
+    if real.is_dir() { Ok(real) } else { Err(product.cannot_use(path, &ErrorKind::NotADirectory.into())) }
 }
 
 /// Free space for an ordinary user, bytes; `None` if unknown.

@@ -1,6 +1,8 @@
 //! Reads `servers.toml`, which describes the products, and combines loadline's settings with the user's.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -95,6 +97,15 @@ impl Product {
     pub(crate) fn cache_mib(&self, memory: u64) -> u64 {
         let Cache { step_mib, least_mib, most_mib, .. } = &self.cache;
         (memory / 8 / MIB / step_mib * step_mib).clamp(*least_mib, *most_mib)
+    }
+
+    /// The error for a folder or file that cannot be used.
+    pub(super) fn cannot_use(&self, path: &Path, e: &io::Error) -> TargetError {
+        TargetError::Local(format!(
+            "the private server cannot be created in '{}': {e}. Name another directory with {}:/dir",
+            path.display(),
+            self.scheme
+        ))
     }
 
     /// Whether the value of the setting may contain a password.
