@@ -3,12 +3,10 @@
 //! [`Script::read`] makes commands of text, a [`Mix`] is scripts with weights. A [`Client`] runs one after the other and yields
 //! statements and sleeps. It has no connection and no clock; who drives it sends the statements.
 
-mod builtin;
 mod client;
 mod error;
 mod expression;
 mod file;
-mod format;
 mod function;
 mod mix;
 mod parse;
@@ -16,11 +14,27 @@ mod random;
 mod split;
 mod token;
 mod value;
-mod variables;
 
-pub use builtin::{BUILTINS, builtin};
 pub use client::{Client, Event};
 pub use error::{EvaluationError, Place, ReadError};
 pub use file::{Gather, Script};
 pub use mix::{MAX_WEIGHT, Mix};
-pub use variables::is_name;
+pub use value::is_name;
+
+/// Names and texts of pgbench's own scripts, on its own tables. Source: PostgreSQL 15, `builtin_script` of
+/// `src/bin/pgbench/pgbench.c`.
+pub const BUILTINS: &[(&str, &str)] = &[
+    ("tpcb-like", include_str!("script/builtin/tpcb-like.sql")),
+    ("simple-update", include_str!("script/builtin/simple-update.sql")),
+    ("select-only", include_str!("script/builtin/select-only.sql")),
+];
+
+/// The full name of a builtin script, and its text. As in pgbench, a prefix will do if only one name begins with it.
+#[must_use]
+pub fn builtin(name: &str) -> Option<(&'static str, &'static str)> {
+    let mut found = BUILTINS.iter().filter(|(known, _)| known.starts_with(name));
+    match (found.next(), found.next()) {
+        (Some(script), None) => Some(*script),
+        _ => None,
+    }
+}

@@ -7,8 +7,7 @@ use crate::script::error::EvaluationError;
 use crate::script::file::{Command, Gather, Length};
 use crate::script::mix::Mix;
 use crate::script::random::Random;
-use crate::script::value::Value;
-use crate::script::variables::{Variables, is_name, is_name_char};
+use crate::script::value::{Value, Variables, is_name, is_name_char};
 
 /// What the client does next.
 #[derive(Debug, Clone, PartialEq)]
@@ -176,25 +175,18 @@ fn filled(sql: &str, variables: &Variables) -> String {
     let mut out = String::with_capacity(sql.len() + 32);
     let mut rest = sql;
     while let Some(colon) = rest.find(':') {
-        out.push_str(&rest[..colon]);
-        let after = &rest[colon..];
-        let colons = after.len() - after.trim_start_matches(':').len();
-        let name_text = &after[colons..];
-        let length: usize = name_text.chars().take_while(|c| is_name_char(*c)).map(char::len_utf8).sum();
-        let name = &name_text[..length];
-        let text =
-            (colons == 1 && !name.starts_with(|c: char| c.is_ascii_digit())).then(|| variables.text(name)).flatten();
-        match text {
-            Some(text) => {
-                out.push_str(&text);
-                rest = &name_text[length..];
-            }
-            None => {
-                out.push_str(&after[..colons]);
-                rest = name_text;
-            }
+        let after = rest[colon..].trim_start_matches(':');
+        let (name, behind) = after.split_at(after.find(|c| !is_name_char(c)).unwrap_or(after.len()));
+        let colons = rest.len() - after.len() - colon;
+        let is_variable = colons == 1 && !name.starts_with(|c: char| c.is_ascii_digit());
+        if let Some(text) = variables.text(name).filter(|_| is_variable) {
+            out += &rest[..colon];
+            out += &text;
+            rest = behind;
+        } else {
+            out += &rest[..colon + colons];
+            rest = after;
         }
     }
-    out.push_str(rest);
-    out
+    out + rest
 }

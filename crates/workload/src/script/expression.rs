@@ -1,10 +1,9 @@
 //! Expressions and their evaluation. Source: PostgreSQL 15, `src/bin/pgbench/{exprparse.y,pgbench.c}`.
 
 use crate::script::error::EvaluationError;
-use crate::script::function::{Function, call};
+use crate::script::function::call;
 use crate::script::random::Random;
-use crate::script::value::Value;
-use crate::script::variables::Variables;
+use crate::script::value::{Value, Variables};
 
 /// An expression.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +14,8 @@ pub(crate) enum Expression {
     Or(Box<[Expression; 2]>),
     /// Conditions with their results, then the result of none.
     Case(Vec<(Expression, Expression)>, Box<Expression>),
-    Call(Function, Vec<Expression>),
+    /// An operator or a function by its name, with its operands.
+    Call(&'static str, Vec<Expression>),
 }
 
 impl Expression {
@@ -39,7 +39,7 @@ impl Expression {
                 for argument in arguments {
                     values.push(argument.value(variables, random)?);
                 }
-                call(*function, &values, random)
+                call(function, &values, random)
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::script::error::{Place, ReadError};
 use crate::script::expression::Expression;
 use crate::script::parse::expression;
 use crate::script::split::{Ending, statement};
-use crate::script::variables::{is_name, is_name_char};
+use crate::script::value::{is_name, is_name_char};
 
 /// Which results of a statement become variables.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,15 +13,8 @@ pub const MAX_WEIGHT: i64 = i32::MAX as i64;
 pub struct Mix {
     pub(crate) scripts: Vec<(Script, i64)>,
     pub(crate) given: Vec<(String, String)>,
-    seeds: Mutex<Option<Seeds>>,
-}
-
-/// The numbers from which a test's generators are seeded, in pgbench's order.
-#[derive(Debug, Clone)]
-struct Seeds {
-    seed: u64,
-    clients: u32,
-    numbers: Arc<[u64]>,
+    /// Seed and number of clients of a test, and the numbers from which its generators are seeded, in pgbench's order.
+    seeds: Mutex<Option<(u64, u32, Arc<[u64]>)>>,
 }
 
 impl Mix {
@@ -49,13 +42,15 @@ impl Mix {
     /// A number per client, one for hashes unless the user gave it, three per thread. Computed once per test.
     pub(crate) fn numbers(&self, seed: u64, clients: u32) -> Arc<[u64]> {
         let mut known = self.seeds.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(of) = known.as_ref().filter(|of| of.seed == seed && of.clients == clients) {
-            return Arc::clone(&of.numbers);
+        if let Some((of, many, numbers)) = known.as_ref()
+            && (*of, *many) == (seed, clients)
+        {
+            return Arc::clone(numbers);
         }
         let mut base = Random::new(seed);
         let count = 4 * clients as usize + usize::from(!self.gives("default_seed"));
         let numbers: Arc<[u64]> = (0..count).map(|_| base.next_u64()).collect();
-        *known = Some(Seeds { seed, clients, numbers: Arc::clone(&numbers) });
+        *known = Some((seed, clients, Arc::clone(&numbers)));
         numbers
     }
 }

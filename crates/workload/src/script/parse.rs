@@ -1,7 +1,7 @@
 //! The parser of expressions. Levels of precedence as in PostgreSQL 15, `src/bin/pgbench/exprparse.y`.
 
 use crate::script::expression::Expression::{self, Call, Constant, Variable};
-use crate::script::function::{FUNCTIONS, Function};
+use crate::script::function::FUNCTIONS;
 use crate::script::token::{Token, tokens};
 use crate::script::value::Value;
 
@@ -34,22 +34,11 @@ const COMPARISONS: usize = 4;
 const BITS: usize = 5;
 const OPERANDS: usize = 8;
 
-const BINARY: &[(&str, usize, Function)] = &[
-    ("=", COMPARISONS, Function::Equal),
-    ("<>", COMPARISONS, Function::NotEqual),
-    ("!=", COMPARISONS, Function::NotEqual),
-    ("<", COMPARISONS, Function::Less),
-    ("<=", COMPARISONS, Function::LessOrEqual),
-    ("|", BITS, Function::BitOr),
-    ("#", BITS, Function::BitXor),
-    ("&", BITS, Function::BitAnd),
-    ("<<", BITS, Function::ShiftLeft),
-    (">>", BITS, Function::ShiftRight),
-    ("+", 6, Function::Add),
-    ("-", 6, Function::Subtract),
-    ("*", 7, Function::Multiply),
-    ("/", 7, Function::Divide),
-    ("%", 7, Function::Modulo),
+const BINARY: &[(usize, &[&str])] = &[
+    (COMPARISONS, &["=", "<>", "!=", "<", "<="]),
+    (BITS, &["|", "#", "&", "<<", ">>"]),
+    (6, &["+", "-"]),
+    (7, &["*", "/", "%"]),
 ];
 
 impl Parser {
@@ -134,8 +123,8 @@ impl Parser {
                     self.at = start;
                     return Err(self.unexpected("the end (IS does not chain)"));
                 }
-                let is = Call(Function::Is, vec![left, Constant(of)]);
-                return Ok(Some((if not { Call(Function::Not, vec![is]) } else { is }, IS)));
+                let is = Call("is", vec![left, Constant(of)]);
+                return Ok(Some((if not { Call("not", vec![is]) } else { is }, IS)));
             }
         }
         let Some((_, Token::Symbol(symbol))) = self.tokens.get(self.at) else { return Ok(None) };
@@ -144,9 +133,8 @@ impl Parser {
             ">=" => ("<=", true),
             other => (other, false),
         };
-        let Some((_, level, function)) = BINARY.iter().find(|(s, level, _)| *s == symbol && *level >= least) else {
-            return Ok(None);
-        };
+        let found = BINARY.iter().find(|(level, symbols)| *level >= least && symbols.contains(&symbol));
+        let Some((level, _)) = found else { return Ok(None) };
         if *level == COMPARISONS && last == COMPARISONS {
             return Err(self.unexpected("the end (comparisons do not chain)"));
         }
@@ -154,15 +142,15 @@ impl Parser {
         let right = self.level(level + 1)?;
         // pgbench evaluates `a > b` as `b < a`, so b draws its random numbers first.
         let both = if swapped { vec![right, left] } else { vec![left, right] };
-        Ok(Some((Call(*function, both), *level)))
+        Ok(Some((Call(symbol, both), *level)))
     }
 
     fn prefix(&mut self) -> Result<Expression, Failure> {
         if self.take("not") {
-            return Ok(Call(Function::Not, vec![self.level(NOT)?]));
+            return Ok(Call("not", vec![self.level(NOT)?]));
         }
         if self.take("~") {
-            return Ok(Call(Function::BitXor, vec![Constant(Value::Int(-1)), self.level(BITS + 1)?]));
+            return Ok(Call("#", vec![Constant(Value::Int(-1)), self.level(BITS + 1)?]));
         }
         if self.take("-") {
             if let Some((_, Token::BeyondMax)) = self.tokens.get(self.at) {
@@ -170,7 +158,7 @@ impl Parser {
                 return Ok(Constant(Value::Int(i64::MIN)));
             }
             // pgbench's minus is a subtraction from the integer 0.
-            return Ok(Call(Function::Subtract, vec![Constant(Value::Int(0)), self.level(OPERANDS)?]));
+            return Ok(Call("-", vec![Constant(Value::Int(0)), self.level(OPERANDS)?]));
         }
         if self.take("+") {
             return self.level(OPERANDS);
@@ -211,8 +199,10 @@ impl Parser {
     }
 
     fn function(&mut self, at: usize, name: &str) -> Result<Expression, Failure> {
-        let Some((_, function, least, most)) = FUNCTIONS.iter().find(|f| f.0 == name) else {
-            let names: Vec<&str> = FUNCTIONS.iter().map(|f| f.0).collect();
+        let mut all =
+            FUNCTIONS.iter().flat_map(|(names, least, most)| names.iter().map(move |known| (*known, *least, *most)));
+        let Some((known, least, most)) = all.find(|f| f.0 == name) else {
+            let names: Vec<&str> = FUNCTIONS.iter().flat_map(|f| f.0).copied().collect();
             return Err((at, format!("unknown function \"{name}\"; there are {}", names.join(", "))));
         };
         self.expect("(")?;
@@ -224,19 +214,19 @@ impl Parser {
             arguments.push(self.level(0)?);
         }
         let given = arguments.len();
-        if !(*least..=*most).contains(&given) {
-            let wanted = match (*least, *most) {
+        if !(least..=most).contains(&given) {
+            let wanted = match (least, most) {
                 (l, m) if l == m => l.to_string(),
                 (l, usize::MAX) => format!("{l} or more"),
                 (l, m) => format!("{l} to {m}"),
             };
             return Err((at, format!("{name} takes {wanted} arguments, not {given}")));
         }
-        let seeded = matches!(function, Function::Murmur2 | Function::Fnv1a | Function::Permute);
-        if seeded && given < *most {
+        let seeded = known.starts_with("hash") || known == "permute";
+        if seeded && given < most {
             arguments.push(Variable("default_seed".to_owned()));
         }
-        Ok(Call(*function, arguments))
+        Ok(Call(known, arguments))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where a statement ends. Source: PostgreSQL 15, `src/fe_utils/psqlscan.l`.
 
-use crate::script::variables::{is_name, is_name_char};
+use crate::script::value::{is_name, is_name_char};
 
 /// What ends a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

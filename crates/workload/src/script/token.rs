@@ -1,7 +1,6 @@
 //! Tokens of expressions. Source: PostgreSQL 15, `src/bin/pgbench/exprscan.l`.
 
-use crate::script::value::Value;
-use crate::script::variables::is_name_char;
+use crate::script::value::{Value, is_name_char};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Token {

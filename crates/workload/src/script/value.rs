@@ -1,7 +1,8 @@
-//! Values of expressions and their conversions.
+//! Values of expressions, their conversions and their text, and the variables that hold them.
+
+use std::collections::HashMap;
 
 use crate::script::error::EvaluationError;
-use crate::script::format::general;
 
 /// The value of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -91,4 +92,74 @@ impl Value {
             Self::Double(d) => d != 0.0,
         }
     }
+}
+
+/// C's `%.*g`, as PostgreSQL's own printf has it: `value` with at most `digits` significant digits, in the shorter of the two notations, without trailing zeros.
+fn general(value: f64, digits: usize) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
+    }
+    let digits = digits.max(1);
+    let scientific = format!("{value:.*e}", digits - 1);
+    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let places = i32::try_from(digits).unwrap_or(i32::MAX);
+    if exponent < -4 || exponent >= places {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{}e{sign}{:02}", trimmed(mantissa), exponent.unsigned_abs());
+    }
+    let decimals = usize::try_from(places - 1 - exponent).unwrap_or(0);
+    trimmed(&format!("{value:.decimals$}")).to_owned()
+}
+
+fn trimmed(number: &str) -> &str {
+    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
+}
+
+/// The variables of one client by name. What the server or the command line gave is text, and a value once an expression uses it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Variables {
+    held: HashMap<String, Result<Value, String>>,
+}
+
+impl Variables {
+    /// Sets a variable to a value.
+    pub(crate) fn set(&mut self, name: &str, value: Value) {
+        self.held.insert(name.to_owned(), Ok(value));
+    }
+
+    /// Sets a variable to a text, which is put into statements as it is.
+    pub(crate) fn set_text(&mut self, name: &str, text: &str) {
+        self.held.insert(name.to_owned(), Err(text.to_owned()));
+    }
+
+    /// What stands for it in a statement.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        let text = |value: &Result<Value, String>| value.as_ref().map_or_else(String::clone, |value| value.text());
+        self.held.get(name).map(text)
+    }
+
+    /// Its value in an expression.
+    pub(crate) fn value(&self, name: &str) -> Result<Value, EvaluationError> {
+        let owned = || name.to_owned();
+        match self.held.get(name).ok_or_else(|| EvaluationError::Undefined(owned()))? {
+            Ok(value) => Ok(*value),
+            Err(text) => {
+                Value::of_text(text).ok_or_else(|| EvaluationError::Malformed { name: owned(), value: text.clone() })
+            }
+        }
+    }
+}
+
+/// Whether pgbench takes it as a variable's name: letters, digits, underscores, and all beyond ASCII; no digit first.
+#[must_use]
+pub fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(is_name_char)
+}
+
+pub(crate) fn is_name_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii()
 }
