@@ -61,7 +61,7 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Add a note in Markdown to a run, or to a workload in it: it is in every report of the run
     Note(NoteArgs),
-    /// Import results of pgbench, sysbench, HammerDB or fio as runs, to set them beside loadline's own: marked as theirs, and not
+    /// Import results of pgbench, sysbench or fio as runs, to set them beside loadline's own: marked as theirs, and not
     /// checked by loadline
     Import(ImportArgs),
     /// Export a run for other programs: tests, seconds and latencies as CSV or Parquet, latencies as a log of HdrHistogram

@@ -13,7 +13,7 @@ use crate::absence::{Absence, Warning};
 use crate::draft::{APART, Buckets, CALLS, ImportedTest};
 use crate::error::ImportError;
 use crate::fields::{BYTES, MOST, SECONDS, scaled};
-use crate::group::Group;
+use crate::import::Group;
 use crate::lines::{Lines, cut, plain};
 
 /// The middle of the last bucket of fio's histogram (`plat_idx_to_val` in `stat.c`), ns: longer times are in it as well.
@@ -271,19 +271,16 @@ fn set_calls(test: &mut ImportedTest, sides: &[Side<'_>]) {
 fn set_times(test: &mut ImportedTest, sides: &[Side<'_>]) {
     let timed: Vec<(&str, f64, &DirectionTimes)> =
         sides.iter().map(|(kind, d)| (*kind, d.total_ios, d.times().0)).collect();
+    let reads = [column::READ_TIME_US_MEAN, column::READ_TIME_US_P50, column::READ_TIME_US_P99];
     for (_, _, times) in timed.iter().filter(|(kind, ..)| *kind == "read") {
-        let us = |figure: Result<f64, Absence>| figure.map(|ns| ns / 1e3);
-        let [p50, p99] = times.held();
-        let mean = positive(times.mean).and_then(|ns| times.not_below_minimum(ns, "the mean [ns]"));
-        test.set(column::READ_TIME_US_MEAN, us(mean));
-        test.set(column::READ_TIME_US_P50, us(p50));
-        test.set(column::READ_TIME_US_P99, us(p99));
+        for (column, figure) in reads.into_iter().zip(times.figures()) {
+            test.set(column, figure.map(|ns| ns / 1e3));
+        }
     }
     let count: f64 = timed.iter().map(|(_, n, _)| n).sum();
-    let mean =
-        timed.iter().map(|(_, n, times)| positive(times.mean).map(|ns| ns * n / count)).sum::<Result<f64, Absence>>();
-    let max = timed.iter().map(|(.., times)| times.max).fold(0.0, f64::max);
-    let max = positive(max);
+    let mean = |(_, n, times): &(&str, f64, &DirectionTimes)| times.figures()[0].clone().map(|ns| ns * n / count);
+    let mean = timed.iter().map(mean).sum::<Result<f64, Absence>>();
+    let max = positive(timed.iter().map(|(.., times)| times.max).fold(0.0, f64::max));
     let bins: Vec<Buckets> = timed.iter().map(|(.., times)| times.buckets()).filter(|b| !b.counts.is_empty()).collect();
     if bins.len() == timed.len() {
         let counts = bins.iter().flat_map(|side| side.counts.clone()).collect();
@@ -294,13 +291,16 @@ fn set_times(test: &mut ImportedTest, sides: &[Side<'_>]) {
             }
         }
     }
-    for (column, which) in [(test.times.p50, 50.0), (test.times.p99, 99.0)] {
-        match timed.as_slice() {
-            // fio's own percentiles are those of finer buckets.
-            [(.., one)] if bins.is_empty() || one.percentile(which).is_ok() => test.set(column, one.percentile(which)),
-            _ if bins.len() < timed.len() => test.set(column, Err(Absence::ReadsAndWrites)),
-            _ => {}
+    if let [(.., one)] = timed.as_slice() {
+        // fio's own percentiles are those of finer buckets.
+        let [_, p50, p99] = one.figures();
+        for (column, figure) in [(test.times.p50, p50), (test.times.p99, p99)] {
+            if bins.is_empty() || figure.is_ok() {
+                test.set(column, figure);
+            }
         }
+    } else if bins.len() < timed.len() {
+        [test.times.p50, test.times.p99].into_iter().for_each(|column| test.set(column, Err(Absence::ReadsAndWrites)));
     }
     // Without any times the minimum of some versions is that of no number.
     test.least_ns = Some(timed.iter().map(|(.., times)| times.min).fold(f64::MAX, f64::min)).filter(|ns| *ns < MOST);
@@ -346,28 +346,23 @@ impl DirectionTimes {
         }
     }
 
-    fn not_below_minimum(&self, ns: f64, bound: &'static str) -> Result<f64, Absence> {
-        if ns < self.min * (1.0 - APART) {
-            return Err(Absence::Above { what: "the minimum", value: self.min, bound, limit: ns });
-        }
-        Ok(ns)
-    }
-
-    /// Median and 99th percentile; neither where they contradict each other, nor one below the minimum.
-    fn held(&self) -> [Result<f64, Absence>; 2] {
-        let [p50, p99] =
-            [50.0, 99.0].map(|which| self.not_below_minimum(self.percentile(which)?, "the percentile [ns]"));
-        match (&p50, &p99) {
-            (Ok(low), Ok(high)) if *low > high * (1.0 + APART) => {
-                let why = Absence::Above {
-                    what: "the median [ns]",
-                    value: *low,
-                    bound: "the 99th percentile [ns]",
-                    limit: *high,
-                };
-                [Err(why.clone()), Err(why)]
+    /// Mean, median and 99th percentile; none that is below the minimum, and neither percentile if they contradict each other.
+    fn figures(&self) -> [Result<f64, Absence>; 3] {
+        let held = |figure: Result<f64, Absence>, low: &'static str| match figure {
+            Ok(ns) if ns < self.min * (1.0 - APART) => {
+                Err(Absence::Above { what: "the minimum [ns]", value: self.min, bound: low, limit: ns })
             }
-            _ => [p50, p99],
+            figure => figure,
+        };
+        let [p50, p99] = [50.0, 99.0].map(|which| held(self.percentile(which), "the percentile"));
+        let mean = held(positive(self.mean), "the mean");
+        match (&p50, &p99) {
+            (Ok(value), Ok(limit)) if *value > limit * (1.0 + APART) => {
+                let (what, bound) = ("the median [ns]", "the 99th percentile");
+                let why = Absence::Above { what, value: *value, bound, limit: *limit };
+                [mean, Err(why.clone()), Err(why)]
+            }
+            _ => [mean, p50, p99],
         }
     }
 

@@ -1,6 +1,6 @@
 //! Results of other tools in, results of loadline out.
 //!
-//! [`import()`] reads what pgbench, sysbench, HammerDB and fio wrote and makes tests of it. A figure that no file states, or that
+//! [`import()`] reads what pgbench, sysbench and fio wrote and makes tests of it. A figure that no file states, or that
 //! cannot be, is absent with an [`Absence`]. Each tool is a file of its own; `lines` and `fields` read text, `draft` is a test in the
 //! making and holds the laws that no figure may break. [`table`] writes what is exported. No files are opened here.
 
@@ -9,8 +9,6 @@ mod draft;
 mod error;
 mod fields;
 mod fio;
-mod group;
-mod hammerdb;
 mod import;
 mod lines;
 #[cfg(feature = "parquet")]
@@ -21,12 +19,10 @@ mod series;
 mod sysbench;
 pub mod table;
 mod tool;
-mod write;
 
 pub use absence::{Absence, Warning};
 pub use draft::ImportedTest;
 pub use error::ImportError;
-pub use group::{Group, Source};
-pub use import::import;
+pub use import::{Group, Source, import};
+pub use table::{Form, TableError};
 pub use tool::Tool;
-pub use write::{Form, TableError};

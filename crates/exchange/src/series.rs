@@ -1,7 +1,4 @@
-//! Throughput over time: intervals that a tool printed, of which some cannot be, and seconds of a log of transactions.
-
-use std::collections::BTreeMap;
-use std::ops::Range;
+//! Throughput over time: intervals that a tool printed, of which some cannot be.
 
 use loadline_model::Series;
 use loadline_model::column::{COMMIT_LATENCY_MS, COMMIT_THROUGHPUT_TPS};
@@ -60,32 +57,5 @@ impl ImportedTest {
         if !rows.is_empty() {
             self.series = Series { columns: columns.into_iter().take(width).collect(), rows };
         }
-    }
-}
-
-/// Transactions and the sum of their times, ns, by the second or interval in which they ended.
-#[derive(Debug, Default)]
-pub(crate) struct Seconds(BTreeMap<u64, (u64, f64)>);
-
-impl Seconds {
-    /// Adds `count` transactions that took `sum_ns` together and ended in `second`.
-    pub(crate) fn add(&mut self, second: u64, count: u64, sum_ns: f64) {
-        let entry = self.0.entry(second).or_default();
-        *entry = (entry.0.saturating_add(count), entry.1 + sum_ns);
-    }
-
-    /// The first and the last second; 0 without any.
-    pub(crate) fn ends(&self) -> (u64, u64) {
-        self.0.keys().next().copied().zip(self.0.keys().next_back().copied()).unwrap_or_default()
-    }
-
-    /// Rows for intervals of `step` seconds that begin in `whole`. The test began at `from_s`, s since 1970.
-    pub(crate) fn rows(&self, from_s: f64, step: u64, whole: Range<u64>) -> Vec<Vec<Option<f64>>> {
-        let row = |at: u64| {
-            let (count, sum_ns) = self.0.get(&at).copied().unwrap_or_default();
-            let mean_ms = (count > 0).then(|| sum_ns / count as f64 / 1e6);
-            vec![Some(at as f64 - from_s), Some(count as f64 / step.max(1) as f64), mean_ms]
-        };
-        whole.step_by(usize::try_from(step.max(1)).unwrap_or(1)).map(row).collect()
     }
 }

@@ -9,13 +9,11 @@ pub enum Tool {
     Pgbench,
     /// sysbench.
     Sysbench,
-    /// HammerDB.
-    HammerDb,
     /// fio.
     Fio,
 }
 
-/// How lines of tools begin; those of other tools than the four are known so that they are refused by name.
+/// How lines of tools begin; those of other tools than these are known so that they are refused by name.
 const MARKS: &[(&str, &str)] = &[
     ("pgbench (", "pgbench"),
     ("transaction type:", "pgbench"),
@@ -38,7 +36,6 @@ impl Tool {
         match self {
             Tool::Pgbench => "pgbench",
             Tool::Sysbench => "sysbench",
-            Tool::HammerDb => "HammerDB",
             Tool::Fio => "fio",
         }
     }

@@ -15,8 +15,8 @@ pub(crate) struct ImportArgs {
     /// Tool that wrote the files
     #[arg(value_name = "TOOL", value_parser = tool())]
     pub(crate) tool: Tool,
-    /// Files, - for standard input; each is a run. A log of transactions (pgbench -l) or response times (HammerDB) belong to the one
-    /// printed report that is named with them
+    /// Files, - for standard input; each is a run. A log of transactions (pgbench -l) belongs to the one printed report that is named
+    /// with it
     #[arg(required = true, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
     /// All files are tests of one run, such as a sweep over jobs
@@ -33,9 +33,8 @@ pub(crate) struct ImportArgs {
 /// The tools.
 fn tool() -> impl TypedValueParser<Value = Tool> {
     one_of([
-        ("pgbench", "Printed report, with or without logs (-l, also with --aggregate-interval)", Tool::Pgbench),
+        ("pgbench", "Printed report, with or without logs (-l)", Tool::Pgbench),
         ("sysbench", "Printed report of the oltp scripts or fileio", Tool::Sysbench),
-        ("hammerdb", "TPROC-C: result and response times of a job, as JSON or text", Tool::HammerDb),
         ("fio", "JSON (--output-format=json or json+)", Tool::Fio),
     ])
 }

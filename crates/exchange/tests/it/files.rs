@@ -23,15 +23,6 @@ fn logs_of_all_threads_give_the_percentiles() {
 }
 
 #[test]
-fn intervals_are_whole_if_all_threads_have_them() {
-    let (report, log) = (contents("pgbench-intervals.txt"), contents("pgbench-intervals.log"));
-    let late = log.replace("1795471438", "1795471440");
-    let late = late.lines().rev().map(|line| format!("{line}\n")).collect::<String>();
-    let both = read(Tool::Pgbench, &[("r", &report), ("l.1", &log), ("l.1.1", &late)]).unwrap();
-    assert!(both[0].tests[0].series.rows.is_empty(), "{:?}", both[0].tests[0].series);
-}
-
-#[test]
 fn histograms_give_the_percentiles_that_are_printed() {
     let rw = one(Tool::Sysbench, &["sysbench-rw.txt"]);
     assert!(near(latencies(&rw, "transaction").quantile_ns(0.95).unwrap() as f64, 4.82e6, 2e-3));
@@ -60,15 +51,6 @@ fn an_option_that_stands_twice_is_noted_twice() {
         contents("fio-depth.json").replace("\"filename\":", "\"iodepth\": \"2\", \"iodepth\": \"4\", \"filename\":");
     let notes = test_of(Tool::Fio, &text).record.notes;
     assert!(notes.iter().any(|note| note.contains("iodepth=64") && note.contains("iodepth=2 iodepth=4")), "{notes:?}");
-}
-
-/// A file of JSON is whole without a last line end: its brackets are closed.
-#[test]
-fn response_times_without_a_last_line_end_are_whole() {
-    let (result, timing) = (contents("hammerdb-result.json"), contents("hammerdb-timing.json"));
-    let [whole, bare] = [timing.as_str(), timing.trim_end()]
-        .map(|timing| read(Tool::HammerDb, &[("r", &result), ("t", timing)]).unwrap().remove(0).tests.remove(0).record);
-    assert!(whole == bare && whole.figure(TRANSACTION_TIME_NS_P99).is_some(), "{bare:?}");
 }
 
 #[test]

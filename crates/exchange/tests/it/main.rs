@@ -1,4 +1,4 @@
-//! Files that pgbench, sysbench, fio and HammerDB wrote are read, and what is wrong with others is said with file and line.
+//! Files that pgbench, sysbench and fio wrote are read, and what is wrong with others is said with file and line.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
