@@ -21,7 +21,6 @@ mod unit;
 mod words;
 
 pub use claim::{Claim, ClaimError};
-pub use context::Expected;
 pub use finding::{Finding, Severity};
 pub use law::{LAWS, Law};
 pub use mapping::{Mapping, MappingError};
@@ -36,8 +35,6 @@ use context::Context;
 pub struct Options {
     /// What the user says that columns are.
     pub mapping: Mapping,
-    /// What workloads are defined by.
-    pub expected: Vec<Expected>,
     /// Claims to hold against the tables.
     pub claims: Vec<Claim>,
 }
@@ -93,7 +90,7 @@ pub fn audit(tables: &[Table], options: &Options) -> Audit {
     let mut claims: Vec<&Claim> = options.claims.iter().collect();
     for table in tables {
         audit.rows += table.rows();
-        let mut context = Context::new(Sheet::new(table, &options.mapping), &options.expected);
+        let mut context = Context::new(Sheet::new(table, &options.mapping));
         remarks(&context);
         if let Some(shape) = context.sheet.side_by_side() {
             context.about_table(TABLE, Severity::Warning, &[], Reason::Refused(shape.clone()));

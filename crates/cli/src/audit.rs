@@ -3,12 +3,10 @@
 use std::path::Path;
 
 use loadline_analyze::audit::{
-    Audit, Claim, ClaimError, Expected, Finding, LAWS, Law, Mapping, Options, Severity, audit, columns_of_laws, table,
+    Audit, Claim, ClaimError, Finding, LAWS, Law, Mapping, Options, Severity, audit, columns_of_laws, table,
 };
-use loadline_model::Capability;
 use loadline_model::format::counted;
 use loadline_report::{Format, RunData, clean, render};
-use loadline_workload::CATALOGUE;
 
 use crate::args::{AuditArgs, ListArgs, ListFormat};
 use crate::exit::{self, Failure};
@@ -36,7 +34,7 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     let mapping = mapping.map_err(|e| Failure::usage(format!("--columns: {e}")))?;
     let unclaimed = |e: &ClaimError| Failure::usage(format!("--claim {e}"));
     let claims = args.claim.iter().map(|c| Claim::parse(c)).collect::<Result<_, _>>().map_err(|e| unclaimed(&e))?;
-    let found = audit(&tables, &Options { mapping, claims, expected: expected() });
+    let found = audit(&tables, &Options { mapping, claims });
     match args.list.format {
         ListFormat::Text => output::write(&args.list.output, text_of(&found).as_bytes()),
         _ => listing(&found.findings).write_with(&args.list, &["row", "recomputed", "deviation_pct"]),
@@ -55,7 +53,7 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
 /// What an audit of the table `text` finds, a sentence each; those of one law are counted after the first.
 pub(crate) fn findings(text: &str, name: &str) -> Result<Vec<String>, Failure> {
     let tables = table::read(text, name).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
-    let found = audit(&tables, &Options { expected: expected(), ..Options::default() }).findings;
+    let found = audit(&tables, &Options::default()).findings;
     // Findings of one law and severity stand together.
     let laws = found.chunk_by(|a, b| (a.law, a.severity) == (b.law, b.severity));
     let sentence = |all: &[Finding]| {
@@ -84,16 +82,6 @@ fn read(file: &Path, results: &Path) -> Result<(String, String), Failure> {
         return Ok((table_of(&data)?, name));
     }
     Ok((source::text_of_file(&path)?, name))
-}
-
-/// What the workloads of the catalogue are defined by.
-fn expected() -> Vec<Expected> {
-    let of_workload = |w: &&loadline_workload::Workload| Expected {
-        workload: w.code.to_owned(),
-        redo_kib: w.redo.map(|redo| (redo.min / 1024.0, redo.max / 1024.0)),
-        waits: !w.needs.contains(&Capability::CommitNowait),
-    };
-    CATALOGUE.iter().map(of_workload).collect()
 }
 
 /// Which test it is, and what was found.

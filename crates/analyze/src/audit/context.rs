@@ -1,4 +1,4 @@
-//! What laws look at: a sheet, its series, and what is known about its workloads; and what they find there.
+//! What laws look at: a sheet and its series; and what they find there.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -7,17 +7,6 @@ use super::finding::{Finding, Severity};
 use super::interval::Interval;
 use super::reason::{Reason, shown};
 use super::sheet::{How, Series, Sheet};
-
-/// What is known about a workload by its definition.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Expected {
-    /// Code of the workload.
-    pub workload: String,
-    /// Redo of a transaction from this to this, KiB.
-    pub redo_kib: Option<(f64, f64)>,
-    /// Whether its commits wait for the log.
-    pub waits: bool,
-}
 
 /// Findings of one law about rows of one table that are listed one by one.
 const LISTED: usize = 1000;
@@ -30,7 +19,6 @@ pub(crate) struct Context<'a> {
     pub(crate) swept: Option<&'static str>,
     /// The columns whose product are the jobs.
     pub(crate) jobs: Vec<&'static str>,
-    expected: &'a [Expected],
     /// Series of each row.
     of_row: Vec<u32>,
     found: RefCell<Vec<Finding>>,
@@ -39,14 +27,14 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(sheet: Sheet<'a>, expected: &'a [Expected]) -> Context<'a> {
+    pub(crate) fn new(sheet: Sheet<'a>) -> Context<'a> {
         let (series, swept) = (sheet.series(), sheet.swept());
         let mut of_row = vec![0; sheet.table.rows()];
         for (index, one) in series.iter().enumerate() {
             one.rows.iter().for_each(|row| of_row[*row] = u32::try_from(index).unwrap_or(u32::MAX));
         }
         let (found, counts) = (RefCell::default(), RefCell::default());
-        Context { sheet, series, swept, jobs: vec!["jobs"], expected, of_row, found, counts }
+        Context { sheet, series, swept, jobs: vec!["jobs"], of_row, found, counts }
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -91,12 +79,6 @@ impl<'a> Context<'a> {
         self.value("elapsed_s", row).filter(|s| *s > 0.0).map_or(0.0, |elapsed| seconds / elapsed)
     }
 
-    /// What is known about the workload of a row.
-    pub(crate) fn workload(&self, row: usize) -> Option<&Expected> {
-        let code = self.sheet.text("workload", row);
-        self.expected.iter().find(|e| e.workload == code)
-    }
-
     /// Places of columns in the sheet; those that are missing are left out.
     pub(crate) fn places(&self, ids: &[&str]) -> Vec<usize> {
         ids.iter().filter_map(|id| self.resolve(id)).flat_map(|(places, _)| places).collect()
@@ -125,7 +107,8 @@ impl<'a> Context<'a> {
         Finding { severity, table, row: None, test, columns, law, printed, recomputed, deviation_pct: None, reason }
     }
 
-    /// Adds a finding about `row`, unless a thousand rows have the same one. `recomputed` is of the last column, in the unit of its id.
+    /// Adds a finding about `row`, unless a thousand rows have the same one. `recomputed` is of the last column, in the unit
+    /// of its id; a finding has it in the unit that is printed.
     pub(crate) fn find(
         &self,
         (law, mut severity): (&'static str, Severity),
@@ -149,7 +132,8 @@ impl<'a> Context<'a> {
         (found.row, found.test) = (Some(row + 1), self.test(row));
         if let Some(target) = columns.last().map(|c| &self.sheet.columns[*c]) {
             self.sheet.table.cell(row, target.index).clone_into(&mut found.printed);
-            found.recomputed = recomputed.map_or_else(String::new, |r| shown(r / target.factor));
+            let factor = self.sheet.factor(target, row);
+            found.recomputed = recomputed.map_or_else(String::new, |r| shown(r / factor));
             let deviation = target.value(row).zip(recomputed).map(|(p, r)| (p / r - 1.0) * 100.0);
             found.deviation_pct = deviation.filter(|d| d.is_finite());
         }

@@ -1,6 +1,6 @@
 //! Formulas of laws, as they are printed: `tps * redo_kib_per_tx / 1024 = redo_mib_per_s`.
 //!
-//! Words are ids of columns and numbers; one in capitals is what a function of the law finds out. `?` stands behind what may be
+//! Words are ids of columns and numbers; one in capitals is what the law finds out. `?` stands behind what may be
 //! missing, `??` behind what another term may hold as well, `~` before a factor that may be, and `!` behind the column that a finding
 //! names; without it, that is the last one. A formula is not checked where the column behind `unless` is known. `tps` is either
 //! throughput, `time_ms` either mean time, `jobs` what the jobs were found to be.
@@ -12,7 +12,7 @@ use super::sheet::Column;
 /// A product of columns, as places in the sheet, and a number.
 #[derive(Debug, Clone)]
 struct Term {
-    text: &'static str,
+    text: String,
     factor: f64,
     top: Vec<usize>,
     bottom: Vec<usize>,
@@ -38,7 +38,7 @@ pub(super) fn is_unknown(word: &str) -> bool {
 }
 
 /// The formula with the columns that the table has, as pairs of sides; none if some are missing.
-pub(crate) fn compile(text: &'static str, context: &Context<'_>) -> Option<Vec<Pair>> {
+pub(crate) fn compile(text: &str, context: &Context<'_>) -> Option<Vec<Pair>> {
     let (text, unless) = text.split_once(" unless ").unwrap_or((text, ""));
     let all = |c: &Column| (0..context.rows()).all(|row| c.value(row).is_some());
     if context.sheet.column(unless).is_some_and(all) {
@@ -60,8 +60,8 @@ pub(crate) fn compile(text: &'static str, context: &Context<'_>) -> Option<Vec<P
 }
 
 impl Term {
-    fn compile(text: &'static str, context: &Context<'_>) -> Option<Term> {
-        let mut term = Term { text, factor: 1.0, top: Vec::new(), bottom: Vec::new(), named: None };
+    fn compile(text: &str, context: &Context<'_>) -> Option<Term> {
+        let mut term = Term { text: text.to_owned(), factor: 1.0, top: Vec::new(), bottom: Vec::new(), named: None };
         let mut above = true;
         for word in text.split(' ') {
             let name = word.trim_matches(['!', '~', '?']);
@@ -89,7 +89,7 @@ impl Term {
 
     /// A sum as people write it.
     fn sum(terms: &[Term]) -> String {
-        terms.iter().map(|t| t.text).collect::<Vec<_>>().join(" + ").replace(['?', '!', '~'], "")
+        terms.iter().map(|t| t.text.as_str()).collect::<Vec<_>>().join(" + ").replace(['?', '!', '~'], "")
     }
 
     fn value(&self, row: usize, context: &Context<'_>, cut: bool) -> Option<Interval> {
@@ -129,15 +129,21 @@ impl Pair {
         Some((side(&self.left)?, side(&self.right)?))
     }
 
-    /// What `column` is in a row if both sides are equal.
-    pub(crate) fn solve(&self, column: usize, row: usize, context: &Context<'_>) -> Option<f64> {
+    /// What `column` is in a row if the left side is `times` the right one, and `more`.
+    pub(crate) fn solve(
+        &self,
+        column: usize,
+        row: usize,
+        context: &Context<'_>,
+        (times, more): (f64, f64),
+    ) -> Option<f64> {
         let with = |x: f64, terms: &[Term]| {
             let value = |c: &usize| if *c == column { Some(x) } else { context.sheet.columns.get(*c)?.value(row) };
             let product = |all: &[usize]| all.iter().try_fold(1.0, |p, c| Some(p * value(c)?));
             let mut terms = terms.iter().filter(|t| !t.is_contained());
             terms.try_fold(0.0, |sum, t| Some(sum + t.factor * product(&t.top)? / product(&t.bottom)?))
         };
-        let off = |x: f64| Some(with(x, &self.left)? - with(x, &self.right)?);
+        let off = |x: f64| Some(with(x, &self.left)? - with(x, &self.right)? * times - more);
         let (at_0, at_1) = (off(0.0)?, off(1.0)?);
         Some(at_0 / (at_0 - at_1)).filter(|x| x.is_finite() && *x >= 0.0)
     }

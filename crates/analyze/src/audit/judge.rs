@@ -165,14 +165,16 @@ impl Held<'_> {
         self.context.is_sure(&self.pair.columns, how)
     }
 
-    /// Adds a finding about a row, of the column that must be wrong: that which is printed as 0, or else the named one.
-    fn find(&self, severity: Severity, row: usize, agree: bool, edge: bool) {
+    /// Adds a finding about a row, of the column that must be wrong: that which is printed as 0, or else the named one. In the other rows
+    /// the left side is `at` times the right one.
+    fn find(&self, severity: Severity, row: usize, at: f64, agree: bool, edge: bool) {
         let zero = |c: &usize| self.context.sheet.columns[*c].value(row) == Some(0.0);
         let (mut columns, zeros): (Vec<usize>, Vec<usize>) = self.pair.columns.iter().partition(|c| !zero(c));
         columns.extend(&zeros);
         // A part may be 0; a rate or a whole that is not may not.
         let columns = if zeros.len() == 1 && self.law.grade != Grade::Parts { &columns } else { &self.pair.columns };
-        let recomputed = columns.last().and_then(|c| self.pair.solve(*c, row, self.context));
+        let usual = if self.law.grade == Grade::Parts { (1.0, (at - 1.0) * 100.0) } else { (at, 0.0) };
+        let recomputed = columns.last().and_then(|c| self.pair.solve(*c, row, self.context, usual));
         let said = [if agree { AGREE } else { "" }, if edge { CUT } else { "" }];
         let why = Reason::Broken(self.pair.text.clone(), self.law.meaning, said[0], said[1]);
         self.context.find((self.law.id, severity), row, columns, recomputed, why);
@@ -195,15 +197,14 @@ impl Held<'_> {
         let excused = edge || late || own_interval || waiting || at != 1.0;
         let can_be = matches!(self.law.grade, Grade::Error(_) | Grade::Parts) && !excused;
         let severity = if can_be && (agree || self.is_sure() && enough) { Severity::Error } else { Severity::Warning };
-        self.find(severity, ratio.row, agree, edge);
+        self.find(severity, ratio.row, at, agree, edge);
     }
 
     fn at_most(&self) {
         let (mut rows, mut broken, given) = (0, Vec::new(), self.law.slack);
         for row in 0..self.context.rows() {
-            let counts = self.law.grade != Grade::Waits || self.context.workload(row).is_none_or(|w| w.waits);
             let sides = |cut| self.pair.values(row, self.context, cut);
-            let Some((left, right)) = sides(false).filter(|_| counts) else { continue };
+            let Some((left, right)) = sides(false) else { continue };
             rows += 1;
             let slack = 1.0 + if given > 0.0 { given + self.context.late(row, VERY_LATE) } else { 0.0 };
             // 2.2 and 2.1 meet in nothing but 2.15.
@@ -220,7 +221,7 @@ impl Held<'_> {
         }
         for (row, edge, _) in broken {
             let error = matches!(self.law.grade, Grade::Error(_)) && !edge && (sure || kept >= 2);
-            self.find(if error { Severity::Error } else { Severity::Warning }, row, kept >= 2, edge);
+            self.find(if error { Severity::Error } else { Severity::Warning }, row, 1.0, kept >= 2, edge);
         }
     }
 }

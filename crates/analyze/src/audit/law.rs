@@ -14,7 +14,7 @@ pub(crate) enum Grade {
     Parts,
     /// A warning: something need be assumed.
     Warning,
-    /// A warning, unless commits of the workload do not wait for the log.
+    /// A warning; one of its formulas is enough.
     Waits,
     /// A warning where most rows agree, and nothing otherwise.
     Agreed,
@@ -50,6 +50,8 @@ pub struct Law {
     pub(crate) slack: f64,
     /// Columns that it needs, where its formulas do not say it.
     needs: Vec<&'static str>,
+    /// What a word in its formulas may be.
+    pub(crate) values: Vec<&'static str>,
 }
 
 /// All laws, in the order of the docs.
@@ -61,11 +63,14 @@ pub static LAWS: LazyLock<Vec<Law>> = LazyLock::new(|| {
             (&[id, name, grade, slack, meaning], _) => {
                 let grade = GRADES.iter().find(|(word, _)| *word == grade).map_or(Grade::Warning, |(_, grade)| *grade);
                 let slack = slack.parse().unwrap_or(0.0);
-                all.push(Law { id, name, formulas: Vec::new(), meaning, grade, slack, needs: Vec::new() });
+                let (formulas, needs, values) = Default::default();
+                all.push(Law { id, name, formulas, meaning, grade, slack, needs, values });
             }
-            (_, Some(law)) => match line.trim().strip_prefix("needs") {
-                Some(columns) => law.needs.push(columns.trim()),
-                None => law.formulas.push(line.trim().trim_start_matches("says ")),
+            (_, Some(law)) => match line.trim().split_once(' ').unwrap_or((line.trim(), "")) {
+                ("needs", columns) => law.needs.push(columns),
+                ("with", values) => law.values = values.split(' ').collect(),
+                ("says", text) => law.formulas.push(text),
+                _ => law.formulas.push(line.trim()),
             },
             _ => {}
         }
@@ -84,7 +89,8 @@ impl Law {
         let is_id = |w: &&str| w.len() > 1 && !w.starts_with(['<', '~']) && w.parse::<f64>().is_err() && !is_unknown(w);
         let texts = if self.needs.is_empty() { &self.formulas } else { &self.needs };
         texts.iter().map(move |text| {
-            let words = text.split(' ').take_while(|word| *word != "unless").filter(is_id);
+            let plainest = text.rsplit(" or ").next().unwrap_or(text);
+            let words = plainest.split(' ').take_while(|word| *word != "unless").filter(is_id);
             let (optional, of): (Vec<&str>, Vec<&str>) = words.partition(|w| w.ends_with('?'));
             // Of a chain whose columns may all be missing, two are needed.
             let (least, of) = if of.is_empty() { (optional.len().min(2), optional) } else { (of.len(), of) };

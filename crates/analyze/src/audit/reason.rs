@@ -58,16 +58,14 @@ reasons! {
     Factor(String, usize, usize, Figure, &'static str) "{0}: in {1} of {2} rows the left side is {3} × the right: {4}";
     Apart(String, usize, usize, Figure, Figure) "{0}: not in {1} of {2} rows, where the left side is {3} to {4} × the right: the columns are not what they were taken for, or of different tests";
     Cut(String, usize, usize) "{0}: digits were cut off rather than rounded in {1} of {2} rows";
-    Kilobyte(usize, usize, u32, u32, &'static str) "fits in {0} of {1} rows with kilobytes of {2} and megabytes of {3}² bytes{4}";
+    Kilobyte(usize, usize, u32, u32) "fits in {0} of {1} rows with kilobytes of {2} and megabytes of {3}² bytes";
     Sessions(usize, usize, String) "throughput × time fits in {0} of {1} rows if the jobs are {2}";
     Think(Figure, usize, usize) "jobs / throughput − time is {0} ms in {1} of {2} rows: a think time, or time outside what was timed";
     OpenLoop(usize, usize) "throughput × time is more than the jobs in {0} of {1} rows: times of an open loop count from when a transaction was due";
     Elapsed(Figure, Figure, Figure) "it took {0} s of nominal {1} s, which dilutes its average; the rate was up to {2}";
     AllElapsed(Figure, Figure) "all tests took {0} s of nominal {1} s, which dilutes their averages";
-    AtMost(String, Figure) "{0} is at most {1} in the other rows: other blocks, or a wrong digit";
     Usual(String, Figure) "{0} is {1} in the other rows: other work, or a wrong digit";
-    Blocks(Figure, usize, usize, String) "blocks of {0} B fit in {1} of {2} rows{3}";
-    Defined(Figure, Figure) "the workload is defined by {0} to {1}";
+    Fits(String, usize, usize) "{0} fits in {1} of {2} rows";
     Peak(Figure, Figure) "throughput falls: {0} at {1} jobs was its peak";
     Gap(f64, f64) "tests {0} to {1} are missing";
     Copy(usize) "it is the same as row {0}";

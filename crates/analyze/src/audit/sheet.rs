@@ -223,6 +223,16 @@ impl<'a> Sheet<'a> {
         self.column(id).map_or("", |c| self.table.cell(row, c.index))
     }
 
+    /// Times which the printed figure of `column` in `row` is one in the unit of the id: a cell may have a unit of its own.
+    pub(crate) fn factor(&self, column: &Column, row: usize) -> f64 {
+        match (number::read(self.table.cell(row, column.index), self.style), column.value(row)) {
+            (Cell::Number(n), Some(value)) if n.value != 0.0 && !matches!(n.unit, "k" | "K" | "M" | "G" | "B") => {
+                value / n.value
+            }
+            _ => column.factor,
+        }
+    }
+
     /// Reads a column with its other kilobyte.
     pub(crate) fn scale(&mut self, id: &str, times: f64) {
         self.columns.iter_mut().filter(|c| c.id == id).for_each(|c| c.scale(times));

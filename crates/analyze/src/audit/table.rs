@@ -24,6 +24,8 @@ pub enum ReadError {
     NoTable,
     #[error("its first line '{0}' holds numbers: write a line of column names above it")]
     NoHeader(String),
+    #[error("the column names '{0}' are {1}, and the rows have {2} cells: name each column")]
+    Header(String, usize, usize),
     #[error("it is larger than 4 GiB: split it")]
     TooLarge,
     #[error("{0}; write it as CSV with a row per test")]

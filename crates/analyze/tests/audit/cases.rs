@@ -69,6 +69,10 @@ fn hold(case: &Case) -> Option<Audit> {
         let numbers = || words.iter().map(|w| w.parse().ok()).collect::<Vec<Option<f64>>>();
         match *what {
             "error" | "columns" | "claim" => {}
+            "recomputed" => {
+                let found = of(words[0]).into_iter().find(|f| f.row == words[1].parse().ok());
+                assert_eq!(found.map(|f| f.recomputed.as_str()), Some(words[2]), "{name}: {:#?}", found);
+            }
             "uncovered" => assert_eq!(found.checked, Vec::<&str>::new(), "{name}"),
             "known" => assert_eq!(sheet.columns.len(), tables[0].headers.len(), "{name}: {:?}", sheet.remarks),
             "laws" => assert!(found.checked.len() as f64 >= numbers()[0].unwrap(), "{name}: {:?}", found.checked),

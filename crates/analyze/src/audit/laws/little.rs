@@ -4,6 +4,7 @@ use loadline_model::load::OPEN_LOOP;
 
 use crate::audit::context::Context;
 use crate::audit::finding::Severity;
+use crate::audit::formula::{Pair, compile};
 use crate::audit::interval::{Interval, common};
 use crate::audit::judge::{AGREE, NOISE, Witnesses, apart, is_most};
 use crate::audit::law::{Law, law};
@@ -56,18 +57,18 @@ impl Row {
 struct Loop<'a> {
     law: &'static Law,
     context: &'a Context<'a>,
-    /// Rate, mean time in ms, and jobs.
-    names: [&'static str; 3],
-    columns: Vec<usize>,
+    /// Throughput × time, and the jobs.
+    pair: Pair,
+    rate: &'static str,
+    time: &'static str,
 }
 
 impl<'a> Loop<'a> {
     fn new(law: &'static Law, context: &'a Context<'a>) -> Option<Loop<'a>> {
-        let names = law.needed().filter_map(|(_, of)| <[&str; 3]>::try_from(of).ok());
-        let is_known = |name: &str| name == "jobs" || context.resolve(name).is_some();
-        let names = names.into_iter().find(|names| names.iter().all(|name| is_known(name)))?;
-        let columns = context.places(&[names[2], names[1], names[0]]);
-        Some(Loop { law, context, names, columns })
+        let compiled = |text: &&'static str| Some((*text, compile(text, context)?.pop()?));
+        let (text, pair) = law.formulas.iter().find_map(compiled)?;
+        let mut words = text.split([' ', '!', '*']).filter(|word| !word.is_empty());
+        Some(Loop { law, context, pair, rate: words.next()?, time: words.next()? })
     }
 
     fn rows(&self, most: usize) -> impl Iterator<Item = Row> {
@@ -78,12 +79,9 @@ impl<'a> Loop<'a> {
         let context = self.context;
         let known = OUTSIDE.iter().filter_map(|id| context.interval(id, row));
         let share = known.fold(Interval::exact(1.0), |left, share| left.plus(share.scaled(-0.01)));
-        let figures = |cut| {
-            let [rate, time, jobs] = self.names.map(|name| context.figure(name, row, cut));
-            Some([rate?, time?, jobs?])
-        };
-        let busy = |[rate, time, jobs]: [Interval; 3]| rate.times(time).scaled(1e-3).over(jobs.times(share));
-        let [rate, time, jobs] = figures(false)?;
+        let busy = |cut| self.pair.values(row, context, cut).map(|(left, jobs)| left.over(jobs.times(share)));
+        let [rate, time, jobs] = [self.rate, self.time, "jobs"].map(|name| context.figure(name, row, false));
+        let (rate, time, jobs) = (rate?, time?, jobs?);
         if rate.at <= 0.0 || jobs.at <= 0.0 {
             return None;
         }
@@ -91,8 +89,8 @@ impl<'a> Loop<'a> {
         let is_open = || context.sheet.text("job_load", row).contains(OPEN_LOOP);
         Some(Row {
             row,
-            busy: busy([rate, time, jobs]),
-            cut: busy(figures(true)?).holds(1.0),
+            busy: busy(false)?,
+            cut: busy(true)?.holds(1.0),
             think: jobs.times(share).scaled(1e3).over(rate).plus(time.scaled(-1.0)),
             // Each of all jobs has such a transaction, also where they think most of the time.
             edge: context.late(row, longest) / share.at.clamp(0.01, 1.0),
@@ -101,14 +99,12 @@ impl<'a> Loop<'a> {
     }
 
     fn about_table(&self, law: &Law, severity: Severity, reason: Reason) {
-        self.context.about_table(law.id, severity, &self.columns, reason);
+        self.context.about_table(law.id, severity, &self.pair.columns, reason);
     }
 
-    /// The formula of the law, or of dilution, for this rate and time.
+    /// The formula of the law, or of dilution.
     fn text(&self, law: &Law) -> String {
-        let [rate, time, jobs] = self.names;
-        let sign = if law.id == self.law.id { "<=" } else { "=" };
-        format!("{rate} * {time} / 1000 {sign} {jobs}")
+        if law.id == self.law.id { self.pair.text.clone() } else { self.pair.text.replace("<=", "=") }
     }
 }
 
@@ -178,7 +174,7 @@ pub(super) fn check(little: &'static Law, context: &Context<'_>) {
     }
     let all: Vec<Row> = found.rows(usize::MAX).collect();
     let (dilution, model, rows) = (law("dilution"), Model::find(&all, little.slack), all.len());
-    let sure = context.is_sure(&found.columns, How::Id);
+    let sure = context.is_sure(&found.pair.columns, How::Id);
     let holding = all.iter().filter(|r| model.holds(r)).count();
     match model {
         Model::Think(ms) => found.about_table(little, Severity::Info, Reason::Think(Figure(ms), holding, rows)),
@@ -235,7 +231,8 @@ impl Loop<'_> {
             return;
         }
         let over = r.is_over();
-        let far = r.deviation() > self.law.slack || model == Model::Busy;
+        // pgbench leaves the time to connect out of its rate, and not out of its time.
+        let far = r.deviation() > self.law.slack;
         // A job is between two transactions for a moment: alone, that little dilutes nothing.
         let severity = match (over, far || model != Model::Unknown) {
             (true, _) if can_be && far => Severity::Error,
@@ -243,14 +240,16 @@ impl Loop<'_> {
             _ => Severity::Warning,
         };
         let law = if over || matches!(model, Model::Think(_)) { self.law } else { law("dilution") };
-        let figure = |at: usize| self.context.figure(self.names[at], r.row, false).map(|i| i.at);
-        let recomputed = || {
-            let cycle = figure(1)? + if let Model::Think(ms) = model { ms } else { 0.0 };
-            let share = if let Model::Part(share) = model { share } else { 1.0 };
-            Some(figure(2)? * 1e3 / cycle * share).filter(|v| v.is_finite())
+        let time = self.context.figure(self.time, r.row, false).map_or(0.0, |time| time.at);
+        let factor = match model {
+            Model::Think(ms) => time / (time + ms),
+            Model::Part(share) => share,
+            Model::Busy | Model::Unknown => 1.0,
         };
+        let rate = self.pair.columns.last().and_then(|rate| self.pair.solve(*rate, r.row, self.context, (1.0, 0.0)));
+        let recomputed = rate.map(|rate| rate * factor).filter(|v| v.is_finite());
         let more = if model == Model::Unknown { "" } else { AGREE };
         let why = Reason::Broken(self.text(law), law.meaning, more, "");
-        self.context.find((law.id, severity), r.row, &self.columns, recomputed(), why);
+        self.context.find((law.id, severity), r.row, &self.pair.columns, recomputed, why);
     }
 }

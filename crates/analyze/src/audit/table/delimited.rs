@@ -65,6 +65,8 @@ pub(super) fn read(text: &str) -> Result<Vec<Table>, ReadError> {
     let (separator, width) = recognise(text).unwrap_or((',', 1));
     let mut tables: Vec<Table> = Vec::new();
     let (mut rest, mut cells, mut blank) = (text, Vec::new(), false);
+    // A line of names that are not as many as the cells of most lines.
+    let mut other: Option<Vec<String>> = None;
     while !rest.is_empty() {
         let open;
         (rest, open) = record(rest, separator, &mut cells);
@@ -80,9 +82,13 @@ pub(super) fn read(text: &str) -> Result<Vec<Table>, ReadError> {
                 }
                 table.add(&cells)?;
             }
-            None if cells.len() != width => {}
+            None if cells.len() != width => other = Some(cells.clone()).filter(|_| names()),
             _ if cells.iter().all(|h| h.trim().is_empty() || is_figure(h)) => {
-                return Err(ReadError::NoHeader(cells.join(" ").chars().take(80).collect()));
+                let shown = |cells: &[String]| cells.join(" ").chars().take(80).collect();
+                return Err(match other {
+                    Some(names) => ReadError::Header(shown(&names), names.len(), width),
+                    None => ReadError::NoHeader(shown(&cells)),
+                });
             }
             _ => tables.push(Table::new(&cells)),
         }
