@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use loadline_database::TargetError;
+use loadline_database::{Cause, Refusal, TargetError};
 use loadline_load::TestError;
 use loadline_run::plans::NamedPlanError;
 use loadline_run::study::StudyError;
@@ -51,9 +51,11 @@ impl From<TargetError> for Failure {
     fn from(e: TargetError) -> Failure {
         let code = match e {
             TargetError::Usage(_) => USAGE,
-            TargetError::Unreachable(_) | TargetError::Refused(_) | TargetError::Lost(_) | TargetError::NoSpace(_) => {
-                TARGET
-            }
+            TargetError::Unreachable(_)
+            | TargetError::Refused(_)
+            | TargetError::Lost(_)
+            | TargetError::NoSpace(_)
+            | TargetError::Server(Refusal { cause: Cause::Sessions, .. }) => TARGET,
             TargetError::Server(_)
             | TargetError::Statement(_)
             | TargetError::Conflict(_)

@@ -74,6 +74,11 @@ impl TargetError {
         if full_disk { TargetError::NoSpace(text) } else { TargetError::Lost(text) }
     }
 
+    /// Of a connection that the server refuses with `refusal`, which `text` explains: only at the limit of sessions, others may do.
+    pub(crate) fn connection(refusal: Refusal, text: String) -> TargetError {
+        if refusal.cause == Cause::Sessions { Refusal { text, ..refusal }.into() } else { TargetError::Refused(text) }
+    }
+
     /// Whether a disk of the server is full.
     #[must_use]
     pub fn is_full_disk(&self) -> bool {
@@ -104,13 +109,11 @@ pub struct Refusal {
 pub enum Cause {
     /// A disk, a tablespace or a quota is full.
     FullDisk,
-    /// Another session holds a lock.
-    Lock,
-    /// The server, or the transaction, only reads.
-    ReadOnly,
     /// The user lacks a privilege.
     Privilege,
-    /// A limit of the server or of its settings.
+    /// The limit of sessions of the server, the database or the user.
+    Sessions,
+    /// Another limit of the server or of its settings.
     Limit,
     /// The server forbids it, or does not have what it needs: a primary key, a type, an extension, a function.
     NotAllowed,
@@ -123,8 +126,7 @@ impl Cause {
     pub(crate) fn of_sqlstate(code: &str) -> Cause {
         match code {
             "53100" => Cause::FullDisk,
-            "55P03" | "55006" => Cause::Lock,
-            "25006" => Cause::ReadOnly,
+            "53300" => Cause::Sessions,
             "42501" => Cause::Privilege,
             "0A000" | "42704" | "42883" | "3F000" | "58P01" | "55000" => Cause::NotAllowed,
             _ if code.starts_with("53") || code.starts_with("54") => Cause::Limit,
@@ -140,24 +142,9 @@ impl Cause {
         }
         match code {
             1021 | 1114 => Cause::FullDisk,
-            1099 | 1205 | 3572 => Cause::Lock,
-            1036 | 1792 | 1836 => Cause::ReadOnly,
+            1040 | 1203 | 1226 => Cause::Sessions,
             1044 | 1045 | 1095 | 1142 | 1143 | 1227 | 1370 | 1419 | 1698 => Cause::Privilege,
-            1040
-            | 1041
-            | 1069..=1071
-            | 1074
-            | 1117
-            | 1118
-            | 1153
-            | 1197
-            | 1203
-            | 1206
-            | 1226
-            | 1436
-            | 1461
-            | 1969
-            | 3024 => Cause::Limit,
+            1041 | 1069..=1071 | 1074 | 1117 | 1118 | 1153 | 1197 | 1206 | 1436 | 1461 | 1969 | 3024 => Cause::Limit,
             1031 | 1075 | 1101 | 1173 | 1178 | 1235 | 1286 | 1289 | 1290 | 1305 | 3098 | 3161 | 3750 => {
                 Cause::NotAllowed
             }
@@ -169,10 +156,9 @@ impl Cause {
     pub(crate) fn of_oracle(code: u32) -> Cause {
         match code {
             257 | 1536 | 1650..=1659 | 1683 | 1688 | 1691 | 1692 | 19809 | 30036 => Cause::FullDisk,
-            54 | 4021 | 30006 => Cause::Lock,
-            1456 | 16000 => Cause::ReadOnly,
             1031 | 1720 | 1950 => Cause::Privilege,
-            18 | 20 | 1000 | 2391 | 4031 => Cause::Limit,
+            18 | 20 | 2391 => Cause::Sessions,
+            1000 | 4031 => Cause::Limit,
             439 | 902 | 904 | 4063 | 6550 => Cause::NotAllowed,
             _ => Cause::Other,
         }
@@ -192,14 +178,14 @@ mod tests {
         assert_eq!(Cause::of_sqlstate("53100"), Cause::FullDisk);
         assert_eq!(["53200", "54000", "53400"].map(Cause::of_sqlstate), [Cause::Limit; 3]);
         assert_eq!(
-            ["42501", "25006", "42P01"].map(Cause::of_sqlstate),
-            [Cause::Privilege, Cause::ReadOnly, Cause::Other]
+            ["42501", "53300", "42P01"].map(Cause::of_sqlstate),
+            [Cause::Privilege, Cause::Sessions, Cause::Other]
         );
         assert_eq!([1021, 1114].map(|code| Cause::of_mysql(code, None)), [Cause::FullDisk; 2]);
         assert_eq!([3, 1026, 1030].map(|code| Cause::of_mysql(code, Some(28))), [Cause::FullDisk; 3]);
         assert_eq!(Cause::of_mysql(1026, Some(5)), Cause::Other);
         assert_eq!([1173, 3750].map(|code| Cause::of_mysql(code, None)), [Cause::NotAllowed; 2]);
-        assert_eq!(Cause::of_mysql(1461, None), Cause::Limit);
+        assert_eq!([1461, 1040].map(|code| Cause::of_mysql(code, None)), [Cause::Limit, Cause::Sessions]);
         assert_eq!([1653, 257].map(Cause::of_oracle), [Cause::FullDisk; 2]);
     }
 }

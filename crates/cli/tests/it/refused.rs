@@ -85,3 +85,26 @@ fn what_was_refused_for_want_of_a_privilege_is_measured_by_a_resumed_run() {
     ends(&resumed, false);
     assert_eq!(tested_and_skipped(&folder), [vec!["TP-LOOKUP".to_owned(), "DBL-22".to_owned()], vec![]]);
 }
+
+#[test]
+fn tests_with_more_sessions_than_are_free_are_left_out() {
+    let server = Server::start(&["max_connections=20"]);
+    let idle = || {
+        let mut psql = std::process::Command::new(Server::bin().join("psql"));
+        psql.arg("-h").arg(server.folder_path()).args(["-p", &server.port.to_string(), "-U", "boss"]);
+        psql.args(["-c", "SELECT pg_sleep(600)", "postgres"]).stdout(std::process::Stdio::null()).spawn().unwrap()
+    };
+    let mut others: Vec<_> = (0..10).map(|_| idle()).collect();
+    while server.sql("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'").unwrap() != "10" {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let dir = results();
+    let ran = on(&server.url(), dir.path(), &format!("--workload LGWR-LAT1,TP-LOOKUP --jobs 1,12 {SHORT}"));
+    others.iter_mut().for_each(|other| drop(other.kill().and_then(|()| other.wait())));
+    ends(&ran, true);
+    let tests = tests_of(&ran.folder());
+    let made: Vec<(&str, u64)> =
+        tests.iter().map(|t| (t["workload"].as_str().unwrap(), t["jobs"].as_u64().unwrap())).collect();
+    assert_eq!(made, [("LGWR-LAT1", 1), ("TP-LOOKUP", 1)], "{}", ran.said());
+    assert!(ran.err.contains("LGWR-LAT1: with 12 jobs and more"), "{}", ran.said());
+}

@@ -385,7 +385,7 @@ impl Endpoint {
             1129 => "too many connections from this host failed: run FLUSH HOSTS at the server".to_owned(),
             _ => "the server's log may say more".to_owned(),
         };
-        TargetError::Refused(format!("{place} refuses the connection: {error}; {advice}"))
+        TargetError::connection(error.refusal(), format!("{place} refuses the connection: {error}; {advice}"))
     }
 }
 

@@ -24,7 +24,9 @@ pub(super) fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'stat
     let names = COUNTERS.map(|name| format!("'{name}'")).join(", ");
     let counted = match c.pairs(&format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")) {
         // A server of another kind does not know the statement.
-        Err(TargetError::Server(e)) if !matches!(e.cause, Cause::FullDisk | Cause::Limit | Cause::Privilege) => {
+        Err(TargetError::Server(e))
+            if !matches!(e.cause, Cause::FullDisk | Cause::Limit | Cause::Sessions | Cause::Privilege) =>
+        {
             Vec::new()
         }
         Err(TargetError::Server(e)) => {

@@ -48,5 +48,5 @@ pub(super) fn explain(error: &ServerError, config: &Config, note: Option<&str>) 
         "57P03" => "wait until the server is up and try again".to_owned(),
         _ => "see also the server's log".to_owned(),
     };
-    TargetError::Refused(format!("{place} refuses the connection: {error}; {advice}"))
+    TargetError::connection(error.refusal(), format!("{place} refuses the connection: {error}; {advice}"))
 }

@@ -140,8 +140,6 @@ impl SqliteSession {
 pub(super) fn refusal(e: &rusqlite::Error) -> TargetError {
     let cause = match e.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => Cause::FullDisk,
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Cause::Lock,
-        Some(ErrorCode::ReadOnly) => Cause::ReadOnly,
         Some(ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied) => Cause::Privilege,
         Some(ErrorCode::TooBig | ErrorCode::OutOfMemory) => Cause::Limit,
         _ => Cause::Other,

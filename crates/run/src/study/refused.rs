@@ -6,7 +6,6 @@ use loadline_database::{TargetError, Work};
 use loadline_load::TestError;
 use loadline_model::format::counted;
 use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
-use loadline_workload::Scope;
 
 use super::{Context, StudyError, full_disk};
 use crate::event::{Event, Listener};
@@ -47,10 +46,11 @@ impl Refusals {
     }
 }
 
-/// The error of `failure`, if the server refused what it was asked. A lost session is no refusal: the server may have started anew.
+/// The error of `failure`, if the server refused what it was asked. A lost session is no refusal, as the server may have started anew,
+/// unless a full disk ended it.
 fn refusal_in(failure: &StudyError) -> Option<&TargetError> {
     let (StudyError::Target(e) | StudyError::Test { source: TestError::Target(e), .. }) = failure else { return None };
-    matches!(e, TargetError::Server(_) | TargetError::Unsupported(_)).then_some(e)
+    matches!(e, TargetError::Server(_) | TargetError::Unsupported(_) | TargetError::NoSpace(_)).then_some(e)
 }
 
 impl Context {
@@ -70,10 +70,10 @@ impl Context {
     }
 
     /// Leaves out of `workload` what was `refused` if `failure` is the server's refusal and the server still answers. Drops the
-    /// tables of one that is left out as a whole: they may be what filled a disk.
+    /// tables of one that is left out as a whole, and a data set that is not complete, if a disk is full: they may be what filled it.
     ///
     /// # Errors
-    /// `failure`, if it is of another kind, or a data set has filled the disk, which other workloads need as well.
+    /// `failure`, if it is of another kind.
     pub(super) fn leave_out_refused(
         &mut self,
         workload: &PlannedWorkload,
@@ -82,11 +82,10 @@ impl Context {
         listener: &mut dyn Listener,
     ) -> Result<(), StudyError> {
         let work = self.work(workload, &Default::default()).ok();
-        let data_set = work.as_ref().is_some_and(|w| w.workload.tables.iter().any(|t| t.scope == Scope::DataSet));
-        let goes_on = refusal_in(&failure).is_some_and(|e| !(e.is_full_disk() && data_set));
-        if self.stopped() || !goes_on || self.side.target.info().is_err() {
+        let full_disk = refusal_in(&failure).map(TargetError::is_full_disk);
+        let Some(full_disk) = full_disk.filter(|_| !self.stopped() && self.side.target.info().is_ok()) else {
             return Err(failure);
-        }
+        };
         let failure = full_disk::explained(failure, self.side.target.as_ref(), &self.side.info);
         let why = match &failure {
             StudyError::Test { source, .. } => source.to_string(),
@@ -101,11 +100,23 @@ impl Context {
         if let Some(work) = work.filter(|_| refused == Refused::Whole) {
             self.drop_unneeded_tables(&work, listener);
         }
+        if full_disk {
+            self.drop_partial_data_set(listener);
+        }
         listener.on(Event::Skipped { code: &workload.code, reason: &reason });
         let skipped = SkippedWorkload { code: workload.code.clone(), reason };
         self.manifest.plan.skipped.push(skipped.clone());
         self.refused.all.push((skipped, refused));
         self.refused.first.get_or_insert(failure);
         Ok(self.folder.write_manifest(&self.manifest)?)
+    }
+
+    /// Drops a data set whose loading filled a disk: no other workload can use it, and none could write.
+    fn drop_partial_data_set(&self, listener: &mut dyn Listener) {
+        let Some(role) = self.side.target.abilities().data_set else { return };
+        let is_partial = role.data_set().is_ok_and(|tables| tables.iter().any(|table| !table.complete));
+        if let Some(e) = is_partial.then(|| role.drop_data_set()).and_then(Result::err) {
+            listener.on(Event::Warning(format!("the data set that filled the disk could not be dropped: {e}")));
+        }
     }
 }
