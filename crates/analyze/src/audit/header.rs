@@ -75,6 +75,10 @@ impl Header {
         if token.starts_with('#') && token.len() == 2 {
             return self.words.push(token.to_lowercase());
         }
+        // `95% latency` is the 95th percentile.
+        if let Some(rank) = token.strip_suffix('%').filter(|rank| rank.parse::<f64>().is_ok()) {
+            return self.words.push(format!("{rank}th"));
+        }
         if token.contains('%') && token.len() > 1 {
             self.unit.get_or_insert(Unit::of_id("pct"));
         }

@@ -219,9 +219,10 @@ impl Held<'_> {
             let ratios: Vec<f64> = broken.iter().map(|(.., ratio)| *ratio).collect();
             return self.about_table(Severity::Warning, apart(self.pair.text.clone(), &ratios, rows));
         }
+        let agree = kept >= 2 && kept >= 2 * broken.len();
         for (row, edge, _) in broken {
-            let error = matches!(self.law.grade, Grade::Error(_)) && !edge && (sure || kept >= 2);
-            self.find(if error { Severity::Error } else { Severity::Warning }, row, 1.0, kept >= 2, edge);
+            let error = matches!(self.law.grade, Grade::Error(_)) && !edge && (sure || agree);
+            self.find(if error { Severity::Error } else { Severity::Warning }, row, 1.0, agree, edge);
         }
     }
 }

@@ -62,7 +62,7 @@ impl Header {
             "time" => {
                 plain.iter().any(|c| matches!(*c, "latency" | "service" | "elapsed")) || rule.id == "log_file_sync_ms"
             }
-            "bytes" => *plain == ["block"],
+            "bytes" => *plain == ["block"] || *plain == ["block", "rate"] && self.has(&["size"]),
             "per_tx.any" => plain.contains(&"batch") || *plain == ["row", "tx"],
             _ => true,
         };

@@ -13,9 +13,11 @@ pub const MAX_WEIGHT: i64 = i32::MAX as i64;
 pub struct Mix {
     pub(crate) scripts: Vec<(Script, i64)>,
     pub(crate) given: Vec<(String, String)>,
-    /// Seed and number of clients of a test, and the numbers from which its generators are seeded, in pgbench's order.
-    seeds: Mutex<Option<(u64, u32, Arc<[u64]>)>>,
+    seeds: Mutex<Option<Seeds>>,
 }
+
+/// Seed and number of clients of a test, and the numbers from which its generators are seeded, in pgbench's order.
+type Seeds = (u64, u32, Arc<[u64]>);
 
 impl Mix {
     /// Scripts with weights of 0 to [`MAX_WEIGHT`], and variables by name. `None` if all weights are 0.
