@@ -13,7 +13,7 @@ use crate::absence::{Absence, Warning};
 use crate::draft::{APART, Buckets, CALLS, ImportedTest};
 use crate::error::ImportError;
 use crate::fields::{BYTES, MOST, SECONDS, scaled};
-use crate::import::Group;
+use crate::group::Group;
 use crate::lines::{Lines, cut, plain};
 
 /// The middle of the last bucket of fio's histogram (`plat_idx_to_val` in `stat.c`), ns: longer times are in it as well.

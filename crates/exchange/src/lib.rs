@@ -9,6 +9,7 @@ mod draft;
 mod error;
 mod fields;
 mod fio;
+mod group;
 mod import;
 mod lines;
 #[cfg(feature = "parquet")]
@@ -19,10 +20,12 @@ mod series;
 mod sysbench;
 pub mod table;
 mod tool;
+mod write;
 
 pub use absence::{Absence, Warning};
 pub use draft::ImportedTest;
 pub use error::ImportError;
-pub use import::{Group, Source, import};
-pub use table::{Form, TableError};
+pub use group::{Group, Source};
+pub use import::import;
 pub use tool::Tool;
+pub use write::{Form, TableError};

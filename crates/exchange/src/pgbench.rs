@@ -7,7 +7,7 @@ use crate::absence::{Absence, Warning};
 use crate::draft::ImportedTest;
 use crate::error::ImportError;
 use crate::fields::{Fields, number};
-use crate::import::{Group, Source};
+use crate::group::{Group, Source};
 use crate::lines::{Lines, cut, plain};
 use crate::pgbench_log::{Log, is_log};
 use crate::series::Interval;

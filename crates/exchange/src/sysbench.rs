@@ -7,7 +7,7 @@ use crate::absence::{Absence, Warning};
 use crate::draft::{APART, Buckets, CALLS, ImportedTest};
 use crate::error::ImportError;
 use crate::fields::{BYTES, Fields, number, scaled, time_ns};
-use crate::import::Group;
+use crate::group::Group;
 use crate::lines::{Lines, cut};
 use crate::series::Interval;
 

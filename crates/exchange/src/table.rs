@@ -1,11 +1,10 @@
-//! What is exported of a run: tables whose columns have a type, and their forms as files. `tests` has a row for each test, `series` one for each
+//! What is exported of a run: tables whose columns have a type. `tests` has a row for each test, `series` one for each
 //! second, `histograms` one for each bucket.
 
 use loadline_model::column::{COLUMNS, Cell, VALID};
-use loadline_model::format::{Format, csv_line};
+use loadline_model::format::Format;
 use loadline_model::{Column, Latencies, Series, TestRecord};
-use serde_json::{Map, Value, json};
-use thiserror::Error;
+use serde_json::{Value, json};
 
 /// A table.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,28 +25,6 @@ pub enum Kind {
     Number,
     Whole,
     Truth,
-}
-
-/// A form of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// RFC 4180 with LF: a header, then a line for each row.
-    Csv,
-    /// An array with an object for each row.
-    Json,
-    /// One group of rows, not compressed.
-    Parquet,
-}
-
-/// A table could not be written.
-#[derive(Debug, Error)]
-pub enum TableError {
-    /// This loadline lacks the form.
-    #[error("this loadline was built without Parquet: build it with --features parquet, or export --format csv")]
-    WithoutParquet,
-    /// A bug in loadline.
-    #[error("the table could not be encoded; this is a bug in loadline, please report it: {0}")]
-    Encoding(Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// All of one test.
@@ -73,30 +50,6 @@ impl Table {
             "series" => Some(series_table(tests)),
             "histograms" => Some(histograms_table(tests)),
             _ => None,
-        }
-    }
-
-    /// The table as a file.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub fn write(&self, form: Form) -> Result<Vec<u8>, TableError> {
-        match form {
-            Form::Csv => {
-                let mut out = csv_line(self.columns.iter().map(|(name, _)| name));
-                self.rows.iter().for_each(|row| out.push_str(&csv_line(row.iter().map(plain))));
-                Ok(out.into_bytes())
-            }
-            Form::Json => {
-                let names = || self.columns.iter().map(|(name, _)| name.clone());
-                let row = |row: &Vec<Value>| names().zip(row.iter().cloned()).collect::<Map<_, _>>();
-                let text = serde_json::to_vec_pretty(&self.rows.iter().map(row).collect::<Vec<_>>());
-                text.map_err(|e| TableError::Encoding(e.into()))
-            }
-            #[cfg(feature = "parquet")]
-            Form::Parquet => crate::parquet::encoded(self).map_err(|e| TableError::Encoding(e.into())),
-            #[cfg(not(feature = "parquet"))]
-            Form::Parquet => Err(TableError::WithoutParquet),
         }
     }
 }
@@ -174,14 +127,4 @@ fn histograms_table(tests: &[TestData]) -> Table {
     let own = [("kind", Kind::Text), ("up_to_ns", Kind::Whole), ("count", Kind::Whole)];
     let own = own.map(|(name, kind)| (name.to_owned(), kind));
     Table { name: "histograms", columns: keys().into_iter().chain(own).collect(), rows }
-}
-
-/// A cell as text that reads back as the same value; empty if it is missing.
-fn plain(cell: &Value) -> String {
-    match cell {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Number(n) if n.is_f64() => n.as_f64().unwrap_or_default().to_string(),
-        other => other.to_string(),
-    }
 }
