@@ -301,13 +301,3 @@ pub(crate) fn children_cpu_s() -> Outcome<f64> {
     let seconds = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
     Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
-
-/// A process that ends with this value.
-pub(crate) struct Running(pub(crate) Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}

@@ -10,7 +10,6 @@ mod arms;
 mod builds;
 mod fio;
 mod outcomes;
-mod peer;
 mod pgbench;
 mod procedures;
 mod replica_kills;
@@ -53,10 +52,8 @@ enum Command {
     Statistics(statistics::Args),
     /// Kills a primary while jobs commit, and asks its standby for what was acknowledged, at each level
     ReplicaKills(replica_kills::Args),
-    /// Many sessions: client CPU and tps against pgbench and sysbench; memory and time to open against a scripted server
+    /// Many sessions: client CPU and tps against pgbench and sysbench
     Sessions(sessions::Args),
-    /// A scripted server that speaks PostgreSQL's protocol and does no work, until Ctrl-C
-    Peer(peer::Args),
 }
 
 fn main() -> ExitCode {
@@ -78,7 +75,6 @@ fn main() -> ExitCode {
         }
         Command::ReplicaKills(args) => done(replica_kills::run(&args)),
         Command::Sessions(args) => done(sessions::run(&args)),
-        Command::Peer(args) => done(peer::run(&args)),
     };
     match result {
         Ok(code) => code,

@@ -58,15 +58,10 @@ pub(crate) fn lookup_script(folder: &Path) -> Outcome<PathBuf> {
 
 /// Connection arguments of the private server, which listens only on its socket.
 pub(crate) fn place(target: &dyn Target) -> Outcome<Vec<String>> {
-    let (folder, port) = socket(target)?;
-    Ok(["-h", &folder.display().to_string(), "-p", &port, "-U", "postgres", "postgres"].map(str::to_owned).to_vec())
-}
-
-/// Folder of the socket of a private PostgreSQL, and its port.
-pub(crate) fn socket(target: &dyn Target) -> Outcome<(PathBuf, String)> {
     let settings = target.info()?.settings;
     let folder = settings.get("unix_socket_directories").ok_or("the private server has no socket")?;
-    Ok((folder.into(), settings.get("port").map_or("5432", String::as_str).to_owned()))
+    let port = settings.get("port").map_or("5432", String::as_str);
+    Ok(["-h", folder, "-p", port, "-U", "postgres", "postgres"].map(str::to_owned).to_vec())
 }
 
 /// pgbench's scripts, one per payload.

@@ -1,5 +1,4 @@
-//! Many sessions: what a transaction costs the client, against pgbench and sysbench, and what a session costs, against a
-//! scripted server.
+//! Many sessions: what a transaction costs the client, against pgbench and sysbench.
 //!
 //! All contenders send SRV-QUERY1's query by primary key, prepared, over the same socket to the same rows. Each reports its
 //! transactions once a second, and with each report the CPU time of its whole process is read, loadline's with its sampler of
@@ -17,20 +16,18 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use loadline_analyze::paired::{Pair, paired_ratio};
 use loadline_analyze::stats::median;
-use loadline_database::TargetError;
-use loadline_load::{JobResult, Request, Shared, TestHooks, run_test};
+use loadline_database::machine::allow_open_files;
+use loadline_load::{Request, run_test};
 use loadline_model::Driver;
 use nix::time::{ClockId, clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
 use crate::arena::{Load, Outcome, request};
-use crate::peer::raise_open_files;
 use crate::{pgbench, sysbench};
 use stage::{Product, Stage};
 use turns::{Turns, busiest_tenth};
@@ -48,10 +45,6 @@ enum Part {
     Pgbench,
     /// Against sysbench on a private MariaDB
     Sysbench,
-    /// Against pgbench on the scripted server, whose sessions cost next to nothing
-    ScriptedPgbench,
-    /// Memory of a session and time to open many, against the scripted server
-    Open,
 }
 
 /// Options of the comparison.
@@ -67,14 +60,8 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 6)]
     rounds: u32,
     /// What is measured
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "pgbench,sysbench,scripted-pgbench,open")]
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "pgbench,sysbench")]
     parts: Vec<Part>,
-    /// A thread for each session of loadline, as by default with so few, not an event loop per CPU
-    #[arg(long)]
-    threads: bool,
-    /// Sessions that are opened against the scripted server
-    #[arg(long, default_value_t = 10_000)]
-    open: u32,
     /// Folder for the private servers [default: ./loadline-results]
     #[arg(long, default_value = "loadline-results")]
     results: PathBuf,
@@ -86,28 +73,27 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     };
     let most = args.clients.iter().copied().max().unwrap_or(1);
     // Of this process: loadline's sessions. The servers are children, which inherit the limit.
-    raise_open_files(u64::from(most.max(args.open)) + 1000)?;
-    use Product::{Mariadb, Postgres};
-    match part {
-        Part::Pgbench => against_peer(Postgres, &Stage::real(Postgres, args, most)?, args),
-        Part::Sysbench => against_peer(Mariadb, &Stage::real(Mariadb, args, most)?, args),
-        Part::ScriptedPgbench => against_peer(Postgres, &Stage::scripted(args, most)?, args),
-        Part::Open => open_many(&Stage::scripted(args, args.open)?, args),
+    let need = u64::from(most) + 1000;
+    if let Some(allowed) = allow_open_files(need).filter(|allowed| *allowed < need) {
+        return Err(format!("{need} open files are needed and {allowed} are allowed: raise 'ulimit -Hn'").into());
     }
+    use Product::{Mariadb, Postgres};
+    let product = match part {
+        Part::Pgbench => Postgres,
+        Part::Sysbench => Mariadb,
+    };
+    against_peer(product, &Stage::start(product, args, most)?, args)
 }
 
 /// Runs one part in a process of its own: what another has left in memory would be in its figures.
 fn alone(args: &Args, part: Part) -> Outcome<()> {
     let name = part.to_possible_value().ok_or("a part without a name")?.get_name().to_owned();
     let clients: Vec<String> = args.clients.iter().map(u32::to_string).collect();
-    let numbers = [("--seconds", args.seconds), ("--rounds", args.rounds), ("--open", args.open)];
+    let numbers = [("--seconds", args.seconds), ("--rounds", args.rounds)];
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["sessions", "--parts", &name, "--clients", &clients.join(",")]);
     for (flag, n) in numbers {
         command.arg(flag).arg(n.to_string());
-    }
-    if args.threads {
-        command.arg("--threads");
     }
     match command.arg("--results").arg(&args.results).status()?.success() {
         true => Ok(()),
@@ -125,13 +111,11 @@ fn against_peer(product: Product, stage: &Stage, args: &Args) -> Outcome<()> {
                 // Its time begins before it connects, which takes long if the server makes a process for each session.
                 let connecting = clients / CONNECTED_PER_S;
                 let mut command = pgbench::command(clients, 2, Load::Seconds(seconds + connecting))?;
-                command.args(["-P", "1"]).arg("-f").arg(&script).args(stage.pgbench_place()?);
+                command.args(["-P", "1"]).arg("-f").arg(&script).args(pgbench::place(stage.target.as_ref())?);
                 // progress: 1.0 s, 5123.0 tps, lat …
                 let reported = |line: &str| {
                     line.strip_prefix("progress: ")?.split(", ").nth(1)?.strip_suffix(" tps")?.parse().ok()
                 };
-                // The scripted server knows job sessions by their name.
-                command.env("PGAPPNAME", "pgbench job 1");
                 let (mut readings, text) = watched(command, "pgbench", reported, stage)?;
                 // As long as loadline: the longer a backend runs, the more of the shared memory it has mapped.
                 readings.truncate(seconds as usize);
@@ -189,7 +173,7 @@ fn watched(
             let cpu = Duration::from(clock_gettime(clock)?);
             let transactions =
                 readings.last().map_or(0.0, |last| last.transactions + tps * (at - last.at).as_secs_f64());
-            let turns = WITH_TURNS.contains(&readings.len()).then(|| stage.turns()).flatten();
+            let turns = WITH_TURNS.contains(&readings.len()).then(|| stage.turns());
             readings.push(Reading { at, cpu, transactions, turns });
         }
         text = text + &line + "\n";
@@ -205,7 +189,7 @@ struct Figure {
     tps: f64,
     /// CPU time per transaction, µs.
     cpu_us: f64,
-    /// Share of the busiest tenth of the sessions; not known of the scripted server's.
+    /// Share of the busiest tenth of the sessions.
     busiest: Option<f64>,
 }
 
@@ -231,7 +215,7 @@ fn compare(
     let of_loadline = |jobs, seconds| {
         let request =
             request(&stage.target, &stage.work, Driver::Client, jobs, (WARMUP_S, f64::from(seconds) - WARMUP_S));
-        loadline(stage, if args.threads { request } else { shared(request) })
+        loadline(stage, request)
     };
     let mut all: BTreeMap<u32, Vec<[Figure; 2]>> = BTreeMap::new();
     for round in 0..args.rounds {
@@ -316,7 +300,7 @@ fn loadline(stage: &Stage, test: Request) -> Outcome<(Vec<Reading>, f64)> {
         let transactions = tick.jobs.iter().map(|job| job.completed).sum::<u64>() as f64;
         let (at, cpu) = (Instant::now(), cpu_of(ClockId::CLOCK_PROCESS_CPUTIME_ID) - ours);
         let before = cpu_of(ClockId::CLOCK_THREAD_CPUTIME_ID);
-        let turns = WITH_TURNS.contains(&readings.len()).then(|| stage.turns()).flatten();
+        let turns = WITH_TURNS.contains(&readings.len()).then(|| stage.turns());
         ours += cpu_of(ClockId::CLOCK_THREAD_CPUTIME_ID) - before;
         readings.push(Reading { at, cpu, transactions, turns });
     })?;
@@ -327,60 +311,4 @@ fn loadline(stage: &Stage, test: Request) -> Outcome<(Vec<Reading>, f64)> {
         return Err(format!("errors: {:?}", measured.merged.error_texts).into());
     }
     Ok((readings, measured.merged.total as f64))
-}
-
-/// What opening the sessions took and holds.
-struct Opened {
-    begin: Instant,
-    /// Memory before, KiB.
-    before_kib: f64,
-    took: Duration,
-    after_kib: f64,
-}
-
-impl TestHooks for Opened {
-    fn start(&mut self, _: &Request, _: &Arc<Shared>) -> Result<(), TargetError> {
-        self.took = self.begin.elapsed();
-        self.after_kib = resident_kib("self");
-        Ok(())
-    }
-    fn stop(&mut self, _: &[JobResult]) {}
-}
-
-/// Resident memory of a process, `self` or its number, KiB.
-fn resident_kib(process: &str) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let value = status.lines().find_map(|l| l.strip_prefix("VmRSS:"));
-    value.and_then(|v| v.trim_end_matches("kB").trim().parse().ok()).unwrap_or(f64::NAN)
-}
-
-/// Opens the sessions against the scripted server, runs them for a moment, and prints what they took.
-fn open_many(stage: &Stage, args: &Args) -> Outcome<()> {
-    let test = shared(request(&stage.target, &stage.work, Driver::Client, args.open, (1.0, f64::from(args.seconds))));
-    let (peer_kib, begin) = (resident_kib(&stage.process()), Instant::now());
-    let mut opened = Opened { begin, before_kib: resident_kib("self"), took: Duration::ZERO, after_kib: f64::NAN };
-    let (mut most_kib, mut most_peer_kib) = (0.0_f64, 0.0_f64);
-    let measured = run_test(&test, &mut opened, |_| {
-        most_kib = most_kib.max(resident_kib("self"));
-        most_peer_kib = most_peer_kib.max(resident_kib(&stage.process()));
-    })?;
-    if let Some(why) = measured.jobs.iter().find_map(|job| job.lost.clone()) {
-        return Err(why.into());
-    }
-    let completed: u64 = measured.jobs.iter().map(|job| job.completed).sum();
-    let each = |kib: f64| (kib - opened.before_kib) / f64::from(args.open);
-    println!("{} sessions: {}", args.open, stage.name()?);
-    println!("  open after {:.2} s", opened.took.as_secs_f64());
-    let (open_kib, running_kib) = (each(opened.after_kib), each(most_kib));
-    println!("  memory per session {open_kib:.1} KiB when open, {running_kib:.1} KiB while running");
-    println!("  (the scripted server's own: {:.2} KiB)", (most_peer_kib - peer_kib) / f64::from(args.open));
-    let tps = completed as f64 / test.duration_s;
-    println!("  {tps:.0} transactions per second, {} errors\n", measured.merged.errors_total);
-    Ok(())
-}
-
-/// With an event loop per CPU.
-fn shared(request: Request) -> Request {
-    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-    Request { sessions_per_thread: Some(request.jobs.div_ceil(cpus)), ..request }
 }

@@ -24,7 +24,6 @@ pub(super) const WITHOUT: &[(CheckId, &str)] = &[
     (CheckId::Agents, "needs a hub and agents: end-to-end tests stop and kill one, a simulation spoils their clocks"),
     (CheckId::AgentsNetwork, "a link between hosts would have to be full; unit tests fill one"),
     (CheckId::ThinkTime, "a timer would have to be wrong; its unit tests make it so"),
-    (CheckId::ReadLate, "loadline's own loop would have to be slow; its unit tests make it so"),
     (CheckId::LittlesLaw, "loadline's own loop would have to be slow; its unit tests make it so"),
     (CheckId::Sizes, "a scan of sizes takes minutes"),
     (CheckId::Checkpoint, "the server would have to refuse a CHECKPOINT that it allowed before"),

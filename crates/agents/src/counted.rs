@@ -17,8 +17,6 @@ pub(crate) struct Counted {
     pub(crate) counts: Vec<(u64, u64)>,
     /// What their sessions committed for themselves.
     pub(crate) own: OwnCommits,
-    /// Jobs on a thread, at most.
-    pub(crate) sessions_per_thread: u32,
     /// CPU time of its process in the window, ns.
     pub(crate) process_cpu_ns: Option<u64>,
     /// CPU time of its machine that was used in the window, %.

@@ -129,7 +129,6 @@ fn request(order: &JobsOrder, target: Arc<dyn Target>, interrupted: &Arc<AtomicB
         warmup: Warmup::Seconds(0.0),
         duration_s: 0.0,
         load: order.load.clone(),
-        sessions_per_thread: order.sessions_per_thread,
         cpu: CpuSource::Local,
         disk: None,
         data_disk: None,
@@ -183,8 +182,8 @@ fn run(
             Ok(Command::End { .. }) | Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    let Ended { tallies, jobs, sessions_per_thread, .. } = crew.end(Counts::default(), &mut || ());
-    let counted = Counted { tallies, jobs, sessions_per_thread, ..watch.counted() };
+    let Ended { tallies, jobs, .. } = crew.end(Counts::default(), &mut || ());
+    let counted = Counted { tallies, jobs, ..watch.counted() };
     tell(Answer::Counts(counted.text()));
 }
 

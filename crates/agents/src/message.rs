@@ -219,7 +219,6 @@ pub(crate) struct JobsOrder {
     /// Nodes of the target over which all jobs are spread, the first ones.
     pub(crate) used_nodes: Option<u32>,
     pub(crate) load: JobLoad,
-    pub(crate) sessions_per_thread: Option<u32>,
 }
 
 impl std::fmt::Debug for JobsOrder {

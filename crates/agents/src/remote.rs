@@ -102,7 +102,6 @@ impl Agents {
             compressibility: work.compressibility,
             used_nodes: work.nodes,
             load: request.load.clone(),
-            sessions_per_thread: request.sessions_per_thread,
             ..self.order.clone()
         }
     }
@@ -179,11 +178,7 @@ impl RunningJobs for RunningCrew {
         let RunningCrew { commands, thread, jobs } = *self;
         drop(commands);
         let crashed = "the coordinator of the agents crashed: this is a bug in loadline, please report it";
-        thread.join().unwrap_or_else(|_| Ended {
-            jobs: ended(jobs, crashed),
-            sessions_per_thread: 1,
-            ..Ended::default()
-        })
+        thread.join().unwrap_or_else(|_| Ended { jobs: ended(jobs, crashed), ..Ended::default() })
     }
 }
 
@@ -260,7 +255,6 @@ impl Conductor {
         let mut all = Ended {
             tallies: vec![Tally::new(self.window.map_or(0, |w| w.window_ns()), false)],
             jobs: ended(self.jobs, "the job never started"),
-            sessions_per_thread: 1,
             ..Ended::default()
         };
         let mut counts = Vec::new();
@@ -278,7 +272,6 @@ impl Conductor {
                 Some(of) => {
                     Tally::merge_parts(&mut all.tallies, &of.tallies);
                     all.own.merge(&of.own);
-                    all.sessions_per_thread = all.sessions_per_thread.max(of.sessions_per_thread);
                     counts.push(Counts::new(of.counts));
                     places.zip(of.jobs).for_each(|(place, job)| *place = job);
                 }

@@ -252,17 +252,13 @@ pub(crate) struct RunArgs {
     /// drawn for each run]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Jobs of the client driver that share a thread, 1 to 100000 [default: that of the plan, else 1 up to 256 jobs per CPU, then so
-    /// many that there is a thread per CPU]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    pub(crate) sessions_per_thread: Option<u32>,
     /// Folder that holds the runs [default: loadline-results]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) results: Option<PathBuf>,
     /// Continue an interrupted run, named by its folder or id; its plan stays unchanged but for --agents
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "plan_file", "plan", "node", "nodes", "on_node_loss", "agent_credentials", "setting", "platform", "workload", "group", "parameter", "workload_file", "pgbench_script", "define", "allow_writes", "evidence", "jobs", "duration", "warmup", "max_warmup",
-        "repeat", "driver", "rate", "think", "reconnect_every", "payload_compressibility", "latency_objective", "seed", "sessions_per_thread", "size", "server_memory", "keep_data", "reload",
+        "repeat", "driver", "rate", "think", "reconnect_every", "payload_compressibility", "latency_objective", "seed", "size", "server_memory", "keep_data", "reload",
         "allow_cached", "oracle_awr", "dry_run", "no_probe"])]
     pub(crate) resume: Option<PathBuf>,
     /// Measure although a capability is missing or the doctor refuses; such tests are marked

@@ -83,7 +83,7 @@ impl From<StudyError> for Failure {
                 TestError::Target(e) => Failure::from(e).code,
                 TestError::Interrupted => INTERRUPTED,
                 TestError::Remote(_) => TARGET,
-                TestError::Counters(_) | TestError::Thread { .. } | TestError::Files { .. } => FAILED,
+                TestError::Counters(_) | TestError::Thread { .. } | TestError::Limit(_) => FAILED,
             },
         };
         Failure { code, message }

@@ -48,7 +48,7 @@ pub(crate) struct AgentArgs {
     /// Name of the agent in tables and messages; no two agents at a hub have the same [default: the name of this machine]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Most jobs that it runs at a time; on servers no more than it may open files (ulimit -Hn) [default: 100000]
+    /// Most jobs that it runs at a time; on servers no more than it may open files (ulimit -Hn) [default: 20000]
     #[arg(long, value_name = "N")]
     pub(crate) max_jobs: Option<u32>,
 }

@@ -123,7 +123,6 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
         reconnect_every: args.reconnect_every,
         payload_compressibility: args.payload_compressibility,
         seed: args.seed,
-        sessions_per_thread: args.sessions_per_thread,
         results: args.results.as_ref().map(|p| p.display().to_string()),
         latency_objective: args.latency_objective.clone().map(TimeSpec::Text),
         setting: (!args.target.setting.is_empty()).then(|| unique("--setting", &args.target.setting)).transpose()?,
@@ -552,9 +551,6 @@ fn describe(plan: &Plan, results: &Path) -> String {
         if plan.draws.is_some() { format!("{} for rows, drawn for what jobs draw", plan.seed) } else { plan.seeds() },
         plan.payload_compressibility * 100.0
     );
-    if let Some(n) = plan.sessions_per_thread {
-        out += &format!("threads     {n} jobs on each\n");
-    }
     if let Some(bytes) = plan.server_memory_bytes {
         let size = beyond_memory(bytes);
         out += &format!(

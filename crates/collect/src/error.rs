@@ -53,8 +53,8 @@ pub enum CollectError {
     /// The sampler's thread did not answer in time.
     #[error(
         "the counters at the window's '{edge}' did not arrive within {waited_s:.1} s: the database does not answer \
-        queries on its statistics, or loadline gets no CPU to ask. If all CPUs are busy, run fewer jobs, or more \
-        of them on a thread (--driver client, --sessions-per-thread)"
+        queries on its statistics, or loadline gets no CPU to ask. If all CPUs are busy, run fewer jobs, or loadline on \
+        another machine than the database"
     )]
     Stuck {
         /// `open` (window start) or `close` (window end).

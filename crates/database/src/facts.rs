@@ -21,8 +21,6 @@ pub struct Facts {
     pub in_place_pct: u64,
     /// Where the database runs.
     pub runs: Runs,
-    /// Whether each commit takes a time that was asked for: jobs that share a thread wait for it, as for a server.
-    pub pauses: bool,
     /// Why the client driver cannot see when the commit of a single-statement transaction begins; `None` if it can,
     /// at least for a sample of the transactions.
     pub commit_unseen: Option<&'static str>,
@@ -36,8 +34,6 @@ pub struct Facts {
     /// Whether a session's counts become visible only when it publishes them (at window start and window end, see
     /// [`ClientSession::publish_counters`](crate::ClientSession::publish_counters)). If not, they are visible at once.
     pub publishes_counters: bool,
-    /// Whether jobs of the client driver can share a thread ([`TargetKind::shares_threads`](crate::TargetKind)).
-    pub shares_threads: bool,
     /// Maximum delay until published counts show in the counters that an observer reads, s.
     pub counter_lag_s: f64,
     /// Wait events of a session that waits for the log writer.
@@ -71,7 +67,7 @@ pub struct Facts {
 
 impl Facts {
     /// Facts of an engine of one node with nothing else of all this.
-    pub(crate) const fn of(runs: Runs, shares_threads: bool) -> Facts {
+    pub(crate) const fn of(runs: Runs) -> Facts {
         Facts {
             nodes: 1,
             read_only_nodes: 0,
@@ -79,13 +75,11 @@ impl Facts {
             rows_in_primary_key: false,
             in_place_pct: 100,
             runs,
-            pauses: false,
             commit_unseen: None,
             commits_of_workers: None,
             counts_failed_commits: false,
             retries_inside: false,
             publishes_counters: false,
-            shares_threads,
             counter_lag_s: 0.0,
             log_sync_events: &[],
             buffer_wait_events: &[],
@@ -100,12 +94,6 @@ impl Facts {
             empty_query: "",
             remarks: None,
         }
-    }
-
-    /// The same if commits take a time that was asked for.
-    pub(crate) const fn pausing(mut self) -> Facts {
-        self.pauses = true;
-        self
     }
 }
 

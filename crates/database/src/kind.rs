@@ -39,8 +39,6 @@ pub struct TargetKind {
     pub no_limit: Option<&'static str>,
     /// Why its jobs have no session that could be opened anew; `None` for every database.
     pub no_sessions: Option<&'static str>,
-    /// Whether jobs of the client driver can share a thread, because their sessions wait in `loadline_fibers` only.
-    pub shares_threads: bool,
     /// The database's own report on a test, if there is one.
     pub native_report: Option<&'static NativeReport>,
     /// Levels of replication that loadline can bring about ([`Replication`](crate::Replication)), in the order of how far a commit

@@ -53,15 +53,13 @@ pub(crate) static KIND: TargetKind = TargetKind {
     is_temporary: |_| true,
     no_limit: Some("the null engine writes no log"),
     no_sessions: Some("the null engine has no sessions"),
-    shares_threads: true,
     native_report: None,
     levels: Vec::new,
     no_levels: None,
     level_settings: &[],
 };
 
-static FACTS: Facts = Facts::of(Runs::Nowhere, KIND.shares_threads);
-static PAUSING: Facts = Facts::of(Runs::Nowhere, KIND.shares_threads).pausing();
+static FACTS: Facts = Facts::of(Runs::Nowhere);
 
 /// Commits and changed rows of one job. Each job writes only its own counts, so timed jobs share nothing.
 #[derive(Default)]
@@ -104,7 +102,7 @@ impl Null {
 
 impl Target for Null {
     fn facts(&self) -> &Facts {
-        if self.pause_ns > 0 { &PAUSING } else { &FACTS }
+        &FACTS
     }
 
     fn info(&self) -> Result<TargetInfo, TargetError> {
@@ -238,42 +236,5 @@ impl Observer for NullObserver {
             counters: [(counter::COMMITS.to_owned(), commits)].into(),
             ..Snapshot::default()
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::RefCell;
-    use std::rc::Rc;
-
-    use super::*;
-
-    #[test]
-    fn jobs_that_share_a_thread_pause_at_the_same_time() {
-        const JOBS: usize = 16;
-        let target = Null::open(&OpenRequest::new("null:?pause=5ms", std::env::temp_dir())).unwrap();
-        let target: Rc<dyn Target> = Rc::from(target);
-        let work = Work::of("LGWR-LAT1", &[]).unwrap();
-        let (mut on_loop, times) = (loadline_fibers::Loop::new(JOBS).unwrap(), Rc::new(RefCell::new(Vec::new())));
-        let begin_ns = now_ns();
-        for job in 0..JOBS as u32 {
-            let (target, work, times) = (Rc::clone(&target), work.clone(), Rc::clone(&times));
-            on_loop.spawn(move || {
-                let mut session = target.client_session(&work, job).unwrap();
-                for _ in 0..4 {
-                    let begin_ns = now_ns();
-                    session.commit().unwrap();
-                    times.borrow_mut().push(now_ns() - begin_ns);
-                }
-                let late = loadline_fibers::take_late().unwrap();
-                assert!(late.ns > 0 && late.cpu_ns == late.ns, "what is later than the pause is known: {late:?}");
-            });
-        }
-        on_loop.run(|| false, || false).unwrap();
-        let (times, all_ns) = (times.take(), now_ns() - begin_ns);
-        assert!(times.len() == 4 * JOBS && times.iter().all(|ns| *ns >= 5_000_000), "{times:?}");
-        // Little's law.
-        let at_a_time = times.iter().sum::<u64>() as f64 / all_ns as f64;
-        assert!(at_a_time > JOBS as f64 * 0.9, "only {at_a_time:.1} of {JOBS} at a time");
     }
 }

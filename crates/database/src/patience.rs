@@ -204,7 +204,7 @@ mod tests {
     /// Why a read of a session is given up whose server answers after `answer_s`, if it is, and after how long.
     fn gives_up(interrupted: bool, asked: Option<Hindrance>, answer_s: f64) -> (Option<String>, Duration) {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let mut waiting = Waiting::new(Stream::unix(ours).unwrap());
+        let mut waiting = Waiting::new(Stream::unix(ours));
         let ask: Ask = Arc::new(move || asked.clone());
         let interrupted = Arc::new(AtomicBool::new(interrupted));
         waiting.wait_with(Some(Patience::new(&interrupted, Duration::from_secs(2), Some(ask)))).unwrap();

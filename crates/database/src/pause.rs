@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use loadline_fibers::sleep_until;
 use loadline_model::format::parse_duration_s;
 use loadline_storage::now_ns;
 
@@ -21,14 +20,11 @@ pub(crate) fn pause_ns(text: &str) -> Result<u64, String> {
 /// End of a pause that is passed on a CPU, ns: a sleep is longer than asked for, by about 60 µs.
 const SPUN_NS: u64 = 200_000;
 
-/// Passes `ns`, neither less nor, if a CPU is free, more. In a fiber, others run meanwhile.
+/// Passes `ns`, neither less nor, if a CPU is free, more.
 #[inline]
 pub(crate) fn pause(ns: u64) {
     if ns > 0 {
         let end = now_ns() + ns;
-        if sleep_until(end) {
-            return;
-        }
         if ns > 2 * SPUN_NS {
             std::thread::sleep(Duration::from_nanos(ns - SPUN_NS));
         }

@@ -2,19 +2,15 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use loadline_fibers::Ready;
-use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::sockopt::SocketError;
-use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, SockaddrStorage, connect, getsockopt, socket};
 use rustls::{ClientConnection, StreamOwned};
 
-/// A byte stream to the server. It blocks, or in a fiber lets others run meanwhile.
+/// A byte stream to the server. It blocks.
 pub(crate) enum Stream {
     Plain(Socket),
     Tls(Box<StreamOwned<ClientConnection, Socket>>),
@@ -31,15 +27,6 @@ pub(crate) struct Socket {
     // Shared with the one who may shut it down, not copied: a copy would be one more open file for each session.
     kind: Arc<Kind>,
     timeout: Option<Duration>,
-    /// `None` on a thread of its own.
-    shared: Option<OnLoop>,
-}
-
-/// Of a socket on a thread that it shares with others.
-struct OnLoop {
-    ready: Ready,
-    /// The last read took all there was: the loop will report what comes.
-    drained: bool,
 }
 
 impl Kind {
@@ -56,13 +43,6 @@ impl Kind {
             Kind::Tcp(s) => (&mut &*s).write(buf),
         }
     }
-
-    fn never_blocks(&self) -> io::Result<()> {
-        match self {
-            Kind::Unix(s) => s.set_nonblocking(true),
-            Kind::Tcp(s) => s.set_nonblocking(true),
-        }
-    }
 }
 
 impl AsFd for Kind {
@@ -75,49 +55,16 @@ impl AsFd for Kind {
 }
 
 impl Socket {
-    /// Of the fiber that runs now, or of this thread.
-    ///
-    /// # Errors
-    /// When its loop cannot watch it.
-    pub(crate) fn new(kind: Kind) -> io::Result<Socket> {
-        let ready = Ready::watch(kind.as_fd()).transpose()?;
-        if ready.is_some() {
-            kind.never_blocks()?;
-        }
-        Ok(Socket::of(kind, ready))
+    fn new(kind: Kind) -> Socket {
+        Socket { kind: Arc::new(kind), timeout: None }
     }
 
-    fn of(kind: Kind, ready: Option<Ready>) -> Socket {
-        let shared = ready.map(|ready| OnLoop { ready, drained: false });
-        Socket { kind: Arc::new(kind), timeout: None, shared }
-    }
-
-    /// Connects over TCP within `limit`. In a fiber others run meanwhile.
+    /// Connects over TCP within `limit`.
     ///
     /// # Errors
     /// Those of connect(2), and `TimedOut`.
     pub(crate) fn connect(address: SocketAddr, limit: Duration) -> io::Result<Socket> {
-        if !loadline_fibers::active() {
-            return Socket::new(Kind::Tcp(TcpStream::connect_timeout(&address, limit)?));
-        }
-        let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-        let fd = socket(family, SockType::Stream, flags, SockProtocol::Tcp)?;
-        let ready = Ready::watch(&fd).transpose()?;
-        match connect(fd.as_raw_fd(), &SockaddrStorage::from(address)) {
-            Err(Errno::EINPROGRESS) => {
-                let done = ready.as_ref().map_or(Ok(false), |ready| ready.writable(fd.as_fd(), Some(limit)))?;
-                if !done {
-                    return Err(io::ErrorKind::TimedOut.into());
-                }
-                match getsockopt(&fd, SocketError)? {
-                    0 => {}
-                    errno => return Err(io::Error::from_raw_os_error(errno)),
-                }
-            }
-            other => other?,
-        }
-        Ok(Socket::of(Kind::Tcp(TcpStream::from(fd)), ready))
+        TcpStream::connect_timeout(&address, limit).map(|socket| Socket::new(Kind::Tcp(socket)))
     }
 
     /// Sends each write at once.
@@ -132,7 +79,6 @@ impl Socket {
     pub(crate) fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.timeout = timeout;
         match &*self.kind {
-            _ if self.shared.is_some() => Ok(()),
             Kind::Unix(s) => s.set_write_timeout(timeout),
             Kind::Tcp(s) => s.set_read_timeout(timeout).and(s.set_write_timeout(timeout)),
         }
@@ -156,48 +102,17 @@ impl Socket {
 impl Read for Socket {
     #[inline]
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let Some(OnLoop { ready, drained }) = &mut self.shared else {
-            if let Kind::Unix(_) = *self.kind {
-                self.wait()?;
-            }
-            return self.kind.read(buf);
-        };
-        loop {
-            if *drained && !ready.readable_to(buf, self.timeout)? {
-                return Err(io::ErrorKind::WouldBlock.into());
-            }
-            match self.kind.read(buf) {
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => *drained = true,
-                Err(e) => return Err(e),
-                Ok(n) => {
-                    *drained = n < buf.len();
-                    return Ok(n);
-                }
-            }
+        if let Kind::Unix(_) = *self.kind {
+            self.wait()?;
         }
+        self.kind.read(buf)
     }
 }
 
 impl Write for Socket {
     #[inline]
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        let Some(OnLoop { ready, drained }) = &mut self.shared else { return self.kind.write(buf) };
-        loop {
-            ready.sends();
-            match self.kind.write(buf) {
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    if !ready.writable(self.kind.as_fd(), self.timeout)? {
-                        return Err(e);
-                    }
-                }
-                Err(e) => {
-                    // Why it was closed may be there already.
-                    *drained = false;
-                    return Err(e);
-                }
-                written => return written,
-            }
-        }
+        self.kind.write(buf)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -208,11 +123,8 @@ impl Write for Socket {
 
 impl Stream {
     /// Over a Unix socket.
-    ///
-    /// # Errors
-    /// As [`Socket::new`].
-    pub(crate) fn unix(socket: UnixStream) -> io::Result<Stream> {
-        Socket::new(Kind::Unix(socket)).map(Stream::Plain)
+    pub(crate) fn unix(socket: UnixStream) -> Stream {
+        Stream::Plain(Socket::new(Kind::Unix(socket)))
     }
 
     fn socket(&mut self) -> &mut Socket {
@@ -321,38 +233,4 @@ impl Write for Stream {
             Stream::Tls(s) => s.flush(),
         }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::TcpListener;
-
-    use super::*;
-
-    #[test]
-    fn a_fiber_connects_and_hears_of_a_port_that_is_closed() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let mut on_loop = loadline_fibers::Loop::new(1).unwrap();
-        on_loop.spawn(move || {
-            let limit = Duration::from_secs(10);
-            let mut ours = Socket::connect(address, limit).unwrap();
-            let (mut theirs, _) = listener.accept().unwrap();
-            ours.write_all(b"to").unwrap();
-            theirs.read_exact(&mut [0; 2]).unwrap();
-            theirs.write_all(b"back").unwrap();
-            ours.read_exact(&mut [0; 4]).unwrap();
-            ours.set_timeout(Some(Duration::from_millis(20))).unwrap();
-            assert_eq!(ours.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-            drop((listener, theirs));
-            let refused = Socket::connect(address, limit).err().unwrap();
-            assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
-            // A panic would end the fiber in silence.
-            DONE.store(true, std::sync::atomic::Ordering::Relaxed);
-        });
-        on_loop.run(|| false, || false).unwrap();
-        assert!(DONE.load(std::sync::atomic::Ordering::Relaxed));
-    }
-
-    static DONE: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 }

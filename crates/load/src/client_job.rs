@@ -1,6 +1,5 @@
 //! The timing loop of the client driver.
 
-use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
 use loadline_database::{Attempts, ClientSession, TargetError};
@@ -137,12 +136,12 @@ pub struct Client<'a> {
 }
 
 /// Runs a job until `shared` stops it.
-pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<Tally>) -> JobResult {
+pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Tally) -> (JobResult, Tally) {
     let Client { job, session: mut held, stream, program, mut script, mut pace, think: mut thinks } = client;
     let mut books = Books::new(tally);
     let phase = shared.phase.get();
     if phase.is_some() {
-        books.tally().split.get_or_insert_default();
+        books.tally.split.get_or_insert_default();
     }
     let mut schedule = Schedule::pending(timing.start_ns);
     let single = program.is_single_statement();
@@ -162,8 +161,6 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
             break intended_ns;
         }
         let Some(session) = held.get() else { break None };
-        // What answers waited since the last transaction, to its published counters or of a new session, is no part of this one.
-        let _ = loadline_fibers::take_late();
         let start_ns = now_ns();
         books.job.intended_ns.extend(intended_ns.filter(|_| job == 0));
         let (outcome, lost) = match &mut script {
@@ -172,7 +169,6 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
         };
         let end_ns = now_ns();
         shared.update(&mut schedule);
-        books.late(&schedule, end_ns);
         books.lost(schedule.counts(end_ns), lost);
         if let Some(script) = &mut script {
             let succeeded = matches!(outcome, Some(Ok(_)));
@@ -189,11 +185,11 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
             Some(Ok(commit_ns)) => {
                 books.completed(&schedule, start_ns, commit_ns, end_ns);
                 if let Some(phase) = phase.filter(|_| schedule.counts(end_ns))
-                    && let Some(split) = books.tally().split.as_deref_mut()
+                    && let Some(split) = books.tally.split.as_deref_mut()
                 {
                     split.record(phase.active(), end_ns.saturating_sub(start_ns));
                 }
-                books.tally().rows_changed += stream.rows_changed();
+                books.tally.rows_changed += stream.rows_changed();
                 books.responded(&schedule, intended_ns, end_ns);
                 failed_in_a_row = 0;
                 if let Some(progress) = shared.progress_of(job) {
@@ -227,7 +223,6 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
             books.job.lost = Some(format!("no new session could be opened: {e}"));
             break None;
         }
-        loadline_fibers::give_way();
     };
     if let Some(pace) = pace.as_mut().filter(|_| !schedule.is_pending()) {
         // Transactions due before the window end that never began count as due too, and have waited until now at least.
@@ -242,7 +237,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &RefCell<
         // What it did after the window: on a busy machine the server counts a session that ends too late.
         publish(session, &mut books.job);
     }
-    books.job
+    (books.job, books.tally)
 }
 
 /// Whether a job has passed window start and window end.

@@ -1,36 +1,34 @@
-//! The threads that run the jobs: one for each, or a few with many jobs each.
+//! The threads that run the jobs, one for each.
 
-use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use loadline_database::machine::allow_open_files;
-use loadline_database::{Canceller, Hindrance, Runs, Target};
-use loadline_model::Driver;
+use loadline_database::{Canceller, Hindrance, TargetError};
 
 use crate::client_job::Timing;
-use crate::job::{JobResult, Tally, tallies};
-use crate::many_jobs;
+use crate::job::{JobResult, Tally};
+use crate::limits::allow_jobs;
 use crate::remote::{Ended, RunningJobs};
 use crate::schedule::{Schedule, Shared};
 use crate::warmup::Counts;
 use crate::worker::{Ready, Worked, job};
 use crate::{Request, TestError};
 
-/// Up to so many jobs per CPU have a thread each, in which a job reads its answer at once. With 500 per CPU, and the database on
-/// the same CPUs, reading the counters, by one thread among a thousand, took more than ten seconds.
-const THREADS_PER_CPU: u32 = 256;
+/// Address space of a thread's stack, bytes. Memory is used only where a session has been: some KiB.
+const STACK_BYTES: usize = 512 << 10;
+/// Sessions that are opened at a time: servers refuse connections that come all at once.
+const OPEN_AT_A_TIME: usize = 128;
+/// How often a crew looks whether a job has ended before it said anything.
+const LOOK: Duration = Duration::from_millis(100);
 /// After this time without a transaction, the database is asked why …
 pub(crate) const ASK_AFTER: Duration = Duration::from_secs(30);
 /// … and again after this one.
 pub(crate) const ASK_AGAIN: Duration = Duration::from_secs(5);
 /// Time in which sessions are asked.
 const ASK_AT_MOST: Duration = Duration::from_secs(5);
-/// Open files besides those of jobs: run folder, observers, samplers.
-pub const OWN_FILES: u64 = 200;
 /// Sessions that are cancelled at a time: each may wait for a server that does not answer.
 const CANCEL_AT_A_TIME: usize = 256;
 const CRASHED: &str = "the job crashed: this is a bug in loadline, please report it";
@@ -41,83 +39,71 @@ fn end_timeout(window_ns: u64) -> Duration {
     ASK_AFTER.max(Duration::from_nanos(window_ns))
 }
 
-/// How many jobs a thread runs.
-fn sessions_per_thread(request: &Request) -> u32 {
-    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-    match request.sessions_per_thread {
-        _ if !request.target.facts().shares_threads || request.driver != Driver::Client => 1,
-        Some(n) => n.clamp(1, request.jobs.max(1)),
-        None if request.jobs <= cpus.saturating_mul(THREADS_PER_CPU) => 1,
-        None => request.jobs.div_ceil(cpus),
-    }
-}
-
 /// All jobs of a test, with open sessions.
 pub struct Crew {
     workers: Vec<Worker>,
     cancellers: Vec<Canceller>,
     tasks: Vec<u32>,
-    sessions_per_thread: u32,
     shared: Arc<Shared>,
 }
 
-/// A thread with its jobs.
+/// The thread of a job.
 struct Worker {
     thread: JoinHandle<Worked>,
     go: Sender<Timing>,
 }
 
 impl Crew {
-    /// Starts the workers, which open the sessions of their jobs and wait. Returns when all are ready.
+    /// Starts the threads, which open their sessions and wait. Returns when all are ready.
     ///
     /// # Errors
-    /// The first that a session had; [`TestError::Thread`].
+    /// The first that a session had; [`TestError::Limit`]; [`TestError::Thread`].
     pub fn open(request: &Request, shared: &Arc<Shared>) -> Result<Box<Crew>, TestError> {
-        allow_files(request.target.as_ref(), request.jobs)?;
-        let (ready, inbox) = channel();
-        let sessions_per_thread = sessions_per_thread(request);
+        allow_jobs(request.target.as_ref(), request.jobs)?;
         let (workers, cancellers, tasks) = (Vec::new(), Vec::new(), Vec::new());
-        let shared_by_all = Arc::clone(shared);
-        let mut crew = Box::new(Crew { workers, cancellers, tasks, sessions_per_thread, shared: shared_by_all });
-        let threads = request.jobs.div_ceil(sessions_per_thread);
-        for worker in 0..threads {
-            let (go, wait) = channel();
-            let (request, shared, ready) = (request.clone(), Arc::clone(shared), ready.clone());
-            // In turn, so that each has as many jobs of each node.
-            let jobs: Vec<u32> = (worker..request.jobs).step_by(threads as usize).collect();
-            let spawned = std::thread::Builder::new()
-                .name(format!("job {}", request.number(worker)))
-                .stack_size(1 << 20)
-                .spawn(move || match *jobs {
-                    [job] if sessions_per_thread == 1 => one_job(job, &request, &shared, ready, &wait),
-                    _ => many_jobs::run(&jobs, request, shared, ready, &wait),
-                });
-            match spawned {
-                Ok(thread) => crew.workers.push(Worker { thread, go }),
-                Err(source) => {
-                    crew.end(Counts::default(), &mut || ());
-                    return Err(TestError::Thread { job: worker, source });
+        let mut crew = Box::new(Crew { workers, cancellers, tasks, shared: Arc::clone(shared) });
+        match crew.open_all(request) {
+            Ok(()) => Ok(crew),
+            Err(e) => {
+                crew.end(Counts::default(), &mut || ());
+                Err(e)
+            }
+        }
+    }
+
+    fn open_all(&mut self, request: &Request) -> Result<(), TestError> {
+        let (ready, inbox) = channel();
+        for job in 0..request.jobs {
+            while self.workers.len() - self.tasks.len() >= OPEN_AT_A_TIME {
+                match inbox.recv_timeout(LOOK) {
+                    Ok(said) => self.hear(said)?,
+                    Err(_) if self.shared.any_ended() || self.shared.stopped() => return Ok(()),
+                    Err(_) => {}
                 }
             }
+            self.spawn(job, request.clone(), ready.clone())?;
         }
         drop(ready);
-        let mut failure = None;
-        for Ready { outcome, thread } in inbox {
-            match outcome {
-                Ok(canceller) => crew.cancellers.push(canceller),
-                Err(e) => drop(failure.get_or_insert(e)),
-            }
-            if !crew.tasks.contains(&thread) {
-                crew.tasks.push(thread);
-            }
-        }
-        match failure {
-            None => Ok(crew),
-            Some(e) => {
-                crew.end(Counts::default(), &mut || ());
-                Err(e.into())
-            }
-        }
+        inbox.iter().try_for_each(|said| self.hear(said))?;
+        Ok(())
+    }
+
+    fn hear(&mut self, said: Ready) -> Result<(), TargetError> {
+        self.tasks.push(said.thread);
+        self.cancellers.push(said.outcome?);
+        Ok(())
+    }
+
+    fn spawn(&mut self, number: u32, request: Request, ready: Sender<Ready>) -> Result<(), TestError> {
+        let (go, wait) = channel();
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new()
+            .name(format!("job {}", request.number(number)))
+            .stack_size(STACK_BYTES)
+            .spawn(move || job(number, &request, &shared, ready, &wait))
+            .map_err(|source| TestError::Thread { job: number, source })?;
+        self.workers.push(Worker { thread, go });
+        Ok(())
     }
 }
 
@@ -169,34 +155,15 @@ impl RunningJobs for Crew {
             meanwhile();
             std::thread::sleep(Duration::from_millis(1));
         }
-        let mut tallies = Vec::<Tally>::new();
         let mut results = vec![JobResult::ended(CRASHED); shared.jobs() as usize];
-        for worked in threads.into_iter().map(|t| t.join().unwrap_or_default()) {
-            Tally::merge_parts(&mut tallies, &worked.tallies);
-            for (job, result) in worked.jobs {
-                if let Some(place) = results.get_mut(job as usize) {
-                    *place = result;
-                }
-            }
+        let mut tallies = Vec::<Tally>::new();
+        for (place, thread) in results.iter_mut().zip(threads) {
+            let Worked { job, tally, part } = thread.join().unwrap_or_else(|_| Worked::nothing(CRASHED));
+            tallies.resize_with(tallies.len().max(part + 1), Tally::default);
+            tallies[part].merge(&tally);
+            *place = job;
         }
-        let sessions_per_thread = self.sessions_per_thread;
-        Ended { tallies, jobs: results, sessions_per_thread, counts, ..Ended::default() }
-    }
-}
-
-/// Raises the limit of open files, as far as the process may, so that each session of `jobs` on a server has one.
-///
-/// # Errors
-/// [`TestError::Files`].
-pub fn allow_files(target: &dyn Target, jobs: u32) -> Result<(), TestError> {
-    if target.facts().runs != Runs::Apart {
-        return Ok(());
-    }
-    let need = u64::from(jobs) + OWN_FILES;
-    match allow_open_files(need) {
-        Some(most) if most < need => Err(TestError::Files { jobs, need, most }),
-        // If the limit is unknown, a session will say what is wrong.
-        _ => Ok(()),
+        Ended { tallies, jobs: results, counts, ..Ended::default() }
     }
 }
 
@@ -218,15 +185,4 @@ fn cancel(cancellers: &[Canceller]) {
             }
         });
     }
-}
-
-/// A thread of one job.
-fn one_job(number: u32, request: &Request, shared: &Shared, ready: Sender<Ready>, go: &Receiver<Timing>) -> Worked {
-    let of_parts = OnceCell::new();
-    let result = job(number, request, shared, ready, || {
-        let timing = go.recv().ok()?;
-        Some((timing, &of_parts.get_or_init(|| tallies(timing.window_ns, &request.load))[..]))
-    });
-    let of_parts = of_parts.into_inner().unwrap_or_default();
-    Worked { tallies: of_parts.into_iter().map(RefCell::into_inner).collect(), jobs: vec![(number, result)] }
 }

@@ -1,17 +1,16 @@
 //! What a job reports, and what jobs report together.
 
-use std::cell::{RefCell, RefMut};
 use std::collections::BTreeMap;
 
 use loadline_database::{Attempts, TargetError};
-use loadline_model::{JobLoad, Latencies};
+use loadline_model::Latencies;
 use serde::{Deserialize, Serialize};
 
 use crate::phase::Split;
 use crate::schedule::Schedule;
 use crate::scripts::{ScriptJob, Scripted};
 
-/// What jobs counted together: those of one thread, or all of a test.
+/// What one job counted, or all of a test together.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Tally {
     /// Transaction times of the transactions that completed in the window.
@@ -24,11 +23,6 @@ pub struct Tally {
     /// Open loop: times from the intended start, of the transactions that were due in the window. Those that ended after it
     /// belong to it: they are the ones that a slow target kept waiting.
     pub response: Option<Latencies>,
-    /// Jobs that share a thread: how long the answers of a transaction that completed in the window had waited until its job
-    /// ran, at most. It is part of the transaction's time.
-    pub late: Option<Latencies>,
-    /// The part of these times in which the thread had a CPU, for other jobs, at most, sum, ns.
-    pub late_cpu_ns: u64,
     /// Times from the start of connecting until a new session was ready, of those that were ready in the window, if jobs open any.
     pub connect: Option<Latencies>,
     /// Number of think times that ended in the window.
@@ -88,10 +82,6 @@ impl Tally {
         if let Some(theirs) = &other.response {
             self.response.get_or_insert_with(Latencies::new).merge(theirs);
         }
-        if let Some(theirs) = &other.late {
-            self.late.get_or_insert_with(Latencies::new).merge(theirs);
-        }
-        self.late_cpu_ns += other.late_cpu_ns;
         if let Some(theirs) = &other.connect {
             self.connect.get_or_insert_with(Latencies::new).merge(theirs);
         }
@@ -118,11 +108,6 @@ impl Tally {
             *self.error_texts.entry(text.clone()).or_default() += n;
         }
     }
-}
-
-/// The tallies of a thread: one for each part of the jobs of `load`.
-pub(crate) fn tallies(window_ns: u64, load: &JobLoad) -> Vec<RefCell<Tally>> {
-    load.parts(0).iter().map(|part| RefCell::new(Tally::new(window_ns, part.rate_tps.is_some()))).collect()
 }
 
 /// What is known of one job alone; all else is in its [`Tally`].
@@ -204,24 +189,19 @@ impl JobResult {
     }
 }
 
-/// Where a job writes down what it does: its own result, and the tally that it shares with the other jobs of its thread.
-pub struct Books<'a> {
-    /// Its own result.
+/// Where a job writes down what it does.
+pub struct Books {
+    /// What is known of it alone.
     pub job: JobResult,
-    tally: &'a RefCell<Tally>,
+    /// What it adds to that of all jobs.
+    pub tally: Tally,
 }
 
-impl<'a> Books<'a> {
-    /// Empty ones.
+impl Books {
+    /// Books of a job that has done nothing, with an empty `tally`.
     #[must_use]
-    pub fn new(tally: &'a RefCell<Tally>) -> Books<'a> {
+    pub fn new(tally: Tally) -> Books {
         Books { job: JobResult::default(), tally }
-    }
-
-    /// The tally. Not to be held while the job may wait: another one would need it.
-    #[inline]
-    pub(crate) fn tally(&self) -> RefMut<'a, Tally> {
-        self.tally.borrow_mut()
     }
 
     /// Counts a transaction from `start_ns` to `end_ns`, with its commit from `commit_ns` on, if known.
@@ -229,7 +209,7 @@ impl<'a> Books<'a> {
     pub fn completed(&mut self, schedule: &Schedule, start_ns: u64, commit_ns: Option<u64>, end_ns: u64) {
         self.job.total += 1;
         self.job.note_times(schedule, start_ns, end_ns);
-        let mut tally = self.tally();
+        let tally = &mut self.tally;
         tally.total += 1;
         if schedule.counts(end_ns) {
             let ns = end_ns.saturating_sub(start_ns);
@@ -249,19 +229,9 @@ impl<'a> Books<'a> {
     #[inline]
     pub(crate) fn responded(&mut self, schedule: &Schedule, intended_ns: Option<u64>, end_ns: u64) {
         if let Some(intended) = intended_ns.filter(|at| schedule.counts(*at))
-            && let Some(response) = self.tally().response.as_mut()
+            && let Some(response) = self.tally.response.as_mut()
         {
             response.record(end_ns.saturating_sub(intended));
-        }
-    }
-
-    /// Counts how long the answers of a transaction that ended at `end_ns` had waited to be read.
-    #[inline]
-    pub(crate) fn late(&mut self, schedule: &Schedule, end_ns: u64) {
-        if let Some(late) = loadline_fibers::take_late().filter(|_| schedule.counts(end_ns)) {
-            let mut tally = self.tally();
-            tally.late.get_or_insert_with(Latencies::new).record(late.ns);
-            tally.late_cpu_ns += late.cpu_ns;
         }
     }
 
@@ -270,7 +240,7 @@ impl<'a> Books<'a> {
         self.job.thinking_ns += schedule.part_inside(began_ns, end_ns);
         self.job.ran_until_ns = end_ns;
         if whole && schedule.counts(end_ns) {
-            self.tally().thoughts += 1;
+            self.tally.thoughts += 1;
         }
     }
 
@@ -279,7 +249,7 @@ impl<'a> Books<'a> {
         self.job.connecting_ns += schedule.part_inside(began_ns, ready_ns);
         self.job.ran_until_ns = ready_ns;
         if schedule.counts(ready_ns) {
-            self.tally().connect.get_or_insert_with(Latencies::new).record(ready_ns.saturating_sub(connecting_ns));
+            self.tally.connect.get_or_insert_with(Latencies::new).record(ready_ns.saturating_sub(connecting_ns));
         }
     }
 
@@ -293,7 +263,7 @@ impl<'a> Books<'a> {
         succeeded: bool,
     ) {
         let did = script.take(schedule, end_ns);
-        let mut tally = self.tally();
+        let tally = &mut self.tally;
         let all = tally.scripted.get_or_insert_default();
         all.merge(&did);
         if succeeded && schedule.counts(end_ns) {
@@ -306,7 +276,7 @@ impl<'a> Books<'a> {
         let text = error.to_string();
         self.job.note_times(schedule, start_ns, end_ns);
         self.job.errors_total += 1;
-        let mut tally = self.tally();
+        let tally = &mut self.tally;
         tally.errors_total += 1;
         tally.errors += u64::from(schedule.counts(end_ns));
         tally.full_disk |= error.is_full_disk();
@@ -321,7 +291,7 @@ impl<'a> Books<'a> {
     pub(crate) fn lost(&mut self, inside: bool, lost: Attempts) {
         if lost != Attempts::default() {
             self.job.failed_commits += lost.failed_commits;
-            let mut tally = self.tally();
+            let tally = &mut self.tally;
             tally.conflicts_total += lost.conflicts;
             tally.conflicts += u64::from(inside) * lost.conflicts;
             tally.failed_commits += u64::from(inside) * lost.failed_commits;

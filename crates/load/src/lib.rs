@@ -6,7 +6,7 @@ pub mod client_job;
 mod crew;
 mod database_job;
 mod job;
-mod many_jobs;
+mod limits;
 mod observed;
 pub mod pace;
 pub mod phase;
@@ -18,8 +18,9 @@ mod watch;
 mod worker;
 
 pub use client_job::Timing;
-pub use crew::{Crew, OWN_FILES, allow_files};
+pub use crew::Crew;
 pub use job::{Books, JobResult, Tally};
+pub use limits::{Limit, OWN_FILES, Which, allow_jobs, allow_threads};
 pub use remote::{Ended, OwnCommits, RemoteJobs, RunningJobs, end_lost};
 pub use schedule::{Reported, Schedule, Shared};
 pub use scripts::{ScriptJob, Scripted};
@@ -53,8 +54,6 @@ pub struct Request {
     pub driver: Driver,
     /// Number of jobs.
     pub jobs: u32,
-    /// Jobs on a thread, if the target's sessions can share one; `None`: a thread for each as long as they are few.
-    pub sessions_per_thread: Option<u32>,
     /// Warm-up.
     pub warmup: Warmup,
     /// Window, s.
@@ -82,7 +81,6 @@ impl Request {
             work: Arc::clone(work),
             driver: Driver::Client,
             jobs,
-            sessions_per_thread: None,
             warmup: Warmup::Seconds(0.0),
             duration_s: 1.0,
             load: JobLoad::default(),
@@ -137,8 +135,6 @@ pub struct Measured {
     pub jobs: Vec<JobResult>,
     /// What all jobs counted.
     pub merged: Tally,
-    /// Jobs on a thread, at most.
-    pub sessions_per_thread: u32,
     /// What the jobs of each population counted, in the order of [`JobLoad::populations`].
     pub populations: Vec<Tally>,
     /// Counters before the jobs connected.
@@ -281,18 +277,9 @@ pub enum TestError {
     /// The processes that run the jobs cannot do so.
     #[error("{0}")]
     Remote(String),
-    /// The process may not open a file for each session.
-    #[error(
-        "{jobs} jobs need {need} open files, and this process may open {most}: run fewer jobs or raise the limit (ulimit -Hn)"
-    )]
-    Files {
-        /// Jobs.
-        jobs: u32,
-        /// Files that they need.
-        need: u64,
-        /// The hard limit.
-        most: u64,
-    },
+    /// The process may not have a file or a thread for each job.
+    #[error(transparent)]
+    Limit(#[from] Limit),
     /// The operating system refused to start a thread.
     #[error(
         "no thread could be started for job {job}: {source}; run fewer jobs or raise the limit of processes (ulimit -u)"
@@ -374,7 +361,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let counts = std::mem::take(&mut watch.counts);
     watch.tick_from_now();
     let ended = crew.end(counts, &mut || watch.tick_if_due(TickAt::Ending));
-    let Ended { own: own_commits, mut tallies, jobs: results, sessions_per_thread, counts, agents } = ended;
+    let Ended { own: own_commits, mut tallies, jobs: results, counts, agents } = ended;
     hooks.stop(&results);
     let mut collected = sampler.finish();
     wait_published(request, hooks);
@@ -403,7 +390,6 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         counts,
         jobs: results,
         merged,
-        sessions_per_thread,
         populations: tallies,
         before,
         edges,
@@ -432,7 +418,7 @@ fn wait_published(request: &Request, hooks: &dyn TestHooks) {
 pub fn session_tasks(request: &Request, observer: &mut dyn Observer, threads: &[u32]) -> (Option<Tasks>, Server) {
     match request.target.facts().runs {
         Runs::InProcess => {
-            // On threads that jobs share, a thread's waits are no job's.
+            // Those of agents are elsewhere.
             let own = (threads.len() == request.jobs as usize).then(|| Tasks::own(threads.to_vec()));
             return (own, Server::Inside);
         }

@@ -103,8 +103,6 @@ pub struct Ended {
     pub tallies: Vec<Tally>,
     /// Each job, in the order of their numbers; times are on the clock of this machine.
     pub jobs: Vec<JobResult>,
-    /// Jobs on a thread, at most.
-    pub sessions_per_thread: u32,
     /// Transactions of all jobs, at times about 0.1 s apart.
     pub counts: Counts,
     /// What each process did.

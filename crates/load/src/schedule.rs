@@ -246,10 +246,8 @@ pub fn sleep_until(ns: u64, shared: &Shared) {
         if now >= ns || shared.stopped() {
             return;
         }
-        // A thread in short pieces, to notice an interrupt.
-        if !loadline_fibers::sleep_until(ns) {
-            std::thread::sleep(Duration::from_nanos((ns - now).min(100_000_000)));
-        }
+        // In short pieces, to notice an interrupt.
+        std::thread::sleep(Duration::from_nanos((ns - now).min(100_000_000)));
     }
 }
 

@@ -1,8 +1,7 @@
-//! What a worker's thread does for one job: opens its session, waits for the start and runs it.
+//! What a job's thread does: opens its session, waits for the start and runs it.
 
-use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender};
 
 use loadline_database::{Canceller, ClientSession, DatabaseSession, TargetError};
 use loadline_model::Driver;
@@ -17,18 +16,25 @@ use crate::schedule::Shared;
 use crate::scripts::ScriptJob;
 use crate::{Request, database_job};
 
-/// What the jobs of a worker did.
-#[derive(Default)]
+/// What a job did.
 pub(crate) struct Worked {
-    /// By the part of the jobs.
-    pub(crate) tallies: Vec<Tally>,
-    pub(crate) jobs: Vec<(u32, JobResult)>,
+    pub(crate) job: JobResult,
+    pub(crate) tally: Tally,
+    /// Number of the part of the jobs that it belongs to.
+    pub(crate) part: usize,
 }
 
-/// What a worker says of each job when its session is open, or could not be opened.
+impl Worked {
+    /// A job that ended before it did anything.
+    pub(crate) fn nothing(why: &str) -> Worked {
+        Worked { job: JobResult::ended(why), tally: Tally::default(), part: 0 }
+    }
+}
+
+/// What a job says when its session is open, or could not be opened.
 pub(crate) struct Ready {
     pub(crate) outcome: Result<Canceller, TargetError>,
-    /// The worker's thread in the operating system.
+    /// The job's thread in the operating system.
     pub(crate) thread: u32,
 }
 
@@ -48,15 +54,9 @@ impl Drop for Ending<'_> {
 }
 
 /// Opens the session of a job, says so, waits for `go` and runs the job.
-pub(crate) fn job<'a>(
-    job: u32,
-    request: &Request,
-    shared: &Shared,
-    ready: Sender<Ready>,
-    go: impl FnOnce() -> Option<(Timing, &'a [RefCell<Tally>])>,
-) -> JobResult {
+pub(crate) fn job(job: u32, request: &Request, shared: &Shared, ready: Sender<Ready>, go: &Receiver<Timing>) -> Worked {
     let _ending = Ending(&shared.ended);
-    let never = || JobResult::ended("the job never started");
+    let never = || Worked::nothing("the job never started");
     let number = request.number(job);
     let session = match JobSession::open(request, number) {
         Ok(session) => session,
@@ -69,14 +69,14 @@ pub(crate) fn job<'a>(
     // So that the crew knows that all have said something.
     drop(ready);
     // No timing: another session could not be opened, or the user interrupted.
-    let Some((timing, tallies)) = go() else { return never() };
+    let Ok(timing) = go.recv() else { return never() };
     let part = request.load.part_of(number, request.all_jobs());
-    let Some(tally) = tallies.get(part.index) else { return never() };
-    let mut result = session.run(number, &part, request, timing, shared, tally);
+    let tally = Tally::new(timing.window_ns, part.population.rate_tps.is_some());
+    let (mut result, tally) = session.run(number, &part, request, timing, shared, tally);
     if let Some((lost, why)) = result.lost.as_mut().zip(shared.cut.get()) {
         lost.clone_from(why);
     }
-    result
+    Worked { job: result, tally, part: part.index }
 }
 
 /// A session of the client driver that is timed.
@@ -120,8 +120,8 @@ impl JobSession {
         request: &Request,
         timing: Timing,
         shared: &Shared,
-        tally: &RefCell<Tally>,
-    ) -> JobResult {
+        tally: Tally,
+    ) -> (JobResult, Tally) {
         let program = &request.work.program;
         match self {
             JobSession::Client(mut session, mut stream, canceller) => {
@@ -140,14 +140,14 @@ impl JobSession {
                 client_job::run(client, timing, shared, tally)
             }
             JobSession::Database(mut s) => {
-                let result = database_job::run(job, s.as_mut(), timing, shared, tally);
+                let (result, mut tally) = database_job::run(job, s.as_mut(), timing, shared, tally);
                 if program.varies() {
                     // The database reports the number of transactions; the changes of each follow from its number.
                     if let Ok(stream) = request.work.stream(job) {
-                        tally.borrow_mut().rows_changed += stream.rows_changed_by(program, result.total);
+                        tally.rows_changed += stream.rows_changed_by(program, result.total);
                     }
                 }
-                result
+                (result, tally)
             }
         }
     }

@@ -72,7 +72,6 @@ checks! {
     OtherSessionsCpu "other-sessions-cpu" "Other sessions used little CPU: noted from 5 %, invalid from 20 %."
     ParallelWorkers "parallel-workers" "As many processes worked on a query as were asked for."
     Rate "rate" "Open loop: the target kept up with the rate; noted if not."
-    ReadLate "read-late" "Jobs that share threads: answers waited less than 10 % of the median transaction time to be read; noted from 2 %."
     ReadOnly "read-only" "pgbench scripts that may only read changed no row; noted if rows were changed in the database meanwhile."
     Record "record" "The test's line in the record is as it was written."
     RedoOnDevice "redo-on-device" "Durable commits: the log's device wrote at least half of the redo, and half as often as the log was synced."

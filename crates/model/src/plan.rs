@@ -91,8 +91,6 @@ plan_spec! {
     payload_compressibility: f64,
     /// Seed of all randomness.
     seed: u64,
-    /// Jobs of the client driver that share a thread.
-    sessions_per_thread: u32,
     /// Keep storage figures whose reads did not come from the device; such tests are marked.
     allow_cached: bool,
     /// Keep tests that were disturbed as valid; they are marked.
@@ -163,7 +161,7 @@ pub struct PopulationSpec {
 
 /// `auto`, or job counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "jobs are 'auto', a count from 1 to 100000, or a list of counts: \"auto\", 4, [1, 2, 4]")]
+#[serde(untagged, expecting = "jobs are 'auto', a count from 1 to 20000, or a list of counts: \"auto\", 4, [1, 2, 4]")]
 pub enum JobsSpec {
     /// A list of job counts.
     List(Vec<u32>),
@@ -291,9 +289,6 @@ pub struct Plan {
     /// Seed with which jobs draw in the first window (see [`crate::seed_of_window`]), if the user gave none: drawn for each run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draws: Option<u64>,
-    /// Jobs of the client driver that share a thread; `None`: a thread for each as long as they are few.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sessions_per_thread: Option<u32>,
     /// Size of the data set, bytes.
     #[serde(default = "default_size")]
     pub size_bytes: u64,

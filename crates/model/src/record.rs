@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::IntoDeserializer;
+use serde::de::value::Error as Unknown;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::arms::ArmName;
 use crate::capability::Driver;
-use crate::check::{Check, Outcome};
+use crate::check::{Check, CheckId, Outcome};
 use crate::forced::{DataSource, Forced};
 use crate::imported::{Imported, valid_or_unchecked};
 use crate::limits::{SizePoint, TestLimit};
@@ -226,6 +228,7 @@ pub struct TestRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed_by: Option<String>,
     /// All checks.
+    #[serde(deserialize_with = "known_checks")]
     pub checks: Vec<Check>,
     /// Column ids without a figure, with the reason.
     #[serde(default)]
@@ -282,6 +285,21 @@ pub struct TestRecord {
     /// Figures by column id.
     #[serde(flatten)]
     pub figures: BTreeMap<String, f64>,
+}
+
+/// Skips checks that only another version makes. A test that failed such a check stays invalid, with its reason.
+fn known_checks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Check>, D::Error> {
+    #[derive(Deserialize)]
+    struct Stored {
+        id: String,
+        outcome: Outcome,
+        detail: String,
+    }
+    let known = |Stored { id, outcome, detail }: Stored| {
+        let id = CheckId::deserialize(IntoDeserializer::<Unknown>::into_deserializer(id)).ok()?;
+        Some(Check { id, outcome, detail })
+    };
+    Ok(Vec::deserialize(deserializer)?.into_iter().filter_map(known).collect())
 }
 
 impl TestRecord {

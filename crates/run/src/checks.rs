@@ -29,8 +29,6 @@ const NOTE_CLIENT_CPU: f64 = 0.25;
 
 /// Above this share of the median transaction time, the wait of answers to be read makes a test invalid; above the second
 /// it is noted.
-const MAX_READ_LATE_SHARE: f64 = 0.10;
-const NOTE_READ_LATE_SHARE: f64 = 0.02;
 
 /// Makes all checks.
 pub(crate) fn verify(f: &Facts<'_>) -> Vec<Check> {
@@ -51,7 +49,6 @@ pub(crate) fn verify(f: &Facts<'_>) -> Vec<Check> {
     checks.extend(consistency(f));
     checks.extend(rows_read(f));
     checks.extend(read_only(f));
-    checks.extend(read_late(f));
     checks.extend(agents::check(f.agents));
     checks.extend(agents::network(f.agents));
     checks
@@ -420,39 +417,6 @@ fn client_cpu(f: &Facts<'_>) -> Check {
     }
     let limit = MAX_CLIENT_CPU * 100.0;
     Check::require(id, false, format!("{detail} (allowed: {limit:.0} %): the client is the bottleneck, not the target"))
-}
-
-/// Jobs that share a thread read their answers one after another. What an answer waited for that counts as the target's time.
-fn read_late(f: &Facts<'_>) -> Option<Check> {
-    let id = CheckId::ReadLate;
-    let late = f.merged.late.as_ref()?.mean_ns()?;
-    let usual = f.merged.transaction.quantile_ns(0.5)? as f64;
-    // The rest of that time a client of any kind would have waited as well: the database had the CPU.
-    let share = late * f.late_cpu_share / usual.max(1.0);
-    let detail = format!(
-        "answers waited at most {:.1} µs per transaction until they were read, of which {:.0} % while loadline read others \
-        and the rest for a CPU that the database had: {:.1} % of the median transaction time of {:.1} µs",
-        late / 1e3,
-        f.late_cpu_share * 100.0,
-        share * 100.0,
-        usual / 1e3
-    );
-    Some(if f.client_cpu_share.is_err() && !f.pauses {
-        Check::new(id, Outcome::NotMade, format!("{detail}; there is no client apart from the database"))
-    } else if share > MAX_READ_LATE_SHARE {
-        Check::require(
-            id,
-            false,
-            format!(
-                "{detail} (allowed: {:.0} %): the client is the bottleneck; run fewer jobs on a thread (--sessions-per-thread)",
-                MAX_READ_LATE_SHARE * 100.0
-            ),
-        )
-    } else if share > NOTE_READ_LATE_SHARE {
-        Check::new(id, Outcome::Noted, format!("{detail}: the target is that much faster than shown"))
-    } else {
-        Check::require(id, true, detail)
-    })
 }
 
 #[cfg(test)]

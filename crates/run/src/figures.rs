@@ -159,12 +159,6 @@ fn own(request: &Request, measured: &Measured, tps: f64, no_commit: &str) -> Fig
             single-statement transaction costs the client an extra wake-up"
         ));
     }
-    out.set(column::SESSIONS_PER_THREAD, measured.sessions_per_thread.into());
-    const OWN_THREADS: &str = "each job has a thread of its own";
-    let late = merged.late.as_ref();
-    out.set_or_absent(column::READ_LATE_US, late.and_then(Latencies::mean_ns).map(|ns| ns / 1e3), OWN_THREADS);
-    let p99 = late.and_then(|late| late.quantile_ns(0.99)).map(|ns| ns as f64 / 1e3);
-    out.set_or_absent(column::READ_LATE_P99_US, p99, OWN_THREADS);
     out
 }
 

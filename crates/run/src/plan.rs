@@ -43,10 +43,8 @@ pub const DEFAULT_SEED: u64 = 42;
 pub const AUTO_MAX_JOBS: u32 = 1024;
 /// Flag of the key `oracle-awr`.
 pub const AWR_FLAG: &str = "--oracle-awr";
-/// Maximum number of jobs of one process with a thread each.
-const MAX_THREADS: u32 = 4096;
-/// Maximum number of jobs of one process.
-pub const MAX_JOBS: u32 = 100_000;
+/// Maximum number of jobs of one process, each with a thread.
+pub const MAX_JOBS: u32 = 20_000;
 
 /// Why a plan cannot be made: a usage error. Nothing was started.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -146,10 +144,6 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let load = load::load(spec, &workloads, kind, &url)?;
     let processes = agents.as_ref().map_or(1, |a| a.agents);
     let jobs = load::jobs_of(&load.populations).map_or_else(|| jobs(spec.jobs.as_ref(), processes), Ok)?;
-    let threads = !kind.shares_threads || workloads.iter().any(|w| w.driver == loadline_model::Driver::Database);
-    check_threads(&jobs, MAX_THREADS.saturating_mul(processes), threads)?;
-    let sessions_per_thread =
-        spec.sessions_per_thread.map(|n| load::sessions_per_thread(n, kind, &workloads)).transpose()?;
     let compressibility = spec.payload_compressibility.unwrap_or(0.0);
     if !(0.0..=1.0).contains(&compressibility) {
         return value(format!(
@@ -185,7 +179,6 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         // caches.
         draws: spec.seed.is_none().then(|| u64::from(arms::drawn_seed() as u32)),
         size_bytes: size(spec.size.as_deref())?,
-        sessions_per_thread,
         server_memory_bytes: spec.server_memory.as_deref().map(server_memory).transpose()?,
         allow_cached: spec.allow_cached.unwrap_or(false),
         allow_disturbed: spec.allow_disturbed.unwrap_or(false),
@@ -341,7 +334,7 @@ fn choose(
     for workload in all.iter().copied().filter(|w| wanted.iter().any(|v| v.code == w.code)) {
         let parameters = parameters.get(workload.code).copied().cloned().unwrap_or_default();
         let asked = agents::driver(spec)?;
-        match choose_driver(workload, kind, asked, spec.sessions_per_thread.is_some_and(|n| n > 1), force) {
+        match choose_driver(workload, kind, asked, force) {
             Ok(DriverChoice { driver, reason: driver_reason, forced }) => {
                 let (code, driver_given) = (workload.code.into(), asked.is_some());
                 planned.push(PlannedWorkload { code, driver, driver_given, driver_reason, parameters, forced });
@@ -396,19 +389,6 @@ fn jobs(spec: Option<&JobsSpec>, processes: u32) -> Result<Jobs, PlanError> {
     list.sort_unstable();
     list.dedup();
     Ok(Jobs::List(list))
-}
-
-/// Refuses more jobs than threads if each job has one.
-fn check_threads(jobs: &Jobs, most: u32, threads: bool) -> Result<(), PlanError> {
-    match jobs {
-        Jobs::List(list) if threads => match list.iter().find(|n| **n > most) {
-            Some(n) => value(format!(
-                "{n} jobs cannot be run: each has a thread of its own with this target or driver, so at most {most}"
-            )),
-            None => Ok(()),
-        },
-        _ => Ok(()),
-    }
 }
 
 /// Seconds of a duration, between `min` and `max`.
@@ -496,7 +476,7 @@ mod tests {
         refused(PlanSpec { workload: Some(vec!["LGWR-LAT2".into()]), ..spec() }, &["LGWR-LAT2", "did you mean"]);
         refused(PlanSpec { group: Some(vec!["logwriter".into()]), ..spec() }, &["logwriter", "log-writer"]);
         refused(PlanSpec { jobs: list(&[0]), ..spec() }, &["0 jobs", "auto"]);
-        refused(PlanSpec { jobs: list(&[1, 100_001]), ..spec() }, &["100001", "100000"]);
+        refused(PlanSpec { jobs: list(&[1, 20_001]), ..spec() }, &["20001", "20000"]);
         refused(PlanSpec { jobs: list(&[]), ..spec() }, &["empty"]);
         refused(PlanSpec { jobs: Some(JobsSpec::Word("many".into())), ..spec() }, &["many", "auto"]);
         refused(PlanSpec { duration: text("soon"), ..spec() }, &["soon", "30s"]);

@@ -1,8 +1,10 @@
 //! Reads a run for reports: changes nothing, takes no lock.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use loadline_model::activity::ACTIVITY_SCHEMA;
+use loadline_model::column::column;
 use loadline_model::manifest::MANIFEST_SCHEMA;
 use loadline_model::{Activity, Latencies, Manifest, Series, Snapshot, TestRecord};
 use serde::de::DeserializeOwned;
@@ -35,9 +37,10 @@ impl StoredRun {
         let file = path.join(layout::TESTS);
         let mut warnings = Vec::new();
         let records = match read_tests(&path)? {
-            Some(tests) => {
+            Some(mut tests) => {
                 warnings.extend(torn_warning(&file, &tests, "was left out"));
                 warnings.extend(changed_warnings(&tests.records));
+                warnings.extend(skip_unknown_columns(&file, &mut tests.records));
                 tests.records
             }
             None => Vec::new(),
@@ -160,6 +163,24 @@ pub(crate) fn read_tests(run: &Path) -> Result<Option<Tests>, StoreError> {
     }
 }
 
+/// Removes figures of columns that only another version has. Returns a note of them.
+fn skip_unknown_columns(file: &Path, records: &mut [TestRecord]) -> Option<String> {
+    let mut unknown = BTreeSet::new();
+    for record in records {
+        let ids = record.figures.keys().chain(record.absent.keys());
+        unknown.extend(ids.filter(|id| column(id).is_none()).cloned());
+        record.figures.retain(|id, _| !unknown.contains(id));
+        record.absent.retain(|id, _| !unknown.contains(id));
+    }
+    (!unknown.is_empty()).then(|| {
+        let names = Vec::from_iter(unknown).join(", ");
+        format!(
+            "'{}': another version of loadline wrote columns that this one does not have, skipped: {names}",
+            file.display()
+        )
+    })
+}
+
 pub(crate) fn torn_warning(file: &Path, tests: &Tests, what_was_done: &str) -> Option<String> {
     let (line, bytes) = tests.torn?;
     Some(format!(
@@ -168,4 +189,28 @@ pub(crate) fn torn_warning(file: &Path, tests: &Tests, what_was_done: &str) -> O
         file.display(),
         if tests.records.len() == 1 { "1 test".to_owned() } else { format!("{} tests", tests.records.len()) },
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_and_checks_of_another_version_are_skipped_with_one_note() {
+        let mut record = TestRecord::blank("TP-LIGHT");
+        record.figures = [("commits".to_owned(), 5.0), ("since_gone".to_owned(), 1.0)].into();
+        record.absent = [("gone_too".to_owned(), "none".to_owned())].into();
+        let text = serde_json::to_string(&record).unwrap();
+        let with = |check: &str| text.replacen("\"checks\":[]", &format!("\"checks\":[{check}]"), 1);
+        let check =
+            r#"{"id":"read-soon","outcome":"failed","detail":"late"},{"id":"errors","outcome":"passed","detail":"0"}"#;
+        let read: TestRecord = serde_json::from_str(&with(check)).unwrap();
+        assert_eq!(read.checks.iter().map(|check| check.id.to_string()).collect::<Vec<_>>(), ["errors"]);
+        assert!(serde_json::from_str::<TestRecord>(&with(r#"{"id":"errors"}"#)).is_err(), "damage is no other version");
+        let mut records = [read.clone(), read];
+        let note = skip_unknown_columns(Path::new("x/tests.jsonl"), &mut records).unwrap();
+        assert!(note.contains("x/tests.jsonl") && note.ends_with("gone_too, since_gone"), "{note}");
+        assert!(records.iter().all(|r| r.figures.len() == 1 && r.absent.is_empty()));
+        assert_eq!(skip_unknown_columns(Path::new("x"), &mut records), None);
+    }
 }

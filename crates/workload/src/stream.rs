@@ -152,7 +152,7 @@ enum Slot {
 
 /// Up to this number of arguments, a statement needs no allocation.
 const MAX_ARGS: usize = 16;
-/// Most statements have no more than these. Less of a stack is less to fetch where many jobs share a thread.
+/// Most statements have no more than these: less of the stack is filled.
 const FEW_ARGS: usize = 3;
 
 impl Stream {

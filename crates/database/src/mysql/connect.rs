@@ -195,7 +195,7 @@ impl Endpoint {
                     };
                     TargetError::Unreachable(format!("the socket '{}' cannot be used: {e}; {advice}", path.display()))
                 })?;
-                Stream::unix(s).map_err(|e| self.peer().unreachable(&e))
+                Ok(Stream::unix(s))
             }
             Address::Tcp(host, port) => {
                 Ok(Stream::Plain(self.peer().connect(host, *port, self.config.connect_timeout)?))

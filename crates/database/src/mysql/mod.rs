@@ -76,7 +76,6 @@ pub(crate) static KIND: TargetKind = TargetKind {
     is_temporary: |_| false,
     no_limit: None,
     no_sessions: None,
-    shares_threads: true,
     native_report: None,
     levels: Vec::new,
     no_levels: None,

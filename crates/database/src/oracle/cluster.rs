@@ -78,7 +78,7 @@ impl Oracle {
             log_sync_events: counters::LOG_SYNC_EVENTS,
             empty_query: "SELECT 1 FROM DUAL",
             remarks: Some(counters::remarks),
-            ..Facts::of(Runs::Apart, super::KIND.shares_threads)
+            ..Facts::of(Runs::Apart)
         };
         let (run, awr) = (request.run.clone(), request.native_report);
         Ok(Box::new(Oracle { nodes, facts, run, version, views, no_flash, awr, loaded: LoadedTables::default() }))

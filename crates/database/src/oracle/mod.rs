@@ -58,7 +58,6 @@ pub(crate) static KIND: TargetKind = TargetKind {
     is_temporary: |_| false,
     no_limit: None,
     no_sessions: None,
-    shares_threads: false,
     native_report: Some(&awr::REPORT),
     levels: Vec::new,
     no_levels: None,

@@ -199,7 +199,7 @@ impl Postgres {
             idle_events: &["Client:idle", "Client:ClientRead"],
             growth_is_written: KNOWLEDGE.texts.growth_is_written.at(version),
             empty_query: "SELECT 1",
-            ..Facts::of(Runs::Apart, super::KIND.shares_threads)
+            ..Facts::of(Runs::Apart)
         };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
         Ok(Postgres {

@@ -200,7 +200,7 @@ impl Endpoint {
             Address::Unix(dir) => {
                 let path = dir.join(format!(".s.PGSQL.{}", self.config.port));
                 let s = UnixStream::connect(&path).map_err(|e| plain(no_socket(dir, &path, &e)))?;
-                Stream::unix(s).map_err(|e| plain(self.peer().unreachable(&e)))
+                Ok(Stream::unix(s))
             }
             Address::Tcp(host) => {
                 let tcp = self.peer().connect(host, self.config.port, self.config.connect_timeout).map_err(plain)?;

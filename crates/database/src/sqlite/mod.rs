@@ -80,7 +80,6 @@ pub(crate) static KIND: TargetKind = TargetKind {
     is_temporary: |url| files::path_of(url).is_ok_and(|p| p.is_none()),
     no_limit: None,
     no_sessions: None,
-    shares_threads: false,
     native_report: None,
     levels: Vec::new,
     no_levels: None,
@@ -128,7 +127,7 @@ impl Sqlite {
             rows_in_primary_key: true,
             own_files: Some(OwnFiles { open: vec![Arc::clone(&file)], named: vec![connector.files.log()] }),
             empty_query: "SELECT 1",
-            ..Facts::of(Runs::InProcess, KIND.shares_threads)
+            ..Facts::of(Runs::InProcess)
         };
         Ok(Sqlite {
             connector,

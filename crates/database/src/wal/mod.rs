@@ -7,10 +7,9 @@ mod devices;
 mod log_folder;
 mod replication;
 mod session;
-mod shared;
 mod wal_url;
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_logwriter::device::Receiver;
 use loadline_logwriter::{LogConfig, LogWriter};
@@ -29,8 +28,7 @@ use crate::target::{Abilities, Target};
 use crate::work::Work;
 use log_folder::LogFolder;
 use replication::Attached;
-use session::{WalObserver, WalSession};
-use shared::Committer;
+use session::{WalObserver, WalSession, failed};
 use wal_url::{SCHEME, WalUrl};
 
 const NO_PROCEDURES: &str =
@@ -88,15 +86,13 @@ pub(crate) static KIND: TargetKind = TargetKind {
     is_temporary: |url| WalUrl::parse(url).is_ok_and(|a| a.dir.is_none()),
     no_limit: Some("it is itself the limit with which databases are compared"),
     no_sessions: Some("its jobs share one log and have no sessions"),
-    shares_threads: true,
     native_report: None,
     levels: replication::levels,
     no_levels: None,
     level_settings: &[],
 };
 
-static FACTS: Facts = Facts::of(Runs::InProcess, KIND.shares_threads);
-static PAUSING: Facts = Facts::of(Runs::InProcess, KIND.shares_threads).pausing();
+static FACTS: Facts = Facts::of(Runs::InProcess);
 
 struct Wal {
     address: WalUrl,
@@ -107,8 +103,6 @@ struct Wal {
     /// The standby of levels.
     attached: Option<Arc<Attached>>,
     locked: Arc<Mutex<bool>>,
-    /// Who commits for sessions that share a thread.
-    committer: Arc<Mutex<Weak<Committer>>>,
     /// Removed after everything that writes there has ended.
     folders: Vec<LogFolder>,
 }
@@ -157,7 +151,6 @@ impl Wal {
             _standby: standby,
             attached,
             locked: Arc::new(Mutex::new(false)),
-            committer: Arc::default(),
             folders,
         })
     }
@@ -240,7 +233,7 @@ impl Drop for Held {
 
 impl Target for Wal {
     fn facts(&self) -> &Facts {
-        if self.address.pause_ns > 0 { &PAUSING } else { &FACTS }
+        &FACTS
     }
 
     fn info(&self) -> Result<TargetInfo, TargetError> {
@@ -291,7 +284,7 @@ impl NoTables for Wal {
     }
 
     fn settle(&self) -> Result<(), TargetError> {
-        self.writer.session().and_then(|mut s| s.flush()).map_err(shared::failed)
+        self.writer.session().and_then(|mut s| s.flush()).map_err(failed)
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {
@@ -318,15 +311,13 @@ impl Doctor for Wal {
 
 impl ClientDriver for Wal {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        let shares = loadline_fibers::active();
-        let committer = shares.then(|| Committer::of(&self.committer, &self.writer)).transpose()?;
-        Ok(Box::new(WalSession::open(&self.writer, committer, work, job, self.address.pause_ns)?))
+        Ok(Box::new(WalSession::open(&self.writer, work, job, self.address.pause_ns)?))
     }
 }
 
 impl Observation for Wal {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(WalObserver { writer: Arc::clone(&self.writer), shared: Arc::clone(&self.committer) }))
+        Ok(Box::new(WalObserver(Arc::clone(&self.writer))))
     }
 
     /// The log's own count of appended records.

@@ -1,34 +1,27 @@
 //! A job's session with the log, and the session that reads its counters.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
-use loadline_logwriter::{CommitMode, LogSession, LogWriter};
+use loadline_logwriter::{CommitMode, LogError, LogSession, LogWriter};
 use loadline_model::Snapshot;
 use loadline_model::snapshot::counter;
 use loadline_workload::{Arg, Commit, payload_offset};
 
-use super::shared::{Committer, failed};
 use crate::error::TargetError;
 use crate::pause::pause;
 use crate::role::{Canceller, ClientSession, Observer};
 use crate::work::Work;
 
-/// Parts of a commit.
-const PARTS: [&str; 5] = [
-    counter::LOG_PART_WAIT_NS,
-    counter::LOG_PART_COPY_NS,
-    counter::LOG_PART_WRITE_NS,
-    counter::LOG_PART_SYNC_NS,
-    counter::LOG_PART_WAKE_NS,
-];
-
 /// Maximum number of arguments of a statement.
 const MAX_PARTS: usize = 16;
 
+/// A failure of the log: no further commit is durable until it is opened again.
+pub(super) fn failed(e: LogError) -> TargetError {
+    TargetError::Lost(format!("the log writer: {e}"))
+}
+
 pub(super) struct WalSession {
     session: LogSession,
-    /// Who makes its commits durable, if it shares its thread.
-    committer: Option<Arc<Committer>>,
     mode: CommitMode,
     /// Time by which each commit is made longer, ns.
     pause_ns: u64,
@@ -45,7 +38,6 @@ pub(super) struct WalSession {
 impl WalSession {
     pub(super) fn open(
         writer: &Arc<LogWriter>,
-        committer: Option<Arc<Committer>>,
         work: &Work,
         job: u32,
         pause_ns: u64,
@@ -59,7 +51,6 @@ impl WalSession {
         let session = writer.session().map_err(failed)?;
         Ok(WalSession {
             session,
-            committer,
             mode,
             pause_ns,
             rows,
@@ -121,13 +112,7 @@ impl ClientSession for WalSession {
 
     #[inline]
     fn commit(&mut self) -> Result<(), TargetError> {
-        match &self.committer {
-            Some(committer) if self.mode == CommitMode::Wait => {
-                self.session.commit(CommitMode::Nowait).map_err(failed)?;
-                committer.commit()?;
-            }
-            _ => drop(self.session.commit(self.mode).map_err(failed)?),
-        }
+        self.session.commit(self.mode).map_err(failed)?;
         pause(self.pause_ns);
         Ok(())
     }
@@ -143,15 +128,11 @@ impl ClientSession for WalSession {
     }
 }
 
-pub(super) struct WalObserver {
-    pub(super) writer: Arc<LogWriter>,
-    /// Whether commits were made durable for sessions that share a thread: then the log does not know how long each waited.
-    pub(super) shared: Arc<Mutex<Weak<Committer>>>,
-}
+pub(super) struct WalObserver(pub(super) Arc<LogWriter>);
 
 impl Observer for WalObserver {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
-        let s = self.writer.stats();
+        let s = self.0.stats();
         // Redo is the jobs' records and commits with their headers. Padding of blocks and files is not redo.
         let redo = s.record_bytes;
         let c = s.commit;
@@ -177,13 +158,7 @@ impl Observer for WalObserver {
             ("wal.device_write_ns", s.device_write_ns),
             ("wal.device_sync_ns", s.device_sync_ns),
         ];
-        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner).upgrade().is_some();
-        let unknown = |name: &str| shared && (name == counter::LOG_WAIT_NS || PARTS.contains(&name));
-        let counters = counters
-            .into_iter()
-            .filter(|(name, _)| !unknown(name))
-            .map(|(name, value)| (name.to_owned(), value as f64))
-            .collect();
+        let counters = counters.into_iter().map(|(name, value)| (name.to_owned(), value as f64)).collect();
         Ok(Snapshot { at_ns: loadline_storage::now_ns(), counters, ..Snapshot::default() })
     }
 }

@@ -104,8 +104,8 @@ fn run_with<'s>(
     let pace = rate.map(|r| Pace::new(r, 0, 1, start_ns));
     let (result, tally) = std::thread::scope(|scope| {
         let running = scope.spawn(|| {
-            let tally = RefCell::new(Tally::new(timing.window_ns, pace.is_some()));
-            let job = super::run(
+            let tally = Tally::new(timing.window_ns, pace.is_some());
+            super::run(
                 Client {
                     job: 0,
                     session: session(),
@@ -117,9 +117,8 @@ fn run_with<'s>(
                 },
                 timing,
                 &shared,
-                &tally,
-            );
-            (job, tally.into_inner())
+                tally,
+            )
         });
         while shared.passed_close.load(Ordering::Relaxed) == 0 && !running.is_finished() {
             std::thread::sleep(Duration::from_millis(2));

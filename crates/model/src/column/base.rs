@@ -151,13 +151,6 @@ define! {
         "Closed loop: share of the jobs' time in the window outside transactions, think times and connecting: the cost of \
         loadline's own loop.",
         OWN;
-    SESSIONS_PER_THREAD: "sessions_per_thread", "Sessions per thread", "", Format::Integer,
-        "Most jobs that share a thread of loadline; 1: each job has its own.", OWN;
-    READ_LATE_US: "read_late_us", "Read late", "µs/tx", Format::Fixed(1),
-        "Jobs that share a thread: how long the answers of a transaction had waited, at most, until its job ran and read them, mean. It is part of the transaction time.",
-        OWN;
-    READ_LATE_P99_US: "read_late_p99_us", "Read late p99", "µs/tx", Format::Fixed(1),
-        "The same, 99th percentile.", OWN;
     CLIENT_CPU_US_PER_TX: "client_cpu_us_per_tx", "Client CPU", "µs/tx", Format::Fixed(2),
         "CPU time of the loadline process per transaction.",
         &[

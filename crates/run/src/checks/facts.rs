@@ -1,6 +1,5 @@
 //! Input of the checks of every test.
 
-use loadline_collect::CpuSource;
 use loadline_database::Runs;
 use loadline_load::{JobResult, Measured, Request, Schedule, Tally};
 use loadline_model::record::AgentFigures;
@@ -80,13 +79,6 @@ pub(crate) struct Facts<'a> {
     pub(crate) client_cpu_share: Result<f64, String>,
     /// CPUs of the machine that loadline runs on.
     pub(crate) cpus: u32,
-    /// Share of the time that answers waited to be read in which their threads had a CPU, at most, 0…1, if the database runs on
-    /// the same machine and takes CPUs from them; else 1.
-    pub(crate) late_cpu_share: f64,
-    /// Whether jobs that share a thread wait for nothing but each other, because the engine answers at once.
-    pub(crate) wait_for_each_other: bool,
-    /// Whether commits take a time that was asked for, also in an engine that is loadline's own.
-    pub(crate) pauses: bool,
     /// What each agent did, if the jobs ran on agents.
     pub(crate) agents: &'a [AgentFigures],
     /// Why the database has no evidence of the jobs' work, if so.
@@ -157,9 +149,6 @@ impl<'a> Facts<'a> {
             redo_size: workload.redo,
             redo_off_share: counters.as_ref().map_or(0.0, of_other_moments),
             client_cpu_share: cpu,
-            late_cpu_share: late_cpu_share(request, &measured.merged),
-            wait_for_each_other: target.runs == Runs::Nowhere && !target.pauses && measured.sessions_per_thread > 1,
-            pauses: target.pauses,
             cpus: agents::cpus(&measured.agents).unwrap_or(proof.cpus),
             agents: &measured.agents,
             no_evidence: engines_elsewhere(request).then_some(ENGINES_ELSEWHERE),
@@ -183,13 +172,6 @@ impl<'a> Facts<'a> {
     pub(super) fn late_share(&self) -> f64 {
         self.snapshots_off_s / self.schedule.window_s().max(1e-9)
     }
-}
-
-fn late_cpu_share(request: &Request, merged: &Tally) -> f64 {
-    let beside_the_database = request.cpu == CpuSource::Local && request.target.facts().runs == Runs::Apart;
-    let late = merged.late.as_ref().filter(|_| beside_the_database);
-    let all_ns = late.and_then(|late| Some(late.mean_ns()? * late.count() as f64));
-    all_ns.filter(|ns| *ns > 0.0).map_or(1.0, |ns| (merged.late_cpu_ns as f64 / ns).min(1.0))
 }
 
 /// Share of the transactions that change something; its lower bound where only executions show it.

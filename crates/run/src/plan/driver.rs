@@ -37,12 +37,11 @@ pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option
     refused.or(at_client)
 }
 
-/// The driver asked for, or the first with the capabilities that the workload needs; with `shared` threads, of the client.
+/// The driver asked for, or the first with the capabilities that the workload needs.
 pub(super) fn choose_driver(
     workload: &Workload,
     kind: &TargetKind,
     asked: Option<Driver>,
-    shared: bool,
     force: bool,
 ) -> Result<DriverChoice, String> {
     let refusal = |driver| refusal(workload, kind, driver);
@@ -61,9 +60,6 @@ pub(super) fn choose_driver(
             Some(r) if force && r.forceable => chosen(driver, String::new(), Some(r.reason)),
             Some(r) => Err(format!("not with the {driver} driver: {}", r.reason)),
         };
-    }
-    if shared && refusal(Driver::Client).is_none() {
-        return chosen(Driver::Client, "sessions share threads with the client driver only".to_owned(), None);
     }
     let mut reasons = Vec::new();
     for driver in Driver::ALL {

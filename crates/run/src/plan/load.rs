@@ -153,22 +153,6 @@ fn population(number: usize, spec: &PopulationSpec) -> Result<Population, PlanEr
     Ok(Population { jobs: spec.jobs, think_s, rate_tps: spec.rate })
 }
 
-/// Checks that jobs can share threads, so many on each.
-pub(super) fn sessions_per_thread(n: u32, kind: &TargetKind, workloads: &[PlannedWorkload]) -> Result<u32, PlanError> {
-    if !(1..=MAX_JOBS).contains(&n) {
-        return value(format!("{n} sessions cannot share a thread: give 1 (a thread for each) to {MAX_JOBS}"));
-    }
-    let why = match kind.shares_threads {
-        _ if n == 1 => None,
-        false => Some(format!("on {} each job has a thread of its own: give 1", kind.product)),
-        true if workloads.iter().all(|w| w.driver == Driver::Database) => {
-            Some("with the database driver jobs run inside the database: add --driver client".to_owned())
-        }
-        true => None,
-    };
-    why.map_or(Ok(n), |why| value(format!("sessions-per-thread = {n}: {why}, or leave it out")))
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -189,28 +173,6 @@ mod tests {
 
     fn text(t: &str) -> Option<TimeSpec> {
         Some(TimeSpec::Text(t.into()))
-    }
-
-    #[test]
-    fn sessions_share_a_thread_only_where_they_can() {
-        let of = |target: &str, driver, n| PlanSpec {
-            target: Some(target.into()),
-            driver: Some(driver),
-            sessions_per_thread: Some(n),
-            ..spec()
-        };
-        refused(of("sqlite:", Driver::Client, 5), &["sessions-per-thread = 5", "SQLite", "thread of its own"]);
-        refused(of("postgres://a@h/b", Driver::Database, 5), &["sessions-per-thread = 5", "--driver client"]);
-        refused(of("null:", Driver::Client, 0), &["0 sessions"]);
-        for (target, driver, n) in [("sqlite:", Driver::Client, 1), ("postgres://a@h/b", Driver::Client, 5)] {
-            assert_eq!(make_plan(&of(target, driver, n)).unwrap().sessions_per_thread, Some(n));
-        }
-        // The driver is chosen with it.
-        for (n, driver) in [(5, Driver::Client), (1, Driver::Database)] {
-            let open = PlanSpec { driver: None, ..of("mysql://a@h/b", Driver::Client, n) };
-            let open = PlanSpec { workload: Some(vec!["LGWR-THR".into()]), ..open };
-            assert_eq!(make_plan(&open).unwrap().workloads[0].driver, driver);
-        }
     }
 
     #[test]

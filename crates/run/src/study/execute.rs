@@ -117,7 +117,6 @@ impl PlannedTest<'_> {
             target: Arc::clone(&context.side.target),
             work: Arc::clone(drawn),
             driver: self.workload.driver,
-            sessions_per_thread: plan.sessions_per_thread,
             jobs,
             warmup: if plan.auto_warmup { until_warm(plan.warmup_s) } else { Warmup::Seconds(plan.warmup_s) },
             duration_s: longer_s.unwrap_or(planned_s),

@@ -12,7 +12,7 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
 use loadline_model::{Driver, Finding, Severity};
 
-use loadline_load::allow_files;
+use loadline_load::{allow_jobs, allow_threads};
 
 use super::same::Changes;
 use super::{Study, StudyError, disk_space};
@@ -64,6 +64,7 @@ impl Side {
         listener: &mut dyn Listener,
     ) -> Result<Side, StudyError> {
         let temporary = is_temporary(&request.url);
+        fit_threads(plan)?;
         let target: Arc<dyn Target> = Arc::from(loadline_database::open(request)?);
         let lock = target.lock()?;
         let mut info = target.info()?;
@@ -230,6 +231,16 @@ pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target, own: &[&str]) 
     Ok(())
 }
 
+/// Checks that this machine lets each job have a thread, before a server is started for them.
+fn fit_threads(plan: &Plan) -> Result<(), PlanError> {
+    let nodes = plan.node_counts.last().copied().unwrap_or(1);
+    let most = match &plan.jobs {
+        Jobs::List(_) if plan.agents.is_none() => plan.jobs_over(nodes).into_iter().flatten().max(),
+        _ => None,
+    };
+    allow_threads(most.unwrap_or(1)).map_err(|e| PlanError::Value(e.to_string()))
+}
+
 /// Checks the plan's job counts against the target's limit. Returns the maximum for a sweep.
 pub(super) fn fit_jobs(plan: &Plan, target: &dyn Target) -> Result<u32, StudyError> {
     let limit = target.job_limit()?;
@@ -251,7 +262,7 @@ pub(super) fn fit_jobs(plan: &Plan, target: &dyn Target) -> Result<u32, StudyErr
     };
     // Agents have limits of their own.
     if plan.agents.is_none() {
-        allow_files(target, most).map_err(|e| PlanError::Value(e.to_string()))?;
+        allow_jobs(target, most).map_err(|e| PlanError::Value(e.to_string()))?;
     }
     Ok(most)
 }

@@ -16,17 +16,12 @@ struct OfTime {
 }
 
 /// All other checks hold on any machine. Tests of these checks are nightly ones, or of made-up figures (`run/src/checks`).
-const OF_TIME: [OfTime; 6] = [
+const OF_TIME: [OfTime; 5] = [
     OfTime {
         id: "littles-law",
         how: "a job waits for a CPU between two transactions",
         // Others only make the time outside transactions longer; transactions that overlap are a fault.
         only_if: |test| test["outside_tx_pct"].as_f64().is_some_and(|share| share > 0.0),
-    },
-    OfTime {
-        id: "read-late",
-        how: "an answer waits until loadline has a CPU",
-        only_if: |test| test["read_late_us"].as_f64().is_some_and(|us| us > 0.0),
     },
     OfTime {
         id: "agents",

@@ -1,0 +1,207 @@
+//! What the operating system lets this process have for its jobs: a thread for each, and an open file for each session on a server.
+//! It is asked before anything is started: with thousands of jobs, the one that is refused is found late.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use loadline_database::machine::allow_open_files;
+use loadline_database::{Runs, Target};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::unistd::geteuid;
+
+/// Open files besides those of jobs: run folder, observers, samplers.
+pub const OWN_FILES: u64 = 200;
+/// Threads besides those of jobs: loaders, samplers, log writers, and what others on the machine start meanwhile.
+const OWN_THREADS: u64 = 100;
+/// Memory mappings of a thread: its stack and that of its signal handler, each with a guard page.
+const MAPPINGS: u64 = 4;
+
+/// A limit of the operating system that jobs would exceed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{jobs} jobs need {need} {}, and {left} are left: run fewer jobs or raise the limit ({which})", self.which.things())]
+pub struct Limit {
+    /// Jobs.
+    pub jobs: u32,
+    /// What they need.
+    pub need: u64,
+    /// What they may have.
+    pub left: u64,
+    /// Which limit.
+    pub which: Which,
+}
+
+/// Limits of a process, a user or the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// Open files of the process.
+    OpenFiles,
+    /// Threads of the machine.
+    ThreadsMax,
+    /// Numbers of the machine's threads.
+    PidMax,
+    /// Memory mappings of the process.
+    MaxMapCount,
+    /// Threads of the user.
+    UserThreads,
+    /// Threads of a control group, in this folder.
+    ControlGroup(PathBuf),
+}
+
+impl Which {
+    fn things(&self) -> &'static str {
+        match self {
+            Which::OpenFiles => "open files",
+            Which::MaxMapCount => "memory mappings",
+            _ => "threads",
+        }
+    }
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Which::OpenFiles => f.write_str("ulimit -Hn"),
+            Which::ThreadsMax => f.write_str("sysctl kernel.threads-max"),
+            Which::PidMax => f.write_str("sysctl kernel.pid_max"),
+            Which::MaxMapCount => f.write_str("sysctl vm.max_map_count"),
+            Which::UserThreads => f.write_str("ulimit -Hu"),
+            Which::ControlGroup(folder) => write!(f, "{}/pids.max", folder.display()),
+        }
+    }
+}
+
+/// Raises the limit of open files, as far as the process may, and checks that each of `jobs` on `target` has a thread, and its
+/// session a file.
+///
+/// # Errors
+/// The first limit that they would exceed.
+pub fn allow_jobs(target: &dyn Target, jobs: u32) -> Result<(), Limit> {
+    allow_threads(jobs)?;
+    if target.facts().runs != Runs::Apart {
+        return Ok(());
+    }
+    let need = u64::from(jobs) + OWN_FILES;
+    match allow_open_files(need) {
+        Some(left) if left < need => Err(Limit { jobs, need, left, which: Which::OpenFiles }),
+        // If the limit is unknown, a session will say what is wrong.
+        _ => Ok(()),
+    }
+}
+
+/// Raises the user's limit of threads, as far as the process may, and checks that each of `jobs` can have one.
+///
+/// # Errors
+/// The first limit that they would exceed. Limits that cannot be read say nothing.
+pub fn allow_threads(jobs: u32) -> Result<(), Limit> {
+    let mut limits = limits_under(Path::new("/"));
+    // The kernel does not hold root to it.
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NPROC)
+        && !geteuid().is_root()
+    {
+        let _ = setrlimit(Resource::RLIMIT_NPROC, most, most);
+        limits.push((Which::UserThreads, most));
+    }
+    exceeded(jobs, limits).map_or(Ok(()), Err)
+}
+
+fn exceeded(jobs: u32, limits: Vec<(Which, u64)>) -> Option<Limit> {
+    limits.into_iter().find_map(|(which, left)| {
+        let each = if which == Which::MaxMapCount { MAPPINGS } else { 1 };
+        let need = (u64::from(jobs) + OWN_THREADS) * each;
+        (need > left).then_some(Limit { jobs, need, left, which })
+    })
+}
+
+/// What is left of each limit of threads, in the file system below `root`.
+fn limits_under(root: &Path) -> Vec<(Which, u64)> {
+    let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
+    // 0.20 0.18 0.12 1/80 11206: threads that run, and all. See proc_loadavg(5).
+    let load = text("proc/loadavg");
+    let all = load.split(['/', ' ']).nth(4).and_then(|n| n.parse().ok()).unwrap_or(0);
+    let mappings = text("proc/self/maps").lines().count() as u64;
+    let of_kernel = [
+        (Which::ThreadsMax, "proc/sys/kernel/threads-max", all),
+        (Which::PidMax, "proc/sys/kernel/pid_max", all),
+        (Which::MaxMapCount, "proc/sys/vm/max_map_count", mappings),
+    ];
+    let left = |(which, path, used): (Which, &str, u64)| Some((which, number(&root.join(path))?.saturating_sub(used)));
+    let mut limits: Vec<_> = of_kernel.into_iter().filter_map(left).collect();
+    for line in text("proc/self/cgroup").lines() {
+        // hierarchy:controllers:path; version 2 has no controllers in its line. See cgroups(7).
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        if !["", "pids"].contains(&controllers) {
+            continue;
+        }
+        let mount = root.join("sys/fs/cgroup").join(controllers);
+        let group = mount.join(path.trim_start_matches('/'));
+        for group in group.ancestors().take_while(|group| group.starts_with(&mount)) {
+            if let Some(most) = number(&group.join("pids.max")) {
+                let used = number(&group.join("pids.current")).unwrap_or(0);
+                limits.push((Which::ControlGroup(group.to_owned()), most.saturating_sub(used)));
+            }
+        }
+    }
+    limits
+}
+
+/// The number in a file; `None` without one, as `max`.
+fn number(path: &Path) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_of_threads_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let first = |jobs| exceeded(jobs, limits_under(root.path()));
+        assert_eq!(first(u32::MAX), None, "nothing is known");
+        put("proc/loadavg", "48.76 36.94 22.28 8/350 3270\n");
+        put("proc/self/maps", "a\nb\n");
+        put("proc/self/cgroup", "0::/a/b\n3:cpu:/c\n2:pids:/d\n");
+        for path in ["cgroup/a/b", "cgroup/a", "cgroup/pids/d", "cgroup/cpu/c"] {
+            put(&format!("sys/fs/{path}/pids.max"), "max\n");
+        }
+        let group = |path: &str| Which::ControlGroup(root.path().join("sys/fs/cgroup").join(path));
+        let (kernel, cgroup) = ("proc/sys/kernel", "sys/fs/cgroup");
+        let cases = [
+            (format!("{cgroup}/pids/d/pids.max"), 5000, 5000, group("pids/d")),
+            (format!("{cgroup}/a/pids.max"), 4000, 4000, group("a")),
+            (format!("{cgroup}/a/b/pids.max"), 3000, 3000, group("a/b")),
+            ("proc/sys/vm/max_map_count".to_owned(), 8002, 8000, Which::MaxMapCount),
+            (format!("{kernel}/pid_max"), 1850, 1500, Which::PidMax),
+            (format!("{kernel}/threads-max"), 1350, 1000, Which::ThreadsMax),
+        ];
+        for (path, most, left, which) in cases {
+            assert_eq!(first(left as u32).map(|limit| limit.which == which), None, "before {path}");
+            put(&path, &most.to_string());
+            let each = if which == Which::MaxMapCount { MAPPINGS } else { 1 };
+            let fit = left / each - OWN_THREADS;
+            assert_eq!(first(fit as u32), None, "{path}");
+            let jobs = fit as u32 + 1;
+            let limit = Limit { jobs, need: left + each, left, which };
+            assert_eq!(first(jobs).as_ref(), Some(&limit));
+            let (text, left) = (limit.to_string(), left.to_string());
+            assert!(text.contains(&left) && text.contains(&limit.which.to_string()), "{text}");
+        }
+        put(&format!("{cgroup}/a/b/pids.current"), "2950\n");
+        assert_eq!(first(1).map(|limit| limit.left), Some(50));
+    }
+
+    #[test]
+    fn this_machine_has_limits_that_can_be_read() {
+        let found = limits_under(Path::new("/"));
+        assert!(
+            [Which::ThreadsMax, Which::PidMax, Which::MaxMapCount].iter().all(|w| found.iter().any(|(f, _)| f == w))
+        );
+        assert_eq!(allow_threads(1), Ok(()));
+    }
+}
