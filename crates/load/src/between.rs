@@ -107,7 +107,7 @@ impl Session<'_> {
     /// Those of the database: the job then has no session.
     pub(crate) fn renew(
         &mut self,
-        books: &mut Books,
+        books: &mut Books<'_>,
         schedule: &mut Schedule,
         shared: &Shared,
     ) -> Result<(), TargetError> {
@@ -135,12 +135,12 @@ impl Session<'_> {
 /// Thinks, if the job does. Calls `passed` after each piece of it, with the time: the window end may come meanwhile. The window start
 /// is said before it comes: until then nothing more will be done, and thousands of jobs that publish their counters at the same
 /// moment would make the first transactions of the window slow.
-pub(crate) fn think(
+pub(crate) fn think<'b>(
     think: Option<&mut Think>,
-    books: &mut Books,
+    books: &mut Books<'b>,
     schedule: &mut Schedule,
     shared: &Shared,
-    mut passed: impl FnMut(u64, &Schedule, &mut Books),
+    mut passed: impl FnMut(u64, &Schedule, &mut Books<'b>),
 ) {
     let Some(think) = think else { return };
     let began_ns = now_ns();

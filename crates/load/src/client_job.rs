@@ -1,5 +1,6 @@
 //! The timing loop of the client driver.
 
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use loadline_database::{Attempts, ClientSession, TargetError};
@@ -136,12 +137,12 @@ pub struct Client<'a> {
 }
 
 /// Runs a job until `shared` stops it.
-pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Tally) -> (JobResult, Tally) {
+pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &Mutex<Tally>) -> JobResult {
     let Client { job, session: mut held, stream, program, mut script, mut pace, think: mut thinks } = client;
     let mut books = Books::new(tally);
     let phase = shared.phase.get();
     if phase.is_some() {
-        books.tally.split.get_or_insert_default();
+        books.tally().split.get_or_insert_default();
     }
     let mut schedule = Schedule::pending(timing.start_ns);
     let single = program.is_single_statement();
@@ -185,11 +186,11 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Tally) ->
             Some(Ok(commit_ns)) => {
                 books.completed(&schedule, start_ns, commit_ns, end_ns);
                 if let Some(phase) = phase.filter(|_| schedule.counts(end_ns))
-                    && let Some(split) = books.tally.split.as_deref_mut()
+                    && let Some(split) = books.tally().split.as_deref_mut()
                 {
                     split.record(phase.active(), end_ns.saturating_sub(start_ns));
                 }
-                books.tally.rows_changed += stream.rows_changed();
+                books.tally().rows_changed += stream.rows_changed();
                 books.responded(&schedule, intended_ns, end_ns);
                 failed_in_a_row = 0;
                 if let Some(progress) = shared.progress_of(job) {
@@ -237,7 +238,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Tally) ->
         // What it did after the window: on a busy machine the server counts a session that ends too late.
         publish(session, &mut books.job);
     }
-    (books.job, books.tally)
+    books.job
 }
 
 /// Whether a job has passed window start and window end.

@@ -1,8 +1,9 @@
 //! The threads that run the jobs, one for each.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -14,13 +15,15 @@ use crate::limits::allow_jobs;
 use crate::remote::{Ended, RunningJobs};
 use crate::schedule::{Schedule, Shared};
 use crate::warmup::Counts;
-use crate::worker::{Ready, Worked, job};
+use crate::worker::{Go, Ready, job};
 use crate::{Request, TestError};
 
 /// Address space of a thread's stack, bytes. Memory is used only where a session has been: some KiB.
 const STACK_BYTES: usize = 512 << 10;
 /// Sessions that are opened at a time: servers refuse connections that come all at once.
 const OPEN_AT_A_TIME: usize = 128;
+/// Tallies of each part of the jobs. One takes 540 KiB, so more jobs share them; so many do not wait for each other.
+const TALLIES: u32 = 256;
 /// How often a crew looks whether a job has ended before it said anything.
 const LOOK: Duration = Duration::from_millis(100);
 /// After this time without a transaction, the database is asked why …
@@ -44,13 +47,16 @@ pub struct Crew {
     workers: Vec<Worker>,
     cancellers: Vec<Canceller>,
     tasks: Vec<u32>,
+    /// By part of the jobs and number there.
+    tallies: BTreeMap<(usize, u32), Arc<Mutex<Tally>>>,
+    request: Request,
     shared: Arc<Shared>,
 }
 
 /// The thread of a job.
 struct Worker {
-    thread: JoinHandle<Worked>,
-    go: Sender<Timing>,
+    thread: JoinHandle<JobResult>,
+    go: Sender<Go>,
 }
 
 impl Crew {
@@ -60,9 +66,10 @@ impl Crew {
     /// The first that a session had; [`TestError::Limit`]; [`TestError::Thread`].
     pub fn open(request: &Request, shared: &Arc<Shared>) -> Result<Box<Crew>, TestError> {
         allow_jobs(request.target.as_ref(), request.jobs)?;
-        let (workers, cancellers, tasks) = (Vec::new(), Vec::new(), Vec::new());
-        let mut crew = Box::new(Crew { workers, cancellers, tasks, shared: Arc::clone(shared) });
-        match crew.open_all(request) {
+        let (workers, cancellers, tasks, tallies) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
+        let (request, shared) = (request.clone(), Arc::clone(shared));
+        let mut crew = Box::new(Crew { workers, cancellers, tasks, tallies, request, shared });
+        match crew.open_all() {
             Ok(()) => Ok(crew),
             Err(e) => {
                 crew.end(Counts::default(), &mut || ());
@@ -71,9 +78,9 @@ impl Crew {
         }
     }
 
-    fn open_all(&mut self, request: &Request) -> Result<(), TestError> {
+    fn open_all(&mut self) -> Result<(), TestError> {
         let (ready, inbox) = channel();
-        for job in 0..request.jobs {
+        for job in 0..self.request.jobs {
             while self.workers.len() - self.tasks.len() >= OPEN_AT_A_TIME {
                 match inbox.recv_timeout(LOOK) {
                     Ok(said) => self.hear(said)?,
@@ -81,7 +88,7 @@ impl Crew {
                     Err(_) => {}
                 }
             }
-            self.spawn(job, request.clone(), ready.clone())?;
+            self.spawn(job, ready.clone())?;
         }
         drop(ready);
         inbox.iter().try_for_each(|said| self.hear(said))?;
@@ -94,9 +101,9 @@ impl Crew {
         Ok(())
     }
 
-    fn spawn(&mut self, number: u32, request: Request, ready: Sender<Ready>) -> Result<(), TestError> {
+    fn spawn(&mut self, number: u32, ready: Sender<Ready>) -> Result<(), TestError> {
         let (go, wait) = channel();
-        let shared = Arc::clone(&self.shared);
+        let (request, shared) = (self.request.clone(), Arc::clone(&self.shared));
         let thread = std::thread::Builder::new()
             .name(format!("job {}", request.number(number)))
             .stack_size(STACK_BYTES)
@@ -121,9 +128,13 @@ impl RunningJobs for Crew {
     }
 
     fn start(&mut self, timing: Timing) {
-        for worker in &self.workers {
+        for (job, worker) in (0..).zip(&self.workers) {
+            let part = self.request.load.part_of(self.request.number(job), self.request.all_jobs());
+            let new = || Tally::new(timing.window_ns, part.population.rate_tps.is_some());
+            let tally = self.tallies.entry((part.index, part.number % TALLIES));
+            let tally = Arc::clone(tally.or_insert_with(|| Arc::new(Mutex::new(new()))));
             // A worker that has ended reports why when it is joined.
-            let _ = worker.go.send(timing);
+            let _ = worker.go.send(Go { timing, tally });
         }
     }
 
@@ -131,7 +142,7 @@ impl RunningJobs for Crew {
     fn end(self: Box<Self>, counts: Counts, meanwhile: &mut dyn FnMut()) -> Ended {
         let shared = &self.shared;
         shared.stop.store(true, Ordering::Relaxed);
-        let threads: Vec<JoinHandle<Worked>> = self.workers.into_iter().map(|w| w.thread).collect();
+        let threads: Vec<JoinHandle<JobResult>> = self.workers.into_iter().map(|w| w.thread).collect();
         let at_most = end_timeout(shared.window.get().map_or(0, Schedule::window_ns));
         let (begin, mut ask_at, mut cut) = (Instant::now(), ASK_AFTER, false);
         while threads.iter().any(|t| !t.is_finished()) {
@@ -156,12 +167,15 @@ impl RunningJobs for Crew {
             std::thread::sleep(Duration::from_millis(1));
         }
         let mut results = vec![JobResult::ended(CRASHED); shared.jobs() as usize];
-        let mut tallies = Vec::<Tally>::new();
         for (place, thread) in results.iter_mut().zip(threads) {
-            let Worked { job, tally, part } = thread.join().unwrap_or_else(|_| Worked::nothing(CRASHED));
-            tallies.resize_with(tallies.len().max(part + 1), Tally::default);
-            tallies[part].merge(&tally);
-            *place = job;
+            if let Ok(job) = thread.join() {
+                *place = job;
+            }
+        }
+        let mut tallies = Vec::<Tally>::new();
+        for ((part, _), tally) in self.tallies {
+            tallies.resize_with(part + 1, Tally::default);
+            tallies[part].merge(&tally.lock().unwrap_or_else(PoisonError::into_inner));
         }
         Ended { tallies, jobs: results, counts, ..Ended::default() }
     }

@@ -1,6 +1,7 @@
 //! Runs the slices of the in-database driver. The database runs and times the loop. loadline only ends a slice once a
 //! second and at window start and window end: sessions publish their counters when a call returns.
 
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use loadline_database::{DatabaseSession, Slice, TargetError};
@@ -16,8 +17,8 @@ pub(crate) fn run(
     session: &mut dyn DatabaseSession,
     timing: Timing,
     shared: &Shared,
-    tally: Tally,
-) -> (JobResult, Tally) {
+    tally: &Mutex<Tally>,
+) -> JobResult {
     let mut books = Books::new(tally);
     let mut schedule = Schedule::pending(timing.start_ns);
     let (mut passed_open, mut passed_close) = (false, false);
@@ -64,24 +65,24 @@ pub(crate) fn run(
             shared.passed_close.fetch_add(1, Ordering::Relaxed);
         }
     }
-    (books.job, books.tally)
+    books.job
 }
 
 /// Adds a slice from `begin_ns` to `until_ns`. All but its last transaction ended before `until_ns`, and no slice
 /// crosses window start or window end, so they all count or none does.
-fn add_slice(books: &mut Books, schedule: &Schedule, begin_ns: u64, until_ns: u64, slice: &Slice) {
+fn add_slice(books: &mut Books<'_>, schedule: &Schedule, begin_ns: u64, until_ns: u64, slice: &Slice) {
     let inside = begin_ns >= schedule.open_ns && until_ns <= schedule.close_ns;
     let n = slice.transaction.count();
     books.lost(inside, slice.lost);
     books.job.total += n;
-    books.tally.total += n;
+    books.tally().total += n;
     if n > 0 || slice.end.is_some() {
         books.job.first_start_ns.get_or_insert(slice.first_start_ns);
     }
     if inside && n > 0 {
         books.job.completed += n;
         books.job.sum_ns += u64::try_from(slice.transaction.sum_ns()).unwrap_or(u64::MAX);
-        let tally = &mut books.tally;
+        let mut tally = books.tally();
         tally.transaction.merge(&slice.transaction);
         tally.commit.merge(&slice.commit);
         if let Some(count) = tally.per_second.get_mut(schedule.second(begin_ns)) {
@@ -138,8 +139,11 @@ mod tests {
             now_ns() - edge_ns
         };
         std::thread::scope(|scope| {
-            let running =
-                scope.spawn(|| run(0, session, Timing { start_ns, window_ns }, &shared, Tally::new(window_ns, false)));
+            let running = scope.spawn(|| {
+                let tally = Mutex::new(Tally::new(window_ns, false));
+                let job = run(0, session, Timing { start_ns, window_ns }, &shared, &tally);
+                (job, tally.into_inner().unwrap())
+            });
             shared.window.set(schedule).unwrap();
             let waited = [wait(&shared.passed_open, schedule.open_ns), wait(&shared.passed_close, schedule.close_ns)];
             shared.stop.store(true, Ordering::Relaxed);

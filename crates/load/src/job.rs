@@ -1,6 +1,7 @@
 //! What a job reports, and what jobs report together.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use loadline_database::{Attempts, TargetError};
 use loadline_model::Latencies;
@@ -10,7 +11,7 @@ use crate::phase::Split;
 use crate::schedule::Schedule;
 use crate::scripts::{ScriptJob, Scripted};
 
-/// What one job counted, or all of a test together.
+/// What jobs counted together: some of a part, or all of a test.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Tally {
     /// Transaction times of the transactions that completed in the window.
@@ -190,18 +191,23 @@ impl JobResult {
 }
 
 /// Where a job writes down what it does.
-pub struct Books {
+pub struct Books<'a> {
     /// What is known of it alone.
     pub job: JobResult,
-    /// What it adds to that of all jobs.
-    pub tally: Tally,
+    tally: &'a Mutex<Tally>,
 }
 
-impl Books {
-    /// Books of a job that has done nothing, with an empty `tally`.
+impl<'a> Books<'a> {
+    /// Books of a job that has done nothing, which may share `tally` with others.
     #[must_use]
-    pub fn new(tally: Tally) -> Books {
+    pub fn new(tally: &'a Mutex<Tally>) -> Books<'a> {
         Books { job: JobResult::default(), tally }
+    }
+
+    /// The tally. Not to be held while the job may wait: another one would need it.
+    #[inline]
+    pub(crate) fn tally(&self) -> MutexGuard<'a, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a transaction from `start_ns` to `end_ns`, with its commit from `commit_ns` on, if known.
@@ -209,7 +215,7 @@ impl Books {
     pub fn completed(&mut self, schedule: &Schedule, start_ns: u64, commit_ns: Option<u64>, end_ns: u64) {
         self.job.total += 1;
         self.job.note_times(schedule, start_ns, end_ns);
-        let tally = &mut self.tally;
+        let mut tally = self.tally();
         tally.total += 1;
         if schedule.counts(end_ns) {
             let ns = end_ns.saturating_sub(start_ns);
@@ -229,7 +235,7 @@ impl Books {
     #[inline]
     pub(crate) fn responded(&mut self, schedule: &Schedule, intended_ns: Option<u64>, end_ns: u64) {
         if let Some(intended) = intended_ns.filter(|at| schedule.counts(*at))
-            && let Some(response) = self.tally.response.as_mut()
+            && let Some(response) = self.tally().response.as_mut()
         {
             response.record(end_ns.saturating_sub(intended));
         }
@@ -240,7 +246,7 @@ impl Books {
         self.job.thinking_ns += schedule.part_inside(began_ns, end_ns);
         self.job.ran_until_ns = end_ns;
         if whole && schedule.counts(end_ns) {
-            self.tally.thoughts += 1;
+            self.tally().thoughts += 1;
         }
     }
 
@@ -249,7 +255,7 @@ impl Books {
         self.job.connecting_ns += schedule.part_inside(began_ns, ready_ns);
         self.job.ran_until_ns = ready_ns;
         if schedule.counts(ready_ns) {
-            self.tally.connect.get_or_insert_with(Latencies::new).record(ready_ns.saturating_sub(connecting_ns));
+            self.tally().connect.get_or_insert_with(Latencies::new).record(ready_ns.saturating_sub(connecting_ns));
         }
     }
 
@@ -263,7 +269,7 @@ impl Books {
         succeeded: bool,
     ) {
         let did = script.take(schedule, end_ns);
-        let tally = &mut self.tally;
+        let mut tally = self.tally();
         let all = tally.scripted.get_or_insert_default();
         all.merge(&did);
         if succeeded && schedule.counts(end_ns) {
@@ -276,7 +282,7 @@ impl Books {
         let text = error.to_string();
         self.job.note_times(schedule, start_ns, end_ns);
         self.job.errors_total += 1;
-        let tally = &mut self.tally;
+        let mut tally = self.tally();
         tally.errors_total += 1;
         tally.errors += u64::from(schedule.counts(end_ns));
         tally.full_disk |= error.is_full_disk();
@@ -291,7 +297,7 @@ impl Books {
     pub(crate) fn lost(&mut self, inside: bool, lost: Attempts) {
         if lost != Attempts::default() {
             self.job.failed_commits += lost.failed_commits;
-            let tally = &mut self.tally;
+            let mut tally = self.tally();
             tally.conflicts_total += lost.conflicts;
             tally.conflicts += u64::from(inside) * lost.conflicts;
             tally.failed_commits += u64::from(inside) * lost.failed_commits;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_database::{Canceller, ClientSession, DatabaseSession, TargetError};
 use loadline_model::Driver;
@@ -16,19 +17,10 @@ use crate::schedule::Shared;
 use crate::scripts::ScriptJob;
 use crate::{Request, database_job};
 
-/// What a job did.
-pub(crate) struct Worked {
-    pub(crate) job: JobResult,
-    pub(crate) tally: Tally,
-    /// Number of the part of the jobs that it belongs to.
-    pub(crate) part: usize,
-}
-
-impl Worked {
-    /// A job that ended before it did anything.
-    pub(crate) fn nothing(why: &str) -> Worked {
-        Worked { job: JobResult::ended(why), tally: Tally::default(), part: 0 }
-    }
+/// When a job starts, and what it shares.
+pub(crate) struct Go {
+    pub(crate) timing: Timing,
+    pub(crate) tally: Arc<Mutex<Tally>>,
 }
 
 /// What a job says when its session is open, or could not be opened.
@@ -54,9 +46,9 @@ impl Drop for Ending<'_> {
 }
 
 /// Opens the session of a job, says so, waits for `go` and runs the job.
-pub(crate) fn job(job: u32, request: &Request, shared: &Shared, ready: Sender<Ready>, go: &Receiver<Timing>) -> Worked {
+pub(crate) fn job(job: u32, request: &Request, shared: &Shared, ready: Sender<Ready>, go: &Receiver<Go>) -> JobResult {
     let _ending = Ending(&shared.ended);
-    let never = || Worked::nothing("the job never started");
+    let never = || JobResult::ended("the job never started");
     let number = request.number(job);
     let session = match JobSession::open(request, number) {
         Ok(session) => session,
@@ -69,14 +61,13 @@ pub(crate) fn job(job: u32, request: &Request, shared: &Shared, ready: Sender<Re
     // So that the crew knows that all have said something.
     drop(ready);
     // No timing: another session could not be opened, or the user interrupted.
-    let Ok(timing) = go.recv() else { return never() };
+    let Ok(Go { timing, tally }) = go.recv() else { return never() };
     let part = request.load.part_of(number, request.all_jobs());
-    let tally = Tally::new(timing.window_ns, part.population.rate_tps.is_some());
-    let (mut result, tally) = session.run(number, &part, request, timing, shared, tally);
+    let mut result = session.run(number, &part, request, timing, shared, &tally);
     if let Some((lost, why)) = result.lost.as_mut().zip(shared.cut.get()) {
         lost.clone_from(why);
     }
-    Worked { job: result, tally, part: part.index }
+    result
 }
 
 /// A session of the client driver that is timed.
@@ -120,8 +111,8 @@ impl JobSession {
         request: &Request,
         timing: Timing,
         shared: &Shared,
-        tally: Tally,
-    ) -> (JobResult, Tally) {
+        tally: &Mutex<Tally>,
+    ) -> JobResult {
         let program = &request.work.program;
         match self {
             JobSession::Client(mut session, mut stream, canceller) => {
@@ -140,14 +131,15 @@ impl JobSession {
                 client_job::run(client, timing, shared, tally)
             }
             JobSession::Database(mut s) => {
-                let (result, mut tally) = database_job::run(job, s.as_mut(), timing, shared, tally);
+                let result = database_job::run(job, s.as_mut(), timing, shared, tally);
                 if program.varies() {
                     // The database reports the number of transactions; the changes of each follow from its number.
                     if let Ok(stream) = request.work.stream(job) {
+                        let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
                         tally.rows_changed += stream.rows_changed_by(program, result.total);
                     }
                 }
-                (result, tally)
+                result
             }
         }
     }

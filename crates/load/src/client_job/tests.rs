@@ -104,8 +104,8 @@ fn run_with<'s>(
     let pace = rate.map(|r| Pace::new(r, 0, 1, start_ns));
     let (result, tally) = std::thread::scope(|scope| {
         let running = scope.spawn(|| {
-            let tally = Tally::new(timing.window_ns, pace.is_some());
-            super::run(
+            let tally = Mutex::new(Tally::new(timing.window_ns, pace.is_some()));
+            let job = super::run(
                 Client {
                     job: 0,
                     session: session(),
@@ -117,8 +117,9 @@ fn run_with<'s>(
                 },
                 timing,
                 &shared,
-                tally,
-            )
+                &tally,
+            );
+            (job, tally.into_inner().unwrap())
         });
         while shared.passed_close.load(Ordering::Relaxed) == 0 && !running.is_finished() {
             std::thread::sleep(Duration::from_millis(2));

@@ -1,3 +1,5 @@
+use std::sync::Mutex;
+
 use loadline_load::{Books, JobResult, Schedule, Tally};
 use loadline_model::record::AgentFigures;
 use loadline_model::{CheckId, JobLoad, Population};
@@ -14,7 +16,8 @@ const SECOND: u64 = 1_000_000_000;
 /// `jobs` jobs that each run transactions of `tx_ns` back to back, from 1 s before the window on.
 fn jobs(jobs: usize, tx_ns: u64, window_s: u64) -> (Schedule, Vec<JobResult>, Tally) {
     let schedule = Schedule { start_ns: 10 * SECOND, open_ns: 11 * SECOND, close_ns: (11 + window_s) * SECOND };
-    let mut books = Books::new(Tally::new(schedule.window_ns(), false));
+    let tally = Mutex::new(Tally::new(schedule.window_ns(), false));
+    let mut books = Books::new(&tally);
     let mut one = || {
         let mut t = schedule.start_ns;
         while t < schedule.close_ns {
@@ -24,7 +27,7 @@ fn jobs(jobs: usize, tx_ns: u64, window_s: u64) -> (Schedule, Vec<JobResult>, Ta
         std::mem::take(&mut books.job)
     };
     let jobs = (0..jobs).map(|_| one()).collect();
-    (schedule, jobs, books.tally)
+    (schedule, jobs, tally.into_inner().unwrap())
 }
 
 struct Case {
@@ -214,7 +217,8 @@ fn time_lost_between_transactions_is_caught() {
     let mut case = case(2, 3_000_000);
     // A client that needs 1 ms between transactions of 2 ms.
     let (schedule, mut slow, _) = jobs(2, 3_000_000, 2);
-    let mut books = Books::new(Tally::new(schedule.window_ns(), false));
+    let tally = Mutex::new(Tally::new(schedule.window_ns(), false));
+    let mut books = Books::new(&tally);
     for job in &mut slow {
         let mut t = schedule.start_ns;
         while t < schedule.close_ns {
@@ -223,7 +227,7 @@ fn time_lost_between_transactions_is_caught() {
         }
         *job = JobResult { ran_until_ns: schedule.close_ns, ..std::mem::take(&mut books.job) };
     }
-    case.merged = books.tally;
+    case.merged = tally.into_inner().unwrap();
     case.jobs = slow;
     let f = Facts { evidence: Ok(None), ..case.facts() };
     assert!((outside(&f.schedule, f.jobs) - 1.0 / 3.0).abs() < 0.01);
@@ -287,7 +291,8 @@ fn a_rate_that_is_not_kept_is_noted() {
 fn thinking(tx_ns: u64, outside_ns: u64, think_ns: u64) -> Case {
     let mut case = case(4, tx_ns);
     let schedule = case.schedule;
-    let mut books = Books::new(Tally::new(schedule.window_ns(), false));
+    let tally = Mutex::new(Tally::new(schedule.window_ns(), false));
+    let mut books = Books::new(&tally);
     for job in &mut case.jobs {
         let mut t = schedule.start_ns;
         while t < schedule.close_ns {
@@ -298,7 +303,7 @@ fn thinking(tx_ns: u64, outside_ns: u64, think_ns: u64) -> Case {
         }
         *job = std::mem::take(&mut books.job);
     }
-    case.merged = books.tally;
+    case.merged = tally.into_inner().unwrap();
     case.load = JobLoad { think_s: Some(think_ns as f64 / 1e9), ..JobLoad::default() };
     case
 }

@@ -1,7 +1,7 @@
 //! loadline's own overhead: the client's loop on the null engine, which does nothing.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use loadline_database::{OpenRequest, Work, open};
 use loadline_load::between::Session;
@@ -37,12 +37,12 @@ fn in_window(work: &Work, interrupted: &Arc<AtomicBool>, warmup_ns: u64, window_
     let (program, flags) = (work.program.clone(), Arc::clone(&shared));
     let result = std::thread::scope(|scope| {
         let job = scope.spawn(|| {
-            let tally = Tally::new(timing.window_ns, false);
+            let tally = Mutex::new(Tally::new(timing.window_ns, false));
             let session = Session::Fixed(session.as_mut());
             let script = ScriptJob::of(work, 0, 1);
             let client =
                 Client { job: 0, session, stream: &mut stream, program: &program, script, pace: None, think: None };
-            client_job::run(client, timing, &flags, tally).0
+            client_job::run(client, timing, &flags, &tally)
         });
         client_job::sleep_until(schedule.close_ns, &shared);
         shared.stop.store(true, std::sync::atomic::Ordering::Relaxed);
