@@ -173,7 +173,7 @@ impl Stages for Installed {
 
     /// Opens a session at `socket` and closes it.
     fn ask(socket: &Path) -> Progress {
-        match UnixStream::connect(socket).and_then(Stream::unix) {
+        match UnixStream::connect(socket).map(Stream::unix) {
             Ok(stream) => ask(stream, socket).unwrap_or_else(|e| Progress::Waiting(e.to_string())),
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
                 Progress::Hopeless(format!("its socket '{}' cannot be used: {e}", socket.display()))
@@ -423,7 +423,7 @@ mod tests {
             let (own, mut server) = UnixStream::pair().unwrap();
             server.write_all(&bytes).unwrap();
             server.shutdown(std::net::Shutdown::Write).unwrap();
-            ask(Stream::unix(own).unwrap(), Path::new("/x"))
+            ask(Stream::unix(own), Path::new("/x"))
         };
         let ready = [message(b'R', &[0; 4]), message(b'S', b"a\0b\0"), message(b'Z', b"I")].concat();
         assert!(matches!(answer(ready), Ok(Progress::Ready)));
