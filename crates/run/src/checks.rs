@@ -27,9 +27,6 @@ const MAX_CLIENT_CPU: f64 = 0.85;
 /// From this share on, client CPU is noted.
 const NOTE_CLIENT_CPU: f64 = 0.25;
 
-/// Above this share of the median transaction time, the wait of answers to be read makes a test invalid; above the second
-/// it is noted.
-
 /// Makes all checks.
 pub(crate) fn verify(f: &Facts<'_>) -> Vec<Check> {
     let mut checks = vec![

@@ -43,7 +43,7 @@ fn check(case: &Case, text: &str) -> Result<(Vec<Table>, Mapping, Audit), String
     let mapping = all("columns").next().map_or(Ok(Mapping::default()), Mapping::parse);
     let mapping = mapping.and_then(|m| m.check(&tables).map(|()| m)).map_err(|e| format!("{e:?}"))?;
     let claims = all("claim").map(Claim::parse).collect::<Result<_, _>>().map_err(|e| format!("{e:?}"))?;
-    let found = audit(&tables, &Options { mapping: mapping.clone(), claims, ..Options::default() });
+    let found = audit(&tables, &Options { mapping: mapping.clone(), claims });
     let refusal = found.refused.first().map(|e| format!("{e:?}"));
     let refusal = refusal.or_else(|| found.unchecked.first().map(|e| format!("{e:?}")));
     refusal.map_or(Ok((tables, mapping, found)), Err)
