@@ -1,6 +1,5 @@
 //! The timing loop of the client driver.
 
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use loadline_database::{Attempts, ClientSession, TargetError};
@@ -8,7 +7,7 @@ use loadline_storage::now_ns;
 use loadline_workload::{Arg, Execute, Program, Stream};
 
 use crate::between::{Session, Think, think};
-use crate::job::{Books, JobResult, Tally};
+use crate::job::{Books, Held, JobResult};
 use crate::pace::Pace;
 pub use crate::schedule::sleep_until;
 use crate::schedule::{Schedule, Shared};
@@ -137,12 +136,14 @@ pub struct Client<'a> {
 }
 
 /// Runs a job until `shared` stops it.
-pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &Mutex<Tally>) -> JobResult {
+pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>) -> JobResult {
     let Client { job, session: mut held, stream, program, mut script, mut pace, think: mut thinks } = client;
     let mut books = Books::new(tally);
     let phase = shared.phase.get();
     if phase.is_some() {
-        books.tally().split.get_or_insert_default();
+        books.tally.with(|tally| {
+            tally.split.get_or_insert_default();
+        });
     }
     let mut schedule = Schedule::pending(timing.start_ns);
     let single = program.is_single_statement();
@@ -185,12 +186,14 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: &Mutex<Ta
             }
             Some(Ok(commit_ns)) => {
                 books.completed(&schedule, start_ns, commit_ns, end_ns);
-                if let Some(phase) = phase.filter(|_| schedule.counts(end_ns))
-                    && let Some(split) = books.tally().split.as_deref_mut()
-                {
-                    split.record(phase.active(), end_ns.saturating_sub(start_ns));
-                }
-                books.tally().rows_changed += stream.rows_changed();
+                books.tally.with(|tally| {
+                    if let Some(phase) = phase.filter(|_| schedule.counts(end_ns))
+                        && let Some(split) = tally.split.as_deref_mut()
+                    {
+                        split.record(phase.active(), end_ns.saturating_sub(start_ns));
+                    }
+                    tally.rows_changed += stream.rows_changed();
+                });
                 books.responded(&schedule, intended_ns, end_ns);
                 failed_in_a_row = 0;
                 if let Some(progress) = shared.progress_of(job) {

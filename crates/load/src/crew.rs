@@ -128,13 +128,14 @@ impl RunningJobs for Crew {
     }
 
     fn start(&mut self, timing: Timing) {
+        let alone = self.request.jobs <= TALLIES;
         for (job, worker) in (0..).zip(&self.workers) {
             let part = self.request.load.part_of(self.request.number(job), self.request.all_jobs());
             let new = || Tally::new(timing.window_ns, part.population.rate_tps.is_some());
             let tally = self.tallies.entry((part.index, part.number % TALLIES));
             let tally = Arc::clone(tally.or_insert_with(|| Arc::new(Mutex::new(new()))));
             // A worker that has ended reports why when it is joined.
-            let _ = worker.go.send(Go { timing, tally });
+            let _ = worker.go.send(Go { timing, tally, alone });
         }
     }
 

@@ -1,14 +1,13 @@
 //! Runs the slices of the in-database driver. The database runs and times the loop. loadline only ends a slice once a
 //! second and at window start and window end: sessions publish their counters when a call returns.
 
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use loadline_database::{DatabaseSession, Slice, TargetError};
 use loadline_storage::now_ns;
 
 use crate::client_job::{Timing, sleep_until};
-use crate::job::{Books, JobResult, Tally};
+use crate::job::{Books, Held, JobResult};
 use crate::schedule::{Schedule, Shared};
 
 /// Runs job `job` until `shared` stops it.
@@ -17,7 +16,7 @@ pub(crate) fn run(
     session: &mut dyn DatabaseSession,
     timing: Timing,
     shared: &Shared,
-    tally: &Mutex<Tally>,
+    tally: Held<'_>,
 ) -> JobResult {
     let mut books = Books::new(tally);
     let mut schedule = Schedule::pending(timing.start_ns);
@@ -75,19 +74,20 @@ fn add_slice(books: &mut Books<'_>, schedule: &Schedule, begin_ns: u64, until_ns
     let n = slice.transaction.count();
     books.lost(inside, slice.lost);
     books.job.total += n;
-    books.tally().total += n;
+    books.tally.with(|tally| tally.total += n);
     if n > 0 || slice.end.is_some() {
         books.job.first_start_ns.get_or_insert(slice.first_start_ns);
     }
     if inside && n > 0 {
         books.job.completed += n;
         books.job.sum_ns += u64::try_from(slice.transaction.sum_ns()).unwrap_or(u64::MAX);
-        let mut tally = books.tally();
-        tally.transaction.merge(&slice.transaction);
-        tally.commit.merge(&slice.commit);
-        if let Some(count) = tally.per_second.get_mut(schedule.second(begin_ns)) {
-            *count += n;
-        }
+        books.tally.with(|tally| {
+            tally.transaction.merge(&slice.transaction);
+            tally.commit.merge(&slice.commit);
+            if let Some(count) = tally.per_second.get_mut(schedule.second(begin_ns)) {
+                *count += n;
+            }
+        });
     }
     if let Some(end) = slice.end {
         books.completed(schedule, end.start_ns, Some(end.commit_ns), end.end_ns);
@@ -97,9 +97,10 @@ fn add_slice(books: &mut Books<'_>, schedule: &Schedule, begin_ns: u64, until_ns
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Tally;
     use loadline_database::{Canceller, SliceEnd};
-    use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
+    use std::sync::{Arc, Mutex};
 
     /// A database with transactions of 3 ms, of which the commit takes 1 ms.
     struct Steady;
@@ -141,7 +142,7 @@ mod tests {
         std::thread::scope(|scope| {
             let running = scope.spawn(|| {
                 let tally = Mutex::new(Tally::new(window_ns, false));
-                let job = run(0, session, Timing { start_ns, window_ns }, &shared, &tally);
+                let job = run(0, session, Timing { start_ns, window_ns }, &shared, Held::new(&tally, true));
                 (job, tally.into_inner().unwrap())
             });
             shared.window.set(schedule).unwrap();

@@ -19,7 +19,7 @@ mod worker;
 
 pub use client_job::Timing;
 pub use crew::Crew;
-pub use job::{Books, JobResult, Tally};
+pub use job::{Books, Held, JobResult, Tally};
 pub use limits::{Limit, OWN_FILES, Which, allow_jobs, allow_threads};
 pub use remote::{Ended, OwnCommits, RemoteJobs, RunningJobs, end_lost};
 pub use schedule::{Reported, Schedule, Shared};

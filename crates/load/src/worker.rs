@@ -11,7 +11,7 @@ use loadline_workload::Stream;
 
 use crate::between::{CurrentCanceller, Renewed, Session, Think};
 use crate::client_job::{self, Client, Timing};
-use crate::job::{JobResult, Tally};
+use crate::job::{Held, JobResult, Tally};
 use crate::pace::Pace;
 use crate::schedule::Shared;
 use crate::scripts::ScriptJob;
@@ -21,6 +21,8 @@ use crate::{Request, database_job};
 pub(crate) struct Go {
     pub(crate) timing: Timing,
     pub(crate) tally: Arc<Mutex<Tally>>,
+    /// Whether no other job has the tally.
+    pub(crate) alone: bool,
 }
 
 /// What a job says when its session is open, or could not be opened.
@@ -61,9 +63,9 @@ pub(crate) fn job(job: u32, request: &Request, shared: &Shared, ready: Sender<Re
     // So that the crew knows that all have said something.
     drop(ready);
     // No timing: another session could not be opened, or the user interrupted.
-    let Ok(Go { timing, tally }) = go.recv() else { return never() };
+    let Ok(go) = go.recv() else { return never() };
     let part = request.load.part_of(number, request.all_jobs());
-    let mut result = session.run(number, &part, request, timing, shared, &tally);
+    let mut result = session.run(number, &part, request, &go, shared);
     if let Some((lost, why)) = result.lost.as_mut().zip(shared.cut.get()) {
         lost.clone_from(why);
     }
@@ -109,10 +111,10 @@ impl JobSession {
         job: u32,
         part: &PartOfJob,
         request: &Request,
-        timing: Timing,
+        Go { timing, tally, alone }: &Go,
         shared: &Shared,
-        tally: &Mutex<Tally>,
     ) -> JobResult {
+        let (timing, held) = (*timing, Held::new(tally, *alone));
         let program = &request.work.program;
         match self {
             JobSession::Client(mut session, mut stream, canceller) => {
@@ -128,10 +130,10 @@ impl JobSession {
                 };
                 let script = ScriptJob::of(&request.work, job, request.all_jobs());
                 let client = Client { job, session, stream: &mut stream, program, script, pace, think };
-                client_job::run(client, timing, shared, tally)
+                client_job::run(client, timing, shared, held)
             }
             JobSession::Database(mut s) => {
-                let result = database_job::run(job, s.as_mut(), timing, shared, tally);
+                let result = database_job::run(job, s.as_mut(), timing, shared, held);
                 if program.varies() {
                     // The database reports the number of transactions; the changes of each follow from its number.
                     if let Ok(stream) = request.work.stream(job) {

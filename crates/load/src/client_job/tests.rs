@@ -1,11 +1,12 @@
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use loadline_database::Canceller;
 use loadline_workload::JobStart;
 
 use super::*;
+use crate::Tally;
 use crate::between::{CurrentCanceller, Renewed};
 
 /// An engine with a given transaction time and failure rate.
@@ -117,7 +118,7 @@ fn run_with<'s>(
                 },
                 timing,
                 &shared,
-                &tally,
+                Held::new(&tally, true),
             );
             (job, tally.into_inner().unwrap())
         });

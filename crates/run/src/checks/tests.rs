@@ -1,6 +1,6 @@
 use std::sync::Mutex;
 
-use loadline_load::{Books, JobResult, Schedule, Tally};
+use loadline_load::{Books, Held, JobResult, Schedule, Tally};
 use loadline_model::record::AgentFigures;
 use loadline_model::{CheckId, JobLoad, Population};
 use loadline_workload::RedoSize;
@@ -17,7 +17,7 @@ const SECOND: u64 = 1_000_000_000;
 fn jobs(jobs: usize, tx_ns: u64, window_s: u64) -> (Schedule, Vec<JobResult>, Tally) {
     let schedule = Schedule { start_ns: 10 * SECOND, open_ns: 11 * SECOND, close_ns: (11 + window_s) * SECOND };
     let tally = Mutex::new(Tally::new(schedule.window_ns(), false));
-    let mut books = Books::new(&tally);
+    let mut books = Books::new(Held::new(&tally, true));
     let mut one = || {
         let mut t = schedule.start_ns;
         while t < schedule.close_ns {
@@ -27,6 +27,7 @@ fn jobs(jobs: usize, tx_ns: u64, window_s: u64) -> (Schedule, Vec<JobResult>, Ta
         std::mem::take(&mut books.job)
     };
     let jobs = (0..jobs).map(|_| one()).collect();
+    drop(books);
     (schedule, jobs, tally.into_inner().unwrap())
 }
 
@@ -218,7 +219,7 @@ fn time_lost_between_transactions_is_caught() {
     // A client that needs 1 ms between transactions of 2 ms.
     let (schedule, mut slow, _) = jobs(2, 3_000_000, 2);
     let tally = Mutex::new(Tally::new(schedule.window_ns(), false));
-    let mut books = Books::new(&tally);
+    let mut books = Books::new(Held::new(&tally, true));
     for job in &mut slow {
         let mut t = schedule.start_ns;
         while t < schedule.close_ns {
@@ -227,6 +228,7 @@ fn time_lost_between_transactions_is_caught() {
         }
         *job = JobResult { ran_until_ns: schedule.close_ns, ..std::mem::take(&mut books.job) };
     }
+    drop(books);
     case.merged = tally.into_inner().unwrap();
     case.jobs = slow;
     let f = Facts { evidence: Ok(None), ..case.facts() };
@@ -292,7 +294,7 @@ fn thinking(tx_ns: u64, outside_ns: u64, think_ns: u64) -> Case {
     let mut case = case(4, tx_ns);
     let schedule = case.schedule;
     let tally = Mutex::new(Tally::new(schedule.window_ns(), false));
-    let mut books = Books::new(&tally);
+    let mut books = Books::new(Held::new(&tally, true));
     for job in &mut case.jobs {
         let mut t = schedule.start_ns;
         while t < schedule.close_ns {
@@ -303,6 +305,7 @@ fn thinking(tx_ns: u64, outside_ns: u64, think_ns: u64) -> Case {
         }
         *job = std::mem::take(&mut books.job);
     }
+    drop(books);
     case.merged = tally.into_inner().unwrap();
     case.load = JobLoad { think_s: Some(think_ns as f64 / 1e9), ..JobLoad::default() };
     case

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use loadline_database::{OpenRequest, Work, open};
+use loadline_load::Held;
 use loadline_load::between::Session;
 use loadline_load::client_job::{self, Client, Timing};
 use loadline_load::schedule::{Schedule, Shared};
@@ -42,7 +43,7 @@ fn in_window(work: &Work, interrupted: &Arc<AtomicBool>, warmup_ns: u64, window_
             let script = ScriptJob::of(work, 0, 1);
             let client =
                 Client { job: 0, session, stream: &mut stream, program: &program, script, pace: None, think: None };
-            client_job::run(client, timing, &flags, &tally)
+            client_job::run(client, timing, &flags, Held::new(&tally, true))
         });
         client_job::sleep_until(schedule.close_ns, &shared);
         shared.stop.store(true, std::sync::atomic::Ordering::Relaxed);
