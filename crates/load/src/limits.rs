@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use loadline_database::machine::allow_open_files;
 use loadline_database::{Runs, Target};
+use loadline_storage::control_groups;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::geteuid;
 
@@ -126,22 +127,10 @@ fn limits_under(root: &Path) -> Vec<(Which, u64)> {
     ];
     let left = |(which, path, used): (Which, &str, u64)| Some((which, number(&root.join(path))?.saturating_sub(used)));
     let mut limits: Vec<_> = of_kernel.into_iter().filter_map(left).collect();
-    for line in text("proc/self/cgroup").lines() {
-        // hierarchy:controllers:path; version 2 has no controllers in its line. See cgroups(7).
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
-        if !["", "pids"].contains(&controllers) {
-            continue;
-        }
-        let mount = root.join("sys/fs/cgroup").join(controllers);
-        let group = mount.join(path.trim_start_matches('/'));
-        for group in group.ancestors().take_while(|group| group.starts_with(&mount)) {
-            if let Some(most) = number(&group.join("pids.max")) {
-                let used = number(&group.join("pids.current")).unwrap_or(0);
-                limits.push((Which::ControlGroup(group.to_owned()), most.saturating_sub(used)));
-            }
-        }
-    }
+    limits.extend(control_groups(root, "pids").into_iter().filter_map(|group| {
+        let used = number(&group.join("pids.current")).unwrap_or(0);
+        Some((Which::ControlGroup(group.clone()), number(&group.join("pids.max"))?.saturating_sub(used)))
+    }));
     limits
 }
 
