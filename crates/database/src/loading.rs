@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use loadline_workload::{Datum, NEW_KEYS_PER_JOB, RowCount, Table};
+use loadline_workload::{Arg, Datum, NEW_KEYS_PER_JOB, RowCount, Table};
 
 use crate::work::Work;
 
@@ -66,9 +66,36 @@ pub(crate) fn rows<E>(
     Ok(())
 }
 
-/// The texts of values that are sent as text, empty for the others.
-pub(crate) fn texts(row: &[Datum<'_>]) -> Vec<String> {
-    row.iter().map(|datum| if let Datum::Typed(value) = datum { value.text() } else { String::new() }).collect()
+/// Calls `each` with the values of at most `most` rows of `batch` at a time, one row after the other, as arguments: values of other types
+/// are the bytes of their texts. Returns the sum of what it says, the number of rows.
+///
+/// # Errors
+/// The first error of `each`.
+pub(crate) fn in_parts<E>(
+    work: &Work,
+    table: &Table,
+    batch: &Batch,
+    most: u64,
+    mut each: impl FnMut(&[Arg<'_>]) -> Result<u64, E>,
+) -> Result<u64, E> {
+    let pool = work.pool(batch.number as u32);
+    let (mut row, mut done) = (Vec::new(), 0);
+    for part in (0..batch.len().div_ceil(most)).map(|i| batch.part(i * most, most)) {
+        let mut data = Vec::new();
+        for (index, key) in part.keys.clone().enumerate() {
+            table.row(key, part.skipped + index as u64, &work.params, &pool, &mut row);
+            data.append(&mut row);
+        }
+        let text = |datum: &Datum<'_>| if let Datum::Typed(value) = datum { value.text() } else { String::new() };
+        let texts: Vec<String> = data.iter().map(text).collect();
+        let arg = |(datum, text)| match (datum, text) {
+            (&Datum::Int(i), _) => Arg::Int(i),
+            (&Datum::Bytes(bytes), _) => Arg::Bytes(bytes),
+            (Datum::Typed(_), text) => Arg::Bytes(String::as_bytes(text)),
+        };
+        done += each(&data.iter().zip(&texts).map(arg).collect::<Vec<_>>())?;
+    }
+    Ok(done)
 }
 
 /// Name of a table in the database, without the target's prefix. Tables of the data set are shared.

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loadline_workload::{Arg, ColumnDef, Datum, LogicalType, RowCount, Table};
+use loadline_workload::{ColumnDef, LogicalType, RowCount, Table};
 
 use super::sql::{DATABASE, MARK, create_table, quoted, table_name};
 use super::wire::Connection;
 use super::{kernels, procedure};
 use crate::error::{Cause, TargetError};
-use crate::loading::{Batch, texts};
+use crate::loading::{Batch, in_parts};
 use crate::work::Work;
 use crate::workload_tables::workload_tables;
 
@@ -145,29 +145,16 @@ pub(super) fn insert(c: &mut Connection, work: &Work, table: &Table, batch: &Bat
     let one = format!("({})", table.columns.iter().map(mark).collect::<Vec<_>>().join(", "));
     let insert = |n: usize| format!("INSERT INTO {name} VALUES {}", vec![one.as_str(); n].join(", "));
     let mut whole = c.prepare(&insert(ROWS_PER_INSERT))?;
-    let pool = work.pool(batch.number as u32);
-    let (mut row, mut done, most) = (Vec::new(), 0, ROWS_PER_INSERT as u64);
-    for part in (0..batch.len().div_ceil(most)).map(|i| batch.part(i * most, most)) {
-        let mut data = Vec::new();
-        for (index, key) in part.keys.clone().enumerate() {
-            table.row(key, part.skipped + index as u64, &work.params, &pool, &mut row);
-            data.append(&mut row);
+    let done = in_parts(work, table, batch, ROWS_PER_INSERT as u64, |args| {
+        let rows = args.len() / table.columns.len().max(1);
+        if rows == ROWS_PER_INSERT {
+            return c.execute(&mut whole, args);
         }
-        let texts = texts(&data);
-        let args = data.iter().zip(&texts).map(|(datum, text)| match datum {
-            Datum::Int(i) => Arg::Int(*i),
-            Datum::Bytes(b) => Arg::Bytes(b),
-            Datum::Typed(_) => Arg::Bytes(text.as_bytes()),
-        });
-        let args: Vec<Arg<'_>> = args.collect();
-        if part.len() == most {
-            done += c.execute(&mut whole, &args)?;
-        } else {
-            let mut rest = c.prepare(&insert(part.len() as usize))?;
-            done += c.execute(&mut rest, &args)?;
-            c.close_statement(rest)?;
-        }
-    }
+        let mut rest = c.prepare(&insert(rows))?;
+        let done = c.execute(&mut rest, args)?;
+        c.close_statement(rest)?;
+        Ok(done)
+    })?;
     // The server limits their number (max_prepared_stmt_count), and a load has many batches.
     c.close_statement(whole)?;
     if done != batch.len() {

@@ -53,10 +53,7 @@ impl ClientSession for OraClientSession {
             return Err(TargetError::Usage(format!("the program has no statement number {statement}")));
         };
         let mut binds = Vec::with_capacity(args.len());
-        binds.extend(args.iter().map(|arg| match *arg {
-            Arg::Int(i) => Bind::Int(i),
-            Arg::Bytes(bytes) => Bind::Raw(bytes),
-        }));
+        binds.extend(args.iter().map(|arg| Bind::from(*arg)));
         if self.reads.get(statement) == Some(&true) {
             return Ok(self.session.query(sql, &binds)?.len() as u64);
         }

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use loadline_workload::{ColumnDef, Datum, LogicalType, RowCount, Table};
+use loadline_workload::{ColumnDef, LogicalType, RowCount, Table};
 
 use super::session::{BUSY, Bind, MISSING_PRIVILEGE, NAME_USED, NO_PRIVILEGE, OraError, OraSession};
 use super::sql::{MARK, MAX_RAW, PREFIX, create_table, longest_payload, mark, quoted, table_name};
 use crate::data_set::{Loader, RECORD};
 use crate::error::TargetError;
-use crate::loading::{Batch, texts};
+use crate::loading::{Batch, in_parts};
 use crate::work::Work;
 use crate::workload_tables::workload_tables;
 
@@ -156,25 +156,11 @@ pub(super) fn reset(session: &mut dyn OraSession, work: &Work) -> Result<(), Tar
 /// Inserts the rows of `batch` with array binds.
 pub(super) fn insert(session: &mut dyn OraSession, work: &Work, table: &Table, batch: &Batch) -> Result<u64, OraError> {
     let sql = Loading::of(work, table).insert;
-    let pool = work.pool(batch.number as u32);
-    let (mut row, mut done, most) = (Vec::new(), 0, BATCH as u64);
-    for part in (0..batch.len().div_ceil(most)).map(|i| batch.part(i * most, most)) {
-        let mut data = Vec::new();
-        for (index, key) in part.keys.clone().enumerate() {
-            table.row(key, part.skipped + index as u64, &work.params, &pool, &mut row);
-            data.append(&mut row);
-        }
-        let texts = texts(&data);
-        let binds = data.iter().zip(&texts).map(|(datum, text)| match datum {
-            Datum::Int(i) => Bind::Int(*i),
-            Datum::Bytes(bytes) => Bind::Raw(bytes),
-            Datum::Typed(_) => Bind::Raw(text.as_bytes()),
-        });
-        let binds: Vec<Bind<'_>> = binds.collect();
-        let binds: Vec<Vec<Bind<'_>>> = binds.chunks(table.columns.len().max(1)).map(<[_]>::to_vec).collect();
-        done += session.batch(&sql, &binds)?;
-    }
-    Ok(done)
+    in_parts(work, table, batch, BATCH as u64, |args| {
+        let binds: Vec<Bind<'_>> = args.iter().map(|arg| Bind::from(*arg)).collect();
+        let rows: Vec<Vec<Bind<'_>>> = binds.chunks(table.columns.len().max(1)).map(<[_]>::to_vec).collect();
+        session.batch(&sql, &rows)
+    })
 }
 
 /// Takes the lock for as long as the session lives.

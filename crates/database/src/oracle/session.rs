@@ -1,5 +1,7 @@
 //! The interface between loadline's SQL and the driver.
 
+use loadline_workload::Arg;
+
 use crate::error::{Cause, Refusal, TABLE_GONE, TargetError};
 
 use super::address::OraAddress;
@@ -13,6 +15,15 @@ pub(super) enum Bind<'a> {
     Raw(&'a [u8]),
     /// A VARCHAR2 that a PL/SQL block fills, with its maximum length, characters.
     Out(usize),
+}
+
+impl<'a> From<Arg<'a>> for Bind<'a> {
+    fn from(arg: Arg<'a>) -> Bind<'a> {
+        match arg {
+            Arg::Int(i) => Bind::Int(i),
+            Arg::Bytes(bytes) => Bind::Raw(bytes),
+        }
+    }
 }
 
 /// A row: values as text, NULL as `None`.
