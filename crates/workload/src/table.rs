@@ -1,6 +1,7 @@
 //! Tables of a workload: logical types, and rows as functions of key and seed.
 
 use std::ops::Range;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::draw::scatter;
 use crate::params::Params;
@@ -184,6 +185,10 @@ pub struct Typed {
     pub length: u32,
 }
 
+/// From 1970-01-01 to 2000-01-01, s.
+const SECONDS_TO_2000: u64 = 946_684_800;
+/// Latest point in time, seconds after 2000-01-01 (the end of 2099).
+pub(crate) const MAX_SECONDS: i64 = 3_155_759_999;
 /// Of which texts are made.
 const WORDS: [&str; 8] = ["order", "customer", "is", "paid", "and", "sent", "by", "post"];
 
@@ -219,22 +224,10 @@ fn words(number: i64, length: usize) -> String {
     text
 }
 
-/// The point in time `seconds` after 2000-01-01 00:00:00.
+/// The point in time `seconds` after 2000-01-01 00:00:00, at most [`MAX_SECONDS`].
 fn timestamp(seconds: i64) -> String {
-    let (mut day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let (mut year, mut month) = (2000, 0);
-    while day >= 365 + i64::from(is_leap(year)) {
-        day -= 365 + i64::from(is_leap(year));
-        year += 1;
-    }
-    let days = [31, 28 + i64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    while day >= days[month] {
-        day -= days[month];
-        month += 1;
-    }
-    let (hour, minute) = (second / 3600, second / 60 % 60);
-    format!("{year}-{:02}-{:02} {hour:02}:{minute:02}:{:02}", month + 1, day + 1, second % 60)
+    let since_1970 = Duration::from_secs(SECONDS_TO_2000 + seconds.clamp(0, MAX_SECONDS) as u64);
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + since_1970).to_string().replace('T', " ").replace('Z', "")
 }
 
 /// Rows of a batch, unless batches belong to jobs. A batch is a few 100 KiB, loaded in one transaction.

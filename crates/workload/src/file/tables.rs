@@ -4,14 +4,12 @@ use super::reader::{Fields, Source, Value};
 use super::{MAX_ROWS, UserError, intern};
 use crate::data::TABLES;
 use crate::params::Param;
-use crate::table::{ColumnDef, Fill, Half, LogicalType, RowCount, Scope, Table};
+use crate::table::{ColumnDef, Fill, Half, LogicalType, MAX_SECONDS, RowCount, Scope, Table};
 
 /// Largest payload, bytes: it fits a column of every database.
 pub(super) const MAX_PAYLOAD: i64 = 2000;
 /// Largest sum of a row's payloads, bytes: it fits a page of every database.
 const MAX_ROW_BYTES: i64 = 6000;
-/// Latest point in time, seconds after 2000-01-01 (the end of 2099).
-const MAX_SECONDS: i64 = 3_155_759_999;
 /// Largest decimal number, hundredths: 16 digits before the point.
 const MAX_HUNDREDTHS: i64 = 999_999_999_999_999_999;
 /// Longest text with an index, characters: of four bytes each it fits the key of every database.
