@@ -17,7 +17,7 @@
 use loadline_model::Random;
 
 use crate::paired::discovery::discoveries;
-use crate::stats::{Interval, median, normal_quantile};
+use crate::stats::{Interval, mean, median, normal_quantile};
 
 /// Least runs of a level.
 const LEAST: usize = 4;
@@ -177,13 +177,9 @@ fn near(values: &[f64]) -> Vec<f64> {
     let spread = if off.is_empty() { 0.0 } else { SD_PER_MAD * *off.select_nth_unstable_by(half, f64::total_cmp).1 };
     let reach = if spread > 0.0 { FAR * spread } else { f64::INFINITY };
     let mut near: Vec<f64> = values.iter().zip(&around).map(|(v, a)| a + (v - a).clamp(-reach, reach)).collect();
-    let mean = mean(&near);
+    let mean = mean(&near).unwrap_or(0.0);
     near.iter_mut().for_each(|v| *v -= mean);
     near
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// The best split of values around their mean: index of the first value after it, and what it explains in variances of what
@@ -193,7 +189,7 @@ fn best(values: &[f64]) -> Option<(usize, f64)> {
     let places = explained(values).filter(|(k, _)| *k >= LEAST && k + LEAST <= values.len());
     let (at, explained) = places.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let means = values.split_at(at);
-    let means = [mean(means.0), mean(means.1)];
+    let means = [mean(means.0)?, mean(means.1)?];
     let (mut last, mut products, mut squares) = (0.0, 0.0, 0.0);
     for (index, v) in values.iter().enumerate() {
         let rest = v - means[usize::from(index >= at)];
