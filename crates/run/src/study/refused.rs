@@ -111,9 +111,11 @@ impl Context {
         Ok(self.folder.write_manifest(&self.manifest)?)
     }
 
-    /// Drops a data set whose loading filled a disk: no other workload can use it, and none could write.
+    /// Drops a data set whose loading filled a disk: no other workload can use it, and none could write. One that the user keeps stays.
     fn drop_partial_data_set(&self, listener: &mut dyn Listener) {
-        let Some(role) = self.side.target.abilities().data_set else { return };
+        let Some(role) = self.side.target.abilities().data_set.filter(|_| !self.manifest.plan.keep_data) else {
+            return;
+        };
         let is_partial = role.data_set().is_ok_and(|tables| tables.iter().any(|table| !table.complete));
         if let Some(e) = is_partial.then(|| role.drop_data_set()).and_then(Result::err) {
             listener.on(Event::Warning(format!("the data set that filled the disk could not be dropped: {e}")));
