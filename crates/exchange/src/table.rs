@@ -1,5 +1,5 @@
 //! What is exported of a run: tables whose columns have a type. `tests` has a row for each test, `series` one for each
-//! second, `histograms` one for each bucket.
+//! second, `histograms` one for each bucket, `kinds` one for each script of a mix.
 
 use loadline_model::column::{COLUMNS, Cell, VALID};
 use loadline_model::format::Format;
@@ -39,7 +39,7 @@ pub struct TestData {
 }
 
 /// Names of the tables.
-pub const TABLES: [&str; 3] = ["tests", "series", "histograms"];
+pub const TABLES: [&str; 4] = ["tests", "series", "histograms", "kinds"];
 
 impl Table {
     /// The table called `name`; `None` if there is none.
@@ -49,6 +49,7 @@ impl Table {
             "tests" => Some(tests_table(tests)),
             "series" => Some(series_table(tests)),
             "histograms" => Some(histograms_table(tests)),
+            "kinds" => Some(kinds_table(tests)),
             _ => None,
         }
     }
@@ -127,4 +128,21 @@ fn histograms_table(tests: &[TestData]) -> Table {
     let own = [("kind", Kind::Text), ("up_to_ns", Kind::Whole), ("count", Kind::Whole)];
     let own = own.map(|(name, kind)| (name.to_owned(), kind));
     Table { name: "histograms", columns: keys().into_iter().chain(own).collect(), rows }
+}
+
+/// What each script of a mix did: weight, throughput, and times of its transactions, ms.
+fn kinds_table(tests: &[TestData]) -> Table {
+    let mut rows = Vec::new();
+    for TestData { record, .. } in tests {
+        for kind in &record.kinds {
+            // Null for a script of which none completed.
+            let times = kind.transaction_ns.map(|times| times.map(|ns| json!(ns / 1e6))).unwrap_or_default();
+            let did = [json!(record.run), json!(record.test), json!(kind.name), json!(kind.weight), json!(kind.tps)];
+            rows.push(did.into_iter().chain(times).collect());
+        }
+    }
+    let own = [("kind", Kind::Text), ("weight", Kind::Whole), ("tps", Kind::Number)];
+    let times = ["mean_ms", "p50_ms", "p99_ms"].map(|name| (name, Kind::Number));
+    let own = own.into_iter().chain(times).map(|(name, kind)| (name.to_owned(), kind));
+    Table { name: "kinds", columns: keys().into_iter().chain(own).collect(), rows }
 }

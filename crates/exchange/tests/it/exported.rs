@@ -3,6 +3,7 @@
 use loadline_exchange::table::{TABLES, Table, TestData};
 use loadline_exchange::{Form, Tool};
 use loadline_model::column::TX_PER_S;
+use loadline_model::record::KindFigures;
 use loadline_model::{Latencies, Series, TestRecord};
 use serde_json::{Value, json};
 
@@ -13,6 +14,9 @@ fn data() -> Vec<TestData> {
     let record = TestRecord { run: "r, \"1\"".to_owned(), imported: Some(Default::default()), ..sysbench.record };
     let mut own = TestRecord { run: "own".to_owned(), test: 2, ..TestRecord::blank("LGWR-LAT1") };
     own.set(TX_PER_S, 0.1 + 0.2);
+    own.kinds = [("a.sql", 3, Some([2e6, 1e6, 5e6])), ("b, \"2\".sql", 1, None)]
+        .map(|(name, weight, transaction_ns)| KindFigures { name: name.to_owned(), weight, tps: 7.5, transaction_ns })
+        .to_vec();
     let series =
         Series { columns: vec!["t_s".to_owned(), "x".to_owned()], rows: vec![vec![Some(-1.0), None], vec![Some(0.0)]] };
     let mut latencies = Latencies::new();
@@ -42,6 +46,9 @@ fn every_table_has_a_row_for_each() {
     let counts = column(&buckets, "count").into_iter().zip(column(&buckets, "kind"));
     let commits = counts.filter(|(_, kind)| kind == "commit").map(|(n, _)| n.as_u64().unwrap());
     assert_eq!((commits.sum::<u64>(), Table::new("other", &data)), (3, None));
+    let kinds = Table::new("kinds", &data).unwrap();
+    assert_eq!(kinds.rows[0], [json!("own"), json!(2), json!("a.sql"), json!(3), json!(7.5), json!(2.0), json!(1.0), json!(5.0)]);
+    assert_eq!((column(&kinds, "weight"), column(&kinds, "p99_ms")), (vec![json!(3), json!(1)], vec![json!(5.0), Value::Null]));
 }
 
 #[test]
