@@ -101,6 +101,19 @@ fn waits_for_a_place_in_the_log_are_told_from_its_sync() {
     assert_eq!(share(test, "log_file_sync_ms"), 0.0, "{test:#}");
 }
 
+/// Many jobs with large payloads in a small log buffer: the lock under which they copy into it, not the sync, has their time.
+#[test]
+#[ignore = "nightly: what bounds a test is another thing while others use the CPUs"]
+fn the_insert_lock_of_the_log_of_postgres_is_named() {
+    let small = ["--setting", "wal_buffers=64kB", "--workload", "LGWR-LAT125", "--jobs", "32"];
+    let test = &tests_of("postgres-temp:", &small)[0];
+    assert_bounded(test, "log write");
+    let seen = test["waits"]["sessions"].as_object().unwrap();
+    let most = seen.iter().max_by_key(|(_, n)| n.as_u64()).unwrap().0;
+    assert_eq!(most, "LWLock:WALInsert", "{test:#}");
+    assert!(share(test, "log_write_wait_pct") > 50.0, "{test:#}");
+}
+
 /// How fast the device is, and who else uses the CPUs, depends on the machine: the cause must be the largest part.
 #[test]
 #[ignore = "nightly: what bounds a test is another thing while others use the CPUs"]

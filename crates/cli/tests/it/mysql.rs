@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::common::mariadb::Maria;
 use crate::common::{
-    Ran, lat1, loadline, manifest_of, on, results, run, signal, sound, sound_tests, start_on, tests_of, wait_for,
+    Ran, lat1, loadline, manifest_of, ok, on, results, run, signal, sound, sound_tests, start_on, tests_of, wait_for,
 };
 use nix::sys::signal::Signal;
 
@@ -119,7 +119,14 @@ fn a_users_server_is_measured_checked_and_left_clean() {
         server.sql("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'loadline'").unwrap(),
         "0"
     );
-    server.sql("DROP DATABASE loadline; REVOKE ALL ON loadline.* FROM poor@localhost").unwrap();
+    // What its administrator is given to grant, and the way back.
+    let granted = || server.sql("SHOW GRANTS FOR poor@localhost").unwrap().lines().count();
+    let script = |way: &str| ok(&["doctor", "--target", &server.url("poor"), way]).out;
+    server.sql(&script("--grants")).unwrap();
+    assert!(granted() > 2 && !script("--grants").lines().any(|line| line.starts_with("GRANT")), "{}", granted());
+    server.sql(&script("--revoke")).unwrap();
+    assert_eq!(granted(), 1, "that of every user");
+    server.sql("DROP DATABASE loadline").unwrap();
     let refused = measure(&server.url("poor"), dir.path(), "");
     assert!(refused.code == 3 && refused.err.contains("GRANT ALL ON loadline.*"), "{}", refused.said());
 
