@@ -47,8 +47,14 @@ fn every_table_has_a_row_for_each() {
     let commits = counts.filter(|(_, kind)| kind == "commit").map(|(n, _)| n.as_u64().unwrap());
     assert_eq!((commits.sum::<u64>(), Table::new("other", &data)), (3, None));
     let kinds = Table::new("kinds", &data).unwrap();
-    assert_eq!(kinds.rows[0], [json!("own"), json!(2), json!("a.sql"), json!(3), json!(7.5), json!(2.0), json!(1.0), json!(5.0)]);
-    assert_eq!((column(&kinds, "weight"), column(&kinds, "p99_ms")), (vec![json!(3), json!(1)], vec![json!(5.0), Value::Null]));
+    assert_eq!(
+        kinds.rows[0],
+        [json!("own"), json!(2), json!("a.sql"), json!(3), json!(7.5), json!(2.0), json!(1.0), json!(5.0)]
+    );
+    assert_eq!(
+        (column(&kinds, "weight"), column(&kinds, "p99_ms")),
+        (vec![json!(3), json!(1)], vec![json!(5.0), Value::Null])
+    );
 }
 
 #[test]
