@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Stdio;
 
 use crate::common::{
-    Ran, Server, folder_with_tests, leftovers, loadline, measured, ok, results, run, signal, sound, start_on, tests_of,
-    wait_for,
+    Ran, Server, folder_with_tests, leftovers, loadline, manifest_of, measured, ok, results, run, signal, sound,
+    start_on, tests_of, wait_for,
 };
 use nix::sys::signal::Signal;
 
@@ -201,6 +201,29 @@ fn a_full_results_folder_loses_nothing() {
     small.free();
     go_on(&folder);
     complete(&folder, &before);
+}
+
+#[test]
+fn a_data_set_that_fills_the_disk_leaves_out_its_workload() {
+    let dir = results();
+    let small = Small::mount(dir.path(), "300m");
+    let (file, target) = (small.path.join("db"), format!("sqlite:{}/db", small.path.display()));
+    let short = "--force --workload LGWR-LAT1,DA-AGG,SRV-QUERY1 --size 128MiB --jobs 1 --duration 300ms --warmup 200ms --no-probe";
+    let child = start_on(&target, dir.path(), short);
+    // More than all tables but the data set.
+    wait_for("the data set to be on its way", || file.metadata().is_ok_and(|file| file.len() > 24 << 20));
+    small.fill();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    let measured = tests_of(&ran.folder()).iter().map(|test| test["workload"].to_string()).collect::<Vec<_>>();
+    assert_eq!(measured, ["\"SRV-QUERY1\"", "\"LGWR-LAT1\""], "{}", ran.said());
+    let skipped = manifest_of(&ran.folder())["plan"]["skipped"].clone();
+    assert_eq!(
+        (ran.code, skipped.as_array().unwrap().len(), &skipped[0]["code"]),
+        (1, 1, &"DA-AGG".into()),
+        "{}",
+        ran.said()
+    );
+    assert!(!file.exists(), "it may be what filled the disk");
 }
 
 /// A small filesystem that can be filled: needs root, as in CI; says so otherwise.
