@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use loadline_database::{Observer, Target, TargetError, Work};
 use loadline_model::manifest::Calibration;
@@ -136,13 +137,18 @@ fn next_parameters(work: &Work, size: RedoSize, tried: &[(i64, i64, f64)]) -> Op
 /// a statement may keep the length of the payloads that were loaded.
 ///
 /// # Errors
-/// If the target fails or does not count its redo.
-pub fn measure(target: &Arc<dyn Target>, work: &Work) -> Result<f64, MeasureError> {
-    measure_expected(target, work, work.workload.redo.map_or(1024.0, |r| r.nominal))
+/// If the target fails, does not count its redo, or the user has `interrupted` the run: a thousand commits take ten seconds on a slow disk.
+pub fn measure(target: &Arc<dyn Target>, work: &Work, interrupted: &AtomicBool) -> Result<f64, MeasureError> {
+    measure_expected(target, work, work.workload.redo.map_or(1024.0, |r| r.nominal), interrupted)
 }
 
-/// The same for transactions of about `expected` bytes of redo.
-pub(crate) fn measure_expected(target: &Arc<dyn Target>, work: &Work, expected: f64) -> Result<f64, MeasureError> {
+/// [`measure`] for transactions of about `expected` bytes of redo.
+pub(crate) fn measure_expected(
+    target: &Arc<dyn Target>,
+    work: &Work,
+    expected: f64,
+    interrupted: &AtomicBool,
+) -> Result<f64, MeasureError> {
     target.create(work)?;
     target.load(work, 1)?;
     let mut observer = target.observer()?;
@@ -150,6 +156,9 @@ pub(crate) fn measure_expected(target: &Arc<dyn Target>, work: &Work, expected: 
     let mut stream = work.stream(0)?;
     let mut run = |n: u32| -> Result<(), TargetError> {
         for _ in 0..n {
+            if interrupted.load(Ordering::Relaxed) {
+                return Err(TargetError::Lost("interrupted".to_owned()));
+            }
             session.begin()?;
             stream.transaction(session.as_mut())?;
             session.commit()?;

@@ -194,12 +194,13 @@ impl Observer for MysqlObserver {
     }
 
     fn session_tasks(&mut self) -> SessionTasks {
-        let mut ids = Vec::new();
-        for session in &mut self.sessions {
+        let (mut ids, mut observers) = (Vec::new(), Vec::new());
+        for ObserverSession { sessions, connection, .. } in &mut self.sessions {
             // Without an answer fewer than all are known: then none is used.
-            ids.extend(session.sessions.job_threads(&mut session.connection).unwrap_or_default());
+            ids.extend(sessions.job_threads(connection).unwrap_or_default());
+            observers.extend(sessions.other_threads(connection).ok().and_then(|threads| threads.own));
         }
-        SessionTasks { ids, commands: COMMANDS }
+        SessionTasks { ids, observers, commands: COMMANDS }
     }
 }
 

@@ -283,7 +283,7 @@ impl Observer for OraObserver {
 
     fn session_tasks(&mut self) -> SessionTasks {
         // Which processes run the sessions is not asked: names of foreground and background processes.
-        SessionTasks { ids: Vec::new(), commands: &["oracle", "ora_"] }
+        SessionTasks { commands: &["oracle", "ora_"], ..SessionTasks::default() }
     }
 }
 

@@ -87,7 +87,8 @@ impl LogWriter {
         let size = like.workload.redo.ok_or("the workload is not defined by its redo")?;
         let mut seen = 0.0;
         for _ in 0..4 {
-            seen = measure_expected(&self.target, &like, redo_bytes.max(ENOUGH_BYTES)).map_err(|e| e.to_string())?;
+            let expected = redo_bytes.max(ENOUGH_BYTES);
+            seen = measure_expected(&self.target, &like, expected, &self.interrupted).map_err(|e| e.to_string())?;
             if same_redo(seen, redo_bytes) {
                 return Ok(like);
             }
@@ -318,7 +319,7 @@ mod tests {
         let work = Work::of("DBL-11", &[]).unwrap();
         for redo in [LEAST_REDO, 90.0, 130.0, 180.0, 370.0, 1500.0, 19_341.0, 1e6, 4e6] {
             let like = writer.equivalent_work(&work, redo).unwrap();
-            let seen = measure_expected(&writer.target, &like, ENOUGH_BYTES).unwrap();
+            let seen = measure_expected(&writer.target, &like, ENOUGH_BYTES, &AtomicBool::new(false)).unwrap();
             assert!(same_redo(seen, redo), "{seen} for {redo}");
         }
         assert!(same_redo(1050.0, 1000.0) && !same_redo(1100.0, 1000.0) && !same_redo(300.0, 100.0));

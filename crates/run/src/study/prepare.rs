@@ -103,7 +103,7 @@ impl Context {
         if let Some(size) = size
             && [size.payload, size.rows].iter().any(|p| workload.parameters.contains_key(*p))
         {
-            let seen = match measure(&self.side.target, work) {
+            let seen = match measure(&self.side.target, work, &self.interrupted) {
                 Err(MeasureError::Target(e)) => return Err(e.into()),
                 seen => seen.ok(),
             };
@@ -114,7 +114,7 @@ impl Context {
                 ..Calibration::default()
             });
         }
-        Ok(calibrate(work, |w| measure(&self.side.target, w))?)
+        Ok(calibrate(work, |w| measure(&self.side.target, w, &self.interrupted))?)
     }
 
     /// The value of `:scale`, as pgbench finds it: its own scripts need that of the tables, others have 1.
