@@ -1,5 +1,4 @@
-//! Checks of every test, against the database's own counters and the laws of a closed loop. Pure functions of
-//! measurements.
+//! Checks of every test, against the database's own counters and the laws of a closed loop. Pure functions of evidence.
 
 pub(crate) mod agents;
 pub(crate) mod blocks_read;
@@ -7,18 +6,22 @@ pub(crate) mod blocks_written;
 mod cached_share;
 pub(crate) mod data_source;
 pub(crate) mod disturbance;
-mod facts;
-mod load;
+pub(crate) mod load;
 pub(crate) mod redo_on_device;
 pub(crate) mod settings;
 pub(crate) mod steady;
 
+use loadline_database::Runs;
+use loadline_load::{JobResult, Schedule, Tally};
 use loadline_model::format::counted;
-use loadline_model::{Check, CheckId, Outcome};
+use loadline_model::snapshot::counter;
+use loadline_model::{Check, CheckId, Driver, Outcome, column};
 
-pub(crate) use facts::Facts;
-
-use crate::figures::counters::Completed;
+use crate::evidence::Evidence;
+use crate::figures::counters::{Completed, Counters};
+use crate::figures::database::{ENGINES_ELSEWHERE, commits_not_comparable, engines_elsewhere};
+use crate::figures::nodes::{self, FailedCommits, NodeCommits};
+use crate::test::Test;
 
 /// Above this share of failed transactions a test is invalid.
 const MAX_ERROR_SHARE: f64 = 0.01;
@@ -27,55 +30,35 @@ const MAX_CLIENT_CPU: f64 = 0.85;
 /// From this share on, client CPU is noted.
 const NOTE_CLIENT_CPU: f64 = 0.25;
 
-/// Makes all checks.
-pub(crate) fn verify(f: &Facts<'_>) -> Vec<Check> {
-    let mut checks = vec![
-        window(f),
-        errors(f),
-        reset(f),
-        all_commits(f),
-        window_commits(f),
-        evidence(f),
-        load::littles_law(f),
-        commits_per_sync(f),
-        redo_size(f),
-        client_cpu(f),
-        load::rate(f),
-    ];
-    checks.extend(load::think_time(f));
-    checks.extend(consistency(f));
-    checks.extend(rows_read(f));
-    checks.extend(read_only(f));
-    checks.extend(agents::check(f.agents));
-    checks.extend(agents::network(f.agents));
-    checks
-}
-
 /// Queries with a known number of rows must have read them. The database may count more (other tables, its catalog,
 /// other sessions).
-fn rows_read(f: &Facts<'_>) -> Option<Check> {
-    let (counted, per_tx) = f.rows_read?;
+pub(crate) fn rows_read(e: &Evidence<'_>, test: &mut Test) {
+    let volume = e.work().workload.volume(&e.work().params).map(|of| of.rows).filter(|rows| *rows > 0.0);
+    let Some(per_tx) = volume.filter(|_| !e.work().program.writes()) else { return };
     let id = CheckId::RowsRead;
-    let Some(counted) = counted else {
-        let why = missing(&f.unread, "the database does not count the rows that it reads");
-        return Some(Check::new(id, Outcome::NotMade, why));
+    let Some(counted) = e.grown(counter::ROWS_READ) else {
+        let why = e.missing("the database does not count the rows that it reads");
+        return test.checks.push(Check::new(id, Outcome::NotMade, why));
     };
-    let Completed { count, uncertain } = f.comparable();
+    let Completed { count, uncertain } = e.comparable();
     let expected = count * per_tx;
     // A transaction that crosses window start or window end reads rows on one side and is counted on the other.
-    let allowed = (f.jobs.len() as f64 + uncertain) * per_tx + 0.02 * expected;
+    let allowed = (e.jobs() + uncertain) * per_tx + 0.02 * expected;
     let detail = format!(
         "the queries in the window read {expected:.0} rows; the database counted {counted:.0} (at most {allowed:.0} \
         fewer are allowed)"
     );
-    Some(Check::require(id, counted >= expected - allowed, detail))
+    test.checks.push(Check::require(id, counted >= expected - allowed, detail));
 }
 
 /// Whether scripts that may only read did so: one may have set `default_transaction_read_only` off.
-fn read_only(f: &Facts<'_>) -> Option<Check> {
+pub(crate) fn read_only(e: &Evidence<'_>, test: &mut Test) {
     let id = CheckId::ReadOnly;
-    Some(match f.changed_by_readers? {
-        None => Check::new(id, Outcome::NotMade, missing(&f.unread, "the database does not count changed rows")),
+    if e.work().workload.scripts.is_none_or(|scripts| scripts.allow_writes) {
+        return;
+    }
+    test.checks.push(match e.grown(counter::ROWS_CHANGED) {
+        None => Check::new(id, Outcome::NotMade, e.missing("the database does not count changed rows")),
         Some(rows) if rows <= 0.0 => Check::require(id, true, "no row was changed in the database".to_owned()),
         Some(rows) => {
             let detail = format!(
@@ -84,14 +67,18 @@ fn read_only(f: &Facts<'_>) -> Option<Check> {
             );
             Check::new(id, Outcome::Noted, detail)
         }
-    })
+    });
 }
 
 /// The workload's consistency conditions after a test.
-fn consistency(f: &Facts<'_>) -> Option<Check> {
+pub(crate) fn consistency(e: &Evidence<'_>, test: &mut Test) {
+    test.checks.extend(check_conditions(&e.proof.consistency));
+}
+
+fn check_conditions(conditions: &[(&'static str, Result<Option<i64>, String>)]) -> Option<Check> {
     let id = CheckId::Consistency;
     let (mut held, mut unknown) = (Vec::new(), Vec::new());
-    for (what, found) in f.consistency {
+    for (what, found) in conditions {
         match found {
             Ok(Some(0)) => held.push(*what),
             Ok(Some(off)) => {
@@ -108,60 +95,67 @@ fn consistency(f: &Facts<'_>) -> Option<Check> {
     }
 }
 
-fn window(f: &Facts<'_>) -> Check {
-    if let Some((job, text)) = f.jobs.iter().enumerate().find_map(|(i, j)| j.lost.as_ref().map(|t| (i, t))) {
-        let n = f.jobs.iter().filter(|j| j.lost.is_some()).count();
-        return Check::require(
-            CheckId::Window,
-            false,
-            format!("{n} of {} jobs ended early; job {job}: {text}", f.jobs.len()),
-        );
+/// All jobs must have run through the window and completed transactions in it.
+pub(crate) fn window(e: &Evidence<'_>, test: &mut Test) {
+    let m = e.measured;
+    test.checks.push(with_full_disk(e, check_window(&m.schedule, &m.jobs, &m.merged)));
+}
+
+/// What a full disk has to do with it, after the reason of failed work.
+fn with_full_disk(e: &Evidence<'_>, mut check: Check) -> Check {
+    if let Some(advice) = e.full_disk.as_ref().filter(|_| check.outcome == Outcome::Failed) {
+        check.detail += advice;
     }
-    let late = f.jobs.iter().filter(|j| !j.ran_through(&f.schedule)).count();
-    let idle = f.jobs.iter().filter(|j| j.completed == 0).count();
-    let of = f.jobs.len();
+    check
+}
+
+/// The check of [`window`].
+pub(crate) fn check_window(schedule: &Schedule, jobs: &[JobResult], merged: &Tally) -> Check {
+    let id = CheckId::Window;
+    if let Some((job, text)) = jobs.iter().enumerate().find_map(|(i, j)| j.lost.as_ref().map(|t| (i, t))) {
+        let n = jobs.iter().filter(|j| j.lost.is_some()).count();
+        return Check::require(id, false, format!("{n} of {} jobs ended early; job {job}: {text}", jobs.len()));
+    }
+    let late = jobs.iter().filter(|j| !j.ran_through(schedule)).count();
+    let idle = jobs.iter().filter(|j| j.completed == 0).count();
+    let of = jobs.len();
     if late > 0 {
-        return Check::require(
-            CheckId::Window,
-            false,
-            format!("{late} of {of} jobs did not run through the whole window"),
-        );
+        return Check::require(id, false, format!("{late} of {of} jobs did not run through the whole window"));
     }
-    let (mean_ns, window_ns) = (f.merged.transaction.mean_ns().unwrap_or(0.0), f.schedule.window_ns() as f64);
+    let (mean_ns, window_ns) = (merged.transaction.mean_ns().unwrap_or(0.0), schedule.window_ns() as f64);
     if mean_ns > window_ns / 2.0 {
         let detail = format!(
             "transactions took {:.1} s, and the window {:.1} s, which is too short; use a longer window (--duration)",
             mean_ns / 1e9,
             window_ns / 1e9
         );
-        return Check::require(CheckId::Window, false, detail);
+        return Check::require(id, false, detail);
     }
     let detail = format!("all {of} jobs ran from before the window start until after the window end");
     match idle {
-        0 => Check::require(CheckId::Window, true, detail),
-        n if n == of => Check::require(
-            CheckId::Window,
-            false,
-            "no transaction completed in the window: use a longer window (--duration)".into(),
-        ),
-        n => Check::new(
-            CheckId::Window,
-            Outcome::Noted,
-            format!("{detail}, but {n} of them completed no transaction in it"),
-        ),
+        0 => Check::require(id, true, detail),
+        n if n == of => {
+            Check::require(id, false, "no transaction completed in the window: use a longer window (--duration)".into())
+        }
+        n => Check::new(id, Outcome::Noted, format!("{detail}, but {n} of them completed no transaction in it")),
     }
 }
 
-fn errors(f: &Facts<'_>) -> Check {
-    let (errors, done) = (f.merged.errors as f64, f.merged.transaction.count() as f64);
-    let again = f.merged.scripted.as_ref().map_or("", |_| "; scripts are not tried again (pgbench --max-tries 1)");
-    let first = f.merged.error_texts.keys().next().map_or(String::new(), |t| format!("{again}; one of them: {t}"));
-    if f.merged.errors_total == 0 {
+/// Few transactions may have failed.
+pub(crate) fn errors(e: &Evidence<'_>, test: &mut Test) {
+    test.checks.push(with_full_disk(e, check_errors(e.merged())));
+}
+
+fn check_errors(merged: &Tally) -> Check {
+    let (errors, done) = (merged.errors as f64, merged.transaction.count() as f64);
+    let again = merged.scripted.as_ref().map_or("", |_| "; scripts are not tried again (pgbench --max-tries 1)");
+    let first = merged.error_texts.keys().next().map_or(String::new(), |t| format!("{again}; one of them: {t}"));
+    if merged.errors_total == 0 {
         return Check::require(CheckId::Errors, true, "no transaction ended with an error".into());
     }
     let share = errors / (errors + done).max(1.0);
     let detail = if errors == 0.0 {
-        let outside = f.merged.errors_total;
+        let outside = merged.errors_total;
         format!("no transaction in the window ended with an error, {outside} before or after it did{first}")
     } else {
         format!(
@@ -175,44 +169,43 @@ fn errors(f: &Facts<'_>) -> Check {
 }
 
 /// A counter that was reset proves nothing, and the checks that need it would not be made.
-fn reset(f: &Facts<'_>) -> Check {
+pub(crate) fn reset(e: &Evidence<'_>, test: &mut Test) {
     let id = CheckId::Counters;
-    match &f.went_back {
-        None => Check::new(id, Outcome::NotMade, missing(&f.unread, "the database's counters could not be read")),
-        Some(names) if names.is_empty() => Check::require(id, true, "no counter of the database went backwards".into()),
-        Some(names) => {
+    test.checks.push(match e.counters.as_ref().map(Counters::went_back) {
+        Err(why) => Check::new(id, Outcome::NotMade, why.as_str()),
+        Ok(names) if names.is_empty() => Check::require(id, true, "no counter of the database went backwards".into()),
+        Ok(names) => {
             let names = names.join(", ");
             Check::require(id, false, format!("counters of the database were reset in the test: {names}"))
         }
-    }
+    });
 }
 
 const COMMITS_NOT_COUNTED: &str = "the database does not count its commits";
 
-/// Why a figure is missing: its counters could not be read, or else `why`.
-fn missing(unread: &Option<String>, why: &str) -> String {
-    unread.clone().unwrap_or_else(|| why.to_owned())
-}
-
-fn all_commits(f: &Facts<'_>) -> Check {
-    let id = CheckId::CommitsDatabase;
-    let Some(counted) = f.all_commits else {
-        let unread = f.unread_whole.as_ref().map(|why| format!("the database's counters could not be read: {why}"));
-        return Check::new(
-            id,
-            Outcome::NotMade,
-            missing(&unread, f.commits_not_comparable.as_deref().unwrap_or(COMMITS_NOT_COUNTED)),
-        );
+/// From before the jobs connected until after they disconnected, the database must have counted their commits.
+pub(crate) fn all_commits(e: &Evidence<'_>, test: &mut Test) {
+    let (id, merged) = (CheckId::CommitsDatabase, e.merged());
+    let counted = match (&e.measured.before, &e.measured.after) {
+        (Err(why), _) | (_, Err(why)) => Err(format!("the database's counters could not be read: {why}")),
+        (Ok(before), Ok(after)) => match commits_not_comparable(e) {
+            Some(why) => Err(why),
+            None => before.delta(after, counter::COMMITS).ok_or_else(|| COMMITS_NOT_COUNTED.to_owned()),
+        },
     };
-    let ours = f.merged.scripted.as_ref().map_or(f.merged.total, |did| did.commits_total) as f64;
-    let (counted, failed) = without_failed(counted, f.failed_commits.all);
+    let counted = match counted {
+        Ok(counted) => counted,
+        Err(why) => return test.checks.push(Check::new(id, Outcome::NotMade, why)),
+    };
+    let ours = merged.scripted.as_ref().map_or(merged.total, |did| did.commits_total) as f64;
+    let (counted, failed) = without_failed(counted, FailedCommits::of(e).all);
     // Unknown: the outcome of transactions that failed or were cancelled at the end. Background workers commit too.
-    let allowed = f.jobs.len() as f64 + f.merged.errors_total as f64 + (ours * 0.005).max(20.0);
+    let allowed = e.jobs() + merged.errors_total as f64 + (ours * 0.005).max(20.0);
     let detail = format!(
         "from the first job's start to the last job's end the jobs counted {ours} commits, the database {counted}{failed} \
         (allowed difference: {allowed:.0})"
     );
-    Check::compare(id, &[([ours, counted], allowed)], detail)
+    test.checks.push(Check::compare(id, &[([ours, counted], allowed)], detail));
 }
 
 /// The database's count without the COMMITs that failed, and words for that.
@@ -221,97 +214,108 @@ fn without_failed(counted: f64, failed: f64) -> (f64, String) {
     (counted - failed, words)
 }
 
-fn window_commits(f: &Facts<'_>) -> Check {
+/// Between its snapshots the database must have counted the jobs' commits.
+pub(crate) fn window_commits(e: &Evidence<'_>, test: &mut Test) {
     let id = CheckId::CommitsWindow;
-    if f.whole {
-        return Check::new(id, Outcome::NotMade, "the server counts late: its commits are those of the whole test");
+    let not_made = |why: String| Check::new(id, Outcome::NotMade, why);
+    if e.counters.as_ref().is_ok_and(|c| c.whole.is_some()) {
+        let why = "the server counts late: its commits are those of the whole test";
+        return test.checks.push(not_made(why.to_owned()));
     }
-    let Some(counted) = f.window_commits else {
-        return Check::new(
-            id,
-            Outcome::NotMade,
-            missing(&f.unread, f.commits_not_comparable.as_deref().unwrap_or(COMMITS_NOT_COUNTED)),
-        );
+    let Some(counted) = e.window_commits() else {
+        let why = commits_not_comparable(e).unwrap_or_else(|| COMMITS_NOT_COUNTED.to_owned());
+        return test.checks.push(not_made(e.missing(&why)));
     };
     // Snapshots are taken shortly after window start and window end; counters have grown by then, at different rates.
-    let Completed { count, uncertain } = f.comparable();
-    let per_tx = f.commits_per_tx();
+    let Completed { count, uncertain } = e.comparable();
+    let per_tx = e.merged().commits_per_tx();
     let (ours, uncertain) = (count * per_tx, uncertain * per_tx);
-    let (counted, failed) = without_failed(counted, f.failed_commits.window);
-    let allowed = 2.0 * f.jobs.len() as f64 * per_tx.max(1.0)
-        + f.merged.errors as f64
+    let (counted, failed) = without_failed(counted, FailedCommits::of(e).window);
+    let allowed = 2.0 * e.jobs() * per_tx.max(1.0)
+        + e.merged().errors as f64
         + (ours * 0.02).max(10.0)
-        + f.failed_commits.uncertain
+        + FailedCommits::of(e).uncertain
         + uncertain;
-    let whose = if f.completed.is_some() { "between the database's snapshots" } else { "in the window" };
+    let whose = if e.completed().is_some() { "between the database's snapshots" } else { "in the window" };
     let detail = format!(
         "{whose} the jobs counted {ours:.0} commits, the database {counted} between its snapshots{failed} (allowed \
         difference: {allowed:.0})"
     );
-    Check::compare(id, &[([ours, counted], allowed)], detail)
+    test.checks.push(Check::compare(id, &[([ours, counted], allowed)], detail));
 }
 
-fn evidence(f: &Facts<'_>) -> Check {
-    let id = CheckId::WorkEvidence;
-    let idle = f.merged.scripted.as_ref().is_some_and(|did| did.statements == 0);
-    let executions = f.merged.transaction.count();
+/// The rows in the database must be those that the jobs' transactions left.
+pub(crate) fn work_evidence(e: &Evidence<'_>, test: &mut Test) {
+    let (id, merged, program) = (CheckId::WorkEvidence, e.merged(), &e.work().program);
+    let idle = merged.scripted.as_ref().is_some_and(|did| did.statements == 0);
+    let executions = merged.transaction.count();
     if idle && executions > 0 {
         let detail = format!("nothing was sent to the database: {executions} executions of scripts sent no statement");
-        return Check::require(id, false, detail);
+        return test.checks.push(Check::require(id, false, detail));
     }
-    let (grown, per_tx) = match &f.evidence {
-        Ok(Some(evidence)) => *evidence,
+    if engines_elsewhere(e.request) {
+        return test.checks.push(Check::new(id, Outcome::NotMade, ENGINES_ELSEWHERE));
+    }
+    let grown = match &e.proof.grown {
+        Ok(Some(grown)) => *grown,
         Ok(None) => {
-            return Check::new(id, Outcome::NotMade, f.no_evidence.unwrap_or("the workload has no evidence query"));
+            let why = "the workload has no evidence query";
+            return test.checks.push(Check::new(id, Outcome::NotMade, why));
         }
-        Err(e) => return Check::require(id, false, format!("the query that proves the work failed: {e}")),
+        Err(e) => {
+            let why = format!("the query that proves the work failed: {e}");
+            return test.checks.push(Check::require(id, false, why));
+        }
     };
-    let expected = f.rows_changed.unwrap_or(f.merged.total.saturating_mul(per_tx));
+    let per_tx = e.work().workload.scripts.map_or(program.rows_changed_per_tx(), |_| 1);
+    let expected = if program.varies() { merged.rows_changed } else { merged.total.saturating_mul(per_tx) };
     // A transaction that failed at its commit may have been committed.
-    let unknown = (f.merged.errors_total + f.jobs.iter().filter(|j| j.lost.is_some()).count() as u64) * per_tx;
+    let unknown = (merged.errors_total + e.measured.jobs.iter().filter(|j| j.lost.is_some()).count() as u64) * per_tx;
     let ok = grown >= 0 && (grown as u64).abs_diff(expected) <= unknown;
-    let up_to = if f.rows_changed.is_some() { "up to " } else { "" };
+    let up_to = if program.varies() { "up to " } else { "" };
     let detail = format!(
         "the jobs committed {} transactions of {up_to}{per_tx} rows: {expected} {}; the database has {grown}",
-        f.merged.total, f.evidence_counts
+        merged.total,
+        e.work().workload.evidence.map_or("", |of| of.counts)
     );
-    Check::require(id, ok, detail)
+    test.checks.push(Check::require(id, ok, detail));
 }
 
-fn commits_per_sync(f: &Facts<'_>) -> Check {
+/// Commits that wait need syncs.
+pub(crate) fn commits_per_sync(e: &Evidence<'_>, test: &mut Test) {
+    test.checks.push(e.excuses.apply_to(check_syncs(e)));
+}
+
+fn check_syncs(e: &Evidence<'_>) -> Check {
     let id = CheckId::CommitsPerSync;
-    if f.merged.scripted.is_some() {
+    if e.merged().scripted.is_some() {
         return Check::new(id, Outcome::NotMade, "whether a script's commit writes is not known to its client");
     }
-    if !f.durable {
+    if !e.is_durable() {
         return Check::new(id, Outcome::NotMade, "commits of this workload do not wait for a sync");
     }
-    let Some(syncs) = f.window_syncs else {
-        return Check::new(
-            id,
-            Outcome::NotMade,
-            missing(&f.unread, "the database does not count the syncs of its log"),
-        );
+    let Some(syncs) = e.grown(counter::REDO_SYNCS) else {
+        return Check::new(id, Outcome::NotMade, e.missing("the database does not count the syncs of its log"));
     };
-    if !f.node_commits.is_empty() {
-        return commits_per_sync_of_nodes(f);
+    let nodes = nodes::commits(e);
+    if !nodes.is_empty() {
+        return check_syncs_of(e, &nodes);
     }
     // The database also counts commits of background workers, which need no sync.
-    let all = match (f.completed, f.window_commits) {
+    let all = match (e.completed(), e.window_commits()) {
         (Some(Completed { count, uncertain }), Some(counted)) => counted.min(count + uncertain),
         (Some(Completed { count, .. }), None) => count,
         // Others' reads are commits as well, and need no sync.
-        (None, Some(counted)) => counted.min(f.merged.transaction.count() as f64 + f.jobs.len() as f64),
-        (None, None) => f.merged.transaction.count() as f64,
+        (None, Some(counted)) => counted.min(e.transactions() + e.jobs()),
+        (None, None) => e.transactions(),
     };
-    let jobs = f.jobs.len() as f64;
-    let share = f.writing_share;
-    let (commits, allowed_commits) = (writing(f, all), allowed_commits(f, writing(f, all), syncs, jobs));
+    let (jobs, share) = (e.jobs(), e.writing_share());
+    let (commits, allowed_commits) = (writing(e, all), allowed_commits(e, writing(e, all), syncs, jobs));
     let ratio = if syncs > 0.0 { commits / syncs } else { f64::INFINITY };
     let of = if share < 1.0 { format!(" (lower bound of the writing ones among {all})") } else { String::new() };
     let detail = format!(
         "{commits} commits{of} and {syncs} syncs of the log: {ratio:.2} commits per sync (allowed with {}: {jobs})",
-        counted(f.jobs.len(), "job")
+        counted(e.measured.jobs.len(), "job")
     );
     let detail = if commits > allowed_commits {
         format!("{detail}: commits did not wait until they were durable")
@@ -323,24 +327,24 @@ fn commits_per_sync(f: &Facts<'_>) -> Check {
 
 /// Lower bound of the writing transactions among `all`: read-only ones need no sync. If transactions are drawn at random, their
 /// number is estimated low by four standard deviations.
-fn writing(f: &Facts<'_>, all: f64) -> f64 {
-    let share = f.writing_share;
+fn writing(e: &Evidence<'_>, all: f64) -> f64 {
+    let share = e.writing_share();
     (all * share - 4.0 * (all * share * (1.0 - share)).sqrt()).max(0.0).round()
 }
 
 /// One sync makes at most one commit of each job durable. Commits and syncs near window start and window end may be on either
 /// side of a snapshot.
-fn allowed_commits(f: &Facts<'_>, commits: f64, syncs: f64, jobs: f64) -> f64 {
-    (syncs + 2.0) * jobs * 1.01 + f.late_share() * commits
+fn allowed_commits(e: &Evidence<'_>, commits: f64, syncs: f64, jobs: f64) -> f64 {
+    (syncs + 2.0) * jobs * 1.01 + e.late_share() * commits
 }
 
-/// The same of each node: its syncs make commits of its own jobs durable. A node of a cluster also syncs what it applies of others,
-/// so that its bound is a loose one.
-fn commits_per_sync_of_nodes(f: &Facts<'_>) -> Check {
+/// Syncs of each node make commits of its own jobs durable. A node of a cluster also syncs what it applies of others, so that its
+/// bound is a loose one.
+fn check_syncs_of(e: &Evidence<'_>, nodes: &[NodeCommits]) -> Check {
     let mut said = Vec::new();
     let mut broken = Vec::new();
-    for node in &f.node_commits {
-        let (commits, jobs) = (writing(f, node.commits), node.jobs as f64);
+    for node in nodes {
+        let (commits, jobs) = (writing(e, node.commits), node.jobs as f64);
         let ratio = if node.syncs > 0.0 { commits / node.syncs } else { f64::INFINITY };
         said.push(format!(
             "node {}: {commits} commits and {} syncs of its log, {ratio:.2} per sync (allowed with {}: {jobs})",
@@ -348,7 +352,7 @@ fn commits_per_sync_of_nodes(f: &Facts<'_>) -> Check {
             node.syncs,
             counted(node.jobs, "job")
         ));
-        if commits > allowed_commits(f, commits, node.syncs, jobs) {
+        if commits > allowed_commits(e, commits, node.syncs, jobs) {
             broken.push(format!("node {}", node.node));
         }
     }
@@ -359,30 +363,36 @@ fn commits_per_sync_of_nodes(f: &Facts<'_>) -> Check {
     Check::require(CheckId::CommitsPerSync, broken.is_empty(), detail)
 }
 
-fn redo_size(f: &Facts<'_>) -> Check {
+/// Transactions must write the redo that the workload is defined with.
+pub(crate) fn redo_size(e: &Evidence<'_>, test: &mut Test) {
+    let check = e.excuses.apply_to(check_redo(e, test.figure(column::REDO_BYTES_PER_TX)));
+    test.checks.push(check);
+}
+
+fn check_redo(e: &Evidence<'_>, seen: Option<f64>) -> Check {
     let id = CheckId::RedoSize;
-    let Some(size) = f.redo_size else {
+    let Some(size) = e.work().workload.redo else {
         return Check::new(id, Outcome::NotMade, "the workload is not defined by its redo");
     };
-    let Some(seen) = f.redo else {
-        return Check::new(id, Outcome::NotMade, missing(&f.unread, "the target does not count its redo"));
+    let Some(seen) = seen else {
+        return Check::new(id, Outcome::NotMade, e.missing("the target does not count its redo"));
     };
     let kib = |bytes: f64| bytes / 1024.0;
     // A transaction that crosses window start or window end writes redo on one side and is counted on the other. So do all
     // transactions between a window edge and the moment at which the log's position was read.
-    let edge = f.jobs.len() as f64 / (f.merged.transaction.count() as f64).max(1.0) + f.redo_off_share;
+    let off_share = redo_off_share(e);
+    let edge = e.jobs() / e.transactions().max(1.0) + off_share;
     let detail = format!(
         "{:.2} KiB of redo per transaction; the workload is defined as {:.2} to {:.2} KiB",
         kib(seen),
         kib(size.min),
         kib(size.max)
     );
-    let why =
-        if f.redo_off_share < 0.01 { "transactions cross the window's edges" } else { "its position was read late" };
-    let said = !(size.min..=size.max).contains(&seen) || f.redo_off_share >= 0.01;
+    let why = if off_share < 0.01 { "transactions cross the window's edges" } else { "its position was read late" };
+    let said = !(size.min..=size.max).contains(&seen) || off_share >= 0.01;
     let detail = if said { format!("{detail}, more or less {:.1} %: {why}", edge * 100.0) } else { detail };
     let ok = (size.min * (1.0 - edge)..=size.max * (1.0 + edge)).contains(&seen);
-    let detail = match f.page_images.filter(|n| !ok && *n >= 0.01) {
+    let detail = match page_images(e).filter(|n| !ok && *n >= 0.01) {
         Some(n) => format!(
             "{detail}; a transaction wrote {n:.2} images of whole pages, one for each page that changes for the first time after a \
             checkpoint: use a longer --warmup, a max_wal_size with which no checkpoint follows it, or fewer jobs"
@@ -392,17 +402,44 @@ fn redo_size(f: &Facts<'_>) -> Check {
     Check::require(id, ok, detail)
 }
 
-fn client_cpu(f: &Facts<'_>) -> Check {
+/// Images of whole pages in the redo, per transaction.
+fn page_images(e: &Evidence<'_>) -> Option<f64> {
+    let transactions = e.counters.as_ref().ok()?.whole.unwrap_or(e.transactions());
+    e.grown(counter::REDO_PAGE_IMAGES).map(|n| n / transactions)
+}
+
+/// Share of the window by which the log's position was read before or after window start and window end, unless the jobs' own
+/// count is of the same moments.
+fn redo_off_share(e: &Evidence<'_>) -> f64 {
+    let Some(counters) = e.counters.as_ref().ok().filter(|c| c.exact_on_time().is_none()) else { return 0.0 };
+    let ([open, close], s) = (counters.on_time, e.measured.schedule);
+    let off_ns = open.at_ns.abs_diff(s.open_ns) + close.at_ns.abs_diff(s.close_ns);
+    off_ns as f64 / 1e9 / s.window_s().max(1e-9)
+}
+
+/// The client may not be the bottleneck.
+pub(crate) fn client_cpu(e: &Evidence<'_>, test: &mut Test) {
     let id = CheckId::ClientCpu;
-    let share = match &f.client_cpu_share {
-        Ok(share) => *share,
-        Err(why) => return Check::new(id, Outcome::NotMade, why.clone()),
+    let check = match (e.request.target.facts().runs, test.figure(column::CLIENT_CPU_PCT)) {
+        (Runs::InProcess | Runs::Nowhere, _) => {
+            Check::new(id, Outcome::NotMade, "there is no client apart from the database")
+        }
+        (Runs::Apart, None) => {
+            Check::new(id, Outcome::NotMade, test.absence_reason(column::CLIENT_CPU_PCT).unwrap_or_default())
+        }
+        (Runs::Apart, Some(pct)) => check_client(e, pct / 100.0),
     };
-    let detail = match agents::busiest(f.agents) {
+    test.checks.push(check);
+}
+
+/// The client used this share (0…1) of its machine's CPU.
+fn check_client(e: &Evidence<'_>, share: f64) -> Check {
+    let id = CheckId::ClientCpu;
+    let detail = match agents::busiest(&e.measured.agents) {
         Some((who, _)) => format!("{who} used {:.0} % of the CPU of their machine", share * 100.0),
         None => format!("loadline used {:.0} % of its machine's CPU", share * 100.0),
     };
-    if !f.client_driver || share < NOTE_CLIENT_CPU {
+    if e.request.driver != Driver::Client || share < NOTE_CLIENT_CPU {
         return Check::require(id, true, detail);
     }
     if share < MAX_CLIENT_CPU {

@@ -16,19 +16,20 @@ use std::sync::Arc;
 
 use loadline_collect::page_cache::DataFiles;
 use loadline_database::TargetError;
-use loadline_load::{JobResult, Measured, Request, Shared, TestHooks};
+use loadline_load::{JobResult, Request, Shared, TestHooks};
+use loadline_model::machine::Storage;
 use loadline_model::{Column, Manifest, TestRecord};
 use loadline_workload::{Instrument as InstrumentSpec, Workload};
 
-use crate::figures::Figures;
-use crate::figures::counters::Counters;
+use crate::evidence::Evidence;
 use crate::reference::References;
 use crate::server_memory::ServerMemory;
+use crate::test::Test;
 
 pub(crate) use device::data_files;
 pub(crate) use replicas::Replicas;
 
-/// All instruments, in the order in which they are prepared and finished.
+/// All instruments, in the order in which they are prepared and report.
 const KINDS: [Kind; 6] = [limit::KIND, workers::KIND, cache_hit::KIND, device::KIND, checkpoint::KIND, visible::KIND];
 
 /// A measurement in addition to the jobs of one test.
@@ -46,8 +47,14 @@ pub(crate) trait Instrument {
     /// See [`TestHooks::stop`].
     fn stop(&mut self, _jobs: &[JobResult]) {}
 
-    /// Returns its figures or the reasons for their absence, its checks and notes.
-    fn finish(&mut self, ended: &EndedTest<'_>) -> Figures;
+    /// Called when the jobs have ended, for what can only be measured or asked then. `figures` are those of the jobs.
+    fn complete(&mut self, _request: &Request, _run: &RunContext<'_>, _figures: &Test) {}
+
+    /// Adds checks of what makes other checks fail as well.
+    fn reasons_first(&self, _test: &mut Test) {}
+
+    /// Adds its figures or the reasons for their absence, its checks and notes.
+    fn report(&self, e: &Evidence<'_>, test: &mut Test);
 }
 
 /// An instrument as [`KINDS`] lists it.
@@ -68,6 +75,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) records: &'a [TestRecord],
     /// Repetition of this test, from 1.
     pub(crate) repetition: u32,
+    /// Storage of the database's log, if known.
+    pub(crate) log: Option<&'a Storage>,
     /// What measures the limits of its tests, or why nothing does.
     pub(crate) references: &'a Result<References, String>,
     /// The data files, or why they cannot be kept out of the page cache.
@@ -78,42 +87,29 @@ pub(crate) struct RunContext<'a> {
     pub(crate) server_memory: Option<ServerMemory>,
 }
 
-/// A test whose jobs have ended.
-pub(crate) struct EndedTest<'a> {
-    /// What was asked for.
-    pub(crate) request: &'a Request,
-    /// What was measured.
-    pub(crate) measured: &'a Measured,
-    /// The database's counters, or why they could not be read.
-    pub(crate) counters: &'a Result<Counters<'a>, String>,
-    /// The figures of the jobs.
-    pub(crate) figures: &'a Figures,
-    /// The run that it is part of.
-    pub(crate) run: &'a RunContext<'a>,
-}
-
 /// The instruments of one test.
+#[derive(Default)]
 pub(crate) struct Instruments {
     all: Vec<Box<dyn Instrument>>,
-    /// Why the columns of other instruments are empty.
-    others: Figures,
+    /// Columns of other instruments, and why they are empty.
+    absent: Vec<(&'static [&'static Column], &'static str)>,
 }
 
 impl Instruments {
     /// The instruments that `workload` lists, and what looks at the replicas in a run of levels.
     pub(crate) fn of(workload: &Workload, replicas: Option<Replicas>) -> Instruments {
-        let (mut all, mut others) = (Vec::new(), Figures::default());
+        let (mut all, mut absent) = (Vec::new(), Vec::new());
         for kind in KINDS {
             match workload.instruments.iter().find_map(|listed| (kind.make)(*listed)) {
                 Some(instrument) => all.push(instrument),
-                None => others.set_all_absent(kind.columns, kind.absent),
+                None => absent.push((kind.columns, kind.absent)),
             }
         }
         match replicas {
             Some(replicas) => all.push(Box::new(replicas)),
-            None => others.set_all_absent(replicas::COLUMNS, replicas::ABSENT),
+            None => absent.push((replicas::COLUMNS, replicas::ABSENT)),
         }
-        Instruments { all, others }
+        Instruments { all, absent }
     }
 
     /// See [`Instrument::prepare`].
@@ -121,10 +117,20 @@ impl Instruments {
         self.all.iter_mut().try_for_each(|i| i.prepare(request, run))
     }
 
-    /// See [`Instrument::finish`].
-    pub(crate) fn finish(mut self, ended: &EndedTest<'_>) -> Figures {
-        self.all.iter_mut().for_each(|i| self.others.add(i.finish(ended)));
-        self.others
+    /// See [`Instrument::complete`].
+    pub(crate) fn complete(&mut self, request: &Request, run: &RunContext<'_>, figures: &Test) {
+        self.all.iter_mut().for_each(|i| i.complete(request, run, figures));
+    }
+
+    /// See [`Instrument::reasons_first`].
+    pub(crate) fn reasons_first(e: &Evidence<'_>, test: &mut Test) {
+        e.instruments.all.iter().for_each(|i| i.reasons_first(test));
+    }
+
+    /// See [`Instrument::report`].
+    pub(crate) fn report(e: &Evidence<'_>, test: &mut Test) {
+        e.instruments.absent.iter().for_each(|(columns, why)| test.set_all_absent(columns, why));
+        e.instruments.all.iter().for_each(|i| i.report(e, test));
     }
 }
 

@@ -2,24 +2,26 @@
 //!
 //! A [`PlanSpec`](loadline_model::plan::PlanSpec) becomes a [`Plan`](loadline_model::Plan)
 //! ([`plan`]), a plan becomes tests ([`study`]). In a test, jobs run in a common [window](loadline_load) while instruments measure
-//! (`instrument.rs`). Measurements become [`figures`], figures are checked (`checks.rs`), and both are stored as a
-//! [`record`]. This crate never prints: it sends [`Event`]s.
+//! (`instrument.rs`). What they leave is `evidence.rs`, which lists the functions that make a test of it: figures (`figures.rs`) and
+//! checks (`checks.rs`), stored as a record (`record.rs`). This crate never prints: it sends [`Event`]s.
 
 mod activity;
 pub mod calibrate;
 mod checks;
 pub mod event;
-pub mod figures;
+mod evidence;
+mod figures;
 mod instrument;
 mod live;
 pub mod plan;
 mod queries;
-pub mod record;
+mod record;
 pub mod reference;
 pub mod references;
 mod server_memory;
 pub mod storage_size;
 pub mod study;
+mod test;
 pub mod watch;
 
 pub use event::{Event, Listener};

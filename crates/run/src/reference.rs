@@ -28,7 +28,7 @@ use loadline_workload::Limit;
 pub use log::{GRID_JOBS, clean_leftovers, grid};
 pub use place::{Role, writable_dir};
 
-use crate::figures::Figures;
+use crate::test::Test;
 pub(crate) use commits::SmallestCommits;
 pub(crate) use device::TestFile;
 use device::{Device, Transfers};
@@ -80,7 +80,7 @@ pub(crate) struct Subject<'a> {
     /// Redo per transaction of an earlier test of the same transactions, bytes.
     pub(crate) earlier_redo_bytes: Option<f64>,
     /// Its figures, if it has ended.
-    pub(crate) figures: Option<&'a Figures>,
+    pub(crate) figures: Option<&'a Test>,
 }
 
 impl Subject<'_> {

@@ -8,20 +8,21 @@ mod execute;
 mod full_disk;
 mod level;
 mod levels;
+mod measure;
 mod native_report;
 #[cfg(test)]
 mod native_report_tests;
 mod nodes;
 mod overhead;
 mod prepare;
-mod proof;
+pub(crate) mod proof;
 mod refused;
 mod same;
 mod sequence;
 pub(crate) mod side;
 mod storage_probe;
 mod switch;
-mod window_length;
+pub(crate) mod window_length;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -167,7 +168,7 @@ pub enum StudyError {
 }
 
 /// `a was`, `a and b were`.
-fn are(names: &[String]) -> String {
+pub(crate) fn are(names: &[String]) -> String {
     format!("{} {}", names.join(" and "), if names.len() == 1 { "was" } else { "were" })
 }
 

@@ -17,6 +17,7 @@ use crate::activity::{ReadViews, of_period};
 use crate::figures::machine;
 use crate::figures::series::series_of;
 use crate::study::side::add_storage;
+use crate::test::Test;
 
 /// How often is looked whether the user wants to stop.
 const TICK: Duration = Duration::from_millis(200);
@@ -164,11 +165,12 @@ fn cut_short(went: Option<&str>, early: bool, unread: bool, [watched_s, wanted_s
 
 /// CPU and log device by column id.
 fn figures(open: &Edge, close: &Edge) -> BTreeMap<String, f64> {
-    let mut out = machine::between(open, close);
+    let mut out = Test::default();
+    machine::between(&mut out, open, close);
     if let Some(s) = machine::cpu_shares(open, close) {
         out.set(column::CPU_STEAL_PCT, s.steal_pct);
     }
-    out.columns().values
+    out.values().clone()
 }
 
 #[cfg(test)]

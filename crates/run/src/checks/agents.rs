@@ -7,9 +7,16 @@ use loadline_model::record::{AgentFigures, LinkUse, MOST_START_SKEW_MS};
 use loadline_model::{Check, CheckId, Outcome};
 
 use super::{MAX_CLIENT_CPU, NOTE_CLIENT_CPU};
+use crate::evidence::Evidence;
+use crate::test::Test;
 
-/// All agents must have counted, and their windows must be the common one. `None` without agents.
-pub(super) fn check(agents: &[AgentFigures]) -> Option<Check> {
+/// All agents must have counted, and their windows must be the common one.
+pub(crate) fn common_window(e: &Evidence<'_>, test: &mut Test) {
+    test.checks.extend(check_windows(&e.measured.agents));
+}
+
+/// The check of [`common_window`]; `None` without agents.
+pub(super) fn check_windows(agents: &[AgentFigures]) -> Option<Check> {
     const ID: CheckId = CheckId::Agents;
     let failed = agents.iter().filter(|agent| agent.failed.is_some()).count();
     if failed > 0 {
@@ -34,8 +41,13 @@ pub(super) fn check(agents: &[AgentFigures]) -> Option<Check> {
     Some(Check::require(ID, skew(worst) <= MOST_START_SKEW_MS, detail))
 }
 
-/// No agent's network may be the bottleneck. `None` without agents that counted.
-pub(super) fn network(agents: &[AgentFigures]) -> Option<Check> {
+/// No agent's network may be the bottleneck.
+pub(crate) fn network(e: &Evidence<'_>, test: &mut Test) {
+    test.checks.extend(check_links(&e.measured.agents));
+}
+
+/// The check of [`network`]; `None` without agents that counted.
+fn check_links(agents: &[AgentFigures]) -> Option<Check> {
     const ID: CheckId = CheckId::AgentsNetwork;
     let used: Vec<(&AgentFigures, &LinkUse)> = agents.iter().filter_map(|a| Some((a, a.network.as_ref()?))).collect();
     let said = |(agent, link): &(&AgentFigures, &LinkUse)| {
@@ -117,13 +129,13 @@ mod tests {
         let of = |pct: &[Option<f64>]| {
             let link = |pct| LinkUse { interface: "eth0".into(), bytes_per_s: 1e8, pct };
             let agent = |pct: &Option<f64>| AgentFigures { network: Some(link(*pct)), ..AgentFigures::default() };
-            network(&pct.iter().map(agent).collect::<Vec<_>>()).unwrap().outcome
+            check_links(&pct.iter().map(agent).collect::<Vec<_>>()).unwrap().outcome
         };
         assert_eq!([of(&[Some(3.0), Some(90.0)]), of(&[None, Some(90.0)])], [Outcome::Failed; 2]);
         assert_eq!([of(&[Some(30.0)]), of(&[Some(3.0)])], [Outcome::Noted, Outcome::Passed]);
         assert_eq!(of(&[Some(3.0), None]), Outcome::NotMade);
-        assert_eq!(network(&[AgentFigures::default()]).unwrap().outcome, Outcome::Passed, "all on the loopback");
-        assert!(network(&[]).is_none());
+        assert_eq!(check_links(&[AgentFigures::default()]).unwrap().outcome, Outcome::Passed, "all on the loopback");
+        assert!(check_links(&[]).is_none());
     }
 
     #[test]

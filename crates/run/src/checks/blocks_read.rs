@@ -10,13 +10,16 @@ use super::data_source::{MIN_DEVICE_SHARE, beyond_own_cache, device_share, sourc
 use crate::figures::MIB;
 use crate::figures::access::Access;
 use crate::figures::blocks::Reads;
-use crate::figures::collected::Figures;
 use crate::figures::counters::Counters;
 use crate::server_memory::ServerMemory;
 use crate::storage_size::{DATA_PER_CACHE, beyond_cache};
+use crate::test::Test;
 
 /// Minimum number of reads in a window to determine their source.
 pub(crate) const MIN_READS: f64 = 20.0;
+
+/// Why the source of few reads is unknown.
+const TOO_FEW: &str = "too few blocks were read to determine their source";
 
 /// Minimum share of blocks from the database's own cache, for workloads that measure it.
 const MIN_HIT_SHARE: f64 = 0.999;
@@ -50,12 +53,9 @@ fn device_share_of_reads(w: &Counters<'_>, device: Reads, access: Access) -> Res
     Ok(device_share(Reads { count, bytes }, device, access))
 }
 
-/// Id of the check that blocks come from the database's cache.
-pub(crate) const CACHE_HIT: CheckId = CheckId::CacheHit;
-
 /// Checks that the database's cache served nearly all blocks. `has_blocks`: whether the target has blocks.
-pub(crate) fn cache_hit(figures: &Figures, has_blocks: bool) -> Check {
-    const ID: CheckId = CACHE_HIT;
+pub(crate) fn cache_hit(figures: &Test, has_blocks: bool) -> Check {
+    const ID: CheckId = CheckId::CacheHit;
     match figures.figure(column::CACHE_HIT_PCT) {
         Some(pct) => Check::require(
             ID,
@@ -81,86 +81,74 @@ pub(crate) fn cache_hit(figures: &Figures, has_blocks: bool) -> Check {
 /// Lower bound of the blocks requested in the window. A transaction that crosses window start or window end is
 /// counted when it ends, its reads when they are made, so half a transaction per job may be counted too much. This
 /// matters for few transactions.
-fn certain_blocks_requested(figures: &Figures, request: &Request, w: &Counters<'_>) -> Option<f64> {
-    blocks_requested(figures, request, w).map(|blocks| blocks * certain_share(figures, request.jobs))
+fn certain_blocks_requested(figures: &Test, request: &Request, w: &Counters<'_>) -> Option<f64> {
+    let blocks = match Access::of(&request.work) {
+        Access::Sequential => {
+            let bytes = figures.figure(column::DATA_MIB_PER_S)? * MIB * w.seconds;
+            bytes / request.target.facts().block_bytes? as f64
+        }
+        // One block per row: rows are not adjacent.
+        Access::Random => figures.figure(column::ROWS_PER_S)? * w.seconds,
+    };
+    Some(blocks * certain_share(figures, request.jobs))
 }
 
 /// Lower bound of the share of the counted transactions that lies within the window.
-pub(crate) fn certain_share(figures: &Figures, jobs: u32) -> f64 {
+pub(crate) fn certain_share(figures: &Test, jobs: u32) -> f64 {
     let transactions = figures.figure(column::COMMITS).unwrap_or(0.0).max(1.0);
     (1.0 - f64::from(jobs) / 2.0 / transactions).max(0.0)
 }
 
-fn blocks_requested(figures: &Figures, request: &Request, w: &Counters<'_>) -> Option<f64> {
-    match Access::of(&request.work) {
-        Access::Sequential => {
-            let bytes = figures.figure(column::DATA_MIB_PER_S)? * MIB * w.seconds;
-            Some(bytes / request.target.facts().block_bytes? as f64)
-        }
-        // One block per row: rows are not adjacent.
-        Access::Random => Some(figures.figure(column::ROWS_PER_S)? * w.seconds),
-    }
-}
-
-/// Id of the check that blocks come from the device.
-pub(crate) const DATA_SOURCE: CheckId = CheckId::DataSource;
-
-/// Determines the source of blocks and checks that it is the device.
+/// Determines the source of blocks and checks that it is the device, which made `device` reads per second.
 pub(crate) fn data_source(
-    out: &mut Figures,
-    figures: &Figures,
+    test: &mut Test,
     request: &Request,
     w: &Counters<'_>,
     device: Option<Reads>,
     facts: &CacheFacts,
 ) {
-    const ID: CheckId = DATA_SOURCE;
-    let Some(device) = device else {
-        let verdict = bounded(out, figures, request, w, facts);
-        return add_check(out, facts, ID, verdict);
+    let verdict = match device {
+        Some(device) => compared(test, request, w, device, facts),
+        None => bounded(test, request, w, facts),
     };
-    let share = device_share_of_reads(w, device, Access::of(&request.work));
-    let read = w.grown(counter::BLOCK_READS);
-    let beyond =
-        certain_blocks_requested(figures, request, w).zip(read).and_then(|(asked, read)| beyond_own_cache(asked, read));
-    let (source, detail) = match (share, beyond) {
-        (Err(why), _) => {
-            let text = format!("the source of the blocks is unknown: {why}");
-            return add_check(out, facts, ID, Err(text));
-        }
-        (Ok(None), Some(beyond)) if beyond >= 1.0 - MIN_HIT_SHARE => {
-            return add_check(out, facts, ID, Err("too few blocks were read to determine their source".to_owned()));
-        }
-        (Ok(share), beyond) => {
-            let (share, beyond) = (share.unwrap_or(0.0), beyond.unwrap_or(1.0));
-            let detail = format!(
-                "the database read {:.0} % of the blocks requested by transactions from its files, and {:.0} % of \
-                these reads came from the device (required in total: at least {:.0} %){}",
-                beyond * 100.0,
-                share * 100.0,
-                MIN_DEVICE_SHARE * 100.0,
-                advice(beyond, share, facts)
-            );
-            (source_by_share(share * beyond), detail)
-        }
-    };
-    out.data_source = Some(source);
-    let verdict = if source == DataSource::Device { Ok(detail) } else { Err(format!("{}: {detail}", source)) };
-    add_check(out, facts, ID, verdict);
+    add_check(test, facts, CheckId::DataSource, verdict);
+}
+
+/// Compares the database's reads with the device's.
+fn compared(
+    test: &mut Test,
+    request: &Request,
+    w: &Counters<'_>,
+    device: Reads,
+    facts: &CacheFacts,
+) -> Result<String, String> {
+    let share = device_share_of_reads(w, device, Access::of(&request.work))
+        .map_err(|why| format!("the source of the blocks is unknown: {why}"))?;
+    let counted = certain_blocks_requested(test, request, w).zip(w.grown(counter::BLOCK_READS));
+    let beyond = counted.and_then(|(asked, read)| beyond_own_cache(asked, read));
+    if share.is_none() && beyond.is_some_and(|beyond| beyond >= 1.0 - MIN_HIT_SHARE) {
+        return Err(TOO_FEW.to_owned());
+    }
+    let (share, beyond) = (share.unwrap_or(0.0), beyond.unwrap_or(1.0));
+    let detail = format!(
+        "the database read {:.0} % of the blocks requested by transactions from its files, and {:.0} % of these reads came \
+         from the device (required in total: at least {:.0} %){}",
+        beyond * 100.0,
+        share * 100.0,
+        MIN_DEVICE_SHARE * 100.0,
+        advice(beyond, share, facts)
+    );
+    let source = source_by_share(share * beyond);
+    test.data_source = Some(source);
+    if source == DataSource::Device { Ok(detail) } else { Err(format!("{source}: {detail}")) }
 }
 
 /// Bounds the share of caches, if the device's reads are unknown.
-fn bounded(
-    out: &mut Figures,
-    figures: &Figures,
-    request: &Request,
-    w: &Counters<'_>,
-    facts: &CacheFacts,
-) -> Result<String, String> {
-    let counted = certain_blocks_requested(figures, request, w).zip(w.grown(counter::BLOCK_READS));
+fn bounded(out: &mut Test, request: &Request, w: &Counters<'_>, facts: &CacheFacts) -> Result<String, String> {
+    let counted = certain_blocks_requested(out, request, w).zip(w.grown(counter::BLOCK_READS));
     let (asked, read) = counted.ok_or("the source of the blocks is unknown: the database does not count its reads")?;
     if asked < MIN_READS {
-        return Err("too few blocks were read to determine their source".to_owned());
+        return Err(TOO_FEW.to_owned());
     }
     let (table_bytes, memory) = (facts.table_bytes, facts.memory);
     let reads = cached_share::Reads { work: &request.work, jobs: request.jobs, table_bytes, memory, asked, read };
@@ -204,8 +192,8 @@ fn advice(beyond: f64, share: f64, facts: &CacheFacts) -> String {
     out
 }
 
-/// Adds the check of a `verdict`. An error fails it; with `--allow-cached` it becomes a note and the test is marked.
-pub(crate) fn add_check(out: &mut Figures, facts: &CacheFacts, id: CheckId, verdict: Result<String, String>) {
+/// Adds the check of `verdict`. An error fails it; with `--allow-cached` it becomes a note and the test is marked.
+pub(crate) fn add_check(out: &mut Test, facts: &CacheFacts, id: CheckId, verdict: Result<String, String>) {
     out.not_the_devices |= verdict.is_err() && facts.allow_cached;
     out.checks.push(match verdict {
         Ok(detail) => Check::require(id, true, detail),
@@ -234,7 +222,7 @@ mod tests {
 
     #[test]
     fn an_uncounted_cache_is_no_proof() {
-        let mut figures = Figures::default();
+        let mut figures = Test::default();
         assert_eq!(cache_hit(&figures, false).outcome, Outcome::NotMade, "the null engine");
         figures.set_absent(column::CACHE_HIT_PCT, "no right to read it");
         let check = cache_hit(&figures, true);

@@ -11,12 +11,10 @@ use super::cached_share::{MAX_CACHED_SHARE, percent};
 use super::data_source::MIN_DEVICE_SHARE;
 use crate::figures::MIB;
 use crate::figures::access::only_adds;
-use crate::figures::collected::Figures;
 use crate::figures::counters::{Completed, Counters};
 use crate::figures::machine::seconds_between;
+use crate::test::Test;
 
-/// Id of the check that changed data are written.
-pub(crate) const DATA_WRITTEN: CheckId = CheckId::DataWritten;
 /// Minimum share of the changed blocks that must be written in the window. Consecutive changes are to different
 /// blocks, and the cache holds few of them. Some blocks are written later or changed twice. Measured in windows of 1
 /// s with 1 to 8 jobs: 0.9 to 1.2 on PostgreSQL 15, 3 to 4 on MariaDB 10.11, 1.0 to 1.6 on SQLite.
@@ -68,14 +66,13 @@ struct ExpectedWrites {
 /// Checks that the database wrote the expected bytes in the window, and that its writes reached the device, which
 /// wrote `device` bytes per second.
 pub(crate) fn data_written(
-    out: &mut Figures,
-    figures: &Figures,
+    out: &mut Test,
     request: &Request,
     w: &Counters<'_>,
     device: Option<f64>,
     facts: &CacheFacts,
 ) {
-    let found = writes(figures, request, w, device).and_then(|writes| Ok((writes, expected(figures, request)?)));
+    let found = writes(out, request, w, device).and_then(|writes| Ok((writes, expected(out, request)?)));
     let verdict = found.map_err(str::to_owned).and_then(|(writes, expected)| {
         let detail = verdict(&writes, &expected, facts)?;
         if device.is_some() {
@@ -90,7 +87,7 @@ pub(crate) fn data_written(
         out.notes.push(bound.1.clone());
         Ok(format!("{detail}; {}", bound.1))
     });
-    add_check(out, facts, DATA_WRITTEN, verdict);
+    add_check(out, facts, CheckId::DataWritten, verdict);
 }
 
 /// What shows at what rate the device took the database's writes, if its own counters cannot be read.
@@ -147,11 +144,11 @@ impl Held<'_> {
 }
 
 /// Bytes of new rows per second, for work that only adds rows.
-fn added(figures: &Figures, request: &Request) -> Option<f64> {
+fn added(figures: &Test, request: &Request) -> Option<f64> {
     figures.figure(column::DATA_MIB_PER_S).filter(|_| only_adds(&request.work)).map(|mib| mib * MIB)
 }
 
-fn writes(figures: &Figures, request: &Request, w: &Counters<'_>, device: Option<f64>) -> Result<Writes, &'static str> {
+fn writes(figures: &Test, request: &Request, w: &Counters<'_>, device: Option<f64>) -> Result<Writes, &'static str> {
     let database = w.rate(counter::WRITE_BYTES).ok_or("the database does not count its writes")?;
     let block = request.target.facts().block_bytes.map(|bytes| bytes as f64);
     let blocks = w.rate(counter::BLOCK_WRITES).zip(block).map_or(database, |(blocks, bytes)| blocks * bytes);
@@ -165,7 +162,7 @@ fn writes(figures: &Figures, request: &Request, w: &Counters<'_>, device: Option
     Ok(Writes { database, blocks, device, log }.without(growth))
 }
 
-fn expected(figures: &Figures, request: &Request) -> Result<ExpectedWrites, &'static str> {
+fn expected(figures: &Test, request: &Request) -> Result<ExpectedWrites, &'static str> {
     let certain_share = certain_share(figures, request.jobs);
     if only_adds(&request.work) {
         let bytes = added(figures, request).ok_or("the size of the new rows is unknown")? * certain_share;

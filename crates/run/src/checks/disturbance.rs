@@ -4,14 +4,20 @@ use loadline_model::disturbance::{DISTURBANCES, Disturbance};
 use loadline_model::format::number;
 use loadline_model::{Check, Outcome, column};
 
-use crate::figures::Figures;
+use crate::evidence::Evidence;
+use crate::test::Test;
 
-/// One check for each kind of disturbance. With `allow` (`--allow-disturbed`), none fails.
-pub(crate) fn undisturbed(figures: &Figures, allow: bool) -> Vec<Check> {
-    DISTURBANCES.iter().map(|kind| check(kind, figures, allow)).collect()
+/// One check for each kind of disturbance. With `--allow-disturbed`, none fails.
+pub(crate) fn undisturbed<S>(e: &Evidence<'_, S>, test: &mut Test) {
+    let checks = checks(test, e.run.manifest.plan.allow_disturbed);
+    test.checks.extend(checks);
 }
 
-fn check(kind: &Disturbance, figures: &Figures, allow: bool) -> Check {
+fn checks(test: &Test, allow: bool) -> Vec<Check> {
+    DISTURBANCES.iter().map(|kind| check(kind, test, allow)).collect()
+}
+
+fn check(kind: &Disturbance, figures: &Test, allow: bool) -> Check {
     let Some(pct) = figures.figure(kind.column) else {
         return Check::new(kind.check, Outcome::NotMade, figures.absence_reason(kind.column).unwrap_or("not measured"));
     };
@@ -38,11 +44,11 @@ mod tests {
     use super::*;
 
     fn outcome(column: &'static Column, pct: f64, allow: bool) -> (Outcome, String) {
-        let mut figures = Figures::default();
+        let mut figures = Test::default();
         DISTURBANCES.iter().for_each(|d| figures.set(d.column, 0.0));
         figures.set(column, pct);
         figures.others = "yes 0.88 CPUs".to_owned();
-        let checks = undisturbed(&figures, allow);
+        let checks = checks(&figures, allow);
         let (of_column, rest): (Vec<_>, Vec<_>) =
             DISTURBANCES.iter().zip(checks).partition(|(d, _)| d.column == column);
         assert!(rest.iter().all(|(_, c)| c.outcome == Outcome::Passed), "{rest:?}");
@@ -76,7 +82,7 @@ mod tests {
         ] {
             assert!(said.contains(part), "'{said}' lacks '{part}'");
         }
-        let none = undisturbed(&Figures::default(), false);
+        let none = checks(&Test::default(), false);
         assert!(none.iter().all(|c| c.outcome == Outcome::NotMade), "what was not read passes nothing: {none:?}");
     }
 }

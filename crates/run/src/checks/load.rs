@@ -3,8 +3,10 @@
 use loadline_model::format::counted;
 use loadline_model::{Check, CheckId, Outcome};
 
-use super::{Facts, MAX_ERROR_SHARE};
+use super::{MAX_ERROR_SHARE, agents};
+use crate::evidence::Evidence;
 use crate::figures::populations::{TimeShares, closed, mean_think_ns, parts};
+use crate::test::Test;
 
 /// Maximum time of loadline's loop outside transactions: a share of the window, or ns per transaction (very short
 /// transactions leave little but the loop).
@@ -23,29 +25,38 @@ const LATE_SHARE: f64 = 0.02;
 
 /// Little's law for closed loops: jobs = throughput × time per transaction, plus the jobs that think and those that connect. Without the
 /// parts of transactions outside the window it is exact, and the difference is the time of loadline's own loop.
-pub(super) fn littles_law(f: &Facts<'_>) -> Check {
-    let id = CheckId::LittlesLaw;
-    let closed = closed(f.load, f.jobs);
+pub(crate) fn littles_law(e: &Evidence<'_>, test: &mut Test) {
+    let (id, schedule, jobs) = (CheckId::LittlesLaw, &e.measured.schedule, &e.measured.jobs);
+    let closed = closed(&e.request.load, jobs);
     if closed.is_empty() {
-        return Check::new(id, Outcome::NotMade, "open loop: jobs wait between transactions on purpose");
+        return test.checks.push(Check::new(
+            id,
+            Outcome::NotMade,
+            "open loop: jobs wait between transactions on purpose",
+        ));
     }
-    if closed.iter().all(|job| job.completed == 0 && job.ran_until_ns < f.schedule.close_ns) {
-        return Check::new(id, Outcome::NotMade, "the jobs ended before they completed a transaction");
+    if closed.iter().all(|job| job.completed == 0 && job.ran_until_ns < schedule.close_ns) {
+        return test.checks.push(Check::new(
+            id,
+            Outcome::NotMade,
+            "the jobs ended before they completed a transaction",
+        ));
     }
-    let times = TimeShares::of(&f.schedule, closed.iter().copied());
+    let times = TimeShares::of(schedule, closed.iter().copied());
     let share = times.outside;
-    let window_ns = f.schedule.window_ns() as f64;
-    let jobs = closed.len() as f64;
+    let window_ns = schedule.window_ns() as f64;
+    let (all_jobs, jobs) = (e.jobs(), closed.len() as f64);
     let done = closed.iter().map(|job| job.completed).sum::<u64>() as f64;
     let law = closed.iter().map(|job| job.sum_ns as f64).sum::<f64>() / window_ns.max(1.0);
     let outside_ns = share * window_ns * jobs / done.max(1.0);
     // What a job does on purpose between transactions must not make room for more of what it does not.
     let busy = (1.0 - times.thinking - times.connecting).clamp(0.0, 1.0);
     // Failed transactions take time that is not counted.
-    let allowed = (MAX_OUTSIDE_SHARE + if f.merged.errors > 0 { MAX_ERROR_SHARE } else { 0.0 }) * busy;
+    let allowed = (MAX_OUTSIDE_SHARE + if e.merged().errors > 0 { MAX_ERROR_SHARE } else { 0.0 }) * busy;
     // The database's clock and loadline's agree within a round trip; a more negative share would mean overlapping
     // transactions.
-    let small_ns = MAX_OUTSIDE_NS_PER_TX * (f.jobs.len() as f64 / f64::from(f.cpus.max(1))).max(1.0);
+    let cpus = agents::cpus(&e.measured.agents).unwrap_or(e.run.manifest.machine.cpus);
+    let small_ns = MAX_OUTSIDE_NS_PER_TX * (all_jobs / f64::from(cpus.max(1))).max(1.0);
     let stretched = outside_ns <= small_ns && share <= MAX_SHARED_CPU_OUTSIDE_SHARE * busy;
     let ok = share >= -0.02 * busy && (share <= allowed || outside_ns <= MAX_OUTSIDE_NS_PER_TX || stretched);
     // Transactions that cross window start or window end have a part in it.
@@ -70,17 +81,17 @@ pub(super) fn littles_law(f: &Facts<'_>) -> Check {
         allowed * 100.0,
         small_ns / 1e3
     );
-    Check::require(id, ok, detail)
+    test.checks.push(Check::require(id, ok, detail));
 }
 
 /// Each rate that was asked for.
-pub(super) fn rate(f: &Facts<'_>) -> Check {
+pub(crate) fn rate(e: &Evidence<'_>, test: &mut Test) {
     let id = CheckId::Rate;
     let (mut said, mut kept) = (Vec::new(), true);
-    for (part, jobs) in parts(f.load, f.jobs) {
+    for (part, jobs) in parts(&e.request.load, &e.measured.jobs) {
         let Some(asked) = part.rate_tps else { continue };
         let done = jobs.iter().map(|job| job.completed).sum::<u64>() as f64;
-        let got = done / (f.schedule.window_ns() as f64 / 1e9);
+        let got = done / e.measured.schedule.window_s();
         let behind = jobs.iter().map(|j| j.behind_ns).max().unwrap_or(0);
         kept &= got >= asked * 0.98;
         said.push(format!(
@@ -89,25 +100,27 @@ pub(super) fn rate(f: &Facts<'_>) -> Check {
         ));
     }
     if said.is_empty() {
-        return Check::new(id, Outcome::NotMade, "closed loop: no rate was asked for");
+        return test.checks.push(Check::new(id, Outcome::NotMade, "closed loop: no rate was asked for"));
     }
     let detail = said.join("; ");
-    if kept {
-        return Check::require(id, true, detail);
-    }
-    Check::new(
-        id,
-        Outcome::Noted,
-        format!("{detail}: the target cannot sustain this rate, and response times keep growing"),
-    )
+    let (outcome, detail) = if kept {
+        (Outcome::Passed, detail)
+    } else {
+        (Outcome::Noted, format!("{detail}: the target cannot sustain this rate, and response times keep growing"))
+    };
+    test.checks.push(Check::new(id, outcome, detail));
 }
 
 /// The mean think time is the one asked for: exponential times have a standard deviation of their mean. Late timers make it longer.
-pub(super) fn think_time(f: &Facts<'_>) -> Option<Check> {
+pub(crate) fn think_time(e: &Evidence<'_>, test: &mut Test) {
+    test.checks.extend(check_thinking(e));
+}
+
+fn check_thinking(e: &Evidence<'_>) -> Option<Check> {
     let id = CheckId::ThinkTime;
-    let asked_ns = f.load.think_s? * 1e9;
-    let n = f.merged.thoughts;
-    let Some(mean_ns) = mean_think_ns(f.jobs, f.merged).filter(|_| n >= LEAST_THOUGHTS) else {
+    let asked_ns = e.request.load.think_s? * 1e9;
+    let n = e.merged().thoughts;
+    let Some(mean_ns) = mean_think_ns(&e.measured.jobs, e.merged()).filter(|_| n >= LEAST_THOUGHTS) else {
         let detail = format!("{n} think times ended in the window: too few to know their mean; use a longer window");
         return Some(Check::new(id, Outcome::NotMade, detail));
     };

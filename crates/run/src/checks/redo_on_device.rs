@@ -7,21 +7,22 @@ use loadline_model::machine::Storage;
 use loadline_model::{Check, CheckId, Outcome, column};
 use loadline_workload::{Commit, Program};
 
-use crate::figures::Figures;
+use crate::evidence::Evidence;
+use crate::test::Test;
 
 /// Share of the redo, and of the syncs, that the device must have written. It writes whole blocks, so all of both is usual;
 /// half leaves room for windows of few transactions, and for syncs that one write serves. The kernel writes back what is not
 /// synced as well, after up to 30 s and in large pieces: then the bytes arrive, but in few writes.
 const REQUIRED: f64 = 0.5;
 
-/// The check; `None` if no commit waits. `forced`: the doctor refused something, and the run was forced.
-pub(crate) fn check(
-    program: &Program,
-    jobs: u32,
-    figures: &Figures,
-    log: Option<&Storage>,
-    forced: bool,
-) -> Option<Check> {
+/// Checks tests whose commits wait. What the doctor refused, and the run forced, may be the reason.
+pub(crate) fn check<S>(e: &Evidence<'_, S>, test: &mut Test) {
+    let (log, forced) = (e.run.log, e.excuses.forced);
+    let check = check_writes(&e.work().program, e.request.jobs, test, log, forced);
+    test.checks.extend(check.map(|check| e.excuses.apply_to(check)));
+}
+
+fn check_writes(program: &Program, jobs: u32, figures: &Test, log: Option<&Storage>, forced: bool) -> Option<Check> {
     let id = CheckId::RedoOnDevice;
     if program.commit != Commit::Wait || !program.writes() {
         return None;
@@ -76,7 +77,7 @@ mod tests {
     fn outcome(mib: Option<f64>, writes: f64, syncs: Option<f64>, done: f64, options: &str) -> Outcome {
         let lat1 = find("LGWR-LAT1").unwrap();
         let program = lat1.make(&lat1.params(&BTreeMap::new()).unwrap());
-        let mut figures = Figures::default();
+        let mut figures = Test::default();
         figures.set_or_absent(column::DEVICE_WRITE_MIB_PER_S, mib, "unknown");
         figures.set(column::DEVICE_WRITES_PER_S, writes);
         figures.set(column::REDO_MIB_PER_S, 2.0);
@@ -84,7 +85,7 @@ mod tests {
         figures.set(column::COMMIT_THROUGHPUT_TPS, 1000.0);
         figures.set_or_absent(column::REDO_SYNC_WRITES_PER_S, syncs, "not counted");
         let log = Storage { mount_options: options.into(), ..Storage::default() };
-        check(&program, 8, &figures, Some(&log), false).unwrap().outcome
+        check_writes(&program, 8, &figures, Some(&log), false).unwrap().outcome
     }
 
     #[test]

@@ -6,8 +6,15 @@ use loadline_database::TargetError;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Check, CheckId, Outcome};
 
-/// Checks that no setting changed from `before` a test to `after` it.
-pub(crate) fn unchanged(before: &TargetInfo, after: &Result<TargetInfo, TargetError>) -> Check {
+use crate::evidence::Evidence;
+use crate::test::Test;
+
+/// No setting may change in a test.
+pub(crate) fn unchanged<S>(e: &Evidence<'_, S>, test: &mut Test) {
+    test.checks.push(check_settings(&e.target.0, &e.target.1));
+}
+
+fn check_settings(before: &TargetInfo, after: &Result<TargetInfo, TargetError>) -> Check {
     let id = CheckId::Settings;
     match after.as_ref().map(|after| changes(before, after)) {
         Err(e) => Check::new(id, Outcome::NotMade, format!("the settings could not be read after the test: {e}")),
@@ -51,8 +58,8 @@ mod tests {
     #[test]
     fn a_change_in_the_test_makes_it_invalid() {
         let before = target("16.1", &[("fsync", "on"), ("jit", "off"), ("work_mem", "4MB")]);
-        assert_eq!(unchanged(&before, &Ok(before.clone())).outcome, Outcome::Passed);
-        let check = unchanged(&before, &Ok(target("16.2", &[("fsync", "off"), ("jit", "off"), ("new", "1")])));
+        assert_eq!(check_settings(&before, &Ok(before.clone())).outcome, Outcome::Passed);
+        let check = check_settings(&before, &Ok(target("16.2", &[("fsync", "off"), ("jit", "off"), ("new", "1")])));
         assert_eq!(check.outcome, Outcome::Failed);
         for part in
             ["fsync = on, now off", "work_mem = 4MB, now not set", "new = not set, now 1", "version = 16.1, now 16.2"]
@@ -60,7 +67,7 @@ mod tests {
             assert!(check.detail.contains(part), "{part}: {}", check.detail);
         }
         assert!(!check.detail.contains("jit"), "{}", check.detail);
-        let unread = unchanged(&before, &Err(TargetError::Lost("gone".into())));
+        let unread = check_settings(&before, &Err(TargetError::Lost("gone".into())));
         assert!(unread.outcome == Outcome::NotMade && unread.detail.contains("gone"), "{unread:?}");
     }
 

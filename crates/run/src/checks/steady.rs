@@ -6,8 +6,11 @@ use loadline_analyze::within;
 use loadline_database::Runs;
 use loadline_load::{Load, Measured, Request, Warmup};
 use loadline_model::snapshot::counter;
-use loadline_model::{Check, CheckId, Driver, Outcome};
+use loadline_model::{Check, CheckId, Column, Driver, Outcome, column};
 use loadline_workload::Instrument;
+
+use crate::evidence::Evidence;
+use crate::test::Test;
 
 /// Fewest values of less than a second.
 const LEAST_SHORT_VALUES: usize = 20;
@@ -34,14 +37,13 @@ fn busy(load: &Load) -> u32 {
     waiting.map_or(load.jobs, |n| load.jobs.min(n.ceil() as u32))
 }
 
-/// Makes the checks of a test.
-pub(crate) fn checks(request: &Request, measured: &Measured) -> Vec<Check> {
-    let warmup = &measured.warmup;
-    let warm = warmup.steady.map(|is_steady| warm_up(is_steady, warmup.taken_s, &warmup.load));
-    warm.into_iter().chain([window(request, measured)]).collect()
+/// Throughput must have been steady before the window, if that was asked.
+pub(crate) fn warm_up(e: &Evidence<'_>, test: &mut Test) {
+    let warmup = &e.measured.warmup;
+    test.checks.extend(warmup.steady.map(|is_steady| check_warm_up(is_steady, warmup.taken_s, &warmup.load)));
 }
 
-fn warm_up(is_steady: bool, taken_s: f64, load: &Load) -> Check {
+fn check_warm_up(is_steady: bool, taken_s: f64, load: &Load) -> Check {
     if is_steady {
         let detail = format!(
             "throughput was steady after {taken_s:.1} s of warm-up: {LOOKS} looks at its last half, {} s apart, saw no trend \
@@ -72,8 +74,12 @@ fn warm_up(is_steady: bool, taken_s: f64, load: &Load) -> Check {
     )
 }
 
-/// Looks for a change in the course of the window.
-fn window(request: &Request, measured: &Measured) -> Check {
+/// Throughput must stay on one level in the window.
+pub(crate) fn window(e: &Evidence<'_>, test: &mut Test) {
+    test.checks.push(check_window(e.request, e.measured));
+}
+
+fn check_window(request: &Request, measured: &Measured) -> Check {
     let not_made = |why: String| Check::new(CheckId::Steady, Outcome::NotMade, why);
     if request.work.workload.has(Instrument::Checkpoint) {
         return not_made("the workload has a checkpoint in its window on purpose".to_owned());
@@ -101,19 +107,16 @@ fn window(request: &Request, measured: &Measured) -> Check {
     Check::require(CheckId::Steady, true, detail)
 }
 
-/// Half width of the 95 % interval of throughput from the course of the window, as a share of it; or why there is none.
-pub(crate) fn within_window(request: &Request, measured: &Measured) -> Result<f64, String> {
-    if request.load.waits() {
-        return Err("in an open loop throughput is given".to_owned());
+/// Half width of the 95 % interval of throughput from the course of the window, as a share of it.
+pub(crate) fn within_window(e: &Evidence<'_>, test: &mut Test) {
+    const ID: &Column = column::WITHIN_WINDOW_PCT;
+    if e.request.load.waits() {
+        return test.set_absent(ID, "in an open loop throughput is given");
     }
-    let (values, each_s, _) = values(request, measured);
-    within::half_width(&values).ok_or_else(|| {
-        format!(
-            "the window has {} values of {each_s:.1} s, and an interval takes {} or more (--duration)",
-            values.len(),
-            within::LEAST_VALUES
-        )
-    })
+    let (values, each_s, _) = values(e.request, e.measured);
+    let (n, least) = (values.len(), within::LEAST_VALUES);
+    let why = format!("the window has {n} values of {each_s:.1} s, and an interval takes {least} or more (--duration)");
+    test.set_or_absent(ID, within::half_width(&values).map(|share| 100.0 * share), why);
 }
 
 /// Transactions per second in equal parts of the window, the length of a part, s, and whether that is as long as few transactions.
@@ -187,7 +190,7 @@ mod tests {
         ];
         for (load, says) in cases {
             assert!(!is_warm(&load), "{load:?}");
-            let check = warm_up(false, load.rates.len() as f64 / 10.0, &load);
+            let check = check_warm_up(false, load.rates.len() as f64 / 10.0, &load);
             assert!(check.outcome == Outcome::Noted && check.detail.contains(says), "{says}: {}", check.detail);
         }
     }
@@ -197,7 +200,7 @@ mod tests {
         let flat = load(noisy, 70);
         assert!(is_warm(&flat) && !is_warm(&load(noisy, 71)), "looks are 0.5 s apart");
         assert!(is_warm(&Load { waiting: vec![0.5; 70], ..flat.clone() }));
-        assert_eq!(warm_up(true, 7.2, &flat).outcome, Outcome::Passed);
+        assert_eq!(check_warm_up(true, 7.2, &flat).outcome, Outcome::Passed);
         // Of many jobs few are busy in an open loop: a value need not be as long as all of them would take.
         let idle = Load { jobs: 64, waiting: vec![0.5; 100], ..load(|_| 20.0, 100) };
         assert!(is_warm(&idle) && !is_warm(&Load { waiting: vec![64.0; 100], ..idle.clone() }));

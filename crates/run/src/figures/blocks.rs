@@ -2,16 +2,16 @@
 
 use loadline_collect::Edge;
 use loadline_collect::os::DiskCounters;
-use loadline_load::{Measured, Request};
 use loadline_model::snapshot::{LEAST_IO_NS, WaitProfile, counter};
 use loadline_model::{Column, column};
 use loadline_workload::{Commit, Instrument};
 
 use super::MIB;
 use super::access::{is_one_read, only_adds};
-use super::collected::Figures;
 use super::counters::Counters;
 use super::machine::seconds_between;
+use crate::evidence::Evidence;
+use crate::test::Test;
 
 /// Range of blocks read per transaction in which a transaction's time counts as the time of one read.
 const ONE_READ: std::ops::RangeInclusive<f64> = 0.9..=1.25;
@@ -40,14 +40,9 @@ const COLUMNS: [&Column; 13] = [
     column::REDO_SYNC_TIME_US,
 ];
 
-/// Figures of blocks; `tps` is the jobs' throughput.
-pub(super) fn figures(
-    request: &Request,
-    measured: &Measured,
-    counters: &Result<Counters<'_>, String>,
-    tps: f64,
-) -> Figures {
-    let mut out = Figures::default();
+/// Figures of blocks.
+pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
+    let (request, measured) = (e.request, e.measured);
     let bytes = request.target.facts().block_bytes.map(|bytes| bytes as f64);
     out.set_or_absent(column::BLOCK_BYTES, bytes, "the target does not report its block size");
     let percent = request.work.params.to_map().get("write-pct").map(|percent| *percent as f64);
@@ -56,22 +51,21 @@ pub(super) fn figures(
     let why = "the data device is unknown or on another machine";
     out.set_or_fallback(column::DEVICE_READS_PER_S, device.map(|d| d.count), why);
     out.set_or_fallback(column::DEVICE_READ_MIB_PER_S, device.map(|d| d.bytes / MIB), why);
-    match counters {
+    match &e.counters {
         Ok(counters) => {
-            rates(&mut out, counters);
-            read_times(&mut out, request, measured, counters, tps);
+            rates(out, counters);
+            read_times(out, e, counters);
             let pct = read_wait_pct(counters, request.jobs);
             out.set_or_fallback(column::READ_WAIT_PCT, pct, "the database does not time its reads");
-            buffer_waits(&mut out, request, measured, counters);
+            buffer_waits(out, e, counters);
             let growth = request.target.facts().growth_is_written.filter(|_| only_adds(&request.work));
             out.notes.extend(growth.map(str::to_owned));
         }
         Err(why) => COLUMNS.iter().for_each(|id| out.set_fallback_reason(id, why)),
     }
-    out
 }
 
-fn rates(out: &mut Figures, w: &Counters<'_>) {
+fn rates(out: &mut Test, w: &Counters<'_>) {
     let mut set = |id, value| out.set_or_fallback(id, value, NOT_PROVIDED);
     let hits = w.both(counter::BLOCK_GETS, counter::BLOCK_READS).filter(|(gets, _)| *gets > 0.0);
     set(column::CACHE_HIT_PCT, hits.map(|(gets, reads)| (1.0 - reads / gets).max(0.0) * 100.0));
@@ -113,17 +107,17 @@ pub(crate) fn device_reads(open: &Edge, close: &Edge) -> Option<Reads> {
     disks.and_then(|(a, b)| grown(a, b)).filter(|_| seconds > 0.0)
 }
 
-fn read_times(out: &mut Figures, request: &Request, measured: &Measured, w: &Counters<'_>, tps: f64) {
+fn read_times(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>) {
     const SPREAD: [&Column; 3] = [column::READ_TIME_US_P50, column::READ_TIME_US_P99, column::READS_WITHIN_512US_PCT];
     let calls = w.grown(counter::READ_CALLS).filter(|n| *n > 0.0);
     let counted = w.grown(counter::READ_NS).zip(calls).map(|(ns, n)| ns / n);
     let mean = counted.filter(|ns| *ns >= LEAST_IO_NS).map(|ns| ns / 1e3);
-    let transactions = &measured.merged.transaction;
+    let (transactions, tps) = (&e.merged().transaction, e.tps());
     let per_tx = w.rate(counter::BLOCK_READS).filter(|_| tps > 0.0).map(|reads| reads / tps);
     let why = if counted.is_some() { NOT_READ } else { "the database does not time its reads" };
     out.set_or_fallback(column::READ_TIME_US_MEAN, mean, why);
     match per_tx {
-        Some(n) if is_one_read(&request.work) && ONE_READ.contains(&n) => {
+        Some(n) if is_one_read(e.work()) && ONE_READ.contains(&n) => {
             let us = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e3);
             out.set_or_fallback(column::READ_TIME_US_P50, us(transactions.quantile_ns(0.5)), NOT_PROVIDED);
             out.set_or_fallback(column::READ_TIME_US_P99, us(transactions.quantile_ns(0.99)), NOT_PROVIDED);
@@ -141,7 +135,7 @@ fn read_times(out: &mut Figures, request: &Request, measured: &Measured, w: &Cou
         }
         _ => {
             let why = match per_tx {
-                Some(n) if is_one_read(&request.work) => {
+                Some(n) if is_one_read(e.work()) => {
                     format!("a transaction read {n:.2} blocks: its time is not that of one read")
                 }
                 _ => "read times are known only for transactions that read a single block each".to_owned(),
@@ -158,8 +152,9 @@ fn read_wait_pct(w: &Counters<'_>, jobs: u32) -> Option<f64> {
 }
 
 /// Time that jobs waited for a free buffer, as counted or else as sampled.
-fn buffer_waits(out: &mut Figures, request: &Request, measured: &Measured, w: &Counters<'_>) {
+fn buffer_waits(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>) {
     const ID: &Column = column::BUFFER_WAIT_PCT;
+    let (request, measured) = (e.request, e.measured);
     let jobs = f64::from(request.jobs.max(1));
     if let Some(ns) = w.rate(counter::BUFFER_WAIT_NS) {
         out.set(ID, (ns / 1e9 / jobs * 100.0).min(100.0));

@@ -162,10 +162,15 @@ mod tests {
         Snapshot { at_ns, counters, ..Snapshot::default() }
     }
 
+    /// Counters between snapshots that were taken on time.
+    fn on_time<'a>(open: &'a Snapshot, close: &'a Snapshot) -> Counters<'a> {
+        Counters { open, close, on_time: [open, close], seconds: 1.0, off_s: 0.0, whole: None }
+    }
+
     #[test]
     fn the_jobs_count_is_that_of_the_snapshots() {
         let of = |open: &Snapshot, close: &Snapshot| {
-            let on_time = Counters { open, close, on_time: [open, close], seconds: 1.0, off_s: 0.0, whole: None };
+            let on_time = on_time(open, close);
             let (other, seconds) = (snapshot(0, None), 1.0);
             let published = Counters { open: &other, seconds, ..on_time };
             let load = |think_s| JobLoad { think_s, ..JobLoad::default() };
@@ -185,10 +190,7 @@ mod tests {
         let (open, close) = (snapshot(1, Some((100.0, 104.0))), snapshot(2, Some((900.0, 902.0))));
         assert_eq!(of(&open, &close), Some(Completed { count: 799.0, uncertain: 3.0 }));
         assert_eq!(of(&open, &snapshot(2, None)), None);
-        let exact = |close: &Snapshot| {
-            let on_time = [&open, close];
-            Counters { open: &open, close, on_time, seconds: 1.0, off_s: 0.0, whole: None }.exact_on_time()
-        };
+        let exact = |close: &Snapshot| on_time(&open, close).exact_on_time();
         assert_eq!((exact(&close), exact(&snapshot(2, Some((900.0, 1200.0))))), (of(&open, &close), None));
     }
 
@@ -196,15 +198,7 @@ mod tests {
     fn a_counter_that_goes_backwards_was_reset() {
         let back = |before, after: f64| {
             let (open, close) = (snapshot(1, Some((before, 0.0))), snapshot(2, Some((after, 0.0))));
-            let of = Counters {
-                open: &open,
-                close: &close,
-                on_time: [&open, &close],
-                seconds: 1.0,
-                off_s: 0.0,
-                whole: None,
-            };
-            of.went_back()
+            on_time(&open, &close).went_back()
         };
         assert_eq!((back(100.0, 900.0), back(900.0, 899.0)), (vec![], vec![]));
         assert_eq!(back(900.0, 100.0), ["jobs_before"]);
@@ -216,10 +210,7 @@ mod tests {
             let reset = reset.map(|s| ("pg_stat_wal.stats_reset".to_owned(), s));
             Snapshot { counters: reset.into_iter().collect(), ..snapshot(1, None) }
         };
-        let between = |open: Option<f64>, close: Option<f64>| {
-            let (open, close) = (&at(open), &at(close));
-            Counters { open, close, on_time: [open, close], seconds: 1.0, off_s: 0.0, whole: None }.went_back()
-        };
+        let between = |open: Option<f64>, close: Option<f64>| on_time(&at(open), &at(close)).went_back();
         assert_eq!((between(None, None), between(Some(5.0), Some(5.0))), (vec![], vec![]));
         assert_eq!(
             (between(None, Some(7.5)), between(Some(5.0), Some(7.5))),

@@ -1,32 +1,30 @@
 //! Figures from the database's counters of log and commits.
 
-use loadline_database::{Runs, Target};
-use loadline_load::{Measured, Place, Request, Tally};
+use loadline_database::Runs;
+use loadline_load::{Place, Request};
 use loadline_model::snapshot::counter;
 use loadline_model::{Column, column};
 
-use super::collected::Figures;
 use super::counters::Counters;
 use super::{KIB, MIB};
+use crate::evidence::Evidence;
+use crate::test::Test;
 
 /// Default reason for an absent counter.
 const NOT_PROVIDED: &str = "the target did not provide the counter at window start and window end";
 
-/// Redo, commits and their ratios; `tps` is the jobs' throughput.
-pub(super) fn figures(request: &Request, counters: &Result<Counters<'_>, String>, tps: f64, merged: &Tally) -> Figures {
+/// Redo, commits and their ratios.
+pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     const FLASH: &Column = column::FLASH_CACHE_WRITE_PCT;
-    let mut out = Figures::default();
+    let tps = e.tps();
     out.set_fallback_reason(FLASH, "only Oracle on Exadata has a flash cache for writes");
-    let not_comparable = commits_not_comparable(request, merged);
+    let not_comparable = commits_not_comparable(e);
     if let Some(why) = &not_comparable {
         out.set_all_absent(&[column::COMMITS_DATABASE, column::COMMITS_PER_REDO_SYNC], why);
     }
-    let c = match counters {
+    let c = match &e.counters {
         Ok(counters) => counters,
-        Err(why) => {
-            out.set_all_absent(&column::REDO_AND_COMMITS, why);
-            return out;
-        }
+        Err(why) => return out.set_all_absent(&column::REDO_AND_COMMITS, why),
     };
     let mut set = |id, value| out.set_or_fallback(id, value, NOT_PROVIDED);
     set(column::REDO_BLOCKS_PER_S, c.rate(counter::REDO_BLOCKS));
@@ -49,7 +47,7 @@ pub(super) fn figures(request: &Request, counters: &Result<Counters<'_>, String>
         // If the database does not count its commits, use the jobs' count.
         set(
             column::COMMITS_PER_REDO_SYNC,
-            syncs.map(|syncs| commits.unwrap_or(tps * merged.commits_per_tx() * c.seconds) / syncs),
+            syncs.map(|syncs| commits.unwrap_or(tps * e.merged().commits_per_tx() * c.seconds) / syncs),
         );
     }
     match c.both(counter::FLASH_WRITES, counter::WRITES) {
@@ -60,7 +58,7 @@ pub(super) fn figures(request: &Request, counters: &Result<Counters<'_>, String>
         }
         None => {}
     }
-    log_parts(&mut out, c);
+    log_parts(out, c);
     if c.whole.is_some() {
         out.notes.push(
             "the server counts late: its counters are those of the whole test, with warm-up, at the rate of the window"
@@ -68,8 +66,7 @@ pub(super) fn figures(request: &Request, counters: &Result<Counters<'_>, String>
         );
     }
     let [open, close] = c.on_time;
-    out.notes.extend(request.target.facts().remarks.map(|of| of(open, close)).unwrap_or_default());
-    out
+    out.notes.extend(e.request.target.facts().remarks.map(|of| of(open, close)).unwrap_or_default());
 }
 
 /// Why the null engine does not count what agents do.
@@ -82,11 +79,12 @@ pub(crate) fn engines_elsewhere(request: &Request) -> bool {
 }
 
 /// Why the database's count of commits cannot be compared with the jobs', if so.
-pub(crate) fn commits_not_comparable(request: &Request, merged: &Tally) -> Option<String> {
+pub(crate) fn commits_not_comparable(e: &Evidence<'_>) -> Option<String> {
+    let request = e.request;
     if engines_elsewhere(request) {
         return Some(ENGINES_ELSEWHERE.to_owned());
     }
-    if let Some(statement) = merged.scripted.as_ref().and_then(|did| did.uncertain.as_ref()) {
+    if let Some(statement) = e.merged().scripted.as_ref().and_then(|did| did.uncertain.as_ref()) {
         return Some(format!("a script's {statement} may commit by itself, which its client does not see"));
     }
     let workers =
@@ -95,7 +93,7 @@ pub(crate) fn commits_not_comparable(request: &Request, merged: &Tally) -> Optio
 }
 
 /// Parts of the commit time, and group commits, if the target reports them.
-fn log_parts(out: &mut Figures, c: &Counters<'_>) {
+fn log_parts(out: &mut Test, c: &Counters<'_>) {
     const NONE: &str = "the target does not time the parts of its commits";
     let commits = c.grown(counter::COMMITS).filter(|commits| *commits > 0.0);
     let groups = c.grown(counter::LOG_GROUPS).filter(|groups| *groups > 0.0);
@@ -115,19 +113,19 @@ fn log_parts(out: &mut Figures, c: &Counters<'_>) {
 }
 
 /// Time of log file sync, as measured by the database; else by Little's law: sessions waiting for the log writer =
-/// commits per second (`tps`) × wait per commit. `lacking`: whether the target lacks the column.
-pub(super) fn log_file_sync(measured: &Measured, target: &dyn Target, tps: f64, lacking: bool) -> Figures {
+/// commits per second × wait per commit.
+pub(crate) fn log_file_sync(e: &Evidence<'_>, out: &mut Test) {
     const ID: &Column = column::LOG_FILE_SYNC_MS;
-    let mut out = Figures::default();
+    let (measured, tps) = (e.measured, e.tps() * e.merged().commits_per_tx());
     let [open, close] = [&measured.edges.at_open, &measured.edges.at_close].map(|e| e.snapshot.as_ref().ok());
     let ns_per_s =
         open.zip(close).and_then(|(a, b)| a.delta(b, counter::LOG_WAIT_NS).map(|ns| ns / a.seconds_until(b)));
-    let events = target.facts().log_sync_events;
+    let events = e.request.target.facts().log_sync_events;
     if let Some(ns_per_s) = ns_per_s.filter(|_| tps > 0.0) {
         out.set(ID, ns_per_s / tps / 1e6);
     } else if events.is_empty() {
         out.set_fallback_reason(ID, "the target does not report wait events");
-    } else if !lacking {
+    } else if !out.target_lacks(ID) {
         let profile = measured.waits();
         match profile.mean_sessions(events) {
             Some(waiting) if tps > 0.0 && profile.samples >= 5 => {
@@ -140,5 +138,4 @@ pub(super) fn log_file_sync(measured: &Measured, target: &dyn Target, tps: f64, 
             _ => out.set_absent(ID, format!("only {} samples of wait events in the window", profile.samples)),
         }
     }
-    out
 }

@@ -6,10 +6,15 @@ use loadline_collect::os::{CpuShares, CpuTimes, Cpus, TICKS_PER_S, Used};
 use loadline_collect::{Confined, CpuSource, Surroundings};
 use loadline_database::Runs;
 use loadline_load::{Around, Request};
-use loadline_model::snapshot::WaitProfile;
+use loadline_model::disturbance::DISTURBANCES;
+use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Column, column};
 
-use super::collected::Figures;
+use super::counters::Counters;
+use super::machine::steal_pct;
+use super::{ENDED_EARLY, all_ended_early};
+use crate::evidence::Evidence;
+use crate::test::Test;
 
 const CONTAINER: &str =
     "loadline does not see all processes, as in a container of its own: unknown_cpu_pct is what it cannot tell apart";
@@ -27,31 +32,47 @@ const MIN_SAMPLES: u32 = 10;
 /// Most CPU time of processes whose I/O cannot be read, as a share of the window.
 const IO_UNREAD: f64 = 0.01;
 
+/// Figures of others in the window of jobs.
+pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
+    if all_ended_early(e.measured) {
+        // What others used of a window that nobody worked in says nothing.
+        return DISTURBANCES.iter().for_each(|kind| out.set_absent(kind.column, ENDED_EARLY));
+    }
+    let Some(around) = &e.measured.around else { return };
+    let util = [column::DEVICE_UTIL_PCT, column::DATA_DEVICE_UTIL_PCT].into_iter().filter_map(|c| out.figure(c));
+    let util_pct = util.reduce(f64::max);
+    machine(out, e.request, around, steal_pct(e.measured), util_pct);
+    let of_others = |c: &Counters<'_>| {
+        let grown = |name| c.grown_on_time(name);
+        Some(grown(counter::OTHER_SESSIONS_CPU_NS)? / grown(counter::OTHER_SESSIONS_AT_NS).filter(|ns| *ns > 0.0)?)
+    };
+    sessions(out, around, &e.measured.waits(), e.counters.as_ref().ok().and_then(of_others));
+}
+
 /// Figures between two readings. `steal_pct`: that of the database's machine, if it could be read; `device_util_pct`: of
 /// the devices of log and data.
-pub(crate) fn figures(
+pub(crate) fn machine(
+    out: &mut Test,
     request: &Request,
     around: &Around,
     steal_pct: Option<f64>,
     device_util_pct: Option<f64>,
-) -> Figures {
-    let mut out = shares(around, steal_pct, device_util_pct);
-    confined(&mut out, request, around.readings.each_ref());
-    out
+) {
+    shares(out, around, steal_pct, device_util_pct);
+    confined(out, request, around.readings.each_ref());
 }
 
 /// Figures that need no more than the two readings.
-fn shares(around: &Around, steal_pct: Option<f64>, device_util_pct: Option<f64>) -> Figures {
+fn shares(out: &mut Test, around: &Around, steal_pct: Option<f64>, device_util_pct: Option<f64>) {
     let [a, b] = &around.readings;
-    let mut out = Figures::default();
     let seconds = b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9;
     let is_long = seconds >= SHORTEST_S;
     let unless_short = |why| if is_long { why } else { TOO_SHORT };
     let processes = a.processes.as_ref().zip(b.processes.as_ref()).filter(|_| is_long);
     match processes.map(|(a, b)| a.used_until(b, &around.own, &around.server)) {
         Some(used) => {
-            other_io(&mut out, &used, seconds, device_util_pct);
-            others(&mut out, &Machine { readings: [a, b], seconds }, used);
+            other_io(out, &used, seconds, device_util_pct);
+            others(out, &Machine { readings: [a, b], seconds }, used);
         }
         None => {
             let why = unless_short("the processes of this machine could not be read");
@@ -69,13 +90,11 @@ fn shares(around: &Around, steal_pct: Option<f64>, device_util_pct: Option<f64>)
     out.set_or_absent(column::THERMAL_THROTTLED_PCT, thermal, unless_short(why));
     let frequency = a.frequency_pct.zip(b.frequency_pct).map(|(a, b)| f64::midpoint(a, b));
     out.set_or_absent(column::CPU_FREQUENCY_PCT, frequency, "the kernel does not show the CPUs' frequency here");
-    pressure(&mut out, [a, b], seconds, unless_short(NO_PRESSURE));
-    out
+    pressure(out, [a, b], seconds, unless_short(NO_PRESSURE));
 }
 
 /// Figures of the sessions of others on the server. `busy_cpus`: CPUs that those that were seen kept busy.
-pub(crate) fn sessions(around: &Around, waits: &WaitProfile, busy_cpus: Option<f64>) -> Figures {
-    let mut out = Figures::default();
+pub(crate) fn sessions(out: &mut Test, around: &Around, waits: &WaitProfile, busy_cpus: Option<f64>) {
     let others = waits.others.filter(|_| waits.samples >= MIN_SAMPLES);
     let others_pct = others.map(|n| 100.0 * n as f64 / f64::from(waits.samples));
     let why = "sessions of others on this database are not sampled, or loadline may not see them";
@@ -86,7 +105,6 @@ pub(crate) fn sessions(around: &Around, waits: &WaitProfile, busy_cpus: Option<f
     let why =
         "the processes or threads of others' sessions are unknown, on another machine, or loadline may not see them";
     out.set_or_absent(column::OTHER_SESSIONS_CPU_PCT, cpu_pct, why);
-    out
 }
 
 /// The CPUs of `online` that `side` may use; all if that is unknown.
@@ -132,7 +150,7 @@ impl Machine<'_> {
 }
 
 /// The CPU time of others.
-fn others(out: &mut Figures, machine: &Machine<'_>, mut used: Used) {
+fn others(out: &mut Test, machine: &Machine<'_>, mut used: Used) {
     let busy_s = machine.busy_s(&machine.readings[1].online());
     used.limit_others(busy_s - used.loadline_s - used.server_s);
     out.others = used.names(machine.seconds);
@@ -152,7 +170,7 @@ fn others(out: &mut Figures, machine: &Machine<'_>, mut used: Used) {
 }
 
 /// The I/O of others in `seconds`.
-fn other_io(out: &mut Figures, used: &Used, seconds: f64, device_util_pct: Option<f64>) {
+fn other_io(out: &mut Test, used: &Used, seconds: f64, device_util_pct: Option<f64>) {
     let why = match device_util_pct {
         None => "the devices of log and data are unknown or on another machine",
         _ if !used.all_seen => "loadline does not see all processes, as in a container of its own",
@@ -180,7 +198,7 @@ fn left_out(used: &Used, seconds: f64) -> Option<String> {
 }
 
 /// What kept loadline and the database from CPUs.
-fn confined(out: &mut Figures, request: &Request, [a, b]: [&Surroundings; 2]) {
+fn confined(out: &mut Test, request: &Request, [a, b]: [&Surroundings; 2]) {
     let online = b.cpus.len();
     let withheld = b.loadline.allowed.as_ref().filter(|_| online > 0).map(|allowed| {
         let usable = allowed.iter().filter(|cpu| b.cpus.contains_key(cpu)).count();
@@ -211,7 +229,7 @@ fn confined(out: &mut Figures, request: &Request, [a, b]: [&Surroundings; 2]) {
 }
 
 /// Pressure on the machine.
-fn pressure(out: &mut Figures, [a, b]: [&Surroundings; 2], seconds: f64, why: &str) {
+fn pressure(out: &mut Test, [a, b]: [&Surroundings; 2], seconds: f64, why: &str) {
     const COLUMNS: [(&Column, Option<&Column>); 3] = [
         (column::CPU_PRESSURE_PCT, None),
         (column::MEMORY_PRESSURE_PCT, Some(column::MEMORY_PRESSURE_FULL_PCT)),
@@ -276,7 +294,7 @@ mod tests {
         let [loadline, server] = [Some(allowed), of_server]
             .map(|cpus| cpus.map(|cpus| Confined { allowed: Some(cpus.iter().copied().collect()), limit: None }));
         (b.loadline, b.server) = (loadline.unwrap_or_default(), server);
-        let mut out = Figures::default();
+        let mut out = Test::default();
         others(&mut out, &Machine { readings: [&a, &b], seconds: 2.0 }, used.clone());
         let columns = [column::OTHER_CPU_PCT, column::UNKNOWN_CPU_PCT];
         for column in columns {
@@ -294,7 +312,8 @@ mod tests {
             let mut readings = readings(ALL).map(|r| Surroundings { processes: Some(Default::default()), ..r });
             readings[1].at_ns = readings[0].at_ns + length_ns;
             let around = Around { readings, server: loadline_collect::os::Server::Inside, own: Vec::new() };
-            let out = super::shares(&around, Some(50.0), None);
+            let mut out = Test::default();
+            super::shares(&mut out, &around, Some(50.0), None);
             let columns = [column::UNKNOWN_CPU_PCT, column::CPU_STEAL_PCT];
             assert!(columns.iter().all(|c| out.figure(c).is_some() != out.absence_reason(c).is_some()));
             columns.map(|c| out.figure(c))
@@ -347,7 +366,7 @@ mod tests {
     #[test]
     fn the_device_is_busy_for_others_by_their_share_of_bytes() {
         let of = |used: Used, util| {
-            let mut out = Figures::default();
+            let mut out = Test::default();
             other_io(&mut out, &used, 2.0, util);
             (out.figure(column::OTHER_IO_PCT), out.absence_reason(column::OTHER_IO_PCT).is_some())
         };

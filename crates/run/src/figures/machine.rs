@@ -6,30 +6,29 @@ use loadline_database::Runs;
 use loadline_load::{Measured, Request};
 use loadline_model::{Column, column};
 
-use super::collected::Figures;
 use super::populations::TimeShares;
 use crate::checks::agents;
+use crate::evidence::Evidence;
+use crate::test::Test;
 
 /// Why an embedded database has no client CPU.
 const IN_PROCESS: &str = "the database runs inside the loadline process, and in an open loop its CPU time cannot be separated from loadline's";
 const DEVICE: [&Column; 3] = [column::DEVICE_WRITES_PER_S, column::DEVICE_WRITE_MIB_PER_S, column::DEVICE_UTIL_PCT];
 
 /// Figures of the database's machine, or why there are none.
-pub(super) fn machine(request: &Request, measured: &Measured) -> Figures {
-    let mut out = between(&measured.edges.at_open, &measured.edges.at_close);
-    let why = match request.cpu {
-        CpuSource::Local if super::all_ended_early(measured) => super::ENDED_EARLY,
+pub(crate) fn machine(e: &Evidence<'_>, out: &mut Test) {
+    between(out, &e.measured.edges.at_open, &e.measured.edges.at_close);
+    let why = match e.request.cpu {
+        CpuSource::Local if super::all_ended_early(e.measured) => super::ENDED_EARLY,
         CpuSource::Local => "/proc/stat could not be read",
         _ => "the database runs on another machine, where loadline cannot read /proc/stat",
     };
     column::CPU_SHARES.iter().for_each(|c| out.set_fallback_reason(c, why));
     DEVICE.iter().for_each(|c| out.set_fallback_reason(c, "the log device is unknown or on another machine"));
-    out
 }
 
 /// CPU and log device of the database's machine between two readings.
-pub(crate) fn between(open: &Edge, close: &Edge) -> Figures {
-    let mut out = Figures::default();
+pub(crate) fn between(out: &mut Test, open: &Edge, close: &Edge) {
     if let Some(s) = cpu_shares(open, close) {
         let shares = [s.busy_pct, s.user_pct, s.sys_pct, s.idle_pct, s.iowait_pct];
         column::CPU_SHARES.iter().zip(shares).for_each(|(c, pct)| out.set(c, pct));
@@ -38,7 +37,6 @@ pub(crate) fn between(open: &Edge, close: &Edge) -> Figures {
     if let Some(r) = disk.and_then(|(a, b)| DiskRates::between(a, b, seconds_between(open, close))) {
         DEVICE.iter().zip([r.writes_per_s, r.write_mib_per_s, r.util_pct]).for_each(|(c, v)| out.set(c, v));
     }
-    out
 }
 
 /// CPU of the database's machine.
@@ -56,45 +54,40 @@ pub(crate) fn seconds_between(open: &Edge, close: &Edge) -> f64 {
     close.at_ns.saturating_sub(open.at_ns) as f64 / 1e9
 }
 
-/// Figures of the loadline process, on a machine with `cpus` CPUs.
-pub(super) fn client(request: &Request, measured: &Measured, cpus: u32) -> Figures {
+/// Figures of the loadline process.
+pub(crate) fn client(e: &Evidence<'_>, out: &mut Test) {
     const BOTH: [&Column; 2] = [column::CLIENT_CPU_US_PER_TX, column::CLIENT_CPU_PCT];
-    let mut out = Figures::default();
+    let (request, measured) = (e.request, e.measured);
     if !measured.agents.is_empty() {
-        return of_agents(measured);
+        return of_agents(measured, out);
     }
     let (open, close) = (&measured.edges.at_open, &measured.edges.at_close);
     let process = open.process.as_ref().zip(close.process.as_ref());
     let Some(ns) = process.map(|(a, b)| b.total_ns().saturating_sub(a.total_ns()) as f64) else {
-        out.set_all_absent(&BOTH, "the CPU time of this process could not be read");
-        return out;
+        return out.set_all_absent(&BOTH, "the CPU time of this process could not be read");
     };
     let ns = match request.target.facts().runs {
         Runs::InProcess => own_part(request, measured, ns),
         Runs::Apart | Runs::Nowhere => Some(ns),
     };
     let Some(ns) = ns else {
-        out.set_all_absent(&BOTH, IN_PROCESS);
-        return out;
+        return out.set_all_absent(&BOTH, IN_PROCESS);
     };
     let seconds = seconds_between(open, close);
-    let done = measured.merged.transaction.count() as f64 / measured.schedule.window_s() * seconds;
+    let done = e.tps() * seconds;
     let per_tx = (done > 0.0).then(|| ns / 1e3 / done);
     out.set_or_absent(column::CLIENT_CPU_US_PER_TX, per_tx, "no transaction completed in the window");
-    out.set(column::CLIENT_CPU_PCT, ns / 1e9 / seconds / f64::from(cpus.max(1)) * 100.0);
-    out
+    out.set(column::CLIENT_CPU_PCT, ns / 1e9 / seconds / f64::from(e.run.manifest.machine.cpus.max(1)) * 100.0);
 }
 
 /// Figures of the agents: all of their CPU time, and the share of the machine on which it is largest.
-fn of_agents(measured: &Measured) -> Figures {
-    let mut out = Figures::default();
+fn of_agents(measured: &Measured, out: &mut Test) {
     let why = "the CPU time of an agent is unknown";
     let done = measured.merged.transaction.count() as f64;
     let ns = agents::cpu_ns(&measured.agents, measured.schedule.window_s()).filter(|_| done > 0.0);
     out.set_or_absent(column::CLIENT_CPU_US_PER_TX, ns.map(|ns| ns / 1e3 / done), why);
     let share = agents::busiest(&measured.agents).map(|(_, share)| share * 100.0);
     out.set_or_absent(column::CLIENT_CPU_PCT, share, why);
-    out
 }
 
 /// loadline's part of the `ns` of CPU time of a process that also runs the database: all but the jobs' threads, and of

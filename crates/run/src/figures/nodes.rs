@@ -9,12 +9,15 @@ use loadline_model::record::NodeFigures;
 use loadline_model::snapshot::counter;
 use loadline_model::{Snapshot, column};
 
-use super::counters::Counters;
-use super::{Figures, MIB};
+use super::MIB;
+use crate::evidence::Evidence;
+use crate::study::are;
+use crate::test::Test;
 
 /// The figures of the nodes, if the snapshots have counters of several.
-pub(crate) fn figures(request: &Request, measured: &Measured, counters: Option<&Counters<'_>>) -> Vec<NodeFigures> {
-    let Some(counters) = counters.filter(|c| c.open.nodes.len() > 1) else { return Vec::new() };
+pub(crate) fn of_each(e: &Evidence<'_>) -> Vec<NodeFigures> {
+    let (request, measured) = (e.request, e.measured);
+    let Some(counters) = e.counters.as_ref().ok().filter(|c| c.open.nodes.len() > 1) else { return Vec::new() };
     let window_s = measured.schedule.window_s().max(1e-9);
     let nodes = counters.open.nodes.iter().zip(&counters.close.nodes).enumerate();
     nodes
@@ -44,16 +47,14 @@ fn readings(measured: &Measured) -> impl Iterator<Item = &Snapshot> {
 }
 
 /// How far the standbys that are nodes of the target were behind, at most.
-pub(crate) fn replicas(request: &Request, measured: &Measured) -> Figures {
-    let mut out = Figures::default();
-    if request.target.facts().read_only_nodes > 0 {
-        let most = |name| readings(measured).filter_map(|s| s.counters.get(name)).copied().reduce(f64::max);
+pub(crate) fn replicas(e: &Evidence<'_>, out: &mut Test) {
+    if e.request.target.facts().read_only_nodes > 0 {
+        let most = |name| readings(e.measured).filter_map(|s| s.counters.get(name)).copied().reduce(f64::max);
         let (bytes, ns) = (most(counter::REPLICA_BEHIND_BYTES), most(counter::REPLICA_BEHIND_NS));
         const NO: &str = "the primary does not say how far its standbys are (the role needs pg_monitor)";
         out.set_or_absent(column::REPLICA_BEHIND_MIB, bytes.map(|bytes| bytes / MIB), NO);
         out.set_or_absent(column::REPLICA_BEHIND_MS, ns.map(|ns| ns / 1e6), NO);
     }
-    out
 }
 
 /// Means of what describes the moment, over the readings of the window.
@@ -86,13 +87,14 @@ pub(crate) struct NodeCommits {
 }
 
 /// What each node that has jobs committed and synced; empty if there are not several nodes, or one of them does not count it.
-pub(crate) fn commits(request: &Request, measured: &Measured, counters: &Counters<'_>) -> Vec<NodeCommits> {
+pub(crate) fn commits(e: &Evidence<'_>) -> Vec<NodeCommits> {
+    let Ok(counters) = &e.counters else { return Vec::new() };
     let nodes = counters.open.nodes.len();
     if nodes < 2 || counters.close.nodes.len() != nodes {
         return Vec::new();
     }
     let of_node = |node: usize| {
-        let jobs = jobs_of(request, &measured.jobs, node, nodes);
+        let jobs = jobs_of(e.request, &e.measured.jobs, node, nodes);
         let grown = |name| Some(counters.close.nodes.get(node)?.get(name)? - counters.open.nodes.get(node)?.get(name)?);
         let done: u64 = jobs.iter().map(|job| job.completed).sum();
         let jobs = jobs.len();
@@ -108,8 +110,21 @@ fn of_nodes(snapshot: &Snapshot) -> &[BTreeMap<String, f64>] {
     if snapshot.nodes.is_empty() { std::slice::from_ref(&snapshot.counters) } else { &snapshot.nodes }
 }
 
+/// Nodes that were lost in the test make it one of fewer nodes.
+pub(crate) fn lost(e: &Evidence<'_>, test: &mut Test) {
+    if !e.lost_nodes.is_empty() {
+        let lost = are(e.lost_nodes);
+        let detail = format!("{lost} lost in the test: its throughput is that of fewer nodes for a part of it");
+        test.checks.push(Check::require(CheckId::CommitsNode, false, detail));
+    }
+}
+
 /// Each node of a cluster must have been a member of it in all snapshots of the test, beside the same others.
-pub(crate) fn membership(measured: &Measured) -> Option<Check> {
+pub(crate) fn membership(e: &Evidence<'_>, test: &mut Test) {
+    test.checks.extend(check_members(e.measured));
+}
+
+fn check_members(measured: &Measured) -> Option<Check> {
     let mut snapshots = measured.snapshots().map(|(_, snapshot)| of_nodes(snapshot));
     let first = snapshots.next()?;
     let later: Vec<_> = snapshots.collect();
@@ -141,9 +156,9 @@ pub(crate) fn membership(measured: &Measured) -> Option<Check> {
     Some(Check::require(CheckId::Cluster, said.is_empty(), detail))
 }
 
-/// Whether [`membership`] found no change, or nothing to look at.
+/// Whether no node left or joined a cluster, or there is none.
 pub(crate) fn is_same_cluster(measured: &Measured) -> bool {
-    membership(measured).is_none_or(|check| check.outcome == Outcome::Passed)
+    check_members(measured).is_none_or(|check| check.outcome == Outcome::Passed)
 }
 
 /// COMMITs of the jobs that failed and that the database counts all the same.
@@ -158,12 +173,13 @@ pub(crate) struct FailedCommits {
 }
 
 impl FailedCommits {
-    pub(crate) fn of(request: &Request, measured: &Measured, counters: Option<&Counters<'_>>) -> FailedCommits {
-        if !request.target.facts().counts_failed_commits {
+    pub(crate) fn of(e: &Evidence<'_>) -> FailedCommits {
+        let measured = e.measured;
+        if !e.request.target.facts().counts_failed_commits {
             return FailedCommits::default();
         }
         let all = measured.jobs.iter().map(|job| job.failed_commits).sum::<u64>() as f64;
-        match counters.and_then(|c| c.grown(counter::FAILED_COMMITS)) {
+        match e.grown(counter::FAILED_COMMITS) {
             Some(window) => FailedCommits { window, uncertain: 0.02 * window, all },
             None => FailedCommits { window: measured.merged.failed_commits as f64, uncertain: all, all },
         }
@@ -171,7 +187,11 @@ impl FailedCommits {
 }
 
 /// Each node must have counted the commits of the jobs that were meant to be on it, from before the first until after the last.
-pub(crate) fn check(request: &Request, measured: &Measured) -> Option<Check> {
+pub(crate) fn commits_of_each(e: &Evidence<'_>, test: &mut Test) {
+    test.checks.extend(check_commits(e.request, e.measured));
+}
+
+fn check_commits(request: &Request, measured: &Measured) -> Option<Check> {
     const ID: CheckId = CheckId::CommitsNode;
     let (before, after) = (measured.before.as_ref().ok()?, measured.after.as_ref().ok()?);
     let nodes = before.nodes.len();

@@ -4,8 +4,9 @@ use loadline_load::{JobResult, Measured, Request, Schedule, Tally};
 use loadline_model::record::{KindFigures, PopulationFigures};
 use loadline_model::{JobLoad, Latencies, Population, column};
 
-use super::collected::Figures;
 use super::{NONE_COMPLETED, latencies};
+use crate::evidence::Evidence;
+use crate::test::Test;
 
 /// The parts of `jobs`, each with its jobs: their numbers are in the order of the parts.
 pub(crate) fn parts<'a>(load: &JobLoad, mut jobs: &'a [JobResult]) -> Vec<(Population, &'a [JobResult])> {
@@ -57,8 +58,8 @@ const NO_THINKING: &str = "the jobs do not think";
 const KEPT: &str = "the jobs keep their sessions";
 
 /// Load, think times and new sessions.
-pub(super) fn figures(request: &Request, measured: &Measured) -> Figures {
-    let (load, merged, mut out) = (&request.load, &measured.merged, Figures::default());
+pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
+    let (measured, load, merged) = (e.measured, &e.request.load, e.merged());
     let times = TimeShares::of(&measured.schedule, &measured.jobs);
     let closed = closed(load, &measured.jobs);
     if closed.is_empty() {
@@ -70,8 +71,8 @@ pub(super) fn figures(request: &Request, measured: &Measured) -> Figures {
     out.set_or_absent(column::RATE_TPS, load.rate_tps, one);
     let response = merged.response.as_ref().filter(|_| !load.is_mixed());
     match response {
-        Some(response) => latencies(&mut out, column::RESPONSE_TIMES, response, NONE_COMPLETED),
-        None => latencies(&mut out, column::RESPONSE_TIMES, &Latencies::new(), one),
+        Some(response) => latencies(out, column::RESPONSE_TIMES, response, NONE_COMPLETED),
+        None => latencies(out, column::RESPONSE_TIMES, &Latencies::new(), one),
     }
     let asked = if load.is_mixed() { ALIKE } else { NO_THINKING };
     out.set_or_absent(column::THINK_TIME_MS, load.think_s.map(|s| s * 1e3), asked);
@@ -91,12 +92,11 @@ pub(super) fn figures(request: &Request, measured: &Measured) -> Figures {
         let connect = merged.connect.as_ref().unwrap_or(&none);
         out.set(column::CONNECTS_PER_S, connect.count() as f64 / measured.schedule.window_s());
         out.set(column::CONNECTING_PCT, times.connecting * 100.0);
-        latencies(&mut out, column::CONNECT_TIMES, connect, "no session was opened in the window");
+        latencies(out, column::CONNECT_TIMES, connect, "no session was opened in the window");
     } else {
         out.set_all_absent(&[column::CONNECTS_PER_S, column::CONNECTING_PCT], KEPT);
         out.set_all_absent(&column::CONNECT_TIMES.all(), KEPT);
     }
-    out
 }
 
 /// Mean think time of `jobs`, ns: their time in it over the number that ended. Of exponential times that is the estimate with the

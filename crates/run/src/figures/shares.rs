@@ -3,13 +3,12 @@
 use loadline_collect::Edge;
 use loadline_collect::os::{DiskRates, TaskTimes};
 use loadline_database::Runs;
-use loadline_load::{Measured, Request};
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Column, column};
 
-use super::collected::Figures;
-use super::counters::Counters;
 use super::machine::seconds_between;
+use crate::evidence::Evidence;
+use crate::test::Test;
 
 /// Fewest samples for a share.
 const MIN_SAMPLES: u32 = 5;
@@ -23,8 +22,8 @@ const LONGEST_WAIT_NS: f64 = 200e6;
 const NOTE_LOG_FILES_PCT: f64 = 2.0;
 
 /// Shares of the jobs' time.
-pub(super) fn figures(request: &Request, measured: &Measured, counters: &Result<Counters<'_>, String>) -> Figures {
-    let mut out = Figures::default();
+pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
+    let (request, measured) = (e.request, e.measured);
     let (facts, jobs) = (request.target.facts(), f64::from(request.jobs.max(1)));
     let edges = [&measured.edges.at_open, &measured.edges.at_close];
     let why = if request.load.reconnect_every.is_some() {
@@ -32,12 +31,12 @@ pub(super) fn figures(request: &Request, measured: &Measured, counters: &Result<
     } else {
         "the processes or threads of the sessions are unknown or on another machine, or the kernel does not count their CPU time"
     };
-    cpu(&mut out, [column::SESSION_CPU_PCT, column::SESSION_CPU_WAIT_PCT], edges, |e| e.sessions, jobs, why);
+    cpu(out, [column::SESSION_CPU_PCT, column::SESSION_CPU_WAIT_PCT], edges, |e| e.sessions, jobs, why);
     let own = [column::CLIENT_JOB_CPU_PCT, column::CLIENT_JOB_CPU_WAIT_PCT];
     if facts.runs == Runs::InProcess {
         out.set_all_absent(&own, "the jobs' threads also run the database: see session_cpu_pct");
     } else {
-        cpu(&mut out, own, edges, |e| e.job_threads, jobs, "the kernel does not count the CPU time of threads");
+        cpu(out, own, edges, |e| e.job_threads, jobs, "the kernel does not count the CPU time of threads");
     }
     let disks = edges[0].data_disk.zip(edges[1].data_disk);
     let data = disks.and_then(|(a, b)| DiskRates::between(&a, &b, seconds_between(edges[0], edges[1])));
@@ -47,7 +46,7 @@ pub(super) fn figures(request: &Request, measured: &Measured, counters: &Result<
     let in_io = (states.seen >= MIN_SAMPLES).then(|| f64::from(states.in_io) / f64::from(states.seen) * 100.0);
     out.set_or_absent(column::SESSION_IO_PCT, in_io, why);
     let waits = measured.waits();
-    let counted = |name| counters.as_ref().ok().and_then(|c| c.rate(name)).map(|ns_per_s| ns_per_s / 1e7 / jobs);
+    let counted = |name| e.counters.as_ref().ok().and_then(|c| c.rate(name)).map(|ns_per_s| ns_per_s / 1e7 / jobs);
     let [log, log_write, buffers] = [facts.log_sync_events, facts.log_write_events, facts.buffer_wait_events];
     let lock = |event: &str| {
         ![log, log_write, buffers].iter().any(|events| events.contains(&event))
@@ -74,12 +73,11 @@ pub(super) fn figures(request: &Request, measured: &Measured, counters: &Result<
     ] {
         out.set_or_absent(id, pct, none);
     }
-    out
 }
 
 /// CPU time of tasks, and their waits for a CPU.
 fn cpu(
-    out: &mut Figures,
+    out: &mut Test,
     columns: [&Column; 2],
     edges: [&Edge; 2],
     of: impl Fn(&Edge) -> Option<TaskTimes>,
@@ -151,7 +149,7 @@ mod tests {
     fn cpu_time_is_a_share_of_all_jobs_time() {
         let columns = [column::SESSION_CPU_PCT, column::SESSION_CPU_WAIT_PCT];
         let of = |open, close| {
-            let mut out = Figures::default();
+            let mut out = Test::default();
             cpu(&mut out, columns, [&edge(open), &edge(close)], |e| e.sessions, 4.0, "no tasks");
             (columns.map(|c| out.figure(c)), out.absence_reason(columns[0]).map(str::to_owned))
         };

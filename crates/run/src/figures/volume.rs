@@ -1,36 +1,35 @@
 //! Volume of work: queries, rows, bytes and operations per second.
 
 use loadline_database::Work;
-use loadline_load::{Measured, Tally};
+use loadline_load::Tally;
 use loadline_model::column;
 
-use super::collected::Figures;
 use super::{MIB, NONE_COMPLETED};
+use crate::evidence::Evidence;
+use crate::test::Test;
 
-/// Figures computed from the throughput `tps` and the work of one transaction. `data_bytes`: bytes of the whole
-/// tables that it reads or loads, if it does.
-pub(super) fn figures(work: &Work, measured: &Measured, tps: f64, data_bytes: &Result<Option<f64>, String>) -> Figures {
-    let mut out = Figures::default();
-    statements(&mut out, work, &measured.merged, tps);
-    let (bytes, why) = match data_bytes {
+/// Figures computed from the throughput and the work of one transaction.
+pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
+    let (work, tps) = (e.work(), e.tps());
+    statements(out, work, e.merged(), tps);
+    let (bytes, why) = match &e.proof.data_bytes {
         Ok(bytes) => (*bytes, "a transaction reads or changes rows, not whole tables"),
         Err(why) => (None, why.as_str()),
     };
     out.set_or_absent(column::DATA_MIB_PER_S, bytes.map(|bytes| bytes / MIB * tps), why);
     let volume = work.workload.volume(&work.params).unwrap_or_default();
     let mops = (volume.operations > 0.0).then(|| volume.operations * tps / 1e6);
-    let per_job = mops.map(|mops| mops / measured.jobs.len().max(1) as f64);
+    let per_job = mops.map(|mops| mops / e.jobs().max(1.0));
     for (id, value) in [(column::MOPS_PER_S, mops), (column::MOPS_PER_S_PER_JOB, per_job)] {
         out.set_or_absent(id, value, "only procedural code counts operations");
     }
     let groups = Some(volume.groups).filter(|groups| *groups > 0.0);
     out.set_or_absent(column::GROUPS, groups, "transactions do not group rows");
     out.set(column::THREADS, f64::from(work.parallel_workers().unwrap_or(1)));
-    out
 }
 
 /// Queries and their rows, if transactions execute statements.
-fn statements(out: &mut Figures, work: &Work, merged: &Tally, tps: f64) {
+fn statements(out: &mut Test, work: &Work, merged: &Tally, tps: f64) {
     let mean_ns = merged.transaction.mean_ns();
     let statements = work.program.mean_statements_per_tx();
     if let Some(did) = &merged.scripted {
@@ -70,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    fn rows_of(code: &str, effect: &str) -> Figures {
+    fn rows_of(code: &str, effect: &str) -> Test {
         let text = format!(
             "code = \"{code}\"\nsummary = \"reads\"\nprogram = [{{ bind = \"n\", to = \"sequence\" }}, \
              {{ choose = [{{ share = 1, steps = [{{ execute = \"look\" }}] }}, {{ share = 9, steps = [{{ execute = \"one\" }}] }}] }}]\n\
@@ -79,7 +78,7 @@ mod tests {
              [[statement]]\nname = \"one\"\nsql = \"SELECT id FROM {{t}} WHERE id = 1\"\neffect = {{ read = 1 }}\n"
         );
         let work = Work::of(register("x.toml", &text).unwrap().code, &[]).unwrap();
-        let mut out = Figures::default();
+        let mut out = Test::default();
         statements(&mut out, &work, &Tally::default(), 100.0);
         out
     }

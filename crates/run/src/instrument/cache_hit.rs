@@ -2,14 +2,15 @@
 
 use loadline_database::TargetError;
 use loadline_load::{Request, TestError, Warmup};
-use loadline_model::check::Check;
+use loadline_model::{Check, CheckId};
 use loadline_workload::Instrument as InstrumentSpec;
 
-use super::{EndedTest, Instrument, Kind, RunContext};
-use crate::checks::blocks_read::{CACHE_HIT, cache_hit};
-use crate::figures::Figures;
+use super::{Instrument, Kind, RunContext};
+use crate::checks::blocks_read::cache_hit;
+use crate::evidence::Evidence;
 use crate::queries::rows;
 use crate::reference::throughput;
+use crate::test::Test;
 
 pub(super) const KIND: Kind = Kind {
     make: |listed| (listed == InstrumentSpec::CacheHit).then(|| Box::new(CacheHit) as Box<dyn Instrument>),
@@ -40,12 +41,11 @@ impl Instrument for CacheHit {
         Ok(())
     }
 
-    fn finish(&mut self, ended: &EndedTest<'_>) -> Figures {
-        let mut out = Figures::default();
-        out.checks.push(match ended.counters {
-            Ok(_) => cache_hit(ended.figures, ended.request.target.facts().block_bytes.is_some()),
-            Err(why) => Check::require(CACHE_HIT, false, why.clone()),
-        });
-        out
+    fn report(&self, e: &Evidence<'_>, test: &mut Test) {
+        let check = match &e.counters {
+            Ok(_) => cache_hit(test, e.request.target.facts().block_bytes.is_some()),
+            Err(why) => Check::require(CheckId::CacheHit, false, why.clone()),
+        };
+        test.checks.push(check);
     }
 }

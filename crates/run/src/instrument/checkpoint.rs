@@ -13,8 +13,9 @@ use loadline_model::snapshot::counter;
 use loadline_storage::now_ns;
 use loadline_workload::Instrument as InstrumentSpec;
 
-use super::{EndedTest, Instrument, Kind};
-use crate::figures::Figures;
+use super::{Instrument, Kind};
+use crate::evidence::Evidence;
+use crate::test::Test;
 
 /// The checkpoint is requested after 1/n of the window.
 const AFTER: u64 = 3;
@@ -70,18 +71,16 @@ impl Instrument for Checkpoint {
         self.outcome = self.thread.take().map(ended);
     }
 
-    fn finish(&mut self, ended: &EndedTest<'_>) -> Figures {
-        let outcome = self.outcome.take().unwrap_or_else(|| Err("it was not requested".to_owned()));
-        let mut out = Figures::default();
-        match outcome.and_then(|times| Ok((times, ended.measured.merged.split.as_deref().ok_or("no job ran")?))) {
-            Ok((times, split)) => figures(&mut out, ended, times, split),
-            Err(why) => {
-                let text = format!("there was no checkpoint in the window: {why}");
-                out.set_all_absent(KIND.columns, &text);
-                out.checks.push(Check::require(ID, false, text));
-            }
-        }
-        out
+    fn report(&self, e: &Evidence<'_>, test: &mut Test) {
+        let why = match (&self.outcome, e.merged().split.as_deref()) {
+            (Some(Ok(times)), Some(split)) => return figures(test, e, *times, split),
+            (Some(Ok(_)), None) => "no job ran",
+            (Some(Err(why)), _) => why,
+            (None, _) => "it was not requested",
+        };
+        let text = format!("there was no checkpoint in the window: {why}");
+        test.set_all_absent(KIND.columns, &text);
+        test.checks.push(Check::require(ID, false, text));
     }
 }
 
@@ -111,8 +110,8 @@ fn ask(target: &dyn Target, shared: &Shared) -> Result<Times, String> {
     done.map(|()| Times { begin_ns, end_ns })
 }
 
-fn figures(out: &mut Figures, ended: &EndedTest<'_>, times: Times, split: &Split) {
-    let schedule = &ended.measured.schedule;
+fn figures(out: &mut Test, e: &Evidence<'_>, times: Times, split: &Split) {
+    let schedule = &e.measured.schedule;
     let [inside_ns, outside_ns] = times.split(schedule);
     out.set(column::CHECKPOINT_SHARE_PCT, inside_ns as f64 / schedule.window_ns().max(1) as f64 * 100.0);
     for (tps, p99, times, ns) in [
@@ -127,8 +126,7 @@ fn figures(out: &mut Figures, ended: &EndedTest<'_>, times: Times, split: &Split
         let slow = times.quantile_ns(0.99).map(|ns| ns as f64);
         out.set_or_absent(p99, slow, "no transaction ended in it");
     }
-    let counted = ended.counters.as_ref().ok().and_then(|c| c.grown(counter::CHECKPOINTS));
-    let more = counted.map_or(0.0, |n| n - 1.0);
+    let more = e.grown(counter::CHECKPOINTS).map_or(0.0, |n| n - 1.0);
     if more >= 1.0 {
         out.notes.push(format!(
             "the database made {more:.0} more checkpoints in the window: they count as outside the checkpoint that \

@@ -12,18 +12,19 @@ use loadline_database::{Target, TargetError, Work};
 use loadline_load::{JobResult, Request};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
-use loadline_model::{Column, column, format};
+use loadline_model::{CheckId, Column, column, format};
 use loadline_storage::now_ns;
 use loadline_workload::{Instrument as InstrumentSpec, RowCount};
 
-use super::{EndedTest, Instrument, Kind, RunContext};
-use crate::checks::blocks_read::{CacheFacts, DATA_SOURCE, MIN_READS, add_check, data_source};
-use crate::checks::blocks_written::{DATA_WRITTEN, data_written, rows_changed, written};
-use crate::figures::Figures;
+use super::{Instrument, Kind, RunContext};
+use crate::checks::blocks_read::{CacheFacts, MIN_READS, add_check, data_source};
+use crate::checks::blocks_written::{data_written, rows_changed, written};
+use crate::evidence::Evidence;
 use crate::figures::access::Access;
 use crate::figures::blocks::{Reads, device_reads};
 use crate::figures::counters::Counters;
 use crate::queries::table_bytes;
+use crate::test::Test;
 
 const READ_SHARE: &Column = column::DEVICE_READ_SHARE_PCT;
 
@@ -109,31 +110,26 @@ impl Instrument for Device {
         ));
     }
 
-    fn finish(&mut self, ended: &EndedTest<'_>) -> Figures {
-        let EndedTest { request, figures, .. } = ended;
-        let (open, close) = (&ended.measured.edges.at_open, &ended.measured.edges.at_close);
-        let mut out = Figures::default();
-        out.notes.append(&mut self.notes);
-        let c = match ended.counters {
+    fn report(&self, e: &Evidence<'_>, test: &mut Test) {
+        let (open, close) = (&e.measured.edges.at_open, &e.measured.edges.at_close);
+        test.notes.extend(self.notes.iter().cloned());
+        let c = match &e.counters {
             Ok(counters) => counters,
-            Err(why) => {
-                unread(&mut out, &request.work, &self.facts, why);
-                return out;
-            }
+            Err(why) => return unread(test, e.work(), &self.facts, why),
         };
-        let s_after = |at_ns: u64| at_ns.saturating_sub(ended.measured.schedule.close_ns) as f64 / 1e9;
-        self.facts.synced_s = self.synced_at_ns.take().map(|done| done.map(s_after));
+        let s_after = |at_ns: u64| at_ns.saturating_sub(e.measured.schedule.close_ns) as f64 / 1e9;
+        let synced_s = self.synced_at_ns.clone().map(|done| done.map(s_after));
+        let facts = CacheFacts { synced_s, ..self.facts.clone() };
         let device = device_reads(open, close);
-        read_share(&mut out, &request.work, c, device);
-        let [reads, changes] = proved(&request.work);
+        read_share(test, e.work(), c, device);
+        let [reads, changes] = proved(e.work());
         if reads {
-            data_source(&mut out, figures, request, c, device, &self.facts);
+            data_source(test, e.request, c, device, &facts);
         }
         if changes {
-            data_written(&mut out, figures, request, c, written(open, close), &self.facts);
-            out.checks.extend(rows_changed(request, c, &ended.measured.merged.transaction));
+            data_written(test, e.request, c, written(open, close), &facts);
+            test.checks.extend(rows_changed(e.request, c, &e.merged().transaction));
         }
-        out
     }
 }
 
@@ -183,13 +179,13 @@ fn proved(work: &Work) -> [bool; 2] {
 }
 
 /// Fails the checks of a test whose counters could not be read.
-fn unread(out: &mut Figures, work: &Work, facts: &CacheFacts, why: &str) {
-    let ids = [DATA_SOURCE, DATA_WRITTEN].into_iter().zip(proved(work)).filter(|(_, made)| *made);
+fn unread(out: &mut Test, work: &Work, facts: &CacheFacts, why: &str) {
+    let ids = [CheckId::DataSource, CheckId::DataWritten].into_iter().zip(proved(work)).filter(|(_, made)| *made);
     ids.for_each(|(id, _)| add_check(out, facts, id, Err(why.to_owned())));
 }
 
 /// The device's reads as a share of the database's, with a note if others use the device.
-fn read_share(out: &mut Figures, work: &Work, w: &Counters<'_>, device: Option<Reads>) {
+fn read_share(out: &mut Test, work: &Work, w: &Counters<'_>, device: Option<Reads>) {
     let database = w.both(counter::READ_BYTES, counter::READ_CALLS);
     let Some(((bytes, calls), device)) = database.zip(device) else {
         out.set_absent(READ_SHARE, "the reads of the database or of its data device are unknown");
@@ -248,8 +244,6 @@ pub(crate) fn data_files(target: &dyn Target, info: &TargetInfo) -> Result<DataF
 mod tests {
     use loadline_model::Outcome;
 
-    use loadline_model::CheckId;
-
     use super::*;
 
     #[test]
@@ -298,7 +292,7 @@ mod tests {
     fn unread_counters_prove_nothing() {
         let failed = |code: &str, facts: &CacheFacts| {
             let work = Work::of(code, &[]).unwrap();
-            let mut out = Figures::default();
+            let mut out = Test::default();
             unread(&mut out, &work, facts, "the counters could not be read: gone");
             out.checks.into_iter().map(|c| (c.id, c.outcome)).collect::<Vec<_>>()
         };

@@ -5,13 +5,17 @@ use loadline_load::Request;
 use loadline_model::{LimitSource, TestLimit, TestRecord, column};
 use loadline_workload::{Instrument as InstrumentSpec, Limit};
 
-use super::{EndedTest, Instrument, Kind, RunContext};
-use crate::figures::Figures;
+use super::{Instrument, Kind, RunContext};
+use crate::evidence::Evidence;
 use crate::reference::{Part, References, Subject, part};
+use crate::test::Test;
 
 pub(super) const KIND: Kind = Kind {
     make: |listed| match listed {
-        InstrumentSpec::Limit(of) => Some(Box::new(Limits { parts: of.iter().copied().map(Measured::new).collect() })),
+        InstrumentSpec::Limit(of) => {
+            let parts = of.iter().copied().map(Measured::new).collect();
+            Some(Box::new(Limits { parts, lowest: Err("it was not measured".to_owned()) }))
+        }
         _ => None,
     },
     columns: &[column::LIMIT_TPS, column::LIMIT_SHARE_PCT],
@@ -24,6 +28,8 @@ const BEATEN: f64 = 1.05;
 /// The lowest of several limits is the limit.
 struct Limits {
     parts: Vec<Measured>,
+    /// The lowest, with the limits of a database on another machine that are unknown; or why there is none.
+    lowest: Result<(TestLimit, Vec<String>), String>,
 }
 
 /// One of the limits of a test.
@@ -49,39 +55,34 @@ impl Instrument for Limits {
         Ok(())
     }
 
-    fn finish(&mut self, ended: &EndedTest<'_>) -> Figures {
-        let mut out = Figures::default();
-        if ended.request.load.thinks() {
-            out.set_all_absent(
-                KIND.columns,
-                "jobs think between transactions: their throughput is not bounded by the machine's",
-            );
-            return out;
+    fn complete(&mut self, request: &Request, run: &RunContext<'_>, figures: &Test) {
+        self.lowest = if request.load.thinks() {
+            Err("jobs think between transactions: their throughput is not bounded by the machine's".to_owned())
+        } else {
+            self.measure(subject(request, run, Some(figures)), run)
+        };
+    }
+
+    fn report(&self, _: &Evidence<'_>, test: &mut Test) {
+        let (limit, left_out) = match &self.lowest {
+            Ok(lowest) => lowest,
+            Err(why) => return test.set_all_absent(KIND.columns, why),
+        };
+        if !left_out.is_empty() {
+            let left_out = left_out.join("; ");
+            test.notes.push(format!("the limit leaves out what cannot be measured from here: {left_out}"));
         }
-        match self.lowest(ended) {
-            Ok((limit, left_out)) => {
-                if !left_out.is_empty() {
-                    out.notes.push(format!(
-                        "the limit leaves out what cannot be measured from here: {}",
-                        left_out.join("; ")
-                    ));
-                }
-                out.set(column::LIMIT_TPS, limit.tps);
-                let share = ended.figures.figure(column::COMMIT_THROUGHPUT_TPS).map(|tps| tps / limit.tps * 100.0);
-                out.set_or_absent(column::LIMIT_SHARE_PCT, share, "there is no throughput to compare with it");
-                out.limit = Some(limit);
-            }
-            Err(why) => out.set_all_absent(KIND.columns, &why),
-        }
-        out
+        test.set(column::LIMIT_TPS, limit.tps);
+        let share = test.figure(column::COMMIT_THROUGHPUT_TPS).map(|tps| tps / limit.tps * 100.0);
+        test.set_or_absent(column::LIMIT_SHARE_PCT, share, "there is no throughput to compare with it");
+        test.limit = Some(limit.clone());
     }
 }
 
 impl Limits {
-    /// The lowest, and the limits of a database on another machine that are unknown.
-    fn lowest(&mut self, ended: &EndedTest<'_>) -> Result<(TestLimit, Vec<String>), String> {
-        let references = ended.run.references.as_ref().map_err(Clone::clone)?;
-        let subject = subject(ended.request, ended.run, Some(ended.figures));
+    /// Measures after the test. The lowest limit, and those that are unknown.
+    fn measure(&mut self, subject: Subject<'_>, run: &RunContext<'_>) -> Result<(TestLimit, Vec<String>), String> {
+        let references = run.references.as_ref().map_err(Clone::clone)?;
         let (mut in_series, mut limits, mut left_out) = (None, Vec::new(), Vec::new());
         for measured in &mut self.parts {
             let limit = match measured.after(subject, references) {
@@ -97,7 +98,7 @@ impl Limits {
                 }
             };
             let whole = measured.part.instead(references).is_some();
-            if ended.request.jobs == 1 && measured.limit.is_in_series() && !whole {
+            if subject.request.jobs == 1 && measured.limit.is_in_series() && !whole {
                 in_series = Some(in_series.map_or(limit.clone(), |before| one_after_the_other(&before, &limit)));
             } else {
                 limits.push(limit);
@@ -182,7 +183,7 @@ impl Measured {
     }
 }
 
-fn subject<'a>(request: &'a Request, run: &RunContext<'_>, figures: Option<&'a Figures>) -> Subject<'a> {
+fn subject<'a>(request: &'a Request, run: &RunContext<'_>, figures: Option<&'a Test>) -> Subject<'a> {
     let calibration = run.manifest.calibration.get(request.work.workload.code);
     let redo_bytes = calibration.and_then(|c| c.redo_bytes_per_tx);
     Subject { request, redo_bytes, earlier_redo_bytes: earlier_redo_bytes(request, run.records), figures }
@@ -249,7 +250,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (request, references) = (request(dir.path(), "DBL-11", 2), references(Err("none".to_owned())));
         let of = |test: f64, instead| {
-            let mut figures = Figures::default();
+            let mut figures = Test::default();
             figures.set(column::COMMIT_THROUGHPUT_TPS, test);
             let part = Box::new(Known { same_work: true, per_tx: 1.0, instead });
             let mut measured = Measured { limit: Limit::Log, part, before: Ok(Some(300.0)) };

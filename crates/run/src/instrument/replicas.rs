@@ -13,8 +13,9 @@ use loadline_model::check::{Check, CheckId};
 use loadline_model::{Column, column};
 use loadline_storage::now_ns;
 
-use super::{EndedTest, Instrument};
-use crate::figures::Figures;
+use super::Instrument;
+use crate::evidence::Evidence;
+use crate::test::Test;
 
 /// Time between two looks.
 const EVERY: Duration = Duration::from_millis(100);
@@ -148,8 +149,8 @@ impl Replicas {
         self.alarm.clone()
     }
 
-    /// Whether commits could wait for enough replicas in the whole window, and whether they did.
-    fn checks(&self, seen: &Seen, latency_ms: Option<f64>) -> Vec<Check> {
+    /// Whether commits could wait for enough replicas in the whole window.
+    fn connected(&self, seen: &Seen) -> Vec<Check> {
         let mut checks = Vec::new();
         if let Some((name, s)) = seen.hangs() {
             checks.push(Check::require(
@@ -174,18 +175,24 @@ impl Replicas {
                 ),
             ));
         }
-        // The fastest probes: those in the middle may have waited for a CPU.
-        if let (Some(round_trip_ns), Some(latency_ms)) = (seen.round_trip_ns(0.05), latency_ms) {
-            let round_trip_ms = round_trip_ns as f64 / 1e6;
-            checks.push(Check::require(
-                CheckId::RoundTrip,
-                latency_ms >= round_trip_ms,
-                format!(
-                    "a commit at level {level} took {latency_ms:.3} ms, one round trip to a replica at least {round_trip_ms:.3} ms"
-                ),
-            ));
-        }
         checks
+    }
+
+    /// Whether commits waited for a replica.
+    fn waited(&self, seen: &Seen, latency_ms: Option<f64>) -> Option<Check> {
+        let (level, _) = self.level.as_ref().filter(|(_, needed)| *needed > 0)?;
+        // The fastest probes: those in the middle may have waited for a CPU.
+        let (round_trip_ms, latency_ms) = (seen.round_trip_ns(0.05)? as f64 / 1e6, latency_ms?);
+        let detail = format!(
+            "a commit at level {level} took {latency_ms:.3} ms, one round trip to a replica at least {round_trip_ms:.3} ms"
+        );
+        Some(Check::require(CheckId::RoundTrip, latency_ms >= round_trip_ms, detail))
+    }
+
+    /// What was seen, or why nothing was.
+    fn seen(&self) -> Result<&Seen, String> {
+        let why = |why: &str| format!("the replicas could not be looked at in the window: {why}");
+        self.outcome.as_ref().ok_or_else(|| why("nobody looked"))?.as_ref().map_err(|e| why(e))
     }
 }
 
@@ -213,32 +220,31 @@ impl Instrument for Replicas {
         self.outcome = self.thread.take().map(ended);
     }
 
-    fn finish(&mut self, ended: &EndedTest<'_>) -> Figures {
-        let mut out = Figures::default();
-        let seen = match self.outcome.take().unwrap_or_else(|| Err("nobody looked".to_owned())) {
+    fn reasons_first(&self, test: &mut Test) {
+        match self.seen() {
+            Ok(seen) => test.checks.extend(self.connected(seen)),
+            Err(why) => test.checks.push(Check::require(CheckId::Replicas, false, why)),
+        }
+    }
+
+    fn report(&self, e: &Evidence<'_>, test: &mut Test) {
+        let seen = match self.seen() {
             Ok(seen) => seen,
-            Err(why) => {
-                let text = format!("the replicas could not be looked at in the window: {why}");
-                out.set_all_absent(COLUMNS, &text);
-                out.checks.push(Check::require(CheckId::Replicas, false, text));
-                return out;
-            }
+            Err(why) => return test.set_all_absent(COLUMNS, &why),
         };
-        let window_s = ended.measured.schedule.window_s();
-        let set = |out: &mut Figures, column, value: Option<f64>, why| out.set_or_absent(column, value, why);
+        let window_s = e.measured.schedule.window_s();
+        let mut set = |column, value: Option<f64>, why| test.set_or_absent(column, value, why);
         const NO_RELAY: &str = "no relay of loadline's is between the database and its replicas";
         let no_rtt = if seen.link_bytes.is_some() { "no probe came back" } else { NO_RELAY };
-        set(&mut out, column::RTT_MS, seen.round_trip_ns(0.5).map(|ns| ns as f64 / 1e6), no_rtt);
+        set(column::RTT_MS, seen.round_trip_ns(0.5).map(|ns| ns as f64 / 1e6), no_rtt);
         let fewest = seen.fewest.as_ref().map(|(n, _)| f64::from(*n));
-        set(&mut out, column::REPLICAS_SYNCHRONOUS, fewest, "nobody looked in the window");
+        set(column::REPLICAS_SYNCHRONOUS, fewest, "nobody looked in the window");
         let behind = seen.behind_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20));
-        set(&mut out, column::REPLICA_BEHIND_MIB, behind, NOT_SAID);
-        set(&mut out, column::REPLICA_BEHIND_MS, seen.behind_s.map(|s| s * 1e3), NOT_SAID);
+        set(column::REPLICA_BEHIND_MIB, behind, NOT_SAID);
+        set(column::REPLICA_BEHIND_MS, seen.behind_s.map(|s| s * 1e3), NOT_SAID);
         let traffic = seen.link_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20) / window_s.max(1e-9));
-        set(&mut out, column::REPLICA_LINK_MIB_PER_S, traffic, NO_RELAY);
-        let latency_ms = ended.figures.figure(column::COMMIT_LATENCY_MS);
-        out.checks.extend(self.checks(&seen, latency_ms));
-        out
+        set(column::REPLICA_LINK_MIB_PER_S, traffic, NO_RELAY);
+        test.checks.extend(self.waited(seen, test.figure(column::COMMIT_LATENCY_MS)));
     }
 }
 
@@ -307,17 +313,17 @@ mod tests {
         seen.add(&[replica(false, 7), replica(true, 9)]);
         seen.add(&[replica(true, 0), replica(true, 0)]);
         assert_eq!((seen.fewest.as_ref().unwrap().0, seen.behind_bytes, seen.looks), (1, Some(50), 3));
-        let of = |level: &str, needed| Replicas::new(Some((level.to_owned(), needed)), 2).checks(&seen, Some(1.0));
+        let of = |level: &str, needed| Replicas::new(Some((level.to_owned(), needed)), 2).connected(&seen);
         let outcomes = |checks: &[Check]| checks.iter().map(|c| c.outcome).collect::<Vec<_>>();
         assert_eq!(outcomes(&of("on", 1)), [Outcome::Passed]);
         let two = of("on:first-2", 2);
         assert_eq!(outcomes(&two), [Outcome::Failed]);
         assert!(two[0].detail.contains("async"), "{two:?}");
-        assert!(of("local", 0).is_empty() && Replicas::new(None, 2).checks(&seen, Some(1.0)).is_empty());
+        assert!(of("local", 0).is_empty() && Replicas::new(None, 2).connected(&seen).is_empty());
         seen.add(&[]);
-        let none = Replicas::new(Some(("on".to_owned(), 1)), 2).checks(&seen, None);
+        let none = Replicas::new(Some(("on".to_owned(), 1)), 2).connected(&seen);
         assert!(none[0].detail.contains("no replica is connected") && none[0].outcome == Outcome::Failed, "{none:?}");
-        let baseline = Replicas::new(None, 2).checks(&seen, None);
+        let baseline = Replicas::new(None, 2).connected(&seen);
         assert!(baseline[0].detail.contains("0 of 2") && baseline[0].outcome == Outcome::Failed, "{baseline:?}");
     }
 
@@ -362,7 +368,7 @@ mod tests {
         };
         assert_eq!((look(1, at(10, 5)), look(5, at(11, 5)), look(9, at(11, 0))), (None, None, None));
         assert_eq!((look(10, at(11, 7)), look(13, at(11, 7))), (None, Some(("a".to_owned(), 4.0))));
-        let checks = Replicas::new(None, 1).checks(&seen, None);
+        let checks = Replicas::new(None, 1).connected(&seen);
         assert!(checks[0].outcome == Outcome::Failed && checks[0].detail.contains("a hangs"), "{checks:?}");
         // A round trip of 2 s is no stall.
         let far = Seen { round_trips_ns: vec![2_000_000_000], ..seen };
@@ -373,7 +379,7 @@ mod tests {
     fn a_commit_that_is_faster_than_a_round_trip_did_not_wait() {
         let mut seen = Seen { round_trips_ns: (0..100).map(|n| 2_000_000 + n * 1000).collect(), ..Seen::default() };
         seen.add(&[replica(true, 0)]);
-        let outcome = |ms| Replicas::new(Some(("on".to_owned(), 1)), 1).checks(&seen, Some(ms))[1].outcome;
+        let outcome = |ms| Replicas::new(Some(("on".to_owned(), 1)), 1).waited(&seen, Some(ms)).unwrap().outcome;
         assert_eq!((outcome(2.5), outcome(1.9)), (Outcome::Passed, Outcome::Failed));
         assert_eq!(seen.round_trip_ns(0.5), Some(2_050_000));
     }

@@ -2,7 +2,7 @@
 //!
 //! The size of each transaction is measured: the target's redo counter is read before and after it.
 
-mod output;
+pub(crate) mod output;
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
@@ -15,8 +15,6 @@ use loadline_model::{Latencies, Random, SizePoint, Snapshot};
 use loadline_storage::now_ns;
 use loadline_workload::{Arg, Execute, SizeScan, Stream};
 
-pub(crate) use output::finished;
-
 use crate::calibrate::with;
 
 /// A sample whose redo differs from the median of its size by more than both limits is an outlier: a checkpoint or
@@ -28,38 +26,38 @@ const MAX_OFF_BYTES: f64 = 16.0 * 1024.0;
 #[derive(Debug)]
 pub(crate) struct Scanned {
     /// Sizes, ascending.
-    pub(super) sizes: Vec<SizePoint>,
+    pub(crate) sizes: Vec<SizePoint>,
     /// Number of outliers.
-    pub(super) outliers: u64,
+    pub(crate) outliers: u64,
     /// Transactions of the scan, including outliers.
-    pub(super) transactions: u64,
+    pub(crate) transactions: u64,
     /// Transactions of warm-up and scan.
-    pub(super) committed: u64,
+    pub(crate) committed: u64,
     /// Rows changed by all of them.
-    pub(super) rows: u64,
+    pub(crate) rows: u64,
     /// Wall-clock time at which the first sample began.
-    pub(super) opened_at: SystemTime,
+    pub(crate) opened_at: SystemTime,
     /// Wall time of the scan, ns.
-    pub(super) elapsed_ns: u64,
+    pub(crate) elapsed_ns: u64,
     /// Wall time of the warm-up, ns.
-    pub(super) warmup_ns: u64,
+    pub(crate) warmup_ns: u64,
     /// Transaction and commit times of all samples.
-    pub(super) transaction: Latencies,
+    pub(crate) transaction: Latencies,
     /// See `transaction`.
-    pub(super) commit: Latencies,
+    pub(crate) commit: Latencies,
     /// Counters before the session's first and after its last transaction.
-    pub(super) all: Pair,
+    pub(crate) all: Pair,
     /// Counters before the first and after the last sample.
-    pub(super) scan: Pair,
+    pub(crate) scan: Pair,
     /// What surrounded the scan.
-    pub(super) around: Around,
+    pub(crate) around: Around,
 }
 
 /// Two snapshots of the counters.
 #[derive(Debug)]
 pub(crate) struct Pair {
-    open: Snapshot,
-    close: Snapshot,
+    pub(crate) open: Snapshot,
+    pub(crate) close: Snapshot,
 }
 
 impl Pair {

@@ -13,8 +13,9 @@ use loadline_workload::{
     Arg, Commit, Effect, Generator, Instrument as InstrumentSpec, Program, Statement, Step, Visible,
 };
 
-use super::{EndedTest, Instrument, Kind, RunContext};
-use crate::figures::Figures;
+use super::{Instrument, Kind, RunContext};
+use crate::evidence::Evidence;
+use crate::test::Test;
 
 pub(super) const KIND: Kind = Kind {
     make: |listed| match listed {
@@ -94,10 +95,9 @@ impl Instrument for Visibility {
         self.seen = reader.thread.join().unwrap_or_else(|_| defect());
     }
 
-    fn finish(&mut self, ended: &EndedTest<'_>) -> Figures {
-        let mut out = figures(&ended.measured.schedule, &ended.measured.jobs, &self.seen);
-        out.notes.extend(self.note.take());
-        out
+    fn report(&self, e: &Evidence<'_>, test: &mut Test) {
+        figures(test, &e.measured.schedule, &e.measured.jobs, &self.seen);
+        test.notes.extend(self.note.clone());
     }
 }
 
@@ -149,12 +149,10 @@ fn delays(schedule: &Schedule, intended_ns: &[u64], seen: &ReaderResult) -> Late
 }
 
 /// The delays or why there are none, and the check that all batches were seen.
-fn figures(schedule: &Schedule, jobs: &[JobResult], seen: &ReaderResult) -> Figures {
-    let mut out = Figures::default();
+fn figures(out: &mut Test, schedule: &Schedule, jobs: &[JobResult], seen: &ReaderResult) {
     if jobs.iter().any(|j| j.errors_total > 0) {
         // The reader waits for the failed batch, whose rows do not exist.
-        out.set_all_absent(KIND.columns, "a batch failed, and later batches were not polled");
-        return out;
+        return out.set_all_absent(KIND.columns, "a batch failed, and later batches were not polled");
     }
     let intended_ns = jobs.first().map_or(&[][..], |j| j.intended_ns.as_slice());
     let delays = delays(schedule, intended_ns, seen);
@@ -168,7 +166,6 @@ fn figures(schedule: &Schedule, jobs: &[JobResult], seen: &ReaderResult) -> Figu
     }
     let due = intended_ns.iter().filter(|ns| schedule.counts(**ns)).count() as u64;
     out.checks.push(all_seen(due, delays.count(), seen.polls));
-    out
 }
 
 /// Checks that enough of the batches `due` in the window were seen.

@@ -1,19 +1,20 @@
 //! Parallel queries: whether all workers were launched, and the speed-up.
 
-use loadline_database::{ParallelWorkers, TargetError};
+use loadline_database::{ParallelWorkers, TargetError, WorkerLimit};
 use loadline_load::{Measured, Request};
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Check, CheckId, Column, Outcome, Snapshot, TestRecord, column};
 use loadline_workload::Instrument as InstrumentSpec;
 
-use super::{EndedTest, Instrument, Kind, RunContext};
-use crate::figures::Figures;
+use super::{Instrument, Kind, RunContext};
+use crate::evidence::Evidence;
+use crate::test::Test;
 
 const SPEED_UP: &Column = column::SPEED_UP;
 
 pub(super) const KIND: Kind = Kind {
     make: |listed| match listed {
-        InstrumentSpec::Workers(_) => Some(Box::new(Workers { before_test: Ok(None) })),
+        InstrumentSpec::Workers(_) => Some(Box::new(Workers { before_test: Ok(None), most: None })),
         _ => None,
     },
     columns: &[SPEED_UP],
@@ -36,6 +37,8 @@ const WAITS_TO_SEND_ROWS: &str = "IPC:MessageQueueSend";
 struct Workers {
     /// Workers launched when the query was run once before the test, or why that failed.
     before_test: Result<Option<ParallelWorkers>, String>,
+    /// The most processes that a query can have on this server, if known.
+    most: Option<WorkerLimit>,
 }
 
 impl Instrument for Workers {
@@ -45,36 +48,38 @@ impl Instrument for Workers {
         Ok(())
     }
 
-    fn finish(&mut self, ended: &EndedTest<'_>) -> Figures {
-        let (request, figures, mut out) = (ended.request, ended.figures, Figures::default());
-        let manifest = ended.run.manifest;
+    fn complete(&mut self, request: &Request, _: &RunContext<'_>, _: &Test) {
+        let parallel = request.target.abilities().parallel_queries;
+        self.most = parallel.and_then(|p| p.max_parallel_workers().ok().flatten());
+    }
+
+    fn report(&self, e: &Evidence<'_>, out: &mut Test) {
+        let (request, manifest) = (e.request, e.run.manifest);
         let processes = Processes {
             asked: request.work.parallel_workers().unwrap_or(1),
-            before_test: std::mem::replace(&mut self.before_test, Ok(None)),
-            waits: &ended.measured.waits(),
-            counted: counted(ended.measured),
+            before_test: self.before_test.clone(),
+            waits: &e.measured.waits(),
+            counted: counted(e.measured),
             jobs: request.jobs,
-            queries: figures.figure(column::COMMITS).unwrap_or(0.0),
+            queries: out.figure(column::COMMITS).unwrap_or(0.0),
             cpus: manifest.target.local.then_some(manifest.machine.cpus),
         };
         out.checks.push(check(&processes));
         let alone = |r: &&TestRecord| {
             let same = r.workload == request.work.workload.code && r.jobs == request.jobs;
-            same && r.valid && r.figure(column::THREADS) == Some(1.0) && r.repetition == ended.run.repetition
+            same && r.valid && r.figure(column::THREADS) == Some(1.0) && r.repetition == e.run.repetition
         };
-        let base = ended.run.records.iter().find(alone).and_then(|r| r.figure(column::COMMIT_THROUGHPUT_TPS));
-        let rate = figures.figure(column::COMMIT_THROUGHPUT_TPS);
+        let base = e.run.records.iter().find(alone).and_then(|r| r.figure(column::COMMIT_THROUGHPUT_TPS));
+        let rate = out.figure(column::COMMIT_THROUGHPUT_TPS);
         let of_one = (processes.asked == 1).then_some(1.0);
         let speed_up = of_one.or_else(|| base.filter(|base| *base > 0.0).zip(rate).map(|(base, rate)| rate / base));
         out.set_or_absent(SPEED_UP, speed_up, "there is no valid test with one worker in this run to compare with");
-        let limit = request.target.abilities().parallel_queries.map(|p| p.max_parallel_workers());
-        if let Some(Ok(Some(limit))) = limit {
+        if let Some(limit) = &self.most {
             out.notes.push(format!(
                 "the maximum is {} parallel processes per query on this server ({}): a sweep over workers ends there",
                 limit.workers, limit.because
             ));
         }
-        out
     }
 }
 

@@ -213,8 +213,8 @@ fn fewest<const N: usize>(figures: [Result<f64, String>; N]) -> Result<f64, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::Figures;
     use crate::reference::testing::{references, request, subject};
+    use crate::test::Test;
     use loadline_load::Request;
 
     fn per_tx(
@@ -222,7 +222,7 @@ mod tests {
         request: &Request,
         known: &[(&loadline_model::Column, f64)],
     ) -> Result<f64, String> {
-        let mut figures = Figures::default();
+        let mut figures = Test::default();
         known.iter().for_each(|(column, value)| figures.set(column, *value));
         Device::new(transfers).per_tx(Subject { figures: Some(&figures), ..subject(request) })
     }

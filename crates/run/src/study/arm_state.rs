@@ -1,4 +1,4 @@
-//! What a run of two arms remembers, and what the arms differ in on purpose.
+//! What a run of two arms remembers, and what the arms differ in.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,6 @@ use loadline_database::{OpenRequest, is_temporary};
 use loadline_model::arms::ArmName;
 use loadline_model::manifest::{ArmFound, TargetInfo};
 use loadline_model::plan::{Arm, Arms, PlannedWorkload};
-use loadline_model::{Check, CheckId, Outcome};
 
 use crate::checks::settings;
 use crate::plan::arms::{differing, same_kind, same_target};
@@ -32,30 +31,6 @@ impl ArmsState {
     pub(super) fn new(a: &OpenRequest, b: &OpenRequest) -> ArmsState {
         let requests = [a.clone(), b.clone()];
         ArmsState { now: ArmName::A, requests, restart: false, forced: [None, None], found: None }
-    }
-
-    /// What an arm has on purpose does not make its windows invalid: commits that do not wait, if that was `forced`, and other
-    /// redo for the rows that arm A was calibrated for. Both arms
-    /// are excused: if windows of one arm alone counted as failed, that would be a choice among its windows.
-    pub(super) fn note_what_is_on_purpose(
-        arms: &Arms,
-        workload: &PlannedWorkload,
-        forced: &[String],
-        checks: &mut [Check],
-    ) {
-        for check in checks.iter_mut().filter(|c| c.outcome == Outcome::Failed) {
-            let purpose = match check.id {
-                CheckId::CommitsPerSync | CheckId::RedoOnDevice if !forced.is_empty() => {
-                    format!("the arm has {}", forced.join("; "))
-                }
-                CheckId::RedoSize if may_change_redo(arms, workload) => {
-                    "both do the work that was calibrated in arm A".to_owned()
-                }
-                _ => continue,
-            };
-            check.outcome = Outcome::Noted;
-            check.detail = format!("{}; it is what the arms differ in: {purpose}", check.detail);
-        }
     }
 
     /// What was refused in the arm in force.
@@ -98,8 +73,8 @@ impl ArmsState {
     }
 }
 
-/// Whether something in which the arms differ can change how much redo the rows of `workload` are.
-fn may_change_redo(arms: &Arms, workload: &PlannedWorkload) -> bool {
+/// Whether something in which the arms differ can change how much redo the rows of `workload` are, which were calibrated in arm A.
+pub(super) fn may_change_redo(arms: &Arms, workload: &PlannedWorkload) -> bool {
     let parameters = |arm: &Arm| {
         let of = arm.workloads.iter().find(|w| w.code == workload.code);
         of.map(|w| w.parameters.clone())
@@ -128,26 +103,18 @@ mod tests {
     }
 
     #[test]
-    fn only_what_arms_differ_in_on_purpose_is_noted() {
-        let noted = |arms: &Arms, id: CheckId, forced: &[&str]| {
-            let mut checks = [Check::require(id, false, String::new())];
-            let forced: Vec<String> = forced.iter().map(|f| (*f).to_owned()).collect();
-            ArmsState::note_what_is_on_purpose(arms, &arms.a.workloads[0], &forced, &mut checks);
-            checks[0].outcome == Outcome::Noted
-        };
+    fn only_what_arms_differ_in_may_change_redo() {
+        let may = |arms: &Arms| may_change_redo(arms, &arms.a.workloads[0]);
         let mut differ = arms();
         differ.b.workloads[0].driver = Driver::Database;
-        assert!(!noted(&differ, CheckId::RedoSize, &[]), "a driver changes no redo");
+        assert!(!may(&differ), "a driver changes no redo");
         differ.b.workloads[0].parameters.insert("rows".into(), 2);
-        assert!(noted(&differ, CheckId::RedoSize, &[]));
+        assert!(may(&differ));
         let mut differ = arms();
         differ.b.settings.insert("wal_compression".into(), "on".into());
-        assert!(noted(&differ, CheckId::RedoSize, &[]) && !noted(&differ, CheckId::LittlesLaw, &["x"]));
-        assert!(
-            noted(&differ, CheckId::CommitsPerSync, &["fsync = off"]) && !noted(&differ, CheckId::CommitsPerSync, &[])
-        );
+        assert!(may(&differ));
         differ.b.target = "mariadb-temp:".into();
-        assert!(!noted(&differ, CheckId::RedoSize, &[]), "each is calibrated");
+        assert!(!may(&differ), "each is calibrated");
     }
 
     #[test]

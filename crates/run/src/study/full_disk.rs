@@ -6,7 +6,6 @@ use std::path::Path;
 
 use loadline_database::{Target, TargetError};
 use loadline_load::TestError;
-use loadline_model::check::{Check, CheckId, Outcome};
 use loadline_model::format::bytes;
 use loadline_model::machine::Storage;
 use loadline_model::manifest::TargetInfo;
@@ -16,8 +15,6 @@ use super::StudyError;
 /// With less free space a server may have failed for it: PostgreSQL needs a whole file of its log, 16 MiB by default, and gives
 /// it back when that fails.
 const TIGHT_BYTES: u64 = 64 << 20;
-/// Checks that fail if the database refuses or ends the jobs' work.
-const OF_FAILED_WORK: [CheckId; 2] = [CheckId::Errors, CheckId::Window];
 
 /// `failure` with the full disk, if it was one.
 pub(super) fn explained(failure: StudyError, target: &dyn Target, info: &TargetInfo) -> StudyError {
@@ -41,16 +38,8 @@ pub(super) fn explained(failure: StudyError, target: &dyn Target, info: &TargetI
     }
 }
 
-/// Adds it to the reasons of an invalid test. `full`: a job met the full disk.
-pub(super) fn explain(checks: &mut [Check], full: bool, target: &dyn Target, info: &TargetInfo) {
-    let failed = checks.iter_mut().filter(|c| c.outcome == Outcome::Failed && OF_FAILED_WORK.contains(&c.id));
-    for check in failed {
-        check.detail += &advice(full, target, info).unwrap_or_default();
-    }
-}
-
-/// What follows the text of a failure.
-fn advice(says_full: bool, target: &dyn Target, info: &TargetInfo) -> Option<String> {
+/// What follows the text of a failure. `says_full`: a job met the full disk.
+pub(super) fn advice(says_full: bool, target: &dyn Target, info: &TargetInfo) -> Option<String> {
     let mut folders: Vec<String> = info.storage.values().map(|s| s.path.clone()).collect();
     if says_full && info.local {
         // A log of its own, such as a binary log. A server that has ended does not say where.
@@ -130,13 +119,5 @@ mod tests {
         assert!(matches!(full, StudyError::Target(TargetError::Refused(_))), "exit code 3, as everywhere: {full:?}");
         assert_eq!(said(failure(Cause::Other, "no such table")), "test 3 (X, 1 job) failed: no such table");
         assert_eq!(said(TestError::Interrupted), "test 3 (X, 1 job) failed: interrupted");
-        let check = |id, outcome| Check::new(id, outcome, "one of them: database or disk is full");
-        let mut checks = [
-            check(CheckId::Errors, Outcome::Failed),
-            check(CheckId::Errors, Outcome::Passed),
-            check(CheckId::Rate, Outcome::Failed),
-        ];
-        explain(&mut checks, true, target.as_ref(), &info);
-        assert_eq!(checks.map(|c| c.detail.contains("Free space there")), [true, false, false]);
     }
 }

@@ -2,8 +2,8 @@
 
 use loadline_database::Level;
 use loadline_model::record::LevelPoint;
-use loadline_model::{Check, CheckId, Outcome};
 
+use crate::evidence::Excuse;
 use crate::instrument::Replicas;
 
 /// The level of one test.
@@ -23,13 +23,7 @@ impl OfTest<'_> {
     }
 
     /// Commits that do not wait for their disk are what such a level is, and do not make its windows invalid.
-    pub(super) fn note_what_is_on_purpose(&self, checks: &mut [Check]) {
-        let Some(level) = self.level.filter(|level| !level.durable) else { return };
-        let of_disk = [CheckId::CommitsPerSync, CheckId::RedoOnDevice];
-        let failed = |c: &&mut Check| c.outcome == Outcome::Failed && of_disk.contains(&c.id);
-        for check in checks.iter_mut().filter(failed) {
-            check.outcome = Outcome::Noted;
-            check.detail = format!("{}; a commit at level {} does not wait for its disk", check.detail, level.name);
-        }
+    pub(super) fn excuse(&self) -> Option<Excuse> {
+        self.level.filter(|level| !level.durable).map(|level| Excuse::Level(level.name.clone()))
     }
 }

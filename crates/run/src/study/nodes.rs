@@ -5,7 +5,6 @@ use std::sync::Arc;
 use loadline_database::{Facts, Nodes, OpenRequest, RemainingNodes, Target, Work, kind_of};
 use loadline_model::format::counted;
 use loadline_model::plan::{OnNodeLoss, Plan, PlannedWorkload};
-use loadline_model::{Check, CheckId};
 
 use super::side::add_storage;
 use super::{Context, StudyError, are};
@@ -69,12 +68,6 @@ pub(super) fn say_left_out(plan: &Plan, facts: &Facts, listener: &mut dyn Listen
             listener.on(Event::Warning(format!("{code}: fewer jobs than nodes are not measured ({few})")));
         }
     }
-}
-
-/// The check of a test in which nodes were lost.
-pub(super) fn lost_in_test(lost: &[String]) -> Check {
-    let detail = format!("{} lost in the test: its throughput is that of fewer nodes for a part of it", are(lost));
-    Check::require(CheckId::CommitsNode, false, detail)
 }
 
 /// What is left of a target that has lost nodes; `None` if it has lost none, or cannot say.

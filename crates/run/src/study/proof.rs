@@ -3,8 +3,18 @@
 use loadline_database::{Target, TargetError, Work};
 use loadline_workload::{RowCount, Step};
 
-use crate::figures::Proof;
 use crate::queries::{self, integer, table_bytes};
+
+/// Results of queries before and after a test.
+#[derive(Debug, Clone)]
+pub(crate) struct Proof {
+    /// Growth of the evidence query's result, or why the query failed; `None` without a query.
+    pub(crate) grown: Result<Option<i64>, String>,
+    /// Consistency queries with their results, which must be 0.
+    pub(crate) consistency: Vec<(&'static str, Result<Option<i64>, String>)>,
+    /// Bytes of the whole tables that a transaction reads or loads, if it does.
+    pub(crate) data_bytes: Result<Option<f64>, String>,
+}
 
 /// Results of the queries before a test.
 pub(super) struct BeforeTest {
@@ -20,15 +30,11 @@ impl BeforeTest {
         Ok(BeforeTest { evidence: target.evidence(work)?, unchanged: unchanged.collect() })
     }
 
-    /// Runs the queries after the test. loadline runs on a machine with `cpus` CPUs.
-    pub(super) fn proof(&self, target: &dyn Target, work: &Work, cpus: u32) -> Proof {
-        Proof {
-            evidence_before: self.evidence,
-            evidence_after: target.evidence(work).map_err(|e| e.to_string()),
-            consistency: self.consistency(target, work),
-            data_bytes: data_bytes(target, work),
-            cpus,
-        }
+    /// Runs the queries after the test.
+    pub(super) fn proof(&self, target: &dyn Target, work: &Work) -> Proof {
+        let after = target.evidence(work).map_err(|e| e.to_string());
+        let grown = after.map(|after| self.evidence.zip(after).map(|(before, after)| after - before));
+        Proof { grown, consistency: self.consistency(target, work), data_bytes: data_bytes(target, work) }
     }
 
     /// Results of the consistency queries; 0 means consistent.

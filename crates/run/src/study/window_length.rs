@@ -1,8 +1,11 @@
 //! Length of a test's window: as planned, or longer if transactions are long.
 
-use loadline_model::{CheckId, Outcome, TestRecord, column};
+use loadline_load::{Measured, Request};
+use loadline_model::{Outcome, TestRecord, column};
 
-use crate::figures::Figures;
+use crate::checks::check_window;
+use crate::evidence::Evidence;
+use crate::test::Test;
 
 /// Minimum number of transactions per job in a window. With fewer, the count is chance.
 const MIN_TRANSACTIONS: f64 = 3.0;
@@ -32,29 +35,62 @@ fn long_enough_s(plan_s: f64, transaction_s: f64, jobs: u32) -> f64 {
     if wanted > plan_s && wanted <= MAX_WINDOW_S { wanted } else { plan_s }
 }
 
-/// Whether jobs wait between transactions on purpose.
-fn wait(figures: &Figures) -> bool {
-    [column::RATE_TPS, column::THINK_TIME_MS_MEAN].iter().any(|c| figures.figure(c).is_some())
-}
-
 /// Relative error of a count of whole transactions.
-pub(super) fn resolution(transactions: f64, jobs: u32) -> f64 {
+fn resolution(transactions: f64, jobs: u32) -> f64 {
     f64::from(jobs).sqrt() / transactions.max(1.0)
 }
 
+/// Transactions of a window.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    /// Number in the window.
+    count: f64,
+    /// Mean time, s, if any completed.
+    mean_s: Option<f64>,
+    /// Whether all jobs ran through the window and completed transactions.
+    is_full: bool,
+    /// Whether jobs wait between transactions on purpose.
+    waits: bool,
+    /// Whether one ended with an error.
+    has_errors: bool,
+}
+
+/// Whether all jobs ran through the window and completed transactions in it.
+pub(super) fn is_full(measured: &Measured) -> bool {
+    check_window(&measured.schedule, &measured.jobs, &measured.merged).outcome != Outcome::Failed
+}
+
 /// Window, s, with which a test must be repeated because its transactions were too long; `None` if they were not.
-/// `clean`: no transaction ended with an error. Failed transactions never extend the window.
-pub(super) fn longer_s(figures: &Figures, jobs: u32, window_s: f64, clean: bool) -> Option<f64> {
-    let failed = figures.checks.iter().any(|c| c.id == CheckId::Window && c.outcome == Outcome::Failed);
-    let few = resolution(figures.figure(column::COMMITS).unwrap_or(0.0), jobs) > REPEAT_FACTOR / MIN_COUNT_TO_ERROR;
+pub(super) fn longer_s(request: &Request, measured: &Measured) -> Option<f64> {
+    let (load, merged) = (&request.load, &measured.merged);
+    let seen = Seen {
+        count: merged.transaction.count() as f64,
+        mean_s: merged.transaction.mean_ns().map(|ns| ns / 1e9),
+        is_full: is_full(measured),
+        waits: load.rate_tps.is_some() || (load.thinks() && merged.thoughts > 0),
+        has_errors: !merged.error_texts.is_empty(),
+    };
+    long_enough_for(seen, request.jobs, request.duration_s)
+}
+
+/// Failed transactions never extend the window.
+fn long_enough_for(seen: Seen, jobs: u32, window_s: f64) -> Option<f64> {
+    let few = resolution(seen.count, jobs) > REPEAT_FACTOR / MIN_COUNT_TO_ERROR;
     // Nothing completed: assume a transaction as long as the window.
-    let transaction_s = figures.figure(column::COMMIT_LATENCY_MS).map_or(window_s, |ms| ms / 1e3);
-    let wanted = long_enough_s(window_s, transaction_s * if failed { 1.5 } else { 1.2 }, jobs);
-    ((failed || few && !wait(figures)) && clean && wanted > window_s).then_some(wanted)
+    let transaction_s = seen.mean_s.unwrap_or(window_s);
+    let wanted = long_enough_s(window_s, transaction_s * if seen.is_full { 1.2 } else { 1.5 }, jobs);
+    ((!seen.is_full || few && !seen.waits) && !seen.has_errors && wanted > window_s).then_some(wanted)
+}
+
+/// Notes about a window that is longer than planned, or shorter than its transactions need; and of sessions of lost agents.
+pub(crate) fn notes(e: &Evidence<'_>, test: &mut Test) {
+    let longer = longer_note(e.request.duration_s, e.run.manifest.plan.duration_s);
+    let coarse = coarse_note(test, e.request.jobs);
+    test.notes.extend(longer.into_iter().chain(coarse).chain(e.ended_sessions.iter().cloned()));
 }
 
 /// Note about rates with a large error.
-pub(super) fn coarse_note(figures: &Figures, jobs: u32) -> Option<String> {
+fn coarse_note(figures: &Test, jobs: u32) -> Option<String> {
     let n = figures.figure(column::COMMITS).filter(|n| *n > 0.0 && figures.figure(column::RATE_TPS).is_none())?;
     // Where most of the time is thinking, transactions come at random, as in a Poisson process.
     let thinking = figures.figure(column::THINKING_PCT).map_or(0.0, |pct| pct / 100.0);
@@ -69,27 +105,14 @@ pub(super) fn coarse_note(figures: &Figures, jobs: u32) -> Option<String> {
 }
 
 /// Note about a window that is longer than planned.
-pub(super) fn longer_note(window_s: f64, plan_s: f64) -> Option<String> {
+fn longer_note(window_s: f64, plan_s: f64) -> Option<String> {
     (window_s > plan_s)
         .then(|| format!("the window is {window_s:.1} s instead of {plan_s} s, because transactions are long"))
 }
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::Check;
-
     use super::*;
-
-    /// Figures of two jobs.
-    fn figures(latency_ms: Option<f64>, window_holds: bool) -> Figures {
-        let mut figures = Figures::default();
-        if let Some(ms) = latency_ms {
-            figures.set(column::COMMIT_LATENCY_MS, ms);
-            figures.set(column::COMMITS, 2.0 * 1e5 / ms);
-        }
-        figures.checks.push(Check::require(CheckId::Window, window_holds, String::new()));
-        figures
-    }
 
     fn record(latency_ms: f64) -> TestRecord {
         let mut record = TestRecord { jobs: 2, ..TestRecord::blank("DA-SCAN") };
@@ -110,7 +133,7 @@ mod tests {
 
     #[test]
     fn an_inaccurate_rate_is_noted() {
-        let mut few = figures(Some(200.0), true);
+        let mut few = Test::default();
         few.set(column::COMMITS, 14.0);
         assert!(
             coarse_note(&few, 2).unwrap().contains("14 transactions") && coarse_note(&few, 2).unwrap().contains("10 %")
@@ -122,23 +145,17 @@ mod tests {
     #[test]
     fn a_test_is_repeated_only_if_its_window_was_too_short() {
         let wanted = |s: f64, margin: f64| Some(s * margin * 8.0 / 2f64.sqrt());
-        assert_eq!(longer_s(&figures(Some(750.0), false), 2, 1.0, true), wanted(0.75, 1.5));
-        assert_eq!(longer_s(&figures(None, false), 2, 1.0, true), wanted(1.0, 1.5), "nothing completed");
-        let few = |commits: f64| {
-            let mut few = figures(Some(200.0), true);
-            few.set(column::COMMITS, commits);
-            few
-        };
-        assert_eq!(longer_s(&few(7.0), 2, 1.0, true), wanted(0.2, 1.2), "few: 7 ± 1.4");
-        assert_eq!(longer_s(&few(9.0), 2, 1.0, true), None, "9 ± 1.4 is not worth the time");
-        let mut paced = few(7.0);
-        paced.set(column::RATE_TPS, 7.0);
-        assert_eq!(longer_s(&paced, 2, 1.0, true), None, "the rate asked for");
-        assert_eq!(longer_s(&figures(Some(800.0), true), 2, 1.0, true), None, "the window was long enough");
-        assert_eq!(
-            longer_s(&figures(None, false), 2, 1.0, false),
-            None,
-            "failed transactions do not extend the window"
-        );
+        // Transactions of two jobs in a window of 1 s.
+        let of = |count: f64, mean_s, is_full| Seen { count, mean_s, is_full, waits: false, has_errors: false };
+        let longer = |seen| long_enough_for(seen, 2, 1.0);
+        assert_eq!(longer(of(270.0, Some(0.75), false)), wanted(0.75, 1.5));
+        assert_eq!(longer(of(0.0, None, false)), wanted(1.0, 1.5), "nothing completed");
+        let few = |count| of(count, Some(0.2), true);
+        assert_eq!(longer(few(7.0)), wanted(0.2, 1.2), "few: 7 ± 1.4");
+        assert_eq!(longer(few(9.0)), None, "9 ± 1.4 is not worth the time");
+        assert_eq!(longer(Seen { waits: true, ..few(7.0) }), None, "the rate asked for");
+        assert_eq!(longer(of(250.0, Some(0.8), true)), None, "the window was long enough");
+        let failed = Seen { has_errors: true, ..of(0.0, None, false) };
+        assert_eq!(longer(failed), None, "failed transactions do not extend the window");
     }
 }

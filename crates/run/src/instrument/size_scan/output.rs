@@ -1,15 +1,14 @@
 //! Figures and checks of a scan of sizes.
 
-use loadline_database::Work;
-use loadline_load::Request;
 use loadline_model::column::{self, Cell};
 use loadline_model::format::Format;
 use loadline_model::snapshot::counter;
-use loadline_model::{Check, CheckId, Column, Latencies, Outcome, Series, Table, TestRecord};
+use loadline_model::{Check, CheckId, Column, Latencies, Outcome, Table, TestRecord};
 
-use super::{Pair, Scanned};
-use crate::figures::{Figures, KIB, Proof, disturbance};
-use crate::record::Finished;
+use super::Scanned;
+use crate::evidence::Evidence;
+use crate::figures::{KIB, disturbance as others};
+use crate::test::Test;
 
 /// A larger share of outliers makes the scan invalid.
 const MAX_OUTLIERS: f64 = 0.2;
@@ -18,48 +17,9 @@ const OTHER_COMMITS: f64 = 20.0;
 /// Why the figures of a steady load are absent.
 const NO_LOAD: &str = "a scan of sizes has no steady load";
 
-/// Makes the finished test of a scan, with figures and checks.
-pub(crate) fn finished(request: &Request, scanned: Scanned, proof: &Proof) -> Finished {
-    let work = request.work.as_ref();
-    let mut figures = figures(work, &scanned);
-    // The devices' counters are not read.
-    figures.set_absent(column::OTHER_IO_PCT, NO_LOAD);
-    figures.add(disturbance::figures(request, &scanned.around, None, None));
-    figures.add(disturbance::sessions(&scanned.around, &Default::default(), None));
-    figures.checks = checks(work, &scanned, proof);
-    let so_far = figures.clone().columns().values;
-    let probe = TestRecord { figures: so_far, ..TestRecord::blank(work.workload.code) };
-    for column in Table::of(work.workload.group).file_columns() {
-        let words = matches!(column.format, Format::Text | Format::YesNo);
-        if !words && column.cell(&probe) == Cell::Absent {
-            figures.set_absent(column, NO_LOAD);
-        }
-    }
-    Finished {
-        figures,
-        opened_at: scanned.opened_at,
-        waits: Default::default(),
-        error_texts: Default::default(),
-        full_disk: false,
-        by_node: Vec::new(),
-        populations: Vec::new(),
-        kinds: Vec::new(),
-        by_agent: Vec::new(),
-        sizes: scanned.sizes,
-        series: Series::default(),
-        histograms: vec![("transaction".to_owned(), scanned.transaction), ("commit".to_owned(), scanned.commit)],
-        snapshots: vec![
-            ("before".to_owned(), scanned.all.open),
-            ("open".to_owned(), scanned.scan.open),
-            ("close".to_owned(), scanned.scan.close),
-        ],
-        activity: None,
-        native: None,
-    }
-}
-
-fn figures(work: &Work, scanned: &Scanned) -> Figures {
-    let mut out = Figures::default();
+/// Figures of the session.
+pub(crate) fn figures(e: &Evidence<'_, Scanned>, out: &mut Test) {
+    let (work, scanned) = (e.work(), &e.seen);
     out.set(column::ELAPSED_S, scanned.elapsed_ns as f64 / 1e9);
     out.set(column::WARMUP_S, scanned.warmup_ns as f64 / 1e9);
     out.set(column::COMMITS, scanned.transactions as f64);
@@ -92,11 +52,30 @@ fn figures(work: &Work, scanned: &Scanned) -> Figures {
         "sizes are measured by the target's redo counter; a transaction changes as many rows as its size needs, with \
         {per_row:.0} statement per row"
     ));
-    out
 }
 
-fn checks(work: &Work, scanned: &Scanned, proof: &Proof) -> Vec<Check> {
-    let (sizes, outliers) = (&scanned.sizes, scanned.outliers as f64 / scanned.transactions.max(1) as f64);
+/// Figures of others in the scan. The devices' counters are not read.
+pub(crate) fn disturbance(e: &Evidence<'_, Scanned>, out: &mut Test) {
+    out.set_absent(column::OTHER_IO_PCT, NO_LOAD);
+    others::machine(out, e.request, &e.around, None, None);
+    others::sessions(out, &e.around, &Default::default(), None);
+}
+
+/// Figures that a scan has not.
+pub(crate) fn no_load(e: &Evidence<'_, Scanned>, out: &mut Test) {
+    let workload = e.work().workload;
+    let so_far = TestRecord { figures: out.values().clone(), ..TestRecord::blank(workload.code) };
+    for column in Table::of(workload.group).file_columns() {
+        let words = matches!(column.format, Format::Text | Format::YesNo);
+        if !words && column.cell(&so_far) == Cell::Absent {
+            out.set_absent(column, NO_LOAD);
+        }
+    }
+}
+
+/// Most samples must be of their sizes, and of more than one.
+pub(crate) fn sizes_found(e: &Evidence<'_, Scanned>, test: &mut Test) {
+    let (sizes, outliers) = (&e.sizes, e.outliers as f64 / e.transactions.max(1) as f64);
     let of_size = Check::require(
         CheckId::Sizes,
         sizes.len() > 1 && outliers <= MAX_OUTLIERS,
@@ -109,12 +88,13 @@ fn checks(work: &Work, scanned: &Scanned, proof: &Proof) -> Vec<Check> {
             MAX_OUTLIERS * 100.0
         ),
     );
-    vec![of_size, commits(&scanned.all, scanned.committed), evidence(work, scanned, proof), durable(scanned)]
+    test.checks.push(of_size);
 }
 
-fn commits(all: &Pair, ours: u64) -> Check {
-    let check = CheckId::CommitsDatabase;
-    match all.grown(counter::COMMITS) {
+/// The database must have counted the session's commits.
+pub(crate) fn commits(e: &Evidence<'_, Scanned>, test: &mut Test) {
+    let (check, ours) = (CheckId::CommitsDatabase, e.committed);
+    test.checks.push(match e.all.grown(counter::COMMITS) {
         None => Check::new(check, Outcome::NotMade, "the database does not count its commits"),
         Some(counted) => Check::require(
             check,
@@ -123,35 +103,34 @@ fn commits(all: &Pair, ours: u64) -> Check {
                 "the session counted {ours} commits, the database {counted} (allowed difference: {OTHER_COMMITS:.0})"
             ),
         ),
-    }
+    });
 }
 
-fn evidence(work: &Work, scanned: &Scanned, proof: &Proof) -> Check {
-    let check = CheckId::WorkEvidence;
-    let counts = work.workload.evidence.map_or("", |e| e.counts);
-    match proof.grown() {
+/// The rows in the database must be those that the session left.
+pub(crate) fn work_evidence(e: &Evidence<'_, Scanned>, test: &mut Test) {
+    let (check, rows) = (CheckId::WorkEvidence, e.rows);
+    let counts = e.work().workload.evidence.map_or("", |of| of.counts);
+    test.checks.push(match &e.proof.grown {
         Ok(Some(grown)) => Check::require(
             check,
-            u64::try_from(grown) == Ok(scanned.rows),
-            format!("the session committed {} {counts}; the database holds {grown}", scanned.rows),
+            u64::try_from(*grown) == Ok(rows),
+            format!("the session committed {rows} {counts}; the database holds {grown}"),
         ),
         Err(e) => Check::require(check, false, format!("the query that proves the work failed: {e}")),
         Ok(None) => Check::new(check, Outcome::NotMade, "the workload has no evidence query"),
-    }
+    });
 }
 
-/// With one session, each commit needs its own sync.
-fn durable(scanned: &Scanned) -> Check {
-    let check = CheckId::CommitsPerSync;
-    match scanned.scan.grown(counter::REDO_SYNCS) {
+/// Each commit of one session needs its own sync.
+pub(crate) fn commits_per_sync(e: &Evidence<'_, Scanned>, test: &mut Test) {
+    let (check, commits) = (CheckId::CommitsPerSync, e.transactions as f64);
+    let check = match e.scan.grown(counter::REDO_SYNCS) {
         None => Check::new(check, Outcome::NotMade, "the database does not count the syncs of its log"),
-        Some(syncs) => {
-            let commits = scanned.transactions as f64;
-            Check::require(
-                check,
-                commits <= (syncs + 2.0) * 1.01,
-                format!("{commits} commits of one session and {syncs} syncs of the log: each commit needs a sync"),
-            )
-        }
-    }
+        Some(syncs) => Check::require(
+            check,
+            commits <= (syncs + 2.0) * 1.01,
+            format!("{commits} commits of one session and {syncs} syncs of the log: each commit needs a sync"),
+        ),
+    };
+    test.checks.push(e.excuses.apply_to(check));
 }

@@ -1,20 +1,20 @@
 //! Figures of the data-load table, from the jobs' times and parameters.
 
 use loadline_database::Work;
-use loadline_load::Tally;
 use loadline_model::column;
 
-use super::collected::Figures;
+use super::no_commit;
+use crate::evidence::Evidence;
+use crate::test::Test;
 
-/// Figures of all jobs; `no_commit`: why no commit was timed.
-pub(super) fn figures(work: &Work, merged: &Tally, no_commit: &str) -> Figures {
-    let mut out = Figures::default();
+/// Figures of all jobs.
+pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
+    let (work, merged, no_commit) = (e.work(), e.merged(), no_commit(e));
     let times = merged.transaction.mean_ns().zip(merged.commit.mean_ns());
     out.set_or_absent(column::SQL_SERVICE_TIME_S, times.map(|(all, commit)| (all - commit).max(0.0) / 1e9), no_commit);
     let has_indexes = work.params.to_map().contains_key("indexes");
     let indexes = has_indexes.then(|| indexes(work) as f64);
     out.set_or_absent(column::INDEXES, indexes, "only DBL-22 loads tables without and with indexes");
-    out
 }
 
 /// Number of indexes of the tables that the program loads, including primary keys.

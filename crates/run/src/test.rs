@@ -1,14 +1,14 @@
-//! Collects the figures of a test, with reasons for absent ones, notes and checks.
+//! A test as it is made of its evidence: figures with reasons for absent ones, checks and notes.
 
 use std::collections::BTreeMap;
 
 use loadline_model::column::NOT_FINITE;
 use loadline_model::{Check, Column, DataSource, TestLimit};
 
-/// Figures, reasons for absent ones, notes and checks. [`Figures::add`] merges them in any order. Precedence: value,
-/// reason of this test, reason of the target, fallback reason.
+/// Figures, reasons for absent ones, checks and notes. Precedence, in whatever order they are set: value, first reason of this
+/// test, reason of the target, fallback reason.
 #[derive(Debug, Clone, Default)]
-pub struct Figures {
+pub(crate) struct Test {
     values: BTreeMap<String, f64>,
     of_test: BTreeMap<String, String>,
     of_target: BTreeMap<String, String>,
@@ -27,11 +27,11 @@ pub struct Figures {
     pub(crate) limit: Option<TestLimit>,
 }
 
-impl Figures {
-    /// Empty, with the columns that the target lacks.
-    pub(crate) fn of_target(absent: impl IntoIterator<Item = (&'static Column, String)>) -> Figures {
+impl Test {
+    /// An empty test of a target that lacks these columns.
+    pub(crate) fn of_target(absent: impl IntoIterator<Item = (&'static Column, String)>) -> Test {
         let of_target = absent.into_iter().map(|(column, why)| (column.id.to_owned(), why)).collect();
-        Figures { of_target, ..Figures::default() }
+        Test { of_target, ..Test::default() }
     }
 
     /// Sets the figure of `column`; a value that is not finite becomes absent.
@@ -48,7 +48,7 @@ impl Figures {
         self.of_test.entry(column.id.to_owned()).or_insert_with(|| why.into());
     }
 
-    /// The same for several columns.
+    /// Sets why the figures of `columns` are absent in this test.
     pub(crate) fn set_all_absent(&mut self, columns: &[&Column], why: &str) {
         columns.iter().for_each(|column| self.set_absent(column, why));
     }
@@ -82,11 +82,8 @@ impl Figures {
     /// Why the figure of `column` is absent, if it is.
     pub(crate) fn absence_reason(&self, column: &Column) -> Option<&str> {
         let reasons = [&self.of_test, &self.of_target, &self.fallback];
-        reasons
-            .into_iter()
-            .find_map(|of| of.get(column.id))
-            .map(String::as_str)
-            .filter(|_| !self.values.contains_key(column.id))
+        let reason = reasons.into_iter().find_map(|of| of.get(column.id)).map(String::as_str);
+        reason.filter(|_| !self.values.contains_key(column.id))
     }
 
     /// Whether the target lacks `column`.
@@ -94,49 +91,15 @@ impl Figures {
         self.of_target.contains_key(column.id)
     }
 
-    /// Merges `other`.
-    pub(crate) fn add(&mut self, other: Figures) {
-        let Figures {
-            values,
-            of_test,
-            of_target,
-            fallback,
-            notes,
-            checks,
-            data_source,
-            not_the_devices,
-            others,
-            limit,
-        } = other;
-        self.values.extend(values);
-        for (mine, theirs) in
-            [(&mut self.of_test, of_test), (&mut self.of_target, of_target), (&mut self.fallback, fallback)]
-        {
-            theirs.into_iter().for_each(|(id, why)| {
-                mine.entry(id).or_insert(why);
-            });
-        }
-        self.notes.extend(notes);
-        self.checks.extend(checks);
-        self.data_source = self.data_source.or(data_source);
-        self.not_the_devices |= not_the_devices;
-        self.others += &others;
-        self.limit = self.limit.take().or(limit);
+    /// The figures.
+    pub(crate) fn values(&self) -> &BTreeMap<String, f64> {
+        &self.values
     }
 
-    /// The figures, and the reasons for absent ones.
-    pub(crate) fn columns(&mut self) -> Columns {
-        let mut absent = std::mem::take(&mut self.fallback);
-        absent.append(&mut self.of_target);
-        absent.append(&mut self.of_test);
-        let values = std::mem::take(&mut self.values);
-        absent.retain(|id, _| !values.contains_key(id));
-        Columns { values, absent }
+    /// Reasons for absent figures.
+    pub(crate) fn absent(&self) -> BTreeMap<String, String> {
+        let all = [&self.fallback, &self.of_target, &self.of_test].into_iter().flatten();
+        let absent = all.filter(|(id, _)| !self.values.contains_key(*id));
+        absent.map(|(id, why)| (id.clone(), why.clone())).collect()
     }
-}
-
-/// Values of a record's columns, and reasons for absent ones.
-pub(crate) struct Columns {
-    pub(crate) values: BTreeMap<String, f64>,
-    pub(crate) absent: BTreeMap<String, String>,
 }

@@ -1,0 +1,149 @@
+//! Evidence of jobs on the null engine, for unit tests.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use loadline_collect::{Collected, Edge};
+use loadline_database::{OpenRequest, Target, Work, open};
+use loadline_load::{Books, Edges, Held, JobResult, Measured, Request, Schedule, Tally};
+use loadline_model::machine::Machine;
+use loadline_model::manifest::TargetInfo;
+use loadline_model::snapshot::counter;
+use loadline_model::{Check, Manifest, Snapshot};
+
+use super::{Evidence, Excuses, Jobs};
+use crate::activity::ReadViews;
+use crate::figures::counters::Counters;
+use crate::instrument::{Instruments, RunContext};
+use crate::study::proof::Proof;
+use crate::test::Test;
+
+pub(crate) const SECOND: u64 = 1_000_000_000;
+
+/// A test whose evidence a unit test changes.
+pub(crate) struct Case {
+    pub(crate) request: Request,
+    pub(crate) measured: Measured,
+    pub(crate) proof: Proof,
+    pub(crate) excuses: Excuses,
+    pub(crate) full_disk: Option<String>,
+    /// Figures that the checks read.
+    pub(crate) test: Test,
+}
+
+/// `n` jobs, each with what `one` records of it, in a window of 2 s that begins 1 s after their start.
+pub(crate) fn jobs(n: u32, one: impl Fn(&Schedule, &mut Books<'_>)) -> (Schedule, Vec<JobResult>, Tally) {
+    let schedule = Schedule { start_ns: 10 * SECOND, open_ns: 11 * SECOND, close_ns: 13 * SECOND };
+    let tally = Mutex::new(Tally::new(schedule.window_ns(), false));
+    let mut books = Books::new(Held::new(&tally, true));
+    let mut run = || {
+        one(&schedule, &mut books);
+        JobResult { ran_until_ns: schedule.close_ns, ..std::mem::take(&mut books.job) }
+    };
+    let jobs = (0..n).map(|_| run()).collect();
+    drop(books);
+    (schedule, jobs, tally.into_inner().unwrap())
+}
+
+/// A test of `work` with these jobs, on whose counts the database agrees.
+pub(crate) fn case(work: Work, (schedule, jobs, merged): (Schedule, Vec<JobResult>, Tally)) -> Case {
+    let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new("null:", PathBuf::from("/tmp"))).unwrap());
+    let edge = |at_ns| Edge {
+        name: String::new(),
+        at_ns,
+        snapshot: Ok(Snapshot { at_ns, ..Snapshot::default() }),
+        cpu: None,
+        disk: None,
+        data_disk: None,
+        process: None,
+        job_threads: None,
+        sessions: None,
+    };
+    let [open, close] = [schedule.open_ns, schedule.close_ns].map(edge);
+    let rows = (merged.total * work.program.rows_changed_per_tx()) as i64;
+    let work_has_evidence = work.workload.evidence.is_some();
+    let [n, total] = [merged.transaction.count() as f64, merged.total as f64];
+    let mut case = Case {
+        request: Request::of(&target, &Arc::new(work), jobs.len() as u32),
+        measured: Measured {
+            schedule,
+            opened_at: SystemTime::UNIX_EPOCH,
+            warmup: Default::default(),
+            counts: Default::default(),
+            jobs,
+            merged,
+            populations: Vec::new(),
+            before: Ok(Snapshot::default()),
+            edges: Edges { at_open: open.clone(), at_close: close.clone(), passed_open: open, passed_close: close },
+            after: Ok(Snapshot::default()),
+            collected: Collected::default(),
+            around: None,
+            agents: Vec::new(),
+        },
+        proof: Proof { grown: Ok(work_has_evidence.then_some(rows)), consistency: Vec::new(), data_bytes: Ok(None) },
+        excuses: Excuses::default(),
+        full_disk: None,
+        test: Test::default(),
+    };
+    case.count(counter::COMMITS, n);
+    case.count(counter::REDO_SYNCS, n / 2.0);
+    case.count_all(counter::COMMITS, total);
+    case
+}
+
+impl Case {
+    /// Sets by how much a counter grows in the window.
+    pub(crate) fn count(&mut self, name: &str, grown: f64) {
+        let edges = &mut self.measured.edges;
+        for (edge, value) in [(&mut edges.at_open, 1000.0), (&mut edges.at_close, 1000.0 + grown)] {
+            edge.snapshot.as_mut().unwrap().counters.insert(name.to_owned(), value);
+        }
+    }
+
+    /// Sets by how much a counter grows from before the jobs until after them.
+    pub(crate) fn count_all(&mut self, name: &str, grown: f64) {
+        for (snapshot, value) in [(&mut self.measured.before, 0.0), (&mut self.measured.after, grown)] {
+            snapshot.as_mut().unwrap().counters.insert(name.to_owned(), value);
+        }
+    }
+
+    /// The checks that these functions make.
+    pub(crate) fn checks(&self, make: &[fn(&Evidence<'_>, &mut Test)]) -> Vec<Check> {
+        let (references, data_files) = (Err(String::new()), Err(String::new()));
+        let machine = Machine { cpus: 2, ..Machine::default() };
+        let manifest = Manifest { machine, ..Manifest::default() };
+        let run = RunContext {
+            manifest: &manifest,
+            records: &[],
+            repetition: 1,
+            references: &references,
+            data_files: &data_files,
+            log: None,
+            cache_bytes: None,
+            server_memory: None,
+        };
+        let target = self.request.target.as_ref();
+        let (instruments, views) = (Instruments::default(), ReadViews::unless_arms(target, true).grown(target));
+        let evidence = Evidence {
+            request: &self.request,
+            run: &run,
+            proof: &self.proof,
+            target: (TargetInfo::default(), Ok(TargetInfo::default())),
+            excuses: self.excuses.clone(),
+            remarks: Vec::new(),
+            seen: Jobs {
+                measured: &self.measured,
+                counters: Counters::of(&self.request, &self.measured),
+                instruments: &instruments,
+                views: &views,
+                lost_nodes: &[],
+                ended_sessions: &[],
+                full_disk: self.full_disk.clone(),
+            },
+        };
+        let mut test = self.test.clone();
+        make.iter().for_each(|make| make(&evidence, &mut test));
+        test.checks
+    }
+}

@@ -1,0 +1,326 @@
+//! The steps of a test: what is done before the jobs, while they run, and after them, until its evidence is complete.
+
+use std::sync::Arc;
+
+use loadline_database::{RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
+use loadline_load::{Measured, Place, Request, TestError, Warmup, end_lost, run_test};
+use loadline_model::live::LiveTest;
+use loadline_model::manifest::TargetInfo;
+use loadline_model::{Forced, TestRecord};
+use loadline_store::NativeFile;
+use loadline_workload::{Instrument, SizeScan};
+
+use super::arm_state::{ArmsState, may_change_redo};
+use super::execute::PlannedTest;
+use super::native_report::Mark;
+use super::proof::{BeforeTest, Proof};
+use super::{Context, StudyError, full_disk, nodes, window_length};
+use crate::activity::{GrownViews, ReadViews};
+use crate::checks::settings;
+use crate::checks::steady::until_warm;
+use crate::event::{Event, Listener};
+use crate::evidence::{Evidence, Excuse, Excuses, Jobs};
+use crate::figures::access::only_adds;
+use crate::figures::counters::Counters;
+use crate::figures::nodes::is_same_cluster;
+use crate::instrument::size_scan::{self, Scanned};
+use crate::instrument::{Instruments, Replicas, RunContext};
+use crate::live::Pace;
+
+/// A test that may begin.
+pub(super) struct Prepared {
+    pub(super) request: Request,
+    before: BeforeTest,
+    info: TargetInfo,
+    pub(super) cache_bytes: Option<u64>,
+    /// Why the target did not come to rest, if so.
+    unsettled: Option<String>,
+    /// Whether its window is longer than planned because an earlier one was too short.
+    is_repeated: bool,
+}
+
+/// A test whose jobs have ended.
+pub(super) struct Ended {
+    measured: Measured,
+    pub(super) instruments: Instruments,
+    views: GrownViews,
+    proof: Proof,
+    pub(super) mark: Mark,
+    /// What is left of a target that lost nodes.
+    pub(super) remaining: Option<RemainingNodes>,
+    /// What became of the sessions of lost agents.
+    sessions: Vec<String>,
+}
+
+impl Ended {
+    /// Window, s, with which the test must be repeated because its transactions were too long for a first one.
+    pub(super) fn needs_longer_s(&self, prepared: &Prepared) -> Option<f64> {
+        // With agents that failed, few transactions say nothing of their length.
+        let is_whole = self.remaining.is_none() && self.measured.agents.iter().all(|agent| agent.failed.is_none());
+        let longer_s = window_length::longer_s(&prepared.request, &self.measured);
+        longer_s.filter(|_| is_whole && !prepared.is_repeated)
+    }
+}
+
+impl PlannedTest<'_> {
+    /// Loads the tables, and asks what must be known before the jobs start.
+    pub(super) fn prepare(
+        &self,
+        context: &mut Context,
+        longer_s: Option<f64>,
+        listener: &mut dyn Listener,
+    ) -> Result<Prepared, StudyError> {
+        let drawn = context.drawn_anew(&self.work)?;
+        let (work, jobs, target) = (&self.work, self.position.jobs, context.side.target.as_ref());
+        let failed = |e| self.target_failed(e);
+        listener.on(Event::TestStarted(self.position.clone()));
+        let cache_bytes = context.set_cache(work).map_err(failed)?;
+        context.load_for_test(work, jobs, listener).map_err(|e| match e {
+            StudyError::Target(e) => self.target_failed(e),
+            e => e,
+        })?;
+        target.reset(work, self.workload.driver).map_err(failed)?;
+        // A checkpoint here would make some databases log each block once more in the test.
+        let steady = work.workload.has(Instrument::Device) && !work.program.reads() && !only_adds(work);
+        let unsettled = if steady { None } else { target.settle().map_err(failed)? };
+        let before = BeforeTest::query(target, work).map_err(failed)?;
+        let info = target.info().map_err(failed)?;
+        let plan = &context.manifest.plan;
+        let planned_s = window_length::window_s(plan.duration_s, &context.records, work.workload.code, jobs);
+        let request = Request {
+            target: Arc::clone(&context.side.target),
+            work: drawn,
+            driver: self.workload.driver,
+            jobs,
+            warmup: if plan.auto_warmup { until_warm(plan.warmup_s) } else { Warmup::Seconds(plan.warmup_s) },
+            duration_s: longer_s.unwrap_or(planned_s),
+            load: plan.load.clone(),
+            cpu: context.side.cpu,
+            place: context.agents.clone().map_or(Place::Here, Place::Remote),
+            disk: context.side.disk.clone(),
+            data_disk: context.side.data_disk.clone(),
+            interrupted: Arc::clone(&context.interrupted),
+        };
+        Ok(Prepared { request, before, info, cache_bytes, unsettled, is_repeated: longer_s.is_some() })
+    }
+
+    /// Runs jobs in a common window, with instruments, and asks what proves their work.
+    pub(super) fn run_jobs(
+        &self,
+        context: &Context,
+        prepared: &mut Prepared,
+        listener: &mut dyn Listener,
+    ) -> Result<Ended, StudyError> {
+        let replicas = self.level.map(|level| level.instrument());
+        let alarm = replicas.as_ref().map(Replicas::alarm).unwrap_or_default();
+        let mut instruments = Instruments::of(self.work.workload, replicas);
+        let run = self.run_context(context, prepared.cache_bytes);
+        instruments.prepare(&mut prepared.request, &run).map_err(|e| self.target_failed(e))?;
+        let request = &prepared.request;
+        // Outside the window: taking the mark is work for the database.
+        let mark = context.native_mark();
+        let views = ReadViews::unless_arms(context.side.target.as_ref(), self.position.arm.is_some());
+        let mut pace = Pace::default();
+        let measured = run_test(request, &mut instruments, |tick| {
+            let second = pace.second(self.position.test, request, tick);
+            listener.on(Event::Progress { position: self.position.clone(), second });
+            if let Some(text) = alarm.take() {
+                listener.on(Event::Warning(format!("test {}: {text}", self.position.test)));
+            }
+        })
+        .map_err(|e| self.failed(e))?;
+        let sessions = end_lost(context.side.target.as_ref(), &measured.agents);
+        let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
+        let left = lost.is_some() || measured.after.is_err() || !is_same_cluster(&measured);
+        let remaining = if left { nodes::without_lost(context.side.target.as_ref()) } else { None };
+        let target = of_the_rest(context, &remaining);
+        if let Some(lost) = lost.filter(|_| remaining.is_none() && target.info().is_err()) {
+            // The server is down, not only a session: the test is not stored, so a resume repeats it.
+            return Err(self.target_failed(TargetError::lost(lost, measured.merged.full_disk)));
+        }
+        // Before the queries that prove the jobs' work, which are loadline's own.
+        let views = views.grown(target);
+        let proof = prepared.before.proof(target, &self.work);
+        Ok(Ended { measured, instruments, views, proof, mark, remaining, sessions })
+    }
+
+    /// The evidence of jobs, without what instruments saw.
+    pub(super) fn evidence<'a>(
+        &self,
+        context: &Context,
+        run: &'a RunContext<'a>,
+        prepared: &'a Prepared,
+        ended: &'a Ended,
+        instruments: &'a Instruments,
+    ) -> Evidence<'a> {
+        let measured = &ended.measured;
+        let (side, full) = (&context.side, measured.merged.full_disk);
+        let has_failed = measured.merged.errors_total > 0 || !window_length::is_full(measured);
+        let full_disk = if has_failed { full_disk::advice(full, side.target.as_ref(), &side.info) } else { None };
+        let jobs = Jobs {
+            measured,
+            counters: Counters::of(&prepared.request, measured),
+            instruments,
+            views: &ended.views,
+            lost_nodes: ended.remaining.as_ref().map_or(&[], |remaining| &remaining.lost),
+            ended_sessions: &ended.sessions,
+            full_disk,
+        };
+        let after = of_the_rest(context, &ended.remaining).info();
+        self.evidence_of(context, run, prepared, &ended.proof, after, jobs)
+    }
+
+    /// Evidence of what was `seen`.
+    pub(super) fn evidence_of<'a, S>(
+        &self,
+        context: &Context,
+        run: &'a RunContext<'a>,
+        prepared: &'a Prepared,
+        proof: &'a Proof,
+        after: Result<TargetInfo, TargetError>,
+        seen: S,
+    ) -> Evidence<'a, S> {
+        Evidence {
+            request: &prepared.request,
+            run,
+            proof,
+            target: (prepared.info.clone(), after),
+            excuses: self.excuses(context),
+            remarks: self.remarks(context, prepared),
+            seen,
+        }
+    }
+
+    /// Runs a scan of sizes, and asks what proves its work.
+    pub(super) fn run_scan(
+        &self,
+        context: &Context,
+        scan: SizeScan,
+        prepared: &Prepared,
+        listener: &mut dyn Listener,
+    ) -> Result<(Scanned, Proof), StudyError> {
+        let LiveTest { test, workload, .. } = &self.position;
+        let (mut last, mut began) = (None, None);
+        let scanned = size_scan::scan(&prepared.request, scan, |done, all| {
+            let percent = done * 100 / all.max(1);
+            let took_s = began.get_or_insert_with(std::time::Instant::now).elapsed().as_secs_f64();
+            if last.replace(percent) != Some(percent) {
+                let left_s = took_s / done.max(1) as f64 * all.saturating_sub(done) as f64;
+                let left = if done > 0 { format!(", about {left_s:.0} s left") } else { String::new() };
+                listener.on(Event::Step(format!("test {test:>2}  {workload}: {percent} % of {all} samples{left}")));
+            }
+        })
+        .map_err(|e| self.failed(e))?;
+        let proof = prepared.before.proof(context.side.target.as_ref(), &self.work);
+        Ok((scanned, proof))
+    }
+
+    /// The run that the test is part of.
+    pub(super) fn run_context<'a>(&self, context: &'a Context, cache_bytes: Option<u64>) -> RunContext<'a> {
+        RunContext {
+            manifest: &context.manifest,
+            records: &context.records,
+            repetition: self.position.repetition,
+            references: &context.side.references,
+            data_files: &context.side.data_files,
+            log: context.side.info.storage.get("log"),
+            cache_bytes,
+            server_memory: context.side.server_memory,
+        }
+    }
+
+    /// The database's own report, and a note if it is missing; the test stays valid.
+    pub(super) fn report(
+        &self,
+        context: &Context,
+        mark: Mark,
+        listener: &mut dyn Listener,
+    ) -> (Option<NativeFile>, Option<String>) {
+        match context.native_report(mark) {
+            Ok(report) => (report, None),
+            Err(why) => {
+                let text = format!("the database's own report of test {} is missing: {why}", self.position.test);
+                listener.on(Event::Warning(text.clone()));
+                (None, Some(text))
+            }
+        }
+    }
+
+    /// Notes about the target before and after the test.
+    fn remarks(&self, context: &Context, prepared: &Prepared) -> Vec<String> {
+        let (plan, info) = (&context.manifest.plan, &prepared.info);
+        // loadline itself changes settings of a private server from test to test; nobody else does. Levels of a user's server
+        // are changed as well.
+        let start = Some(&context.manifest.target).filter(|_| !is_temporary(&plan.target) && context.arms.is_none());
+        let of_arm = context.arms.as_ref().zip(plan.arms.as_deref());
+        let of_arm = of_arm.and_then(|(state, arms)| state.changed(arms, &context.side.info));
+        let levels = kind_of(&plan.target).ok().filter(|_| plan.levels.is_some());
+        let mut now = info.clone();
+        for name in levels.map_or(&[][..], |kind| kind.level_settings) {
+            let at_start = start.and_then(|start| start.settings.get_key_value(*name));
+            now.settings.extend(at_start.map(|(name, value)| (name.clone(), value.clone())));
+        }
+        let since_start = start.and_then(|start| settings::changed_since(start, &now));
+        let before = prepared.unsettled.clone().into_iter().chain(context.side.without.clone());
+        before.chain(of_arm).chain(since_start).collect()
+    }
+
+    /// What the test has on purpose. Both arms are excused: if windows of one arm alone counted as failed, that would be a choice
+    /// among its windows.
+    fn excuses(&self, context: &Context) -> Excuses {
+        let (arms, forced) = (context.manifest.plan.arms.as_deref(), self.forced(context));
+        let has_forced = arms.is_some() && !forced.is_empty();
+        let of_level = self.level.and_then(|level| level.excuse());
+        Excuses {
+            forced: forced_on_target(context).is_some(),
+            commits: if has_forced { Some(Excuse::ArmHas(forced)) } else { of_level },
+            redo: arms.filter(|arms| may_change_redo(arms, self.workload)).map(|_| Excuse::CalibratedInArmA),
+        }
+    }
+
+    /// What was refused but forced, or is what an arm has on purpose.
+    fn forced(&self, context: &Context) -> Vec<String> {
+        forced_on_target(context).into_iter().chain(&self.workload.forced).cloned().collect()
+    }
+
+    /// What tells the test from others of its run, and its run from others.
+    pub(super) fn identity(&self, context: &Context, work: &Work) -> TestRecord {
+        let manifest = &context.manifest;
+        let label = manifest.plan.arms.as_ref().zip(self.position.arm).map(|(arms, arm)| &arms.get(arm).label);
+        let forced = self.forced(context);
+        let refused = (!forced.is_empty()).then(|| forced.join("; "));
+        TestRecord {
+            platform: label.unwrap_or(&manifest.plan.platform).clone(),
+            run: manifest.run.clone(),
+            test: self.position.test,
+            repetition: self.position.repetition,
+            target: context.side.info.url.clone(),
+            arm: self.position.arm,
+            level: self.level.map(|level| level.point.clone()),
+            nodes: work.nodes.unwrap_or(context.side.target.facts().nodes),
+            forced: Forced { refused, ..Forced::default() },
+            swept: self.swept.map(|column| column.id.to_owned()),
+            ..TestRecord::blank(work.workload.code)
+        }
+    }
+
+    fn failed(&self, source: TestError) -> StudyError {
+        let LiveTest { test, jobs, .. } = self.position;
+        StudyError::Test { test, workload: self.workload.code.clone(), jobs, source }
+    }
+
+    fn target_failed(&self, e: TargetError) -> StudyError {
+        self.failed(TestError::Target(e))
+    }
+}
+
+/// What the target, or the arm in force, has that was refused but forced.
+fn forced_on_target(context: &Context) -> Option<&String> {
+    context.arms.as_ref().map_or(context.side.forced.as_ref(), ArmsState::forced)
+}
+
+/// The target over the nodes that are left; if nothing can be measured there, that over all nodes.
+fn of_the_rest<'a>(context: &'a Context, remaining: &'a Option<RemainingNodes>) -> &'a dyn Target {
+    let rest = remaining.as_ref().and_then(|remaining| remaining.target.as_ref().ok());
+    rest.map_or(context.side.target.as_ref(), |target| target.as_ref())
+}
