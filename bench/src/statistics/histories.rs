@@ -23,7 +23,7 @@ fn series(runs: usize, machine: Machine, n: usize, last: usize, ratio: f64) -> V
     let one = |_| {
         let mut figures = machine.series(&mut random, n);
         figures.iter_mut().rev().take(last).for_each(|f| *f *= ratio);
-        judge(&[figures], ERROR).changes.pop().flatten()
+        judge(&[figures], ERROR).pop().flatten()
     };
     (0..runs).filter_map(one).collect()
 }
@@ -102,7 +102,7 @@ fn together(runs: usize) {
                 figures.iter_mut().rev().take(10).for_each(|f| *f *= if n < different { 1.2 } else { 1.0 });
                 figures
             };
-            let found = judge(&(0..20).map(one).collect::<Vec<_>>(), ERROR).changes;
+            let found = judge(&(0..20).map(one).collect::<Vec<_>>(), ERROR);
             let changed: Vec<usize> = (0..20)
                 .filter(|n| found.get(*n).and_then(Option::as_ref).is_some_and(|changes| !changes.is_empty()))
                 .collect();

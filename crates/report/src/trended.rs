@@ -1,44 +1,38 @@
 //! Histories of stored runs: where a figure changed its level, and between which two runs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use loadline_analyze::Platform;
 use loadline_analyze::compare::history::{History, histories};
-use loadline_analyze::kpi::uses_data;
 use loadline_analyze::paired::verdict::verdict_of;
-use loadline_analyze::paired::{Verdict, percent as confidence};
-use loadline_analyze::stats::Interval;
-use loadline_analyze::trend::{Change, Judged, LEAST_RUNS, judge};
+use loadline_analyze::paired::{Verdict, percent};
+use loadline_analyze::trend::{Change, LEAST_RUNS, judge};
 use loadline_model::Manifest;
-use loadline_model::format::{bytes, counted};
+use loadline_model::format::counted;
+use serde_json::Value;
 
 use crate::columns::{scale, value};
 use crate::compared::beyond;
+use crate::content::kept_tests;
 use crate::content::ratios::ratio;
-use crate::content::{count, kept_tests, when};
-use crate::csv::{self, Named, number};
-use crate::doc::{Block, Chart, Document, Head, Row, Section, Table};
+use crate::doc::{Block, Chart, Document, Section};
 use crate::platform_run::platform;
 use crate::svg::{self, ChartLine, ChartPoint};
-use crate::words::{cut, heading_of};
-use crate::{ReportError, RunData, columns, html, text};
+use crate::words::{heading_of, place};
+use crate::{Format, ReportError, RunData, columns, csv};
 
 /// Expected share of false ones among the series that are said to have changed.
 const ERROR: f64 = 0.05;
-/// Characters of a time without its zone.
-const SECONDS: usize = 19;
 /// Most charts of a page.
 const MOST_CHARTS: usize = 24;
-/// Most reasons for which runs were left out, and characters of each.
+/// Most reasons for which runs were left out.
 const REASONS: usize = 12;
-const REASON: usize = 240;
 
 /// What histories show.
 #[derive(Debug)]
 pub struct Trended<'a> {
     runs: &'a [RunData],
     series: Vec<Series>,
-    judged: Judged,
 }
 
 /// A history and what it shows.
@@ -49,13 +43,42 @@ struct Series {
     changes: Option<Vec<Change>>,
 }
 
+/// Columns of the table for scripts, a row per series; those from `last_run_before` to `p` are of its newest change.
+const COLUMNS: [(&str, fn(&Series) -> Value); 21] = [
+    ("platform", |s| s.history.platform.clone().into()),
+    ("workload", |s| s.history.sweep.workload.clone().into()),
+    ("parameters", |s| s.parameters().into()),
+    ("driver", |s| s.history.sweep.driver.to_string().into()),
+    ("swept", |s| s.swept().map(|(id, value)| format!("{id}={value}")).into()),
+    ("jobs", |s| s.history.jobs.into()),
+    ("figure", |s| s.history.metric.column.id.into()),
+    ("runs", |s| s.history.points.len().into()),
+    ("left_out", |s| s.history.left_out.len().into()),
+    ("verdict", |s| s.verdict().into()),
+    ("change_points", |s| s.changes().iter().map(|c| s.run(c.at)).collect::<Vec<_>>().join(";").into()),
+    ("last_run_before", |s| s.newest().map(|c| s.run(c.at - 1)).into()),
+    ("first_run_after", |s| s.newest().map(|c| s.run(c.at)).into()),
+    ("before", |s| s.newest().map(|c| c.before).into()),
+    ("after", |s| s.newest().map(|c| c.after).into()),
+    ("ratio", |s| s.newest().map(|c| c.ratio).into()),
+    ("low", |s| s.newest().and_then(|c| c.interval).map(|i| i.low).into()),
+    ("high", |s| s.newest().and_then(|c| c.interval).map(|i| i.high).into()),
+    ("p", |s| s.newest().map(|c| c.p).into()),
+    ("newest", |s| s.history.points.last().map(|(_, figure)| *figure).into()),
+    ("setup", |s| s.history.setup.clone().into()),
+];
+
 impl Series {
     fn changes(&self) -> &[Change] {
         self.changes.as_deref().unwrap_or_default()
     }
 
+    fn newest(&self) -> Option<&Change> {
+        self.changes().last()
+    }
+
     fn verdict(&self) -> &'static str {
-        match self.changes().last().map(|c| (c.ratio > 1.0) == self.history.metric.higher_is_better) {
+        match self.newest().map(|c| (c.ratio > 1.0) == self.history.metric.higher_is_better) {
             None if self.changes.is_none() => "too_short",
             None => "no_change",
             Some(true) => "faster",
@@ -65,7 +88,49 @@ impl Series {
 
     /// `rows=25 threads=2`.
     fn parameters(&self) -> String {
-        self.history.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+        let all = self.history.sweep.parameters.iter().map(|(name, value)| format!("{name}={value}"));
+        all.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Column and value that was swept, if not jobs.
+    fn swept(&self) -> Option<(&str, u32)> {
+        let History { sweep, at, .. } = &self.history;
+        (!sweep.over_jobs()).then_some((&sweep.over, *at))
+    }
+
+    /// The run of the point `at`.
+    fn run(&self, at: usize) -> &str {
+        self.history.points.get(at).map_or("", |(run, _)| run)
+    }
+
+    /// The figure over the runs, with the levels that were found; `None` of a single run.
+    fn chart(&self, name: &str) -> Option<Chart> {
+        let History { points, metric, .. } = &self.history;
+        let scale = scale(metric.column);
+        let point = |(at, (run, figure)): (usize, &(String, f64))| {
+            let tip = format!("{run}: {} {}", value(metric.column, *figure), metric.column.unit);
+            ChartPoint { x: at as f64 + 1.0, y: figure * scale, bar: None, tip }
+        };
+        let steps = self.changes().iter().flat_map(|c| [c.before, c.after].map(|y| (c.at as f64 + 0.5, y * scale)));
+        let mut fit: Vec<(f64, f64)> = steps.collect();
+        if let [(_, first), .., (_, last)] = fit[..] {
+            fit.insert(0, (1.0, first));
+            fit.push((points.len() as f64, last));
+        }
+        let line = ChartLine { points: points.iter().enumerate().map(point).collect(), fit, ..ChartLine::default() };
+        let chart = svg::Chart {
+            title: format!("{name}: {}", metric.column.title),
+            x_label: "runs, the oldest first".to_owned(),
+            y_label: heading_of(metric.column, false),
+            lines: vec![line],
+            markers: true,
+            whole_x: true,
+            unnamed: true,
+            width: 400.0,
+            height: 230.0,
+            ..svg::Chart::default()
+        };
+        if points.len() > 1 { Some(Chart { svg: chart.svg()? }) } else { None }
     }
 }
 
@@ -81,253 +146,97 @@ impl<'a> Trended<'a> {
         let platforms: Vec<(String, Platform<'_>)> = runs.iter().map(named).collect();
         let histories = histories(&platforms, figures.as_deref());
         let figures = |h: &History| h.points.iter().map(|(_, figure)| *figure).collect();
-        let mut judged = judge(&histories.iter().map(figures).collect::<Vec<Vec<f64>>>(), ERROR);
-        let both = histories.into_iter().zip(std::mem::take(&mut judged.changes));
-        Ok(Trended { runs, series: both.map(|(history, changes)| Series { history, changes }).collect(), judged })
+        let judged = judge(&histories.iter().map(figures).collect::<Vec<Vec<f64>>>(), ERROR);
+        let series = histories.into_iter().zip(judged).map(|(history, changes)| Series { history, changes });
+        Ok(Trended { runs, series: series.collect() })
     }
 
-    /// Number of series, and of those that are long enough.
+    /// Number of series, of those that are too short, and of those of which the newest run of their platform has no figure.
     #[must_use]
-    pub fn counts(&self) -> [usize; 2] {
-        [self.series.len(), self.judged.judged]
-    }
-
-    /// Number of series of which the newest run of their platform has no figure.
-    #[must_use]
-    pub fn not_in_newest(&self) -> usize {
-        let newest = |s: &Series| self.runs.iter().rposition(|run| name(&run.manifest) == s.history.platform);
-        self.series.iter().filter(|s| s.history.points.last().map(|(run, _)| *run) != newest(s)).count()
+    pub fn counts(&self) -> [usize; 3] {
+        let count = |of: fn(&&Series) -> bool| self.series.iter().filter(of).count();
+        [self.series.len(), count(|s| s.changes.is_none()), count(|s| !s.history.in_newest)]
     }
 
     /// Main figures whose newest level is shown to be slower by more than `share` (0.03: 3 %) than the one before, in words.
     #[must_use]
     pub fn slower_by(&self, share: f64) -> Vec<String> {
-        let mut found = Vec::new();
-        for s in self.series.iter().filter(|s| s.history.main) {
-            let Some(change) = s.changes().last() else { continue };
-            let metric = s.history.metric;
-            let slower = verdict_of(change.interval, metric.higher_is_better, 0.0) == Verdict::Slower;
-            if slower && change.interval.is_some_and(|i| beyond(i, share)) {
-                let (title, ratio) = (metric.column.title, ratio(change.ratio));
-                let [before, after] = [change.at.checked_sub(1), Some(change.at)].map(|at| self.id(s, at));
-                found.push(format!("{}: {title} is {ratio} of what it was, from {before} to {after}", self.name(s)));
-            }
-        }
-        found
+        let shown = self.series.iter().filter(|s| s.history.main).filter_map(|s| {
+            let change = s.newest().filter(|c| c.interval.is_some_and(|i| beyond(i, share)))?;
+            let slower = verdict_of(change.interval, s.history.metric.higher_is_better, 0.0) == Verdict::Slower;
+            slower.then(|| self.says(s, change))
+        });
+        shown.collect()
     }
 
-    /// As a page.
-    #[must_use]
-    pub fn html(&self) -> String {
-        html::render(&self.page())
-    }
-
-    /// For people.
-    #[must_use]
-    pub fn text(&self) -> String {
-        text::render(&self.page())
-    }
-
-    /// A row per series; the columns from `last_run_before` to `p` are of its newest change.
-    #[must_use]
-    pub fn csv(&self) -> String {
-        fn newest(s: &Series) -> Option<&Change> {
-            s.changes().last()
-        }
-        let figure = |s: &Series, figure: fn(&Change) -> f64| number(newest(s).map(figure));
-        let end = |s: &Series, end: fn(Interval) -> f64| number(newest(s).and_then(|c| c.interval).map(end));
-        let run = |s: &Series, at: fn(&Change) -> Option<usize>| self.id(s, newest(s).and_then(at)).to_owned();
-        let columns: [Named<'_, &Series>; 21] = [
-            ("platform", &|s| s.history.platform.clone()),
-            ("workload", &|s| s.history.workload.clone()),
-            ("parameters", &|s| s.parameters()),
-            ("driver", &|s| s.history.driver.to_string()),
-            ("swept", &|s| s.history.swept.as_ref().map_or_else(String::new, |(id, value)| format!("{id}={value}"))),
-            ("jobs", &|s| s.history.jobs.to_string()),
-            ("figure", &|s| s.history.metric.column.id.to_owned()),
-            ("runs", &|s| s.history.points.len().to_string()),
-            ("left_out", &|s| s.history.left_out.len().to_string()),
-            ("verdict", &|s| s.verdict().to_owned()),
-            ("change_points", &|s| s.changes().iter().map(|c| self.id(s, Some(c.at))).collect::<Vec<_>>().join(";")),
-            ("last_run_before", &|s| run(s, |c| c.at.checked_sub(1))),
-            ("first_run_after", &|s| run(s, |c| Some(c.at))),
-            ("before", &|s| figure(s, |c| c.before)),
-            ("after", &|s| figure(s, |c| c.after)),
-            ("ratio", &|s| figure(s, |c| c.ratio)),
-            ("low", &|s| end(s, |i| i.low)),
-            ("high", &|s| end(s, |i| i.high)),
-            ("p", &|s| figure(s, |c| c.p)),
-            ("newest", &|s| number(s.history.points.last().map(|(_, figure)| *figure))),
-            ("setup", &|s| self.setup(s).join("; ")),
-        ];
-        csv::table(&columns, &self.series)
-    }
-
-    /// The run of the point `at` of `series`.
-    fn run(&self, series: &Series, at: Option<usize>) -> Option<&Manifest> {
-        let (run, _) = series.history.points.get(at?)?;
-        self.runs.get(*run).map(|run| &run.manifest)
-    }
-
-    /// The id of that run; empty without one.
-    fn id(&self, series: &Series, at: Option<usize>) -> &str {
-        self.run(series, at).map_or("", |m| &m.run)
-    }
-
-    /// What besides workload, parameters and driver makes the work of `series`, as planned.
-    fn setup(&self, series: &Series) -> Vec<String> {
-        let Some(plan) = self.run(series, Some(0)).map(|m| &m.plan) else { return Vec::new() };
-        let data = uses_data(&series.history.workload).then(|| format!("{} of data", bytes(plan.size_bytes as f64)));
-        let payload = format!("{:.0} % compressible", plan.payload_compressibility * 100.0);
-        let nodes = (series.history.nodes > 1).then(|| format!("{} nodes", series.history.nodes));
-        [plan.load.words()].into_iter().chain(data).chain([payload]).chain(nodes).collect()
+    /// For scripts a row per series, for people a page.
+    ///
+    /// # Errors
+    /// A value that cannot be written as JSON.
+    pub fn render(&self, format: Format) -> Result<String, ReportError> {
+        let rows: Vec<_> = self.series.iter().map(|s| COLUMNS.map(|(_, cell)| cell(s))).collect();
+        csv::written(format, COLUMNS.map(|(id, _)| id), &rows, || self.page())
     }
 
     /// The workload of `series`, with what distinguishes it from other series of that.
     fn name(&self, series: &Series) -> String {
-        let parts = |s: &Series| {
-            let own = [s.parameters(), format!("{} driver", s.history.driver), s.history.platform.clone()];
-            own.into_iter().chain(self.setup(s)).collect::<Vec<String>>()
+        let History { sweep, jobs, .. } = &series.history;
+        let own = |s: &Series| {
+            let driver = format!("{} driver", s.history.sweep.driver);
+            [s.parameters(), driver, s.history.platform.clone(), s.history.setup.clone()]
         };
-        let of_workload = self.series.iter().filter(|s| s.history.workload == series.history.workload);
-        let others: Vec<Vec<String>> = of_workload.map(parts).collect();
-        let differs = |part: &String| !part.is_empty() && others.iter().any(|other| !other.contains(part));
-        let swept = series.history.swept.iter().map(|(id, value)| format!("{value} {}", crate::words::swept(id)));
-        let jobs = counted(series.history.jobs as usize, "job");
-        let parts = parts(series).into_iter().filter(differs).chain(swept).chain([jobs]);
-        parts.fold(series.history.workload.clone(), |name, part| format!("{name}, {part}"))
+        let others = || self.series.iter().filter(|s| s.history.sweep.workload == sweep.workload).map(own);
+        let differs = |(n, part): &(usize, String)| !part.is_empty() && others().any(|other| other[*n] != *part);
+        let parts = own(series).into_iter().enumerate().filter(differs).map(|(_, part)| part);
+        let swept = series.swept().map(|(id, value)| place(id, value));
+        let all = parts.chain(swept).chain([counted(*jobs as usize, "job")]);
+        all.fold(sweep.workload.clone(), |name, part| format!("{name}, {part}"))
+    }
+
+    /// `LGWR-LAT1, 1 job: Commit throughput is 0.800 (95 %: 0.784 to 0.812) of what it was, …`.
+    fn says(&self, s: &Series, c: &Change) -> String {
+        let column = s.history.metric.column;
+        let interval =
+            c.interval.map(|i| format!(" ({} %: {} to {})", percent(c.confidence), ratio(i.low), ratio(i.high)));
+        let interval = interval.unwrap_or_default();
+        let (share, before, after) = (ratio(c.ratio), value(column, c.before), value(column, c.after));
+        let runs = format!("since {} (before: {}, p {})", s.run(c.at), s.run(c.at - 1), ratio(c.p));
+        let change = format!("{share}{interval} of what it was, {after} {} after {before}, {runs}", column.unit);
+        format!("{}: {} is {change}", self.name(s), column.title)
     }
 
     fn page(&self) -> Document {
-        let [series, judged] = self.counts();
-        let when = |run: Option<&RunData>| run.map_or_else(String::new, |run| when(&run.manifest.started_at));
-        let table = self.table();
-        let changed = table.rows.len();
-        let mut blocks = Vec::new();
-        if changed > 0 {
-            blocks.push(Block::Table(table));
+        let [series, short, _] = self.counts();
+        let changes = self.series.iter().flat_map(|s| s.changes().iter().map(|c| self.says(s, c)));
+        let mut items: Vec<String> = changes.collect();
+        let changed = items.len();
+        items.push(
+            "At most 5 % of the series that changed are expected not to have (Benjamini and Hochberg).".to_owned(),
+        );
+        if let Some((tests, by)) = kept_tests(self.runs.iter().flat_map(|run| &run.records)) {
+            items.push(format!("Tests of these runs that are valid only by {by}: {tests}."));
         }
-        blocks.push(Block::List { items: self.sentences() });
-        let charts: Vec<Chart> = self.series.iter().filter_map(|s| self.chart(s)).take(MOST_CHARTS).collect();
-        if !charts.is_empty() {
-            blocks.push(Block::Charts { charts, per_row: 3 });
+        // Each reason once, with the first series that it is of.
+        let mut reasons: BTreeMap<&(String, String), &Series> = BTreeMap::new();
+        for series in self.series.iter().rev() {
+            reasons.extend(series.history.left_out.iter().map(|reason| (reason, series)));
         }
+        let said = reasons.iter().take(REASONS);
+        items.extend(said.map(|((run, why), series)| format!("left out: {run} ({}): {why}", self.name(series))));
+        if let more @ 1.. = reasons.len().saturating_sub(REASONS) {
+            items.push(format!("left out: {more} more; --format csv counts them by series"));
+        }
+        let charts = self.series.iter().filter_map(|s| s.chart(&self.name(s))).take(MOST_CHARTS).collect();
+        let blocks = vec![Block::List { items }, Block::Charts { charts, per_row: 3 }];
+        let ends = [self.runs.first(), self.runs.last()].map(|run| run.map_or("", |run| &run.manifest.run));
         Document {
             title: "Trend".to_owned(),
-            subtitle: format!(
-                "{} from {} to {}, {}",
-                counted(self.runs.len(), "run"),
-                when(self.runs.first()),
-                when(self.runs.last()),
-                count(series, "series", "series")
-            ),
-            verdict: format!("{judged} series are long enough to be judged; {}.", counted(changed, "change")),
-            all_well: changed == 0 && series > 0 && judged == series,
+            subtitle: format!("{} from {} to {}", counted(self.runs.len(), "run"), ends[0], ends[1]),
+            verdict: format!("Of {series} series {short} have fewer than {LEAST_RUNS} runs; level changes: {changed}."),
+            all_well: changed == 0 && series > 0 && short == 0,
             sections: vec![Section::of("trend", "Levels over time", blocks)],
             ..Document::default()
         }
-    }
-
-    /// The figure of a series over its runs, with the levels that were found.
-    fn chart(&self, series: &Series) -> Option<Chart> {
-        let History { points, metric, .. } = &series.history;
-        // The axis has the unit shown, which may differ from the stored one.
-        let scale = scale(metric.column);
-        let point = |(at, (_, figure)): (usize, &(usize, f64))| {
-            let tip =
-                format!("{}: {} {}", self.id(series, Some(at)), value(metric.column, *figure), metric.column.unit);
-            ChartPoint { x: at as f64 + 1.0, y: figure * scale, bar: None, tip }
-        };
-        let steps = series.changes().iter().flat_map(|c| [c.before, c.after].map(|y| (c.at as f64 + 0.5, y * scale)));
-        let mut fit: Vec<(f64, f64)> = steps.collect();
-        if let [(_, first), .., (_, last)] = fit[..] {
-            fit.insert(0, (1.0, first));
-            fit.push((points.len() as f64, last));
-        }
-        let line = ChartLine { points: points.iter().enumerate().map(point).collect(), fit, ..ChartLine::default() };
-        let chart = svg::Chart {
-            title: format!("{}: {}", self.name(series), metric.column.title),
-            x_label: "runs, the oldest first".to_owned(),
-            y_label: heading_of(metric.column, false),
-            lines: vec![line],
-            markers: true,
-            whole_x: true,
-            unnamed: true,
-            width: 400.0,
-            height: 230.0,
-            ..svg::Chart::default()
-        };
-        if points.len() > 1 { Some(Chart { svg: chart.svg()? }) } else { None }
-    }
-
-    fn table(&self) -> Table {
-        let row = |series: &Series, change: &Change| {
-            let column = series.history.metric.column;
-            let date = |at: Option<usize>| {
-                self.run(series, at).map_or_else(String::new, |m| when(&m.started_at).chars().take(SECONDS).collect())
-            };
-            let interval = change.interval.map(|i| format!("{} – {}", ratio(i.low), ratio(i.high)));
-            Row::of([
-                self.name(series),
-                column.title.to_owned(),
-                value(column, change.before),
-                value(column, change.after),
-                column.unit.to_owned(),
-                ratio(change.ratio),
-                interval.unwrap_or_else(|| "–".to_owned()),
-                format!("{} → {}", date(change.at.checked_sub(1)), date(Some(change.at))),
-                format!("{:.4}", change.p),
-            ])
-        };
-        let rows = self.series.iter().flat_map(|s| s.changes().iter().map(move |change| row(s, change)));
-        let [workload, figure, unit, between] =
-            ["Workload", "Figure", "Unit", "Between the runs of (UTC)"].map(Head::text);
-        let [from, to, ratio, interval, p] = ["From", "To", "Ratio", "Interval", "p"].map(|of| Head::number(of, ""));
-        let head = [workload, figure, from, to, unit, ratio, interval, between, p];
-        Table { caption: "Changes of level".to_owned(), ..Table::of("figures", head, rows) }
-    }
-
-    fn sentences(&self) -> Vec<String> {
-        let mut out = Vec::new();
-        let still = self.series.iter().filter(|s| s.verdict() == "no_change").count();
-        if still > 0 {
-            out.push(format!("{} without a change of level.", count(still, "series", "series")));
-        }
-        let short: Vec<usize> =
-            self.series.iter().filter(|s| s.changes.is_none()).map(|s| s.history.points.len()).collect();
-        if let (Some(least), Some(most)) = (short.iter().min(), short.iter().max()) {
-            let have = if least == most { least.to_string() } else { format!("{least} to {most}") };
-            let series = count(short.len(), "series is", "series are");
-            out.push(format!("{series} too short: {LEAST_RUNS} runs are needed, there are {have}."));
-        }
-        let Judged { judged, level, .. } = self.judged;
-        if judged > 1 {
-            out.push(format!(
-                "{judged} series judged together: at most 5 % of those said to have changed are expected not to have (Benjamini and \
-                 Hochberg); intervals of {} % to match.",
-                confidence(1.0 - level)
-            ));
-        }
-        if let Some((tests, by)) = kept_tests(self.runs.iter().flat_map(|run| &run.records)) {
-            let are = if tests == 1 { "is" } else { "are" };
-            out.push(format!("{} of these runs {are} valid only by {by}.", counted(tests, "test")));
-        }
-        // Why runs are in no point of a series, each reason once.
-        let mut reasons: BTreeMap<(usize, &String), BTreeSet<String>> = BTreeMap::new();
-        for series in &self.series {
-            for (run, why) in &series.history.left_out {
-                reasons.entry((*run, why)).or_default().insert(self.name(series));
-            }
-        }
-        for ((run, why), of) in reasons.iter().take(REASONS) {
-            let id = self.runs.get(*run).map_or("", |run| run.manifest.run.as_str());
-            let of = of.iter().map(String::as_str).collect::<Vec<_>>().join("; ");
-            out.push(cut(&format!("left out: {id} ({of}): {why}"), REASON));
-        }
-        if let more @ 1.. = reasons.len().saturating_sub(REASONS) {
-            out.push(format!("left out: {more} more; --format csv counts them by series"));
-        }
-        out
     }
 }
 

@@ -172,11 +172,11 @@ pub(super) fn trend(served: &Served, query: &str) -> Result<String, PageError> {
     let figures: Vec<String> = values(query, "figure").iter().flat_map(|f| f.split(',')).map(str::to_owned).collect();
     let left_out = followed_in_all.saturating_sub(MOST_FOLLOWED);
     let trended = Trended::of(&runs, (!figures.is_empty()).then_some(figures.as_slice()))?;
-    if trended.counts() == [0, 0] {
+    if trended.counts()[0] == 0 {
         let text = "nothing can be followed: no valid test of a run without arms has such a figure";
         return Err(PageError::Asked(text.to_owned()));
     }
-    let page = linked(trended.html().as_bytes(), "");
+    let page = linked(trended.render(Format::Html)?.as_bytes(), "");
     if left_out == 0 {
         return Ok(page);
     }
