@@ -15,9 +15,9 @@ mod points;
 mod questions;
 mod solve;
 
-pub use evaluate::{Evaluated, HeldOut, Overall, error_by, evaluate};
+pub use evaluate::{Evaluated, HeldOut, Overall, evaluate, overall};
 pub use figures::Figure;
-pub use fitted::{Estimate, Fitted, Refusal, fit};
+pub use fitted::{Estimate, Fitted, fit};
 pub use laws::Kind;
 pub use points::{Point, Series, series};
 pub use questions::{FARTHEST, Jobs, Question};

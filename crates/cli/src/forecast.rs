@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use loadline_analyze::forecast::{Evaluated, Figure, Question, Series, evaluate, fit, series};
+use loadline_analyze::forecast::{Evaluated, Figure, Fitted, Question, Series, evaluate, fit, series};
 use loadline_model::TestRecord;
 use loadline_model::manifest::RunState;
-use loadline_report::{Forecasts, ReportError, evaluation_page};
+use loadline_report::{Forecasts, evaluation_page};
 use loadline_store::StoredRun;
 
 use crate::args::ForecastArgs;
@@ -28,13 +28,7 @@ pub(crate) fn forecast(args: &ForecastArgs) -> Result<u8, Failure> {
         known.push(run);
         let (series, more) = series(*state, records, &beside);
         all.extend(series);
-        let of = if runs.len() > 1 { format!("{input}: ") } else { String::new() };
-        remarks.extend(warnings.iter().chain(&more).map(|remark| format!("{of}{remark}")));
-    }
-    let wanted = |s: &Series| args.workload.is_empty() || args.workload.contains(&s.workload);
-    if args.evaluate {
-        let short = all.iter().filter(|s| s.points.len() < 4 && wanted(s));
-        remarks.extend(short.map(|s| format!("{} is left out: it has fewer than 4 points", s.name())));
+        remarks.extend(warnings.iter().chain(&more).map(|remark| format!("{input}: {remark}")));
     }
     let title = args.inputs.iter().map(|input| input.display().to_string()).collect::<Vec<_>>().join(", ");
     remarks.iter().for_each(|remark| output::say(&format!("note: {remark}")));
@@ -42,39 +36,27 @@ pub(crate) fn forecast(args: &ForecastArgs) -> Result<u8, Failure> {
         return Err(Failure::usage(format!("{title}: there is no series in it with 2 job counts or more")));
     }
     check_workloads(&args.workload, all.iter().map(|s| s.workload.as_str()))?;
-    if args.evaluate {
+    let wanted = |s: &Series| args.workload.is_empty() || args.workload.contains(&s.workload);
+    let (page, refused, shown) = if args.evaluate {
         let found: Vec<Evaluated> = evaluate(&all).into_iter().filter(|s| wanted(&s.fitted.series)).collect();
         if found.is_empty() {
             return Err(Failure::usage(format!("{title}: no series has 4 job counts, so none can be held out")));
         }
-        return write(args, evaluation_page(&title, &found, remarks, args.format));
-    }
-    let limits = [(Figure::P99Ms, args.p99), (Figure::LatencyMs, args.latency), (Figure::CpuPct, args.cpu)];
-    let limits = limits.into_iter().filter_map(|(figure, limit)| Some(Question::Exceeds(figure, limit?)));
-    let forecasts = Forecasts {
-        title,
-        remarks,
-        fitted: fit(&all).into_iter().filter(|f| wanted(&f.series)).collect(),
-        jobs: args.jobs.iter().flatten().copied().map(f64::from).collect(),
-        questions: args.tps.map(Question::Reaches).into_iter().chain(limits).collect(),
+        (evaluation_page(&title, &found, remarks, args.format), 0, found.len())
+    } else {
+        let limits = [(Figure::P99Ms, args.p99), (Figure::LatencyMs, args.latency), (Figure::CpuPct, args.cpu)];
+        let limits = limits.into_iter().filter_map(|(figure, limit)| Some(Question::Exceeds(figure, limit?)));
+        let fitted: Vec<Fitted> = fit(&all).into_iter().filter(|f| wanted(&f.series)).collect();
+        let (refused, shown) = (fitted.iter().filter(|f| f.refused.is_some()).count(), fitted.len());
+        let jobs = args.jobs.iter().flatten().copied().map(f64::from).collect();
+        let questions = args.tps.map(Question::Reaches).into_iter().chain(limits).collect();
+        (Forecasts { title, remarks, fitted, jobs, questions }.render(args.format), refused, shown)
     };
-    write(args, forecasts.render(args.format))?;
-    for (f, question) in forecasts.fitted.iter().flat_map(|f| forecasts.questions.iter().map(move |q| (f, q))) {
-        if f.ask(*question).is_none() {
-            let (name, figure) = (f.series.name(), question.figure().title());
-            output::say(&format!("note: {name} has no {figure}, so nothing is said of it"));
-        }
-    }
-    let (shown, refused) = (forecasts.fitted.len(), forecasts.fitted.iter().filter(|f| f.refused.is_some()).count());
+    output::write(&args.output, page.map_err(|e| Failure::failed(e.to_string()))?.as_bytes())?;
     if refused > 0 {
         output::say(&format!("of {refused} of {shown} series nothing is forecast beyond the measured jobs"));
     }
     Ok(if refused == shown { exit::FAILED } else { 0 })
-}
-
-fn write(args: &ForecastArgs, text: Result<String, ReportError>) -> Result<u8, Failure> {
-    output::write(&args.output, text.map_err(|e| Failure::failed(e.to_string()))?.as_bytes())?;
-    Ok(0)
 }
 
 /// State, tests and warnings of a run or a published table.

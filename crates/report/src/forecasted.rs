@@ -1,6 +1,6 @@
 //! The page of a forecast: forecast points with their intervals, the answers to questions, and what they rest on.
 
-use loadline_analyze::forecast::{Estimate, Figure, Fitted, Jobs, Kind, Question};
+use loadline_analyze::forecast::{Estimate, Figure, Fitted, Kind, Question};
 use loadline_model::format::{ABSENT, counted, number};
 use serde_json::{Value, json};
 
@@ -30,52 +30,41 @@ pub struct Forecasts {
 }
 
 impl Forecasts {
-    /// The page in `format`; CSV and JSON have a row per series, jobs and figure, and one per answer.
+    /// The page in `format`, with a row per series, jobs and figure, and one per answer.
     ///
     /// # Errors
     /// A value that cannot be written as JSON.
     pub fn render(&self, format: Format) -> Result<String, ReportError> {
         let columns = ["series", "jobs", "figure", "value", "low", "high", "model"];
-        let (mut rows, mut told) = (Vec::new(), Vec::new());
+        let mut rows = Vec::new();
         for fitted in &self.fitted {
             let series = fitted.series.name();
             for (jobs, figure) in self.jobs(fitted).into_iter().flat_map(|jobs| Figure::ALL.map(|of| (jobs, of))) {
-                let ([value, low, high], model, from) = match fitted.figure(figure, jobs) {
-                    Some((e, kind)) => ([e.value, e.low, e.high].map(|v| json!(v)), kind.id(), kind.title()),
-                    None if figure == Figure::Tps => ([const { Value::Null }; 3], "refused", "refused"),
+                let ([value, low, high], model) = match fitted.figure(figure, jobs) {
+                    Some((e, kind)) => ([e.value, e.low, e.high].map(|v| json!(v)), kind.id()),
+                    None if figure == Figure::Tps => ([const { Value::Null }; 3], "refused"),
                     None => continue,
                 };
-                told.push([shown(jobs), figure.title().to_owned(), of(&value), of(&low), of(&high), from.to_owned()]);
                 rows.push([json!(series), json!(jobs), json!(figure.id()), value, low, high, json!(model)]);
             }
-            for (question, found) in self.asked(fitted) {
+            for question in &self.questions {
+                let found = fitted.ask(*question);
                 let id = match question {
                     Question::Reaches(tps) => format!("jobs_for_{tps}_tps"),
                     Question::Exceeds(figure, limit) => format!("jobs_above_{limit}_{}", figure.id()),
                 };
-                let [value, low, high] = [found.at, found.earliest, found.latest].map(|jobs| json!(jobs));
-                let (model, from) = match found.at {
-                    Some(jobs) if jobs <= fitted.measured_to() => {
-                        (Kind::Interpolation.id(), Kind::Interpolation.title())
-                    }
-                    _ if fitted.refused.is_some() => ("refused", "refused"),
-                    _ => (fitted.kind.id(), fitted.kind.title()),
+                let [value, low, high] =
+                    found.map_or([None; 3], |of| [of.at, of.earliest, of.latest]).map(|v| json!(v));
+                let model = match found.map(|found| found.at) {
+                    None => "not measured",
+                    Some(Some(jobs)) if jobs <= fitted.measured_to() => Kind::Interpolation.id(),
+                    _ if fitted.refused.is_some() => "refused",
+                    _ => fitted.kind.id(),
                 };
-                let jobs = |jobs: Option<f64>| match jobs {
-                    _ if found.hopeless => "any".to_owned(),
-                    Some(jobs) => shown(jobs),
-                    None => format!("more than {}", shown(fitted.looked_to())),
-                };
-                let [at, earliest, latest] = [found.at, found.earliest, found.latest].map(jobs);
-                told.push(["jobs".to_owned(), question_of(question), at, earliest, latest, from.to_owned()]);
                 rows.push([json!(series), Value::Null, json!(id), value, low, high, json!(model)]);
             }
         }
-        csv::written(format, columns, &rows, || self.document(&rows, told))
-    }
-
-    fn asked(&self, fitted: &Fitted) -> impl Iterator<Item = (Question, Jobs)> {
-        self.questions.iter().filter_map(|question| Some((*question, fitted.ask(*question)?)))
+        csv::written(format, columns, &rows, || self.document(columns, &rows))
     }
 
     fn jobs(&self, fitted: &Fitted) -> Vec<f64> {
@@ -83,23 +72,21 @@ impl Forecasts {
         if self.jobs.is_empty() { vec![(last * 1.5).ceil(), last * 2.0] } else { self.jobs.clone() }
     }
 
-    /// One table of all series: the rows of CSV, `told` for people, by series.
-    fn document(&self, rows: &[[Value; 7]], told: Vec<[String; 6]>) -> Document {
+    /// One table of all series: `rows` with rounded numbers, by series.
+    fn document(&self, [_, columns @ ..]: [&str; 7], rows: &[[Value; 7]]) -> Document {
         let refused = self.fitted.iter().filter(|f| f.refused.is_some()).count();
         let said = if refused > 0 { format!("; of {refused} nothing is forecast") } else { String::new() };
-        let (mut lines, mut told) = (Vec::new(), told.into_iter());
+        let cell = |cell: &Value| match cell {
+            Value::String(text) => text.clone(),
+            cell => cell.as_f64().map_or_else(|| ABSENT.to_owned(), shown),
+        };
+        let mut lines = Vec::new();
         for own in rows.chunk_by(|a, b| a[0] == b[0]) {
-            lines.extend(own.first().map(|[series, ..]| Row::title(&csv::cell(series))));
-            lines.extend(told.by_ref().take(own.len()).map(Row::of));
+            lines.extend(own.first().map(|[series, ..]| Row::title(&cell(series))));
+            lines.extend(own.iter().map(|row| Row::of(row.iter().skip(1).map(cell))));
         }
-        let head = [
-            Head::number("Jobs", ""),
-            Head::text("Figure"),
-            Head::number("Forecast", ""),
-            Head::number("Low", "").tip("90 % interval"),
-            Head::number("High", ""),
-            Head::text("From"),
-        ];
+        let is_text = |column: &str| ["figure", "model"].contains(&column);
+        let head = columns.map(|column| if is_text(column) { Head::text(column) } else { Head::number(column, "") });
         let charts = self.fitted.iter().filter_map(|fitted| Some(Chart { svg: self.chart(fitted)? })).collect();
         let blocks = vec![
             Block::Table(Table::of("figures", head, lines)),
@@ -129,7 +116,8 @@ impl Forecasts {
         let measured = points.iter().map(|p| point(p.jobs, p.tps, format!("measured: {} tps", shown(p.tps))));
         let forecast = self.jobs(fitted).into_iter().filter_map(|jobs| {
             let (e, kind) = fitted.tps(jobs)?;
-            Some(point(jobs, e.value, format!("{}: {} tps", kind.title(), interval(e))))
+            let tip = format!("{}: {} ({} to {}) tps", kind.title(), shown(e.value), shown(e.low), shown(e.high));
+            Some(point(jobs, e.value, tip))
         });
         let line = ChartLine {
             hollow: forecast.collect(),
@@ -155,36 +143,21 @@ impl Forecasts {
     }
 }
 
-/// `latency [ms] is above 5 from`.
-fn question_of(question: Question) -> String {
-    match question {
-        Question::Reaches(tps) => format!("for {} tps", shown(tps)),
-        Question::Exceeds(figure, limit) => format!("from which {} is above {}", figure.title(), shown(limit)),
-    }
-}
-
-/// A number as people read it; `–` if there is none.
-fn of(value: &Value) -> String {
-    value.as_f64().map_or_else(|| ABSENT.to_owned(), shown)
-}
-
-/// What the forecast rests on.
+/// What the forecast rests on, and how far answers were looked for.
 fn basis(fitted: &Fitted) -> String {
-    let points = counted(fitted.series.points.len(), "point");
-    let beyond = match (&fitted.refused, fitted.cross_validated_pct) {
-        (Some(why), _) => format!("Nothing is forecast beyond: {why}."),
-        (None, Some(off)) => {
-            format!(
-                "Beyond: {}; mean error of its forecasts of the platform's last points {off:.1} %.",
-                fitted.kind.title()
-            )
-        }
-        (None, None) => format!(
-            "Beyond: {}; too few points to check it, the interval is a wide guess: measure 4 job counts.",
-            fitted.kind.title()
-        ),
+    let (points, law) = (counted(fitted.series.points.len(), "point"), fitted.kind.title());
+    let beyond = match (fitted.refused, fitted.checked) {
+        (Some(off), _) => refusal(off),
+        (None, true) => format!("beyond: {law}"),
+        (None, false) => format!("beyond: {law}; too few points to check it, a wide guess: measure 4 job counts"),
     };
-    format!("{}: {points} up to {} jobs. {beyond}", fitted.series.name(), shown(fitted.measured_to()))
+    let [measured, looked] = [fitted.measured_to(), fitted.looked_to()].map(shown);
+    format!("{}: {points} up to {measured} jobs; {beyond}; answers up to {looked} jobs.", fitted.series.name())
+}
+
+/// Why nothing is forecast beyond the measured jobs.
+fn refusal(off_pct: f64) -> String {
+    format!("regime change, or too much noise: no model follows the points (off by {off_pct:.0} %)")
 }
 
 /// `57,159`, `12.3`, `0.837`: three digits or more.
@@ -196,9 +169,4 @@ fn shown(value: f64) -> String {
         _ => 3,
     };
     number(value, decimals)
-}
-
-/// `57,159 (53,900 to 60,600)`.
-fn interval(e: Estimate) -> String {
-    format!("{} ({} to {})", shown(e.value), shown(e.low), shown(e.high))
 }

@@ -1,9 +1,9 @@
 //! What a forecast would have been off by: the upper half of each series held out, and forecast from the lower half.
 
 use super::fitted::{Estimate, Fitted, fit};
-use super::laws::{FEWEST, Kind};
+use super::laws::FEWEST;
 use super::points::{Point, Series};
-use crate::stats::{mean, median};
+use crate::stats::mean;
 
 /// A held-out point and its forecast.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,10 +28,6 @@ impl HeldOut {
     pub fn half_width_pct(&self) -> f64 {
         (self.forecast.high - self.forecast.low) / 2.0 / self.measured * 100.0
     }
-
-    fn covered_pct(&self) -> f64 {
-        if (self.forecast.low..=self.forecast.high).contains(&self.measured) { 100.0 } else { 0.0 }
-    }
 }
 
 /// A series of which the upper half was forecast.
@@ -43,18 +39,16 @@ pub struct Evaluated {
     pub held_out: Vec<HeldOut>,
 }
 
-/// What held-out points show together.
+/// What held-out points show together, percent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Overall {
     /// Held-out points.
     pub held_out: usize,
-    /// Mean absolute error over them, percent.
+    /// Mean absolute error over them.
     pub mean_abs_error_pct: f64,
-    /// Median over the series of their mean absolute errors, percent.
-    pub median_series_pct: f64,
-    /// Share of them that the intervals hold, percent.
+    /// Share of them that the intervals hold.
     pub coverage_pct: f64,
-    /// Mean half-width of the intervals, percent.
+    /// Mean half-width of the intervals.
     pub half_width_pct: f64,
 }
 
@@ -74,28 +68,13 @@ pub fn evaluate(table: &[Series]) -> Vec<Evaluated> {
     fit(&lower).into_iter().zip(upper).map(evaluated).collect()
 }
 
-/// Mean absolute error of `model` if it had been used for all of `series`, percent.
+/// What the held-out points of `series` show; `None` without one.
 #[must_use]
-pub fn error_by(model: Kind, series: &[Evaluated]) -> Option<f64> {
-    let held_out = series.iter().flat_map(|s| s.held_out.iter().map(move |h| (&s.fitted, h)));
-    let error = |(fitted, h): (&Fitted, &HeldOut)| Some(fitted.curves.get(&model)?.tps(h.jobs) / h.measured - 1.0);
-    Some(mean(&held_out.filter_map(error).map(f64::abs).collect::<Vec<_>>())? * 100.0)
-}
-
-impl Overall {
-    /// What the held-out points of `series` show; `None` without one.
-    #[must_use]
-    pub fn over<'e>(series: impl IntoIterator<Item = &'e Evaluated>) -> Option<Overall> {
-        let of = |points: &[HeldOut], figure: fn(&HeldOut) -> f64| mean(&points.iter().map(figure).collect::<Vec<_>>());
-        let error = |h: &HeldOut| h.error_pct().abs();
-        let each: Vec<&[HeldOut]> = series.into_iter().map(|s| s.held_out.as_slice()).collect();
-        let all = each.concat();
-        Some(Overall {
-            held_out: all.len(),
-            mean_abs_error_pct: of(&all, error)?,
-            median_series_pct: median(&each.iter().filter_map(|points| of(points, error)).collect::<Vec<_>>())?,
-            coverage_pct: of(&all, HeldOut::covered_pct)?,
-            half_width_pct: of(&all, HeldOut::half_width_pct)?,
-        })
-    }
+pub fn overall<'e>(series: impl IntoIterator<Item = &'e Evaluated>) -> Option<Overall> {
+    let all: Vec<HeldOut> = series.into_iter().flat_map(|s| s.held_out.iter().copied()).collect();
+    let over = |figure: fn(&HeldOut) -> f64| mean(&all.iter().map(figure).collect::<Vec<_>>());
+    let held = |h: &HeldOut| f64::from((h.forecast.low..=h.forecast.high).contains(&h.measured)) * 100.0;
+    let (mean_abs_error_pct, coverage_pct) = (over(|h| h.error_pct().abs())?, over(held)?);
+    let half_width_pct = over(HeldOut::half_width_pct)?;
+    Some(Overall { held_out: all.len(), mean_abs_error_pct, coverage_pct, half_width_pct })
 }

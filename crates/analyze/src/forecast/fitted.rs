@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use super::figures::{Figure, FigureLaw, between};
 use super::laws::{Curve, FEWEST, Kind, curves};
 use super::points::{Point, Series};
+use crate::stats::{mean, sample_sd};
 
 /// A law that misses the last points by more on average when it forecasts them, scaled to twice the jobs, is none for that series.
 const NO_FORECAST: f64 = 0.25;
@@ -49,17 +50,6 @@ impl Estimate {
     }
 }
 
-/// Why nothing is forecast beyond the measured jobs: no law follows the points that it was fitted to, or forecasts the last ones from
-/// those before.
-#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error(
-    "regime change, or too much noise: no model follows the measured points (the best misses them by {off_pct:.0} %)"
-)]
-pub struct Refusal {
-    /// Distance from the last point, or mean error of forecasts, scaled to twice the jobs, percent.
-    pub off_pct: f64,
-}
-
 /// A series with the law it is forecast with.
 #[derive(Debug, Clone)]
 pub struct Fitted {
@@ -67,13 +57,14 @@ pub struct Fitted {
     pub series: Series,
     /// What forecasts beyond the measured jobs come from.
     pub kind: Kind,
-    /// Mean absolute error of forecasts of the platform's last points from those before, percent; `None` if there are too few points.
-    pub cross_validated_pct: Option<f64>,
-    /// Why there is no forecast beyond the measured jobs.
-    pub refused: Option<Refusal>,
-    /// By law, those that are not used as well.
-    pub(crate) curves: BTreeMap<Kind, Curve>,
-    pub(crate) figures: BTreeMap<Figure, FigureLaw>,
+    /// Whether there were points enough to check forecasts of the last ones from those before.
+    pub checked: bool,
+    /// By how much the law misses the points, percent, if it follows them too badly to forecast beyond the measured jobs: its distance
+    /// from the last point, or the mean error of forecasts of the last points, scaled to twice the jobs.
+    pub refused: Option<f64>,
+    /// `None` of a single point.
+    curve: Option<Curve>,
+    figures: BTreeMap<Figure, FigureLaw>,
     /// Half-widths in logarithms: per unit of growth beyond the points, and between them.
     beyond: f64,
     between: f64,
@@ -107,7 +98,7 @@ impl Fitted {
 
     /// What the law says, also if it is refused. Beyond noise, no transactions find more CPU than there is.
     pub(crate) fn modelled(&self, jobs: f64) -> Option<Estimate> {
-        let curve = self.curves.get(&self.kind)?;
+        let curve = self.curve?;
         // What is measured there will be as noisy as the points between.
         let half = (self.beyond * growth(jobs / self.measured_to())).hypot(self.between);
         let e = Estimate::around(curve.tps(jobs), half);
@@ -133,65 +124,49 @@ fn growth(share: f64) -> f64 {
     distance * (1.0 + distance / 2.0)
 }
 
-/// How well a fold forecast a point.
-struct Residual {
-    /// Place of its series in the platform.
-    series: usize,
-    /// ln(forecast / measured).
-    error: f64,
-    /// Size of the error per unit of growth.
-    scaled: f64,
-}
-
 /// A law with what its forecasts of the last points of a platform's series were off by.
 struct Judged {
     kind: Kind,
-    residuals: Vec<Residual>,
+    /// Place of the series, and size of the error per unit of growth.
+    residuals: Vec<(usize, f64)>,
     /// By series.
     curves: Vec<Option<Curve>>,
 }
 
 impl Judged {
-    fn of(kind: Kind, platform: &[&[Point]]) -> Judged {
-        Judged { kind, residuals: residuals(kind, platform), curves: curves(kind, platform) }
-    }
-
     fn scaled(&self) -> Vec<f64> {
-        self.residuals.iter().map(|r| r.scaled).collect()
+        self.residuals.iter().map(|(_, error)| *error).collect()
     }
 
-    /// Why the law does not follow the series at `place`.
-    fn refusal(&self, place: usize, curve: &Curve) -> Option<Refusal> {
-        let own: Vec<f64> = self.residuals.iter().filter(|r| r.series == place).map(|r| r.scaled).collect();
+    /// By how much the law misses the series at `place`, if that is too much, percent.
+    fn refusal(&self, place: usize, curve: &Curve) -> Option<f64> {
+        let own: Vec<f64> = self.residuals.iter().filter(|(of, _)| *of == place).map(|(_, error)| *error).collect();
         // Where no point could be left out, only how well those that were fitted are followed tells a law from chance.
         let off = if own.is_empty() { curve.off } else { curve.misses.abs() };
-        let missed = crate::stats::mean(&own).unwrap_or(0.0) * growth(2.0);
+        let missed = mean(&own).unwrap_or(0.0) * growth(2.0);
         let unfit = off.is_nan() || off > NO_FIT;
-        let off_pct = if unfit { off } else { missed } * 100.0;
-        (unfit || missed > NO_FORECAST).then_some(Refusal { off_pct })
+        (unfit || missed > NO_FORECAST).then_some(if unfit { off } else { missed } * 100.0)
     }
 }
 
 /// Errors of forecasts of the last points of a platform's series from those before: of each up to half of its points, [`FEWEST`]
 /// being left to fit. So a fold never sees what it forecasts, nor any later point.
-fn residuals(kind: Kind, platform: &[&[Point]]) -> Vec<Residual> {
+fn residuals(kind: Kind, platform: &[&[Point]]) -> Vec<(usize, f64)> {
     /// More folds than that say little new.
     const MOST_FOLDS: usize = 12;
     /// Farthest point that a fold forecasts, in multiples of the jobs it was fitted to.
     const FARTHEST: f64 = 4.0;
-    let most_left_out = |points: usize| (points / 2).min(points.saturating_sub(FEWEST));
-    let folds = platform.iter().map(|points| most_left_out(points.len())).max().unwrap_or(0);
+    let most_left_out = |points: &[Point]| (points.len() / 2).min(points.len().saturating_sub(FEWEST));
+    let folds = platform.iter().map(|points| most_left_out(points)).max().unwrap_or(0);
     let mut out = Vec::new();
-    for fold in (1..=folds).step_by(folds.div_ceil(MOST_FOLDS).max(1)) {
-        let halves =
-            platform.iter().map(|points| points.split_at(points.len() - fold.min(most_left_out(points.len()))));
-        let (kept, left_out): (Vec<&[Point]>, Vec<&[Point]>) = halves.unzip();
-        for (series, (curve, left_out)) in curves(kind, &kept).into_iter().zip(left_out).enumerate() {
-            let (Some(curve), Some(last)) = (curve, kept.get(series).and_then(|kept| kept.last())) else { continue };
-            out.extend(left_out.iter().filter(|p| p.jobs <= last.jobs * FARTHEST).map(|p| {
-                let error = (curve.tps(p.jobs) / p.tps).ln();
-                Residual { series, error, scaled: error.abs() / growth(p.jobs / last.jobs) }
-            }));
+    for fold in 1..=folds.min(MOST_FOLDS) {
+        let kept = platform.iter().map(|points| &points[..points.len() - fold.min(most_left_out(points))]);
+        let kept: Vec<&[Point]> = kept.collect();
+        for (place, (curve, points)) in curves(kind, &kept).into_iter().zip(platform).enumerate() {
+            let (Some(curve), Some(last)) = (curve, kept[place].last()) else { continue };
+            let left_out = points.iter().skip(kept[place].len()).filter(|p| p.jobs <= last.jobs * FARTHEST);
+            let error = |p: &Point| (curve.tps(p.jobs) / p.tps).ln().abs() / growth(p.jobs / last.jobs);
+            out.extend(left_out.map(|p| (place, error(p))));
         }
     }
     out
@@ -210,54 +185,50 @@ fn half_width(errors: &[f64], usual: f64) -> f64 {
 /// in the whole table.
 #[must_use]
 pub fn fit(table: &[Series]) -> Vec<Fitted> {
-    let mut platforms: BTreeMap<&str, Vec<&[Point]>> = BTreeMap::new();
-    for series in table {
-        platforms.entry(&series.platform).or_default().push(&series.points);
+    let mut platforms: BTreeMap<&str, Vec<(usize, &Series)>> = BTreeMap::new();
+    for (at, series) in table.iter().enumerate() {
+        platforms.entry(&series.platform).or_default().push((at, series));
     }
-    let laws: BTreeMap<&str, [Judged; 2]> = platforms.iter().map(|(name, points)| (*name, laws(points))).collect();
-    let errors: Vec<f64> = laws.values().flat_map(|[first, _]| first.scaled()).collect();
+    let (mut errors, mut fitted) = (Vec::new(), BTreeMap::new());
+    for own in platforms.values() {
+        let laws = laws(&own.iter().map(|(_, series)| series.points.as_slice()).collect::<Vec<_>>());
+        errors.extend(laws[0].scaled());
+        fitted.extend(own.iter().enumerate().map(|(place, (at, series))| (*at, one(series, place, &laws))));
+    }
     // Inner points, each interpolated from its neighbours: at twice the gaps there are.
     let inner = table.iter().flat_map(|s| s.points.windows(3)).filter_map(|w| match w {
         [a, b, c] => Some((between(&cycles(&[*a, *c]), b.jobs)? / b.cycle_s()).ln()),
         _ => None,
     });
-    let between = half_width(&inner.collect::<Vec<f64>>(), BETWEEN);
-    let beyond = half_width(&errors, BEYOND);
-    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut fitted = Vec::new();
-    for series in table {
-        let place = places.entry(&series.platform).or_default();
-        let laws = laws.get(series.platform.as_str());
-        fitted.extend(laws.map(|laws| Fitted { beyond, between, ..one(series, *place, laws) }));
-        *place += 1;
-    }
-    fitted
+    let (beyond, between) = (half_width(&errors, BEYOND), half_width(&inner.collect::<Vec<f64>>(), BETWEEN));
+    fitted.into_values().map(|fitted| Fitted { beyond, between, ..fitted }).collect()
 }
 
 /// Both laws of a platform, the one to use first.
 fn laws(platform: &[&[Point]]) -> [Judged; 2] {
-    let [closed, usl] = [Kind::Closed, Kind::Usl].map(|kind| Judged::of(kind, platform));
+    let [closed, usl] = [Kind::Closed, Kind::Usl].map(|kind| Judged {
+        kind,
+        residuals: residuals(kind, platform),
+        curves: curves(kind, platform),
+    });
     let errors = usl.scaled();
-    let error = crate::stats::sample_sd(&errors).map_or(f64::INFINITY, |sd| sd / (errors.len() as f64).sqrt());
-    let mean = |errors: &[f64]| crate::stats::mean(errors).unwrap_or(f64::INFINITY);
+    let error = sample_sd(&errors).map_or(f64::INFINITY, |sd| sd / (errors.len() as f64).sqrt());
+    let mean = |errors: &[f64]| mean(errors).unwrap_or(f64::INFINITY);
     if mean(&errors) + error < mean(&closed.scaled()) { [usl, closed] } else { [closed, usl] }
 }
 
 /// The series at `place` of its platform with the first of `laws` that follows it; without one with the first, refused.
-fn one(series: &Series, place: usize, laws: &[Judged]) -> Fitted {
-    let fits = laws.iter().filter_map(|law| Some((law, (*law.curves.get(place)?)?)));
-    let fits: Vec<(&Judged, Curve)> = fits.collect();
-    let follows = fits.iter().find(|(law, curve)| law.refusal(place, curve).is_none());
-    let used = follows.or(fits.first());
-    let errors = used.iter().flat_map(|(law, _)| &law.residuals).map(|r| r.error.exp_m1().abs() * 100.0);
+fn one(series: &Series, place: usize, laws: &[Judged; 2]) -> Fitted {
+    let fits = || laws.iter().filter_map(|law| Some((law, (*law.curves.get(place)?)?)));
+    let used = fits().find(|(law, curve)| law.refusal(place, curve).is_none()).or_else(|| fits().next());
     let points = &series.points;
     Fitted {
         series: series.clone(),
         kind: used.map_or(Kind::Closed, |(law, _)| law.kind),
-        cross_validated_pct: crate::stats::mean(&errors.collect::<Vec<_>>()),
+        checked: used.is_some_and(|(law, _)| !law.residuals.is_empty()),
         // A single point has no law.
-        refused: used.map_or(Some(Refusal { off_pct: f64::INFINITY }), |(law, curve)| law.refusal(place, curve)),
-        curves: fits.iter().map(|(law, curve)| (law.kind, *curve)).collect(),
+        refused: used.map_or(Some(f64::INFINITY), |(law, curve)| law.refusal(place, &curve)),
+        curve: used.map(|(_, curve)| curve),
         figures: Figure::ALL.into_iter().filter_map(|figure| Some((figure, FigureLaw::of(figure, points)?))).collect(),
         beyond: 0.0,
         between: 0.0,

@@ -8,7 +8,7 @@
 //! The Universal Scalability Law: `N / X = a + b(N − 1) + c·N(N − 1)`. docs/forecast.md has the sources of both.
 
 use super::points::Point;
-use super::solve::{Row, descend, inverse, non_negative};
+use super::solve::{Row, inverse, non_negative};
 
 loadline_model::named! {
     /// What a figure comes from.
@@ -107,45 +107,39 @@ pub(crate) fn usl(points: &[Point]) -> Option<Law> {
     (points.len() > 1).then_some(Law::Usl(law))
 }
 
-/// The closed models of a platform: series with known redo share the line of τ, each of the others has its own τ.
+/// The closed models of a platform: series with known redo share what a KiB of it costs, each of the others has its own τ.
 pub(crate) fn closed(platform: &[&[Point]]) -> Vec<Option<Law>> {
     let redo = |points: &[Point]| crate::stats::mean(&points.iter().filter_map(|p| p.redo_kib).collect::<Vec<_>>());
-    let enough: Vec<&[Point]> = platform.iter().copied().filter(|points| points.len() >= FEWEST).collect();
-    let shared: Vec<(&[Point], f64)> = enough.iter().filter_map(|points| Some((*points, redo(points)?))).collect();
-    let line = log_time(&shared);
+    let enough = |points: &&[Point]| points.len() >= FEWEST;
+    let shared = platform.iter().copied().filter(enough).filter_map(|points| Some((points, redo(points)?)));
+    let per_kib = log_time(&shared.collect::<Vec<_>>());
     let law = |points: &[Point]| {
         let tau = match redo(points) {
-            Some(kib) => line.as_ref()?(kib),
-            None => log_time(&[(points, 0.0)])?(0.0),
+            Some(kib) => per_kib? * kib,
+            None => log_time(&[(points, 1.0)])?,
         };
         closed_at(points, tau).map(|(law, _)| law)
     };
-    platform.iter().map(|points| if points.len() < FEWEST { None } else { law(points) }).collect()
+    platform.iter().map(|points| if enough(points) { law(points) } else { None }).collect()
 }
 
-/// τ by the redo of a transaction: the line `t_commit + KiB·t_KiB`, both ≥ 0, with which the series fit best.
-fn log_time(series: &[(&[Point], f64)]) -> Option<impl Fn(f64) -> f64 + use<>> {
-    const STEPS: u32 = 16;
+/// τ over the redo of a transaction, KiB: the one with which the series, each with its redo, fit best.
+fn log_time(series: &[(&[Point], f64)]) -> Option<f64> {
     /// Use of the log at the highest throughput, at least.
     const IDLE: f64 = 0.007;
     let most_tps = |points: &[Point]| points.iter().map(|p| p.tps).fold(0.0, f64::max);
-    let rates = || series.iter().map(|(points, _)| most_tps(points));
-    let [least, most] = series.iter().fold([f64::INFINITY, 0.0], |[a, b], (_, kib)| [a.min(*kib), f64::max(b, *kib)]);
-    // The line by ln τ at the least and the most redo: it rises, and its value at no redo is not below 0.
-    let tau = move |[a, b]: [f64; 2], kib: f64| {
-        let [low, high] = [a, b.clamp(a, a + (most / least).ln().max(0.0))].map(f64::exp);
-        if most > least { low + (high - low) * (kib - least) / (most - least) } else { low }
+    let cost = |per_kib: f64| -> f64 {
+        series.iter().map(|(points, kib)| misfit(points, most_tps(points), per_kib * kib)).sum()
     };
-    let cost = |line: [f64; 2]| -> f64 {
-        series.iter().map(|(points, kib)| misfit(points, most_tps(points), tau(line, *kib))).sum()
-    };
-    let [low, high] = [IDLE / rates().fold(0.0, f64::max), 1.0 / rates().fold(f64::INFINITY, f64::min)].map(f64::ln);
-    let step = (high - low) / f64::from(STEPS);
-    let at = |n: u32| low + f64::from(n) * step;
-    let grid = (0..=STEPS).flat_map(|i| (i..=STEPS).map(move |j| [i, j])).map(|cell| cell.map(at));
-    let (start, _) = grid.map(|line| (line, cost(line))).min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let (line, least_cost) = descend(start, step, cost);
-    least_cost.is_finite().then_some(move |kib| tau(line, kib))
+    let full = 1.0 / series.iter().map(|(points, kib)| most_tps(points) * kib).fold(0.0, f64::max);
+    // The best of a grid by its logarithm, and of ever finer ones around it.
+    let (mut best, mut step) = ((full * IDLE.sqrt(), f64::INFINITY), -IDLE.ln() / 32.0);
+    for reach in std::iter::once(16).chain([2; 10]) {
+        let grid = (-reach..=reach).map(|n| best.0 * (f64::from(n) * step).exp());
+        best = grid.map(|per_kib| (per_kib, cost(per_kib))).min_by(|a, b| a.1.total_cmp(&b.1))?;
+        step /= 2.0;
+    }
+    best.1.is_finite().then_some(best.0)
 }
 
 /// Squared relative differences of the best fit with `tau`, and a weak prior, with which the log odds of the use of the log at the

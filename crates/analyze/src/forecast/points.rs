@@ -91,34 +91,29 @@ impl Series {
 pub fn series(state: RunState, records: &[TestRecord], beside: &[TestRecord]) -> (Vec<Series>, Vec<String>) {
     let (all, count) = (records.len(), |which: fn(&&TestRecord) -> bool| records.iter().filter(which).count());
     let (invalid, disturbed) = (count(|r| !r.valid), count(|r| r.valid && r.disturbed_by.is_some()));
-    let (mut found, mut remarks) = (Vec::new(), Vec::new());
-    if state != RunState::Complete {
-        remarks.push("the run is not complete: its tests count as they are".to_owned());
-    }
-    if invalid > 0 {
-        remarks.push(format!("{invalid} of {all} tests are invalid and left out"));
-    }
-    if disturbed > 0 {
-        remarks.push(format!("{disturbed} of {all} tests were disturbed: what is forecast is the disturbed machine"));
-    }
+    let said = [
+        (state != RunState::Complete, "the run is not complete: its tests count as they are".to_owned()),
+        (invalid > 0, format!("{invalid} of {all} tests are invalid and left out")),
+        (
+            disturbed > 0,
+            format!("{disturbed} of {all} tests were disturbed: what is forecast is the disturbed machine"),
+        ),
+    ];
+    let mut remarks: Vec<String> = said.into_iter().filter_map(|(is_so, remark)| is_so.then_some(remark)).collect();
+    let mut found = Vec::new();
     for sweep in sweeps(records) {
         let points: Vec<Point> = sweep.points.iter().filter_map(Point::of_sweep).collect();
         let (platform, workload) = (sweep.platform.clone(), sweep.workload.clone());
         let series = Series { platform, workload, distinction: distinction(&sweep, beside), points };
-        let why = if !sweep.over_jobs() {
-            "it is no sweep over jobs".to_owned()
-        } else if sweep.load.is_mixed() {
-            "its jobs are a mix of populations".to_owned()
-        } else if sweep.load.has_rate() {
-            "its rate was given: no closed loop".to_owned()
-        } else if !POINTS.contains(&series.points.len()) {
-            let jobs = counted(series.points.len(), "valid job count");
-            format!("it has {jobs} with a throughput; {} to {} are needed", POINTS.start(), POINTS.end())
-        } else {
+        if !sweep.over_jobs() || sweep.load.is_mixed() || sweep.load.has_rate() {
+            remarks.push(format!("{} is left out: it is no sweep of a closed loop over jobs", series.name()));
+        } else if POINTS.contains(&series.points.len()) {
             found.push(series);
-            continue;
-        };
-        remarks.push(format!("{} is left out: {why}", series.name()));
+        } else {
+            let jobs = counted(series.points.len(), "valid job count");
+            let needed = format!("{} to {} are needed", POINTS.start(), POINTS.end());
+            remarks.push(format!("{} is left out: it has {jobs} with a throughput; {needed}", series.name()));
+        }
     }
     (found, remarks)
 }
@@ -126,13 +121,15 @@ pub fn series(state: RunState, records: &[TestRecord], beside: &[TestRecord]) ->
 /// What distinguishes `sweep` from others of its platform and workload.
 fn distinction(sweep: &Sweep, records: &[TestRecord]) -> String {
     let others = || records.iter().filter(|r| r.workload == sweep.workload && r.platform == sweep.platform);
-    let driver = others().any(|r| r.driver != sweep.driver).then(|| format!("{} driver", sweep.driver));
-    let nodes = others().any(|r| r.nodes != sweep.nodes).then(|| counted(sweep.nodes as usize, "node"));
     let differs = |name: &str, value: &i64| others().any(|r| r.parameters.get(name) != Some(value));
     let parameters = sweep.parameters.iter().filter(|(name, value)| differs(name, value));
     let parameters = parameters.map(|(name, value)| format!("{name} {value}"));
-    let same = |r: &&TestRecord| (r.driver, r.nodes, &r.parameters) == (sweep.driver, sweep.nodes, &sweep.parameters);
-    let run = others().filter(same).any(|r| r.run != sweep.run).then(|| format!("run {}", sweep.run));
-    let all = driver.into_iter().chain(nodes).chain(parameters).chain(run);
-    all.map(|part| format!(", {part}")).collect()
+    let same = |r: &TestRecord| (r.driver, r.nodes, &r.parameters) == (sweep.driver, sweep.nodes, &sweep.parameters);
+    let parts = [
+        (others().any(|r| r.driver != sweep.driver), format!("{} driver", sweep.driver)),
+        (others().any(|r| r.nodes != sweep.nodes), counted(sweep.nodes as usize, "node")),
+        (others().any(|r| same(r) && r.run != sweep.run), format!("run {}", sweep.run)),
+    ];
+    let parts = parts.into_iter().filter_map(|(differs, part)| differs.then_some(part));
+    parts.chain(parameters).map(|part| format!(", {part}")).collect()
 }

@@ -44,8 +44,6 @@ pub struct Jobs {
     pub earliest: Option<f64>,
     /// Jobs by the end that gets there last.
     pub latest: Option<f64>,
-    /// Whether an objective holds nowhere: not even where the figure is lowest.
-    pub hopeless: bool,
 }
 
 impl Fitted {
@@ -67,11 +65,10 @@ impl Fitted {
             let measured = all.iter().take_while(|(jobs, _)| *jobs <= self.measured_to()).enumerate();
             all.drain(..measured.min_by(|(_, a), (_, b)| a.1.value.total_cmp(&b.1.value))?.0);
         }
-        let lowest = all.first()?.1.value;
-        let hopeless = matches!(question, Question::Exceeds(..)) && question.is_met(lowest);
+        all.first()?;
         let first =
             |end: fn(&Estimate) -> f64| all.iter().find(|(_, e)| question.is_met(end(e))).map(|(jobs, _)| *jobs);
         // Higher values get there first.
-        Some(Jobs { at: first(|e| e.value), earliest: first(|e| e.high), latest: first(|e| e.low), hopeless })
+        Some(Jobs { at: first(|e| e.value), earliest: first(|e| e.high), latest: first(|e| e.low) })
     }
 }

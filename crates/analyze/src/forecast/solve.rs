@@ -1,4 +1,4 @@
-//! Least squares with coefficients that cannot be negative, and the lowest point of a function of two variables.
+//! Least squares with coefficients that cannot be negative, and the inverse of a rising function.
 
 /// One equation: the coefficients' factors, and the value.
 pub(crate) type Row<const P: usize> = ([f64; P], f64);
@@ -41,21 +41,6 @@ fn solution<const P: usize>(rows: &[Row<P>], set: usize) -> Option<([f64; P], f6
     }
     let squares: f64 = rows.iter().map(|(a, y)| (y - dot(a, &found)).powi(2)).sum();
     (squares.is_finite() && found.iter().all(|c| *c >= 0.0)).then_some((found, squares))
-}
-
-/// Where `f` is lowest around `start`: a pattern search that halves its `step` until it is a thousandth of the first one.
-pub(crate) fn descend(start: [f64; 2], step: f64, f: impl Fn([f64; 2]) -> f64) -> ([f64; 2], f64) {
-    let (mut at, mut lowest, mut width) = (start, f(start), step);
-    let directions =
-        [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]];
-    while width > step / 1000.0 {
-        let tried = directions.iter().map(|[x, y]| [at[0] + x * width, at[1] + y * width]).map(|p| (p, f(p)));
-        match tried.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, value)| *value < lowest) {
-            Some((p, value)) => (at, lowest) = (p, value),
-            None => width /= 2.0,
-        }
-    }
-    (at, lowest)
 }
 
 /// The `x` in 0…`end` at which the rising function `f` is `value`.

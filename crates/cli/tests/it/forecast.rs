@@ -28,7 +28,7 @@ fn a_forecast_is_a_row_per_series_jobs_and_figure() {
     let mut needs = of("jobs_for_25000_tps").map(|row| row[3].parse::<f64>().unwrap());
     assert!(needs.any(|jobs| jobs < 24.0), "{}", ran.said());
     for (format, holds) in
-        [("text", "for 20,000 tps"), ("md", "| "), ("html", "<svg"), ("json", "\"jobs_for_20000_tps\"")]
+        [("text", "jobs_for_20000_tps"), ("md", "| "), ("html", "<svg"), ("json", "\"jobs_for_20000_tps\"")]
     {
         let ran = forecast(&["--workload", "LGWR-LAT25", "--tps", "20000", "--format", format]);
         assert!(ran.code == 0 && ran.out.contains(holds) && !ran.out.contains("NaN"), "{format}: {}", ran.said());
@@ -43,8 +43,6 @@ fn an_evaluation_ends_with_all_series() {
     assert_eq!((rows.len(), &all[..3]), (9, &["all", "", "27"].map(str::to_owned)[..]), "{}", ran.said());
     let [error, coverage] = [3, 4].map(|n| all[n].parse::<f64>().unwrap());
     assert!(error <= 5.0 && coverage >= 85.0, "{}", ran.said());
-    let ran = forecast(&["--evaluate"]);
-    assert!(ran.out.contains("The Universal Scalability Law for all series"), "{}", ran.said());
 }
 
 #[test]
