@@ -22,13 +22,16 @@ pub(crate) const PATIENCE: u32 = 3;
 pub(crate) const HASTY: Duration = Duration::from_secs(2);
 /// Time to connect for a session that ends another one's statement, which the user wants at once.
 pub(crate) const ENDING: Duration = Duration::from_secs(1);
-/// A statement that began before the user wanted to stop is ended after this time …
-const GRACE: Duration = Duration::from_millis(800);
-/// … and one that began later, which cleans up, after this one.
-const CLEANING: Duration = Duration::from_secs(3);
+/// Time that a statement has to end once the user wants to stop; one that cleans up begins later.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// Finds out, through another session, why a session gets no answer; `None`: the server works for it.
 pub(crate) type Ask = Arc<dyn Fn() -> Option<Hindrance> + Send + Sync>;
+
+/// Gives a session up that nobody can ask about.
+pub(crate) fn unanswered() -> Ask {
+    Arc::new(|| Some(Hindrance::new("no answer in time")))
+}
 
 impl Hindrance {
     fn new(why: impl Into<String>) -> Hindrance {
@@ -57,30 +60,29 @@ impl Hindrance {
     }
 }
 
-/// Patience of a session.
+/// Patience of a session: a deadline, the question at it, and the end of a statement that is given up.
 pub(crate) struct Patience {
     interrupted: Arc<AtomicBool>,
     /// How long it waits for a server that does not work for it.
     at_most: Duration,
-    ask: Option<Ask>,
+    ask: Ask,
     /// Ends the statement at the server, which would go on with it.
-    end: Option<Box<dyn FnOnce() + Send>>,
+    end: Box<dyn Fn() + Send>,
     /// When waiting began, and its deadline; `None`: it has got on.
     wait: Option<(Instant, Instant)>,
     interrupted_at: Option<Instant>,
 }
 
 impl Patience {
-    /// Ends when `interrupted` is set, or after `at_most` in which the server was silent or waited; without `ask`, in which
-    /// it did not answer.
-    pub(crate) fn new(interrupted: &Arc<AtomicBool>, at_most: Duration, ask: Option<Ask>) -> Patience {
-        let interrupted = Arc::clone(interrupted);
-        Patience { interrupted, at_most, ask, end: None, wait: None, interrupted_at: None }
+    /// Ends when `interrupted` is set, or after `at_most` in which the server did not answer.
+    pub(crate) fn new(interrupted: &Arc<AtomicBool>, at_most: Duration) -> Patience {
+        let (interrupted, ask) = (Arc::clone(interrupted), unanswered());
+        Patience { interrupted, at_most, ask, end: Box::new(|| ()), wait: None, interrupted_at: None }
     }
 
-    /// Calls `end` when it gives up.
-    pub(crate) fn ending(self, end: impl FnOnce() + Send + 'static) -> Patience {
-        Patience { end: Some(Box::new(end)), ..self }
+    /// Goes on while `ask` finds the server at work; calls `end` when it gives up.
+    pub(crate) fn asking(self, ask: Ask, end: impl Fn() + Send + 'static) -> Patience {
+        Patience { ask, end: Box::new(end), ..self }
     }
 
     /// Called after each [`PIECE`] without progress.
@@ -90,32 +92,23 @@ impl Patience {
     fn still(&mut self) -> io::Result<()> {
         let now = Instant::now();
         let (since, deadline) = *self.wait.get_or_insert((now, now + self.at_most.saturating_sub(PIECE)));
-        let hindrance = if self.is_interrupted(since, now) {
+        if self.interrupted.load(Ordering::Relaxed) {
+            self.interrupted_at.get_or_insert(now);
+        }
+        let hindrance = if self.interrupted_at.is_some_and(|at| now - at.max(since) >= GRACE) {
             Some(Hindrance::new("interrupted"))
         } else if now < deadline {
             return Ok(());
         } else {
-            self.ask.as_ref().map_or_else(|| Some(Hindrance::new("no answer in time")), |ask| ask())
+            (self.ask)()
         };
         let Some(mut hindrance) = hindrance else {
             self.wait = Some((since, Instant::now() + self.at_most));
             return Ok(());
         };
         hindrance.why = format!("after {:.0} s: {}", (now - since + PIECE).as_secs_f64(), hindrance.why);
-        if let Some(end) = self.end.take() {
-            end();
-        }
+        (self.end)();
         Err(io::Error::new(io::ErrorKind::TimedOut, hindrance))
-    }
-
-    /// Whether the user wants to stop, and a statement that has waited `since` had its time to end.
-    fn is_interrupted(&mut self, since: Instant, now: Instant) -> bool {
-        if !self.interrupted.load(Ordering::Relaxed) {
-            return false;
-        }
-        let seen = *self.interrupted_at.get_or_insert(now);
-        let (from, at_most) = if since < seen { (seen, GRACE) } else { (since, CLEANING) };
-        now - from >= at_most
     }
 }
 
@@ -153,15 +146,11 @@ impl Waiting {
         loop {
             let done = step(&mut self.stream);
             let Some(patience) = self.patience.as_mut() else { return done };
-            match done {
-                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                    patience.still()?
-                }
-                done => {
-                    patience.wait = None;
-                    return done;
-                }
+            if !done.as_ref().is_err_and(|e| matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)) {
+                patience.wait = None;
+                return done;
             }
+            patience.still()?;
         }
     }
 }
@@ -202,16 +191,15 @@ mod tests {
     use super::*;
 
     /// Why a read of a session is given up whose server answers after `answer_s`, if it is, and after how long.
-    fn gives_up(interrupted: bool, asked: Option<Hindrance>, answer_s: f64) -> (Option<String>, Duration) {
+    fn gives_up(interrupted: bool, asked: Option<Hindrance>, answer_s: u64) -> (Option<String>, Duration) {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let mut waiting = Waiting::new(Stream::unix(ours));
-        let ask: Ask = Arc::new(move || asked.clone());
-        let interrupted = Arc::new(AtomicBool::new(interrupted));
-        waiting.wait_with(Some(Patience::new(&interrupted, Duration::from_secs(2), Some(ask)))).unwrap();
+        let patience = Patience::new(&Arc::new(AtomicBool::new(interrupted)), Duration::from_millis(2_500));
+        waiting.wait_with(Some(patience.asking(Arc::new(move || asked.clone()), || ()))).unwrap();
         let begin = Instant::now();
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                std::thread::sleep(Duration::from_secs_f64(answer_s));
+                std::thread::sleep(Duration::from_secs(answer_s));
                 let _ = theirs.write_all(b"answer");
             });
             let read = waiting.read(&mut [0; 16]);
@@ -222,15 +210,19 @@ mod tests {
     #[test]
     fn a_server_that_works_is_waited_for_and_one_that_waits_is_not() {
         let lock = Some(Hindrance::waits_for("a lock of session 7"));
+        // Whether it was interrupted, what the server says, when it answers, and why the read ends.
+        let cases = [
+            (false, None, 4, None),
+            (false, lock, 6, Some("a lock of session 7")),
+            (true, None, 6, Some("interrupted")),
+        ];
         std::thread::scope(|scope| {
-            let works = scope.spawn(|| gives_up(false, None, 3.0));
-            let waits = scope.spawn(|| gives_up(false, lock, 5.0));
-            let interrupted = scope.spawn(|| gives_up(true, None, 4.5));
-            assert_eq!(works.join().unwrap().0, None);
-            let why = waits.join().unwrap().0.unwrap();
-            assert!(why.contains("a lock of session 7"), "{why}");
-            let (why, took) = interrupted.join().unwrap();
-            assert!(why.is_some() && took >= CLEANING, "{took:?}");
+            let reads = cases.map(|(is, asked, s, says)| (scope.spawn(move || gives_up(is, asked, s)), says));
+            for (read, says) in reads {
+                let (why, took) = read.join().unwrap();
+                assert!(took >= GRACE && why.is_some() == says.is_some(), "{why:?} {took:?}");
+                assert!(says.is_none_or(|says| why.unwrap().contains(says)), "{says:?}");
+            }
         });
     }
 

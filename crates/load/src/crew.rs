@@ -26,21 +26,14 @@ const OPEN_AT_A_TIME: usize = 128;
 const TALLIES: u32 = 256;
 /// How often a crew looks whether a job has ended before it said anything.
 const LOOK: Duration = Duration::from_millis(100);
-/// After this time without a transaction, the database is asked why …
-pub(crate) const ASK_AFTER: Duration = Duration::from_secs(30);
-/// … and again after this one.
-pub(crate) const ASK_AGAIN: Duration = Duration::from_secs(5);
+/// Time for jobs to end before the database is asked why they do not, and their sessions are cancelled: at least the length of the
+/// window. Longer transactions make the test invalid anyway.
+const END_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time in which sessions are asked.
 const ASK_AT_MOST: Duration = Duration::from_secs(5);
 /// Sessions that are cancelled at a time: each may wait for a server that does not answer.
 const CANCEL_AT_A_TIME: usize = 256;
 const CRASHED: &str = "the job crashed: this is a bug in loadline, please report it";
-
-/// Time for jobs to end before their sessions are cancelled, if the database works for them: at least the length of the
-/// window. Longer transactions make the test invalid anyway.
-fn end_timeout(window_ns: u64) -> Duration {
-    ASK_AFTER.max(Duration::from_nanos(window_ns))
-}
 
 /// All jobs of a test, with open sessions.
 pub struct Crew {
@@ -144,21 +137,18 @@ impl RunningJobs for Crew {
         let shared = &self.shared;
         shared.stop.store(true, Ordering::Relaxed);
         let threads: Vec<JoinHandle<JobResult>> = self.workers.into_iter().map(|w| w.thread).collect();
-        let at_most = end_timeout(shared.window.get().map_or(0, Schedule::window_ns));
-        let (begin, mut ask_at, mut cut) = (Instant::now(), ASK_AFTER, false);
+        let window_ns = shared.window.get().map_or(0, Schedule::window_ns);
+        let at_most = END_TIMEOUT.max(Duration::from_nanos(window_ns));
+        let (begin, mut cut) = (Instant::now(), false);
         while threads.iter().any(|t| !t.is_finished()) {
             let waited = begin.elapsed();
             // After an interrupt, do not wait long for a server that does not respond.
             let urgent = shared.interrupted.load(Ordering::Relaxed) && waited >= Duration::from_secs(2);
-            if !cut && !urgent && waited >= ask_at {
-                ask_at = waited + ASK_AGAIN;
+            if !cut && !urgent && waited >= at_most {
                 let why = hindrance(&self.cancellers);
-                if why.is_some() || waited >= at_most {
-                    let why = why.map_or_else(|| "its transaction had not ended".to_owned(), |found| found.why);
-                    let s = waited.as_secs();
-                    let _ =
-                        shared.cut.set(format!("loadline ended its session, {s} s after the end of the test: {why}"));
-                }
+                let why = why.map_or_else(|| "its transaction had not ended".to_owned(), |found| found.why);
+                let s = waited.as_secs();
+                let _ = shared.cut.set(format!("loadline ended its session, {s} s after the end of the test: {why}"));
             }
             if !cut && (urgent || shared.cut.get().is_some()) {
                 cancel(&self.cancellers);

@@ -9,7 +9,6 @@ use loadline_collect::{CollectError, Edge, PendingEdge, Recent, Sampler, Second,
 use loadline_database::TargetError;
 use loadline_storage::now_ns;
 
-use crate::crew::{ASK_AFTER, ASK_AGAIN};
 use crate::remote::RunningJobs;
 use crate::schedule::{Reported, Schedule, Shared};
 use crate::warmup::{Counts, LEAD_NS, Load, STEP_NS, WarmedUp, Warmup, next_count_ns};
@@ -209,20 +208,14 @@ pub(crate) fn watch_window(
 /// Waits until every job has completed its first transaction. Returns what all of them wait for, if that is not the
 /// database's own work.
 pub(crate) fn wait_started(shared: &Shared, crew: &dyn RunningJobs) -> Option<TargetError> {
-    let (begin, mut ask_at) = (Instant::now(), ASK_AFTER);
-    while shared.started.load(Ordering::Relaxed) < shared.jobs() {
-        let waited = begin.elapsed();
-        // A job that has ended already makes the test invalid: do not wait.
-        if shared.any_ended() || waited >= START_TIMEOUT || shared.stopped() {
-            break;
-        }
-        // Jobs wait for each other's locks too, but not all of them.
-        if waited >= ask_at && shared.started.load(Ordering::Relaxed) == 0 {
-            ask_at = waited + ASK_AGAIN;
-            if let Some(found) = crew.hindrance() {
-                let text = format!("no job completed a transaction in {} s: {}", waited.as_secs(), found.why);
-                return Some(TargetError::lost(text, found.full_disk));
-            }
+    let begin = Instant::now();
+    // A job that has ended already makes the test invalid: do not wait.
+    while shared.started.load(Ordering::Relaxed) < shared.jobs() && !shared.any_ended() && !shared.stopped() {
+        if begin.elapsed() >= START_TIMEOUT {
+            // Jobs wait for each other's locks too, but not all of them.
+            let found = crew.hindrance().filter(|_| shared.started.load(Ordering::Relaxed) == 0)?;
+            let text = format!("no job completed a transaction in {} s: {}", START_TIMEOUT.as_secs(), found.why);
+            return Some(TargetError::lost(text, found.full_disk));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -22,7 +22,7 @@ use super::{auth, flavours};
 use crate::env::Env;
 use crate::error::TargetError;
 use crate::flavour::Recognised;
-use crate::patience::{self, ENDING, HASTY, PATIENCE, Patience};
+use crate::patience::{ENDING, HASTY, PATIENCE, Patience};
 use crate::request::{AskPassword, OpenRequest};
 use crate::role::{Canceller, Hindrance};
 use crate::secret::Secret;
@@ -57,7 +57,7 @@ pub(super) struct Endpoint {
     asked: Arc<Mutex<Option<Secret>>>,
     ask: AskPassword,
     /// Set when the user wants to stop.
-    interrupted: Arc<AtomicBool>,
+    pub(super) interrupted: Arc<AtomicBool>,
     /// Records the sessions.
     pub(super) sessions: OwnSessions,
     /// Whether they are jobs'.
@@ -101,11 +101,6 @@ impl Endpoint {
         self.connect_as(false)
     }
 
-    /// See [`patience::go_on`].
-    pub(super) fn go_on(&self, what: &str) -> Result<(), TargetError> {
-        patience::go_on(&self.interrupted, what)
-    }
-
     /// Opens a session with the server's settings in at most this time; no password is asked for.
     pub(super) fn connect_within(&self, at_most: Duration) -> Result<Connection, TargetError> {
         let mut endpoint = self.clone();
@@ -116,9 +111,8 @@ impl Endpoint {
     /// Patience of `session`: other sessions ask what it does, and end it.
     fn patience(&self, session: u32) -> Patience {
         let (ask, end) = (self.clone(), self.clone());
-        let ask = Arc::new(move || ask.hindrance(session));
-        Patience::new(&self.interrupted, self.config.connect_timeout * PATIENCE, Some(ask))
-            .ending(move || end.kill(session))
+        Patience::new(&self.interrupted, self.config.connect_timeout * PATIENCE)
+            .asking(Arc::new(move || ask.hindrance(session)), move || end.kill(session))
     }
 
     /// Asks, through another session, why `session` gets no answer.
@@ -170,7 +164,7 @@ impl Endpoint {
     /// Connects once with the known password. An error comes with the server's error number, or 0.
     fn attempt(&self, loads: bool) -> Result<Connection, (TargetError, u16)> {
         let mut c = Connection::new(self.stream().map_err(|e| (e, 0))?, self.config.place());
-        let connecting = || Patience::new(&self.interrupted, self.config.connect_timeout, None);
+        let connecting = || Patience::new(&self.interrupted, self.config.connect_timeout);
         let started = c.wait_with(Some(connecting())).and_then(|()| self.start_session(&mut c, loads, connecting));
         match started {
             Ok(()) => {

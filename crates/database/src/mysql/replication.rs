@@ -14,6 +14,7 @@ use super::temp::{self, TempServer, url_of};
 use super::wire::Connection;
 use crate::env::of_target;
 use crate::error::TargetError;
+use crate::patience::go_on;
 use crate::relay::WatchedLinks;
 use crate::request::OpenRequest;
 use crate::role::{Level, Link, Replica, ReplicaWatch, Replication};
@@ -188,7 +189,7 @@ impl Replication for Mysql {
                     found.join("; ")
                 )));
             }
-            first.endpoint.go_on("waiting for the replica")?;
+            go_on(&first.endpoint.interrupted, "waiting for the replica")?;
             std::thread::sleep(Duration::from_millis(20));
         }
     }

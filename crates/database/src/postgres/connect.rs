@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::BytesMut;
 use loadline_workload::{Commit, Instrument};
@@ -26,7 +27,7 @@ use super::{flavours, parallel, refusal, tls};
 use crate::env::{Env, of_target};
 use crate::error::TargetError;
 use crate::flavour::Recognised;
-use crate::patience::{self, Ask, HASTY, PATIENCE, Patience};
+use crate::patience::{Ask, HASTY, PATIENCE, Patience};
 use crate::request::{AskPassword, OpenRequest};
 use crate::role::Hindrance;
 use crate::secret::Secret;
@@ -110,7 +111,7 @@ pub(super) struct Endpoint {
     /// Of the password, once a session has derived them.
     keys: KnownKeys,
     /// Set when the user wants to stop.
-    interrupted: Arc<AtomicBool>,
+    pub(super) interrupted: Arc<AtomicBool>,
     pub(super) recognised: Recognised,
     /// Prefix of the application names of this run's sessions.
     pub(super) name: String,
@@ -152,14 +153,6 @@ impl Endpoint {
         Endpoint { ledger, ..self.clone() }
     }
 
-    /// Fails if the user wants to stop: for loops of short statements, each of which ends.
-    ///
-    /// # Errors
-    /// [`TargetError::Lost`] with what is given up.
-    pub(super) fn go_on(&self, what: &str) -> Result<(), TargetError> {
-        patience::go_on(&self.interrupted, what)
-    }
-
     /// Prefix of the application names of the job sessions.
     pub(super) fn job_prefix(&self) -> String {
         format!("{} job ", self.name)
@@ -188,7 +181,7 @@ impl Endpoint {
     fn attempt(&self, role: SessionRole, mode: SslMode) -> Result<Connection, (TargetError, bool)> {
         let stream = self.stream(mode)?;
         let mut connection = Connection::new(stream, self.config.place(), self.ledger.clone());
-        let connecting = Patience::new(&self.interrupted, self.config.connect_timeout, None);
+        let connecting = Patience::new(&self.interrupted, self.config.connect_timeout);
         connection.wait_with(Some(connecting)).map_err(|e| (e, false))?;
         self.start_session(&mut connection, role).map_err(|e| (e, false))?;
         Ok(connection)
@@ -309,10 +302,10 @@ impl Endpoint {
             self.recognised.or_ask(|| flavours::recognise(c, &self.config.place()))?;
         }
         c.version.check(&c.version_text)?;
-        c.ask = (!matches!(role, SessionRole::Inspect)).then(|| self.ask_about(c.key.pid));
-        let (patience, key) = (self.config.connect_timeout * PATIENCE, c.key.clone());
-        let patience = Patience::new(&self.interrupted, patience, c.ask.clone());
-        c.wait_with(Some(patience.ending(move || key.cancel())))?;
+        if !matches!(role, SessionRole::Inspect) {
+            c.ask = self.ask_about(c.key.pid);
+        }
+        self.wait(c, self.config.connect_timeout * PATIENCE, Arc::clone(&c.ask))?;
         if !matches!(role, SessionRole::Inspect) {
             for sql in KNOWLEDGE.texts.session_settings.all(c.version) {
                 c.query(sql)?;
@@ -326,13 +319,16 @@ impl Endpoint {
         Ok(())
     }
 
+    /// From now on `c` waits `at_most` for a server that does not work for it, as `ask` finds out.
+    fn wait(&self, c: &mut Connection, at_most: Duration, ask: Ask) -> Result<(), TargetError> {
+        let key = c.key.clone();
+        c.wait_with(Some(Patience::new(&self.interrupted, at_most).asking(ask, move || key.cancel())))
+    }
+
     /// From now on `c` waits as long as for a connection at most, whatever the server does.
     pub(super) fn wait_briefly(&self, c: &mut Connection) -> Result<(), TargetError> {
-        let (ask, key) = (c.ask.clone(), c.key.clone());
-        let own = || Hindrance::waits_for("the server's own work: does the device of its log answer?");
-        let ask: Ask = Arc::new(move || ask.as_ref().and_then(|ask| ask()).or_else(|| Some(own())));
-        let patience = Patience::new(&self.interrupted, self.config.connect_timeout, Some(ask));
-        c.wait_with(Some(patience.ending(move || key.cancel())))
+        let (ask, own) = (Arc::clone(&c.ask), "the server's own work: does the device of its log answer?");
+        self.wait(c, self.config.connect_timeout, Arc::new(move || ask().or_else(|| Some(Hindrance::waits_for(own)))))
     }
 
     /// Asks, through another session, why the server process `pid` does not answer.

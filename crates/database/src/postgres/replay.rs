@@ -6,6 +6,7 @@ use super::connect::{Endpoint, SessionRole};
 use super::sql::literal;
 use super::wire::Connection;
 use crate::error::TargetError;
+use crate::patience::go_on;
 
 /// Time without progress after which a standby is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -54,7 +55,7 @@ fn reach(c: &mut Connection, end: &str, standby: &Endpoint) -> Result<(), Target
                 standby.config.place()
             )));
         }
-        standby.go_on("waiting for a standby")?;
+        go_on(&standby.interrupted, "waiting for a standby")?;
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -14,6 +14,7 @@ use super::sql::quoted;
 use super::temp::TempServer;
 use super::wire::Connection;
 use crate::error::TargetError;
+use crate::patience::go_on;
 use crate::relay::{Relay, WatchedLinks};
 use crate::role::{Level, Link, Replica, ReplicaWatch, Replication};
 
@@ -175,7 +176,7 @@ impl Replication for Postgres {
                         standbys.len()
                     )));
                 }
-                primary.endpoint.go_on("waiting for standbys")?;
+                go_on(&primary.endpoint.interrupted, "waiting for standbys")?;
                 std::thread::sleep(Duration::from_millis(5));
             }
         });

@@ -1,6 +1,7 @@
 //! A blocking session with one output and one input buffer, both reused.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 use bytes::BytesMut;
 use postgres_protocol::message::frontend;
@@ -33,8 +34,8 @@ pub(super) struct Connection {
     pub(super) version_text: String,
     /// Key to cancel the session's query.
     pub(super) key: CancelKey,
-    /// Asks what the server does for this session; not for those that change no settings.
-    pub(super) ask: Option<Ask>,
+    /// Asks what the server does for this session, if it changes settings.
+    pub(super) ask: Ask,
     place: String,
     /// Commits of this session that are loadline's own work and not yet in the ledger.
     own_commits: u64,
@@ -61,7 +62,7 @@ impl Connection {
             version: Version::default(),
             version_text: String::new(),
             key: CancelKey::default(),
-            ask: None,
+            ask: patience::unanswered(),
             place,
             // The server counts the login as a transaction.
             own_commits: 1,
@@ -311,12 +312,12 @@ impl Connection {
     /// a busy server does not notice the closed socket.
     pub(super) fn canceller(&self) -> Canceller {
         let shut = self.stream.stream.shutter();
-        let (key, ask) = (self.key.clone(), self.ask.clone());
+        let (key, ask) = (self.key.clone(), Arc::clone(&self.ask));
         let cancel = move || {
             shut();
             key.cancel();
         };
-        Canceller::new(cancel).asking(move || ask.as_ref()?())
+        Canceller::new(cancel).asking(move || ask())
     }
 }
 
