@@ -32,7 +32,7 @@ fn truth(plant: &Plant, n: usize) -> f64 {
 
 fn openings(runs: usize) {
     /// Name, course, plateau.
-    const COURSES: [(&str, Course, f64); 11] = [
+    const COURSES: [(&str, Course, f64); 8] = [
         ("flat", Course::Flat, 1.0),
         ("approach from 30 %, time constant 0.5 s", Course::Approach(0.7, 0.5), 1.0),
         ("the same, 2 s", Course::Approach(0.7, 2.0), 1.0),
@@ -41,9 +41,6 @@ fn openings(runs: usize) {
         ("straight from 50 % to 100 % in 5 s", Course::Ramp(0.5, 5.0), 1.0),
         ("the same in 15 s", Course::Ramp(0.5, 15.0), 1.0),
         ("the same in 80 s: never steady", Course::Ramp(0.5, 80.0), 1.0),
-        ("a cache fills in about 10 s, from 25 %", Course::Cache(4.0, 10.0), 1.0),
-        ("the same in about 30 s", Course::Cache(4.0, 30.0), 1.0),
-        ("60 % for 1 s of every 5 s", Course::Sawtooth(0.6, 0.2, 5.0), 0.92),
     ];
     const NOISES: [(f64, f64); 4] = [(0.03, 0.0), (0.03, 0.8), (0.1, 0.5), (0.1, 0.8)];
     println!("### Planted warm-ups: windows that open too early, median opening, never within 60 s\n");

@@ -27,16 +27,12 @@ const VALUES: (usize, usize) = (20, 60);
 /// Fewest transactions in a value.
 const LEAST_TRANSACTIONS: u32 = 4;
 
-/// Time after which a warm-up may be over at the earliest, s.
-const EARLIEST_S: f64 = (FIRST_LOOK + (LOOKS - 1) * LOOK_EVERY) as f64 * STEP_S;
-
 /// What a look saw in the last half of a warm-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Look {
-    /// Too few values: the warm-up is too short, or transactions take too long for it. Holds the time needed, s.
+    /// Too few values: the warm-up is too short, or transactions take too long for it. Holds the time needed, s; infinite if nothing
+    /// completed.
     TooShort(f64),
-    /// Nothing completed in it.
-    Nothing,
     /// The trend, as a share of the mean per second, and whether it is one.
     Trend(f64, bool),
 }
@@ -49,27 +45,20 @@ pub fn steps(rate: f64, jobs: u32) -> usize {
     (f64::from(jobs.max(LEAST_TRANSACTIONS)) / rate / STEP_S).ceil().max(1.0) as usize
 }
 
-/// The same for the last half of `rates`, the transactions per second since the load began.
-#[must_use]
-pub fn steps_of(rates: &[f64], jobs: u32) -> usize {
-    let level = rates.get(rates.len() / 2..).and_then(mean).filter(|level| *level > 0.0);
-    level.map_or(1, |level| steps(level, jobs))
-}
-
 /// Looks at `values`, all since the load began, in means of `least` or more.
 #[must_use]
 pub fn look(values: &[f64], least: usize) -> Look {
     let half = values.get(values.len() / 2..).unwrap_or_default();
-    let Some(level) = mean(half).filter(|level| *level > 0.0) else {
-        return if values.len() < FIRST_LOOK { Look::TooShort(EARLIEST_S) } else { Look::Nothing };
-    };
     let needed = least.saturating_mul(2 * VALUES.0).max(FIRST_LOOK);
     if values.len() < needed {
         return Look::TooShort(needed.saturating_add((LOOKS - 1) * LOOK_EVERY) as f64 * STEP_S);
     }
     let each = least.max(half.len().div_ceil(VALUES.1));
-    let Some((slope, errors)) = trend(&averaged(half, each)) else { return Look::Nothing };
-    Look::Trend(slope / level / (each as f64 * STEP_S), errors.abs() >= TREND_Z)
+    let level = mean(half).filter(|level| *level > 0.0);
+    match level.zip(trend(&averaged(half, each))) {
+        Some((level, (slope, errors))) => Look::Trend(slope / level / (each as f64 * STEP_S), errors.abs() >= TREND_Z),
+        None => Look::TooShort(f64::INFINITY),
+    }
 }
 
 /// Whether a warm-up is over: none of the last looks, in means of `least` or more, saw a trend. `values` are all since the load
@@ -103,18 +92,21 @@ fn centred(values: &[f64]) -> Vec<f64> {
     values.iter().map(|v| v - mean).collect()
 }
 
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
 /// Size of `shape` in `values` beside their mean, and what both leave.
 fn beside(values: &[f64], shape: &[f64]) -> (f64, Vec<f64>) {
     let (values, shape) = (centred(values), centred(shape));
-    let together: f64 = values.iter().zip(&shape).map(|(v, s)| v * s).sum();
-    let size = together / shape.iter().map(|s| s * s).sum::<f64>();
+    let size = product(&values, &shape) / product(&shape, &shape);
     (size, values.iter().zip(&shape).map(|(v, s)| v - size * s).collect())
 }
 
 /// The `size` of `shape` in standard errors, if values scatter as `left`.
 fn errors(size: f64, shape: &[f64], left: &[f64]) -> f64 {
-    let square: f64 = centred(shape).iter().map(|s| s * s).sum();
-    size * (square / long_run(left).variance).sqrt()
+    let shape = centred(shape);
+    size * (product(&shape, &shape) / long_run(left).variance).sqrt()
 }
 
 /// Fewest values in which a trend or a change can be seen.
@@ -163,19 +155,19 @@ pub fn departure(values: &[f64], outage: usize) -> Option<Departure> {
     Some(Departure { from, to, level: inside / long / ((sum(values) - inside) / rest) })
 }
 
-/// The longest time without work.
+/// The longest time without work, the first of equally long ones.
 fn stopped(values: &[f64], least: usize) -> Option<(usize, usize)> {
     let usual = median(values).filter(|usual| *usual > 0.0).or_else(|| mean(values))?;
-    let works = |v: f64| v > OUTAGE * usual;
-    let mut at = 0;
-    let runs = values.chunk_by(|a, b| works(*a) == works(*b)).map(|run| {
-        at += run.len();
-        (at - run.len(), at, run)
-    });
-    let idle = runs.filter(|(_, _, run)| run.len() >= least && run.first().is_some_and(|v| !works(*v)));
-    // The first of equally long ones.
-    let longest = idle.reduce(|a, b| if b.2.len() > a.2.len() { b } else { a });
-    longest.filter(|(from, to, _)| to - from < values.len()).map(|(from, to, _)| (from, to))
+    let (mut longest, mut from) = ((0, 0), 0);
+    for (at, value) in values.iter().enumerate() {
+        if *value > OUTAGE * usual {
+            from = at + 1;
+        } else if at + 1 - from > longest.1 - longest.0 {
+            longest = (from, at + 1);
+        }
+    }
+    let (from, to) = longest;
+    (to - from >= least && to - from < values.len()).then_some(longest)
 }
 
 /// The stretch of at most half of the values with which two levels leave the smallest squares, if it is beyond noise.

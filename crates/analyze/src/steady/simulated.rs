@@ -14,10 +14,6 @@ pub enum Course {
     Approach(f64, f64),
     /// It rises in a straight line from a level for a time, s.
     Ramp(f64, f64),
-    /// A cache fills with what is read at random: a miss takes so many times as long as a hit, and misses last about so long, s.
-    Cache(f64, f64),
-    /// It falls to a level for a share of each period, s.
-    Sawtooth(f64, f64, f64),
     /// It has a level from a time until another, s.
     Level(f64, f64, f64),
 }
@@ -44,10 +40,13 @@ impl Plant {
             Course::Flat => 1.0,
             Course::Approach(lack, tau) => 1.0 - lack * (-t / tau).exp(),
             Course::Ramp(level, long) => level + (1.0 - level) * (t / long).min(1.0),
-            Course::Cache(times, long) => 1.0 / (1.0 + (times - 1.0) * missed(t / long, times - 1.0)),
-            Course::Sawtooth(level, share, period) if t % period >= period * (1.0 - share) => level,
-            Course::Level(level, from, to) if (from..to).contains(&t) => level,
-            Course::Sawtooth(..) | Course::Level(..) => 1.0,
+            Course::Level(level, from, to) => {
+                if (from..to).contains(&t) {
+                    level
+                } else {
+                    1.0
+                }
+            }
         }
     }
 
@@ -62,19 +61,4 @@ impl Plant {
         };
         (0..n).map(value).collect()
     }
-}
-
-/// Share of reads that miss at `t`: each miss makes one more block a hit, so it falls by itself times the rate, and
-/// slow · (1 − missed) − ln missed = slow · t.
-fn missed(t: f64, slow: f64) -> f64 {
-    let (mut low, mut high) = (0.0, 1.0);
-    for _ in 0..50 {
-        let middle = f64::midpoint(low, high);
-        if slow * (1.0 - middle) - f64::ln(middle) > slow * t {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    high
 }

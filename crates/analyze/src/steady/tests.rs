@@ -9,37 +9,27 @@ fn opens(values: &[f64]) -> Option<f64> {
 }
 
 #[test]
-fn a_plateau_opens_soon_and_an_approach_late() {
+fn a_plateau_opens_soon_an_approach_late_and_a_rise_that_goes_on_never() {
     let flat = Plant { noise: 0.05, correlation: 0.5, ..Plant::FLAT };
     let rises = Plant { course: Course::Approach(0.7, 2.0), ..flat };
-    let at = |plant: Plant, seed| opens(&plant.series(seed, 600)).unwrap();
-    for seed in 0..20 {
-        assert!(at(flat, seed) >= EARLIEST_S - 1e-9);
-        let t = at(rises, seed);
-        assert!(rises.truth(t) > 0.97, "seed {seed}: {t} s");
-    }
-    let early = (0..20).filter(|seed| at(flat, *seed) < 15.0).count();
-    assert!(early >= 15, "{early} of 20 plateaus");
-}
-
-#[test]
-fn a_rise_that_goes_on_never_opens_and_says_how_fast() {
-    let ramp = Plant { course: Course::Ramp(0.3, 100.0), noise: 0.02, ..Plant::FLAT };
-    let values = ramp.series(1, 600);
+    let at = |plant: Plant| (0..20).map(move |seed| opens(&plant.series(seed, 600)).unwrap());
+    assert!(at(flat).all(|s| s > 6.9) && at(flat).filter(|s| *s < 15.0).count() >= 15);
+    assert!(at(rises).all(|s| rises.truth(s) > 0.97), "{:?}", at(rises).collect::<Vec<_>>());
+    let values = Plant { course: Course::Ramp(0.3, 100.0), noise: 0.02, ..Plant::FLAT }.series(1, 600);
     assert_eq!(opens(&values), None);
-    let Look::Trend(per_s, true) = look(&values, 1) else { panic!("{:?}", look(&values, 1)) };
     // It rises by 0.007 a second; the mean of the last half is 0.615.
-    assert!((per_s - 0.0114).abs() < 0.002, "{per_s}");
+    assert!(matches!(look(&values, 1), Look::Trend(per_s, true) if (per_s - 0.0114).abs() < 0.002));
 }
 
 #[test]
 fn long_transactions_need_a_long_warm_up() {
-    let slow = |rate: f64, n: usize, jobs| look(&vec![rate; n], steps_of(&vec![rate; n], jobs));
-    assert!(matches!(slow(8.0, 150, 1), Look::TooShort(s) if s > 20.0), "{:?}", slow(8.0, 150, 1));
-    assert_eq!(slow(8.0, 300, 1), Look::Trend(0.0, false));
-    assert!(matches!(slow(8.0, 300, 8), Look::TooShort(_)));
-    assert_eq!(look(&[0.0; 100], steps_of(&[0.0; 100], 1)), Look::Nothing);
-    assert_eq!(look(&[], 1), Look::TooShort(EARLIEST_S));
+    let short = Look::TooShort;
+    // Rate, values, jobs, and what a look sees.
+    let cases = [(8.0, 150, 1, short(22.0)), (8.0, 300, 1, Look::Trend(0.0, false)), (8.0, 300, 8, short(42.0))];
+    for (rate, n, jobs, seen) in cases {
+        assert_eq!(look(&vec![rate; n], steps(rate, jobs)), seen);
+    }
+    assert_eq!([look(&[0.0; 100], 1), look(&[], 1)], [short(f64::INFINITY), short(7.0)]);
 }
 
 #[test]
@@ -48,16 +38,15 @@ fn trends_are_seen_and_noise_is_none() {
     let values: Vec<f64> = (0..10).map(|i| f64::from(i) + if i == 3 { 0.5 } else { 0.0 }).collect();
     let (slope, errors) = trend(&values).unwrap();
     assert!((slope - (1.0 - 0.75 / 82.5)).abs() < 1e-12 && errors > 10.0, "{slope} {errors}");
-    assert_eq!(trend(&[0.1; 30]), Some((0.0, 0.0)));
-    assert_eq!((trend(&[1.0; 4]), trend(&[f64::NAN; 30])), (None, None));
-    for correlation in [0.0, 0.5, 0.8] {
+    assert_eq!([trend(&[0.1; 30]), trend(&[1.0; 4]), trend(&[f64::NAN; 30])], [Some((0.0, 0.0)), None, None]);
+    for (correlation, rise) in
+        [0.0, 0.5, 0.8].into_iter().flat_map(|correlation| [(correlation, 0.0), (correlation, 0.008)])
+    {
         let flat = Plant { noise: 0.05, correlation, ..Plant::FLAT };
-        let seen = |rise: f64| {
-            let rising =
-                |seed| flat.series(seed, 50).iter().zip(0..).map(|(v, i)| v + rise * f64::from(i)).collect::<Vec<_>>();
-            (0..200).filter(|seed| trend(&rising(*seed)).unwrap().1.abs() > 1.645).count()
-        };
-        assert!(seen(0.0) <= 60 && seen(0.008) >= 180, "{correlation}: {} {}", seen(0.0), seen(0.008));
+        let rising =
+            |seed| flat.series(seed, 50).iter().zip(0..).map(|(v, i)| v + rise * f64::from(i)).collect::<Vec<_>>();
+        let seen = (0..200).filter(|seed| trend(&rising(*seed)).unwrap().1.abs() > 1.645).count();
+        assert!(if rise > 0.0 { seen >= 180 } else { seen <= 60 }, "{correlation} {rise}: {seen}");
     }
 }
 
@@ -73,7 +62,6 @@ fn falls_rises_stalls_and_outages_are_seen_where_they_were() {
         (0.62, [12.0, 20.0], 0.05, 200, 4, 0.57..0.67),
         (0.03, [3.0, 4.5], 0.05, 100, 1, 0.0..0.1),
         // An outage, in any noise and however little it cost.
-        (0.0, [7.0, 9.5], 0.15, 300, 3, 0.0..0.1),
         (0.0, [7.0, 9.5], 0.35, 300, 3, 0.0..0.1),
         (0.0, [7.0, 8.0], 0.6, 300, 3, 0.0..0.1),
         (0.0, [7.0, 7.6], 0.05, 300, 3, 0.0..0.1),
@@ -89,14 +77,14 @@ fn falls_rises_stalls_and_outages_are_seen_where_they_were() {
         assert!((0.7..0.9).contains(&d.level) && d.from == 0 || (1.1..1.4).contains(&d.level) && d.to == 200, "{d:?}");
     }
     assert!(seen(Course::Level(0.03, 3.0, 3.3), 0.05, 100).iter().all(Option::is_none));
-    // Levels without noise, and a window that began with nothing.
-    let two = |a: f64, n: usize, b: f64| departure(&[vec![a; n], vec![b; 20 - n]].concat(), 5);
-    assert_eq!(two(4.0, 12, 5.0), Some(Departure { from: 12, to: 20, level: 1.25 }));
-    assert_eq!(two(5.0, 4, 0.0), Some(Departure { from: 4, to: 20, level: 0.0 }));
-    assert_eq!(two(0.0, 19, 3.0).unwrap().level, 0.0);
-    // A value without work may be chance; so many in a row are none.
-    let gap = |n: usize| departure(&[vec![1.0; 50], vec![0.0; n], vec![1.0; 50]].concat(), 5);
-    assert!(gap(4).is_none() && gap(5).is_some());
+    // Levels without noise, a window that began with nothing, and values without work: one may be chance, so many in a row are none.
+    let parts =
+        |parts: &[(f64, usize)]| departure(&parts.iter().flat_map(|(v, n)| vec![*v; *n]).collect::<Vec<_>>(), 5);
+    let some = |from, to, level| Some(Departure { from, to, level });
+    assert_eq!(parts(&[(4.0, 12), (5.0, 8)]), some(12, 20, 1.25));
+    assert_eq!(parts(&[(5.0, 4), (0.0, 16)]), some(4, 20, 0.0));
+    assert_eq!(parts(&[(0.0, 19), (3.0, 1)]), some(0, 19, 0.0));
+    assert_eq!([4, 5].map(|n| parts(&[(1.0, 50), (0.0, n), (1.0, 50)])), [None, some(50, 55, 0.0)]);
 }
 
 #[test]
@@ -116,7 +104,7 @@ proptest! {
     fn nothing_panics_and_a_constant_is_steady(
         values in prop::collection::vec(any::<f64>(), 0..200), jobs in 0u32..5000, level in 0.1f64..1e6
     ) {
-        let _ = (is_warm(&values, steps_of(&values, jobs)), departure(&values, values.len() % 7));
+        let _ = (is_warm(&values, steps(level, jobs)), departure(&values, values.len() % 7));
         prop_assert_eq!(departure(&vec![level; values.len()], 1), None);
     }
 

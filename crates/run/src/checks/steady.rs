@@ -3,9 +3,7 @@
 use loadline_analyze::stats::mean;
 use loadline_analyze::steady::{self, Departure, LEAST_CHANGE, LOOK_EVERY, LOOKS, Look, STEP_S};
 use loadline_analyze::within;
-use loadline_database::Runs;
 use loadline_load::{Load, Measured, Request, Warmup};
-use loadline_model::snapshot::counter;
 use loadline_model::{Check, CheckId, Column, Driver, Outcome, column};
 use loadline_workload::Instrument;
 
@@ -20,21 +18,25 @@ pub(crate) fn until_warm(most_s: f64) -> Warmup {
     Warmup::UntilSteady { most_s, steady: is_warm }
 }
 
-/// In a closed loop latency is jobs / throughput, and steady with it. In an open loop the transactions that wait must be
-/// steady as well.
-fn is_warm(load: &Load) -> bool {
-    let least = steady::steps_of(&load.rates, busy(load));
-    let waiting = Some(&load.waiting).filter(|waiting| !waiting.is_empty());
-    load.rates.len().is_multiple_of(LOOK_EVERY)
-        && steady::is_warm(&load.rates, least)
-        && waiting.is_none_or(|waiting| steady::is_warm(waiting, least))
+/// What must be steady: throughput, with which latency is in a closed loop; in an open loop, whose throughput is given, the
+/// transactions that wait.
+fn series(load: &Load) -> (&'static str, &[f64]) {
+    if load.waiting.is_empty() {
+        return ("throughput", &load.rates);
+    }
+    ("the number of transactions that wait", &load.waiting)
 }
 
-/// Most jobs that are in a transaction at a time: in an open loop the others rest.
-fn busy(load: &Load) -> u32 {
-    let waiting = load.waiting.get(load.waiting.len() / 2..).and_then(mean);
+/// Number of values to average. In an open loop jobs that no transaction waits for rest.
+fn least(load: &Load) -> usize {
+    let half = |values: &[f64]| mean(values.get(values.len() / 2..).unwrap_or_default());
     // The cast saturates.
-    waiting.map_or(load.jobs, |n| load.jobs.min(n.ceil() as u32))
+    let busy = half(&load.waiting).map_or(load.jobs, |n| load.jobs.min(n.ceil() as u32));
+    half(&load.rates).filter(|rate| *rate > 0.0).map_or(1, |rate| steady::steps(rate, busy))
+}
+
+fn is_warm(load: &Load) -> bool {
+    load.rates.len().is_multiple_of(LOOK_EVERY) && steady::is_warm(series(load).1, least(load))
 }
 
 /// Throughput must have been steady before the window, if that was asked.
@@ -44,34 +46,19 @@ pub(crate) fn warm_up(e: &Evidence<'_>, test: &mut Test) {
 }
 
 fn check_warm_up(is_steady: bool, taken_s: f64, load: &Load) -> Check {
+    let looked = format!("{LOOKS} looks at its last half, {} s apart", LOOK_EVERY as f64 * STEP_S);
     if is_steady {
-        let detail = format!(
-            "throughput was steady after {taken_s:.1} s of warm-up: {LOOKS} looks at its last half, {} s apart, saw no trend \
-             (slope over its standard error, for autocorrelated values)",
-            LOOK_EVERY as f64 * STEP_S
-        );
+        let detail = format!("throughput was steady after {taken_s:.1} s of warm-up: {looked}, saw no trend");
         return Check::require(CheckId::WarmUp, true, detail);
     }
-    let least = steady::steps_of(&load.rates, busy(load));
-    let waiting = Some(("the number of transactions that wait", &load.waiting)).filter(|(_, all)| !all.is_empty());
-    let looks = std::iter::once(("throughput", &load.rates)).chain(waiting);
-    let looks = looks.map(|(what, values)| (what, steady::look(values, least)));
-    // The one that saw a trend, or else that of throughput.
-    let why = match looks.min_by_key(|(_, look)| matches!(look, Look::Trend(_, false))) {
-        Some((what, Look::Trend(per_s, _))) => format!(
-            "in its last half {what} changed by {:+.1} % per second, and {LOOKS} looks in a row must see no trend",
-            100.0 * per_s
-        ),
-        Some((_, Look::TooShort(needed_s))) => {
-            format!("at this rate that takes {needed_s:.0} s or more (--max-warmup)")
-        }
-        Some((_, Look::Nothing)) | None => "no transaction completed in its last half".to_owned(),
+    let (what, values) = series(load);
+    let seen = match steady::look(values, least(load)) {
+        Look::Trend(per_s, _) => format!("in its last half {what} changed by {:+.1} % per second", 100.0 * per_s),
+        Look::TooShort(s) if s.is_finite() => format!("at this rate that takes {s:.0} s or more (--max-warmup)"),
+        Look::TooShort(_) => "no transaction completed in its last half".to_owned(),
     };
-    Check::new(
-        CheckId::WarmUp,
-        Outcome::Noted,
-        format!("not shown to be steady after {taken_s:.1} s of warm-up: {why}"),
-    )
+    let detail = format!("not shown to be steady after {taken_s:.1} s of warm-up: {seen}; {looked}, must see no trend");
+    Check::new(CheckId::WarmUp, Outcome::Noted, detail)
 }
 
 /// Throughput must stay on one level in the window.
@@ -96,8 +83,7 @@ fn check_window(request: &Request, measured: &Measured) -> Check {
     }
     let outage = steady::outage(each_s, sparse);
     if let Some(departure) = steady::departure(&values, outage) {
-        let cause = checkpoint(request, measured).map_or(String::new(), |text| format!("; {text}"));
-        return Check::new(CheckId::Steady, Outcome::Noted, words(&departure, each_s) + &cause);
+        return Check::new(CheckId::Steady, Outcome::Noted, words(&departure, each_s));
     }
     let detail = format!(
         "no part of the window differs from the rest by {:.0} % beyond noise in {seen}, and throughput never stopped for {:.1} s",
@@ -147,20 +133,6 @@ fn words(departure: &Departure, each_s: f64) -> String {
     format!("throughput was {:.0} % of the rest {when}", 100.0 * departure.level)
 }
 
-/// When the database counted checkpoints in the window. One in loadline's process makes its own all the time.
-fn checkpoint(request: &Request, measured: &Measured) -> Option<String> {
-    let schedule = measured.schedule;
-    let readings = measured.collected.points.iter().filter_map(|p| p.snapshot.as_ref());
-    let inside: Vec<_> = readings.filter(|s| (schedule.open_ns..=schedule.close_ns).contains(&s.at_ns)).collect();
-    let (a, b) = inside
-        .iter()
-        .zip(inside.iter().skip(1))
-        .find(|(a, b)| a.delta(b, counter::CHECKPOINTS).is_some_and(|n| n > 0.0))
-        .filter(|_| request.target.facts().runs == Runs::Apart)?;
-    let s = |ns: u64| (ns - schedule.open_ns) as f64 / 1e9;
-    Some(format!("the database counted a checkpoint between {:.1} and {:.1} s", s(a.at_ns), s(b.at_ns)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,8 +150,7 @@ mod tests {
         // A rate that is kept, while more and more transactions wait.
         let waiting = (0..300).map(|i| 5.0 + 0.1 * f64::from(i)).collect();
         let cases = [
-            (load(|i| 1000.0 + 10.0 * i as f64, 300), "after 30.0 s"),
-            (load(|i| 1000.0 + 10.0 * i as f64, 300), "+3.1 % per second"),
+            (load(|i| 1000.0 + 10.0 * i as f64, 300), "throughput changed by +3.1 % per second"),
             (load(|i| 9000.0 - 10.0 * i as f64, 300), "-1.5 % per second"),
             (load(|_| 1000.0, 30), "7 s or more (--max-warmup)"),
             (load(|_| 1.0, 300), "takes 162 s or more"),
@@ -190,20 +161,23 @@ mod tests {
         ];
         for (load, says) in cases {
             assert!(!is_warm(&load), "{load:?}");
-            let check = check_warm_up(false, load.rates.len() as f64 / 10.0, &load);
+            let check = check_warm_up(false, 30.0, &load);
             assert!(check.outcome == Outcome::Noted && check.detail.contains(says), "{says}: {}", check.detail);
         }
     }
 
     #[test]
     fn a_plateau_is_steady() {
-        let flat = load(noisy, 70);
-        assert!(is_warm(&flat) && !is_warm(&load(noisy, 71)), "looks are 0.5 s apart");
-        assert!(is_warm(&Load { waiting: vec![0.5; 70], ..flat.clone() }));
-        assert_eq!(check_warm_up(true, 7.2, &flat).outcome, Outcome::Passed);
         // Of many jobs few are busy in an open loop: a value need not be as long as all of them would take.
-        let idle = Load { jobs: 64, waiting: vec![0.5; 100], ..load(|_| 20.0, 100) };
-        assert!(is_warm(&idle) && !is_warm(&Load { waiting: vec![64.0; 100], ..idle.clone() }));
+        let idle = |waiting: f64| Load { jobs: 64, waiting: vec![waiting; 100], ..load(|_| 20.0, 100) };
+        let waits = Load { waiting: vec![0.5; 70], ..load(noisy, 70) };
+        // Looks are 0.5 s apart.
+        let cases =
+            [(load(noisy, 70), true), (load(noisy, 71), false), (waits, true), (idle(0.5), true), (idle(64.0), false)];
+        for (load, warm) in cases {
+            assert_eq!(is_warm(&load), warm, "{load:?}");
+        }
+        assert_eq!(check_warm_up(true, 7.2, &load(noisy, 70)).outcome, Outcome::Passed);
     }
 
     #[test]
