@@ -138,15 +138,9 @@ pub(crate) fn roll(
         there.retain(|known| known.id != presence.id);
         there.push(presence);
     }
-    there.sort_by_cached_key(|p| (natural(&p.name), p.host.clone(), p.process));
+    // a2 before a10.
+    there.sort_by_cached_key(|p| (p.name.len(), p.name.clone(), p.host.clone(), p.process));
     Ok(there)
-}
-
-/// Sorts a2 before a10.
-fn natural(name: &str) -> (String, u64, String) {
-    let digits = name.chars().rev().take_while(char::is_ascii_digit).count();
-    let (text, number) = name.split_at(name.len() - digits);
-    (text.to_owned(), number.parse().unwrap_or(0), name.to_owned())
 }
 
 /// `a1 on db-host`.

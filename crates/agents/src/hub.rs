@@ -20,10 +20,6 @@ const CONNECT: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_millis(200);
 /// How long what was said last may take to get out.
 const FLUSH: Duration = Duration::from_secs(1);
-/// Oldest server that is used.
-const OLDEST: (u32, u32) = (2, 9);
-/// Messages of this length must be taken, bytes.
-const LEAST_BYTES: usize = 8192;
 
 /// How the hub is reached.
 #[derive(Clone)]
@@ -63,8 +59,6 @@ pub(crate) struct Hub {
 pub(crate) struct About {
     /// Whether nobody between here and the hub can read what is said: TLS, or the same machine.
     pub(crate) private: bool,
-    /// Version of the server.
-    pub(crate) version: String,
     /// Longest message that it takes, bytes.
     most_bytes: usize,
 }
@@ -75,8 +69,6 @@ struct State {
     /// The run of which is said that it goes on.
     run: Option<String>,
     last: Option<Trouble>,
-    /// How often something was wrong.
-    times: u64,
 }
 
 #[derive(Debug)]
@@ -97,7 +89,6 @@ impl State {
         if !self.away() {
             let now = now_ns();
             self.last = Some(Trouble { from_ns: now, until_ns: refusal.is_some().then_some(now), refusal });
-            self.times += 1;
         }
     }
 }
@@ -163,11 +154,6 @@ impl Hub {
             (None, Some(until_ns)) => format!("the connection to the hub was broken for {:.1} s", seconds(until_ns)),
             (None, None) => format!("the connection to the hub broke {:.1} s ago", seconds(now_ns())),
         })
-    }
-
-    /// How often something was wrong so far.
-    pub(crate) fn troubles(&self) -> u64 {
-        locked(&self.state).times
     }
 }
 
@@ -251,15 +237,6 @@ async fn connect(
         .map_err(|_| unreachable(format!("did not answer within {} s", CONNECT.as_secs())))?
         .map_err(|e| unreachable(refusal(&e)))?;
     let about = client.server_info();
-    let parts: Vec<u32> = about.version.split(['.', '-']).take(2).filter_map(|n| n.parse().ok()).collect();
-    let (major, minor) = OLDEST;
-    if parts.as_slice() < [major, minor].as_slice() {
-        return Err(unreachable(format!("is nats-server {}: {major}.{minor} or newer is needed", about.version)));
-    }
-    if about.max_payload < LEAST_BYTES {
-        let least = format!("{LEAST_BYTES} are needed (max_payload)");
-        return Err(unreachable(format!("takes messages of {} bytes at most: {least}", about.max_payload)));
-    }
     let mut heard = Vec::new();
     for subject in subjects {
         let subscribed = client.subscribe(subject.clone()).await;
@@ -268,7 +245,7 @@ async fn connect(
     // So that nothing that is said from now on is missed.
     client.flush().await.map_err(|e| unreachable(format!("took no message: {e}")))?;
     let private = tls || about.tls_required || is_loopback(&host);
-    Ok((client, select_all(heard), About { private, version: about.version, most_bytes: about.max_payload }))
+    Ok((client, select_all(heard), About { private, most_bytes: about.max_payload }))
 }
 
 /// `%40` as `@`.

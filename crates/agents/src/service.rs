@@ -70,11 +70,11 @@ pub fn serve(
     let hub = Hub::connect(options, &subjects, move |received| drop(heard.send(In::Heard(received))))?;
     presence.private = hub.about.private;
     let url = loadline_database::redact(&options.url);
-    say(&format!("agent {} waits for work at {url} (nats-server {})", presence.name, hub.about.version));
+    say(&format!("agent {} waits for work at {url}", presence.name));
     let agent = Agent::new(presence);
     let mut service =
         Service { hub, inbox, agent, jobs: None, opened: OpenTarget::default(), run_over: Arc::default() };
-    let (mut troubles, mut end_ns) = (0, None);
+    let mut end_ns = None;
     loop {
         let now = now_ns();
         if interrupted.load(Ordering::Relaxed) && end_ns.is_none() {
@@ -86,10 +86,6 @@ pub fn serve(
         }
         if end_ns.is_some_and(|end_ns| now >= end_ns || service.jobs.is_none()) {
             return Ok(());
-        }
-        if service.hub.troubles() != troubles {
-            troubles = service.hub.troubles();
-            say(&service.hub.trouble(0).unwrap_or_default());
         }
         let due_ns = service.agent.due_ns().map_or(LOOK_NS, |due| due.saturating_sub(now).min(LOOK_NS));
         service.handle(events.recv_timeout(Duration::from_nanos(due_ns)).ok(), say);
