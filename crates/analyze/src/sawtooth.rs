@@ -146,34 +146,29 @@ struct Scan {
 
 impl Scan {
     fn shape(&self) -> Shape {
-        let mut by_noise = 0.0;
-        if !self.is_exact(&self.residual) {
-            let range = self.data.steps.last().copied().unwrap_or(1.0);
-            let (low, high) = (2.0 / range, 1.0 / 3.0);
-            let n = ((high - low) * range * COARSE).floor().clamp(1.0, MOST_FREQUENCIES);
-            let all = (0..=n as usize).map(|i| low + i as f64 * (high - low) / n);
-            let search = Search::over(all, &self.smooth, &self.data.steps);
-            if let Some(best) = search.best(&self.residual) {
-                let (p_value, most) = self.chance(&search, best.share);
-                by_noise = most;
-                // A single step or kink is not a period. A sawtooth and a broken line have the same number of parameters.
-                let (share, at) = if p_value <= ALPHA { self.one_break() } else { (0.0, 0.0) };
-                if p_value <= ALPHA && share >= best.share {
-                    return undecided(format!(
-                        "one step or kink near {:.2} MiB explains {:.0} % of the residuals of a smooth curve, and no sawtooth \
-                         explains more; a period needs two falls: scan larger sizes",
-                        self.data.bytes(at) / MIB,
-                        share * 100.0
-                    ));
-                }
-                if p_value <= ALPHA
-                    && let Some(sawtooth) = self.sawtooth(best.frequency, p_value)
-                {
-                    return sawtooth;
-                }
-            }
+        let range = self.data.steps.last().copied().unwrap_or(1.0);
+        let (low, high) = (2.0 / range, 1.0 / 3.0);
+        let n = ((high - low) * range * COARSE).floor().clamp(1.0, MOST_FREQUENCIES);
+        let all = (0..=n as usize).map(|i| low + i as f64 * (high - low) / n);
+        let search = Search::over(all, &self.smooth, &self.data.steps);
+        let Some(best) = search.best(&self.residual).filter(|_| !self.is_exact(&self.residual)) else {
+            return self.straight(0.0);
+        };
+        let (p_value, by_noise) = self.chance(&search, best.share);
+        if p_value > ALPHA {
+            return self.straight(by_noise);
         }
-        self.straight(by_noise)
+        // A single step or kink is not a period. A sawtooth and a broken line have the same number of parameters.
+        let (share, at) = self.one_break();
+        if share >= best.share {
+            return undecided(format!(
+                "one step or kink near {:.2} MiB explains {:.0} % of the residuals of a smooth curve, and no sawtooth explains more; \
+                 a period needs two falls: scan larger sizes",
+                self.data.bytes(at) / MIB,
+                share * 100.0
+            ));
+        }
+        self.sawtooth(best.frequency, p_value).unwrap_or_else(|| self.straight(by_noise))
     }
 
     /// Whether the residual is only rounding.
@@ -229,7 +224,7 @@ impl Scan {
         let teeth: Vec<f64> = steps.iter().map(|x| (x * found.frequency - found.phase).rem_euclid(1.0)).collect();
         let (depth, error) = Model::of_degree(1, steps)?.coefficient(&teeth, times)?;
         let floor: Vec<f64> = times.iter().zip(&teeth).map(|(t, tooth)| t - depth * tooth).collect();
-        let trend = self.line(steps, &floor)?;
+        let [floor_ns, trend_ns_per_mib, _] = self.line(steps, &floor)?;
         let period_bytes = step_bytes / found.frequency;
         (depth >= LEAST_AMPLITUDE * mean(times)?).then(|| Shape::Sawtooth {
             period_bytes,
@@ -238,8 +233,8 @@ impl Scan {
             amplitude_interval: self.interval(depth, error),
             // Steps count from the first size, `first_fall_bytes` from size 0.
             first_fall_bytes: (found.phase * period_bytes + self.data.bytes(0.0)).rem_euclid(period_bytes),
-            floor_ns: trend.intercept_ns,
-            trend_ns_per_mib: trend.ns_per_mib,
+            floor_ns,
+            trend_ns_per_mib,
             p_value,
             quantile: *quantile,
         })
@@ -264,7 +259,8 @@ impl Scan {
     /// The straight line; undecided if the times bend, or scatter too much.
     fn straight(&self, by_noise: f64) -> Shape {
         let Data { steps, times, quantile, .. } = &self.data;
-        let (Some(model), Some(line)) = (Model::of_degree(1, steps), self.line(steps, times)) else {
+        let Some((model, [intercept_ns, ns_per_mib, error])) = Model::of_degree(1, steps).zip(self.line(steps, times))
+        else {
             return undecided("a straight line could not be fitted");
         };
         let (hidden_ns, mean) = (self.hidden_ns(by_noise), mean(times).unwrap_or(0.0));
@@ -288,27 +284,20 @@ impl Scan {
         }
         let all: f64 = times.iter().map(|y| (y - mean).powi(2)).sum();
         Shape::Straight {
-            intercept_ns: line.intercept_ns,
-            ns_per_mib: line.ns_per_mib,
-            interval: self.interval(line.ns_per_mib, line.error),
+            intercept_ns,
+            ns_per_mib,
+            interval: self.interval(ns_per_mib, error),
             hidden_ns,
             quantile: *quantile,
             r2: if all > 0.0 { (1.0 - left / all).clamp(0.0, 1.0) } else { 1.0 },
         }
     }
 
-    /// The line through `values` at `steps` by least squares.
-    fn line(&self, steps: &[f64], values: &[f64]) -> Option<Line> {
+    /// The line through `values` at `steps` by least squares: intercept, ns, slope, ns per MiB, and the standard error of that.
+    fn line(&self, steps: &[f64], values: &[f64]) -> Option<[f64; 3]> {
         let mib: Vec<f64> = steps.iter().map(|x| self.data.bytes(*x) / MIB).collect();
         let (ns_per_mib, error) = Model::of_degree(0, steps)?.coefficient(&mib, values)?;
         let intercept_ns = mean(values)? - ns_per_mib * mean(&mib)?;
-        intercept_ns.is_finite().then_some(Line { intercept_ns, ns_per_mib, error })
+        intercept_ns.is_finite().then_some([intercept_ns, ns_per_mib, error])
     }
-}
-
-struct Line {
-    intercept_ns: f64,
-    ns_per_mib: f64,
-    /// Standard error of `ns_per_mib`.
-    error: f64,
 }

@@ -150,8 +150,7 @@ fn depth_and_first_fall_are_those_of_the_flush() {
     for seed in 0..25 {
         let mut points = scan(seed, 20, 0.05, 0.02, flushed_at(MIB, 0.3 * MIB));
         let found = shape(&points);
-        let Shape::Sawtooth { amplitude_ns, amplitude_interval: i, first_fall_bytes, floor_ns, period_bytes, .. } =
-            found
+        let Shape::Sawtooth { amplitude_ns, amplitude_interval, first_fall_bytes, floor_ns, period_bytes, .. } = found
         else {
             panic!("seed {seed}: no sawtooth")
         };
@@ -165,7 +164,7 @@ fn depth_and_first_fall_are_those_of_the_flush() {
         assert!((amplitude_ns / truth - 1.0).abs() < 0.1, "{amplitude_ns}");
         assert!((first_fall_bytes - 0.7 * MIB).abs() < 1.5 * STEP, "{first_fall_bytes}");
         assert!((floor_ns - 210_000.0).abs() < 60_000.0, "{floor_ns}");
-        held += usize::from(i.low <= truth && truth <= i.high);
+        held += usize::from(amplitude_interval.contains(truth));
     }
     assert!(held >= 21, "{held} of 25 intervals hold the depth");
 }
@@ -226,26 +225,18 @@ fn too_few_sizes_are_undecided() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn any_input_gives_finite_figures_without_panic(
-        points in prop::collection::vec(
-            (
-                prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(1e308), Just(0.0), -1e9..1e9f64, (0..60).prop_map(|i| f64::from(i) * STEP)],
-                prop::collection::vec(prop_oneof![Just(0u64), Just(u64::MAX), 0..10_000_000u64], 0..6),
-            ),
-            0..60,
-        )
-    ) {
+    fn any_input_gives_finite_figures_without_panic(points in prop::collection::vec((
+        prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(1e308), -1e9..1e9f64, (0..60).prop_map(|i| f64::from(i) * STEP)],
+        prop::collection::vec(prop_oneof![Just(0u64), Just(u64::MAX), 0..10_000_000u64], 0..6),
+    ), 0..60)) {
         let point = |(redo_bytes, commit_ns)| SizePoint { redo_bytes, commit_ns, write_ns: vec![] };
-        let points: Vec<SizePoint> = points.into_iter().map(point).collect();
-        match shape(&points) {
-            Shape::Sawtooth { period_bytes: p, period_interval: i, amplitude_ns, amplitude_interval: a, p_value, .. } => {
-                prop_assert!(i.low <= p && p <= i.high && p > 0.0 && p.is_finite());
-                prop_assert!(a.low <= amplitude_ns && amplitude_ns <= a.high && amplitude_ns > 0.0);
+        match shape(&points.into_iter().map(point).collect::<Vec<_>>()) {
+            Shape::Sawtooth { period_bytes, period_interval, amplitude_ns, amplitude_interval, p_value, .. } => {
+                prop_assert!(period_interval.contains(period_bytes) && period_bytes > 0.0 && period_bytes.is_finite());
+                prop_assert!(amplitude_interval.contains(amplitude_ns) && amplitude_ns > 0.0);
                 prop_assert!(p_value > 0.0 && p_value <= 0.02);
             }
-            Shape::Straight { ns_per_mib, r2, .. } => {
-                prop_assert!(ns_per_mib.is_finite() && (0.0..=1.0).contains(&r2));
-            }
+            Shape::Straight { ns_per_mib, r2, .. } => prop_assert!(ns_per_mib.is_finite() && (0.0..=1.0).contains(&r2)),
             Shape::Undecided { reason } => prop_assert!(!reason.is_empty()),
         }
     }

@@ -16,7 +16,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 const CUT_OFF: f64 = 2.5;
 const QUARTILES: [f64; 3] = [0.25, 0.5, 0.75];
 
-/// The section: shapes, then one chart with all scans of a workload and one for each scan.
+/// The section: shapes, then a chart of each scan.
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let title = "Commit time over redo since the last commit".to_owned();
     let mut blocks = Vec::new();
@@ -28,9 +28,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
             .filter(|(.., scan)| scan.record.workload == workload)
             .collect();
         blocks.push(Block::Table(table(&workload, &scans, sides.len() > 1)));
-        let combined = (scans.len() > 1).then(|| combined(&workload, &scans)).flatten();
-        let each = scans.iter().filter_map(|(colour, side, scan)| single(*colour, side, scan));
-        let charts: Vec<Chart> = combined.into_iter().chain(each).collect();
+        let charts = scans.iter().filter_map(|(colour, side, scan)| chart(*colour, side, scan)).collect::<Vec<_>>();
         if !charts.is_empty() {
             blocks.push(Block::Charts { charts, per_row: 2 });
         }
@@ -175,39 +173,8 @@ fn points(name: &str, scan: &Scan<'_>, quantiles: [f64; 3]) -> Vec<svg::ChartPoi
         .collect()
 }
 
-fn chart(title: String, lines: Vec<svg::ChartLine>, dots: bool, y_end: Option<f64>) -> Option<Chart> {
-    let chart = svg::Chart {
-        title,
-        x_label: "Redo since the last commit [MiB]".to_owned(),
-        y_label: if y_end.is_some() { "Commit time [ms], cut off above" } else { "Commit time [ms]" }.to_owned(),
-        lines,
-        markers: dots,
-        dots,
-        y_end,
-        width: 600.0,
-        height: 290.0,
-        ..svg::Chart::default()
-    };
-    chart.svg().map(|svg| Chart { svg })
-}
-
-/// Medians of all scans of a workload.
-fn combined(workload: &str, scans: &[(usize, &PlatformRun<'_>, &Scan<'_>)]) -> Option<Chart> {
-    let repeated = |label: &str| scans.iter().filter(|(_, s, _)| s.label == label).count() > 1;
-    let lines = scans
-        .iter()
-        .map(|(colour, side, scan)| {
-            let test = if repeated(&side.label) { format!(" no. {}", scan.record.test) } else { String::new() };
-            let name = format!("{}{test}", side.label);
-            let (points, dashed) = (points(&name, scan, QUARTILES), !scan.record.valid);
-            svg::ChartLine { points, name, colour: *colour, dashed, ..svg::ChartLine::default() }
-        })
-        .collect();
-    chart(format!("{workload}: medians of all platforms"), lines, false, None)
-}
-
 /// One scan: medians, quartiles and fit.
-fn single(colour: usize, side: &PlatformRun<'_>, scan: &Scan<'_>) -> Option<Chart> {
+fn chart(colour: usize, side: &PlatformRun<'_>, scan: &Scan<'_>) -> Option<Chart> {
     let record = scan.record;
     let (name, fitted_to) = match &scan.shape {
         Some(Shape::Sawtooth { period_bytes, quantile, .. }) => {
@@ -233,7 +200,19 @@ fn single(colour: usize, side: &PlatformRun<'_>, scan: &Scan<'_>) -> Option<Char
         band: drawn(&record.sizes, quantiles).map(|(p, q)| [p.redo_bytes / MIB, q[0] / 1e6, q[2] / 1e6]).collect(),
         ..svg::ChartLine::default()
     };
-    chart(format!("{} – {}, test {}", side.label, record.workload, record.test), vec![line], true, y_end)
+    let chart = svg::Chart {
+        title: format!("{} – {}, test {}", side.label, record.workload, record.test),
+        x_label: "Redo since the last commit [MiB]".to_owned(),
+        y_label: if y_end.is_some() { "Commit time [ms], cut off above" } else { "Commit time [ms]" }.to_owned(),
+        lines: vec![line],
+        markers: true,
+        dots: true,
+        y_end,
+        width: 600.0,
+        height: 290.0,
+        ..svg::Chart::default()
+    };
+    chart.svg().map(|svg| Chart { svg })
 }
 
 /// Corners of the fitted curve: both ends, and both sides of each fall.

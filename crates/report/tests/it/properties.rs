@@ -192,7 +192,6 @@ fn scans_have_charts_and_causes_and_stay_out_of_sweeps() {
         "Sawtooth: commit time falls every ",
         "Likely cause: wal_writer_flush_after = 1MB (1.0 MiB).",
         "No sawtooth: a straight line fits",
-        "LGWR-SIZE: medians of all platforms",
         "disk – LGWR-SIZE, test 4",
         "flash – LGWR-SIZE, test 4",
         "class=\"bd\"",
