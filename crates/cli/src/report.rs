@@ -170,8 +170,7 @@ pub(crate) fn write_index(stored: &StoredRun, mut run: RunData) -> Result<PathBu
 
 /// `--redact` and `--anonymous`.
 fn hide(args: &ReportArgs, runs: &mut [RunData]) -> Result<(), Failure> {
-    let hide = if args.anonymous { loadline_report::anonymise } else { loadline_report::redact };
-    hide(runs, &is_catalogued).map_err(|e| Failure::usage(e.to_string()))
+    loadline_report::redact(runs, args.anonymous, &is_catalogued).map_err(|e| Failure::usage(e.to_string()))
 }
 
 /// Whether `word` is a code, parameter or table of the catalogue, or a workload of pgbench's own scripts.

@@ -43,7 +43,7 @@ pub use html::{STYLE, Text};
 pub use live::{LiveRun, live_text, render_live, test_name, validity};
 pub use over_time::OverTime;
 pub use period::{Period, render_page};
-pub use redact::{anonymise, redact};
+pub use redact::redact;
 pub use terminal::{done_line, end_page, terminal_table, test_line};
 pub use text::{clean, shown_name};
 pub use trended::Trended;

@@ -43,22 +43,14 @@ fn is_in(name: &str, fits: impl Fn(&str) -> bool) -> bool {
     lists().any(|(of, mut words)| of.strip_prefix("list ") == Some(name) && words.any(&fits))
 }
 
-/// Replaces what identifies the owner of the platforms. `known` tells whether a word is a name from loadline's catalogue: a workload,
-/// parameter or table. Published measurements that come with loadline stay.
+/// Replaces what identifies the owner of the platforms; if `anonymous`, the products as well. `known` tells whether a word is a name from
+/// loadline's catalogue: a workload, parameter or table. Published measurements that come with loadline stay.
 ///
 /// # Errors
-/// [`ReportError::Json`]: a field without a rule.
-pub fn redact(runs: &mut [RunData], known: &dyn Fn(&str) -> bool) -> Result<(), ReportError> {
-    Hiding { known, anonymous: false, default_platform: String::new(), numbers: BTreeMap::new() }.hide(runs)
-}
-
-/// Replaces the products as well.
-///
-/// # Errors
-/// A run of arms or levels, whose settings and levels are a product's own words, or an imported one, whose tool is known by the product
-/// that it tests; otherwise as [`redact`].
-pub fn anonymise(runs: &mut [RunData], known: &dyn Fn(&str) -> bool) -> Result<(), ReportError> {
-    for RunData { manifest, records, .. } in runs.iter() {
+/// A field without a rule. Anonymous: a run of arms or levels, whose settings and levels are a product's own words, or an imported one,
+/// whose tool is known by the product that it tests.
+pub fn redact(runs: &mut [RunData], anonymous: bool, known: &dyn Fn(&str) -> bool) -> Result<(), ReportError> {
+    for RunData { manifest, records, .. } in runs.iter().filter(|_| anonymous) {
         if records.iter().any(|r| r.imported.is_some()) {
             return Err(ReportError::NotAnonymousImport(manifest.run.clone()));
         }
@@ -66,7 +58,7 @@ pub fn anonymise(runs: &mut [RunData], known: &dyn Fn(&str) -> bool) -> Result<(
             return Err(ReportError::NotAnonymous(manifest.run.clone()));
         }
     }
-    Hiding { known, anonymous: true, default_platform: String::new(), numbers: BTreeMap::new() }.hide(runs)
+    Hiding { known, anonymous, default_platform: String::new(), numbers: BTreeMap::new() }.hide(runs)
 }
 
 /// `A`, `B`, … `Z`, `AA`, ….

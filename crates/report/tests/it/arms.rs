@@ -95,7 +95,7 @@ fn each_arm_is_shown_as_it_was_found() {
 #[test]
 fn what_identifies_arm_b_is_redacted_as_well() {
     let mut runs = [run(windows(6, 1.2, 0.0), 6, None)];
-    redact(&mut runs, &|_| false).unwrap();
+    redact(&mut runs, false, &|_| false).unwrap();
     let [run] = runs;
     let text = serde_json::to_string(&run.manifest).unwrap();
     assert!(!text.contains("secret") && !text.contains("db2"), "{text}");

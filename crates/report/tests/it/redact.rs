@@ -9,7 +9,7 @@ use loadline_model::Forced;
 use loadline_model::column::COLUMNS;
 use loadline_model::record::KindFigures;
 use loadline_model::{Check, CheckId, Imported, Outcome, TestRecord};
-use loadline_report::{Format, Options, RunData, anonymise, redact, render};
+use loadline_report::{Format, Options, RunData, redact, render};
 use serde_json::{Value, json};
 
 const ALL: [Format; 5] = [Format::Html, Format::Markdown, Format::Csv, Format::Json, Format::Text];
@@ -69,7 +69,7 @@ fn only_listed_texts_stay() {
     };
     let before = holds(&run).len();
     assert!(before > 150, "{before}");
-    redact(std::slice::from_mut(&mut run), &known).unwrap();
+    redact(std::slice::from_mut(&mut run), false, &known).unwrap();
     let stays = include_str!("stays.txt").lines().map(str::to_owned).collect();
     assert_eq!(holds(&run), stays, "the fields in which any text stays");
     assert!(run.warnings.iter().chain(run.notes.keys()).chain(run.notes.values()).all(|text| !text.contains(POISON)));
@@ -107,7 +107,7 @@ fn names_are_in_no_format_and_what_differs_still_differs() {
             record.add_check(Check::new(CheckId::Settings, Outcome::Failed, "cluster_name is artemis-prod"));
         }
     }
-    redact(&mut runs, &known).unwrap();
+    redact(&mut runs, false, &known).unwrap();
     let names = [
         "zeus", "hera-3", "hermes", "styx", "orders", "apollo", "artemis", "10.9.8.7", "charon", "599912345", "nyx",
         "athena", "new disks",
@@ -128,7 +128,7 @@ fn names_are_in_no_format_and_what_differs_still_differs() {
 #[test]
 fn figures_stay_as_they_are() {
     let (before, mut after) = (two_platforms(), two_platforms());
-    anonymise(&mut after, &known).unwrap();
+    redact(&mut after, true, &known).unwrap();
     let figures = |runs: &[RunData]| -> Vec<Value> {
         let of = |r: &TestRecord| {
             json!([r.figures, r.valid, r.jobs, r.workload, r.kpis, r.waits.sessions.values().sum::<u64>()])
@@ -139,7 +139,7 @@ fn figures_stay_as_they_are() {
     assert!(before.iter().zip(&after).all(|(a, b)| a.over_time == b.over_time));
     before[0].manifest.clone_into(&mut after[0].manifest);
     after[0].manifest.plan.levels = Some(Box::default());
-    assert!(anonymise(&mut after, &known).is_err(), "levels are a product's own words");
+    assert!(redact(&mut after, true, &known).is_err(), "levels are a product's own words");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn tests_are_pooled_as_before() {
     };
     let before = pools(&runs);
     assert!(before.iter().all(|(_, _, aside)| !aside.is_empty()), "{before:?}");
-    redact(&mut runs, &known).unwrap();
+    redact(&mut runs, false, &known).unwrap();
     assert_eq!(pools(&runs), before);
 }
 
@@ -181,7 +181,7 @@ fn names_agree() {
     "acme's B".clone_into(&mut run.records[0].platform);
     let kinds = ["own.sql", "builtin:select-only"].map(|name| (name, run.records[0].kinds[0].clone()));
     run.records[0].kinds = kinds.map(|(name, kind)| KindFigures { name: name.to_owned(), ..kind }).into();
-    redact(std::slice::from_mut(&mut run), &known).unwrap();
+    redact(std::slice::from_mut(&mut run), false, &known).unwrap();
     assert_eq!(run.records[0].platform, run.manifest.plan.arms.unwrap().b.label);
     let names: Vec<&str> = run.records[0].kinds.iter().map(|kind| kind.name.as_str()).collect();
     assert_eq!(names, ["script-1", "builtin:select-only"]);
@@ -204,7 +204,7 @@ fn no_format_tells_the_product() {
         record.kinds.push(KindFigures { name, weight: 1, tps: 1.0, transaction_ns: None });
         record.add_check(Check::new(CheckId::ClientCpu, Outcome::Failed, "pg_stat_io has no counter"));
     }
-    anonymise(&mut runs, &known).unwrap();
+    redact(&mut runs, true, &known).unwrap();
     let products = [
         "postgres", "mariadb", "mysql", "oracle", "sqlite", "innodb", "pg_", "lwlock", "wait/io", "ora-0", "11.4.2",
         "15.8-0", "v$", "wal_", "walsync", "pl/pgsql", "exadata", "tpcb",
