@@ -43,8 +43,9 @@ struct Series {
     changes: Option<Vec<Change>>,
 }
 
-/// Columns of the table for scripts, a row per series; those from `last_run_before` to `p` are of its newest change.
-const COLUMNS: [(&str, fn(&Series) -> Value); 21] = [
+/// A column of the table for scripts, which has a row per series; those from `last_run_before` to `p` are of its newest change.
+type SeriesColumn = (&'static str, fn(&Series) -> Value);
+const COLUMNS: [SeriesColumn; 21] = [
     ("platform", |s| s.history.platform.clone().into()),
     ("workload", |s| s.history.sweep.workload.clone().into()),
     ("parameters", |s| s.parameters().into()),
