@@ -7,7 +7,7 @@ use loadline_database::{OpenRequest, kind_of};
 use loadline_model::format::duration_s;
 use loadline_model::plan::{Jobs, JobsSpec, OnNodeLoss, Plan, PlanSpec, TimeSpec};
 use loadline_model::{JobLoad, TestRecord};
-use loadline_report::{Compared, Costs, end_page, terminal_table};
+use loadline_report::{Compared, Costs, end_page};
 use loadline_run::plan::duration::DurationEstimate;
 use loadline_run::plan::{DEFAULT_RESULTS, check_agents, register_files};
 use loadline_run::planfile::PlanFileError;
@@ -26,8 +26,6 @@ use crate::{arguments, clean, hub_run, live, output, probe, report, secrets, sig
 
 /// Width of tables if standard output is not a terminal.
 const WIDTH: usize = 160;
-/// A run of more workloads than this prints key figures only, no tables.
-const MOST_TABLES: usize = 8;
 
 pub(crate) fn run(args: &RunArgs, command: Vec<String>) -> Result<u8, Failure> {
     measure(args, command, plans::find(plans::DEFAULT_PLAN)?.spec()?, [None, None], Ok)
@@ -343,13 +341,6 @@ fn licence(plan: &Plan) {
     }
 }
 
-fn workloads(records: &[TestRecord]) -> usize {
-    let mut codes: Vec<&str> = records.iter().map(|r| r.workload.as_str()).collect();
-    codes.sort_unstable();
-    codes.dedup();
-    codes.len()
-}
-
 /// Width of the terminal, in characters; a pipe or a file has none.
 fn terminal_width() -> Option<usize> {
     terminal_size::terminal_size_of(std::io::stdout()).map(|(w, _)| usize::from(w.0))
@@ -360,7 +351,7 @@ pub(crate) fn width() -> usize {
     terminal_width().unwrap_or(WIDTH)
 }
 
-/// Prints tables, key figures, the report's path and, as the last line of standard output, the run folder.
+/// Prints key figures, the report's path and, as the last line of standard output, the run folder.
 /// `named`: workloads that the user named.
 fn finish(outcome: StudyOutcome, named: &[String]) -> Result<u8, Failure> {
     let folder = outcome.folder.display().to_string();
@@ -371,10 +362,6 @@ fn finish(outcome: StudyOutcome, named: &[String]) -> Result<u8, Failure> {
     let resume = format!("loadline {} --resume {folder}{hub}", plan.map_or("run", |plan| plan.command()));
     let arms = data.as_ref().ok().and_then(|(_, data)| Compared::of_arms(data, width));
     let costs = data.as_ref().ok().and_then(|(_, data)| Costs::of(data, width));
-    let many = workloads(&outcome.records) > MOST_TABLES;
-    if !many && arms.is_none() && costs.is_none() && !outcome.records.is_empty() {
-        output::stdout(format!("{}\n", terminal_table(&outcome.records, terminal_width())).as_bytes())?;
-    }
     match (&arms, &data) {
         (Some(arms), _) => output::stdout(arms.text().as_bytes())?,
         (None, Ok(_)) if costs.is_some() => {
@@ -385,7 +372,7 @@ fn finish(outcome: StudyOutcome, named: &[String]) -> Result<u8, Failure> {
             output::say(&format!("loadline: the key figures could not be read from the run folder: {}", e.message))
         }
     }
-    if many {
+    if arms.is_none() && costs.is_none() && !outcome.records.is_empty() {
         output::stdout(format!("\ntables of all tests: loadline report {folder} --format text\n").as_bytes())?;
     }
     let mut code = 0;

@@ -17,7 +17,7 @@ use crate::content::ratios::{self, Shown, ratio};
 use crate::content::{arms, settings, wait_profiles};
 use crate::doc::{Block, Document, Section, Table};
 use crate::platform_run::{PlatformRun, comparisons_as_told, scanned, sides};
-use crate::text::{table, wrapped};
+use crate::text::for_terminal;
 use crate::{RunData, html};
 
 /// How two runs are compared.
@@ -36,31 +36,33 @@ pub struct Terms {
 pub struct Compared {
     rows: Vec<Shown>,
     title: String,
-    /// What a page has beside the table.
-    words: Vec<Block>,
+    /// The page.
+    blocks: Vec<Block>,
     text: String,
 }
 
 impl Compared {
+    /// `heads` says what A and B are; `more` stands below the table.
+    fn made(
+        (title, heads): (String, Vec<String>),
+        rows: Vec<Shown>,
+        counted: &str,
+        more: Vec<Block>,
+        width: usize,
+    ) -> Compared {
+        let table = Block::table(ratios::table(&rows, counted));
+        let blocks: Vec<Block> = Block::list(heads).into_iter().chain(table).chain(more).collect();
+        let text = for_terminal(&blocks, Some(width), &ratios::DISPENSABLE).trim_start_matches('\n').to_owned();
+        Compared { rows, title, blocks, text }
+    }
+
     /// Of a run of two arms; `None` if it is not one.
     #[must_use]
     pub fn of_arms(run: &RunData, width: usize) -> Option<Compared> {
         let of = arms::of(run)?;
-        let rows = of.rows();
-        let mut text = String::new();
-        for arm in run.manifest.plan.arms.iter().flat_map(|arms| [&arms.a, &arms.b]) {
-            text.push_str(&wrapped(&arm.label, "", width));
-        }
-        ratios::text(&mut text, &ratios::table(&rows, "Pairs"), width);
-        if let Some(waits) = of.waits() {
-            table(&mut text, &waits, width);
-        }
-        text.push('\n');
-        let sentences = of.sentences();
-        sentences.iter().for_each(|sentence| text.push_str(&wrapped(sentence, "", width)));
-        let mut words = vec![Block::List { items: sentences }];
-        words.extend(of.waits().map(Block::Table));
-        Some(Compared { rows, title: run.manifest.run.clone(), words, text })
+        let labels = run.manifest.plan.arms.iter().flat_map(|arms| [&arms.a, &arms.b]).map(|arm| arm.label.clone());
+        let more = of.waits().map(Block::Table).into_iter().chain(Block::list(of.sentences())).collect();
+        Some(Compared::made((run.manifest.run.clone(), labels.collect()), of.rows(), "Pairs", more, width))
     }
 
     /// Of two runs, B against A.
@@ -69,20 +71,16 @@ impl Compared {
         let sides = sides(runs);
         let compared = comparisons_as_told(&sides, terms.across_drivers, terms.unequal);
         let rows: Vec<Shown> = compared.iter().flat_map(|comparison| shown(comparison, terms.margin)).collect();
-        let text = text(&sides, &rows, width);
         let title = format!("{} against {}", runs[1].manifest.run, runs[0].manifest.run);
-        let items = heads(&sides).into_iter().chain(qualified(&sides)).collect();
-        let mut words = vec![Block::List { items }];
-        words.extend(waits(&sides).map(Block::Table));
-        words.push(Block::Code { text: differences(&sides, width) });
-        Compared { rows, title, words, text }
+        let qualified = Block::list(qualified(&sides).into_iter().map(|sentence| format!("! {sentence}")));
+        let more = qualified.into_iter().chain(waits(&sides).map(Block::Table)).chain(differences(&sides)).collect();
+        Compared::made((title, heads(&sides)), rows, "Tests", more, width)
     }
 
     /// As a page.
     #[must_use]
     pub fn html(self) -> String {
         let [figures, with_interval, refused] = self.counts();
-        let table = Block::Table(ratios::table(&self.rows, "Tests or pairs"));
         html::render(&Document {
             title: self.title.clone(),
             subtitle: "Ratios of B to A with 95 % intervals".to_owned(),
@@ -91,7 +89,7 @@ impl Compared {
                 counted(figures, "main figure")
             ),
             all_well: figures > 0 && refused == 0,
-            sections: vec![Section::of("ratios", "Comparison", std::iter::once(table).chain(self.words).collect())],
+            sections: vec![Section::of("ratios", "Comparison", self.blocks)],
             ..Document::default()
         })
     }
@@ -138,8 +136,7 @@ impl Compared {
 
 /// A row's figure: `LGWR-LAT1 with 4 jobs: Commit throughput`.
 fn named(row: &Shown) -> String {
-    let jobs = row.jobs.map_or_else(String::new, |n| format!(" with {}", counted(n as usize, "job")));
-    format!("{}{jobs}: {}", row.workload, row.column.title)
+    format!("{}: {}", row.place(), row.column.title)
 }
 
 /// Whether an interval of a ratio that leaves out 1 is beyond a difference of `share` in its direction.
@@ -272,41 +269,23 @@ fn waits(sides: &[PlatformRun<'_>]) -> Option<Table> {
     wait_profiles::table(&tests[0], &tests[1])
 }
 
-fn text(sides: &[PlatformRun<'_>], rows: &[Shown], width: usize) -> String {
-    let mut out = String::new();
-    heads(sides).iter().for_each(|head| out.push_str(&wrapped(head, "", width)));
-    out.push('\n');
-    qualified(sides).iter().for_each(|sentence| out.push_str(&wrapped(&format!("! {sentence}"), "", width)));
-    ratios::text(&mut out, &ratios::table(rows, "Tests"), width);
-    if let Some(waits) = waits(sides) {
-        table(&mut out, &waits, width);
-    }
-    out.push('\n');
-    out.push_str(&differences(sides, width));
-    out
-}
-
 /// What else changed from the first to the second of `sides`: what the manifests name, and settings.
-pub(crate) fn differences(sides: &[PlatformRun<'_>], width: usize) -> String {
-    let mut out = String::new();
-    let [first, second] = sides else { return out };
+fn differences(sides: &[PlatformRun<'_>]) -> Vec<Block> {
+    let [first, second] = sides else { return Vec::new() };
     if is_imported(sides) {
-        return out;
+        return Vec::new();
     }
     let changed = changes(&first.run.manifest, &second.run.manifest);
-    if changed.is_empty() {
-        out.push_str("The manifests name the same product, version, machine and plan.\n");
-    }
-    for (what, from, to) in changed {
-        out.push_str(&wrapped(&format!("changed: {what}: {from} → {to}"), "", width));
-    }
-    for block in settings::section(sides).blocks {
+    let changed = Block::list(changed.into_iter().map(|(what, from, to)| format!("changed: {what}: {from} → {to}")));
+    let same = || Block::para("The manifests name the same product, version, machine and plan.");
+    let mut blocks = vec![changed.unwrap_or_else(same)];
+    blocks.extend(settings::section(sides).blocks);
+    for block in &mut blocks {
         if let Block::Table(differing) = block {
-            out.push_str("\nSettings that differ\n");
-            table(&mut out, &differing, width);
+            differing.caption = "Settings that differ".to_owned();
         }
     }
-    out
+    blocks
 }
 
 /// That tests of a run were disturbed.

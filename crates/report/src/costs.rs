@@ -2,7 +2,8 @@
 
 use crate::RunData;
 use crate::content::levels;
-use crate::text::{table, wrapped};
+use crate::doc::Block;
+use crate::text::for_terminal;
 
 /// Costs of the levels of a run.
 #[derive(Debug, Clone)]
@@ -20,10 +21,7 @@ impl Costs {
     #[must_use]
     pub fn of(run: &RunData, width: usize) -> Option<Costs> {
         let of = levels::of(run)?;
-        let mut text = String::new();
-        table(&mut text, &of.table(), width);
-        text.push('\n');
-        of.sentences().iter().for_each(|sentence| text.push_str(&wrapped(sentence, "", width)));
-        Some(Costs { text, csv: of.csv(), holds: of.holds() })
+        let blocks = [Block::Table(of.table()), Block::List { items: of.sentences() }];
+        Some(Costs { text: for_terminal(&blocks, Some(width), &[]), csv: of.csv(), holds: of.holds() })
     }
 }

@@ -1,6 +1,10 @@
 //! A report as a document, from which HTML, Markdown and text are written. All text is plain; the writers escape it.
 
-use crate::words::without_numbers;
+use std::cell::RefCell;
+
+use loadline_model::format::ABSENT;
+
+use crate::words::{distinct, grouped, without_numbers};
 
 /// A whole report.
 #[derive(Debug, Default)]
@@ -42,6 +46,11 @@ impl Section {
     /// One that the plain-text report includes, of no group.
     pub(crate) fn of(id: &'static str, title: impl Into<String>, blocks: Vec<Block>) -> Section {
         Section { id, title: title.into(), in_text: true, group: false, blocks }
+    }
+
+    /// One that the plain-text report leaves out.
+    pub(crate) fn evidence(id: &'static str, title: impl Into<String>, blocks: Vec<Block>) -> Section {
+        Section { in_text: false, ..Section::of(id, title, blocks) }
     }
 }
 
@@ -90,19 +99,8 @@ pub(crate) struct Table {
     pub(crate) head: Vec<Head>,
     /// Rows.
     pub(crate) rows: Vec<Row>,
-    /// Footnotes: mark and text.
-    pub(crate) notes: Vec<Note>,
-}
-
-impl Table {
-    /// Without caption and footnotes.
-    pub(crate) fn of(
-        class: &'static str,
-        head: impl IntoIterator<Item = Head>,
-        rows: impl IntoIterator<Item = Row>,
-    ) -> Table {
-        Table { class, head: head.into_iter().collect(), rows: rows.into_iter().collect(), ..Table::default() }
-    }
+    /// Footnotes; the mark of each is its number, from 1.
+    pub(crate) notes: Vec<String>,
 }
 
 /// A heading of a table.
@@ -138,17 +136,45 @@ pub(crate) struct Row {
 pub(crate) struct Cell {
     /// Text.
     pub(crate) text: String,
-    /// Mark of the footnote that explains it; may be empty.
-    pub(crate) mark: String,
+    /// Numbers of the footnotes that explain it.
+    pub(crate) marks: Vec<usize>,
 }
 
-/// A footnote.
-#[derive(Debug, Clone)]
-pub(crate) struct Note {
-    /// Its mark.
-    pub(crate) mark: String,
-    /// Its text.
-    pub(crate) text: String,
+impl Table {
+    /// Without caption and footnotes.
+    pub(crate) fn of(
+        class: &'static str,
+        head: impl IntoIterator<Item = Head>,
+        rows: impl IntoIterator<Item = Row>,
+    ) -> Table {
+        Table { class, head: head.into_iter().collect(), rows: rows.into_iter().collect(), ..Table::default() }
+    }
+
+    /// Takes column `index` out.
+    pub(crate) fn remove(&mut self, index: usize) -> Head {
+        self.rows.iter_mut().filter(|r| r.cells.len() > index).for_each(|r| drop(r.cells.remove(index)));
+        self.head.remove(index)
+    }
+
+    /// Makes one note of those that differ only in figures, and in what is in brackets.
+    pub(crate) fn merge_notes(&mut self) {
+        let alike = |text: &String| -> String {
+            let outside = text.split('(').map(|part| part.split_once(')').map_or(part, |(_, rest)| rest));
+            without_numbers(&outside.collect::<String>())
+        };
+        let merged = grouped(std::mem::take(&mut self.notes).into_iter().zip(1..), |(text, _)| alike(text));
+        let new =
+            |mark: &usize| merged.iter().position(|(_, of)| of.iter().any(|(_, old)| old == mark)).unwrap_or(0) + 1;
+        for cell in self.rows.iter_mut().flat_map(|row| &mut row.cells) {
+            cell.marks = distinct(cell.marks.iter().map(new));
+        }
+        let said = |notes: &Vec<(String, usize)>| match notes.as_slice() {
+            [(one, _)] => one.clone(),
+            [(first, _), ..] => format!("{first} (the first of these; the others are similar)"),
+            [] => String::new(),
+        };
+        self.notes = merged.iter().map(|(_, notes)| said(notes)).collect();
+    }
 }
 
 impl Head {
@@ -165,10 +191,8 @@ impl Head {
     /// The heading of a model column.
     pub(crate) fn of(column: &loadline_model::Column) -> Head {
         Head {
-            title: column.title.to_owned(),
-            unit: column.unit.to_owned(),
             numeric: crate::columns::is_numeric(column),
-            tip: column.meaning.to_owned(),
+            ..Head::number(column.title, column.unit).tip(column.meaning)
         }
     }
 
@@ -179,15 +203,57 @@ impl Head {
     }
 }
 
+impl Cell {
+    /// A missing figure, whose note has the number `mark`.
+    pub(crate) fn absent(mark: usize) -> Cell {
+        Cell::from(ABSENT).marked(Some(mark))
+    }
+
+    /// Its marks as they are shown: `1 2`.
+    pub(crate) fn shown_marks(&self) -> String {
+        self.marks.iter().map(usize::to_string).collect::<Vec<_>>().join(" ")
+    }
+
+    /// With notes more.
+    pub(crate) fn marked(mut self, marks: impl IntoIterator<Item = usize>) -> Cell {
+        self.marks = distinct(self.marks.into_iter().chain(marks));
+        self
+    }
+}
+
 impl From<String> for Cell {
     fn from(text: String) -> Cell {
-        Cell { text, mark: String::new() }
+        Cell { text, marks: Vec::new() }
     }
 }
 
 impl From<&str> for Cell {
     fn from(text: &str) -> Cell {
         Cell::from(text.to_owned())
+    }
+}
+
+impl From<&String> for Cell {
+    fn from(text: &String) -> Cell {
+        Cell::from(text.clone())
+    }
+}
+
+impl From<u32> for Cell {
+    fn from(number: u32) -> Cell {
+        Cell::from(number.to_string())
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(number: usize) -> Cell {
+        Cell::from(number.to_string())
+    }
+}
+
+impl From<Option<String>> for Cell {
+    fn from(text: Option<String>) -> Cell {
+        Cell::from(text.unwrap_or_else(|| ABSENT.to_owned()))
     }
 }
 
@@ -213,86 +279,77 @@ impl Block {
     pub(crate) fn para(text: impl Into<String>) -> Block {
         Block::Para { text: text.into() }
     }
-}
 
-/// Collects footnotes: each text once, numbered in order of appearance.
-#[derive(Debug, Default)]
-pub(crate) struct Notes {
-    seen: Vec<(String, Vec<String>)>,
-}
+    /// Folded contents.
+    pub(crate) fn details(summary: impl Into<String>, blocks: Vec<Block>) -> Block {
+        Block::Details { summary: summary.into(), blocks }
+    }
 
-impl Table {
-    /// Makes one note of those that differ only in figures, and in what is in brackets.
-    pub(crate) fn merge_notes(&mut self) {
-        let alike = |text: &str| -> String {
-            let outside = text.split('(').map(|part| part.split_once(')').map_or(part, |(_, rest)| rest));
-            without_numbers(&outside.collect::<String>())
-        };
-        let mut kept: Vec<(Note, usize)> = Vec::new();
-        let mut marks: Vec<(String, String)> = Vec::new();
-        for note in std::mem::take(&mut self.notes) {
-            let at = kept.iter().position(|(known, _)| alike(&known.text) == alike(&note.text));
-            let at = at.unwrap_or(kept.len());
-            marks.push((note.mark.clone(), (at + 1).to_string()));
-            match kept.get_mut(at) {
-                Some((_, more)) => *more += 1,
-                None => kept.push((Note { mark: (at + 1).to_string(), ..note }, 0)),
-            }
+    /// A table; `None` without rows.
+    pub(crate) fn table(table: Table) -> Option<Block> {
+        (!table.rows.is_empty()).then_some(Block::Table(table))
+    }
+
+    /// Bullet points; `None` without any.
+    pub(crate) fn list(items: impl IntoIterator<Item = String>) -> Option<Block> {
+        let items: Vec<String> = items.into_iter().collect();
+        (!items.is_empty()).then_some(Block::List { items })
+    }
+
+    /// Charts side by side; `None` without any.
+    pub(crate) fn charts(per_row: u8, charts: impl IntoIterator<Item = Chart>) -> Option<Block> {
+        let charts: Vec<Chart> = charts.into_iter().collect();
+        (!charts.is_empty()).then_some(Block::Charts { charts, per_row })
+    }
+
+    /// `block` under a heading; nothing without it.
+    pub(crate) fn under(title: &str, block: Option<Block>) -> Vec<Block> {
+        block.map_or_else(Vec::new, |block| vec![Block::heading(title), block])
+    }
+
+    /// `blocks` with an explanation after them; nothing without any.
+    pub(crate) fn explained(mut blocks: Vec<Block>, text: &str) -> Vec<Block> {
+        if !blocks.is_empty() {
+            blocks.push(Block::para(text));
         }
-        let said = |(note, more): (Note, usize)| match more {
-            0 => note,
-            _ => Note { text: format!("{} (the first of these; the others are similar)", note.text), ..note },
-        };
-        self.notes = kept.into_iter().map(said).collect();
-        for cell in self.rows.iter_mut().flat_map(|row| &mut row.cells).filter(|cell| !cell.mark.is_empty()) {
-            let new =
-                |mark: &str| marks.iter().find(|(old, _)| old == mark).map_or(mark.to_owned(), |(_, new)| new.clone());
-            let mut all: Vec<String> = cell.mark.split(' ').map(new).collect();
-            all.dedup();
-            cell.mark = all.join(" ");
-        }
+        blocks
     }
 }
+
+/// Collects footnotes: each text once, with the subjects that it is about.
+#[derive(Debug, Default)]
+pub(crate) struct Notes(RefCell<Vec<(String, Vec<String>)>>);
 
 impl Notes {
-    /// Adds the note `reason` for `subject` and returns its mark.
-    pub(crate) fn mark(&mut self, reason: &str, subject: &str) -> String {
-        let index = self.seen.iter().position(|(text, _)| text == reason).unwrap_or_else(|| {
-            self.seen.push((reason.to_owned(), Vec::new()));
-            self.seen.len() - 1
-        });
-        if let Some((_, subjects)) = self.seen.get_mut(index)
-            && !subjects.iter().any(|s| s == subject)
-        {
+    /// Adds the note `reason` for `subject` and returns its number.
+    pub(crate) fn mark(&self, reason: &str, subject: &str) -> usize {
+        let mut seen = self.0.borrow_mut();
+        let index = seen.iter().position(|(text, _)| text == reason).unwrap_or(seen.len());
+        if index == seen.len() {
+            seen.push((reason.to_owned(), Vec::new()));
+        }
+        let subjects = &mut seen[index].1;
+        if !subject.is_empty() && !subjects.iter().any(|s| s == subject) {
             subjects.push(subject.to_owned());
         }
-        (index + 1).to_string()
+        index + 1
     }
 
-    /// The notes whose marks are in cells of `rows`, renumbered in order of appearance.
-    pub(crate) fn finish_used(self, rows: &mut [Row]) -> Vec<Note> {
-        let mut all = self.finish();
-        let mut used: Vec<String> = Vec::new();
-        for cell in rows.iter_mut().flat_map(|r| &mut r.cells).filter(|c| !c.mark.is_empty()) {
-            let renumbered = cell.mark.split(' ').map(|mark| {
-                let at = used.iter().position(|u| u == mark).unwrap_or_else(|| {
-                    used.push(mark.to_owned());
-                    used.len() - 1
-                });
-                (at + 1).to_string()
-            });
-            cell.mark = renumbered.collect::<Vec<_>>().join(" ");
+    /// The notes whose marks are in cells of `rows`, numbered in order of appearance.
+    pub(crate) fn finish(&self, rows: &mut [Row]) -> Vec<String> {
+        let mut used: Vec<usize> = Vec::new();
+        for mark in rows.iter_mut().flat_map(|r| &mut r.cells).flat_map(|c| &mut c.marks) {
+            let at = used.iter().position(|u| u == mark).unwrap_or(used.len());
+            if at == used.len() {
+                used.push(*mark);
+            }
+            *mark = at + 1;
         }
-        all.retain(|n| used.contains(&n.mark));
-        all.sort_by_key(|n| used.iter().position(|u| *u == n.mark));
-        all.into_iter().zip(1..).map(|(n, i): (Note, usize)| Note { mark: i.to_string(), ..n }).collect()
-    }
-
-    /// All notes.
-    pub(crate) fn finish(self) -> Vec<Note> {
-        let text = |(reason, subjects): (String, Vec<String>)| {
-            if subjects.iter().all(String::is_empty) { reason } else { format!("{}: {reason}", subjects.join(", ")) }
+        let text = |(reason, subjects): &(String, Vec<String>)| match subjects.is_empty() {
+            true => reason.clone(),
+            false => format!("{}: {reason}", subjects.join(", ")),
         };
-        self.seen.into_iter().enumerate().map(|(i, n)| Note { mark: (i + 1).to_string(), text: text(n) }).collect()
+        let seen = self.0.borrow();
+        used.iter().filter_map(|mark| seen.get(mark - 1)).map(text).collect()
     }
 }

@@ -217,8 +217,8 @@ impl Page {
         self.line(format_args!("</tbody></table></div>"));
         if !t.notes.is_empty() {
             self.line(format_args!("<ol class=\"notes\">"));
-            for note in &t.notes {
-                self.line(format_args!("<li><sup>{}</sup> {}</li>", Text(&note.mark), Text(&note.text)));
+            for (note, number) in t.notes.iter().zip(1..) {
+                self.line(format_args!("<li><sup>{number}</sup> {}</li>", Text(note)));
             }
             self.line(format_args!("</ol>"));
         }
@@ -248,7 +248,8 @@ impl Page {
                 only(t.class == "key" && cell.text.chars().count() <= 16, " class=\"w\"")
             };
             let cross = only(row.invalid && i == 0, "<b class=\"cross\" title=\"invalid\">✗</b> ");
-            let mark = Around("<sup>", &cell.mark, "</sup>");
+            let marks = cell.shown_marks();
+            let mark = Around("<sup>", &marks, "</sup>");
             self.put(format_args!("<td{class}>{cross}{}{mark}</td>", Text(&cell.text)));
         }
         self.line(format_args!("</tr>"));

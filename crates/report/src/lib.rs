@@ -3,6 +3,8 @@
 //! Reports are made from [`RunData`] alone, offline. `content` builds a document of sections, tables and charts (`doc`),
 //! which is then written in the requested format. Column names, units and formats come from [`loadline_model::column`].
 
+mod bars;
+mod canvas;
 mod cause;
 mod columns;
 mod compared;
@@ -20,10 +22,8 @@ mod over_time;
 mod period;
 mod platform_run;
 mod redact;
+mod spec;
 mod svg;
-mod svg_bars;
-mod svg_cells;
-mod svg_ratios;
 mod terminal;
 mod text;
 mod trended;
@@ -44,7 +44,7 @@ pub use live::{LiveRun, live_text, render_live, test_name, validity};
 pub use over_time::OverTime;
 pub use period::{Period, render_page};
 pub use redact::redact;
-pub use terminal::{done_line, end_page, terminal_table, test_line};
+pub use terminal::{done_line, end_page, test_line};
 pub use text::{clean, shown_name};
 pub use trended::Trended;
 

@@ -10,6 +10,7 @@ use loadline_model::{TestRecord, Validity};
 use crate::columns::value;
 use crate::content::stop;
 use crate::doc::{Block, Chart, Head, Row, Table};
+use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
 use crate::{html, text};
 
@@ -120,10 +121,7 @@ pub fn render_live(run: &LiveRun<'_>) -> String {
         let head = FIGURES.map(|f| Head::number(f.title, f.unit));
         blocks.push(Block::Table(Table::of("figures narrow", head, [Row::of(FIGURES.map(|f| f.newest(run)))])));
     }
-    let charts = charts(run);
-    if !charts.is_empty() {
-        blocks.push(Block::Charts { charts, per_row: 2 });
-    }
+    blocks.extend(Block::charts(2, charts(run)));
     blocks.extend(waits(run).map(Block::Table));
     blocks.extend(rest(run));
     html::part(&blocks)
@@ -167,12 +165,8 @@ fn rest(run: &LiveRun<'_>) -> Vec<Block> {
     if !run.to_come.is_empty() {
         out.push(Block::para(format!("To come: {}.", run.to_come.join(", "))));
     }
-    if !run.warnings.is_empty() {
-        out.push(Block::List { items: run.warnings.to_vec() });
-    }
-    if !run.records.is_empty() {
-        out.push(Block::Table(tests(run.records)));
-    }
+    out.extend(Block::list(run.warnings.iter().cloned()));
+    out.extend(Block::table(tests(run.records)));
     out
 }
 
@@ -230,35 +224,31 @@ pub fn test_name(test: &LiveTest) -> String {
 fn waits(run: &LiveRun<'_>) -> Option<Table> {
     let mut waits: Vec<(&String, &f64)> = run.last()?.waits.iter().collect();
     waits.sort_by(|a, b| b.1.total_cmp(a.1));
-    let rows: Vec<Row> = waits.iter().map(|(event, n)| Row::of([number(**n, 2), (*event).clone()])).collect();
-    let head = [Head::number("Sessions", ""), Head::text("Top waits")];
-    (!rows.is_empty()).then(|| Table::of("figures narrow", head, rows))
+    let table = TableSpec::<(&String, &f64)>::of("figures narrow", waits)
+        .number("Sessions", "", |(_, n)| number(*n, 2))
+        .text("Top waits", |(event, _)| event)
+        .build();
+    (!table.rows.is_empty()).then_some(table)
 }
 
 fn tests(records: &[TestRecord]) -> Table {
-    let row = |r: &TestRecord| {
-        let figure = |column| r.figure(column).map_or(ABSENT.to_owned(), |v| value(column, v));
-        let valid = match r.validity() {
-            Some(Validity::Valid) => "valid",
-            Some(_) => "invalid",
-            None => "not checked",
-        };
-        let cells = [
-            r.test.to_string(),
-            r.workload.clone(),
-            r.jobs.to_string(),
-            figure(THROUGHPUT),
-            figure(LATENCY),
-            valid.to_owned(),
-        ];
-        let remark = r.invalid_reason.clone().unwrap_or_default();
-        Row { invalid: !r.valid, remark, ..Row::of(cells) }
+    let figure = |r: &TestRecord, column| r.figure(column).map(|v| value(column, v));
+    let valid = |r: &TestRecord| match r.validity() {
+        Some(Validity::Valid) => "valid",
+        Some(_) => "invalid",
+        None => "not checked",
     };
-    let rows = records.iter().rev().take(MOST_TESTS).map(row);
-    let mut head = vec![Head::number("Test", ""), Head::text("Workload"), Head::number("Jobs", "")];
-    head.extend([Head::number("tps", ""), Head::number("Mean ms", ""), Head::text("Checks")]);
-    let caption = "Tests done, the newest first".to_owned();
-    Table { caption, ..Table::of("figures", head, rows) }
+    let remark = |r: &TestRecord| r.invalid_reason.clone().unwrap_or_default();
+    TableSpec::<&TestRecord>::of("figures", records.iter().rev().take(MOST_TESTS))
+        .number("Test", "", |r| r.test)
+        .text("Workload", |r| &r.workload)
+        .number("Jobs", "", |r| r.jobs)
+        .number("tps", "", |r| figure(r, THROUGHPUT))
+        .number("Mean ms", "", |r| figure(r, LATENCY))
+        .text("Checks", valid)
+        .lines(|r| Row { invalid: !r.valid, remark: remark(r), ..Row::default() })
+        .caption("Tests done, the newest first")
+        .build()
 }
 
 fn charts(run: &LiveRun<'_>) -> Vec<Chart> {
@@ -277,7 +267,7 @@ fn charts(run: &LiveRun<'_>) -> Vec<Chart> {
             height: 170.0,
             ..svg::Chart::default()
         };
-        chart.svg().map(|svg| Chart { svg })
+        chart.drawn()
     };
     FIGURES.iter().filter(|f| f.drawn).filter_map(of).collect()
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::doc::{Block, Document, Table};
+use crate::text::{clean, remark};
 
 /// The whole document.
 pub(crate) fn render(document: &Document) -> String {
@@ -40,7 +41,7 @@ fn blocks(out: &mut String, all: &[Block]) {
                 // Quoted, so that its headings are not those of the report; without raw HTML.
                 out.push('\n');
                 for l in markdown.lines() {
-                    let _ = writeln!(out, "> {}", crate::text::clean(l).replace('<', "&lt;"));
+                    let _ = writeln!(out, "> {}", clean(l).replace('<', "&lt;"));
                 }
             }
             Block::Charts { .. } | Block::Legend { .. } => {}
@@ -48,7 +49,7 @@ fn blocks(out: &mut String, all: &[Block]) {
                 // Indented code has no fence that the text could close.
                 out.push('\n');
                 for l in text.lines() {
-                    let _ = writeln!(out, "    {}", crate::text::clean(l));
+                    let _ = writeln!(out, "    {}", clean(l));
                 }
             }
             Block::List { items } => {
@@ -87,20 +88,12 @@ fn table(out: &mut String, t: &Table) {
             continue;
         }
         out.push_str(&row(r.cells.iter().enumerate().map(|(i, c)| {
-            let mark = if c.mark.is_empty() { String::new() } else { format!("<sup>{}</sup>", line(&c.mark)) };
-            let text = format!("{}{mark}", line(&c.text));
-            match (r.invalid, i) {
-                (true, 0) => format!("✗ {text}"),
-                _ => text,
-            }
+            let mark = if c.marks.is_empty() { String::new() } else { format!("<sup>{}</sup>", c.shown_marks()) };
+            format!("{}{}{mark}", if r.invalid && i == 0 { "✗ " } else { "" }, line(&c.text))
         })));
     }
-    let remarks = t.rows.iter().filter(|r| !r.remark.is_empty()).map(|r| {
-        let name = r.cells.first().map(|c| c.text.as_str()).filter(|n| !n.is_empty() && !r.invalid && r.first);
-        let name = name.map(|n| format!("{}: ", line(n))).unwrap_or_default();
-        format!("- {}{name}{}", if r.invalid { "✗ " } else { "" }, line(&r.remark))
-    });
-    let notes = t.notes.iter().map(|n| format!("- <sup>{}</sup> {}", line(&n.mark), line(&n.text)));
+    let remarks = t.rows.iter().filter(|r| !r.remark.is_empty()).map(|r| format!("- {}", remark(r, line)));
+    let notes = t.notes.iter().zip(1..).map(|(note, number)| format!("- <sup>{number}</sup> {}", line(note)));
     let below: Vec<String> = remarks.chain(notes).collect();
     if !below.is_empty() {
         let _ = write!(out, "\n{}\n", below.join("\n"));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use crate::svg::escape;
+use crate::html::Text;
 
 /// The notes as HTML, every text escaped. Headings are below those of a section.
 pub(crate) fn html(markdown: &str) -> String {
@@ -17,7 +17,7 @@ pub(crate) fn html(markdown: &str) -> String {
                 let safe = ["https://", "http://", "mailto:"].iter().any(|s| dest_url.to_lowercase().starts_with(s));
                 links.push(safe);
                 if safe {
-                    let _ = write!(out, "<a href=\"{}\" rel=\"noreferrer\">", escape(&dest_url));
+                    let _ = write!(out, "<a href=\"{}\" rel=\"noreferrer\">", Text(&dest_url));
                 }
             }
             Event::End(TagEnd::Link) => out.push_str(if links.pop() == Some(true) { "</a>" } else { "" }),
@@ -45,10 +45,12 @@ pub(crate) fn html(markdown: &str) -> String {
                 }
             }
             Event::Code(text) => {
-                let _ = write!(out, "<code>{}</code>", lines(&text));
+                let _ = write!(out, "<code>{}</code>", Text(&text));
             }
             // Raw HTML is shown as it was written.
-            Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => out.push_str(&lines(&text)),
+            Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => {
+                let _ = write!(out, "{}", Text(&text));
+            }
             Event::SoftBreak => out.push('\n'),
             Event::HardBreak => out.push_str("<br>"),
             Event::Rule => out.push_str("<hr>"),
@@ -56,11 +58,6 @@ pub(crate) fn html(markdown: &str) -> String {
         }
     }
     out
-}
-
-/// Escaped, with its line breaks.
-fn lines(text: &str) -> String {
-    text.split('\n').map(escape).collect::<Vec<_>>().join("\n")
 }
 
 fn name(tag: &TagEnd) -> Option<&'static str> {
@@ -92,8 +89,12 @@ mod tests {
         let page =
             html("# New *disks*\n\n- one\n- `two`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n[site](https://x.example)\n");
         for part in [
-            "<h4>New <em>disks</em></h4>", "<li>one</li>", "<code>two</code>", "<th>a</th>", "<td>2</td>",
-            "href=\"https://x.example\"",
+            "<h4>New <em>disks</em></h4>",
+            "<li>one</li>",
+            "<code>two</code>",
+            "<th>a</th>",
+            "<td>2</td>",
+            "href=\"https:&#x2f;&#x2f;x.example\"",
         ] {
             assert!(page.contains(part), "{part}: {page}");
         }

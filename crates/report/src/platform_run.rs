@@ -11,6 +11,7 @@ use loadline_model::{ArmName, TestRecord};
 
 use crate::RunData;
 use crate::cause;
+use crate::words::distinct;
 
 /// One run as a platform.
 #[derive(Debug, Clone)]
@@ -193,23 +194,23 @@ pub(crate) fn platform<'a>(run: &'a RunData, label: &'a str) -> Platform<'a> {
 
 /// Codes of the workloads with sweeps, in order of first appearance.
 pub(crate) fn swept(sides: &[PlatformRun<'_>]) -> Vec<String> {
-    distinct(sides.iter().flat_map(|s| &s.sweeps).map(|s| s.workload.as_str()))
+    distinct(sides.iter().flat_map(|s| &s.sweeps).map(|s| s.workload.clone()))
 }
 
 /// Codes of the workloads that scanned commit time over redo.
 pub(crate) fn scanned(sides: &[PlatformRun<'_>]) -> Vec<String> {
-    distinct(sides.iter().flat_map(|s| &s.scans).map(|s| s.record.workload.as_str()))
+    distinct(sides.iter().flat_map(|s| &s.scans).map(|s| s.record.workload.clone()))
 }
 
 /// Codes of all workloads of group `group`.
 pub(crate) fn workloads_of(sides: &[PlatformRun<'_>], group: &str) -> Vec<String> {
     let of_group = sides.iter().flat_map(|s| &s.run.records).filter(|r| r.group == group);
-    distinct(of_group.map(|r| r.workload.as_str()))
+    distinct(of_group.map(|r| r.workload.clone()))
 }
 
 /// Codes of the groups of the tests, in the standard order; unknown ones last.
 pub(crate) fn groups<'a, 'b: 'a>(sides: impl Iterator<Item = &'a PlatformRun<'b>>) -> Vec<String> {
-    let mut out = distinct(sides.flat_map(|s| &s.run.records).map(|r| r.group.as_str()));
+    let mut out = distinct(sides.flat_map(|s| &s.run.records).map(|r| r.group.clone()));
     out.sort_by_key(|code| TABLES.iter().position(|t| t.group == code).unwrap_or(TABLES.len()));
     out
 }
@@ -217,14 +218,4 @@ pub(crate) fn groups<'a, 'b: 'a>(sides: impl Iterator<Item = &'a PlatformRun<'b>
 /// Name of group `code`; the code itself if unknown.
 pub(crate) fn group_title(code: &str) -> &str {
     TABLES.iter().find(|t| t.group == code).map_or(code, |t| t.title)
-}
-
-fn distinct<'a>(codes: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
-    for code in codes {
-        if !out.iter().any(|c| c == code) {
-            out.push(code.to_owned());
-        }
-    }
-    out
 }

@@ -1,11 +1,10 @@
-//! Line charts as SVG, without a charting library: colours are CSS variables (dark mode, print), every point has a tooltip
-//! with its figures, and lines have error bars, hollow markers and labels at their ends.
+//! Charts of lines: every point has a tooltip with its figures, and lines have error bars, hollow markers and labels at their
+//! ends.
 
-use std::fmt::Write as _;
+use std::fmt::Arguments;
 
-use loadline_model::format::number;
-
-use crate::text::is_unseen;
+use crate::canvas::{CHAR, COLOURS, Canvas, line_class, shortened, tick_text, ticks};
+use crate::html::Text;
 
 /// A point of a line.
 #[derive(Debug, Clone, Default)]
@@ -69,41 +68,6 @@ pub(crate) struct Chart {
     pub(crate) height: f64,
 }
 
-/// Number of colours and markers before they repeat.
-pub(crate) const COLOURS: usize = 6;
-const CHAR: f64 = 6.1;
-
-/// `text` escaped for XML; control characters become spaces.
-pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c if is_unseen(c) => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// Ticks from 0 to at least `max` in steps of 1, 2 or 5 times a power of ten.
-fn ticks(max: f64, about: f64, whole: bool) -> (Vec<f64>, f64) {
-    let max = if max.is_finite() && max > 0.0 { max.min(1e300) } else { 1.0 };
-    let rough = max / about;
-    let power = 10f64.powf(rough.log10().floor());
-    let factor = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().find(|f| f * power >= rough * 0.999_999).unwrap_or(10.0);
-    let mut step = factor * power;
-    if whole {
-        step = step.max(1.0).ceil();
-    }
-    let n = (max / step * 0.999_999).ceil().clamp(1.0, 20.0) as u32;
-    ((0..=n).map(|i| f64::from(i) * step).collect(), step)
-}
-
 /// Ticks from `first` to `last` times `step`.
 fn steps(first: f64, last: f64, step: f64) -> Vec<f64> {
     (first as i32..=last as i32).map(|i| f64::from(i) * step).collect()
@@ -131,26 +95,6 @@ fn log_ticks(points: impl Iterator<Item = f64>, width: f64) -> Vec<f64> {
 /// Half of the width of a tick's text on a logarithmic axis.
 fn half_text(x: f64) -> f64 {
     tick_text(x, 1.0).chars().count() as f64 * CHAR / 2.0
-}
-
-fn tick_text(value: f64, step: f64) -> String {
-    if value != 0.0 && !(1e-4..1e9).contains(&step) {
-        return format!("{value:.1e}");
-    }
-    let decimals = (0..=6)
-        .find(|d| {
-            let s = step * 10f64.powi(*d);
-            (s - s.round()).abs() < 1e-6 * s
-        })
-        .unwrap_or(6);
-    number(value, usize::try_from(decimals).unwrap_or(0))
-}
-
-fn shortened(text: &str, at_most: usize) -> String {
-    if text.chars().count() <= at_most {
-        return text.to_owned();
-    }
-    text.chars().take(at_most.saturating_sub(1)).chain(['…']).collect()
 }
 
 struct Frame {
@@ -181,6 +125,11 @@ impl Frame {
 impl Chart {
     /// The chart as an `svg` element; `None` if no line has a point.
     pub(crate) fn svg(&self) -> Option<String> {
+        Some(self.drawn()?.svg)
+    }
+
+    /// The chart; `None` if no line has a point.
+    pub(crate) fn drawn(&self) -> Option<crate::doc::Chart> {
         let usable = |p: &&ChartPoint| p.x.is_finite() && p.y.is_finite();
         let all = || self.lines.iter().flat_map(|l| l.points.iter().chain(&l.hollow)).filter(usable);
         all().next()?;
@@ -201,7 +150,15 @@ impl Chart {
         };
         let y_texts: Vec<String> = y_ticks.iter().map(|t| tick_text(*t, y_step)).collect();
         let widest = y_texts.iter().map(|t| t.chars().count()).max().unwrap_or(1) as f64;
-        let legend = if self.markers && !self.unnamed { self.legend() } else { (String::new(), 0.0) };
+        let mut canvas = Canvas::default();
+        let mut top = 40.0;
+        if self.markers && !self.unnamed {
+            let mark = |canvas: &mut Canvas, colour: usize, x: f64, y: f64| {
+                let class = format!("mk c{}", colour % COLOURS + 1);
+                canvas.put(format_args!("{}", self.mark(colour, x, y, &class)));
+            };
+            top += canvas.legend(self.width, self.lines.iter().map(|l| (l.name.as_str(), l.colour)), mark) - 12.0;
+        }
         let labels = if self.markers { 0.0 } else { self.widest_name() };
         let whole = self.whole_x || x_max <= 0.0;
         let x_top = if whole { x_ticks.last().copied().unwrap_or(1.0) } else { x_max };
@@ -209,49 +166,33 @@ impl Chart {
             // Charts below each other have their axes below each other.
             left: 12.0 + if self.x_end > 0.0 { widest.max(9.0) } else { widest } * CHAR,
             right: self.width - if self.log_x { (half_text(x_max) + 4.0).max(14.0) } else { 14.0 } - labels,
-            top: 40.0 + legend.1,
+            top,
             bottom: self.height - 38.0,
             x_min: if self.log_x { x_ticks.first().copied().unwrap_or(0.0) } else { 0.0 },
             x_max: x_top,
             y_min: y_ticks.first().copied().unwrap_or(0.0),
             y_max: y_ticks.last().copied().unwrap_or(1.0),
         };
-        let mut s = format!(
-            "<svg viewBox=\"0 0 {:.0} {:.0}\" role=\"img\" aria-label=\"{}\">",
-            self.width,
-            self.height,
-            escape(&self.title)
-        );
-        let _ = write!(s, "<text class=\"ti\" x=\"2\" y=\"13\">{}</text>", escape(&self.title));
-        let _ = write!(s, "<text class=\"ax\" x=\"2\" y=\"{:.1}\">{}</text>", frame.top - 11.0, escape(&self.y_label));
-        s.push_str(&legend.0);
-        grid(&mut s, &frame, &y_ticks, &y_texts, &x_ticks, x_step);
-        let _ = write!(
-            s,
-            "<text class=\"ax\" text-anchor=\"end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            frame.right,
-            self.height - 6.0,
-            escape(&self.x_label)
-        );
+        canvas.text("ax", "start", (2.0, frame.top - 11.0), &self.y_label);
+        grid(&mut canvas, &frame, &y_ticks, &y_texts, &x_ticks, x_step);
+        canvas.text("ax", "end", (frame.right, self.height - 6.0), &self.x_label);
         for (from, to, what) in &self.spans {
-            let (x, end) = (frame.x(*from), frame.x(*to));
-            let shape = format!(
-                "<rect class=\"sp\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
-                frame.top,
-                // A short one is seen as well.
-                (end - x).max(2.0),
-                frame.bottom - frame.top
+            let (x, end, y, high) = (frame.x(*from), frame.x(*to), frame.top, frame.bottom - frame.top);
+            // A short one is seen as well.
+            let wide = (end - x).max(2.0);
+            tipped(
+                &mut canvas,
+                format_args!("<rect class=\"sp\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{high:.1}\"/>"),
+                what,
             );
-            tipped(&mut s, &shape, what);
         }
         for line in &self.lines {
-            self.line(&mut s, &frame, line);
+            self.line(&mut canvas, &frame, line);
         }
         if !self.markers {
-            self.end_labels(&mut s, &frame);
+            self.end_labels(&mut canvas, &frame);
         }
-        s.push_str("</svg>");
-        Some(s)
+        Some(canvas.finish(&self.title, self.width, self.height))
     }
 
     fn widest_name(&self) -> f64 {
@@ -259,31 +200,12 @@ impl Chart {
         widest as f64 * CHAR + 6.0
     }
 
-    /// Legend and its height: names in rows that fit the width.
-    fn legend(&self) -> (String, f64) {
-        let (mut s, mut x, mut y) = (String::new(), 8.0, 32.0);
-        for line in &self.lines {
-            let name = shortened(&line.name, 40);
-            let wide = 20.0 + name.chars().count() as f64 * CHAR + 10.0;
-            if x > 8.0 && x + wide > self.width {
-                x = 8.0;
-                y += 16.0;
-            }
-            let _ =
-                write!(s, "<g class=\"c{}\">{}", line.colour % COLOURS + 1, self.mark(line.colour, x, y - 4.0, "mk"));
-            let _ = write!(s, "<text class=\"le\" x=\"{:.1}\" y=\"{y:.1}\">{}</text></g>", x + 9.0, escape(&name));
-            x += wide;
-        }
-        (s, y - 12.0)
-    }
-
-    fn line(&self, s: &mut String, frame: &Frame, line: &ChartLine) {
-        let opacity = if line.opacity > 0.0 && line.opacity < 1.0 {
-            format!(" opacity=\"{:.2}\"", line.opacity)
-        } else {
-            String::new()
+    fn line(&self, canvas: &mut Canvas, frame: &Frame, line: &ChartLine) {
+        let opacity = match line.opacity {
+            opacity if opacity > 0.0 && opacity < 1.0 => format!(" opacity=\"{opacity:.2}\""),
+            _ => String::new(),
         };
-        let _ = write!(s, "<g class=\"c{}\"{opacity}>", line.colour % COLOURS + 1);
+        canvas.put(format_args!("<g class=\"c{}\"{opacity}>", line.colour % COLOURS + 1));
         let ok = |p: &&ChartPoint| p.x.is_finite() && p.y.is_finite();
         let joined = |points: &mut dyn Iterator<Item = (f64, f64)>| -> String {
             let finite = points.filter(|(x, y)| x.is_finite() && y.is_finite());
@@ -291,60 +213,46 @@ impl Chart {
         };
         if !line.band.is_empty() {
             let edges = line.band.iter().map(|b| (b[0], b[2])).chain(line.band.iter().rev().map(|b| (b[0], b[1])));
-            let _ = write!(s, "<polygon class=\"bd\" points=\"{}\"/>", joined(&mut { edges }));
+            canvas.put(format_args!("<polygon class=\"bd\" points=\"{}\"/>", joined(&mut { edges })));
         }
         let finite = line.points.iter().filter(ok).count();
         if finite > 1 && !self.dots {
             let class = if line.dashed { "ln da" } else { "ln" };
             let path = joined(&mut line.points.iter().map(|p| (p.x, p.y)));
-            let _ = write!(s, "<polyline class=\"{class}\" points=\"{path}\"/>");
+            canvas.put(format_args!("<polyline class=\"{class}\" points=\"{path}\"/>"));
         }
         let small = if self.dots { "mk sm" } else { "mk" };
         for p in line.points.iter().filter(ok) {
             let (x, y) = (frame.x(p.x), frame.y(p.y));
             if let Some((low, high)) = p.bar.filter(|b| b.0.is_finite() && b.1.is_finite()) {
-                let (a, b) = (frame.y(low), frame.y(high));
-                let _ = write!(
-                    s,
-                    "<path class=\"er\" d=\"M{x:.1} {a:.1}V{b:.1}M{:.1} {a:.1}h6M{:.1} {b:.1}h6\"/>",
-                    x - 3.0,
-                    x - 3.0
-                );
+                let (a, b, from) = (frame.y(low), frame.y(high), x - 3.0);
+                canvas.path("er", format_args!("M{x:.1} {a:.1}V{b:.1}M{from:.1} {a:.1}h6M{from:.1} {b:.1}h6"));
             }
             // A point without a neighbour has no line.
             if self.markers || finite == 1 {
-                tipped(s, &self.mark(line.colour, x, y, small), &p.tip);
+                tipped(canvas, format_args!("{}", self.mark(line.colour, x, y, small)), &p.tip);
             }
         }
-        if self.markers {
-            for p in line.hollow.iter().filter(ok) {
-                let class = format!("{small} ho");
-                tipped(s, &self.mark(line.colour, frame.x(p.x), frame.y(p.y), &class), &p.tip);
-            }
+        for p in line.hollow.iter().filter(ok).filter(|_| self.markers) {
+            let mark = self.mark(line.colour, frame.x(p.x), frame.y(p.y), &format!("{small} ho"));
+            tipped(canvas, format_args!("{mark}"), &p.tip);
         }
-        self.labels(s, frame, line);
+        self.labels(canvas, frame, line);
         if line.fit.len() > 1 {
-            let _ = write!(s, "<polyline class=\"ft\" points=\"{}\"/>", joined(&mut line.fit.iter().copied()));
+            canvas.put(format_args!("<polyline class=\"ft\" points=\"{}\"/>", joined(&mut line.fit.iter().copied())));
         }
-        s.push_str("</g>");
+        canvas.put(format_args!("</g>"));
     }
 
-    /// The texts beside points that leave each other space, from the last one on.
-    fn labels(&self, s: &mut String, frame: &Frame, line: &ChartLine) {
+    /// Adds the texts beside points that leave each other space, from the last one on.
+    fn labels(&self, canvas: &mut Canvas, frame: &Frame, line: &ChartLine) {
         let mut taken: Vec<(f64, f64)> = Vec::new();
         for (x, y, text) in line.labels.iter().rev().filter(|(x, y, _)| x.is_finite() && y.is_finite()) {
             let (x, y) = (frame.x(*x), frame.y(*y));
-            if taken.iter().any(|(a, b)| (a - x).abs() < 3.0 * CHAR && (b - y).abs() < 11.0) {
-                continue;
+            if !taken.iter().any(|(a, b)| (a - x).abs() < 3.0 * CHAR && (b - y).abs() < 11.0) {
+                taken.push((x, y));
+                canvas.text("tk", "end", (x - 5.0, y - 5.0), text);
             }
-            taken.push((x, y));
-            let _ = write!(
-                s,
-                "<text class=\"tk\" text-anchor=\"end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                x - 5.0,
-                y - 5.0,
-                escape(text)
-            );
         }
     }
 
@@ -357,7 +265,7 @@ impl Chart {
     }
 
     /// Names at the right ends of the lines, moved apart if they would overlap.
-    fn end_labels(&self, s: &mut String, frame: &Frame) {
+    fn end_labels(&self, canvas: &mut Canvas, frame: &Frame) {
         let end = |l: &ChartLine| l.points.iter().rev().find(|p| p.y.is_finite()).map(|p| frame.y(p.y));
         let mut ends: Vec<(f64, &ChartLine)> = self.lines.iter().filter_map(|l| Some((end(l)?, l))).collect();
         ends.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -373,44 +281,26 @@ impl Chart {
             limit = *y - gap;
         }
         for (y, line) in ends {
-            let _ = write!(
-                s,
-                "<text class=\"le\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                frame.right + 5.0,
-                y + 3.5,
-                escape(&shortened(&line.name, 18))
-            );
+            canvas.text("le", "start", (frame.right + 5.0, y + 3.5), &shortened(&line.name, 18));
         }
     }
 }
 
-fn grid(s: &mut String, frame: &Frame, y_ticks: &[f64], y_texts: &[String], x_ticks: &[f64], x_step: f64) {
+fn grid(canvas: &mut Canvas, frame: &Frame, y_ticks: &[f64], y_texts: &[String], x_ticks: &[f64], x_step: f64) {
     for (value, text) in y_ticks.iter().zip(y_texts) {
         let y = frame.y(*value);
-        let class = if *value == 0.0 { "zero" } else { "gr" };
-        let _ = write!(s, "<path class=\"{class}\" d=\"M{:.1} {y:.1}H{:.1}\"/>", frame.left, frame.right);
-        let _ = write!(
-            s,
-            "<text class=\"tk\" text-anchor=\"end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            frame.left - 5.0,
-            y + 3.5,
-            escape(text)
-        );
+        canvas.path(line_class(*value), format_args!("M{:.1} {y:.1}H{:.1}", frame.left, frame.right));
+        canvas.text("tk", "end", (frame.left - 5.0, y + 3.5), text);
     }
     for value in x_ticks.iter().filter(|v| **v <= frame.x_max * 1.000_001) {
         let x = frame.x(*value);
-        let _ = write!(s, "<path class=\"zero\" d=\"M{x:.1} {:.1}v4\"/>", frame.bottom);
-        let _ = write!(
-            s,
-            "<text class=\"tk\" text-anchor=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
-            frame.bottom + 16.0,
-            escape(&tick_text(*value, x_step))
-        );
+        canvas.path("zero", format_args!("M{x:.1} {:.1}v4", frame.bottom));
+        canvas.text("tk", "middle", (x, frame.bottom + 16.0), &tick_text(*value, x_step));
     }
 }
 
-fn tipped(s: &mut String, shape: &str, tip: &str) {
-    let _ = write!(s, "<g>{shape}<title>{}</title></g>", escape(tip));
+fn tipped(canvas: &mut Canvas, shape: Arguments<'_>, tip: &str) {
+    canvas.put(format_args!("<g>{shape}<title>{}</title></g>", Text(tip)));
 }
 
 /// Marker number `n` at a point; markers differ in shape, not only in colour.
@@ -429,28 +319,6 @@ fn marker(n: usize, x: f64, y: f64, class: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ticks_start_at_zero_and_reach_the_maximum() {
-        for max in [1e-9, 0.3, 1.0, 7.0, 72.0, 367_848.0, 1e12, 1e300] {
-            let (t, _) = ticks(max, 4.0, false);
-            assert_eq!(t[0], 0.0);
-            assert!(*t.last().unwrap() >= max * 0.999 && t.len() <= 8, "{max}: {t:?}");
-        }
-        assert_eq!(ticks(3.0, 6.0, true).0, [0.0, 1.0, 2.0, 3.0]);
-    }
-
-    #[test]
-    fn tick_texts_have_the_decimals_of_their_step() {
-        assert_eq!(tick_text(0.5, 0.25), "0.50");
-        assert_eq!(tick_text(2000.0, 1000.0), "2,000");
-        assert_eq!(tick_text(1e300, 1e300), "1.0e300");
-    }
-
-    #[test]
-    fn text_is_escaped() {
-        assert_eq!(escape("<a & \"b'\n"), "&lt;a &amp; &quot;b&#39; ");
-    }
 
     #[test]
     fn a_line_of_one_point_is_seen() {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::doc::{Block, Cell, Document, Head, Note, Row, Table};
-use crate::words::cut;
+use crate::doc::{Block, Cell, Document, Head, Row, Table};
+use crate::words::{cut, lower};
 
 /// Separates two columns.
 const GAP: &str = "  ";
@@ -26,6 +26,20 @@ pub(crate) fn render(document: &Document) -> String {
     out
 }
 
+/// `blocks` for a terminal of `width` characters (`None`: unlimited); a table that is wider loses columns, the first ones of
+/// `dispensable` first.
+pub(crate) fn for_terminal(blocks: &[Block], width: Option<usize>, dispensable: &[&str]) -> String {
+    let (prose, available) = (width.unwrap_or(PROSE).clamp(40, PROSE), width.unwrap_or(usize::MAX));
+    let mut out = String::new();
+    for of in blocks {
+        match of {
+            Block::Table(t) => fitted(&mut out, t, (available, prose), dispensable),
+            of => block(&mut out, of, prose),
+        }
+    }
+    out
+}
+
 /// A block that text has; charts and what is folded it has not.
 pub(crate) fn block(out: &mut String, block: &Block, prose: usize) {
     match block {
@@ -36,7 +50,9 @@ pub(crate) fn block(out: &mut String, block: &Block, prose: usize) {
         }
         Block::List { items } => {
             out.push('\n');
-            items.iter().for_each(|item| out.push_str(&wrapped(&format!("- {item}"), "", prose)));
+            // What is marked already needs no dash.
+            let dash = |item: &str| if item.starts_with("! ") { "" } else { "- " };
+            items.iter().for_each(|item| out.push_str(&wrapped(&format!("{}{item}", dash(item)), "", prose)));
         }
         Block::Notes { markdown: text } | Block::Code { text } => {
             out.push('\n');
@@ -51,83 +67,114 @@ pub(crate) fn block(out: &mut String, block: &Block, prose: usize) {
 
 /// A table with its caption, remarks and notes; text is wrapped at `prose`.
 pub(crate) fn table(out: &mut String, t: &Table, prose: usize) {
+    caption(out, t, prose);
+    out.push_str(&grid(&t.head, &cells_of(t)));
+    for r in t.rows.iter().filter(|r| !r.remark.is_empty()) {
+        out.push_str(&wrapped(&remark(r, str::to_owned), "", prose));
+    }
+    notes(out, t, prose);
+}
+
+fn caption(out: &mut String, t: &Table, prose: usize) {
     out.push('\n');
     if !t.caption.is_empty() {
-        let sub = if t.sub.is_empty() { String::new() } else { format!(" ({})", clean(&t.sub)) };
-        let _ = writeln!(out, "{}{sub}", clean(&t.caption));
+        let sub = if t.sub.is_empty() { String::new() } else { format!(" ({})", t.sub) };
+        out.push_str(&wrapped(&format!("{}{sub}", t.caption), "", prose));
     }
-    let rows = cells_of(t);
-    out.push_str(&grid(&t.head, &rows));
-    for r in t.rows.iter().filter(|r| !r.remark.is_empty()) {
-        let name = r.cells.first().map(|c| c.text.as_str()).filter(|n| !n.is_empty() && !r.invalid && r.first);
-        let name = name.map(|n| format!("{n}: ")).unwrap_or_default();
-        let cross = if r.invalid { "✗ " } else { "" };
-        out.push_str(&wrapped(&format!("{cross}{name}{}", r.remark), "", prose));
+}
+
+fn notes(out: &mut String, t: &Table, prose: usize) {
+    for (note, number) in t.notes.iter().zip(1..) {
+        out.push_str(&wrapped(&format!("{} {note}", superscript(&[number])), "", prose));
     }
-    for n in &t.notes {
-        out.push_str(&wrapped(&format!("{} {}", superscript(&n.mark), n.text), "", prose));
-    }
+}
+
+/// A row's remark; that of the first of several rows begins with their name.
+pub(crate) fn remark(row: &Row, escaped: impl Fn(&str) -> String) -> String {
+    let name = row.cells.first().map(|c| c.text.as_str()).filter(|n| !n.is_empty() && !row.invalid && row.first);
+    let name = name.map(|name| format!("{}: ", escaped(name))).unwrap_or_default();
+    format!("{}{name}{}", if row.invalid { "✗ " } else { "" }, escaped(&row.remark))
 }
 
 /// The cells as printed; a heading row has one.
 fn cells_of(t: &Table) -> Vec<Vec<String>> {
-    t.rows
-        .iter()
-        .map(|r| {
-            if !r.title.is_empty() {
-                return vec![clean(&r.title)];
-            }
-            let cells = r.cells.iter().enumerate();
-            cells
-                .map(|(i, c)| {
-                    let cross = if r.invalid && i == 0 { "✗" } else { "" };
-                    format!("{}{}{cross}", clean(&c.text), superscript(&c.mark))
-                })
-                .collect()
-        })
-        .collect()
+    let row = |r: &Row| {
+        if !r.title.is_empty() {
+            return vec![clean(&r.title)];
+        }
+        let cross = |i: usize| if r.invalid && i == 0 { "✗" } else { "" };
+        let cell = |(i, c): (usize, &Cell)| format!("{}{}{}", clean(&c.text), superscript(&c.marks), cross(i));
+        r.cells.iter().enumerate().map(cell).collect()
+    };
+    t.rows.iter().map(row).collect()
 }
 
 /// Width of the widest line of `t`.
-pub(crate) fn table_width(t: &Table) -> usize {
+fn table_width(t: &Table) -> usize {
     grid(&t.head, &cells_of(t)).lines().map(|l| l.chars().count()).max().unwrap_or(0)
 }
 
-/// `t` at most `width` characters wide, if that can be: columns with one text in all rows go first, into a note, then those of
-/// `order`. Returns it with the titles of columns that are left out.
-pub(crate) fn narrowed(t: &Table, width: usize, order: &[&str]) -> (Table, Vec<String>) {
+/// A table `width` characters wide: columns with one text in all rows are said below it, then columns go in the order of
+/// `dispensable`. If it is still too wide, each row is a sentence.
+fn fitted(out: &mut String, t: &Table, (width, prose): (usize, usize), dispensable: &[&str]) {
+    let (narrow, said) = narrowed(t, width, dispensable);
+    if table_width(&narrow) <= width {
+        table(out, &narrow, prose);
+        said.iter().for_each(|sentence| out.push_str(&wrapped(sentence, "", prose)));
+        return;
+    }
+    caption(out, t, prose);
+    for row in &t.rows {
+        out.push_str(&wrapped(&if row.title.is_empty() { sentence(t, row) } else { row.title.clone() }, "", prose));
+        if !row.remark.is_empty() {
+            out.push_str(&wrapped(&remark(row, str::to_owned), "", prose));
+        }
+    }
+    notes(out, t, prose);
+}
+
+/// A row as a sentence: `LGWR-LAT1: peak 5,800 tps, at 4 jobs, latency [mean] 690 µs.`
+fn sentence(t: &Table, row: &Row) -> String {
+    let mut cells = t.head.iter().zip(&row.cells).map(|(head, cell)| {
+        let text = format!("{}{}", cell.text, superscript(&cell.marks));
+        let unit = if head.unit.is_empty() { String::new() } else { format!(" [{}]", head.unit) };
+        match (cell.text.is_empty(), head.title.as_str()) {
+            (true, _) => String::new(),
+            (false, "") => format!(" {text}"),
+            (false, title) => format!(", {}{unit} {text}", lower(title)),
+        }
+    });
+    let name = cells.next().map(|_| row.cells.first().map_or("", |cell| &cell.text)).unwrap_or_default();
+    format!("{name}:{}.", cells.collect::<String>().trim_start_matches(','))
+}
+
+/// `t` at most `width` characters wide, if that can be, and what is said of the columns that are left out.
+fn narrowed(t: &Table, width: usize, dispensable: &[&str]) -> (Table, Vec<String>) {
     let mut t = t.clone();
-    let mut left_out = Vec::new();
-    let mut said = Vec::new();
+    let (mut said, mut left_out) = (Vec::new(), Vec::new());
     let same = |t: &Table, index: usize| {
         // In a group, a row without it says what the first one does.
         let grouped = t.rows.iter().any(|r| r.first);
         let repeats = |r: &Row, c: &Cell| grouped && !r.first && c.text.is_empty();
         let mut cells = t.rows.iter().filter_map(|r| r.cells.get(index).filter(|c| !repeats(r, c)));
-        let first = cells.next().filter(|c| c.mark.is_empty())?;
-        (t.rows.len() > 1 && cells.all(|c| c.text == first.text && c.mark.is_empty())).then(|| first.text.clone())
-    };
-    let remove = |t: &mut Table, index: usize| {
-        t.rows.iter_mut().filter(|r| r.cells.len() > index).for_each(|r| drop(r.cells.remove(index)));
-        t.head.remove(index)
+        let first = cells.next().filter(|c| c.marks.is_empty())?;
+        (t.rows.len() > 1 && cells.all(|c| c.text == first.text && c.marks.is_empty())).then(|| first.text.clone())
     };
     for index in (0..t.head.len()).rev() {
         if let Some(text) = same(&t, index).filter(|_| table_width(&t) > width && !t.head[index].title.is_empty()) {
-            let head = remove(&mut t, index);
-            said.push([head.title, text, head.unit].join(" ").trim_end().to_owned());
+            let head = t.remove(index);
+            said.insert(0, [head.title, text, head.unit].join(" ").trim_end().to_owned());
         }
     }
-    for title in order {
+    for title in dispensable {
         let at = t.head.iter().position(|h| h.title == *title);
         if let Some(index) = at.filter(|_| table_width(&t) > width) {
-            left_out.push(remove(&mut t, index).title);
+            left_out.push(t.remove(index).title);
         }
     }
-    if !said.is_empty() {
-        said.reverse();
-        t.notes.insert(0, Note { mark: String::new(), text: format!("In all rows: {}.", said.join(", ")) });
-    }
-    (t, left_out)
+    let in_all = (!said.is_empty()).then(|| format!("In all rows: {}.", said.join(", ")));
+    let without = format!("For want of width without {}: the report has all columns.", left_out.join(", "));
+    (t, in_all.into_iter().chain((!left_out.is_empty()).then_some(without)).collect())
 }
 
 /// Heading lines of a column: its title, wrapped at the width of the cells, then the unit.
@@ -152,11 +199,6 @@ fn heading_lines(head: &Head, cells: usize) -> Vec<String> {
     lines
 }
 
-/// Width that a column needs.
-pub(crate) fn column_width(head: &Head, cells: usize) -> usize {
-    heading_lines(head, cells).iter().map(|l| l.chars().count()).max().unwrap_or(0).max(cells)
-}
-
 /// Widest cell of column `index`.
 fn widest(rows: &[Vec<String>], columns: usize, index: usize) -> usize {
     let rows = rows.iter().filter(|r| columns == 1 || r.len() > 1);
@@ -165,13 +207,14 @@ fn widest(rows: &[Vec<String>], columns: usize, index: usize) -> usize {
 
 /// Headings over rows; numbers are aligned right, texts left. A row of one cell in a table of several columns is a heading
 /// of the rows that follow.
-pub(crate) fn grid(head: &[Head], rows: &[Vec<String>]) -> String {
+fn grid(head: &[Head], rows: &[Vec<String>]) -> String {
     let columns: Vec<(usize, Vec<String>)> = head
         .iter()
         .enumerate()
         .map(|(i, h)| {
             let cells = widest(rows, head.len(), i);
-            (column_width(h, cells), heading_lines(h, cells))
+            let lines = heading_lines(h, cells);
+            (lines.iter().map(|l| l.chars().count()).max().unwrap_or(0).max(cells), lines)
         })
         .collect();
     let tall = columns.iter().map(|c| c.1.len()).max().unwrap_or(0);
@@ -203,11 +246,6 @@ pub(crate) fn grid(head: &[Head], rows: &[Vec<String>]) -> String {
         line(&mut row.iter().map(String::as_str));
     }
     out
-}
-
-/// Width of a grid with these column widths.
-pub(crate) fn total(widths: &[usize]) -> usize {
-    widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
 }
 
 /// `text` wrapped at `width`, each line with `indent`.
@@ -255,11 +293,12 @@ pub fn shown_name(name: &str) -> String {
     cut(&clean(name), LONGEST_NAME)
 }
 
-/// Superscript digits: `12` becomes `¹²`.
-pub(crate) fn superscript(mark: &str) -> String {
+/// Superscript digits: `[1, 12]` becomes `¹ ¹²`.
+fn superscript(marks: &[usize]) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let high = |c: char| c.to_digit(10).and_then(|d| DIGITS.get(d as usize)).copied().unwrap_or(c);
-    mark.chars().map(high).collect()
+    let mark = |mark: &usize| mark.to_string().chars().map(high).collect::<String>();
+    marks.iter().map(mark).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -275,14 +314,15 @@ mod tests {
         let head = ["Workload", "Throughput", "Detectable", "Pairs"].map(Head::text);
         let wide = Table::of("figures", head, [row(["TP", "10", "5 %", "6"]), row(["", "12", "7 %", "6"])]);
         let titles = |width| {
-            let (t, left_out) = narrowed(&wide, width, &["Detectable"]);
-            let said = t.notes.iter().map(|n| n.text.clone()).collect::<String>();
-            (t.head.iter().map(|h| h.title.clone()).collect::<Vec<_>>().join(" "), said, left_out.join(" "))
+            let (t, said) = narrowed(&wide, width, &["Detectable"]);
+            (t.head.iter().map(|h| h.title.as_str()).collect::<Vec<_>>().join(" "), said.join(" "))
         };
-        let of = |head: &str, said: &str, left_out: &str| (head.to_owned(), said.to_owned(), left_out.to_owned());
-        assert_eq!(titles(table_width(&wide)), of("Workload Throughput Detectable Pairs", "", ""));
-        assert_eq!(titles(table_width(&wide) - 1), of("Workload Throughput Detectable", "In all rows: Pairs 6.", ""));
-        assert_eq!(titles(12), of("Throughput", "In all rows: Workload TP, Pairs 6.", "Detectable"));
+        let of = |head: &str, said: &str| (head.to_owned(), said.to_owned());
+        assert_eq!(titles(table_width(&wide)), of("Workload Throughput Detectable Pairs", ""));
+        assert_eq!(titles(table_width(&wide) - 1), of("Workload Throughput Detectable", "In all rows: Pairs 6."));
+        let both =
+            "In all rows: Workload TP, Pairs 6. For want of width without Detectable: the report has all columns.";
+        assert_eq!(titles(12), of("Throughput", both));
     }
 
     #[test]

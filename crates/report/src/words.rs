@@ -151,6 +151,40 @@ pub(crate) fn spans(tests: &[u32]) -> String {
     out.into_iter().map(span).collect::<Vec<_>>().join(", ")
 }
 
+/// `items` without repetitions, in order of first appearance.
+pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut out: Vec<T> = Vec::new();
+    for item in items {
+        if !out.contains(&item) {
+            out.push(item);
+        }
+    }
+    out
+}
+
+/// `items` by what `key` makes of them, in order of first appearance.
+pub(crate) fn grouped<T, K: PartialEq>(items: impl IntoIterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<(K, Vec<T>)> {
+    let mut out: Vec<(K, Vec<T>)> = Vec::new();
+    for item in items {
+        let key = key(&item);
+        match out.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, of)) => of.push(item),
+            None => out.push((key, vec![item])),
+        }
+    }
+    out
+}
+
+/// Texts with what they are about, by text; texts that differ only in numbers are one.
+pub(crate) fn alike<S: AsRef<str>, T>(said: impl IntoIterator<Item = (S, T)>) -> Vec<(S, Vec<T>)> {
+    let groups = grouped(said, |(text, _)| without_numbers(text.as_ref()));
+    let whole = |(_, of): (String, Vec<(S, T)>)| {
+        let (texts, subjects): (Vec<S>, Vec<T>) = of.into_iter().unzip();
+        texts.into_iter().next().map(|text| (text, subjects))
+    };
+    groups.into_iter().filter_map(whole).collect()
+}
+
 /// `n` with the singular or plural.
 pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }

@@ -16,8 +16,8 @@ use super::ratios::{Shown, percent, ratio, table};
 use super::stop;
 use super::wait_profiles;
 use crate::RunData;
-use crate::doc::{Block, Chart, Section, Table};
-use crate::svg_ratios::ratios;
+use crate::bars::intervals;
+use crate::doc::{Block, Section, Table};
 
 /// The arms of a run and what its pairs show.
 pub(crate) struct OfRun<'a> {
@@ -305,11 +305,12 @@ pub(crate) fn section(of_run: Option<&OfRun<'_>>) -> Section {
     let mut blocks = Vec::new();
     if let Some(of_run) = of_run {
         let rows = of_run.rows();
-        blocks.push(Block::List { items: of_run.sentences() });
         let title = "B/A of the main figures; the band is what is called equivalent";
-        if let Some(svg) = ratios(title, &rows, of_run.arms.margin) {
-            blocks.push(Block::Charts { charts: vec![Chart { svg }], per_row: 1 });
-        }
+        let main = rows.iter().filter(|row| row.main);
+        let ratios: Vec<_> =
+            main.filter_map(|row| Some((row.place(), row.ratio.filter(|r| *r > 0.0)?, row.interval))).collect();
+        blocks.push(Block::List { items: of_run.sentences() });
+        blocks.extend(Block::charts(1, intervals(title, &ratios, of_run.arms.margin)));
         blocks.push(Block::Table(table(&rows, "Pairs")));
         blocks.extend(of_run.waits().map(Block::Table));
         blocks.push(Block::Para { text: of_run.method() });

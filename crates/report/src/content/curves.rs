@@ -6,33 +6,28 @@ use loadline_model::format::{counted, number};
 use loadline_model::{Column, column};
 
 use super::figure::with_interval;
+use crate::bars::lying;
+use crate::canvas::COLOURS;
 use crate::columns::{scale, value};
 use crate::doc::{Block, Chart, Section};
 use crate::platform_run::{PlatformRun, swept};
+use crate::svg;
 use crate::words::{place, short_name, unit};
-use crate::{svg, svg_cells};
 
 /// Fewest points of a curve.
 const FEWEST: usize = 3;
-const WIDTH: f64 = 400.0;
-const HEIGHT: f64 = 270.0;
-
 /// Most curves of a summary.
 const MOST_IN_SUMMARY: usize = 12;
 
 /// The charts of a summary: shares of the limit, then some curves, load lines first.
 pub(crate) fn summary(sides: &[PlatformRun<'_>]) -> Section {
-    let shares = shares(sides).map(|chart| Block::Charts { charts: vec![chart], per_row: 2 });
-    let mut blocks: Vec<Block> = shares.into_iter().collect();
     let workloads = swept(sides);
     let lines = workloads.iter().filter_map(|w| load_line(sides, w));
     let ups = workloads.iter().filter_map(|w| speed_up(sides, w));
-    let charts: Vec<Chart> = lines.chain(ups).take(MOST_IN_SUMMARY).collect();
-    if !charts.is_empty() {
-        blocks.push(Block::Charts { charts, per_row: 3 });
-        blocks.push(Block::Legend { text: LEGEND.to_owned() });
-    }
-    Section { in_text: false, group: true, ..Section::of("curves", "Load lines as charts", blocks) }
+    let charts = Block::charts(3, lines.chain(ups).take(MOST_IN_SUMMARY));
+    let legend = charts.is_some().then(|| Block::Legend { text: LEGEND.to_owned() });
+    let blocks = Block::charts(2, shares(sides)).into_iter().chain(charts).chain(legend).collect();
+    Section { group: true, ..Section::evidence("curves", "Load lines as charts", blocks) }
 }
 
 /// Explains the charts, once per section.
@@ -69,11 +64,11 @@ fn chart(title: String, x_label: String, y_label: String, lines: Vec<svg::ChartL
         lines,
         markers: true,
         unnamed,
-        width: WIDTH,
-        height: HEIGHT,
+        width: 400.0,
+        height: 270.0,
         ..svg::Chart::default()
     };
-    Some(Chart { svg: chart.svg()? })
+    chart.drawn()
 }
 
 /// Mean latency, ms, over throughput, a point for each number of jobs.
@@ -82,8 +77,7 @@ fn load_line(sides: &[PlatformRun<'_>], workload: &str) -> Option<Chart> {
     let rate = sweeps.first()?.2.rate;
     let mut lines = Vec::new();
     for (name, colour, sweep) in sweeps.iter().filter(|(.., s)| s.rate == rate) {
-        let mut line =
-            svg::ChartLine { name: name.clone(), colour: *colour, opacity: 1.0, ..svg::ChartLine::default() };
+        let mut line = svg::ChartLine { name: name.clone(), colour: *colour, ..svg::ChartLine::default() };
         for point in &sweep.points {
             let (Some(x), Some((column, y))) = (sweep.rate_at(point), latency(point)) else { continue };
             let at = place(&sweep.over, point.at);
@@ -129,13 +123,8 @@ fn speed_up(sides: &[PlatformRun<'_>], workload: &str) -> Option<Chart> {
             let tip = format!("{name}, {}: {} times", place(&sweep.over, *at as u32), number(y / tps, 2));
             svg::ChartPoint { x: *at, y: y / tps, bar: None, tip }
         };
-        lines.push(svg::ChartLine {
-            points: points.iter().map(point).collect(),
-            name,
-            colour,
-            opacity: 1.0,
-            ..svg::ChartLine::default()
-        });
+        let points = points.iter().map(point).collect();
+        lines.push(svg::ChartLine { points, name, colour, ..svg::ChartLine::default() });
     }
     let (base, highest) = (base?, lines.iter().flat_map(|l| &l.points).map(|p| p.y).fold(1.0, f64::max));
     // The ideal is drawn up to somewhat above the lines: it would press them to the ground.
@@ -145,8 +134,7 @@ fn speed_up(sides: &[PlatformRun<'_>], workload: &str) -> Option<Chart> {
     lines.push(svg::ChartLine {
         name: "ideal".to_owned(),
         points: ideal.to_vec(),
-        colour: svg::COLOURS - 1,
-        opacity: 1.0,
+        colour: COLOURS - 1,
         dashed: true,
         ..svg::ChartLine::default()
     });
@@ -165,9 +153,7 @@ fn shares(sides: &[PlatformRun<'_>]) -> Option<Chart> {
     let workloads = swept(sides);
     let at_peak = |side: &PlatformRun<'_>, workload: &str| {
         let sweep = side.sweeps.iter().filter(|s| s.workload == workload);
-        sweep
-            .filter_map(|s| Some(s.peak()?.figure(column::LIMIT_SHARE_PCT)?.mean))
-            .fold(None, |best: Option<f64>, pct| Some(best.map_or(pct, |b| b.max(pct))))
+        sweep.filter_map(|s| Some(s.peak()?.figure(column::LIMIT_SHARE_PCT)?.mean)).reduce(f64::max)
     };
     let known: Vec<String> =
         workloads.into_iter().filter(|w| sides.iter().any(|side| at_peak(side, w).is_some())).collect();
@@ -175,5 +161,5 @@ fn shares(sides: &[PlatformRun<'_>]) -> Option<Chart> {
     let shares: Vec<Vec<Option<f64>>> =
         known.iter().map(|w| sides.iter().map(|side| at_peak(side, w)).collect()).collect();
     let title = "Share of the hardware's limit for the same work, at the peak";
-    Some(Chart { svg: svg_cells::lying(title, &known, &parts, &shares)? })
+    lying(title, &known, &parts, &shares)
 }

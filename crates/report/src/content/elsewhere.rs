@@ -7,17 +7,12 @@ use loadline_model::format::counted;
 use super::{count, stop};
 use crate::doc::{Block, Section};
 use crate::platform_run::PlatformRun;
-use crate::words::spans;
+use crate::words::{distinct, grouped, spans};
 
 /// The tests of all sides that are imported, in a sentence; `None` without any.
 pub(super) fn verdict(sides: &[PlatformRun<'_>]) -> Option<String> {
     let records = || sides.iter().flat_map(|side| &side.run.records).filter_map(|r| r.imported.as_ref());
-    let mut tools: Vec<String> = Vec::new();
-    for tool in records().map(Imported::tool_and_version) {
-        if !tools.contains(&tool) {
-            tools.push(tool);
-        }
-    }
+    let tools = distinct(records().map(Imported::tool_and_version));
     let (tests, are) = match records().count() {
         0 => return None,
         1 => ("1 test".to_owned(), "is"),
@@ -33,25 +28,22 @@ pub(super) fn imported(sides: &[PlatformRun<'_>]) -> Section {
         blocks.extend(source(side, true));
         blocks.push(Block::List { items: files(side).into_iter().chain(notes(side)).collect() });
     }
-    if !blocks.is_empty() {
-        blocks.push(Block::para(
-            "Another tool measured these figures. loadline has no counters of the database, no checks and no settings for them: \
-             they are neither valid nor invalid. A figure that the tool does not state is absent.",
-        ));
-    }
+    let blocks = Block::explained(
+        blocks,
+        "Another tool measured these figures. loadline has no counters of the database, no checks and no settings for them: \
+         they are neither valid nor invalid. A figure that the tool does not state is absent.",
+    );
     Section::of("imported", "Imported, not checked", blocks)
 }
 
 /// The section on published platforms; empty without any. A brief one does not list what audits found.
 pub(super) fn published(sides: &[PlatformRun<'_>], brief: bool) -> Section {
     let published = sides.iter().filter(|side| side.run.published.as_ref().is_some_and(|p| !p.imported));
-    let mut blocks: Vec<Block> = published.flat_map(|side| source(side, !brief)).collect();
-    if !blocks.is_empty() {
-        blocks.push(Block::para(
-            "Published figures are those that were printed: loadline did not make them, has no evidence for them, and the machines, \
-             versions and durations differ.",
-        ));
-    }
+    let blocks = Block::explained(
+        published.flat_map(|side| source(side, !brief)).collect(),
+        "Published figures are those that were printed: loadline did not make them, has no evidence for them, and the machines, \
+         versions and durations differ.",
+    );
     Section::of("published", "Published, not measured", blocks)
 }
 
@@ -72,36 +64,22 @@ fn source(side: &PlatformRun<'_>, listed: bool) -> Vec<Block> {
     let mut blocks = vec![Block::para(format!("{label}: {tests}, {}.{found}", stop(&published.source)))];
     if listed && !published.findings.is_empty() {
         let list = Block::List { items: published.findings.clone() };
-        blocks.push(Block::Details { summary: format!("The audit of {label}"), blocks: vec![list] });
+        blocks.push(Block::details(format!("The audit of {label}"), vec![list]));
     }
     blocks
 }
 
 /// The files, each once.
 fn files(side: &PlatformRun<'_>) -> Vec<String> {
-    let mut said: Vec<String> = Vec::new();
-    for file in side.run.records.iter().filter_map(|r| r.imported.as_ref()).flat_map(|i| &i.files) {
-        let line = format!("file {}, {} bytes, SHA-256 {}", file.name, file.bytes, file.sha256);
-        if !said.contains(&line) {
-            said.push(line);
-        }
-    }
-    said
+    let files = side.run.records.iter().filter_map(|r| r.imported.as_ref()).flat_map(|i| &i.files);
+    distinct(files.map(|file| format!("file {}, {} bytes, SHA-256 {}", file.name, file.bytes, file.sha256)))
 }
 
 /// What is to mind, each note once with its tests.
-fn notes(side: &PlatformRun<'_>) -> Vec<String> {
-    let mut said: Vec<(&str, Vec<u32>)> = Vec::new();
-    for record in &side.run.records {
-        for note in &record.notes {
-            match said.iter_mut().find(|(known, _)| known == note) {
-                Some((_, tests)) => tests.push(record.test),
-                None => said.push((note, vec![record.test])),
-            }
-        }
-    }
-    let one = |(note, tests): (&str, Vec<u32>)| {
+fn notes(side: &PlatformRun<'_>) -> impl Iterator<Item = String> {
+    let said = side.run.records.iter().flat_map(|r| r.notes.iter().map(move |note| (note, r.test)));
+    grouped(said, |(note, _)| *note).into_iter().map(|(note, of)| {
+        let tests: Vec<u32> = of.into_iter().map(|(_, test)| test).collect();
         format!("test{} {}: {}", if tests.len() == 1 { "" } else { "s" }, spans(&tests), stop(note))
-    };
-    said.into_iter().map(one).collect()
+    })
 }

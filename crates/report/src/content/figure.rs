@@ -1,7 +1,6 @@
 //! A figure of a point of a sweep as a cell, or why there is none.
 
 use loadline_analyze::{Estimate, SweepPoint};
-use loadline_model::format::ABSENT;
 use loadline_model::{Column, TestRecord};
 
 use crate::columns::value;
@@ -11,20 +10,21 @@ use crate::doc::{Cell, Notes};
 const WITHIN_WINDOW: &str = "± is from the course of a single window (95 %): what differs from window to window is not in it, --repeat shows that";
 
 /// A figure of `point` with its interval, or `–` with the reason.
-pub(crate) fn figure(records: &[TestRecord], point: &SweepPoint, column: &Column, notes: &mut Notes) -> Cell {
-    match point.figure(column) {
-        Some(e) => match point.within_window(column).filter(|share| *share < 1.0) {
-            Some(share) => {
-                let text = format!("{} ± {}", value(column, e.mean), value(column, e.mean * share));
-                Cell { text, mark: notes.mark(WITHIN_WINDOW, "") }
-            }
-            None => with_interval(column, e).into(),
-        },
-        None => {
-            let reason = reason(records, point, column).unwrap_or("the record gives no reason");
-            Cell { text: ABSENT.to_owned(), mark: notes.mark(reason, &column.heading()) }
-        }
+pub(crate) fn figure(records: &[TestRecord], point: &SweepPoint, column: &Column, notes: &Notes) -> Cell {
+    let Some(e) = point.figure(column) else {
+        return absent(records, point, column, &column.heading(), notes);
+    };
+    match point.within_window(column).filter(|share| *share < 1.0) {
+        Some(share) => Cell::from(format!("{} ± {}", value(column, e.mean), value(column, e.mean * share)))
+            .marked([notes.mark(WITHIN_WINDOW, "")]),
+        None => with_interval(column, e).into(),
     }
+}
+
+/// A missing figure of `column`, with the reason.
+pub(crate) fn absent(records: &[TestRecord], point: &SweepPoint, column: &Column, title: &str, notes: &Notes) -> Cell {
+    let reason = reason(records, point, column).unwrap_or("the record gives no reason");
+    Cell::absent(notes.mark(reason, title))
 }
 
 /// Why the tests of `point` have no figure of `column`.

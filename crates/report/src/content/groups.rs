@@ -41,7 +41,7 @@ fn section(sides: &[PlatformRun<'_>], group: &str, chosen: Option<&[&'static Col
         timed |= !histograms.is_empty();
         blocks.append(&mut histograms);
     }
-    blocks.extend(hidden.blocks());
+    blocks.extend(hidden.block());
     if charted {
         blocks.push(Block::Legend { text: charts::LEGEND.to_owned() });
     }

@@ -5,53 +5,35 @@ use loadline_model::TestRecord;
 
 use super::stop;
 use crate::doc::Notes;
-use crate::words::cut;
+use crate::words::{cut, grouped};
 
 /// Most characters of a reason; the test's own table has it in full.
 const MAX_REASON: usize = 200;
 
-/// The mark for figures of `point` that are valid by an option only; empty for others.
-pub(crate) fn mark(point: &SweepPoint, notes: &mut Notes) -> String {
-    point.kept().map_or(String::new(), |kept| notes.mark(&cut(&kept, MAX_REASON), ""))
-}
-
-/// Adds `mark` to the marks of a cell.
-pub(crate) fn with_mark(before: &str, mark: &str) -> String {
-    if before.split(' ').any(|m| m == mark) { before.to_owned() } else { format!("{before} {mark}").trim().to_owned() }
+/// The mark for figures of `point` that are valid by an option only.
+pub(crate) fn mark(point: &SweepPoint, notes: &Notes) -> Option<usize> {
+    point.kept().map(|kept| notes.mark(&cut(&kept, MAX_REASON), ""))
 }
 
 /// The tests of `sweep` that are valid by an option only, and those left out of the means; a sentence, or empty.
 pub(crate) fn remark(sweep: &Sweep) -> String {
-    let mut pooled: Vec<(String, Vec<u32>)> = Vec::new();
-    let mut aside: Vec<(String, Vec<u32>)> = Vec::new();
-    let add =
-        |all: &mut Vec<(String, Vec<u32>)>, why: String, tests: &[u32]| match all.iter_mut().find(|(w, _)| *w == why) {
-            Some((_, known)) => known.extend(tests),
-            None => all.push((why, tests.to_vec())),
-        };
-    for point in &sweep.points {
-        if let Some(why) = point.kept() {
-            add(&mut pooled, why, &point.tests);
-        }
-        for test in &point.set_aside {
-            add(&mut aside, test.kept().unwrap_or_else(|| "its blocks have another source".to_owned()), &[test.test]);
-        }
-    }
-    let left_out = |why: String| {
-        format!(
-            "{why}; not part of the mean, as other tests of the same point need fewer options or are closer to device figures"
-        )
+    let pooled = sweep.points.iter().filter_map(|p| Some((p.kept()?, &p.tests)));
+    let pooled = pooled.flat_map(|(why, tests)| tests.iter().map(move |test| (why.clone(), *test)));
+    let aside = sweep.points.iter().flat_map(|p| &p.set_aside).map(|test| {
+        let why = test.kept().unwrap_or_else(|| "its blocks have another source".to_owned());
+        let more =
+            "not part of the mean, as other tests of the same point need fewer options or are closer to device figures";
+        (format!("{why}; {more}"), test.test)
+    });
+    let said = |(why, tests): (String, Vec<(String, u32)>)| {
+        let mut tests: Vec<u32> = tests.into_iter().map(|(_, test)| test).collect();
+        tests.sort_unstable();
+        let (word, are) = if tests.len() == 1 { ("test", "is") } else { ("tests", "are") };
+        let numbers: Vec<String> = tests.iter().map(u32::to_string).collect();
+        format!("{word} {} {are} {}", numbers.join(", "), cut(stop(&why), MAX_REASON))
     };
-    let all = pooled.into_iter().chain(aside.into_iter().map(|(why, tests)| (left_out(why), tests)));
-    let said: Vec<String> = all
-        .map(|(why, mut tests)| {
-            tests.sort_unstable();
-            let (word, are) = if tests.len() == 1 { ("test", "is") } else { ("tests", "are") };
-            let numbers: Vec<String> = tests.iter().map(u32::to_string).collect();
-            format!("{word} {} {are} {}", numbers.join(", "), cut(stop(&why), MAX_REASON))
-        })
-        .collect();
-    said.join("; ")
+    let all = grouped(pooled.chain(aside), |(why, _)| why.clone());
+    all.into_iter().map(said).collect::<Vec<_>>().join("; ")
 }
 
 /// Number of `records` that are valid by an option only, and the option; `None` if there are none.

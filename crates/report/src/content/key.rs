@@ -1,16 +1,17 @@
 //! Load lines by workload and platform: peak, its share of the limit, growth, what bounds it, and the load line.
 
 use loadline_analyze::kpi::time_in_checkpoint;
-use loadline_analyze::{BoundBy, LoadLine, Saturation, Sweep, bound_of_sweep};
+use loadline_analyze::{BoundBy, LoadLine, Saturation, Sweep, SweepPoint, bound_of_sweep};
 use loadline_model::format::{ABSENT, counted, duration_ns};
-use loadline_model::{Column, column};
+use loadline_model::{Column, TestRecord, column};
 
 use super::figure::figure;
 use super::{kept, limit, stop};
 use crate::columns::value;
-use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
+use crate::doc::{Block, Cell, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, group_title, groups, swept};
-use crate::words::{name, place, unit};
+use crate::spec::TableSpec;
+use crate::words::{grouped, name, place, unit};
 
 /// Redo at the peak, for workloads that write.
 const REDO: [&Column; 2] = [column::REDO_MIB_PER_S, column::REDO_KIB_PER_TX];
@@ -31,118 +32,95 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], brief: bool) -> Section {
     Section::of("load-lines", "Load lines", blocks)
 }
 
-fn table(sides: &[PlatformRun<'_>]) -> Table {
-    let several = sides.len() > 1;
-    let mut head = vec![Head::text("Workload")];
-    if several {
-        head.push(Head::text("Platform"));
-    }
-    head.extend([
-        Head::number("Peak", "").tip("Highest mean throughput, by the workload's first KPI, valid tests only."),
-        Head::text(""),
-        Head::text("at").tip("Jobs (or swept value) with the highest throughput."),
-        Head::number("Latency", "ms").tip("Mean transaction time at the peak; in an open loop the response time."),
-        Head::number("p50", "ms").tip("Median of the same."),
-        Head::number("p99", "ms").tip("99th percentile of the same."),
-    ]);
-    let all = groups(sides.iter());
-    let sweeps = || sides.iter().flat_map(|s| &s.sweeps);
-    // Only in tables of one group: most groups do not need these columns.
-    let redo =
-        all.len() == 1 && sweeps().any(|s| s.peak().is_some_and(|p| REDO.iter().any(|id| p.figure(id).is_some())));
-    if redo {
-        head.push(Head::number("Redo", "MiB/s").tip("Redo generated per second at the peak."));
-        head.push(Head::number("Redo", "KiB/tx").tip("Redo generated per transaction at the peak."));
-    }
-    let limited = all.len() == 1 || sweeps().any(|s| s.peak().is_some_and(|p| p.figure(limit::LIMIT).is_some()));
-    if limited {
-        head.push(
-            Head::number(limit::TITLE, "")
-                .tip("What the hardware allows for the same work and jobs, in the unit of the peak."),
-        );
-        head.push(Head::number("Of limit", "%").tip("Peak throughput as a share of the limit."));
-    }
-    head.extend([Head::text("Growth"), Head::text("Load line")]);
-    let mut notes = Notes::default();
-    let mut rows = Vec::new();
-    for group in &all {
-        let of_group: Vec<String> =
-            swept(sides).into_iter().filter(|w| sweeps().any(|s| s.workload == *w && s.group == *group)).collect();
-        if all.len() > 1 && !of_group.is_empty() {
-            rows.push(Row::title(group_title(group)));
-        }
-        for workload in of_group {
-            let mut own: Vec<(&PlatformRun<'_>, &Sweep)> = sides
-                .iter()
-                .flat_map(|side| side.sweeps.iter().map(move |sweep| (side, sweep)))
-                .filter(|(_, s)| s.workload == workload)
-                .collect();
-            // By swept parameter, then by platform.
-            let overs: Vec<String> = own.iter().map(|(_, s)| s.over.clone()).collect();
-            own.sort_by_key(|(_, s)| overs.iter().position(|o| *o == s.over));
-            for (i, (side, sweep)) in own.into_iter().enumerate() {
-                rows.push(row(side, sweep, (several, redo, limited, i == 0), &mut notes));
-            }
-        }
-    }
-    Table { notes: notes.finish(), ..Table::of("key", head, rows) }
+/// A sweep on its platform.
+type Of<'a> = (&'a PlatformRun<'a>, &'a Sweep);
+
+/// The sweeps by group, workload, swept parameter and platform.
+fn ordered<'a>(sides: &'a [PlatformRun<'a>]) -> Vec<Of<'a>> {
+    let all = sides.iter().flat_map(|side| side.sweeps.iter().map(move |sweep| (side, sweep)));
+    let of_workloads = grouped(all, |(_, sweep)| &sweep.workload).into_iter().map(|(_, of)| of);
+    let mut ordered: Vec<Of<'_>> =
+        of_workloads.flat_map(|of| grouped(of, |(_, sweep)| &sweep.over)).flat_map(|(_, of)| of).collect();
+    let groups = groups(sides.iter());
+    ordered.sort_by_key(|(_, sweep)| groups.iter().position(|group| *group == sweep.group));
+    ordered
 }
 
-fn row(
-    side: &PlatformRun<'_>,
-    sweep: &Sweep,
-    (several, redo, limited, first): (bool, bool, bool, bool),
-    notes: &mut Notes,
-) -> Row {
-    let mut cells: Vec<Cell> = vec![name(sweep, &side.sweeps).into()];
-    if several {
-        cells.push(side.label.as_str().into());
+/// Columns of latencies at `peak`: mean, median and 99th percentile.
+fn latencies(peak: &SweepPoint) -> [&'static Column; 3] {
+    if peak.figure(column::RESPONSE_TIME_NS_MEAN).is_some() {
+        [column::RESPONSE_TIME_NS_MEAN, column::RESPONSE_TIME_NS_P50, column::RESPONSE_TIME_NS_P99]
+    } else {
+        [column::COMMIT_LATENCY_MS, column::TRANSACTION_TIME_NS_P50, column::TRANSACTION_TIME_NS_P99]
     }
-    match sweep.peak() {
-        Some(peak) => {
-            let rate = sweep.rate;
-            let response = peak.figure(column::RESPONSE_TIME_NS_MEAN).is_some();
-            let latency = if response {
-                [column::RESPONSE_TIME_NS_MEAN, column::RESPONSE_TIME_NS_P50, column::RESPONSE_TIME_NS_P99]
-            } else {
-                [column::COMMIT_LATENCY_MS, column::TRANSACTION_TIME_NS_P50, column::TRANSACTION_TIME_NS_P99]
-            };
-            let records = &side.run.records;
-            let reached = figure(records, peak, rate, notes);
-            let mark = kept::with_mark(&reached.mark, &kept::mark(peak, notes));
-            cells.push(Cell { mark, ..reached });
-            cells.push(unit(rate).into());
-            cells.push(place(&sweep.over, peak.at).into());
-            match time_in_checkpoint(rate) {
-                // Rate and latency are of the same transactions.
-                Some(p99) => {
-                    let none = || Cell { text: ABSENT.to_owned(), mark: String::new() };
-                    let mark = notes.mark(NO_MEAN, "Latency [ms], p50 [ms]");
-                    cells.extend([none(), none()].map(|c| Cell { mark: mark.clone(), ..c }));
-                    cells.push(figure(records, peak, p99, notes));
-                }
-                None => cells.extend(latency.map(|id| figure(records, peak, id, notes))),
-            }
-            if redo {
-                cells.extend(REDO.map(|id| figure(records, peak, id, notes)));
-            }
-            if limited {
-                cells.push(limit::limit(records, sweep, peak, notes));
-                cells.push(limit::share(records, sweep, peak, notes));
-            }
-        }
-        None => {
-            let mark = notes.mark("no valid test has a throughput", "");
-            let none = || Cell { text: ABSENT.to_owned(), mark: mark.clone() };
-            cells.extend([none(), "".into(), "".into()]);
-            cells.extend((0..3 + 2 * (usize::from(redo) + usize::from(limited))).map(|_| none()));
-        }
-    }
-    cells.push(format!("{}{}", growth(sweep), beyond(sweep)).into());
-    cells.push(load_line(sweep, side.run.manifest.plan.latency_objective_ns).into());
+}
+
+fn table(sides: &[PlatformRun<'_>]) -> Table {
+    let several = sides.len() > 1;
+    let alone = groups(sides.iter()).len() == 1;
+    let any = |column: &Column| {
+        sides.iter().flat_map(|s| &s.sweeps).any(|s| s.peak().is_some_and(|p| p.figure(column).is_some()))
+    };
+    // Only in tables of one group: most groups do not need these columns.
+    let (redo, limited) = (alone && REDO.iter().any(|column| any(column)), alone || any(limit::LIMIT));
+    let notes = Notes::default();
+    let at_peak = |(side, sweep): Of<'_>, cell: &dyn Fn(&[TestRecord], &SweepPoint) -> Cell| match sweep.peak() {
+        Some(peak) => cell(&side.run.records, peak),
+        None => Cell::absent(notes.mark("no valid test has a throughput", "")),
+    };
+    let shown = |of: Of<'_>, column: &Column| at_peak(of, &|records, peak| figure(records, peak, column, &notes));
+    let latency = |of: Of<'_>, which: usize| {
+        at_peak(of, &|records, peak| match (time_in_checkpoint(of.1.rate), which) {
+            // Rate and latency are of the same transactions.
+            (Some(p99), 2) => figure(records, peak, p99, &notes),
+            (Some(_), _) => Cell::absent(notes.mark(NO_MEAN, "Latency [ms], p50 [ms]")),
+            (None, which) => figure(records, peak, latencies(peak)[which], &notes),
+        })
+    };
+    let reached = |of: Of<'_>| {
+        at_peak(of, &|records, peak| figure(records, peak, of.1.rate, &notes).marked(kept::mark(peak, &notes)))
+    };
+    TableSpec::of("key", ordered(sides))
+        .text("Workload", |(side, sweep)| name(sweep, &side.sweeps))
+        .once()
+        .text("Platform", |(side, _)| &side.label)
+        .when(several)
+        .number("Peak", "", reached)
+        .tip("Highest mean throughput, by the workload's first KPI, valid tests only.")
+        .text("", |(_, sweep)| sweep.peak().map_or_else(String::new, |_| unit(sweep.rate)))
+        .text("at", |(_, sweep)| sweep.peak().map_or_else(String::new, |peak| place(&sweep.over, peak.at)))
+        .tip("Jobs (or swept value) with the highest throughput.")
+        .number("Latency", "ms", |of| latency(of, 0))
+        .tip("Mean transaction time at the peak; in an open loop the response time.")
+        .number("p50", "ms", |of| latency(of, 1))
+        .tip("Median of the same.")
+        .number("p99", "ms", |of| latency(of, 2))
+        .tip("99th percentile of the same.")
+        .number("Redo", "MiB/s", |of| shown(of, REDO[0]))
+        .tip("Redo generated per second at the peak.")
+        .when(redo)
+        .number("Redo", "KiB/tx", |of| shown(of, REDO[1]))
+        .tip("Redo generated per transaction at the peak.")
+        .when(redo)
+        .number(limit::TITLE, "", |of| at_peak(of, &|records, peak| limit::limit(records, of.1, peak, &notes)))
+        .tip("What the hardware allows for the same work and jobs, in the unit of the peak.")
+        .when(limited)
+        .number("Of limit", "%", |of| at_peak(of, &|records, peak| limit::share(records, of.1, peak, &notes)))
+        .tip("Peak throughput as a share of the limit.")
+        .when(limited)
+        .text("Growth", |(_, sweep)| format!("{}{}", growth(sweep), beyond(sweep)))
+        .text("Load line", |(side, sweep)| load_line(sweep, side.run.manifest.plan.latency_objective_ns))
+        .titles(|(_, sweep)| if alone { String::new() } else { group_title(&sweep.group).to_owned() })
+        .lines(|(side, sweep)| Row { remark: remark(side, sweep, several), ..Row::default() })
+        .notes(&notes)
+        .build()
+}
+
+/// What bounds a sweep, and which of its tests are valid by an option only.
+fn remark(side: &PlatformRun<'_>, sweep: &Sweep, several: bool) -> String {
     let of = if several { format!("{}: ", side.label) } else { String::new() };
     let bound = bound_of_sweep(sweep, &side.run.records).filter(|_| side.run.published.is_none());
-    let remark = bound.map(|b| match b.by {
+    let bound = bound.map(|b| match b.by {
         BoundBy::Unknown => format!("{of}{}.", stop(&b.sentence())),
         _ => format!("{of}bounded by {}.", stop(&b.sentence())),
     });
@@ -150,8 +128,7 @@ fn row(
         true => format!("{of}{k}."),
         false => format!("{}.", k.replacen("test", "Test", 1)),
     });
-    let remark = remark.into_iter().chain(kept).collect::<Vec<_>>().join(" ");
-    Row { cells, first, remark, ..Row::default() }
+    bound.into_iter().chain(kept).collect::<Vec<_>>().join(" ")
 }
 
 fn growth(sweep: &Sweep) -> String {

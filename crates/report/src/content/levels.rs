@@ -1,18 +1,19 @@
 //! What levels of replication cost: a sentence for each, a table, charts, and a row of each for scripts.
 
+use std::collections::BTreeSet;
+
 use loadline_analyze::levels::{Cost, Line, costs, line_of};
 use loadline_analyze::stats::Interval;
 use loadline_model::format::{counted, whole};
 use loadline_model::plan::Levels;
 
-use super::ratios::percent;
+use super::ratios::{of_pairs, percent};
 use crate::RunData;
 use crate::csv::{self, Named, number};
-use crate::doc::{Block, Cell, Chart, Head, Notes, Row, Section, Table};
+use crate::doc::{Block, Cell, Chart, Notes, Section, Table};
+use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
-
-/// Columns of the table with the way between the servers: delay and round trip.
-const WAY: std::ops::Range<usize> = 2..4;
+use crate::words::grouped;
 
 /// The levels of a run and what they cost.
 pub(crate) struct OfRun<'a> {
@@ -54,24 +55,21 @@ impl<'a> OfRun<'a> {
     }
 
     /// The costs of each workload and level.
-    fn groups(&self) -> Vec<(&'a str, &'a str, Vec<&Cost<'a>>)> {
-        let mut out: Vec<(&str, &str, Vec<&Cost<'_>>)> = Vec::new();
-        for cost in &self.costs {
-            match out.iter_mut().find(|(workload, level, _)| (*workload, *level) == (cost.cell.workload, cost.level)) {
-                Some((_, _, of)) => of.push(cost),
-                None => out.push((cost.cell.workload, cost.level, vec![cost])),
-            }
-        }
-        out
+    fn groups(&self) -> Vec<((&'a str, &'a str), Vec<&Cost<'a>>)> {
+        grouped(&self.costs, |cost| (cost.cell.workload, cost.level))
+    }
+
+    /// The level, with its workload if there are several.
+    fn named(&self, workload: &str, level: &str, between: &str) -> String {
+        let several = self.costs.iter().any(|c| c.cell.workload != self.costs[0].cell.workload);
+        if several { format!("{workload}{between}{level}") } else { level.to_owned() }
     }
 
     /// The answer in a sentence for each level, and what breaks the law that a commit cannot be faster than its round trip.
     pub(crate) fn sentences(&self) -> Vec<String> {
-        let several = self.costs.iter().any(|c| c.cell.workload != self.costs[0].cell.workload);
         let groups = self.groups();
-        let said = groups.iter().map(|(workload, level, costs)| {
-            let of = if several { format!("{workload}, {level}") } else { (*level).to_owned() };
-            sentence(&of, costs, self.has_own_standbys())
+        let said = groups.iter().map(|((workload, level), costs)| {
+            sentence(&self.named(workload, level, ", "), costs, self.has_own_standbys())
         });
         said.chain(self.too_fast()).collect()
     }
@@ -81,27 +79,23 @@ impl<'a> OfRun<'a> {
     /// of the own log. Nor do several jobs: those that wait for replicas do not queue for the log meanwhile, so less than a round trip
     /// may be added; that each commit takes one is checked in every window.
     fn too_fast(&self) -> Vec<String> {
-        let mut out = Vec::new();
         if self.levels.at_once {
-            return out;
+            return Vec::new();
         }
-        for (_, _, costs) in self.groups() {
-            for cost in costs.iter().filter(|c| c.waits() && c.cell.jobs == 1) {
-                let Some((rtt, i)) = cost.rtt_ms.zip(cost.added.and_then(|a| a.interval)) else { continue };
-                if i.high < rtt * 0.98 {
-                    out.push(format!(
-                        "{} at {} ms one way with {}: {} ms are added to a commit at most, less than the round trip of {} ms: \
-                         part of the commits did not wait.",
-                        cost.level,
-                        cost.delay_ms,
-                        counted(cost.cell.jobs as usize, "job"),
-                        ms(i.high),
-                        ms(rtt)
-                    ));
-                }
-            }
-        }
-        out
+        let said = |cost: &Cost<'_>| {
+            let (rtt, i) = cost.rtt_ms.zip(cost.added.and_then(|a| a.interval))?;
+            (cost.waits() && cost.cell.jobs == 1 && i.high < rtt * 0.98).then(|| {
+                format!(
+                    "{} at {} ms one way with 1 job: {} ms are added to a commit at most, less than the round trip of {} ms: part of \
+                     the commits did not wait.",
+                    cost.level,
+                    cost.delay_ms,
+                    ms(i.high),
+                    ms(rtt)
+                )
+            })
+        };
+        self.groups().into_iter().flat_map(|(_, costs)| costs).filter_map(said).collect()
     }
 
     /// Whether every cost has a valid pair, and none is too fast.
@@ -110,96 +104,62 @@ impl<'a> OfRun<'a> {
     }
 
     pub(crate) fn table(&self) -> Table {
-        let mut notes = Notes::default();
-        let absent = || "–".to_owned();
-        let several = self.costs.iter().any(|c| c.cell.workload != self.costs[0].cell.workload);
-        let mut last = None;
-        let row = |cost: &Cost<'_>| {
-            let first = last.replace((cost.cell.workload.to_owned(), cost.level.to_owned(), cost.cell.jobs))
-                != Some((cost.cell.workload.to_owned(), cost.level.to_owned(), cost.cell.jobs));
-            let level = if several { format!("{} {}", cost.cell.workload, cost.level) } else { cost.level.to_owned() };
-            let why = match cost.added {
-                None => Some("no pair of windows is valid".to_owned()),
-                Some(a) if a.interval.is_none() => {
-                    Some(format!("an interval of 95 % needs {} pairs; there are {}", a.least_pairs, a.pairs))
-                }
-                Some(_) => None,
-            };
-            let mark = why.map_or_else(String::new, |why| notes.mark(&why, &level));
-            let pairs = cost.cell.pairs.len();
-            let counted = match cost.dropped() {
-                0 => pairs.to_string(),
-                dropped => format!("{} of {pairs}", pairs - dropped),
-            };
-            let added = cost.added;
-            let mut cells = vec![
-                Cell::from(if first { level } else { String::new() }),
-                Cell::from(if first { cost.cell.jobs.to_string() } else { String::new() }),
-                Cell::from(format!("{}", cost.delay_ms)),
-                Cell::from(cost.rtt_ms.map_or_else(absent, ms)),
-                Cell::from(cost.latency_ms.map_or_else(absent, |[base, _]| ms(base))),
-                Cell::from(cost.latency_ms.map_or_else(absent, |[_, level]| ms(level))),
-                Cell::from(cost.p99_ms.map_or_else(absent, |[_, level]| ms(level))),
-                Cell { text: added.map_or_else(absent, |a| signed(a.value)), mark },
-                Cell::from(
-                    added
-                        .and_then(|a| a.interval)
-                        .map_or_else(absent, |i| format!("{} – {}", signed(i.low), signed(i.high))),
-                ),
-                Cell::from(cost.tps.map_or_else(absent, |[_, tps]| whole(tps))),
-                Cell::from(cost.share.map_or_else(absent, |s| percent(s.value))),
-                Cell::from(
-                    cost.share
-                        .and_then(|s| s.interval)
-                        .map_or_else(absent, |i| format!("{} – {}", percent(i.low), percent(i.high))),
-                ),
-            ];
-            if self.has_law() {
-                cells.push(Cell::from(cost.share_of_law().map_or_else(absent, |share| format!("{share:.2}"))));
+        let notes = Notes::default();
+        let named = |cost: &Cost<'_>| self.named(cost.cell.workload, cost.level, " ");
+        let why = |cost: &Cost<'_>| match cost.added {
+            None => Some("no pair of windows is valid".to_owned()),
+            Some(a) if a.interval.is_none() => {
+                Some(format!("an interval of 95 % needs {} pairs; there are {}", a.least_pairs, a.pairs))
             }
-            if self.has_own_standbys() {
-                cells.drain(WAY);
-            }
-            cells.push(Cell::from(counted));
-            Row { cells, first, ..Row::default() }
+            Some(_) => None,
         };
-        let rows: Vec<Row> = self.costs.iter().map(row).collect();
-        let mut head = vec![
-            Head::text("Level"),
-            Head::number("Jobs", ""),
-            Head::number("Delay", "ms")
-                .tip("One way, added by loadline's relay on the way to the replicas and on the way back"),
-            Head::number("Round trip", "ms").tip("Measured through the relay in the windows of the level"),
-            Head::number("Baseline", "ms")
-                .tip("Mean commit latency in the windows of the baseline, which waits for its own disk alone"),
-            Head::number("Commit", "ms").tip("Mean commit latency in the windows of the level"),
-            Head::number("p99", "ms").tip("99th percentile in the windows of the level, median over the windows"),
-            Head::number("Added", "ms")
-                .tip("Typical difference of neighbouring windows (Hodges and Lehmann), not of the means"),
-            Head::number("Interval", "ms").tip("95 %"),
-            Head::number("Throughput", "tps"),
-            Head::number("Share", "").tip("Throughput as a share of the baseline's, from neighbouring windows"),
-            Head::number("Interval", "").tip("95 %"),
-        ];
-        if self.has_own_standbys() {
-            head.drain(WAY);
-        }
-        if self.has_law() {
-            head.push(Head::number("Of law", "").tip(
+        let added = |cost: &Cost<'_>| {
+            let mark = why(cost).map(|why| notes.mark(&why, &named(cost)));
+            Cell::from(cost.added.map(|a| signed(a.value))).marked(mark)
+        };
+        let range = |i: Interval, shown: fn(f64) -> String| format!("{} – {}", shown(i.low), shown(i.high));
+        let has_way = !self.has_own_standbys();
+        TableSpec::<&Cost<'_>>::of("figures", &self.costs)
+            .text("Level", named)
+            .once()
+            .number("Jobs", "", |c| c.cell.jobs)
+            .once()
+            .number("Delay", "ms", |c| c.delay_ms.to_string())
+            .tip("One way, added by loadline's relay on the way to the replicas and on the way back")
+            .when(has_way)
+            .number("Round trip", "ms", |c| c.rtt_ms.map(ms))
+            .tip("Measured through the relay in the windows of the level")
+            .when(has_way)
+            .number("Baseline", "ms", |c| c.latency_ms.map(|[base, _]| ms(base)))
+            .tip("Mean commit latency in the windows of the baseline, which waits for its own disk alone")
+            .number("Commit", "ms", |c| c.latency_ms.map(|[_, level]| ms(level)))
+            .tip("Mean commit latency in the windows of the level")
+            .number("p99", "ms", |c| c.p99_ms.map(|[_, level]| ms(level)))
+            .tip("99th percentile in the windows of the level, median over the windows")
+            .number("Added", "ms", added)
+            .tip("Typical difference of neighbouring windows (Hodges and Lehmann), not of the means")
+            .number("Interval", "ms", |c| Some(range(c.added?.interval?, signed)))
+            .tip("95 %")
+            .number("Throughput", "tps", |c| c.tps.map(|[_, tps]| whole(tps)))
+            .number("Share", "", |c| c.share.map(|s| percent(s.value)))
+            .tip("Throughput as a share of the baseline's, from neighbouring windows")
+            .number("Interval", "", |c| Some(range(c.share?.interval?, percent)))
+            .tip("95 %")
+            .number("Of law", "", |c| c.share_of_law().map(|share| format!("{share:.2}")))
+            .tip(
                 "One job: its throughput as a share of 1 / (baseline + round trip), if a commit waits for one round trip and nothing else",
-            ));
-        }
-        head.push(Head::number("Pairs", ""));
-        let caption = "What a level adds to a commit".to_owned();
-        Table { caption, notes: notes.finish(), ..Table::of("figures", head, rows) }
+            )
+            .when(self.has_law())
+            .number("Pairs", "", |c| of_pairs(c.cell.pairs.len(), c.dropped()))
+            .caption("What a level adds to a commit")
+            .notes(&notes)
+            .build()
     }
 
     /// Added time over the round trip at each number of jobs, and share of throughput over jobs at each distance.
     fn charts(&self) -> Vec<Chart> {
         let mut drawn = Vec::new();
-        let mut jobs: Vec<u32> = self.costs.iter().map(|c| c.cell.jobs).collect();
-        jobs.sort_unstable();
-        jobs.dedup();
+        let jobs: BTreeSet<u32> = self.costs.iter().map(|c| c.cell.jobs).collect();
         let groups = self.groups();
         for jobs in &jobs {
             let point = |c: &&&Cost<'_>| {
@@ -332,16 +292,16 @@ fn chart(
     title: &str,
     x_label: &str,
     y_label: &str,
-    groups: &[(&str, &str, Vec<&Cost<'_>>)],
+    groups: &[((&str, &str), Vec<&Cost<'_>>)],
     of: impl Fn(&Cost<'_>) -> bool,
     point: impl Fn(&&&Cost<'_>) -> Option<ChartPoint>,
 ) -> Option<Chart> {
     let lines: Vec<ChartLine> = groups
         .iter()
         .enumerate()
-        .map(|(colour, (_, level, costs))| {
+        .map(|(colour, ((_, level), costs))| {
             let points = costs.iter().filter(|c| of(c)).filter_map(|c| point(&c)).collect();
-            ChartLine { name: (*level).to_owned(), points, colour, opacity: 1.0, ..ChartLine::default() }
+            ChartLine { name: (*level).to_owned(), points, colour, ..ChartLine::default() }
         })
         .filter(|line: &ChartLine| line.points.len() > 1)
         .collect();
@@ -360,7 +320,7 @@ fn chart(
         height: 270.0,
         ..svg::Chart::default()
     };
-    Some(Chart { svg: chart.svg()? })
+    chart.drawn()
 }
 
 /// The section of a report on one run of levels.
@@ -368,12 +328,8 @@ pub(crate) fn section(of_run: Option<&OfRun<'_>>) -> Section {
     let mut blocks = Vec::new();
     if let Some(of_run) = of_run.filter(|of_run| !of_run.costs.is_empty()) {
         blocks.push(Block::List { items: of_run.sentences() });
-        let charts = of_run.charts();
-        if !charts.is_empty() {
-            blocks.push(Block::Charts { charts, per_row: 2 });
-        }
-        blocks.push(Block::Table(of_run.table()));
-        blocks.push(Block::Para { text: of_run.method() });
+        blocks.extend(Block::charts(2, of_run.charts()));
+        blocks.extend([Block::Table(of_run.table()), Block::Para { text: of_run.method() }]);
     }
     Section::of("levels", "The cost of synchronous replication", blocks)
 }

@@ -3,12 +3,11 @@
 use loadline_analyze::kpi::THROUGHPUT;
 use loadline_analyze::limit::doubt;
 use loadline_analyze::{Estimate, Sweep, SweepPoint};
-use loadline_model::format::{ABSENT, bytes, counted};
+use loadline_model::format::{bytes, counted};
 use loadline_model::limits::{LimitSource, TestLimit};
 use loadline_model::{Column, TestRecord, column};
 
-use super::figure::{figure, reason, with_interval};
-use super::kept;
+use super::figure::{absent, figure, reason, with_interval};
 use crate::doc::{Cell, Notes};
 use crate::words::unit;
 
@@ -18,40 +17,32 @@ const SHARE: &Column = column::LIMIT_SHARE_PCT;
 pub(super) const TITLE: &str = "Limit";
 
 /// The limit of `peak`, with a note on its source.
-pub(super) fn limit(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint, notes: &mut Notes) -> Cell {
+pub(super) fn limit(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint, notes: &Notes) -> Cell {
     let Some(e) = peak.figure(LIMIT) else {
         // Older records have a reason for the share only.
-        let why = reason(records, peak, LIMIT).or_else(|| reason(records, peak, SHARE));
-        let mark = notes.mark(why.unwrap_or("the record gives no reason"), TITLE);
-        return Cell { text: ABSENT.to_owned(), mark };
+        let column = if reason(records, peak, LIMIT).is_some() { LIMIT } else { SHARE };
+        return absent(records, peak, column, TITLE, notes);
     };
     let (of_rate, shown) = in_unit_of(sweep, peak);
     let e = Estimate { mean: e.mean * of_rate, sd: e.sd.map(|sd| sd * of_rate), n: e.n };
-    let mark = of_point(records, peak)
-        .filter_map(|r| r.limit.as_ref())
-        .fold(String::new(), |marks, limit| kept::with_mark(&marks, &notes.mark(&what_limits(limit), TITLE)));
-    Cell { text: with_interval(shown, &e), mark }
+    let limits = of_point(records, peak).filter_map(|r| r.limit.as_ref());
+    Cell::from(with_interval(shown, &e)).marked(limits.map(|limit| notes.mark(&what_limits(limit), TITLE)))
 }
 
 /// The share of the limit at `peak`, with a note if it is doubtful or of other transactions than the peak.
-pub(super) fn share(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint, notes: &mut Notes) -> Cell {
+pub(super) fn share(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint, notes: &Notes) -> Cell {
     let cell = figure(records, peak, SHARE, notes);
     if peak.figure(SHARE).is_none() {
         return cell;
     }
     let (of_rate, shown) = in_unit_of(sweep, peak);
-    let mut all: Vec<String> =
-        of_point(records, peak).filter_map(|r| doubt(r, Some((of_rate, &unit(shown))))).collect();
-    let more = all.len().saturating_sub(1);
-    all.truncate(1);
-    if let Some(first) = all.first_mut().filter(|_| more > 0) {
-        *first += &format!(" (similar in {})", counted(more, "more test"));
-    }
-    if sweep.rate != shown {
-        all.push("the share is that of all transactions of the window".to_owned());
-    }
-    let mark = all.iter().fold(cell.mark.clone(), |marks, text| kept::with_mark(&marks, &notes.mark(text, "Of limit")));
-    Cell { mark, ..cell }
+    let mut doubts = of_point(records, peak).filter_map(|r| doubt(r, Some((of_rate, &unit(shown)))));
+    let first = doubts.next().map(|first| match doubts.count() {
+        0 => first,
+        more => format!("{first} (similar in {})", counted(more, "more test")),
+    });
+    let of_others = (sweep.rate != shown).then(|| "the share is that of all transactions of the window".to_owned());
+    cell.marked(first.into_iter().chain(of_others).map(|text| notes.mark(&text, "Of limit")))
 }
 
 /// What transactions per second are multiplied by to be in the unit of the peak, and the column of that unit. A rate of

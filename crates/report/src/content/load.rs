@@ -1,10 +1,11 @@
 //! What jobs did between transactions, and what each population of them did: think times, new sessions, parts that differ.
 
-use loadline_model::format::{ABSENT, counted, number, whole};
-use loadline_model::{Column, JobLoad, TestRecord, column};
+use loadline_model::format::{counted, number, whole};
+use loadline_model::{Column, TestRecord, column};
 
 use crate::RunData;
-use crate::doc::{Block, Cell, Head, Row, Section, Table};
+use crate::doc::{Block, Cell, Row, Section, Table};
+use crate::spec::TableSpec;
 
 /// The section of one run.
 pub(crate) fn section(runs: &[RunData]) -> Section {
@@ -22,88 +23,99 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
     Section::of("load", "Load of the jobs", blocks)
 }
 
+/// A test, or a part of it: a population, or a kind of transaction.
+struct Line<'a> {
+    /// The test whose figures these are.
+    record: Option<&'a TestRecord>,
+    name: String,
+    load: String,
+    tps: Option<f64>,
+    /// Mean, median and 99th percentile.
+    transaction_ns: [Option<f64>; 3],
+    /// Median and 99th percentile.
+    response_ns: [Option<f64>; 2],
+}
+
 /// A row for each valid test whose jobs think, open new sessions or differ, or run several scripts, and one for each of these parts;
 /// `None` without any.
 pub(crate) fn table(run: &RunData) -> Option<Table> {
-    let mut rows = Vec::new();
-    for r in run.records.iter().filter(|r| r.valid) {
+    let special = |r: &&TestRecord| {
         let load = r.load();
-        if !load.thinks() && !load.is_mixed() && load.reconnect_every.is_none() && r.kinds.is_empty() {
-            continue;
-        }
-        rows.push(Row { cells: of_test(r, &load), first: true, ..Row::default() });
-        let populations = r.populations.iter().map(|p| (p.population.words(), p.tps, p.transaction_ns, p.response_ns));
-        let kinds =
-            r.kinds.iter().map(|k| (format!("{} (weight {})", k.name, k.weight), k.tps, k.transaction_ns, None));
-        rows.extend(populations.chain(kinds).map(|part| Row::of(of_part(part))));
-    }
-    let mut head = vec![
-        Head::text("Test"),
-        Head::text("Load"),
-        Head::number("Throughput", "tps"),
-        Head::number("Transaction mean", "ms"),
-        Head::number("p50", "ms"),
-        Head::number("p99", "ms"),
-        Head::number("Response p50", "ms").tip("Open loop: from the intended start of a transaction"),
-        Head::number("Response p99", "ms"),
-        Head::number("Think time", "ms").tip("Time that jobs thought over the number of think times"),
-        Head::number("Thinking", "%").tip("Share of the jobs' time"),
-        Head::number("New sessions", "1/s"),
-        Head::number("Connect mean", "ms"),
-        Head::number("Connect p50", "ms"),
-        Head::number("Connect p99", "ms"),
-        Head::number("Connecting", "%").tip("Share of the jobs' time"),
-    ];
-    for index in (6..head.len()).rev() {
-        if rows.iter().all(|r| r.cells.get(index).is_none_or(|c| c.text == ABSENT || c.text.is_empty())) {
-            head.remove(index);
-            rows.iter_mut().filter(|r| r.cells.len() > index).for_each(|r| drop(r.cells.remove(index)));
-        }
-    }
-    (!rows.is_empty()).then(|| Table { caption: "Load of the jobs".to_owned(), ..Table::of("figures", head, rows) })
+        r.valid && (load.thinks() || load.is_mixed() || load.reconnect_every.is_some() || !r.kinds.is_empty())
+    };
+    let lines: Vec<Line<'_>> =
+        run.records.iter().filter(special).flat_map(|r| std::iter::once(of_test(r)).chain(parts(r))).collect();
+    let ms = |ns: Option<f64>| ns.map(|ns| number(ns / 1e6, 3));
+    let figure = |line: &Line<'_>, column: &Column, shown: &dyn Fn(f64) -> String| match line.record {
+        Some(r) => Cell::from(r.figure(column).map(shown)),
+        None => Cell::from(""),
+    };
+    let of_ms = |line: &Line<'_>, column: &Column| figure(line, column, &|ns| number(ns / 1e6, 3));
+    let pct = |line: &Line<'_>, column: &Column| figure(line, column, &|pct| number(pct, 1));
+    let table = TableSpec::<&Line<'_>>::of("figures", &lines)
+        .text("Test", |line| &line.name)
+        .text("Load", |line| &line.load)
+        .number("Throughput", "tps", |line| line.tps.map(whole))
+        .number("Transaction mean", "ms", |line| ms(line.transaction_ns[0]))
+        .number("p50", "ms", |line| ms(line.transaction_ns[1]))
+        .number("p99", "ms", |line| ms(line.transaction_ns[2]))
+        .number("Response p50", "ms", |line| ms(line.response_ns[0]))
+        .tip("Open loop: from the intended start of a transaction")
+        .if_any()
+        .number("Response p99", "ms", |line| ms(line.response_ns[1]))
+        .if_any()
+        .number("Think time", "ms", |line| figure(line, column::THINK_TIME_MS_MEAN, &|ms| number(ms, 3)))
+        .tip("Time that jobs thought over the number of think times")
+        .if_any()
+        .number("Thinking", "%", |line| pct(line, column::THINKING_PCT))
+        .tip("Share of the jobs' time")
+        .if_any()
+        .number("New sessions", "1/s", |line| figure(line, column::CONNECTS_PER_S, &whole))
+        .if_any()
+        .number("Connect mean", "ms", |line| of_ms(line, column::CONNECT_TIME_NS_MEAN))
+        .if_any()
+        .number("Connect p50", "ms", |line| of_ms(line, column::CONNECT_TIME_NS_P50))
+        .if_any()
+        .number("Connect p99", "ms", |line| of_ms(line, column::CONNECT_TIME_NS_P99))
+        .if_any()
+        .number("Connecting", "%", |line| pct(line, column::CONNECTING_PCT))
+        .tip("Share of the jobs' time")
+        .if_any()
+        .lines(|line| Row { first: line.record.is_some(), ..Row::default() })
+        .caption("Load of the jobs")
+        .build();
+    (!table.rows.is_empty()).then_some(table)
 }
 
-fn of_test(r: &TestRecord, load: &JobLoad) -> Vec<Cell> {
-    let figure = |column: &Column, show: &dyn Fn(f64) -> String| {
-        Cell::from(r.figure(column).map_or_else(|| ABSENT.to_owned(), show))
+fn of_test(r: &TestRecord) -> Line<'_> {
+    let load = r.load();
+    let said = match load.is_mixed() {
+        true => format!("{}{}", counted(load.populations.len(), "population"), load.new_sessions()),
+        false => load.words(),
     };
-    let ms = |column| figure(column, &|ns| number(ns / 1e6, 3));
-    let said = if load.is_mixed() {
-        let parts = counted(load.populations.len(), "population");
-        format!("{}: {parts}{}", counted(r.jobs as usize, "job"), load.new_sessions())
-    } else {
-        format!("{}: {}", counted(r.jobs as usize, "job"), load.words())
-    };
-    vec![
-        Cell::from(format!("{} {}", r.test, r.workload)),
-        Cell::from(said),
-        figure(column::COMMIT_THROUGHPUT_TPS, &whole),
-        ms(column::TRANSACTION_TIME_NS_MEAN),
-        ms(column::TRANSACTION_TIME_NS_P50),
-        ms(column::TRANSACTION_TIME_NS_P99),
-        ms(column::RESPONSE_TIME_NS_P50),
-        ms(column::RESPONSE_TIME_NS_P99),
-        figure(column::THINK_TIME_MS_MEAN, &|ms| number(ms, 3)),
-        figure(column::THINKING_PCT, &|pct| number(pct, 1)),
-        figure(column::CONNECTS_PER_S, &whole),
-        ms(column::CONNECT_TIME_NS_MEAN),
-        ms(column::CONNECT_TIME_NS_P50),
-        ms(column::CONNECT_TIME_NS_P99),
-        figure(column::CONNECTING_PCT, &|pct| number(pct, 1)),
-    ]
+    let mean = column::TRANSACTION_TIME_NS_MEAN;
+    Line {
+        record: Some(r),
+        name: format!("{} {}", r.test, r.workload),
+        load: format!("{}: {said}", counted(r.jobs as usize, "job")),
+        tps: r.figure(column::COMMIT_THROUGHPUT_TPS),
+        transaction_ns: [mean, column::TRANSACTION_TIME_NS_P50, column::TRANSACTION_TIME_NS_P99].map(|c| r.figure(c)),
+        response_ns: [column::RESPONSE_TIME_NS_P50, column::RESPONSE_TIME_NS_P99].map(|c| r.figure(c)),
+    }
 }
 
-/// Name, throughput, transaction and response times of a population, or of a kind of transaction.
-type Part = (String, f64, Option<[f64; 3]>, Option<[f64; 3]>);
-
-fn of_part((name, tps, transaction_ns, response_ns): Part) -> Vec<Cell> {
-    let ms = |times: Option<[f64; 3]>, which: usize| {
-        let ns = times.and_then(|t| t.get(which).copied());
-        Cell::from(ns.map_or_else(|| ABSENT.to_owned(), |ns| number(ns / 1e6, 3)))
-    };
-    let mut cells = vec![Cell::from(String::new()), Cell::from(name), Cell::from(whole(tps))];
-    cells.extend([0, 1, 2].map(|which| ms(transaction_ns, which)));
-    cells.extend([1, 2].map(|which| ms(response_ns, which)));
-    cells.extend((0..7).map(|_| Cell::from(String::new())));
-    cells
+/// The populations of a test, and the kinds of its transactions.
+fn parts(r: &TestRecord) -> impl Iterator<Item = Line<'_>> {
+    let populations = r.populations.iter().map(|p| (p.population.words(), p.tps, p.transaction_ns, p.response_ns));
+    let kinds = r.kinds.iter().map(|k| (format!("{} (weight {})", k.name, k.weight), k.tps, k.transaction_ns, None));
+    populations.chain(kinds).map(
+        |(load, tps, transaction_ns, response_ns): (_, _, Option<[f64; 3]>, Option<[f64; 3]>)| Line {
+            record: None,
+            name: String::new(),
+            load,
+            tps: Some(tps),
+            transaction_ns: [0, 1, 2].map(|which| Some(transaction_ns?[which])),
+            response_ns: [1, 2].map(|which| Some(response_ns?[which])),
+        },
+    )
 }

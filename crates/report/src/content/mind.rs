@@ -9,7 +9,7 @@ use loadline_model::{Severity, TestRecord, column};
 use super::{count, disturbed, kept, limit, noted, stop};
 use crate::doc::{Block, Section};
 use crate::platform_run::PlatformRun;
-use crate::words::{cut, short_name, spans, without_numbers};
+use crate::words::{alike, cut, distinct, grouped, short_name, spans};
 
 /// Most workloads whose bound is given in a full sentence; with more, they are listed by what bounds them.
 const FEW: usize = 4;
@@ -36,9 +36,8 @@ fn section(
     sides: &[PlatformRun<'_>],
     said: impl Fn(&PlatformRun<'_>) -> Vec<String>,
 ) -> Section {
-    let items: Vec<String> = sides.iter().flat_map(|side| under_label(side, sides, said(side))).collect();
-    let blocks = if items.is_empty() { Vec::new() } else { vec![Block::List { items }] };
-    Section::of(id, title, blocks)
+    let items = sides.iter().flat_map(|side| under_label(side, sides, said(side)));
+    Section::of(id, title, Block::list(items).into_iter().collect())
 }
 
 /// Machine and storage of `manifest` in one line: `8 × AMD EPYC, 64.0 GiB, Debian 12; log on ext4, data on xfs`.
@@ -73,23 +72,16 @@ fn bounds(side: &PlatformRun<'_>) -> Vec<String> {
         };
         return all.iter().map(sentence).collect();
     }
-    let mut by: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (name, bound) in &all {
-        match by.iter_mut().find(|(what, _)| *what == bound.by.name()) {
-            Some((_, names)) => names.push(name),
-            None => by.push((bound.by.name(), vec![name])),
+    let mut by = grouped(&all, |(_, bound)| bound.by.name());
+    by.sort_by_key(|(what, of)| (*what == BoundBy::Unknown.name(), std::cmp::Reverse(of.len())));
+    let said = |(what, of): (&str, Vec<&(String, loadline_analyze::Bound)>)| {
+        let names = distinct(of.into_iter().map(|(name, _)| name.as_str())).join(", ");
+        match what == BoundBy::Unknown.name() {
+            true => format!("The figures do not show what bounds {names}."),
+            false => format!("{names}: bounded by {what}."),
         }
-    }
-    by.sort_by_key(|(what, names)| (*what == BoundBy::Unknown.name(), std::cmp::Reverse(names.len())));
-    by.into_iter()
-        .map(|(what, mut names)| {
-            names.dedup();
-            match what == BoundBy::Unknown.name() {
-                true => format!("The figures do not show what bounds {}.", names.join(", ")),
-                false => format!("{}: bounded by {what}.", names.join(", ")),
-            }
-        })
-        .collect()
+    };
+    by.into_iter().map(said).collect()
 }
 
 fn minded(side: &PlatformRun<'_>) -> Vec<String> {
@@ -118,18 +110,9 @@ fn minded(side: &PlatformRun<'_>) -> Vec<String> {
 
 /// Invalid tests by reason; reasons that differ only in numbers are one.
 fn invalid(records: &[TestRecord]) -> Vec<String> {
-    let mut reasons: Vec<(String, Vec<u32>)> = Vec::new();
-    for record in records.iter().filter(|r| !r.valid) {
-        let reason = why_invalid(record);
-        // The sentences on disturbances say how many of their tests are invalid.
-        if reason.starts_with("disturbed: ") {
-            continue;
-        }
-        match reasons.iter_mut().find(|(known, _)| without_numbers(known) == without_numbers(&reason)) {
-            Some((_, tests)) => tests.push(record.test),
-            None => reasons.push((reason, vec![record.test])),
-        }
-    }
+    let reasons = records.iter().filter(|r| !r.valid).map(|r| (why_invalid(r), r.test));
+    // The sentences on disturbances say how many of their tests are invalid.
+    let mut reasons = alike(reasons.filter(|(reason, _)| !reason.starts_with("disturbed: ")));
     reasons.sort_by_key(|(_, tests)| std::cmp::Reverse(tests.len()));
     let said = reasons.iter().map(|(reason, tests)| {
         let (word, are) = if tests.len() == 1 { ("Test", "is") } else { ("Tests", "are") };

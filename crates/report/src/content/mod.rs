@@ -33,8 +33,6 @@ mod waits;
 pub(crate) use crate::words::count;
 pub(crate) use kept::{counted as kept_tests, verdict as kept_verdict};
 pub(crate) use page::{not_measured, table as page};
-pub(crate) use sizes::sentence;
-pub(crate) use tables::{Hidden, cell as test_cell, default_columns};
 pub(crate) use waits::{Waits, all as waits_of, histogram};
 
 use loadline_model::format::counted;
@@ -43,6 +41,7 @@ use loadline_model::{Column, TestRecord};
 
 use crate::doc::{Block, Document, Section};
 use crate::platform_run::{PlatformRun, apart, comparisons, sides};
+use crate::words::grouped;
 use crate::{Options, RunData};
 
 /// The report of `runs`; test tables have the columns `chosen`, or the default ones.
@@ -150,7 +149,7 @@ fn pages(runs: &[RunData]) -> Section {
     let items: Vec<(String, String)> = run.records.iter().filter(|r| run.pages.contains(&r.test)).map(link).collect();
     let title = if items.len() == run.records.len() { "A page for every test" } else { "Pages of typical windows" };
     let blocks = if items.is_empty() { Vec::new() } else { vec![Block::Links { items }] };
-    Section { in_text: false, ..Section::of("pages", title, blocks) }
+    Section::evidence("pages", title, blocks)
 }
 
 /// The verdict on measured tests; `None` if there is nothing but imported ones.
@@ -189,17 +188,11 @@ fn subtitle_of(sides: &[PlatformRun<'_>]) -> String {
 /// Machine and storage of each platform that loadline measured; platforms on the same one are one line.
 fn platforms_of(sides: &[PlatformRun<'_>], titled: bool) -> Vec<String> {
     let measured = sides.iter().filter(|s| s.run.published.is_none());
-    let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
-    for side in measured {
-        let line = mind::platform(&side.run.manifest);
-        match lines.iter_mut().find(|(known, _)| *known == line) {
-            Some((_, labels)) => labels.push(&side.label),
-            None => lines.push((line, vec![&side.label])),
-        }
-    }
+    let lines = grouped(measured, |side| mind::platform(&side.run.manifest));
     // A title of the user's does not name the platform.
     let alone = lines.len() == 1 && !titled;
-    lines.into_iter().map(|(line, of)| if alone { line } else { format!("{}: {line}", of.join(", ")) }).collect()
+    let labels = |of: &[&PlatformRun<'_>]| of.iter().map(|side| side.label.as_str()).collect::<Vec<_>>().join(", ");
+    lines.into_iter().map(|(line, of)| if alone { line } else { format!("{}: {line}", labels(&of)) }).collect()
 }
 
 /// What qualifies the verdict. (Skipped workloads are listed with the key figures.)

@@ -9,7 +9,9 @@ use loadline_model::snapshot::counter;
 use loadline_model::{TestRecord, column};
 
 use crate::RunData;
-use crate::doc::{Block, Cell, Head, Row, Section, Table};
+use crate::doc::{Block, Section, Table};
+use crate::spec::TableSpec;
+use crate::words::grouped;
 
 /// Counters of a node in the table of nodes, with headings, units and what they are divided by.
 const OF_NODE: [(&str, &str, &str, f64); 10] = [
@@ -39,10 +41,8 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
             blocks.push(Block::List { items: peaks(&records).into_iter().chain(paused(&records)).collect() });
             blocks.push(Block::Table(table));
             blocks.push(Block::para(note(run)));
-            blocks.extend(each(&records).map(|table| Block::Details {
-                summary: "What each node did".to_owned(),
-                blocks: vec![Block::Table(table)],
-            }));
+            let each = Block::table(each(&records));
+            blocks.extend(each.map(|table| Block::details("What each node did", vec![table])));
         }
     }
     Section::of("nodes", "Tests over nodes", blocks)
@@ -110,34 +110,23 @@ fn note(run: &RunData) -> String {
 
 /// The highest throughput of each workload on each number of nodes, against that of the fewest.
 fn peaks(records: &[&TestRecord]) -> Vec<String> {
-    let mut workloads: Vec<&str> = Vec::new();
-    for r in records {
-        if !workloads.contains(&r.workload.as_str()) {
-            workloads.push(&r.workload);
-        }
-    }
     let mut out = Vec::new();
-    for workload in workloads {
+    for (workload, groups) in grouped(groups(records), |group| group[0].workload.as_str()) {
         let mut best: BTreeMap<u32, (f64, u32)> = BTreeMap::new();
-        for group in groups(records).iter().filter(|g| g[0].workload == workload) {
-            if let Some(Estimate { mean: tps, .. }) = estimate(group) {
-                let best = best.entry(group[0].nodes).or_insert((tps, group[0].jobs));
-                if tps > best.0 {
-                    *best = (tps, group[0].jobs);
-                }
+        for (group, tps) in groups.iter().filter_map(|group| Some((group[0], estimate(group)?.mean))) {
+            let best = best.entry(group.nodes).or_insert((tps, group.jobs));
+            if tps > best.0 {
+                *best = (tps, group.jobs);
             }
         }
         let Some((fewest, (base, at))) = best.pop_first().filter(|(_, (base, _))| *base > 0.0) else { continue };
-        let unit = records.iter().find(|r| r.workload == workload).map_or("", |r| throughput(r).1);
-        let first = format!(
-            "{workload}: {} {unit} at most on {} ({})",
-            whole(base),
-            counted(fewest as usize, "node"),
-            counted(at as usize, "job")
-        );
+        let on = |nodes: u32, jobs: u32| {
+            format!("on {} ({})", counted(nodes as usize, "node"), counted(jobs as usize, "job"))
+        };
+        let (_, unit) = throughput(groups[0][0]);
+        let first = format!("{workload}: {} {unit} at most {}", whole(base), on(fewest, at));
         let others = best.iter().map(|(nodes, (tps, jobs))| {
-            let (on, jobs) = (counted(*nodes as usize, "node"), counted(*jobs as usize, "job"));
-            format!("{} on {on} ({jobs}), {:.2} times as many", whole(*tps), tps / base)
+            format!("{} {}, {:.2} times as many", whole(*tps), on(*nodes, *jobs), tps / base)
         });
         out.push(std::iter::once(first).chain(others).collect::<Vec<_>>().join("; ") + ".");
     }
@@ -166,119 +155,67 @@ fn paused(records: &[&TestRecord]) -> Option<String> {
 
 /// The valid tests of each workload, number of nodes and jobs.
 fn groups<'a>(records: &[&'a TestRecord]) -> Vec<Vec<&'a TestRecord>> {
-    let mut groups: Vec<Vec<&TestRecord>> = Vec::new();
-    for r in records {
-        let same = |g: &&mut Vec<&TestRecord>| {
-            let first = g[0];
-            (&first.workload, first.driver, first.nodes, first.jobs, &first.parameters)
-                == (&r.workload, r.driver, r.nodes, r.jobs, &r.parameters)
-        };
-        match groups.iter_mut().find(same) {
-            Some(group) => group.push(r),
-            None => groups.push(vec![r]),
-        }
-    }
-    groups
+    let same = |r: &&'a TestRecord| (&r.workload, r.driver, r.nodes, r.jobs, &r.parameters);
+    grouped(records.iter().copied(), same).into_iter().map(|(_, group)| group).collect()
 }
 
 fn scaling(records: &[&TestRecord]) -> Table {
     let mut groups = groups(records);
-    groups.sort_by(|a, b| {
-        let key = |g: &[&TestRecord]| (g[0].workload.clone(), g[0].nodes, g[0].jobs, g[0].test);
-        key(a).cmp(&key(b))
-    });
+    groups.sort_by_key(|g| (g[0].workload.clone(), g[0].nodes, g[0].jobs, g[0].test));
     // Of one node with as many jobs as each node has here.
-    let base = |g: &[&TestRecord]| {
-        let like = |o: &&Vec<&TestRecord>| {
-            let (a, b) = (o[0], g[0]);
-            a.workload == b.workload
-                && a.driver == b.driver
-                && a.nodes == 1
-                && a.jobs * b.nodes == b.jobs
-                && a.parameters == b.parameters
+    let base = |b: &TestRecord| {
+        let like = |a: &TestRecord| {
+            (&a.workload, a.driver, a.nodes, a.jobs * b.nodes, &a.parameters)
+                == (&b.workload, b.driver, 1, b.jobs, &b.parameters)
         };
-        groups.iter().find(like).and_then(|one| estimate(one))
+        groups.iter().find(|one| like(one[0])).and_then(|one| estimate(one))
     };
-    let absent = || "–".to_owned();
-    let mut last = String::new();
-    let mut rows = Vec::new();
-    for g in &groups {
-        let r = g[0];
-        let first = last != r.workload;
-        last.clone_from(&r.workload);
-        let (total, latency) = (estimate(g), mean(g, column::COMMIT_LATENCY_MS));
-        let up = total.zip(base(g)).filter(|_| r.nodes > 1).and_then(|(total, one)| stats::ratio(&total, &one));
-        let (_, unit) = throughput(r);
-        let name = if unit == "tps" { r.workload.clone() } else { format!("{} ({unit})", r.workload) };
-        let within = |interval: Option<Interval>, shown: fn(f64) -> String| {
-            interval.map_or_else(String::new, |i| format!(" ({} to {})", shown(i.low.max(0.0)), shown(i.high)))
-        };
-        let two = |v: f64| format!("{v:.2}");
-        let cells = vec![
-            Cell::from(if first { name } else { String::new() }),
-            Cell::from(r.nodes.to_string()),
-            Cell::from(r.jobs.to_string()),
-            Cell::from(total.map_or_else(absent, |e| format!("{}{}", whole(e.mean), within(e.interval(), whole)))),
-            Cell::from(total.map_or_else(absent, |e| whole(e.mean / f64::from(r.nodes.max(1))))),
-            Cell::from(slowest(g).map_or_else(absent, whole)),
-            Cell::from(up.map_or_else(absent, |up| format!("{}{}", two(up.value), within(up.interval, two)))),
-            Cell::from(latency.map_or_else(absent, |v| format!("{v:.3}"))),
-            Cell::from(mean(g, column::CONFLICTS).map_or_else(absent, whole)),
-            Cell::from(mean(g, column::ERRORS).map_or_else(absent, whole)),
-        ];
-        rows.push(Row { cells, first, ..Row::default() });
-    }
-    let head = vec![
-        Head::text("Workload"),
-        Head::number("Nodes", ""),
-        Head::number("Jobs", "").tip("All nodes together; they are spread over the nodes in turn"),
-        Head::number("Throughput", "tps").tip(
-            "All nodes together, of loads in rows per second; with repetitions their mean and its interval of 95 %",
-        ),
-        Head::number("Per node", "tps"),
-        Head::number("Slowest node", "tps").tip("Mean over the repetitions of the node with the least"),
-        Head::number("Speed-up", "").tip("Against one node with as many jobs as each node has here; interval of 95 %"),
-        Head::number("Latency", "ms"),
-        Head::number("Tried again", "")
-            .tip("Transactions that lost against another one, were rolled back and tried again: no throughput"),
-        Head::number("Errors", ""),
-    ];
-    Table { caption: "Nodes and jobs".to_owned(), ..Table::of("figures", head, rows) }
+    let up = |g: &[&TestRecord]| stats::ratio(&estimate(g).filter(|_| g[0].nodes > 1)?, &base(g[0])?);
+    let within = |value: f64, interval: Option<Interval>, shown: fn(f64) -> String| {
+        let range = interval.map(|i| format!(" ({} to {})", shown(i.low.max(0.0)), shown(i.high)));
+        shown(value) + &range.unwrap_or_default()
+    };
+    let two: fn(f64) -> String = |v| format!("{v:.2}");
+    let name = |r: &TestRecord| match throughput(r).1 {
+        "tps" => r.workload.clone(),
+        unit => format!("{} ({unit})", r.workload),
+    };
+    TableSpec::<&[&TestRecord]>::of("figures", groups.iter().map(Vec::as_slice))
+        .text("Workload", |g| name(g[0]))
+        .once()
+        .number("Nodes", "", |g| g[0].nodes)
+        .number("Jobs", "", |g| g[0].jobs)
+        .tip("All nodes together; they are spread over the nodes in turn")
+        .number("Throughput", "tps", |g| estimate(g).map(|e| within(e.mean, e.interval(), whole)))
+        .tip("All nodes together, of loads in rows per second; with repetitions their mean and its interval of 95 %")
+        .number("Per node", "tps", |g| estimate(g).map(|e| whole(e.mean / f64::from(g[0].nodes.max(1)))))
+        .number("Slowest node", "tps", |g| slowest(g).map(whole))
+        .tip("Mean over the repetitions of the node with the least")
+        .number("Speed-up", "", |g| up(g).map(|up| within(up.value, up.interval, two)))
+        .tip("Against one node with as many jobs as each node has here; interval of 95 %")
+        .number("Latency", "ms", |g| mean(g, column::COMMIT_LATENCY_MS).map(|v| format!("{v:.3}")))
+        .number("Tried again", "", |g| mean(g, column::CONFLICTS).map(whole))
+        .tip("Transactions that lost against another one, were rolled back and tried again: no throughput")
+        .number("Errors", "", |g| mean(g, column::ERRORS).map(whole))
+        .caption("Nodes and jobs")
+        .build()
 }
 
 /// A row for each node of each test.
-fn each(records: &[&TestRecord]) -> Option<Table> {
-    let shown: Vec<_> = OF_NODE
-        .iter()
-        .filter(|(name, ..)| records.iter().flat_map(|r| &r.by_node).any(|n| of_node(n, name).is_some_and(|v| v > 0.0)))
-        .collect();
-    let mut rows = Vec::new();
-    for r in records {
-        for (number, node) in r.by_node.iter().enumerate() {
-            let first = number == 0;
-            let jobs = counted(r.jobs as usize, "job");
-            let mut cells = vec![
-                Cell::from(if first { format!("{} {}, {jobs}", r.test, r.workload) } else { String::new() }),
-                Cell::from((number + 1).to_string()),
-                Cell::from(node.jobs.to_string()),
-                Cell::from(whole(node.tps)),
-            ];
-            for (name, _, _, per) in &shown {
-                let value = of_node(node, name).map_or_else(
-                    || "–".to_owned(),
-                    |v| {
-                        let value = v / per;
-                        if *per > 1.0 { format!("{value:.2}") } else { whole(value) }
-                    },
-                );
-                cells.push(Cell::from(value));
-            }
-            rows.push(Row { cells, first, ..Row::default() });
-        }
+fn each(records: &[&TestRecord]) -> Table {
+    let nodes =
+        records.iter().flat_map(|r| r.by_node.iter().zip(1_u32..).map(move |(node, number)| (*r, node, number)));
+    let mut table = TableSpec::<(&TestRecord, &NodeFigures, u32)>::of("figures", nodes)
+        .text("Test", |(r, ..)| format!("{} {}, {}", r.test, r.workload, counted(r.jobs as usize, "job")))
+        .once()
+        .number("Node", "", |(.., number)| number)
+        .number("Jobs", "", |(_, node, _)| node.jobs)
+        .number("Throughput", "tps", |(_, node, _)| whole(node.tps))
+        .caption("What each node did, by the jobs' count and its own counters");
+    for (name, title, unit, per) in OF_NODE {
+        let shown = move |v: f64| if per > 1.0 { format!("{:.2}", v / per) } else { whole(v / per) };
+        let any = records.iter().flat_map(|r| &r.by_node).any(|n| of_node(n, name).is_some_and(|v| v > 0.0));
+        table = table.number(title, unit, move |(_, node, _)| of_node(node, name).map(shown)).when(any);
     }
-    let mut head =
-        vec![Head::text("Test"), Head::number("Node", ""), Head::number("Jobs", ""), Head::number("Throughput", "tps")];
-    head.extend(shown.iter().map(|(_, title, unit, _)| Head::number(title, unit)));
-    let caption = "What each node did, by the jobs' count and its own counters".to_owned();
-    (!rows.is_empty()).then(|| Table { caption, ..Table::of("figures", head, rows) })
+    table.build()
 }

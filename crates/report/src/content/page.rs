@@ -8,13 +8,13 @@ use loadline_model::disturbance::why_invalid;
 use loadline_model::format::{ABSENT, Format, counted, number};
 use loadline_model::{Column, TestRecord};
 
-use super::figure::reason;
+use super::figure::absent;
 use super::key::NO_MEAN;
 use super::{kept, limit, sizes, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, group_title, groups};
-use crate::words::{cut, short_name, short_place, spans, unit, without_numbers};
+use crate::words::{alike, cut, grouped, short_name, short_place, spans, unit};
 
 /// Most characters of a reason; the test's own table has it in full.
 const MAX_REASON: usize = 200;
@@ -26,20 +26,18 @@ const INTENDED: (&Column, &Column) = (RESPONSE, column::RESPONSE_TIME_NS_P99);
 
 /// The section: one table per platform.
 pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
+    let several = sides.len() > 1;
     let mut blocks = Vec::new();
     for side in sides {
-        let caption = if sides.len() > 1 { side.label.clone() } else { String::new() };
-        let mut table = table(side, &caption);
+        let mut table = table(side, if several { &side.label } else { "" });
         if on_paper {
             // The first page has space for one list of invalid and kept tests: that of what to mind.
             let of_tests = |r: &&mut Row| r.remark.split_once(": ").is_some_and(|(_, said)| said.starts_with("test"));
             table.rows.iter_mut().filter(of_tests).for_each(|r| r.remark.clear());
             table.merge_notes();
         }
-        if !table.rows.is_empty() {
-            blocks.push(Block::Table(table));
-        }
-        let of = if sides.len() > 1 { format!("{}: ", side.label) } else { String::new() };
+        blocks.extend(Block::table(table));
+        let of = if several { format!("{}: ", side.label) } else { String::new() };
         blocks.extend(not_measured(side).into_iter().map(|text| Block::para(format!("{of}{text}"))));
     }
     if sides.iter().any(|s| !s.run.records.is_empty()) {
@@ -54,17 +52,17 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
 
 /// The page of one platform.
 pub(crate) fn table(side: &PlatformRun<'_>, caption: &str) -> Table {
-    let mut notes = Notes::default();
+    let notes = Notes::default();
     let mut rows = Vec::new();
     let all = groups(std::iter::once(side));
     for group in &all {
         if all.len() > 1 {
             rows.push(Row::title(group_title(group)));
         }
-        rows.extend(side.sweeps.iter().filter(|s| s.group == *group).map(|s| line(side, s, &mut notes)));
+        rows.extend(side.sweeps.iter().filter(|s| s.group == *group).map(|s| line(side, s, &notes)));
         rows.extend(side.scans.iter().filter(|s| s.record.group == *group).map(scan_line));
     }
-    let mut head = vec![
+    let head = [
         Head::text("Workload"),
         Head::number("Peak", "").tip("Highest mean of the workload's first KPI, valid tests only."),
         Head::text(""),
@@ -75,20 +73,19 @@ pub(crate) fn table(side: &PlatformRun<'_>, caption: &str) -> Table {
         Head::number("Of limit", "%").tip("Peak throughput as a share of what the hardware allows for the same work."),
         Head::text("Bounded by").tip("What bounds the workload at its peak; the load lines give the reason."),
     ];
+    let mut table = Table { caption: caption.to_owned(), ..Table::of("key", head, rows) };
     // A column without any value is left out.
     for index in [8, 7] {
         let empty = ["", ABSENT, BoundBy::Unknown.name()];
-        let blank = |r: &Row| r.cells.get(index).is_none_or(|c| empty.contains(&c.text.as_str()));
-        if rows.iter().all(blank) {
-            head.remove(index);
-            rows.iter_mut().filter(|r| r.cells.len() > index).for_each(|r| drop(r.cells.remove(index)));
+        if table.rows.iter().all(|r| r.cells.get(index).is_none_or(|c| empty.contains(&c.text.as_str()))) {
+            table.remove(index);
         }
     }
-    let notes = notes.finish_used(&mut rows);
-    Table { caption: caption.to_owned(), notes, ..Table::of("key", head, rows) }
+    table.notes = notes.finish(&mut table.rows);
+    table
 }
 
-fn line(side: &PlatformRun<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {
+fn line(side: &PlatformRun<'_>, sweep: &Sweep, notes: &Notes) -> Row {
     let records = &side.run.records;
     let valid: usize = sweep.points.iter().map(|p| p.tests.len() + p.set_aside.len()).sum();
     let invalid: usize = sweep.points.iter().map(|p| p.invalid.len()).sum();
@@ -97,38 +94,33 @@ fn line(side: &PlatformRun<'_>, sweep: &Sweep, notes: &mut Notes) -> Row {
         0 => valid.to_string(),
         _ => format!("{valid} of {}", valid + invalid),
     };
-    let mut cells: Vec<Cell> = vec![short_name(sweep, &side.sweeps).into()];
-    match sweep.peak() {
+    let name = short_name(sweep, &side.sweeps);
+    let cells: [Cell; 9] = match sweep.peak() {
         Some(peak) => {
-            let rate = sweep.rate;
             let (mean, p99) = latency(sweep, peak);
-            let reached = sweep.rate_at(peak).map_or(ABSENT.to_owned(), |e| value(rate, e.mean));
-            cells.push(Cell { text: reached, mark: kept::mark(peak, notes) });
-            cells.push(unit(rate).into());
-            cells.push(short_place(sweep, peak.at).into());
-            cells.push(match mean {
-                Some(mean) => time(records, peak, mean, notes),
-                None => Cell { text: ABSENT.to_owned(), mark: notes.mark(NO_MEAN, "Latency [mean]") },
-            });
-            cells.push(time(records, peak, p99, notes));
-            cells.push(tests.into());
-            cells.push(limit::share(records, sweep, peak, notes));
+            let reached = Cell::from(sweep.rate_at(peak).map(|e| value(sweep.rate, e.mean)));
             let bound = bound_of_sweep(sweep, records).filter(|_| side.run.published.is_none());
-            cells.push(bound.map_or(ABSENT, |b| b.by.name()).into());
+            let no_mean = || Cell::absent(notes.mark(NO_MEAN, "Latency [mean]"));
+            [
+                name.into(),
+                reached.marked(kept::mark(peak, notes)),
+                unit(sweep.rate).into(),
+                short_place(sweep, peak.at).into(),
+                mean.map_or_else(no_mean, |mean| time(records, peak, mean, notes)),
+                time(records, peak, p99, notes),
+                tests.into(),
+                limit::share(records, sweep, peak, notes),
+                bound.map_or(ABSENT, |b| b.by.name()).into(),
+            ]
         }
         None => {
-            cells.push(Cell { text: ABSENT.to_owned(), mark: notes.mark("no valid test has a throughput", "") });
-            cells.extend(["", "", ABSENT, ABSENT].map(Cell::from));
-            cells.push(tests.into());
-            cells.extend([ABSENT, ABSENT].map(Cell::from));
+            let none = Cell::absent(notes.mark("no valid test has a throughput", ""));
+            let [unit, at, mean, p99, share, bound] = ["", "", ABSENT, ABSENT, ABSENT, ABSENT].map(Cell::from);
+            [name.into(), none, unit, at, mean, p99, tests.into(), share, bound]
         }
-    }
-    Row {
-        cells,
-        invalid: valid == 0,
-        remark: remark(&sweep.workload, &[why_not(sweep), kept::remark(sweep)]),
-        ..Row::default()
-    }
+    };
+    let remark = remark(&sweep.workload, &[why_not(sweep), kept::remark(sweep)]);
+    Row { invalid: valid == 0, remark, ..Row::of(cells) }
 }
 
 /// The remarks on a workload as a sentence; empty without any.
@@ -156,13 +148,10 @@ fn latency(sweep: &Sweep, point: &SweepPoint) -> (Option<&'static Column>, &'sta
 }
 
 /// A time of `point` in a fitting unit.
-fn time(records: &[TestRecord], point: &SweepPoint, column: &Column, notes: &mut Notes) -> Cell {
+fn time(records: &[TestRecord], point: &SweepPoint, column: &Column, notes: &Notes) -> Cell {
     match point.figure(column) {
         Some(e) => short_ns(nanoseconds(column, e.mean)).into(),
-        None => {
-            let why = reason(records, point, column).unwrap_or("the record gives no reason");
-            Cell { text: ABSENT.to_owned(), mark: notes.mark(why, column.title) }
-        }
+        None => absent(records, point, column, column.title, notes),
     }
 }
 
@@ -194,16 +183,9 @@ fn nanoseconds(column: &Column, value: f64) -> f64 {
 
 /// The invalid tests with their reasons, shortened. Reasons that differ only in numbers appear once.
 fn why_not(sweep: &Sweep) -> String {
-    let mut reasons: Vec<(&str, Vec<u32>)> = Vec::new();
     let mut invalid: Vec<_> = sweep.points.iter().flat_map(|p| &p.invalid).collect();
     invalid.sort_by_key(|t| t.test);
-    for test in invalid {
-        match reasons.iter_mut().find(|(reason, _)| without_numbers(reason) == without_numbers(&test.reason)) {
-            Some((_, tests)) => tests.push(test.test),
-            None => reasons.push((&test.reason, vec![test.test])),
-        }
-    }
-    let said = reasons.into_iter().map(|(reason, tests)| {
+    let said = alike(invalid.into_iter().map(|t| (&t.reason, t.test))).into_iter().map(|(reason, tests)| {
         let (word, is) = if tests.len() == 1 { ("test", "is") } else { ("tests", "are") };
         format!("{word} {} {is} invalid: {}", spans(&tests), cut(stop(reason), MAX_REASON))
     });
@@ -213,14 +195,14 @@ fn why_not(sweep: &Sweep) -> String {
 /// A scan of sizes has a shape instead of a peak.
 fn scan_line(scan: &Scan<'_>) -> Row {
     let r = scan.record;
-    let median = |column: &Column| r.figure(column).map_or(ABSENT.to_owned(), short_ns);
-    let cells = vec![
-        r.workload.as_str().into(),
+    let median = |column: &Column| Cell::from(r.figure(column).map(short_ns));
+    let cells: [Cell; 9] = [
+        (&r.workload).into(),
         ABSENT.into(),
         "".into(),
         counted(r.sizes.len(), "size").into(),
-        median(column::COMMIT_TIME_NS_MEAN).into(),
-        median(column::COMMIT_TIME_NS_P99).into(),
+        median(column::COMMIT_TIME_NS_MEAN),
+        median(column::COMMIT_TIME_NS_P99),
         if r.valid { "1" } else { "0 of 1" }.into(),
         ABSENT.into(),
         ABSENT.into(),
@@ -230,34 +212,24 @@ fn scan_line(scan: &Scan<'_>) -> Row {
             let kept = kept_test(r).map_or(String::new(), |kept| format!("; test {} is {kept}", r.test));
             format!("{}: {}{kept}.", r.workload, sizes::sentence(shape))
         }
-        None => {
-            let reason = why_invalid(r);
-            format!("{}: test {} is invalid: {}.", r.workload, r.test, stop(&reason))
-        }
+        None => format!("{}: test {} is invalid: {}.", r.workload, r.test, stop(&why_invalid(r))),
     };
-    Row { cells, invalid: !r.valid, remark, ..Row::default() }
+    Row { invalid: !r.valid, remark, ..Row::of(cells) }
 }
 
 /// Planned workloads without a test: skipped with the reason, or not reached. One sentence per reason.
 pub(crate) fn not_measured(side: &PlatformRun<'_>) -> Vec<String> {
     let plan = &side.run.manifest.plan;
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for skipped in &plan.skipped {
-        match reasons.iter_mut().find(|(reason, _)| *reason == skipped.reason.as_str()) {
-            Some((_, codes)) => codes.push(&skipped.code),
-            None => reasons.push((&skipped.reason, vec![&skipped.code])),
-        }
-    }
-    let mut out: Vec<String> =
-        reasons.iter().map(|(reason, codes)| format!("Skipped: {}: {}.", codes.join(", "), stop(reason))).collect();
+    let said = grouped(&plan.skipped, |s| s.reason.as_str()).into_iter().map(|(reason, skipped)| {
+        let codes: Vec<&str> = skipped.iter().map(|s| s.code.as_str()).collect();
+        format!("Skipped: {}: {}.", codes.join(", "), stop(reason))
+    });
     let known = |code: &str| {
         side.run.records.iter().any(|r| r.workload == code) || plan.skipped.iter().any(|skipped| skipped.code == code)
     };
     let left: Vec<&str> = plan.workloads.iter().map(|w| w.code.as_str()).filter(|code| !known(code)).collect();
-    if !left.is_empty() {
-        out.push(format!("Not measured, as the run ended before: {}.", left.join(", ")));
-    }
-    out
+    let left = (!left.is_empty()).then(|| format!("Not measured, as the run ended before: {}.", left.join(", ")));
+    said.chain(left).collect()
 }
 
 #[cfg(test)]

@@ -3,36 +3,30 @@
 use loadline_model::format::{bytes, duration_ns, duration_s, number};
 use loadline_model::machine::Storage;
 use loadline_model::manifest::{Manifest, TableLoad};
-use loadline_model::{Jobs, Severity};
+use loadline_model::{Finding, Jobs, Severity};
 
 use super::side_by_side::{Facts, collect, fact, side_by_side};
 use super::{data_set, settings, stop, when};
-use crate::doc::{Block, Cell, Head, Row, Section, Table};
+use crate::doc::{Block, Row, Section};
 use crate::platform_run::PlatformRun;
+use crate::spec::TableSpec;
 
 /// The section.
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
-    let manifests: Vec<&Manifest> = sides.iter().map(|s| &s.run.manifest).collect();
-    let mut blocks = Vec::new();
-    let mut table = |title: &str, rows: Facts| {
-        if !rows.is_empty() {
-            blocks.push(Block::heading(title));
-            blocks.push(Block::Table(side_by_side(sides, rows)));
-        }
-    };
-    table("Run and plan", collect(&manifests, plan));
-    table("Database", collect(&manifests, database));
-    table("Settings", settings::all(sides));
-    table("Machine", collect(&manifests, machine));
-    table("Storage", collect(&manifests, storage));
-    table("Storage probe before the run", collect(&manifests, probes));
-    table("Loading the data set", collect(&manifests, data_set));
-    table("Cost of loadline itself", collect(&manifests, overhead));
-    table("Calibration: redo per transaction", collect(&manifests, calibration));
-    blocks.extend(data_set::blocks(sides));
-    blocks.extend(doctor(sides));
-    blocks.extend(target_notes(sides));
-    Section { in_text: false, ..Section::of("platforms", "Platforms", blocks) }
+    let facts: [(&str, Facts); 9] = [
+        ("Run and plan", collect(sides, plan)),
+        ("Database", collect(sides, database)),
+        ("Settings", settings::all(sides)),
+        ("Machine", collect(sides, machine)),
+        ("Storage", collect(sides, storage)),
+        ("Storage probe before the run", collect(sides, probes)),
+        ("Loading the data set", collect(sides, data_set)),
+        ("Cost of loadline itself", collect(sides, overhead)),
+        ("Calibration: redo per transaction", collect(sides, calibration)),
+    ];
+    let facts = facts.into_iter().map(|(title, rows)| Block::under(title, Block::table(side_by_side(sides, rows))));
+    let rest = [data_set::blocks(sides), doctor(sides), target_notes(sides)];
+    Section::evidence("platforms", "Platforms", facts.chain(rest).flatten().collect())
 }
 
 fn optional(name: &str, value: Option<String>) -> Option<(String, String)> {
@@ -207,40 +201,34 @@ fn calibration(m: &Manifest) -> Vec<(String, String)> {
 }
 
 fn doctor(sides: &[PlatformRun<'_>]) -> Vec<Block> {
-    let mut rows = Vec::new();
+    let mut findings: Vec<(&str, &Finding)> = Vec::new();
     for side in sides {
-        let mut findings: Vec<_> = side.run.manifest.doctor.iter().collect();
-        findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
-        for (i, f) in findings.into_iter().enumerate() {
-            let severity = match f.severity {
-                Severity::Ok => "ok",
-                Severity::Warning => "warning",
-                Severity::Refused => "REFUSED",
-                Severity::Impossible => "IMPOSSIBLE",
-            };
-            let platform = if i == 0 { side.label.as_str() } else { "" };
-            let mut row = Row::of([platform, severity, &f.subject, &f.value, &f.advice].map(Cell::from));
-            row.first = i == 0;
-            row.invalid = f.severity >= Severity::Refused;
-            rows.push(row);
-        }
+        let mut own: Vec<&Finding> = side.run.manifest.doctor.iter().collect();
+        own.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        findings.extend(own.into_iter().map(|finding| (side.label.as_str(), finding)));
     }
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    let head = ["Platform", "Severity", "Subject", "Value", "Advice"].map(Head::text);
-    let table = Table::of("facts", head, rows);
-    vec![Block::heading("Doctor findings before the run"), Block::Table(table)]
+    let severity = |severity: Severity| match severity {
+        Severity::Ok => "ok",
+        Severity::Warning => "warning",
+        Severity::Refused => "REFUSED",
+        Severity::Impossible => "IMPOSSIBLE",
+    };
+    let table = TableSpec::<(&str, &Finding)>::of("facts", findings)
+        .text("Platform", |(label, _)| label)
+        .once()
+        .text("Severity", |(_, finding)| severity(finding.severity))
+        .text("Subject", |(_, finding)| &finding.subject)
+        .text("Value", |(_, finding)| &finding.value)
+        .text("Advice", |(_, finding)| &finding.advice)
+        .lines(|(_, finding)| Row { invalid: finding.severity >= Severity::Refused, ..Row::default() });
+    Block::under("Doctor findings before the run", Block::table(table.build()))
 }
 
 fn target_notes(sides: &[PlatformRun<'_>]) -> Vec<Block> {
-    let several = sides.len() > 1;
-    let items: Vec<String> = sides
-        .iter()
-        .flat_map(|s| s.run.manifest.target.notes.iter().map(move |n| (s, n)))
-        .map(|(s, n)| if several { format!("{}: {}.", s.label, stop(n)) } else { format!("{}.", stop(n)) })
-        .collect();
-    if items.is_empty() { Vec::new() } else { vec![Block::heading("About the target"), Block::List { items }] }
+    let of = |side: &PlatformRun<'_>| if sides.len() > 1 { format!("{}: ", side.label) } else { String::new() };
+    let notes = sides.iter().flat_map(|side| side.run.manifest.target.notes.iter().map(move |note| (side, note)));
+    let items = notes.map(|(side, note)| format!("{}{}.", of(side), stop(note)));
+    Block::under("About the target", Block::list(items))
 }
 
 /// The section with the commands.
@@ -264,7 +252,7 @@ pub(crate) fn again(sides: &[PlatformRun<'_>]) -> Section {
             seeds.join("; ")
         )));
     }
-    Section { in_text: false, ..Section::of("again", "Run it again", blocks) }
+    Section::evidence("again", "Run it again", blocks)
 }
 
 /// `argument`, quoted for a shell if needed.

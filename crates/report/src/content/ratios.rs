@@ -6,8 +6,8 @@ use loadline_model::Column;
 
 use crate::columns::value;
 use crate::csv::{self, Named, number};
-use crate::doc::{Cell, Head, Notes, Row, Table};
-use crate::text::{self, narrowed, wrapped};
+use crate::doc::{Cell, Notes, Table};
+use crate::spec::TableSpec;
 
 /// A figure of A and B.
 #[derive(Debug, Clone)]
@@ -37,6 +37,14 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
+    /// `LGWR-LAT1 with 4 jobs`.
+    pub(crate) fn place(&self) -> String {
+        let jobs = self
+            .jobs
+            .map_or_else(String::new, |n| format!(" with {}", loadline_model::format::counted(n as usize, "job")));
+        format!("{}{jobs}", self.workload)
+    }
+
     /// The verdict in a word.
     pub(crate) fn word(&self) -> &'static str {
         match self.verdict {
@@ -64,64 +72,38 @@ pub(crate) fn percent(share: f64) -> String {
     if share >= 0.1 { format!("{:.0} %", share * 100.0) } else { format!("{:.1} %", share * 100.0) }
 }
 
-/// The table; `counted`: what the last column counts.
-pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
-    let mut notes = Notes::default();
-    let absent = || "–".to_owned();
-    let row = |shown: &Shown| {
-        let mut marked =
-            |text: &Option<String>| text.as_ref().map_or_else(String::new, |text| notes.mark(text, &shown.workload));
-        let (mark, but) = (marked(&shown.why), marked(&shown.but));
-        let jobs = shown.jobs.map_or_else(String::new, |jobs| jobs.to_string());
-        let (workload, jobs) = if shown.main { (shown.workload.clone(), jobs) } else { Default::default() };
-        let side = |of: fn((f64, f64)) -> f64| shown.sides.map_or_else(absent, |s| value(shown.column, of(s)));
-        let pairs = if shown.dropped > 0 {
-            format!("{} of {}", shown.pairs, shown.pairs + shown.dropped)
-        } else {
-            shown.pairs.to_string()
-        };
-        let interval = shown.interval.map_or_else(absent, |i| format!("{} – {}", ratio(i.low), ratio(i.high)));
-        let cells = vec![
-            Cell::from(workload),
-            Cell::from(jobs),
-            Cell::from(shown.column.title),
-            Cell::from(side(|s| s.0)),
-            Cell::from(side(|s| s.1)),
-            Cell::from(shown.column.unit),
-            Cell::from(shown.ratio.map_or_else(absent, ratio)),
-            Cell { text: interval, mark },
-            Cell { text: shown.word().replace('_', " "), mark: but },
-            Cell::from(shown.detectable.map_or_else(absent, percent)),
-            Cell::from(pairs),
-        ];
-        Row { cells, first: shown.main, ..Row::default() }
-    };
-    let rows: Vec<Row> = rows.iter().map(row).collect();
-    let head = vec![
-        Head::text("Workload"),
-        Head::number("Jobs", ""),
-        Head::text("Figure"),
-        Head::number("A", ""),
-        Head::number("B", ""),
-        Head::text("Unit"),
-        Head::number("B/A", ""),
-        Head::number("Interval", ""),
-        Head::text("B is"),
-        Head::number("Detectable", "")
-            .tip("The smallest difference that would be shown in four of five such comparisons"),
-        Head::number(counted, ""),
-    ];
-    Table { caption: "B against A".to_owned(), notes: notes.finish(), ..Table::of("figures", head, rows) }
+/// `6`, or `5 of 6` if one was dropped.
+pub(crate) fn of_pairs(all: usize, dropped: usize) -> String {
+    if dropped == 0 { all.to_string() } else { format!("{} of {all}", all - dropped) }
 }
 
-/// The table in lines of `width` characters.
-pub(crate) fn text(out: &mut String, of: &Table, width: usize) {
-    let (narrow, left_out) = narrowed(of, width, &["Detectable", "Pairs", "Tests", "Unit", "A", "B"]);
-    text::table(out, &narrow, width);
-    if !left_out.is_empty() {
-        let all = format!("For want of width without {}: --format csv has them.", left_out.join(", "));
-        out.push_str(&wrapped(&all, "", width));
-    }
+/// Columns of the table that a narrow terminal does without, the first ones first.
+pub(crate) const DISPENSABLE: [&str; 6] = ["Detectable", "Pairs", "Tests", "Unit", "A", "B"];
+
+/// The table; `counted`: what the last column counts.
+pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
+    let notes = Notes::default();
+    let mark = |shown: &Shown, text: &Option<String>| text.as_ref().map(|text| notes.mark(text, &shown.workload));
+    let side = |shown: &Shown, of: fn((f64, f64)) -> f64| shown.sides.map(|s| value(shown.column, of(s)));
+    let interval = |i: Interval| format!("{} – {}", ratio(i.low), ratio(i.high));
+    TableSpec::<&Shown>::of("figures", rows)
+        .text("Workload", |shown| &shown.workload)
+        .once()
+        .number("Jobs", "", |shown| shown.jobs.map_or_else(String::new, |jobs| jobs.to_string()))
+        .once()
+        .text("Figure", |shown| shown.column.title)
+        .number("A", "", |shown| side(shown, |s| s.0))
+        .number("B", "", |shown| side(shown, |s| s.1))
+        .text("Unit", |shown| shown.column.unit)
+        .number("B/A", "", |shown| shown.ratio.map(ratio))
+        .number("Interval", "", |shown| Cell::from(shown.interval.map(interval)).marked(mark(shown, &shown.why)))
+        .text("B is", |shown| Cell::from(shown.word().replace('_', " ")).marked(mark(shown, &shown.but)))
+        .number("Detectable", "", |shown| shown.detectable.map(percent))
+        .tip("The smallest difference that would be shown in four of five such comparisons")
+        .number(counted, "", |shown| of_pairs(shown.pairs + shown.dropped, shown.dropped))
+        .caption("B against A")
+        .notes(&notes)
+        .build()
 }
 
 /// A header and a row of each figure.

@@ -31,13 +31,9 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let more = differing.len().saturating_sub(FEW);
     differing.truncate(FEW);
     differing.iter_mut().flat_map(|(_, values)| values).for_each(|value| *value = cut(value, SHORT));
-    let mut blocks = Vec::new();
-    if !differing.is_empty() {
-        blocks.push(Block::Table(side_by_side(sides, differing)));
-    }
-    if more > 0 {
-        blocks.push(Block::para(format!("And {more} more: see the settings of the platforms in the HTML report.")));
-    }
+    let left_out = format!("And {more} more: see the settings of the platforms in the HTML report.");
+    let left_out = (more > 0).then(|| Block::para(left_out));
+    let blocks = Block::table(side_by_side(sides, differing)).into_iter().chain(left_out).collect();
     Section::of("settings", "Settings that differ", blocks)
 }
 
@@ -46,8 +42,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
 fn split(sides: &[PlatformRun<'_>]) -> (Facts, Facts) {
     let target = |s: &PlatformRun<'_>| s.run.manifest.target.product.clone();
     let one_product = sides.windows(2).all(|pair| target(&pair[0]) == target(&pair[1]));
-    let manifests: Vec<_> = sides.iter().map(|s| &s.run.manifest).collect();
-    let all = collect(&manifests, |m| m.target.settings.iter().map(|(k, v)| fact(k, v)).collect());
+    let all = collect(sides, |m| m.target.settings.iter().map(|(k, v)| fact(k, v)).collect());
     all.into_iter().partition(|(_, values)| {
         let mut known = values.iter().filter(|v| one_product || *v != ABSENT);
         let first = known.next();

@@ -5,22 +5,18 @@ use loadline_model::format::ABSENT;
 
 use crate::doc::{Head, Row, Table};
 use crate::platform_run::PlatformRun;
+use crate::words::distinct;
 
 /// Names, each with its value on every platform.
 pub(super) type Facts = Vec<(String, Vec<String>)>;
 
 /// Rows of all manifests by name, in the order in which names first appear.
-pub(super) fn collect(manifests: &[&Manifest], of: fn(&Manifest) -> Vec<(String, String)>) -> Facts {
-    let each: Vec<Vec<(String, String)>> = manifests.iter().map(|m| of(m)).collect();
-    let mut names: Vec<&String> = Vec::new();
-    for (name, _) in each.iter().flatten() {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let value = |facts: &[(String, String)], name: &String| {
+pub(super) fn collect(sides: &[PlatformRun<'_>], of: fn(&Manifest) -> Vec<(String, String)>) -> Facts {
+    let each: Vec<Vec<(String, String)>> = sides.iter().map(|side| of(&side.run.manifest)).collect();
+    let value = |facts: &Vec<(String, String)>, name: &String| {
         facts.iter().find(|(n, _)| n == name).map_or(ABSENT.to_owned(), |(_, v)| v.clone())
     };
+    let names = distinct(each.iter().flatten().map(|(name, _)| name));
     names.into_iter().map(|name| (name.clone(), each.iter().map(|facts| value(facts, name)).collect())).collect()
 }
 

@@ -3,12 +3,13 @@
 use loadline_analyze::stats::quantile;
 use loadline_analyze::{Interval, Shape, kept_test};
 use loadline_model::disturbance::why_invalid;
-use loadline_model::format::{ABSENT, counted, duration_ns, number};
+use loadline_model::format::{counted, duration_ns, number};
 use loadline_model::limits::SizePoint;
 
 use super::stop;
-use crate::doc::{Block, Cell, Chart, Head, Row, Section, Table};
+use crate::doc::{Block, Chart, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, scanned};
+use crate::spec::TableSpec;
 use crate::svg;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -21,70 +22,73 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let title = "Commit time over redo since the last commit".to_owned();
     let mut blocks = Vec::new();
     for workload in scanned(sides) {
-        let scans: Vec<(usize, &PlatformRun<'_>, &Scan<'_>)> = sides
+        let scans: Vec<Of<'_>> = sides
             .iter()
             .enumerate()
             .flat_map(|(i, side)| side.scans.iter().map(move |scan| (i, side, scan)))
             .filter(|(.., scan)| scan.record.workload == workload)
             .collect();
         blocks.push(Block::Table(table(&workload, &scans, sides.len() > 1)));
-        let charts = scans.iter().filter_map(|(colour, side, scan)| chart(*colour, side, scan)).collect::<Vec<_>>();
-        if !charts.is_empty() {
-            blocks.push(Block::Charts { charts, per_row: 2 });
-        }
+        let charts = scans.iter().filter_map(|(colour, side, scan)| chart(*colour, side, scan));
+        blocks.extend(Block::charts(2, charts));
     }
-    if !blocks.is_empty() {
-        blocks.push(Block::para(
-            "A session writes redo and commits; the commit is timed. Sizes are in random order. In the charts (HTML report) a \
-             dot is the median of a size, the area holds the middle half of its commits, and the dark line is the fit. If the \
-             fit is to a lower quantile, dots show that quantile and the area reaches up to the medians. A commit waits only \
-             for redo that is not flushed yet: if the log is flushed in the background at a threshold, commit time falls at \
-             each crossing. A period is reported if its probability of chance is at most 0.02 (permutation test). Periods \
-             below 3 steps or above half the range cannot be found. In brackets: 95 % intervals.",
-        ));
-    }
+    let blocks = Block::explained(
+        blocks,
+        "A session writes redo and commits; the commit is timed. Sizes are in random order. In the charts (HTML report) a \
+         dot is the median of a size, the area holds the middle half of its commits, and the dark line is the fit. If the \
+         fit is to a lower quantile, dots show that quantile and the area reaches up to the medians. A commit waits only \
+         for redo that is not flushed yet: if the log is flushed in the background at a threshold, commit time falls at \
+         each crossing. A period is reported if its probability of chance is at most 0.02 (permutation test). Periods \
+         below 3 steps or above half the range cannot be found. In brackets: 95 % intervals.",
+    );
     Section::of("sizes", title, blocks)
 }
 
-fn table(workload: &str, scans: &[(usize, &PlatformRun<'_>, &Scan<'_>)], several: bool) -> Table {
-    let mut head = vec![Head::text("Workload")];
-    if several {
-        head.push(Head::text("Platform"));
-    }
-    head.extend([
-        Head::number("Test", ""),
-        Head::number("Sizes", "").tip("Sizes of redo before the commit."),
-        Head::number("Largest", "MiB").tip("Most redo before a commit."),
-        Head::number("Commits", "per size").tip("Commits timed at each size."),
-        Head::number("Shortest", "ms").tip("Lowest median of a size."),
-        Head::number("Longest", "ms").tip("Highest median of a size."),
-    ]);
-    let rows = scans.iter().map(|(_, side, scan)| {
-        let mut cells: Vec<Cell> = vec![workload.into()];
-        if several {
-            cells.push(side.label.as_str().into());
-        }
-        let sizes = &scan.record.sizes;
-        let medians: Vec<f64> = drawn(sizes, QUARTILES).map(|(_, q)| q[1]).collect();
-        let ms = |v: Option<f64>| v.map_or(ABSENT.to_owned(), |ns| number(ns / 1e6, 3));
-        let largest = sizes.iter().map(|p| p.redo_bytes).filter(|b| b.is_finite()).reduce(f64::max);
-        let counts = sizes.iter().map(|p| p.commit_ns.len());
-        let (fewest, most) = (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0));
-        cells.extend([
-            scan.record.test.to_string().into(),
-            sizes.len().to_string().into(),
-            largest.map_or(ABSENT.to_owned(), |b| number(b / MIB, 2)).into(),
-            if fewest == most { most.to_string() } else { format!("{fewest}–{most}") }.into(),
-            Cell::from(ms(medians.iter().copied().reduce(f64::min))),
-            ms(medians.iter().copied().reduce(f64::max)).into(),
-        ]);
+/// A scan on its platform, with the platform's colour.
+type Of<'a> = (usize, &'a PlatformRun<'a>, &'a Scan<'a>);
+
+fn table(workload: &str, scans: &[Of<'_>], several: bool) -> Table {
+    let ms = |ns: Option<f64>| ns.map(|ns| number(ns / 1e6, 3));
+    let medians = |scan: &Scan<'_>, of: fn(f64, f64) -> f64| {
+        ms(drawn(&scan.record.sizes, QUARTILES).map(|(_, q)| q[1]).reduce(of))
+    };
+    let largest = |scan: &Scan<'_>| {
+        let bytes = scan.record.sizes.iter().map(|p| p.redo_bytes).filter(|b| b.is_finite());
+        bytes.reduce(f64::max).map(|b| number(b / MIB, 2))
+    };
+    let commits = |scan: &Scan<'_>| {
+        let counts = || scan.record.sizes.iter().map(|p| p.commit_ns.len());
+        let (fewest, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
+        if fewest == most { most.to_string() } else { format!("{fewest}–{most}") }
+    };
+    let remark = |side: &PlatformRun<'_>, scan: &Scan<'_>| {
         let of = if several { format!("{}: ", side.label) } else { String::new() };
         let kept = kept_test(scan.record);
         let kept = kept.map_or(String::new(), |kept| format!(" Test {} is {}.", scan.record.test, stop(&kept)));
-        let remark = format!("{of}{}{kept}", result(scan));
-        Row { cells, invalid: !scan.record.valid, first: true, remark, ..Row::default() }
-    });
-    Table::of("key", head, rows)
+        format!("{of}{}{kept}", result(scan))
+    };
+    TableSpec::<&Of<'_>>::of("key", scans)
+        .text("Workload", |_| workload)
+        .text("Platform", |(_, side, _)| &side.label)
+        .when(several)
+        .number("Test", "", |(.., scan)| scan.record.test)
+        .number("Sizes", "", |(.., scan)| scan.record.sizes.len())
+        .tip("Sizes of redo before the commit.")
+        .number("Largest", "MiB", |(.., scan)| largest(scan))
+        .tip("Most redo before a commit.")
+        .number("Commits", "per size", |(.., scan)| commits(scan))
+        .tip("Commits timed at each size.")
+        .number("Shortest", "ms", |(.., scan)| medians(scan, f64::min))
+        .tip("Lowest median of a size.")
+        .number("Longest", "ms", |(.., scan)| medians(scan, f64::max))
+        .tip("Highest median of a size.")
+        .lines(|(_, side, scan)| Row {
+            invalid: !scan.record.valid,
+            first: true,
+            remark: remark(side, scan),
+            ..Row::default()
+        })
+        .build()
 }
 
 /// Shape and cause, or why there is none.
@@ -212,7 +216,7 @@ fn chart(colour: usize, side: &PlatformRun<'_>, scan: &Scan<'_>) -> Option<Chart
         height: 290.0,
         ..svg::Chart::default()
     };
-    chart.svg().map(|svg| Chart { svg })
+    chart.drawn()
 }
 
 /// Corners of the fitted curve: both ends, and both sides of each fall.

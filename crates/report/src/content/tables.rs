@@ -1,7 +1,7 @@
 //! The test tables: one per platform and workload, as in published studies.
 
-use loadline_analyze::Sweep;
 use loadline_analyze::kpi::LATENCY;
+use loadline_analyze::{Sweep, SweepPoint};
 use loadline_model::column::{self, Cell as Value, column};
 use loadline_model::disturbance::{allowed, why_invalid};
 use loadline_model::{Column, Table as Columns, TestRecord};
@@ -11,53 +11,33 @@ use super::{kept, noted, stop};
 use crate::columns::is_numeric;
 use crate::doc::{Block, Cell, Head, Notes, Row, Table};
 use crate::platform_run::PlatformRun;
-use crate::words::{name, place, swept_title, title_of, without_numbers};
+use crate::spec::TableSpec;
+use crate::words::{alike, distinct, name, place, swept_title, title_of};
 
 /// The group whose tables keep columns without figures: they have the layout of published studies.
 const ALL_COLUMNS_GROUP: &str = "log-writer";
 
-/// Columns left out of tables, as no test has a figure, with the reasons.
+/// Columns left out of tables, as no test has a figure: reason, heading of the column, and workload.
 #[derive(Debug, Default)]
-pub(crate) struct Hidden {
-    /// Reason, headings of columns, workloads.
-    reasons: Vec<(String, Vec<String>, Vec<String>)>,
-}
+pub(crate) struct Hidden(Vec<(String, (String, String))>);
 
 impl Hidden {
-    pub(crate) fn add(&mut self, column: &Column, records: &[&TestRecord]) {
-        for r in records {
-            // Without a reason the workload does not have this figure.
-            let Some(reason) = r.absent.get(column.id) else { continue };
-            let same = without_numbers(reason);
-            let index =
-                self.reasons.iter().position(|(known, ..)| without_numbers(known) == same).unwrap_or_else(|| {
-                    self.reasons.push((reason.clone(), Vec::new(), Vec::new()));
-                    self.reasons.len() - 1
-                });
-            let Some((_, columns, workloads)) = self.reasons.get_mut(index) else { continue };
-            for (list, item) in [(columns, column.heading()), (workloads, r.workload.clone())] {
-                if !list.contains(&item) {
-                    list.push(item);
-                }
-            }
-        }
+    fn add(&mut self, column: &Column, records: &[&TestRecord]) {
+        // Without a reason the workload does not have this figure.
+        let reason = |r: &&TestRecord| Some((r.absent.get(column.id)?.clone(), (column.heading(), r.workload.clone())));
+        self.0.extend(records.iter().filter_map(reason));
     }
 
-    /// The reasons in sentences.
-    pub(crate) fn sentences(&self) -> Vec<String> {
-        let one = |(reason, columns, workloads): &(String, Vec<String>, Vec<String>)| {
-            format!("{} ({}): {}.", columns.join(", "), workloads.join(", "), stop(reason))
+    /// The reasons, folded.
+    pub(crate) fn block(self) -> Option<Block> {
+        let one = |(reason, of): (String, Vec<(String, String)>)| {
+            let (columns, workloads): (Vec<String>, Vec<String>) = of.into_iter().unzip();
+            let [columns, workloads] = [columns, workloads].map(|all| distinct(all).join(", "));
+            format!("{columns} ({workloads}): {}.", stop(&reason))
         };
-        self.reasons.iter().map(one).collect()
-    }
-
-    pub(crate) fn blocks(&self) -> Vec<Block> {
-        let items = self.sentences();
-        if items.is_empty() {
-            return Vec::new();
-        }
+        let items: Vec<String> = alike(self.0).into_iter().map(one).collect();
         let summary = format!("Columns not shown, as no test has a figure, with the reasons ({})", items.len());
-        vec![Block::Details { summary, blocks: vec![Block::List { items }] }]
+        Block::list(items).map(|list| Block::details(summary, vec![list]))
     }
 }
 
@@ -71,10 +51,8 @@ pub(crate) fn of_workload(
     let mut tables = Vec::new();
     for side in sides {
         let of_workload: Vec<&TestRecord> = side.run.records.iter().filter(|r| r.workload == workload).collect();
-        if !of_workload.is_empty() {
-            let columns = chosen.map_or_else(|| default_columns(&of_workload, hidden), <[_]>::to_vec);
-            tables.push(Block::Table(tests(side, workload, &of_workload, &columns)));
-        }
+        let columns = chosen.map_or_else(|| default_columns(&of_workload, hidden), <[_]>::to_vec);
+        tables.extend(Block::table(tests(side, workload, &of_workload, &columns)));
         for sweep in side.sweeps.iter().filter(|s| s.workload == workload) {
             tables.extend(means(side, sweep).map(Block::Table));
         }
@@ -82,9 +60,9 @@ pub(crate) fn of_workload(
     tables
 }
 
-/// The default columns of `records`' group, without run and workload, which the caption names. Columns without any figure
+/// Default columns of `records`' group, without run and workload, which the caption names. Columns without any figure
 /// go to `hidden`, except in [`ALL_COLUMNS_GROUP`].
-pub(crate) fn default_columns(records: &[&TestRecord], hidden: &mut Hidden) -> Vec<&'static Column> {
+fn default_columns(records: &[&TestRecord], hidden: &mut Hidden) -> Vec<&'static Column> {
     let group = records.first().map_or("", |r| r.group.as_str());
     let mut out: Vec<&'static Column> =
         Columns::of(group).shown().into_iter().filter(|c| ![column::RUN, column::WORKLOAD].contains(c)).collect();
@@ -116,29 +94,28 @@ pub(crate) fn default_columns(records: &[&TestRecord], hidden: &mut Hidden) -> V
 }
 
 fn tests(side: &PlatformRun<'_>, workload: &str, records: &[&TestRecord], columns: &[&'static Column]) -> Table {
-    let mut notes = Notes::default();
-    // A line separates sweeps.
-    let begins = |i: usize| i > 0 && records.get(i - 1).map(|r| &r.swept) != records.get(i).map(|r| &r.swept);
-    let row = |(i, r): (usize, &&TestRecord)| {
-        let row = test_row(r, columns, &mut notes);
-        Row { first: begins(i) && row.remark.is_empty(), ..row }
-    };
-    let rows = records.iter().enumerate().map(row).collect();
-    let drivers = records
-        .first()
-        .map(|r| format!(", {} driver", r.driver))
-        .filter(|_| records.iter().all(|r| records.first().is_some_and(|f| f.driver == r.driver)));
-    Table {
-        caption: format!("{} – {workload}", side.label),
-        sub: format!("run {}{}", side.run.manifest.run, drivers.unwrap_or_default()),
-        class: "figures",
-        head: columns.iter().map(|c| Head::of(c)).collect(),
-        rows,
-        notes: notes.finish(),
+    let notes = Notes::default();
+    let drivers = distinct(records.iter().map(|r| r.driver));
+    let driver = if let [driver] = drivers[..] { format!(", {driver} driver") } else { String::new() };
+    let mut table = TableSpec::<&TestRecord>::of("figures", records.iter().copied());
+    for column in columns {
+        table = table.column(Head::of(column), |r| cell(r, column, &notes));
     }
+    let mut table = table
+        .lines(|r| Row { invalid: !r.valid, remark: remark(r), ..Row::default() })
+        .caption(format!("{} – {workload}", side.label))
+        .sub(format!("run {}{driver}", side.run.manifest.run))
+        .notes(&notes)
+        .build();
+    // A line separates sweeps.
+    for (row, pair) in table.rows.iter_mut().skip(1).zip(records.windows(2)) {
+        row.first = pair[0].swept != pair[1].swept && row.remark.is_empty();
+    }
+    table
 }
 
-fn test_row(record: &TestRecord, columns: &[&'static Column], notes: &mut Notes) -> Row {
+/// What is to be said of a test.
+fn remark(record: &TestRecord) -> String {
     let mut remarks = Vec::new();
     if !record.valid {
         remarks.push(format!("Test {} is invalid: {}.", record.test, stop(&why_invalid(record))));
@@ -152,25 +129,14 @@ fn test_row(record: &TestRecord, columns: &[&'static Column], notes: &mut Notes)
         remarks.push(format!("Test {} was forced: {}.", record.test, stop(&record.forced.to_string())));
     }
     remarks.extend(noted::of_test(record));
-    Row {
-        cells: columns.iter().map(|c| cell(record, c, notes)).collect(),
-        invalid: !record.valid,
-        first: false,
-        remark: remarks.join(" "),
-        ..Row::default()
-    }
+    remarks.join(" ")
 }
 
 /// A cell as shown; a missing figure has the mark of its reason.
-pub(crate) fn cell(record: &TestRecord, column: &Column, notes: &mut Notes) -> Cell {
-    let absent = matches!(column.cell(record), Value::Absent);
-    let mark = if absent && is_numeric(column) {
-        let reason = record.why_absent(column).unwrap_or_else(|| default_reason(record));
-        notes.mark(reason, &column.heading())
-    } else {
-        String::new()
-    };
-    Cell { text: column.shown(record), mark }
+fn cell(record: &TestRecord, column: &Column, notes: &Notes) -> Cell {
+    let absent = matches!(column.cell(record), Value::Absent) && is_numeric(column);
+    let reason = || record.why_absent(column).unwrap_or_else(|| default_reason(record));
+    Cell::from(column.shown(record)).marked(absent.then(|| notes.mark(reason(), &column.heading())))
 }
 
 /// The reason for a missing figure if the record gives none.
@@ -196,35 +162,20 @@ fn means(side: &PlatformRun<'_>, sweep: &Sweep) -> Option<Table> {
     }
     let log = sweep.kpis.is_empty() || sweep.group == ALL_COLUMNS_GROUP;
     let own = sweep.kpis.iter().filter_map(|id| column(id)).filter(|c| !log && *c != LATENCY);
-    let mut columns: Vec<&'static Column> = Vec::new();
-    for column in own.chain(if log { LOG.iter() } else { TIMES.iter() }.copied()) {
-        if !columns.contains(&column) {
-            columns.push(column);
-        }
-    }
+    let columns: Vec<&'static Column> = distinct(own.chain(if log { LOG.iter() } else { TIMES.iter() }.copied()));
     // Nobody has checked those of other tools.
     let counted = if side.run.published.is_some() { "Tests" } else { "Valid tests" };
-    let mut notes = Notes::default();
-    let rows = sweep
-        .points
-        .iter()
-        .filter(|p| !p.tests.is_empty())
-        .map(|p| {
-            let tests = Cell { text: p.tests.len().to_string(), mark: kept::mark(p, &mut notes) };
-            let mut cells: Vec<Cell> = vec![place(&sweep.over, p.at).into(), tests];
-            cells.extend(columns.iter().map(|c| figure(&side.run.records, p, c, &mut notes)));
-            Row::of(cells)
-        })
-        .collect();
-    Some(Table {
-        caption: format!("{} – {}: means over repetitions", side.label, name(sweep, &side.sweeps)),
-        sub: format!("{}, ± 95 % confidence interval", counted.to_lowercase()),
-        class: "figures",
-        head: [Head::text(&swept_title(&sweep.over)), Head::number(counted, "")]
-            .into_iter()
-            .chain(columns.iter().map(|c| Head { title: title_of(c, log).to_owned(), ..Head::of(c) }))
-            .collect(),
-        rows,
-        notes: notes.finish(),
-    })
+    let notes = Notes::default();
+    let mut table = TableSpec::<&SweepPoint>::of("figures", sweep.points.iter().filter(|p| !p.tests.is_empty()))
+        .text(&swept_title(&sweep.over), |p| place(&sweep.over, p.at))
+        .number(counted, "", |p| Cell::from(p.tests.len()).marked(kept::mark(p, &notes)));
+    for column in columns {
+        let head = Head { title: title_of(column, log).to_owned(), ..Head::of(column) };
+        table = table.column(head, |p| figure(&side.run.records, p, column, &notes));
+    }
+    let table = table
+        .caption(format!("{} – {}: means over repetitions", side.label, name(sweep, &side.sweeps)))
+        .sub(format!("{}, ± 95 % confidence interval", counted.to_lowercase()))
+        .notes(&notes);
+    Some(table.build())
 }

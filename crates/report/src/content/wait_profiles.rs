@@ -1,12 +1,14 @@
 //! What the sessions of two sides waited for, per transaction: why one is slower.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_analyze::kpi::THROUGHPUT;
 use loadline_model::TestRecord;
-use loadline_model::format::{ABSENT, duration_ns};
+use loadline_model::format::duration_ns;
 
-use crate::doc::{Head, Row, Table};
+use crate::doc::Table;
+use crate::spec::TableSpec;
+use crate::words::grouped;
 
 /// Waits shown of a workload and number of jobs: those that differ most.
 const MOST: usize = 4;
@@ -24,54 +26,55 @@ fn per_transaction(tests: &[&TestRecord], event: &str) -> Option<f64> {
 }
 
 /// What tests must have in common.
-fn place(test: &TestRecord) -> (&str, u32, &BTreeMap<String, i64>) {
-    (&test.workload, test.jobs, &test.parameters)
+type Place<'a> = (&'a String, u32, &'a BTreeMap<String, i64>);
+
+/// A wait of a place, with its time per transaction on both sides, ns.
+type Wait<'a> = (&'a TestRecord, &'a str, f64, f64);
+
+/// The valid tests of each place.
+fn by_place<'a>(side: &[&'a TestRecord]) -> Vec<(Place<'a>, Vec<&'a TestRecord>)> {
+    grouped(side.iter().copied().filter(|r| r.valid), |r| (&r.workload, r.jobs, &r.parameters))
 }
 
 /// A row for each wait whose time per transaction differs, of all places at which both sides have valid tests.
 pub(crate) fn table(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
-    let mut rows = Vec::new();
-    let (mut seen, mut more) = (Vec::new(), false);
-    for first in a.iter().filter(|r| r.valid) {
-        if seen.contains(&place(first)) {
-            continue;
-        }
-        seen.push(place(first));
-        let [x, y] = [a, b].map(|side| {
-            side.iter().copied().filter(|r| r.valid && place(r) == place(first)).collect::<Vec<&TestRecord>>()
-        });
-        let (all, of_place) = rows_of(first, &x, &y);
-        more |= all > of_place.len();
-        rows.extend(of_place);
+    let (mut rows, mut more) = (Vec::new(), false);
+    for (at, x) in by_place(a) {
+        let y = by_place(b).into_iter().find(|(other, _)| *other == at).map(|(_, tests)| tests).unwrap_or_default();
+        let found = differing(&x, &y);
+        more |= found.len() > MOST;
+        rows.extend(found.into_iter().take(MOST));
     }
-    let numbers = ["A", "B", "B − A"].map(|title| Head::number(title, "per transaction"));
-    let head = ["Workload", "Jobs", "Wait"].map(Head::text).into_iter().chain(numbers);
-    let caption = "What the sessions waited for".to_owned();
-    let sub =
-        if more { format!("sampled; the {MOST} that differ most") } else { "sampled; those that differ".to_owned() };
-    (!rows.is_empty()).then(|| Table { caption, sub, ..Table::of("figures narrow", head, rows) })
+    let time = |ns: f64| (ns != 0.0).then(|| duration_ns(ns));
+    let each = "per transaction";
+    let table = TableSpec::<Wait<'_>>::of("figures narrow", rows)
+        .text("Workload", |(first, ..)| &first.workload)
+        .once()
+        .text("Jobs", |(first, ..)| first.jobs)
+        .once()
+        .text("Wait", |(_, event, ..)| event)
+        .number("A", each, |(.., x, _)| time(x))
+        .number("B", each, |(.., y)| time(y))
+        .number("B − A", each, |(.., x, y)| format!("{}{}", if y > x { "+" } else { "" }, duration_ns(y - x)))
+        .caption("What the sessions waited for")
+        .sub(if more {
+            format!("sampled; the {MOST} that differ most")
+        } else {
+            "sampled; those that differ".to_owned()
+        })
+        .build();
+    (!table.rows.is_empty()).then_some(table)
 }
 
-/// The waits that differ, and a row for each of the first.
-fn rows_of(first: &TestRecord, a: &[&TestRecord], b: &[&TestRecord]) -> (usize, Vec<Row>) {
-    let mut events: Vec<&str> = a.iter().chain(b).flat_map(|r| r.waits.sessions.keys()).map(String::as_str).collect();
-    events.sort_unstable();
-    events.dedup();
-    let both = |event: &str| Some((per_transaction(a, event)?, per_transaction(b, event)?));
-    let mut found: Vec<(&str, f64, f64)> =
-        events.into_iter().filter_map(|event| both(event).map(|(x, y)| (event, x, y))).collect();
-    let whole: f64 = found.iter().map(|(_, x, y)| x.max(*y)).sum();
-    found.retain(|(_, x, y)| (y - x).abs() > LEAST * whole);
-    found.sort_by(|(_, x, y), (_, v, w)| (w - v).abs().total_cmp(&(y - x).abs()));
-    let row = |(n, (event, x, y)): (usize, &(&str, f64, f64))| {
-        let place =
-            if n == 0 { [first.workload.clone(), first.jobs.to_string()] } else { [String::new(), String::new()] };
-        let time = |ns: f64| if ns == 0.0 { ABSENT.to_owned() } else { duration_ns(ns) };
-        let more = format!("{}{}", if y > x { "+" } else { "" }, duration_ns(y - x));
-        let cells = place.into_iter().chain([(*event).to_owned(), time(*x), time(*y), more]);
-        Row { first: n == 0, ..Row::of(cells) }
-    };
-    (found.len(), found.iter().take(MOST).enumerate().map(row).collect())
+/// The waits of one place that differ, those that differ most first.
+fn differing<'a>(a: &[&'a TestRecord], b: &[&'a TestRecord]) -> Vec<Wait<'a>> {
+    let events: BTreeSet<&str> = a.iter().chain(b).flat_map(|r| r.waits.sessions.keys()).map(String::as_str).collect();
+    let both = |event| Some((a[0], event, per_transaction(a, event)?, per_transaction(b, event)?));
+    let mut found: Vec<Wait<'_>> = events.into_iter().filter_map(both).collect();
+    let whole: f64 = found.iter().map(|(.., x, y)| x.max(*y)).sum();
+    found.retain(|(.., x, y)| (y - x).abs() > LEAST * whole);
+    found.sort_by(|(.., x, y), (.., v, w)| (w - v).abs().total_cmp(&(y - x).abs()));
+    found
 }
 
 #[cfg(test)]

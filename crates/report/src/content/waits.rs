@@ -3,14 +3,15 @@
 use loadline_analyze::waits::{Bucket, Counts, label};
 use loadline_analyze::{Sweep, SweepPoint};
 use loadline_model::column;
-use loadline_model::format::{ABSENT, number};
+use loadline_model::format::number;
 use serde::Serialize;
 
 use crate::RunData;
-use crate::doc::{Block, Chart, Head, Row, Table};
+use crate::bars::Bars;
+use crate::doc::{Block, Chart, Table};
 use crate::platform_run::PlatformRun;
-use crate::svg_bars::{Bars, bars};
-use crate::words::{name, place};
+use crate::spec::TableSpec;
+use crate::words::{grouped, name, place};
 
 /// Latency kinds of each group, the preferred one first, with headings.
 const LATENCY_KINDS: [(&str, &[(&str, &str)]); 2] = [
@@ -25,78 +26,49 @@ pub(crate) const LEGEND: &str = "Times by powers of two of a microsecond (1 ms i
      the number above the previous row's bound up to this row's, its share, and the share of all up to the bound. \
      Repetitions are added up; invalid tests are left out. The bars are the shares at the peak.";
 
-/// One point of a sweep, its repetitions added up.
-struct PointHistogram {
-    title: String,
-    buckets: Vec<Bucket>,
-}
-
-/// Tables and chart of one kind of latency.
-struct HistogramSection {
-    heading: &'static str,
-    blocks: Vec<Block>,
-    drawn: Vec<(String, usize, Vec<Bucket>)>,
-}
+/// Times of one kind, with their name.
+type Times = (String, Vec<Bucket>);
 
 /// Tables and bar charts of `workload` by kind of latency; empty if its group or runs have no histograms. Sweeps without
 /// one are listed.
 pub(crate) fn of_workload(sides: &[PlatformRun<'_>], group: &str, workload: &str) -> Vec<Block> {
     let Some((_, kinds)) = LATENCY_KINDS.iter().find(|(g, _)| *g == group) else { return Vec::new() };
-    let mut parts: Vec<HistogramSection> = Vec::new();
-    let mut without = Vec::new();
+    // By heading: bars with their colours, and tables.
+    let (mut drawn, mut tables, mut without) = (Vec::new(), Vec::new(), Vec::new());
     for (colour, side) in sides.iter().enumerate() {
         for sweep in side.sweeps.iter().filter(|s| s.workload == workload) {
             let of = format!("{} – {}", side.label, name(sweep, &side.sweeps));
-            let mut columns: Vec<(&'static str, PointHistogram)> = Vec::new();
-            for point in &sweep.points {
-                let Some((heading, latencies)) = times(side.run, group, kinds, point) else { continue };
-                let buckets = latencies.buckets();
-                if sweep.peak().is_some_and(|p| p.at == point.at) {
-                    let bars = (format!("{} at {}", side.label, place(&sweep.over, point.at)), colour, buckets.clone());
-                    part(&mut parts, heading).drawn.push(bars);
-                }
-                columns.push((heading, PointHistogram { title: place(&sweep.over, point.at), buckets }));
-            }
-            if columns.is_empty() {
+            let at = |p: &SweepPoint| {
+                let (heading, counts) = times(side.run, group, kinds, p)?;
+                Some((heading, p.at, (place(&sweep.over, p.at), counts.buckets())))
+            };
+            let points: Vec<(&str, u32, Times)> = sweep.points.iter().filter_map(at).collect();
+            if points.is_empty() {
                 without.push(format!("{of}: {}", why_none(side.run, sweep)));
             }
-            for heading in headings(&columns) {
-                let own: Vec<&PointHistogram> = columns.iter().filter(|(h, _)| *h == heading).map(|(_, c)| c).collect();
+            let peak = points.iter().find(|(_, at, _)| sweep.peak().is_some_and(|p| p.at == *at));
+            drawn.extend(peak.map(|(heading, _, (place, buckets))| {
+                (*heading, (format!("{} at {place}", side.label), colour, buckets.clone()))
+            }));
+            for (heading, points) in grouped(points, |(heading, ..)| *heading) {
+                let times: Vec<Times> = points.into_iter().map(|(.., times)| times).collect();
                 let caption = format!("{of}: {}", heading.to_lowercase());
-                let tables = own.chunks(POINTS_PER_TABLE).map(|c| Block::Table(table(&caption, c)));
-                part(&mut parts, heading).blocks.extend(tables);
+                tables.extend(times.chunks(POINTS_PER_TABLE).map(|c| (heading, Block::Table(table(&caption, c)))));
             }
         }
     }
-    if parts.is_empty() {
+    if tables.is_empty() {
         return Vec::new();
     }
     let mut out: Vec<Block> = Vec::new();
-    for HistogramSection { heading, blocks, drawn } in parts {
+    for (heading, of_heading) in grouped(tables, |(heading, _)| *heading) {
         let title = format!("{workload}: {} at the peak", heading.to_lowercase());
-        let chart = chart(&title, &drawn).map(|svg| Block::Charts { charts: vec![Chart { svg }], per_row: 2 });
-        out.extend(chart.into_iter().chain(blocks));
+        let bars: Vec<_> = drawn.iter().filter(|(of, _)| *of == heading).map(|(_, bars)| bars.clone()).collect();
+        out.extend(Block::charts(2, chart(&title, &bars)));
+        out.extend(of_heading.into_iter().map(|(_, table)| table));
     }
     if !without.is_empty() {
         out.push(Block::para(format!("Without a histogram: {}.", without.join("; "))));
-    }
-    out
-}
-
-fn part<'a>(parts: &'a mut Vec<HistogramSection>, heading: &'static str) -> &'a mut HistogramSection {
-    let at = parts.iter().position(|p| p.heading == heading).unwrap_or(parts.len());
-    if at == parts.len() {
-        parts.push(HistogramSection { heading, blocks: Vec::new(), drawn: Vec::new() });
-    }
-    &mut parts[at]
-}
-
-fn headings(columns: &[(&'static str, PointHistogram)]) -> Vec<&'static str> {
-    let mut out: Vec<&'static str> = Vec::new();
-    for (heading, _) in columns {
-        if !out.contains(heading) {
-            out.push(heading);
-        }
     }
     out
 }
@@ -144,20 +116,15 @@ pub(crate) struct Waits<'a> {
 
 /// All stored histograms of `side` in the kinds of its groups, one per point and kind.
 pub(crate) fn all<'a>(side: &'a PlatformRun<'a>) -> Vec<Waits<'a>> {
+    let kinds_of = |group: &str| LATENCY_KINDS.iter().find(|(g, _)| *g == group).map_or(&[][..], |(_, kinds)| kinds);
     let mut out = Vec::new();
     for sweep in &side.sweeps {
-        let kinds = LATENCY_KINDS.iter().find(|(group, _)| *group == sweep.group).map_or(&[][..], |(_, kinds)| kinds);
-        for (kind, point) in kinds.iter().flat_map(|(kind, _)| sweep.points.iter().map(move |p| (*kind, p))) {
-            let buckets = merged(side.run, point, kind).map(|counts| counts.buckets());
-            let of = |buckets| Waits {
-                label: &side.label,
-                workload: &sweep.workload,
-                kind,
-                over: &sweep.over,
-                at: point.at,
-                buckets,
-            };
-            out.extend(buckets.map(of));
+        for (kind, point) in
+            kinds_of(&sweep.group).iter().flat_map(|(kind, _)| sweep.points.iter().map(move |p| (*kind, p)))
+        {
+            let Some(counts) = merged(side.run, point, kind) else { continue };
+            let (label, workload, over) = (&side.label, &sweep.workload, &sweep.over);
+            out.push(Waits { label, workload, kind, over, at: point.at, buckets: counts.buckets() });
         }
     }
     out
@@ -173,36 +140,28 @@ fn merged(run: &RunData, point: &SweepPoint, kind: &str) -> Option<Counts> {
 }
 
 /// A chart and a table of one kind of times, with a name for each histogram.
-pub(crate) fn histogram(title: &str, drawn: Vec<(String, Vec<Bucket>)>) -> Vec<Block> {
+pub(crate) fn histogram(title: &str, drawn: &[Times]) -> Vec<Block> {
     let bars: Vec<(String, usize, Vec<Bucket>)> =
         drawn.iter().enumerate().map(|(colour, (name, buckets))| (name.clone(), colour, buckets.clone())).collect();
-    let columns: Vec<PointHistogram> =
-        drawn.into_iter().map(|(title, buckets)| PointHistogram { title, buckets }).collect();
-    let chart = chart(title, &bars).map(|svg| Block::Charts { charts: vec![Chart { svg }], per_row: 2 });
-    let table = table(title, &columns.iter().collect::<Vec<_>>());
-    chart.into_iter().chain([Block::Table(table)]).collect()
+    Block::charts(2, chart(title, &bars)).into_iter().chain([Block::Table(table(title, drawn))]).collect()
 }
 
-fn table(caption: &str, columns: &[&PointHistogram]) -> Table {
-    let powers = || columns.iter().flat_map(|c| &c.buckets).map(|b| b.power);
+fn table(caption: &str, all: &[Times]) -> Table {
+    let powers = || all.iter().flat_map(|(_, buckets)| buckets).map(|b| b.power);
     let (first, last) = (powers().min().unwrap_or(0), powers().max().unwrap_or(0));
-    let mut head = vec![Head::text("Up to")];
-    for c in columns {
-        head.push(Head::number(&c.title, "waits"));
-        head.push(Head::number("", "%"));
-        head.push(Head::number("", "≤ %").tip("Share of all up to the bound."));
+    let mut table = TableSpec::<u32>::of("figures waits", first..=last).text("Up to", label).caption(caption);
+    for (title, buckets) in all {
+        let at = |power: u32| buckets.iter().find(|b| b.power == power);
+        // Outside the buckets the cumulative share is 0 or 100 %.
+        let beyond = |power: u32| if buckets[0].power > power { "0.00" } else { "100.00" };
+        let known = |of: Option<String>, or: &str| of.or_else(|| buckets.first().map(|_| or.to_owned()));
+        table = table
+            .number(title, "waits", move |power| known(at(power).map(|b| number(b.count as f64, 0)), "0"))
+            .number("", "%", move |power| known(at(power).map(|b| percent(b.share_pct)), "0.00"))
+            .number("", "≤ %", move |power| known(at(power).map(|b| percent(b.up_to_pct)), beyond(power)))
+            .tip("Share of all up to the bound.");
     }
-    let rows = (first..=last).map(|power| {
-        let cells = columns.iter().flat_map(|c| match c.buckets.iter().find(|b| b.power == power) {
-            Some(b) => [number(b.count as f64, 0), percent(b.share_pct), percent(b.up_to_pct)],
-            // Outside the buckets the cumulative share is 0 or 100 %.
-            None if c.buckets.first().is_some_and(|b| power < b.power) => ["0", "0.00", "0.00"].map(str::to_owned),
-            None if c.buckets.is_empty() => [ABSENT; 3].map(str::to_owned),
-            None => ["0", "0.00", "100.00"].map(str::to_owned),
-        });
-        Row::of(std::iter::once(label(power)).chain(cells))
-    });
-    Table { caption: caption.to_owned(), ..Table::of("figures waits", head, rows) }
+    table.build()
 }
 
 /// Two decimals; a small share is not shown as 0.
@@ -210,29 +169,25 @@ fn percent(share: f64) -> String {
     if share > 0.0 && share < 0.005 { "< 0.01".to_owned() } else { number(share, 2) }
 }
 
-fn chart(title: &str, drawn: &[(String, usize, Vec<Bucket>)]) -> Option<String> {
+fn chart(title: &str, drawn: &[(String, usize, Vec<Bucket>)]) -> Option<Chart> {
     let powers = || drawn.iter().flat_map(|(.., b)| b).map(|b| b.power);
     let (first, last) = (powers().min()?, powers().max()?);
-    let places: Vec<String> = (first..=last).map(label).collect();
-    let all: Vec<Bars> = drawn
-        .iter()
-        .map(|(name, colour, buckets)| Bars {
-            name: name.clone(),
-            colour: *colour,
-            heights: (first..=last)
-                .map(|power| {
-                    let b = buckets.iter().find(|b| b.power == power)?;
-                    let tip = format!(
-                        "{name}: {} up to {} ({} %; {} % up to there)",
-                        number(b.count as f64, 0),
-                        b.label(),
-                        percent(b.share_pct),
-                        percent(b.up_to_pct)
-                    );
-                    Some((b.share_pct, tip))
-                })
-                .collect(),
-        })
-        .collect();
-    bars(title, &places, &all)
+    let bar = |name: &str, buckets: &[Bucket], power: u32| {
+        let b = buckets.iter().find(|b| b.power == power)?;
+        let [share, up_to] = [b.share_pct, b.up_to_pct].map(percent);
+        let tip =
+            format!("{name}: {} up to {} ({share} %; {up_to} % up to there)", number(b.count as f64, 0), b.label());
+        Some((b.share_pct, tip))
+    };
+    let bars = Bars {
+        title: title.to_owned(),
+        y_label: "Share [%]".to_owned(),
+        places: (first..=last).map(label).collect(),
+        parts: drawn.iter().map(|(name, colour, _)| (name.clone(), *colour)).collect(),
+        heights: (first..=last)
+            .map(|power| drawn.iter().map(|(name, _, buckets)| bar(name, buckets, power)).collect())
+            .collect(),
+        ..Bars::default()
+    };
+    bars.drawn()
 }

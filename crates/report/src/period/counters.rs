@@ -1,6 +1,6 @@
 //! All counters of the database that moved, under its own names, by what they are about.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_model::Snapshot;
 use loadline_model::activity::Unit;
@@ -49,23 +49,19 @@ fn unit(name: &str) -> Unit {
 
 /// A section per subject; tables of periods side by side have columns for each.
 pub(super) fn sections(periods: &[Period]) -> Vec<Section> {
-    let counted = || periods.iter().filter_map(|p| p.counters.as_ref());
-    let mut names: Vec<&String> = counted().flat_map(|(open, ..)| open.counters.keys()).collect();
-    names.sort();
-    names.dedup();
-    let mut rows: Vec<Vec<Row>> = vec![Vec::new(); ABOUT.len()];
-    let tps: Vec<Option<f64>> = periods.iter().map(Period::tps).collect();
+    let counted = periods.iter().filter_map(|p| p.counters.as_ref());
+    let names: BTreeSet<&String> = counted.flat_map(|(open, ..)| open.counters.keys()).collect();
     let own = |name: &&String| !name.starts_with("loadline.") && !name.ends_with(counter::STATS_RESET);
+    let about = |name: &str| ABOUT.iter().position(|(.., parts)| parts.iter().any(|part| name.contains(part)));
+    let mut rows: Vec<Vec<Row>> = vec![Vec::new(); ABOUT.len()];
     for counter in names.into_iter().filter(own) {
         let lower = counter.to_lowercase();
-        let at = ABOUT.iter().position(|(.., parts)| parts.iter().any(|part| lower.contains(part)));
-        let row = if GAUGES.iter().any(|part| lower.contains(part)) {
-            gauge(counter, periods)
-        } else {
-            growth(counter, unit(&lower), periods, &tps)
+        let row = match GAUGES.iter().any(|part| lower.contains(part)) {
+            true => gauge(counter, periods),
+            false => growth(counter, unit(&lower), periods),
         };
-        if let (Some(rows), Some(row)) = (at.and_then(|at| rows.get_mut(at)), row) {
-            rows.push(row);
+        if let Some((at, row)) = about(&lower).zip(row) {
+            rows[at].push(row);
         }
     }
     let columns = [
@@ -74,22 +70,22 @@ pub(super) fn sections(periods: &[Period]) -> Vec<Section> {
         Head::number("per transaction", ""),
     ];
     let head = heads("Counter", periods, &columns, "rates per second");
-    let section = |((id, title, _), rows): (&(&'static str, &str, &[&str]), Vec<Row>)| {
-        let table = Table::of("figures narrow", head.clone(), rows);
-        let blocks = if table.rows.is_empty() { Vec::new() } else { vec![Block::Table(table)] };
-        Section::of(id, *title, blocks)
-    };
-    ABOUT.iter().zip(rows).map(section).collect()
+    let table = |rows| Block::table(Table::of("figures narrow", head.clone(), rows));
+    ABOUT
+        .iter()
+        .zip(rows)
+        .map(|((id, title, _), rows)| Section::of(id, *title, table(rows).into_iter().collect()))
+        .collect()
 }
 
 /// A counter's growth; `None` if it did not move.
-fn growth(counter: &str, unit: Unit, periods: &[Period], tps: &[Option<f64>]) -> Option<Row> {
+fn growth(counter: &str, unit: Unit, periods: &[Period]) -> Option<Row> {
     let rates: Vec<Option<f64>> = periods.iter().map(|p| p.per_second(counter)).collect();
     rates.iter().flatten().find(|n| **n > 0.0)?;
-    let cells =
-        periods.iter().zip(&rates).zip(tps).flat_map(|((period, rate), tps)| {
-            [period.grown(counter), *rate, each(*rate, *tps)].map(|n| shown(n, unit))
-        });
+    let cells = periods
+        .iter()
+        .zip(&rates)
+        .flat_map(|(period, rate)| [period.grown(counter), *rate, each(*rate, period.tps())].map(|n| shown(n, unit)));
     Some(row(counter, cells, &rates))
 }
 

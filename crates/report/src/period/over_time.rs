@@ -41,20 +41,17 @@ pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
             charts.extend(chart(periods, "Mean transaction time [ms]", x_end, &spans, latency));
         }
     }
-    if charts.is_empty() {
-        return Vec::new();
-    }
-    let mut blocks = vec![Block::Charts { charts, per_row: 1 }];
+    let Some(charts) = Block::charts(1, charts) else { return Vec::new() };
     let known = periods.iter().all(|p| p.activity.as_ref().is_some_and(|a| a.spans.is_some()));
     let said: Vec<String> = spans.into_iter().map(|(.., what)| what).collect();
-    blocks.push(Block::para(match (known, said.is_empty()) {
+    let said = match (known, said.is_empty()) {
         (_, false) => format!("Shaded: {}.", said.join("; ")),
         (true, true) => "No checkpoint and no autovacuum was seen (sampled ten times a second).".to_owned(),
         (false, true) => {
             "When checkpoints and vacuum or purge run is not known of this database, or not to this user.".to_owned()
         }
-    }));
-    blocks
+    };
+    vec![charts, Block::para(said)]
 }
 
 fn times(series: &Series) -> Vec<f64> {
@@ -88,7 +85,7 @@ fn chart(
         (!points.is_empty()).then(|| ChartLine { name, points, colour, ..ChartLine::default() })
     };
     let lines: Vec<ChartLine> = periods.iter().enumerate().filter_map(line).collect();
-    let svg = svg::Chart {
+    let chart = svg::Chart {
         title: title.to_owned(),
         x_label: "s".to_owned(),
         unnamed: periods.len() == 1,
@@ -99,5 +96,5 @@ fn chart(
         height: 150.0,
         ..svg::Chart::default()
     };
-    svg.svg().map(|svg| Chart { svg })
+    chart.drawn()
 }

@@ -1,5 +1,6 @@
 //! What the time was spent on: shares of the jobs' time, sampled waits by class and event, and histograms of latencies.
 
+use loadline_analyze::waits::Counts;
 use loadline_analyze::{bound, kpi};
 use loadline_model::format::{ABSENT, duration_ns, number};
 use loadline_model::{Column, TestRecord, column};
@@ -8,8 +9,9 @@ use super::Period;
 use super::words::{each, heads, name, row};
 use crate::columns::value;
 use crate::content::{histogram, stop};
-use crate::doc::{Block, Head, Row, Table};
-use crate::words::{heading_of, lower};
+use crate::doc::{Block, Head, Table};
+use crate::spec::TableSpec;
+use crate::words::{grouped, heading_of, lower};
 
 /// Events shown.
 const MOST_EVENTS: usize = 20;
@@ -90,30 +92,23 @@ pub(super) fn model(periods: &[Period]) -> Vec<Block> {
 
 /// The columns without a figure, by reason.
 fn absent(record: &TestRecord, columns: &[&Column]) -> Vec<String> {
-    let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
-    for column in columns.iter().filter(|c| record.figure(c).is_none()) {
-        let Some(why) = record.absent.get(column.id) else { continue };
-        match by_reason.iter_mut().find(|(reason, _)| reason == why) {
-            Some((_, titles)) => titles.push(lower(column.title)),
-            None => by_reason.push((why, vec![lower(column.title)])),
-        }
-    }
-    by_reason.into_iter().map(|(why, titles)| format!("{} ({why})", titles.join(", "))).collect()
+    let without = columns.iter().filter(|c| record.figure(c).is_none());
+    let reasons = without.filter_map(|column| Some((record.absent.get(column.id)?, lower(column.title))));
+    let said = |(why, of): (&String, Vec<(&String, String)>)| {
+        format!("{} ({why})", of.into_iter().map(|(_, title)| title).collect::<Vec<_>>().join(", "))
+    };
+    grouped(reasons, |(why, _)| *why).into_iter().map(said).collect()
 }
 
-fn figures(periods: &[Period], caption: &str, columns: &[&Column]) -> Option<Block> {
+fn figures(periods: &[Period], caption: &str, columns: &[&'static Column]) -> Option<Block> {
     let log = periods.iter().all(|p| p.record.as_ref().is_none_or(|r| r.group == "log-writer"));
-    let row = |column: &&Column| {
-        let values: Vec<Option<f64>> = periods.iter().map(|p| p.figure(column)).collect();
-        values.iter().flatten().next()?;
-        let shown = values.iter().map(|v| v.map_or(ABSENT.to_owned(), |v| value(column, v)));
-        let cells = std::iter::once(heading_of(column, log)).chain(shown);
-        Some(Row::of(cells))
-    };
-    let rows: Vec<Row> = columns.iter().filter_map(row).collect();
-    let head = std::iter::once(Head::text("")).chain(periods.iter().map(|p| Head::number(name(p, periods), "")));
-    let table = Table { caption: caption.to_owned(), ..Table::of("figures narrow", head, rows) };
-    (!table.rows.is_empty()).then_some(Block::Table(table))
+    let known = columns.iter().copied().filter(|column| periods.iter().any(|p| p.figure(column).is_some()));
+    let mut table =
+        TableSpec::<&Column>::of("figures narrow", known).text("", |column| heading_of(column, log)).caption(caption);
+    for period in periods {
+        table = table.number(name(period, periods), "", |column| period.figure(column).map(|v| value(column, v)));
+    }
+    Block::table(table.build())
 }
 
 /// Class of a wait event: what is before the colon.
@@ -158,43 +153,29 @@ fn sampled(periods: &[Period], caption: &str, most: usize, named: impl Fn(&str) 
     means.sort_by(|(a, x), (b, y)| is_client(a).cmp(&is_client(b)).then(largest(y).total_cmp(&largest(x))));
     let left_out = means.len().saturating_sub(most);
     means.truncate(most);
-    let rows: Vec<Row> = means
-        .iter()
-        .map(|(name, mean)| {
-            let per_tx: Vec<Option<f64>> = mean.iter().zip(periods).map(|(m, p)| each(*m, p.tps())).collect();
-            let cells = mean.iter().zip(&totals).zip(&per_tx).flat_map(|((mean, total), each)| {
-                let share = mean.filter(|_| !is_client(name) && *total > 0.0).map(|m| m / total * 100.0);
-                let shown = |n: Option<f64>, decimals| n.map_or(ABSENT.to_owned(), |n| number(n, decimals));
-                let each = each.map_or(ABSENT.to_owned(), |s| duration_ns(s * 1e9));
-                [shown(*mean, 2), shown(share, 1), each]
-            });
-            row(name, cells, &per_tx)
-        })
-        .collect();
-    if rows.is_empty() {
-        return None;
-    }
+    let lines = means.iter().map(|(name, mean)| {
+        let per_tx: Vec<Option<f64>> = mean.iter().zip(periods).map(|(m, p)| each(*m, p.tps())).collect();
+        let cells = mean.iter().zip(&totals).zip(&per_tx).flat_map(|((mean, total), each)| {
+            let share = mean.filter(|_| !is_client(name) && *total > 0.0).map(|m| m / total * 100.0);
+            let shown = |n: Option<f64>, decimals| n.map_or(ABSENT.to_owned(), |n| number(n, decimals));
+            [shown(*mean, 2), shown(share, 1), each.map_or(ABSENT.to_owned(), |s| duration_ns(s * 1e9))]
+        });
+        row(name, cells, &per_tx)
+    });
     let columns = [("sessions", "mean"), ("database time", "%"), ("per transaction", "")];
     let head = heads("Wait", periods, &columns.map(|(title, unit)| Head::number(title, unit)), "times per transaction");
     let sub = if left_out > 0 { format!("{left_out} smaller ones are left out") } else { String::new() };
-    Some(Block::Table(Table { caption: caption.to_owned(), sub, ..Table::of("figures narrow", head, rows) }))
+    Block::table(Table { caption: caption.to_owned(), sub, ..Table::of("figures narrow", head, lines) })
 }
 
 /// Histograms of the stored latencies.
 pub(super) fn latencies(periods: &[Period]) -> Vec<Block> {
-    let mut kinds: Vec<&str> = Vec::new();
-    for (kind, counts) in periods.iter().flat_map(|p| &p.histograms) {
-        if counts.count() > 0 && !kinds.contains(&kind.as_str()) {
-            kinds.push(kind);
-        }
-    }
-    let of_kind = |kind: &&str| {
-        let of = |p: &Period| {
-            let counts = p.histograms.iter().find(|(k, c)| k == kind && c.count() > 0)?;
-            let name = if periods.len() > 1 { p.label.clone() } else { (*kind).to_owned() };
-            Some((name, counts.1.buckets()))
-        };
-        histogram(&format!("Times by {kind}"), periods.iter().filter_map(of).collect())
+    let stored = periods.iter().flat_map(|p| p.histograms.iter().map(move |(kind, counts)| (p, kind, counts)));
+    let kinds = grouped(stored.filter(|(.., counts)| counts.count() > 0), |(_, kind, _)| *kind);
+    let drawn = |(kind, of): (&String, Vec<(&Period, &String, &Counts)>)| {
+        let name = |p: &Period| if periods.len() > 1 { p.label.clone() } else { kind.clone() };
+        let times: Vec<_> = of.into_iter().map(|(p, _, counts)| (name(p), counts.buckets())).collect();
+        histogram(&format!("Times by {kind}"), &times)
     };
-    kinds.iter().flat_map(of_kind).collect()
+    kinds.into_iter().flat_map(drawn).collect()
 }

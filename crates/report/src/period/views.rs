@@ -1,13 +1,14 @@
 //! The database's own statistics views.
 
 use loadline_model::activity::{Kind, Topic, Unit, Value, View, ViewColumn};
-use loadline_model::format::{ABSENT, duration_ns};
+use loadline_model::format::duration_ns;
 
 use super::Period;
 use super::words::{amount, name, of, ratio, shown};
 use crate::content::stop;
 use crate::doc::{Block, Cell, Head, Row, Table};
-use crate::words::cut;
+use crate::spec::TableSpec;
+use crate::words::{cut, distinct, grouped};
 
 /// Most characters of a text.
 const MOST_TEXT: usize = 110;
@@ -29,20 +30,16 @@ pub(super) fn id(topic: Topic) -> &'static str {
 
 /// Views of `topic` that have rows; those of several periods in one table.
 pub(super) fn blocks(topic: Topic, periods: &[Period]) -> Vec<Block> {
-    let views = |p: &Period| p.activity.as_ref().map_or(&[][..], |a| &a.views).to_vec();
-    let all: Vec<Vec<View>> = periods.iter().map(views).collect();
-    let mut titles: Vec<&str> = Vec::new();
-    for view in all.iter().flatten().filter(|v| v.topic == topic && !v.rows.is_empty()) {
-        if !titles.contains(&view.title.as_str()) {
-            titles.push(&view.title);
+    let all: Vec<&[View]> = periods.iter().map(|p| p.activity.as_ref().map_or(&[][..], |a| &a.views)).collect();
+    let shown = all.iter().copied().flatten().filter(|v| v.topic == topic && !v.rows.is_empty());
+    let table = |title: &str| {
+        let views: Vec<Option<&View>> = all.iter().map(|views| views.iter().find(|v| v.title == title)).collect();
+        match (views.as_slice(), periods) {
+            ([Some(view)], [period]) => Some(table(view, period)),
+            (views, _) => side_by_side(views, periods),
         }
-    }
-    let find = |title: &str| all.iter().map(|views| views.iter().find(|v| v.title == title)).collect::<Vec<_>>();
-    let table = |title: &str| match (find(title).as_slice(), periods) {
-        ([Some(view)], [period]) => Some(table(view, period)),
-        (views, _) => side_by_side(views, periods),
     };
-    titles.into_iter().filter_map(table).map(Block::Table).collect()
+    distinct(shown.map(|view| view.title.as_str())).into_iter().filter_map(table).map(Block::Table).collect()
 }
 
 /// Rows of all periods by name: the column by which they are sorted per second, and what it is each; or the first state.
@@ -51,13 +48,7 @@ fn side_by_side(views: &[Option<&View>], periods: &[Period]) -> Option<Table> {
     let by = first.order.or_else(|| first.columns.iter().position(|c| c.kind == Kind::State))?;
     let column = first.columns.get(by)?;
     let counted = column.kind == Kind::Counter;
-    let mut keys: Vec<Vec<String>> = Vec::new();
-    for (view, row) in views.iter().flatten().flat_map(|v| v.rows.iter().map(move |row| (v, row))) {
-        let key = view.key(row);
-        if !keys.contains(&key) {
-            keys.push(key);
-        }
-    }
+    let keys = distinct(views.iter().flatten().flat_map(|view| view.rows.iter().map(|row| view.key(row))));
     let mut head: Vec<Head> =
         first.columns.iter().filter(|c| c.kind == Kind::Key).map(|c| Head::text(&c.title)).collect();
     for period in periods {
@@ -89,7 +80,7 @@ fn side_by_side(views: &[Option<&View>], periods: &[Period]) -> Option<Table> {
                 let times = row.and_then(|r| View::number(r, per)).filter(|n| *n > 0.0);
                 let each = number.zip(times).map(|(n, times)| duration_ns(n / times * 1e6));
                 let rate = times.filter(|_| seconds > 0.0).map(|n| amount(n / seconds, Unit::Count));
-                cells.extend([rate, each].map(|cell| Cell::from(cell.unwrap_or(ABSENT.to_owned()))));
+                cells.extend([rate, each].map(Cell::from));
             }
             rates.push(rate);
             states.push(state);
@@ -130,36 +121,26 @@ fn table(view: &View, period: &Period) -> Table {
         view.columns[*i].kind != Kind::Counter
             || view.rows.iter().any(|r| View::number(r, *i).is_some_and(|n| n != 0.0))
     };
-    let columns: Vec<usize> = (0..view.columns.len()).filter(used).collect();
-    let mut head = Vec::new();
-    for ViewColumn { title, unit, per, .. } in columns.iter().map(|i| &view.columns[*i]) {
-        head.push(if *unit == Unit::Text { Head::text(title) } else { Head::number(title, "") });
-        head.extend(per.map(|_| Head::number("each", "")));
+    let mut table = TableSpec::<&Vec<Option<Value>>>::of("figures views", &view.rows);
+    for (i, ViewColumn { title, unit, per, .. }) in view.columns.iter().enumerate().filter(|(i, _)| used(i)) {
+        let times = move |row: &Vec<Option<Value>>| per.and_then(|per| View::number(row, per));
+        // A time of 0 for many calls was not measured.
+        let timed = move |row: &Vec<Option<Value>>| {
+            View::number(row, i).filter(|n| *unit != Unit::Ms || *n > 0.0 || times(row).is_none_or(|t| t == 0.0))
+        };
+        let head = if *unit == Unit::Text { Head::text(title) } else { Head::number(title, "") };
+        let each = move |row: &Vec<Option<Value>>| {
+            timed(row).zip(times(row)).filter(|(_, t)| *t > 0.0).map(|(n, t)| duration_ns(n / t * 1e6))
+        };
+        table = table
+            .column(head, move |row| match row.get(i) {
+                Some(Some(Value::Text(text))) => cut(text, MOST_TEXT),
+                _ => shown(timed(row), *unit),
+            })
+            .number("each", "", each)
+            .when(per.is_some());
     }
-    let row = |row: &Vec<Option<Value>>| {
-        let mut cells: Vec<Cell> = Vec::new();
-        for i in &columns {
-            let ViewColumn { unit, per, .. } = &view.columns[*i];
-            let number = View::number(row, *i);
-            let times = per.and_then(|per| View::number(row, per));
-            // A time of 0 for many calls was not measured.
-            let timed = number.filter(|n| *unit != Unit::Ms || *n > 0.0 || times.is_none_or(|t| t == 0.0));
-            cells.push(match row.get(*i) {
-                Some(Some(Value::Text(text))) => cut(text, MOST_TEXT).into(),
-                _ => shown(timed, *unit).into(),
-            });
-            if per.is_some() {
-                let each = timed.zip(times).filter(|(_, t)| *t > 0.0).map(|(n, t)| duration_ns(n / t * 1e6));
-                cells.push(each.unwrap_or(ABSENT.to_owned()).into());
-            }
-        }
-        Row::of(cells)
-    };
-    Table {
-        caption: view.title.clone(),
-        sub: said.join("; "),
-        ..Table::of("figures views", head, view.rows.iter().map(row))
-    }
+    table.caption(&view.title).sub(said.join("; ")).build()
 }
 
 /// What the page lacks, with the reason.
@@ -176,14 +157,11 @@ pub(super) fn missing(periods: &[Period]) -> Vec<Block> {
             items.push(format!("{of}Statistics views: {}.", stop(why)));
             continue;
         }
-        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-        for (view, why) in activity.views.iter().filter_map(|v| Some((v, v.absent.as_deref()?))) {
-            match reasons.iter_mut().find(|(known, _)| *known == why) {
-                Some((_, titles)) => titles.push(&view.title),
-                None => reasons.push((why, vec![&view.title])),
-            }
-        }
-        items.extend(reasons.into_iter().map(|(why, titles)| format!("{of}{}: {}.", titles.join("; "), stop(why))));
+        let absent = activity.views.iter().filter_map(|v| Some((v.absent.as_deref()?, v.title.as_str())));
+        items.extend(grouped(absent, |(why, _)| *why).into_iter().map(|(why, views)| {
+            let titles: Vec<&str> = views.into_iter().map(|(_, title)| title).collect();
+            format!("{of}{}: {}.", titles.join("; "), stop(why))
+        }));
         let none = |topic: &Topic| !activity.views.iter().any(|v| v.topic == *topic);
         let topics: Vec<String> = Topic::ALL.iter().filter(|t| none(t)).map(|t| t.title().to_lowercase()).collect();
         if !topics.is_empty() {
@@ -195,5 +173,5 @@ pub(super) fn missing(periods: &[Period]) -> Vec<Block> {
             items.push(format!("{of}Nothing happened in: {}.", quiet.join("; ")));
         }
     }
-    if items.is_empty() { Vec::new() } else { vec![Block::List { items }] }
+    Block::list(items).into_iter().collect()
 }

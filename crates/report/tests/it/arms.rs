@@ -5,9 +5,9 @@ use loadline_model::limits::{LimitSource, TestLimit};
 use loadline_model::manifest::{ArmFound, TargetInfo};
 use loadline_model::plan::{Arm, Arms, PlannedWorkload};
 use loadline_model::{Check, CheckId, Driver, Outcome, TestRecord, column};
-use loadline_report::{Compared, Format, Options, RunData, Terms, redact, render};
+use loadline_report::{Compared, Format, RunData, Terms, redact};
 
-use crate::common::manifest;
+use crate::common::{manifest, text, words};
 
 /// Windows of `pairs` pairs in turns, B being `ratio` times as fast; levels vary by `spread`.
 fn windows(pairs: u32, ratio: f64, spread: f64) -> Vec<TestRecord> {
@@ -71,50 +71,50 @@ fn run(records: Vec<TestRecord>, pairs: u32, precision: Option<f64>) -> RunData 
     RunData::new(m, records, Vec::new())
 }
 
-fn markdown(run: RunData) -> String {
-    String::from_utf8(render(&[run], Format::Markdown, &Options::default()).unwrap()).unwrap()
+/// What a run of arms on `records` shows.
+fn said(records: Vec<TestRecord>, pairs: u32, precision: Option<f64>) -> String {
+    Compared::of_arms(&run(records, pairs, precision), 100).unwrap().text().to_owned()
 }
 
 #[test]
 fn each_arm_is_shown_as_it_was_found() {
-    let text = markdown(run(windows(6, 1.2, 0.0), 6, None));
-    for row in
-        ["| Product | PostgreSQL | Other |", "| Version | 15.8 (Debian 15.8-0+deb12u1) | 9.9 |", "| fsync | on | off |"]
-    {
-        assert!(text.contains(row), "{row}");
-    }
-    assert!(text.contains("B: other: a note on the other.") && text.contains("B: other: Other 9.9, measured"));
-    assert!(text.contains("no procedures in one") && text.contains("no procedures in other"), "{text}");
+    let report = |run: RunData| text(&[run], Format::Markdown);
+    let rows = |report: &str| {
+        let of = ["| Product |", "| Version |", "| fsync |", "| Workloads |", "- B: other: "];
+        let lines = report.lines().filter(|line| of.iter().any(|start| line.starts_with(start)));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!("arms_as_found", rows(&report(run(windows(6, 1.2, 0.0), 6, None))));
     // A run of an older version knows nothing of arm B: nothing of A's is said of it.
     let mut old = run(windows(6, 1.2, 0.0), 6, None);
     old.manifest.arms = None;
-    let text = markdown(old);
-    assert!(text.contains("| Product | PostgreSQL | unknown product |"), "{text}");
+    assert!(rows(&report(old)).contains("| Product | PostgreSQL | unknown product |"));
 }
 
 #[test]
 fn what_identifies_arm_b_is_redacted_as_well() {
     let mut runs = [run(windows(6, 1.2, 0.0), 6, None)];
     redact(&mut runs, false, &|_| false).unwrap();
-    let [run] = runs;
-    let text = serde_json::to_string(&run.manifest).unwrap();
+    let text = serde_json::to_string(&runs[0].manifest).unwrap();
     assert!(!text.contains("secret") && !text.contains("db2"), "{text}");
 }
 
 #[test]
 fn a_precision_that_was_not_reached_is_said_with_what_it_takes() {
-    let said = |run: &RunData| Compared::of_arms(run, 2000).unwrap().text().to_owned();
-    let reached = said(&run(windows(16, 1.2, 0.0), 16, Some(0.02)));
-    assert!(!reached.contains("not reached"), "{reached}");
-    let wide = said(&run(windows(16, 1.2, 0.2), 16, Some(0.001)));
-    assert!(wide.contains("±0.1 % was not reached with 16 pairs") && wide.contains("more"), "{wide}");
-    let none = said(&run(windows(4, 1.2, 0.2), 4, Some(0.001)));
-    assert!(none.contains("±0.1 % was not reached"), "{none}");
+    insta::assert_snapshot!("precision_reached", said(windows(16, 1.2, 0.0), 16, Some(0.02)));
+    insta::assert_snapshot!("precision_not_reached", said(windows(16, 1.2, 0.2), 16, Some(0.001)));
+    insta::assert_snapshot!("precision_of_too_few_pairs", said(windows(4, 1.2, 0.2), 4, Some(0.001)));
 }
 
 #[test]
 fn a_setting_that_the_workload_does_not_show_is_named() {
-    let said = |name: &str, redo: [f64; 2], reads: [f64; 2]| {
+    for (name, redo, reads, wanted) in [
+        ("wal_compression", [25.0, 25.1], [0.0, 0.0], "wal_compression changed nothing"),
+        ("wal_compression", [25.0, 20.0], [0.0, 0.0], ""),
+        ("shared_buffers", [25.0, 25.0], [0.0, 1.0], "what is read fits shared_buffers of both"),
+        ("shared_buffers", [25.0, 25.0], [900.0, 1.0], ""),
+        ("work_mem", [25.0, 25.0], [0.0, 0.0], ""),
+    ] {
         let mut records = windows(6, 1.0, 0.1);
         for r in &mut records {
             let arm = usize::from(r.arm == Some(ArmName::B));
@@ -123,22 +123,15 @@ fn a_setting_that_the_workload_does_not_show_is_named() {
         }
         let mut run = run(records, 6, None);
         run.manifest.plan.arms.as_mut().unwrap().b.settings.insert(name.to_owned(), "on".to_owned());
-        let text = Compared::of_arms(&run, 2000).unwrap().text().to_owned();
-        ["wal_compression changed nothing", "what is read fits shared_buffers of both"].map(|part| text.contains(part))
-    };
-    assert_eq!(said("wal_compression", [25.0, 25.1], [0.0, 0.0]), [true, false]);
-    assert_eq!(said("wal_compression", [25.0, 20.0], [0.0, 0.0]), [false, false]);
-    assert_eq!(said("shared_buffers", [25.0, 25.0], [0.0, 1.0]), [false, true]);
-    assert_eq!(said("shared_buffers", [25.0, 25.0], [900.0, 1.0]), [false, false]);
-    assert_eq!(said("work_mem", [25.0, 25.0], [0.0, 0.0]), [false, false]);
+        let text = words(Compared::of_arms(&run, 100).unwrap().text());
+        let named = text.contains("changed nothing") || text.contains("what is read fits");
+        assert!(text.contains(wanted) && named != wanted.is_empty(), "{name} {redo:?}: {text}");
+    }
 }
 
 #[test]
 fn what_fell_into_one_arm_and_what_was_judged_together_is_said() {
     let mut records = windows(6, 1.0, 0.1);
-    records.iter_mut().for_each(|r| r.set(column::REDO_KIB_PER_TX, 1.0));
-    let text = Compared::of_arms(&run(records.clone(), 6, None), 2000).unwrap().text().to_owned();
-    assert!(!text.contains("redo per transaction"), "{text}");
     for r in records.iter_mut().filter(|r| r.arm == Some(ArmName::B)) {
         r.set(column::REDO_KIB_PER_TX, 7.65);
         r.set(column::CHECKPOINTS, 1.0);
@@ -146,20 +139,9 @@ fn what_fell_into_one_arm_and_what_was_judged_together_is_said() {
         r.disturbed_by = Some("CPU steal 8 %".to_owned());
         r.forced.refused = Some("its commits do not wait".to_owned());
     }
+    records.iter_mut().filter(|r| r.arm == Some(ArmName::A)).for_each(|r| r.set(column::REDO_KIB_PER_TX, 1.0));
     records[0].add_check(Check::new(CheckId::Steady, Outcome::Noted, "throughput was 2 % of the usual"));
-    let text = Compared::of_arms(&run(records, 6, None), 2000).unwrap().text().to_owned();
-    for part in [
-        "LGWR-LAT1 with 1 job: 1.00 KiB of redo per transaction in A, 7.65 KiB in B.",
-        "a checkpoint in 0 windows of A and 6 of B",
-        "autovacuum in 0 windows of A and 6 of B",
-        "a stall or a change of level in 1 window of A and 0 of B",
-        "a disturbance by others in 0 windows of A and 6 of B",
-        "Other figures: ",
-        "Benjamini",
-        "Arm B was measured although its commits do not wait",
-    ] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
+    insta::assert_snapshot!("arms_not_alike", said(records, 6, None));
 }
 
 /// A stored run of one workload, whose tests had these throughputs and limits.
@@ -195,32 +177,31 @@ fn stored(id: &str, tps: &[f64], limits: &[f64], within_pct: Option<f64>) -> Run
 
 const TERMS: Terms = Terms { margin: 0.02, across_drivers: false, unequal: false };
 
+fn compared(a: RunData, b: RunData) -> Compared {
+    Compared::of_runs(&[a, b], TERMS, 100)
+}
+
 #[test]
 fn the_machine_of_two_runs_is_compared_with_as_many_measurements_as_there_are() {
-    let a = stored("a", &[1000.0, 1010.0, 990.0], &[2000.0, 2020.0, 1980.0], None);
+    let a = || stored("a", &[1000.0, 1010.0, 990.0], &[2000.0, 2020.0, 1980.0], None);
     let b = stored("b", &[700.0, 707.0, 693.0], &[1380.0, 1400.0, 1360.0], None);
-    let compared = Compared::of_runs(&[a, b], TERMS, 2000);
-    let text = compared.text();
-    assert!(text.contains("31 % slower in B, by 3 measurements") && text.contains("of A and 3 of B"), "{text}");
-    assert!(text.contains("95 % interval 0.67") && text.contains("that is part of the ratios"), "{text}");
+    insta::assert_snapshot!("two_runs", compared(a(), b).text());
     let noisy = stored("b", &[700.0, 707.0, 693.0], &[700.0, 4000.0, 2000.0], None);
-    let text = Compared::of_runs(&[stored("a", &[1.0; 3], &[2000.0, 2020.0, 1980.0], None), noisy], TERMS, 2000);
-    assert!(text.text().contains("not shown to have been faster or slower"), "{}", text.text());
+    let text = words(compared(a(), noisy).text());
+    assert!(text.contains("not shown to have been faster or slower"), "{text}");
 }
 
 #[test]
 fn single_tests_have_the_interval_of_their_windows_and_it_is_marked() {
-    let pair = |pct| [stored("a", &[1000.0], &[2000.0], pct), stored("b", &[800.0], &[2000.0], pct)];
-    let compared = Compared::of_runs(&pair(Some(3.0)), TERMS, 2000);
-    assert_eq!((compared.counts()[1], compared.slower_by(0.03).len()), (1, 1), "{}", compared.text());
-    assert!(compared.text().contains("course of a single window"), "{}", compared.text());
-    assert!(Compared::of_runs(&pair(Some(50.0)), TERMS, 2000).slower_by(0.03).is_empty(), "too wide");
-    assert_eq!(Compared::of_runs(&pair(None), TERMS, 2000).counts()[1], 0);
+    let pair = |pct| compared(stored("a", &[1000.0], &[2000.0], pct), stored("b", &[800.0], &[2000.0], pct));
+    for (pct, with_interval, slower) in [(Some(3.0), 1, 1), (Some(50.0), 1, 0), (None, 0, 0)] {
+        let compared = pair(pct);
+        assert_eq!((compared.counts()[1], compared.slower_by(0.03).len()), (with_interval, slower), "{pct:?}");
+        assert_eq!(words(compared.text()).contains("course of a single window"), with_interval > 0, "{pct:?}");
+    }
     // Two repetitions tell more than the course of a window.
     let twice = |tps: [f64; 2]| stored("x", &tps, &[2000.0; 2], Some(0.1));
-    assert!(
-        Compared::of_runs(&[twice([500.0, 1500.0]), twice([400.0, 1200.0])], TERMS, 2000).slower_by(0.03).is_empty()
-    );
+    assert!(compared(twice([500.0, 1500.0]), twice([400.0, 1200.0])).slower_by(0.03).is_empty());
 }
 
 #[test]
@@ -230,14 +211,15 @@ fn unequal_work_is_compared_if_told_and_marked() {
         run.records.iter_mut().for_each(|r| r.parameters = [("rows".to_owned(), n)].into());
         run
     };
-    let pair = || [rows(1, "a"), rows(2, "b")];
-    let refused = Compared::of_runs(&pair(), TERMS, 2000);
-    assert_eq!(refused.counts(), [0, 0, 1]);
-    let told = Compared::of_runs(&pair(), Terms { unequal: true, ..TERMS }, 2000);
-    assert_eq!(told.counts(), [1, 1, 0], "{}", told.text());
-    assert!(told.text().contains("not the same work (--unequal): different parameters: rows is 1"), "{}", told.text());
-    let equal = Compared::of_runs(&[rows(1, "a"), rows(1, "b")], Terms { unequal: true, ..TERMS }, 2000);
-    assert!(!equal.text().contains("--unequal"), "{}", equal.text());
+    for (others, unequal, counts, marked) in
+        [(2, false, [0, 0, 1], false), (2, true, [1, 1, 0], true), (1, true, [1, 1, 0], false)]
+    {
+        let compared = Compared::of_runs(&[rows(1, "a"), rows(others, "b")], Terms { unequal, ..TERMS }, 100);
+        assert_eq!(compared.counts(), counts, "{others}, {unequal}");
+        let text = words(compared.text());
+        let mark = "not the same work (--unequal): different parameters: rows is 1";
+        assert_eq!(text.contains(mark), marked, "{text}");
+    }
 }
 
 #[test]
@@ -250,10 +232,8 @@ fn of_an_open_loop_the_response_time_is_the_main_figure() {
         }
         run
     };
-    let compared = Compared::of_runs(&[at_rate("a", 2.0), at_rate("b", 4.0)], TERMS, 2000);
-    assert_eq!(compared.slower_by(0.03).len(), 1, "throughput is as given in both: {}", compared.text());
-    let faster = Compared::of_runs(&[at_rate("a", 4.0), at_rate("b", 2.0)], TERMS, 2000);
-    assert!(faster.slower_by(0.03).is_empty() && faster.csv().contains("response_time_ns_mean"), "{}", faster.csv());
+    let slower = |a, b| compared(at_rate("a", a), at_rate("b", b)).slower_by(0.03).len();
+    assert_eq!((slower(2.0, 4.0), slower(4.0, 2.0)), (1, 0), "throughput is as given in both");
 }
 
 #[test]
@@ -264,22 +244,18 @@ fn what_only_one_run_measured_is_a_row_of_its_own() {
         run.records.push(last);
         run
     };
-    let compared = Compared::of_runs(&[with("a", 4), with("b", 8)], TERMS, 2000);
-    assert_eq!(compared.counts(), [1, 1, 2], "{}", compared.text());
-    for row in ["LGWR-LAT1,4,commit_throughput_tps,,,,,,refused,,0", "LGWR-LAT1,8,commit_throughput_tps,,,,,,refused"] {
-        assert!(compared.csv().contains(row), "{}", compared.csv());
-    }
-    assert!(compared.text().contains("'b' has no test there"), "{}", compared.text());
+    let both = compared(with("a", 4), with("b", 8));
+    assert_eq!(both.counts(), [1, 1, 2], "{}", both.text());
+    insta::assert_snapshot!("one_sided_csv", both.csv());
     // A main figure that one of both lacks is said, and no other takes its place.
-    let mut b = stored("b", &[1000.0, 1010.0], &[2000.0; 2], None);
-    for r in &mut b.records {
-        r.leave_out(column::COMMIT_THROUGHPUT_TPS, "not counted");
-        r.set(column::COMMIT_LATENCY_MS, 1.0);
-    }
-    let mut a = stored("a", &[1000.0, 1010.0], &[2000.0; 2], None);
-    a.records.iter_mut().for_each(|r| r.set(column::COMMIT_LATENCY_MS, 1.0));
-    let compared = Compared::of_runs(&[a, b], TERMS, 2000);
-    assert_eq!(compared.counts(), [0, 0, 1], "{}", compared.text());
+    let latency = |run: &str| {
+        let mut run = stored(run, &[1000.0, 1010.0], &[2000.0; 2], None);
+        run.records.iter_mut().for_each(|r| r.set(column::COMMIT_LATENCY_MS, 1.0));
+        run
+    };
+    let mut b = latency("b");
+    b.records.iter_mut().for_each(|r| r.leave_out(column::COMMIT_THROUGHPUT_TPS, "not counted"));
+    assert_eq!(compared(latency("a"), b).counts(), [0, 0, 1]);
     // A swept value is no number of jobs.
     let swept = |run: &str| {
         let mut run = stored(run, &[1000.0, 1010.0], &[2000.0; 2], None);
@@ -287,6 +263,6 @@ fn what_only_one_run_measured_is_a_row_of_its_own() {
         run.records.iter_mut().for_each(|r| r.set(column::ROWS_PER_TX, 100.0));
         run
     };
-    let csv = Compared::of_runs(&[swept("a"), swept("b")], TERMS, 2000).csv();
+    let csv = compared(swept("a"), swept("b")).csv();
     assert!(csv.contains("LGWR-LAT1 rows_per_tx=100,,commit_throughput_tps"), "{csv}");
 }

@@ -1,8 +1,8 @@
 //! Snapshots of whole reports of the fixture.
 
 use crate::common::groups::all_groups;
-use crate::common::{run, text, two_platforms, two_scans};
-use loadline_report::{Format, end_page, terminal_table};
+use crate::common::{text, two_platforms, two_scans};
+use loadline_report::{Format, end_page};
 
 #[test]
 fn html() {
@@ -25,23 +25,8 @@ fn plain_text() {
 }
 
 #[test]
-fn terminal_at_80_columns() {
-    insta::assert_snapshot!(terminal_table(&two_platforms()[1].records, Some(80)));
-}
-
-#[test]
-fn terminal_at_200_columns() {
-    insta::assert_snapshot!(terminal_table(&run("a", "run-a", 1.0).records, Some(200)));
-}
-
-#[test]
 fn scans_as_plain_text() {
     insta::assert_snapshot!(text(&two_scans(), Format::Text));
-}
-
-#[test]
-fn scans_on_a_terminal() {
-    insta::assert_snapshot!(terminal_table(&two_scans()[0].records, Some(100)));
 }
 
 #[test]

@@ -33,6 +33,12 @@ pub(crate) fn words(text: &str) -> String {
     text.replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// The section `title` of a Markdown report, without its heading's marks.
+pub(crate) fn section(markdown: &str, title: &str) -> String {
+    let from = markdown.find(&format!("## {title}\n")).unwrap();
+    markdown[from + 3..].split("\n## ").next().unwrap().to_owned()
+}
+
 pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
     let workloads = ["LGWR-LAT1", "LGWR-THR"].map(|code| PlannedWorkload::of(code, Driver::Database));
     Manifest {

@@ -1,0 +1,152 @@
+//! A table as columns: the heading of each beside what it holds of a row. Every format follows from that.
+
+use loadline_model::format::ABSENT;
+
+use crate::doc::{Cell, Head, Notes, Row, Table};
+
+/// What a column holds of a row.
+type CellOf<'a, R> = Box<dyn Fn(R) -> Cell + 'a>;
+
+/// How a column is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Always,
+    /// If a cell of it says anything.
+    IfAny,
+    /// In the first of several rows with the same text.
+    Once,
+}
+
+struct Column<'a, R> {
+    head: Head,
+    cell: CellOf<'a, R>,
+    shown: Shown,
+}
+
+/// Columns and rows of a table that is to be made.
+pub(crate) struct TableSpec<'a, R> {
+    table: Table,
+    rows: Vec<R>,
+    columns: Vec<Column<'a, R>>,
+    /// The row without its cells.
+    line: Box<dyn Fn(R) -> Row + 'a>,
+    /// The heading above rows; a row has it if it differs from that of the row before.
+    title: Box<dyn Fn(R) -> String + 'a>,
+    notes: Option<&'a Notes>,
+}
+
+impl<'a, R: Copy + 'a> TableSpec<'a, R> {
+    /// A table of `rows` without columns.
+    pub(crate) fn of(class: &'static str, rows: impl IntoIterator<Item = R>) -> TableSpec<'a, R> {
+        TableSpec {
+            table: Table { class, ..Table::default() },
+            rows: rows.into_iter().collect(),
+            columns: Vec::new(),
+            line: Box::new(|_| Row::default()),
+            title: Box::new(|_| String::new()),
+            notes: None,
+        }
+    }
+
+    /// Adds a column.
+    pub(crate) fn column<C: Into<Cell>>(mut self, head: Head, cell: impl Fn(R) -> C + 'a) -> Self {
+        self.columns.push(Column { head, cell: Box::new(move |row| cell(row).into()), shown: Shown::Always });
+        self
+    }
+
+    /// Adds a column of texts.
+    pub(crate) fn text<C: Into<Cell>>(self, title: &str, cell: impl Fn(R) -> C + 'a) -> Self {
+        self.column(Head::text(title), cell)
+    }
+
+    /// Adds a column of numbers.
+    pub(crate) fn number<C: Into<Cell>>(self, title: &str, unit: &str, cell: impl Fn(R) -> C + 'a) -> Self {
+        self.column(Head::number(title, unit), cell)
+    }
+
+    fn change(mut self, change: impl FnOnce(&mut Column<'a, R>)) -> Self {
+        self.columns.last_mut().map(change);
+        self
+    }
+
+    /// Explains the last column.
+    pub(crate) fn tip(self, tip: &str) -> Self {
+        self.change(|column| tip.clone_into(&mut column.head.tip))
+    }
+
+    /// Leaves the last column out unless `is_shown`.
+    pub(crate) fn when(mut self, is_shown: bool) -> Self {
+        self.columns.truncate(self.columns.len() - usize::from(!is_shown));
+        self
+    }
+
+    /// Leaves the last column out if no cell of it says anything.
+    pub(crate) fn if_any(self) -> Self {
+        self.change(|column| column.shown = Shown::IfAny)
+    }
+
+    /// Shows the last column in the first of the rows that have the same text in all such columns.
+    pub(crate) fn once(self) -> Self {
+        self.change(|column| column.shown = Shown::Once)
+    }
+
+    /// What a row is besides its cells.
+    pub(crate) fn lines(self, line: impl Fn(R) -> Row + 'a) -> Self {
+        TableSpec { line: Box::new(line), ..self }
+    }
+
+    /// Headings above rows.
+    pub(crate) fn titles(self, title: impl Fn(R) -> String + 'a) -> Self {
+        TableSpec { title: Box::new(title), ..self }
+    }
+
+    /// The footnotes that cells mark.
+    pub(crate) fn notes(self, notes: &'a Notes) -> Self {
+        TableSpec { notes: Some(notes), ..self }
+    }
+
+    /// The text above the table.
+    pub(crate) fn caption(mut self, caption: impl Into<String>) -> Self {
+        self.table.caption = caption.into();
+        self
+    }
+
+    /// The text after the caption.
+    pub(crate) fn sub(mut self, sub: impl Into<String>) -> Self {
+        self.table.sub = sub.into();
+        self
+    }
+
+    /// The table.
+    pub(crate) fn build(self) -> Table {
+        let TableSpec { mut table, rows, columns, line, title, notes } = self;
+        let once = || columns.iter().enumerate().filter(|(_, c)| c.shown == Shown::Once).map(|(i, _)| i);
+        let (mut above, mut before) = (String::new(), Vec::new());
+        for row in rows {
+            let heading = title(row);
+            if heading != above {
+                table.rows.push(Row::title(&heading));
+                above = heading;
+            }
+            let mut made = Row { cells: columns.iter().map(|column| (column.cell)(row)).collect(), ..line(row) };
+            let here: Vec<String> = once().map(|i| made.cells[i].text.clone()).collect();
+            if here == before {
+                once().for_each(|i| made.cells[i].text.clear());
+            } else {
+                made.first = true;
+                before = here;
+            }
+            table.rows.push(made);
+        }
+        let optional: Vec<bool> = columns.iter().map(|column| column.shown == Shown::IfAny).collect();
+        table.head = columns.into_iter().map(|column| column.head).collect();
+        let silent = |text: &str| text.is_empty() || text == ABSENT;
+        for index in (0..table.head.len()).rev().filter(|i| optional[*i]) {
+            if table.rows.iter().all(|r| r.cells.get(index).is_none_or(|cell| silent(&cell.text))) {
+                table.remove(index);
+            }
+        }
+        table.notes = notes.map(|notes| notes.finish(&mut table.rows)).unwrap_or_default();
+        table
+    }
+}
