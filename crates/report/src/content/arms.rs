@@ -83,6 +83,11 @@ const ABOUT: [(&str, About); 8] = [
     ("mmap_size", About::Cache),
 ];
 
+/// `LGWR-LAT1 with 4 jobs`.
+fn place(row: &Figure<'_>) -> String {
+    format!("{} with {}", row.workload, counted(row.jobs as usize, "job"))
+}
+
 /// `1,400`: two digits that count.
 fn rough(n: usize) -> String {
     let step = 10_usize.pow(n.max(1).ilog10().saturating_sub(1));
@@ -98,32 +103,26 @@ impl OfRun<'_> {
     /// The answer in a sentence for each main figure, what an arm has that no platform should have, what did not fall into both
     /// arms alike, and how many figures were judged together.
     pub(crate) fn sentences(&self) -> Vec<String> {
-        let answers = self.compared.rows.iter().filter(|row| row.main).map(|row| self.sentence(row));
+        let answers = self.main().map(|row| self.sentence(row));
         let forced = forced(self.records.iter()).into_iter().map(|(arm, why)| although(arm, &why) + ".");
         let families = ["Main figures", "Other figures"].into_iter().zip(&self.compared.families);
         let families = families.filter_map(|(which, family)| Some(format!("{which}: {}.", family.says()?)));
-        answers
-            .chain(self.other_redo())
-            .chain(self.same_work())
-            .chain(forced)
-            .chain(self.not_alike())
-            .chain(families)
-            .collect()
+        let why = self.other_redo().chain(self.same_work());
+        answers.chain(why).chain(forced).chain(self.not_alike()).chain(families).collect()
+    }
+
+    fn main(&self) -> impl Iterator<Item = &Figure<'_>> {
+        self.compared.rows.iter().filter(|row| row.main)
     }
 
     /// How much redo a transaction is in each arm, where it differs by a tenth or more: often why one is faster.
     fn other_redo(&self) -> impl Iterator<Item = String> {
-        let differ = move |row: &Figure<'_>| {
-            let [a, b] = [
-                self.mean_of(row, ArmName::A, column::REDO_KIB_PER_TX)?,
-                self.mean_of(row, ArmName::B, column::REDO_KIB_PER_TX)?,
-            ];
+        self.main().filter_map(|row| {
+            let [a, b] = self.means_of(row, column::REDO_KIB_PER_TX)?;
             let (less, more) = (a.min(b), a.max(b));
-            let place = format!("{} with {}", row.workload, counted(row.jobs as usize, "job"));
             (more > LEAST_REDO_KIB && more >= less * 1.1)
-                .then(|| format!("{place}: {a:.2} KiB of redo per transaction in A, {b:.2} KiB in B."))
-        };
-        self.compared.rows.iter().filter(|row| row.main).filter_map(differ)
+                .then(|| format!("{}: {a:.2} KiB of redo per transaction in A, {b:.2} KiB in B.", place(row)))
+        })
     }
 
     /// Figures that show what a setting of the arms is about, where they are the same in both: then the comparison cannot show it.
@@ -139,27 +138,34 @@ impl OfRun<'_> {
         };
         let differing = ABOUT.iter().filter(move |(name, _)| differ(name));
         differing.flat_map(move |(name, of)| {
-            let same = move |row: &Figure<'_>| {
-                let [a, b] = [self.mean_of(row, ArmName::A, of.column())?, self.mean_of(row, ArmName::B, of.column())?];
-                let place = format!("{} with {}", row.workload, counted(row.jobs as usize, "job"));
-                match of {
-                    About::Redo => (a.max(b) <= a.min(b) * 1.01).then(|| {
-                        format!("{place}: both arms wrote {a:.2} KiB of redo per transaction: {name} changed nothing of it here.")
-                    }),
-                    About::Cache => (a.max(b) < LEAST_READS_PER_S).then(|| {
-                        format!("{place}: neither arm read a block from outside its cache: what is read fits {name} of both.")
-                    }),
-                }
-            };
-            self.compared.rows.iter().filter(|row| row.main).filter_map(same)
+            self.main().filter_map(move |row| {
+                let [a, b] = self.means_of(row, of.column())?;
+                let said = match of {
+                    About::Redo if a.max(b) <= a.min(b) * 1.01 => {
+                        format!("both arms wrote {a:.2} KiB of redo per transaction: {name} changed nothing of it here")
+                    }
+                    About::Cache if a.max(b) < LEAST_READS_PER_S => {
+                        format!("neither arm read a block from outside its cache: what is read fits {name} of both")
+                    }
+                    _ => return None,
+                };
+                Some(format!("{}: {said}.", place(row)))
+            })
         })
     }
 
-    /// Mean of `column` over the valid windows of `arm` at `row`.
-    fn mean_of(&self, row: &Figure<'_>, arm: ArmName, column: &Column) -> Option<f64> {
-        let windows = self.records.iter().filter(|r| r.valid && r.arm == Some(arm));
-        let of_row = windows.filter(|r| (r.workload.as_str(), r.jobs) == (row.workload, row.jobs));
-        mean(&of_row.filter_map(|r| r.figure(column)).collect::<Vec<_>>())
+    /// Means of `column` over the valid windows of both arms at `row`.
+    fn means_of(&self, row: &Figure<'_>, column: &Column) -> Option<[f64; 2]> {
+        let [a, b] = ArmName::ALL.map(|arm| {
+            let windows = self.of_row(row).filter(|r| r.valid && r.arm == Some(arm));
+            mean(&windows.filter_map(|r| r.figure(column)).collect::<Vec<_>>())
+        });
+        Some([a?, b?])
+    }
+
+    /// The windows of `row`.
+    fn of_row(&self, row: &Figure<'_>) -> impl Iterator<Item = &TestRecord> {
+        self.records.iter().filter(|r| (r.workload.as_str(), r.jobs) == (row.workload, row.jobs))
     }
 
     /// What fell into windows of one arm more often than into those of the other.
@@ -187,7 +193,7 @@ impl OfRun<'_> {
     }
 
     fn sentence(&self, row: &Figure<'_>) -> String {
-        let place = format!("{} with {}", row.workload, counted(row.jobs as usize, "job"));
+        let place = place(row);
         let Some(found) = &row.ratio else { return format!("{place}: no pair of windows is valid.") };
         let title = row.metric.column.title.to_lowercase();
         let interval = found.interval.map_or_else(
@@ -268,8 +274,7 @@ impl OfRun<'_> {
 
     /// In spite of what an arm was measured in the windows of `row`.
     fn although(&self, row: &Figure<'_>) -> Option<String> {
-        let of_row = self.records.iter().filter(|r| (r.workload.as_str(), r.jobs) == (row.workload, row.jobs));
-        let said: Vec<String> = forced(of_row).into_iter().map(|(arm, why)| although(arm, &why)).collect();
+        let said: Vec<String> = forced(self.of_row(row)).into_iter().map(|(arm, why)| although(arm, &why)).collect();
         (!said.is_empty()).then(|| said.join("; "))
     }
 

@@ -12,5 +12,4 @@ mod pages;
 mod properties;
 mod redact;
 mod snapshots;
-mod study_1;
-mod study_2;
+mod studies;

@@ -7,14 +7,11 @@ pub(crate) mod groups;
 use std::collections::BTreeMap;
 
 use loadline_model::limits::{LimitSource, SizePoint, TestLimit};
-use loadline_model::machine::{Machine, Storage};
-use loadline_model::manifest::{Calibration, Overhead, RunState, TargetInfo};
-use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
-use loadline_model::snapshot::WaitProfile;
-use loadline_model::{
-    Check, CheckId, Driver, Finding, Jobs, Manifest, Outcome, Plan, Series, Severity, TestRecord, column,
-};
+use loadline_model::plan::SkippedWorkload;
+use loadline_model::{Check, CheckId, Column, Manifest, Series, TestRecord, column};
 use loadline_report::{Format, Options, OverTime, RunData, render};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 fn map<V>(pairs: &[(&str, V)]) -> BTreeMap<String, V>
 where
@@ -39,151 +36,35 @@ pub(crate) fn section(markdown: &str, title: &str) -> String {
     markdown[from + 3..].split("\n## ").next().unwrap().to_owned()
 }
 
+/// What every run and test of the fixtures begins with, as run folders store it: a test of one job with 1,000 tps.
+fn base<T: DeserializeOwned>(name: &str) -> T {
+    let mut base: Value = serde_json::from_str(include_str!("../base.json")).unwrap();
+    serde_json::from_value(base[name].take()).unwrap()
+}
+
 pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
-    let workloads = ["LGWR-LAT1", "LGWR-THR"].map(|code| PlannedWorkload::of(code, Driver::Database));
-    Manifest {
-        schema: 1,
-        run: run.to_owned(),
-        loadline_version: "0.1.0".to_owned(),
-        started_at: "2025-03-04T05:06:07Z".to_owned(),
-        command: ["loadline", "run", "--target", "postgres://bench@db1/bench?host=/tmp&port=5433"]
-            .map(String::from)
-            .into(),
-        plan: Plan {
-            target: "postgres://bench@db1/bench".to_owned(),
-            platform: platform.to_owned(),
-            workloads: workloads.into(),
-            jobs: Jobs::List(vec![1, 2, 4]),
-            duration_s: 30.0,
-            warmup_s: 2.5,
-            repeat: 1,
-            size_bytes: 128 << 20,
-            seed: 42,
-            ..Plan::default()
-        },
-        target: TargetInfo {
-            kind: "postgres".to_owned(),
-            in_process: false,
-            product: "PostgreSQL".to_owned(),
-            version: "15.8 (Debian 15.8-0+deb12u1)".to_owned(),
-            url: "postgres://bench@db1/bench".to_owned(),
-            nodes: 1,
-            local: true,
-            host: None,
-            memory_bytes: None,
-            settings: map(&[("fsync", "on".to_owned()), ("wal_buffers", "16MB".to_owned())]),
-            log_dir: Some("/var/lib/postgresql/15/main/pg_wal".to_owned()),
-            data_dir: Some("/var/lib/postgresql/15/main".to_owned()),
-            storage: map(&[(
-                "log",
-                Storage {
-                    path: "/var/lib/postgresql/15/main/pg_wal".to_owned(),
-                    mount_point: "/".to_owned(),
-                    filesystem: "ext4".to_owned(),
-                    mount_options: "rw,relatime".to_owned(),
-                    source: "/dev/nvme0n1p2".to_owned(),
-                    device: Some("nvme0n1".to_owned()),
-                    device_facts: map(&[
-                        ("model", "KXG60ZNV512G".to_owned()),
-                        ("write_cache", "write back".to_owned()),
-                    ]),
-                    free_bytes: Some(123_456_789_012),
-                },
-            )]),
-            notes: vec!["the server shares its machine with loadline".to_owned()],
-        },
-        doctor: vec![
-            Finding::new("fsync", Severity::Ok, "fsync", "on", ""),
-            Finding::new(
-                "jit",
-                Severity::Warning,
-                "jit",
-                "on",
-                "It slows short statements; it is switched off for the jobs.",
-            ),
-        ],
-        machine: Machine {
-            host: "db1".to_owned(),
-            cpu_model: "AMD EPYC 7543".to_owned(),
-            cpus: 8,
-            memory_bytes: 64 << 30,
-            kernel: "6.1.0-25-amd64".to_owned(),
-            os: "Debian GNU/Linux 12 (bookworm)".to_owned(),
-            virtualisation: None,
-        },
-        overhead: Overhead {
-            client_ns_per_tx: Some(812.0),
-            client_absent: None,
-            in_database_ns_per_tx: None,
-            workload: Some("LGWR-LAT1".to_owned()),
-        },
-        calibration: map(&[(
-            "LGWR-LAT1",
-            Calibration {
-                parameters: map(&[("payload_bytes", 1200)]),
-                redo_bytes_per_tx: Some(1_571.0),
-                nominal: Some([1024.0, 1536.0, 2048.0]),
-                note: None,
-            },
-        )]),
-        state: RunState::Complete,
-        ..Manifest::default()
-    }
+    let mut m: Manifest = base("manifest");
+    platform.clone_into(&mut m.plan.platform);
+    Manifest { run: run.to_owned(), ..m }
 }
 
 /// A valid test with plausible figures at `tps`.
 pub(crate) fn record(m: &Manifest, test: u32, workload: &str, jobs: u32, tps: f64, kib: f64) -> TestRecord {
-    let mut r = TestRecord {
-        platform: m.plan.platform.clone(),
-        run: m.run.clone(),
-        test,
-        group: "log-writer".to_owned(),
-        target: m.target.url.clone(),
-        driver: Driver::Database,
-        jobs,
-        started_at: "2025-03-04T05:06:07Z".to_owned(),
-        waits: WaitProfile {
-            samples: 300,
-            sessions: map(&[("IO:WALSync", u64::from(jobs) * 180), ("CPU", u64::from(jobs) * 90)]),
-            others: None,
-        },
-        ..TestRecord::blank(workload)
+    let (platform, run, workload) = (m.plan.platform.clone(), m.run.clone(), workload.to_owned());
+    let mut r = TestRecord { platform, run, test, workload, jobs, ..base("test") };
+    let mut scale = |columns: &[&Column], factor: f64| {
+        for column in columns {
+            r.set(column, r.figure(column).unwrap() * factor);
+        }
     };
-    let ms = f64::from(jobs) / tps * 1000.0;
-    for (id, value) in [
-        (column::CPU_BUSY_PCT, 12.0),
-        (column::CPU_USER_PCT, 8.0),
-        (column::CPU_SYS_PCT, 4.0),
-        (column::CPU_IDLE_PCT, 80.0),
-        (column::CPU_IOWAIT_PCT, 8.0),
-        (column::COMMIT_THROUGHPUT_TPS, tps),
-        (column::COMMIT_LATENCY_MS, ms),
-        (column::REDO_WRITES_PER_S, tps * 0.9),
-        (column::REDO_SYNC_WRITES_PER_S, tps * 0.8),
-        (column::REDO_MIB_PER_S, tps * kib / 1024.0),
-        (column::REDO_KIB_PER_TX, kib),
-        (column::LOG_FILE_SYNC_MS, ms * 0.7),
-        (column::ELAPSED_S, 30.0),
-        (column::COMMIT_TIME_NS_P50, ms * 0.8e6),
-        (column::COMMIT_TIME_NS_P99, ms * 2.4e6),
-        (column::COMMIT_TIME_NS_MAX, ms * 9e6),
-        (column::TRANSACTION_TIME_NS_P50, ms * 0.95e6),
-        (column::TRANSACTION_TIME_NS_P99, ms * 2.6e6),
-        (column::ERRORS, 0.0),
-        (column::ROWS_PER_TX, 1.0),
-        (column::STATEMENTS_PER_TX, 1.0),
-    ] {
-        r.set(id, value);
-    }
-    r.leave_out(column::REDO_BLOCKS_PER_S, "PostgreSQL 15 does not count WAL bytes written, only 18 and later do");
-    r.leave_out(column::FLASH_CACHE_WRITE_PCT, "the database has no flash log");
-    r.leave_out(column::LIMIT_SHARE_PCT, "the limit of the device was not measured");
-    r.add_check(Check::require(
-        CheckId::LittlesLaw,
-        true,
-        "jobs / tps is 1.00 of the transaction time, allowed 0.95 to 1.05".to_owned(),
-    ));
-    r.add_check(Check::new(CheckId::ClientCpu, Outcome::NotMade, "the driver runs in the database"));
+    scale(&[column::COMMIT_THROUGHPUT_TPS, column::REDO_WRITES_PER_S, column::REDO_SYNC_WRITES_PER_S], tps / 1e3);
+    let times = [column::COMMIT_LATENCY_MS, column::LOG_FILE_SYNC_MS, column::COMMIT_TIME_NS_P50];
+    let tails = [column::COMMIT_TIME_NS_P99, column::COMMIT_TIME_NS_MAX];
+    let transactions = [column::TRANSACTION_TIME_NS_P50, column::TRANSACTION_TIME_NS_P99];
+    [&times[..], &tails, &transactions].into_iter().for_each(|columns| scale(columns, f64::from(jobs) / tps * 1e3));
+    r.set(column::REDO_MIB_PER_S, tps * kib / 1024.0);
+    r.set(column::REDO_KIB_PER_TX, kib);
+    r.waits.sessions.values_mut().for_each(|n| *n *= u64::from(jobs));
     r
 }
 
