@@ -76,6 +76,12 @@ impl Canvas {
         }
     }
 
+    /// A drawing within a cell, which says nothing that the row does not say in words.
+    pub(crate) fn within(self, (width, height): (f64, f64)) -> Chart {
+        let svg = format!("<svg viewBox=\"0 0 {width} {height}\" aria-hidden=\"true\">{}</svg>", self.0);
+        Chart { svg }
+    }
+
     /// The chart.
     pub(crate) fn finish(self, title: &str, width: f64, height: f64) -> Chart {
         let (title, drawn) = (Text(title), self.0);

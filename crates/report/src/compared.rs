@@ -17,6 +17,7 @@ use crate::content::ratios::{self, Shown, ratio};
 use crate::content::{arms, settings, wait_profiles};
 use crate::doc::{Block, Document, Section, Table};
 use crate::platform_run::{PlatformRun, comparisons_as_told, scanned, sides};
+use crate::templates::prose;
 use crate::text::for_terminal;
 use crate::{RunData, html};
 
@@ -235,10 +236,6 @@ fn heads(sides: &[PlatformRun<'_>]) -> Vec<String> {
 /// What qualifies a comparison of two runs.
 fn qualified(sides: &[PlatformRun<'_>]) -> Vec<String> {
     let [first, second] = sides else { return Vec::new() };
-    let warning = "These runs were measured at different times. What the device and its neighbours did then is part of every \
-                   ratio, and the intervals do not hold it: they are of the repetitions within a run. Each figure is judged \
-                   by itself: of 20 equal ones, one shows a difference by chance. `loadline ab` measures both in turns, and \
-                   holds the share of false verdicts.";
     let incomplete =
         ["A", "B"].into_iter().zip(sides).filter(|(_, side)| side.run.manifest.state != RunState::Complete);
     let incomplete = incomplete.map(|(name, side)| format!("{name} ({}) is not complete.", side.run.manifest.run));
@@ -248,13 +245,12 @@ fn qualified(sides: &[PlatformRun<'_>]) -> Vec<String> {
             let published = side.run.published.as_ref()?;
             Some(format!("{name} ({}) is {}.", side.run.manifest.run, published.source))
         });
-        let unknown = "An imported run has no machine, no settings and no counters: what else differs is unknown. Tests are set against \
-                       each other if tool, name of the work and its stated parameters are the same.";
-        return said.chain([unknown.to_owned()]).chain(incomplete).chain(disturbed).collect();
+        let unknown = prose("compared-imported", ());
+        return said.chain([unknown]).chain(incomplete).chain(disturbed).collect();
     }
     let machine = machine::sentences(first, second);
     let curves = scanned(sides).into_iter().map(|code| format!("{code} is a curve: `loadline report A B` shows both."));
-    std::iter::once(warning.to_owned()).chain(machine).chain(curves).chain(incomplete).chain(disturbed).collect()
+    std::iter::once(prose("compared", ())).chain(machine).chain(curves).chain(incomplete).chain(disturbed).collect()
 }
 
 /// Whether another tool measured one of the runs.

@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 
 use loadline_model::format::ABSENT;
+use serde::Serialize;
 
 use crate::words::{distinct, grouped, without_numbers};
 
 /// A whole report.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct Document {
     /// Platform names, joined.
     pub(crate) title: String,
@@ -28,7 +29,7 @@ pub(crate) struct Document {
 }
 
 /// A part of a report with a heading.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Section {
     /// Anchor.
     pub(crate) id: &'static str,
@@ -55,7 +56,8 @@ impl Section {
 }
 
 /// A piece of a section.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
 pub(crate) enum Block {
     /// A heading inside the section; `page` starts a new page in print.
     Heading { text: String, page: bool },
@@ -80,14 +82,14 @@ pub(crate) enum Block {
 }
 
 /// A finished chart.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Chart {
     /// Escaped SVG.
     pub(crate) svg: String,
 }
 
 /// A table.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Table {
     /// Shown above it; may be empty.
     pub(crate) caption: String,
@@ -104,7 +106,7 @@ pub(crate) struct Table {
 }
 
 /// A heading of a table.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Head {
     /// Heading.
     pub(crate) title: String,
@@ -117,7 +119,7 @@ pub(crate) struct Head {
 }
 
 /// A row of a table.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Row {
     /// Cells, one per heading.
     pub(crate) cells: Vec<Cell>,
@@ -132,12 +134,14 @@ pub(crate) struct Row {
 }
 
 /// A cell of a table.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Cell {
     /// Text.
     pub(crate) text: String,
     /// Numbers of the footnotes that explain it.
     pub(crate) marks: Vec<usize>,
+    /// A drawing of it, which only pages have.
+    pub(crate) drawn: Option<Chart>,
 }
 
 impl Table {
@@ -209,9 +213,9 @@ impl Cell {
         Cell::from(ABSENT).marked(Some(mark))
     }
 
-    /// Its marks as they are shown: `1 2`.
-    pub(crate) fn shown_marks(&self) -> String {
-        self.marks.iter().map(usize::to_string).collect::<Vec<_>>().join(" ")
+    /// With a drawing.
+    pub(crate) fn drawn(self, drawn: Option<Chart>) -> Cell {
+        Cell { drawn, ..self }
     }
 
     /// With notes more.
@@ -223,7 +227,7 @@ impl Cell {
 
 impl From<String> for Cell {
     fn from(text: String) -> Cell {
-        Cell { text, marks: Vec::new() }
+        Cell { text, ..Cell::default() }
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) fn table(out: &mut String, t: &Table, prose: usize) {
     caption(out, t, prose);
     out.push_str(&grid(&t.head, &cells_of(t)));
     for r in t.rows.iter().filter(|r| !r.remark.is_empty()) {
-        out.push_str(&wrapped(&remark(r, str::to_owned), "", prose));
+        out.push_str(&wrapped(&remark(r), "", prose));
     }
     notes(out, t, prose);
 }
@@ -90,10 +90,10 @@ fn notes(out: &mut String, t: &Table, prose: usize) {
 }
 
 /// A row's remark; that of the first of several rows begins with their name.
-pub(crate) fn remark(row: &Row, escaped: impl Fn(&str) -> String) -> String {
+fn remark(row: &Row) -> String {
     let name = row.cells.first().map(|c| c.text.as_str()).filter(|n| !n.is_empty() && !row.invalid && row.first);
-    let name = name.map(|name| format!("{}: ", escaped(name))).unwrap_or_default();
-    format!("{}{name}{}", if row.invalid { "✗ " } else { "" }, escaped(&row.remark))
+    let name = name.map(|name| format!("{name}: ")).unwrap_or_default();
+    format!("{}{name}{}", if row.invalid { "✗ " } else { "" }, row.remark)
 }
 
 /// The cells as printed; a heading row has one.
@@ -127,7 +127,7 @@ fn fitted(out: &mut String, t: &Table, (width, prose): (usize, usize), dispensab
     for row in &t.rows {
         out.push_str(&wrapped(&if row.title.is_empty() { sentence(t, row) } else { row.title.clone() }, "", prose));
         if !row.remark.is_empty() {
-            out.push_str(&wrapped(&remark(row, str::to_owned), "", prose));
+            out.push_str(&wrapped(&remark(row), "", prose));
         }
     }
     notes(out, t, prose);

@@ -3,10 +3,12 @@
 use loadline_model::TestRecord;
 use loadline_model::format::{number, whole};
 use loadline_model::record::{AgentFigures, MOST_START_SKEW_MS};
+use minijinja::context;
 
 use crate::RunData;
 use crate::doc::{Block, Section, Table};
 use crate::spec::TableSpec;
+use crate::templates::prose;
 
 /// The section of runs over agents; empty without any.
 pub(crate) fn section(runs: &[RunData]) -> Section {
@@ -14,11 +16,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
     let table = table(records.flat_map(|r| r.by_agent.iter().map(move |agent| (r, agent))));
     let mut blocks = Vec::new();
     if !table.rows.is_empty() {
-        blocks.push(Block::para(format!(
-            "The jobs ran on agents, each on its own part of them. All started at one moment of their clocks, which were measured over \
-             the hub before and after each test; the skew is the upper bound of the distance between the window of an agent and \
-             the common one, and a test with more than {MOST_START_SKEW_MS} ms is invalid."
-        )));
+        blocks.push(Block::para(prose("agents", context! { most_skew_ms => MOST_START_SKEW_MS })));
         blocks.push(Block::Table(table));
     }
     Section::evidence("agents", "Agents", blocks)

@@ -11,6 +11,7 @@ use loadline_model::format::{counted, whole};
 use loadline_model::manifest::ArmFound;
 use loadline_model::plan::Arms;
 use loadline_model::{Column, Outcome, TestRecord, column};
+use minijinja::context;
 
 use super::ratios::{Shown, percent, ratio, table};
 use super::stop;
@@ -18,6 +19,7 @@ use super::wait_profiles;
 use crate::RunData;
 use crate::bars::intervals;
 use crate::doc::{Block, Section, Table};
+use crate::templates::prose;
 
 /// The arms of a run and what its pairs show.
 pub(crate) struct OfRun<'a> {
@@ -280,23 +282,14 @@ impl OfRun<'_> {
 
     /// How to read it.
     fn method(&self) -> String {
-        let looks = match self.arms.precision {
-            None => String::new(),
-            Some(precision) => format!(
-                " Measured until the interval was ±{} wide or narrower, at most {} pairs; looked at after {} pairs, which were set before \
-                 the run.",
-                percent(precision),
-                self.arms.pairs,
-                self.arms.looks.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
-            ),
+        let context = context! {
+            confidence => confidence(self.compared.families[0].confidence),
+            margin => percent(self.arms.margin),
+            precision => self.arms.precision.map(percent),
+            pairs => self.arms.pairs,
+            looks => self.arms.looks,
         };
-        format!(
-            "Windows of both arms in turns, in blocks ABBA or BAAB by coin, so that a device that drifts is the same for both. \
-             The ratio is that of neighbouring windows, at {} % confidence; A and B are the typical levels of both that give it. \
-             Equivalent means within ±{}.{looks} docs/statistics.md says how.",
-            confidence(self.compared.families[0].confidence),
-            percent(self.arms.margin)
-        )
+        prose("arms", context)
     }
 }
 

@@ -9,6 +9,7 @@ use loadline_analyze::{Interval, Sweep, SweepPoint};
 use loadline_model::column::{self, column};
 use loadline_model::format::number;
 use loadline_model::{Column, TestRecord};
+use minijinja::context;
 
 use super::curves;
 use super::figure::with_interval;
@@ -19,6 +20,7 @@ use crate::doc::{Block, Chart, Section};
 use crate::over_time::OverTime;
 use crate::platform_run::PlatformRun;
 use crate::svg;
+use crate::templates::prose;
 use crate::words::{distinct, grouped, heading_of, lower, place, swept, swept_title, title_of};
 
 /// Columns drawn for a workload whose records name no KPIs.
@@ -29,11 +31,6 @@ const PER_ROW: u8 = 3;
 const LOG_AXIS_RATIO: f64 = 16.0;
 /// Most charts over time that are not folded away.
 const MOST_OPEN: usize = 8;
-
-/// Explains the charts of [`of_workload`], once per section.
-pub(crate) const LEGEND: &str = "Axes start at zero unless they are logarithmic. Hollow markers are tests that no mean includes: invalid tests, and \
-     cached ones next to tests with device figures. \
-     Error bars are 95 % confidence intervals of the mean over repetitions.";
 
 /// A workload's KPIs over jobs and other swept parameters, all platforms in each chart.
 pub(crate) fn of_workload(sides: &[PlatformRun<'_>], workload: &str) -> Option<Block> {
@@ -228,14 +225,7 @@ pub(crate) fn over_time(sides: &[PlatformRun<'_>]) -> Section {
     }
     let many = charts.len() > MOST_OPEN;
     let folded = |charts| if many { Block::details("Charts of all workloads", vec![charts]) } else { charts };
-    let averaged = match longest_step {
-        step if step > 1.0 => format!(" Long tests are averaged: up to {step:.0} rows of the series per point."),
-        _ => String::new(),
-    };
-    let legend = format!(
-        "One line per test, labelled with its job count (or swept value); a darker line is a higher count. Dashed lines are invalid \
-         tests. Warm-up is not shown.{averaged}"
-    );
+    let legend = prose("over-time", context! { step => longest_step as u64 });
     let blocks = Block::charts(2, charts).map(folded).into_iter().collect();
     Section::evidence("over-time", "Throughput over time", Block::explained(blocks, &legend))
 }

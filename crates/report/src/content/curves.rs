@@ -12,6 +12,7 @@ use crate::columns::{scale, value};
 use crate::doc::{Block, Chart, Section};
 use crate::platform_run::{PlatformRun, swept};
 use crate::svg;
+use crate::templates::prose;
 use crate::words::{place, short_name, unit};
 
 /// Fewest points of a curve.
@@ -25,14 +26,10 @@ pub(crate) fn summary(sides: &[PlatformRun<'_>]) -> Section {
     let lines = workloads.iter().filter_map(|w| load_line(sides, w));
     let ups = workloads.iter().filter_map(|w| speed_up(sides, w));
     let charts = Block::charts(3, lines.chain(ups).take(MOST_IN_SUMMARY));
-    let legend = charts.is_some().then(|| Block::Legend { text: LEGEND.to_owned() });
+    let legend = charts.is_some().then(|| Block::Legend { text: prose("curves", ()) });
     let blocks = Block::charts(2, shares(sides)).into_iter().chain(charts).chain(legend).collect();
     Section { group: true, ..Section::evidence("curves", "Load lines as charts", blocks) }
 }
-
-/// Explains the charts, once per section.
-pub(crate) const LEGEND: &str = "A load line has a point for each number of jobs, with the number beside it: where it turns up, more load only \
-     waits longer. The dashed line of a speed-up is the ideal: twice the jobs, twice the throughput.";
 
 /// Load line and speed-up of a workload.
 pub(crate) fn of_workload(sides: &[PlatformRun<'_>], workload: &str) -> Vec<Chart> {

@@ -7,6 +7,7 @@ use loadline_model::format::counted;
 use super::{count, stop};
 use crate::doc::{Block, Section};
 use crate::platform_run::PlatformRun;
+use crate::templates::prose;
 use crate::words::{distinct, grouped, spans};
 
 /// The tests of all sides that are imported, in a sentence; `None` without any.
@@ -28,22 +29,15 @@ pub(super) fn imported(sides: &[PlatformRun<'_>]) -> Section {
         blocks.extend(source(side, true));
         blocks.push(Block::List { items: files(side).into_iter().chain(notes(side)).collect() });
     }
-    let blocks = Block::explained(
-        blocks,
-        "Another tool measured these figures. loadline has no counters of the database, no checks and no settings for them: \
-         they are neither valid nor invalid. A figure that the tool does not state is absent.",
-    );
+    let blocks = Block::explained(blocks, &prose("imported", ()));
     Section::of("imported", "Imported, not checked", blocks)
 }
 
 /// The section on published platforms; empty without any. A brief one does not list what audits found.
 pub(super) fn published(sides: &[PlatformRun<'_>], brief: bool) -> Section {
     let published = sides.iter().filter(|side| side.run.published.as_ref().is_some_and(|p| !p.imported));
-    let blocks = Block::explained(
-        published.flat_map(|side| source(side, !brief)).collect(),
-        "Published figures are those that were printed: loadline did not make them, has no evidence for them, and the machines, \
-         versions and durations differ.",
-    );
+    let blocks = published.flat_map(|side| source(side, !brief)).collect();
+    let blocks = Block::explained(blocks, &prose("published", ()));
     Section::of("published", "Published, not measured", blocks)
 }
 

@@ -9,6 +9,7 @@ use loadline_model::format::{ABSENT, counted};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::spec::TableSpec;
+use crate::templates::prose;
 use crate::words::{alike, grouped, heading_of, place, swept, swept_title};
 
 const ONE_TEST: &str = "one test each: no interval";
@@ -22,13 +23,7 @@ pub(crate) fn summary(comparisons: &[Comparison]) -> Section {
         blocks.extend(Block::table(summary_table(base, other, &compared)));
         blocks.extend(not_compared(&refused));
     }
-    let blocks = Block::explained(
-        blocks,
-        "'260 at 4' is a figure at 4 jobs. A factor says how many times better the other platform is than the base: above 1 the \
-         other one is better, for figures where more is better (throughput, redo) as well as where less is (times). In \
-         brackets: the 95 % confidence interval (log ratio, delta method), if both platforms have repetitions. Unequal \
-         work is not compared.",
-    );
+    let blocks = Block::explained(blocks, &prose("factors", ()));
     Section::of("factors", "Factors between platforms", blocks)
 }
 

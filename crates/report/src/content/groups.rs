@@ -6,6 +6,7 @@ use super::tables::Hidden;
 use super::{charts, tables, waits};
 use crate::doc::{Block, Section};
 use crate::platform_run::{PlatformRun, group_title, groups, workloads_of};
+use crate::templates::prose;
 
 /// Ids of the sections; an unknown group has the id `other`.
 const IDS: [&str; 8] = [
@@ -43,10 +44,10 @@ fn section(sides: &[PlatformRun<'_>], group: &str, chosen: Option<&[&'static Col
     }
     blocks.extend(hidden.block());
     if charted {
-        blocks.push(Block::Legend { text: charts::LEGEND.to_owned() });
+        blocks.push(Block::Legend { text: prose("charts", ()) });
     }
     if timed {
-        blocks.push(Block::para(waits::LEGEND));
+        blocks.push(Block::para(prose("waits", ())));
     }
     let id = IDS.into_iter().find(|id| *id == group).unwrap_or("other");
     Section { group: true, ..Section::of(id, group_title(group), blocks) }

@@ -4,6 +4,7 @@ use loadline_analyze::kpi::time_in_checkpoint;
 use loadline_analyze::{BoundBy, LoadLine, Saturation, Sweep, SweepPoint, bound_of_sweep};
 use loadline_model::format::{ABSENT, counted, duration_ns};
 use loadline_model::{Column, TestRecord, column};
+use minijinja::context;
 
 use super::figure::figure;
 use super::{kept, limit, stop};
@@ -11,6 +12,7 @@ use crate::columns::value;
 use crate::doc::{Block, Cell, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, group_title, groups, swept};
 use crate::spec::TableSpec;
+use crate::templates::prose;
 use crate::words::{grouped, name, place, unit};
 
 /// Redo at the peak, for workloads that write.
@@ -28,7 +30,9 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], brief: bool) -> Section {
         table.rows.iter_mut().for_each(|row| row.remark.clear());
         table.merge_notes();
     }
-    let blocks = if swept(sides).is_empty() { Vec::new() } else { vec![Block::Table(table), meaning(sides)] };
+    let imported = sides.iter().any(|side| side.run.published.as_ref().is_some_and(|p| p.imported));
+    let explained = || Block::para(prose("load-lines", context! { imported }));
+    let blocks = if swept(sides).is_empty() { Vec::new() } else { vec![Block::Table(table), explained()] };
     Section::of("load-lines", "Load lines", blocks)
 }
 
@@ -182,18 +186,4 @@ fn load_line(sweep: &Sweep, objective_ns: Option<u64>) -> String {
         }
         LoadLine::Unknown { why } => format!("{ABSENT}: {why}"),
     }
-}
-
-fn meaning(sides: &[PlatformRun<'_>]) -> Block {
-    let imported = sides.iter().any(|side| side.run.published.as_ref().is_some_and(|p| p.imported));
-    let unchecked = if imported { "Imported figures are as the tool stated them, and checked by nobody. " } else { "" };
-    Block::para(format!(
-        "{unchecked}Figures are from valid tests only; tests that are valid only by --allow-cached, --allow-disturbed or --force are \
-         marked. Latency is the transaction time at the peak: from a transaction's first statement to the return of its commit. The load line \
-         is the highest load at which mean latency still meets the objective; without an objective it is the load with the \
-         highest power (throughput / latency), marked 'power'. 'a ± b' is a mean over repetitions with its 95 % confidence \
-         interval (Student's t); a percentile over repetitions is the mean of their percentiles. The limit is what the \
-         hardware allows for the same work. What bounds a workload follows from the figures given with it; 'limit unknown' \
-         means that they do not show it."
-    ))
 }

@@ -6,6 +6,7 @@ use loadline_analyze::levels::{Cost, Line, costs, line_of};
 use loadline_analyze::stats::Interval;
 use loadline_model::format::{counted, whole};
 use loadline_model::plan::Levels;
+use minijinja::context;
 
 use super::ratios::{of_pairs, percent};
 use crate::RunData;
@@ -13,6 +14,7 @@ use crate::csv::{self, Named, number};
 use crate::doc::{Block, Cell, Chart, Notes, Section, Table};
 use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
+use crate::templates::prose;
 use crate::words::grouped;
 
 /// The levels of a run and what they cost.
@@ -191,35 +193,10 @@ impl<'a> OfRun<'a> {
 
     /// How to read it.
     fn method(&self) -> String {
-        let jitter = if self.levels.jitter_ms > 0.0 {
-            format!(" (up to {} ms more)", self.levels.jitter_ms)
-        } else {
-            String::new()
-        };
-        let limit = self.levels.bytes_per_s.map_or_else(String::new, |bytes| {
-            format!(", and at most {} per second each way", loadline_model::format::bytes(bytes as f64))
-        });
-        let at_once = if self.levels.at_once {
-            "A level sends the copy while the own log is written: a commit takes the longer of the two, so less than a round trip may \
-             be added, and a level that does not wait for the own disk may be faster than the baseline. "
-        } else {
-            ""
-        };
-        if self.has_own_standbys() {
-            return "In the baseline a commit waits until the primary's own log is on disk. The standbys are connected and receive in \
-                    the baseline as well: what is added is the waiting. Each level is measured in turns with the baseline, in blocks ABBA \
-                    or BAAB by coin. The way between the servers is their own, and its round trip is not measured. Intervals are of \
-                    95 %. docs/replica-cost.md says how."
-                .to_owned();
-        }
-        format!(
-            "In the baseline a commit waits until its own log is on disk. {at_once}The replicas are connected and receive in the \
-             baseline as well, on the same machine if loadline made them: what is added is the waiting, not their share of CPUs and \
-             device. Each level is measured in turns with the baseline, in blocks ABBA or BAAB by coin. The delay{jitter} is added by \
-             loadline's own relay, counted from the moment of receipt{limit}; the round trip is that of probes through the same relay. \
-             Commit and throughput are means over the windows; added and share are typical differences and ratios of neighbouring \
-             windows, which single stalls do not move. Intervals are of 95 %. docs/replica-cost.md says how."
-        )
+        let Levels { jitter_ms, bytes_per_s, at_once, .. } = self.levels;
+        let jitter = (*jitter_ms > 0.0).then(|| jitter_ms.to_string());
+        let limit = bytes_per_s.map(|bytes| loadline_model::format::bytes(bytes as f64));
+        prose("levels", context! { own_standbys => self.has_own_standbys(), at_once, jitter, limit })
     }
 
     /// A header and a row of each cost.

@@ -6,6 +6,7 @@ use loadline_model::{Column, TestRecord, column};
 use crate::RunData;
 use crate::doc::{Block, Cell, Row, Section, Table};
 use crate::spec::TableSpec;
+use crate::templates::prose;
 
 /// The section of one run.
 pub(crate) fn section(runs: &[RunData]) -> Section {
@@ -14,11 +15,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         && let Some(table) = table(run)
     {
         blocks.push(Block::Table(table));
-        blocks.push(Block::para(
-            "Neither thinking nor connecting is part of the transaction time. The time to connect is from the start of connecting until \
-             the session is ready for its first transaction, statements prepared; the share of connecting also has the close of the old \
-             session.",
-        ));
+        blocks.push(Block::para(prose("load", ())));
     }
     Section::of("load", "Load of the jobs", blocks)
 }

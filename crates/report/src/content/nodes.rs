@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use loadline_analyze::stats::{self, Estimate, Interval};
 use loadline_model::format::{counted, whole};
+use loadline_model::manifest::TargetInfo;
 use loadline_model::record::NodeFigures;
 use loadline_model::snapshot::counter;
 use loadline_model::{TestRecord, column};
+use minijinja::context;
 
 use crate::RunData;
 use crate::doc::{Block, Section, Table};
 use crate::spec::TableSpec;
+use crate::templates::prose;
 use crate::words::grouped;
 
 /// Counters of a node in the table of nodes, with headings, units and what they are divided by.
@@ -40,7 +43,8 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         if let Some(table) = table(run) {
             blocks.push(Block::List { items: peaks(&records).into_iter().chain(paused(&records)).collect() });
             blocks.push(Block::Table(table));
-            blocks.push(Block::para(note(run)));
+            let TargetInfo { nodes, local, .. } = run.manifest.target;
+            blocks.push(Block::para(prose("nodes", context! { nodes, local })));
             let each = Block::table(each(&records));
             blocks.extend(each.map(|table| Block::details("What each node did", vec![table])));
         }
@@ -91,21 +95,6 @@ fn slowest(tests: &[&TestRecord]) -> Option<f64> {
 fn mean(tests: &[&TestRecord], column: &column::Column) -> Option<f64> {
     let values: Vec<f64> = tests.iter().filter_map(|r| r.figure(column)).collect();
     stats::mean(&values)
-}
-
-/// What the numbers of nodes are of.
-fn note(run: &RunData) -> String {
-    let target = &run.manifest.target;
-    let here = if target.local {
-        " They share this machine's CPUs and devices, so the speed-up is about the software."
-    } else {
-        ""
-    };
-    format!(
-        "All {} nodes run in every test; the number of nodes is of those that have jobs, and the others receive what these write.{here} \
-         A speed-up needs a test on one node with as many jobs as each node has.",
-        target.nodes
-    )
 }
 
 /// The highest throughput of each workload on each number of nodes, against that of the fewest.

@@ -14,6 +14,8 @@ use super::{kept, limit, sizes, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, group_title, groups};
+use crate::small;
+use crate::templates::prose;
 use crate::words::{alike, cut, grouped, short_name, short_place, spans, unit};
 
 /// Most characters of a reason; the test's own table has it in full.
@@ -41,11 +43,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
         blocks.extend(not_measured(side).into_iter().map(|text| Block::para(format!("{of}{text}"))));
     }
     if sides.iter().any(|s| !s.run.records.is_empty()) {
-        blocks.push(Block::para(
-            "One line per workload: the highest mean of its first KPI over the sweep (valid tests only) and the jobs or swept \
-             value there. Latency is the time of a transaction or query, of a single-block read for read workloads, and in an \
-             open loop the time from the intended start.",
-        ));
+        blocks.push(Block::para(prose("key-figures", ())));
     }
     Section::of("key-figures", "Key figures", blocks)
 }
@@ -100,16 +98,20 @@ fn line(side: &PlatformRun<'_>, sweep: &Sweep, notes: &Notes) -> Row {
             let (mean, p99) = latency(sweep, peak);
             let reached = Cell::from(sweep.rate_at(peak).map(|e| value(sweep.rate, e.mean)));
             let bound = bound_of_sweep(sweep, records).filter(|_| side.run.published.is_none());
+            let point = |p: &SweepPoint| Some((f64::from(p.at), sweep.rate_at(p)?.mean));
+            let points: Vec<(f64, f64)> = sweep.points.iter().filter_map(point).collect();
+            let share = peak.figure(column::LIMIT_SHARE_PCT).map(|e| e.mean);
+            let colour = colour_of(bound.as_ref().map_or(BoundBy::Unknown, |b| b.by));
             let no_mean = || Cell::absent(notes.mark(NO_MEAN, "Latency [mean]"));
             [
                 name.into(),
                 reached.marked(kept::mark(peak, notes)),
                 unit(sweep.rate).into(),
-                short_place(sweep, peak.at).into(),
+                Cell::from(short_place(sweep, peak.at)).drawn(small::load_line(&points, f64::from(peak.at))),
                 mean.map_or_else(no_mean, |mean| time(records, peak, mean, notes)),
                 time(records, peak, p99, notes),
                 tests.into(),
-                limit::share(records, sweep, peak, notes),
+                limit::share(records, sweep, peak, notes).drawn(share.map(|pct| small::share(pct, colour))),
                 bound.map_or(ABSENT, |b| b.by.name()).into(),
             ]
         }
@@ -121,6 +123,18 @@ fn line(side: &PlatformRun<'_>, sweep: &Sweep, notes: &Notes) -> Row {
     };
     let remark = remark(&sweep.workload, &[why_not(sweep), kept::remark(sweep)]);
     Row { invalid: valid == 0, remark, ..Row::of(cells) }
+}
+
+/// Colour of a share of the limit, by what bounds the workload.
+fn colour_of(by: BoundBy) -> usize {
+    match by {
+        BoundBy::Cpu | BoundBy::Client => 0,
+        BoundBy::StorageReads | BoundBy::StorageWrites => 1,
+        BoundBy::LogSync | BoundBy::LogWrite | BoundBy::DeviceBandwidth | BoundBy::SingleWriter => 2,
+        BoundBy::Locks | BoundBy::Replica | BoundBy::RoundTrip => 3,
+        BoundBy::Rate | BoundBy::ThinkTime | BoundBy::ScriptSleep | BoundBy::Connecting => 4,
+        BoundBy::Unknown => 5,
+    }
 }
 
 /// The remarks on a workload as a sentence; empty without any.

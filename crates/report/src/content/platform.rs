@@ -4,12 +4,14 @@ use loadline_model::format::{bytes, duration_ns, duration_s, number};
 use loadline_model::machine::Storage;
 use loadline_model::manifest::{Manifest, TableLoad};
 use loadline_model::{Finding, Jobs, Severity};
+use minijinja::context;
 
 use super::side_by_side::{Facts, collect, fact, side_by_side};
 use super::{data_set, settings, stop, when};
 use crate::doc::{Block, Row, Section};
 use crate::platform_run::PlatformRun;
 use crate::spec::TableSpec;
+use crate::templates::prose;
 
 /// The section.
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
@@ -246,11 +248,7 @@ pub(crate) fn again(sides: &[PlatformRun<'_>]) -> Section {
     }
     if !blocks.is_empty() {
         let seeds: Vec<String> = sides.iter().map(|s| s.run.manifest.plan.seeds()).collect();
-        blocks.push(Block::para(format!(
-            "Passwords are left out. The seed was {}. Two runs with the same --seed have the same data and make the same random \
-             choices.",
-            seeds.join("; ")
-        )));
+        blocks.push(Block::para(prose("again", context! { seeds })));
     }
     Section::evidence("again", "Run it again", blocks)
 }

@@ -11,6 +11,7 @@ use crate::doc::{Block, Chart, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, scanned};
 use crate::spec::TableSpec;
 use crate::svg;
+use crate::templates::prose;
 
 const MIB: f64 = 1024.0 * 1024.0;
 /// End of the axis as a multiple of a curve that was fitted to a low quantile.
@@ -32,15 +33,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
         let charts = scans.iter().filter_map(|(colour, side, scan)| chart(*colour, side, scan));
         blocks.extend(Block::charts(2, charts));
     }
-    let blocks = Block::explained(
-        blocks,
-        "A session writes redo and commits; the commit is timed. Sizes are in random order. In the charts (HTML report) a \
-         dot is the median of a size, the area holds the middle half of its commits, and the dark line is the fit. If the \
-         fit is to a lower quantile, dots show that quantile and the area reaches up to the medians. A commit waits only \
-         for redo that is not flushed yet: if the log is flushed in the background at a threshold, commit time falls at \
-         each crossing. A period is reported if its probability of chance is at most 0.02 (permutation test). Periods \
-         below 3 steps or above half the range cannot be found. In brackets: 95 % intervals.",
-    );
+    let blocks = Block::explained(blocks, &prose("sizes", ()));
     Section::of("sizes", title, blocks)
 }
 

@@ -21,11 +21,6 @@ const LATENCY_KINDS: [(&str, &[(&str, &str)]); 2] = [
 /// Points per table; each takes three columns.
 const POINTS_PER_TABLE: usize = 4;
 
-/// Explains the tables, once per section.
-pub(crate) const LEGEND: &str = "Times by powers of two of a microsecond (1 ms is 1,024 µs, 1 s is 1,024 ms), as in the wait histograms of databases: \
-     the number above the previous row's bound up to this row's, its share, and the share of all up to the bound. \
-     Repetitions are added up; invalid tests are left out. The bars are the shares at the peak.";
-
 /// Times of one kind, with their name.
 type Times = (String, Vec<Bucket>);
 

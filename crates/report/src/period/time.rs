@@ -11,6 +11,7 @@ use crate::columns::value;
 use crate::content::{histogram, stop};
 use crate::doc::{Block, Head, Table};
 use crate::spec::TableSpec;
+use crate::templates::prose;
 use crate::words::{grouped, heading_of, lower};
 
 /// Events shown.
@@ -120,10 +121,7 @@ fn class(event: &str) -> String {
 pub(super) fn waits(periods: &[Period]) -> Vec<Block> {
     let mut blocks: Vec<Block> = sampled(periods, "", MOST_EVENTS, str::to_owned).into_iter().collect();
     if !blocks.is_empty() {
-        blocks.push(Block::para(
-            "Sampled about ten times a second. Share of database time: of all sampled sessions that did not wait for their \
-             client. Time per transaction: mean sessions / transactions per second.",
-        ));
+        blocks.push(Block::para(prose("sampled", ())));
     }
     blocks
 }

@@ -3,73 +3,58 @@
 use std::collections::BTreeMap;
 
 use loadline_analyze::waits::Counts;
+use loadline_model::column::{self, column};
 use loadline_model::manifest::TableLoad;
 use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
-use loadline_model::{Check, CheckId, Column, DataSource, Driver, Latencies, TestRecord, column};
+use loadline_model::{Check, CheckId, Column, DataSource, Driver, Latencies, TestRecord};
 use loadline_report::RunData;
 
 use super::{manifest, map, record};
 
 /// Code, group, first KPI, its value with one job, mean transaction time with one job in ms, other KPIs with their
 /// (constant) values.
-type Shape = (&'static str, &'static str, &'static Column, f64, f64, &'static [(&'static Column, f64)]);
+const SHAPES: &str = "\
+SRV-QUERY1 server queries_per_s 21400 0.0467 cache_hit_pct=99.998
+SRV-SCAN server data_mib_per_s 1940 66.2 rows_per_s=15300000 cache_hit_pct=99.97
+STO-READ storage block_reads_per_s 2640 0.379 read_time_us_mean=375 read_time_us_p99=1180 reads_within_512us_pct=90.2
+STO-WRITE storage physical_written_mib_per_s 118 2100 rows_per_s=940000
+STO-RANDOM storage io_per_s 6200 0.61 buffer_wait_pct=4.5
+LGWR-LAT1 log-writer commit_throughput_tps 2000 0.5 redo_mib_per_s=2.9
+DBWR-CKPT database-writer checkpoint_tps 1210 0.55 calm_tps=1800 checkpoint_time_ns_p99=14300000 calm_time_ns_p99=1900000
+DBL-11 data-load rows_per_s 4100 0.48 sql_service_time_s=0.000412
+DBL-22 data-load rows_per_s 612000 16.3 data_mib_per_s=74
+DA-AGG data-analytics rows_per_s 7900000 126 data_mib_per_s=812
+DA-PARALLEL data-analytics rows_per_s 7800000 128 speed_up=1
+TP-LIGHT transaction-processing commit_throughput_tps 1900 0.52
+TP-REPORT transaction-processing queries_per_s 3100 0.32 rows_per_s=1550000
+PLS-PRIME procedural-code mops_per_s 18.2 54.9 mops_per_s_per_job=18.2";
 
-const SHAPES: [Shape; 14] = [
-    ("SRV-QUERY1", "server", column::QUERIES_PER_S, 21_400.0, 0.0467, &[(column::CACHE_HIT_PCT, 99.998)]),
-    (
-        "SRV-SCAN",
-        "server",
-        column::DATA_MIB_PER_S,
-        1_940.0,
-        66.2,
-        &[(column::ROWS_PER_S, 15_300_000.0), (column::CACHE_HIT_PCT, 99.97)],
-    ),
-    (
-        "STO-READ",
-        "storage",
-        column::BLOCK_READS_PER_S,
-        2_640.0,
-        0.379,
-        &[
-            (column::READ_TIME_US_MEAN, 375.0),
-            (column::READ_TIME_US_P99, 1_180.0),
-            (column::READS_WITHIN_512US_PCT, 90.2),
-        ],
-    ),
-    ("STO-WRITE", "storage", column::PHYSICAL_WRITTEN_MIB_PER_S, 118.0, 2_100.0, &[(column::ROWS_PER_S, 940_000.0)]),
-    ("STO-RANDOM", "storage", column::IO_PER_S, 6_200.0, 0.61, &[(column::BUFFER_WAIT_PCT, 4.5)]),
-    ("LGWR-LAT1", "log-writer", column::COMMIT_THROUGHPUT_TPS, 2_000.0, 0.5, &[(column::REDO_MIB_PER_S, 2.9)]),
-    (
-        "DBWR-CKPT",
-        "database-writer",
-        column::CHECKPOINT_TPS,
-        1_210.0,
-        0.55,
-        &[
-            (column::CALM_TPS, 1_800.0),
-            (column::CHECKPOINT_TIME_NS_P99, 14_300_000.0),
-            (column::CALM_TIME_NS_P99, 1_900_000.0),
-        ],
-    ),
-    ("DBL-11", "data-load", column::ROWS_PER_S, 4_100.0, 0.48, &[(column::SQL_SERVICE_TIME_S, 0.000_412)]),
-    ("DBL-22", "data-load", column::ROWS_PER_S, 612_000.0, 16.3, &[(column::DATA_MIB_PER_S, 74.0)]),
-    ("DA-AGG", "data-analytics", column::ROWS_PER_S, 7_900_000.0, 126.0, &[(column::DATA_MIB_PER_S, 812.0)]),
-    ("DA-PARALLEL", "data-analytics", column::ROWS_PER_S, 7_800_000.0, 128.0, &[(column::SPEED_UP, 1.0)]),
-    ("TP-LIGHT", "transaction-processing", column::COMMIT_THROUGHPUT_TPS, 1_900.0, 0.52, &[]),
-    ("TP-REPORT", "transaction-processing", column::QUERIES_PER_S, 3_100.0, 0.32, &[(column::ROWS_PER_S, 1_550_000.0)]),
-    ("PLS-PRIME", "procedural-code", column::MOPS_PER_S, 18.2, 54.9, &[(column::MOPS_PER_S_PER_JOB, 18.2)]),
-];
+struct Shape {
+    code: &'static str,
+    group: &'static str,
+    kpi: &'static Column,
+    base: f64,
+    ms: f64,
+    others: Vec<(&'static Column, f64)>,
+}
+
+fn shapes() -> impl Iterator<Item = Shape> {
+    SHAPES.lines().map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let &[code, group, kpi, base, ms, ref others @ ..] = words.as_slice() else { panic!("{line}") };
+        let [base, ms] = [base, ms].map(|number| number.parse().unwrap());
+        let other = |text: &&str| text.split_once('=').map(|(id, v)| (column(id).unwrap(), v.parse().unwrap()));
+        Shape { code, group, kpi: column(kpi).unwrap(), base, ms, others: others.iter().filter_map(other).collect() }
+    })
+}
+
 const LATENCIES: [&Column; 2] = [column::COMMIT_LATENCY_MS, column::TRANSACTION_TIME_NS_P99];
 
 /// One platform with all workloads measured except the skipped ones; STO-WRITE has only invalid tests.
 pub(crate) fn all_groups(platform: &str, id: &str, speed: f64) -> RunData {
     let mut m = manifest(platform, id);
-    m.plan.workloads = SHAPES
-        .iter()
-        .map(|shape| shape.0)
-        .chain(["TP-HEAVY"])
-        .map(|code| PlannedWorkload::of(code, Driver::Database))
-        .collect();
+    let codes = shapes().map(|shape| shape.code).chain(["TP-HEAVY"]);
+    m.plan.workloads = codes.map(|code| PlannedWorkload::of(code, Driver::Database)).collect();
     let skip = |code: &str, reason: &str| SkippedWorkload { code: code.to_owned(), reason: reason.to_owned() };
     let direct = "it needs reads that pass by the page cache, which only root can make here";
     m.plan.skipped =
@@ -89,27 +74,21 @@ pub(crate) fn all_groups(platform: &str, id: &str, speed: f64) -> RunData {
     }];
     let mut records: Vec<TestRecord> = Vec::new();
     let mut histograms = BTreeMap::new();
-    for shape in &SHAPES {
-        let swept: &[(u32, Option<&'static Column>, u32)] = match shape.0 {
-            "DBL-11" => &[
-                (1, Some(column::ROWS_PER_TX), 1),
-                (1, Some(column::ROWS_PER_TX), 2),
-                (1, Some(column::ROWS_PER_TX), 10),
-                (1, Some(column::ROWS_PER_TX), 100),
-            ],
-            "DA-PARALLEL" => {
-                &[(1, Some(column::THREADS), 1), (1, Some(column::THREADS), 2), (1, Some(column::THREADS), 4)]
-            }
-            "DBL-22" => &[(1, None, 0)],
-            _ => &[],
+    for shape in &shapes().collect::<Vec<_>>() {
+        let over = |column: &'static Column, values: &[u32]| values.iter().map(|n| (1, Some(column), *n)).collect();
+        let swept: Vec<(u32, Option<&'static Column>, u32)> = match shape.code {
+            "DBL-11" => over(column::ROWS_PER_TX, &[1, 2, 10, 100]),
+            "DA-PARALLEL" => over(column::THREADS, &[1, 2, 4]),
+            "DBL-22" => vec![(1, None, 0)],
+            _ => Vec::new(),
         };
-        let over_jobs: &[u32] = if swept.is_empty() || shape.0 == "DBL-11" { &[1, 2, 4, 8] } else { &[] };
+        let over_jobs: &[u32] = if swept.is_empty() || shape.code == "DBL-11" { &[1, 2, 4, 8] } else { &[] };
         let places = swept.iter().copied().chain(over_jobs.iter().map(|jobs| (*jobs, None, 0)));
         for (jobs, column, value) in places {
             let test = records.len() as u32 + 1;
             let r = made(&m, test, shape, (jobs, column, value), speed);
-            if ["storage", "log-writer"].contains(&shape.1) {
-                let (fast, kind) = if shape.1 == "storage" { (250_000.0, "read") } else { (420_000.0, "commit") };
+            if ["storage", "log-writer"].contains(&shape.group) {
+                let (fast, kind) = if shape.group == "storage" { (250_000.0, "read") } else { (420_000.0, "commit") };
                 let spread = waits(test, fast * f64::from(jobs).powf(0.3) / speed);
                 histograms.insert(test, vec![(kind.to_owned(), spread)]);
             }
@@ -126,7 +105,7 @@ pub(crate) fn all_groups(platform: &str, id: &str, speed: f64) -> RunData {
 fn made(
     m: &loadline_model::Manifest,
     test: u32,
-    (code, group, kpi, base, ms, others): &Shape,
+    Shape { code, group, kpi, base, ms, others }: &Shape,
     (jobs, column, value): (u32, Option<&'static Column>, u32),
     speed: f64,
 ) -> TestRecord {
@@ -139,7 +118,7 @@ fn made(
             r.kpis.push(kpi.id.to_owned());
         }
     }
-    for (id, value) in *others {
+    for (id, value) in others {
         r.set(id, *value);
     }
     r.set(kpi, rate);
