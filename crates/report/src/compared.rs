@@ -53,7 +53,7 @@ impl Compared {
     ) -> Compared {
         let table = Block::table(ratios::table(&rows, counted));
         let blocks: Vec<Block> = Block::list(heads).into_iter().chain(table).chain(more).collect();
-        let text = for_terminal(&blocks, Some(width), &ratios::DISPENSABLE).trim_start_matches('\n').to_owned();
+        let text = for_terminal(&blocks, Some(width)).trim_start_matches('\n').to_owned();
         Compared { rows, title, blocks, text }
     }
 

@@ -106,7 +106,7 @@ pub(crate) struct Table {
 }
 
 /// A heading of a table.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Head {
     /// Heading.
     pub(crate) title: String,
@@ -116,6 +116,8 @@ pub(crate) struct Head {
     pub(crate) numeric: bool,
     /// What it means.
     pub(crate) tip: String,
+    /// Whether a narrow terminal does without it.
+    pub(crate) dispensable: bool,
 }
 
 /// A row of a table.
@@ -184,12 +186,12 @@ impl Table {
 impl Head {
     /// A heading of a text column.
     pub(crate) fn text(title: &str) -> Head {
-        Head { title: title.to_owned(), unit: String::new(), numeric: false, tip: String::new() }
+        Head { title: title.to_owned(), ..Head::default() }
     }
 
     /// A heading of a number column.
     pub(crate) fn number(title: &str, unit: &str) -> Head {
-        Head { title: title.to_owned(), unit: unit.to_owned(), numeric: true, tip: String::new() }
+        Head { unit: unit.to_owned(), numeric: true, ..Head::text(title) }
     }
 
     /// The heading of a model column.
@@ -198,6 +200,11 @@ impl Head {
             numeric: crate::columns::is_numeric(column),
             ..Head::number(column.title, column.unit).tip(column.meaning)
         }
+    }
+
+    /// One that a narrow terminal does without.
+    pub(crate) fn dispensable(self) -> Head {
+        Head { dispensable: true, ..self }
     }
 
     /// With an explanation.

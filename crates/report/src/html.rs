@@ -19,7 +19,8 @@ struct Page<'a> {
     /// Whether it is for paper: with footers, and nothing folded.
     paper: bool,
     style: &'static str,
-    footers: String,
+    /// What each printed page says of the report.
+    footer: String,
 }
 
 #[derive(Serialize)]
@@ -34,8 +35,9 @@ pub(crate) fn render(document: &Document) -> String {
 
 /// The page for a screen, or for paper: with footers, and nothing folded.
 pub(crate) fn render_for(document: &Document, paper: bool) -> String {
-    let footers = if paper { footers(document) } else { String::new() };
-    templates::render("page.html", Page { document, paper, style: STYLE, footers })
+    let of = if document.customer.is_empty() { String::new() } else { format!(" – {}", document.customer) };
+    let footer = cut(&format!("{}{of}", document.title), 110);
+    templates::render("page.html", Page { document, paper, style: STYLE, footer })
 }
 
 /// `blocks` as a part of a page.
@@ -44,21 +46,11 @@ pub(crate) fn part(blocks: &[Block]) -> String {
 }
 
 /// `text` as a string of CSS: every character that is not a letter, digit or space is a code.
-fn css_string(text: &str) -> String {
+pub(crate) fn css_string(text: &str) -> String {
     let one = |c: char| {
         if c.is_alphanumeric() || c == ' ' { c.to_string() } else { format!("\\{:x} ", u32::from(c)) }
     };
     format!("\"{}\"", text.chars().map(one).collect::<String>())
-}
-
-/// Footers of printed pages: the title, and page n of m. No page may ask for anything from the network.
-fn footers(d: &Document) -> String {
-    let title = if d.customer.is_empty() { d.title.clone() } else { format!("{} – {}", d.title, d.customer) };
-    format!(
-        "@page {{ margin: 11mm 11mm 15mm; @bottom-left {{ content: {}; font: 7pt sans-serif; color: #444c59; }} \
-         @bottom-right {{ content: \"Page \" counter(page) \" of \" counter(pages); font: 7pt sans-serif; color: #444c59; }} }}\n",
-        css_string(&cut(&title, 110))
-    )
 }
 
 /// Text, escaped for elements and quoted attributes when written.

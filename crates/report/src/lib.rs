@@ -9,7 +9,6 @@ mod cause;
 mod columns;
 mod compared;
 mod content;
-mod costs;
 mod csv;
 mod doc;
 mod forecasted;
@@ -39,7 +38,7 @@ use loadline_analyze::waits::Counts;
 use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
 pub use compared::{Compared, Terms};
-pub use costs::Costs;
+pub use content::levels::Costs;
 pub use forecasted::{Forecasts, evaluation_page};
 pub use html::{STYLE, Text};
 pub use live::{LiveRun, live_text, render_live, test_name, validity};

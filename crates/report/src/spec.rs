@@ -74,6 +74,11 @@ impl<'a, R: Copy + 'a> TableSpec<'a, R> {
         self.change(|column| tip.clone_into(&mut column.head.tip))
     }
 
+    /// Lets a narrow terminal do without the last column.
+    pub(crate) fn dispensable(self) -> Self {
+        self.change(|column| column.head.dispensable = true)
+    }
+
     /// Leaves the last column out unless `is_shown`.
     pub(crate) fn when(mut self, is_shown: bool) -> Self {
         self.columns.truncate(self.columns.len() - usize::from(!is_shown));

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use minijinja::{AutoEscape, Environment, Error, Output, State, Value};
 use serde::Serialize;
 
-use crate::html::Text;
+use crate::html::{Text, css_string};
 use crate::{markdown, notes, text};
 
 /// Names of the templates, whose ends decide how texts are escaped, and the templates.
@@ -48,6 +48,7 @@ fn environment() -> Result<Environment<'static>, Error> {
         None => AutoEscape::None,
     });
     environment.set_formatter(escaped);
+    environment.add_filter("css", css_string);
     environment.add_filter("notes", |markdown: &str| notes::html(markdown));
     environment.add_filter("plain_lines", |text: &str| text.lines().map(text::clean).collect::<Vec<_>>());
     for (name, template) in TEMPLATES {

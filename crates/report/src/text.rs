@@ -26,14 +26,13 @@ pub(crate) fn render(document: &Document) -> String {
     out
 }
 
-/// `blocks` for a terminal of `width` characters (`None`: unlimited); a table that is wider loses columns, the first ones of
-/// `dispensable` first.
-pub(crate) fn for_terminal(blocks: &[Block], width: Option<usize>, dispensable: &[&str]) -> String {
+/// `blocks` for a terminal of `width` characters (`None`: unlimited).
+pub(crate) fn for_terminal(blocks: &[Block], width: Option<usize>) -> String {
     let (prose, available) = (width.unwrap_or(PROSE).clamp(40, PROSE), width.unwrap_or(usize::MAX));
     let mut out = String::new();
     for of in blocks {
         match of {
-            Block::Table(t) => fitted(&mut out, t, (available, prose), dispensable),
+            Block::Table(t) => fitted(&mut out, t, (available, prose)),
             of => block(&mut out, of, prose),
         }
     }
@@ -114,10 +113,10 @@ fn table_width(t: &Table) -> usize {
     grid(&t.head, &cells_of(t)).lines().map(|l| l.chars().count()).max().unwrap_or(0)
 }
 
-/// A table `width` characters wide: columns with one text in all rows are said below it, then columns go in the order of
-/// `dispensable`. If it is still too wide, each row is a sentence.
-fn fitted(out: &mut String, t: &Table, (width, prose): (usize, usize), dispensable: &[&str]) {
-    let (narrow, said) = narrowed(t, width, dispensable);
+/// A table `width` characters wide: columns with one text in all rows are said below it, then dispensable ones go, the last
+/// first. If it is still too wide, each row is a sentence.
+fn fitted(out: &mut String, t: &Table, (width, prose): (usize, usize)) {
+    let (narrow, said) = narrowed(t, width);
     if table_width(&narrow) <= width {
         table(out, &narrow, prose);
         said.iter().for_each(|sentence| out.push_str(&wrapped(sentence, "", prose)));
@@ -149,7 +148,7 @@ fn sentence(t: &Table, row: &Row) -> String {
 }
 
 /// `t` at most `width` characters wide, if that can be, and what is said of the columns that are left out.
-fn narrowed(t: &Table, width: usize, dispensable: &[&str]) -> (Table, Vec<String>) {
+fn narrowed(t: &Table, width: usize) -> (Table, Vec<String>) {
     let mut t = t.clone();
     let (mut said, mut left_out) = (Vec::new(), Vec::new());
     let same = |t: &Table, index: usize| {
@@ -166,9 +165,8 @@ fn narrowed(t: &Table, width: usize, dispensable: &[&str]) -> (Table, Vec<String
             said.insert(0, [head.title, text, head.unit].join(" ").trim_end().to_owned());
         }
     }
-    for title in dispensable {
-        let at = t.head.iter().position(|h| h.title == *title);
-        if let Some(index) = at.filter(|_| table_width(&t) > width) {
+    for index in (0..t.head.len()).rev() {
+        if t.head[index].dispensable && table_width(&t) > width {
             left_out.push(t.remove(index).title);
         }
     }
@@ -311,10 +309,12 @@ mod tests {
             let first = !cells[0].is_empty();
             Row { cells: cells.map(|c| Cell::from(c.to_owned())).to_vec(), first, ..Row::default() }
         };
-        let head = ["Workload", "Throughput", "Detectable", "Pairs"].map(Head::text);
+        let [workload, throughput, detectable, pairs] =
+            ["Workload", "Throughput", "Detectable", "Pairs"].map(Head::text);
+        let head = [workload, throughput, detectable.dispensable(), pairs];
         let wide = Table::of("figures", head, [row(["TP", "10", "5 %", "6"]), row(["", "12", "7 %", "6"])]);
         let titles = |width| {
-            let (t, said) = narrowed(&wide, width, &["Detectable"]);
+            let (t, said) = narrowed(&wide, width);
             (t.head.iter().map(|h| h.title.as_str()).collect::<Vec<_>>().join(" "), said.join(" "))
         };
         let of = |head: &str, said: &str| (head.to_owned(), said.to_owned());

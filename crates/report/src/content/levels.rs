@@ -15,6 +15,7 @@ use crate::doc::{Block, Cell, Chart, Notes, Section, Table};
 use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
 use crate::templates::prose;
+use crate::text::for_terminal;
 use crate::words::grouped;
 
 /// The levels of a run and what they cost.
@@ -309,4 +310,25 @@ pub(crate) fn section(of_run: Option<&OfRun<'_>>) -> Section {
         blocks.extend([Block::Table(of_run.table()), Block::Para { text: of_run.method() }]);
     }
     Section::of("levels", "The cost of synchronous replication", blocks)
+}
+
+/// Costs of the levels of a run.
+#[derive(Debug, Clone)]
+pub struct Costs {
+    /// For people.
+    pub text: String,
+    /// A row per level, distance, job count and workload.
+    pub csv: String,
+    /// Whether each cost has a valid pair of windows, and no commit that should wait was faster than its round trip.
+    pub holds: bool,
+}
+
+impl Costs {
+    /// Of a run of levels; `None` if it is not one.
+    #[must_use]
+    pub fn of(run: &RunData, width: usize) -> Option<Costs> {
+        let of = of(run)?;
+        let blocks = [Block::Table(of.table()), Block::List { items: of.sentences() }];
+        Some(Costs { text: for_terminal(&blocks, Some(width)), csv: of.csv(), holds: of.holds() })
+    }
 }

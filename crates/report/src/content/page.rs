@@ -67,9 +67,13 @@ pub(crate) fn table(side: &PlatformRun<'_>, caption: &str) -> Table {
         Head::text("at").tip("Jobs (or swept value) at the peak."),
         Head::number("Latency", "mean").tip("Mean latency at the peak."),
         Head::number("Latency", "p99").tip("99th percentile of the latency at the peak."),
-        Head::text("Valid tests").tip("Valid tests of all completed tests."),
-        Head::number("Of limit", "%").tip("Peak throughput as a share of what the hardware allows for the same work."),
-        Head::text("Bounded by").tip("What bounds the workload at its peak; the load lines give the reason."),
+        Head::text("Valid tests").tip("Valid tests of all completed tests.").dispensable(),
+        Head::number("Of limit", "%")
+            .dispensable()
+            .tip("Peak throughput as a share of what the hardware allows for the same work."),
+        Head::text("Bounded by")
+            .tip("What bounds the workload at its peak; the load lines give the reason.")
+            .dispensable(),
     ];
     let mut table = Table { caption: caption.to_owned(), ..Table::of("key", head, rows) };
     // A column without any value is left out.

@@ -1,33 +1,57 @@
 //! The manifests of all platforms side by side, and the commands to repeat the runs.
 
-use loadline_model::format::{bytes, duration_ns, duration_s, number};
+use loadline_model::format::{ABSENT, bytes, duration_ns, duration_s, number};
 use loadline_model::machine::Storage;
 use loadline_model::manifest::{Manifest, TableLoad};
 use loadline_model::{Finding, Jobs, Severity};
 use minijinja::context;
 
-use super::side_by_side::{Facts, collect, fact, side_by_side};
-use super::{data_set, settings, stop, when};
-use crate::doc::{Block, Row, Section};
+use super::{settings, stop, when};
+use crate::doc::{Block, Head, Row, Section, Table};
 use crate::platform_run::PlatformRun;
 use crate::spec::TableSpec;
 use crate::templates::prose;
+use crate::words::distinct;
+
+/// Names, each with its value on every platform.
+pub(super) type Facts = Vec<(String, Vec<String>)>;
+
+/// Rows of all manifests by name, in the order in which names first appear.
+pub(super) fn collect(sides: &[PlatformRun<'_>], of: fn(&Manifest) -> Vec<(String, String)>) -> Facts {
+    let each: Vec<Vec<(String, String)>> = sides.iter().map(|side| of(&side.run.manifest)).collect();
+    let value = |facts: &Vec<(String, String)>, name: &String| {
+        facts.iter().find(|(n, _)| n == name).map_or(ABSENT.to_owned(), |(_, v)| v.clone())
+    };
+    let names = distinct(each.iter().flatten().map(|(name, _)| name));
+    names.into_iter().map(|name| (name.clone(), each.iter().map(|facts| value(facts, name)).collect())).collect()
+}
+
+/// The table of `rows`, a column for each of `sides`.
+pub(super) fn side_by_side(sides: &[PlatformRun<'_>], rows: Facts) -> Table {
+    let head = std::iter::once(Head::text("")).chain(sides.iter().map(|s| Head::text(&s.label)));
+    let rows = rows.into_iter().map(|(name, values)| Row::of(std::iter::once(name).chain(values)));
+    Table::of("facts manifest", head, rows)
+}
+
+/// A row of one manifest.
+pub(super) fn fact(name: &str, value: impl Into<String>) -> (String, String) {
+    (name.to_owned(), value.into())
+}
 
 /// The section.
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
-    let facts: [(&str, Facts); 9] = [
+    let facts: [(&str, Facts); 8] = [
         ("Run and plan", collect(sides, plan)),
         ("Database", collect(sides, database)),
         ("Settings", settings::all(sides)),
         ("Machine", collect(sides, machine)),
         ("Storage", collect(sides, storage)),
         ("Storage probe before the run", collect(sides, probes)),
-        ("Loading the data set", collect(sides, data_set)),
         ("Cost of loadline itself", collect(sides, overhead)),
         ("Calibration: redo per transaction", collect(sides, calibration)),
     ];
     let facts = facts.into_iter().map(|(title, rows)| Block::under(title, Block::table(side_by_side(sides, rows))));
-    let rest = [data_set::blocks(sides), doctor(sides), target_notes(sides)];
+    let rest = [loads(sides), doctor(sides), target_notes(sides)];
     Section::evidence("platforms", "Platforms", facts.chain(rest).flatten().collect())
 }
 
@@ -75,24 +99,6 @@ fn plan(m: &Manifest) -> Vec<(String, String)> {
     out.extend(optional("Disturbed tests", p.allow_disturbed.then(|| disturbed.to_owned())));
     out.extend(optional("Refusals overridden", p.force.then(|| "yes (--force)".to_owned())));
     out
-}
-
-/// Load rate of each table of the data set that this run loaded.
-fn data_set(m: &Manifest) -> Vec<(String, String)> {
-    let table = |t: &TableLoad| {
-        let text = format!(
-            "{} rows in {:.1} s: {} rows/s, {:.1} MiB/s, {} parallel sessions ({}); keys and statistics {:.1} s",
-            number(t.rows_loaded as f64, 0),
-            t.load_s,
-            number(t.rows_per_s(), 0),
-            t.mib_per_s(),
-            t.loaders,
-            t.path,
-            t.finish_s
-        );
-        fact(&t.table, text)
-    };
-    m.data_set.iter().map(table).collect()
 }
 
 /// Short times with decimals, long ones in minutes or hours.
@@ -231,6 +237,36 @@ fn target_notes(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let notes = sides.iter().flat_map(|side| side.run.manifest.target.notes.iter().map(move |note| (side, note)));
     let items = notes.map(|(side, note)| format!("{}{}.", of(side), stop(note)));
     Block::under("About the target", Block::list(items))
+}
+
+/// The tables that the runs loaded; empty if none did.
+fn loads(sides: &[PlatformRun<'_>]) -> Vec<Block> {
+    let loads = sides.iter().flat_map(|side| side.run.manifest.data_set.iter().map(move |t| (side.label.as_str(), t)));
+    let table = TableSpec::<(&str, &TableLoad)>::of("facts", loads)
+        .text("Platform", |(label, _)| label)
+        .once()
+        .when(sides.len() > 1)
+        .text("Table", |(_, t)| &t.table)
+        .number("Rows", "", |(_, t)| number(t.rows as f64, 0))
+        .tip("Rows of the table.")
+        .number("Loaded", "rows", |(_, t)| number(t.rows_loaded as f64, 0))
+        .tip("Rows loaded by this run; the others existed already.")
+        .number("Values", "", |(_, t)| bytes(t.bytes_loaded as f64))
+        .tip("Bytes of the values, without the database's overhead.")
+        .number("Load", "s", |(_, t)| number(t.load_s, 2))
+        .tip("Time to load all rows.")
+        .number("Finish", "s", |(_, t)| number(t.finish_s, 2))
+        .tip("Time to build keys, indexes and statistics after that.")
+        .number("Rate", "rows/s", |(_, t)| number(t.rows_per_s(), 0))
+        .tip("Rows loaded / load, without keys, indexes and statistics.")
+        .number("Rate", "MiB/s", |(_, t)| number(t.mib_per_s(), 1))
+        .tip("Bytes of values / load, without keys, indexes and statistics.")
+        .number("Sessions", "", |(_, t)| t.loaders.to_string())
+        .tip("Parallel loader sessions.")
+        .text("Method", |(_, t)| &t.path)
+        .text("Fingerprint", |(_, t)| format!("{} (version {})", t.fingerprint, t.version))
+        .tip("Fingerprint of the rows, with the version of the data.");
+    Block::under("Data set", Block::table(table.build()))
 }
 
 /// The section with the commands.

@@ -77,9 +77,6 @@ pub(crate) fn of_pairs(all: usize, dropped: usize) -> String {
     if dropped == 0 { all.to_string() } else { format!("{} of {all}", all - dropped) }
 }
 
-/// Columns of the table that a narrow terminal does without, the first ones first.
-pub(crate) const DISPENSABLE: [&str; 6] = ["Detectable", "Pairs", "Tests", "Unit", "A", "B"];
-
 /// The table; `counted`: what the last column counts.
 pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
     let notes = Notes::default();
@@ -93,14 +90,19 @@ pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
         .once()
         .text("Figure", |shown| shown.column.title)
         .number("A", "", |shown| side(shown, |s| s.0))
+        .dispensable()
         .number("B", "", |shown| side(shown, |s| s.1))
+        .dispensable()
         .text("Unit", |shown| shown.column.unit)
+        .dispensable()
         .number("B/A", "", |shown| shown.ratio.map(ratio))
         .number("Interval", "", |shown| Cell::from(shown.interval.map(interval)).marked(mark(shown, &shown.why)))
         .text("B is", |shown| Cell::from(shown.word().replace('_', " ")).marked(mark(shown, &shown.but)))
         .number("Detectable", "", |shown| shown.detectable.map(percent))
         .tip("The smallest difference that would be shown in four of five such comparisons")
+        .dispensable()
         .number(counted, "", |shown| of_pairs(shown.pairs + shown.dropped, shown.dropped))
+        .dispensable()
         .caption("B against A")
         .notes(&notes)
         .build()

@@ -2,7 +2,7 @@
 
 use loadline_model::format::ABSENT;
 
-use super::side_by_side::{Facts, collect, fact, side_by_side};
+use super::platform::{Facts, collect, fact, side_by_side};
 use crate::doc::{Block, Section};
 use crate::platform_run::PlatformRun;
 use crate::words::cut;

@@ -10,11 +10,6 @@ use crate::platform_run::{PlatformRun, sides};
 use crate::text::for_terminal;
 use crate::words::name;
 
-/// Columns that a narrow terminal does without, the first ones first.
-const DISPENSABLE: [&str; 11] = [
-    "Bounded by", "Of limit", "Valid tests", "Connect p50", "Connect p99", "Connecting", "Thinking", "Response p50",
-    "Response p99", "Transaction mean", "p50",
-];
 /// Most sweeps with a sentence on what bounds them; with more, only the report has it.
 const FEW: usize = 8;
 
@@ -23,7 +18,7 @@ const FEW: usize = 8;
 #[must_use]
 pub fn end_page(run: &RunData, width: Option<usize>) -> String {
     let blocks: Vec<Block> = sides(std::slice::from_ref(run)).iter().flat_map(blocks).collect();
-    for_terminal(&blocks, width, &DISPENSABLE).trim_start_matches('\n').to_owned()
+    for_terminal(&blocks, width).trim_start_matches('\n').to_owned()
 }
 
 fn blocks(side: &PlatformRun<'_>) -> Vec<Block> {

@@ -134,48 +134,9 @@ fn a_workload_without_kpis_is_shown_by_its_throughput_and_an_invalid_one_with_it
 }
 
 #[test]
-fn groups_have_sections_with_their_own_columns() {
-    let runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.5)];
-    let page = text(&runs, Format::Html);
-    for id in ["server", "storage", "log-writer", "data-load", "data-analytics", "procedural-code"] {
-        assert!(page.contains(&format!("<section id=\"{id}\" class=\"group\">")), "{id}");
-    }
-    let section = |id: &str| {
-        let from = page.find(&format!("<section id=\"{id}\"")).unwrap();
-        page[from..].split("</section>").next().unwrap()
-    };
-    assert!(
-        section("data-load").contains("DBL-11: rows over rows&#x2f;tx")
-            || section("data-load").contains("rows over rows/tx")
-    );
-    assert!(section("data-load").contains("Rows per transaction (logarithmic)"));
-    assert!(section("data-analytics").contains("over threads"));
-    let heads: Vec<&str> = section("server").split("<th ").skip(1).filter_map(|h| h.split("</th>").next()).collect();
-    assert!(heads.iter().any(|h| h.contains("Queries")) && !heads.iter().any(|h| h.contains("Log file sync")));
-    // Columns without any figure are left out, but not the reasons.
-    let heads: Vec<&str> = section("data-load").split("<th ").skip(1).filter_map(|h| h.split("</th>").next()).collect();
-    assert!(!heads.iter().any(|h| h.contains("Redo sync time")));
-    assert!(
-        section("data-load")
-            .contains("Redo write time [µs], Redo sync time [µs] (DBL-11, DBL-22): track_wal_io_timing is off.")
-    );
-    // Points of a sweep over rows are not in charts over jobs.
-    assert_eq!(section("data-load").matches("disk, 100 rows&#x2f;tx: ").count(), 4, "a marker in each of four charts");
-    let factors = words(&text(&runs, Format::Text));
-    assert!(factors.contains("DBL-11 over rows/tx Rows [1/s]"), "{factors}");
-}
-
-#[test]
 fn waits_have_power_of_two_buckets() {
-    let runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.5)];
-    let page = text(&runs, Format::Html);
-    for wanted in ["STO-READ: read times at the peak", "LGWR-LAT1: commit times at the peak", "class=\"br c1\""] {
-        assert!(page.contains(wanted), "{wanted}");
-    }
-    // Invalid tests and latencies that were not measured have no histogram.
-    assert!(!page.contains("STO-WRITE: read times") && !page.contains("SRV-QUERY1: commit times"));
-    // Every wait is in a bucket.
-    let json: serde_json::Value = serde_json::from_str(&text(&runs[..1], Format::Json)).unwrap();
+    let runs = [all_groups("disk", "run-a", 1.0)];
+    let json: serde_json::Value = serde_json::from_str(&text(&runs, Format::Json)).unwrap();
     let waits = json["summary"]["waits"].as_array().unwrap();
     let first = waits.iter().find(|w| w["workload"] == "STO-READ" && w["at"] == 8).unwrap();
     let counts = first["buckets"].as_array().unwrap().iter().map(|b| b["count"].as_u64().unwrap());
