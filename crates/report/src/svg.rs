@@ -123,6 +123,11 @@ impl Frame {
 }
 
 impl Chart {
+    /// Points joined by lines, small enough for three charts side by side; axes have the labels x and y.
+    pub(crate) fn of_points(title: String, [x_label, y_label]: [String; 2], lines: Vec<ChartLine>) -> Chart {
+        Chart { title, x_label, y_label, lines, markers: true, width: 400.0, height: 270.0, ..Chart::default() }
+    }
+
     /// The chart as an `svg` element; `None` if no line has a point.
     pub(crate) fn svg(&self) -> Option<String> {
         Some(self.drawn()?.svg)

@@ -71,18 +71,13 @@ fn sweep_chart(sides: &[PlatformRun<'_>], workload: &str, over: &str, (column, l
     if lines.iter().flat_map(|l| l.points.iter().chain(&l.hollow)).all(|p| p.y == 0.0) {
         return None;
     }
+    let title = format!("{workload}: {} over {}", lower(title_of(column, log)), swept(over));
+    let x_label = swept_title(over) + if log_x { " (logarithmic)" } else { "" };
     let chart = svg::Chart {
-        title: format!("{workload}: {} over {}", lower(title_of(column, log)), swept(over)),
-        x_label: swept_title(over) + if log_x { " (logarithmic)" } else { "" },
-        y_label: heading_of(column, log),
-        lines,
-        markers: true,
         whole_x: true,
         log_x,
         unnamed: sides.len() == 1 && sweeps.len() == 1,
-        width: 400.0,
-        height: 270.0,
-        ..svg::Chart::default()
+        ..svg::Chart::of_points(title, [x_label, heading_of(column, log)], lines)
     };
     chart.drawn()
 }

@@ -53,21 +53,6 @@ fn over_jobs<'a>(sides: &'a [PlatformRun<'_>], workload: &str) -> Vec<(String, u
     out
 }
 
-fn chart(title: String, x_label: String, y_label: String, lines: Vec<svg::ChartLine>, unnamed: bool) -> Option<Chart> {
-    let chart = svg::Chart {
-        title,
-        x_label,
-        y_label,
-        lines,
-        markers: true,
-        unnamed,
-        width: 400.0,
-        height: 270.0,
-        ..svg::Chart::default()
-    };
-    chart.drawn()
-}
-
 /// Mean latency, ms, over throughput, a point for each number of jobs.
 fn load_line(sides: &[PlatformRun<'_>], workload: &str) -> Option<Chart> {
     let sweeps = over_jobs(sides, workload);
@@ -88,13 +73,9 @@ fn load_line(sides: &[PlatformRun<'_>], workload: &str) -> Option<Chart> {
         }
     }
     let unnamed = sides.len() == 1 && lines.len() == 1;
-    chart(
-        format!("{workload}: load line"),
-        format!("Throughput [{}]", unit(rate)),
-        "Mean latency [ms]".to_owned(),
-        lines,
-        unnamed,
-    )
+    let labels = [format!("Throughput [{}]", unit(rate)), "Mean latency [ms]".to_owned()];
+    let chart = svg::Chart::of_points(format!("{workload}: load line"), labels, lines);
+    svg::Chart { unnamed, ..chart }.drawn()
 }
 
 /// Latency at `point`: from the intended start on in an open loop.
@@ -135,14 +116,9 @@ fn speed_up(sides: &[PlatformRun<'_>], workload: &str) -> Option<Chart> {
         dashed: true,
         ..svg::ChartLine::default()
     });
-    let jobs = counted(base as usize, "job");
-    chart(
-        format!("{workload}: speed-up against the ideal"),
-        "Jobs".to_owned(),
-        format!("Throughput, times that of {jobs}"),
-        lines,
-        unnamed,
-    )
+    let labels = ["Jobs".to_owned(), format!("Throughput, times that of {}", counted(base as usize, "job"))];
+    let chart = svg::Chart::of_points(format!("{workload}: speed-up against the ideal"), labels, lines);
+    svg::Chart { unnamed, ..chart }.drawn()
 }
 
 /// Share of the hardware's limit at the peak of each workload, %.

@@ -161,35 +161,47 @@ impl<'a> OfRun<'a> {
 
     /// Added time over the round trip at each number of jobs, and share of throughput over jobs at each distance.
     fn charts(&self) -> Vec<Chart> {
-        let mut drawn = Vec::new();
+        let added = |c: &Cost<'_>| {
+            let (added, x) = (c.added?, c.rtt_ms?);
+            let tip = format!("{}: {} ms at a round trip of {} ms", c.level, signed(added.value), ms(x));
+            Some(ChartPoint { x, y: added.value, bar: added.interval.map(|i| (i.low, i.high)), tip })
+        };
+        let left = |c: &Cost<'_>| {
+            let share = c.share?;
+            let (y, bar) = (share.value * 100.0, share.interval.map(|i| (i.low * 100.0, i.high * 100.0)));
+            let jobs = counted(c.cell.jobs as usize, "job");
+            let tip = format!("{}, {jobs}: {} of the baseline", c.level, percent(share.value));
+            Some(ChartPoint { x: f64::from(c.cell.jobs), y, bar, tip })
+        };
         let jobs: BTreeSet<u32> = self.costs.iter().map(|c| c.cell.jobs).collect();
-        let groups = self.groups();
-        for jobs in &jobs {
-            let point = |c: &&&Cost<'_>| {
-                let (added, x) = (c.added?, c.rtt_ms?);
-                let tip = format!("{}: {} ms at a round trip of {} ms", c.level, signed(added.value), ms(x));
-                Some(ChartPoint { x, y: added.value, bar: added.interval.map(|i| (i.low, i.high)), tip })
-            };
+        let of_jobs = jobs.iter().filter_map(|jobs| {
             let title = format!("Added to a commit, {}", counted(*jobs as usize, "job"));
-            drawn.push(chart(&title, "Round trip, ms", "Added, ms", &groups, |c| c.cell.jobs == *jobs, point));
-        }
-        for delay_ms in self.levels.delays_ms.iter().filter(|_| jobs.len() > 1) {
-            let point = |c: &&&Cost<'_>| {
-                let share = c.share?;
-                let (y, scaled) = (share.value * 100.0, share.interval.map(|i| (i.low * 100.0, i.high * 100.0)));
-                let tip = format!(
-                    "{}, {}: {} of the baseline",
-                    c.level,
-                    counted(c.cell.jobs as usize, "job"),
-                    percent(share.value)
-                );
-                Some(ChartPoint { x: f64::from(c.cell.jobs), y, bar: scaled, tip })
-            };
+            self.chart(title, ["Round trip, ms", "Added, ms"], |c| added(c).filter(|_| c.cell.jobs == *jobs))
+        });
+        let delays = self.levels.delays_ms.iter().filter(|_| jobs.len() > 1);
+        let of_delays = delays.filter_map(|delay_ms| {
             let way = if self.has_own_standbys() { String::new() } else { format!(", {delay_ms} ms one way") };
             let title = format!("Throughput left{way}");
-            drawn.push(chart(&title, "Jobs", "% of the baseline", &groups, |c| c.delay_ms == *delay_ms, point));
+            self.chart(title, ["Jobs", "% of the baseline"], |c| left(c).filter(|_| c.delay_ms == *delay_ms))
+        });
+        of_jobs.chain(of_delays).collect()
+    }
+
+    /// A line for each level that has two points or more.
+    fn chart(
+        &self,
+        title: String,
+        labels: [&str; 2],
+        point: impl Fn(&Cost<'_>) -> Option<ChartPoint>,
+    ) -> Option<Chart> {
+        let mut lines = Vec::new();
+        for (colour, ((_, level), costs)) in self.groups().into_iter().enumerate() {
+            let points: Vec<ChartPoint> = costs.into_iter().filter_map(&point).collect();
+            if points.len() > 1 {
+                lines.push(ChartLine { name: level.to_owned(), points, colour, ..ChartLine::default() });
+            }
         }
-        drawn.into_iter().flatten().collect()
+        svg::Chart { signed: true, ..svg::Chart::of_points(title, labels.map(str::to_owned), lines) }.drawn()
     }
 
     /// How to read it.
@@ -264,41 +276,6 @@ fn sentence(of: &str, costs: &[&Cost<'_>], own_standbys: bool) -> String {
         format!("; with {}{way} {} of the throughput is left{range}", jobs(c.cell.jobs), percent(share.value))
     });
     format!("{of}: {line}{share}.")
-}
-
-fn chart(
-    title: &str,
-    x_label: &str,
-    y_label: &str,
-    groups: &[((&str, &str), Vec<&Cost<'_>>)],
-    of: impl Fn(&Cost<'_>) -> bool,
-    point: impl Fn(&&&Cost<'_>) -> Option<ChartPoint>,
-) -> Option<Chart> {
-    let lines: Vec<ChartLine> = groups
-        .iter()
-        .enumerate()
-        .map(|(colour, ((_, level), costs))| {
-            let points = costs.iter().filter(|c| of(c)).filter_map(|c| point(&c)).collect();
-            ChartLine { name: (*level).to_owned(), points, colour, ..ChartLine::default() }
-        })
-        .filter(|line: &ChartLine| line.points.len() > 1)
-        .collect();
-    if lines.is_empty() {
-        return None;
-    }
-    let (title, x_label, y_label) = (title.to_owned(), x_label.to_owned(), y_label.to_owned());
-    let chart = svg::Chart {
-        title,
-        x_label,
-        y_label,
-        lines,
-        markers: true,
-        signed: true,
-        width: 400.0,
-        height: 270.0,
-        ..svg::Chart::default()
-    };
-    chart.drawn()
 }
 
 /// The section of a report on one run of levels.
