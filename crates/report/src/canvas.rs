@@ -6,7 +6,7 @@ use std::fmt::{Arguments, Write as _};
 use loadline_model::format::number;
 
 use crate::doc::Chart;
-use crate::html::Text;
+use crate::escape::Text;
 
 /// Number of colours and markers before they repeat.
 pub(crate) const COLOURS: usize = 6;

@@ -1,12 +1,9 @@
 //! A document as one self-contained HTML page: style and charts are inside, no script, no network.
 
-use std::fmt::{self, Display, Formatter};
-
 use serde::Serialize;
 
 use crate::doc::{Block, Document};
 use crate::templates;
-use crate::text::is_unseen;
 use crate::words::cut;
 
 /// The content of the `style` element of every page.
@@ -43,41 +40,4 @@ pub(crate) fn render_for(document: &Document, paper: bool) -> String {
 /// `blocks` as a part of a page.
 pub(crate) fn part(blocks: &[Block]) -> String {
     templates::render("blocks.html", Part { blocks })
-}
-
-/// `text` as a string of CSS: every character that is not a letter, digit or space is a code.
-pub(crate) fn css_string(text: &str) -> String {
-    let one = |c: char| {
-        if c.is_alphanumeric() || c == ' ' { c.to_string() } else { format!("\\{:x} ", u32::from(c)) }
-    };
-    format!("\"{}\"", text.chars().map(one).collect::<String>())
-}
-
-/// Text, escaped for elements and quoted attributes when written.
-#[derive(Debug, Clone, Copy)]
-pub struct Text<'a>(pub &'a str);
-
-impl Display for Text<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let unseen = |c| is_unseen(c) && c != '\n' && c != '\t';
-        for part in self.0.split_inclusive(|c| matches!(c, '&' | '<' | '>' | '"' | '\'' | '/') || unseen(c)) {
-            let mut chars = part.chars();
-            let escaped = match chars.next_back() {
-                Some(c) if unseen(c) => " ",
-                Some('&') => "&amp;",
-                Some('<') => "&lt;",
-                Some('>') => "&gt;",
-                Some('"') => "&quot;",
-                Some('\'') => "&#x27;",
-                Some('/') => "&#x2f;",
-                _ => {
-                    f.write_str(part)?;
-                    continue;
-                }
-            };
-            f.write_str(chars.as_str())?;
-            f.write_str(escaped)?;
-        }
-        Ok(())
-    }
 }

@@ -11,11 +11,11 @@ mod compared;
 mod content;
 mod csv;
 mod doc;
+mod escape;
 mod forecasted;
 mod html;
 mod json;
 mod live;
-mod markdown;
 mod notes;
 mod over_time;
 mod period;
@@ -39,8 +39,9 @@ use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
 pub use compared::{Compared, Terms};
 pub use content::levels::Costs;
+pub use escape::Text;
 pub use forecasted::{Forecasts, evaluation_page};
-pub use html::{STYLE, Text};
+pub use html::STYLE;
 pub use live::{LiveRun, live_text, render_live, test_name, validity};
 pub use over_time::OverTime;
 pub use period::{Period, render_page};
@@ -213,7 +214,7 @@ pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec
         },
         Format::Json => json::render(runs, options.across_drivers)?,
         Format::Html => html::render_for(&content::document(runs, columns, options), options.paper),
-        Format::Markdown => markdown::render(&content::document(runs, columns, options)),
+        Format::Markdown => templates::markdown(&content::document(runs, columns, options)),
         Format::Text => text::render(&content::document(runs, columns, options)),
     };
     Ok(text.into_bytes())

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use crate::html::Text;
+use crate::escape::Text;
 
 /// The notes as HTML, every text escaped. Headings are below those of a section.
 pub(crate) fn html(markdown: &str) -> String {

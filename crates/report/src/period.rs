@@ -20,7 +20,7 @@ use loadline_model::watched::Watched;
 use loadline_model::{Activity, Column, Series, Snapshot, TestRecord};
 
 use crate::content::when;
-use crate::{Format, ReportError, RunData, html, markdown, text};
+use crate::{Format, ReportError, RunData, html, templates, text};
 
 /// One period.
 #[derive(Debug, Clone)]
@@ -197,7 +197,7 @@ pub fn render_page(periods: &[Period], format: Format) -> Result<Vec<u8>, Report
     };
     let text = match format {
         Format::Html => html::render(&document),
-        Format::Markdown => markdown::render(&document),
+        Format::Markdown => templates::markdown(&document),
         Format::Text => text::render(&document),
         Format::Csv | Format::Json => return Err(ReportError::NoPage),
     };

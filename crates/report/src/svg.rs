@@ -4,7 +4,7 @@
 use std::fmt::Arguments;
 
 use crate::canvas::{CHAR, COLOURS, Canvas, line_class, shortened, tick_text, ticks};
-use crate::html::Text;
+use crate::escape::Text;
 
 /// A point of a line.
 #[derive(Debug, Clone, Default)]

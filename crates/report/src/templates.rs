@@ -5,8 +5,9 @@ use std::sync::OnceLock;
 use minijinja::{AutoEscape, Environment, Error, Output, State, Value};
 use serde::Serialize;
 
-use crate::html::{Text, css_string};
-use crate::{markdown, notes, text};
+use crate::doc::Document;
+use crate::escape::{self, Text};
+use crate::{notes, text};
 
 /// Names of the templates, whose ends decide how texts are escaped, and the templates.
 const TEMPLATES: [(&str, &str); 6] = [
@@ -24,6 +25,15 @@ const PROSE: &str = include_str!("templates/prose.txt");
 /// The explanation `name` with the values of `context`.
 pub(crate) fn prose(name: &str, context: impl Serialize) -> String {
     render(name, context).trim_end().to_owned()
+}
+
+/// The whole document as GitHub's Markdown.
+pub(crate) fn markdown(document: &Document) -> String {
+    let mut page = render("report.md", document).trim().to_owned() + "\n";
+    while page.contains("\n\n\n") {
+        page = page.replace("\n\n\n", "\n\n");
+    }
+    page
 }
 
 /// What the template `name` makes of `context`.
@@ -48,7 +58,7 @@ fn environment() -> Result<Environment<'static>, Error> {
         None => AutoEscape::None,
     });
     environment.set_formatter(escaped);
-    environment.add_filter("css", css_string);
+    environment.add_filter("css", escape::css_string);
     environment.add_filter("notes", |markdown: &str| notes::html(markdown));
     environment.add_filter("plain_lines", |text: &str| text.lines().map(text::clean).collect::<Vec<_>>());
     for (name, template) in TEMPLATES {
@@ -67,7 +77,7 @@ fn escaped(out: &mut Output<'_>, state: &State<'_, '_>, value: &Value) -> Result
         Some(text) => match state.auto_escape() {
             AutoEscape::Html => write!(out, "{}", Text(text)),
             AutoEscape::None => write!(out, "{text}"),
-            _ => write!(out, "{}", markdown::line(text)),
+            _ => write!(out, "{}", escape::markdown(text)),
         },
     };
     written.map_err(Error::from)

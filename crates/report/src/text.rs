@@ -332,7 +332,7 @@ mod tests {
         for plain in ["Array A, new disks", "Ünïcode 日本 👩\u{200d}💻", "می\u{200c}شود"] {
             assert_eq!(shown_name(plain), plain, "joiners belong to words");
         }
-        let page = crate::html::Text("a\u{202e}<b>\nc").to_string();
+        let page = crate::escape::Text("a\u{202e}<b>\nc").to_string();
         assert_eq!(page, "a &lt;b&gt;\nc");
     }
 }
