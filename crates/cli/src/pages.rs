@@ -203,9 +203,9 @@ fn parameters(w: &Workload) -> String {
         w.code
     );
     for p in w.params {
-        let range = match w.choices.iter().find(|(name, _)| *name == p.name) {
-            Some((_, values)) => values.iter().map(i64::to_string).collect::<Vec<_>>().join(", "),
-            None => format!("{} to {}", p.min, p.max),
+        let range = match p.choices {
+            [] => format!("{} to {}", p.min, p.max),
+            values => values.iter().map(i64::to_string).collect::<Vec<_>>().join(", "),
         };
         let _ = writeln!(out, "| `{}` | {} | {range} | {} |", p.name, p.default, cell(p.meaning));
     }

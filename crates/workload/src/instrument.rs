@@ -1,9 +1,12 @@
 //! Instruments: what a workload measures or proves in addition to its jobs.
 
+use serde::Deserialize;
+
 use crate::limit::Limit;
 
 /// An instrument in [`crate::Workload::instruments`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Instrument {
     /// At least 99.9 % of the blocks must come from the database's own cache, which is filled before each test.
     CacheHit,
@@ -13,12 +16,16 @@ pub enum Instrument {
     /// Requests a checkpoint in the window and splits transaction times by it.
     Checkpoint,
     /// Transactions start at a rate, and another session polls for their rows.
+    #[serde(skip)]
     Visible(Visible),
     /// Queries run in parallel with the number of workers in this parameter. Without this instrument they are serial.
+    #[serde(skip)]
     Workers(&'static str),
     /// Replaces the jobs: sweeps the size of one session's transactions.
+    #[serde(skip)]
     SizeScan(SizeScan),
     /// Measures what the machine allows for the same work, directly before and after each test. The lowest counts.
+    #[serde(skip)]
     Limit(&'static [Limit]),
 }
 
@@ -36,7 +43,8 @@ impl Instrument {
 }
 
 /// Transactions start at a rate, and another session polls for their rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Visible {
     /// Parameter: transactions started per second.
     pub rate: &'static str,
@@ -48,7 +56,8 @@ pub struct Visible {
 
 /// One session commits transactions of many sizes in random order. The fields name the parameters. Such a workload
 /// runs only if named by code or group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SizeScan {
     /// Redo of the largest transaction, KiB. The smallest changes one row.
     pub most_kib: &'static str,

@@ -26,13 +26,13 @@ mod workload;
 
 pub use catalogue::{CATALOGUE, LOG_APPENDS};
 pub use draw::{FACTORS, MODULI, SECOND, draw, draw_offset, salt_offset, scatter};
-pub use file::UserError;
+pub use file::{UserError, WorkloadFile};
 pub use find::{Unknown, find, find_group, register, register_anew};
 pub use instrument::{Instrument, SizeScan, Visible};
 pub use limit::{Limit, Loop};
 pub use loops::{LoopRows, Looping};
 pub use named_for::{Component, Instead, NamedFor};
-pub use params::{Param, ParamError, Params};
+pub use params::{Allowed, Param, ParamError, Params};
 pub use pool::{POOL_BYTES, pool};
 pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
 pub use scripts::{SCALE, Scripts};
@@ -40,7 +40,7 @@ pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Stream, StreamError};
 pub use sum::sum;
 pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope, Table, Typed};
 pub use template::{IndexAtom, Piece, Template, TemplateError, limit, swapped};
-pub use workload::{Consistency, Definition, Evidence, GROUPS, Group, Kpi, RedoSize, Sweep, Volume, Workload};
+pub use workload::{Consistency, Evidence, GROUPS, Group, Kpi, RedoSize, Sweep, Volume, Workload};
 
 /// Offset in a pool of [`POOL_BYTES`] of the payload of `bytes` bytes for sequence number `seq`.
 ///

@@ -1,10 +1,12 @@
 //! Limits: what bounds the work of a workload on a machine, whatever the database.
 
 use loadline_model::limits::name;
+use serde::Deserialize;
 
 /// A reference that does the work of a workload, or the part of it that no database can avoid, without the database.
 /// A workload lists one or more; the lowest is the limit of its tests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Limit {
     /// Commits of the reference log writer.
     Log,
@@ -31,7 +33,8 @@ pub enum Limit {
 }
 
 /// A query over the large table, as a loop in this process computes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Loop {
     /// Filter, count and sum.
     Scan,
@@ -97,57 +100,7 @@ impl Limit {
     /// What the best program would take for this work: how the reference does it; a sentence.
     #[must_use]
     pub fn definition(self) -> &'static str {
-        match self {
-            Limit::Log => {
-                "The reference log writer commits transactions with the same redo by as many jobs, in the same commit \
-                 mode, on the filesystem of the database's log; transactions that change nothing commit nothing. If that \
-                 filesystem is on another machine, as many jobs make the smallest durable transactions of the database."
-            }
-            Limit::Statements => {
-                "As many sessions of the same driver run the same transactions in the same database, with an empty \
-                 statement in place of each statement: the round trips or calls that the work cannot avoid. No CPU sleeps \
-                 meanwhile. One job must wait for these and then for its commit, so with one job the times of both add up."
-            }
-            Limit::BlockReads => {
-                "Reads of the database's block size at random places of a file on the filesystem of its data, past the \
-                 page cache, with as many in flight as jobs (at most 1,024). Blocks from a cache do not count."
-            }
-            Limit::BatchReads => {
-                "Reads of the database's block size at random places of a file on the filesystem of its data, past the \
-                 page cache, with as many in flight as jobs times rows of a query (at most 1,024). Blocks from a cache \
-                 do not count."
-            }
-            Limit::ReadBandwidth => {
-                "Sequential reads of 1 MiB of a file on the filesystem of the database's data, past the page cache, 8 in \
-                 flight. Data from a cache do not count."
-            }
-            Limit::BlockWrites => {
-                "Writes of the database's block size at random places of a file on the filesystem of its data, past the \
-                 page cache, 32 in flight. Where log and data share a device, blocks written together count once."
-            }
-            Limit::WriteBandwidth => {
-                "Sequential writes of 1 MiB to a file on the filesystem of the database's data, past the page cache, 8 \
-                 in flight, for the bytes that each transaction wrote to the data files, and to the log if it is on the \
-                 same device."
-            }
-            Limit::Copy => {
-                "As many threads as jobs, at most one per CPU, copy the same rows, already parsed, from one place in \
-                 memory to another."
-            }
-            Limit::Memory => {
-                "As many threads as jobs, at most one for each CPU, read as many bytes as the table has in the \
-                 database from memory, each the whole of them; from a buffer of that size, at most 256 MiB."
-            }
-            Limit::Loop(_) => {
-                "As many threads as processes of the database work on queries, at most one for each CPU, run the same \
-                 queries as loops over the same rows: records of a fixed length with all columns, in memory, at most \
-                 128 MiB of them. From a part of the rows the time of all is computed as proportional to their number \
-                 n (n log n, if the loop sorts all rows)."
-            }
-            Limit::Kernel => {
-                "As many threads as jobs, at most one for each CPU, run the same computations, compiled, step by step \
-                 as the database does: no sum is replaced by a formula."
-            }
-        }
+        let mut all = include_str!("../catalogue/limits.txt").lines();
+        all.find_map(|line| line.strip_prefix(self.name())?.strip_prefix(": ")).unwrap_or_default()
     }
 }

@@ -3,9 +3,14 @@
 //! A workload that something else bounds measures that. So each states its component, and, for databases or machines on
 //! which another one bounds it, why that is so and what would be needed.
 
+use serde::Deserialize;
+
+use crate::file::list;
+
 loadline_model::named! {
     /// What can bound a workload.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
     pub enum Component {
         /// The CPUs that execute queries, code or loads.
         Cpu: "CPU";
@@ -24,37 +29,38 @@ loadline_model::named! {
     pub fn phrase;
 }
 
-/// What a workload is named for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a workload is named for; nothing, if its file does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NamedFor {
     /// The components, one of which bounds it at its peak. Several only if the workload is named for a path through
     /// them; none if its file does not say.
+    #[serde(deserialize_with = "list")]
     pub components: &'static [Component],
     /// What it uses them for, after their names: `executing queries by key`.
     pub doing: &'static str,
     /// Components that bound it on some databases or machines instead.
+    #[serde(default, deserialize_with = "list")]
     pub instead: &'static [Instead],
 }
 
 /// Another component that can bound a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Instead {
     /// The component.
     pub component: Component,
     /// Why, and what would be needed; sentences. They name abilities, not databases.
+    #[serde(default)]
     pub why: &'static str,
 }
 
 /// Why a single writer bounds work that changes rows.
-pub(crate) const ONE_WRITER: Instead = Instead {
-    component: Component::SingleWriter,
-    why: "A database with one writer at a time makes the other jobs wait until its commit is done, so neither log, device nor CPUs have more than one job's work. Needed: a database whose sessions write at the same time.",
-};
+pub(crate) const ONE_WRITER: &str = "A database with one writer at a time makes the other jobs wait until its commit is \
+    done, so neither log, device nor CPUs have more than one job's work. Needed: a database whose sessions write at the \
+    same time.";
 
 impl NamedFor {
-    /// Nothing is stated.
-    pub const NOTHING: NamedFor = NamedFor { components: &[], doing: "", instead: &[] };
-
     /// The components in words: `CPU or log`.
     #[must_use]
     pub fn phrase(&self) -> String {

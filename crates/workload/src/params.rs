@@ -3,12 +3,17 @@
 use std::collections::BTreeMap;
 
 use loadline_model::plan::DEFAULT_SIZE_BYTES;
+use serde::Deserialize;
 use thiserror::Error;
 
+use crate::file::{MAX_WORD, list, name};
+
 /// A parameter of a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Param {
     /// Name.
+    #[serde(deserialize_with = "name::<'-', MAX_WORD, _>")]
     pub name: &'static str,
     /// Default.
     pub default: i64,
@@ -16,6 +21,11 @@ pub struct Param {
     pub min: i64,
     /// Highest allowed value.
     pub max: i64,
+    /// The allowed values; empty if all between are.
+    #[serde(default, deserialize_with = "list")]
+    pub choices: &'static [i64],
+    /// Another parameter that it must not exceed.
+    pub at_most: Option<&'static str>,
     /// Meaning, with unit.
     pub meaning: &'static str,
 }
@@ -40,35 +50,17 @@ pub enum ParamError {
         /// The names it has.
         known: String,
     },
-    /// Outside its range.
-    #[error("parameter '{name}' of {workload} is {value}, but must be between {min} and {max}: {meaning}")]
-    Range {
+    /// A value that is not allowed.
+    #[error("parameter '{}' of {workload} is {value}, but must be {allowed}: {}", param.name, param.meaning)]
+    Value {
         /// Code of the workload.
         workload: &'static str,
-        /// Name of the parameter.
-        name: &'static str,
-        /// The given value.
-        value: i64,
-        /// Lowest allowed.
-        min: i64,
-        /// Highest allowed.
-        max: i64,
-        /// Meaning of the parameter.
-        meaning: &'static str,
-    },
-    /// Not in its list of allowed values.
-    #[error("parameter '{name}' of {workload} is {value}, but must be one of {allowed}: {meaning}")]
-    Choice {
-        /// Code of the workload.
-        workload: &'static str,
-        /// Name of the parameter.
-        name: &'static str,
+        /// The parameter.
+        param: Param,
         /// The given value.
         value: i64,
         /// The allowed values.
-        allowed: String,
-        /// Meaning of the parameter.
-        meaning: &'static str,
+        allowed: Allowed,
     },
     /// Values with which the workload's file gives no program.
     #[error("the parameters do not fit together: {why}")]
@@ -76,51 +68,60 @@ pub enum ParamError {
         /// Place in the file, and what is allowed.
         why: String,
     },
-    /// Larger than another parameter that is its limit.
-    #[error("parameter '{name}' of {workload} is {value}, but must be at most '{limit}', which is {most}")]
-    Above {
-        /// Code of the workload.
-        workload: &'static str,
-        /// Name of the parameter.
-        name: &'static str,
-        /// Its value.
-        value: i64,
-        /// Name of the other parameter.
-        limit: &'static str,
-        /// The other parameter's value.
-        most: i64,
-    },
+}
+
+/// Allowed values of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allowed {
+    /// The lowest, the highest and all between.
+    Between(i64, i64),
+    /// Those of a list.
+    OneOf(&'static [i64]),
+    /// Up to the value of another parameter.
+    UpTo(&'static str, i64),
+}
+
+impl std::fmt::Display for Allowed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Allowed::Between(min, max) => write!(f, "between {min} and {max}"),
+            Allowed::OneOf(list) => {
+                write!(f, "one of {}", list.iter().map(i64::to_string).collect::<Vec<_>>().join(", "))
+            }
+            Allowed::UpTo(limit, most) => write!(f, "at most '{limit}', which is {most}"),
+        }
+    }
 }
 
 impl Params {
-    /// The defaults of `params`, replaced by those in `given`. `choices`: parameters with a list of allowed values. `at_most`:
-    /// pairs of which the first must not be larger than the second.
+    /// The defaults of `params`, replaced by those in `given`.
     pub(crate) fn new(
         workload: &'static str,
         params: &[Param],
-        choices: &[(&'static str, &'static [i64])],
-        at_most: &[(&'static str, &'static str)],
         given: &BTreeMap<String, i64>,
     ) -> Result<Params, ParamError> {
         let mut values: BTreeMap<&'static str, i64> = params.iter().map(|p| (p.name, p.default)).collect();
+        let refused =
+            |param: &Param, value, allowed| Err(ParamError::Value { workload, param: *param, value, allowed });
         for (name, value) in given {
             let Some(p) = params.iter().find(|p| p.name == name) else {
                 let known = params.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
                 return Err(ParamError::Unknown { workload, name: name.clone(), known });
             };
-            let (name, value, meaning) = (p.name, *value, p.meaning);
-            if !(p.min..=p.max).contains(&value) {
-                return Err(ParamError::Range { workload, name, value, min: p.min, max: p.max, meaning });
+            if !(p.min..=p.max).contains(value) {
+                return refused(p, *value, Allowed::Between(p.min, p.max));
             }
-            if let Some((_, choice)) = choices.iter().find(|(of, list)| *of == name && !list.contains(&value)) {
-                let allowed = choice.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
-                return Err(ParamError::Choice { workload, name, value, allowed, meaning });
+            if !p.choices.is_empty() && !p.choices.contains(value) {
+                return refused(p, *value, Allowed::OneOf(p.choices));
             }
-            values.insert(name, value);
+            values.insert(p.name, *value);
         }
-        let value = |name: &str| values.get(name).copied().unwrap_or(0);
-        if let Some((name, limit)) = at_most.iter().find(|(name, limit)| value(name) > value(limit)) {
-            return Err(ParamError::Above { workload, name, value: value(name), limit, most: value(limit) });
+        for p in params {
+            let value = values.get(p.name).copied().unwrap_or(0);
+            let limit = p.at_most.and_then(|limit| Some((limit, *values.get(limit)?)));
+            if let Some((limit, most)) = limit.filter(|(_, most)| value > *most) {
+                return refused(p, value, Allowed::UpTo(limit, most));
+            }
         }
         Ok(Params { values, size_bytes: DEFAULT_SIZE_BYTES })
     }

@@ -1,5 +1,7 @@
 //! Transaction programs: small values that every target renders, in the database or at the client.
 
+use serde::Deserialize;
+
 use crate::template::{Template, TemplateError};
 
 mod check;
@@ -154,7 +156,8 @@ pub struct Arm {
 }
 
 /// A computation that each database does in its own language, defined in [`crate::kernel`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Kernel {
     /// Adds integers in a loop.
     Add,

@@ -3,12 +3,16 @@
 use std::ops::Range;
 use std::time::{Duration, UNIX_EPOCH};
 
+use serde::Deserialize;
+
 use crate::draw::scatter;
+use crate::file::{MAX_NAME, MAX_PAYLOAD, MAX_ROWS, MAX_SALT, list, name, within};
 use crate::params::Params;
 use crate::payload_offset;
 
 /// A column type; each target renders it in its own way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LogicalType {
     /// 64-bit signed integer.
     Int,
@@ -27,7 +31,8 @@ pub enum LogicalType {
 }
 
 /// Initial contents of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Fill {
     /// The row's key.
     Key,
@@ -40,52 +45,50 @@ pub enum Fill {
     /// A random number below `range`, a function of key and salt ([`crate::scatter`]).
     Scattered {
         /// Distinguishes the row's numbers.
+        #[serde(default, deserialize_with = "within::<0, MAX_SALT, _, _>")]
         salt: u32,
         /// Number of different values.
+        #[serde(rename = "scattered", deserialize_with = "within::<1, { i64::MAX }, _, _>")]
         range: u64,
     },
     /// A payload with the size in this parameter.
     Payload(&'static str),
     /// A payload of this number of bytes.
-    PayloadOf(u32),
+    PayloadOf(#[serde(deserialize_with = "within::<1, MAX_PAYLOAD, _, _>")] u32),
     /// Text or a document of this number of characters that begins with a scattered number.
     Words {
         /// Number of characters.
+        #[serde(rename = "words", deserialize_with = "within::<MIN_WORDS, MAX_PAYLOAD, _, _>")]
         length: u32,
         /// Distinguishes the row's numbers.
+        #[serde(default, deserialize_with = "within::<0, MAX_SALT, _, _>")]
         salt: u32,
         /// Number of different values.
+        #[serde(rename = "distinct", default = "any_number", deserialize_with = "within::<1, { i64::MAX }, _, _>")]
         range: u64,
     },
-    /// A half of a payload with the size in this parameter.
-    Half(&'static str, Half),
+    /// The first half of a payload with the size in this parameter; of an odd size, the larger one.
+    FirstHalf(&'static str),
+    /// The other half.
+    SecondHalf(&'static str),
 }
 
-/// A half of a payload. If its size is odd, the first one is larger by a byte.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Half {
-    /// Its first bytes.
-    First,
-    /// The others.
-    Second,
-}
+/// Fewest characters of a document: its number fits.
+const MIN_WORDS: i64 = 40;
 
-impl Half {
-    /// Its place in a payload of `bytes` bytes.
-    fn of(self, bytes: usize) -> Range<usize> {
-        match self {
-            Half::First => 0..bytes.div_ceil(2),
-            Half::Second => bytes.div_ceil(2)..bytes,
-        }
-    }
+const fn any_number() -> u64 {
+    i64::MAX as u64
 }
 
 /// A column of a table. No column may be NULL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ColumnDef {
     /// Name.
+    #[serde(deserialize_with = "name::<'_', MAX_NAME, _>")]
     pub name: &'static str,
     /// Type.
+    #[serde(rename = "type")]
     pub logical: LogicalType,
     /// Initial contents.
     pub fill: Fill,
@@ -105,7 +108,8 @@ impl ColumnDef {
             (LogicalType::Bytes, Fill::Payload(size)) => params.get(size).max(0) as u64,
             (LogicalType::Bytes, Fill::PayloadOf(bytes)) => u64::from(bytes),
             (_, Fill::Words { length, .. }) => u64::from(length),
-            (LogicalType::Bytes, Fill::Half(size, half)) => half.of(params.get(size).max(0) as usize).len() as u64,
+            (LogicalType::Bytes, Fill::FirstHalf(size)) => params.get(size).max(0).cast_unsigned().div_ceil(2),
+            (LogicalType::Bytes, Fill::SecondHalf(size)) => params.get(size).max(0).cast_unsigned() / 2,
             _ => 8,
         }
     }
@@ -118,19 +122,22 @@ impl ColumnDef {
 }
 
 /// Number of rows of a table before a test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum RowCount {
     /// Each job owns the number of rows in this parameter: job `j` has the keys `j·rows … (j+1)·rows − 1`.
     PerJob(&'static str),
     /// The value of this parameter.
     Total(&'static str),
     /// A fixed number.
-    Fixed(u64),
+    Fixed(#[serde(deserialize_with = "within::<1, MAX_ROWS, _, _>")] u64),
     /// A share of the data set's size (`--size`).
     Share {
         /// Share of the size, %.
+        #[serde(rename = "share", deserialize_with = "within::<1, 100, _, _>")]
         percent: u64,
         /// Approximate stored size of a row, bytes.
+        #[serde(deserialize_with = "within::<16, 65_536, _, _>")]
         row_bytes: u64,
     },
     /// None: the workload fills the table. It is emptied before every test.
@@ -138,28 +145,35 @@ pub enum RowCount {
 }
 
 /// Owner of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scope {
     /// The workload: the table is created for it.
+    #[default]
     Workload,
     /// The data set: the table is never changed, and shared by all workloads that read it.
     DataSet,
 }
 
 /// A table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Table {
     /// Name in templates, and (with a prefix or schema) in the database.
+    #[serde(deserialize_with = "name::<'_', MAX_NAME, _>")]
     pub name: &'static str,
     /// Columns; the first is the primary key (see [`Fill::PlainKey`]).
+    #[serde(rename = "column", deserialize_with = "list")]
     pub columns: &'static [ColumnDef],
     /// Number of rows before a test.
     pub rows: RowCount,
     /// Its owner.
+    #[serde(skip)]
     pub scope: Scope,
     /// Whether rows are updated in place repeatedly: a target then leaves free space in its pages.
+    #[serde(default)]
     pub updated_in_place: bool,
     /// Columns with a secondary index.
+    #[serde(default, deserialize_with = "list")]
     pub indexes: &'static [&'static str],
 }
 
@@ -328,10 +342,8 @@ impl Table {
             Fill::Words { length, salt, range } => number(column.logical, scatter(key, salt, range), length),
             Fill::Payload(size) => Datum::Bytes(sized(size)),
             Fill::PayloadOf(bytes) => Datum::Bytes(payload(bytes)),
-            Fill::Half(size, half) => {
-                let whole = sized(size);
-                Datum::Bytes(&whole[half.of(whole.len())])
-            }
+            Fill::FirstHalf(size) => Datum::Bytes(&sized(size)[..sized(size).len().div_ceil(2)]),
+            Fill::SecondHalf(size) => Datum::Bytes(&sized(size)[sized(size).len().div_ceil(2)..]),
         }));
     }
 }

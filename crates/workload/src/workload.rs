@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use loadline_model::{Capability, Column};
+use serde::Deserialize;
 
+use crate::file::{WorkloadFile, column, list};
 use crate::instrument::{Instrument, SizeScan, Visible};
 use crate::limit::Limit;
 use crate::named_for::NamedFor;
@@ -34,9 +36,11 @@ pub static GROUPS: [Group; 8] = [
 ];
 
 /// A key performance metric: a column and its title in this workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Kpi {
     /// Column id.
+    #[serde(deserialize_with = "column")]
     pub column: &'static Column,
     /// Its title in this workload.
     pub title: &'static str,
@@ -59,7 +63,8 @@ pub struct RedoSize {
 }
 
 /// A query whose result grows with every change, as proof of the work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Evidence {
     /// Portable SQL that returns one integer.
     pub query: &'static str,
@@ -68,19 +73,25 @@ pub struct Evidence {
 }
 
 /// What a workload is swept over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Sweep {
     /// Numbers of jobs.
+    #[default]
     Jobs,
     /// Values of a parameter, with one job.
     Parameter {
         /// Its name.
+        #[serde(rename = "parameter")]
         name: &'static str,
         /// Its values, in rising order.
+        #[serde(deserialize_with = "list")]
         values: &'static [i64],
         /// Column that shows the value.
+        #[serde(deserialize_with = "column")]
         column: &'static Column,
         /// Whether a sweep over jobs follows, with the parameter's default.
+        #[serde(default)]
         then_jobs: bool,
     },
     /// Nothing: a single test with one job.
@@ -103,30 +114,13 @@ pub struct Volume {
 }
 
 /// A query that must return 0 after a test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Consistency {
     /// Portable SQL that returns one integer.
     pub query: &'static str,
     /// What a result of 0 shows, e.g. `there are as many accounts as at first`.
     pub what: &'static str,
-}
-
-/// What the program of a workload is made from.
-pub trait Definition: std::fmt::Debug + Send + Sync {
-    /// Its text, as it was written.
-    fn text(&self) -> &'static str;
-
-    /// The transaction program for `params`.
-    ///
-    /// # Errors
-    /// [`ParamError`] if the parameters do not fit together.
-    fn program(&self, params: &Params) -> Result<Program, ParamError>;
-
-    /// What a transaction processes, if it says so.
-    ///
-    /// # Errors
-    /// [`ParamError`] if the parameters do not fit together.
-    fn volume(&self, params: &Params) -> Result<Option<Volume>, ParamError>;
 }
 
 /// A named definition of work.
@@ -150,10 +144,6 @@ pub struct Workload {
     pub tables: &'static [Table],
     /// Parameters.
     pub params: &'static [Param],
-    /// Parameters with a list of allowed values.
-    pub choices: &'static [(&'static str, &'static [i64])],
-    /// Pairs of parameters: the first must not be larger than the second.
-    pub at_most: &'static [(&'static str, &'static str)],
     /// What a target must be able to do.
     pub needs: &'static [Capability],
     /// What it is swept over.
@@ -171,7 +161,7 @@ pub struct Workload {
     /// pgbench scripts in place of a program, which is then empty.
     pub scripts: Option<&'static Scripts>,
     /// The file with its program, if it has one.
-    pub file: Option<&'static dyn Definition>,
+    pub file: Option<&'static WorkloadFile>,
 }
 
 impl Workload {
@@ -181,13 +171,11 @@ impl Workload {
         group: "",
         summary: "",
         description: "",
-        named_for: NamedFor::NOTHING,
+        named_for: NamedFor { components: &[], doing: "", instead: &[] },
         spoiled_by: "",
         kpis: &[],
         tables: &[],
         params: &[],
-        choices: &[],
-        at_most: &[],
         needs: &[],
         sweep: Sweep::Jobs,
         redo: None,
@@ -206,7 +194,7 @@ impl Workload {
     /// # Errors
     /// [`ParamError`]: an unknown name, or values that are not allowed.
     pub fn params(&self, given: &BTreeMap<String, i64>) -> Result<Params, ParamError> {
-        let params = Params::new(self.code, self.params, self.choices, self.at_most, given)?;
+        let params = Params::new(self.code, self.params, given)?;
         if let Some(file) = self.file {
             file.program(&params)?;
         }
@@ -223,7 +211,7 @@ impl Workload {
     /// What a transaction processes, if not the rows that its statements touch.
     #[must_use]
     pub fn volume(&self, params: &Params) -> Option<Volume> {
-        let stated = self.file.and_then(|file| file.volume(params).ok().flatten());
+        let stated = self.file.and_then(|file| file.volume(params));
         let operations = || self.make(params).operations_per_tx() as f64;
         stated.or_else(|| Some(Volume { operations: operations(), ..Volume::default() }).filter(|v| v.operations > 0.0))
     }

@@ -231,7 +231,7 @@ fn columns(table: &Table) -> String {
             Fill::Words { length, range, .. } => format!("{length} characters, {range} different values"),
             Fill::PayloadOf(bytes) => format!("{bytes} random bytes"),
             Fill::Payload(size) => format!("random bytes; their number is the parameter `{size}`"),
-            Fill::Half(size, _) => format!("random bytes; half of the parameter `{size}`"),
+            Fill::FirstHalf(size) | Fill::SecondHalf(size) => format!("random bytes; half of the parameter `{size}`"),
         };
         let key = if i == 0 && c.fill != Fill::PlainKey { ", primary key" } else { "" };
         let _ = writeln!(out, "| `{}` | {kind}{key} | {holds} |", c.name);

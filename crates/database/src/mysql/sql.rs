@@ -46,7 +46,7 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
             let kind = match (column.logical, column.fill) {
                 (LogicalType::Int, _) => "BIGINT".to_owned(),
                 // Inline, and large enough for every value of the workload's parameter.
-                (LogicalType::Bytes, Fill::Payload(size) | Fill::Half(size, _)) => {
+                (LogicalType::Bytes, Fill::Payload(size) | Fill::FirstHalf(size) | Fill::SecondHalf(size)) => {
                     let most = work.workload.params.iter().find(|p| p.name == size).map_or(8000, |p| p.max);
                     if most <= 8000 { format!("VARBINARY({most})") } else { "LONGBLOB".to_owned() }
                 }

@@ -378,7 +378,7 @@ fn loops_over_the_rows_answer_as_the_database() {
     let mut compared = Vec::new();
     for workload in CATALOGUE.iter() {
         let Some(Limit::Loop(of)) = workload.limits().iter().find(|l| matches!(l, Limit::Loop(_))) else { continue };
-        let given = workload.choices.iter().flat_map(|(name, values)| values.iter().map(|v| ((*name).to_owned(), *v)));
+        let given = workload.params.iter().flat_map(|p| p.choices.iter().map(|v| (p.name.to_owned(), *v)));
         let given = given.map(|one| BTreeMap::from([one])).chain([BTreeMap::new()]);
         for given in given {
             let params = workload.params(&given).unwrap().with_size(4 << 20);

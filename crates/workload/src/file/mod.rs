@@ -1,34 +1,35 @@
 //! Workload files: TOML with tables and a transaction program. The catalogue and users write the same language.
 //!
-//! Start at [`read`]. [`program`] makes the transaction program, [`tables`] reads tables and parameters, [`facts`] all else
-//! that a workload states, [`reader`] reads values and places errors, [`expression`] computes numbers.
+//! Start at [`read`]. [`form`] is a file as it is written, [`check`] what its tables and parameters must be, [`facts`] makes
+//! the workload, [`program`] its transaction program, [`expression`] computes numbers. Reading makes the program with the
+//! default, lowest and highest parameters, so whatever is wrong with it is found before anything starts.
 //!
 //! Workloads live as long as the process. Texts are kept once each, so reading a file again adds nothing to them.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use serde::Deserialize;
 use thiserror::Error;
 use toml::Spanned;
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue, Deserializer};
 
-use crate::params::{ParamError, Params};
-use crate::program::Program;
+use crate::params::ParamError;
 use crate::table::Table;
-use crate::workload::{Definition, Volume, Workload};
+use crate::workload::Workload;
 
+mod check;
 mod expression;
 mod facts;
+mod form;
 mod program;
-mod reader;
 mod scripts;
-mod tables;
-mod words;
 
-use reader::{Fields, Source};
+pub(crate) use check::{MAX_PAYLOAD, MAX_ROWS};
+use form::Form;
+pub(crate) use form::{MAX_NAME, MAX_SALT, MAX_WORD, column, list, name, within};
 
-/// Most rows of a table.
-const MAX_ROWS: i64 = 1 << 40;
 /// Longest code: it is part of every name that loadline creates in a database.
 const MAX_CODE: usize = 20;
 
@@ -46,6 +47,12 @@ pub struct UserError {
     pub message: String,
 }
 
+impl From<UserError> for ParamError {
+    fn from(error: UserError) -> ParamError {
+        ParamError::Unfit { why: error.to_string() }
+    }
+}
+
 /// `text` for as long as the process lives; equal texts are kept once.
 fn intern(text: &str) -> &'static str {
     static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
@@ -60,87 +67,103 @@ fn intern(text: &str) -> &'static str {
 
 /// A file from which programs are made.
 #[derive(Debug)]
-struct WorkloadFile {
-    source: Source<'static>,
-    document: Spanned<DeTable<'static>>,
+pub struct WorkloadFile {
+    source: Source,
+    form: Form,
     tables: &'static [Table],
-    /// Whether a user wrote it: messages then name its lines.
-    is_own: bool,
+    /// Where each statement of a user's file is: `'take' (mine.toml:114)`.
+    places: Vec<String>,
 }
 
 impl WorkloadFile {
-    fn fields(&self) -> Result<Fields<'_, 'static>, UserError> {
-        // Missing keys are reported at the start of the file.
-        self.source.fields_of(self.document.get_ref(), 0..0, "a workload file", facts::KEYS)
+    /// The text of the file.
+    #[must_use]
+    pub fn text(&self) -> &'static str {
+        self.source.text
     }
 }
 
-impl Definition for WorkloadFile {
-    fn text(&self) -> &'static str {
-        self.source.text
+/// The text of a file, and errors at its places. A place is a path of keys and numbers: `table.0.column.2.fill`.
+#[derive(Debug, Clone, Copy)]
+struct Source {
+    file: &'static str,
+    text: &'static str,
+}
+
+impl Source {
+    /// An error at a place, or at the nearest one around it that is there.
+    fn error(&self, at: &str, message: impl Into<String>) -> UserError {
+        self.error_at(self.span(at), message)
     }
 
-    fn program(&self, params: &Params) -> Result<Program, ParamError> {
-        let program = program::program(&self.source, &self.fields()?, params, self.tables, self.is_own)?;
-        Ok(program)
+    fn error_at(&self, at: Range<usize>, message: impl Into<String>) -> UserError {
+        let before = self.text.get(..at.start.min(self.text.len())).unwrap_or(self.text);
+        let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        UserError { file: self.file.to_owned(), line, column, message: message.into() }
     }
 
-    fn volume(&self, params: &Params) -> Result<Option<Volume>, ParamError> {
-        Ok(facts::volume(&self.source, &self.fields()?, params, self.tables)?)
+    fn from_toml(&self, error: &toml::de::Error) -> UserError {
+        // The words of the library for a text.
+        let message = error.message().replace("a borrowed string", "a string in quotes");
+        self.error_at(error.span().unwrap_or(0..0), message)
+    }
+
+    fn span(&self, at: &str) -> Range<usize> {
+        let Ok(document) = DeTable::parse(self.text) else { return 0..0 };
+        // What is missing in the file as a whole is missing at its start.
+        let document = Spanned::new(0..0, DeValue::Table(document.into_inner()));
+        let mut value = &document;
+        for key in at.split('.') {
+            let next = match value.get_ref() {
+                DeValue::Table(table) => table.get(key),
+                DeValue::Array(array) => key.parse::<usize>().ok().and_then(|i| array.get(i)),
+                _ => None,
+            };
+            let Some(next) = next else { break };
+            value = next;
+        }
+        value.span()
+    }
+
+    fn document(&self) -> Result<Spanned<DeTable<'static>>, UserError> {
+        DeTable::parse(self.text).map_err(|e| self.from_toml(&e))
+    }
+
+    fn form<T: Deserialize<'static>>(&self, document: Spanned<DeTable<'static>>) -> Result<T, UserError> {
+        T::deserialize(Deserializer::from(document)).map_err(|e| self.from_toml(&e))
     }
 }
 
 /// Reads a user's file; `taken` are codes of other workloads, with who has them.
 pub(crate) fn read(file: &str, text: &str, taken: &[(&str, &str)]) -> Result<&'static Workload, UserError> {
-    let (source, document) = parse(file, text)?;
-    let Some(code_at) = document.get_ref().iter().find(|(key, _)| key.get_ref().as_ref() == "code") else {
-        return Err(source.error(0..0, "a workload file needs the key 'code'"));
-    };
-    let code = intern(source.text(code_at.1, "the code")?);
-    check_code(code, taken).map_err(|why| source.error(code_at.1.span(), why))?;
-    workload(source, document, code, true)
+    let source = Source { file: intern(file), text: intern(text) };
+    let workload = workload(source, true)?;
+    check_code(workload.code, taken).map_err(|why| source.error("code", why))?;
+    Ok(workload)
 }
 
 /// Reads a file of the catalogue.
 pub(crate) fn read_built_in(code: &'static str, text: &'static str) -> Result<&'static Workload, UserError> {
-    let (source, document) = parse(code, text)?;
-    workload(source, document, code, false)
+    workload(Source { file: code, text }, false)
 }
 
-type Document = Spanned<DeTable<'static>>;
-
-fn parse(file: &str, text: &str) -> Result<(Source<'static>, Document), UserError> {
-    let source = Source { file: intern(file), text: intern(text) };
-    let parsed = DeTable::parse(source.text);
-    let document = parsed.map_err(|e| source.error(e.span().unwrap_or(0..0), e.message().to_owned()))?;
-    Ok((source, document))
-}
-
-fn workload(
-    source: Source<'static>,
-    document: Document,
-    code: &'static str,
-    is_own: bool,
-) -> Result<&'static Workload, UserError> {
-    if document.get_ref().iter().any(|(key, _)| key.get_ref().as_ref() == "script") {
-        let fields = source.fields_of(document.get_ref(), 0..0, "a file of scripts", scripts::KEYS)?;
-        return Ok(Box::leak(Box::new(scripts::read(&source, &fields, code)?)));
+fn workload(source: Source, is_own: bool) -> Result<&'static Workload, UserError> {
+    let mut document = source.document()?;
+    if document.get_ref().contains_key("script") {
+        return Ok(Box::leak(Box::new(scripts::read(&source, document)?)));
     }
-    let fields = source.fields_of(document.get_ref(), 0..0, "a workload file", facts::KEYS)?;
-    let parameters = tables::params(&source, &fields)?;
-    let params = parameters.params.leak();
-    let tables: &'static [Table] = tables::tables(&source, &fields, params)?.leak();
-    let file = Box::leak(Box::new(WorkloadFile { source, document, tables, is_own }));
-    let workload = Workload {
-        code,
-        tables,
-        params,
-        choices: parameters.choices.leak(),
-        at_most: parameters.at_most.leak(),
-        file: Some(file),
-        ..Workload::BASE
+    form::unify(document.get_mut()).map_err(|(at, why)| source.error_at(at, why))?;
+    let form: Form = source.form(document)?;
+    check::params(&source, form.parameter)?;
+    let tables: &'static [Table] = check::tables(&source, &form)?.leak();
+    let place = |(i, s): (usize, &form::Statement)| {
+        let line = source.error(&format!("statement.{i}.name"), "").line;
+        if is_own { format!("'{}' ({}:{line})", s.name, source.file) } else { String::new() }
     };
-    Ok(Box::leak(Box::new(facts::read(&source, &file.fields()?, workload, is_own)?)))
+    let places = form.statement.iter().enumerate().map(place).collect();
+    let file = Box::leak(Box::new(WorkloadFile { source, form, tables, places }));
+    Ok(Box::leak(Box::new(facts::workload(file, is_own)?)))
 }
 
 /// Checks the code of a user's workload.
@@ -159,12 +182,6 @@ fn check_code(code: &str, taken: &[(&str, &str)]) -> Result<(), String> {
     match taken.iter().find(|(other, _)| *other == code) {
         Some((_, owner)) => Err(format!("{owner} has a workload {code}: use another code")),
         None => Ok(()),
-    }
-}
-
-impl From<UserError> for ParamError {
-    fn from(error: UserError) -> ParamError {
-        ParamError::Unfit { why: error.to_string() }
     }
 }
 

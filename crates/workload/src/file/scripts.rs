@@ -1,17 +1,17 @@
 //! A workload of pgbench scripts: what a file with the key `script` defines.
 
-use crate::script::{MAX_WEIGHT, Mix, Script};
 use loadline_model::Capability;
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::DeTable;
 
-use super::facts::{GROUP, KPIS, NOTHING_SPOILS, evidence};
-use super::reader::{Fields, Source};
-use super::{UserError, intern};
+use super::facts::{GROUP, KPIS, NOTHING_SPOILS, query};
+use super::{Source, UserError, intern, within};
 use crate::params::{Param, Params};
+use crate::script::{MAX_WEIGHT, Mix, Script};
 use crate::scripts::{SCALE, Scripts};
-use crate::workload::Workload;
+use crate::workload::{Evidence, Workload};
 
-/// Keys of such a file.
-pub(super) const KEYS: &[&str] = &["code", "summary", "allow-writes", "evidence", "define", "script"];
 /// As pgbench reads it, if one of its own scripts runs.
 const SCALE_QUERY: &str = "SELECT count(*) FROM pgbench_branches";
 
@@ -20,47 +20,81 @@ const PARAMS: &[Param] = &[Param {
     default: 1,
     min: 0,
     max: i64::MAX,
+    choices: &[],
+    at_most: None,
     meaning: "value of :scale, counted from pgbench_branches for pgbench's own scripts",
 }];
 
-/// Reads the file; `code` is read already.
-pub(super) fn read(source: &Source<'_>, fields: &Fields<'_, '_>, code: &'static str) -> Result<Workload, UserError> {
-    let (mut scripts, mut builtin) = (Vec::new(), false);
-    for value in fields.list("script")? {
-        let f = source.fields(value, "a script", &["name", "weight", "text", "builtin"])?;
-        let name = f.text("name")?;
-        let weight = f.optional("weight").map_or(Ok(1), |v| source.integer(v, "the weight", (0, MAX_WEIGHT)))?;
-        let text = f.required("text")?;
-        let Some(text) = text.get_ref().as_str() else {
-            return Err(source.error(text.span(), "the text of a script must be a string in quotes"));
-        };
-        builtin |= f.optional("builtin").is_some_and(|v| v.get_ref().as_bool() == Some(true));
-        let script = Script::read(name, text).map_err(|e| UserError {
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Form {
+    code: String,
+    summary: String,
+    #[serde(default)]
+    allow_writes: bool,
+    evidence: Option<Proof>,
+    #[serde(default)]
+    define: Vec<Variable>,
+    script: Vec<OneScript>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Proof {
+    query: String,
+    counts: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Variable {
+    name: String,
+    value: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OneScript {
+    name: String,
+    #[serde(default = "one", deserialize_with = "within::<0, MAX_WEIGHT, _, _>")]
+    weight: i64,
+    text: String,
+    #[serde(default)]
+    builtin: bool,
+}
+
+fn one() -> i64 {
+    1
+}
+
+/// Reads the file.
+pub(super) fn read(source: &Source, document: Spanned<DeTable<'static>>) -> Result<Workload, UserError> {
+    let form: Form = source.form(document)?;
+    let mut scripts = Vec::new();
+    for script in &form.script {
+        let read = Script::read(&script.name, &script.text).map_err(|e| UserError {
             file: e.file,
             line: e.place.line,
             column: e.place.column,
             message: e.what,
         })?;
-        scripts.push((script, weight));
+        scripts.push((read, script.weight));
     }
-    let mut given = Vec::new();
-    for value in fields.list("define")? {
-        let f = source.fields(value, "a variable", &["name", "value"])?;
-        let text = f.required("value")?;
-        let value = text.get_ref().as_str().ok_or_else(|| source.error(text.span(), "a value must be in quotes"))?;
-        given.push((f.text("name")?.to_owned(), value.to_owned()));
-    }
-    let allow_writes = fields.optional("allow-writes").is_some_and(|v| v.get_ref().as_bool() == Some(true));
-    let mix =
-        Mix::new(scripts, given).ok_or_else(|| fields.error("all weights are 0: nothing would run".to_owned()))?;
+    let given = form.define.into_iter().map(|v| (v.name, v.value)).collect();
+    let mix = Mix::new(scripts, given).ok_or_else(|| source.error("script", "all weights are 0: nothing would run"))?;
     let scaled = mix.lacks(SCALE);
+    let builtin = form.script.iter().any(|script| script.builtin);
     let scale = (builtin && scaled).then_some(SCALE_QUERY);
-    let params = Params::new(code, &[], &[], &[], &Default::default()).map_err(|e| fields.error(e.to_string()))?;
-    let summary = intern(fields.text("summary")?);
+    let code = intern(form.code.trim());
+    let params = Params::new(code, &[], &Default::default()).map_err(|e| source.error("", e.to_string()))?;
+    let evidence = form.evidence.map(|e| Evidence { query: intern(e.query.trim()), counts: intern(e.counts.trim()) });
+    if let Some(evidence) = evidence {
+        query(source, "evidence.query", evidence.query, &params, &[])?;
+    }
     Ok(Workload {
         code,
         group: GROUP,
-        summary,
+        summary: intern(form.summary.trim()),
         description: "pgbench scripts on tables that are there. A transaction is one execution of a script, whatever \
                       number of the database's transactions it does.",
         spoiled_by: NOTHING_SPOILS,
@@ -68,8 +102,8 @@ pub(super) fn read(source: &Source<'_>, fields: &Fields<'_, '_>, code: &'static 
         // One that the user gave is not shown as another.
         params: if scaled { PARAMS } else { &[] },
         needs: &[Capability::Scripts],
-        evidence: fields.optional("evidence").map(|v| evidence(source, v, &params, &[])).transpose()?,
-        scripts: Some(Box::leak(Box::new(Scripts { mix, allow_writes, scale }))),
+        evidence,
+        scripts: Some(Box::leak(Box::new(Scripts { mix, allow_writes: form.allow_writes, scale }))),
         ..Workload::BASE
     })
 }
