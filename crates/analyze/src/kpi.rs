@@ -3,7 +3,7 @@
 
 use loadline_model::column::{self, column};
 use loadline_model::{Column, TestRecord};
-
+use loadline_workload::{CATALOGUE, RowCount, Workload};
 use serde::Serialize;
 
 /// Throughput.
@@ -21,15 +21,8 @@ const TIMES: [&Column; 3] = [MEAN_TIME, column::TRANSACTION_TIME_NS_P50, column:
 const MEAN_TIME: &Column = column::TRANSACTION_TIME_NS_MEAN;
 /// KPIs that prove the work instead of measuring the platform: almost equal in all valid tests.
 const PROOFS: [&Column; 1] = [column::CACHE_HIT_PCT];
-/// Groups whose transactions write no redo, except those of [`WRITING`]. Redo in their tests is background redo.
+/// Groups whose transactions write no redo, if they do not change rows. Redo in their tests is background redo.
 const READING: [&str; 4] = ["server", "storage", "data-analytics", "procedural-code"];
-/// Workloads of these groups that do write. (A test checks this list against the catalogue.)
-pub const WRITING: [&str; 2] = ["STO-WRITE", "STO-RANDOM"];
-/// Workloads whose tables grow with `--size`. (A test checks this list against the catalogue.)
-pub const SIZED: [&str; 12] = [
-    "STO-READ", "STO-READ-ASYNC", "STO-SCAN", "STO-RANDOM", "DBWR-THR", "DBWR-CKPT", "DA-SCAN", "DA-AGG", "DA-JOIN",
-    "DA-SORT", "DA-WINDOW", "DA-PARALLEL",
-];
 
 /// Whether `column` is work per time.
 #[must_use]
@@ -50,19 +43,24 @@ pub fn higher_is_better(column: &Column) -> bool {
     is_rate(column) || MORE_IS_BETTER.contains(&column)
 }
 
+/// The workload of the catalogue; a user's own is not known here.
+fn known(code: &str) -> Option<&'static Workload> {
+    CATALOGUE.iter().copied().find(|w| w.code == code)
+}
+
 /// Whether the work of `workload` depends on the size of the data set (`--size`).
 #[must_use]
 pub fn uses_data(workload: &str) -> bool {
-    SIZED.contains(&workload)
+    known(workload).is_some_and(|w| w.tables.iter().any(|table| matches!(table.rows, RowCount::Share { .. })))
 }
 
 /// Whether redo is part of the work of `workload` in `group`.
 #[must_use]
 pub fn writes_redo(group: &str, workload: &str) -> bool {
-    !READING.contains(&group) || WRITING.contains(&workload)
+    !READING.contains(&group) || known(workload).is_some_and(Workload::writes)
 }
 
-/// Whether the workloads of `group` are defined by their redo. In other groups the redo per transaction depends on the
+/// Whether the workloads of `group` are defined by their redo, as all with a range of it are. In other groups the redo per transaction depends on the
 /// database.
 #[must_use]
 pub fn defined_by_redo(group: &str) -> bool {

@@ -168,7 +168,7 @@ fn figures(w: &Workload) -> String {
 
 /// What bounds a test on the machine, whatever the database.
 fn limits(w: &Workload) -> String {
-    let all = w.limits();
+    let all = w.limits;
     let mut out = "## Limit\n\n".to_owned();
     let of = match all.len() {
         0 => return out + "None: the figures are the shape of the curve over sizes.\n\n",
@@ -217,7 +217,7 @@ fn proof(w: &Workload, work: &Work) -> String {
     let mut out = String::new();
     if let Some(r) = w.redo {
         let kib = |b: f64| b / 1024.0;
-        let what = if w.scan().is_some() { "A step" } else { "A transaction" };
+        let what = if w.scan.is_some() { "A step" } else { "A transaction" };
         let rows = w.params.iter().any(|p| p.name == r.rows && p.default != 1);
         let rows =
             if rows { format!(" (on a log of whole pages, `{}`: the number of rows)", r.rows) } else { String::new() };

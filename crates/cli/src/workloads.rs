@@ -39,12 +39,12 @@ pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<u8, Failure> {
 /// The text of the file that defines `workload`, as a user's own. A limit that computes only the queries of this workload
 /// is left out: its successor then has those that follow from its statements.
 fn toml(workload: &Workload) -> Result<String, Failure> {
-    let code = workload.code;
-    let Some(file) = workload.file else {
+    if workload.scripts.is_some() {
+        let code = workload.code;
         return Err(Failure::usage(format!("{code} is made of pgbench scripts and has no workload file to show")));
-    };
-    let is_own = workload.limits().iter().any(|limit| limit.is_of_one_workload());
-    let lines = file.text().lines().filter(|line| !(is_own && line.starts_with("limits = ")));
+    }
+    let is_own = workload.limits.iter().any(|limit| limit.is_of_one_workload());
+    let lines = workload.text().lines().filter(|line| !(is_own && line.starts_with("limits = ")));
     Ok(lines.flat_map(|line| [line, "\n"]).collect())
 }
 
@@ -105,7 +105,8 @@ mod tests {
     fn what_a_target_cannot_run_is_listed_with_the_reason() {
         // The reference log writer has no rows to read: a workload that needs them is not for it.
         let needs: &[Capability] = &[Capability::Rows];
-        let of = Workload { needs, ..find("LGWR-LAT1").unwrap().clone() };
+        let mut of = find("LGWR-LAT1").unwrap().clone();
+        of.needs = needs;
         let workload: &'static Workload = Box::leak(Box::new(of));
         let list = list(&[workload], false);
         let cell = |id: &str| &list.rows[0][list.columns.iter().position(|c| *c == id).unwrap()];

@@ -77,7 +77,7 @@ impl Work {
     /// parallel queries.
     #[must_use]
     pub fn parallel_workers(&self) -> Option<u32> {
-        let workers = self.workload.workers()?;
+        let workers = self.workload.workers?;
         Some(u32::try_from(self.params.get(workers)).unwrap_or(1).max(1))
     }
 

@@ -1,7 +1,7 @@
 //! Instruments: measurements and proofs in addition to the jobs of a test.
 //!
 //! An instrument is one file here, which implements [`Instrument`] and states its [`Kind`], and one line in
-//! [`KINDS`]. A workload lists it as an [`InstrumentSpec`].
+//! [`KINDS`]. A workload lists it.
 
 mod cache_hit;
 mod checkpoint;
@@ -19,7 +19,7 @@ use loadline_database::TargetError;
 use loadline_load::{JobResult, Request, Shared, TestHooks};
 use loadline_model::machine::Storage;
 use loadline_model::{Column, Manifest, TestRecord};
-use loadline_workload::{Instrument as InstrumentSpec, Workload};
+use loadline_workload::Workload;
 
 use crate::evidence::Evidence;
 use crate::reference::References;
@@ -59,8 +59,8 @@ pub(crate) trait Instrument {
 
 /// An instrument as [`KINDS`] lists it.
 struct Kind {
-    /// Creates the instrument if the spec is of this kind.
-    make: fn(InstrumentSpec) -> Option<Box<dyn Instrument>>,
+    /// Creates the instrument if the workload lists it.
+    make: fn(&Workload) -> Option<Box<dyn Instrument>>,
     /// Its columns.
     columns: &'static [&'static Column],
     /// Why these are empty if the workload does not list it.
@@ -100,7 +100,7 @@ impl Instruments {
     pub(crate) fn of(workload: &Workload, replicas: Option<Replicas>) -> Instruments {
         let (mut all, mut absent) = (Vec::new(), Vec::new());
         for kind in KINDS {
-            match workload.instruments.iter().find_map(|listed| (kind.make)(*listed)) {
+            match (kind.make)(workload) {
                 Some(instrument) => all.push(instrument),
                 None => absent.push((kind.columns, kind.absent)),
             }
@@ -151,13 +151,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_spec_has_one_instrument_or_replaces_the_jobs() {
+    fn each_instrument_of_a_workload_is_made() {
         for workload in CATALOGUE.iter() {
-            for listed in workload.instruments {
-                let made = KINDS.iter().filter(|kind| (kind.make)(*listed).is_some()).count();
-                let wanted = usize::from(!matches!(listed, InstrumentSpec::SizeScan(_)));
-                assert_eq!(made, wanted, "{}: {listed:?}", workload.code);
-            }
+            let made = KINDS.iter().filter(|kind| (kind.make)(workload).is_some()).count();
+            let stated = [!workload.limits.is_empty(), workload.workers.is_some(), workload.visible.is_some()];
+            let listed = workload.instruments.len() + stated.into_iter().filter(|is| *is).count();
+            assert_eq!(made, listed, "{}", workload.code);
         }
     }
 }

@@ -312,7 +312,7 @@ fn choose(
     wanted.extend(own);
     if spec.workload.is_none() && spec.group.is_none() && own.is_empty() {
         // A scan takes as long as all sweeps: it runs only if it is named.
-        wanted.extend(CATALOGUE.iter().copied().filter(|w| w.scan().is_none()));
+        wanted.extend(CATALOGUE.iter().copied().filter(|w| w.scan.is_none()));
     }
     if wanted.is_empty() {
         let key = if spec.workload.is_some() { "workload" } else { "group" };
@@ -463,7 +463,7 @@ mod tests {
     fn nothing_asked_for_is_the_whole_catalogue_on_sqlite() {
         let plan = make_plan(&spec()).unwrap();
         assert_eq!(plan.target, "sqlite:");
-        let sweeps = CATALOGUE.iter().filter(|w| w.scan().is_none()).count();
+        let sweeps = CATALOGUE.iter().filter(|w| w.scan.is_none()).count();
         assert_eq!(plan.workloads.len() + plan.skipped.len(), sweeps, "scans run only if named");
         assert!(plan.workloads.iter().all(|w| w.driver == Driver::Client && w.driver_reason.contains("procedures")));
     }

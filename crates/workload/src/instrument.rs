@@ -2,9 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::limit::Limit;
-
-/// An instrument in [`crate::Workload::instruments`].
+/// An instrument in [`crate::Workload::instruments`]. Those with parameters are fields of the workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Instrument {
@@ -15,31 +13,6 @@ pub enum Instrument {
     Device,
     /// Requests a checkpoint in the window and splits transaction times by it.
     Checkpoint,
-    /// Transactions start at a rate, and another session polls for their rows.
-    #[serde(skip)]
-    Visible(Visible),
-    /// Queries run in parallel with the number of workers in this parameter. Without this instrument they are serial.
-    #[serde(skip)]
-    Workers(&'static str),
-    /// Replaces the jobs: sweeps the size of one session's transactions.
-    #[serde(skip)]
-    SizeScan(SizeScan),
-    /// Measures what the machine allows for the same work, directly before and after each test. The lowest counts.
-    #[serde(skip)]
-    Limit(&'static [Limit]),
-}
-
-impl Instrument {
-    /// Why it needs the client driver; `None` if it does not.
-    #[must_use]
-    pub fn only_at_client(self) -> Option<&'static str> {
-        match self {
-            Instrument::SizeScan(_) => Some("a scan of sizes times each commit at the client"),
-            Instrument::Checkpoint => Some("transaction times are split by the checkpoint at the client"),
-            Instrument::Visible(_) => Some("the client starts its batches at a rate"),
-            _ => None,
-        }
-    }
 }
 
 /// Transactions start at a rate, and another session polls for their rows.

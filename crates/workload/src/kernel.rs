@@ -11,7 +11,7 @@
 
 use std::hint::black_box;
 
-use crate::program::{Kernel, Program, Step};
+use crate::program::{Kernel, Program, Step, each};
 
 /// Number of different starts.
 pub const STARTS: u32 = 1000;
@@ -80,15 +80,7 @@ impl Program {
     /// Operations of one transaction's computations.
     #[must_use]
     pub fn operations_per_tx(&self) -> u64 {
-        fn walk(steps: &[Step]) -> u64 {
-            let one = |step: &Step| match step {
-                Step::Compute { kernel, times } => kernel.operations(*times),
-                Step::Repeat { times, body } => u64::from(*times) * walk(body),
-                _ => 0,
-            };
-            steps.iter().map(one).sum()
-        }
-        walk(&self.body)
+        self.most(&|_, step| if let Step::Compute { kernel, times } = step { kernel.operations(*times) } else { 0 })
     }
 
     /// Does one transaction's computations here. Returns the sum of their results.
@@ -108,14 +100,9 @@ impl Program {
     /// Whether it uses `kernel`.
     #[must_use]
     pub fn computes(&self, kernel: Kernel) -> bool {
-        fn walk(steps: &[Step], wanted: Kernel) -> bool {
-            steps.iter().any(|step| match step {
-                Step::Compute { kernel, .. } => *kernel == wanted,
-                Step::Repeat { body, .. } => walk(body, wanted),
-                _ => false,
-            })
-        }
-        walk(&self.body, kernel)
+        let mut found = false;
+        each(&self.body, &mut |step| found |= matches!(step, Step::Compute { kernel: of, .. } if *of == kernel));
+        found
     }
 }
 

@@ -26,7 +26,7 @@ mod workload;
 
 pub use catalogue::{CATALOGUE, LOG_APPENDS};
 pub use draw::{FACTORS, MODULI, SECOND, draw, draw_offset, salt_offset, scatter};
-pub use file::{UserError, WorkloadFile};
+pub use file::UserError;
 pub use find::{Unknown, find, find_group, register, register_anew};
 pub use instrument::{Instrument, SizeScan, Visible};
 pub use limit::{Limit, Loop};

@@ -8,8 +8,8 @@ mod check;
 mod steps;
 
 pub use check::ProgramError;
+use steps::{Walk, largest, plain_statements, weighted};
 pub(crate) use steps::{each, each_mut};
-use steps::{plain_statements, weighted};
 
 /// Whether a commit waits until it is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -387,15 +387,14 @@ impl Program {
     /// Share of the transactions that change something, 0…1.
     #[must_use]
     pub fn writing_share(&self) -> f64 {
-        fn none(program: &Program, steps: &[Step]) -> f64 {
-            let one = |step: &Step| match step {
-                Step::Repeat { times, body } => none(program, body).powf(f64::from(*times)),
-                Step::Choose { arms, .. } => weighted(arms, &|body| none(program, body)),
-                step => f64::from(u8::from(program.writes_of(step) == 0)),
-            };
-            steps.iter().map(one).product()
-        }
-        1.0 - none(self, &self.body)
+        let none = Walk {
+            step: &|step| f64::from(u8::from(self.writes_of(step) == 0)),
+            repeat: |times, none: f64| none.powf(f64::from(times)),
+            choose: weighted,
+            all: |a, b| a * b,
+            nothing: 1.0,
+        };
+        1.0 - none.over(&self.body)
     }
 
     /// Whether one of its statements returns rows.
@@ -477,44 +476,22 @@ impl Program {
     /// Steps of the longest transaction, repetitions included: all that a job does, not only statements.
     #[must_use]
     pub fn longest(&self) -> u64 {
-        fn walk(steps: &[Step]) -> u64 {
-            let one = |step: &Step| match step {
-                Step::Repeat { times, body } => u64::from(*times).saturating_mul(walk(body).saturating_add(1)),
-                Step::Choose { arms, .. } => arms.iter().map(|arm| walk(&arm.body)).max().unwrap_or(0),
-                _ => 1,
-            };
-            steps.iter().map(one).fold(0, u64::saturating_add)
-        }
-        walk(&self.body)
+        let repeat = |times, steps: u64| u64::from(times).saturating_mul(steps.saturating_add(1));
+        Walk { step: &|_| 1, repeat, choose: largest, all: u64::saturating_add, nothing: 0 }.over(&self.body)
     }
 
     /// Sum of `of` over all executed steps, with the largest arm of each choice. Saturates.
-    fn most(&self, of: &dyn Fn(&Program, &Step) -> u64) -> u64 {
-        fn walk(program: &Program, steps: &[Step], of: &dyn Fn(&Program, &Step) -> u64) -> u64 {
-            let one = |step: &Step| match step {
-                Step::Repeat { times, body } => u64::from(*times).saturating_mul(walk(program, body, of)),
-                Step::Choose { arms, .. } => {
-                    let arms = arms.iter().map(|arm| walk(program, &arm.body, of)).max();
-                    of(program, step).saturating_add(arms.unwrap_or(0))
-                }
-                step => of(program, step),
-            };
-            steps.iter().map(one).fold(0, u64::saturating_add)
-        }
-        walk(self, &self.body, of)
+    pub(crate) fn most(&self, of: &dyn Fn(&Program, &Step) -> u64) -> u64 {
+        let repeat = |times, sum: u64| u64::from(times).saturating_mul(sum);
+        Walk { step: &|step| of(self, step), repeat, choose: largest, all: u64::saturating_add, nothing: 0 }
+            .over(&self.body)
     }
 
-    /// The same, with the mean of the arms of each choice.
+    /// Sum of `of` over all executed steps, with the mean of the arms of each choice.
     fn mean(&self, of: &dyn Fn(&Program, &Step) -> u64) -> f64 {
-        fn walk(program: &Program, steps: &[Step], of: &dyn Fn(&Program, &Step) -> u64) -> f64 {
-            let one = |step: &Step| match step {
-                Step::Repeat { times, body } => f64::from(*times) * walk(program, body, of),
-                Step::Choose { arms, .. } => weighted(arms, &|body| walk(program, body, of)),
-                step => of(program, step) as f64,
-            };
-            steps.iter().map(one).sum()
-        }
-        walk(self, &self.body, of)
+        let repeat = |times, sum: f64| f64::from(times) * sum;
+        Walk { step: &|step| of(self, step) as f64, repeat, choose: weighted, all: |a, b| a + b, nothing: 0.0 }
+            .over(&self.body)
     }
 }
 

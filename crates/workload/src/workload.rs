@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::{Capability, Column};
+use loadline_model::{Capability, Column, column};
 use serde::Deserialize;
+use serde::de::{Deserializer, Error};
 
-use crate::file::{WorkloadFile, column, list};
+use crate::file::{Source, column_of, form, list};
 use crate::instrument::{Instrument, SizeScan, Visible};
 use crate::limit::Limit;
 use crate::named_for::NamedFor;
@@ -40,7 +41,7 @@ pub static GROUPS: [Group; 8] = [
 #[serde(deny_unknown_fields)]
 pub struct Kpi {
     /// Column id.
-    #[serde(deserialize_with = "column")]
+    #[serde(deserialize_with = "column_of")]
     pub column: &'static Column,
     /// Its title in this workload.
     pub title: &'static str,
@@ -88,7 +89,7 @@ pub enum Sweep {
         #[serde(deserialize_with = "list")]
         values: &'static [i64],
         /// Column that shows the value.
-        #[serde(deserialize_with = "column")]
+        #[serde(deserialize_with = "column_of")]
         column: &'static Column,
         /// Whether a sweep over jobs follows, with the parameter's default.
         #[serde(default)]
@@ -123,81 +124,158 @@ pub struct Consistency {
     pub what: &'static str,
 }
 
-/// A named definition of work.
-#[derive(Debug, Clone)]
+/// A named definition of work, as its file states it. Numbers that depend on parameters are made from the file each time.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Workload {
     /// Code, e.g. `LGWR-LAT1`.
     pub code: &'static str,
     /// Code of its group.
+    #[serde(default = "default_group")]
     pub group: &'static str,
     /// One line.
     pub summary: &'static str,
-    /// What it does and what its figures mean.
+    /// What it does and what its figures mean; by default the summary.
+    #[serde(default)]
     pub description: &'static str,
     /// The component that bounds it at its peak.
+    #[serde(default)]
     pub named_for: NamedFor,
     /// What can spoil its figures.
+    #[serde(default = "nothing_spoils")]
     pub spoiled_by: &'static str,
     /// Key performance metrics, the most important first.
+    #[serde(default = "default_kpis", deserialize_with = "list")]
     pub kpis: &'static [Kpi],
-    /// Tables.
+    /// Tables of the data set that it reads.
+    #[serde(default, deserialize_with = "list")]
+    pub(crate) data_set: &'static [&'static str],
+    /// Tables, those of the data set first.
+    #[serde(rename = "table", default, deserialize_with = "list")]
     pub tables: &'static [Table],
     /// Parameters.
+    #[serde(rename = "parameter", default, deserialize_with = "list")]
     pub params: &'static [Param],
-    /// What a target must be able to do.
+    /// What a target must be able to do; by default what its program needs.
+    #[serde(default, deserialize_with = "list")]
     pub needs: &'static [Capability],
     /// What it is swept over.
+    #[serde(default)]
     pub sweep: Sweep,
     /// Redo per transaction, for the log-writer group.
+    #[serde(rename = "redo-kib", default, deserialize_with = "redo")]
     pub redo: Option<RedoSize>,
     /// Proof of the changes.
     pub evidence: Option<Evidence>,
     /// Queries that must return 0 after a test.
+    #[serde(default, deserialize_with = "list")]
     pub consistency: &'static [Consistency],
     /// Queries that must return the same value before and after a test.
+    #[serde(default, deserialize_with = "list")]
     pub unchanged: &'static [Consistency],
     /// What is measured beside the jobs, or proved of its tests.
+    #[serde(default, deserialize_with = "list")]
     pub instruments: &'static [Instrument],
+    /// What bounds its work without the database; the lowest counts. By default what bounds its statements; none of a scan.
+    #[serde(default, deserialize_with = "list")]
+    pub limits: &'static [Limit],
+    /// The parameter that says with how many workers a query is run in parallel. Otherwise queries are serial.
+    pub workers: Option<&'static str>,
+    /// The rate of its transactions and the query for their rows, if another session looks for these.
+    pub visible: Option<Visible>,
+    /// The scan of sizes that takes the place of its jobs.
+    #[serde(rename = "size-scan")]
+    pub scan: Option<SizeScan>,
     /// pgbench scripts in place of a program, which is then empty.
+    #[serde(skip)]
     pub scripts: Option<&'static Scripts>,
-    /// The file with its program, if it has one.
-    pub file: Option<&'static WorkloadFile>,
+    pub(crate) volume: Option<form::Volume>,
+    #[serde(default)]
+    pub(crate) commit: form::Commit,
+    #[serde(rename = "statement", default, deserialize_with = "list")]
+    pub(crate) statements: &'static [form::Statement],
+    #[serde(deserialize_with = "list")]
+    pub(crate) program: &'static [form::Step],
+    #[serde(skip)]
+    pub(crate) source: Source,
+    /// Where each statement of a user's file is: `'take' (mine.toml:114)`.
+    #[serde(skip)]
+    pub(crate) places: &'static [String],
+}
+
+const fn default_group() -> &'static str {
+    "transaction-processing"
+}
+
+const fn nothing_spoils() -> &'static str {
+    "Its author has not said."
+}
+
+const fn default_kpis() -> &'static [Kpi] {
+    &[
+        Kpi { column: column::COMMIT_THROUGHPUT_TPS, title: "transactions" },
+        Kpi { column: column::TRANSACTION_TIME_NS_P50, title: "median transaction time" },
+        Kpi { column: column::TRANSACTION_TIME_NS_P99, title: "99th percentile of transaction time" },
+    ]
+}
+
+fn redo<'de, D: Deserializer<'de>>(from: D) -> Result<Option<RedoSize>, D::Error> {
+    let [min, nominal, max] = <[f64; 3]>::deserialize(from)?.map(|kib| kib * 1024.0);
+    if min <= nominal && nominal <= max {
+        return Ok(Some(RedoSize { min, nominal, max, payload: "payload", rows: "rows" }));
+    }
+    Err(D::Error::custom("'redo-kib' must be three numbers: [LEAST, NOMINAL, MOST]"))
 }
 
 impl Workload {
-    /// Defaults for all fields.
-    pub const BASE: Workload = Workload {
-        code: "",
-        group: "",
-        summary: "",
-        description: "",
-        named_for: NamedFor { components: &[], doing: "", instead: &[] },
-        spoiled_by: "",
-        kpis: &[],
-        tables: &[],
-        params: &[],
-        needs: &[],
-        sweep: Sweep::Jobs,
-        redo: None,
-        evidence: None,
-        consistency: &[],
-        unchanged: &[],
-        instruments: &[],
-        scripts: None,
-        file: None,
-    };
-}
+    /// A workload that does nothing.
+    #[must_use]
+    pub const fn empty(code: &'static str) -> Workload {
+        Workload {
+            code,
+            group: default_group(),
+            summary: "",
+            description: "",
+            named_for: NamedFor { components: &[], doing: "", instead: &[] },
+            spoiled_by: nothing_spoils(),
+            kpis: default_kpis(),
+            data_set: &[],
+            tables: &[],
+            params: &[],
+            needs: &[],
+            sweep: Sweep::Jobs,
+            redo: None,
+            evidence: None,
+            consistency: &[],
+            unchanged: &[],
+            instruments: &[],
+            limits: &[],
+            workers: None,
+            visible: None,
+            scan: None,
+            scripts: None,
+            volume: None,
+            commit: form::Commit::Wait,
+            statements: &[],
+            program: &[],
+            source: Source { file: "", text: "" },
+            places: &[],
+        }
+    }
 
-impl Workload {
+    /// The text of its file.
+    #[must_use]
+    pub fn text(&self) -> &'static str {
+        self.source.text
+    }
+
     /// All parameters: the defaults, replaced by those in `given`.
     ///
     /// # Errors
     /// [`ParamError`]: an unknown name, or values that are not allowed.
     pub fn params(&self, given: &BTreeMap<String, i64>) -> Result<Params, ParamError> {
         let params = Params::new(self.code, self.params, given)?;
-        if let Some(file) = self.file {
-            file.program(&params)?;
-        }
+        self.program(&params)?;
         Ok(params)
     }
 
@@ -205,15 +283,21 @@ impl Workload {
     #[must_use]
     pub fn make(&self, params: &Params) -> Program {
         let none = Program { statements: Vec::new(), body: Vec::new(), commit: Commit::Wait };
-        self.file.and_then(|file| file.program(params).ok()).unwrap_or(none)
+        self.program(params).unwrap_or(none)
     }
 
     /// What a transaction processes, if not the rows that its statements touch.
     #[must_use]
     pub fn volume(&self, params: &Params) -> Option<Volume> {
-        let stated = self.file.and_then(|file| file.volume(params));
+        let stated = self.stated_volume(params).ok().flatten();
         let operations = || self.make(params).operations_per_tx() as f64;
         stated.or_else(|| Some(Volume { operations: operations(), ..Volume::default() }).filter(|v| v.operations > 0.0))
+    }
+
+    /// Whether its transactions change rows with the default parameters.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.params(&BTreeMap::new()).is_ok_and(|params| self.make(&params).writes())
     }
 
     /// Whether it lists `instrument`.
@@ -222,31 +306,16 @@ impl Workload {
         self.instruments.contains(&instrument)
     }
 
-    /// The parameter that says with how many workers a query is run in parallel, if it is.
+    /// Why it needs the client driver; `None` if it does not.
     #[must_use]
-    pub fn workers(&self) -> Option<&'static str> {
-        self.instruments.iter().find_map(|i| if let Instrument::Workers(name) = i { Some(*name) } else { None })
-    }
-
-    /// The rate of its transactions and the query for their rows, if another session looks for these.
-    #[must_use]
-    pub fn visible(&self) -> Option<Visible> {
-        self.instruments.iter().find_map(|i| if let Instrument::Visible(visible) = i { Some(*visible) } else { None })
-    }
-
-    /// The scan of sizes that takes the place of its jobs, if one does.
-    #[must_use]
-    pub fn scan(&self) -> Option<SizeScan> {
-        self.instruments.iter().find_map(|i| if let Instrument::SizeScan(scan) = i { Some(*scan) } else { None })
-    }
-
-    /// What bounds its work without the database; the lowest counts. Empty if it states none.
-    #[must_use]
-    pub fn limits(&self) -> &'static [Limit] {
-        self.instruments
-            .iter()
-            .find_map(|i| if let Instrument::Limit(of) = i { Some(*of) } else { None })
-            .unwrap_or(&[])
+    pub fn only_at_client(&self) -> Option<&'static str> {
+        if self.scan.is_some() {
+            return Some("a scan of sizes times each commit at the client");
+        }
+        if self.has(Instrument::Checkpoint) {
+            return Some("transaction times are split by the checkpoint at the client");
+        }
+        self.visible.map(|_| "the client starts its batches at a rate")
     }
 
     /// The group.

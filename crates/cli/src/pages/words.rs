@@ -246,13 +246,13 @@ pub(super) fn load(w: &Workload, work: &Work) -> String {
         let then = if then_jobs { " A sweep over jobs follows, with the parameter's default." } else { "" };
         return format!(
             "One session repeats this transaction, with the parameter `{name}` at {values} in turn.{}{then}",
-            if w.workers() == Some(name) { " The sweep ends at the most workers that the server allows." } else { "" }
+            if w.workers == Some(name) { " The sweep ends at the most workers that the server allows." } else { "" }
         );
     }
     if w.sweep == Sweep::Once {
         return "One session repeats this transaction: there is a single test.".to_owned();
     }
-    let Some(scan) = w.scan() else {
+    let Some(scan) = w.scan else {
         return "A job is one session that repeats this transaction. A sweep doubles the number of jobs from 1 until \
                 throughput no longer grows, or takes those of `--jobs`."
             .to_owned();

@@ -56,7 +56,7 @@ fn every_workload_changes_what_it_says_and_logs_whole_pages() {
         }
         let redo = before.1.delta(&after.1, counter::REDO_BYTES).unwrap() / n as f64;
         // A scan measures the size of each transaction; its default is only the start of the calibration.
-        let size = workload.redo.filter(|_| workload.scan().is_none());
+        let size = workload.redo.filter(|_| workload.scan.is_none());
         let Some(size) = size else { continue };
         assert!((size.min..=size.max).contains(&redo), "{}: {redo} bytes of redo", workload.code);
     }
@@ -377,7 +377,7 @@ fn loops_over_the_rows_answer_as_the_database() {
     let target = Sqlite::open(&request("sqlite:", scratch.path())).unwrap();
     let mut compared = Vec::new();
     for workload in CATALOGUE.iter() {
-        let Some(Limit::Loop(of)) = workload.limits().iter().find(|l| matches!(l, Limit::Loop(_))) else { continue };
+        let Some(Limit::Loop(of)) = workload.limits.iter().find(|l| matches!(l, Limit::Loop(_))) else { continue };
         let given = workload.params.iter().flat_map(|p| p.choices.iter().map(|v| (p.name.to_owned(), *v)));
         let given = given.map(|one| BTreeMap::from([one])).chain([BTreeMap::new()]);
         for given in given {

@@ -13,7 +13,7 @@ use crate::reference::throughput;
 use crate::test::Test;
 
 pub(super) const KIND: Kind = Kind {
-    make: |listed| (listed == InstrumentSpec::CacheHit).then(|| Box::new(CacheHit) as Box<dyn Instrument>),
+    make: |workload| workload.has(InstrumentSpec::CacheHit).then(|| Box::new(CacheHit) as Box<dyn Instrument>),
     columns: &[],
     absent: "",
 };

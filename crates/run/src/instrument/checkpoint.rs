@@ -23,7 +23,9 @@ const AFTER: u64 = 3;
 const ID: CheckId = CheckId::Checkpoint;
 
 pub(super) const KIND: Kind = Kind {
-    make: |listed| (listed == InstrumentSpec::Checkpoint).then(|| Box::<Checkpoint>::default() as Box<dyn Instrument>),
+    make: |workload| {
+        workload.has(InstrumentSpec::Checkpoint).then(|| Box::<Checkpoint>::default() as Box<dyn Instrument>)
+    },
     columns: &[
         column::CHECKPOINT_SHARE_PCT,
         column::CHECKPOINT_TPS,

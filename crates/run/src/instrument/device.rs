@@ -29,7 +29,7 @@ use crate::test::Test;
 const READ_SHARE: &Column = column::DEVICE_READ_SHARE_PCT;
 
 pub(super) const KIND: Kind = Kind {
-    make: |listed| (listed == InstrumentSpec::Device).then(|| Box::<Device>::default() as Box<dyn Instrument>),
+    make: |workload| workload.has(InstrumentSpec::Device).then(|| Box::<Device>::default() as Box<dyn Instrument>),
     columns: &[READ_SHARE],
     absent: "compared with the device's reads only if the workload must read from the device",
 };

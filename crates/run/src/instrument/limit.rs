@@ -3,7 +3,7 @@
 use loadline_database::TargetError;
 use loadline_load::Request;
 use loadline_model::{LimitSource, TestLimit, TestRecord, column};
-use loadline_workload::{Instrument as InstrumentSpec, Limit};
+use loadline_workload::Limit;
 
 use super::{Instrument, Kind, RunContext};
 use crate::evidence::Evidence;
@@ -11,12 +11,12 @@ use crate::reference::{Part, References, Subject, part};
 use crate::test::Test;
 
 pub(super) const KIND: Kind = Kind {
-    make: |listed| match listed {
-        InstrumentSpec::Limit(of) => {
+    make: |workload| match workload.limits {
+        [] => None,
+        of => {
             let parts = of.iter().copied().map(Measured::new).collect();
             Some(Box::new(Limits { parts, lowest: Err("it was not measured".to_owned()) }))
         }
-        _ => None,
     },
     columns: &[column::LIMIT_TPS, column::LIMIT_SHARE_PCT],
     absent: "the workload states nothing that bounds it",

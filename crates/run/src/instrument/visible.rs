@@ -9,20 +9,16 @@ use loadline_database::{ClientSession, TargetError, Work};
 use loadline_load::{JobResult, Request, Schedule, Shared};
 use loadline_model::{Check, CheckId, Latencies, Outcome, column};
 use loadline_storage::now_ns;
-use loadline_workload::{
-    Arg, Commit, Effect, Generator, Instrument as InstrumentSpec, Program, Statement, Step, Visible,
-};
+use loadline_workload::{Arg, Commit, Effect, Generator, Program, Statement, Step, Visible};
 
 use super::{Instrument, Kind, RunContext};
 use crate::evidence::Evidence;
 use crate::test::Test;
 
 pub(super) const KIND: Kind = Kind {
-    make: |listed| match listed {
-        InstrumentSpec::Visible(visible) => {
-            Some(Box::new(Visibility { visible, note: None, reader: None, seen: ReaderResult::default() }))
-        }
-        _ => None,
+    make: |workload| {
+        let visible = workload.visible?;
+        Some(Box::new(Visibility { visible, note: None, reader: None, seen: ReaderResult::default() }))
     },
     columns: &[column::VISIBLE_DELAY_NS_P50, column::VISIBLE_DELAY_NS_P99],
     absent: "measured only for batches that start at a rate (DBL-STREAM)",
@@ -254,7 +250,7 @@ mod tests {
 
     #[test]
     fn the_workloads_own_rate_applies_and_is_noted() {
-        let visible = loadline_workload::find("DBL-STREAM").unwrap().visible().unwrap();
+        let visible = loadline_workload::find("DBL-STREAM").unwrap().visible.unwrap();
         let said = other_rate(100.0, visible.rate, 20);
         assert!(said.contains("100 per second") && said.contains("batches = 20"), "{said}");
     }

@@ -4,7 +4,6 @@ use loadline_database::{ParallelWorkers, TargetError, WorkerLimit};
 use loadline_load::{Measured, Request};
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Check, CheckId, Column, Outcome, Snapshot, TestRecord, column};
-use loadline_workload::Instrument as InstrumentSpec;
 
 use super::{Instrument, Kind, RunContext};
 use crate::evidence::Evidence;
@@ -13,9 +12,9 @@ use crate::test::Test;
 const SPEED_UP: &Column = column::SPEED_UP;
 
 pub(super) const KIND: Kind = Kind {
-    make: |listed| match listed {
-        InstrumentSpec::Workers(_) => Some(Box::new(Workers { before_test: Ok(None), most: None })),
-        _ => None,
+    make: |workload| {
+        workload.workers?;
+        Some(Box::new(Workers { before_test: Ok(None), most: None }))
     },
     columns: &[SPEED_UP],
     absent: "its queries are not run in parallel",

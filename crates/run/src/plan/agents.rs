@@ -84,7 +84,7 @@ pub(super) fn skip(workloads: &mut Vec<PlannedWorkload>, skipped: &mut Vec<Skipp
     let mut kept = Vec::new();
     for planned in workloads.drain(..) {
         let workload = find(&planned.code)?;
-        let why = if workload.scan().is_some() {
+        let why = if workload.scan.is_some() {
             Some("it is a scan by one session of loadline itself, not a load of jobs")
         } else if workload.has(Instrument::Checkpoint) {
             Some("its jobs split their times by a phase that agents are not told of")

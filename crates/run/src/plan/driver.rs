@@ -2,7 +2,7 @@
 
 use loadline_database::TargetKind;
 use loadline_model::capability::Driver;
-use loadline_workload::{Instrument, Workload};
+use loadline_workload::Workload;
 
 /// The driver that a workload runs with.
 pub(super) struct DriverChoice {
@@ -26,9 +26,9 @@ pub struct Refusal {
 /// are checked when it is opened.
 #[must_use]
 pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option<Refusal> {
-    let at_client = workload.instruments.iter().find_map(|i| i.only_at_client()).filter(|_| driver == Driver::Database);
+    let at_client = workload.only_at_client().filter(|_| driver == Driver::Database);
     let at_client = at_client.map(|reason| Refusal { reason: reason.to_owned(), forceable: false });
-    if workload.scan().is_some() && at_client.is_some() {
+    if workload.scan.is_some() && at_client.is_some() {
         return at_client;
     }
     let capabilities = (kind.capabilities)();
@@ -46,8 +46,8 @@ pub(super) fn choose_driver(
 ) -> Result<DriverChoice, String> {
     let refusal = |driver| refusal(workload, kind, driver);
     let chosen = |driver, reason, forced| Ok(DriverChoice { driver, reason, forced });
-    if let Some(scan) = workload.scan().filter(|_| asked != Some(Driver::Database)) {
-        let why = Instrument::SizeScan(scan).only_at_client().unwrap_or_default().to_owned();
+    if workload.scan.is_some() && asked != Some(Driver::Database) {
+        let why = workload.only_at_client().unwrap_or_default().to_owned();
         return match refusal(Driver::Client) {
             None => chosen(Driver::Client, why, None),
             Some(r) if force => chosen(Driver::Client, why, Some(r.reason)),

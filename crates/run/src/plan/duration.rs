@@ -92,7 +92,7 @@ const ROW_S: f64 = 80e-6;
 /// About how long the scan of `workload` takes, s: by its highest rate of redo, and row by row. `None` if it has a window.
 fn scan_s(workload: &PlannedWorkload) -> Option<f64> {
     let (found, params) = planned(workload, &Default::default(), 0).ok()?;
-    let (scan, redo) = (found.scan()?, found.redo?);
+    let (scan, redo) = (found.scan?, found.redo?);
     let of = |name: &str| params.get(name) as f64;
     let sizes = (of(scan.most_kib) / of(scan.step_kib)).floor() + 1.0;
     let kib = of(scan.samples) * sizes * of(scan.most_kib) / 2.0;
@@ -103,7 +103,7 @@ fn scan_s(workload: &PlannedWorkload) -> Option<f64> {
 
 /// Time to measure the limits of a test of `workload`, s.
 fn limits_s(workload: &Workload) -> f64 {
-    workload.limits().iter().map(|limit| around_test_s(*limit)).sum()
+    workload.limits.iter().map(|limit| around_test_s(*limit)).sum()
 }
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_help_of_no_probe_is_true() {
-        for workload in CATALOGUE.iter().filter(|w| !w.limits().is_empty()) {
+        for workload in CATALOGUE.iter().filter(|w| !w.limits.is_empty()) {
             let saved_s = limits_s(workload);
             assert!((0.4..=4.0).contains(&saved_s), "{}: {saved_s} s", workload.code);
         }

@@ -60,7 +60,7 @@ fn jobs_of_loadline(flag: &str, workloads: &[PlannedWorkload]) -> Result<(), Pla
                 w.code
             ));
         }
-        if found.scan().is_some() || found.visible().is_some() {
+        if found.scan.is_some() || found.visible.is_some() {
             return value(format!(
                 "{flag} does not apply to {}, whose transactions have times of their own: leave out one of the two",
                 w.code
@@ -79,7 +79,7 @@ fn rate(spec: &PlanSpec, workloads: &[PlannedWorkload]) -> Result<Option<f64>, P
             w.code
         ));
     }
-    let own = |w: &PlannedWorkload| Some(find(&w.code).ok()?.visible()?.rate);
+    let own = |w: &PlannedWorkload| Some(find(&w.code).ok()?.visible?.rate);
     if let (Some(name), true) = (workloads.first().and_then(own), workloads.iter().all(|w| own(w).is_some())) {
         let code = workloads.first().map_or("", |w| w.code.as_str());
         return value(format!(

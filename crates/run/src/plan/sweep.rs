@@ -57,7 +57,7 @@ impl SweepPoints {
         let none = SweepPoints { parameter: None, over_jobs: true };
         let Ok(found) = loadline_workload::find(&workload.code) else { return none };
         match found.sweep {
-            Sweep::Jobs => SweepPoints { over_jobs: found.scan().is_none(), ..none },
+            Sweep::Jobs => SweepPoints { over_jobs: found.scan.is_none(), ..none },
             Sweep::Once => SweepPoints { over_jobs: false, ..none },
             Sweep::Parameter { name, values, column, then_jobs } => {
                 let (values, over_jobs) = match workload.parameters.get(name) {

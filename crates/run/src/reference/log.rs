@@ -261,7 +261,7 @@ pub fn grid(
     mut tick: impl FnMut(&str, u32),
 ) -> Result<Vec<LogWriterPoint>, String> {
     let reference = LogWriter::open(dir, interrupted)?;
-    let swept: Vec<_> = CATALOGUE.iter().filter(|w| w.scan().is_none()).filter_map(|w| Some((*w, w.redo?))).collect();
+    let swept: Vec<_> = CATALOGUE.iter().filter(|w| w.scan.is_none()).filter_map(|w| Some((*w, w.redo?))).collect();
     let each_s = seconds / (swept.len() * GRID_JOBS.len()) as f64 - OVERHEAD_S;
     let warmup_s = (each_s / 3.0).clamp(0.03, WARMUP_S);
     let window_s = (each_s - warmup_s).max(0.1);

@@ -18,7 +18,7 @@ const WINDOWS_S: [f64; 2] = [0.3, 1.5];
 pub(super) const SAMPLE_S: f64 = WARMUP_S + WINDOWS_S[0] + 0.1;
 
 /// Transactions whose statements the program of another workload gives.
-static EMPTY: Workload = Workload { code: "EMPTY-STATEMENTS", ..Workload::BASE };
+static EMPTY: Workload = Workload::empty("EMPTY-STATEMENTS");
 
 /// Transactions of empty statements.
 #[derive(Default)]

@@ -30,7 +30,7 @@ pub(super) struct PlannedTest<'a> {
 impl PlannedTest<'_> {
     /// Runs and stores the test.
     pub(super) fn measure(&self, context: &mut Context, listener: &mut dyn Listener) -> Result<(), StudyError> {
-        let (output, remaining) = match self.work.workload.scan() {
+        let (output, remaining) = match self.work.workload.scan {
             Some(scan) => (self.scan(context, scan, listener)?, None),
             None => self.jobs(context, listener)?,
         };

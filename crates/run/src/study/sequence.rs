@@ -226,7 +226,7 @@ impl Context {
             !self.done(&workload.code, repetition, 1).any(of_value)
         };
         let given = workload.parameters.contains_key(*name);
-        let most = if found.workers() == Some(*name) { self.max_parallel_workers(given) } else { i64::MAX };
+        let most = if found.workers == Some(*name) { self.max_parallel_workers(given) } else { i64::MAX };
         let left_in = |v: &&i64| **v <= most && !self.refused.leaves_out(&workload.code, 1, Some(**v));
         let value = values.iter().filter(left_in).find(done)?;
         Some(SweepPoint { nodes: 1, jobs: 1, value: Some(ParameterValue { name, value: *value, column }) })

@@ -66,59 +66,38 @@ impl Execute for Recorder {
     }
 }
 
+/// What the reader does not hold every file to.
 #[test]
-fn codes_are_unique_and_groups_known() {
-    for (i, w) in CATALOGUE.iter().enumerate() {
-        assert!(!CATALOGUE[..i].iter().any(|v| v.code == w.code), "{} twice", w.code);
-        assert!(GROUPS.iter().any(|g| g.code == w.group), "{}: no group {}", w.code, w.group);
-        assert!(!w.kpis.is_empty() && !w.summary.is_empty() && !w.description.is_empty() && !w.spoiled_by.is_empty());
-    }
-}
-
-#[test]
-fn each_is_named_for_a_component_and_gives_a_reason_for_each_other_one() {
-    for w in CATALOGUE.iter() {
+fn files_state_their_facts() {
+    for (i, (code, text)) in super::FILES.iter().chain(super::APPENDS).enumerate() {
+        let w = super::read_built_in(code, text).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(w.code, *code);
+        assert!(!CATALOGUE.iter().take(i).any(|other| other.code == w.code), "{code} twice");
         let named = w.named_for;
-        assert!(!named.components.is_empty() && !named.doing.is_empty(), "{}", w.code);
-        assert!(named.components.iter().all(|c| named.phrase().contains(c.phrase())), "{}", named.phrase());
+        assert!(!named.components.is_empty() && !named.doing.is_empty(), "{code}");
         for (i, instead) in named.instead.iter().enumerate() {
-            let what = (w.code, instead.component);
+            let what = (code, instead.component);
             assert!(!named.components.contains(&instead.component), "{what:?}: it is named for it");
             assert!(!named.instead[..i].iter().any(|other| other.component == instead.component), "{what:?} twice");
             assert!(instead.why.contains("Needed: ") && instead.why.ends_with('.'), "{what:?}: {}", instead.why);
         }
-    }
-}
-
-#[test]
-fn defaults_are_within_their_ranges_and_programs_sound() {
-    for w in CATALOGUE.iter() {
-        let params = w.params(&BTreeMap::new()).unwrap();
-        assert_eq!(w.params(&params.to_map()).unwrap(), params, "{}: defaults are in range", w.code);
-        let program = w.make(&params);
-        for s in &program.statements {
-            // A text that could not be taken apart is a single piece with its braces and colons.
-            let whole = |p: &Piece| matches!(p, Piece::Sql(sql) if sql.contains(['{', ':']));
-            assert!(!s.template.pieces.iter().any(whole), "{}: {:?}", w.code, s.template);
-            let select = matches!(s.template.pieces.first(), Some(Piece::Sql(sql)) if sql.starts_with("SELECT "));
-            assert_eq!(s.effect.reads(), select, "{}: a statement that reads is a SELECT, and no other", w.code);
+        assert_eq!(w.limits.is_empty(), w.scan.is_some(), "{code}");
+        for (i, limit) in w.limits.iter().enumerate() {
+            assert!(!w.limits[..i].contains(limit), "{code}: {} twice", limit.name());
+            assert!(limit.definition().ends_with('.'), "{}", limit.name());
         }
-        program.check().unwrap_or_else(|e| panic!("{}: {e}", w.code));
-        let tables: Vec<_> = w.tables.iter().map(|t| t.name).collect();
-        let queries = w.evidence.iter().map(|e| e.query).chain(w.consistency.iter().map(|c| c.query));
-        let queries: Vec<_> = queries.map(|q| crate::Template::parse(q).unwrap()).collect();
-        let templates = program.statements.iter().map(|s| &s.template).chain(&queries);
-        for piece in templates.flat_map(|t| &t.pieces) {
-            if let Piece::Table(t) = piece {
-                assert!(tables.contains(&t.as_str()), "{}: no table {t}", w.code);
-            }
-        }
-        let first = w.params.first().map(|p| (p.name, i64::MAX));
-        for (given, wrong) in [Some(("nonsense", 1)), first].into_iter().flatten() {
-            let e = w.params(&BTreeMap::from([(given.to_owned(), wrong)])).unwrap_err().to_string();
-            assert!(e.contains(given) && e.contains(w.code), "{e}");
+        let unknown = w.params(&BTreeMap::from([("nonsense".to_owned(), 1)]));
+        assert!(matches!(unknown, Err(ParamError::Unknown { workload, .. }) if workload == *code));
+        for param in w.params {
+            let above = w.params(&BTreeMap::from([(param.name.to_owned(), i64::MAX)]));
+            assert!(matches!(above, Err(ParamError::Value { param: p, .. }) if p == *param), "{code}");
         }
     }
+    let groups = GROUPS.map(|group| CATALOGUE.iter().filter(|w| w.group == group.code && w.scan.is_none()).count());
+    assert_eq!(groups, [4, 5, 5, 2, 5, 6, 6, 6]);
+    assert_eq!(CATALOGUE.iter().filter(|w| w.scan.is_some()).count(), 1);
+    let order = |group: &str| GROUPS.iter().position(|g| g.code == group);
+    assert!(CATALOGUE.windows(2).all(|w| order(w[0].group) <= order(w[1].group)), "in the order of the groups");
 }
 
 #[test]
@@ -141,7 +120,7 @@ fn work_is_real_and_stays_within_the_jobs_own_rows() {
             assert_eq!(recorder.again, 0, "{}: a row is not changed by two transactions in a row", w.code);
         }
         // One statement a transaction, but in the scan, which generates redo at a limited rate.
-        assert_eq!(program.statements_per_tx() == 1, w.scan().is_none(), "{}", w.code);
+        assert_eq!(program.statements_per_tx() == 1, w.scan.is_none(), "{}", w.code);
     }
 }
 
@@ -174,13 +153,7 @@ fn halves_that_change_places_are_a_whole_payload_and_differ() {
                 let start = crate::payload_offset(index as u64, bytes as u32);
                 assert_eq!(parts.concat(), pool[start..start + bytes as usize], "{}", w.code);
                 assert_eq!(w.tables[0].value_bytes(&params), 16 + bytes as u64, "{}", w.code);
-                let halves = w.tables[0]
-                    .columns
-                    .iter()
-                    .filter(|c| matches!(c.fill, Fill::FirstHalf(_) | Fill::SecondHalf(_)))
-                    .count();
-                assert_eq!(parts.len(), halves.max(1), "{}", w.code);
-                assert!(halves == 0 || parts[0] != parts[1], "{}: {bytes} bytes", w.code);
+                assert!(parts.len() == 1 || parts[0] != parts[1], "{}: {bytes} bytes", w.code);
             }
         }
     }
@@ -189,7 +162,7 @@ fn halves_that_change_places_are_a_whole_payload_and_differ() {
 /// Whatever calibration or a plan makes of the numbers: no range reaches into the rows of the next job.
 #[test]
 fn no_number_of_rows_leaves_the_jobs_own() {
-    for w in CATALOGUE.iter().filter(|w| w.redo.is_some() && w.scan().is_none()) {
+    for w in CATALOGUE.iter().filter(|w| w.redo.is_some() && w.scan.is_none()) {
         for (rows, own) in [(2, 256), (255, 256), (256, 256), (100, 300), (128, 257)] {
             let given = [("rows", rows), ("own-rows", own)].map(|(name, value)| (name.to_owned(), value));
             // Not every workload takes every number of rows.
@@ -207,47 +180,11 @@ fn no_number_of_rows_leaves_the_jobs_own() {
 }
 
 #[test]
-fn there_are_39_workloads_that_are_swept_and_one_scan() {
-    let groups = [4, 5, 5, 2, 5, 6, 6, 6];
-    for (group, expected) in GROUPS.iter().zip(groups) {
-        let n = CATALOGUE.iter().filter(|w| w.group == group.code && w.scan().is_none()).count();
-        assert_eq!(n, expected, "{}", group.code);
-    }
-    assert_eq!(groups.iter().sum::<usize>(), 39);
-    assert_eq!(CATALOGUE.iter().filter(|w| w.scan().is_some()).count(), 1);
-    let order = |group: &str| GROUPS.iter().position(|g| g.code == group);
-    assert!(CATALOGUE.windows(2).all(|w| order(w[0].group) <= order(w[1].group)), "in the order of the groups");
-}
-
-#[test]
-fn every_workload_but_a_scan_states_what_bounds_it() {
-    for workload in CATALOGUE.iter() {
-        let limits = workload.limits();
-        assert_eq!(limits.is_empty(), workload.scan().is_some(), "{}", workload.code);
-        for (i, limit) in limits.iter().enumerate() {
-            assert!(!limits[..i].contains(limit), "{}: {} twice", workload.code, limit.name());
-            assert!(limit.definition().ends_with('.'), "{}", limit.name());
-        }
-    }
-}
-
-#[test]
 fn unknown_names_get_the_nearest() {
     let e = crate::find("LGWR-LAT2").unwrap_err().to_string();
     assert!(e.contains("'LGWR-LAT2'") && e.contains("LGWR-LAT"), "{e}");
     assert!(crate::find("lgwr-thr").is_ok(), "codes are read in any case");
     assert!(crate::find_group("log-writers").unwrap_err().to_string().contains("log-writer"));
-}
-
-#[test]
-fn every_file_can_be_read_and_be_a_users_own() {
-    for (code, text) in super::FILES.iter().chain(super::APPENDS) {
-        let workload = super::read_built_in(code, text).unwrap_or_else(|e| panic!("{e}"));
-        let own = text.replacen(&format!("code = \"{code}\""), "code = \"MINE\"", 1);
-        let read = crate::register_anew("mine.toml", &own);
-        let is_loop = workload.limits().iter().any(|limit| limit.is_of_one_workload());
-        assert_eq!(read.map(|w| w.code).ok(), (!is_loop).then_some("MINE"), "{code}");
-    }
 }
 
 /// Params of a workload for a data set of `bytes`.

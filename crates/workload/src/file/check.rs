@@ -5,11 +5,12 @@ use std::ops::RangeInclusive;
 use loadline_model::format::did_you_mean;
 
 use super::expression::Scope;
-use super::form::{Amount, Form};
+use super::form::Amount;
 use super::{Source, UserError};
 use crate::data::TABLES;
 use crate::params::Param;
 use crate::table::{ColumnDef, Fill, LogicalType, MAX_SECONDS, RowCount, Table};
+use crate::workload::Workload;
 
 /// Most rows of a table.
 pub(crate) const MAX_ROWS: i64 = 1 << 40;
@@ -158,13 +159,13 @@ pub(super) fn params(source: &Source, params: &[Param]) -> Result<(), UserError>
 }
 
 /// The tables: those of the data set, then the file's own, which are checked.
-pub(super) fn tables(source: &Source, form: &Form) -> Result<Vec<Table>, UserError> {
-    let mut all = Vec::new();
+pub(super) fn tables(form: &Workload) -> Result<Vec<Table>, UserError> {
+    let (source, mut all) = (&form.source, Vec::new());
     for (i, name) in form.data_set.iter().enumerate() {
         all.push(*source.find(&format!("data-set.{i}"), "the table of the data set", name, &TABLES, |t| t.name)?.1);
     }
-    source.unique("table", ".name", &form.table, |t| t.name)?;
-    for (i, table) in form.table.iter().enumerate() {
+    source.unique("table", ".name", form.tables, |t| t.name)?;
+    for (i, table) in form.tables.iter().enumerate() {
         let at = |key: &str| format!("table.{i}.{key}");
         if all.iter().any(|other: &Table| other.name == table.name) {
             return Err(
@@ -172,11 +173,11 @@ pub(super) fn tables(source: &Source, form: &Form) -> Result<Vec<Table>, UserErr
             );
         }
         match table.rows {
-            RowCount::Total(param) => drop(source.param(&at("rows.total"), param, form.parameter, 1..=MAX_ROWS)?),
-            RowCount::PerJob(param) => drop(source.param(&at("rows.per-job"), param, form.parameter, 1..=1 << 20)?),
+            RowCount::Total(param) => drop(source.param(&at("rows.total"), param, form.params, 1..=MAX_ROWS)?),
+            RowCount::PerJob(param) => drop(source.param(&at("rows.per-job"), param, form.params, 1..=1 << 20)?),
             RowCount::Fixed(_) | RowCount::Share { .. } | RowCount::Empty => {}
         }
-        columns(source, &at("column"), table, form.parameter)?;
+        columns(source, &at("column"), table, form.params)?;
         source.unique(&at("indexes"), "", table.indexes, |name| name)?;
         for (i, name) in table.indexes.iter().enumerate() {
             let at = at(&format!("indexes.{i}"));
@@ -191,7 +192,7 @@ pub(super) fn tables(source: &Source, form: &Form) -> Result<Vec<Table>, UserErr
             }
         }
     }
-    all.extend(&form.table);
+    all.extend(form.tables);
     Ok(all)
 }
 

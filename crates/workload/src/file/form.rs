@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use loadline_model::Capability;
 use loadline_model::column::{self, COLUMNS, Column};
 use loadline_model::format::did_you_mean;
 use serde::Deserialize;
@@ -16,88 +15,42 @@ use toml::de::{DeTable, DeValue};
 
 use super::check::needs_quotes;
 use super::intern;
-use crate::instrument::{Instrument, SizeScan, Visible};
-use crate::limit::Limit;
-use crate::named_for::NamedFor;
-use crate::params::Param;
 use crate::program::Kernel;
-use crate::table::Table;
-use crate::workload::{Consistency, Evidence, Kpi, Sweep};
-
-/// A workload file.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) struct Form {
-    pub(super) code: &'static str,
-    pub(super) summary: &'static str,
-    pub(super) description: Option<&'static str>,
-    pub(super) spoiled_by: Option<&'static str>,
-    pub(super) group: Option<&'static str>,
-    #[serde(default)]
-    pub(super) commit: Commit,
-    #[serde(default, deserialize_with = "list")]
-    pub(super) kpis: &'static [Kpi],
-    pub(super) needs: Option<Vec<Capability>>,
-    #[serde(default)]
-    pub(super) sweep: Sweep,
-    pub(super) redo_kib: Option<[f64; 3]>,
-    #[serde(default)]
-    pub(super) instruments: Vec<Instrument>,
-    pub(super) limits: Option<Vec<Limit>>,
-    pub(super) workers: Option<&'static str>,
-    pub(super) visible: Option<Visible>,
-    pub(super) size_scan: Option<SizeScan>,
-    #[serde(default)]
-    pub(super) data_set: Vec<&'static str>,
-    pub(super) volume: Option<Volume>,
-    #[serde(default)]
-    pub(super) named_for: NamedFor,
-    #[serde(default, deserialize_with = "list")]
-    pub(super) parameter: &'static [Param],
-    #[serde(default)]
-    pub(super) table: Vec<Table>,
-    #[serde(default)]
-    pub(super) statement: Vec<Statement>,
-    pub(super) program: Vec<Step>,
-    pub(super) evidence: Option<Evidence>,
-    #[serde(default, deserialize_with = "list")]
-    pub(super) consistency: &'static [Consistency],
-    #[serde(default, deserialize_with = "list")]
-    pub(super) unchanged: &'static [Consistency],
-}
 
 /// A number, or an expression that gives one.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(untagged, expecting = "a number is needed here, or an expression in quotes")]
-pub(super) enum Amount {
+pub(crate) enum Amount {
     Number(i64),
     Expression(&'static str),
 }
 
 /// A number, or a quotient of two.
 #[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(untagged, expecting = "an AMOUNT is needed here, or a quotient [AMOUNT, AMOUNT]")]
-#[serde(bound(deserialize = "'de: 'static"))]
-pub(super) enum Quotient {
+#[serde(
+    untagged,
+    expecting = "an AMOUNT is needed here, or a quotient [AMOUNT, AMOUNT]",
+    bound(deserialize = "'de: 'static")
+)]
+pub(crate) enum Quotient {
     Of([Amount; 2]),
     Whole(Amount),
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[serde(bound(deserialize = "'de: 'static"))]
-pub(super) struct Volume {
-    pub(super) rows: Option<Quotient>,
-    #[serde(default)]
-    pub(super) tables: Vec<&'static str>,
-    pub(super) share: Option<Quotient>,
-    pub(super) groups: Option<Quotient>,
+/// What a transaction processes.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'static"))]
+pub(crate) struct Volume {
+    pub(crate) rows: Option<Quotient>,
+    #[serde(default, deserialize_with = "list")]
+    pub(crate) tables: &'static [&'static str],
+    pub(crate) share: Option<Quotient>,
+    pub(crate) groups: Option<Quotient>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[serde(bound(deserialize = "'de: 'static"))]
-pub(super) enum Commit {
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", bound(deserialize = "'de: 'static"))]
+pub(crate) enum Commit {
     #[default]
     Wait,
     Nowait,
@@ -106,17 +59,16 @@ pub(super) enum Commit {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Statement {
+pub(crate) struct Statement {
     #[serde(deserialize_with = "name::<'-', MAX_WORD, _>")]
-    pub(super) name: &'static str,
-    pub(super) sql: &'static str,
-    pub(super) effect: Effect,
+    pub(crate) name: &'static str,
+    pub(crate) sql: &'static str,
+    pub(crate) effect: Effect,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[serde(bound(deserialize = "'de: 'static"))]
-pub(super) enum Effect {
+#[serde(rename_all = "kebab-case", bound(deserialize = "'de: 'static"))]
+pub(crate) enum Effect {
     Change(Rows),
     Read(Amount),
     ReadAny,
@@ -124,70 +76,36 @@ pub(super) enum Effect {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "rows are an AMOUNT, or [FEWEST, MOST]")]
-#[serde(bound(deserialize = "'de: 'static"))]
-pub(super) enum Rows {
+#[serde(untagged, expecting = "rows are an AMOUNT, or [FEWEST, MOST]", bound(deserialize = "'de: 'static"))]
+pub(crate) enum Rows {
     Between([Amount; 2]),
     Exactly(Amount),
 }
 
+/// A step of a program.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) enum Step {
-    Bind {
-        bind: &'static str,
-        to: Value,
-    },
-    Execute {
-        execute: &'static str,
-    },
-    Repeat {
-        repeat: Amount,
-        steps: Vec<Step>,
-    },
-    Choose {
-        choose: Vec<Arm>,
-        #[serde(default)]
-        by: By,
-        r#as: Option<&'static str>,
-        #[serde(default, deserialize_with = "salt")]
-        salt: Option<u32>,
-    },
-    Bulk {
-        bulk: &'static str,
-        rows: Amount,
-    },
-    Compute {
-        compute: Kernel,
-        times: Amount,
-    },
-    Unroll {
-        unroll: &'static str,
-        #[serde(default = "one")]
-        from: Amount,
-        to: Amount,
-        steps: Vec<Step>,
-    },
-    When {
-        when: Amount,
-        steps: Vec<Step>,
-        #[serde(default)]
-        otherwise: Vec<Step>,
-    },
+pub(crate) enum Step {
+    Bind { bind: &'static str, to: Value },
+    Execute { execute: &'static str },
+    Repeat { repeat: Amount, steps: Vec<Step> },
+    Choose { choose: Vec<Arm>, by: Option<By>, r#as: Option<&'static str>, salt: Option<Salt> },
+    Bulk { bulk: &'static str, rows: Amount },
+    Compute { compute: Kernel, times: Amount },
+    Unroll { unroll: &'static str, from: Option<Amount>, to: Amount, steps: Vec<Step> },
+    When { when: Amount, steps: Vec<Step>, otherwise: Option<Vec<Step>> },
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[serde(bound(deserialize = "'de: 'static"))]
-pub(super) struct Arm {
-    pub(super) share: Amount,
-    pub(super) steps: Vec<Step>,
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'static"))]
+pub(crate) struct Arm {
+    pub(crate) share: Amount,
+    pub(crate) steps: Vec<Step>,
 }
 
-#[derive(Debug, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum By {
-    #[default]
+pub(crate) enum By {
     Random,
     Turn,
 }
@@ -195,40 +113,21 @@ pub(super) enum By {
 /// A value of a variable.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Sequence,
     NewKey,
-    OwnRow {
-        own_row: &'static str,
-    },
-    OwnRange {
-        own_range: &'static str,
-        rows: Amount,
-    },
-    Row {
-        row: &'static str,
-        #[serde(default, deserialize_with = "salt")]
-        salt: Option<u32>,
-    },
-    Payload {
-        payload: Amount,
-    },
-    Uniform {
-        uniform: [Amount; 2],
-        #[serde(default, deserialize_with = "salt")]
-        salt: Option<u32>,
-    },
-    Constant {
-        constant: Amount,
-    },
-    Plus {
-        plus: (&'static str, Amount),
-    },
+    OwnRow { own_row: &'static str },
+    OwnRange { own_range: &'static str, rows: Amount },
+    Row { row: &'static str, salt: Option<Salt> },
+    Payload { payload: Amount },
+    Uniform { uniform: [Amount; 2], salt: Option<Salt> },
+    Constant { constant: Amount },
+    Plus { plus: (&'static str, Amount) },
 }
 
-fn one() -> Amount {
-    Amount::Number(1)
-}
+/// What makes a random number differ from others.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(crate) struct Salt(#[serde(deserialize_with = "within::<0, MAX_SALT, _, _>")] pub(crate) u32);
 
 /// Longest name of a parameter, variable or statement.
 pub(crate) const MAX_WORD: usize = 30;
@@ -244,10 +143,6 @@ pub(crate) fn within<'de, const LEAST: i64, const MOST: i64, T: TryFrom<i64>, D:
     let number = i64::deserialize(from)?;
     let fits = Some(number).filter(|n| (LEAST..=MOST).contains(n)).and_then(|n| T::try_from(n).ok());
     fits.ok_or_else(|| D::Error::custom(format!("it is {number}, but must be between {LEAST} and {MOST}")))
-}
-
-fn salt<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    within::<0, MAX_SALT, u32, D>(from).map(Some)
 }
 
 /// A name that needs no quotes in any database.
@@ -266,7 +161,7 @@ pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + 'static>(
 }
 
 /// The column with this id.
-pub(crate) fn column<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Column, D::Error> {
+pub(crate) fn column_of<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Column, D::Error> {
     let id = <&str>::deserialize(from)?;
     column::column(id).ok_or_else(|| {
         let near = did_you_mean(id, COLUMNS.iter().map(|c| c.id));
@@ -287,7 +182,7 @@ const KINDS: [(&str, &[&str]); 5] = [
 type Misfit = (Range<usize>, String);
 
 /// Keys of one form, texts without blanks around them, and tables of kinds as `{ KIND = { … } }`.
-pub(super) fn unify(table: &mut DeTable<'static>) -> Result<(), Misfit> {
+pub(crate) fn unify(table: &mut DeTable<'static>) -> Result<(), Misfit> {
     let is_table = table.contains_key("column");
     for (key, value) in table.iter_mut() {
         let key = match key.get_ref().as_ref() {

@@ -1,6 +1,6 @@
 //! Workload files: TOML with tables and a transaction program. The catalogue and users write the same language.
 //!
-//! Start at [`read`]. [`form`] is a file as it is written, [`check`] what its tables and parameters must be, [`facts`] makes
+//! Start at [`read`]. [`crate::Workload`] is a file as it is written, with [`form`] for its program, [`check`] what its tables and parameters must be, [`facts`] completes
 //! the workload, [`program`] its transaction program, [`expression`] computes numbers. Reading makes the program with the
 //! default, lowest and highest parameters, so whatever is wrong with it is found before anything starts.
 //!
@@ -16,19 +16,17 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
 use crate::params::ParamError;
-use crate::table::Table;
 use crate::workload::Workload;
 
 mod check;
 mod expression;
 mod facts;
-mod form;
+pub(crate) mod form;
 mod program;
 mod scripts;
 
 pub(crate) use check::{MAX_PAYLOAD, MAX_ROWS};
-use form::Form;
-pub(crate) use form::{MAX_NAME, MAX_SALT, MAX_WORD, column, list, name, within};
+pub(crate) use form::{MAX_NAME, MAX_SALT, MAX_WORD, column_of, list, name, within};
 
 /// Longest code: it is part of every name that loadline creates in a database.
 const MAX_CODE: usize = 20;
@@ -65,29 +63,11 @@ fn intern(text: &str) -> &'static str {
     kept
 }
 
-/// A file from which programs are made.
-#[derive(Debug)]
-pub struct WorkloadFile {
-    source: Source,
-    form: Form,
-    tables: &'static [Table],
-    /// Where each statement of a user's file is: `'take' (mine.toml:114)`.
-    places: Vec<String>,
-}
-
-impl WorkloadFile {
-    /// The text of the file.
-    #[must_use]
-    pub fn text(&self) -> &'static str {
-        self.source.text
-    }
-}
-
 /// The text of a file, and errors at its places. A place is a path of keys and numbers: `table.0.column.2.fill`.
-#[derive(Debug, Clone, Copy)]
-struct Source {
-    file: &'static str,
-    text: &'static str,
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Source {
+    pub(crate) file: &'static str,
+    pub(crate) text: &'static str,
 }
 
 impl Source {
@@ -154,16 +134,10 @@ fn workload(source: Source, is_own: bool) -> Result<&'static Workload, UserError
         return Ok(Box::leak(Box::new(scripts::read(&source, document)?)));
     }
     form::unify(document.get_mut()).map_err(|(at, why)| source.error_at(at, why))?;
-    let form: Form = source.form(document)?;
-    check::params(&source, form.parameter)?;
-    let tables: &'static [Table] = check::tables(&source, &form)?.leak();
-    let place = |(i, s): (usize, &form::Statement)| {
-        let line = source.error(&format!("statement.{i}.name"), "").line;
-        if is_own { format!("'{}' ({}:{line})", s.name, source.file) } else { String::new() }
-    };
-    let places = form.statement.iter().enumerate().map(place).collect();
-    let file = Box::leak(Box::new(WorkloadFile { source, form, tables, places }));
-    Ok(Box::leak(Box::new(facts::workload(file, is_own)?)))
+    let mut workload: Workload = source.form(document)?;
+    workload.source = source;
+    workload.complete(is_own)?;
+    Ok(Box::leak(Box::new(workload)))
 }
 
 /// Checks the code of a user's workload.

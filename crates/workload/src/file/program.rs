@@ -7,12 +7,13 @@ use std::ops::RangeInclusive;
 
 use super::check::{ANY, MAX_PAYLOAD, MAX_ROWS, needs_quotes};
 use super::expression::{MAX_COPIES, Scope};
-use super::form::{self, Amount, By, MAX_WORD, Rows, Step as Written, Value};
-use super::{Source, UserError, WorkloadFile, intern};
+use super::form::{self, Amount, By, MAX_WORD, Rows, Salt, Step as Written, Value};
+use super::{Source, UserError, intern};
 use crate::params::Params;
 use crate::program::{Arm, Commit, Effect, Generator, Program, Statement, Step, VarType, each, each_mut};
 use crate::table::{LogicalType, RowCount, Table};
 use crate::template::{IndexAtom, Piece, Template};
+use crate::workload::Workload;
 
 /// Repetitions of a block, rows of a bulk, shares of an arm.
 const TIMES: RangeInclusive<i64> = 0..=10_000_000;
@@ -25,7 +26,7 @@ const CHOICE: &str = "choice_";
 const DRAWN: RangeInclusive<i64> = -(1 << 60)..=1 << 60;
 
 /// Makes the program of a file.
-pub(super) fn program(file: &WorkloadFile, params: &Params) -> Result<Program, UserError> {
+pub(super) fn program(file: &Workload, params: &Params) -> Result<Program, UserError> {
     let scope = Scope { params, tables: file.tables, numbers: Vec::new() };
     let source = file.source;
     let mut walk = Walk {
@@ -40,12 +41,12 @@ pub(super) fn program(file: &WorkloadFile, params: &Params) -> Result<Program, U
         written: 0,
     };
     let commit = walk.commit()?;
-    source.unique("statement", ".name", &file.form.statement, |s| s.name)?;
-    for (i, statement) in file.form.statement.iter().enumerate() {
+    source.unique("statement", ".name", file.statements, |s| s.name)?;
+    for (i, statement) in file.statements.iter().enumerate() {
         walk.statement(i, statement)?;
     }
     let mut body = Vec::new();
-    walk.steps("program", &file.form.program, &mut Bound::default(), &mut body)?;
+    walk.steps("program", file.program, &mut Bound::default(), &mut body)?;
     if let Some(unused) = walk.statements.iter().find(|s| !s.executed) {
         let name = unused.name;
         let text = format!("the statement '{name}' is never executed: add {{ execute = \"{name}\" }} to the program");
@@ -133,7 +134,7 @@ struct Bound {
 }
 
 struct Walk<'f> {
-    file: &'f WorkloadFile,
+    file: &'f Workload,
     source: Source,
     scope: Scope<'f>,
     statements: Vec<Named>,
@@ -167,7 +168,7 @@ impl Walk<'_> {
     }
 
     fn commit(&self) -> Result<Commit, UserError> {
-        Ok(match self.file.form.commit {
+        Ok(match self.file.commit {
             form::Commit::Wait => Commit::Wait,
             form::Commit::Nowait => Commit::Nowait,
             form::Commit::WaitIf(waits) if self.amount("commit.wait-if", waits, 0..=1)? == 1 => Commit::Wait,
@@ -264,8 +265,10 @@ impl Walk<'_> {
             Written::Unroll { unroll, from, to, steps } => {
                 let name = self.new_name(&of("unroll"), unroll, '-')?;
                 let copies = -MAX_COPIES..=MAX_COPIES;
-                let (from, to) =
-                    (self.amount(&of("from"), *from, copies.clone())?, self.amount(&of("to"), *to, copies)?);
+                let (from, to) = (
+                    self.amount(&of("from"), from.unwrap_or(Amount::Number(1)), copies.clone())?,
+                    self.amount(&of("to"), *to, copies)?,
+                );
                 for number in from..=to {
                     self.scope.numbers.push((name.to_owned(), number));
                     self.steps(&of("steps"), steps, bound, out)?;
@@ -278,6 +281,7 @@ impl Walk<'_> {
                 // Both are read, so that both are checked and random numbers do not depend on the branch.
                 let mut branches = [bound.clone(), bound.clone()];
                 let steps = self.block(&of("steps"), steps, &mut branches[0])?;
+                let otherwise = otherwise.as_deref().unwrap_or_default();
                 let otherwise = self.block(&of("otherwise"), otherwise, &mut branches[1])?;
                 let [then, other] = branches;
                 let (taken, body) = if holds { (then, steps) } else { (other, otherwise) };
@@ -286,7 +290,7 @@ impl Walk<'_> {
                 return Ok(());
             }
             Written::Choose { choose, by, r#as, salt } => {
-                if *by == By::Turn {
+                if *by == Some(By::Turn) {
                     self.only_turn(&of("by"))?;
                 }
                 self.choices += 1;
@@ -302,7 +306,7 @@ impl Walk<'_> {
                     return Ok(());
                 }
                 let random = Generator::Uniform { from: 0, range, salt };
-                out.push(Step::bind(var, if *by == By::Turn { Generator::Turn { of: range } } else { random }));
+                out.push(Step::bind(var, if *by == Some(By::Turn) { Generator::Turn { of: range } } else { random }));
                 Step::Choose { var, arms }
             }
         };
@@ -367,11 +371,9 @@ impl Walk<'_> {
     }
 
     /// The salt that the file gives, or the next one.
-    fn salt(&mut self, given: Option<u32>) -> u32 {
-        given.unwrap_or_else(|| {
-            self.salt += 1;
-            self.salt
-        })
+    fn salt(&mut self, given: Option<Salt>) -> u32 {
+        self.salt += u32::from(given.is_none());
+        given.map_or(self.salt, |Salt(salt)| salt)
     }
 
     fn generator(&mut self, at: &str, value: &Value, bound: &Bound) -> Result<Generator, UserError> {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::DeTable;
 
-use super::facts::{GROUP, KPIS, NOTHING_SPOILS, query};
+use super::facts::query;
 use super::{Source, UserError, intern, within};
 use crate::params::{Param, Params};
 use crate::script::{MAX_WEIGHT, Mix, Script};
@@ -92,18 +92,14 @@ pub(super) fn read(source: &Source, document: Spanned<DeTable<'static>>) -> Resu
         query(source, "evidence.query", evidence.query, &params, &[])?;
     }
     Ok(Workload {
-        code,
-        group: GROUP,
         summary: intern(form.summary.trim()),
         description: "pgbench scripts on tables that are there. A transaction is one execution of a script, whatever \
                       number of the database's transactions it does.",
-        spoiled_by: NOTHING_SPOILS,
-        kpis: KPIS,
         // One that the user gave is not shown as another.
         params: if scaled { PARAMS } else { &[] },
         needs: &[Capability::Scripts],
         evidence,
         scripts: Some(Box::leak(Box::new(Scripts { mix, allow_writes: form.allow_writes, scale }))),
-        ..Workload::BASE
+        ..Workload::empty(code)
     })
 }

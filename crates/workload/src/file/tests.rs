@@ -91,7 +91,7 @@ fn the_example_is_a_workload() {
     program.check().unwrap();
     assert_eq!((program.statements_per_tx(), program.rows_changed_per_tx()), (4, 4));
     assert!((program.writing_share() - 0.75).abs() < 1e-9, "three in four put");
-    assert_eq!(w.limits(), [Limit::Statements, Limit::Log]);
+    assert_eq!(w.limits, [Limit::Statements, Limit::Log]);
     assert_eq!(program.statements[0].effect, Effect::Change(1));
     let of = |given: [(&str, i64); 2]| {
         let given = given.into_iter().map(|(n, v)| (n.to_owned(), v)).collect();
@@ -113,7 +113,7 @@ fn what_bounds_a_workload_follows_from_its_steps() {
              [[table]]\nname = \"t\"\nrows = \"empty\"\ncolumn = [{{ name = \"id\", type = \"int\", fill = \"key\" }}]\n\
              {statement}"
         );
-        read("mine.toml", &text, &[]).unwrap().limits()
+        read("mine.toml", &text, &[]).unwrap().limits
     };
     let look = "[[statement]]\nname = \"look\"\nsql = \"SELECT id FROM {t} WHERE id < :n\"\neffect = \"read-any\"\n";
     assert_eq!(limits("execute = \"look\"", look), [Limit::Statements]);

@@ -1,11 +1,43 @@
 //! Walks over the steps of a program.
 
-use super::{Arm, Step};
+use super::Step;
 
-/// Mean of `of` over the arms, weighted by their shares.
-pub(super) fn weighted(arms: &[Arm], of: &dyn Fn(&[Step]) -> f64) -> f64 {
-    let all: u64 = arms.iter().map(|a| a.share).sum();
-    arms.iter().map(|a| a.share as f64 / all.max(1) as f64 * of(&a.body)).sum()
+/// What a walk over the steps of a transaction computes.
+pub(super) struct Walk<'a, T> {
+    /// Of a step that has no others in it.
+    pub(super) step: &'a dyn Fn(&Step) -> T,
+    /// Of steps that are repeated, from their result.
+    pub(super) repeat: fn(u32, T) -> T,
+    /// Of a choice, from the shares and results of its arms.
+    pub(super) choose: fn(&[(u64, T)]) -> T,
+    /// Of two steps.
+    pub(super) all: fn(T, T) -> T,
+    /// Of no step.
+    pub(super) nothing: T,
+}
+
+impl<T: Copy> Walk<'_, T> {
+    pub(super) fn over(&self, steps: &[Step]) -> T {
+        let one = |step: &Step| match step {
+            Step::Repeat { times, body } => (self.repeat)(*times, self.over(body)),
+            Step::Choose { arms, .. } => {
+                (self.choose)(&arms.iter().map(|arm| (arm.share, self.over(&arm.body))).collect::<Vec<_>>())
+            }
+            step => (self.step)(step),
+        };
+        steps.iter().map(one).fold(self.nothing, self.all)
+    }
+}
+
+/// The mean of the arms, weighted by their shares.
+pub(super) fn weighted(arms: &[(u64, f64)]) -> f64 {
+    let all: u64 = arms.iter().map(|(share, _)| share).sum();
+    arms.iter().map(|(share, of)| *share as f64 / all.max(1) as f64 * of).sum()
+}
+
+/// The largest of the arms.
+pub(super) fn largest(arms: &[(u64, u64)]) -> u64 {
+    arms.iter().map(|(_, of)| *of).max().unwrap_or(0)
 }
 
 /// Calls `see` with every step, nested ones included, in order.
