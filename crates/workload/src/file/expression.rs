@@ -44,7 +44,7 @@ impl Scope<'_> {
     /// The value of an expression.
     pub(super) fn number(&self, text: &str) -> Result<i128, ExpressionError> {
         let mut parser = Parser { rest: text, scope: self, depth: 0, skips: false };
-        let value = parser.comparison()?;
+        let value = parser.expression()?;
         if parser.rest.trim_start().is_empty() { Ok(value) } else { Err(parser.unexpected()) }
     }
 
@@ -115,9 +115,20 @@ struct Parser<'t, 's, 'p> {
     skips: bool,
 }
 
-type Compare = fn(&i128, &i128) -> bool;
-const COMPARISONS: [(&str, Compare); 5] =
-    [("<=", i128::le), (">=", i128::ge), ("<", i128::lt), (">", i128::gt), ("=", i128::eq)];
+/// `None` if it divides by 0.
+type Operator = (&'static str, fn(i128, i128) -> Option<i128>);
+/// Operators by how strongly they bind, the weakest first. Of comparisons, one can follow a number.
+const OPERATORS: [&[Operator]; 3] = [
+    &[
+        ("<=", |a, b| Some((a <= b).into())),
+        (">=", |a, b| Some((a >= b).into())),
+        ("<", |a, b| Some((a < b).into())),
+        (">", |a, b| Some((a > b).into())),
+        ("=", |a, b| Some((a == b).into())),
+    ],
+    &[("+", |a, b| Some(a.saturating_add(b))), ("-", |a, b| Some(a.saturating_sub(b)))],
+    &[("*", |a, b| Some(a.saturating_mul(b))), ("/", i128::checked_div)],
+];
 
 impl<'t> Parser<'t, '_, '_> {
     fn unexpected(&self) -> ExpressionError {
@@ -138,49 +149,34 @@ impl<'t> Parser<'t, '_, '_> {
         word
     }
 
-    fn comparison(&mut self) -> Result<i128, ExpressionError> {
+    /// A whole expression.
+    fn expression(&mut self) -> Result<i128, ExpressionError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(ExpressionError::TooDeep);
         }
-        let mut value = self.sum()?;
-        if let Some((_, holds)) = COMPARISONS.iter().find(|(token, _)| self.takes(token)) {
-            value = holds(&value, &self.sum()?).into();
-        }
+        let value = self.operation(0)?;
         self.depth -= 1;
         Ok(value)
     }
 
-    fn sum(&mut self) -> Result<i128, ExpressionError> {
-        let mut value = self.product()?;
-        loop {
-            if self.takes("+") {
-                value = value.saturating_add(self.product()?);
-            } else if self.takes("-") {
-                value = value.saturating_sub(self.product()?);
-            } else {
-                return Ok(value);
+    /// Operands with the operators that bind as strongly as `level`, or more.
+    fn operation(&mut self, level: usize) -> Result<i128, ExpressionError> {
+        let Some(operators) = OPERATORS.get(level) else { return self.operand() };
+        let mut value = self.operation(level + 1)?;
+        while let Some((_, apply)) = operators.iter().find(|(token, _)| self.takes(token)) {
+            let by = self.operation(level + 1)?;
+            value = apply(value, by).or(self.skips.then_some(0)).ok_or(ExpressionError::DividesByZero)?;
+            if level == 0 {
+                break;
             }
         }
-    }
-
-    fn product(&mut self) -> Result<i128, ExpressionError> {
-        let mut value = self.operand()?;
-        loop {
-            if self.takes("*") {
-                value = value.saturating_mul(self.operand()?);
-            } else if self.takes("/") {
-                let by = self.operand()?;
-                value = value.checked_div(by).or(self.skips.then_some(0)).ok_or(ExpressionError::DividesByZero)?;
-            } else {
-                return Ok(value);
-            }
-        }
+        Ok(value)
     }
 
     fn operand(&mut self) -> Result<i128, ExpressionError> {
         if self.takes("(") {
-            let value = self.comparison()?;
+            let value = self.expression()?;
             return self.closed(value);
         }
         let digits = self.word(|c| c.is_ascii_digit());
@@ -211,12 +207,12 @@ impl<'t> Parser<'t, '_, '_> {
             };
             return self.closed(value.ok_or_else(unknown)?);
         }
-        let mut values = vec![self.comparison()?];
+        let mut values = vec![self.expression()?];
         let (is_if, skipped) = (name == "if", self.skips);
         while self.takes(",") {
             let is_taken = (values.first() == Some(&0)) == (values.len() == 2);
             self.skips = skipped || (is_if && !is_taken);
-            values.push(self.comparison()?);
+            values.push(self.expression()?);
         }
         self.skips = skipped;
         let value = match (name, values.as_slice()) {

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use loadline_model::format::did_you_mean;
 use serde::Deserialize;
 use thiserror::Error;
 use toml::Spanned;
@@ -84,9 +85,11 @@ impl Source {
     }
 
     fn from_toml(&self, error: &toml::de::Error) -> UserError {
-        // The words of the library for a text.
+        // The words of the library for a text. It names what is given and what is allowed in backquotes.
         let message = error.message().replace("a borrowed string", "a string in quotes");
-        self.error_at(error.span().unwrap_or(0..0), message)
+        let mut names = message.split('`').skip(1).step_by(2);
+        let near = names.next().map_or(String::new(), |given| did_you_mean(given, names));
+        self.error_at(error.span().unwrap_or(0..0), format!("{message}{near}"))
     }
 
     fn span(&self, at: &str) -> Range<usize> {
