@@ -245,17 +245,7 @@ impl Generator {
     /// Type of the values.
     #[must_use]
     pub fn var_type(self) -> VarType {
-        match self {
-            Generator::Sequence
-            | Generator::OwnRow { .. }
-            | Generator::OwnRange { .. }
-            | Generator::Uniform { .. }
-            | Generator::Turn { .. }
-            | Generator::NewKey
-            | Generator::Constant(_)
-            | Generator::Plus { .. } => VarType::Int,
-            Generator::Payload { .. } => VarType::Bytes,
-        }
+        if matches!(self, Generator::Payload { .. }) { VarType::Bytes } else { VarType::Int }
     }
 }
 
@@ -304,7 +294,7 @@ impl Program {
         self.most(&Program::statements_of)
     }
 
-    /// The same, as the mean over all transactions.
+    /// Mean number of statements of a transaction.
     #[must_use]
     pub fn mean_statements_per_tx(&self) -> f64 {
         self.mean(&Program::statements_of)
@@ -320,7 +310,7 @@ impl Program {
         self.most(&Program::rows_of)
     }
 
-    /// The same, as the mean over all transactions.
+    /// Mean number of rows that a transaction touches.
     #[must_use]
     pub fn mean_rows_per_tx(&self) -> f64 {
         self.mean(&Program::rows_of)
@@ -352,7 +342,7 @@ impl Program {
         self.most(&Program::changes_of)
     }
 
-    /// The same, as the mean over all transactions.
+    /// Mean number of rows that a transaction changes.
     #[must_use]
     pub fn mean_rows_changed_per_tx(&self) -> f64 {
         self.mean(&Program::changes_of)

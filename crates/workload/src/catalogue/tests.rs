@@ -1,6 +1,6 @@
 //! Registry-wide tests: every workload gets them for free.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -10,55 +10,39 @@ use crate::program::{Effect, Generator, Program};
 use crate::workload::GROUPS;
 use crate::{Arg, Datum, Execute, Fill, JobStart, Piece, Stream, pool};
 
-/// Counts statements and keeps the last payload of every key, to see that work is real.
-#[derive(Default)]
-struct Recorder {
-    executed: u64,
-    payloads: BTreeMap<i64, Vec<u8>>,
-    unchanged: u64,
-    /// Rows that each statement must touch.
-    rows: Vec<u64>,
-    /// All changed keys, and those of the last statement on a range.
-    keys: BTreeSet<i64>,
-    last: Option<RangeInclusive<i64>>,
-    /// Ranges that share rows with the one before.
-    again: u64,
+/// Statements as they are executed, with the numbers and bytes among their arguments.
+struct Calls<'a>(&'a Program, Vec<Call>);
+
+struct Call {
+    statement: usize,
+    numbers: Vec<i64>,
+    bytes: Option<Vec<u8>>,
 }
 
-impl Recorder {
-    /// Runs `transactions` of `job`, whose rows begin at `first_key`.
-    fn run(program: &Program, job: u32, first_key: i64, transactions: u64) -> Recorder {
-        let rows = program.statements.iter().map(|s| s.effect.rows().unwrap()).collect();
-        let mut recorder = Recorder { rows, ..Recorder::default() };
-        let start = JobStart { first_key, new_key: 0, draw: 0 };
-        let mut stream = Stream::new(program, start, Arc::from(pool(1, job, 0.0)), 0).unwrap();
-        (0..transactions).for_each(|_| stream.transaction(&mut recorder).unwrap());
-        recorder
+impl Call {
+    /// Keys of the rows that it changes: one, or those of a range.
+    fn keys(&self) -> RangeInclusive<i64> {
+        self.numbers[0]..=self.numbers[self.numbers.len() - 1]
     }
 }
 
-impl Execute for Recorder {
+/// What `transactions` of `job` execute, if its rows begin at `first_key`.
+fn calls(program: &Program, job: u32, first_key: i64, transactions: u64) -> Vec<Call> {
+    let start = JobStart { first_key, new_key: 0, draw: 0 };
+    let mut stream = Stream::new(program, start, Arc::from(pool(1, job, 0.0)), 0).unwrap();
+    let mut calls = Calls(program, Vec::new());
+    (0..transactions).for_each(|_| stream.transaction(&mut calls).unwrap());
+    calls.1
+}
+
+impl Execute for Calls<'_> {
     type Error = std::convert::Infallible;
 
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, Self::Error> {
-        self.executed += 1;
-        match args {
-            [Arg::Bytes(payload), Arg::Int(id)] => {
-                let before = self.payloads.insert(*id, payload.to_vec());
-                self.unchanged += u64::from(before.as_deref() == Some(*payload));
-                self.keys.insert(*id);
-            }
-            [Arg::Int(id)] => drop(self.keys.insert(*id)),
-            [Arg::Int(first), Arg::Int(last)] => {
-                assert_eq!((last - first + 1) as u64, self.rows[statement]);
-                let shared = |before: &RangeInclusive<i64>| before.contains(first) || before.contains(last);
-                self.again += u64::from(self.last.as_ref().is_some_and(shared));
-                self.keys.extend(*first..=*last);
-                self.last = Some(*first..=*last);
-            }
-            other => panic!("{other:?}"),
-        }
-        Ok(self.rows[statement])
+        let number = |arg: &Arg<'_>| if let Arg::Int(number) = arg { Some(*number) } else { None };
+        let bytes = args.iter().find_map(|arg| if let Arg::Bytes(bytes) = arg { Some(bytes.to_vec()) } else { None });
+        self.1.push(Call { statement, numbers: args.iter().filter_map(number).collect(), bytes });
+        Ok(self.0.statements[statement].effect.rows().unwrap())
     }
 
     fn bulk(&mut self, _: usize, _: i64, rows: u32) -> Result<u64, Self::Error> {
@@ -108,17 +92,28 @@ fn work_is_real_and_stays_within_the_jobs_own_rows() {
         let (job, table) = (3, &w.tables[0]);
         let first = table.first_key(job, &params);
         let transactions = 300;
-        let recorder = Recorder::run(&program, job, first, transactions);
+        let calls = calls(&program, job, first, transactions);
         // Of a mix, whole turns: its shares are exact.
         assert_eq!(transactions % program.cycle(), 0, "{}", w.code);
-        let expected = (transactions as f64 * program.mean_statements_per_tx()).round() as u64;
-        assert_eq!(recorder.executed, expected, "{}", w.code);
-        assert_eq!(recorder.unchanged, 0, "{}: an update that changes nothing is no work", w.code);
+        let expected = (transactions as f64 * program.mean_statements_per_tx()).round() as usize;
+        assert_eq!(calls.len(), expected, "{}", w.code);
         let own = first..first + table.batch_rows(&params) as i64;
-        assert!(recorder.keys.iter().all(|k| own.contains(k)), "{}: left its own rows", w.code);
-        if !program.varies() {
-            assert_eq!(recorder.again, 0, "{}: a row is not changed by two transactions in a row", w.code);
+        let mut payloads = BTreeMap::new();
+        for call in &calls {
+            let (keys, rows) = (call.keys(), program.statements[call.statement].effect.rows());
+            assert!(own.contains(keys.start()) && own.contains(keys.end()), "{}: left its own rows", w.code);
+            assert_eq!(Some(keys.clone().count() as u64), rows, "{}", w.code);
+            if let Some(bytes) = &call.bytes {
+                let before = payloads.insert(*keys.start(), bytes);
+                assert_ne!(before, Some(bytes), "{}: an update that changes nothing is no work", w.code);
+            }
         }
+        let again = |calls: &[Call]| {
+            let [before, after] = [calls[0].keys(), calls[1].keys()];
+            before.start() <= after.end() && after.start() <= before.end()
+        };
+        let is_again = !program.varies() && calls.windows(2).any(again);
+        assert!(!is_again, "{}: a row is not changed by two transactions in a row", w.code);
         // One statement a transaction, but in the scan, which generates redo at a limited rate.
         assert_eq!(program.statements_per_tx() == 1, w.scan.is_none(), "{}", w.code);
     }
@@ -168,8 +163,8 @@ fn no_number_of_rows_leaves_the_jobs_own() {
             // Not every workload takes every number of rows.
             let Ok(params) = w.params(&given.into()) else { continue };
             let program = w.make(&params);
-            let recorder = Recorder::run(&program, 0, 0, 300);
-            assert!(recorder.keys.iter().all(|k| (0..own).contains(k)), "{}: {rows} of {own}", w.code);
+            let left = |call: &Call| !(0..own).contains(call.keys().start()) || !(0..own).contains(call.keys().end());
+            assert!(!calls(&program, 0, 0, 300).iter().any(left), "{}: {rows} of {own}", w.code);
         }
         let given = [("rows".to_owned(), 200), ("own-rows".to_owned(), 199)].into();
         if w.params.iter().any(|p| p.name == "rows" && p.max >= 200) {
@@ -270,28 +265,6 @@ fn groups_of_da_agg_are_those_that_there_are() {
     }
 }
 
-/// Records what a transaction locks: table and key, which is the last argument of an UPDATE.
-struct Locks<'a>(&'a Program, Vec<(String, i64)>, u64);
-
-impl Execute for Locks<'_> {
-    type Error = std::convert::Infallible;
-
-    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, Self::Error> {
-        let s = &self.0.statements[statement];
-        let table = s.template.pieces.iter().find_map(|p| if let Piece::Table(t) = p { Some(t) } else { None });
-        let is_update = matches!(&s.template.pieces[0], Piece::Sql(sql) if sql.starts_with("UPDATE"));
-        if let (true, Some(Arg::Int(key))) = (is_update, args.last()) {
-            self.1.push((table.unwrap().clone(), *key));
-        }
-        self.2 += if let Effect::Change(rows) = s.effect { rows } else { 0 };
-        Ok(s.effect.rows().unwrap())
-    }
-
-    fn bulk(&mut self, _: usize, _: i64, rows: u32) -> Result<u64, Self::Error> {
-        Ok(rows.into())
-    }
-}
-
 /// Deadlocks are impossible by construction: every transaction locks its rows in rising order, and tables in one order
 /// (account before stock).
 #[test]
@@ -310,10 +283,21 @@ fn rows_are_locked_in_one_order() {
             let stream = || Stream::new(&program, start, Arc::from(pool(1, 0, 0.0)), 0).unwrap();
             let (mut running, mut changed, mut counted) = (stream(), 0, 0);
             for _ in 0..500 {
-                let mut locks = Locks(&program, Vec::new(), 0);
-                running.transaction(&mut locks).unwrap();
-                assert!(locks.1.windows(2).all(|w| w[0] < w[1]), "{code}: {:?}", locks.1);
-                (changed, counted) = (changed + running.rows_changed(), counted + locks.2);
+                let mut calls = Calls(&program, Vec::new());
+                running.transaction(&mut calls).unwrap();
+                // Table and key, which is the last argument of an UPDATE.
+                let mut locks = Vec::new();
+                for call in &calls.1 {
+                    let s = &program.statements[call.statement];
+                    if let [Piece::Sql(sql), Piece::Table(table), ..] = s.template.pieces.as_slice()
+                        && sql == "UPDATE "
+                    {
+                        locks.push((table, call.numbers.last()));
+                    }
+                    counted += if let Effect::Change(rows) = s.effect { rows } else { 0 };
+                }
+                assert!(locks.windows(2).all(|w| w[0] < w[1]), "{code}: {locks:?}");
+                changed += running.rows_changed();
             }
             assert_eq!(changed, counted);
             assert_eq!(stream().rows_changed_by(&program, 500), changed, "{code}: the work can be computed afterwards");
