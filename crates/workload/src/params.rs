@@ -56,7 +56,7 @@ pub enum ParamError {
         /// Code of the workload.
         workload: &'static str,
         /// The parameter.
-        param: Param,
+        param: &'static Param,
         /// The given value.
         value: i64,
         /// The allowed values.
@@ -97,12 +97,11 @@ impl Params {
     /// The defaults of `params`, replaced by those in `given`.
     pub(crate) fn new(
         workload: &'static str,
-        params: &[Param],
+        params: &'static [Param],
         given: &BTreeMap<String, i64>,
     ) -> Result<Params, ParamError> {
         let mut values: BTreeMap<&'static str, i64> = params.iter().map(|p| (p.name, p.default)).collect();
-        let refused =
-            |param: &Param, value, allowed| Err(ParamError::Value { workload, param: *param, value, allowed });
+        let refused = |param, value, allowed| Err(ParamError::Value { workload, param, value, allowed });
         for (name, value) in given {
             let Some(p) = params.iter().find(|p| p.name == name) else {
                 let known = params.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");

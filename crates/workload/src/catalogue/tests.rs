@@ -74,7 +74,7 @@ fn files_state_their_facts() {
         assert!(matches!(unknown, Err(ParamError::Unknown { workload, .. }) if workload == *code));
         for param in w.params {
             let above = w.params(&BTreeMap::from([(param.name.to_owned(), i64::MAX)]));
-            assert!(matches!(above, Err(ParamError::Value { param: p, .. }) if p == *param), "{code}");
+            assert!(matches!(above, Err(ParamError::Value { param: p, .. }) if p == param), "{code}");
         }
     }
     let groups = GROUPS.map(|group| CATALOGUE.iter().filter(|w| w.group == group.code && w.scan.is_none()).count());

@@ -84,7 +84,7 @@ impl Source {
         UserError { file: self.file.to_owned(), line, column, message: message.into() }
     }
 
-    fn from_toml(&self, error: &toml::de::Error) -> UserError {
+    fn toml_error(&self, error: &toml::de::Error) -> UserError {
         // The words of the library for a text. It names what is given and what is allowed in backquotes.
         let message = error.message().replace("a borrowed string", "a string in quotes");
         let mut names = message.split('`').skip(1).step_by(2);
@@ -110,11 +110,11 @@ impl Source {
     }
 
     fn document(&self) -> Result<Spanned<DeTable<'static>>, UserError> {
-        DeTable::parse(self.text).map_err(|e| self.from_toml(&e))
+        DeTable::parse(self.text).map_err(|e| self.toml_error(&e))
     }
 
     fn form<T: Deserialize<'static>>(&self, document: Spanned<DeTable<'static>>) -> Result<T, UserError> {
-        T::deserialize(Deserializer::from(document)).map_err(|e| self.from_toml(&e))
+        T::deserialize(Deserializer::from(document)).map_err(|e| self.toml_error(&e))
     }
 }
 
